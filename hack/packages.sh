@@ -35,7 +35,7 @@ present() {
 		set -- $1
 		[ -e "$1" ]
 		;;
-	# /usr/sbin is not on everybody's PATH.
+	# /usr/sbin is not on everyone's PATH.
 	*) command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ] ;;
 	esac
 }

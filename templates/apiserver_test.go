@@ -177,7 +177,7 @@ func TestStoppedStorageKeepsItsVolumesAndTakesThemBack(t *testing.T) {
 	apply(release.Unchanged)
 }
 
-// A service whose persistence.size grows sends its claim anew. The server takes that only from
+// A service whose persistence.size grows sends its claim again. The server takes that only from
 // claims of a class that allows it.
 func TestClaimsOfLocalVolumesMayGrow(t *testing.T) {
 	c := kubetest.Start(t)

@@ -343,7 +343,7 @@ var writers = map[string][]string{
 // writesBeyondNamespaces are services that change objects without a namespace; a policy of their chart narrows it.
 var writesBeyondNamespaces = []string{"agent", "scheduler"}
 
-// Nobody may read secrets of others, run commands in pods, or do whatever comes to mind.
+// No one may read secrets of others, run commands in pods, or do whatever comes to mind.
 func TestRolesAreNarrow(t *testing.T) {
 	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
 		for _, o := range all {
@@ -485,7 +485,7 @@ func TestClaimsAreKeptAndAnnounced(t *testing.T) {
 	})
 }
 
-// Pods read configuration when they start: a change must start them anew.
+// Pods read configuration when they start: a change must start them again.
 func TestAChangeOfConfigurationRollsThePods(t *testing.T) {
 	eachRendering(t, func(t *testing.T, _ *chart.Chart, all []unstructured.Unstructured) {
 		for _, w := range workloads(t, all) {

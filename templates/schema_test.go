@@ -128,7 +128,7 @@ func checkStrict(t *testing.T, schema map[string]any, at string) {
 		}
 		checkStrict(t, property, at+name+".")
 	}
-	// Entries of lists that take other keys are in somebody else's format.
+	// Entries of lists that take other keys are in someone else's format.
 	if items, ok := schema["items"].(map[string]any); ok && items["additionalProperties"] == false {
 		checkStrict(t, items, at+"items.")
 	}

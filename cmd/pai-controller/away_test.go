@@ -183,7 +183,7 @@ func TestItGoesOnWhenTheAPIServerComesBackAndEndsOnlyIfItLed(t *testing.T) {
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &long, AcquireTime: &now, RenewTime: &now},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = leases.Delete(context.Background(), api.Lease, metav1.DeleteOptions{}) })
+	t.Cleanup(func() { _ = leases.Delete(context.WithoutCancel(t.Context()), api.Lease, metav1.DeleteOptions{}) })
 
 	r := newRelay(t, address.Host)
 	r.cut()

@@ -46,7 +46,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs.StringVar(&o.system, "system-namespace", kube.SystemNamespace, "namespace of the lease and of the failure rules")
 	fs.StringVar(&o.identity, "identity", "", "name of this replica in the lease; empty means $POD_IP, or the host name, and the port of --listen")
 	fs.BoolVar(&o.leaderElection, "leader-election", true, "work only while this replica holds the lease")
-	fs.StringVar(&o.accessFile, "access-file", "", "file with the password that opens /metrics; empty means that everybody may read them")
+	fs.StringVar(&o.accessFile, "access-file", "", "file with the password for /metrics; if empty, everyone may read them")
 	fs.StringVar(&o.database, "database", "/var/lib/pai-controller/archive.db", "file of the archive, an SQLite database")
 	fs.StringVar(&o.dsnFile, "dsn-file", "", "file with the DSN of a PostgreSQL database, which is the archive then")
 	fs.IntVar(&o.workers, "workers", 64, "jobs that are worked on at a time")

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/archive"
 )
 
-const measured = `# HELP DCGM_FI_DEV_GPU_UTIL As NVIDIA's dcgm-exporter has it.
+const measured = `# HELP DCGM_FI_DEV_GPU_UTIL The same as in NVIDIA's dcgm-exporter.
 DCGM_FI_DEV_GPU_UTIL{UUID="GPU-a",device="nvidia0",gpu="0",modelName="H100",namespace="pai-jobs",pci_bus_id="0",pod="x-worker-0"} 97
 DCGM_FI_DEV_FB_USED{UUID="GPU-a",device="nvidia0",gpu="0",modelName="H100",namespace="pai-jobs",pci_bus_id="0",pod="x-worker-0"} 1.024e+03
 DCGM_FI_DEV_POWER_USAGE{UUID="GPU-b",device="nvidia1",gpu="1",modelName="H100",namespace="",pci_bus_id="0",pod=""} 70.5

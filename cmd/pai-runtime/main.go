@@ -58,7 +58,7 @@ func run(args []string) (int, error) {
 		return 0, install.Into("/proc/self/exe", rest[0])
 	case name == "run" && len(rest) == 0:
 		if self, _ := os.Executable(); self == spec.ImageRuntime {
-			// Without it the task runs all the same, but "paictl job exec" doesn't find the way.
+			// Without it the task runs anyway, but "paictl job exec" doesn't find the way.
 			if err := install.Link(self, spec.Home); err != nil {
 				fmt.Fprintln(os.Stderr, "[pai-runtime]", err)
 			}

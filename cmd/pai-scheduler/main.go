@@ -92,9 +92,9 @@ func command() *cobra.Command {
 	fs.StringVar(&p.Namespace, "namespace", "", "namespace of the configuration; empty means that of the pod, or pai-system")
 	fs.StringVar(&p.ConfigMap, "config-map", "scheduler-configuration", "ConfigMap with the configuration of cells")
 	fs.StringVar(&p.ConfigKey, "config-key", "hivedscheduler.yaml", "key of the configuration in it")
-	fs.StringVar(&p.AccessFile, "access-file", "", "file with the password that opens /metrics; empty means that everybody may read them")
-	fs.StringVar(&p.TokenFile, "token-file", "", "file with the token that opens the API for people; empty means that everybody may read it")
-	fs.DurationVar(&p.reserve, "reservation-after", queue.ReservationAfter, "how long a guaranteed gang waits before what becomes free in its virtual cluster is held for it; 0 means for ever")
+	fs.StringVar(&p.AccessFile, "access-file", "", "file with the password for /metrics; if empty, everyone may read them")
+	fs.StringVar(&p.TokenFile, "token-file", "", "file with the token that opens the API for people; if empty, everyone may read it")
+	fs.DurationVar(&p.reserve, "reservation-after", queue.ReservationAfter, "how long a guaranteed gang waits before free cells of its virtual cluster are reserved for it; 0 means forever")
 	fs.BoolVar(&p.debug, "debug", false, "log each decision")
 	verflag.AddFlags(opts.Flags.FlagSet("global"))
 	for _, set := range opts.Flags.FlagSets {

@@ -1,4 +1,4 @@
-// Package access guards what the platform's programs serve over the network of pods, which everybody's
+// Package access guards what the platform's programs serve over the network of pods, which everyone's
 // pods share.
 // In: files of mounted Secrets. Out: handlers that answer only who knows what is in them.
 package access
@@ -30,7 +30,7 @@ const (
 )
 
 // Metrics answers who sends the password in a file, by basic authentication. Without a file it answers
-// everybody: a chart that was installed without paictl has none.
+// everyone: a chart that was installed without paictl has none.
 func Metrics(file string, h http.Handler) http.Handler {
 	return guard(file, h, func(r *http.Request) string {
 		user, password, _ := r.BasicAuth()
@@ -40,12 +40,12 @@ func Metrics(file string, h http.Handler) http.Handler {
 		return password
 	}, func(w http.ResponseWriter) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="metrics"`)
-		http.Error(w, "metrics are for those who may read the Secret "+Secret, http.StatusUnauthorized)
+		http.Error(w, "metrics require the right to read the Secret "+Secret, http.StatusUnauthorized)
 	})
 }
 
 // Token answers who sends the token in a file in TokenHeader; refuse tells all others. Without a file it
-// answers everybody.
+// answers everyone.
 func Token(file string, h http.Handler, refuse func(http.ResponseWriter)) http.Handler {
 	return guard(file, h, func(r *http.Request) string { return r.Header.Get(TokenHeader) }, refuse)
 }

@@ -104,7 +104,7 @@ func (m *monitor) cards() (out []device, more <-chan struct{}) {
 
 // missing are GPUs that the configuration names and that aren't there. The scheduler would give them to jobs. Its caller holds the lock.
 func (m *monitor) missing() (out []device) {
-	why := fmt.Sprintf("the machine has %d GPUs, and its SKU in layout.yaml %d", len(m.slots), m.wanted)
+	why := fmt.Sprintf("the machine has %d GPUs, but its SKU in layout.yaml says %d", len(m.slots), m.wanted)
 	if !m.seen {
 		if m.silent == "" || m.now().Sub(m.silentSince) < silentFor {
 			return nil // it isn't known yet

@@ -171,7 +171,7 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 		// It is noted before it is handed out: an agent that dies in between hands the devices to no one else.
 		err = d.records.add(want)
 	case !slices.Equal(known.Devices, want.Devices):
-		err = fmt.Errorf("it was given %v on this machine, and names %v by now", names(known), names(want))
+		err = fmt.Errorf("it was allocated %v on this machine, but now names %v", names(known), names(want))
 	}
 	if known != nil && err == nil {
 		// Since when it has them is known; another pod may have it by now.
@@ -226,33 +226,33 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 		g, there := d.gpus.device(r.Device)
 		switch holder := d.records.holder(r.Device, d.gpus.parts, d.gpus.mig); {
 		case r.Pool != d.node:
-			return nil, fmt.Errorf("it was given %s of %s; this machine is %s", r.Device, r.Pool, d.node)
+			return nil, fmt.Errorf("it was allocated %s of %s; this machine is %s", r.Device, r.Pool, d.node)
 		case !there || g.missing:
 			return nil, fmt.Errorf("this machine has no %s", r.Device)
 		case out.has(r.Device):
-			return nil, fmt.Errorf("it was given %s twice", r.Device)
+			return nil, fmt.Errorf("it was allocated %s twice", r.Device)
 		case holder != nil && holder.UID != c.UID:
 			return nil, fmt.Errorf("%s belongs to the claim %s/%s (%s) until its pod has ended", r.Device, holder.Namespace, holder.Name, holder.UID)
 		case !known:
-			return nil, fmt.Errorf("it was given %s for %q, which it doesn't ask for", r.Device, r.Request)
+			return nil, fmt.Errorf("it was allocated %s for %q, which it doesn't request", r.Device, r.Request)
 		case r.AdminAccess != nil && *r.AdminAccess:
-			return nil, fmt.Errorf("it was given %s with adminAccess, and no GPU is handed out beside its user", r.Device)
+			return nil, fmt.Errorf("it was allocated %s with adminAccess, which is not supported", r.Device)
 		case holder == nil && g.unlike != "":
-			return nil, fmt.Errorf("%s isn't there yet: its GPU %s", r.Device, strings.TrimPrefix(g.unlike, "it "))
+			return nil, fmt.Errorf("%s doesn't exist yet: its GPU %s", r.Device, strings.TrimPrefix(g.unlike, "it "))
 		case holder == nil && d.gpus.mig != "" && g.instance == nil:
-			return nil, fmt.Errorf("%s isn't there: nothing is known of how its GPU is split", r.Device)
+			return nil, fmt.Errorf("%s doesn't exist: it is unknown how its GPU is split", r.Device)
 		case holder != nil: // what it has it keeps, whomever the layout gives it to by now
 		case request.class == claim.Class && g.forPods:
-			return nil, fmt.Errorf("it was given %s, which is for ordinary pods, for its request %q of the class %s", r.Device, r.Request, claim.Class)
+			return nil, fmt.Errorf("it was allocated %s, which is for ordinary pods, for its request %q of the class %s", r.Device, r.Request, claim.Class)
 		case request.class != claim.Class && !g.forPods:
-			return nil, fmt.Errorf("it was given %s for its request %q, which isn't of the class %s", r.Device, r.Request, claim.Class)
+			return nil, fmt.Errorf("it was allocated %s for its request %q, which isn't of the class %s", r.Device, r.Request, claim.Class)
 		}
 		given[r.Request]++
 		out.Devices = append(out.Devices, assigned{r.Request, r.Device})
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if r := asked[name]; r.exact && given[name] > r.count {
-			return nil, fmt.Errorf("it asks for %d devices (%s), and was given %d", r.count, name, given[name])
+			return nil, fmt.Errorf("it requests %d devices (%s), but was allocated %d", r.count, name, given[name])
 		}
 	}
 	return out, nil
@@ -330,7 +330,7 @@ func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	var dropped *resourceslice.DroppedFieldsError
 	if errors.As(err, &dropped) {
 		// Before Kubernetes 1.36 sick GPUs have no taint there, and pods that get one are refused nothing.
-		d.log.InfoContext(ctx, "the API server keeps a part of what is said of the GPUs", "features it lacks", dropped.DisabledFeatures())
+		d.log.InfoContext(ctx, "the API server keeps a part of what is said of the GPUs", "missing features", dropped.DisabledFeatures())
 		return
 	}
 	if errors.Is(err, kubeletplugin.ErrRecoverable) {
@@ -344,11 +344,11 @@ func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 func (r *record) pick(g *device, name string) error {
 	switch {
 	case r.MIG == "" && g.MIG != nil && g.MIG.Enabled:
-		return fmt.Errorf("%s isn't there at present: its GPU is split into instances (MIG): %s", name, g.MIG)
+		return fmt.Errorf("%s doesn't exist at present: its GPU is split into instances (MIG): %s", name, g.MIG)
 	case r.MIG == "":
 		return nil
 	case !g.MIG.SplitInto(r.MIG, int(max(r.Parts, 1))):
-		return fmt.Errorf("%s isn't there at present: it is one of %d instances of the profile %s, and its GPU is %s", name, max(r.Parts, 1), r.MIG, g.MIG)
+		return fmt.Errorf("%s doesn't exist at present: it is one of %d instances of the profile %s, and its GPU is %s", name, max(r.Parts, 1), r.MIG, g.MIG)
 	}
 	g.instance = &g.MIG.Instances[r.place(name)]
 	return nil
@@ -372,9 +372,9 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 		g, ok := d.gpus.cardOf(r.card(a.Device))
 		switch {
 		case !ok:
-			return fmt.Errorf("this machine has no %s any more", a.Device)
+			return fmt.Errorf("this machine no longer has %s", a.Device)
 		case len(g.Files) == 0:
-			return fmt.Errorf("%s isn't there at present: %s", a.Device, cmp.Or(g.reason, "nothing is known of it"))
+			return fmt.Errorf("%s doesn't exist at present: %s", a.Device, cmp.Or(g.reason, "nothing is known of it"))
 		}
 		if err := r.pick(&g, a.Device); err != nil {
 			return err
@@ -406,7 +406,7 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 	}
 	if len(hardware) > 0 {
 		if simulated {
-			return errors.New("it was given both real and simulated GPUs") // a machine has one kind
+			return errors.New("it was allocated both real and simulated GPUs") // a machine has one kind
 		}
 		all, _ := d.gpus.cards()
 		driver, _ := d.gpus.versions()

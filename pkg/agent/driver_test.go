@@ -149,28 +149,28 @@ func TestAClaimThatMayNotHaveItsDevicesIsRefused(t *testing.T) {
 	}{
 		"of another claim": {func(*resourceapi.ResourceClaim) {}, "gpu-3 belongs to the claim jobs/claim-a (a) until its pod has ended"},
 		"not there":        {func(c *resourceapi.ResourceClaim) { c.Status.Allocation.Devices.Results[0].Device = "gpu-8" }, "this machine has no gpu-8"},
-		"of another node":  {func(c *resourceapi.ResourceClaim) { c.Status.Allocation.Devices.Results[0].Pool = "n2" }, "it was given gpu-3 of n2; this machine is n1"},
+		"of another node":  {func(c *resourceapi.ResourceClaim) { c.Status.Allocation.Devices.Results[0].Pool = "n2" }, "it was allocated gpu-3 of n2; this machine is n1"},
 		"not allocated":    {func(c *resourceapi.ResourceClaim) { c.Status.Allocation = nil }, "nothing was allocated for it"},
 		"twice": {func(c *resourceapi.ResourceClaim) {
 			*c = *claimOf("b", "gpu-4", "gpu-4")
-		}, "it was given gpu-4 twice"},
+		}, "it was allocated gpu-4 twice"},
 		"more than asked": {func(c *resourceapi.ResourceClaim) {
 			*c = *claimOf("b", "gpu-4", "gpu-5", "gpu-6")
 			c.Spec.Devices.Requests[0].Exactly.Count = 1
-		}, "it asks for 1 devices (gpus), and was given 3"},
+		}, "it requests 1 devices (gpus), but was allocated 3"},
 		"of another class": {func(c *resourceapi.ResourceClaim) {
 			*c = *claimOf("b", "gpu-4")
 			c.Spec.Devices.Requests[0].Exactly.DeviceClassName = "mine"
-		}, `it was given gpu-4 for its request "gpus", which isn't of the class gpu.paictl.openpai.org`},
+		}, `it was allocated gpu-4 for its request "gpus", which isn't of the class gpu.paictl.openpai.org`},
 		"for no request": {func(c *resourceapi.ResourceClaim) {
 			*c = *claimOf("b", "gpu-4")
 			c.Status.Allocation.Devices.Results[0].Request = "more"
-		}, `it was given gpu-4 for "more", which it doesn't ask for`},
+		}, `it was allocated gpu-4 for "more", which it doesn't request`},
 		"one of several classes": {func(c *resourceapi.ResourceClaim) {
 			*c = *claimOf("b", "gpu-4")
 			c.Spec.Devices.Requests[0] = resourceapi.DeviceRequest{Name: "gpus", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "a", DeviceClassName: claim.Class}}}
 			c.Status.Allocation.Devices.Results[0].Request = "gpus/a"
-		}, `for "gpus/a", which it doesn't ask for`},
+		}, `for "gpus/a", which it doesn't request`},
 		"beside its user": {func(c *resourceapi.ResourceClaim) {
 			*c = *claimOf("b", "gpu-4")
 			yes := true
@@ -199,7 +199,7 @@ func TestAClaimThatNamesOtherDevicesThanBeforeIsRefused(t *testing.T) {
 	_, err := m.prepare(claimOf("a", "gpu-3"))
 	require.NoError(t, err)
 	_, err = m.prepare(claimOf("a", "gpu-4"))
-	require.ErrorContains(t, err, "it was given [gpu-3] on this machine, and names [gpu-4] by now")
+	require.ErrorContains(t, err, "it was allocated [gpu-3] on this machine, but now names [gpu-4]")
 	_, err = m.prepare(claimOf("b", "gpu-4"))
 	require.NoError(t, err)
 }
@@ -376,7 +376,7 @@ func TestContainersWithRealGPUsGetWhatTheToolkitSays(t *testing.T) {
 	assert.ElementsMatch(t, []string{"/dev/nvidia1", "/dev/nvidiactl", "/dev/nvidia-uvm"}, m.files(ids))
 
 	_, err = m.prepare(claimOf("b", "gpu-1"))
-	require.ErrorContains(t, err, "knows no gpu-1 (SIM-n1-1)")
+	require.ErrorContains(t, err, "doesn't know gpu-1 (SIM-n1-1)")
 	_, err = m.prepare(claimOf("c", "gpu-2"))
 	require.ErrorContains(t, err, "this machine has no gpu-2", "the configuration alone has it")
 	assert.Len(t, d.resources().Pools["n1"].Slices[0].Devices, 2)
@@ -431,7 +431,7 @@ func TestOrdinaryPodsGetTheGPUsThatTheLayoutGivesThem(t *testing.T) {
 	refused(podsClaimOf("b", "gpu-6"), "gpu-6 belongs to the claim jobs/claim-a")
 	refused(podsClaimOf("b", "gpu-5"), "isn't of the class "+claim.Class)
 	m.end("a")
-	refused(claimOf("b", "gpu-6"), "it was given gpu-6, which is for ordinary pods")
+	refused(claimOf("b", "gpu-6"), "it was allocated gpu-6, which is for ordinary pods")
 
 	choice := podsClaimOf("c", "gpu-6")
 	choice.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "gpus", FirstAvailable: []resourceapi.DeviceSubRequest{
@@ -441,7 +441,7 @@ func TestOrdinaryPodsGetTheGPUsThatTheLayoutGivesThem(t *testing.T) {
 	more := choice.DeepCopy()
 	more.Status.Allocation.Devices.Results = append(more.Status.Allocation.Devices.Results, more.Status.Allocation.Devices.Results[0])
 	more.Status.Allocation.Devices.Results[1].Device = "gpu-7"
-	refused(more, "it asks for 1 devices (gpus/one), and was given 2")
+	refused(more, "it requests 1 devices (gpus/one), but was allocated 2")
 	out, err = m.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{choice})
 	require.NoError(t, err)
 	require.NoError(t, out["c"].Err)

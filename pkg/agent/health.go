@@ -54,7 +54,7 @@ func (m *monitor) unseen(why error) {
 		m.silentSince = m.now()
 	}
 	m.silent = why.Error()
-	m.log.Warn("the GPUs can't be looked at", "err", why)
+	m.log.Warn("the GPUs can't be checked", "err", why)
 	m.judge()
 }
 
@@ -92,8 +92,8 @@ func (m *monitor) judge() {
 
 // What is wrong where errors couldn't be corrected, of which there may be more later.
 const (
-	memoryFailed = "its memory has errors that can't be corrected; reset it, or restart the machine"
-	othersFailed = "it had errors that can't be corrected (RAS); reset it, or restart the machine"
+	memoryFailed = "its memory has uncorrectable errors; reset it, or restart the machine"
+	othersFailed = "it had uncorrectable errors (RAS); reset it, or restart the machine"
 )
 
 // sickness says what is wrong with a GPU besides what is ignored by order, "" if nothing is, and since when.
@@ -139,7 +139,7 @@ func (m *monitor) reasons(s *slot) (out []string) {
 		{s.gpu.Unusable != "", s.gpu.Unusable},
 		{m.unlike(s) != "", m.notSplit(s)},
 		{v[gpu.DoubleBitVolatile] > 0, memoryFailed},
-		{v[gpu.RowRemapFailed] > 0, "it can't replace damaged memory any more; exchange it"},
+		{v[gpu.RowRemapFailed] > 0, "it can no longer replace damaged memory; replace the GPU"},
 		{v[gpu.OtherUncorrectable] > 0, othersFailed},
 		{s.leakedBy(m.now()), leaked},
 	} {
@@ -172,13 +172,13 @@ func (m *monitor) ignore(index int32, wrong string) (string, error) {
 	case s.gpu.Lost || m.silent != "" || s.reason == m.notSplit(s):
 		return "", fmt.Errorf("it can't be used: %s", s.reason)
 	case wrong != "" && wrong != s.reason:
-		return "", fmt.Errorf("something else is wrong with it by now: %s", s.reason)
+		return "", fmt.Errorf("it now has another fault: %s", s.reason)
 	}
 	s.Ignored, s.Failures, m.news = s.reason, failures(s), true
 	m.log.Warn("what is wrong with a GPU is ignored", "gpu", s.Index, "reason", s.Ignored)
 	m.judge()
 	m.store(before)
-	return "it gets jobs again, though: " + s.Ignored, nil
+	return "it gets jobs again, although: " + s.Ignored, nil
 }
 
 // heed ends ignore.
@@ -188,7 +188,7 @@ func (m *monitor) heed(index int32) (string, error) {
 	before := m.stored()
 	s := m.slotOf(index)
 	if s == nil || s.Ignored == "" {
-		return "", errors.New("nothing of it is ignored")
+		return "", errors.New("none of its faults is ignored")
 	}
 	was := s.Ignored
 	s.Ignored, m.news = "", true

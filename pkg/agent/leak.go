@@ -17,7 +17,7 @@ const (
 	leakShare = 20
 )
 
-const leaked = "its memory is in use, though no process and no job has it; paictl node gpu reset, or restart the machine"
+const leaked = "its memory is in use, although no process and no job uses it; paictl node gpu reset, or restart the machine"
 
 // leaks takes note since when memory of a GPU is in use by no one. What isn't known is none. Its caller holds the lock.
 func (m *monitor) leaks(s *slot) {

@@ -48,7 +48,7 @@ func TestMemoryThatNoOneHasMakesAGPUSick(t *testing.T) {
 	assert.Empty(t, o.reason(3), "a process that ends may take its time")
 	assert.Equal(t, "0", metric())
 	o.passes(2 * time.Minute)
-	assert.Contains(t, o.reason(3), "no process and no job has it; paictl node gpu reset")
+	assert.Contains(t, o.reason(3), "no process and no job uses it; paictl node gpu reset")
 	assert.Equal(t, "1", metric())
 	assert.True(t, o.give(3, order.Reset).Done)
 	assert.Empty(t, o.reason(3))

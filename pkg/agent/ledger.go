@@ -31,7 +31,7 @@ type entry struct {
 const mostEntries = 256
 
 // interrupted is what came of an order whose agent ended meanwhile.
-const interrupted = "the agent was ended while it did this, so that it isn't known whether it was done: see how the GPU is, and order it again"
+const interrupted = "the agent was stopped while it did this, so the result is unknown: check the GPU, and order it again"
 
 // openLedger reads what earlier agents began. Orders that they didn't end are answered so.
 func openLedger(file string) (*ledger, error) {
@@ -44,7 +44,7 @@ func openLedger(file string) (*ledger, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &l.entries); err != nil {
-		return nil, fmt.Errorf("%s: %w; remove it; orders that are on the Node may be carried out a second time then", file, err)
+		return nil, fmt.Errorf("%s: %w; remove it; orders on the Node may then be executed a second time", file, err)
 	}
 	for i := range l.entries {
 		if e := &l.entries[i]; e.Answer == nil {

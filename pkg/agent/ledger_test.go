@@ -45,7 +45,7 @@ func TestAnOrderIsCarriedOutAtMostOnceThoughTheAgentIsKilled(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, answers, 1)
 	assert.False(t, answers[0].Done)
-	assert.Contains(t, answers[0].Message, "it isn't known whether it was done")
+	assert.Contains(t, answers[0].Message, "the result is unknown")
 
 	o.vendor = simulated{vendor: nvidia{}}
 	assert.True(t, o.give(5, order.Reset).Done, "ordered again")
@@ -78,7 +78,7 @@ func TestAnOrderThatCantBeNotedIsNotCarriedOut(t *testing.T) {
 	o.ledger.file = filepath.Join(t.TempDir(), "gone", "orders.json")
 	a := o.give(5, order.Reset)
 	assert.False(t, a.Done)
-	assert.Contains(t, a.Message, "the agent can't note that it begins")
+	assert.Contains(t, a.Message, "the agent can't record its start")
 	assert.Zero(t, k.resets)
 }
 

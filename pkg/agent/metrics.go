@@ -27,9 +27,9 @@ type metrics struct {
 func newMetrics(d *Driver) *metrics {
 	return &metrics{d,
 		prometheus.NewDesc("pai_gpu_unhealthy", "1 for a GPU that gets no more jobs, 0 for one that works.", gpuLabels(), nil),
-		prometheus.NewDesc("pai_gpu_memory_leaked", "1 for a GPU whose memory has been in use for minutes though no process and no job has it, 0 for others of which that is known.", gpuLabels(), nil),
-		prometheus.NewDesc("pai_agent_driver_answers", "1 where the agent knows how the machine's GPUs do, 0 where the driver doesn't answer.", nil, nil),
-		prometheus.NewDesc("pai_gpu_driver_next_boot", "1 where NVIDIA's driver has a module for the kernel that the machine starts next, 0 where it has none.", []string{"kernel"}, nil)}
+		prometheus.NewDesc("pai_gpu_memory_leaked", "1 for a GPU whose memory has been in use for minutes although no process and no job uses it, 0 for others, if this is known.", gpuLabels(), nil),
+		prometheus.NewDesc("pai_agent_driver_answers", "1 if the agent knows the health of the machine's GPUs, 0 if the driver doesn't answer.", nil, nil),
+		prometheus.NewDesc("pai_gpu_driver_next_boot", "1 if NVIDIA's driver has a module for the kernel that the machine starts next, 0 if it has none.", []string{"kernel"}, nil)}
 }
 
 // Describe implements prometheus.Collector: what a GPU measures depends on its model.
@@ -85,7 +85,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			if counts(name) {
 				kind = prometheus.CounterValue
 			}
-			send(prometheus.NewDesc(name, "As NVIDIA's dcgm-exporter has it.", gpuLabels(), nil), kind, g.Values[name])
+			send(prometheus.NewDesc(name, "The same as in NVIDIA's dcgm-exporter.", gpuLabels(), nil), kind, g.Values[name])
 		}
 	}
 	_, silent := m.d.gpus.answered()
@@ -120,7 +120,7 @@ func (m *metrics) collectInstances(out chan<- prometheus.Metric, g *device, labe
 		}
 		for _, name := range slices.Sorted(maps.Keys(i.Values)) {
 			if measurement.MatchString(name) {
-				out <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, "As NVIDIA's dcgm-exporter has it.", names, nil), prometheus.GaugeValue, i.Values[name], values...)
+				out <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, "The same as in NVIDIA's dcgm-exporter.", names, nil), prometheus.GaugeValue, i.Values[name], values...)
 			}
 		}
 	}

@@ -63,7 +63,7 @@ type slot struct {
 	XID  int       `json:"xid,omitempty"`
 	At   time.Time `json:"at,omitzero"`
 	Boot string    `json:"boot,omitempty"`
-	// Ignored is what was wrong with it when someone ordered to use it all the same.
+	// Ignored is what was wrong with it when someone ordered to use it anyway.
 	Ignored string `json:"ignored,omitempty"`
 	// Failures is how many errors couldn't be corrected then: more of them are worse.
 	Failures float64 `json:"failures,omitempty"`
@@ -144,7 +144,7 @@ func (m *monitor) see(r *gpu.Report) {
 			s.UUID = g.UUID
 		}
 		if g.UUID != "" && s.UUID != g.UUID {
-			m.log.Info("a GPU was exchanged", "gpu", s.Index, "bus", g.Bus, "uuid", g.UUID, "was", s.UUID)
+			m.log.Info("a GPU was replaced", "gpu", s.Index, "bus", g.Bus, "uuid", g.UUID, "was", s.UUID)
 			*s, m.news = slot{Index: s.Index, UUID: g.UUID}, true
 		}
 		g.Index, s.Seen, s.Simulated = s.Index, m.boot, g.Simulated

@@ -66,15 +66,15 @@ func TestWhatMakesAGPUSick(t *testing.T) {
 		told   bool   // though it makes no GPU sick
 	}{
 		"off the bus":                       {event(79), "XID 79: it has fallen off the bus; restart the machine", true, false},
-		"memory":                            {event(48), "XID 48: its memory has an error that can't be corrected; reset it, or restart the machine", true, false},
+		"memory":                            {event(48), "XID 48: its memory has an uncorrectable error; reset it, or restart the machine", true, false},
 		"a program's mistake":               {event(31), "", false, true},
 		"an unknown error":                  {event(999), "", false, true},
 		"lost":                              {func(r *gpu.Report) { r.GPUs[1].Lost = true }, "it is lost: it doesn't answer; restart the machine", false, false},
 		"missing":                           {func(r *gpu.Report) { r.GPUs = append(r.GPUs[:1], r.GPUs[2:]...) }, "it is lost: it doesn't answer; restart the machine", false, false},
-		"errors of its memory":              {value(gpu.DoubleBitVolatile), "its memory has errors that can't be corrected; reset it, or restart the machine", false, false},
+		"errors of its memory":              {value(gpu.DoubleBitVolatile), "its memory has uncorrectable errors; reset it, or restart the machine", false, false},
 		"errors of its memory in its life":  {value(gpu.DoubleBitAggregate), "", false, false},
 		"memory that was replaced":          {value(gpu.RowsRemapped), "", false, false},
-		"memory that can't be replaced":     {value(gpu.RowRemapFailed), "it can't replace damaged memory any more; exchange it", false, false},
+		"memory that can't be replaced":     {value(gpu.RowRemapFailed), "it can no longer replace damaged memory; replace the GPU", false, false},
 		"an error of a GPU that isn't here": {func(r *gpu.Report) { r.Events = []gpu.Event{{Bus: "ffff:00:00.0", XID: 79}} }, "", false, false},
 		"heat":                              {func(r *gpu.Report) { r.GPUs[1].Values[gpu.Temperature] = 96 }, "", false, false},
 	} {
@@ -370,7 +370,7 @@ func TestGPUsThatTheConfigurationNamesAndTheMachineLacksAreSick(t *testing.T) {
 	_, changed = m.devices()
 	m.see(reportOf(4))
 	<-changed
-	const why = "the machine has 4 GPUs, and its SKU in layout.yaml 6"
+	const why = "the machine has 4 GPUs, but its SKU in layout.yaml says 6"
 	assert.Equal(t, map[int32]string{4: why, 5: why}, m.sick())
 	gpus, _ := m.devices()
 	assert.Len(t, gpus, 6)

@@ -128,7 +128,7 @@ func (b *nextBoot) trouble() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.other != "" {
-		return fmt.Sprintf("the machine starts kernel %s next, for which NVIDIA's driver has no module but one of %s, of a driver of before: before it restarts, install linux-headers-%s and run dkms autoinstall",
+		return fmt.Sprintf("the machine starts kernel %s next, for which NVIDIA's driver has only a module of %s, of an earlier driver: before it restarts, install linux-headers-%s and run dkms autoinstall",
 			kernel, b.other, kernel)
 	}
 	return fmt.Sprintf("the machine starts kernel %s next, for which NVIDIA's driver has no module: before it restarts, install linux-headers-%s and run dkms autoinstall",

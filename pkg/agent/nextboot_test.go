@@ -122,7 +122,7 @@ func TestAModuleOfADriverOfBeforeIsNone(t *testing.T) {
 			_, ready = b.look()
 			assert.False(t, ready, suffix)
 		}
-		assert.Contains(t, b.trouble(), "no module but one of 535.261.03")
+		assert.Contains(t, b.trouble(), "only a module of 535.261.03")
 		module(t, "570.133.20", filepath.Join(modules, "updates/dkms/nvidia.ko"+suffix))
 		_, ready = b.look()
 		assert.True(t, ready, suffix)
@@ -155,7 +155,7 @@ func TestTheNodeSaysWhatItsNextStartBrings(t *testing.T) {
 	assert.Equal(t, corev1.ConditionTrue, c.Status)
 	assert.Contains(t, c.Message, "install linux-headers-6.1.0-28-amd64")
 	require.NoError(t, testutil.CollectAndCompare(newMetrics(m.Driver), strings.NewReader(`
-# HELP pai_gpu_driver_next_boot 1 where NVIDIA's driver has a module for the kernel that the machine starts next, 0 where it has none.
+# HELP pai_gpu_driver_next_boot 1 if NVIDIA's driver has a module for the kernel that the machine starts next, 0 if it has none.
 # TYPE pai_gpu_driver_next_boot gauge
 pai_gpu_driver_next_boot{kernel="6.1.0-28-amd64"} 0
 `), "pai_gpu_driver_next_boot"))

@@ -37,7 +37,7 @@ func (d *Driver) obey(ctx context.Context, client kubernetes.Interface) {
 	}))
 	informer := factory.Core().V1().Nodes().Informer()
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) }}); err != nil {
-		d.log.ErrorContext(ctx, "orders for GPUs can't be seen", "err", err)
+		d.log.ErrorContext(ctx, "orders for GPUs can't be read", "err", err)
 		return
 	}
 	factory.Start(ctx.Done())
@@ -113,7 +113,7 @@ func (d *Driver) follow(ctx context.Context, o order.Order) order.Answer {
 	d.log.InfoContext(ctx, "an order", "gpu", o.GPU, "action", o.Action, "by", o.By)
 	err := d.ledger.begin(o.ID)
 	if err != nil {
-		err = fmt.Errorf("it was not done, since the agent can't note that it begins: %w", err)
+		err = fmt.Errorf("it was not done, because the agent can't record its start: %w", err)
 	} else {
 		a.Message, err = d.carryOut(ctx, o)
 	}
@@ -123,7 +123,7 @@ func (d *Driver) follow(ctx context.Context, o order.Order) order.Answer {
 	d.log.InfoContext(ctx, "answered", "gpu", o.GPU, "action", o.Action, "done", a.Done, "message", a.Message)
 	a.Message = a.Message[:min(len(a.Message), order.MostMessage)]
 	if err := d.ledger.end(a); err != nil {
-		d.log.ErrorContext(ctx, "what came of an order can't be kept", "err", err)
+		d.log.ErrorContext(ctx, "the result of an order can't be stored", "err", err)
 	}
 	return a
 }
@@ -131,7 +131,7 @@ func (d *Driver) follow(ctx context.Context, o order.Order) order.Answer {
 // carryOut does what an order says. The text says what came of it.
 func (d *Driver) carryOut(ctx context.Context, o order.Order) (string, error) {
 	if age := d.gpus.now().Sub(o.At); age > order.Valid || age < -order.Valid {
-		return "", fmt.Errorf("the order is of %s, and it is %s on the machine: too old, or the clocks differ", o.At.UTC().Format(time.RFC3339), d.gpus.now().UTC().Format(time.RFC3339))
+		return "", fmt.Errorf("the order is from %s, but on the machine it is %s: too old, or the clocks differ", o.At.UTC().Format(time.RFC3339), d.gpus.now().UTC().Format(time.RFC3339))
 	}
 	g, ok := d.gpus.cardOf(o.GPU)
 	if !ok || g.missing {
@@ -145,7 +145,7 @@ func (d *Driver) carryOut(ctx context.Context, o order.Order) (string, error) {
 	case order.Reset:
 		return d.reset(ctx, &g)
 	}
-	return "", fmt.Errorf("the agent of this release knows no order %q", o.Action)
+	return "", fmt.Errorf("the agent of this release doesn't support the order %q", o.Action)
 }
 
 // resetting is how long a reset may take.

@@ -73,7 +73,7 @@ func TestWhatIsWrongWithAGPUIsIgnoredByOrder(t *testing.T) {
 	require.Contains(t, o.reason(3), "XID 74")
 	a := o.give(3, order.Ignore)
 	assert.True(t, a.Done)
-	assert.Contains(t, a.Message, "it gets jobs again, though: XID 74")
+	assert.Contains(t, a.Message, "it gets jobs again, although: XID 74")
 	assert.Empty(t, o.reason(3))
 	o.gpus.see(reportOf(8))
 	assert.Empty(t, o.reason(3), "a later report changes nothing")
@@ -99,13 +99,13 @@ func TestWhatIsWrongWithAGPUIsIgnoredByOrder(t *testing.T) {
 func TestOrdersThatCantBeCarriedOutSayWhy(t *testing.T) {
 	o := newOrdered(t)
 	assert.Equal(t, "the machine has no GPU 8", o.give(8, order.Reset).Message)
-	assert.Equal(t, `the agent of this release knows no order "polish"`, o.give(0, "polish").Message)
+	assert.Equal(t, `the agent of this release doesn't support the order "polish"`, o.give(0, "polish").Message)
 	o.breaks(1, 79)
 	assert.Contains(t, o.give(1, order.Reset).Message, "restart the machine")
 	_, err := o.PrepareResourceClaims(t.Context(), nil)
 	require.NoError(t, err)
 	require.NoError(t, o.Driver.records.add(&record{UID: "u", Namespace: "default", Name: "job", Devices: []assigned{{"gpus", "gpu-2"}}}))
-	assert.Contains(t, o.give(2, order.Reset).Message, "the claim default/job has it")
+	assert.Contains(t, o.give(2, order.Reset).Message, "the claim default/job holds it")
 	lost := reportOf(8)
 	lost.GPUs = lost.GPUs[:7]
 	o.gpus.see(lost)
@@ -139,7 +139,7 @@ func TestNoClaimGetsAGPUWhileItIsReset(t *testing.T) {
 	c := claimOf("c", "gpu-4")
 	out, err := o.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{c})
 	require.NoError(t, err)
-	require.ErrorContains(t, out["c"].Err, "gpu-4 is being reset, or split; it is tried again")
+	require.ErrorContains(t, out["c"].Err, "gpu-4 is being reset or split; trying again")
 	o.Driver.records.release(4)
 	out, err = o.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{c})
 	require.NoError(t, err)
@@ -194,10 +194,10 @@ func (o *ordered) sees(index int32, change func(*gpu.GPU)) {
 func TestWhatIsIgnoredHidesNothingElse(t *testing.T) {
 	for name, then := range map[string]func(*ordered){
 		"it is lost": func(o *ordered) { o.sees(3, func(g *gpu.GPU) { g.Lost, g.UUID = true, "" }) },
-		"it can't replace damaged memory": func(o *ordered) {
+		"it can no longer replace damaged memory": func(o *ordered) {
 			o.sees(3, func(g *gpu.GPU) { g.Values[gpu.RowRemapFailed] = 1 })
 		},
-		"its memory has errors": func(o *ordered) { o.sees(3, func(g *gpu.GPU) { g.Values[gpu.DoubleBitVolatile] = 1 }) },
+		"its memory has uncorrectable errors": func(o *ordered) { o.sees(3, func(g *gpu.GPU) { g.Values[gpu.DoubleBitVolatile] = 1 }) },
 	} {
 		o := newOrdered(t)
 		o.breaks(3, 74)
@@ -216,7 +216,7 @@ func TestWhatIsIgnoredHidesNothingElse(t *testing.T) {
 	all, _ := next.devices()
 	assert.Empty(t, all[3].reason, "also in the agent's next life, which knows nothing at first")
 	o.sees(3, func(g *gpu.GPU) { g.Values[gpu.DoubleBitVolatile] = 2 })
-	assert.Contains(t, o.reason(3), "its memory has errors", "more of them are worse")
+	assert.Contains(t, o.reason(3), "its memory has uncorrectable errors", "more of them are worse")
 }
 
 func TestALateOrderIgnoresNothingWorse(t *testing.T) {
@@ -228,7 +228,7 @@ func TestALateOrderIgnoresNothingWorse(t *testing.T) {
 	require.NoError(t, o.orders(t.Context(), o.client, o.node()))
 	answers, err := order.ReadAnswers(o.node())
 	require.NoError(t, err)
-	assert.Contains(t, answers[0].Message, "something else is wrong with it by now: XID 79")
+	assert.Contains(t, answers[0].Message, "it now has another fault: XID 79")
 	assert.Contains(t, o.reason(3), "XID 79")
 	o.breaks(3, 45)
 	assert.Contains(t, o.give(3, order.Reset).Message, "XID 79", "a harmless error afterwards changes nothing")

@@ -62,13 +62,13 @@ func (p *processes) runs(pod types.UID) (running bool, err error) {
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		switch name := filepath.Base(path); {
 		case err != nil && path == root:
-			return fmt.Errorf("whether the pod %s has ended isn't known: %w", pod, err)
+			return fmt.Errorf("it is unknown whether the pod %s has finished: %w", pod, err)
 		case err != nil || !e.IsDir():
 			return nil //nolint:nilerr // it went meanwhile
 		case strings.HasSuffix(name, dashed) || strings.HasSuffix(strings.TrimSuffix(name, ".slice"), lined):
 			n, err := count(path)
 			if err != nil {
-				return fmt.Errorf("whether the pod %s has ended isn't known: %w", pod, err)
+				return fmt.Errorf("it is unknown whether the pod %s has finished: %w", pod, err)
 			}
 			if running = running || n > 0; running {
 				return fs.SkipAll

@@ -57,7 +57,7 @@ func TestWhetherProcessesOfAPodRun(t *testing.T) {
 		})
 	}
 	_, err := (&processes{t.TempDir()}).runs(podUID)
-	require.ErrorContains(t, err, "isn't known", "version 1 without its tree")
+	require.ErrorContains(t, err, "is unknown", "version 1 without its tree")
 }
 
 // A pod that was deleted by force is gone from the API, and runs on.

@@ -154,7 +154,7 @@ func (r *records) add(rec *record) error {
 	defer r.mu.Unlock()
 	for _, a := range rec.Devices {
 		if r.held[rec.card(a.Device)] {
-			return fmt.Errorf("%s is being reset, or split; it is tried again", a.Device)
+			return fmt.Errorf("%s is being reset or split; trying again", a.Device)
 		}
 	}
 	data, err := json.Marshal(rec)
@@ -175,11 +175,11 @@ func (r *records) hold(card int32) error {
 	defer r.mu.Unlock()
 	for _, holder := range r.of {
 		if slices.Contains(holder.cards(), card) {
-			return fmt.Errorf("the claim %s/%s has it: a pod that uses it would lose its work; stop that first", holder.Namespace, holder.Name)
+			return fmt.Errorf("the claim %s/%s holds it: a pod that uses it would lose its work; stop the pod first", holder.Namespace, holder.Name)
 		}
 	}
 	if r.held[card] {
-		return errors.New("something else is being done to it; try again")
+		return errors.New("another operation on it is in progress; try again")
 	}
 	if r.held == nil {
 		r.held = map[int32]bool{}
@@ -203,7 +203,7 @@ func (r *records) holdToSplit(card, parts int32, mig string) (used bool, err err
 		used = true
 	}
 	if r.held[card] {
-		return false, &gpu.BusyError{Why: "something else is being done to it"}
+		return false, &gpu.BusyError{Why: "another operation on it is in progress"}
 	}
 	if r.held == nil {
 		r.held = map[int32]bool{}
@@ -216,7 +216,7 @@ func (r *records) holdToSplit(card, parts int32, mig string) (used bool, err err
 type heldError struct{ by *record }
 
 func (e *heldError) Error() string {
-	return fmt.Sprintf("the claim %s/%s has it", e.by.Namespace, e.by.Name)
+	return fmt.Sprintf("the claim %s/%s holds it", e.by.Namespace, e.by.Name)
 }
 
 func (r *records) release(card int32) {

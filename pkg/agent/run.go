@@ -43,16 +43,16 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs := flag.NewFlagSet("pai-agent", flag.ContinueOnError)
 	fs.SetOutput(out)
 	fs.StringVar(&o.node, "node", os.Getenv("NODE_NAME"), "name of the node that this machine is")
-	fs.StringVar(&o.machines, "machines", "", "file that says which nodes have which GPUs, or pretend to, as JSON")
-	fs.StringVar(&o.probe, "probe", "/pai-nvml", "program that tells which GPUs there are and how they do")
+	fs.StringVar(&o.machines, "machines", "", "file that lists the real or simulated GPUs of each node, as JSON")
+	fs.StringVar(&o.probe, "probe", "/pai-nvml", "program that reports the GPUs and their health")
 	fs.StringVar(&o.root, "driver-root", "/host", "folder where the machine's root is mounted")
-	fs.StringVar(&o.toolkit, "toolkit", "/nvidia-ctk", "program that tells which files of the driver containers need")
+	fs.StringVar(&o.toolkit, "toolkit", "/nvidia-ctk", "program that reports which files of the driver containers need")
 	fs.StringVar(&o.hook, "hook", "/nvidia-cdi-hook", "program that the container runtime is to run before a container with GPUs starts")
-	fs.StringVar(&o.notices, "notice-folder", "/var/run/paictl/gpus", "where containers find how their GPUs do; the same path on the machine")
+	fs.StringVar(&o.notices, "notice-folder", "/var/run/paictl/gpus", "where containers find the health of their GPUs; the same path on the machine")
 	fs.StringVar(&o.kubelet, "kubelet-folder", "/var/lib/kubelet", "the kubelet's folder")
 	fs.StringVar(&o.cdi, "cdi-folder", "/var/run/cdi", "where the container runtime looks for devices")
 	fs.StringVar(&o.cgroups, "cgroup-folder", "/sys/fs/cgroup", "where the machine's control groups are")
-	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server; empty means as a pod of the cluster")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server; if empty, as a pod of the cluster")
 	fs.StringVar(&o.listen, "listen", ":9104", "address to answer on, with /healthz, /readyz and /metrics")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	defer func() { _ = srv.Close() }() // the program ends with it
-	// Before anyone is told of them. What takes longer, or waits for a pod, goes on below.
+	// Before anyone is told of them. What takes longer, or waits for a pod, continues below.
 	first, cancelFirst := context.WithTimeout(ctx, firstSplits)
 	d.split(first)
 	cancelFirst()

@@ -25,11 +25,11 @@ func (m *monitor) unlike(s *slot) string {
 	case m.mig == "":
 		return "it is split into instances (MIG): " + is.String()
 	case is == nil:
-		return fmt.Sprintf("it is to have instances of the profile %s, and can't be split (MIG)", m.mig)
+		return fmt.Sprintf("it should have instances of the profile %s, but can't be split (MIG)", m.mig)
 	case is.SplitInto(m.mig, int(max(m.parts, 1))):
 		return ""
 	}
-	return fmt.Sprintf("it is to be split into %d x %s (MIG), and is %s", max(m.parts, 1), m.mig, is)
+	return fmt.Sprintf("it should be split into %d x %s (MIG), but is %s", max(m.parts, 1), m.mig, is)
 }
 
 // notSplit says what is wrong with a GPU that is split otherwise than it is to be, and what that waits for. Its caller holds the lock.
@@ -39,7 +39,7 @@ func (m *monitor) notSplit(s *slot) string {
 	case unlike == "":
 		return ""
 	case !m.splits(s):
-		return unlike + "; its SKU in layout.yaml says nothing of that: write gpu.mig there, or nvidia-smi -mig 0 on the machine"
+		return unlike + "; its SKU in layout.yaml doesn't have this: write gpu.mig there, or run nvidia-smi -mig 0 on the machine"
 	case s.waits != "":
 		return unlike + "; " + s.waits
 	}
@@ -197,7 +197,7 @@ func (d *Driver) await(ctx context.Context, todo []int32, failed map[int32]error
 			}
 		}
 		for _, index := range missing {
-			failed[index] = errors.New("the driver says that it was done, and shows something else")
+			failed[index] = errors.New("the driver reports success, but shows something else")
 		}
 		return
 	}

@@ -109,8 +109,8 @@ func (o *ordered) nodes(uid string) map[string]string {
 func TestEachContainerGetsItsInstanceAlone(t *testing.T) {
 	o, v := newSplit(t, "1g.10gb", 7)
 	_, err := o.prepare(claimOf("early", "gpu-0"))
-	require.ErrorContains(t, err, "gpu-0 isn't there yet: its GPU is to be split into 7 x 1g.10gb (MIG), and is one piece")
-	assert.Equal(t, "it is to be split into 7 x 1g.10gb (MIG), and is one piece", o.reason(0))
+	require.ErrorContains(t, err, "gpu-0 doesn't exist yet: its GPU should be split into 7 x 1g.10gb (MIG), but is one piece")
+	assert.Equal(t, "it should be split into 7 x 1g.10gb (MIG), but is one piece", o.reason(0))
 	require.True(t, o.split(t.Context()))
 	assert.Equal(t, []string{"0: 7 x 1g.10gb keep=false", "1: 7 x 1g.10gb keep=false"}, v.asked)
 	assert.Empty(t, o.gpus.sick())
@@ -150,7 +150,7 @@ func TestEachContainerGetsItsInstanceAlone(t *testing.T) {
 func TestTheNodeTellsOfInstances(t *testing.T) {
 	o, _ := newSplit(t, "3g.40gb", 2)
 	require.NoError(t, o.tellNode(t.Context(), o.client))
-	assert.Contains(t, o.node().Status.Conditions[0].Message, "GPU 1: it is to be split into 2 x 3g.40gb (MIG), and is one piece")
+	assert.Contains(t, o.node().Status.Conditions[0].Message, "GPU 1: it should be split into 2 x 3g.40gb (MIG), but is one piece")
 	require.True(t, o.split(t.Context()))
 	require.NoError(t, o.tellNode(t.Context(), o.client))
 	text := o.node().Annotations["paictl.openpai.org/gpus"]
@@ -190,13 +190,13 @@ func TestAGPUIsNotSplitUnderAJob(t *testing.T) {
 	o.configure(v, "1g.10gb", 7)
 	require.False(t, o.split(t.Context()))
 	assert.Equal(t, []string{"0: 7 x 1g.10gb keep=false"}, v.asked)
-	assert.Equal(t, "it is to be split into 7 x 1g.10gb (MIG), and is one piece; it waits: the claim jobs/claim-whole has it", o.reason(7))
+	assert.Equal(t, "it should be split into 7 x 1g.10gb (MIG), but is one piece; it waits: the claim jobs/claim-whole holds it", o.reason(7))
 	assert.Empty(t, o.reason(6), "the other is")
 	require.True(t, o.writeSpecs(t.Context()))
 	assert.Equal(t, []string{"/dev/nvidia1"}, o.files(ids), "its container starts again with what it had")
 	_, err = o.prepare(claimOf("next", "gpu-7"))
 	require.ErrorContains(t, err, "gpu-7 belongs to the claim")
-	assert.Contains(t, o.give(1, order.Ignore).Message, "it can't be used: it is to be split", "no one gets what isn't there")
+	assert.Contains(t, o.give(1, order.Ignore).Message, "it can't be used: it should be split", "no one gets what isn't there")
 
 	require.NoError(t, o.remove("whole"))
 	require.True(t, o.split(t.Context()))
@@ -207,7 +207,7 @@ func TestAGPUIsNotSplitUnderAJob(t *testing.T) {
 	// And back.
 	o.configure(v, "", 0)
 	require.False(t, o.split(t.Context()))
-	assert.Contains(t, o.reason(1), "it is split into instances (MIG): 7 x 1g.10gb; it waits: the claim jobs/claim-next has it")
+	assert.Contains(t, o.reason(1), "it is split into instances (MIG): 7 x 1g.10gb; it waits: the claim jobs/claim-next holds it")
 	require.True(t, o.writeSpecs(t.Context()))
 	assert.Len(t, strings.Fields(o.nodes("next")["gpu-7"]), 3, "it keeps its instance")
 	require.NoError(t, o.remove("next"))
@@ -231,7 +231,7 @@ func TestInstancesAreMadeAgainForThePodsThatHaveThem(t *testing.T) {
 	require.False(t, o.writeSpecs(t.Context()))
 	assert.Empty(t, o.nodes("a"), "no container starts without its instance")
 	_, err = o.prepare(claimOf("a", "gpu-9"))
-	require.ErrorContains(t, err, "gpu-9 isn't there at present: it is one of 7 instances of the profile 1g.10gb, and its GPU is one piece")
+	require.ErrorContains(t, err, "gpu-9 doesn't exist at present: it is one of 7 instances of the profile 1g.10gb, and its GPU is one piece")
 	require.True(t, o.split(t.Context()))
 	assert.Equal(t, []string{"0: 7 x 1g.10gb keep=false", "1: 7 x 1g.10gb keep=true"}, v.asked, "what may be in use is kept")
 	require.True(t, o.writeSpecs(t.Context()))
@@ -244,7 +244,7 @@ func TestWhatSomeoneElseHasSplitStaysAsItIs(t *testing.T) {
 	o.gpus.see(v.report())
 	require.True(t, o.split(t.Context()))
 	assert.Empty(t, v.asked)
-	assert.Equal(t, map[int32]string{1: "it is split into instances (MIG): 3 x 2g.20gb; its SKU in layout.yaml says nothing of that: write gpu.mig there, or nvidia-smi -mig 0 on the machine"}, o.gpus.sick())
+	assert.Equal(t, map[int32]string{1: "it is split into instances (MIG): 3 x 2g.20gb; its SKU in layout.yaml doesn't have this: write gpu.mig there, or run nvidia-smi -mig 0 on the machine"}, o.gpus.sick())
 	_, err := o.prepare(claimOf("a", "gpu-1"))
 	require.ErrorContains(t, err, "its GPU is split into instances")
 }
@@ -273,20 +273,20 @@ func TestWhatDoesntWorkIsSaid(t *testing.T) {
 	o, v := newSplit(t, "1g.10gb", 7)
 	v.fails = &gpu.BusyError{Why: "programs use it: process 4711"}
 	require.False(t, o.split(t.Context()))
-	assert.Contains(t, o.reason(3), "and is one piece; it waits: programs use it: process 4711")
+	assert.Contains(t, o.reason(3), "is one piece; it waits: programs use it: process 4711")
 	v.fails = errors.New("the driver hangs")
 	require.False(t, o.split(t.Context()))
 	assert.Len(t, v.asked, 2, "not at once")
 	o.gpus.now = func() time.Time { return time.Now().Add(busyPause + time.Second) }
 	require.False(t, o.split(t.Context()))
-	assert.Contains(t, o.reason(3), "and is one piece; that doesn't work: the driver hangs")
+	assert.Contains(t, o.reason(3), "is one piece; that doesn't work: the driver hangs")
 	assert.Empty(t, o.Driver.records.held)
 	r := v.report()
 	for i := range r.GPUs {
 		r.GPUs[i].MIG = nil
 	}
 	o.gpus.see(r)
-	assert.Contains(t, o.reason(3), "it is to have instances of the profile 1g.10gb, and can't be split (MIG)")
+	assert.Contains(t, o.reason(3), "it should have instances of the profile 1g.10gb, but can't be split (MIG)")
 	v.asked = nil
 	o.split(t.Context())
 	assert.Empty(t, v.asked)
@@ -323,9 +323,9 @@ func TestRealInstancesByNVIDIAsPrograms(t *testing.T) {
 	nvml.Knob(t, root, "process", 1, "4711")
 	require.False(t, d.split(t.Context()))
 	assert.Equal(t, map[int32]string{
-		3: "it is to be split into 3 x 2g.10gb (MIG), and is one piece; it waits: programs use it: process 4711",
-		4: "it is to be split into 3 x 2g.10gb (MIG), and is one piece; it waits: programs use it: process 4711",
-		5: "it is to be split into 3 x 2g.10gb (MIG), and is one piece; it waits: programs use it: process 4711",
+		3: "it should be split into 3 x 2g.10gb (MIG), but is one piece; it waits: programs use it: process 4711",
+		4: "it should be split into 3 x 2g.10gb (MIG), but is one piece; it waits: programs use it: process 4711",
+		5: "it should be split into 3 x 2g.10gb (MIG), but is one piece; it waits: programs use it: process 4711",
 	}, watched.sick())
 	nvml.Knob(t, root, "process", 1, "")
 	later.Store(61)
@@ -362,7 +362,7 @@ func TestRealInstancesByNVIDIAsPrograms(t *testing.T) {
 	watched.mig, watched.parts = "", 0
 	watched.mu.Unlock()
 	require.False(t, d.split(t.Context()))
-	assert.Equal(t, map[int32]string{1: "it is split into instances (MIG): 3 x 2g.10gb; it waits: the claim jobs/claim-a has it"}, watched.sick())
+	assert.Equal(t, map[int32]string{1: "it is split into instances (MIG): 3 x 2g.10gb; it waits: the claim jobs/claim-a holds it"}, watched.sick())
 	require.NoError(t, os.RemoveAll(filepath.Join(proc, "driver/nvidia/capabilities/gpu0")))
 	_, err = o.prepare(claimOf("whole", "gpu-0"))
 	require.NoError(t, err)

@@ -72,7 +72,7 @@ func (d *Driver) notify(r *record) error {
 func (d *Driver) notifyAll(ctx context.Context) {
 	for _, r := range d.records.all() {
 		if err := d.notify(r); err != nil {
-			d.log.ErrorContext(ctx, "a container can't be told how its GPUs do", "claim", r.Namespace+"/"+r.Name, "err", err)
+			d.log.ErrorContext(ctx, "a container can't be informed about the health of its GPUs", "claim", r.Namespace+"/"+r.Name, "err", err)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (n nvidia) equip(ctx context.Context, spec *specs.Spec, gpus []*device, all
 			return fmt.Errorf("%s: %w", claim.DeviceName(g.Index), why)
 		}
 		if !ok {
-			return fmt.Errorf("NVIDIA's container toolkit knows no %s (%s)", claim.DeviceName(g.Index), g.uuid())
+			return fmt.Errorf("NVIDIA's container toolkit doesn't know %s (%s)", claim.DeviceName(g.Index), g.uuid())
 		}
 		spec.Devices[i].ContainerEdits = one
 	}
@@ -178,11 +178,11 @@ func (a amd) equip(_ context.Context, spec *specs.Spec, gpus []*device, _ []devi
 }
 
 func (a amd) reset(context.Context, *device) (string, error) {
-	return "", errors.New("paictl resets no GPU of AMD: restart the machine")
+	return "", errors.New("paictl can't reset GPUs of AMD: restart the machine")
 }
 
 func (a amd) split(context.Context, *device, gpu.Split, bool) error {
-	return errors.New("paictl splits no GPU of AMD")
+	return errors.New("paictl can't split GPUs of AMD")
 }
 
 // openToAll is a device file that any user in a container may open. On the machine it belongs to the group render, whose number no container knows; who
@@ -205,11 +205,11 @@ func (s simulated) watch(ctx context.Context, see func(*gpu.Report), failed func
 }
 
 func (s simulated) equip(context.Context, *specs.Spec, []*device, []device, string) error {
-	return errors.New("the machine has real GPUs, and its SKU in layout.yaml simulated ones")
+	return errors.New("the machine has real GPUs, but its SKU in layout.yaml has simulated ones")
 }
 
 func (s simulated) reset(context.Context, *device) (string, error) {
-	return "the simulated GPU has forgotten what was wrong with it", nil
+	return "the faults of the simulated GPU are cleared", nil
 }
 
 func (s simulated) split(_ context.Context, g *device, want gpu.Split, _ bool) error {

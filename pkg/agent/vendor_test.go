@@ -80,8 +80,8 @@ func TestWhatMakesAnAMDGPUSick(t *testing.T) {
 	}{
 		"works":              {func(*amdgputest.Tree, string) {}, ""},
 		"corrected errors":   {func(tr *amdgputest.Tree, gpu string) { tr.Write(gpu+"/ras/umc_err_count", "ue: 0\nce: 99\nde: 3\n") }, ""},
-		"errors of memory":   {func(tr *amdgputest.Tree, gpu string) { tr.Write(gpu+"/ras/umc_err_count", "ue: 1\nce: 0\n") }, "its memory has errors that can't be corrected; reset it, or restart the machine"},
-		"errors elsewhere":   {func(tr *amdgputest.Tree, gpu string) { tr.Write(gpu+"/ras/gfx_err_count", "ue: 1\nce: 0\n") }, "it had errors that can't be corrected (RAS); reset it, or restart the machine"},
+		"errors of memory":   {func(tr *amdgputest.Tree, gpu string) { tr.Write(gpu+"/ras/umc_err_count", "ue: 1\nce: 0\n") }, "its memory has uncorrectable errors; reset it, or restart the machine"},
+		"errors elsewhere":   {func(tr *amdgputest.Tree, gpu string) { tr.Write(gpu+"/ras/gfx_err_count", "ue: 1\nce: 0\n") }, "it had uncorrectable errors (RAS); reset it, or restart the machine"},
 		"gone from sysfs":    {func(tr *amdgputest.Tree, _ string) { tr.Remove("0000:29:00.0") }, "it is lost: it doesn't answer; restart the machine"},
 		"fallen off the bus": {func(tr *amdgputest.Tree, gpu string) { tr.Write(gpu+"/config", "\xff\xff\xff\xff") }, "it is lost: it doesn't answer; restart the machine"},
 	} {

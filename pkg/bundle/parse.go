@@ -74,7 +74,7 @@ func (a Artifact) check() error {
 	case !slices.Contains(Kinds(), a.Kind):
 		return fmt.Errorf("unknown kind %q", a.Kind)
 	case !filepath.IsLocal(filepath.FromSlash(a.Path)) || strings.Contains(a.Path, `\`):
-		return fmt.Errorf("path %q leaves the bundle's folder", a.Path)
+		return fmt.Errorf("path %q is outside of the bundle's folder", a.Path)
 	case !isSHA256(a.SHA256):
 		return fmt.Errorf("sha256 %q is not 64 hexadecimal digits", a.SHA256)
 	case a.Size < 0:

@@ -26,7 +26,7 @@ func FetchedServices() []string { return []string{"grafana", "kube-state-metrics
 
 // ServiceSections are sections of services-configuration.yaml that name a bundle's images
 // for the services that run of them. Services whose image only "bundle fetch" brings are off
-// where it is not there. There are none for a bundle without any service's image: there the
+// where it is missing. There are none for a bundle without any service's image: there the
 // charts' own images are as good.
 func ServiceSections(images []Artifact) map[string]map[string]any {
 	sections := map[string]map[string]any{}

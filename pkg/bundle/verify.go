@@ -35,7 +35,7 @@ func (b Bad) String() string {
 	if b.Err != nil {
 		return fmt.Sprintf("%s: %v", b.Artifact.Path, b.Err)
 	}
-	return fmt.Sprintf("%s has sha256 %s, the manifest says %s", b.Artifact.Path, b.Got, b.Artifact.SHA256)
+	return fmt.Sprintf("%s has sha256 %s, but the manifest says %s", b.Artifact.Path, b.Got, b.Artifact.SHA256)
 }
 
 // CorruptError lists every file of a bundle that differs from the manifest.
@@ -77,7 +77,7 @@ func (e *CorruptError) Remedy() string {
 		again = strings.TrimPrefix(again+" && "+driver[0], " && ")
 	}
 	if len(driver) > 1 {
-		again += fmt.Sprintf(", and so the other driver packages (%d), from the files that you had, or take them out with: paictl bundle remove-driver", len(driver)-1)
+		again += fmt.Sprintf(", and likewise the other driver packages (%d), from your files, or remove them with: paictl bundle remove-driver", len(driver)-1)
 	}
 	return "run: " + again
 }

@@ -139,7 +139,7 @@ func (w *Writer) takeOver() error {
 // remove deletes an artifact's file, where it is there. The state, too, is a file, which others may have written.
 func (w *Writer) remove(a Artifact) error {
 	if !filepath.IsLocal(filepath.FromSlash(a.Path)) {
-		return fmt.Errorf("path %q leaves the bundle's folder", a.Path)
+		return fmt.Errorf("path %q is outside of the bundle's folder", a.Path)
 	}
 	err := os.Remove(filepath.Join(w.dir, filepath.FromSlash(a.Path)))
 	if errors.Is(err, fs.ErrNotExist) {

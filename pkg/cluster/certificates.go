@@ -79,5 +79,5 @@ func restorations(a answer.Answer) []Change {
 	if len(left) > 1 {
 		detail = fmt.Sprintf("%s and %d more", detail, len(left)-1)
 	}
-	return []Change{{Action: "restore", Target: restoreRenewal, Detail: "a renewal of certificates was cut off: " + detail}}
+	return []Change{{Action: "restore", Target: restoreRenewal, Detail: "a renewal of certificates was interrupted: " + detail}}
 }

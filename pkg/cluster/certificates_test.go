@@ -614,7 +614,7 @@ func TestTheStubOfKubeadmAnswersAsTheRealOne(t *testing.T) {
 	}
 }
 
-// TestUpPutsBackWhatARenewalHasLeft: the machine would be a member for ever whose control
+// TestUpPutsBackWhatARenewalHasLeft: the machine would be a member forever whose control
 // plane does not run.
 func TestUpPutsBackWhatARenewalHasLeft(t *testing.T) {
 	l := newLab(t, 1, 0)
@@ -634,7 +634,7 @@ func TestUpPutsBackWhatARenewalHasLeft(t *testing.T) {
 	require.NotEmpty(t, o.changes)
 	assert.Equal(t, Change{
 		Host: "m1", Phase: phaseInit, Action: "restore", Target: "/etc/kubernetes",
-		Detail: "a renewal of certificates was cut off: " + aside + " and 1 more",
+		Detail: "a renewal of certificates was interrupted: " + aside + " and 1 more",
 	}, o.changes[0])
 	assert.Len(t, o.changes, 1, "of labels nothing is known while etcd is away")
 	h.remove(stateDir + "/certificates")

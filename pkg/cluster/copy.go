@@ -37,7 +37,7 @@ func (r *run) tellCopy(ctx context.Context) {
 		return
 	}
 	r.emit(Event{Kind: EventWarning,
-		Message: fmt.Sprintf("the cluster's copy of the configuration (revision %d) differs: %s; services don't know it yet", revision, strings.Join(files, ", ")),
+		Message: fmt.Sprintf("the cluster's copy of the configuration (revision %d) differs: %s; services still use the copy", revision, strings.Join(files, ", ")),
 		Hint:    c.Push})
 }
 

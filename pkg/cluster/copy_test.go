@@ -51,7 +51,7 @@ func TestARunEndsWithWhatServicesDoNotKnowYet(t *testing.T) {
 	assert.Equal(t, []string{"{pushed}\n"}, *asked)
 	told := warnings(o)
 	require.Len(t, told, 1)
-	assert.Equal(t, "the cluster's copy of the configuration (revision 3) differs: layout.yaml, services-configuration.yaml; services don't know it yet", told[0].Message)
+	assert.Equal(t, "the cluster's copy of the configuration (revision 3) differs: layout.yaml, services-configuration.yaml; services still use the copy", told[0].Message)
 	assert.Equal(t, "paictl config push -p conf", told[0].Hint)
 	assert.Equal(t, EventRunDone, o.events[len(o.events)-1].Kind)
 	assert.Equal(t, EventWarning, o.events[len(o.events)-2].Kind, "it is said before the summary")
@@ -78,5 +78,5 @@ func TestARemovalEndsWithWhatServicesDoNotKnowYet(t *testing.T) {
 	require.NoError(t, RemoveNodes(t.Context(), l.spec(), o, RemoveOptions{}))
 	told := warnings(&outcome{events: events.events})
 	require.Len(t, told, 1)
-	assert.Contains(t, told[0].Message, "differs: layout.yaml; services don't know it yet")
+	assert.Contains(t, told[0].Message, "differs: layout.yaml; services still use the copy")
 }

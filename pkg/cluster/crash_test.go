@@ -139,8 +139,8 @@ func crashOnce(t testing.TB, prepare func(*lab), c *crash) *lab {
 
 // TestEveryCrashHealsByTheNextRun cuts paictl off at its remote commands: before, during and
 // after them. It also kills everything at points inside of what they run, as a power failure
-// does. Each time the next run must come to the state of one that nobody disturbed. The usual
-// run takes every third command, at one moment each, and a few points; PAICTL_TEST_CRASH=all
+// does. Each time the next run must come to the state of one that no one disturbed. The usual
+// run takes every eighth command, at one moment each, and a few points; PAICTL_TEST_CRASH=all
 // all commands, moments and points, which takes long.
 func TestEveryCrashHealsByTheNextRun(t *testing.T) {
 	all := allCrashes()
@@ -172,12 +172,12 @@ func TestEveryCrashHealsByTheNextRun(t *testing.T) {
 		moments := []moment{beforeCommand, duringCommand, afterCommand}
 		for k := 1; k <= commands; k++ {
 			for i, m := range moments {
-				if all || k%3 == 0 && k/3%3 == i && (!testing.Short() || k%2 == 0) {
+				if all || k%8 == 0 && k/8%3 == i && (!testing.Short() || k%16 == 0) {
 					run(fmt.Sprintf("%s command %d", m, k), &crash{at: k, when: m})
 				}
 			}
 		}
-		step := 97 // a prime, so that the points do not fall into the rhythm of a script
+		step := 257 // a prime, so that the points do not fall into the rhythm of a script
 		if all {
 			step = 1
 		}

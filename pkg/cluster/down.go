@@ -100,7 +100,7 @@ func erasable(field, p string) error {
 	}
 	switch {
 	case !path.IsAbs(p) || p == "/" || path.Clean(p) != strings.TrimSuffix(p, "/") || slices.Contains(system, path.Clean(p)):
-		return hint.Errorf("give it a folder of its own, such as /datastorage", "%s is %q: that folder will not be deleted", field, p)
+		return hint.Errorf("choose a separate folder, such as /datastorage", "%s is %q: paictl does not delete this folder", field, p)
 	case strings.ContainsAny(p, "\n\t"):
 		return hint.Errorf("use a plain path", "%s %q holds a control character", field, p)
 	}
@@ -249,7 +249,7 @@ func (r *run) lockIfReached(ctx context.Context) (context.Context, func(), error
 	masters := r.spec.ControlPlane()
 	if len(r.alive(masters)) == 0 {
 		r.emit(Event{Kind: EventWarning, Host: masters[0].Hostname, Phase: phaseDown,
-			Message: "no machine of the control plane answers, so the cluster's lock could not be taken", Hint: "make sure that no one else works on this cluster now"})
+			Message: "no machine of the control plane answers, so paictl could not get the cluster's lock", Hint: "make sure that no one else is changing this cluster now"})
 		return ctx, func() {}, nil
 	}
 	return r.lock(ctx)

@@ -35,8 +35,8 @@ const (
 	persistenceFile  = "/etc/systemd/system/nvidia-persistenced.service.d/paictl.conf"
 	fabricUnit       = "nvidia-fabricmanager.service"
 	driverTimeout    = 45 * time.Minute // DKMS may build for a quarter of an hour
-	unfinishedTarget = "packages that dpkg hasn't finished"
-	cutOffTarget     = "an installation of the driver that was cut off"
+	unfinishedTarget = "packages that dpkg has not finished installing"
+	cutOffTarget     = "an interrupted installation of the driver"
 	holdTarget       = "packages of the driver"
 	nouveauTarget    = "module nouveau"
 	actionUndo       = "undo"

@@ -35,7 +35,7 @@ func (u *driverUpgrade) batch(ctx context.Context, w *world, batch []*Node) {
 	}
 	for _, n := range batch {
 		if u.isOut(n) {
-			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDrain, Message: "the machine stays cordoned until this command has run to its end"})
+			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDrain, Message: "the machine stays cordoned until this command succeeds"})
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (u *driverUpgrade) reboot(ctx context.Context, n *Node) ([]Change, error) {
 	u.restarted[n.Hostname] = true
 	u.mu.Unlock()
 	u.disconnect(n)
-	limited, cancel := context.WithTimeoutCause(ctx, rebootLimit, hint.Errorf("look at its console; when it is back, run the same command again", "%s hasn't answered for %s since it was told to restart", n.Hostname, rebootLimit))
+	limited, cancel := context.WithTimeoutCause(ctx, rebootLimit, hint.Errorf("check its console; when it is back, run the same command again", "%s hasn't answered for %s since its restart", n.Hostname, rebootLimit))
 	defer cancel()
 	for {
 		select {

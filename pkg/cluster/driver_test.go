@@ -166,7 +166,7 @@ func TestADriverIsKeptWhereNothingElseIsSaid(t *testing.T) {
 	l.driver(config.GPUDriver{})
 	o := l.mustUp()
 	warnings := l.warnings(o)
-	assert.Contains(t, warnings, "2 NVIDIA GPUs and no driver")
+	assert.Contains(t, warnings, "2 NVIDIA GPUs but no driver")
 	assert.Contains(t, warnings, "policy: install")
 	assert.Empty(t, h.packages())
 	h.write("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  525.60.13  Wed Nov 30 06:39:21 UTC 2022\n")
@@ -397,7 +397,7 @@ func TestTheModuleInUseIsFoundBeforeItsPackagesChange(t *testing.T) {
 	h.opens("701", "nvidia-persiste", "/dev/nvidiactl")
 	o := l.driverUp()
 	assert.ErrorAs(t, o.err, new(*PreflightError))
-	assert.Contains(t, l.story(o), "GPUs are in use, so that the driver can't change from 535.247.01 to 535.261.03: python3 (pid 700)")
+	assert.Contains(t, l.story(o), "GPUs are in use, so the driver can't change from 535.247.01 to 535.261.03: python3 (pid 700)")
 	h.remove("/proc/700")
 	h.write("/.fake/fail/rmmod-nvidia", "") // by something that has no file open
 	l.driverFails("the kernel module 535.247.01 is in use", "no package was changed")
@@ -496,7 +496,7 @@ func TestAnInstallationThatWasCutOffIsUndoneWhereNoneIsWantedAnyMore(t *testing.
 	for name, change := range map[string]func(*lab, *fakeHost){
 		"keep": func(l *lab, _ *fakeHost) { l.driver(config.GPUDriver{}) },
 		"none": func(l *lab, _ *fakeHost) { l.driver(config.GPUDriver{Policy: config.GPUDriverNone}) },
-		"its SKU has no GPUs any more": func(l *lab, _ *fakeHost) {
+		"its SKU no longer has GPUs": func(l *lab, _ *fakeHost) {
 			sku := l.conf.Layout.MachineSKU["gpu"]
 			sku.GPU = nil
 			l.conf.Layout.MachineSKU["gpu"] = sku

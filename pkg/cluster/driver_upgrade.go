@@ -88,7 +88,7 @@ func UpgradeDriver(ctx context.Context, s *Spec, o Options, d DriverOptions) ([]
 		return nil, err
 	}
 	if u.leader == nil || !w.member(u.leader) {
-		return nil, hint.Errorf("paictl cluster up installs drivers before there is a cluster", "there is no cluster whose machines could be taken out of service")
+		return nil, hint.Errorf("paictl cluster up installs drivers before there is a cluster", "there is no cluster yet")
 	}
 	due, changes, err := u.due(ctx, w, nodes)
 	if err != nil {
@@ -122,7 +122,7 @@ func (u *driverUpgrade) phases() []string {
 func (u *driverUpgrade) nodes() ([]*Node, error) {
 	if policy := u.spec.driver().Policy; policy != config.GPUDriverInstall {
 		return nil, hint.Errorf("set gpu-driver: {policy: install} in kubernetes-configuration.yaml, or upgrade the driver yourself",
-			"the configuration says gpu-driver.policy %s: paictl doesn't touch drivers", policy)
+			"the configuration says gpu-driver.policy %s: paictl doesn't change drivers", policy)
 	}
 	nodes, err := u.selected()
 	if err != nil {
@@ -166,7 +166,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due [
 		}
 		cs := u.driver.changes(s)
 		if !w.member(n) && len(cs) > 0 {
-			findings = append(findings, preflight.Finding{Host: n.Hostname, Check: "member", Severity: preflight.SeverityError, Message: "the machine isn't in the cluster", Remedy: "paictl cluster up brings it in, with its driver"})
+			findings = append(findings, preflight.Finding{Host: n.Hostname, Check: "member", Severity: preflight.SeverityError, Message: "the machine isn't in the cluster", Remedy: "paictl cluster up adds it, with its driver"})
 			continue
 		}
 		u.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phasePreflight})
@@ -244,7 +244,7 @@ func (u *driverUpgrade) readMarks(ctx context.Context) error {
 func (u *driverUpgrade) tellLeft(nodes []*Node) {
 	for _, name := range slices.Sorted(maps.Keys(u.marked)) {
 		if u.marked[name] && !slices.ContainsFunc(nodes, func(n *Node) bool { return n.Hostname == name }) {
-			u.emit(Event{Kind: EventWarning, Host: name, Phase: phasePreflight, Message: "an earlier run has left the machine cordoned, and it isn't among those of this run",
+			u.emit(Event{Kind: EventWarning, Host: name, Phase: phasePreflight, Message: "an earlier run has left the machine cordoned, and this run doesn't include it",
 				Hint: "paictl node driver upgrade " + name + "; to use it as it is: kubectl uncordon " + name})
 		}
 	}
@@ -292,7 +292,7 @@ func (u *driverUpgrade) holdBack(due, batch []*Node, failed *Node) {
 	for _, n := range due {
 		if n != failed && !slices.Contains(batch, n) && !u.isDone(n) {
 			u.setAside(n, phaseDriver, hint.Wrap(&heldBack{phase: phaseDriver, host: failed.Hostname},
-				fmt.Sprintf("repair %s and run the same command again; where it is broken by itself, name the other machines to go on without it", failed.Hostname)))
+				fmt.Sprintf("repair %s and run the same command again; if only this machine is broken, name the other machines to continue without it", failed.Hostname)))
 		}
 	}
 }

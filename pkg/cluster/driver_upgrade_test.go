@@ -173,7 +173,7 @@ func TestProgramsThatAreNoPodsKeepTheDriverAsItIs(t *testing.T) {
 	l.host("w1").opens("4711", "python3", "/dev/nvidia0")
 	o := l.upgradeDriver(t.Context(), DriverOptions{})
 	require.Error(t, o.err)
-	assert.Contains(t, l.story(o), "GPUs are in use, so that the driver can't change from 535.247.01 to 535.261.03: python3 (pid 4711)")
+	assert.Contains(t, l.story(o), "GPUs are in use, so the driver can't change from 535.247.01 to 535.261.03: python3 (pid 4711)")
 	assert.Contains(t, l.host("w1").loaded(), "535.247.01")
 }
 
@@ -183,7 +183,7 @@ func TestOnlyDriversThatAreOursAreExchanged(t *testing.T) {
 	require.EqualError(t, o.err, "m1 has no GPUs in the layout")
 	l.driver(config.GPUDriver{Policy: config.GPUDriverKeep})
 	o = l.upgradeDriver(t.Context(), DriverOptions{})
-	require.EqualError(t, o.err, "the configuration says gpu-driver.policy keep: paictl doesn't touch drivers")
+	require.EqualError(t, o.err, "the configuration says gpu-driver.policy keep: paictl doesn't change drivers")
 	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Version: "999"})
 	o = l.upgradeDriver(t.Context(), DriverOptions{Begin: func() error { return errors.New("it has begun") }})
 	var refused *PreflightError
@@ -281,7 +281,7 @@ func TestAnInterruptedRunSaysWhichMachinesAreOut(t *testing.T) {
 		})
 	})
 	require.ErrorIs(t, o.err, cut)
-	assert.Equal(t, []string{"w1: the machine stays cordoned until this command has run to its end"}, said)
+	assert.Equal(t, []string{"w1: the machine stays cordoned until this command succeeds"}, said)
 	o = l.upgradeDriver(t.Context(), DriverOptions{})
 	require.NoError(t, o.err, "%s", l.story(o))
 	assert.Empty(t, l.cordoned())

@@ -45,7 +45,7 @@ func (r *run) anotherCluster(ctx context.Context, w *world) ([]preflight.Finding
 	}
 	return []preflight.Finding{{
 		Host: w.leader.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
-		Message: fmt.Sprintf("another cluster answers at %s, the address that the API of this one is to have, and no machine of layout.yaml is a member of it", r.spec.endpoint()),
-		Remedy:  "set load-balance-ip in kubernetes-configuration.yaml to an address of this cluster's own; to add the machines to that other cluster, list its masters in layout.yaml, too",
+		Message: fmt.Sprintf("another cluster answers at %s, the configured address of this cluster's API, and no machine of layout.yaml is a member of it", r.spec.endpoint()),
+		Remedy:  "set load-balance-ip in kubernetes-configuration.yaml to an address that only this cluster uses; to add the machines to the other cluster, also list its masters in layout.yaml",
 	}}, nil
 }

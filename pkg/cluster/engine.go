@@ -31,7 +31,7 @@ type Options struct {
 	Retry func(hosts []string) string
 	// Owner names the run in the cluster's lock: user@host, pid.
 	Owner string
-	// DryRun stops after the plan. The Dialer's gate refuses changes all the same.
+	// DryRun stops after the plan. The Dialer's gate refuses changes anyway.
 	DryRun bool
 	// Phases limits a run to some phases and Limit to some hosts; empty means all.
 	Phases []string

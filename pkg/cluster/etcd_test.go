@@ -95,7 +95,7 @@ func TestWithoutAQuorumNothingIsChanged(t *testing.T) {
 	l.host("m3").wipe()
 	err := l.refused()
 	require.ErrorContains(t, err, "m2: etcd has no quorum: only 1 of 3 members can answer (m2), the data of m1, m3 is gone")
-	assert.Contains(t, hint.Of(err), "bring the machines back with their old disks")
+	assert.Contains(t, hint.Of(err), "start the machines with their old disks")
 	assert.Contains(t, hint.Of(err), "paictl cluster recreate")
 	err = l.refused(limited("w1"))
 	require.ErrorContains(t, err, "etcd has no quorum")
@@ -173,7 +173,7 @@ func TestMastersThatWorkAreNotResetForBeingUnknown(t *testing.T) {
 	s.Nodes = append(s.Nodes, &n)
 	node := func(name string) string { return "node\t" + name + "\t\t\"True\"\t\"v1\"\t\t\"\"\t\t\"\"\n" }
 	for _, c := range []struct{ name, leader, other, want, remedy string }{
-		{"the leader's disk is of an earlier time", node("m1"), node("m1") + node("m2"), "m2: it and m1 have API servers of one cluster that don't know each other", "switch off the machine with the old data"},
+		{"the leader's disk is of an earlier time", node("m1"), node("m1") + node("m2"), "m2: it and m1 have API servers of the same cluster, but different data", "switch off the machine with the old data"},
 		{"they are strangers", node("m1"), node("m3"), "m2: it and m1 have API servers", "switch off"},
 		{"its node was deleted", node("m1"), node("m1"), "m2: its control plane works, but the cluster has no node of that name", "systemctl restart kubelet"},
 		{"all is well", node("m1") + node("m2"), node("m1") + node("m2"), "", ""},

@@ -320,7 +320,7 @@ func (h *fakeHost) write(path, text string) {
 	require.NoError(h.lab.t, os.WriteFile(h.root+path, []byte(text), 0o644))
 }
 
-// read returns a file of the machine, "" where it is not there.
+// read returns a file of the machine, "" where it is missing.
 func (h *fakeHost) read(path string) string {
 	b, err := os.ReadFile(h.root + path)
 	if !os.IsNotExist(err) {

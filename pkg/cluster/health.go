@@ -24,7 +24,7 @@ func (r *run) warnNotReady(p *plan, nodes []*Node) {
 			if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
 				r.emit(Event{
 					Kind: EventWarning, Host: n.Hostname, Phase: phaseKubelet,
-					Message: "the node is NotReady, and nothing on its machine differs from the configuration: " + c.Message,
+					Message: "the node is NotReady, although nothing on its machine differs from the configuration: " + c.Message,
 					Hint:    "see journalctl -u kubelet -u containerd on " + n.Hostname,
 				})
 			}

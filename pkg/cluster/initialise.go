@@ -124,8 +124,8 @@ func (p *initialise) sameData(n *Node, a answer.Answer) error {
 	if have == "" || have == want {
 		return nil
 	}
-	return hint.Errorf("write etcd-data-path: "+have+" in kubernetes-configuration.yaml; to move the data where there are several masters: node remove each of them and add it again, one after the other",
-		"etcd on %s keeps its data in %s, the configuration says %s: there it would begin empty", n.Hostname, have, want)
+	return hint.Errorf("write etcd-data-path: "+have+" in kubernetes-configuration.yaml; to move the data if there are several masters: remove each master with node remove and add it again, one after the other",
+		"etcd on %s has its data in %s, but the configuration says %s: there it would start empty", n.Hostname, have, want)
 }
 
 func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) error {

@@ -51,8 +51,8 @@ func (p *join) detect(*Node) (string, error) {
 
 const (
 	runJoin       = "kubeadm join"
-	unknownNode   = "the cluster does not know it any more"
-	unknownMember = "etcd does not know it any more"
+	unknownNode   = "the cluster no longer has it"
+	unknownMember = "etcd no longer has it"
 )
 
 func (p *join) diff(n *Node, w *world) ([]Change, error) {
@@ -84,7 +84,7 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 	}
 	var out []Change
 	if _, left := a.Row("left"); known || left {
-		out = append(out, Change{Action: "delete", Target: "node " + n.Hostname, Detail: "what an earlier attempt has left"})
+		out = append(out, Change{Action: "delete", Target: "node " + n.Hostname, Detail: "remains of an earlier attempt"})
 	}
 	return append(out, Change{Action: "run", Target: runJoin, Detail: why}), nil
 }
@@ -153,7 +153,7 @@ func (r *run) isExpelled(ctx context.Context, n *Node) error {
 		return err
 	}
 	if v == nil || !v.quorum || v.has(n) {
-		return hint.Errorf("run the same command again", "etcd on %s does not say any more that %s is none of its members: nothing was done on the machine", r.leader.Hostname, n.Hostname)
+		return hint.Errorf("run the same command again", "etcd on %s no longer confirms that %s is not a member: nothing was done on the machine", r.leader.Hostname, n.Hostname)
 	}
 	return nil
 }

@@ -115,14 +115,14 @@ func (w *world) againstFounding() []preflight.Finding {
 		case w.facts[n.Hostname] == nil:
 			out = append(out, preflight.Finding{
 				Host: n.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
-				Message: "the machine doesn't answer, and no other machine of the control plane is a member of a cluster: if there is a cluster, it is here, and a second one must not be made",
-				Remedy:  fmt.Sprintf("bring %s back and run the same command again; only where it never was a member, take it out of layout.yaml", n.Hostname),
+				Message: "the machine doesn't answer, and no other machine of the control plane is a member of a cluster: if a cluster exists, it is on this machine, and a second one must not be made",
+				Remedy:  fmt.Sprintf("repair %s and run the same command again; only if it never was a member, remove it from layout.yaml", n.Hostname),
 			})
 		case w.of(n, phaseJoin).Value("once") == "yes":
 			out = append(out, preflight.Finding{
 				Host: n.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
 				Message: lostMark,
-				Remedy:  markAgain + "; to give the cluster up: paictl cluster recreate",
+				Remedy:  markAgain + "; to replace the cluster: paictl cluster recreate",
 			})
 		}
 	}
@@ -142,8 +142,8 @@ func (w *world) orphans() []preflight.Finding {
 	}
 	return []preflight.Finding{{
 		Host: names[0], Check: "control-plane", Severity: preflight.SeverityError,
-		Message: fmt.Sprintf("%s of a cluster whose control plane is on none of the masters of layout.yaml", membersText(names)),
-		Remedy:  "if another machine is its master, add it to layout.yaml; if the master's disk was lost and nothing of the cluster is needed any more: paictl cluster recreate",
+		Message: fmt.Sprintf("%s of a cluster whose control plane is not on a master of layout.yaml", membersText(names)),
+		Remedy:  "if another machine is its master, add it to layout.yaml; if the master's disk was lost and you no longer need the cluster: paictl cluster recreate",
 	}}
 }
 

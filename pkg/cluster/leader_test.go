@@ -140,7 +140,7 @@ func TestNoClusterIsMadeWhereThereMayBeOne(t *testing.T) {
 		l.made()
 		l.host("m1").wipe()
 		err := l.refused()
-		require.ErrorContains(t, err, "w1: the machine and 1 others are members of a cluster whose control plane is on none of the masters")
+		require.ErrorContains(t, err, "w1: the machine and 1 others are members of a cluster whose control plane is not on a master")
 		assert.Contains(t, hint.Of(err), "paictl cluster recreate")
 		require.ErrorContains(t, l.refused(limited("m1")), "members of a cluster whose control plane")
 	})
@@ -149,7 +149,7 @@ func TestNoClusterIsMadeWhereThereMayBeOne(t *testing.T) {
 		l.made()
 		l.host("m1").remove("/etc/kubernetes/kubelet.conf")
 		err := l.refused()
-		require.ErrorContains(t, err, "its database is not thrown away for that")
+		require.ErrorContains(t, err, "paictl does not delete its database for that")
 		assert.Contains(t, hint.Of(err), "kubeadm init phase kubeconfig kubelet")
 		assert.DirExists(t, l.host("m1").root+"/var/lib/etcd/member")
 	})
@@ -199,7 +199,7 @@ func TestSettingsReachOneMasterAfterTheOtherEtcdToo(t *testing.T) {
 		k.EtcdDataPath = "/data/etcd"
 		defer func() { k.EtcdDataPath = "/var/lib/etcd" }()
 		o := l.up(t.Context())
-		require.ErrorContains(t, o.err, "etcd on m1 keeps its data in /var/lib/etcd, the configuration says /data/etcd: there it would begin empty")
+		require.ErrorContains(t, o.err, "etcd on m1 has its data in /var/lib/etcd, but the configuration says /data/etcd: there it would start empty")
 		assert.Contains(t, hint.Of(o.err), "etcd-data-path: /var/lib/etcd")
 	})
 	t.Run("what breaks the API server is put back, and the other masters never see it", func(t *testing.T) {
@@ -331,9 +331,9 @@ func TestRecreateMakesTheClusterAgain(t *testing.T) {
 		prepare(l)
 		l.host("m2").server.Close()
 		o := l.up(t.Context(), again)
-		require.ErrorContains(t, o.err, "m2 of the control plane does not answer: it would go on as the old cluster")
+		require.ErrorContains(t, o.err, "m2 of the control plane does not answer: it would continue as the old cluster")
 		o = l.up(t.Context(), again, limited("w1"))
-		require.ErrorContains(t, o.err, "a cluster is made again as a whole")
+		require.ErrorContains(t, o.err, "recreate works only on the whole cluster")
 		assert.True(t, l.kept())
 	})
 	t.Run("not beside a master that layout.yaml doesn't have", func(t *testing.T) {
@@ -344,7 +344,7 @@ func TestRecreateMakesTheClusterAgain(t *testing.T) {
 		l.conf.Layout.MachineList = slices.DeleteFunc(slices.Clone(machines), func(m layout.Machine) bool { return m.Hostname == "m2" })
 		for _, dry := range []bool{true, false} {
 			o := l.up(t.Context(), again, func(o *Options, _ *ssh.Options) { o.DryRun = dry })
-			require.ErrorContains(t, o.err, "m2 is a master of the cluster and is not in layout.yaml")
+			require.ErrorContains(t, o.err, "m2 is a master of the cluster, but not in layout.yaml")
 			require.ErrorContains(t, o.err, "nothing was changed")
 		}
 		assert.True(t, l.kept())
@@ -439,7 +439,7 @@ func TestAMasterThatLostPaictlsRecordIsNotThrownAway(t *testing.T) {
 	l.made()
 	l.host("m1").remove(stateDir)
 	err := l.refused()
-	require.ErrorContains(t, err, "m1: the machine holds the control plane of a cluster, and /var/lib/paictl, by which paictl knows it, is gone")
+	require.ErrorContains(t, err, "m1: the machine has the control plane of a cluster, and /var/lib/paictl, which identifies it for paictl, is missing")
 	assert.NotContains(t, hint.Of(err), "rm -rf")
 }
 
@@ -447,7 +447,7 @@ func TestAMasterThatLostPaictlsMarkIsNotThrownAway(t *testing.T) {
 	l := newLab(t, 1, 0)
 	l.made()
 	l.host("m1").remove(paths.Member)
-	require.ErrorContains(t, l.refused(), "its database is not thrown away for that")
+	require.ErrorContains(t, l.refused(), "paictl does not delete its database for that")
 }
 
 func TestAMachineIsResetOnlyWhenItsNodeIsAskedForByName(t *testing.T) {

@@ -79,8 +79,8 @@ func (r *run) lock(ctx context.Context) (context.Context, func(), error) {
 		held = append(held, s)
 	}
 	if len(held) == 0 {
-		return ctx, nil, hint.Errorf("see that one of them answers: paictl cluster status",
-			"take the cluster's lock: no machine of the control plane answers")
+		return ctx, nil, hint.Errorf("check that one of them answers: paictl cluster status",
+			"get the cluster's lock: no machine of the control plane answers")
 	}
 	watched, cancel := context.WithCancelCause(ctx)
 	released := make(chan struct{})
@@ -121,17 +121,17 @@ func (r *run) lock(ctx context.Context) (context.Context, func(), error) {
 func (r *run) lockOn(ctx context.Context, n *Node) (ssh.Session, error) {
 	s, err := r.host(n).Hold(ctx, ssh.Script{Name: "lock", Mutates: true, Body: lockScript(r.opts.Owner, r.opts.Clock())})
 	if err != nil {
-		return nil, fmt.Errorf("take the cluster's lock on %s: %w", n.Hostname, err)
+		return nil, fmt.Errorf("get the cluster's lock on %s: %w", n.Hostname, err)
 	}
 	if rest, locked := strings.CutPrefix(s.FirstLine(), "locked\t"); locked {
 		_ = s.Close()
 		owner, since, _ := strings.Cut(rest, "\t")
 		return nil, hint.Wrap(&LockedError{Host: n.Hostname, Owner: owner, Since: since},
-			"wait for it to end, or end that process; the lock goes with it")
+			"wait for it to end, or end that process; this releases the lock")
 	}
 	if s.FirstLine() != "held" {
 		_ = s.Close()
-		return nil, fmt.Errorf("take the cluster's lock on %s: unexpected answer %q", n.Hostname, s.FirstLine())
+		return nil, fmt.Errorf("get the cluster's lock on %s: unexpected answer %q", n.Hostname, s.FirstLine())
 	}
 	return s, nil
 }

@@ -137,8 +137,8 @@ func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer
 		return nil, answer.Answer{}, fmt.Errorf("look at %s: %w", n.Hostname, err)
 	}
 	if out.Facts, err = layout.ParseFacts(sections["facts"].Raw); err != nil {
-		return nil, answer.Answer{}, hint.Wrap(fmt.Errorf("what %s answered cannot be read: %w", n.Hostname, err),
-			"log in there and look at what the shell prints at its start; only the answers may reach its standard output")
+		return nil, answer.Answer{}, hint.Wrap(fmt.Errorf("the answer of %s is not readable: %w", n.Hostname, err),
+			"log in there and check what the shell prints when it starts; it must print nothing to standard output")
 	}
 	for name, a := range sections {
 		if a.Failed != "" {

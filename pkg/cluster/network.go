@@ -192,7 +192,7 @@ note change "network plugin"
 	}
 	if k := a.Value("restarted"); k != "" && k != "0" {
 		r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseNetwork,
-			Message: "pods that had addresses of another subnet, at which nothing reached them, were ended and start again: " + k})
+			Message: "pods with unreachable addresses of another subnet were stopped and start again: " + k})
 	}
 	return nil
 }

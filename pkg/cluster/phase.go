@@ -144,7 +144,7 @@ func scriptError(n *Node, name string, res ssh.Result) error {
 	if last == "" {
 		last = "no message"
 	}
-	remedy := fmt.Sprintf("the steps so far are in %s/journal on the host; when the cause is removed, run the same command again", stateDir)
+	remedy := fmt.Sprintf("the completed steps are in %s/journal on the host; remove the cause, then run the same command again", stateDir)
 	if i := strings.Index(last, " -> "); i > 0 {
 		last, remedy = last[:i], last[i+len(" -> "):]
 	}

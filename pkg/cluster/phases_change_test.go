@@ -159,7 +159,7 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 			do:   func() { require.NoError(t, os.RemoveAll(l.cluster+"/nodes/w1")) },
 			want: []string{
 				"m1 labels set node w1 label pai-worker=true, label rack=b, taint dedicated=dl:NoSchedule",
-				"w1 join run kubeadm join the cluster does not know it any more",
+				"w1 join run kubeadm join the cluster no longer has it",
 			},
 		},
 		{
@@ -167,7 +167,7 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 			do:   func() { w1.remove(paths.Member) },
 			want: []string{
 				"m1 labels set node w1 label pai-worker=true, label rack=b, taint dedicated=dl:NoSchedule",
-				"w1 join delete node w1 what an earlier attempt has left", "w1 join run kubeadm join",
+				"w1 join delete node w1 remains of an earlier attempt", "w1 join run kubeadm join",
 			},
 		},
 		{

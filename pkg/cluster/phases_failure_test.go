@@ -57,7 +57,7 @@ func TestAFailureOnAHostIsToldWithItsCauseAndARemedy(t *testing.T) {
 			assert.NotContains(t, f.Error, "\n")
 			assert.Contains(t, f.Hint, c.remedy)
 			if other, ok := hosts["w1"]; ok && c.host == "m1" {
-				assert.Equal(t, "phase init on m1, which this one needs, has failed", other.Error)
+				assert.Equal(t, "phase init on m1, which this phase needs, has failed", other.Error)
 				assert.Equal(t, "repair m1 first", other.Hint)
 			}
 			l.host(c.host).remove(c.file)

@@ -105,7 +105,7 @@ func (pr *progress) wait(ctx context.Context, s step) error {
 		return newHeldBack(s.phase, s.host)
 	}
 	if err != nil && s.must {
-		return hint.Errorf("repair "+s.host+" first", "phase %s on %s, which this one needs, has failed", s.phase, s.host)
+		return hint.Errorf("repair "+s.host+" first", "phase %s on %s, which this phase needs, has failed", s.phase, s.host)
 	}
 	return nil
 }

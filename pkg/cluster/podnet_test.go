@@ -37,7 +37,7 @@ func TestAMachineThatJoinsAgainHasNothingOfItsOldPodNetwork(t *testing.T) {
 	require.Empty(t, lines(l.mustUp().changes))
 	require.NoError(t, os.RemoveAll(l.cluster+"/nodes/w1"))
 	l.forgetCalls()
-	assert.Contains(t, lines(l.mustUp().changes), "w1 join run kubeadm join the cluster does not know it any more")
+	assert.Contains(t, lines(l.mustUp().changes), "w1 join run kubeadm join the cluster no longer has it")
 	assert.Equal(t, []string{"eth0"}, names(t, w1.root+"/.fake/links"), "no link is left but the machine's own")
 	for _, p := range []string{"/run/flannel", "/var/lib/cni/networks/paictl-flannel", "/etc/cni/net.d/10-paictl-flannel.conflist"} {
 		assert.NoFileExists(t, w1.root+p)
@@ -64,7 +64,7 @@ func TestPodsReachNoMetadataServiceUnlessTheyMay(t *testing.T) {
 	assert.Contains(t, w1.calls(), "systemctl restart paictl-pod-metadata.service")
 }
 
-// TestTheBridgeGetsTheNodesSubnet: somebody deleted the node, and its kubelet registered it
+// TestTheBridgeGetsTheNodesSubnet: someone deleted the node, and its kubelet registered it
 // again, so that no join cleans the machine.
 func TestTheBridgeGetsTheNodesSubnet(t *testing.T) {
 	const repair = "w1 network delete interface cni0 it has 10.244.9.1/24, the node's subnet is 10.244.1.0/24; its pods start again"
@@ -80,7 +80,7 @@ func TestTheBridgeGetsTheNodesSubnet(t *testing.T) {
 		{name: "all is as it shall be", bridge: "10.244.1.1/24", flannel: "10.244.1.1/24", pod: "10.244.1.7"},
 		{
 			name: "flannel knows the subnet, a pod has an address of the old one", bridge: "10.244.9.1/24", flannel: "10.244.1.1/24", pod: "10.244.9.7",
-			want: []string{repair}, warning: "were ended and start again: 1", kills: []string{"ctr tasks kill -s SIGKILL sandbox-10.244.9.7"},
+			want: []string{repair}, warning: "were stopped and start again: 1", kills: []string{"ctr tasks kill -s SIGKILL sandbox-10.244.9.7"},
 		},
 		{
 			name: "only the bridge is old", bridge: "10.244.9.1/24", flannel: "10.244.1.1/24", pod: "10.244.1.7", want: []string{repair},
@@ -88,7 +88,7 @@ func TestTheBridgeGetsTheNodesSubnet(t *testing.T) {
 		{
 			name: "flannel is the one of the old node", bridge: "10.244.9.1/24", flannel: "10.244.9.1/24", pod: "10.244.9.7",
 			want:    []string{"w1 network restart flannel it has 10.244.9.1/24, the node's subnet is 10.244.1.0/24", repair},
-			warning: "were ended and start again: 1",
+			warning: "were stopped and start again: 1",
 			kills:   []string{"ctr tasks kill -s SIGKILL flannel", "ctr tasks kill -s SIGKILL sandbox-10.244.9.7"},
 		},
 		{

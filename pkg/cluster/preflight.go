@@ -99,7 +99,7 @@ func remedyOf(errs []preflight.Finding) string {
 	if fixable > 0 {
 		return fmt.Sprintf("each failed check above names its remedy; --fix makes %d of these %d repairs", fixable, len(errs))
 	}
-	return "each failed check above names its remedy; when all are done, run the same command again"
+	return "each failed check above names its remedy; afterwards run the same command again"
 }
 
 // fix repairs what the findings offer to repair, one script per host, and returns how many

@@ -39,7 +39,7 @@ func TestTheSettingsOfAnEarlierReleaseMoveToTheFileThatWins(t *testing.T) {
 	m1.remove(sysctlFile)
 	m1.write(oldSysctlFile, text)
 	m1.write(stateDir+"/owned", strings.ReplaceAll(m1.read(stateDir+"/owned"), sysctlFile, oldSysctlFile))
-	assert.Equal(t, "m1 base create "+sysctlFile+" 644\nm1 base delete "+oldSysctlFile+" paictl doesn't use it any more\n", lines(l.mustUp().changes))
+	assert.Equal(t, "m1 base create "+sysctlFile+" 644\nm1 base delete "+oldSysctlFile+" paictl no longer uses it\n", lines(l.mustUp().changes))
 	assert.Equal(t, text, m1.read(sysctlFile))
 	assert.NoFileExists(t, m1.root+oldSysctlFile)
 	assert.NotContains(t, m1.read(stateDir+"/owned"), oldSysctlFile)

@@ -104,15 +104,15 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "an old Ubuntu", edit: func(m *machine) {
 			m.fact("os-release", "ID=ubuntu")
 			m.fact("os-release", "VERSION_ID=\"18.04\"", true)
-		}, check: "os", message: "ubuntu18.04 is too old, the oldest that works is ubuntu 20.04", remedy: "upgrade"},
+		}, check: "os", message: "ubuntu18.04 is too old, the oldest supported is ubuntu 20.04", remedy: "upgrade"},
 		{name: "an old Debian", edit: func(m *machine) { m.fact("os-release", "VERSION_ID=\"10\"", true) }, check: "os", message: "too old", remedy: "upgrade"},
 		{name: "a system that nobody tested", edit: func(m *machine) { m.fact("os-release", "ID=almalinux") },
 			severity: preflight.SeverityWarning, check: "os", message: "not tested on", remedy: "go on"},
 		{name: "Debian testing has no version", edit: func(m *machine) { m.fact("os-release", "ID=debian") }},
 		{name: "a kernel between the long-term ones", edit: func(m *machine) { m.fact("kernel", "5.19.0-40-generic") },
-			severity: preflight.SeverityWarning, check: "kernel", message: "kernel 5.19.0-40-generic is none of the long-term ones", remedy: "5.15"},
+			severity: preflight.SeverityWarning, check: "kernel", message: "kernel 5.19.0-40-generic is not one of the long-term kernels", remedy: "5.15"},
 		{name: "a kernel from before 5.4", edit: func(m *machine) { m.fact("kernel", "4.19.0") },
-			check: "kernel", message: "kernel 4.19.0 is too old, the oldest that works is 5.4", remedy: "reboot"},
+			check: "kernel", message: "kernel 4.19.0 is too old, the oldest supported is 5.4", remedy: "reboot"},
 		{name: "kube-proxy's nftables on kernel 5.10", edit: func(m *machine) { m.fact("kernel", "5.10.0-26-amd64") },
 			check: "kernel", message: "nftables mode needs kernel 5.13, the machine has 5.10.0-26-amd64", remedy: "extra.kube-proxy.mode: iptables"},
 		{name: "kube-proxy's iptables on kernel 5.10",
@@ -152,15 +152,15 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "cgroup v1 that the kubelet may use", spec: func(s *Spec) { s.Config.Kubernetes.Kubernetes.Extra.Kubelet["failCgroupV1"] = false },
 			edit: func(m *machine) { m.fact("cgroup", "hybrid") }},
 		{name: "a cgroup controller that is off", edit: func(m *machine) { m.unsay("controllers"); m.say("controllers", "cpuset cpu io pids") },
-			check: "cgroup", message: "switched off the cgroup controllers memory", remedy: "cgroup_disable"},
+			check: "cgroup", message: "disabled the cgroup controllers memory", remedy: "cgroup_disable"},
 		{name: "no time source, and none installed", edit: func(m *machine) { m.fact("time-source", ""); m.fact("time-synced", "no"); m.unsay("timesync") },
-			severity: preflight.SeverityWarning, check: "time-source", message: "nothing keeps the clock right", remedy: "systemd-timesyncd", fix: "p_packages systemd-timesyncd"},
+			severity: preflight.SeverityWarning, check: "time-source", message: "nothing synchronizes the clock", remedy: "systemd-timesyncd", fix: "p_packages systemd-timesyncd"},
 		{name: "a time source that does not run", edit: func(m *machine) {
 			m.fact("time-source", "")
 			m.fact("time-synced", "no")
 			m.unsay("timesync")
 			m.say("timesync", "chrony")
-		}, severity: preflight.SeverityWarning, check: "time-source", message: "chrony is installed and does not run", remedy: "systemctl enable --now chrony.service", fix: "p_service chrony.service"},
+		}, severity: preflight.SeverityWarning, check: "time-source", message: "chrony is installed, but does not run", remedy: "systemctl enable --now chrony.service", fix: "p_service chrony.service"},
 		{name: "a time source that the phase base will start", edit: func(m *machine) { m.fact("time-source", ""); m.fact("time-synced", "no") }},
 		{name: "a container has its machine's clock", edit: func(m *machine) {
 			m.fact("time-source", "")
@@ -186,7 +186,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 				s.Nodes[1].SKU = "gpu"
 			},
 			edit:     func(m *machine) { m.fact("nvidia-smi", "0, NVIDIA A100, 81920, 535.104.05, GPU-1", true) },
-			severity: preflight.SeverityWarning, check: "gpu-count", message: "1 GPUs are to be seen, layout.yaml says 2 (gpu)", remedy: "gpu.count of gpu"},
+			severity: preflight.SeverityWarning, check: "gpu-count", message: "the machine shows 1 GPUs, but layout.yaml says 2 (gpu)", remedy: "gpu.count of gpu"},
 		{name: "GPUs that are only simulated",
 			spec: func(s *Spec) {
 				s.Config.Layout.MachineSKU["gpu"] = layout.SKU{GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 2, Simulated: true}}
@@ -194,14 +194,14 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			},
 			edit: func(*machine) {}},
 		{name: "another host name than the layout's", edit: func(m *machine) { m.fact("hostname", "node7") },
-			check: "hostname", message: "calls itself node7, layout.yaml calls it w1", remedy: "hostnamectl set-hostname w1; or in layout.yaml: hostname: node7"},
+			check: "hostname", message: "host name is node7, but layout.yaml says w1", remedy: "hostnamectl set-hostname w1; or in layout.yaml: hostname: node7"},
 		{name: "a host name that is none", edit: func(m *machine) { m.fact("hostname", "My_Node") },
-			check: "hostname", message: "calls itself My_Node", remedy: "My_Node is no name by RFC 1123"},
+			check: "hostname", message: "host name is My_Node", remedy: "My_Node is not a valid name, see RFC 1123"},
 		{name: "the installer's host name", edit: func(m *machine) { m.fact("hostname", "localhost") },
 			check: "hostname", message: "calls itself localhost", remedy: "hostnamectl set-hostname w1", fix: "p_hostname 'w1'"},
 		{name: "a fully qualified host name", edit: func(m *machine) { m.fact("hostname", "w1.example.org") }},
 		{name: "another machine's host name", edit: func(m *machine) { m.fact("hostname", "m1") },
-			check: "unique-hostname", message: "calls itself m1, as does m1 (10.0.0.1); layout.yaml calls it w1", remedy: "hostnamectl set-hostname w1"},
+			check: "unique-hostname", message: "host name is m1, as is that of m1 (10.0.0.1); layout.yaml says w1", remedy: "hostnamectl set-hostname w1"},
 		{name: "no machine id", edit: func(m *machine) { m.fact("machine-id", "") },
 			check: "machine-id", message: "no machine id", remedy: "systemd-machine-id-setup", fix: "systemd-machine-id-setup >/dev/null"},
 		{name: "a copy of another machine", edit: func(m *machine) { m.fact("machine-id", "id-of-m1") },
@@ -212,9 +212,9 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.unsay("boot")
 			m.say("boot", "boot-of-m1")
 			m.fact("address", "eth0 10.0.0.1/16", true)
-		}, check: "unique-machine", message: "10.0.0.11 and 10.0.0.1 lead to the same machine, m1", remedy: "hostip of w1"},
+		}, check: "unique-machine", message: "10.0.0.11 and 10.0.0.1 are the same machine, m1", remedy: "hostip of w1"},
 		{name: "an address that no interface has", edit: func(m *machine) { m.fact("address", "eth0 192.168.1.4/24") },
-			check: "address", message: "no interface has the address 10.0.0.11, the machine has 192.168.1.4 (eth0)", remedy: "hostip"},
+			check: "address", message: "no interface has the address 10.0.0.11; the machine has 192.168.1.4 (eth0)", remedy: "hostip"},
 		{name: "another machine's address", edit: func(m *machine) { m.fact("address", "eth1 10.0.0.12/32", true) },
 			check: "unique-address", message: "eth1 has the address 10.0.0.12, which is w2's", remedy: "ip addr del 10.0.0.12/32 dev eth1"},
 		{name: "a clock that is an hour ahead", edit: func(m *machine) { m.fact("time", fmt.Sprint(preflightNow.Add(time.Hour).UnixMilli())) },
@@ -227,15 +227,15 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.fact("time", fmt.Sprint(preflightNow.Add(59*time.Second).UnixMilli()))
 		}},
 		{name: "port 6443 taken by a web server", host: "m1", edit: func(m *machine) { m.say("port", "6443", "123", "nginx") },
-			check: "port", message: "port 6443, which the API server needs, is taken by nginx (pid 123)", remedy: "stop nginx"},
+			check: "port", message: "port 6443, which the API server needs, is in use by nginx (pid 123)", remedy: "stop nginx"},
 		{name: "a port taken by nobody knows whom", edit: func(m *machine) { m.say("port", "10250", "", "") },
-			check: "port", message: "port 10250, which the kubelet needs, is taken", remedy: "ss -ltnp 'sport = :10250'"},
+			check: "port", message: "port 10250, which the kubelet needs, is in use", remedy: "ss -ltnp 'sport = :10250'"},
 		{name: "a port of the control plane taken on a worker", edit: func(m *machine) { m.say("port", "6443", "123", "nginx") }},
 		{name: "a port that was taken over on a member", host: "m1", edit: func(m *machine) {
 			m.journal = []string{"journal\tinit\tdone"}
 			m.say("port", "2379", "5", "etcd")
 			m.say("port", "6443", "123", "nginx")
-		}, check: "port", message: "port 6443, which the API server needs, is taken by nginx (pid 123)", remedy: "nginx"},
+		}, check: "port", message: "port 6443, which the API server needs, is in use by nginx (pid 123)", remedy: "nginx"},
 		{name: "another Kubernetes", edit: func(m *machine) {
 			m.say("active", "kubelet")
 			m.say("port", "10250", "99", "kubelet")
@@ -256,11 +256,11 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.say("server", "https://10.9.9.9:6443")
 		}, check: "cluster", message: "a member of another cluster, that of https://10.9.9.9:6443", remedy: "paictl node remove w1"},
 		{name: "a read-only root", edit: func(m *machine) { m.say("mount", "/etc", "/", "ro"); m.say("mount", binDir, "/", "ro") },
-			check: "mount", message: "/ is read-only, and /etc lies there", remedy: "mount -o remount,rw /"},
+			check: "mount", message: "/ is read-only, and contains /etc", remedy: "mount -o remount,rw /"},
 		{name: "programs on a file system that forbids them", edit: func(m *machine) {
 			m.say("mount", "/var/log", "/var", "noexec")
 			m.say("mount", "/var/lib/containerd", "/var", "noexec")
-		}, check: "mount", message: "/var is mounted noexec, and /var/lib/containerd lies there", remedy: "mount -o remount,exec /var"},
+		}, check: "mount", message: "/var is mounted noexec, and contains /var/lib/containerd", remedy: "mount -o remount,exec /var"},
 		{name: "logs on a file system that forbids programs", edit: func(m *machine) { m.say("mount", "/var/log", "/var/log", "noexec") }},
 		{name: "no way to the API", edit: func(m *machine) { m.say("reach", "10.0.0.1:6443", "timeout") },
 			check: "reach", message: "cannot reach m1 (10.0.0.1:6443): no answer within three seconds", remedy: "let 10.0.0.11 open TCP port 6443 on 10.0.0.1"},
@@ -272,7 +272,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "an interface in the services' network", edit: func(m *machine) { m.fact("address", "docker0 10.96.1.1/24", true) },
 			check: "network", message: "service-cluster-ip-range 10.96.0.0/16 overlaps the machine's network 10.96.1.0/24 (docker0)", remedy: "another service-cluster-ip-range"},
 		{name: "a wider route around the pods' network", edit: func(m *machine) { m.say("route", "10.0.0.0/8", "eth0") }},
-		{name: "ufw", edit: func(m *machine) { m.say("active", "ufw") }, severity: preflight.SeverityWarning, check: "firewall", message: "ufw is active: it must let through 10250/tcp", remedy: "10.144.0.0/16"},
+		{name: "ufw", edit: func(m *machine) { m.say("active", "ufw") }, severity: preflight.SeverityWarning, check: "firewall", message: "ufw is active: it must allow 10250/tcp", remedy: "10.144.0.0/16"},
 		{name: "firewalld", host: "m1", edit: func(m *machine) { m.say("active", "firewalld") }, severity: preflight.SeverityWarning, check: "firewall", message: "6443, 2379, 2380, 10250/tcp", remedy: "--add-source=10.144.0.0/16"},
 		{name: "SELinux", edit: func(m *machine) { m.unsay("selinux"); m.say("selinux", "1") }, severity: preflight.SeverityWarning, check: "selinux", message: "enforcing", remedy: "setenforce 0"},
 		{name: "an answer that is no answer", edit: func(m *machine) { m.facts = []string{"Welcome to w1!"} }, check: "facts", message: "cannot be read", remedy: "standard output"},
@@ -295,7 +295,7 @@ func TestDiskSpaceIsAddedUpForEachFileSystem(t *testing.T) {
 			for _, p := range preflight.Folders(preflightSpec(t, 1).checked(nil), &preflight.Node{}) {
 				m.disk(p, "/", "/dev/sda1", 1024)
 			}
-		}, "/ has 1024 MiB free and needs 15.2 GiB"},
+		}, "/ has 1024 MiB free, but needs 15.2 GiB"},
 		{"just enough for everything", func(m *machine) {
 			for _, p := range preflight.Folders(preflightSpec(t, 1).checked(nil), &preflight.Node{}) {
 				m.disk(p, "/", "/dev/sda1", 15522)
@@ -305,9 +305,9 @@ func TestDiskSpaceIsAddedUpForEachFileSystem(t *testing.T) {
 			for _, p := range preflight.Folders(preflightSpec(t, 1).checked(nil), &preflight.Node{}) {
 				m.disk(p, "/", "/dev/sda1", 15521)
 			}
-		}, "/ has 15.2 GiB free and needs 15.2 GiB"},
+		}, "/ has 15.2 GiB free, but needs 15.2 GiB"},
 		{"a small disk of its own for the images", func(m *machine) { m.disk("/var/lib/containerd", "/var/lib/containerd", "/dev/sdb", 5000) },
-			"/var/lib/containerd has 5000 MiB free and needs 11.7 GiB, for /var/lib/containerd"},
+			"/var/lib/containerd has 5000 MiB free, but needs 11.7 GiB, for /var/lib/containerd"},
 		{"two mount points of one device", func(m *machine) {
 			m.disk("/var/lib/containerd", "/data/containerd", "/dev/sdb", 13000)
 			m.disk("/var/lib/kubelet", "/data/kubelet", "/dev/sdb", 13000)
@@ -382,20 +382,20 @@ func TestAMemberThatLostPaictlsRecordIsNotToldToWipeItself(t *testing.T) {
 		return got[0]
 	}
 	f := one(without(preflightSpec(t, 2), "w1"))
-	assert.Contains(t, f.Message, "the machine is a member of the cluster of m1, and /var/lib/paictl, by which paictl knows it, is gone")
-	assert.Contains(t, f.Remedy, "install its system again")
+	assert.Contains(t, f.Message, "the machine is a member of the cluster of m1, and /var/lib/paictl, which identifies it for paictl, is missing")
+	assert.Contains(t, f.Remedy, "reinstall its operating system")
 	assert.Contains(t, f.Remedy, "paictl node remove w1, later paictl node add w1=10.0.0.11 --role worker")
 	assert.NotContains(t, f.Remedy, "rm -rf")
 
 	f = one(without(preflightSpec(t, 0), "m1"))
-	assert.Contains(t, f.Message, "the machine holds the control plane of a cluster")
+	assert.Contains(t, f.Message, "the machine has the control plane of a cluster")
 	assert.NotContains(t, f.Message+f.Remedy, "another")
 	assert.NotContains(t, f.Remedy, "rm -rf")
 
 	made = nil // by another tool
 	f = one(without(preflightSpec(t, 0), "m1"))
-	assert.Contains(t, f.Message, "or another tool has made it")
-	assert.Contains(t, f.Remedy, "take the machine out of layout.yaml, or if nothing of that cluster is needed any more: kubeadm reset -f")
+	assert.Contains(t, f.Message, "or another tool has created it")
+	assert.Contains(t, f.Remedy, "remove the machine from layout.yaml, or if you no longer need that cluster: kubeadm reset -f")
 	made = []string{kubeadmConf}
 
 	for _, f := range without(preflightSpec(t, 1), "m1", "w1") {
@@ -421,7 +421,7 @@ func TestAnOperatorWithAWrongClockIsWarned(t *testing.T) {
 	require.Len(t, got, 1)
 	assert.Equal(t, preflight.Finding{Check: "clock", Severity: preflight.SeverityWarning,
 		Message: "the clock here differs by 20m0s from the machines'",
-		Remedy:  "set the clock of this computer: the cluster's certificates may not be valid by it"}, got[0])
+		Remedy:  "set the clock of this computer: by its time the cluster's certificates may not be valid"}, got[0])
 }
 
 func TestALimitedRunIsToldOnlyOfItsOwnHosts(t *testing.T) {

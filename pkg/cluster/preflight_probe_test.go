@@ -132,7 +132,7 @@ func TestTheProbeNamesWhoHoldsAPort(t *testing.T) {
 	f := newFakeRoot(t)
 	s := preflightSpec(t, 1)
 	line := "   0: %s %s %s 00000000:00000000 00:00000000 00000000     0        0 %d 1 0 100 0 0 10 0\n"
-	// 6443 listens (0A); 10250 on the IPv6 table, nobody knows whose; 2379 is only an outgoing
+	// 6443 listens (0A); 10250 on the IPv6 table, no one knows whose; 2379 is only an outgoing
 	// connection; 80 is none of our business.
 	f.file("/proc/net/tcp", "  sl  header\n"+
 		fmt.Sprintf(line, "00000000:192B", "00000000:0000", "0A", 4711)+

@@ -89,7 +89,7 @@ func TestOneUnfitMachineStopsUpBeforeAnythingIsChangedAnywhere(t *testing.T) {
 	pf, ok := errors.AsType[*PreflightError](err)
 	require.True(t, ok, "%v", err)
 	assert.Equal(t, 4, pf.ExitCode())
-	assert.EqualError(t, err, "w2: port 10250, which the kubelet needs, is taken by nginx (pid 123) (nothing was changed)")
+	assert.EqualError(t, err, "w2: port 10250, which the kubelet needs, is in use by nginx (pid 123) (nothing was changed)")
 	assert.Contains(t, hint.Of(err), "stop nginx")
 	require.Len(t, pf.Findings, 2)
 	failed := sink.of(EventPhaseFailed)
@@ -149,7 +149,7 @@ func TestFixLeavesWhatOnlyAPersonCanDecide(t *testing.T) {
 	o := f.options(&storySink{})
 	o.Fix = true
 	found, err := Preflight(t.Context(), f.spec, o)
-	assert.EqualError(t, err, "w1: the machine calls itself somebodys-choice, layout.yaml calls it w1 (nothing but the repairs was changed)")
+	assert.EqualError(t, err, "w1: the machine's host name is somebodys-choice, but layout.yaml says w1 (only the repairs were made; nothing else was changed)")
 	require.Len(t, found, 1)
 	assert.Equal(t, "hostname", found[0].Check)
 }

@@ -12,7 +12,7 @@ import (
 // show the proxy's password to everyone on the machine.
 const containerdEnv = confDir + "/containerd.env"
 
-// containerdEnvironment is the file containerdEnv. Without a proxy it is there all the same, so
+// containerdEnvironment is the file containerdEnv. Without a proxy it is there anyway, so
 // that taking a proxy away is a change like any other.
 func (s *Spec) containerdEnvironment() []byte {
 	var b strings.Builder

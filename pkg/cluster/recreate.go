@@ -34,14 +34,14 @@ type KindCount struct {
 func (l Loss) String() string {
 	members := cmp.Or(strings.Join(l.Members, ", "), "none is a member of one")
 	if l.API != "up" {
-		return fmt.Sprintf("These machines leave their cluster: %s.\nIts API does not answer, so what it holds can't be listed. All of it is deleted for good.", members)
+		return fmt.Sprintf("These machines leave their cluster: %s.\nIts API does not answer, so its objects can't be listed. All of them are deleted permanently.", members)
 	}
 	var counts []string
 	for _, o := range l.Objects {
 		counts = append(counts, fmt.Sprintf("%d %s", o.Count, o.Kind))
 	}
-	return fmt.Sprintf("These machines leave their cluster: %s.\nDeleted for good, with etcd's data: %s, and all other objects.\n"+
-		"All pods end. The folders with the services' data stay on the machines.", members, strings.Join(counts, ", "))
+	return fmt.Sprintf("These machines leave their cluster: %s.\nDeleted permanently, with etcd's data: %s, and all other objects.\n"+
+		"All pods are stopped. The folders with the services' data stay on the machines.", members, strings.Join(counts, ", "))
 }
 
 // WhatIsLost asks the machines what Options.Recreate would delete. It changes nothing, and emits
@@ -102,12 +102,12 @@ done
 // only says what it would do, and returns the world as it would be.
 func (r *run) resetAll(ctx context.Context, w *world, nodes []*Node) (*world, []Change, error) {
 	if len(r.opts.Limit)+len(r.opts.Phases) > 0 {
-		return nil, nil, hint.Errorf("leave --limit and --phases out", "a cluster is made again as a whole")
+		return nil, nil, hint.Errorf("remove --limit and --phases", "recreate works only on the whole cluster")
 	}
 	for _, n := range r.spec.ControlPlane() {
 		if w.facts[n.Hostname] == nil {
-			return nil, nil, hint.Errorf("bring it back, or take it out of layout.yaml where it is gone for good",
-				"%s of the control plane does not answer: it would go on as the old cluster", n.Hostname)
+			return nil, nil, hint.Errorf("repair it, or remove it from layout.yaml if it is gone permanently",
+				"%s of the control plane does not answer: it would continue as the old cluster", n.Hostname)
 		}
 	}
 	behind, err := w.leftBehind()

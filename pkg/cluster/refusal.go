@@ -34,7 +34,7 @@ func (e *PreflightError) Error() string {
 	case e.Reset:
 		rest = "the machines have left their cluster; nothing else was changed"
 	case e.Repaired:
-		rest = "nothing but the repairs was changed"
+		rest = "only the repairs were made; nothing else was changed"
 	}
 	if n == 1 {
 		return fmt.Sprintf("%s%s (%s)", where, first.Message, rest)

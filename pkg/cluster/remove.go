@@ -40,7 +40,7 @@ type RemoveOptions struct {
 
 // RemoveNodes takes the machines of Options.Limit out of the cluster: it drains the nodes,
 // takes control plane machines out of etcd, gives the machines back as they were, and
-// deletes the nodes. A machine that doesn't answer leaves the cluster all the same. Each
+// deletes the nodes. A machine that doesn't answer leaves the cluster anyway. Each
 // step looks first whether it is done, so that an interrupted run is simply repeated.
 func RemoveNodes(ctx context.Context, s *Spec, o Options, ro RemoveOptions) error {
 	r := newRun(s, o)
@@ -127,7 +127,7 @@ func (r *run) noLeader(nodes []*Node) error {
 	}
 	for _, n := range r.spec.ControlPlane() {
 		if !slices.Contains(nodes, n) && r.host(n) == nil {
-			return hint.Errorf("bring it back: paictl cluster status shows what is wrong with it",
+			return hint.Errorf("repair it: paictl cluster status shows what is wrong with it",
 				"no machine of the control plane that answers is a member of the cluster, and %s does not answer", n.Hostname)
 		}
 	}
@@ -254,8 +254,8 @@ func (m *removal) node(ctx context.Context, n *Node) error {
 		}
 	}
 	if err := m.dead[n]; err != nil {
-		m.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDown, Message: fmt.Sprintf("the machine could not be cleaned (%v): Kubernetes, its containers and their data are still on it", err),
-			Hint: "install the machine again before it returns; as it is, its kubelet would join the cluster again"})
+		m.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDown, Message: fmt.Sprintf("the machine could not be reset (%v): Kubernetes, its containers and their data are still on it", err),
+			Hint: "reinstall the machine before you use it again; otherwise its kubelet would join the cluster again"})
 	}
 	if m.opts.Removed != nil {
 		if err := m.opts.Removed(n); err != nil {

@@ -122,7 +122,7 @@ func TestADeadMachineLeavesTheClusterAndItIsSaidWhatStaysOnIt(t *testing.T) {
 		}
 	}
 	require.Len(t, warned, 1)
-	assert.Contains(t, warned[0], "the machine could not be cleaned")
+	assert.Contains(t, warned[0], "the machine could not be reset")
 	assert.Contains(t, warned[0], "its kubelet would join the cluster again")
 }
 
@@ -136,7 +136,7 @@ func TestANodeWhosePodsDoNotLeaveStaysAndTheOthersGo(t *testing.T) {
 	require.ErrorAs(t, o.err, &partial)
 	assert.Equal(t, 3, partial.ExitCode())
 	assert.Equal(t, phaseDrain, partial.Failed[0].Phase)
-	assert.Equal(t, "drain w1: pods did not leave within 1m0s: research/p (nothing would start it elsewhere)", partial.Failed[0].Error)
+	assert.Equal(t, "drain w1: pods were not evicted within 1m0s: research/p (no controller would start it elsewhere)", partial.Failed[0].Error)
 	assert.Equal(t, []string{"w2"}, left)
 	assert.FileExists(t, l.host("w1").root+"/etc/systemd/system/kubelet.service", "a node that stays is not touched")
 

@@ -41,8 +41,8 @@ func stuckError(n *Node, limit time.Duration, said []string, pods, budgets []byt
 		more = fmt.Sprintf(" and %d more", len(names)-blockersShown)
 		names = names[:blockersShown]
 	}
-	return hint.Errorf("free what holds them (scale the workload up, relax the budget) and run the same command again, or give --force to delete them; to keep the node: kubectl uncordon "+n.Hostname,
-		"drain %s: pods did not leave within %s: %s%s", n.Hostname, limit, strings.Join(names, ", "), more)
+	return hint.Errorf("remove the cause (scale the workload up, relax the budget) and run the same command again, or give --force to delete them; to keep the node: kubectl uncordon "+n.Hostname,
+		"drain %s: pods were not evicted within %s: %s%s", n.Hostname, limit, strings.Join(names, ", "), more)
 }
 
 // staysOnDrain reports whether a drain leaves the pod where it is.
@@ -60,10 +60,10 @@ func staysOnDrain(p *corev1.Pod) bool {
 // holder says why a pod can't leave.
 func holder(p *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string {
 	if metav1.GetControllerOf(p) == nil {
-		return " (nothing would start it elsewhere)"
+		return " (no controller would start it elsewhere)"
 	}
 	if p.DeletionTimestamp != nil {
-		return " (it is ending, but has not ended)"
+		return " (it is terminating, but has not finished)"
 	}
 	for _, b := range budgets {
 		if b.Namespace != p.Namespace || b.Status.DisruptionsAllowed > 0 {

@@ -69,8 +69,8 @@ func TestAStuckDrainNamesThePodsAndWhatHoldsThem(t *testing.T) {
 
 	n := preflightSpec(t, 1).Nodes[1]
 	got := stuckError(n, time.Minute, []string{"error: timed out"}, pods, budgets)
-	require.EqualError(t, got, "drain w1: pods did not leave within 1m0s: research/web (held by PodDisruptionBudget two-of-two), research/free, "+
-		"research/lonely (nothing would start it elsewhere), research/slow (it is ending, but has not ended)")
+	require.EqualError(t, got, "drain w1: pods were not evicted within 1m0s: research/web (held by PodDisruptionBudget two-of-two), research/free, "+
+		"research/lonely (no controller would start it elsewhere), research/slow (it is terminating, but has not finished)")
 	assert.Contains(t, hint.Of(got), "--force")
 	assert.Contains(t, hint.Of(got), "kubectl uncordon w1")
 

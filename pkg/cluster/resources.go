@@ -124,7 +124,7 @@ func (r resources) diff(a answer.Answer) []Change {
 	}
 	for _, p := range r.gone {
 		if a.Value("gone", p) == "there" {
-			add(Change{Action: "delete", Target: p, Detail: "paictl doesn't use it any more"})
+			add(Change{Action: "delete", Target: p, Detail: "paictl no longer uses it"})
 		}
 	}
 	for _, b := range r.blocks {
@@ -197,7 +197,7 @@ func (r resources) diffUnits(a answer.Answer, written bool) []Change {
 				out = append(out, Change{Action: "enable", Target: u.name, Detail: "its files change before it starts"})
 			}
 		case active == activating:
-			out = append(out, Change{Action: "start", Target: u.name, Detail: "it ends again and again"})
+			out = append(out, Change{Action: "start", Target: u.name, Detail: "it crashes repeatedly"})
 		case active != "active":
 			out = append(out, Change{Action: "start", Target: u.name})
 		case !fresh:

@@ -24,7 +24,7 @@ func (e *heldBack) Error() string {
 
 func newHeldBack(phase, host string) error {
 	return hint.Wrap(&heldBack{phase: phase, host: host},
-		fmt.Sprintf("repair %s, or the setting, and run the same command again; --limit goes on without a machine that is broken by itself", host))
+		fmt.Sprintf("repair %s, or correct the setting, and run the same command again; --limit continues without a broken machine", host))
 }
 
 // stays reports whether the machine is a member of the cluster and nothing in this run makes

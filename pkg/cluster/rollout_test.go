@@ -44,7 +44,7 @@ func TestAKubeletThatDoesNotRunOnAMemberIsStarted(t *testing.T) {
 			w1.remove("/.fake/units/kubelet.service.active")
 			w1.remove("/.fake/units/kubelet.service.enabled")
 		}},
-		{"between two of its ends", "w1 kubelet start kubelet.service it ends again and again", func() {
+		{"between two of its ends", "w1 kubelet start kubelet.service it crashes repeatedly", func() {
 			w1.remove("/.fake/units/kubelet.service.active")
 			w1.write("/.fake/units/kubelet.service.looping", "7\n")
 		}},
@@ -90,7 +90,7 @@ func TestABadSettingOfTheKubeletBreaksOneMachine(t *testing.T) {
 	}
 	k.Extra.Kubelet = map[string]any{"maxPods": 200}
 	o := l.mustUp()
-	assert.Contains(t, lines(o.changes), "w1 kubelet start kubelet.service it ends again and again")
+	assert.Contains(t, lines(o.changes), "w1 kubelet start kubelet.service it crashes repeatedly")
 	for _, h := range l.hosts {
 		assert.Contains(t, h.read(kubeletDropIn), "maxPods: 200")
 	}
@@ -147,7 +147,7 @@ func TestANodeThatIsNotReadyWithoutADifferenceIsWarnedOf(t *testing.T) {
 	require.NoError(t, os.WriteFile(l.cluster+"/nodes/w1/notready", nil, 0o644))
 	o := l.mustUp()
 	assert.Empty(t, o.changes)
-	assert.Equal(t, "w1 kubelet the node is NotReady, and nothing on its machine differs from the configuration: the lab says so -> see journalctl -u kubelet -u containerd on w1\n", warnings(o))
+	assert.Equal(t, "w1 kubelet the node is NotReady, although nothing on its machine differs from the configuration: the lab says so -> see journalctl -u kubelet -u containerd on w1\n", warnings(o))
 	l.conf.Kubernetes.Kubernetes.NetworkPlugin = networkNone
 	assert.Empty(t, warnings(l.mustUp()), "without a network plugin it can't be Ready")
 }

@@ -25,14 +25,14 @@ func (w *world) counted() []preflight.Finding {
 		out = append(out, preflight.Finding{
 			Host: n.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
 			Message: lostMark,
-			Remedy:  markAgain + "; to take the machine in as a new one: paictl node remove " + n.Hostname + ", then paictl node add " + n.asArgument(),
+			Remedy:  markAgain + "; to add the machine as a new one: paictl node remove " + n.Hostname + ", then paictl node add " + n.asArgument(),
 		})
 	}
 	return out
 }
 
 const (
-	lostMark  = "the machine was a member of the cluster, but its /etc/kubernetes/kubelet.conf or " + paths.Member + " is missing; its database is not thrown away for that"
+	lostMark  = "the machine was a member of the cluster, but its /etc/kubernetes/kubelet.conf or " + paths.Member + " is missing; paictl does not delete its database for that"
 	markAgain = "put the file back (on the host: kubeadm init phase kubeconfig kubelet --config " + kubeadmConf + ", touch " + paths.Member + ")"
 )
 
@@ -69,11 +69,11 @@ func (w *world) apart() ([]preflight.Finding, error) {
 		_, leader := own[w.leader.Hostname]
 		f := preflight.Finding{Host: n.Hostname, Check: "control-plane", Severity: preflight.SeverityError}
 		if itself || !leader {
-			f.Message = fmt.Sprintf("it and %s have API servers of one cluster that don't know each other: one of the two has the data of an earlier time, from a snapshot for example", w.leader.Hostname)
+			f.Message = fmt.Sprintf("it and %s have API servers of the same cluster, but different data: one of them has old data, for example from a snapshot", w.leader.Hostname)
 			f.Remedy = "compare kubectl get nodes on both; switch off the machine with the old data, remove it (paictl node remove), and add it with an empty disk (paictl node add)"
 		} else {
-			f.Message = "its control plane works, but the cluster has no node of that name: it was deleted"
-			f.Remedy = "on the host: systemctl restart kubelet, and kubeadm init phase mark-control-plane --config " + kubeadmConf + "; then run the same command again. Or take the machine out: paictl node remove " + n.Hostname
+			f.Message = "its control plane works, but the cluster has no node with this name: someone deleted it"
+			f.Remedy = "on the host: systemctl restart kubelet, and kubeadm init phase mark-control-plane --config " + kubeadmConf + "; then run the same command again. Or remove the machine: paictl node remove " + n.Hostname
 		}
 		out = append(out, f)
 	}
@@ -95,7 +95,7 @@ func (w *world) leftBehind() ([]preflight.Finding, error) {
 		}
 		out = append(out, preflight.Finding{
 			Host: w.leader.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
-			Message: name + " is a master of the cluster and is not in layout.yaml: it would go on as the old cluster, at the same address",
+			Message: name + " is a master of the cluster, but not in layout.yaml: it would continue as the old cluster, at the same address",
 			Remedy:  "list it in layout.yaml, and remove it: paictl node remove " + name,
 		})
 	}
@@ -148,6 +148,6 @@ func (w *world) withoutQuorum() []preflight.Finding {
 		Host: w.leader.Hostname, Check: "etcd", Severity: preflight.SeverityError,
 		Message: fmt.Sprintf("etcd has no quorum: only %d of %d members can answer (%s), the data of %s is gone%s; until more than half of them answer, no machine can join and nothing in the cluster can change",
 			len(have), voters, strings.Join(have, ", "), strings.Join(lost, ", "), more),
-		Remedy: "bring the machines back with their old disks; or, where those are lost, restore etcd from a backup; to give the cluster up: paictl cluster recreate",
+		Remedy: "start the machines with their old disks; or, if those are lost, restore etcd from a backup; to replace the cluster: paictl cluster recreate",
 	}}
 }

@@ -245,9 +245,9 @@ func machineStatus(n *Node, a answer.Answer, err error, api answer.Answer, apiSt
 	case known:
 		m.State, m.Message = StateNotReady, cmp.Or(unquoted(node[3]), node[3])
 	case apiState == "up" || a.Value("member") != "yes":
-		m.State, m.Message, m.Hint = StateOutside, "not in the cluster", "paictl cluster up brings it into the cluster"
+		m.State, m.Message, m.Hint = StateOutside, "not in the cluster", "paictl cluster up adds it to the cluster"
 		if apiState == "up" {
-			m.Hint += "; paictl node remove HOST takes it out of the layout"
+			m.Hint += "; paictl node remove HOST removes it from the layout"
 		}
 	case apiState == "unknown":
 		m.State, m.Message = StateUnknown, "the control plane could not be asked"

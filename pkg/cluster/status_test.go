@@ -197,7 +197,7 @@ func TestStatusNamesNodesThatTheLayoutDoesNotList(t *testing.T) {
 	require.Len(t, st.Machines, 5, "m1 and w1 of the layout, and three more")
 	assert.Equal(t, StateReady, st.Machines[0].State)
 	assert.Equal(t, StateOutside, st.Machines[1].State)
-	assert.Equal(t, "paictl cluster up brings it into the cluster; paictl node remove HOST takes it out of the layout", st.Machines[1].Hint)
+	assert.Equal(t, "paictl cluster up adds it to the cluster; paictl node remove HOST removes it from the layout", st.Machines[1].Hint)
 	remove := "; to remove it: list it in layout.yaml, then run paictl node remove "
 	assert.Equal(t, []MachineStatus{
 		{Host: "m3", Address: "10.0.0.3", Roles: []string{"master"}, State: StateUnlisted, Message: "not in layout.yaml",

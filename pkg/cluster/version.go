@@ -20,6 +20,6 @@ func (s *Spec) checkVersion() error {
 	remedy := fmt.Sprintf("use a bundle of %s (--bundle), or set kubernetes.version in kubernetes-configuration.yaml to %s", want, have)
 	return hint.Wrap(&PreflightError{Findings: []preflight.Finding{{
 		Check: "version", Severity: preflight.SeverityError, Remedy: remedy,
-		Message: fmt.Sprintf("the configuration asks for Kubernetes %s, the bundle in %s has %s", want, s.Bundle.Dir(), have),
+		Message: fmt.Sprintf("the configuration requires Kubernetes %s, but the bundle in %s has %s", want, s.Bundle.Dir(), have),
 	}}}, remedy)
 }

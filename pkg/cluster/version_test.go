@@ -18,7 +18,7 @@ func TestAConfigurationOfAnotherKubernetesThanTheBundlesIsRefused(t *testing.T) 
 	var refused *PreflightError
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, 4, refused.ExitCode())
-	assert.ErrorContains(t, err, "the configuration asks for Kubernetes v1.99.0, the bundle in ")
+	assert.ErrorContains(t, err, "the configuration requires Kubernetes v1.99.0, but the bundle in ")
 	assert.ErrorContains(t, err, " has "+version.Kubernetes+" (nothing was changed)")
 	assert.Contains(t, hint.Of(err), "use a bundle of v1.99.0 (--bundle), or set kubernetes.version in kubernetes-configuration.yaml to "+version.Kubernetes)
 	_, err = NewSpec(l.conf, nil)
@@ -33,8 +33,8 @@ func (l *lab) release(kubernetes, build string) {
 
 func TestMembersAreBroughtToNoOtherKubernetes(t *testing.T) {
 	for _, c := range []struct{ name, bundle, want string }{
-		{"newer", "v1.37.0", "the machine runs Kubernetes " + version.Kubernetes + ", the bundle has v1.37.0: upgrades are not built yet"},
-		{"older", "v1.35.9", "the machine runs Kubernetes " + version.Kubernetes + ", the bundle has v1.35.9: Kubernetes can't go back to an older version"},
+		{"newer", "v1.37.0", "the machine runs Kubernetes " + version.Kubernetes + ", the bundle has v1.37.0: upgrades are not implemented yet"},
+		{"older", "v1.35.9", "the machine runs Kubernetes " + version.Kubernetes + ", the bundle has v1.35.9: Kubernetes can't be downgraded"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, 1, 1)

@@ -41,11 +41,11 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 		Short: "From a list of IP addresses to a shared GPU cluster",
 		Long: `paictl turns a list of machines into a Kubernetes cluster for AI jobs.
 
-A first cluster, from nothing but addresses:
+To make a first cluster from a list of addresses:
   paictl config generate -i quick-start.yaml -o ./cluster
   paictl cluster up -p ./cluster
 
-Three machines to try it on, made on this one (Linux, as root):
+To try it out, make three hosts on this machine (Linux, as root):
   paictl sandbox up --hosts 3`,
 		Version:           version.Line(),
 		SilenceErrors:     true,

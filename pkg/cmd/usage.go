@@ -20,7 +20,7 @@ var wanted = regexp.MustCompile(`^(accepts|requires at least|accepts at most|acc
 func argsError(c *cobra.Command, args []string, err error) error {
 	usage := strings.TrimSpace(c.Parent().CommandPath() + " " + strings.TrimSuffix(c.Use, " [flags]"))
 	if strings.HasPrefix(err.Error(), "unknown command ") && len(args) > 0 { // of cobra.NoArgs
-		return fmt.Errorf("it takes no arguments, and there is %q", args[0])
+		return fmt.Errorf("it takes no arguments, but got %q", args[0])
 	}
 	m := wanted.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -28,7 +28,7 @@ func argsError(c *cobra.Command, args []string, err error) error {
 	}
 	switch most, _ := strconv.Atoi(m[2]); {
 	case len(args) > most && m[1] != "requires at least":
-		return fmt.Errorf("%q is too much: write %s", args[most], usage)
+		return fmt.Errorf("unexpected argument %q: write %s", args[most], usage)
 	case len(args) == 0:
 		return fmt.Errorf("an argument is missing: write %s", usage)
 	}

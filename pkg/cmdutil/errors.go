@@ -78,7 +78,7 @@ func PrintError(w io.Writer, err error) {
 		return
 	}
 	if errors.Is(err, context.Canceled) {
-		fmt.Fprintln(w, "paictl: cancelled; run the same command again to go on")
+		fmt.Fprintln(w, "paictl: cancelled; run the same command again to continue")
 		return
 	}
 	// Errors name what others called their objects.

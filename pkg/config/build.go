@@ -204,7 +204,7 @@ func (q *QuickStart) checkNames(r *reporter, facts map[string]layout.Facts, mach
 		if j, ok := byName[m.Hostname]; ok {
 			if q.Machines[i].Hostname == "" || q.Machines[j].Hostname == "" {
 				r.fail(p, "layout/duplicate-hostname", fmt.Sprintf("%s and %s are both called %q", machines[j].HostIP, m.HostIP, m.Hostname),
-					"give each machine a name of its own, for instance with: hostnamectl set-hostname; or set hostname in the quick-start file; one machine may also be listed by two of its addresses")
+					"give each machine a different name, for instance with: hostnamectl set-hostname; or set hostname in the quick-start file; one machine may also be listed by two of its addresses")
 			}
 		} else {
 			byName[m.Hostname] = i

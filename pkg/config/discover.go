@@ -33,7 +33,7 @@ type DiscoveryError struct {
 // Error names every machine and its cause.
 func (e *DiscoveryError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %d machines could not be asked", len(e.Failed), e.Asked)
+	fmt.Fprintf(&b, "%d of %d machines did not answer", len(e.Failed), e.Asked)
 	for _, f := range e.Failed {
 		text := f.Err.Error()
 		if !strings.HasPrefix(text, f.Host) {

@@ -27,7 +27,7 @@ type Existing struct {
 	// Masters are the names of nodes that shall run the platform's services, beside the
 	// nodes of the control plane.
 	Masters []string
-	// Configured says that the cluster holds a configuration of paictl already.
+	// Configured says that the cluster already has a configuration of paictl.
 	Configured bool
 }
 
@@ -80,16 +80,16 @@ func (e Existing) addKubernetes(c *Cluster, nodes []corev1.Node, r *reporter) {
 	k.ServiceClusterIPRange = firstRange(e.ServiceRange)
 	k.PodCIDR = firstRange(e.PodCIDR)
 	if e.Configured {
-		r.warn(nil, "kubernetes/configured", "the cluster holds a configuration of paictl already", "to work with that one, run: paictl config pull -o DIR")
+		r.warn(nil, "kubernetes/configured", "the cluster already has a configuration of paictl", "to use it, run: paictl config pull -o DIR")
 	}
 	if k.PodCIDR == "" {
 		if k.PodCIDR = rangeOfNodes(nodes); k.PodCIDR != "" {
-			r.warn(where("kubernetes", "pod-cidr"), "network/guessed-range", fmt.Sprintf("%s is guessed from the ranges of the nodes", k.PodCIDR), "correct it, where the cluster's pods have others")
+			r.warn(where("kubernetes", "pod-cidr"), "network/guessed-range", fmt.Sprintf("%s is guessed from the ranges of the nodes", k.PodCIDR), "correct it if the cluster's pods have other addresses")
 		}
 	}
 	for _, f := range []struct{ field, value, what string }{{"pod-cidr", k.PodCIDR, "pods"}, {"service-cluster-ip-range", k.ServiceClusterIPRange, "services"}} {
 		if f.value == "" {
-			r.warn(where("kubernetes", f.field), "network/unknown-range", "the API does not tell which addresses "+f.what+" have", "write "+f.field+", where you know it")
+			r.warn(where("kubernetes", f.field), "network/unknown-range", "the API does not say which addresses "+f.what+" have", "write "+f.field+", where you know it")
 		}
 	}
 }

@@ -42,7 +42,7 @@ func whyLeftOut(n corev1.Node) string {
 	case n.Status.NodeInfo.OperatingSystem == "windows":
 		return "Windows runs there"
 	case n.Labels["type"] == "virtual-kubelet" || n.Labels["eks.amazonaws.com/compute-type"] == "fargate":
-		return "behind it is no machine, but a service of the cloud"
+		return "it is not a machine, but a service of the cloud"
 	case n.DeletionTimestamp != nil:
 		return "it is being deleted"
 	}

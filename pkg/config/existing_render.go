@@ -37,7 +37,7 @@ func dropEmpty(section *yaml.Node) {
 
 // existingHead opens the files of a cluster that was there before paictl.
 func existingHead(name string) string {
-	const written = "Written by \"paictl config generate --from-kubeconfig\"; yours to edit."
+	const written = "Written by \"paictl config generate --from-kubeconfig\"; you can edit it."
 	switch name {
 	case LayoutFile:
 		return "The machines of a Kubernetes cluster that paictl did not install: its nodes. \n" + written +

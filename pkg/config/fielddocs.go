@@ -23,30 +23,30 @@ func layoutDocs() map[string]string {
 	docs := map[string]string{
 		"apiVersion":              "Version of this file's format.",
 		"kind":                    "Kind of this file: Layout.",
-		"ssh":                     "How the machines are reached. A machine's own ssh section wins, field by field.",
+		"ssh":                     "How to reach the machines. A machine's own ssh section overrides it, field by field.",
 		"machine-sku":             "Kinds of machines (SKUs): all machines with equal hardware share one.",
 		"machine-sku.*.mem":       "Memory that the system manages, as a Kubernetes quantity such as 503Gi.",
 		"machine-sku.*.cpu":       "Processors.",
 		"machine-sku.*.cpu.vcore": "Logical processors.",
-		"machine-sku.*.cpu.model": "What the processor calls itself.",
+		"machine-sku.*.cpu.model": "Name of the processor.",
 		"machine-sku.*.gpu":       "GPUs; absent on machines without.",
 		"machine-sku.*.gpu.type":  "Model, such as NVIDIA-A100-SXM4-80GB.",
 		"machine-sku.*.gpu.count": "GPUs per machine.",
-		"machine-sku.*.gpu.parts": "Into how many parts each GPU is split for jobs, which then share its time: 4. Nothing keeps a job from the memory of the others, nor from their time. " +
-			"A job's gpu counts parts. Where it isn't given, a job has its GPUs alone.",
-		"machine-sku.*.gpu.mig": "Profile of the instances (MIG) into which the hardware splits each GPU for jobs, such as 1g.10gb: as many as there is room for. Each has processors and memory of " +
+		"machine-sku.*.gpu.parts": "Into how many parts each GPU is split for jobs, which then share its time: 4. Memory and time of the jobs are not isolated from each other. " +
+			"A job's gpu counts parts. Without it, a job has its GPUs exclusively.",
+		"machine-sku.*.gpu.mig": "Profile of the instances (MIG) into which the hardware splits each GPU for jobs, such as 1g.10gb: as many as fit. Each has processors and memory of " +
 			"its own. A job's gpu counts instances.",
-		"machine-sku.*.gpu.driver": "Driver version, where all machines of the SKU have the same.",
+		"machine-sku.*.gpu.driver": "Driver version, if all machines of the SKU have the same.",
 		"machine-sku.*.gpu.simulated": "The GPUs exist only in the simulation of the node agent " +
 			"(quick-start's gpu: simulate).",
 		"machine-sku.*.os":            "Operating system and version in one word, such as ubuntu22.04.",
 		"machine-sku.*.arch":          "Processor architecture: amd64 or arm64.",
-		"machine-sku.*.disks":         "Disks that are built in.",
+		"machine-sku.*.disks":         "Built-in disks.",
 		"machine-sku.*.disks[].name":  "Kernel's name, such as nvme0n1.",
 		"machine-sku.*.disks[].size":  "Size as a Kubernetes quantity.",
 		"machine-sku.*.disks[].kind":  "ssd, hdd or nvme.",
 		"machine-sku.*.infiniband":    "RDMA devices, such as mlx5_0.",
-		"machine-sku.*.discovered":    "false where the values were not read from a machine and must be filled in by hand.",
+		"machine-sku.*.discovered":    "false if the values were not read from a machine and you must fill them in.",
 		"machine-list":                "The machines, in any order.",
 		"machine-list[].hostname":     "The machine's host name; also the name of its Kubernetes node.",
 		"machine-list[].hostip":       "IPv4 address at which the other machines and the operator reach it.",
@@ -56,15 +56,15 @@ func layoutDocs() map[string]string {
 		"machine-list[].taints":       "Further taints of its Kubernetes node: key=value:Effect.",
 		"machine-list[].gpus-for-pods": "Indices of its GPUs, counted from 0, that ordinary pods get with nvidia.com/gpu and no job gets: " +
 			"[6, 7]. It takes Kubernetes 1.36 (see services.md).",
-		"machine-list[].ssh": "Where it is reached in another way than the others.",
+		"machine-list[].ssh": "How to reach it, if that differs from the others.",
 	}
 	for field, text := range map[string]string{
-		"username":     "Login user; empty means what ~/.ssh/config or the operator's own name says.",
-		"password":     "Login password; also given to sudo where that asks. A key, where there is one, is tried first.",
+		"username":     "Login user; if empty, the user of ~/.ssh/config or the operator's own name.",
+		"password":     "Login password; also used for sudo if it asks. If there is a key, it is tried first.",
 		"keyfile-path": "Private key on the operator's machine; relative paths start in this folder, ~ is the home folder.",
 		"secret-name":  "Name of the Kubernetes secret that holds the key, for services that log in to machines.",
-		"port":         "Port of the SSH server; 22 where empty.",
-		"jump-host":    "Machine between the operator and the cluster: [user@]host[:port]; several, outermost first, with commas.",
+		"port":         "Port of the SSH server; 22 if empty.",
+		"jump-host":    "Machine between the operator and the cluster: [user@]host[:port]; several, outermost first, separated by commas.",
 		"known-hosts":  "Known_hosts file to check host keys against, instead of ~/.ssh/known_hosts.",
 	} {
 		docs["ssh."+field], docs["machine-list[].ssh."+field] = text, text
@@ -77,27 +77,27 @@ func kubernetesDocs() map[string]string {
 		"apiVersion":                          "Version of this file's format.",
 		"kind":                                "Kind of this file: KubernetesConfiguration.",
 		"kubernetes":                          "How paictl installs Kubernetes.",
-		"kubernetes.managed":                  "false where Kubernetes was not installed by paictl (config generate --from-kubeconfig): cluster and node commands then refuse to work on the machines.",
+		"kubernetes.managed":                  "false if paictl did not install Kubernetes (config generate --from-kubeconfig): cluster and node commands then refuse to work on the machines.",
 		"kubernetes.version":                  "Release of Kubernetes. It must be the bundle's.",
 		"kubernetes.cluster-name":             "Name of the cluster in certificates and in the kubeconfig.",
-		"kubernetes.cluster-dns":              "The machines' DNS servers, to which cluster DNS forwards what is outside the cluster.",
-		"kubernetes.service-cluster-ip-range": "Addresses of services. It must not meet the machines' network or pod-cidr.",
+		"kubernetes.cluster-dns":              "The machines' DNS servers, to which cluster DNS forwards names outside the cluster.",
+		"kubernetes.service-cluster-ip-range": "Addresses of services. It must not overlap the machines' network or pod-cidr.",
 		"kubernetes.pod-cidr":                 "Addresses of pods: a /24 of it for each machine.",
 		"kubernetes.dns-domain":               "Domain of services and pods.",
 		"kubernetes.load-balance-ip":          "Address of the Kubernetes API for all machines: the first master's, or that of a load balancer in front of several masters.",
 		"kubernetes.api-servers-port":         "Port of the Kubernetes API.",
 		"kubernetes.api-server-cert-sans":     "Further names and addresses in the API server's certificate.",
-		"kubernetes.etcd-data-path":           "Folder on the masters that holds the cluster's state. Fast, durable disks matter here.",
+		"kubernetes.etcd-data-path":           "Folder on the masters with the cluster's state. Use fast, durable disks.",
 		"kubernetes.docker-registry":          "Where Kubernetes' own images come from. The bundle's are imported under this name, so nothing is pulled.",
-		"kubernetes.network-plugin":           "flannel; none where you install another; or the path of a manifest (.yaml, .yml or .json) that is applied instead, relative paths start in this folder.",
-		"kubernetes.metadata-address":         "closed, the default: pods don't reach the cloud's metadata service, which gives out credentials of the machine (169.254.169.254 and 100.100.100.200, port 80). open: they do.",
+		"kubernetes.network-plugin":           "flannel; none if you install another; or the path of a manifest (.yaml, .yml or .json) that is applied instead, relative paths start in this folder.",
+		"kubernetes.metadata-address":         "closed, the default: pods can't reach the cloud's metadata service, which provides credentials of the machine (169.254.169.254 and 100.100.100.200, port 80). open: they can.",
 		"kubernetes.bundle":                   "Folder with the programs and images to install (paictl bundle build); relative paths start in this folder.",
 		"kubernetes.gpu-driver":               "NVIDIA's driver on machines with its GPUs (see cluster.md).",
-		"kubernetes.gpu-driver.policy":        "keep, the default: a driver that works stays, and a machine without one is warned of. install: paictl installs it by apt, and cluster down removes it again. none: paictl doesn't look at it.",
-		"kubernetes.gpu-driver.version":       `A branch, "535", or one release of it, "535.261.03"; absent: the newest branch that the source has for the machine's GPUs. With policy: keep, the oldest that will do.`,
+		"kubernetes.gpu-driver.policy":        "keep, the default: a working driver stays, and paictl warns about a machine without one. install: paictl installs it with apt, and cluster down removes it again. none: paictl ignores drivers.",
+		"kubernetes.gpu-driver.version":       `A branch, "535", or one release of it, "535.261.03"; if missing: the newest branch that the source has for the machine's GPUs. With policy: keep, the oldest accepted version.`,
 		"kubernetes.gpu-driver.module":        "NVIDIA's kernel module: open, closed, or auto, the default: what the GPUs need and NVIDIA recommends for the branch.",
-		"kubernetes.gpu-driver.source":        "Whose packages: distribution, the default; nvidia, its own repository, which the machine's apt must know; bundle, those that paictl bundle add-driver put there.",
-		"kubernetes.extra":                    "Settings handed through, merged over what paictl writes.",
+		"kubernetes.gpu-driver.source":        "Source of the packages: distribution, the default; nvidia, NVIDIA's repository, which must be in the machine's apt sources; bundle, those added with paictl bundle add-driver.",
+		"kubernetes.extra":                    "Further settings, merged over those that paictl writes.",
 	}
 	for field, text := range proxyDocs() {
 		docs["kubernetes."+field] = text
@@ -110,9 +110,9 @@ func kubernetesDocs() map[string]string {
 
 func proxyDocs() map[string]string {
 	return map[string]string{
-		"proxy":          "How machines reach what is outside of the cluster: containerd when it pulls images, apt in repairs, and nothing else. Pods get none of it.",
-		"proxy.http":     "Proxy for http:// addresses, such as http://proxy.example.org:3128; a user and password may stand before the host, with % escapes.",
-		"proxy.https":    "Proxy for https:// addresses, which registries have; its own address mostly begins with http:// too.",
+		"proxy":          "Proxy for connections out of the cluster: used by containerd to pull images, by apt in repairs, and by nothing else. Pods don't get it.",
+		"proxy.http":     "Proxy for http:// addresses, such as http://proxy.example.org:3128; a user and password may precede the host, with % escapes.",
+		"proxy.https":    "Proxy for https:// addresses, such as registries; its own address usually also begins with http://.",
 		"proxy.no-proxy": "Hosts, domains (.example.org) and ranges that are reached directly. The machines, load-balance-ip, service-cluster-ip-range, pod-cidr and the cluster's names always are.",
 	}
 }
@@ -124,7 +124,7 @@ func extraDocs() map[string]string {
 		"containerd":                      "Sections of containerd's config.toml, version 3.",
 		"kubeadm":                         "Fields of kubeadm's ClusterConfiguration (kubeadm.k8s.io/v1beta4).",
 		"kubeadm-ignore-preflight-errors": "Names of kubeadm's own checks to ignore.",
-		"sysctl":                          "Further kernel settings for all machines; values are text, so put numbers in quotes or not as you like.",
+		"sysctl":                          "Further kernel settings for all machines; values are text; quotes around numbers are optional.",
 	}
 }
 
@@ -132,11 +132,11 @@ func roleDocs() map[string]string {
 	return map[string]string{
 		"apiVersion":                "Version of this file's format.",
 		"kind":                      "Kind of this file: RoleDefinition.",
-		"k8s-role":                  "Roles by name. layout.yaml gives each machine one or more of them.",
+		"k8s-role":                  "Roles by name. layout.yaml assigns each machine one or more of them.",
 		"k8s-role.*.description":    "What the role is for.",
 		"k8s-role.*.component-list": "Components of the control plane that run on the machine: etcd, apiserver, controller-manager, scheduler; all four or none.",
 		"k8s-role.*.labels":         "Labels of the machine's Kubernetes node.",
-		"k8s-role.*.taints":         "Taints of the node: key=value:Effect. They do not apply where the machine also has a role with workloads.",
+		"k8s-role.*.taints":         "Taints of the node: key=value:Effect. They do not apply if the machine also has a role with workloads.",
 		"k8s-role.*.workloads":      "Whether ordinary pods, such as jobs, may run on the machine.",
 	}
 }
@@ -148,12 +148,12 @@ func serviceDocs() map[string]string {
 		"cluster":                             "What all services share.",
 		"cluster.common":                      "Facts about the cluster as a whole.",
 		"cluster.common.cluster-id":           "Name of this cluster in prompts, alerts and metrics.",
-		"cluster.common.data-path":            "Folder on the machines where services keep their data.",
+		"cluster.common.data-path":            "Folder on the machines where services store their data.",
 		"cluster.docker-registry":             "Where the images of the platform's services come from.",
 		"cluster.docker-registry.domain":      "Registry, such as docker.io or registry.example.org:5000.",
 		"cluster.docker-registry.namespace":   "Project in the registry.",
 		"cluster.docker-registry.docker-tag":  "Tag of the images: the release of the platform.",
-		"cluster.docker-registry.mirror":      "Registry, with a path or without, under which upstream images are mirrored; it takes the place of their own registry's name. Absent: they come from their own registries.",
+		"cluster.docker-registry.mirror":      "Registry, optionally with a path, that mirrors upstream images; it replaces the name of their own registry. If missing: they come from their own registries.",
 		"cluster.docker-registry.username":    "Login for a private registry; with password, or neither.",
 		"cluster.docker-registry.password":    "Password for username.",
 		"cluster.docker-registry.secret-name": "Name of the Kubernetes secret made of the login.",
@@ -163,32 +163,32 @@ func serviceDocs() map[string]string {
 func quickStartDocs() map[string]string {
 	machine := map[string]string{
 		"ssh-username":     "Login user.",
-		"ssh-password":     "Login password; also given to sudo where that asks.",
+		"ssh-password":     "Login password; also used for sudo if it asks.",
 		"ssh-keyfile-path": "Private key on this machine; relative paths start in the folder of this file.",
 		"ssh-secret-name":  "Name of the Kubernetes secret that will hold the key.",
 		"ssh-port":         "Port of the SSH server; 22 by default.",
-		"ssh-jump-host":    "Machine between you and the cluster: [user@]host[:port]; several, outermost first, with commas.",
+		"ssh-jump-host":    "Machine between you and the cluster: [user@]host[:port]; several, outermost first, separated by commas.",
 		"ssh-known-hosts":  "Known_hosts file to check host keys against, instead of ~/.ssh/known_hosts.",
 	}
 	docs := map[string]string{
-		"machines":                 "The machines: IPv4 addresses, or maps with hostip and what differs from the other machines.",
+		"machines":                 "The machines: IPv4 addresses, or maps with hostip and the fields that differ from the other machines.",
 		"machines[].hostip":        "IPv4 address of the machine.",
-		"machines[].hostname":      "Host name; asked from the machine where absent.",
+		"machines[].hostname":      "Host name; if missing, the machine is asked.",
 		"machines[].roles":         "Roles: master, worker, or both.",
 		"machines[].labels":        "Labels of its Kubernetes node.",
 		"machines[].taints":        "Taints of its Kubernetes node: key=value:Effect.",
-		"dns":                      "DNS servers for the cluster; those of the first master where absent.",
-		"service-cluster-ip-range": "Addresses of services; " + defaultServiceRange + " where absent and free.",
-		"masters":                  "Addresses or host names of the machines that run the control plane; the first machine where absent.",
+		"dns":                      "DNS servers for the cluster; if missing, those of the first master.",
+		"service-cluster-ip-range": "Addresses of services; " + defaultServiceRange + " if missing and free.",
+		"masters":                  "Addresses or host names of the machines that run the control plane; if missing, the first machine.",
 		"load-balance-ip":          "Address of the Kubernetes API in front of several masters.",
-		"pod-cidr":                 "Addresses of pods, a /24 for each machine; " + defaultPodCIDR + " where absent and free.",
+		"pod-cidr":                 "Addresses of pods, a /24 for each machine; " + defaultPodCIDR + " if missing and free.",
 		"bundle":                   "Folder with the programs and images to install (paictl bundle build).",
-		"gpu":                      "auto: what the machines have. none: use none. simulate: pretend, to try everything without a GPU.",
-		"simulated-gpu":            "What workers pretend to have with gpu: simulate; " + defaultSimulatedGPU + " where absent.",
+		"gpu":                      "auto: what the machines have. none: use none. simulate: simulate GPUs, to try everything without a GPU.",
+		"simulated-gpu":            "What workers simulate with gpu: simulate; " + defaultSimulatedGPU + " where absent.",
 		"cluster-id":               "Name of this cluster in prompts, alerts and metrics; " + defaultClusterID + " where absent.",
-		"cluster-name":             "Name of the cluster in certificates and in the kubeconfig; cluster-id where absent.",
+		"cluster-name":             "Name of the cluster in certificates and in the kubeconfig; if missing, cluster-id.",
 		"services":                 "The services' own settings: a section per service, named after it, written into services-configuration.yaml as it is.",
-		"extra":                    "Settings handed through to kubelet, kube-proxy, containerd, kubeadm and sysctl.",
+		"extra":                    "Further settings for kubelet, kube-proxy, containerd, kubeadm and sysctl.",
 	}
 	for field, text := range machine {
 		docs[field], docs["machines[]."+field] = text, text

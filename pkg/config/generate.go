@@ -51,7 +51,7 @@ type Generated struct {
 }
 
 // Generate makes the four files. It writes all of them, or none and returns an error:
-// Findings, a *DiscoveryError, or one that names files that are already there.
+// Findings, a *DiscoveryError, or one that names existing files.
 func Generate(ctx context.Context, g Generation) (*Generated, error) {
 	q, warnings, err := LoadQuickStart(g.QuickStart)
 	if err != nil {
@@ -78,7 +78,7 @@ func Generate(ctx context.Context, g Generation) (*Generated, error) {
 		}
 		facts, err = Discover(ctx, g.Dialer, q.Targets(), g.Timeout, g.Progress)
 		if failed, ok := errors.AsType[*DiscoveryError](err); ok {
-			return nil, hint.Wrap(failed, "nothing was written; mend these machines, or take them out of "+g.QuickStart+", and run again (--offline asks none)")
+			return nil, hint.Wrap(failed, "nothing was written; repair these machines, or remove them from "+g.QuickStart+", and run again (--offline connects to no machine)")
 		}
 		if err != nil {
 			return nil, err
@@ -247,7 +247,7 @@ func factsFindings(c *Cluster, facts map[string]layout.Facts) Findings {
 			r.warn(p, "machine/gpu-driver", fmt.Sprintf("%s: nvidia-smi does not work: %s", m.Hostname, f.DriverError), "repair the driver before the GPUs are used; the model was read from the PCI bus")
 		}
 		if f.DriverError == "" && f.Driver == "" && countVendor(f.PCIGPUs, "10de") > 0 {
-			r.warn(p, "machine/gpu-driver", m.Hostname+": it has NVIDIA GPUs and no driver"+obstacles(f), "install NVIDIA's driver before the GPUs are used; the model was read from the PCI bus")
+			r.warn(p, "machine/gpu-driver", m.Hostname+": it has NVIDIA GPUs, but no driver"+obstacles(f), "install NVIDIA's driver before the GPUs are used; the model was read from the PCI bus")
 		}
 		if nvidia := countVendor(f.PCIGPUs, "10de"); len(f.NVIDIA) > 0 && nvidia > len(f.NVIDIA) {
 			r.warn(p, "machine/gpu-lost", fmt.Sprintf("%s: the driver sees %d of %d NVIDIA GPUs", m.Hostname, len(f.NVIDIA), nvidia), "look for Xid errors in dmesg; generate again when the GPU is back")
@@ -315,7 +315,7 @@ func (g *Generated) Summary() string {
 func (g *Generated) NextSteps() string {
 	dir := g.Cluster.Dir
 	if !g.Cluster.IsManaged() {
-		return fmt.Sprintf("look at the roles in %s, then run: paictl config push -p %s", g.Path(LayoutFile), dir)
+		return fmt.Sprintf("check the roles in %s, then run: paictl config push -p %s", g.Path(LayoutFile), dir)
 	}
 	if g.Facts != nil {
 		return "next: paictl cluster up -p " + dir
@@ -324,7 +324,7 @@ func (g *Generated) NextSteps() string {
 	if slices.ContainsFunc(g.Cluster.Layout.MachineList, func(m machine) bool { return m.Hostname == nameFromAddress(m.HostIP) }) {
 		open += " and the host names"
 	}
-	text := fmt.Sprintf("no machine was asked: fill in %s in %s", open, g.Path(LayoutFile))
+	text := fmt.Sprintf("no machine was contacted: fill in %s in %s", open, g.Path(LayoutFile))
 	if len(g.Cluster.Kubernetes.Kubernetes.ClusterDNS) == 0 {
 		text += " and cluster-dns in " + g.Path(KubernetesFile)
 	}

@@ -135,7 +135,7 @@ func TestCase11EveryUnreachableMachineIsNamedAndNothingWritten(t *testing.T) {
 	f.add("10.0.0.3:22", sshtest.Config{User: "pai", Password: "right"}, facts("three"))
 	f.add("10.0.0.4:22", sshtest.Config{}, "garbage\n")
 	_, out, err := f.generate("machines: [10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4]\nssh-username: pai\nssh-password: wrong-secret\n")
-	require.ErrorContains(t, err, "3 of 4 machines could not be asked")
+	require.ErrorContains(t, err, "3 of 4 machines did not answer")
 	for _, want := range []string{"10.0.0.2: ", "connection refused", "10.0.0.3: ", "10.0.0.4: the machine's answer is not that of the discovery script"} {
 		require.ErrorContains(t, err, want)
 	}
@@ -200,7 +200,7 @@ func TestExistingFilesAreKeptWithoutForce(t *testing.T) {
 	mine := write(t, dir, LayoutFile, "mine")
 	g := Generation{QuickStart: qs, OutDir: dir, Offline: true}
 	_, err := Generate(t.Context(), g)
-	require.ErrorContains(t, err, "one file is already there: "+mine)
+	require.ErrorContains(t, err, "one file already exists: "+mine)
 	assert.Equal(t, []string{LayoutFile, "q.yaml"}, names(t, dir))
 	assert.Equal(t, "mine", read(t, mine))
 	g.Force = true
@@ -280,7 +280,7 @@ func TestQuickStartMistakes(t *testing.T) {
 		"machines: [{hostip: 10.0.0.1, roles: [worker, worker]}]":                        "[layout/duplicate-role]",
 		"machines: [{hostip: 10.0.0.1, hostname: a}, {hostip: 10.0.0.2, hostname: a}]":   "[quick-start/duplicate-hostname]",
 		"machines: [{hostip: 10.0.0.1, hostname: Node_1}]":                               "[quick-start/hostname]",
-		"machines: [{hostip: 10.0.0.1, hostname: " + strings.Repeat("a", 64) + "}]":      "which takes 63",
+		"machines: [{hostip: 10.0.0.1, hostname: " + strings.Repeat("a", 64) + "}]":      "which allows 63",
 		"machines: [{hostip: 10.0.0.1, hostname: Node1}]":                                "write it as node1",
 		"machines: [{hostip: 10.0.0.1, labels: {'bad key': x}}]":                         "[layout/label]",
 		"machines: [{hostip: 10.0.0.1, taints: ['a=b']}]":                                "[layout/taint]",
@@ -445,9 +445,9 @@ func TestAMachineWithGPUsAndNoDriverIsNamedWithWhatADriverMeets(t *testing.T) {
 	t.Parallel()
 	gpus := []layout.PCIDevice{{Address: "0000:07:00.0", Vendor: "10de", Device: "20b0"}}
 	for want, f := range map[string]layout.Facts{
-		"":                                    {},
-		"m: it has NVIDIA GPUs and no driver": {PCIGPUs: gpus, KernelHeaders: true},
-		"m: it has NVIDIA GPUs and no driver (Secure Boot is on: a kernel module that isn't signed can't be loaded; nouveau is loaded; " +
+		"":                                     {},
+		"m: it has NVIDIA GPUs, but no driver": {PCIGPUs: gpus, KernelHeaders: true},
+		"m: it has NVIDIA GPUs, but no driver (Secure Boot is on: a kernel module that isn't signed can't be loaded; nouveau is loaded; " +
 			"the headers of its kernel are missing; it has NVSwitches, which need the fabric manager of the driver's version)": {
 			PCIGPUs: gpus, NVSwitches: gpus, SecureBoot: "on", Nouveau: true,
 		},

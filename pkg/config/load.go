@@ -44,12 +44,12 @@ func LoadValid(dir string, checks ...Check) (*Cluster, Findings, error) {
 
 func readFiles(dir string) (map[string][]byte, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, hint.Errorf(nameFolder+"; a new one is made with: paictl config generate -i quick-start.yaml -o "+dir,
+		return nil, hint.Errorf(nameFolder+"; to make a new one: paictl config generate -i quick-start.yaml -o "+dir,
 			"there is no configuration folder %s", dir)
 	}
 	if g, err := Detect(dir); err == nil && g != Current {
 		return nil, hint.Errorf(fmt.Sprintf("run: paictl config migrate -p %s -o NEW-FOLDER", dir),
-			"the configuration in %s is of %s", dir, g)
+			"the configuration in %s has %s", dir, g)
 	}
 	data := map[string][]byte{}
 	var missing []string
@@ -65,12 +65,12 @@ func readFiles(dir string) (map[string][]byte, error) {
 		}
 	}
 	if len(missing) == len(Files()) {
-		return nil, hint.Errorf(nameFolder+"; a new one is made with: paictl config generate -i quick-start.yaml -o ./cluster",
+		return nil, hint.Errorf(nameFolder+"; to make a new one: paictl config generate -i quick-start.yaml -o ./cluster",
 			"there is no configuration in %s: it has no %s", place(dir), Files()[0])
 	}
 	if len(missing) > 0 {
 		return nil, hint.Errorf(nameFolder+", or make all four with: paictl config generate -i quick-start.yaml -o "+dir+
-			" (-f replaces those that are there)", "%s is missing in %s", strings.Join(missing, ", "), place(dir))
+			" (-f replaces existing files)", "%s is missing in %s", strings.Join(missing, ", "), place(dir))
 	}
 	return data, nil
 }
@@ -119,7 +119,7 @@ func kinds() map[string]string {
 func checkKind(doc *strictyaml.Document, name string) Findings {
 	r := &reporter{file: doc.File, doc: doc}
 	if v := doc.Scalar("apiVersion"); v != "" && v != APIVersion {
-		r.fail(fieldPath{"apiVersion"}, "file/api-version", fmt.Sprintf("%q is not a version that this paictl reads", v), "write "+APIVersion+", or use the paictl that made the file")
+		r.fail(fieldPath{"apiVersion"}, "file/api-version", fmt.Sprintf("%q is not a version that this paictl supports", v), "write "+APIVersion+", or use the paictl that wrote the file")
 	}
 	if k := doc.Scalar("kind"); k != "" && k != kinds()[name] {
 		r.fail(fieldPath{"kind"}, "file/kind", fmt.Sprintf("%q is not the kind of this file", k), "write "+kinds()[name])

@@ -78,7 +78,7 @@ func inLayout(list []layout.Machine, m layout.Machine) (bool, error) {
 		case o.Hostname == m.Hostname && o.HostIP == m.HostIP:
 			return true, nil
 		case o.Hostname == m.Hostname || o.HostIP == m.HostIP:
-			return false, hint.Errorf("give the machine a name of its own (hostnamectl set-hostname, or NAME=ADDRESS), or remove the other one first: paictl node remove "+o.Hostname,
+			return false, hint.Errorf("give the machine another name (hostnamectl set-hostname, or NAME=ADDRESS), or remove the other one first: paictl node remove "+o.Hostname,
 				"%s (%s) cannot be added: the layout has %s (%s)", m.Hostname, m.HostIP, o.Hostname, o.HostIP)
 		}
 	}
@@ -245,7 +245,7 @@ func editLayout(text []byte, want layout.Layout) ([]byte, error) {
 	}
 	out, err := editNodes(&doc, want)
 	if err == nil && !says(out, want) {
-		err = hint.Errorf("edit machine-list by hand, then run: paictl cluster up", "the style of this %s is beyond paictl's editing", LayoutFile)
+		err = hint.Errorf("edit machine-list by hand, then run: paictl cluster up", "paictl can't edit the YAML style of this %s", LayoutFile)
 	}
 	return out, err
 }

@@ -56,7 +56,7 @@ func (n NewMachines) machine(host string) (layout.Machine, error) {
 		}
 		ips, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip4", address)
 		if err != nil || len(ips) == 0 {
-			return layout.Machine{}, hint.Errorf("write HOST as 10.0.0.14 or worker-4=10.0.0.14", "%q is neither an IPv4 address nor a name that DNS knows", address)
+			return layout.Machine{}, hint.Errorf("write HOST as 10.0.0.14 or worker-4=10.0.0.14", "%q is neither an IPv4 address nor a name in DNS", address)
 		}
 		name, address = address, ips[0].Unmap().String()
 	}

@@ -237,7 +237,7 @@ func TestMachinesToAddAreNamedInSeveralWays(t *testing.T) {
 func TestAMachineThatIsNamedWronglyIsExplained(t *testing.T) {
 	for host, message := range map[string]string{
 		"z=nowhere": `"nowhere" is not an IPv4 address`, "fe80::1": `"fe80::1" is not an IPv4 address`,
-		"no.such.host.invalid": `"no.such.host.invalid" is neither an IPv4 address nor a name that DNS knows`,
+		"no.such.host.invalid": `"no.such.host.invalid" is neither an IPv4 address nor a name in DNS`,
 	} {
 		_, err := NewMachines{Hosts: []string{host}}.Machines()
 		require.EqualError(t, err, message)

@@ -56,10 +56,10 @@ func Migrate(oldDir, newDir string, reference []byte, checks ...Check) (*Migrati
 	case err != nil:
 		return nil, err
 	case format == Current:
-		return nil, hint.Errorf("check it with: paictl config validate -p "+oldDir, "the configuration in %s is already of %s", oldDir, format)
+		return nil, hint.Errorf("check it with: paictl config validate -p "+oldDir, "the configuration in %s already has %s", oldDir, format)
 	case format == G0, format == G15:
 		return nil, hint.Errorf("write a quick-start file with the machines' addresses and run: paictl config generate",
-			"the configuration in %s is of %s, which has no layout.yaml", oldDir, format)
+			"the configuration in %s has %s, which has no layout.yaml", oldDir, format)
 	}
 	m := &migrator{dir: oldDir, format: format, docs: map[string]*oldDoc{}, c: &Cluster{Dir: newDir, Roles: DefaultRoles()}}
 	if err := m.read(); err != nil {
@@ -252,7 +252,7 @@ func (m *migrator) leftovers(d *oldDoc, v any, p fieldPath) {
 		}
 	case nil:
 	default:
-		m.note(d, noteDropped, "paictl has no use for this field", p...)
+		m.note(d, noteDropped, "paictl does not use this field", p...)
 	}
 }
 

@@ -23,16 +23,16 @@ func (m *migrator) kubernetes() {
 	k.ServiceClusterIPRange = d.text(at("service-cluster-ip-range")...)
 	switch r := d.text(at("docker-registry")...); {
 	case r == "" || strings.HasSuffix(r, "gcr.io/google_containers"):
-		m.drop(d, "that registry holds no current release; the images are named "+defaultImages+" and come from the bundle", at("docker-registry")...)
+		m.drop(d, "that registry has no current release; the images are named "+defaultImages+" and come from the bundle", at("docker-registry")...)
 	default:
 		k.DockerRegistry = r
 	}
 	switch p := d.text(at("etcd-data-path")...); {
 	case p == "" || path.Clean(p) == "/var/etcd" || path.Clean(p) == "/var/etcd/data":
-		m.drop(d, "the default is "+defaultEtcdPath+" now; the old data cannot be read by a current etcd", at("etcd-data-path")...)
+		m.drop(d, "the default is "+defaultEtcdPath+" now; a current etcd can't read the old data", at("etcd-data-path")...)
 	default:
 		k.EtcdDataPath = p
-		m.note(d, noteChanged, "kept; the folder must be empty, a current etcd cannot read the old data", at("etcd-data-path")...)
+		m.note(d, noteChanged, "kept; the folder must be empty, because a current etcd can't read the old data", at("etcd-data-path")...)
 	}
 	for _, key := range d.keys("kubernetes") {
 		if strings.HasSuffix(key, "-version") {
@@ -103,9 +103,9 @@ func (m *migrator) kubespray() {
 func kubesprayReasons() map[string]string {
 	bundle := "programs and images come from the bundle"
 	docker := "containerd replaces Docker; set it under extra.containerd"
-	check := "preflight checks this, and says how to mend it"
+	check := "preflight checks this, and says how to repair it"
 	return map[string]string{
-		"enable_hived_scheduler": "the cell scheduler is always there; without virtual clusters it has one, default",
+		"enable_hived_scheduler": "the cell scheduler always runs; without virtual clusters it has one, default",
 		"enable_marketplace":     "the marketplace is a service like others: start it with \"service start\"",
 		"qos-switch":             "services always have requests and limits",
 		"docker_check":           check, "resource_check": check,

@@ -32,7 +32,7 @@ func (m *migrator) layout() {
 		m.c.Kubernetes.Kubernetes.LoadBalanceIP = u.Hostname()
 		m.note(d, noteChanged, "its host is load-balance-ip now; the API is served with TLS on port 6443", "kubernetes", "api-servers-url")
 	}
-	m.drop(d, "the old Kubernetes dashboard is not part of the platform any more", "kubernetes", "dashboard-url")
+	m.drop(d, "the old Kubernetes dashboard is no longer part of the platform", "kubernetes", "dashboard-url")
 }
 
 func (m *migrator) skus(d *oldDoc, l *layout.Layout) {
@@ -125,8 +125,8 @@ func (m *migrator) machine(d *oldDoc, i int) (layout.Machine, layout.SSH) {
 		m.containerData(d, data, at("docker-data")...)
 	}
 	m.drop(d, "etcd members are named after their machine", at("etcdid")...)
-	m.drop(d, "ZooKeeper is not part of the platform any more", at("zkid")...)
-	m.drop(d, "the old Kubernetes dashboard is not part of the platform any more", at("dashboard")...)
+	m.drop(d, "ZooKeeper is no longer part of the platform", at("zkid")...)
+	m.drop(d, "the old Kubernetes dashboard is no longer part of the platform", at("dashboard")...)
 	return out, way
 }
 

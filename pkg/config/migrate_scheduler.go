@@ -24,7 +24,7 @@ func (m *migrator) scheduler() {
 	}
 	for _, key := range d.keys(oldScheduler) {
 		if key != "config" {
-			m.drop(d, "the scheduler has no such setting any more; the end of the new file documents what it has", oldScheduler, key)
+			m.drop(d, "the scheduler no longer has this setting; the end of the new file documents what it has", oldScheduler, key)
 		}
 	}
 	text, isText := section["config"].(string)
@@ -33,7 +33,7 @@ func (m *migrator) scheduler() {
 	}
 	// The original took one character for none.
 	if !isText || len(strings.TrimSpace(text)) <= 1 {
-		m.drop(d, "it says nothing: the hardware is that of the layout", oldScheduler, "config")
+		m.drop(d, "it has no content: the hardware is that of the layout", oldScheduler, "config")
 		return
 	}
 	file := map[string]any{}
@@ -52,10 +52,10 @@ func (m *migrator) scheduler() {
 	for key := range file {
 		h.dropped = append(h.dropped, key)
 	}
-	reason := "physicalCluster and virtualClusters stand in the section scheduler now"
+	reason := "physicalCluster and virtualClusters are now in the section scheduler"
 	if len(h.dropped) > 0 {
 		slices.Sort(h.dropped)
-		reason += "; dropped, since HiveD itself had no use for it or the scheduler has none: " + strings.Join(h.dropped, ", ")
+		reason += "; dropped, because HiveD did not use it or the scheduler doesn't: " + strings.Join(h.dropped, ", ")
 	}
 	m.sections()[newScheduler] = out
 	m.note(d, noteChanged, reason, oldScheduler, "config")

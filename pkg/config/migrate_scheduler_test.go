@@ -48,15 +48,15 @@ hivedscheduler:
 			},
 			"virtualClusters": map[string]any{"default": map[string]any{"virtualCells": []any{map[string]any{"cellType": "V100-NODE", "cellNumber": 1}}}},
 		}, []string{
-			"dropped, since HiveD itself had no use for it or the scheduler has none: physicalCluster.cellTypes.V100-NODE.colour, " +
+			"dropped, because HiveD did not use it or the scheduler doesn't: physicalCluster.cellTypes.V100-NODE.colour, " +
 				"physicalCluster.physicalCells[0].cellChildren[0].note, virtualClusters.default.safeRelaxed, waitingPodSchedulingBlockMilliSec, webServerAddress",
 			"hivedscheduler.webservice-port",
 		}},
-		"nothing":        {"hivedscheduler: {config: ''}\n", nil, []string{"it says nothing"}},
+		"nothing":        {"hivedscheduler: {config: ''}\n", nil, []string{"it has no content"}},
 		"no YAML":        {"hivedscheduler: {config: 'a: [b'}\n", nil, []string{"it is not readable as YAML"}},
 		"no map":         {"hivedscheduler: 3\n", nil, []string{"expected a map of settings"}},
 		"no config":      {"hivedscheduler: {}\n", nil, nil},
-		"a list instead": {"hivedscheduler: {config: [a]}\n", nil, []string{"it says nothing"}},
+		"a list instead": {"hivedscheduler: {config: [a]}\n", nil, []string{"it has no content"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := Migrate(folder(t, map[string]string{LayoutFile: layoutText, ServicesFile: c.section}), "new", nil)

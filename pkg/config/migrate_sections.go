@@ -36,7 +36,7 @@ func (m *migrator) successor(name string, migrate func(*sectionMigration)) {
 	migrate(s)
 	for _, key := range d.keys(name) {
 		if !s.taken(key) {
-			m.drop(d, "the service has no such setting any more; the end of the new file documents what it has", name, key)
+			m.drop(d, "the service no longer has this setting; see its settings at the end of the new file", name, key)
 		}
 	}
 	if len(s.out) > 0 {
@@ -125,8 +125,8 @@ func (s *sectionMigration) prometheus() {
 		}
 		return fmt.Sprintf("%ds", n), true
 	})
-	s.drop("metrics have other names now: rewrite such rules, under customRules", "customized-alerts")
-	s.drop("there is no YARN any more", "yarn_exporter_port")
+	s.drop("metrics have new names: rewrite such rules, under customRules", "customized-alerts")
+	s.drop("YARN no longer exists", "yarn_exporter_port")
 }
 
 func (s *sectionMigration) nodeExporter() { s.port("node-exporter-port", "port") }
@@ -152,12 +152,12 @@ func (s *sectionMigration) alertManager() {
 			s.email(keys)
 		}
 	}
-	s.drop("the actions of the old alert handler are no part of the platform; mails are sent by Alertmanager itself", "alert-handler.port", "alert-handler.log-level", "alert-handler.pai-bearer-token", "pai-bearer-token",
+	s.drop("the actions of the old alert handler are not part of the platform; Alertmanager itself sends mails", "alert-handler.port", "alert-handler.log-level", "alert-handler.pai-bearer-token", "pai-bearer-token",
 		"actions-available", "alert-manager-url")
-	s.drop("routes and receivers are written as in alertmanager.yml now: see customRoutes and customReceivers", "customized-routes", "customized-receivers")
-	s.drop("certificates are watched by the service watchdog and its alerts", "cert-expiration-checker")
-	s.drop("reports of use are no part of this service any more", "cluster-utilization", "job-status-change-notification")
-	s.drop("it was needed by the old alert handler only", "use-pylon")
+	s.drop("routes and receivers now have the format of alertmanager.yml: see customRoutes and customReceivers", "customized-routes", "customized-receivers")
+	s.drop("the service watchdog and its alerts monitor certificates", "cert-expiration-checker")
+	s.drop("usage reports are no longer part of this service", "cluster-utilization", "job-status-change-notification")
+	s.drop("only the old alert handler needed it", "use-pylon")
 }
 
 // emailKeys are the old keys of the settings of mails, of one of the original's releases.

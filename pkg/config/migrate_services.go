@@ -62,7 +62,7 @@ func (m *migrator) registry(d *oldDoc) {
 		if d.get(steps...) == nil {
 			where, steps = m.docs[oldConfigFile], []any{"docker_image_tag"}
 		}
-		m.note(where, noteChanged, "the services of this platform have releases of their own; docker-tag is this paictl's", steps...)
+		m.note(where, noteChanged, "the services of this platform have their own releases; docker-tag is this paictl's", steps...)
 		r.Tag = ""
 	}
 }
@@ -75,22 +75,22 @@ func commonReasons() map[string]string {
 		"qos-switch":             "services always have requests and limits",
 		"k8s-rbac":               "RBAC is always on",
 		"az-rdma":                "RDMA devices are found on the machines",
-		"deploy-in-aks":          "managed clusters are recognised by themselves",
+		"deploy-in-aks":          "managed clusters are recognised automatically",
 		"docker-data-root":       "containerd replaces Docker; logs are read where the kubelet keeps them",
 		"marketplace":            "the marketplace is a service like others",
 		"prometheus-pushgateway": "a service like others",
-		"dshuttle":               "not part of the platform any more",
+		"dshuttle":               "no longer part of the platform",
 	}
 }
 
 // goneServices says why services' sections have no successor.
 func goneServices() map[string]string {
-	yarn := "YARN is not part of the platform any more"
+	yarn := "YARN is no longer part of the platform"
 	return map[string]string{
 		"zookeeper": yarn, "hadoop-name-node": yarn, "hadoop-data-node": yarn, "hadoop-node-manager": yarn, "hadoop-jobhistory": yarn,
 		"hadoop-batch-job": yarn, "yarn-frameworklauncher": yarn, "yarn-exporter": yarn, "hadoop-run": yarn,
-		"drivers":       "GPU drivers are not installed by a service any more; they are detected and reported",
-		"k8s-dashboard": "the old Kubernetes dashboard is not part of the platform any more",
-		"dshuttle":      "not part of the platform any more",
+		"drivers":       "a service no longer installs GPU drivers; they are detected and reported",
+		"k8s-dashboard": "the old Kubernetes dashboard is no longer part of the platform",
+		"dshuttle":      "no longer part of the platform",
 	}
 }

@@ -147,9 +147,9 @@ func TestFormatsAreToldApart(t *testing.T) {
 
 func TestOldFormatsAreNamedByOtherCommands(t *testing.T) {
 	_, err := Load(filepath.Join("testdata", "migrate", "g2"))
-	require.ErrorContains(t, err, "is of the format of OpenPAI 1.5 and later")
+	require.ErrorContains(t, err, "has the format of OpenPAI 1.5 and later")
 	_, err = Migrate(folder(t, goodFiles()), "new", nil)
-	require.ErrorContains(t, err, "is already of paictl's own format")
+	require.ErrorContains(t, err, "already has paictl's own format")
 	_, err = Migrate(folder(t, map[string]string{"master.csv": "a,1.2.3.4\n"}), "new", nil)
 	require.ErrorContains(t, err, "has no layout.yaml")
 	_, err = Migrate(t.TempDir(), "new", nil)

@@ -62,9 +62,9 @@ func badManifest(text []byte) string {
 		case errors.Is(err, io.EOF) && objects > 0:
 			return ""
 		case errors.Is(err, io.EOF):
-			return "the manifest holds no object"
+			return "the manifest contains no object"
 		case err != nil:
-			return "the manifest is no YAML with Kubernetes objects"
+			return "the manifest is not YAML with Kubernetes objects"
 		case o.Kind != "":
 			objects++
 		}

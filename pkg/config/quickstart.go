@@ -109,7 +109,7 @@ func (QuickStart) KeyHints() map[string]string {
 		"key": `did you mean "ssh-keyfile-path"?`, "keyfile-path": `did you mean "ssh-keyfile-path"?`, "ssh-key": `did you mean "ssh-keyfile-path"?`,
 		"jump-host": `did you mean "ssh-jump-host"?`, "known-hosts": `did you mean "ssh-known-hosts"?`,
 		"master": `did you mean "masters"?`, "hosts": `did you mean "machines"?`, "nodes": `did you mean "machines"?`,
-		"workers":     `leave it out: every machine that is not in "masters" is a worker`,
+		"workers":     `remove it: every machine that is not in "masters" is a worker`,
 		"machine-sku": "this is a layout.yaml, not a quick-start file; use it with -p FOLDER",
 		"service":     `did you mean "services"?`, "services-configuration": `did you mean "services"?`,
 		"cluster-dns": `did you mean "dns"?`, "pod-network-cidr": `did you mean "pod-cidr"?`,

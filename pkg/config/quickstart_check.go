@@ -51,7 +51,7 @@ func (q *QuickStart) checkMachines(r *reporter) {
 			r.failIf(message, p.With("hostname"), "quick-start/hostname", remedy)
 			if j, ok := byName[m.Hostname]; ok {
 				r.fail(p.With("hostname"), "quick-start/duplicate-hostname",
-					fmt.Sprintf("%s is already the name of machines[%d]%s", m.Hostname, j, lineOf(q.doc, fieldPath{"machines", j})), "give each machine a name of its own")
+					fmt.Sprintf("%s is already the name of machines[%d]%s", m.Hostname, j, lineOf(q.doc, fieldPath{"machines", j})), "give each machine a different name")
 			} else {
 				byName[m.Hostname] = i
 			}
@@ -62,7 +62,7 @@ func (q *QuickStart) checkMachines(r *reporter) {
 			r.failIf(badPort(m.SSHPort), p.With("ssh-port"), "quick-start/ssh-port", "the usual port is 22")
 		}
 		if m.SSHJumpHost != "" {
-			r.failIf(badJumpHosts(m.SSHJumpHost), p.With("ssh-jump-host"), "quick-start/ssh-jump-host", "write user@gateway:22; several, outermost first, with commas")
+			r.failIf(badJumpHosts(m.SSHJumpHost), p.With("ssh-jump-host"), "quick-start/ssh-jump-host", "write user@gateway:22; several, outermost first, separated by commas")
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (q *QuickStart) checkMasters(r *reporter) {
 		case seen[j]:
 			r.fail(fieldPath{"masters", i}, "quick-start/duplicate-master", fmt.Sprintf("%q is listed twice", name), "remove one of the two")
 		case len(q.Machines[j].Roles) > 0 && !slices.Contains(q.Machines[j].Roles, layout.RoleMaster):
-			r.fail(fieldPath{"masters", i}, "quick-start/roles-conflict", fmt.Sprintf("%q has roles of its own, and master is not among them", name), "add master to the machine's roles, or remove the roles")
+			r.fail(fieldPath{"masters", i}, "quick-start/roles-conflict", fmt.Sprintf("%q has its own roles, but not master", name), "add master to the machine's roles, or remove the roles")
 		}
 		seen[j] = true
 	}
@@ -128,13 +128,13 @@ func (q *QuickStart) checkSSH(r *reporter) {
 		r.failIf(badPort(q.SSHPort), fieldPath{"ssh-port"}, "quick-start/ssh-port", "the usual port is 22")
 	}
 	if q.SSHJumpHost != "" {
-		r.failIf(badJumpHosts(q.SSHJumpHost), fieldPath{"ssh-jump-host"}, "quick-start/ssh-jump-host", "write user@gateway:22; several, outermost first, with commas")
+		r.failIf(badJumpHosts(q.SSHJumpHost), fieldPath{"ssh-jump-host"}, "quick-start/ssh-jump-host", "write user@gateway:22; several, outermost first, separated by commas")
 	}
 	if q.SSHSecretName == "" {
 		return
 	}
 	if e := validation.IsDNS1123Subdomain(q.SSHSecretName); len(e) > 0 {
-		r.fail(fieldPath{"ssh-secret-name"}, "quick-start/ssh-secret-name", fmt.Sprintf("%q is not a name that Kubernetes takes for a secret", q.SSHSecretName), "use a-z, 0-9 and -")
+		r.fail(fieldPath{"ssh-secret-name"}, "quick-start/ssh-secret-name", fmt.Sprintf("%q is not a valid name for a Kubernetes secret", q.SSHSecretName), "use a-z, 0-9 and -")
 	}
 	if q.SSHKeyFile == "" {
 		r.warn(fieldPath{"ssh-secret-name"}, "quick-start/ssh-secret-name", "names a secret for the key, but there is no key", "add ssh-keyfile-path, or remove this line")

@@ -72,14 +72,14 @@ func (c *Cluster) comments(name string) strictyaml.Comments {
 func fileHead(name string) string {
 	switch name {
 	case LayoutFile:
-		return "The machines of the cluster. Written by \"paictl config generate\"; yours to edit.\n" +
+		return "The machines of the cluster. Written by \"paictl config generate\"; you can edit it.\n" +
 			"Check it with \"paictl config validate\"; apply it with \"paictl cluster up\"."
 	case KubernetesFile:
-		return "Kubernetes as paictl installs it. Written by \"paictl config generate\"; yours to edit."
+		return "Kubernetes as paictl installs it. Written by \"paictl config generate\"; you can edit it."
 	case RolesFile:
-		return "What the roles in layout.yaml mean for a machine. Written by \"paictl config generate\"; yours\nto edit: add roles, change labels and taints."
+		return "What the roles in layout.yaml mean for a machine. Written by \"paictl config generate\"; you\ncan edit it: add roles, change labels and taints."
 	default:
-		return "The platform's services. Written by \"paictl config generate\"; yours to edit: a section per\nservice, named after it, overrides that service's defaults."
+		return "The platform's services. Written by \"paictl config generate\"; you can edit it: a section\nper service, named after it, overrides that service's defaults."
 	}
 }
 

@@ -33,7 +33,7 @@ func badDNSServer(s string) (message, remedy string) {
 		return fmt.Sprintf("%q is not an IP address", s), "write the address of a DNS server"
 	case a.IsLoopback():
 		return fmt.Sprintf("%s is a local stub that pods cannot reach", s),
-			"name the servers behind it; \"resolvectl dns\" on a machine lists them"
+			"name the servers that it uses; \"resolvectl dns\" on a machine lists them"
 	case a.IsUnspecified() || a.IsMulticast():
 		return fmt.Sprintf("%q is not the address of a DNS server", s), "write the address of a DNS server"
 	}
@@ -57,15 +57,15 @@ func badCIDR(s string) string {
 func badHostname(s string) (message, remedy string) {
 	if len(validation.IsDNS1123Subdomain(s)) == 0 {
 		if len(s) > validation.LabelValueMaxLength {
-			return fmt.Sprintf("the host name %q has %d characters; Kubernetes puts it into a label, which takes %d", s, len(s), validation.LabelValueMaxLength),
+			return fmt.Sprintf("the host name %q has %d characters; Kubernetes uses it as a label, which allows %d", s, len(s), validation.LabelValueMaxLength),
 				"give the machine a shorter name"
 		}
 		return "", ""
 	}
 	if strings.ToLower(s) != s && len(validation.IsDNS1123Subdomain(strings.ToLower(s))) == 0 {
-		return fmt.Sprintf("the host name %q has capital letters, which Kubernetes does not take", s), "write it as " + strings.ToLower(s)
+		return fmt.Sprintf("the host name %q has capital letters, which Kubernetes does not allow", s), "write it as " + strings.ToLower(s)
 	}
-	return fmt.Sprintf("%q is not a host name that Kubernetes takes (RFC 1123: a-z, 0-9, - and dots)", s),
+	return fmt.Sprintf("%q is not a valid host name for Kubernetes (RFC 1123: a-z, 0-9, - and dots)", s),
 		"give the machine a valid name, for instance with: hostnamectl set-hostname gpu-01"
 }
 
@@ -121,7 +121,7 @@ func badQuantity(s string) string {
 	case err != nil:
 		return fmt.Sprintf("%q is not a quantity", s)
 	case q.Sign() <= 0:
-		return fmt.Sprintf("%q is not more than nothing", s)
+		return fmt.Sprintf("%q is not greater than zero", s)
 	}
 	return ""
 }

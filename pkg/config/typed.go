@@ -170,7 +170,7 @@ func (c *typed) wrongType(at fieldPath, want string, v any) {
 	case want == "text":
 		remedy = "put the value in quotes"
 	case want == "a list":
-		remedy = "write each entry on a line of its own that begins with \"- \""
+		remedy = "write each entry on a separate line that begins with \"- \""
 	case isText && want != "a map":
 		remedy = "remove the quotes, if that is what you meant"
 	}

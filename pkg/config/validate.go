@@ -111,7 +111,7 @@ func (k *checker) checkPermissions() {
 		}
 		info, err := os.Stat(r.file)
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
-			r.warn(nil, "file/permissions", fmt.Sprintf("the file holds a password and others may read it (mode %04o)", info.Mode().Perm()), "run: chmod 600 "+r.file)
+			r.warn(nil, "file/permissions", fmt.Sprintf("the file contains a password, but others may read it (mode %04o)", info.Mode().Perm()), "run: chmod 600 "+r.file)
 		}
 	}
 }

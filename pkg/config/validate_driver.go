@@ -31,14 +31,14 @@ func (k *checker) checkGPUDriver() {
 	const rule = "kubernetes/gpu-driver"
 	oneOf := func(field, value string, values []string) {
 		if !slices.Contains(values, value) {
-			k.kube.fail(p.With(field), rule, fmt.Sprintf("%q is none of %s", value, strings.Join(values, ", ")), "the default is "+values[0])
+			k.kube.fail(p.With(field), rule, fmt.Sprintf("%q is not one of %s", value, strings.Join(values, ", ")), "the default is "+values[0])
 		}
 	}
 	oneOf("policy", d.Policy, driverPolicies())
 	oneOf("module", d.Module, driverModules())
 	oneOf("source", d.Source, driverSources())
 	if d.Version != "" && !driverVersion.MatchString(d.Version) {
-		k.kube.fail(p.With("version"), rule, fmt.Sprintf("%q is no version of NVIDIA's driver", d.Version), `write a branch such as "535", or a release such as "535.261.03"`)
+		k.kube.fail(p.With("version"), rule, fmt.Sprintf("%q is not a version of NVIDIA's driver", d.Version), `write a branch such as "535", or a release such as "535.261.03"`)
 	}
 	if d.Policy == GPUDriverInstall {
 		return

@@ -136,14 +136,14 @@ func ownedKubelet() []owned {
 		{field: "authentication.anonymous.enabled", is: isTrue, why: "anyone on the network could run commands in all pods", fix: "remove it"},
 		{field: "authentication.webhook.enabled", is: isFalse, why: "no service could read the kubelet's metrics", fix: reach},
 		{field: "authentication.x509.clientCAFile", why: "kubeadm sets it to the cluster's certificate authority", fix: reach},
-		{field: "authorization.mode", is: isText("AlwaysAllow"), why: "whoever is let in could run commands in all pods", fix: "remove it"},
+		{field: "authorization.mode", is: isText("AlwaysAllow"), why: "everyone who gets access could run commands in all pods", fix: "remove it"},
 		{field: "enableServer", is: isFalse, why: "logs, exec and metrics would not work", fix: reach},
 		{field: "registerNode", is: isFalse, why: "the machine would never become a node", fix: "remove it"},
 		{field: "rotateCertificates", is: isFalse, why: "the machine would leave the cluster when its certificate expires, after a year", fix: "remove it"},
 		{field: "runOnce", is: isTrue, why: "the kubelet refuses it", fix: "remove it"},
-		{field: "serverTLSBootstrap", is: isTrue, why: "no one approves the certificates that the kubelet then asks for, and logs and exec fail until someone does", fix: "remove it, or approve them: kubectl get csr", warns: true},
+		{field: "serverTLSBootstrap", is: isTrue, why: "nothing approves the certificates that the kubelet then requests, and logs and exec fail until someone approves them", fix: "remove it, or approve them: kubectl get csr", warns: true},
 		{field: "defaultPodSysctls", why: "the kubelet of Kubernetes 1.36 doesn't know it, and would not start", fix: "remove it"},
-		{field: "readOnlyPort", is: func(v any) bool { return isInteger(v) && !isZero(v) }, why: "everyone in the network can read there what runs on the machine", fix: "remove it: metrics are on the kubelet's own port, for those who may", warns: true},
+		{field: "readOnlyPort", is: func(v any) bool { return isInteger(v) && !isZero(v) }, why: "everyone on the network could read what runs on the machine", fix: "remove it: authorized users can read metrics on the kubelet's own port", warns: true},
 	}
 }
 
@@ -165,9 +165,9 @@ func ownedKubeadm() []owned {
 		setBy("imageRepository", instead("docker-registry")),
 		setBy("clusterName", instead("cluster-name")),
 		setBy("networking", instead("service-cluster-ip-range, pod-cidr or dns-domain")),
-		setBy("certificatesDir", "remove it: paictl looks for the certificates in /etc/kubernetes/pki"),
+		setBy("certificatesDir", "remove it: paictl expects the certificates in /etc/kubernetes/pki"),
 		setBy("etcd.local.dataDir", instead("etcd-data-path")),
-		{field: "etcd.external", why: "paictl runs etcd on the masters, and no other", fix: "remove it"},
+		{field: "etcd.external", why: "paictl runs etcd on the masters, and supports no other etcd", fix: "remove it"},
 		setBy("etcd.local.imageRepository", image), setBy("etcd.local.imageTag", image),
 		setBy("dns.imageRepository", image), setBy("dns.imageTag", image),
 	}
@@ -233,7 +233,7 @@ func (k *checker) checkKubeletAmounts() {
 		for _, name := range sortedKeys(m) {
 			p := k.extraAt.With(extraKubelet, field, name)
 			if !slices.Contains(known, name) {
-				k.extra.fail(p, "extra/unknown-key", fmt.Sprintf("the kubelet knows no %q here", name), "there are: "+strings.Join(known, ", "))
+				k.extra.fail(p, "extra/unknown-key", fmt.Sprintf("the kubelet has no %q here", name), "there are: "+strings.Join(known, ", "))
 			}
 			text, ok := m[name].(string)
 			if !ok || percent && percentage.MatchString(text) {
@@ -245,7 +245,7 @@ func (k *checker) checkKubeletAmounts() {
 		}
 	}
 	if pods, ok := number(k.c.Kubernetes.Kubernetes.Extra.Kubelet["maxPods"]); ok && pods > podsPerBlock && k.c.Kubernetes.Kubernetes.NetworkPlugin == defaultNetwork {
-		k.extra.warn(k.extraAt.With(extraKubelet, "maxPods"), "extra/value", fmt.Sprintf("a machine has %d addresses for pods; further ones would wait for ever", podsPerBlock), fmt.Sprintf("write at most %d", podsPerBlock))
+		k.extra.warn(k.extraAt.With(extraKubelet, "maxPods"), "extra/value", fmt.Sprintf("a machine has %d addresses for pods; further pods would wait forever", podsPerBlock), fmt.Sprintf("write at most %d", podsPerBlock))
 	}
 }
 
@@ -298,7 +298,7 @@ func (k *checker) checkFlags() {
 			case strings.HasPrefix(name, "-"):
 				k.extra.fail(p.With("name"), "extra/value", fmt.Sprintf("%q begins with a dash; kubeadm adds them", name), "write "+strings.TrimLeft(name, "-"))
 			case component == "apiServer" && name == "anonymous-auth" && arg["value"] == "false":
-				k.extra.fail(p, "extra/owned", "the kubelet asks the API server for its health without a name, and would restart it for ever", "remove it")
+				k.extra.fail(p, "extra/owned", "the kubelet probes the API server's health anonymously, and would restart it forever", "remove it")
 			}
 		}
 	}
@@ -356,7 +356,7 @@ func (k *checker) checkPorts() {
 		case taken:
 			k.extra.fail(at, "extra/port", fmt.Sprintf("port %d is used by %s", p.Port, k.placed(first)), "write another port")
 		case IsNodePort(p.Port):
-			k.extra.fail(at, "extra/port", fmt.Sprintf("port %d lies in the range of node ports (30000 to 32767)", p.Port), "write another port")
+			k.extra.fail(at, "extra/port", fmt.Sprintf("port %d is in the range of node ports (30000 to 32767)", p.Port), "write another port")
 		}
 	}
 }

@@ -24,13 +24,13 @@ func (k *checker) checkGPUsForPods(p fieldPath, m layout.Machine) {
 		r.fail(p, "layout/gpus-for-pods", fmt.Sprintf("machines of the SKU %s have no GPUs", m.SKU), "remove the line")
 		return
 	case !gpu.Simulated && !gpu.NVIDIA():
-		r.fail(p, "layout/gpus-for-pods", fmt.Sprintf("%s is no GPU of NVIDIA, and no other is given to ordinary pods", gpu.Type), "remove the line")
+		r.fail(p, "layout/gpus-for-pods", fmt.Sprintf("%s is not a GPU of NVIDIA; ordinary pods can't get others", gpu.Type), "remove the line")
 		return
 	case gpu.MIG != "":
-		r.fail(p, "layout/gpus-for-pods", "the GPUs of the SKU "+m.SKU+" are split into instances (gpu.mig), and those can't be given to ordinary pods", "remove the line, or give the machine a SKU of its own without mig")
+		r.fail(p, "layout/gpus-for-pods", "the GPUs of the SKU "+m.SKU+" are split into instances (gpu.mig); ordinary pods can't get those", "remove the line, or give the machine a separate SKU without mig")
 		return
 	case gpu.Parts > 1:
-		r.fail(p, "layout/gpus-for-pods", "jobs share the GPUs of the SKU "+m.SKU+" (gpu.parts), and those can't be given to ordinary pods", "remove the line, or give the machine a SKU of its own without parts")
+		r.fail(p, "layout/gpus-for-pods", "jobs share the GPUs of the SKU "+m.SKU+" (gpu.parts); ordinary pods can't get those", "remove the line, or give the machine a separate SKU without parts")
 		return
 	default:
 		for i, index := range m.GPUsForPods {
@@ -51,8 +51,8 @@ func (k *checker) checkServesPods(p fieldPath) {
 	switch {
 	case err != nil: // that has a finding of its own, or it isn't known
 	case v.LessThan(version.MajorMinor(1, 34)):
-		k.layout.fail(p, "layout/gpus-for-pods", fmt.Sprintf("Kubernetes %s gives no GPUs to ordinary pods: that takes 1.34", v), "remove the line, or upgrade Kubernetes")
+		k.layout.fail(p, "layout/gpus-for-pods", fmt.Sprintf("Kubernetes %s can't allocate GPUs to ordinary pods: this needs 1.34", v), "remove the line, or upgrade Kubernetes")
 	case v.LessThan(version.MajorMinor(1, 36)):
-		k.layout.warn(p, "layout/gpus-for-pods", fmt.Sprintf("Kubernetes %s gives these GPUs to pods with a ResourceClaim, and not for nvidia.com/gpu, which takes 1.36", v), "use claims (services.md), or upgrade Kubernetes")
+		k.layout.warn(p, "layout/gpus-for-pods", fmt.Sprintf("Kubernetes %s allocates these GPUs only to pods with a ResourceClaim, not for nvidia.com/gpu, which needs 1.36", v), "use claims (services.md), or upgrade Kubernetes")
 	}
 }

@@ -13,10 +13,10 @@ func TestGPUsForPodsTakeARecentKubernetes(t *testing.T) {
 		version, want string
 		fails         bool
 	}{
-		"that knows claims alone":        {"v1.35.2+k3s1", "1.35.2 gives these GPUs to pods with a ResourceClaim, and not for nvidia.com/gpu, which takes 1.36", false},
-		"the same of a cloud":            {"v1.34.7-eks-1a2b3c4", "which takes 1.36", false},
+		"that knows claims alone":        {"v1.35.2+k3s1", "Kubernetes 1.35.2 allocates", false},
+		"the same of a cloud":            {"v1.34.7-eks-1a2b3c4", "which needs 1.36", false},
 		"that knows extended resources":  {"v1.36.3", "", false},
-		"that knows no claims":           {"v1.33.1", "Kubernetes 1.33.1 gives no GPUs to ordinary pods: that takes 1.34", true},
+		"that knows no claims":           {"v1.33.1", "Kubernetes 1.33.1 can't allocate GPUs to ordinary pods: this needs 1.34", true},
 		"or one whose release is secret": {"''", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestGPUsForPodsTakeARecentKubernetes(t *testing.T) {
 func TestMachinesWithoutNVIDIAsGPUsGiveNoneToPods(t *testing.T) {
 	for gpu, want := range map[string]string{
 		"": "machines of the SKU gpu have no GPUs",
-		"gpu: {type: AMD-Instinct-MI300X, count: 8}, ":                  "AMD-Instinct-MI300X is no GPU of NVIDIA",
+		"gpu: {type: AMD-Instinct-MI300X, count: 8}, ":                  "AMD-Instinct-MI300X is not a GPU of NVIDIA",
 		"gpu: {type: AMD-Instinct-MI300X, count: 8, simulated: true}, ": "",
 	} {
 		files := goodFiles()
@@ -69,9 +69,9 @@ func TestInstancesAreOfProfilesThatTheCardHas(t *testing.T) {
 		"with one part":          {a100 + ", count: 8, mig: 1g.10gb, parts: 1", "", "", ""},
 		"that it hasn't":         {a100 + ", count: 8, mig: 1g.5gb", "", `has no profile "1g.5gb"`, "it has 1g.10gb, 1g.20gb, 2g.20gb, 3g.40gb, 4g.40gb, 7g.80gb"},
 		"in capitals":            {a100 + ", count: 8, mig: 1G.10GB", "", `has no profile "1G.10GB"`, "it has 1g.10gb"},
-		"by a model that is two": {"A100, count: 8, mig: 1g.10gb", "", "have different memory", "NVIDIA-A100-SXM4-80GB"},
-		"that can't be split":    {"Tesla-T4, count: 8, mig: 1g.10gb", "", "knows no way to split a Tesla-T4", "remove the line"},
-		"of AMD":                 {"AMD-Instinct-MI300X, count: 8, mig: 1g.10gb", "", "is no GPU of NVIDIA", "remove the line"},
+		"by a model that is two": {"A100, count: 8, mig: 1g.10gb", "", "different memory sizes", "NVIDIA-A100-SXM4-80GB"},
+		"that can't be split":    {"Tesla-T4, count: 8, mig: 1g.10gb", "", "can't split a Tesla-T4", "remove the line"},
+		"of AMD":                 {"AMD-Instinct-MI300X, count: 8, mig: 1g.10gb", "", "is not a GPU of NVIDIA", "remove the line"},
 		"beside parts":           {a100 + ", count: 8, mig: 1g.10gb, parts: 4", "", "by the hardware (mig) or by time (parts), not by both", "remove one"},
 		"for ordinary pods":      {a100 + ", count: 8, mig: 1g.10gb", ", gpus-for-pods: [7]", "are split into instances (gpu.mig)", "without mig"},
 		"simulated":              {a100 + ", count: 8, simulated: true, mig: 3g.40gb", "", "", ""},

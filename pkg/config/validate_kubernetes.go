@@ -46,7 +46,7 @@ func (k *checker) checkKubernetes() {
 		r.warn(p.With("bundle"), "kubernetes/no-bundle", fmt.Sprintf("there is no folder %s", s.Bundle), "make it with: paictl bundle build -o "+s.Bundle)
 	}
 	if len(s.ClusterDNS) == 0 {
-		r.warn(p.With("cluster-dns"), "kubernetes/no-dns", "no DNS server is named", "name at least one; without, cluster DNS forwards to what /etc/resolv.conf on each machine says")
+		r.warn(p.With("cluster-dns"), "kubernetes/no-dns", "no DNS server is named", "name at least one; otherwise cluster DNS uses /etc/resolv.conf of each machine")
 	}
 	for i, d := range s.ClusterDNS {
 		message, remedy := badDNSServer(d)
@@ -61,7 +61,7 @@ func (k *checker) checkAPI() {
 	} else if user, taken := k.c.fixedPortUser(s.APIServerPort); taken {
 		r.fail(p.With("api-servers-port"), "kubernetes/reserved-port", fmt.Sprintf("port %d is used by %s", s.APIServerPort, user), fmt.Sprintf("the default is %d", defaultAPIPort))
 	} else if IsNodePort(s.APIServerPort) {
-		r.fail(p.With("api-servers-port"), "kubernetes/reserved-port", fmt.Sprintf("port %d lies in the range of node ports (30000 to 32767)", s.APIServerPort), fmt.Sprintf("the default is %d", defaultAPIPort))
+		r.fail(p.With("api-servers-port"), "kubernetes/reserved-port", fmt.Sprintf("port %d is in the range of node ports (30000 to 32767)", s.APIServerPort), fmt.Sprintf("the default is %d", defaultAPIPort))
 	}
 	masters := k.c.ControlPlane()
 	if s.LoadBalanceIP != "" {
@@ -71,9 +71,9 @@ func (k *checker) checkAPI() {
 	isMaster := slices.ContainsFunc(masters, func(m machine) bool { return m.HostIP == s.LoadBalanceIP })
 	switch {
 	case len(masters) > 1 && isMaster:
-		r.warn(p.With("load-balance-ip"), "kubernetes/no-load-balancer", fmt.Sprintf("%d masters, but all machines use the API of %s alone: when it is down, the cluster is", len(masters), s.LoadBalanceIP), "set load-balance-ip to a load balancer in front of all masters")
+		r.warn(p.With("load-balance-ip"), "kubernetes/no-load-balancer", fmt.Sprintf("%d masters, but all machines use only the API of %s: when it is down, so is the cluster", len(masters), s.LoadBalanceIP), "set load-balance-ip to a load balancer in front of all masters")
 	case len(masters) == 1 && isMachine >= 0 && !isMaster:
-		r.fail(p.With("load-balance-ip"), "kubernetes/load-balance-ip", fmt.Sprintf("%s is the address of %s, which is no master", s.LoadBalanceIP, k.c.Layout.MachineList[isMachine].Hostname), "write the master's address, "+masters[0].HostIP)
+		r.fail(p.With("load-balance-ip"), "kubernetes/load-balance-ip", fmt.Sprintf("%s is the address of %s, which is not a master", s.LoadBalanceIP, k.c.Layout.MachineList[isMachine].Hostname), "write the master's address, "+masters[0].HostIP)
 	}
 	for i, san := range s.APIServerCertSANs {
 		if _, err := netip.ParseAddr(san); err != nil && len(validation.IsDNS1123Subdomain(san)) > 0 && len(validation.IsWildcardDNS1123Subdomain(san)) > 0 {
@@ -113,10 +113,10 @@ func (k *checker) checkNetworks() {
 	}
 	prefix := netip.MustParsePrefix(s.ServiceClusterIPRange)
 	if prefix.Bits() < 12 || prefix.Bits() > 28 {
-		r.fail(p.With("service-cluster-ip-range"), "network/service-range-size", fmt.Sprintf("a /%d is not a size that Kubernetes takes for services", prefix.Bits()), "use a /12 to /28, such as "+defaultServiceRange)
+		r.fail(p.With("service-cluster-ip-range"), "network/service-range-size", fmt.Sprintf("a /%d is not a size that Kubernetes supports for services", prefix.Bits()), "use a /12 to /28, such as "+defaultServiceRange)
 	}
 	if blocks, machines := nodeBlocks(s.PodCIDR), len(k.c.Layout.MachineList); blocks < machines {
-		r.fail(p.With("pod-cidr"), "network/pod-range-size", fmt.Sprintf("%s has room for %s (a /24 each), and there are %d", s.PodCIDR, plural.Of(blocks, "machine"), machines), "use a larger range")
+		r.fail(p.With("pod-cidr"), "network/pod-range-size", fmt.Sprintf("%s has room for %s (a /24 each), but there are %d", s.PodCIDR, plural.Of(blocks, "machine"), machines), "use a larger range")
 	}
 }
 
@@ -124,17 +124,17 @@ func (k *checker) checkRange(field, cidr string) {
 	r, p := k.kube, where("kubernetes", field)
 	for i, m := range k.c.Layout.MachineList {
 		if contains(cidr, m.HostIP) {
-			r.fail(p, "network/overlaps-machine", fmt.Sprintf("%s holds the address %s of %s%s", cidr, m.HostIP, m.Hostname, lineOf(k.layout.doc, where("machine-list", i, "hostip"))), "choose a range that is not used in the machines' network")
+			r.fail(p, "network/overlaps-machine", fmt.Sprintf("%s contains the address %s of %s%s", cidr, m.HostIP, m.Hostname, lineOf(k.layout.doc, where("machine-list", i, "hostip"))), "choose a range that is not used in the machines' network")
 			break // one machine says it; its neighbours add nothing
 		}
 	}
 	for _, d := range k.c.Kubernetes.Kubernetes.ClusterDNS {
 		if contains(cidr, d) {
-			r.fail(p, "network/overlaps-dns", fmt.Sprintf("%s holds the DNS server %s", cidr, d), "choose a range that is not used in the machines' network")
+			r.fail(p, "network/overlaps-dns", fmt.Sprintf("%s contains the DNS server %s", cidr, d), "choose a range that is not used in the machines' network")
 		}
 	}
 	if ip := k.c.Kubernetes.Kubernetes.LoadBalanceIP; contains(cidr, ip) && !slices.ContainsFunc(k.c.Layout.MachineList, func(m machine) bool { return m.HostIP == ip }) {
-		r.fail(p, "network/overlaps-api", fmt.Sprintf("%s holds load-balance-ip %s", cidr, ip), "choose a range that is not used in the machines' network")
+		r.fail(p, "network/overlaps-api", fmt.Sprintf("%s contains load-balance-ip %s", cidr, ip), "choose a range that is not used in the machines' network")
 	}
 	for _, special := range []string{"127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "0.0.0.0/8"} {
 		if overlap(cidr, special) {

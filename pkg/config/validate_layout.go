@@ -62,9 +62,9 @@ func (k *checker) checkSKU(p fieldPath, s layout.SKU) {
 		}
 		switch {
 		case g.Parts < 0 || g.Parts > mostParts:
-			r.fail(p.With("gpu", "parts"), "sku/gpu-parts", fmt.Sprintf("a GPU can't be split into %d parts", g.Parts), fmt.Sprintf("write a number from 2 to %d, or nothing where a job has a GPU alone", mostParts))
+			r.fail(p.With("gpu", "parts"), "sku/gpu-parts", fmt.Sprintf("a GPU can't be split into %d parts", g.Parts), fmt.Sprintf("write a number from 2 to %d, or remove the line to give jobs whole GPUs", mostParts))
 		case g.Parts > 1 && !g.Simulated && !g.NVIDIA():
-			r.fail(p.With("gpu", "parts"), "sku/gpu-parts", fmt.Sprintf("%s is no GPU of NVIDIA, and jobs share no other", g.Type), "remove the line")
+			r.fail(p.With("gpu", "parts"), "sku/gpu-parts", fmt.Sprintf("%s is not a GPU of NVIDIA; jobs can't share others", g.Type), "remove the line")
 		}
 		k.checkMIG(p.With("gpu", "mig"), g)
 		if g.Type == "" {
@@ -92,9 +92,9 @@ func (k *checker) checkMIG(p fieldPath, g *layout.GPU) {
 	case g.Parts > 1:
 		r.fail(p, "sku/gpu-mig", "a GPU is split by the hardware (mig) or by time (parts), not by both", "remove one of the two lines")
 	case !g.NVIDIA():
-		r.fail(p, "sku/gpu-mig", fmt.Sprintf("%s is no GPU of NVIDIA, and no other is split into instances", g.Type), "remove the line")
+		r.fail(p, "sku/gpu-mig", fmt.Sprintf("%s is not a GPU of NVIDIA; others can't be split into instances", g.Type), "remove the line")
 	case len(known) == 0:
-		r.fail(p, "sku/gpu-mig", err.Error(), "remove the line; where the card can be split, write its model as nvidia-smi -L does, with - for spaces")
+		r.fail(p, "sku/gpu-mig", err.Error(), "remove the line; if the card can be split, write its model as nvidia-smi -L does, with - for spaces")
 	case !slices.Contains(known, g.MIG):
 		r.fail(p, "sku/gpu-mig", err.Error(), "it has "+strings.Join(known, ", "))
 	case err != nil:
@@ -131,7 +131,7 @@ func (k *checker) checkMachineList() {
 func (k *checker) checkName(p fieldPath, m layout.Machine, names map[string]int, i int) {
 	r := k.layout
 	if m.Hostname == "" {
-		r.fail(p.With("hostname"), "layout/hostname", "the machine has no hostname", "write what the command hostname answers on "+m.HostIP)
+		r.fail(p.With("hostname"), "layout/hostname", "the machine has no hostname", "write the output of the command hostname on "+m.HostIP)
 		return
 	}
 	message, remedy := badHostname(m.Hostname)
@@ -141,7 +141,7 @@ func (k *checker) checkName(p fieldPath, m layout.Machine, names map[string]int,
 	r.failIf(message, p.With("hostname"), "layout/hostname", remedy)
 	if j, ok := names[m.Hostname]; ok {
 		r.fail(p.With("hostname"), "layout/duplicate-hostname", fmt.Sprintf("%s is already the name of machine-list[%d]%s", m.Hostname, j, lineOf(r.doc, fieldPath{"machine-list", j, "hostname"})),
-			"give each machine a name of its own; it is the name of its Kubernetes node")
+			"give each machine a different name; it becomes the name of its Kubernetes node")
 		return
 	}
 	names[m.Hostname] = i
@@ -155,7 +155,7 @@ func (k *checker) checkAddress(p fieldPath, m layout.Machine, ips map[string]int
 	}
 	r.failIf(badIPv4(m.HostIP), p.With("hostip"), "layout/hostip", "write the machine's IPv4 address")
 	if a, err := netip.ParseAddr(m.HostIP); err == nil && a.IsLoopback() {
-		r.warn(p.With("hostip"), "layout/loopback", m.HostIP+" means another machine on each machine", "write the address at which pods and the other machines reach it")
+		r.warn(p.With("hostip"), "layout/loopback", m.HostIP+" refers to a different machine on each machine", "write the address at which pods and the other machines reach it")
 	}
 	if j, ok := ips[m.HostIP]; ok {
 		r.fail(p.With("hostip"), "layout/duplicate-hostip", fmt.Sprintf("%s is already the address of machine-list[%d]%s", m.HostIP, j, lineOf(r.doc, fieldPath{"machine-list", j, "hostip"})),
@@ -194,7 +194,7 @@ func (k *checker) checkControlPlane() {
 	case n == 0:
 		r.fail(p, "layout/no-master", "no machine runs the control plane", "give one machine the role master")
 	case n%2 == 0:
-		r.warn(p, "layout/even-masters", fmt.Sprintf("%d masters hold %d etcd members: an even number survives no more failures than %d", n, n, n-1), "use 1, 3 or 5 masters")
+		r.warn(p, "layout/even-masters", fmt.Sprintf("%d masters have %d etcd members: an even number tolerates no more failures than %d", n, n, n-1), "use 1, 3 or 5 masters")
 	case n > 7:
 		r.warn(p, "layout/many-masters", fmt.Sprintf("%d etcd members make every write slow", n), "use 3 or 5 masters")
 	}
@@ -216,7 +216,7 @@ func (k *checker) checkGPUVendors() {
 		}
 	}
 	if len(types) > 1 {
-		k.layout.warn(fieldPath{"machine-list"}, "layout/gpu-vendors", "the machines have GPUs of more than one vendor: "+joinKeys(types), "jobs choose by SKU; give each vendor a virtual cluster of its own")
+		k.layout.warn(fieldPath{"machine-list"}, "layout/gpu-vendors", "the machines have GPUs of more than one vendor: "+joinKeys(types), "jobs choose by SKU; give each vendor a separate virtual cluster")
 	}
 }
 
@@ -235,13 +235,13 @@ func (k *checker) checkSSH(r *reporter, p fieldPath, s layout.SSH) {
 		r.failIf(badPort(s.Port), p.With("port"), "layout/ssh-port", "the usual port is 22")
 	}
 	if s.JumpHost != "" {
-		r.failIf(badJumpHosts(s.JumpHost), p.With("jump-host"), "layout/ssh-jump-host", "write user@gateway:22; several, outermost first, with commas")
+		r.failIf(badJumpHosts(s.JumpHost), p.With("jump-host"), "layout/ssh-jump-host", "write user@gateway:22; several, outermost first, separated by commas")
 	}
 	if s.SecretName != "" && s.KeyFile == "" {
 		r.warn(p.With("secret-name"), "layout/ssh-secret-name", "names a secret for the key, but there is no key", "add keyfile-path, or remove this line")
 	}
 	if s.SecretName != "" && len(validation.IsDNS1123Subdomain(s.SecretName)) > 0 {
-		r.fail(p.With("secret-name"), "layout/ssh-secret-name", fmt.Sprintf("%q is not a name that Kubernetes takes for a secret", s.SecretName), "use a-z, 0-9 and -")
+		r.fail(p.With("secret-name"), "layout/ssh-secret-name", fmt.Sprintf("%q is not a valid name for a Kubernetes secret", s.SecretName), "use a-z, 0-9 and -")
 	}
 	if strings.ContainsAny(s.Username, " \t\n:@") {
 		r.fail(p.With("username"), "layout/ssh-username", fmt.Sprintf("%q is not a login name", s.Username), "write the name alone")

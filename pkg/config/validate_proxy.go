@@ -33,9 +33,9 @@ func (k *checker) checkProxy() {
 	r.failIf(badProxy(proxy.HTTPS), p.With("https"), "kubernetes/proxy", "write http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT with % escapes for other characters than letters and digits")
 	switch {
 	case proxy.HTTP.IsSet() && !proxy.HTTPS.IsSet():
-		r.warn(p.With("http"), "kubernetes/proxy", "there is a proxy for http and none for https, which registries have: images are pulled without one", "write the same address under https")
+		r.warn(p.With("http"), "kubernetes/proxy", "there is a proxy for http, but none for https, which registries use: images are pulled without a proxy", "write the same address under https")
 	case len(proxy.NoProxy) > 0 && !proxy.HTTP.IsSet() && !proxy.HTTPS.IsSet():
-		r.warn(p.With("no-proxy"), "kubernetes/no-proxy", "there is no proxy to go around", "write http and https, or remove no-proxy")
+		r.warn(p.With("no-proxy"), "kubernetes/no-proxy", "there is no proxy", "write http and https, or remove no-proxy")
 	}
 	for i, entry := range proxy.NoProxy {
 		r.failIf(badNoProxy(entry), p.With("no-proxy", i), "kubernetes/no-proxy", "write a host, .example.org for a domain, an address or a range such as 10.0.0.0/8")
@@ -54,7 +54,7 @@ func badProxy(s secret.String) string {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "the proxy's address doesn't begin with http:// or https://"
 	case u.Hostname() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "":
-		return "the proxy's address is more or less than a host and a port"
+		return "the proxy's address is not a host and a port"
 	}
 	return ""
 }
@@ -69,7 +69,7 @@ func badNoProxy(entry string) string {
 	host, port, _ := strings.Cut(entry, ":")
 	host = strings.TrimPrefix(strings.TrimPrefix(host, "*"), ".")
 	if len(validation.IsDNS1123Subdomain(strings.ToLower(host))) > 0 || port != "" && strings.Trim(port, "0123456789") != "" {
-		return fmt.Sprintf("%q is no host, domain, address or range", entry)
+		return fmt.Sprintf("%q is not a host, domain, address or range", entry)
 	}
 	return ""
 }

@@ -32,11 +32,11 @@ func (k *checker) checkRoles() {
 			}
 		}
 		if missing := missingComponents(role); len(role.Components) > 0 && len(missing) > 0 {
-			r.fail(p.With("component-list"), "role/partial-control-plane", fmt.Sprintf("%s is missing: a machine runs the whole control plane or nothing of it", missing[0]), "list all of etcd, apiserver, controller-manager, scheduler; or remove the list")
+			r.fail(p.With("component-list"), "role/partial-control-plane", fmt.Sprintf("%s is missing: a machine runs either the whole control plane or none of it", missing[0]), "list all of etcd, apiserver, controller-manager, scheduler; or remove the list")
 		}
 		checkLabelsAndTaints(r, p, role.Labels, role.Taints)
 		if k.c.IsManaged() && len(role.Components) == 0 && !role.Workloads {
-			r.warn(p, "role/idle", "machines with this role alone run neither the control plane nor jobs", "set workloads: true, if jobs may run there")
+			r.warn(p, "role/idle", "machines with only this role run neither the control plane nor jobs", "set workloads: true, if jobs may run there")
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (k *checker) checkServices() {
 	if !imageTag.MatchString(d.Tag) {
 		r.fail(p.With("docker-tag"), "services/docker-tag", fmt.Sprintf("%q is not a tag of an image", d.Tag), "write a release such as v1.0.0")
 	} else if d.Tag == "latest" {
-		r.warn(p.With("docker-tag"), "services/docker-tag", "latest means another image tomorrow", "write a release such as v1.0.0")
+		r.warn(p.With("docker-tag"), "services/docker-tag", "latest can refer to a different image tomorrow", "write a release such as v1.0.0")
 	}
 	if d.Mirror != "" {
 		r.failIf(badRegistry(d.Mirror), p.With("mirror"), "services/registry-mirror", "write registry[/path], such as registry.example.org:5000/mirror")
@@ -90,6 +90,6 @@ func (k *checker) checkServices() {
 		r.fail(p.With("password"), "services/registry-login", "there is a password without a username", "write both, or neither")
 	}
 	if len(validation.IsDNS1123Subdomain(d.SecretName)) > 0 {
-		r.fail(p.With("secret-name"), "services/registry-secret", fmt.Sprintf("%q is not a name that Kubernetes takes for a secret", d.SecretName), "use a-z, 0-9 and -")
+		r.fail(p.With("secret-name"), "services/registry-secret", fmt.Sprintf("%q is not a valid name for a Kubernetes secret", d.SecretName), "use a-z, 0-9 and -")
 	}
 }

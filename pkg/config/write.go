@@ -18,7 +18,7 @@ import (
 func WriteFolder(dir string, files map[string][]byte, private func(name string) bool, force bool) error {
 	if existing := existingFiles(dir, files); len(existing) > 0 && !force {
 		return hint.Errorf("give -f to replace them, or -o another folder; nothing was written",
-			"%s already there: %s", isAre(len(existing)), strings.Join(existing, ", "))
+			"%s: %s", alreadyExist(len(existing)), strings.Join(existing, ", "))
 	}
 	write := writeInto
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -63,11 +63,11 @@ func writeTemporary(temp string, files map[string][]byte, private func(string) b
 	return nil
 }
 
-func isAre(n int) string {
+func alreadyExist(n int) string {
 	if n == 1 {
-		return "one file is"
+		return "one file already exists"
 	}
-	return fmt.Sprintf("%d files are", n)
+	return fmt.Sprintf("%d files already exist", n)
 }
 
 func existingFiles(dir string, files map[string][]byte) []string {

@@ -44,7 +44,7 @@ func renewal(cert *cluster.Certificate) string {
 
 func certificateRenewal(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	for _, host := range c.Look.Status.Renewal.Off {
-		out = append(out, warning(host, "paictl cluster up --limit "+host+" switches it on again", "its certificates aren't renewed by themselves"))
+		out = append(out, warning(host, "paictl cluster up --limit "+host+" switches it on again", "its certificates aren't renewed automatically"))
 	}
 	return out, nil
 }
@@ -58,13 +58,13 @@ func kubeconfigCertificate(_ context.Context, c *Cluster) ([]Finding, error) {
 		return skip("the kubeconfig has no client certificate"), nil
 	}
 	if cert.NotAfter.Sub(cert.NotBefore) < shortLived {
-		return skip("its certificate is short-lived by intention: who made it renews it"), nil
+		return skip("its certificate is short-lived by design; its issuer renews it"), nil
 	}
 	left := cert.NotAfter.Sub(c.Now())
 	if left > certificateWarning*24*time.Hour {
 		return nil, nil
 	}
-	f := warning("", "get a new one: paictl cluster kubeconfig -p DIR", "the certificate of context %s ends in %s", c.Kube.Context, plural.Of(int(left.Hours()/24), "day"))
+	f := warning("", "get a new one: paictl cluster kubeconfig -p DIR", "the certificate of context %s expires in %s", c.Kube.Context, plural.Of(int(left.Hours()/24), "day"))
 	if left < certificateProblem*24*time.Hour {
 		f.Verdict = Problem
 	}

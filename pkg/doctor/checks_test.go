@@ -191,12 +191,12 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 		{"a key that is refused", "machines-reachable", func(c *Cluster) {
 			c.Look.Machines["w1"] = &cluster.Looked{Err: hint.Errorf("look at the key", "w1: %w", ssh.ErrAuth)}
 		}, []string{"problem w1: |look at the key"}},
-		{"answers that broke off", "machines-reachable", func(c *Cluster) { c.Look.Machines["w1"].Broken["more"] = "1" }, []string{"warning w1: |broke off"}},
+		{"answers that broke off", "machines-reachable", func(c *Cluster) { c.Look.Machines["w1"].Broken["more"] = "1" }, []string{"warning w1: |aborted"}},
 		{"a kubelet that was stopped", "kubelet-active", unit("w1", "kubelet", "inactive", "enabled"), []string{"problem w1: the kubelet doesn't run (inactive)|systemctl enable --now kubelet|journalctl -u kubelet"}},
 		{"a kubelet that won't come back", "kubelet-active", unit("w1", "kubelet", "active", "disabled"), []string{"problem w1: |won't after the next reboot|systemctl enable kubelet"}},
 		{"a kubelet that someone masked", "kubelet-active", unit("w1", "kubelet", "inactive", "masked"), []string{"problem w1: |systemctl unmask kubelet"}},
 		{"a containerd that failed", "runtime-active", unit("m1", "containerd", "failed", "enabled"), []string{"problem m1: containerd doesn't run (failed)"}},
-		{"a time service that was stopped", "time-service", unit("w1", "chrony", "inactive", "disabled"), []string{"problem w1: no service keeps its time: chrony|systemctl enable --now chrony"}},
+		{"a time service that was stopped", "time-service", unit("w1", "chrony", "inactive", "disabled"), []string{"problem w1: no service synchronizes its clock: chrony|systemctl enable --now chrony"}},
 		{"a unit that failed", "units-failed", more("w1", []string{"failed", "paictl-cni.service"}), []string{"warning w1: the unit paictl-cni.service has failed|journalctl"}},
 		{"a clock that is off", "clocks", func(c *Cluster) {
 			c.Look.Preflight = []preflight.Finding{{Host: "w1", Check: "clock", Severity: preflight.SeverityError, Message: "the clock is 5m ahead", Remedy: "timedatectl"}}
@@ -211,8 +211,8 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 		{"swap", "swap", func(c *Cluster) { c.Look.Machines["w1"].Settings = []cluster.Change{{Target: "swapoff"}} }, []string{"problem w1: swap is on"}},
 		{"names of machines", "host-names", func(c *Cluster) { c.Look.Machines["w1"].Settings = []cluster.Change{{Target: "/etc/hosts"}} }, []string{"problem w1: the names"}},
 		{"a disk that is full", "disk-space", more("w1", []string{"disk", "/var/lib/kubelet", "/var", "100000000", "1000000", "100", "50", "/dev/sdb"}, []string{"disk", "/var/log", "/var", "100000000", "1000000", "100", "50", "/dev/sdb"}),
-			[]string{"problem w1: /var is full to 99 %|for /var/lib/kubelet, /var/log|du -xh"}},
-		{"a disk that fills up", "disk-space", more("w1", []string{"disk", "/", "/", "100", "8", "0", "0", "/dev/sda"}), []string{"warning w1: / is full to 92 %"}},
+			[]string{"problem w1: /var is 99 % full|for /var/lib/kubelet, /var/log|du -xh"}},
+		{"a disk that fills up", "disk-space", more("w1", []string{"disk", "/", "/", "100", "8", "0", "0", "/dev/sda"}), []string{"warning w1: / is 92 % full"}},
 		{"inodes", "inodes", more("w1", []string{"disk", "/", "/", "100", "50", "1000", "10", "/dev/sda"}, []string{"disk", "/b", "/b", "100", "50", "-", "-", "/dev/sdb"}), []string{"problem w1: / has 10 of 1000 inodes left"}},
 		{"a certificate that expires", "certificates", func(c *Cluster) {
 			c.Look.Status.Certificates = []cluster.Certificate{{Host: "m1", Name: "apiserver", Days: 3, Expires: now}, {Host: "w1", Name: "kubelet", Days: 20, Expires: now},
@@ -224,39 +224,39 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 		{"a master that is off", "etcd-members", func(c *Cluster) {
 			c.Look.Machines["m3"] = &cluster.Looked{Err: ssh.ErrUnreachable}
 			c.Look.Status.Machines[2].State = cluster.StateUnreachable
-		}, []string{"problem m3: is a member of etcd, and away: 2 of 3 members are left|paictl node remove m3"}},
+		}, []string{"problem m3: is an etcd member that doesn't answer: 2 of 3 members are left|paictl node remove m3"}},
 		{"a member that is gone", "etcd-members", func(c *Cluster) {
 			for _, l := range c.Look.Machines {
 				if l.Etcd != nil {
 					l.Etcd.Members = l.Etcd.Members[:2]
 				}
 			}
-		}, []string{"problem m3: |none of etcd's members|paictl node add m3=10.0.0.3 --role master", "warning : etcd has two members"}},
+		}, []string{"problem m3: |not an etcd member|paictl node add m3=10.0.0.3 --role master", "warning : etcd has two members"}},
 		{"a member too many", "etcd-members", func(c *Cluster) {
 			for _, l := range c.Look.Machines {
 				if l.Etcd != nil {
 					l.Etcd.Members = append(l.Etcd.Members[:3:3], cluster.EtcdMember{PeerURLs: []string{"https://10.0.0.99:2380"}})
 				}
 			}
-		}, []string{"problem : etcd has a member https://10.0.0.99:2380 that is no master"}},
+		}, []string{"problem : etcd has a member https://10.0.0.99:2380 that is not a master"}},
 		{"a quorum that is lost", "etcd-members", func(c *Cluster) {
 			for _, l := range c.Look.Machines {
 				if l.Etcd != nil {
 					l.Etcd.Quorum = false
 				}
 			}
-		}, []string{"problem : etcd has lost its quorum: of 3 members"}},
+		}, []string{"problem : etcd has lost its quorum: too few of 3 members"}},
 		{"alarms of etcd", "etcd-health", func(c *Cluster) {
 			c.Look.Machines["m1"].Etcd.Alarms = []byte(`{"alarms":[{"memberID":"1","alarm":"NOSPACE"}]}`)
 			c.Look.Machines["m2"].Etcd.Status = []byte(`{"errors":["disk slow","memberID:1 alarm:NOSPACE"]}`)
-		}, []string{"problem m2: its etcd knows no leader", "problem m2: its etcd reports an error", "problem : etcd has the alarm NOSPACE|alarm disarm"}},
+		}, []string{"problem m2: its etcd has no leader", "problem m2: its etcd reports an error", "problem : etcd has the alarm NOSPACE|alarm disarm"}},
 		{"a database that is full of holes", "etcd-size", func(c *Cluster) {
 			c.Look.Machines["m1"].Etcd.Status = []byte(`{"leader":"1","dbSize":"2000000000","dbSizeInUse":"1000"}`)
 		}, []string{"problem m1: etcd's database has 1907 MiB of 2048|defragment"}},
 		{"copies that are old", "etcd-backup", more("m1", []string{"snapshot", "/var/backups/etcd/a.db", fmt.Sprint(now.Add(-200 * time.Hour).Unix())}), []string{"warning m1: the newest copy of etcd's database is 8 days old"}},
 		{"storage that isn't mounted", "mounts", more("w1", []string{"fstab", "/mnt/data", "nfs", "defaults,nofail", "no"}), []string{"problem w1: /mnt/data isn't mounted|mount /mnt/data"}},
 		{"a file server that hangs", "network-mounts", more("w1", []string{"netmount", "/mnt/a b", "nfs4", "hangs"}), []string{"problem w1: /mnt/a b (nfs4) doesn't answer|umount -f -l '/mnt/a b'"}},
-		{"a tunnel that is too wide", "mtu", func(c *Cluster) { c.Look.Machines["w1"].More[5][2] = "1400" }, []string{"problem w1: flannel's tunnel|1450 bytes", "warning : interfaces' sizes of packets (MTU) are of 2 kinds: 1400 on w1"}},
+		{"a tunnel that is too wide", "mtu", func(c *Cluster) { c.Look.Machines["w1"].More[5][2] = "1400" }, []string{"problem w1: flannel's tunnel|1450 bytes", "warning : MTUs of interfaces are of 2 kinds: 1400 on w1"}},
 		{"a GPU that fell off the bus", "gpu-hardware", func(c *Cluster) {
 			l := c.Look.Machines["w1"]
 			l.Facts.PCIGPUs, l.Facts.NVIDIA = l.Facts.PCIGPUs[:7], l.Facts.NVIDIA[:7]
@@ -322,7 +322,7 @@ func TestFaultsThatTheAPITellsAreFound(t *testing.T) {
 		finds       []string
 	}{
 		{"an image that is missing", "image-pulls", []runtime.Object{pod("pai-system", "grafana-0", "w1", waits("quay.io/no:1", "ImagePullBackOff", "not found")), pod("pai-jobs", "a-users", "w1", waits("quay.io/users:1", "ErrImagePull", ""))},
-			[]string{"problem pai-system/grafana-0: the image quay.io/no:1 can't be had, and a pod waits for it|paictl image push"}},
+			[]string{"problem pai-system/grafana-0: the image quay.io/no:1 can't be pulled, and a pod waits for it|paictl image push"}},
 		{"a pod that crashes", "crash-loops", []runtime.Object{pod("kube-system", "kube-proxy-x", "w1", waits("p", "CrashLoopBackOff", ""))}, []string{"problem kube-system/kube-proxy-x: |--previous"}},
 		{"a part of the control plane", "control-plane", []runtime.Object{pod("kube-system", "etcd-m1", "m1", waits("e", "CrashLoopBackOff", "back-off"), "tier", "control-plane", "component", "etcd"), young},
 			[]string{"problem etcd-m1: isn't ready on m1|crictl"}},
@@ -363,10 +363,10 @@ func TestNodesAreJudged(t *testing.T) {
 	require.NoError(t, c.Kube.Client.CoreV1().Nodes().Delete(t.Context(), "m1", metav1.DeleteOptions{}))
 	c.nodes = lazy[[]corev1.Node]{}
 
-	expect(t, []string{"problem w1: the node is silent|paictl node remove w1"}, ask(t, c, "nodes-ready"))
+	expect(t, []string{"problem w1: the node hasn't reported since |paictl node remove w1"}, ask(t, c, "nodes-ready"))
 	expect(t, []string{"problem w1: |DiskPressure|disk-space"}, ask(t, c, "nodes-pressure"))
-	expect(t, []string{"warning w2: |exchange of its driver|paictl node driver", "warning w3: |kubectl uncordon w3"}, ask(t, c, "nodes-cordoned"))
-	expect(t, []string{"problem m1: |no node of the cluster|paictl cluster up", "warning stranger: |paictl node add stranger=ADDRESS"}, ask(t, c, "nodes-listed"))
+	expect(t, []string{"warning w2: |upgrade of its driver|paictl node driver", "warning w3: |kubectl uncordon w3"}, ask(t, c, "nodes-cordoned"))
+	expect(t, []string{"problem m1: |is not a node of the cluster|paictl cluster up", "warning stranger: |paictl node add stranger=ADDRESS"}, ask(t, c, "nodes-listed"))
 
 	t.Run("and the cordon of a run that ended is taken back", func(t *testing.T) {
 		found, err := named(t, "nodes-cordoned").Run(t.Context(), c)
@@ -472,7 +472,7 @@ func TestVolumesOfOneMachine(t *testing.T) {
 	c.Look.Machines["w1"].More = append(c.Look.Machines["w1"].More, []string{"volume", "/data/x", "there"})
 	assert.Empty(t, ask(t, c, "volume-folders"))
 	c.Look.Machines["w1"].More[len(c.Look.Machines["w1"].More)-1][2] = "absent"
-	expect(t, []string{"problem w1: the folder /data/x of the volume v is not there"}, ask(t, c, "volume-folders"))
+	expect(t, []string{"problem w1: the folder /data/x of the volume v is missing"}, ask(t, c, "volume-folders"))
 	assert.Equal(t, map[string][]string{"w1": {"/data/x"}}, c.volumePaths(t.Context()))
 }
 

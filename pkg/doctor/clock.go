@@ -16,7 +16,7 @@ func clockChecks() []*Check {
 			Run:   ofPreflight(oneOf("clock")),
 		},
 		{
-			ID: "time-service", Group: "machines", Title: "A service keeps each machine's time", Needs: Machines,
+			ID: "time-service", Group: "machines", Title: "A service synchronizes each machine's clock", Needs: Machines,
 			Looks: "chrony, ntpd or systemd-timesyncd on each machine that has a clock of its own, and whether it has found a server",
 			Run:   timeService,
 		},
@@ -47,13 +47,13 @@ func timeService(_ context.Context, c *Cluster) (out []Finding, _ error) {
 			if !start {
 				unit = there[0]
 			}
-			out = append(out, problem(m.Hostname, "on the machine: systemctl enable --now "+unit, "no service keeps its time: %s is there and doesn't run", unit).
+			out = append(out, problem(m.Hostname, "on the machine: systemctl enable --now "+unit, "no service synchronizes its clock: %s is installed, but doesn't run", unit).
 				fixedBy(&Fix{What: "start " + unit + " on " + m.Hostname, host: m.Hostname, script: "systemctl enable --now " + unit + ".service\n"}))
 		case len(running) == 0 && m.Facts.TimeSynced != "yes":
-			out = append(out, warning(m.Hostname, "install one, such as chrony, and name a time server in reach", "no service keeps its time"))
+			out = append(out, warning(m.Hostname, "install one, such as chrony, and name a time server in reach", "no service synchronizes its clock"))
 		case m.Facts.TimeSynced == "no":
-			out = append(out, warning(m.Hostname, "look at timedatectl, and at chronyc sources where it is chrony: the servers it names must be reachable by UDP 123",
-				"%s runs and has found no time server", strings.Join(running, ", ")))
+			out = append(out, warning(m.Hostname, "check timedatectl, or chronyc sources for chrony: the listed servers must be reachable by UDP 123",
+				"%s runs, but has found no time server", strings.Join(running, ", ")))
 		}
 	}
 	if own == 0 {

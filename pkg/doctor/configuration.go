@@ -24,18 +24,18 @@ import (
 func configurationChecks() []*Check {
 	return []*Check{
 		{
-			ID: "configuration-pushed", Group: "configuration", Title: "The folder is what the cluster holds", Needs: Folder | API,
+			ID: "configuration-pushed", Group: "configuration", Title: "The folder matches the cluster's configuration", Needs: Folder | API,
 			Looks: "the four files of the folder beside the cluster's copy, from which services are started; secrets aren't compared",
 			Run:   configurationPushed,
 		},
 		{
-			ID: "same-cluster", Group: "configuration", Title: "Folder and kubeconfig are of one cluster", Needs: Folder | API,
+			ID: "same-cluster", Group: "configuration", Title: "Folder and kubeconfig belong to the same cluster", Needs: Folder | API,
 			Looks: "the cluster-id of both, and whether any node of the cluster is a machine of the folder",
 			Run:   sameCluster,
 		},
 		{
 			ID: "nodes-listed", Group: "configuration", Title: "Nodes are the layout's machines", Needs: Folder | API,
-			Looks: "machines of layout.yaml that are no node, and nodes that are in no layout",
+			Looks: "machines of layout.yaml that are not nodes, and nodes that are not in the layout",
 			Run:   nodesListed,
 		},
 		{
@@ -82,14 +82,14 @@ func configurationPushed(ctx context.Context, c *Cluster) ([]Finding, error) {
 		return nil, err
 	}
 	if r.ClusterID != "" && r.ClusterID != c.Config.Services.Cluster.Common.ClusterID {
-		return skip("the cluster's copy is of another cluster: see same-cluster"), nil
+		return skip("the cluster's copy belongs to another cluster: see same-cluster"), nil
 	}
 	if len(files) == 0 {
 		return nil, nil
 	}
 	dir := word(c.Dir)
-	return []Finding{problem("", fmt.Sprintf("see the difference: paictl config diff -p %s; bring the folder's to the cluster: paictl config push -p %s, then paictl service start; or the cluster's to a folder: paictl config pull -o DIR", dir, dir),
-		"%s differs from revision %d, which the cluster holds: services are started from the cluster's copy", strings.Join(files, ", "), r.Number)}, nil
+	return []Finding{problem("", fmt.Sprintf("see the difference: paictl config diff -p %s; to use the folder: paictl config push -p %s, then paictl service start; to get the cluster's copy: paictl config pull -o DIR", dir, dir),
+		"%s differs from revision %d of the cluster: services are started from the cluster's copy", strings.Join(files, ", "), r.Number)}, nil
 }
 
 func sameCluster(ctx context.Context, c *Cluster) (out []Finding, _ error) {
@@ -100,14 +100,14 @@ func sameCluster(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	case err != nil:
 		return nil, err
 	case r.ClusterID != "" && r.ClusterID != id:
-		out = append(out, problem("", "choose the cluster with --kubeconfig and --context, or the folder with -p", "the cluster of context %s holds the configuration of %s, and %s is that of %s", c.Kube.Context, r.ClusterID, c.Dir, id))
+		out = append(out, problem("", "choose the cluster with --kubeconfig and --context, or the folder with -p", "the cluster of context %s has the configuration of %s, but %s is that of %s", c.Kube.Context, r.ClusterID, c.Dir, id))
 	}
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(nodes) > 0 && c.foreign(nodes) {
-		out = append(out, problem("", "choose the cluster with --kubeconfig and --context, or the folder with -p", "no node of the cluster of context %s is a machine of %s: they are of two clusters", c.Kube.Context, c.Dir))
+		out = append(out, problem("", "choose the cluster with --kubeconfig and --context, or the folder with -p", "no node of the cluster of context %s is a machine of %s: they belong to different clusters", c.Kube.Context, c.Dir))
 	}
 	return out, nil
 }
@@ -123,17 +123,17 @@ func nodesListed(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		return nil, err
 	}
 	if c.foreign(nodes) {
-		return skip("the cluster is another one: see same-cluster"), nil
+		return skip("this is another cluster: see same-cluster"), nil
 	}
 	for _, m := range c.Config.Layout.MachineList {
 		if slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == m.Hostname }) {
 			continue
 		}
-		remedy := fmt.Sprintf("paictl cluster up brings it in; paictl node remove %s takes it out of the layout", m.Hostname)
+		remedy := fmt.Sprintf("paictl cluster up adds it; paictl node remove %s removes it from the layout", m.Hostname)
 		if c.Spec == nil {
-			remedy = "join it with the tools that installed Kubernetes, or take it out of layout.yaml"
+			remedy = "join it with the tools that installed Kubernetes, or remove it from layout.yaml"
 		}
-		out = append(out, problem(m.Hostname, remedy, "a machine of layout.yaml is no node of the cluster"))
+		out = append(out, problem(m.Hostname, remedy, "a machine of layout.yaml is not a node of the cluster"))
 	}
 	for i := range nodes {
 		n := nodes[i].Name
@@ -144,7 +144,7 @@ func nodesListed(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		if c.Spec == nil {
 			remedy = "add it to layout.yaml: paictl config generate --from-kubeconfig reads the nodes"
 		}
-		out = append(out, warning(n, remedy, "a node of the cluster is no machine of layout.yaml: no role, label or check of paictl is for it"))
+		out = append(out, warning(n, remedy, "a node of the cluster is not a machine of layout.yaml: it gets no roles, labels or checks of paictl"))
 	}
 	return out, nil
 }
@@ -201,7 +201,7 @@ func configurationValid(ctx context.Context, c *Cluster) ([]Finding, error) {
 	}
 	found := config.Validate(parsed, catalogue.Check)
 	if errs := found.Errors(); len(errs) > 0 {
-		return []Finding{problem("", "paictl config validate -p DIR names each; correct them there and push", "the cluster's copy has %s, the first: %s", plural.Of(len(errs), "mistake"), firstLine(errs[0].Message))}, nil
+		return []Finding{problem("", "paictl config validate -p DIR lists them; correct them there and push", "the cluster's copy has %s, the first: %s", plural.Of(len(errs), "mistake"), firstLine(errs[0].Message))}, nil
 	}
 	return nil, nil
 }

@@ -19,12 +19,12 @@ const (
 func diskChecks() []*Check {
 	return []*Check{
 		{
-			ID: "disk-space", Group: "machines", Title: "Disks have room", Needs: Machines,
+			ID: "disk-space", Group: "machines", Title: "Disks have free space", Needs: Machines,
 			Looks: "the file systems of /, the kubelet, containerd, etcd, logs, the data path and volumes; a warning below 10 % free, a problem below 5 %",
 			Run:   diskSpace,
 		},
 		{
-			ID: "inodes", Group: "machines", Title: "Disks have room for files", Needs: Machines,
+			ID: "inodes", Group: "machines", Title: "Disks have free inodes", Needs: Machines,
 			Looks: "free inodes of the same file systems, with the same limits",
 			Run:   inodes,
 		},
@@ -69,8 +69,8 @@ func diskSpace(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, f := range m.filesystems() {
 			if verdict := room(f.free, f.size); verdict != OK {
 				out = append(out, Finding{Where: m.Hostname, Verdict: verdict,
-					Message: fmt.Sprintf("%s is full to %d %%: %s of %s left, for %s", f.point, 100-f.free*100/f.size, size(f.free), size(f.size), strings.Join(f.paths, ", ")),
-					Remedy:  fmt.Sprintf("free room on the machine (du -xh --max-depth=2 %s | sort -h shows what is large; crictl rmi --prune removes images that no one uses), or give it a larger disk", f.point),
+					Message: fmt.Sprintf("%s is %d %% full: %s of %s left, for %s", f.point, 100-f.free*100/f.size, size(f.free), size(f.size), strings.Join(f.paths, ", ")),
+					Remedy:  fmt.Sprintf("free space on the machine (du -xh --max-depth=2 %s | sort -h shows what is large; crictl rmi --prune removes unused images), or give it a larger disk", f.point),
 				})
 			}
 		}
@@ -84,7 +84,7 @@ func inodes(_ context.Context, c *Cluster) (out []Finding, _ error) {
 			if verdict := room(f.freeInodes, f.inodes); verdict != OK {
 				out = append(out, Finding{Where: m.Hostname, Verdict: verdict,
 					Message: fmt.Sprintf("%s has %d of %d inodes left, for %s", f.point, f.freeInodes, f.inodes, strings.Join(f.paths, ", ")),
-					Remedy:  fmt.Sprintf("remove small files that no one needs (du --inodes -x --max-depth=2 %s | sort -n shows where they are)", f.point)})
+					Remedy:  fmt.Sprintf("remove small files that you don't need (du --inodes -x --max-depth=2 %s | sort -n shows where they are)", f.point)})
 			}
 		}
 	}

@@ -62,11 +62,11 @@ func (t *trial) tasks() int { return max(len(t.machines), 1) }
 func (c *Cluster) facts(ctx context.Context) (*job.Facts, string, []Finding) {
 	left, err := doctorLeft(ctx, c)
 	if err != nil {
-		return nil, "", []Finding{warning("", hint.Of(err), "could not be looked at: %v", err)}
+		return nil, "", []Finding{warning("", hint.Of(err), "could not be checked: %v", err)}
 	}
 	for _, f := range left {
 		if err := f.Fix.do(ctx, c); err != nil {
-			return nil, "", []Finding{warning(f.Where, f.Remedy, "what an earlier doctor left could not be removed: %v", err)}
+			return nil, "", []Finding{warning(f.Where, f.Remedy, "remains of an earlier doctor could not be removed: %v", err)}
 		}
 	}
 	facts, err := c.Jobs.Facts(ctx)
@@ -74,13 +74,13 @@ func (c *Cluster) facts(ctx context.Context) (*job.Facts, string, []Finding) {
 		return nil, "", skip("this cluster doesn't run jobs: the job controller wasn't started")
 	}
 	if err != nil {
-		return nil, "", []Finding{warning("", hint.Of(err), "could not be looked at: %v", err)}
+		return nil, "", []Finding{warning("", hint.Of(err), "could not be checked: %v", err)}
 	}
 	image := c.JobImage
 	if image == "" {
 		images, err := c.Jobs.Images(ctx)
 		if err != nil {
-			return nil, "", []Finding{warning("", hint.Of(err), "could not be looked at: %v", err)}
+			return nil, "", []Finding{warning("", hint.Of(err), "could not be checked: %v", err)}
 		}
 		if image = job.FirstImage(images); image == "" {
 			return nil, "", skip("no image with a shell is on all machines: name one with --job-image")
@@ -125,7 +125,7 @@ func gangJob(ctx context.Context, c *Cluster) ([]Finding, error) {
 		}
 	}
 	if len(able) < 2 {
-		return skip("fewer than two machines take jobs"), nil
+		return skip("fewer than two machines accept jobs"), nil
 	}
 	busy, err := c.tasksOn(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func hasAll(have, want map[string]string) bool {
 func (t *trial) text(image string) ([]byte, error) {
 	roles, groups := map[string]any{}, map[string]any{}
 	for i := range t.tasks() {
-		// A group of cells each, or the scheduler would look for one machine for both; they wait for each other all the same.
+		// A group of cells each, or the scheduler would look for one machine for both; they wait for each other anyway.
 		groups[role(i)] = map[string]any{"affinityGroupName": role(i)}
 		roles[role(i)] = map[string]any{
 			"instances": 1, "dockerImage": "image", "completion": map[string]any{"minFailedInstances": 1, "minSucceededInstances": -1},
@@ -190,7 +190,7 @@ func (c *Cluster) try(ctx context.Context, facts *job.Facts, image string, t tri
 	}
 	text, err := t.text(image)
 	if err != nil {
-		return []Finding{warning(t.vc, "", "could not be looked at: %v", err)}
+		return []Finding{warning(t.vc, "", "could not be checked: %v", err)}
 	}
 	parsed, mistakes := protocol.Parse(t.name+".yaml", text)
 	if errs := mistakes.Errors(); len(errs) > 0 {
@@ -234,7 +234,7 @@ func (c *Cluster) dress(o *render.Objects, t trial) {
 func (c *Cluster) judge(ctx context.Context, t trial) []Finding {
 	j, err := c.Jobs.Resolve(ctx, endUser, t.name)
 	if err != nil {
-		return []Finding{problem(t.vc, hint.Of(err), "the job was submitted and isn't there").seen(err.Error())}
+		return []Finding{problem(t.vc, hint.Of(err), "the job was submitted, but is missing").seen(err.Error())}
 	}
 	var last *job.Detail
 	nodes := map[string]bool{}

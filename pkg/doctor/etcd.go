@@ -33,13 +33,13 @@ func etcdChecks() []*Check {
 			Run:   etcdHealth,
 		},
 		{
-			ID: "etcd-size", Group: "kubernetes", Title: "etcd's database has room", Needs: Machines,
+			ID: "etcd-size", Group: "kubernetes", Title: "etcd's database has free space", Needs: Machines,
 			Looks: "the size of each member's database beside its quota of 2 GiB or the configured one: a warning from 70 %, a problem from 90 %; and how much of it is free after deletions",
 			Run:   etcdSize,
 		},
 		{
-			ID: "etcd-backup", Group: "kubernetes", Title: "Copies of etcd's database are fresh", Needs: Machines,
-			Looks: "the newest *.db in /var/lib/etcd-backup, /var/backups/etcd, /var/lib/paictl/etcd-backup and /opt/etcd-backup of masters: a warning where it is older than three days. Where there is none the check only says so",
+			ID: "etcd-backup", Group: "kubernetes", Title: "Copies of etcd's database are recent", Needs: Machines,
+			Looks: "the newest *.db in /var/lib/etcd-backup, /var/backups/etcd, /var/lib/paictl/etcd-backup and /opt/etcd-backup of masters: a warning if it is older than three days. If there is none, the check only says so",
 			Run:   etcdBackup,
 		},
 	}
@@ -60,7 +60,7 @@ func etcdMembers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	var best *cluster.EtcdView
 	for _, m := range masters {
 		if m.Etcd == nil {
-			out = append(out, problem(m.Hostname, fmt.Sprintf("on the machine: crictl ps -a | grep etcd, then crictl logs CONTAINER; where its data is lost: paictl node remove %s, then paictl node add", m.Hostname),
+			out = append(out, problem(m.Hostname, fmt.Sprintf("on the machine: crictl ps -a | grep etcd, then crictl logs CONTAINER; if its data is lost: paictl node remove %s, then paictl node add", m.Hostname),
 				"its etcd doesn't answer"))
 			continue
 		}
@@ -72,19 +72,19 @@ func etcdMembers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		return out, nil
 	}
 	if !best.Quorum {
-		out = append(out, problem("", "bring masters back that are off, with their disks; where they are lost for good: docs/cluster.md says how a cluster goes on from one member",
-			"etcd has lost its quorum: of %s too few agree, and nothing can be written", plural.Of(len(best.Members), "member")))
+		out = append(out, problem("", "start masters that are off, with their disks; if they are lost permanently: docs/cluster.md says how a cluster continues from one member",
+			"etcd has lost its quorum: too few of %s agree, and nothing can be written", plural.Of(len(best.Members), "member")))
 	}
 	for _, n := range c.Spec.ControlPlane() {
 		at := slices.IndexFunc(best.Members, func(e cluster.EtcdMember) bool { return isMember(e, n) })
 		switch {
 		case at < 0 && c.joined(n.Hostname):
-			out = append(out, problem(n.Hostname, fmt.Sprintf("take it out and in again: paictl node remove %s, then paictl node add %s=%s --role master", n.Hostname, n.Hostname, n.HostIP),
-				"is a master, and none of etcd's members: one more that fails may take the cluster with it"))
+			out = append(out, problem(n.Hostname, fmt.Sprintf("remove it and add it again: paictl node remove %s, then paictl node add %s=%s --role master", n.Hostname, n.Hostname, n.HostIP),
+				"is a master, but not an etcd member: the next failure of a master may stop the cluster"))
 		case at >= 0 && best.Members[at].Learner:
-			out = append(out, warning(n.Hostname, "wait some minutes; where it stays so: paictl cluster up --limit "+n.Hostname, "its etcd only learns, and has no vote"))
+			out = append(out, warning(n.Hostname, "wait some minutes; if this doesn't change: paictl cluster up --limit "+n.Hostname, "its etcd is a learner without a vote"))
 		case at >= 0 && c.Look.Machines[n.Hostname] != nil && c.Look.Machines[n.Hostname].Err != nil:
-			out = append(out, problem(n.Hostname, "bring the machine back, or replace it: paictl node remove "+n.Hostname, "is a member of etcd, and away: %d of %d members are left", len(best.Members)-c.away(best), len(best.Members)))
+			out = append(out, problem(n.Hostname, "repair the machine, or replace it: paictl node remove "+n.Hostname, "is an etcd member that doesn't answer: %d of %d members are left", len(best.Members)-c.away(best), len(best.Members)))
 		}
 	}
 	for _, e := range best.Members {
@@ -93,7 +93,7 @@ func etcdMembers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 			if name == "" {
 				name = strings.Join(e.PeerURLs, ",")
 			}
-			out = append(out, problem("", "list the machine in layout.yaml with the role master; to remove it, then run paictl node remove "+word(name), "etcd has a member %s that is no master of layout.yaml: it counts for the majority", name))
+			out = append(out, problem("", "list the machine in layout.yaml with the role master; to remove it, then run paictl node remove "+word(name), "etcd has a member %s that is not a master of layout.yaml: it counts for the majority", name))
 		}
 	}
 	if n := len(best.Members); best.Quorum && n == 2 {
@@ -145,11 +145,11 @@ func etcdHealth(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		asked++
 		var s etcdStatus
 		if err := json.Unmarshal(m.Etcd.Status, &s); err != nil {
-			out = append(out, warning(m.Hostname, "on the machine: crictl logs of the container etcd", "its etcd doesn't tell its status"))
+			out = append(out, warning(m.Hostname, "on the machine: crictl logs of the container etcd", "its etcd doesn't report its status"))
 			continue
 		}
 		if s.Leader == "" || s.Leader == "0" {
-			out = append(out, problem(m.Hostname, "see whether the masters reach each other on port 2380, and how slow their disks are", "its etcd knows no leader"))
+			out = append(out, problem(m.Hostname, "see whether the masters reach each other on port 2380, and how slow their disks are", "its etcd has no leader"))
 		}
 		var a etcdAlarms
 		_ = json.Unmarshal(m.Etcd.Alarms, &a) // none, where it can't be read
@@ -163,7 +163,7 @@ func etcdHealth(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		}
 	}
 	for _, alarm := range sortedKeys(alarms) {
-		remedy := "stop that member and bring its machine in again: paictl node remove, then paictl node add"
+		remedy := "remove that member and add its machine again: paictl node remove, then paictl node add"
 		if alarm == "NOSPACE" {
 			remedy = "compact and defragment etcd, then etcdctl alarm disarm (docs/doctor.md#etcd-health)"
 		}
@@ -231,7 +231,7 @@ func etcdBackup(_ context.Context, c *Cluster) ([]Finding, error) {
 		}
 	}
 	if newest.IsZero() {
-		return []Finding{note("", "no copy of etcd's database is on the masters; where you keep them elsewhere, all is well (docs/doctor.md#etcd-backup)")}, nil
+		return []Finding{note("", "the masters have no copy of etcd's database; if you keep copies elsewhere, ignore this (docs/doctor.md#etcd-backup)")}, nil
 	}
 	if age := c.Now().Sub(newest); age > backupAge {
 		return []Finding{warning(where, "see why no newer copy was made: the timer or job that makes them has stopped", "the newest copy of etcd's database is %s old", plural.Of(int(age.Hours()/24), "day")).seen(path)}, nil

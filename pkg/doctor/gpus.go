@@ -32,17 +32,17 @@ func gpuChecks() []*Check {
 			Run:   gpuHardware,
 		},
 		{
-			ID: "gpu-driver", Group: "gpus", Title: "The GPU driver works, in one version", Needs: Machines,
+			ID: "gpu-driver", Group: "gpus", Title: "The GPU driver works, with the same version everywhere", Needs: Machines,
 			Looks: "NVIDIA's driver on each machine with its GPUs: whether it answers, the version that is loaded and that of layout.yaml and kubernetes-configuration.yaml, and whether machines of a SKU agree",
 			Run:   gpuDriver,
 		},
 		{
-			ID: "gpu-toolkit", Group: "gpus", Title: "NVIDIA's container toolkit is there", Needs: Machines,
+			ID: "gpu-toolkit", Group: "gpus", Title: "NVIDIA's container toolkit is installed", Needs: Machines,
 			Looks: "nvidia-ctk on each machine with GPUs of NVIDIA, and whether machines have one version",
 			Run:   gpuToolkit,
 		},
 		{
-			ID: "gpu-next-boot", Group: "gpus", Title: "The GPU driver is there after the next boot", Needs: API,
+			ID: "gpu-next-boot", Group: "gpus", Title: "The GPU driver works after the next boot", Needs: API,
 			Looks: "the condition GPUDriverMissingAtNextBoot of nodes: a new kernel is installed for which the driver has no module",
 			Run:   nodeCondition("GPUDriverMissingAtNextBoot", "the GPU driver will be missing after the next boot", "paictl node driver upgrade builds it for the new kernel; docs/hardware.md"),
 		},
@@ -63,7 +63,7 @@ func gpuChecks() []*Check {
 		},
 		{
 			ID: "scheduler-hardware", Group: "gpus", Title: "The scheduler's cells are the machines' GPUs", Needs: API,
-			Looks: "the scheduler's configuration beside the GPUs that each machine tells of: missing, too many, of no cell, split otherwise",
+			Looks: "the scheduler's configuration beside the GPUs that each machine reports: missing, too many, in no cell, split differently",
 			Run:   schedulerHardware,
 		},
 		{
@@ -104,7 +104,7 @@ func gpuHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
 				out = append(out, warning(m.Hostname, "paictl config generate finds its hardware; or give it a SKU with GPUs in layout.yaml, then paictl config push", "has %s that layout.yaml doesn't know: no job gets them", plural.Of(k, "GPU")))
 			}
 		case have < n && len(m.Facts.NVIDIA) < n:
-			out = append(out, problem(m.Hostname, "look at dmesg and at the management controller: a GPU may have fallen off the bus, which a cold start can bring back; else correct its SKU in layout.yaml",
+			out = append(out, problem(m.Hostname, "look at dmesg and at the management controller: a GPU may have fallen off the bus, which a cold start may repair; otherwise correct its SKU in layout.yaml",
 				"has %d of the %s that layout.yaml says", max(have, len(m.Facts.NVIDIA)), plural.Of(n, "GPU")))
 		case len(m.Facts.NVIDIA) > 0 && len(m.Facts.NVIDIA) < n:
 			out = append(out, problem(m.Hostname, "look at dmesg for XID errors; nvidia-smi -q there; a GPU that doesn't come back after a reboot is broken",
@@ -135,13 +135,13 @@ func gpuDriver(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		have := m.Facts.Driver
 		switch {
 		case m.Facts.DriverError != "":
-			out = append(out, problem(m.Hostname, "on the machine: nvidia-smi, dmesg | grep -i nvrm; a reboot loads a driver that was exchanged; paictl node driver upgrade installs another", "NVIDIA's driver doesn't answer").seen(m.Facts.DriverError))
+			out = append(out, problem(m.Hostname, "on the machine: nvidia-smi, dmesg | grep -i nvrm; a reboot loads a replaced driver; paictl node driver upgrade installs another", "NVIDIA's driver doesn't answer").seen(m.Facts.DriverError))
 			continue
 		case have == "" && m.Facts.Nouveau:
-			out = append(out, problem(m.Hostname, "paictl cluster up with gpu-driver: {policy: install}, then a reboot", "the kernel's own driver nouveau has the GPUs, and NVIDIA's isn't loaded"))
+			out = append(out, problem(m.Hostname, "paictl cluster up with gpu-driver: {policy: install}, then a reboot", "the kernel's own driver nouveau uses the GPUs, and NVIDIA's isn't loaded"))
 			continue
 		case have == "":
-			remedy := "paictl cluster up installs it with gpu-driver: {policy: install} in kubernetes-configuration.yaml; or install it by hand (docs/hardware.md)"
+			remedy := "paictl cluster up installs it with gpu-driver: {policy: install} in kubernetes-configuration.yaml; or install it yourself (docs/hardware.md)"
 			out = append(out, problem(m.Hostname, remedy, "NVIDIA's driver isn't loaded"))
 			continue
 		}
@@ -150,11 +150,11 @@ func gpuDriver(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		}
 		by[m.SKU][have] = append(by[m.SKU][have], m.Hostname)
 		if v := wanted.Version; v != "" && wanted.Policy == config.GPUDriverInstall && have != v && !strings.HasPrefix(have, v+".") {
-			out = append(out, warning(m.Hostname, "paictl node driver upgrade --limit "+m.Hostname, "the driver %s is loaded, and the configuration says %s", have, v))
+			out = append(out, warning(m.Hostname, "paictl node driver upgrade --limit "+m.Hostname, "the driver %s is loaded, but the configuration says %s", have, v))
 		}
 	}
 	for _, sku := range sortedKeys(by) {
-		if f := mixed("drivers of the machines "+sku, by[sku], "paictl node driver upgrade brings them to the same: jobs on several machines are slow or fail else"); f != nil {
+		if f := mixed("drivers of the machines "+sku, by[sku], "paictl node driver upgrade installs the same version: otherwise jobs on several machines are slow or fail"); f != nil {
 			out = append(out, *f)
 		}
 	}
@@ -183,7 +183,7 @@ func gpuToolkit(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		// The agent brings its own, and says where that doesn't do.
 		return []Finding{note("", "no machine has a toolkit of its own: the agent's is used")}, nil
 	}
-	if f := mixed("container toolkits", by, "install the same on all machines; the agent uses its own where there is none"); f != nil {
+	if f := mixed("container toolkits", by, "install the same version on all machines; the agent uses its own if a machine has none"); f != nil {
 		out = append(out, *f)
 	}
 	return out, nil
@@ -205,7 +205,7 @@ func nodeCondition(kind corev1.NodeConditionType, message, remedy string) func(c
 			}
 		}
 		if !known {
-			return skip("no agent tells of GPUs"), nil
+			return skip("no agent reports GPUs"), nil
 		}
 		return out, nil
 	}
@@ -283,11 +283,11 @@ func agentRunning(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		n := &nodes[i]
 		at := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool { return p.Spec.NodeName == n.Name && p.DeletionTimestamp == nil })
 		if at < 0 {
-			out = append(out, problem(n.Name, "paictl service start -n agent; where it stays away, a taint or a missing label keeps it from there: kubectl describe node "+n.Name, "no agent runs there: its GPUs aren't handed out, and no one watches them"))
+			out = append(out, problem(n.Name, "paictl service start -n agent; if it still doesn't run there, a taint or a missing label prevents it: kubectl describe node "+n.Name, "no agent runs there: its GPUs aren't allocated or monitored"))
 			continue
 		}
 		if ready, why := podReady(&pods.Items[at]); !ready {
-			out = append(out, problem(n.Name, "kubectl -n "+kube.SystemNamespace+" logs "+pods.Items[at].Name+" --all-containers", "the agent there isn't ready: its GPUs aren't handed out").seen(why))
+			out = append(out, problem(n.Name, "kubectl -n "+kube.SystemNamespace+" logs "+pods.Items[at].Name+" --all-containers", "the agent there isn't ready: its GPUs aren't allocated").seen(why))
 		}
 	}
 	return out, nil
@@ -328,12 +328,12 @@ func gpusPublished(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	for i := range nodes {
 		n := &nodes[i]
 		if counts[n.Name] == 0 {
-			out = append(out, problem(n.Name, "see agent-running; its log: kubectl -n "+kube.SystemNamespace+" logs -l app.kubernetes.io/name=agent --field-selector spec.nodeName="+n.Name, "publishes no GPUs, and has %d by the configuration", gpus[n.Name]))
+			out = append(out, problem(n.Name, "see agent-running; its log: kubectl -n "+kube.SystemNamespace+" logs -l app.kubernetes.io/name=agent --field-selector spec.nodeName="+n.Name, "publishes no GPUs, but has %d in the configuration", gpus[n.Name]))
 			continue
 		}
 		var told schedulerapi.NodeDevices
 		if text := n.Annotations[schedulerapi.DevicesAnnotation]; text == "" || json.Unmarshal([]byte(text), &told) != nil {
-			out = append(out, warning(n.Name, "restart its agent: kubectl -n "+kube.SystemNamespace+" delete pod -l app.kubernetes.io/name=agent --field-selector spec.nodeName="+n.Name, "doesn't tell the scheduler of its GPUs"))
+			out = append(out, warning(n.Name, "restart its agent: kubectl -n "+kube.SystemNamespace+" delete pod -l app.kubernetes.io/name=agent --field-selector spec.nodeName="+n.Name, "doesn't report its GPUs to the scheduler"))
 		}
 	}
 	return out, nil
@@ -369,7 +369,7 @@ func schedulerHardware(ctx context.Context, c *Cluster) (out []Finding, _ error)
 	}
 	cells, found := schedulerconfig.Parse(schedulerKey, []byte(text))
 	if errs := found.Errors(); len(errs) > 0 {
-		return []Finding{problem("", "paictl scheduler check -p DIR names each mistake; correct it and push", "the scheduler's configuration has mistakes, and it goes on with the one before").seen(errs[0].Message)}, nil
+		return []Finding{problem("", "paictl scheduler check -p DIR lists the mistakes; correct them and push", "the scheduler's configuration has mistakes; it uses the previous one").seen(errs[0].Message)}, nil
 	}
 	told, err := machines.Read(ctx, c.Kube.Client)
 	if err != nil {
@@ -423,7 +423,7 @@ func schedulerLayout(ctx context.Context, c *Cluster) ([]Finding, error) {
 	}
 	want, mistakes := schedulerconfig.FromCluster(parsed.Layout, config.ServicesFile, copied.Files[config.ServicesFile])
 	if errs := mistakes.Errors(); len(errs) > 0 {
-		return []Finding{problem("", "paictl scheduler check -p DIR names each mistake; correct it and push", "no configuration of the scheduler follows from the cluster's copy").seen(errs[0].Message)}, nil
+		return []Finding{problem("", "paictl scheduler check -p DIR lists the mistakes; correct them and push", "the cluster's copy doesn't define a valid configuration of the scheduler").seen(errs[0].Message)}, nil
 	}
 	a, errA := cell.New(have)
 	b, errB := cell.New(want)
@@ -437,7 +437,7 @@ func schedulerLayout(ctx context.Context, c *Cluster) ([]Finding, error) {
 		}
 	}
 	if len(differ) > 0 {
-		return []Finding{problem("", "paictl service start -n scheduler brings it to what was pushed", "the scheduler's cells of %s aren't those of the pushed layout", some(differ))}, nil
+		return []Finding{problem("", "paictl service start -n scheduler applies what was pushed", "the scheduler's cells of %s aren't those of the pushed layout", some(differ))}, nil
 	}
 	return nil, nil
 }

@@ -23,23 +23,23 @@ const left = 10 * time.Minute
 func jobChecks() []*Check {
 	return []*Check{
 		{
-			ID: "job-pods-left", Group: "jobs", Title: "No pods of dead jobs are left", Needs: API,
+			ID: "job-pods-left", Group: "jobs", Title: "No pods of deleted jobs are left", Needs: API,
 			Looks: "pods in pai-jobs whose job is gone for ten minutes or more",
 			Run:   jobPodsLeft,
 		},
 		{
-			ID: "gpu-claims-left", Group: "jobs", Title: "No claims hold GPUs for nothing", Needs: API,
+			ID: "gpu-claims-left", Group: "jobs", Title: "No unused claims hold GPUs", Needs: API,
 			Looks: "ResourceClaims of the agent's GPUs that are allocated, and whose pod is gone for ten minutes or more",
 			Run:   gpuClaimsLeft,
 		},
 		{
-			ID: "stuck-deletions", Group: "jobs", Title: "Nothing is stuck while it is deleted", Needs: API,
-			Looks: "pods, jobs and namespaces that are being deleted for ten minutes more than they had asked for",
+			ID: "stuck-deletions", Group: "jobs", Title: "No deletion is stuck", Needs: API,
+			Looks: "pods, jobs and namespaces whose deletion takes ten minutes longer than their grace period",
 			Run:   stuckDeletions,
 		},
 		{
 			ID: "doctor-left", Group: "jobs", Title: "Earlier doctors left nothing", Needs: API,
-			Looks: "namespaces and jobs that a doctor made which has ended",
+			Looks: "namespaces and jobs of a doctor that has ended",
 			Run:   doctorLeft,
 		},
 	}
@@ -65,7 +65,7 @@ func jobPodsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 			continue
 		}
 		name, uid := p.Name, p.UID
-		out = append(out, warning(name, "kubectl -n "+kube.JobNamespace+" delete pod "+name, "a pod of a job that is gone is left on %s, with what it has of the machine", p.Spec.NodeName).
+		out = append(out, warning(name, "kubectl -n "+kube.JobNamespace+" delete pod "+name, "a pod of a deleted job is left on %s and holds its resources", p.Spec.NodeName).
 			fixedBy(&Fix{What: "delete the pod " + kube.JobNamespace + "/" + name + ", whose job is gone", do: func(ctx context.Context, c *Cluster) error {
 				return gone(c.Kube.Client.CoreV1().Pods(kube.JobNamespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}))
 			}}))
@@ -108,7 +108,7 @@ func gpuClaimsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 			continue
 		}
 		name, uid := claim.Name, claim.UID
-		out = append(out, warning(name, "kubectl -n "+kube.JobNamespace+" delete resourceclaim "+name, "a claim holds %s, and its pod %s is gone", plural.Of(len(claim.Status.Allocation.Devices.Results), "GPU"), owner.Name).
+		out = append(out, warning(name, "kubectl -n "+kube.JobNamespace+" delete resourceclaim "+name, "a claim holds %s, but its pod %s is gone", plural.Of(len(claim.Status.Allocation.Devices.Results), "GPU"), owner.Name).
 			fixedBy(&Fix{What: "delete the claim " + kube.JobNamespace + "/" + name + ", whose pod is gone", do: func(ctx context.Context, c *Cluster) error {
 				return gone(c.Kube.Client.ResourceV1().ResourceClaims(kube.JobNamespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}))
 			}}))
@@ -140,7 +140,7 @@ func stuckDeletions(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		}
 		remedy := "on " + p.Spec.NodeName + ": journalctl -u kubelet | grep " + p.Name + "; a process that hangs in the kernel (a broken driver or file server) ends with a reboot"
 		if len(p.Finalizers) > 0 {
-			remedy = "who set its finalizers (" + strings.Join(p.Finalizers, ", ") + ") must let it go: see whether that program runs"
+			remedy = "the owner of its finalizers (" + strings.Join(p.Finalizers, ", ") + ") must remove it: check whether that program runs"
 		}
 		out = append(out, problem(p.Namespace+"/"+p.Name, remedy, "the pod on %s should be gone since %s", p.Spec.NodeName, p.DeletionTimestamp.UTC().Format(time.RFC3339)))
 	}
@@ -151,7 +151,7 @@ func stuckDeletions(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	for i := range jobs {
 		f := &jobs[i]
 		if f.DeletionTimestamp != nil && now.Sub(f.DeletionTimestamp.Time) > left {
-			out = append(out, problem(f.Labels[v1.LabelUser]+"/"+f.Annotations[v1.AnnotationJobName], "the job controller must let it go, when its pods have ended and it is archived: paictl service status -n job-controller, and its log",
+			out = append(out, problem(f.Labels[v1.LabelUser]+"/"+f.Annotations[v1.AnnotationJobName], "the job controller removes it when its pods have stopped and it is archived: paictl service status -n job-controller, and its log",
 				"the job is being deleted since %s", f.DeletionTimestamp.UTC().Format(time.RFC3339)))
 		}
 	}
@@ -164,7 +164,7 @@ func stuckDeletions(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		if n.DeletionTimestamp == nil || now.Sub(n.DeletionTimestamp.Time) < left {
 			continue
 		}
-		f := problem(n.Name, "kubectl get namespace "+n.Name+" -o yaml says what is left in it, and of which finalizers", "the namespace is being deleted since %s", n.DeletionTimestamp.UTC().Format(time.RFC3339))
+		f := problem(n.Name, "kubectl get namespace "+n.Name+" -o yaml shows what is left in it, and which finalizers", "the namespace is being deleted since %s", n.DeletionTimestamp.UTC().Format(time.RFC3339))
 		for _, cond := range n.Status.Conditions {
 			if cond.Status == "True" && cond.Message != "" {
 				f = f.seen(cond.Message)
@@ -186,8 +186,8 @@ func doctorLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 			continue
 		}
 		name := n.Name
-		out = append(out, warning(name, "kubectl delete namespace "+name, "a doctor that was killed has left its pods").
-			fixedBy(&Fix{What: "delete the namespace " + name + " of a doctor that was killed", do: func(ctx context.Context, c *Cluster) error { return removeNamespace(ctx, c.Kube.Client, name) }}))
+		out = append(out, warning(name, "kubectl delete namespace "+name, "an interrupted doctor has left its pods").
+			fixedBy(&Fix{What: "delete the namespace " + name + " of an interrupted doctor", do: func(ctx context.Context, c *Cluster) error { return removeNamespace(ctx, c.Kube.Client, name) }}))
 	}
 	jobs, err := c.Frameworks(ctx)
 	if err != nil {
@@ -199,8 +199,8 @@ func doctorLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 			continue
 		}
 		name := f.Annotations[v1.AnnotationJobName]
-		out = append(out, warning(endUser+"/"+name, "paictl job delete --user "+endUser+" "+word(name), "a doctor that was killed has left a job").
-			fixedBy(&Fix{What: "delete the job " + endUser + "/" + name + " of a doctor that was killed", do: func(ctx context.Context, c *Cluster) error {
+		out = append(out, warning(endUser+"/"+name, "paictl job delete --user "+endUser+" "+word(name), "an interrupted doctor has left a job").
+			fixedBy(&Fix{What: "delete the job " + endUser + "/" + name + " of an interrupted doctor", do: func(ctx context.Context, c *Cluster) error {
 				return gone(c.Jobs.Frameworks.Delete(ctx, f.Name, f.UID))
 			}}))
 	}

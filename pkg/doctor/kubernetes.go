@@ -65,7 +65,7 @@ func kubernetesChecks() []*Check {
 			Run:   certificates,
 		},
 		{
-			ID: "certificate-renewal", Group: "kubernetes", Title: "Certificates are renewed without a person", Needs: Machines,
+			ID: "certificate-renewal", Group: "kubernetes", Title: "Certificates are renewed automatically", Needs: Machines,
 			Looks: "whether the kubelet renews its certificate, and the timer that renews those of masters",
 			Run:   certificateRenewal,
 		},
@@ -75,8 +75,8 @@ func kubernetesChecks() []*Check {
 			Run:   kubeconfigCertificate,
 		},
 		{
-			ID: "version-skew", Group: "kubernetes", Title: "Versions go together", Needs: API,
-			Looks: "kubelets beside the API server (not newer, three minor versions older at most), and whether they and containerd are of one version each",
+			ID: "version-skew", Group: "kubernetes", Title: "Versions are compatible", Needs: API,
+			Looks: "kubelets beside the API server (not newer, three minor versions older at most), and whether they and containerd have one version each",
 			Run:   versionSkew,
 		},
 		{
@@ -92,7 +92,7 @@ func apiServer(ctx context.Context, c *Cluster) ([]Finding, error) {
 	case c.Kube == nil && c.apiErr == nil:
 		return skip("there is no kubeconfig"), nil
 	case c.Kube == nil:
-		return []Finding{problem("", hint.Of(c.apiErr), "there is no way to the API: %v", c.apiErr)}, nil
+		return []Finding{problem("", hint.Of(c.apiErr), "the API can't be reached: %v", c.apiErr)}, nil
 	case c.apiErr != nil:
 		remedy := hint.Of(c.apiErr)
 		if c.Spec != nil {
@@ -145,8 +145,8 @@ func nodesReady(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		if ready != nil {
 			evidence = ready.Reason + ": " + ready.Message
 			if ready.Status == corev1.ConditionUnknown {
-				message = "the node is silent since " + ready.LastTransitionTime.UTC().Format(time.RFC3339)
-				remedy = "see whether the machine is up; there: systemctl status kubelet; where it is lost for good: paictl node remove " + n.Name
+				message = "the node hasn't reported since " + ready.LastTransitionTime.UTC().Format(time.RFC3339)
+				remedy = "see whether the machine is up; there: systemctl status kubelet; if it is lost permanently: paictl node remove " + n.Name
 			}
 		}
 		out = append(out, problem(n.Name, remedy, "%s", message).seen(evidence))
@@ -174,7 +174,7 @@ func nodesPressure(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		return nil, err
 	}
 	remedies := map[corev1.NodeConditionType]string{
-		corev1.NodeDiskPressure:       "free room on the machine: paictl doctor --only disk-space names the file system; crictl rmi --prune removes images that no one uses",
+		corev1.NodeDiskPressure:       "free space on the machine: paictl doctor --only disk-space names the file system; crictl rmi --prune removes unused images",
 		corev1.NodeMemoryPressure:     "see which pods use the most: kubectl top pods -A, or ps --sort=-rss on the machine",
 		corev1.NodePIDPressure:        "see which pod has so many processes: ps -e on the machine",
 		corev1.NodeNetworkUnavailable: "look at the pod network's pod on that machine: kubectl get pods -A -o wide",
@@ -204,12 +204,12 @@ func nodesCordoned(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		case n.Annotations[driverMark] == "":
 			out = append(out, warning(n.Name, "when its repair is done: kubectl uncordon "+n.Name, "the node is cordoned: no pod starts there"))
 		case c.Look != nil && c.Look.Status.Lock != nil:
-			out = append(out, note(n.Name, "cordoned by a run of paictl that is at work"))
+			out = append(out, note(n.Name, "cordoned by a running paictl"))
 		default:
-			f := warning(n.Name, "paictl node driver upgrade --limit "+n.Name+" goes on with it; to use it as it is: kubectl uncordon "+n.Name,
-				"the node is cordoned by an exchange of its driver that didn't end")
+			f := warning(n.Name, "paictl node driver upgrade --limit "+n.Name+" continues it; to use it as it is: kubectl uncordon "+n.Name,
+				"the node is cordoned by an unfinished upgrade of its driver")
 			if c.Look != nil { // else no one knows whether the run is still at work
-				f = f.fixedBy(&Fix{What: "uncordon " + n.Name + ", which an exchange of its driver has left cordoned", do: func(ctx context.Context, c *Cluster) error { return uncordon(ctx, c, n.Name) }})
+				f = f.fixedBy(&Fix{What: "uncordon " + n.Name + ", which an upgrade of its driver has left cordoned", do: func(ctx context.Context, c *Cluster) error { return uncordon(ctx, c, n.Name) }})
 			}
 			out = append(out, f)
 		}

@@ -37,7 +37,7 @@ func machineChecks() []*Check {
 			Run:   machineHardware,
 		},
 		{
-			ID: "kernel-settings", Group: "machines", Title: "Kernel settings hold, and will after a reboot", Needs: Machines,
+			ID: "kernel-settings", Group: "machines", Title: "Kernel settings are correct, also after a reboot", Needs: Machines,
 			Looks: "kernel settings and modules as they are now, the files that bring them back at the next boot, and files that are read later and say otherwise",
 			Run:   kernelSettings,
 		},
@@ -72,8 +72,8 @@ func machineChecks() []*Check {
 			Run:   podSubnets,
 		},
 		{
-			ID: "cluster-lock", Group: "machines", Title: "No run of paictl is at work", Needs: Machines,
-			Looks: "who holds the lock on the machines; others wait for it, and what is half done may look broken",
+			ID: "cluster-lock", Group: "machines", Title: "No other paictl is running", Needs: Machines,
+			Looks: "who holds the lock on the machines; others wait for it, and unfinished steps may look broken",
 			Run:   clusterLock,
 		},
 	}
@@ -81,7 +81,7 @@ func machineChecks() []*Check {
 
 func machinesReachable(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	if c.Look == nil {
-		return skip("they were not asked"), nil
+		return skip("they were not checked"), nil
 	}
 	for _, n := range c.Spec.Nodes {
 		l := c.Look.Machines[n.Hostname]
@@ -90,7 +90,7 @@ func machinesReachable(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		case l.Err != nil:
 			out = append(out, unreachable(n, l.Err))
 		case l.Broken["facts"] != "" || l.Broken["more"] != "" || !slices.ContainsFunc(l.More, func(r []string) bool { return r[0] == "end" }):
-			out = append(out, warning(n.Hostname, "run again with --log-file FILE, and look there for what the machine's shell said", "some questions broke off on the machine: what they ask for isn't checked there"))
+			out = append(out, warning(n.Hostname, "run again with --log-file FILE, and read the output of the machine's shell there", "some checks were aborted on the machine: their results are missing"))
 		}
 	}
 	return out, nil
@@ -99,7 +99,7 @@ func machinesReachable(_ context.Context, c *Cluster) (out []Finding, _ error) {
 func unreachable(n *cluster.Node, err error) Finding {
 	remedy := hint.Of(err)
 	if errors.Is(err, ssh.ErrUnreachable) || remedy == "" && errors.Is(err, ssh.ErrTimeout) {
-		remedy = fmt.Sprintf("switch it on, or look at its console, its cable and its sshd (ssh %s@%s); where it is lost for good: paictl node remove %s", n.Target.User, n.HostIP, n.Hostname)
+		remedy = fmt.Sprintf("switch it on, or look at its console, its cable and its sshd (ssh %s@%s); if it is lost permanently: paictl node remove %s", n.Target.User, n.HostIP, n.Hostname)
 	}
 	return problem(n.Hostname, remedy, "doesn't answer by SSH at %s: the machine is off, or the network to it is broken", n.HostIP).seen(err.Error())
 }
@@ -135,12 +135,12 @@ func machineHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
 			continue
 		}
 		if m.Facts.VCores > 0 && m.Facts.VCores < sku.CPU.VCore {
-			out = append(out, warning(m.Hostname, "look whether processors are off in its firmware; else correct its SKU in layout.yaml",
-				"has %d logical processors, and its SKU %s says %d", m.Facts.VCores, m.SKU, sku.CPU.VCore))
+			out = append(out, warning(m.Hostname, "check whether processors are disabled in its firmware; otherwise correct its SKU in layout.yaml",
+				"has %d logical processors, but its SKU %s says %d", m.Facts.VCores, m.SKU, sku.CPU.VCore))
 		}
 		if want := quantityKiB(sku.Mem); want > 0 && m.Facts.MemKiB > 0 && m.Facts.MemKiB < want*95/100 {
-			out = append(out, warning(m.Hostname, "look for a memory module that has failed (dmesg, the management controller); else correct its SKU in layout.yaml",
-				"has %d MiB of memory, and its SKU %s says %d", m.Facts.MemKiB>>10, m.SKU, want>>10))
+			out = append(out, warning(m.Hostname, "look for a memory module that has failed (dmesg, the management controller); otherwise correct its SKU in layout.yaml",
+				"has %d MiB of memory, but its SKU %s says %d", m.Facts.MemKiB>>10, m.SKU, want>>10))
 		}
 	}
 	return out, nil
@@ -204,7 +204,7 @@ func settingsOf(is func(cluster.Change) bool, message string) func(context.Conte
 		for _, m := range c.machines() {
 			for _, ch := range m.Settings {
 				if is(ch) && c.joined(m.Hostname) {
-					out = append(out, problem(m.Hostname, "paictl cluster up brings it back", "%s", message).fixedBy(rewrites(m.Hostname, []cluster.Change{ch})))
+					out = append(out, problem(m.Hostname, "paictl cluster up restores it", "%s", message).fixedBy(rewrites(m.Hostname, []cluster.Change{ch})))
 				}
 			}
 		}
@@ -224,7 +224,7 @@ func unitRuns(unit, called string) func(context.Context, *Cluster) ([]Finding, e
 			rows := m.all("unit", 3)
 			at := slices.IndexFunc(rows, func(r []string) bool { return r[0] == unit })
 			start := &Fix{What: "start " + called + " on " + m.Hostname, host: m.Hostname, script: "systemctl enable --now " + unit + ".service\n"}
-			remedy := fmt.Sprintf("on the machine: systemctl enable --now %s; where it ends again: journalctl -u %s -n 50", unit, unit)
+			remedy := fmt.Sprintf("on the machine: systemctl enable --now %s; if it fails again: journalctl -u %s -n 50", unit, unit)
 			switch {
 			case at < 0:
 				out = append(out, problem(m.Hostname, "paictl cluster up --limit "+m.Hostname+" installs it again", "%s isn't installed", called))
@@ -237,7 +237,7 @@ func unitRuns(unit, called string) func(context.Context, *Cluster) ([]Finding, e
 				}
 				out = append(out, f)
 			case rows[at][2] != "enabled" && rows[at][2] != "static" && rows[at][2] != "enabled-runtime" && rows[at][2] != "alias":
-				out = append(out, problem(m.Hostname, "on the machine: systemctl enable "+unit, "%s runs, and won't after the next reboot: its unit is %s", called, rows[at][2]).fixedBy(start))
+				out = append(out, problem(m.Hostname, "on the machine: systemctl enable "+unit, "%s runs, but won't after the next reboot: its unit is %s", called, rows[at][2]).fixedBy(start))
 			}
 		}
 		if members == 0 {
@@ -267,7 +267,7 @@ func podSubnets(_ context.Context, c *Cluster) (out []Finding, _ error) {
 
 func clusterLock(_ context.Context, c *Cluster) ([]Finding, error) {
 	if l := c.Look.Status.Lock; l != nil {
-		return []Finding{note("", "%s works on the machines since %s: what is half done may look broken; --fix changes nothing on machines meanwhile", l.Owner, l.Since)}, nil
+		return []Finding{note("", "%s works on the machines since %s: unfinished steps may look broken; --fix changes nothing on machines until it has ended", l.Owner, l.Since)}, nil
 	}
 	return nil, nil
 }

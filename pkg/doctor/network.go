@@ -43,7 +43,7 @@ func networkChecks() []*Check {
 		},
 		{
 			ID: "pod-network", Group: "network", Title: "Pods reach each other across machines", Needs: API | Pods,
-			Looks: fmt.Sprintf("HTTP from the pod on each machine to that on each other; above %d machines from each to %d others, chosen by chance", pairsAll, pairsEach),
+			Looks: fmt.Sprintf("HTTP from the pod on each machine to that on each other; above %d machines from each to %d others, chosen at random", pairsAll, pairsEach),
 			Run:   podNetwork, Limit: checkLimit * 5,
 		},
 		{
@@ -52,13 +52,13 @@ func networkChecks() []*Check {
 			Run:   serviceNetwork, Limit: checkLimit * 2,
 		},
 		{
-			ID: "mtu", Group: "network", Title: "Sizes of packets fit", Needs: Machines,
+			ID: "mtu", Group: "network", Title: "Packet sizes (MTU) match", Needs: Machines,
 			Looks: "the MTU of each machine's interface, of flannel's tunnel (50 less) and of the pods' bridge, and whether machines agree",
 			Run:   mtu,
 		},
 		{
 			ID: "network-policies", Group: "network", Title: "NetworkPolicies are enforced, or known not to be", Needs: API | Pods,
-			Looks: "whether a pod can be reached that a NetworkPolicy closes. With flannel it can, which is said and nothing more; with a network that claims to enforce them it is a problem",
+			Looks: "whether a pod can be reached that a NetworkPolicy closes. With flannel it can, which is only reported; with a network that claims to enforce them it is a problem",
 			Run:   networkPolicies,
 		},
 	}
@@ -97,14 +97,14 @@ func podsStart(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		if imageMissing(why) {
 			remedy = "paictl cluster up --limit " + node + " imports the bundle's images again"
 			if c.Spec == nil {
-				remedy = "put the image into a registry that the nodes reach, and name it with --image"
+				remedy = "push the image to a registry that the nodes can reach, and name it with --image"
 			}
 		}
 		out = append(out, problem(node, remedy, "no pod of the doctor starts there within %s", podsWithin).seen(why))
 	}
 	// A cluster that paictl didn't install needs no image of ours to be well.
 	if c.Spec == nil && len(out) > 0 && missing == len(out) && len(p.pods) == 0 {
-		return skip("the nodes can't get the image %s: bring it into a registry that they reach, and name it with --image", c.Image), nil
+		return skip("the nodes can't get the image %s: push it to a registry that they can reach, and name it with --image", c.Image), nil
 	}
 	if len(out) == 0 && p.err != nil {
 		return nil, p.err
@@ -150,13 +150,13 @@ func dns(ctx context.Context, c *Cluster) ([]Finding, error) {
 			return out
 		}
 		return []Finding{problem(pod.Spec.NodeName, "kubectl -n kube-system get pods -o wide -l k8s-app=kube-dns; kubectl -n kube-system logs -l k8s-app=kube-dns. Where CoreDNS runs: see pod-network and service-network for that machine",
-			"pods there resolve no names").seen(err.Error())}
+			"pods there can't resolve names").seen(err.Error())}
 	})
 	if len(found) == len(pods) && len(pods) > 1 {
 		f := found[0]
 		if f.Verdict == Problem {
-			f.Where, f.Message = "", "pods on no machine resolve names: CoreDNS doesn't answer"
-			f.Remedy = "kubectl -n kube-system get deployment,pods -l k8s-app=kube-dns; kubectl -n kube-system logs -l k8s-app=kube-dns; paictl cluster up brings CoreDNS back where it was removed"
+			f.Where, f.Message = "", "pods on all machines can't resolve names: CoreDNS doesn't answer"
+			f.Remedy = "kubectl -n kube-system get deployment,pods -l k8s-app=kube-dns; kubectl -n kube-system logs -l k8s-app=kube-dns; paictl cluster up installs CoreDNS again if it was removed"
 			return []Finding{f}, ctx.Err()
 		}
 	}
@@ -361,14 +361,14 @@ func mtu(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		by[strconv.Itoa(own)] = append(by[strconv.Itoa(own)], m.Hostname)
 		if t := links["flannel.1"]; t > own-tunnel {
 			out = append(out, problem(m.Hostname, "restart flannel there: kubectl -n kube-flannel delete pod -l app=flannel --field-selector spec.nodeName="+m.Hostname,
-				"flannel's tunnel has packets of %d bytes, and the interface below it of %d: large ones are lost", t, own))
+				"flannel's tunnel has packets of %d bytes, but the interface below it of %d: large ones are lost", t, own))
 		}
 		if t, bridge := links["flannel.1"], links["cni0"]; t > 0 && bridge > t {
 			out = append(out, problem(m.Hostname, "restart the machine, or its pods after: ip link set cni0 mtu "+strconv.Itoa(t),
 				"the pods' bridge has packets of %d bytes, and the tunnel of %d", bridge, t))
 		}
 	}
-	if f := mixed("interfaces' sizes of packets (MTU)", by, "give all machines' interfaces, and the switch, the same MTU"); f != nil {
+	if f := mixed("MTUs of interfaces", by, "give all machines' interfaces, and the switch, the same MTU"); f != nil {
 		f.Message = strings.Replace(f.Message, plural.Of(len(by), "version"), plural.Of(len(by), "kind"), 1)
 		out = append(out, *f)
 	}
@@ -415,9 +415,9 @@ func networkPolicies(ctx context.Context, c *Cluster) ([]Finding, error) {
 		return []Finding{note("", "NetworkPolicies are enforced")}, nil
 	}
 	if claims != "" {
-		return []Finding{problem("", "look at the log of "+claims+": kubectl -n "+strings.Replace(claims, "/", " logs daemonset/", 1), "NetworkPolicies aren't enforced, though %s should do it: what they close is open", claims)}, nil
+		return []Finding{problem("", "look at the log of "+claims+": kubectl -n "+strings.Replace(claims, "/", " logs daemonset/", 1), "NetworkPolicies aren't enforced, although %s should do it: blocked connections are possible", claims)}, nil
 	}
-	return []Finding{note("", "NetworkPolicies aren't enforced: the pod network has no part that does it. Between services passwords and tokens keep others out")}, nil
+	return []Finding{note("", "NetworkPolicies aren't enforced: the pod network doesn't support them. Services are protected by passwords and tokens")}, nil
 }
 
 const flannel = "flannel"

@@ -184,7 +184,7 @@ func (p *probe) sort(pods []corev1.Pod, nodes []corev1.Node) bool {
 		}
 		p.lacking[n.Name] = why[n.Name]
 		if p.lacking[n.Name] == "" {
-			p.lacking[n.Name] = "no pod was put there"
+			p.lacking[n.Name] = "no pod was placed there"
 		}
 	}
 	return len(p.lacking) == 0 && p.closed != nil

@@ -225,13 +225,13 @@ func (c *Cluster) unmet(need Need) string {
 	case need&Managed != 0 && c.Config != nil && c.Spec == nil:
 		return "paictl did not install the Kubernetes of this cluster"
 	case need&(Machines|Managed) != 0 && c.Spec == nil && c.Config == nil:
-		return "machines are asked by SSH with a configuration folder only: give -p DIR"
+		return "machines are checked by SSH only with a configuration folder: give -p DIR"
 	case need&(Machines|Managed) != 0 && c.Spec == nil:
-		return "paictl did not install the Kubernetes of this cluster, and leaves its machines alone"
+		return "paictl did not install the Kubernetes of this cluster, and doesn't connect to its machines"
 	case need&Machines != 0 && len(c.machines()) == 0:
 		return "no machine answers by SSH"
 	case need&(API|Pods|Pushed) != 0 && c.Kube == nil:
-		return "there is no way to the API: give --kubeconfig"
+		return "the API can't be reached: give --kubeconfig"
 	case need&(API|Pods|Pushed) != 0 && c.apiErr != nil:
 		return "the API server doesn't answer"
 	}
@@ -268,7 +268,7 @@ func (c *Cluster) run(ctx context.Context, check *Check) (r Result) {
 		var out outcome
 		defer func() {
 			if p := recover(); p != nil {
-				out.err = fmt.Errorf("the check itself broke: %v", p)
+				out.err = fmt.Errorf("the check itself failed: %v", p)
 			}
 			done <- out
 		}()
@@ -290,7 +290,7 @@ func (c *Cluster) run(ctx context.Context, check *Check) (r Result) {
 		if errors.Is(out.err, context.DeadlineExceeded) {
 			out.err = hint.Errorf("run it alone, with --log-file FILE: paictl doctor --only "+check.ID, "it did not end within %s", limit)
 		}
-		r.Findings = append(r.Findings, Finding{Verdict: Warning, Message: "could not be looked at: " + out.err.Error(), Remedy: hint.Of(out.err)})
+		r.Findings = append(r.Findings, Finding{Verdict: Warning, Message: "could not be checked: " + out.err.Error(), Remedy: hint.Of(out.err)})
 	}
 	for i, f := range r.Findings {
 		f.Message, f.Evidence, f.Remedy = terminal.Line(f.Message), terminal.Line(f.Evidence), terminal.Line(f.Remedy)

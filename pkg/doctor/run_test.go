@@ -55,7 +55,7 @@ func TestAChecksTroubleIsItsOwn(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, checkLimit, time.Since(start), "as long as the longest, not all together")
 		assert.Equal(t, OK, result(r, "well").Verdict)
-		for id, says := range map[string]string{"slow": "did not end within 1m0s", "deaf": "did not end within 10s", "panics": "the check itself broke: nil map", "fails": "could not be looked at: no such thing"} {
+		for id, says := range map[string]string{"slow": "did not end within 1m0s", "deaf": "did not end within 10s", "panics": "the check itself failed: nil map", "fails": "could not be checked: no such thing"} {
 			one := result(r, id)
 			assert.Equal(t, Warning, one.Verdict, id)
 			assert.Contains(t, one.Findings[0].Message, says)
@@ -64,7 +64,7 @@ func TestAChecksTroubleIsItsOwn(t *testing.T) {
 			}
 		}
 		half := result(r, "half")
-		assert.Equal(t, []string{"p", "w", "could not be looked at: then it broke"}, []string{half.Findings[0].Message, half.Findings[1].Message, half.Findings[2].Message}, "the worst first")
+		assert.Equal(t, []string{"p", "w", "could not be checked: then it broke"}, []string{half.Findings[0].Message, half.Findings[1].Message, half.Findings[2].Message}, "the worst first")
 		for id, says := range map[string]string{"api": "give --kubeconfig", "ssh": "give -p DIR", "folder": "give -p DIR"} {
 			assert.Equal(t, Skipped, result(r, id).Verdict, id)
 			assert.Contains(t, result(r, id).Findings[0].Message, says)

@@ -24,7 +24,7 @@ func serviceChecks() []*Check {
 		},
 		{
 			ID: "services-current", Group: "services", Title: "Services run with the cluster's configuration", Needs: API | Pushed,
-			Looks: "whether what each service was started with is what the cluster's copy says now, and services that run and aren't in it any more",
+			Looks: "whether what each service was started with is what the cluster's copy says now, and running services that are no longer in it",
 			Run:   servicesCurrent,
 		},
 		{
@@ -33,18 +33,18 @@ func serviceChecks() []*Check {
 			Run:   imagePulls,
 		},
 		{
-			ID: "crash-loops", Group: "services", Title: "No pod of the platform ends again and again", Needs: API,
+			ID: "crash-loops", Group: "services", Title: "No pod of the platform crashes repeatedly", Needs: API,
 			Looks: "containers in kube-system, kube-flannel and pai-system that wait for their next start after a crash, or that had three restarts and the last within ten minutes",
 			Run:   crashLoops,
 		},
 		{
-			ID: "monitoring-targets", Group: "services", Title: "Prometheus sees all it should", Needs: API | Pushed,
+			ID: "monitoring-targets", Group: "services", Title: "Prometheus reaches all targets", Needs: API | Pushed,
 			Looks: "targets of Prometheus that are down for more than five minutes",
 			Run:   monitoringTargets,
 		},
 		{
 			ID: "alerts-wired", Group: "services", Title: "Alerts reach someone", Needs: API | Pushed,
-			Looks: "whether Prometheus knows an Alertmanager, whether that answers, and whether it has a receiver. A cluster for tries may have none: that is only said",
+			Looks: "whether Prometheus knows an Alertmanager, whether that answers, and whether it has a receiver. A test cluster may have none: this is only reported",
 			Run:   alertsWired,
 		},
 		{
@@ -103,9 +103,9 @@ func servicesCurrent(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	for _, s := range all {
 		switch {
 		case s.State == services.StateOrphan:
-			out = append(out, warning(s.Name, "paictl service stop -n "+s.Name, "the service runs, and the configuration has it no more"))
+			out = append(out, warning(s.Name, "paictl service stop -n "+s.Name, "the service runs, but the configuration no longer has it"))
 		case s.Configuration == services.ConfigurationChanged:
-			out = append(out, warning(s.Name, "paictl service start -n "+s.Name, "the service runs with an older configuration than the cluster holds"))
+			out = append(out, warning(s.Name, "paictl service start -n "+s.Name, "the service runs with an older configuration than the cluster's copy"))
 		}
 	}
 	return out, nil
@@ -137,7 +137,7 @@ func imagePulls(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	}
 	for _, image := range sortedKeys(by) {
 		out = append(out, problem(by[image][0], "see whether the name is right and the registry reachable; images of the bundle come with paictl cluster up, or to your registry with paictl image push --all -p DIR",
-			"the image %s can't be had, and %s for it", image, map[bool]string{true: "a pod waits", false: fmt.Sprintf("%d pods wait", len(by[image]))}[len(by[image]) == 1]).seen(said[image]))
+			"the image %s can't be pulled, and %s for it", image, map[bool]string{true: "a pod waits", false: fmt.Sprintf("%d pods wait", len(by[image]))}[len(by[image]) == 1]).seen(said[image]))
 	}
 	return out, nil
 }
@@ -160,7 +160,7 @@ func crashLoops(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 			if !looping && !recent {
 				continue
 			}
-			f := problem(p.Namespace+"/"+p.Name, fmt.Sprintf("kubectl -n %s logs %s -c %s --previous", p.Namespace, p.Name, s.Name), "the container %s on %s ends again and again: %s so far", s.Name, p.Spec.NodeName, plural.Of(s.RestartCount, "restart"))
+			f := problem(p.Namespace+"/"+p.Name, fmt.Sprintf("kubectl -n %s logs %s -c %s --previous", p.Namespace, p.Name, s.Name), "the container %s on %s crashes repeatedly: %s so far", s.Name, p.Spec.NodeName, plural.Of(s.RestartCount, "restart"))
 			if !looping {
 				f.Verdict = Warning
 			}
@@ -205,7 +205,7 @@ func monitoringTargets(ctx context.Context, c *Cluster) (out []Finding, _ error)
 		if where == "" {
 			where = m["instance"]
 		}
-		out = append(out, warning(where, "see whether its pod runs and port is open from Prometheus: paictl service status, docs/monitoring.md", "Prometheus gets no numbers of %s from %s", m["job"], m["instance"]))
+		out = append(out, warning(where, "see whether its pod runs and port is open from Prometheus: paictl service status, docs/monitoring.md", "Prometheus gets no metrics of %s from %s", m["job"], m["instance"]))
 	}
 	return out, nil
 }
@@ -228,7 +228,7 @@ func alertsWired(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	}
 	known := slices.ContainsFunc(wired, func(m map[string]string) bool { return m["value"] != "0" })
 	if len(wired) > 0 && !known && c.settledFor(manager) > settles {
-		out = append(out, problem("prometheus", "paictl service restart -n prometheus; its log says why: paictl service logs -n prometheus", "Prometheus knows no Alertmanager: no alert reaches anyone"))
+		out = append(out, problem("prometheus", "paictl service restart -n prometheus; its log says why: paictl service logs -n prometheus", "Prometheus has no Alertmanager: no one gets alerts"))
 	}
 	failing, err := c.query(ctx, "increase(prometheus_notifications_errors_total[10m]) > 0")
 	if err == nil && len(failing) > 0 && c.settledFor(manager) > 10*time.Minute {
@@ -242,7 +242,7 @@ func alertsWired(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	}
 	has, err := c.hasReceiver(ctx)
 	if err == nil && !has {
-		out = append(out, note("alert-manager", "Alertmanager has no receiver: alerts are to be seen there only (receivers in its section of services-configuration.yaml)"))
+		out = append(out, note("alert-manager", "Alertmanager has no receiver: alerts are only shown there (receivers in its section of services-configuration.yaml)"))
 	}
 	return out, nil
 }

@@ -13,7 +13,7 @@ import (
 func storageChecks() []*Check {
 	return []*Check{
 		{
-			ID: "mounts", Group: "storage", Title: "What is to be mounted is mounted", Needs: Machines,
+			ID: "mounts", Group: "storage", Title: "All file systems of /etc/fstab are mounted", Needs: Machines,
 			Looks: "each line of /etc/fstab that is mounted at boot, beside what is mounted now",
 			Run:   mounts,
 		},
@@ -23,7 +23,7 @@ func storageChecks() []*Check {
 			Run:   networkMounts,
 		},
 		{
-			ID: "volume-folders", Group: "storage", Title: "Folders of volumes are there", Needs: Machines | API,
+			ID: "volume-folders", Group: "storage", Title: "Folders of volumes exist", Needs: Machines | API,
 			Looks: "the folder of each bound PersistentVolume that lies on one machine",
 			Run:   volumeFolders,
 		},
@@ -39,8 +39,8 @@ func mounts(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	for _, m := range c.machines() {
 		for _, row := range m.all("fstab", 4) {
 			if row[3] == "no" {
-				out = append(out, problem(m.Hostname, fmt.Sprintf("on the machine: mount %s; where that fails, look at the disk or the server. Before: see that nothing was written into the folder below it", word(row[0])),
-					"%s isn't mounted: what is written there lands on the disk below it", row[0]).seen(fmt.Sprintf("/etc/fstab has %s (%s, %s)", row[0], row[1], row[2])))
+				out = append(out, problem(m.Hostname, fmt.Sprintf("on the machine: mount %s; if that fails, check the disk or the server. First check that nothing was written into the folder below it", word(row[0])),
+					"%s isn't mounted: data written there goes to the disk below it", row[0]).seen(fmt.Sprintf("/etc/fstab has %s (%s, %s)", row[0], row[1], row[2])))
 			}
 		}
 	}
@@ -51,7 +51,7 @@ func networkMounts(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	for _, m := range c.machines() {
 		for _, row := range m.all("netmount", 3) {
 			if row[2] == "hangs" {
-				out = append(out, problem(m.Hostname, "see whether its server is up and reachable from the machine; when it is gone for good: umount -f -l "+word(row[0]),
+				out = append(out, problem(m.Hostname, "check whether its server is up and reachable from the machine; if it is gone permanently: umount -f -l "+word(row[0]),
 					"%s (%s) doesn't answer: programs that use it hang", row[0], row[1]))
 			}
 		}
@@ -78,13 +78,13 @@ func volumeFolders(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 				looked++
 			}
 			if state == "absent" {
-				out = append(out, problem(node, "see whether its disk is mounted (paictl doctor --only mounts); where it is lost for good, make it on the machine, with the owner that docs/storage.md names",
-					"the folder %s of the volume %s is not there: pods with the claim %s don't start", folder, v.Name, claimOf(v)))
+				out = append(out, problem(node, "see whether its disk is mounted (paictl doctor --only mounts); if it is lost permanently, create it on the machine, with the owner that docs/storage.md names",
+					"the folder %s of the volume %s is missing: pods with the claim %s don't start", folder, v.Name, claimOf(v)))
 			}
 		}
 	}
 	if looked == 0 && len(out) == 0 {
-		return skip("no volume lies on one of the machines"), nil
+		return skip("no volume is on one of the machines"), nil
 	}
 	return out, nil
 }
@@ -121,7 +121,7 @@ func claimsBound(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		name := p.Namespace + "/" + p.Name
 		switch {
 		case p.Status.Phase == corev1.ClaimLost:
-			out = append(out, problem(name, "bring its volume back from its backup, or delete the claim: its data is gone", "the claim has lost its volume"))
+			out = append(out, problem(name, "restore its volume from its backup, or delete the claim: its data is gone", "the claim has lost its volume"))
 		case p.Status.Phase == corev1.ClaimPending && used[name] != "" && c.Now().Sub(p.CreationTimestamp.Time) > claimPatience:
 			out = append(out, problem(name, fmt.Sprintf("see why: kubectl -n %s describe pvc %s", p.Namespace, p.Name), "the claim has no volume, and the pod %s waits for it", used[name]))
 		}

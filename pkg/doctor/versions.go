@@ -38,7 +38,7 @@ func versionSkew(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		older := int(server.Minor()) - int(v.Minor())
 		switch {
 		case v.Major() == server.Major() && older < 0:
-			out = append(out, problem(n.Name, "bring the control plane up to date first: paictl cluster up", "its kubelet %s is newer than the API server %s", text, info.GitVersion))
+			out = append(out, problem(n.Name, "upgrade the control plane first: paictl cluster up", "its kubelet %s is newer than the API server %s", text, info.GitVersion))
 		case v.Major() != server.Major() || older > 3:
 			out = append(out, problem(n.Name, "paictl cluster up --limit "+n.Name, "its kubelet %s is too old for the API server %s", text, info.GitVersion))
 		}
@@ -47,7 +47,7 @@ func versionSkew(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		return out, nil // who keeps the cluster decides when which node is next
 	}
 	for what, by := range map[string]map[string][]string{"kubelets": kubelets, "container runtimes": runtimes} {
-		if f := mixed(what, by, "paictl cluster up brings all machines to the same"); f != nil {
+		if f := mixed(what, by, "paictl cluster up installs the same version on all machines"); f != nil {
 			out = append(out, *f)
 		}
 	}
@@ -85,7 +85,7 @@ func configuredVersion(ctx context.Context, c *Cluster) (out []Finding, _ error)
 		return nil, fmt.Errorf("ask for the API server's version: %w", err)
 	}
 	if info.GitVersion != want {
-		out = append(out, warning("", "paictl cluster plan shows what an up would change; paictl cluster up does it", "the API server is %s, and the configuration says %s", info.GitVersion, want))
+		out = append(out, warning("", "paictl cluster plan shows what would be changed; paictl cluster up changes it", "the API server is %s, but the configuration says %s", info.GitVersion, want))
 	}
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func configuredVersion(ctx context.Context, c *Cluster) (out []Finding, _ error)
 	}
 	for i := range nodes {
 		if have := nodes[i].Status.NodeInfo.KubeletVersion; have != "" && have != want && c.listed(nodes[i].Name) {
-			out = append(out, warning(nodes[i].Name, "paictl cluster up --limit "+nodes[i].Name, "its kubelet is %s, and the configuration says %s", have, want))
+			out = append(out, warning(nodes[i].Name, "paictl cluster up --limit "+nodes[i].Name, "its kubelet is %s, but the configuration says %s", have, want))
 		}
 	}
 	return out, nil

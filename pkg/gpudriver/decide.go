@@ -68,17 +68,17 @@ func (m Machine) Works() bool { return m.Module != "" && m.Module == m.Userland 
 
 // Look says what there is to say of a machine whose driver isn't to be touched.
 func Look(m Machine, w Want) []Finding {
-	const install = "set gpu-driver: {policy: install} in kubernetes-configuration.yaml, or install NVIDIA's driver yourself; policy: none says that there shall be none"
+	const install = "set gpu-driver: {policy: install} in kubernetes-configuration.yaml, or install NVIDIA's driver yourself; with policy: none, paictl expects no driver"
 	oldest := cmp.Or(w.Version, strconv.Itoa(Oldest))
 	warn := func(id, message, remedy string) []Finding {
 		return []Finding{{ID: id, Message: message, Remedy: remedy, Warning: true}}
 	}
 	switch {
 	case m.Module == "" && m.Userland == "":
-		return warn("missing", plural.Of(len(m.Devices), "NVIDIA GPU")+" and no driver: jobs will not see them", install)
+		return warn("missing", plural.Of(len(m.Devices), "NVIDIA GPU")+" but no driver: jobs can't use them", install)
 	case m.Module == "":
-		return warn("not-loaded", "the driver's kernel module is not loaded, though its libraries are of "+m.Userland,
-			"reboot the machine; where that does not help: modprobe nvidia, and see what dmesg says")
+		return warn("not-loaded", "the driver's kernel module is not loaded, although its libraries are of "+m.Userland,
+			"reboot the machine; if that does not help, run modprobe nvidia and check dmesg")
 	case m.Userland == "":
 		return warn("half", "the driver's kernel module is "+m.Module+", and its libraries are missing", "install the libraries of the same release: the package libnvidia-ml1 or libnvidia-compute")
 	case m.Module != m.Userland:
@@ -122,7 +122,7 @@ func (m Machine) fits(w Want) bool {
 func (m Machine) unfit() *Finding {
 	switch {
 	case !m.Apt:
-		return &Finding{ID: "package-manager", Message: "paictl installs the driver by apt, and this machine has none",
+		return &Finding{ID: "package-manager", Message: "paictl installs the driver with apt, but this machine has no apt",
 			Remedy: "install NVIDIA's driver as the distribution says, and set gpu-driver: {policy: keep} in kubernetes-configuration.yaml"}
 	case m.Arch != "amd64":
 		return &Finding{ID: "system", Message: "paictl knows no packages of the driver for " + m.Arch,
@@ -143,7 +143,7 @@ func (m Machine) generations() ([]Generation, *Finding) {
 	for _, d := range m.Devices {
 		g, ok := GenerationOf(d)
 		if !ok {
-			return nil, &Finding{ID: "unknown-gpu", Message: "paictl doesn't know the GPU 10de:" + d + ", nor which driver serves it",
+			return nil, &Finding{ID: "unknown-gpu", Message: "paictl doesn't know the GPU 10de:" + d + ", or which driver supports it",
 				Remedy: "install NVIDIA's driver yourself, and set gpu-driver: {policy: keep} in kubernetes-configuration.yaml"}
 		}
 		if !slices.Contains(out, g) {
@@ -199,13 +199,13 @@ func servable(generations []Generation, w Want) *Finding {
 		return &Finding{ID: "branch", Message: fmt.Sprintf("paictl doesn't know the driver's branch %d", want),
 			Remedy: "write one of " + strings.Join(known, ", ") + " under gpu-driver.version"}
 	case len(serving) > 0:
-		return &Finding{ID: "branch", Message: fmt.Sprintf("the branch %d%s doesn't serve the machine's GPUs (%s)", want, module, cards),
+		return &Finding{ID: "branch", Message: fmt.Sprintf("the branch %d%s doesn't support the machine's GPUs (%s)", want, module, cards),
 			Remedy: "write one of " + strings.Join(serving, ", ") + " under gpu-driver.version, or nothing"}
 	case module != "":
-		return &Finding{ID: "module", Message: fmt.Sprintf("no branch%s serves the machine's GPUs (%s)", module, cards), Remedy: "write module: auto under gpu-driver"}
+		return &Finding{ID: "module", Message: fmt.Sprintf("no branch%s supports the machine's GPUs (%s)", module, cards), Remedy: "write module: auto under gpu-driver"}
 	}
-	return &Finding{ID: "mixed", Message: fmt.Sprintf("no branch of the driver serves all of the machine's GPUs (%s)", cards),
-		Remedy: "take the GPUs of one kind out, or set gpu-driver: {policy: none} and use the machine without"}
+	return &Finding{ID: "mixed", Message: fmt.Sprintf("no branch of the driver supports all of the machine's GPUs (%s)", cards),
+		Remedy: "remove the GPUs of one kind, or set gpu-driver: {policy: none} and use the machine without GPUs"}
 }
 
 // choose looks for the newest branch that the GPUs can use and the repository has. A release that is installed already
@@ -231,7 +231,7 @@ func (m Machine) choose(generations []Generation, w Want) (Plan, string, *Findin
 	}
 	if m.Repository != "" {
 		return Plan{}, "", &Finding{ID: "repository", Message: "the packages' repository can't be read: " + m.Repository,
-			Remedy: "see what apt-get update says on the machine; behind a proxy, set proxy in kubernetes-configuration.yaml"}
+			Remedy: "run apt-get update on the machine and check its messages; behind a proxy, set proxy in kubernetes-configuration.yaml"}
 	}
 	what := "the driver"
 	if w.Version != "" {
@@ -366,7 +366,7 @@ func (m Machine) obstacles(p *Plan, kernels, source string) []Finding {
 			Remedy: "stop the display on the machine (systemctl isolate multi-user.target), then run again"})
 	}
 	if m.Module != "" && m.Module != p.Release && len(m.Users) > 0 {
-		out = append(out, Finding{ID: "in-use", Message: fmt.Sprintf("GPUs are in use, so that the driver can't change from %s to %s: %s", m.Module, p.Release, strings.Join(m.Users, ", ")),
+		out = append(out, Finding{ID: "in-use", Message: fmt.Sprintf("GPUs are in use, so the driver can't change from %s to %s: %s", m.Module, p.Release, strings.Join(m.Users, ", ")),
 			Remedy: "paictl node driver upgrade takes one machine after the other out of service for it; or stop these programs (paictl job stop), then run again"})
 	}
 	return out
@@ -381,10 +381,10 @@ func (m Machine) building(p *Plan, kernels, source string) []Finding {
 	case m.has(name):
 		p.Packages = append(p.Packages, Package{Name: name})
 	case source == SourceBundle:
-		out = append(out, Finding{ID: "headers", Message: "the kernel module is built on the machine, and the headers of its running kernel are not to be had: " + name,
+		out = append(out, Finding{ID: "headers", Message: "the kernel module is built on the machine, and the headers of its running kernel are not available: " + name,
 			Remedy: "add the package, and those that it depends on, with: paictl bundle add-driver DIR --system " + m.System})
 	default:
-		out = append(out, Finding{ID: "headers", Message: "the kernel module is built on the machine, and the headers of its running kernel are not to be had: " + name,
+		out = append(out, Finding{ID: "headers", Message: "the kernel module is built on the machine, and the headers of its running kernel are not available: " + name,
 			Remedy: "boot the distribution's current kernel, whose headers its repository has, or install the headers"})
 	}
 	if m.SecureBoot && !m.KeyEnrolled {

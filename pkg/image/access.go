@@ -124,7 +124,7 @@ func (a Access) explain(err error, target string) error {
 
 func (a Access) loginHint(host string) string {
 	if a.ours(host) {
-		return fmt.Sprintf("look at username and password under cluster.docker-registry, and whether %s may push there", a.Username)
+		return fmt.Sprintf("check username and password under cluster.docker-registry, and whether %s may push there", a.Username)
 	}
 	return fmt.Sprintf("log in: docker login %s; or set username and password under cluster.docker-registry", host)
 }

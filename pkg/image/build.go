@@ -40,7 +40,7 @@ func partOf(r build.Recipe, names []string) (build.Recipe, error) {
 	for _, n := range names {
 		i := slices.IndexFunc(images, func(i build.Image) bool { return i.Name == n })
 		if i < 0 {
-			return r, hint.Errorf("the names are: "+strings.Join(Names(), ", "), "%s is none of paictl's own images", n)
+			return r, hint.Errorf("the names are: "+strings.Join(Names(), ", "), "%s is not one of paictl's own images", n)
 		}
 		r.Images = append(r.Images, images[i])
 	}
@@ -52,8 +52,8 @@ func refuseBundle(dir string) error {
 	for _, kind := range []string{bundle.KindBinary, bundle.KindCNIPlugin} {
 		folder := filepath.Dir(bundle.PathOf(kind, "x"))
 		if _, err := os.Stat(filepath.Join(dir, folder)); err == nil {
-			return hint.Errorf("run: paictl bundle build -o "+dir+", which makes these images, too; or give another folder with -o",
-				"%s holds a whole bundle", dir)
+			return hint.Errorf("run: paictl bundle build -o "+dir+", which also makes these images; or give another folder with -o",
+				"%s contains a whole bundle", dir)
 		} else if !os.IsNotExist(err) {
 			return fmt.Errorf("look into %s: %w", dir, err)
 		}

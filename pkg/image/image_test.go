@@ -90,7 +90,7 @@ func TestAPlanThatCannotBeIsRefused(t *testing.T) {
 		all        bool
 		want, hint string
 	}{
-		"an unknown name":               {Destination{Registry: "r.io/x", Tag: "v1"}, []string{"nothing"}, false, "holds no image nothing", "image list"},
+		"an unknown name":               {Destination{Registry: "r.io/x", Tag: "v1"}, []string{"nothing"}, false, "contains no image nothing", "image list"},
 		"upstream images and no mirror": {Destination{Registry: "r.io/x", Tag: "v1"}, nil, true, upstreamRef, "cluster.docker-registry.mirror"},
 		"own images and no registry":    {Destination{Mirror: "m.io"}, nil, false, "no registry is named for pai-agent", "--registry"},
 	} {
@@ -113,7 +113,7 @@ func TestAMissingOwnImageNamesTheCommandThatMakesIt(t *testing.T) {
 	b, err := w.Commit()
 	require.NoError(t, err)
 	_, err = Plan(b, Destination{Registry: "r.io/x", Tag: "v1"}, nil, false)
-	require.ErrorContains(t, err, "holds no image pai-agent")
+	require.ErrorContains(t, err, "contains no image pai-agent")
 	assert.Contains(t, hint.Of(err), "paictl image build pai-agent")
 }
 
@@ -170,13 +170,13 @@ func TestOneImageIsBuiltByItsName(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, b.List(""), 1)
 	_, err = Build(t.Context(), t.TempDir(), []string{"kubelet"}, nil)
-	require.ErrorContains(t, err, "kubelet is none of paictl's own images")
+	require.ErrorContains(t, err, "kubelet is not one of paictl's own images")
 }
 
 func TestABuildDoesNotEmptyABundle(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "bin"), 0o755))
 	_, err := Build(t.Context(), dir, nil, nil)
-	require.ErrorContains(t, err, "holds a whole bundle")
+	require.ErrorContains(t, err, "contains a whole bundle")
 	assert.Contains(t, hint.Of(err), "paictl bundle build -o "+dir)
 }

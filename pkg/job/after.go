@@ -37,7 +37,7 @@ func (c *Client) after(ctx context.Context, o *render.Objects, opts SubmitOption
 		return nil
 	}
 	if len(found) > v1.MaxAfter {
-		return hint.Errorf("let it wait for one that waits for the others", "%d jobs, and a job waits for %d at most", len(found), v1.MaxAfter)
+		return hint.Errorf("let it wait for one job that waits for the others", "%d jobs, but a job can wait for at most %d", len(found), v1.MaxAfter)
 	}
 	text, err := json.Marshal(found)
 	if err != nil {
@@ -60,8 +60,8 @@ func (c *Client) afterOne(ctx context.Context, user string, a protocol.After) (v
 		out.UID, state = types.UID(j.Archived.UID), j.Archived.State
 	}
 	if p := Phase(state); p.Done() && state != api.Succeeded && !a.Ended {
-		return out, hint.Errorf("see why: paictl job why "+a.Job+"; where any end counts write {job: "+a.Job+", when: ended}",
-			"the job %s has to succeed before this one, and it is %s", j.Title(), state)
+		return out, hint.Errorf("see why: paictl job why "+a.Job+"; to start after any end, write {job: "+a.Job+", when: ended}",
+			"the job %s must succeed before this one, but it is %s", j.Title(), state)
 	}
 	return out, nil
 }

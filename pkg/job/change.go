@@ -59,8 +59,8 @@ func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int) (bef
 	r := &f.Spec.TaskRoles[at]
 	before = int(r.TaskNumber)
 	if f.Annotations[v1.AnnotationRuntime] != "" && f.Annotations[v1.AnnotationGang] != "false" {
-		return before, hint.Errorf(fmt.Sprintf("submit it in its new size under another name: paictl job clone %s -o job.yaml; where tasks don't depend on each other, write \"extras: {gangAllocation: false}\" into the job file", j.Title()),
-			"%s can't be scaled: its tasks are a gang, which gets its machines together, and each member knows all others from the start", j.Title())
+		return before, hint.Errorf(fmt.Sprintf("submit it with its new size under another name: paictl job clone %s -o job.yaml; if tasks don't depend on each other, write \"extras: {gangAllocation: false}\" into the job file", j.Title()),
+			"%s can't be scaled: its tasks are a gang, which gets its machines together, and each task knows all others from the start", j.Title())
 	}
 	if before == tasks {
 		return before, nil

@@ -34,7 +34,7 @@ func (c *Client) FreeName(ctx context.Context, j *Job) (string, error) {
 			return "", err
 		}
 	}
-	return "", hint.Errorf("choose one with --as", "no free name was found for a copy of %s", j.Title())
+	return "", hint.Errorf("choose one with --as", "found no unused name for a copy of %s", j.Title())
 }
 
 // Clone is the job file of a job under another name; secrets reports whether some are masked in it.

@@ -43,7 +43,7 @@ func setScalar(file string, data []byte, value string, path ...string) ([]byte, 
 	}
 	lines := strings.SplitAfter(string(data), "\n")
 	if n.Kind != yaml.ScalarNode || n.Line < 1 || n.Line > len(lines) || n.Anchor != "" {
-		return nil, hint.Errorf("change it in the file", "%s:%d: %s is no single value", file, n.Line, field)
+		return nil, hint.Errorf("change it in the file", "%s:%d: %s is not a single value", file, n.Line, field)
 	}
 	line := lines[n.Line-1]
 	start := byteOf(line, n.Column)

@@ -48,7 +48,7 @@ func TestAParameterIsSetWhereItStands(t *testing.T) {
 func TestAParameterThatCantBeSetIsAnErrorWithARemedy(t *testing.T) {
 	for name, c := range map[string]struct{ parameter, message string }{
 		"unknown":       {"rate", "job.yaml: there is no parameters.rate to set"},
-		"a map":         {"flow", "job.yaml:7: parameters.flow is no single value"},
+		"a map":         {"flow", "job.yaml:7: parameters.flow is not a single value"},
 		"several lines": {"long", "job.yaml:8: parameters.long can't be replaced where it stands"},
 	} {
 		t.Run(name, func(t *testing.T) {

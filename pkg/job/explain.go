@@ -22,7 +22,7 @@ func (c *Client) Explain(err error) error {
 	case err == nil || hint.Of(err) != "":
 		return err
 	case isNoCRD(err):
-		return hint.Errorf("start it: paictl service start -n job-controller", "this cluster doesn't know jobs: the job controller isn't started")
+		return hint.Errorf("start it: paictl service start -n job-controller", "this cluster doesn't run jobs: the job controller isn't started")
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		return hint.Wrap(err, "wait until other jobs end or stop some (paictl job stop), or ask an administrator for more")
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot "): // not what an admission refuses
@@ -42,7 +42,7 @@ func notFound(user, name string, unsure error) error {
 	if errors.Is(unsure, errClosed) {
 		return hint.Wrap(&NotFoundError{user, name, unsure}, hint.Of(unsure))
 	}
-	return hint.Wrap(&NotFoundError{user, name, unsure}, "see the names with: paictl job list; those of everybody with: paictl job list --all-users")
+	return hint.Wrap(&NotFoundError{user, name, unsure}, "see the names with: paictl job list; jobs of all users with: paictl job list --all-users")
 }
 
 // Error names the job.
@@ -52,7 +52,7 @@ func (e *NotFoundError) Error() string {
 		text = fmt.Sprintf("there is no job %q", e.Name)
 	}
 	if e.Unsure != nil {
-		text += " now; what ended earlier isn't known: " + e.Unsure.Error()
+		text += " now; finished jobs are not known: " + e.Unsure.Error()
 	}
 	return text
 }

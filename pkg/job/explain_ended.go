@@ -25,11 +25,11 @@ func (e *evidence) ended(w *Why) {
 	case Stopped:
 		w.Sentence = "It was stopped on request" + ran + "."
 		if e.Started == nil {
-			w.Sentence = "It was stopped on request before it had begun to run."
+			w.Sentence = "It was stopped on request before it had started."
 		}
 		w.Remedy = []string{"run it again: paictl job retry " + e.Name}
 		if !e.Live {
-			w.Remedy = []string{"make a job file of it, to run it again: paictl job clone " + e.Name}
+			w.Remedy = []string{"write its job file, to run it again: paictl job clone " + e.Name}
 		}
 	case Deleted:
 		e.removed(w)
@@ -45,12 +45,12 @@ func (e *evidence) ended(w *Why) {
 
 // removed explains a job whose Framework was gone before its end.
 func (e *evidence) removed(w *Why) {
-	w.Sentence = "Its Framework was removed before the job had ended; only the history has it."
-	w.Remedy = []string{"make a job file of it, to run it again: paictl job clone " + e.Name}
+	w.Sentence = "Its Framework was removed before the job had finished; only the history has it."
+	w.Remedy = []string{"write its job file, to run it again: paictl job clone " + e.Name}
 	if e.Phrase != api.PhraseGone || e.Completed == nil {
 		return
 	}
-	w.Sentence = "Its Framework was removed past the job controller, before the job had ended: what became of its tasks isn't known."
+	w.Sentence = "Its Framework was removed without the job controller, before the job had finished: the result of its tasks is unknown."
 	w.fact("found missing", e.Completed.Local().Format("2006-01-02 15:04:05")+", "+Duration(e.now.Sub(*e.Completed))+" ago")
 	w.fact("happens", "when a Framework or its namespace is removed by force, or the cluster is restored from a backup")
 }
@@ -67,7 +67,7 @@ func (e *evidence) retrying(w *Why) {
 	if a != nil {
 		id = a.ID
 	}
-	w.Sentence = fmt.Sprintf("Attempt %d failed and the next begins %s: %s", id, when, w.Sentence)
+	w.Sentence = fmt.Sprintf("Attempt %d failed and the next starts %s: %s", id, when, w.Sentence)
 	w.fact("controller", e.Message)
 	w.fact("at once", "paictl job retry "+e.Name)
 	if e.controllerErr != nil {
@@ -96,7 +96,7 @@ func (e *evidence) failure(w *Why, a *api.Attempt) {
 	}
 	task := e.culprit(a)
 	if rule.Code != int(c.Code) {
-		reason = fmt.Sprintf("It ended with code %d, which no rule knows", c.Code)
+		reason = fmt.Sprintf("It ended with code %d, which matches no rule", c.Code)
 	}
 	w.Sentence = reason
 	if task != nil {
@@ -128,7 +128,7 @@ func aboveLimit(w *Why, resource, most, asked string, code int32) {
 	case corev1.ResourceCPU:
 		amount, field = " processors", "resourcePerInstance.cpu"
 	}
-	w.Sentence = fmt.Sprintf("A task asks for %s%s, and this cluster allows at most %s (code %d).", asked, amount, most, code)
+	w.Sentence = fmt.Sprintf("A task requests %s%s, but this cluster allows at most %s (code %d).", asked, amount, most, code)
 	w.Remedy = []string{"an administrator can raise it: jobs.containerDefaults.max in the section cluster-configuration"}
 	if field != "" {
 		w.Remedy = append([]string{"lower " + field + " in the job file, and submit it again"}, w.Remedy...)
@@ -234,7 +234,7 @@ func (e *evidence) retries(w *Why) {
 	attributes := a.Completion.Type.Attributes
 	switch n := e.Retries; {
 	case slices.Contains(attributes, v1.Permanent):
-		w.fact("retries", fmt.Sprintf("%d: this failure comes back whenever the same is run again", n))
+		w.fact("retries", fmt.Sprintf("%d: this failure would happen again", n))
 	case n == 0:
 		w.fact("retries", "none: jobRetryCount of the job file is 0")
 	default:

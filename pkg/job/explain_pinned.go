@@ -40,7 +40,7 @@ func (c *Client) volumes(ctx context.Context, pods []corev1.Pod) (map[string]*co
 			}
 		}
 		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("read where the storage %s lies: %w", name, err)
+			return nil, fmt.Errorf("read the location of the storage %s: %w", name, err)
 		}
 	}
 	return out, nil
@@ -177,7 +177,7 @@ func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 	for _, claim := range claimsOf(p) {
 		if s := e.volumes[claim]; s != nil && !selects(s, n) {
 			return fmt.Sprintf("its storage %s %s", claim, e.lies(claim)),
-				"it starts when enough " + e.cells() + " are free there (paictl job queue), or without that storage: extras.storages of the job file"
+				"it starts when enough " + e.cells() + " are free there (paictl job queue), or if it doesn't use that storage: extras.storages of the job file"
 		}
 	}
 	for i := range n.Spec.Taints {
@@ -189,14 +189,14 @@ func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 		!selects(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution, n) {
 		for _, avoided := range e.AvoidedNodes {
 			if avoided.Name == n.Name {
-				return fmt.Sprintf("%s failed it %s, and is avoided for some hours", n.Name, plural.Times(avoided.Failures)),
+				return fmt.Sprintf("it failed on %s %s, and avoids it for some hours", n.Name, plural.Times(avoided.Failures)),
 					"it starts when " + e.cells() + " of another machine are free; submitted under another name it knows nothing of " + n.Name
 			}
 		}
 		return "its node affinity leaves " + n.Name + " out", "change the affinity of the Framework's pods"
 	}
 	if !labels.SelectorFromSet(p.Spec.NodeSelector).Matches(labels.Set(n.Labels)) {
-		return fmt.Sprintf("it asks for machines with the label %s, which %s lacks", labels.SelectorFromSet(p.Spec.NodeSelector), n.Name),
+		return fmt.Sprintf("it requires machines with the label %s, which %s doesn't have", labels.SelectorFromSet(p.Spec.NodeSelector), n.Name),
 			"an administrator marks machines for jobs with: paictl cluster up -p DIR; or, where paictl did not install Kubernetes, with: paictl service start"
 	}
 	return "", ""
@@ -212,7 +212,7 @@ func tainted(node string, t *corev1.Taint) (why, remedy string) {
 	case corev1.TaintNodeDiskPressure:
 		return "the disk of " + node + " is full", "tell the administrator"
 	case corev1.TaintNodeMemoryPressure:
-		return node + " has run short of memory", "tell the administrator"
+		return node + " is short of memory", "tell the administrator"
 	}
 	return fmt.Sprintf("%s keeps pods away by the taint %s", node, t.ToString()), "ask the administrator what the taint is for"
 }

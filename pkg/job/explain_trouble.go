@@ -112,9 +112,9 @@ func containerTrouble(s *corev1.ContainerStatus, w *corev1.ContainerStateWaiting
 		}
 		return fmt.Sprintf("can't get %s: %s", s.Image, what), remedy
 	case "InvalidImageName":
-		return fmt.Sprintf("can't start: %q is no name of an image", s.Image), []string{"correct uri of the prerequisite in the job file: [registry/]name[:tag]"}
+		return fmt.Sprintf("can't start: %q is not the name of an image", s.Image), []string{"correct uri of the prerequisite in the job file: [registry/]name[:tag]"}
 	case "ErrImageNeverPull":
-		return fmt.Sprintf("can't start: %s is not on its machine, and may not be pulled", s.Image), []string{"use an image that is in a registry"}
+		return fmt.Sprintf("can't start: %s is not on its machine, and must not be pulled", s.Image), []string{"use an image that is in a registry"}
 	case "CreateContainerConfigError":
 		return "can't start: " + clip(w.Message), configRemedy(w.Message)
 	case "CreateContainerError", "RunContainerError":
@@ -122,7 +122,7 @@ func containerTrouble(s *corev1.ContainerStatus, w *corev1.ContainerStateWaiting
 			return "can't start: its machine doesn't mount the image of the job runtime" + clip(failure),
 				[]string{"tell the administrator: with runtimeImage.delivery: init-container in the configuration of job-controller nothing is mounted"}
 		}
-		return "can't start: " + clip(w.Message), []string{"look at the message; a job file asks for what this image or this machine hasn't got"}
+		return "can't start: " + clip(w.Message), []string{"see the message; the job file requests something that this image or this machine doesn't have"}
 	}
 	return "", nil
 }
@@ -134,11 +134,11 @@ func pullTrouble(message string) (text string, remedy []string) {
 	}
 	switch {
 	case has("not found", "manifest unknown", "does not exist"):
-		return "there is no such image or tag", []string{"check uri of the prerequisite in the job file, its tag above all; a private image needs auth as well, since registries hide it from others"}
+		return "there is no such image or tag", []string{"check uri of the prerequisite in the job file, especially the tag; a private image also needs auth, because registries hide it from others"}
 	case has("unauthorized", "denied", "authentication required", "forbidden", "no basic auth"):
-		return "the registry asks for another login", []string{"write auth with username and password below the prerequisite of the image; the password belongs to secrets"}
+		return "the registry refuses the login", []string{"write auth with username and password below the prerequisite of the image; the password belongs to secrets"}
 	case has("no such host", "i/o timeout", "connection refused", "network is unreachable", "tls", "eof", "context deadline exceeded", "too many requests", "toomanyrequests"):
-		return "its machine doesn't reach the registry: " + clip(tail(message)), []string{"it is tried again and again; if it stays, ask the administrator which registry the machines reach"}
+		return "its machine can't reach the registry: " + clip(tail(message)), []string{"this is retried; if it doesn't help, ask the administrator which registry the machines can reach"}
 	case has("no space left"):
 		return "the disk of its machine is full", []string{"tell the administrator"}
 	}
@@ -160,7 +160,7 @@ func eventTrouble(ev *api.Event) (text string, remedy []string) {
 		text := clip(strings.TrimPrefix(ev.Message, "Unable to attach or mount volumes: "))
 		return "waits for a volume: " + text, configRemedy(ev.Message)
 	case "FailedCreatePodSandBox", "FailedPodSandBoxStatus", "NetworkNotReady":
-		return "gets no network on its machine: " + clip(ev.Message), []string{"it is tried again and again; if it stays, tell the administrator: paictl cluster status"}
+		return "gets no network on its machine: " + clip(ev.Message), []string{"this is retried; if it doesn't help, tell the administrator: paictl cluster status"}
 	case "InspectFailed", "FailedPrepareDynamicResources":
 		return "can't start: " + clip(ev.Message), nil
 	}
@@ -172,11 +172,11 @@ func configRemedy(message string) []string {
 	case strings.Contains(message, "secret") && strings.Contains(message, "not found"):
 		return []string{"a Secret that the job needs was removed: stop the job and submit it again"}
 	case strings.Contains(message, "persistentvolumeclaim"):
-		return []string{"the storage isn't there any more: see extras.storages of the job file, and ask the administrator"}
+		return []string{"the storage no longer exists: see extras.storages of the job file, and ask the administrator"}
 	case strings.Contains(message, "/sbin/mount.") || strings.Contains(message, "bad option"):
-		return []string{"tell the administrator: the machine lacks the program that mounts this kind of storage (nfs-common)"}
+		return []string{"tell the administrator: the program that mounts this kind of storage is not installed on the machine (nfs-common)"}
 	}
-	return []string{"it is tried again and again; if it stays, tell the administrator"}
+	return []string{"this is retried; if it doesn't help, tell the administrator"}
 }
 
 // unschedulable is why Kubernetes' scheduler found no machine for a pod, or "".
@@ -192,13 +192,13 @@ func unschedulable(p *corev1.Pod) string {
 func remedyUnschedulable(why string) []string {
 	switch {
 	case strings.Contains(why, "volume node affinity conflict"):
-		return []string{"its storage lies on machines that have no room, or don't take it: it starts when there is room there, or without that storage (extras.storages of the job file)"}
+		return []string{"its storage is on machines that have no room, or don't accept it: it starts when there is room there, or if it doesn't use that storage (extras.storages of the job file)"}
 	case strings.Contains(why, "persistentvolumeclaim"):
 		return configRemedy(why)
 	case strings.Contains(why, "Insufficient"):
-		return []string{"it starts when others end; if no machine is that large at all, ask for less in resourcePerInstance"}
+		return []string{"it starts when others finish; if no machine is large enough, request less in resourcePerInstance"}
 	case strings.Contains(why, "untolerated taint"), strings.Contains(why, "node affinity"), strings.Contains(why, "node selector"):
-		return []string{"machines may be cordoned or lost, or none is marked for jobs: an administrator sees it with paictl cluster status"}
+		return []string{"machines may be cordoned or lost, or no machine is labelled for jobs: an administrator can check with paictl cluster status"}
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (e *evidence) explain() *Why {
 	}
 	switch {
 	case e.cutOff:
-		w.Sentence = "Its submission was cut off before its commands were stored."
+		w.Sentence = "Its submission was interrupted before its commands were stored."
 		w.Remedy = []string{"submit the same file again: that completes it"}
 	case e.job.Framework.Status == nil:
 		e.unseen(w)
@@ -45,12 +45,12 @@ func (e *evidence) explain() *Why {
 	case e.Message != "":
 		w.Sentence = sentence(e.Message)
 		if strings.Contains(e.Message, "exceeded quota") {
-			w.Remedy = []string{"it goes on by itself when other jobs of the namespace end; stop some (paictl job stop), or ask an administrator for more"}
+			w.Remedy = []string{"it continues automatically when other jobs of the namespace finish; stop some (paictl job stop), or ask an administrator for more"}
 		}
 	default:
 		e.onItsWay(w)
 	}
-	w.fact("takes", TakesText(&e.Detail.Job))
+	w.fact("takes", TakesText(&e.Job))
 	e.lostNodes(w)
 	e.before(w)
 	return w
@@ -80,12 +80,12 @@ func (e *evidence) before(w *Why) {
 func (e *evidence) unseen(w *Why) {
 	switch age := e.now.Sub(e.Submitted); {
 	case e.controllerErr != nil:
-		w.Sentence = "No controller takes it up: " + e.controllerErr.Error() + "."
+		w.Sentence = "No controller handles it: " + e.controllerErr.Error() + "."
 		w.Remedy = []string{hint.Of(e.controllerErr)}
 	case age < patienceWithController:
 		w.Sentence = "It was submitted just now."
 	default:
-		w.Sentence = fmt.Sprintf("The job controller has not taken it up for %s, though it answers.", Duration(age))
+		w.Sentence = fmt.Sprintf("The job controller has not handled it for %s, although it answers.", Duration(age))
 		w.Remedy = []string{"look at: paictl service logs -n job-controller"}
 	}
 }
@@ -105,7 +105,7 @@ func (e *evidence) onItsWay(w *Why) {
 		w.Sentence = fmt.Sprintf("%s %s for %s.", e.list(tasks[Pulling]), verb(len(tasks[Pulling]), "waits", "wait"), e.pullingWhat(t))
 		w.fact("since", Duration(e.now.Sub(t.Started))+" ago")
 	case Barrier:
-		w.Sentence = fmt.Sprintf("All %d tasks have their machines and are being told of each other.", len(e.Tasks))
+		w.Sentence = fmt.Sprintf("All %d tasks have their machines and are getting each other's addresses.", len(e.Tasks))
 		if late := append(slices.Clone(tasks[Waiting]), tasks[Pulling]...); len(late) > 0 {
 			w.Sentence = fmt.Sprintf("%d of %d tasks %s for %s to start.", len(tasks[Barrier]), len(e.Tasks), verb(len(tasks[Barrier]), "waits", "wait"), e.list(late))
 		}
@@ -144,15 +144,15 @@ func (e *evidence) unplaced(w *Why) {
 	}
 	switch {
 	case waiting == 0 && e.controllerErr != nil:
-		w.Sentence = "Its pods are not made: " + e.controllerErr.Error() + "."
+		w.Sentence = "Its pods are not created: " + e.controllerErr.Error() + "."
 		w.Remedy = []string{hint.Of(e.controllerErr)}
 	case waiting == 0:
-		w.Sentence = "Its pods are being made."
+		w.Sentence = "Its pods are being created."
 	case errors.Is(e.schedulerErr, vc.ErrNotRunning) && e.GPUs > 0:
 		w.Sentence = "Its pods wait for the scheduler of GPUs: " + e.schedulerErr.Error() + "."
 		w.Remedy = []string{"look at it with: paictl service status -n scheduler; start it with: paictl service start -n scheduler"}
 	default:
-		w.Sentence = fmt.Sprintf("%d of its pods %s for a machine; no scheduler has said anything of them yet.", waiting, verb(waiting, "waits", "wait"))
+		w.Sentence = fmt.Sprintf("%d of its pods %s for a machine; no scheduler has reported on them yet.", waiting, verb(waiting, "waits", "wait"))
 	}
 }
 
@@ -194,7 +194,7 @@ func (e *evidence) queued(w *Why) {
 	}
 	w.fact("virtual cluster", fmt.Sprintf("%s owns %s: %d used, %d free", g.VC, plural.Of(owned, unit), used, free))
 	if asks.ShareOfGPUs > 0 && x.Code != cell.Ready {
-		w.Remedy = append(w.Remedy, "less cpu and memoryMB take fewer GPUs; where a virtual cluster owns machines without GPUs (paictl vc list), such tasks run there")
+		w.Remedy = append(w.Remedy, "with less cpu and memoryMB, a task holds fewer GPUs; if a virtual cluster owns machines without GPUs (paictl vc list), such tasks run there")
 	}
 	var missing, holders []string
 	for _, m := range x.Missing {
@@ -235,7 +235,7 @@ func (e *evidence) lostNodes(w *Why) {
 		seen[n.Name] = true
 		if Phase(e.State) == Running {
 			w.Sentence = fmt.Sprintf("%s is on %s, which has not answered for %s.", t.Name(), n.Name, Duration(e.now.Sub(since)))
-			w.Remedy = []string{"wait: if the machine doesn't come back, Kubernetes gives the task up after some minutes, and it is tried again elsewhere", "an administrator sees more with: paictl cluster status"}
+			w.Remedy = []string{"wait: if the machine doesn't come back, Kubernetes evicts the task after some minutes, and it is retried elsewhere", "an administrator sees more with: paictl cluster status"}
 		}
 		w.fact("machine", fmt.Sprintf("%s has not answered since %s", n.Name, since.Local().Format(time.DateTime)))
 	}
@@ -258,17 +258,17 @@ func (e *evidence) stopping(w *Why) {
 			left = append(left, t)
 		}
 	}
-	w.Sentence = "Its end was asked for"
+	w.Sentence = "It was asked to stop"
 	if e.job.Framework.Spec.ExecutionType != "Stop" {
-		w.Sentence = "An attempt has ended, and its other tasks are being ended"
+		w.Sentence = "An attempt has ended, and its other tasks are being stopped"
 	}
 	if len(left) > 0 {
 		w.Sentence += fmt.Sprintf("; %s %s time to save what %s.", e.list(left), verb(len(left), "has", "have"), verb(len(left), "it has", "they have"))
 	} else {
-		w.Sentence += "; nothing of it runs any more."
+		w.Sentence += "; all its tasks have stopped."
 	}
 	if e.controllerErr != nil {
-		w.Sentence = "It should end, and no controller ends it: " + e.controllerErr.Error() + "."
+		w.Sentence = "It should stop, but no controller stops it: " + e.controllerErr.Error() + "."
 		w.Remedy = []string{hint.Of(e.controllerErr)}
 	}
 	e.lostNodes(w)

@@ -143,7 +143,7 @@ func (c *Client) hardware(ctx context.Context, out *render.Cluster) error {
 }
 
 // platform is what the programs that run on every machine ask for there, in thousandths of a processor
-// and MB; a task that counts on their part would wait for ever. Nothing where that can't be read.
+// and MB; a task that counts on their part would wait forever. Nothing where that can't be read.
 func (c *Client) platform(ctx context.Context) (milliCPU, memoryMB int) {
 	list, err := c.Client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -43,10 +43,10 @@ func (e away) Unwrap() error { return e.error }
 const remedyController = "look at it with: paictl service status -n job-controller; start it with: paictl service start -n job-controller"
 
 // remedyRight is what to do about a right that is missing.
-const remedyRight = "ask an administrator for the role job-user: docs/jobs.md, \"Who may\", has it"
+const remedyRight = "ask an administrator for the role job-user: docs/jobs.md, \"Permissions\", has it"
 
 // errClosed is returned where the job controller may be well, and whoever asks has no right to know.
-var errClosed = errors.New("the history of jobs is closed to you")
+var errClosed = errors.New("you may not read the history of jobs")
 
 // closed is such an error. Jobs that the API still has are shown in spite of it, as without a controller.
 type closed struct{ why string }
@@ -246,7 +246,7 @@ func (h *History) ask(ctx context.Context, r *rest.Request, out any) error {
 		return understand(err, body)
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return fmt.Errorf("understand the job controller's answer: %w", err)
+		return fmt.Errorf("read the job controller's answer: %w", err)
 	}
 	return nil
 }
@@ -264,9 +264,9 @@ func understand(err error, body []byte) error {
 	case spoke && apierrors.IsForbidden(err):
 		return hint.Wrap(&closed{"your account may not read the Secret " + api.TokenSecret + " in the namespace " + kube.SystemNamespace}, remedyRight)
 	case apierrors.IsForbidden(err):
-		return hint.Wrap(&closed{"your account may not reach the job controller (" + lacks(err) + ")"}, remedyRight)
+		return hint.Wrap(&closed{"your account may not connect to the job controller (" + lacks(err) + ")"}, remedyRight)
 	case spoke && apierrors.IsConflict(err):
-		return hint.Errorf("a job that is gone from the cluster is ended in the history within ten minutes; try again then", "ask the job controller: %s", said.Message)
+		return hint.Errorf("the history marks a job that is gone from the cluster as finished within ten minutes; try again then", "ask the job controller: %s", said.Message)
 	case spoke && apierrors.IsMethodNotSupported(err):
 		return hint.Errorf("it is older than this paictl; update it: paictl service start -n job-controller", "ask the job controller: %s", said.Message)
 	case spoke && apierrors.IsInternalError(err):

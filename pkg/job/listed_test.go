@@ -138,7 +138,7 @@ func (r *replicated) start(t *testing.T) *replica {
 	require.NoError(t, err)
 	s := server.New(server.Options{Store: r.store, Ready: func(context.Context) error { return nil }, Metrics: registry, Token: func() string { return jobtest.Token }, Jobs: one.Controller, Log: slog.New(slog.DiscardHandler)})
 	one.handler, one.code = s.Handler(), s.TaskHandler()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 2)
 	go func() { ended <- one.Run(ctx) }()
 	go func() { ended <- s.Serve(ctx, l, one.handler) }()
@@ -356,7 +356,7 @@ func TestListsOfJobsThatLiveAreForWhoKnowsTheToken(t *testing.T) {
 	for query, says := range map[string]string{
 		"live=false": "live is true", "live=": "live is true", "live=true&usr=ann": `no parameter`, "live=true&state=done": "no state",
 		"live=true&cursor=%25": "not a cursor", "live=true&cursor=zzzzzzzz-a": "not a cursor", "live=true&limit=0": "1 to 1000", "live=true&limit=1001": "1 to 1000",
-		"live=true&limit=-1": "1 to 1000", "live=true&limit=99999999999": "is no number", "live=true&since=yesterday": "is not a time", "live=true&before=2026-01-31T12:00:00Z": "no parameter",
+		"live=true&limit=-1": "1 to 1000", "live=true&limit=99999999999": "is not a number", "live=true&since=yesterday": "is not a time", "live=true&before=2026-01-31T12:00:00Z": "no parameter",
 	} {
 		for _, h := range []http.Handler{one.handler, second.handler} {
 			code, body := ask(h, jobtest.Token, query)

@@ -68,7 +68,7 @@ func program(p *corev1.Pod, container string) string {
 // Pick finds a task that runs: the one of a role and index, or with index -1 the first.
 func (c *Client) Pick(ctx context.Context, j *Job, role string, index int32) (*Target, error) {
 	if !j.Live() {
-		return nil, hint.Errorf("its logs are there: paictl job logs "+j.Name, "%s has ended", j.Title())
+		return nil, hint.Errorf("read its logs with: paictl job logs "+j.Name, "%s has ended", j.Title())
 	}
 	object := ""
 	if role != "" {
@@ -102,7 +102,7 @@ func (c *Client) Pick(ctx context.Context, j *Job, role string, index int32) (*T
 // Targets finds all tasks that run, in the order of roles.
 func (c *Client) Targets(ctx context.Context, j *Job) ([]*Target, error) {
 	if !j.Live() {
-		return nil, hint.Errorf("its logs are there: paictl job logs "+j.Name, "%s has ended", j.Title())
+		return nil, hint.Errorf("read its logs with: paictl job logs "+j.Name, "%s has ended", j.Title())
 	}
 	pods, err := c.Pods(ctx, j)
 	if err != nil {

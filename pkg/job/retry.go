@@ -41,7 +41,7 @@ func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 		}
 		patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1.AnnotationRestart: c.Now().UTC().Format("2006-01-02T15:04:05.000Z")}}}
 		if _, err := c.Frameworks.Patch(ctx, j.Object, types.MergePatchType, patch); err != nil {
-			return before, c.Explain(fmt.Errorf("ask for another attempt of %s: %w", j.Title(), err))
+			return before, c.Explain(fmt.Errorf("request another attempt of %s: %w", j.Title(), err))
 		}
 		return before, nil
 	}
@@ -49,7 +49,7 @@ func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 	if j.Live() {
 		before = Phase(api.StateOf(j.Framework))
 		if kept, err = c.keep(ctx, j); err != nil {
-			return before, c.Explain(fmt.Errorf("keep %s while it is made again: %w", j.Title(), err))
+			return before, c.Explain(fmt.Errorf("save %s while it is created again: %w", j.Title(), err))
 		}
 		if err := c.renewAfter(ctx, kept.Framework); err != nil {
 			return before, err
@@ -69,8 +69,8 @@ func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 			return before, notFound(j.User, j.Name, nil)
 		}
 		if kept == nil {
-			return before, hint.Errorf("make a job file of it, with another name: paictl job clone "+j.Name+" -o job.yaml",
-				"%s has %s long ago: its commands and secrets are not kept any more", j.Title(), before)
+			return before, hint.Errorf("write its job file with another name: paictl job clone "+j.Name+" -o job.yaml",
+				"%s has %s long ago: its commands and secrets are no longer kept", j.Title(), before)
 		}
 	}
 	return before, c.bringBack(ctx, kept)
@@ -158,14 +158,14 @@ func (c *Client) bringBack(ctx context.Context, o *render.Objects) error {
 		}
 	}
 	if err != nil {
-		return c.Explain(fmt.Errorf("make the job again: %w", err))
+		return c.Explain(fmt.Errorf("create the job again: %w", err))
 	}
 	if err := c.secrets(ctx, made, o.Secrets); err != nil {
-		return hint.Wrap(c.Explain(err), "repeat the command: it goes on where it was")
+		return hint.Wrap(c.Explain(err), "repeat the command: it continues where it stopped")
 	}
 	err = c.Client.CoreV1().Secrets(c.Namespace).Delete(ctx, o.Framework.Name+keptSuffix, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return c.Explain(fmt.Errorf("remove what was kept meanwhile: %w", err))
+		return c.Explain(fmt.Errorf("remove the saved copy: %w", err))
 	}
 	return nil
 }

@@ -141,16 +141,16 @@ func TestWhoMayNotReadTheHistoryIsToldSoAndWhatToAskFor(t *testing.T) {
 	}
 	allowed(t, cluster, "reaches", "get", kube.SystemNamespace, "services/proxy", "job-controller:http")
 	for user, why := range map[string]string{
-		"ann":     `the history of jobs is closed to you: your account may not reach the job controller (cannot get resource "services/proxy" in API group "" in the namespace "pai-system")`,
-		"reaches": "the history of jobs is closed to you: your account may not read the Secret job-controller-token in the namespace pai-system",
+		"ann":     `you may not read the history of jobs: your account may not connect to the job controller (cannot get resource "services/proxy" in API group "" in the namespace "pai-system")`,
+		"reaches": "you may not read the history of jobs: your account may not read the Secret job-controller-token in the namespace pai-system",
 	} {
 		t.Run(user, func(t *testing.T) {
 			c := as(t, cluster, user, services("job-controller:http"))
 			page, err := c.List(t.Context(), Filter{User: "ann"})
 			require.NoError(t, err, "live jobs are listed all the same")
-			assert.Equal(t, "jobs that ended long ago are not shown: "+why+"; "+remedyRight, page.Note)
+			assert.Equal(t, "jobs that finished long ago are not shown: "+why+"; "+remedyRight, page.Note)
 			_, err = c.Resolve(t.Context(), "ann", "old")
-			require.EqualError(t, err, `user ann has no job "old" now; what ended earlier isn't known: `+why)
+			require.EqualError(t, err, `user ann has no job "old" now; finished jobs are not known: `+why)
 			assert.Equal(t, remedyRight, hint.Of(err))
 			_, err = c.History.Delete(t.Context(), v1.ObjectName("ann", "old"))
 			require.ErrorIs(t, err, errClosed)

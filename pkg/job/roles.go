@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
-// RoleName is what the user called a role of a Framework, fit for one line: anybody may have written it.
+// RoleName is what the user called a role of a Framework, fit for one line: anyone may have written it.
 func RoleName(r *v1.TaskRole) string {
 	if name := terminal.Line(r.Task.Pod.Annotations[v1.AnnotationTaskRole]); name != "" {
 		return name

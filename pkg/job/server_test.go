@@ -118,14 +118,14 @@ func TestAJobIsSubmittedOnceHoweverOftenItIsSent(t *testing.T) {
 	assert.Contains(t, string(s.Data[v1.SpecKey]), "hunter2")
 
 	_, err = c.Submit(ctx, objects(t, "once", "train", "another"), SubmitOptions{})
-	require.EqualError(t, err, "user once has another job train, which has not ended")
-	assert.Equal(t, "give this one another name, or end the other first: paictl job stop train", hint.Of(err))
+	require.EqualError(t, err, "user once has another job train, which has not finished")
+	assert.Equal(t, "give this job another name, or stop the other one first: paictl job stop train", hint.Of(err))
 	_, err = c.Submit(ctx, objects(t, "once", "train", "another"), SubmitOptions{Replace: true})
-	require.ErrorContains(t, err, "which has not ended", "only the name of an ended job is taken")
+	require.ErrorContains(t, err, "which has not finished", "only the name of an ended job is taken")
 
 	for _, opts := range []SubmitOptions{{DryRun: true}, {}} {
 		_, err = c.Submit(ctx, secretly(t, "once", "train", "echo", "hunter3"), opts)
-		require.EqualError(t, err, "user once has another job train, which has not ended", "another secret makes another job")
+		require.EqualError(t, err, "user once has another job train, which has not finished", "another secret makes another job")
 	}
 	for _, name := range []string{"once~train", "once/train", j.Object} {
 		other, err := c.Resolve(ctx, "somebody", name)
@@ -191,7 +191,7 @@ func TestANameThatOnlyTheHistoryHasIsTaken(t *testing.T) {
 	h := &history{jobs: []api.JobDetail{{Job: api.Job{Framework: v1.ObjectName("past", "train"), UID: "u", User: "past", Name: "train", State: "failed", Submitted: past, Completed: &past}, Config: "name: train\n"}}}
 	c, _ := onServer(t, jobtest.Services{api.Service: h})
 	_, err := c.Submit(t.Context(), objects(t, "past", "train", "echo"), SubmitOptions{})
-	require.EqualError(t, err, "user past had a job train already, which has failed on 2026-01-02")
+	require.EqualError(t, err, "user past already had a job train, which has failed on 2026-01-02")
 	assert.Contains(t, hint.Of(err), "--replace")
 	j, err := c.Resolve(t.Context(), "past", "train")
 	require.NoError(t, err)
@@ -264,7 +264,7 @@ func TestWithoutAControllerLiveJobsAreListedWithANote(t *testing.T) {
 	page, err := c.List(t.Context(), Filter{User: "nobody-at-all"})
 	require.NoError(t, err)
 	assert.Empty(t, page.Items)
-	assert.Equal(t, "jobs that ended long ago are not shown: the job controller doesn't answer: it isn't installed", page.Note)
+	assert.Equal(t, "jobs that finished long ago are not shown: the job controller doesn't answer: it isn't installed", page.Note)
 	_, err = c.Resolve(t.Context(), "nobody-at-all", "x")
 	require.True(t, IsNotFound(err))
 	assert.Contains(t, err.Error(), "the job controller doesn't answer")
@@ -293,7 +293,7 @@ func TestStopAndScaleChangeWhatTheControllerReads(t *testing.T) {
 	gang := get()
 	gang.Framework.Annotations[v1.AnnotationGang] = "true"
 	_, err = c.Scale(ctx, gang, "", 6)
-	require.EqualError(t, err, "change/train can't be scaled: its tasks are a gang, which gets its machines together, and each member knows all others from the start")
+	require.EqualError(t, err, "change/train can't be scaled: its tasks are a gang, which gets its machines together, and each task knows all others from the start")
 	assert.Contains(t, hint.Of(err), "paictl job clone change/train -o job.yaml")
 	_, err = c.Scale(ctx, get(), "nobody", 5)
 	require.ErrorContains(t, err, `has no role "nobody"`)
@@ -355,7 +355,7 @@ func TestAnEndedJobRunsAgainAsItWasSubmitted(t *testing.T) {
 	j, err := c.Resolve(ctx, "again", "train")
 	require.NoError(t, err)
 	_, err = c.Submit(ctx, objects(t, "again", "train", "echo"), SubmitOptions{})
-	require.ErrorContains(t, err, "already, which has failed")
+	require.ErrorContains(t, err, "already has a job train, which has failed")
 
 	collect(t, c, object)
 	before, err := c.Retry(ctx, j)

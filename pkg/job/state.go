@@ -11,15 +11,22 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// What lists of jobs are made of, for those who use this package.
+// The types of lists of jobs, for the users of this package.
 type (
-	Phase  = listing.Phase
-	State  = listing.State
-	Row    = listing.Row
-	Page   = listing.Page
+	// Phase is where a job is on its way, in one word.
+	Phase = listing.Phase
+	// State is where a job is on its way.
+	State = listing.State
+	// Row is a job in a list.
+	Row = listing.Row
+	// Page is a part of a list.
+	Page = listing.Page
+	// Filter selects jobs.
 	Filter = listing.Filter
-	Brief  = listing.Brief
-	Start  = listing.Start
+	// Brief is what a list shows of a live job.
+	Brief = listing.Brief
+	// Start is when a job is expected to start.
+	Start = listing.Start
 )
 
 // The phases.

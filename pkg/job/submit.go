@@ -148,19 +148,19 @@ func conflict(j *Job) error {
 		if at := j.Archived.Completed; at != nil {
 			when = " on " + at.Local().Format(time.DateOnly)
 		}
-		return hint.Errorf("give this one another name, or submit it with --replace; the old one stays in the history",
-			"user %s had a job %s already, which %s%s", j.User, j.Name, endedPhase(j).Verb(), when)
+		return hint.Errorf("give this job another name, or submit it with --replace; the old one stays in the history",
+			"user %s already had a job %s, which %s%s", j.User, j.Name, endedPhase(j).Verb(), when)
 	}
 	switch s := api.StateOf(j.Framework); {
 	case Phase(s).Done():
-		return hint.Errorf("give this one another name, or submit it with --replace; to run the old one again: paictl job retry "+j.Name,
-			"user %s has a job %s already, which %s", j.User, j.Name, Phase(s).Verb())
+		return hint.Errorf("give this job another name, or submit it with --replace; to run the old one again: paictl job retry "+j.Name,
+			"user %s already has a job %s, which %s", j.User, j.Name, Phase(s).Verb())
 	case s == api.Stopping:
 		return hint.Errorf("wait for its end, then submit this one with --replace: paictl job wait "+j.Name,
-			"user %s has a job %s already, which is stopping", j.User, j.Name)
+			"user %s already has a job %s, which is stopping", j.User, j.Name)
 	}
-	return hint.Errorf("give this one another name, or end the other first: paictl job stop "+j.Name,
-		"user %s has another job %s, which has not ended", j.User, j.Name)
+	return hint.Errorf("give this job another name, or stop the other one first: paictl job stop "+j.Name,
+		"user %s has another job %s, which has not finished", j.User, j.Name)
 }
 
 // complete makes what a submission of the same job has left out.
@@ -251,7 +251,7 @@ func (c *Client) Remove(ctx context.Context, j *Job) error {
 		}
 		select {
 		case <-ctx.Done():
-			return hint.Wrap(fmt.Errorf("%s is being deleted, and is not gone yet: %w", j.Title(), context.Cause(ctx)), remedyController)
+			return hint.Wrap(fmt.Errorf("%s is still being deleted: %w", j.Title(), context.Cause(ctx)), remedyController)
 		case <-tick.C:
 		}
 	}

@@ -142,7 +142,7 @@ func situations() map[string]situation {
 			f.Status.Message = "The job starts after bob/data."
 		})},
 		"failed: another job": {f: framework(state(v1.Completed), completed(-202), func(f *v1.Framework) {
-			f.Status.AttemptStatus.CompletionStatus.Diagnostics = "A job that had to succeed before did not. The job was not started: it was to start after bob/data has succeeded, and that job was stopped."
+			f.Status.AttemptStatus.CompletionStatus.Diagnostics = "A job that had to succeed first did not. The job was not started: it was to start after bob/data had succeeded, but that job was stopped."
 		})},
 		"waiting: cut off":                {f: preparing, change: func(e *evidence) { e.cutOff = true }},
 		"waiting: no controller":          {f: framework(func(f *v1.Framework) { f.Status = nil }), change: absent},
@@ -170,12 +170,12 @@ func situations() map[string]situation {
 					Smaller: &cell.Smaller{Pods: 1, GPUsPerPod: 4}}}
 		}},
 		"queued: without GPUs": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
-			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "Virtual cluster vision has 1 of 15 CPU cells free for priority 0, and the gang wants 4.",
+			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "Virtual cluster vision has 1 of 15 CPU cells free for priority 0, but the gang requests 4.",
 				Asks: schedulerapi.Asks{CPUCells: 4, MilliCPU: 4000, MemoryMB: 512}, Explanation: &cell.Explanation{Code: "NoCapacity", Pods: 4, CPUCells: 4, OwnedCPUCells: 15, UsedCPUCells: 14, FreeCPUCells: 1,
 					Holders: []cell.Holder{{VC: "vision", Gang: "bob~prep/default", CPUCells: 14}}, Smaller: &cell.Smaller{Pods: 1, CPUCellsPerPod: 1}}}
 		}},
 		"queued: on a share of GPUs": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
-			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "Virtual cluster vision has 4 of 16 GPUs free for priority 0, and the gang wants 5.",
+			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "Virtual cluster vision has 4 of 16 GPUs free for priority 0, but the gang requests 5.",
 				Asks:        schedulerapi.Asks{ShareOfGPUs: 5, ShareReason: "vision owns no machine without GPUs", MilliCPU: 1000, MemoryMB: 2048},
 				Explanation: &cell.Explanation{Code: "NoCapacity", Pods: 1, GPUs: 5, OwnedGPUs: 16, UsedGPUs: 12, FreeGPUs: 4}}
 		}},
@@ -394,13 +394,13 @@ func TestAnEndedJobIsExplainedFromTheHistory(t *testing.T) {
 	d.State = "running"
 	w = (&evidence{Detail: archivedDetail(&Job{User: "alice", Name: "train", Archived: d}), now: noon, rules: rules.Builtin()}).explain()
 	assert.Equal(t, "deleted", w.State)
-	assert.Equal(t, "Its Framework was removed before the job had ended; only the history has it.", w.Sentence)
+	assert.Equal(t, "Its Framework was removed before the job had finished; only the history has it.", w.Sentence)
 
 	d.State, d.Phrase, d.Code = api.Deleted, api.PhraseGone, nil
 	w = (&evidence{Detail: archivedDetail(&Job{User: "alice", Name: "train", Archived: d}), now: noon, rules: rules.Builtin()}).explain()
 	assert.Equal(t, "deleted", w.State)
-	assert.Equal(t, "Its Framework was removed past the job controller, before the job had ended: what became of its tasks isn't known.", w.Sentence)
-	assert.Equal(t, []string{"make a job file of it, to run it again: paictl job clone train"}, w.Remedy)
+	assert.Equal(t, "Its Framework was removed without the job controller, before the job had finished: the result of its tasks is unknown.", w.Sentence)
+	assert.Equal(t, []string{"write its job file, to run it again: paictl job clone train"}, w.Remedy)
 	assert.Equal(t, "found missing", w.Facts[0].What)
 	assert.Contains(t, w.Facts[0].Text, "1m ago")
 }

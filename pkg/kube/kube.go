@@ -179,9 +179,9 @@ func (c *Cluster) Explain(err error) error {
 		return hint.Wrap(err, "use a kubeconfig of an administrator of the cluster (--kubeconfig, --context)")
 	case errors.As(err, &urlErr) && (errors.As(err, &netErr) || isRefused(err)):
 		return hint.Wrap(fmt.Errorf("%s does not answer: %w", name, urlErr.Err),
-			"check with: paictl cluster status -p DIR; another cluster is chosen with --kubeconfig and --context")
+			"check with: paictl cluster status -p DIR; to use another cluster, give --kubeconfig and --context")
 	case errors.As(err, &urlErr):
-		return hint.Wrap(fmt.Errorf("%s: %w", name, urlErr.Err), "another cluster is chosen with --kubeconfig and --context")
+		return hint.Wrap(fmt.Errorf("%s: %w", name, urlErr.Err), "to use another cluster, give --kubeconfig and --context")
 	}
 	return err
 }

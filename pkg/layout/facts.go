@@ -129,7 +129,7 @@ const (
 func ParseFacts(answer []byte) (Facts, error) {
 	var f Facts
 	if len(answer) > maxFactsBytes {
-		return f, fmt.Errorf("the machine's answer has %d bytes, more than any real one", len(answer))
+		return f, fmt.Errorf("the machine's answer has %d bytes, which is too long", len(answer))
 	}
 	var begun, ended bool
 	for raw := range bytes.SplitSeq(answer, []byte("\n")) {
@@ -141,7 +141,7 @@ func ParseFacts(answer []byte) (Facts, error) {
 		switch key {
 		case "paictl-facts":
 			if begun = value == "1"; !begun {
-				return f, fmt.Errorf("the machine answers in protocol %q, this paictl reads 1", value)
+				return f, fmt.Errorf("the machine answers in protocol %q, but this paictl supports 1", value)
 			}
 		case "end":
 			ended = value == "ok"
@@ -158,7 +158,7 @@ func ParseFacts(answer []byte) (Facts, error) {
 		return f, fmt.Errorf("the machine's answer ended too early")
 	}
 	if f.Hostname == "" {
-		return f, fmt.Errorf("the machine did not tell its host name")
+		return f, fmt.Errorf("the machine did not report its host name")
 	}
 	return f, nil
 }

@@ -286,9 +286,9 @@ func TestAnswersThatAreNoneAreRefused(t *testing.T) {
 		"nothing":           {"", "not that of the discovery script"},
 		"a shell's message": {"This account is not available.\n", `not that of the discovery script (first line: "This account is not available.")`},
 		"cut off":           {"paictl-facts\t1\nhostname\tx\n", "ended too early"},
-		"no host name":      {"paictl-facts\t1\nend\tok\n", "did not tell its host name"},
+		"no host name":      {"paictl-facts\t1\nend\tok\n", "did not report its host name"},
 		"a later protocol":  {"paictl-facts\t2\nend\tok\n", `protocol "2"`},
-		"endless":           {strings.Repeat("x", 2<<20), "more than any real one"},
+		"endless":           {strings.Repeat("x", 2<<20), "which is too long"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseFacts([]byte(c.answer))

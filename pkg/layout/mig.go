@@ -87,7 +87,7 @@ func MIGProfiles(model string) (out []string) {
 func MIGInstances(model, profile string) (int, error) {
 	cards := migCardsOf(model)
 	if len(cards) == 0 {
-		return 0, fmt.Errorf("paictl knows no way to split a %s (MIG)", model)
+		return 0, fmt.Errorf("paictl can't split a %s (MIG)", model)
 	}
 	counts := map[int]bool{}
 	n := 0
@@ -101,7 +101,7 @@ func MIGInstances(model, profile string) (int, error) {
 	case len(counts) == 0:
 		return 0, fmt.Errorf("%s has no profile %q", model, profile)
 	case len(counts) > 1:
-		return 0, fmt.Errorf("cards called %s have different memory, and room for different numbers of %s: write the model with its memory, as nvidia-smi -L does", model, profile)
+		return 0, fmt.Errorf("cards named %s exist with different memory sizes, with room for different numbers of %s: write the model with its memory, as nvidia-smi -L does", model, profile)
 	}
 	return n, nil
 }

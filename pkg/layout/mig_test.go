@@ -61,8 +61,8 @@ func TestInstancesOfAProfile(t *testing.T) {
 		{"NVIDIA-H200", "1g.18gb", 7, ""},
 		{"NVIDIA-B200", "2g.45gb", 3, ""},
 		{"NVIDIA-A30", "2g.12gb", 2, ""},
-		{"Tesla-V100-SXM2-32GB", "1g.10gb", 0, "no way to split a Tesla-V100-SXM2-32GB"},
-		{"", "1g.10gb", 0, "no way to split"},
+		{"Tesla-V100-SXM2-32GB", "1g.10gb", 0, "can't split a Tesla-V100-SXM2-32GB"},
+		{"", "1g.10gb", 0, "can't split"},
 	} {
 		n, err := MIGInstances(tt.model, tt.profile)
 		assert.Equal(t, tt.want, n, "%+v", tt)

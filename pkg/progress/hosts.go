@@ -140,7 +140,7 @@ func hostsEnding(s *cluster.Summary) *outcome {
 	}
 	end := &outcome{figures: totals(plural.Of(s.Hosts, "host"), s.Changed, s.Changes, s.DryRun, s.Elapsed), retry: s.Retry, blame: plural.Of(len(s.Failed), "host") + " set aside:"}
 	if len(s.Failed) == 1 {
-		end.blame = "1 host was set aside:"
+		end.blame = "1 host failed:"
 	}
 	for _, f := range s.Failed {
 		end.failed = append(end.failed, failure{f.Host, f.Phase, f.Error, f.Hint})
@@ -195,7 +195,7 @@ func (r *Plain) Emit(e cluster.Event) {
 		if !r.causes[e.Host] {
 			r.failed(e)
 		}
-		r.line(r.p.Bad.Text("set aside; the other hosts go on"), e.Host)
+		r.line(r.p.Bad.Text("failed; the other hosts continue"), e.Host)
 	case cluster.EventHostDone:
 		r.line(r.p.Good.Text(hostDone(r.changes[e.Host], len(r.planned) > 0)), e.Host)
 	case cluster.EventWarning:

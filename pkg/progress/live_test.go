@@ -179,7 +179,7 @@ func TestLiveLeavesTheFinalTableBehind(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.NoError(t, l.Close(), "closing twice is harmless")
 	assert.Contains(t, out.String(), "paictl cluster up -p ./cluster --limit gpu-2")
-	assert.Equal(t, 1, strings.Count(out.String(), "1 host was set aside:"))
+	assert.Equal(t, 1, strings.Count(out.String(), "1 host failed:"))
 }
 
 func TestLiveShowsThatACancelledRunFinishesItsSteps(t *testing.T) {

@@ -19,7 +19,7 @@ const namesShown = 8
 func WritePlan(w io.Writer, changes []cluster.Change) error {
 	out := &errWriter{w: w}
 	if len(changes) == 0 {
-		fmt.Fprintln(out, "No changes: the hosts are as the configuration says.")
+		fmt.Fprintln(out, "No changes: the hosts match the configuration.")
 		return out.err
 	}
 	hosts, byHost := groupBy(changes, func(c cluster.Change) string { return c.Host })
@@ -126,7 +126,7 @@ func WriteServicePlan(w io.Writer, events []services.Event) error {
 		total += len(e.Plan.Changes)
 	}
 	if total == 0 {
-		fmt.Fprintln(out, "No changes: the services are as the configuration says.")
+		fmt.Fprintln(out, "No changes: the services match the configuration.")
 		return out.err
 	}
 	fmt.Fprintf(out, "%s, %s\n", plural.Of(total, "change"), plural.Of(touched, "service"))

@@ -51,7 +51,7 @@ func TestPlainOfADryRunCountsWhatIsPlanned(t *testing.T) {
 func TestPlainTellsWhyAHostWasLostBeforeItsFirstPhase(t *testing.T) {
 	var out bytes.Buffer
 	NewPlain(&out, false).Emit(cluster.Event{Kind: cluster.EventHostSetAside, Host: "a", Phase: "connect", Error: "no route", Hint: "is it on?"})
-	assert.Equal(t, "a  connect  FAILED: no route\n  -> is it on?\na  set aside; the other hosts go on\n", out.String())
+	assert.Equal(t, "a  connect  FAILED: no route\n  -> is it on?\na  failed; the other hosts continue\n", out.String())
 }
 
 func TestNoRenderingLetsAHostControlTheTerminal(t *testing.T) {
@@ -165,7 +165,7 @@ func TestPlanOfManyEqualHostsStaysShort(t *testing.T) {
 func TestAnEmptyPlanSaysSo(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, WritePlan(&out, nil))
-	assert.Equal(t, "No changes: the hosts are as the configuration says.\n", out.String())
+	assert.Equal(t, "No changes: the hosts match the configuration.\n", out.String())
 }
 
 func TestFiguresReadAsAPersonSaysThem(t *testing.T) {

@@ -178,7 +178,7 @@ func TestAPlanOfServicesIsPrintedWithItsDiffs(t *testing.T) {
 	golden(t, "service_plan.golden", out.String())
 	out.Reset()
 	require.NoError(t, WriteServicePlan(&out, nil))
-	assert.Equal(t, "No changes: the services are as the configuration says.\n", out.String())
+	assert.Equal(t, "No changes: the services match the configuration.\n", out.String())
 }
 
 func TestNoRenderingLetsAPodControlTheTerminal(t *testing.T) {

@@ -24,7 +24,7 @@ func writeEnding(w io.Writer, e *outcome, p tui.Palette) {
 		fmt.Fprintf(w, "Waiting for that: %s\n", line(strings.Join(e.waiting, ", ")))
 	}
 	if e.retry != "" {
-		fmt.Fprintf(w, "Once that is mended, go on with:\n  %s\n", line(e.retry))
+		fmt.Fprintf(w, "When this is repaired, continue with:\n  %s\n", line(e.retry))
 	}
 }
 

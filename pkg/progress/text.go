@@ -8,7 +8,7 @@ import (
 )
 
 // stepsBelow separates the two meanings of an event's Total: a smaller one counts
-// steps, since a transfer of so few bytes is over before anybody looks.
+// steps, since a transfer of so few bytes is over before anyone looks.
 const stepsBelow = 1000
 
 // duration writes d as a person says it: "0.4 s", "38 s", "2 min 05 s", "1 h 02 min".

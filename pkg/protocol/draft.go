@@ -99,13 +99,13 @@ func (d Draft) Write() ([]byte, error) {
 	return strictyaml.Encode(f, strictyaml.Comments{
 		"":                           "A job for paictl. All fields: docs/job-protocol.md, and \"paictl job schema\".",
 		"name":                       "Unique among your jobs.",
-		"jobRetryCount":              "Attempts after failures of unknown cause. Failures of the platform don't count.",
+		"jobRetryCount":              "Retries after failures of unknown cause. Failures of the platform don't count.",
 		"prerequisites":              "Images, and scripts and data that commands may name. An image of a private registry has\nauth: {username, password: <% $secrets.NAME %>, registryuri}." + note,
-		"parameters":                 "Values that commands name as <% $parameters.NAME %>. Passwords go into secrets: beside it,\nand are named <% $secrets.NAME %>.",
-		"taskRoles":                  "Roles of tasks. Each task is a container of its own.",
+		"parameters":                 "Values that commands use as <% $parameters.NAME %>. Passwords go into secrets: beside it,\nand are named <% $secrets.NAME %>.",
+		"taskRoles":                  "Task roles. Each task is a container.",
 		role + "resourcePerInstance": "Of one task.",
 		role + "commands":            "Lines of a shell script. The environment has PAI_TASK_INDEX, MASTER_ADDR, RANK and others\n(docs/job-runtime.md).",
-		"defaults.virtualCluster":    "Whose GPUs the job uses: \"paictl vc list\" shows them.",
+		"defaults.virtualCluster":    "The virtual cluster whose GPUs the job uses; \"paictl vc list\" shows them.",
 		"extras.storages":            "Mounted at /mnt/NAME.",
 	})
 }

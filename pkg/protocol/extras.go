@@ -65,7 +65,7 @@ func (r *reader) readAfter(p place) {
 		entries = p.list(0)
 	}
 	if len(entries) > maxAfter {
-		p.report("job/after", fmt.Sprintf("%d jobs, and a job waits for %d at most", len(entries), maxAfter), "let it wait for one that waits for the others")
+		p.report("job/after", fmt.Sprintf("%d jobs, but a job can wait for at most %d", len(entries), maxAfter), "let it wait for one job that waits for the others")
 		return
 	}
 	for _, e := range entries {
@@ -80,14 +80,14 @@ func (r *reader) readAfter(p place) {
 			case "ended":
 				a.Ended = true
 			default:
-				e.get("when").report("job/after", fmt.Sprintf("there is no %q", shorten(when)), "write succeeded, or ended where any end counts")
+				e.get("when").report("job/after", fmt.Sprintf("there is no %q", shorten(when)), "write succeeded, or ended to accept any result")
 			}
 		}
 		if !at.is(kindText) {
 			continue
 		}
 		if a.Job = at.v.text(); a.Job == "" || a.Job == r.job.Name {
-			at.report("job/after", fmt.Sprintf("%q is no other job", a.Job), "write the NAME of a job, or USER/NAME")
+			at.report("job/after", fmt.Sprintf("%q is not another job", a.Job), "write the NAME of a job, or USER/NAME")
 			continue
 		}
 		r.job.Extras.After = append(r.job.Extras.After, a)
@@ -165,7 +165,7 @@ func (r *reader) readCells(p place) {
 	}
 	switch {
 	case role.SKU != "" && role.PinnedCell != "":
-		p.report("job/cells", "the role asks for both skuType and pinnedCellId", "keep one of the two: a pinned cell has its type already")
+		p.report("job/cells", "the role has both skuType and pinnedCellId", "keep one of the two: a pinned cell already has a type")
 	case role.PinnedCell != "" && r.job.Extras.Priority == "oppo":
 		p.get("pinnedCellId").report("job/cells", "jobs of the priority class oppo can't use a pinned cell", "remove pinnedCellId, or choose another jobPriorityClass")
 	}
@@ -186,7 +186,7 @@ func (r *reader) checkAffinity(roles place) {
 			continue
 		}
 		if other.SKU != role.SKU || other.PinnedCell != role.PinnedCell {
-			roles.get(role.Name).report("job/cells", fmt.Sprintf("the roles %s and %s of affinity group %s ask for different skuType or pinnedCellId", other.Name, role.Name, shorten(role.Affinity)),
+			roles.get(role.Name).report("job/cells", fmt.Sprintf("the roles %s and %s of affinity group %s have different skuType or pinnedCellId", other.Name, role.Name, shorten(role.Affinity)),
 				"write the same in both, or give one of them another affinityGroupName")
 		}
 	}
@@ -277,7 +277,7 @@ func (p place) checkStorage(s Storage) {
 	clean := path.Clean(s.MountPath)
 	switch {
 	case !claimNames.MatchString(s.Name) || len(s.Name) > 63:
-		p.report("job/storage", fmt.Sprintf("%q is no name of a storage", shorten(s.Name)), "write lower-case letters, digits and -")
+		p.report("job/storage", fmt.Sprintf("%q is not the name of a storage", shorten(s.Name)), "write lower-case letters, digits and -")
 	case !path.IsAbs(s.MountPath) || clean == "/" || strings.Contains(s.MountPath, ":"):
 		p.report("job/storage", "a storage can't be mounted at "+shorten(s.MountPath), "write an absolute path below /, without colons")
 	case slices.Contains(runtimePaths(), clean) || strings.HasPrefix(clean, "/usr/local/pai/"):

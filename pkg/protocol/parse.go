@@ -98,7 +98,7 @@ func (p place) protocolVersion() {
 	if !p.there() || p.v.kind == kindNumber && p.v.number == 2 || p.v.kind == kindText && p.v.text() == "2" {
 		return
 	}
-	p.report("job/protocol-version", "only version 2 of the protocol is known", "write protocolVersion: 2")
+	p.report("job/protocol-version", "only version 2 of the protocol is supported", "write protocolVersion: 2")
 }
 
 func (p place) version() string {
@@ -187,7 +187,7 @@ func (r *reader) readDeployments(p place) {
 func (p place) roleName() {
 	if name := p.name(); !roleNames.MatchString(name) || len(name) > nameLimit {
 		line, column := p.atKey()
-		p.r.add(strictyaml.Error, line, column, p.path, "job/name", "the name of a role is not one that is allowed", "write "+roleName)
+		p.r.add(strictyaml.Error, line, column, p.path, "job/name", "the name of a role is not allowed", "write "+roleName)
 	}
 }
 

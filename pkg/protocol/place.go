@@ -76,7 +76,7 @@ func (p place) is(k kind) bool {
 	case k == kindText && (p.v.kind == kindNumber || p.v.kind == kindBool):
 		remedy = "put it in quotes"
 	case k == kindList && p.v.kind == kindText:
-		remedy = `write each entry on a line of its own that begins with "- "`
+		remedy = `write each entry on a separate line that begins with "- "`
 	case p.v.kind == kindText && (k == kindNumber || k == kindBool):
 		remedy = "remove the quotes, if that is what you meant"
 	}
@@ -160,7 +160,7 @@ func (p place) named(pattern *regexp.Regexp, limit int, what string) string {
 	case len(s) > limit:
 		p.report("job/name", fmt.Sprintf("the name has %d characters", len(s)), fmt.Sprintf("write %d at most", limit))
 	case !pattern.MatchString(s):
-		p.report("job/name", fmt.Sprintf("%q is not a name that is allowed here", shorten(s)), "write "+what)
+		p.report("job/name", fmt.Sprintf("the name %q is not allowed here", shorten(s)), "write "+what)
 	}
 	return s
 }

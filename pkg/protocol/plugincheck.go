@@ -77,6 +77,6 @@ func (p place) numeric(least, most float64) {
 		return
 	}
 	if err != nil || n < least || n > most {
-		p.report("job/range", "that is no number which is possible here", fmt.Sprintf("write a number from %g to %g", least, most))
+		p.report("job/range", "this number is not possible here", fmt.Sprintf("write a number from %g to %g", least, most))
 	}
 }

@@ -60,7 +60,7 @@ func (r *reader) anyPrerequisite(ref place) place {
 func (p place) prerequisitePlugin(plugin place, role *Role, s scope) {
 	name, ours := strings.CutPrefix(plugin.v.text(), pluginKey+".")
 	if !ours {
-		plugin.warn("job/plugin", "it is none of the runtime's plugins, and has no effect", "their names begin with "+pluginKey+".")
+		plugin.warn("job/plugin", "it is not a plugin of the runtime, and has no effect", "their names begin with "+pluginKey+".")
 		return
 	}
 	if !plugin.knownPlugin(name) {

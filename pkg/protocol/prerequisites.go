@@ -93,9 +93,9 @@ func (p place) image() {
 		text := uri.v.text()
 		switch {
 		case hasTag(text):
-			uri.report("job/reference", "references are not filled in in the name of an image", "write the name")
+			uri.report("job/reference", "references can't be used in the name of an image", "write the name")
 		case text == "" || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
-			uri.report("job/image", "that is no name of an image", "write a name such as ubuntu:24.04 or registry.example.com/team/image:1.0")
+			uri.report("job/image", "this is not the name of an image", "write a name such as ubuntu:24.04 or registry.example.com/team/image:1.0")
 		}
 	}
 	if auth := p.get("auth"); auth.is(kindMap) {

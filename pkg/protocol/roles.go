@@ -24,7 +24,7 @@ func (r *reader) readRoles(roles place) {
 		tasks += role.Instances
 	}
 	if tasks > MaxTasks {
-		roles.report("job/range", fmt.Sprintf("the job has %d tasks", tasks), fmt.Sprintf("%d is the limit of one job; make several jobs of it", MaxTasks))
+		roles.report("job/range", fmt.Sprintf("the job has %d tasks", tasks), fmt.Sprintf("the limit of one job is %d; split it into several jobs", MaxTasks))
 	}
 }
 
@@ -98,7 +98,7 @@ func (p place) resources(role *Role) {
 	}
 	for _, f := range ports.each() {
 		if !roleNames.MatchString(f.name()) || len(f.name()) > nameLimit {
-			f.report("job/name", "the label of a port is not one that is allowed", "write "+roleName)
+			f.report("job/name", "the label of a port is not allowed", "write "+roleName)
 			continue
 		}
 		port := Port{Label: f.name(), Count: f.number(0, portsMax, 1)}

@@ -47,7 +47,7 @@ func (p place) fillIn(text string, s scope) string {
 		}
 		inside, after, closed := strings.Cut(rest, tagClose)
 		if !closed {
-			p.reportTag(count, "a reference begins with <% and doesn't end", "end it with %>; where the text itself needs <%, put it into a parameter")
+			p.reportTag(count, "a reference begins with <% and doesn't end", "end it with %>; if the text itself needs <%, put it into a parameter")
 			return b.String()
 		}
 		b.WriteString(p.resolve(inside, count, s))
@@ -66,7 +66,7 @@ func (p place) spend(n int) bool {
 	p.r.filled += n
 	if before <= maxFilled && p.r.filled > maxFilled {
 		p.report("job/size", fmt.Sprintf("the commands and plugins have more than %d kB once references are filled in", maxFilled>>10),
-			"put programs and data on storage, into the image, or into a folder that is submitted along (--code)")
+			"put programs and data on storage, into the image, or into a folder that is sent with the job (--code)")
 	}
 	return p.r.filled <= maxFilled
 }
@@ -81,7 +81,7 @@ func (p place) resolve(inside string, count int, s scope) string {
 	case name[0] == '!': // a comment
 		return ""
 	case strings.ContainsAny(name[:1], "#^/>&={"):
-		p.reportTag(count, fmt.Sprintf("<%% %s %%> is none of the references that there are", shorten(name)), "only names such as <% $parameters.name %> are filled in")
+		p.reportTag(count, fmt.Sprintf("<%% %s %%> is not a known reference", shorten(name)), "only references such as <% $parameters.name %> are filled in")
 		return ""
 	}
 	v, message, remedy := s.lookup(name)
@@ -107,7 +107,7 @@ func (p place) resolve(inside string, count int, s scope) string {
 // nested warns of a value that has references itself: they stay as they are.
 func (p place) nested(v *value, name string, count int) {
 	if v.kind == kindText && strings.Contains(v.text(), tagOpen+" $") {
-		p.atTag(strictyaml.Warning, count, fmt.Sprintf("the value of <%% %s %%> has a reference itself, which stays as it is", name), "write that reference into the command")
+		p.atTag(strictyaml.Warning, count, fmt.Sprintf("the value of <%% %s %%> contains a reference itself, which is not filled in", name), "write that reference into the command")
 	}
 }
 
@@ -121,9 +121,9 @@ func (s scope) lookup(name string) (v *value, message, remedy string) {
 		for r := range s.roots {
 			roots = append(roots, r)
 		}
-		return nil, fmt.Sprintf("<%% %s %%> names nothing: there is no %s", shorten(name), shorten(steps[0])), oneOf(steps[0], "references begin with ", roots)
+		return nil, fmt.Sprintf("<%% %s %%> is not defined: there is no %s", shorten(name), shorten(steps[0])), oneOf(steps[0], "references begin with ", roots)
 	case v == nil:
-		return nil, fmt.Sprintf("<%% %s %%> names nothing: %s", shorten(name), s.missing(steps[0])), s.remedy(steps[0])
+		return nil, fmt.Sprintf("<%% %s %%> is not defined: %s", shorten(name), s.missing(steps[0])), s.remedy(steps[0])
 	}
 	for i, step := range steps[1:] {
 		next := v.field(step)
@@ -132,7 +132,7 @@ func (s scope) lookup(name string) (v *value, message, remedy string) {
 		}
 		if next == nil {
 			owner := strings.Join(steps[:i+1], ".")
-			return nil, fmt.Sprintf("<%% %s %%> names nothing: %s has no %s", shorten(name), owner, shorten(step)), v.candidates(step)
+			return nil, fmt.Sprintf("<%% %s %%> is not defined: %s has no %s", shorten(name), owner, shorten(step)), v.candidates(step)
 		}
 		v = next
 	}

@@ -77,28 +77,28 @@ func TestReferencesAreFilledInOnceAndNeverEscaped(t *testing.T) {
 func TestAValueIsNotReadAgain(t *testing.T) {
 	j, findings := Parse("job.yaml", []byte(command("echo <% $parameters.tagged %>")))
 	require.Len(t, findings.Warnings(), 1)
-	assert.Contains(t, findings[0].Message, "stays as it is")
+	assert.Contains(t, findings[0].Message, "is not filled in")
 	assert.Equal(t, "echo <% $secrets.p %>", j.Roles[0].Command.Reveal())
 }
 
 func TestAnUnresolvedReferenceIsNamedWithItsPlace(t *testing.T) {
 	for text, want := range map[string]string{
-		"echo <% $parameters.texxt %>":   `33:14: taskRoles.main.commands[0]: <% $parameters.texxt %> names nothing: $parameters has no texxt [job/reference] did you mean "text"?`,
-		"'echo <% $parameter.text %>'":   `33:15: taskRoles.main.commands[0]: <% $parameter.text %> names nothing: there is no $parameter [job/reference] did you mean "$parameters"?`,
-		"echo <% $output.uri %>":         `33:14: taskRoles.main.commands[0]: <% $output.uri %> names nothing: the role main has no output [job/reference] write output: in the role, and the name of a prerequisite`,
-		"echo <% $data.uri[7] %>":        `33:14: taskRoles.main.commands[0]: <% $data.uri[7] %> names nothing: $data.uri has no 7 [job/reference] it is a list of 2, counted from 0`,
-		"echo <% $data.uri.x.y %>":       `33:14: taskRoles.main.commands[0]: <% $data.uri.x.y %> names nothing: $data.uri has no x [job/reference] it is a list of 2, counted from 0`,
-		"echo <% $parameters.one.two %>": `33:14: taskRoles.main.commands[0]: <% $parameters.one.two %> names nothing: $parameters.one has no two [job/reference] it has no parts; remove .two`,
+		"echo <% $parameters.texxt %>":   `33:14: taskRoles.main.commands[0]: <% $parameters.texxt %> is not defined: $parameters has no texxt [job/reference] did you mean "text"?`,
+		"'echo <% $parameter.text %>'":   `33:15: taskRoles.main.commands[0]: <% $parameter.text %> is not defined: there is no $parameter [job/reference] did you mean "$parameters"?`,
+		"echo <% $output.uri %>":         `33:14: taskRoles.main.commands[0]: <% $output.uri %> is not defined: the role main has no output [job/reference] write output: in the role, and the name of a prerequisite`,
+		"echo <% $data.uri[7] %>":        `33:14: taskRoles.main.commands[0]: <% $data.uri[7] %> is not defined: $data.uri has no 7 [job/reference] it is a list of 2, counted from 0`,
+		"echo <% $data.uri.x.y %>":       `33:14: taskRoles.main.commands[0]: <% $data.uri.x.y %> is not defined: $data.uri has no x [job/reference] it is a list of 2, counted from 0`,
+		"echo <% $parameters.one.two %>": `33:14: taskRoles.main.commands[0]: <% $parameters.one.two %> is not defined: $parameters.one has no two [job/reference] it has no parts; remove .two`,
 		"echo <% $parameters.map %>":     `33:14: taskRoles.main.commands[0]: <% $parameters.map %> is a map, and has no text [job/reference] name one of its parts, such as <% $parameters.map.a %>`,
 		"echo <% $parameters %>":         `33:14: taskRoles.main.commands[0]: <% $parameters %> is a map, and has no text [job/reference] name one of its parts, such as <% $parameters.text %>`,
 		"echo <% $parameters.none %>":    `33:14: taskRoles.main.commands[0]: <% $parameters.none %> is empty [job/reference] write a value for it`,
-		"echo <% x %>":                   `33:14: taskRoles.main.commands[0]: <% x %> names nothing: there is no x [job/reference] references begin with $data, $output, $parameters, $script, $secrets`,
+		"echo <% x %>":                   `33:14: taskRoles.main.commands[0]: <% x %> is not defined: there is no x [job/reference] references begin with $data, $output, $parameters, $script, $secrets`,
 		"echo <% %>":                     `33:14: taskRoles.main.commands[0]: a reference is empty [job/reference] write its name, such as <% $parameters.name %>`,
-		"echo <%# $parameters.map %>":    `33:14: taskRoles.main.commands[0]: <% # $parameters.map %> is none of the references that there are [job/reference] only names such as <% $parameters.name %> are filled in`,
-		"echo <% $parameters.one":        `33:14: taskRoles.main.commands[0]: a reference begins with <% and doesn't end [job/reference] end it with %>; where the text itself needs <%, put it into a parameter`,
-		"|\n        <% $data.name %>\n\n        é <% $data.name %> <% $data.nam %>\n": `36:28: taskRoles.main.commands[0]: <% $data.nam %> names nothing: $data has no nam [job/reference] did you mean "name"?`,
-		">\n        one\n        two <% $secrets.quux %>\n":                           `35:13: taskRoles.main.commands[0]: <% $secrets.quux %> names nothing: $secrets has no quux [job/reference] it has list, p`,
-		"\"a\\t<% $secrets.quux %>\"":                                                 `33:13: taskRoles.main.commands[0]: <% $secrets.quux %> names nothing: $secrets has no quux [job/reference] it has list, p`,
+		"echo <%# $parameters.map %>":    `33:14: taskRoles.main.commands[0]: <% # $parameters.map %> is not a known reference [job/reference] only references such as <% $parameters.name %> are filled in`,
+		"echo <% $parameters.one":        `33:14: taskRoles.main.commands[0]: a reference begins with <% and doesn't end [job/reference] end it with %>; if the text itself needs <%, put it into a parameter`,
+		"|\n        <% $data.name %>\n\n        é <% $data.name %> <% $data.nam %>\n": `36:28: taskRoles.main.commands[0]: <% $data.nam %> is not defined: $data has no nam [job/reference] did you mean "name"?`,
+		">\n        one\n        two <% $secrets.quux %>\n":                           `35:13: taskRoles.main.commands[0]: <% $secrets.quux %> is not defined: $secrets has no quux [job/reference] it has list, p`,
+		"\"a\\t<% $secrets.quux %>\"":                                                 `33:13: taskRoles.main.commands[0]: <% $secrets.quux %> is not defined: $secrets has no quux [job/reference] it has list, p`,
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, findings := Parse("job.yaml", []byte(command(text)))

@@ -82,7 +82,7 @@ func readTree(file string, data []byte) (*tree, strictyaml.Findings) {
 	if len(data) > MaxBytes {
 		return nil, strictyaml.Findings{{File: file, Line: 1, Column: 1, Rule: "job/size", Severity: strictyaml.Error,
 			Message: fmt.Sprintf("the file has more than %d kB, the limit of a job file", MaxBytes>>10),
-			Remedy:  "put programs and data on storage, into the image, or into a folder that is submitted along (--code)"}}
+			Remedy:  "put programs and data on storage, into the image, or into a folder that is sent with the job (--code)"}}
 	}
 	doc, findings := strictyaml.Parse(file, data)
 	if len(findings) > 0 {

@@ -137,7 +137,7 @@ func (s *Sandbox) findPrograms() (programs map[string]string, version string, er
 	for _, name := range programNames() {
 		a, ok := b.Lookup(bundle.KindTool, name)
 		if !ok {
-			return nil, "", hint.Errorf("make it complete: paictl bundle build -o "+dir, "the bundle in %s has no %s to run here", dir, name)
+			return nil, "", hint.Errorf("complete it: paictl bundle build -o "+dir, "the bundle in %s has no %s to run here", dir, name)
 		}
 		if found[name], err = filepath.Abs(b.File(a)); err != nil {
 			return nil, "", err

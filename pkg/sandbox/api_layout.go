@@ -17,7 +17,7 @@ func NodesOf(l layout.Layout, labels func(layout.Machine) map[string]string, tai
 			return nil, hint.Errorf("define it under machine-sku, or correct machine-type", "the machine %s has the SKU %q, which the layout doesn't define", m.Hostname, m.SKU)
 		}
 		if sku.CPU.VCore < 1 || sku.Mem == "" {
-			return nil, hint.Errorf("fill them in (paictl config validate names all that is missing)", "the SKU %q has no cpu.vcore or no mem", m.SKU)
+			return nil, hint.Errorf("fill them in (paictl config validate lists everything that is missing)", "the SKU %q has no cpu.vcore or no mem", m.SKU)
 		}
 		addr, err := netip.ParseAddr(m.HostIP)
 		if err != nil {

@@ -128,7 +128,7 @@ func parseTaints(texts []string) ([]corev1.Taint, error) {
 		key, value, _ := strings.Cut(kv, "=")
 		effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
 		if !ok || key == "" || !slices.Contains(effects, corev1.TaintEffect(effect)) {
-			return nil, hint.Errorf("write key[=value]:Effect, the effect being NoSchedule, PreferNoSchedule or NoExecute", "%q is no taint", text)
+			return nil, hint.Errorf("write key[=value]:Effect; the effect is NoSchedule, PreferNoSchedule or NoExecute", "%q is not a taint", text)
 		}
 		out = append(out, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
 	}

@@ -59,7 +59,7 @@ func TestALayoutThatCantBeSimulatedIsRefused(t *testing.T) {
 		"a SKU to be filled":   {layout.Machine{Hostname: "a", HostIP: "10.0.0.1", SKU: "empty"}, `SKU "empty" has no cpu.vcore or no mem`},
 		"no address":           {layout.Machine{Hostname: "a", HostIP: "?", SKU: "cpu"}, `hostip "?"`},
 		"memory of no number":  {layout.Machine{Hostname: "a", HostIP: "10.0.0.1", SKU: "odd"}, `node a has the memory "lots"`},
-		"a taint of no effect": {layout.Machine{Hostname: "a", HostIP: "10.0.0.1", SKU: "cpu", Taints: []string{"k=v"}}, `"k=v" is no taint`},
+		"a taint of no effect": {layout.Machine{Hostname: "a", HostIP: "10.0.0.1", SKU: "cpu", Taints: []string{"k=v"}}, `"k=v" is not a taint`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nodes, err := NodesOf(layout.Layout{MachineSKU: skus, MachineList: []layout.Machine{tt.machine}}, none, noTaints)

@@ -53,7 +53,7 @@ func requirePackages(ctx context.Context, kind Kind, install bool, progress func
 	command := "apt-get " + strings.Join(args, " ")
 	if _, err := lookPath("apt-get"); err != nil {
 		return hint.Errorf("use a Debian or Ubuntu machine, or paictl sandbox up --api-only",
-			"sandbox hosts need %s, and there is no apt-get to install them", strings.Join(missing, ", "))
+			"sandbox hosts need %s, but there is no apt-get to install them", strings.Join(missing, ", "))
 	}
 	if !install {
 		return hint.Errorf("run: "+command+"  (or give --install-packages)",

@@ -37,7 +37,7 @@ func (s *Sandbox) Down(ctx context.Context) error {
 		return err
 	}
 	if err := os.Remove(s.dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.progress(s.dir + " stays: it has files that aren't the sandbox's")
+		s.progress(s.dir + " is kept: it has files that aren't the sandbox's")
 	}
 	return nil
 }

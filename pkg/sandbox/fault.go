@@ -86,7 +86,7 @@ func simulatedGPUs(varFolder *os.Root, node string) int {
 func checkIndex(node string, index int32, count int) error {
 	switch {
 	case index < 0:
-		return invalid("GPUs are numbered from 0 on", "%s has no GPU %d", node, index)
+		return invalid("GPUs are numbered from 0", "%s has no GPU %d", node, index)
 	case count == 1 && index > 0:
 		return invalid("its only GPU is 0", "%s has no GPU %d", node, index)
 	case count > 0 && int(index) >= count:
@@ -98,7 +98,7 @@ func checkIndex(node string, index int32, count int) error {
 func changeFault(file string, index int32, now time.Time, change func(*gpu.Fault)) (gpu.Fault, error) {
 	faults, err := gpu.ReadFaults(file)
 	if err != nil {
-		return gpu.Fault{}, hint.Errorf("it is written by paictl alone; to begin without faults: rm "+file, "read the faults: %w", err)
+		return gpu.Fault{}, hint.Errorf("only paictl may write this file; to start without faults: rm "+file, "read the faults: %w", err)
 	}
 	f := faults[index]
 	change(&f)

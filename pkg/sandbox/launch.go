@@ -162,7 +162,7 @@ func (s *Sandbox) waitSSH(ctx context.Context, h Host, ended <-chan struct{}) er
 		select {
 		case <-ended:
 			b, _ := os.ReadFile(s.console(h.Name))
-			return false, hint.Errorf("its whole output is in "+s.console(h.Name), "start %s: it ended at once%s", h.Name, lastLines(string(b), 3))
+			return false, hint.Errorf("the full output is in "+s.console(h.Name), "start %s: it ended at once%s", h.Name, lastLines(string(b), 3))
 		default:
 			return greets(ctx, netip.AddrPortFrom(h.Address, 22)), nil
 		}

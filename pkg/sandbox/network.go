@@ -210,7 +210,7 @@ func (s *Sandbox) ownBridge(ctx context.Context) (there bool, err error) {
 	case err != nil || !there || owner == s.dir:
 		return there, err
 	case owner == "":
-		return true, hint.Errorf("give this sandbox another --name", "the interface %s exists and is no sandbox's", s.bridge())
+		return true, hint.Errorf("give this sandbox another --name", "the interface %s exists, but belongs to no sandbox", s.bridge())
 	}
 	return true, hint.Errorf("give this sandbox another --name, or remove the other one (paictl sandbox down --dir "+owner+")",
 		"the interface %s exists and belongs to the sandbox in %s", s.bridge(), owner)

@@ -118,8 +118,8 @@ func CanMakeHosts(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "/bin/true")
 	cmd.SysProcAttr = detached(cloneLight)
 	if err := cmd.Run(); err != nil {
-		return hint.Errorf("use a machine, or a virtual one, of your own instead of a container; or without hosts: paictl sandbox up --api-only",
-			"this root may not make namespaces, of which sandbox hosts consist: %w", err)
+		return hint.Errorf("use a physical or virtual machine instead of a container; or run without hosts: paictl sandbox up --api-only",
+			"root may not create namespaces here, which sandbox hosts need: %w", err)
 	}
 	return nil
 }

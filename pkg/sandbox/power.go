@@ -111,7 +111,7 @@ func (s *Sandbox) Reboot(ctx context.Context, name string) error {
 
 func (s *Sandbox) lockFor(names []string) (func(), error) {
 	if s.APIOnly() {
-		return nil, fmt.Errorf("the nodes of the sandbox in %s are simulated: they have no power switch", s.dir)
+		return nil, fmt.Errorf("the nodes of the sandbox in %s are simulated: they can't be powered on or off", s.dir)
 	}
 	for _, n := range names {
 		if _, err := s.Host(n); err != nil {
@@ -191,7 +191,7 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 			return err
 		}
 		if !gone {
-			s.progress(name + " doesn't shut down; pulling the plug")
+			s.progress(name + " doesn't shut down; cutting its power")
 		}
 	}
 	// With the guest's first process the kernel ends all others on the host.

@@ -171,7 +171,7 @@ func removeIfEmpty(dir string) {
 
 func (s *Sandbox) up(ctx context.Context, opts Options) error {
 	if n := len(s.state.Hosts); n > opts.Hosts {
-		s.progress(fmt.Sprintf("the sandbox has %s, and keeps all of them: down removes them", plural.Of(n, "host")))
+		s.progress(fmt.Sprintf("the sandbox has %s and keeps all of them; to remove them: paictl sandbox down", plural.Of(n, "host")))
 	}
 	if err := s.chooseBase(ctx, opts.CacheDir); err != nil {
 		return err
@@ -262,5 +262,5 @@ func refuseRemains(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return hint.Errorf("remove it first: paictl sandbox down --dir "+dir, "there are remains of a sandbox in %s, whose files were deleted", dir)
+	return hint.Errorf("remove it first: paictl sandbox down --dir "+dir, "there are remains of a sandbox in %s whose files were deleted", dir)
 }

@@ -67,12 +67,12 @@ func readState(dir string) (state, error) {
 	}
 	var st state
 	if err := json.Unmarshal(b, &st); err != nil {
-		return state{}, hint.Errorf("it is written by paictl alone; restore it, or remove what it names by hand",
+		return state{}, hint.Errorf("only paictl may write this file; restore it, or remove what it lists yourself",
 			"read the sandbox's state %s: %w", path, err)
 	}
 	if st.Version != stateVersion {
 		return state{}, hint.Errorf("remove the sandbox with the paictl that made it",
-			"the sandbox in %s has state version %d, this paictl knows %d", dir, st.Version, stateVersion)
+			"the sandbox in %s has state version %d, but this paictl supports %d", dir, st.Version, stateVersion)
 	}
 	return st, nil
 }
@@ -97,7 +97,7 @@ func writeFile(path string, b []byte, mode os.FileMode) error {
 type LockedError struct{ Dir string }
 
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("another paictl works on the sandbox in %s", e.Dir)
+	return fmt.Sprintf("another paictl is changing the sandbox in %s", e.Dir)
 }
 
 // ExitCode is that of a lock held by another run.

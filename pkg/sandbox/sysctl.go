@@ -47,7 +47,7 @@ func raiseSysctls(dir string, want map[string]int, progress func(string)) error 
 				return err
 			}
 			if err := os.WriteFile(filepath.Join("/proc/sys", key), []byte(strconv.Itoa(value)), 0); err != nil {
-				progress(fmt.Sprintf("warning: %s stays at %s, %d would be needed: %v", key, now, value, err))
+				progress(fmt.Sprintf("warning: %s stays at %s, but should be %d: %v", key, now, value, err))
 			}
 		}
 		return nil

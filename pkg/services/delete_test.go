@@ -223,7 +223,7 @@ func TestAFolderThatCannotBeRemovedKeepsItsVolume(t *testing.T) {
 		var partial *PartialError
 		require.ErrorAs(t, err, &partial)
 		assert.Equal(t, "remove the folder /data/prometheus/prometheus-data on w1: the job pai-volume-remove-pai-prometheus-data-1 failed: Why: because", partial.Failed[0].Error)
-		assert.Contains(t, partial.Failed[0].Hint, "remove the folder by hand")
+		assert.Contains(t, partial.Failed[0].Hint, "remove the folder yourself")
 		claims, volumes, _ := l.left()
 		assert.Equal(t, 2, claims+volumes, "the next delete finds it again")
 	})
@@ -236,7 +236,7 @@ func TestWithoutAnImageForItAFolderIsNotForgotten(t *testing.T) {
 	err := l.delete(nil, "prometheus")
 	var partial *PartialError
 	require.ErrorAs(t, err, &partial)
-	assert.Contains(t, partial.Failed[0].Error, "nothing is known that could remove the folder")
+	assert.Contains(t, partial.Failed[0].Error, "there is no Job that could remove the folder")
 }
 
 func TestWhatADeleteRemovesIsSaidBefore(t *testing.T) {
@@ -247,9 +247,9 @@ func TestWhatADeleteRemovesIsSaidBefore(t *testing.T) {
 	}{
 		{"a folder of paictl's", Volume{Namespace: "n", Claim: "c", Size: "1Gi", PersistentVolume: "p", Folder: "/d", Node: "w1", Owned: true}, "claim n/c, 1Gi, with the folder /d on w1"},
 		{"a folder of the operator's", Volume{Namespace: "n", Claim: "c", PersistentVolume: "p", Folder: "/d", Node: "w1"}, "claim n/c; the folder /d on w1 stays"},
-		{"a share", Volume{Namespace: "n", Claim: "c", PersistentVolume: "p", Share: "nas:/x"}, "claim n/c; what lies on nas:/x stays"},
+		{"a share", Volume{Namespace: "n", Claim: "c", PersistentVolume: "p", Share: "nas:/x"}, "claim n/c; the data on nas:/x stays"},
 		{"a volume made on demand", Volume{Namespace: "n", Claim: "c", PersistentVolume: "p", Dynamic: true}, "claim n/c, with its volume"},
-		{"another volume", Volume{Namespace: "n", Claim: "c", PersistentVolume: "p"}, "claim n/c; what lies in the volume p stays"},
+		{"another volume", Volume{Namespace: "n", Claim: "c", PersistentVolume: "p"}, "claim n/c; the data in the volume p stays"},
 		{"no volume", Volume{Namespace: "n", Claim: "c"}, "claim n/c"},
 	} {
 		t.Run(tc.name, func(t *testing.T) { assert.Equal(t, tc.want, tc.v.String()) })

@@ -23,7 +23,7 @@ func (r *run) warnOfDevices(ctx context.Context, targets []*target) {
 	}
 	n, err := r.devicesInUse(ctx)
 	if err != nil {
-		r.warn("whether pods have GPUs from the agent isn't known: "+err.Error(), "")
+		r.warn("it is unknown whether pods have GPUs from the agent: "+err.Error(), "")
 		return
 	}
 	if n == 0 {
@@ -33,8 +33,8 @@ func (r *run) warnOfDevices(ctx context.Context, targets []*target) {
 	if n == 1 {
 		have = "1 pod has"
 	}
-	r.warn(have+" GPUs from the agent: without it they go on, but don't end (Terminating)",
-		"let jobs end first, or leave the agent out with -x "+catalogue.AgentService+"; paictl service start -n "+catalogue.AgentService+" lets such pods end")
+	r.warn(have+" GPUs from the agent: without it they continue to run, but can't stop (Terminating)",
+		"wait until the jobs have finished, or exclude the agent with -x "+catalogue.AgentService+"; paictl service start -n "+catalogue.AgentService+" lets such pods stop")
 }
 
 // devicesInUse counts the claims that have devices of the agent. A Kubernetes without claims has none.

@@ -33,8 +33,8 @@ func TestWhoTakesTheAgentAwayIsToldWhichPodsNeedIt(t *testing.T) {
 		claims  []runtime.Object
 		want    string
 	}{
-		"two pods":          {[]*target{other, agent}, []runtime.Object{allocated("a", claim.Driver), allocated("b", claim.Driver), waiting}, "2 pods have GPUs from the agent: without it they go on, but don't end (Terminating)"},
-		"one pod":           {[]*target{agent}, []runtime.Object{allocated("a", claim.Driver)}, "1 pod has GPUs from the agent: without it they go on, but don't end (Terminating)"},
+		"two pods":          {[]*target{other, agent}, []runtime.Object{allocated("a", claim.Driver), allocated("b", claim.Driver), waiting}, "2 pods have GPUs from the agent: without it they continue to run, but can't stop (Terminating)"},
+		"one pod":           {[]*target{agent}, []runtime.Object{allocated("a", claim.Driver)}, "1 pod has GPUs from the agent: without it they continue to run, but can't stop (Terminating)"},
 		"devices of others": {[]*target{agent}, []runtime.Object{allocated("a", "gpu.nvidia.com")}, ""},
 		"none run":          {[]*target{agent}, []runtime.Object{waiting}, ""},
 		"it isn't started":  {[]*target{{name: "agent"}}, []runtime.Object{allocated("a", claim.Driver)}, ""},
@@ -84,7 +84,7 @@ func TestADeleteAsksWithWhatItHasFound(t *testing.T) {
 	r.o.Confirm = func(_ context.Context, d Deletion) error { asked = d; return nil }
 	require.NoError(t, r.confirm(t.Context(), nil, nil))
 	require.Len(t, asked.Warnings, 1, "a right that is missing keeps no one from stopping")
-	assert.Contains(t, asked.Warnings[0], "whether pods have GPUs from the agent isn't known: list the claims of pods: ")
+	assert.Contains(t, asked.Warnings[0], "it is unknown whether pods have GPUs from the agent: list the claims of pods: ")
 }
 
 // A newer paictl shows what an older one has started, and says what to change when it is to start something.
@@ -99,6 +99,6 @@ func TestImagesOfAnotherReleaseKeepFromStartingOnly(t *testing.T) {
 	l.Load = func(ctx context.Context) (*Desired, error) { return desire(ctx, d.Config) }
 	_, err := l.Status(t.Context(), nil)
 	require.NoError(t, err)
-	require.ErrorContains(t, l.start(), "the images of v1.2.3 don't go with this paictl, which is v1.3.0")
+	require.ErrorContains(t, l.start(), "the images of v1.2.3 don't match this paictl, which is v1.3.0")
 	assert.NoError(t, l.stop())
 }

@@ -111,9 +111,9 @@ const removalLimit = 2 * time.Minute
 // removeFolder runs a Job on the volume's machine that removes the folder, then removes it
 // and the one that made the folder: a later start makes it again.
 func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *folderJob) error {
-	byHand := fmt.Sprintf("remove the folder by hand: on %s: rm -r %s; then run the same command again with the volume removed: kubectl delete pv %s", v.Node, v.Folder, v.PersistentVolume)
+	byHand := fmt.Sprintf("remove the folder yourself, on %s: rm -r %s; then remove the volume: kubectl delete pv %s; then run the same command again", v.Node, v.Folder, v.PersistentVolume)
 	if j == nil {
-		return hint.Errorf(byHand, "nothing is known that could remove the folder %s on %s", v.Folder, v.Node)
+		return hint.Errorf(byHand, "there is no Job that could remove the folder %s on %s", v.Folder, v.Node)
 	}
 	job := j.removal(service, v)
 	api := r.Client.BatchV1().Jobs(job.Namespace)

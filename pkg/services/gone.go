@@ -79,8 +79,8 @@ func (r *run) onlyAway(ctx context.Context, service string, left []corev1.Pod) b
 		return false
 	}
 	if len(left) > 0 {
-		r.warn(fmt.Sprintf("%s of %s can't be told to end, their machines are away: %s", plural.Of(len(left), "pod"), service, strings.Join(sets.List(nodes), ", ")),
-			"it ends when the machine is back")
+		r.warn(fmt.Sprintf("%s of %s can't be stopped, because their machines don't answer: %s", plural.Of(len(left), "pod"), service, strings.Join(sets.List(nodes), ", ")),
+			"it stops when the machine is back")
 	}
 	return true
 }

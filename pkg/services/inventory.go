@@ -136,8 +136,8 @@ func (r *run) unmoved(ctx context.Context, chosen []*catalogue.Service) error {
 			return err
 		}
 		if have != nil {
-			return hint.Errorf("stop it there first: paictl service stop -n "+s.Name+"; what it keeps in volumes stays in that namespace",
-				"%s runs in the namespace %s, and the configuration says %s", s.Name, e.Namespace, s.Namespace)
+			return hint.Errorf("stop it there first: paictl service stop -n "+s.Name+"; its data in volumes stays in that namespace",
+				"%s runs in the namespace %s, but the configuration says %s", s.Name, e.Namespace, s.Namespace)
 		}
 	}
 	return nil
@@ -153,7 +153,7 @@ func (r *run) tellOrphans(started map[string]entry) {
 		}
 	}
 	if len(left) > 0 {
-		r.warn("started earlier, and disabled or not in the configuration any more: "+strings.Join(left, ", "),
+		r.warn("started earlier, but now disabled or no longer in the configuration: "+strings.Join(left, ", "),
 			"stop them with: paictl service stop -n "+strings.Join(left, ","))
 	}
 }

@@ -60,19 +60,19 @@ func (r *run) tellAbsent(nodes map[string]*corev1.Node) {
 	if len(absent) == 0 {
 		return
 	}
-	remedy := "bring them up with: paictl cluster up -p DIR; or take them out of the layout and push it"
+	remedy := "add them with: paictl cluster up -p DIR; or remove them from the layout and push it"
 	if !r.desired.Config.IsManaged() {
-		remedy = "let them join the cluster, or take them out of the layout and push it"
+		remedy = "let them join the cluster, or remove them from the layout and push it"
 	}
 	r.warn(plural.Of(len(absent), "machine")+" of the layout not in the cluster: "+strings.Join(absent, ", "), remedy)
 }
 
-const remedyLabels = "bring the nodes to the layout with: paictl cluster up -p DIR"
+const remedyLabels = "make the nodes match the layout with: paictl cluster up -p DIR"
 
 // tellUnlabelled names the nodes that services won't find, before their pods hang or are missing there.
 // It returns the labels that it told of, by node.
 func (r *run) tellUnlabelled(nodes map[string]*corev1.Node, chosen []*catalogue.Service) map[string]map[string]bool {
-	lacks := map[string][]string{} // by what is lacking and for whom, the nodes
+	without := map[string][]string{} // by what is lacking and for whom, the nodes
 	told := map[string]map[string]bool{}
 	for _, m := range r.desired.Config.Layout.MachineList {
 		node := nodes[m.Hostname]
@@ -90,12 +90,12 @@ func (r *run) tellUnlabelled(nodes map[string]*corev1.Node, chosen []*catalogue.
 		}
 		if len(unplaced) > 0 {
 			what := fmt.Sprintf("%s, so no pod of %s is placed there", strings.Join(sorted(missing), ", "), strings.Join(unplaced, ", "))
-			lacks[what] = append(lacks[what], m.Hostname)
+			without[what] = append(without[what], m.Hostname)
 			told[m.Hostname] = missing
 		}
 	}
-	for _, what := range slices.Sorted(maps.Keys(lacks)) {
-		r.warn(someNodes(lacks[what])+" without the label "+what, remedyLabels)
+	for _, what := range slices.Sorted(maps.Keys(without)) {
+		r.warn(someNodes(without[what])+" without the label "+what, remedyLabels)
 	}
 	return told
 }
@@ -132,7 +132,7 @@ func (r *run) tellDifferent(nodes map[string]*corev1.Node, told map[string]map[s
 			d := nodelabels.Compare(cfg.LabelsOf(m), cfg.TaintsOf(m), nodelabels.Of(node))
 			d.Set = slices.DeleteFunc(d.Set, func(label string) bool { return told[m.Hostname][label] })
 			if !d.Same() {
-				by[lacksAndHas(d)] = append(by[lacksAndHas(d)], m.Hostname)
+				by[missingAndExtra(d)] = append(by[missingAndExtra(d)], m.Hostname)
 			}
 		}
 	}
@@ -150,16 +150,16 @@ func (r *run) tellDifferent(nodes map[string]*corev1.Node, told map[string]map[s
 		}
 		parts = append(parts, someNodes(by[d])+" "+d)
 	}
-	r.warn("labels or taints differ from the cluster's copy of the layout, and are left as they are: "+strings.Join(parts, "; "),
-		"where layout.yaml was edited and not pushed: paictl config push -p DIR; where it was pushed and the nodes don't follow it: paictl cluster up -p DIR")
+	r.warn("labels or taints differ from the cluster's copy of the layout, and are not changed: "+strings.Join(parts, "; "),
+		"if layout.yaml was edited, but not pushed: paictl config push -p DIR; if it was pushed, but the nodes don't match it: paictl cluster up -p DIR")
 }
 
-// lacksAndHas says how a node differs: "lacks label a=1, has label b".
-func lacksAndHas(d nodelabels.Difference) string {
-	lacks := nodelabels.Difference{Set: d.Set, Taint: d.Taint}
+// missingAndExtra says how a node differs: "is missing label a=1 and has label b".
+func missingAndExtra(d nodelabels.Difference) string {
+	missing := nodelabels.Difference{Set: d.Set, Taint: d.Taint}
 	var parts []string
-	if !lacks.Same() {
-		parts = append(parts, "lacks "+lacks.String())
+	if !missing.Same() {
+		parts = append(parts, "is missing "+missing.String())
 	}
 	var has []string
 	for _, l := range d.Drop {

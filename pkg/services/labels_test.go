@@ -60,7 +60,7 @@ func TestNodesThatCannotBeLabelledStopTheStart(t *testing.T) {
 }
 
 func TestAStartLeavesTheLabelsThatClusterUpSet(t *testing.T) {
-	// The folder's layout has rack=b and a taint; nobody pushed it. disk=big was taken out of it.
+	// The folder's layout has rack=b and a taint; no one pushed it. disk=big was taken out of it.
 	w1 := node("w1", map[string]string{"pai-worker": "true", "rack": "b"}, "pai-worker,rack,gpu=yes:NoSchedule")
 	w1.Spec.Taints = []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
 	l := newLab(t, node("m1", map[string]string{"pai-master": "true"}, "pai-master"), w1)
@@ -74,8 +74,8 @@ func TestAStartLeavesTheLabelsThatClusterUpSet(t *testing.T) {
 		assert.Equal(t, before, now, name)
 		require.Len(t, l.story.of(EventWarning), 1, name)
 		told := l.story.of(EventWarning)[0]
-		assert.Equal(t, "labels or taints differ from the cluster's copy of the layout, and are left as they are: "+
-			"w1 lacks label disk=big and has label rack, taint gpu:NoSchedule of an earlier or newer layout", told.Message)
+		assert.Equal(t, "labels or taints differ from the cluster's copy of the layout, and are not changed: "+
+			"w1 is missing label disk=big and has label rack, taint gpu:NoSchedule of an earlier or newer layout", told.Message)
 		assert.Contains(t, told.Hint, "paictl config push -p DIR")
 		assert.Contains(t, told.Hint, "paictl cluster up -p DIR")
 	}
@@ -93,7 +93,7 @@ func TestNodesThatServicesWillNotFindAreNamedBeforeTheirPodsHang(t *testing.T) {
 	require.Len(t, l.story.of(EventWarning), 1, "one word on one label")
 	told := l.story.of(EventWarning)[0]
 	assert.Equal(t, "w1 without the label pai-worker=true, so no pod of alerts, storage, prometheus, grafana is placed there", told.Message)
-	assert.Equal(t, "bring the nodes to the layout with: paictl cluster up -p DIR", told.Hint)
+	assert.Equal(t, "make the nodes match the layout with: paictl cluster up -p DIR", told.Hint)
 	kinds := []string{}
 	for _, e := range l.story.events {
 		kinds = append(kinds, e.Kind)

@@ -42,7 +42,7 @@ func FromCluster(held Pusher, dir string) Loader {
 	}
 }
 
-const remedyPush = "mend the files, then: paictl config push -p DIR"
+const remedyPush = "correct the files, then: paictl config push -p DIR"
 
 // FromFolder loads a configuration folder. No cluster is asked.
 func FromFolder(dir string) Loader {
@@ -76,8 +76,8 @@ func Compared(load Loader, dir string) Loader {
 		}
 		if len(differ) > 0 {
 			d.Notes = append(d.Notes, Note{
-				Message: fmt.Sprintf("%s in %s is not what the cluster holds; the cluster's copy is used", strings.Join(differ, ", "), dir),
-				Remedy:  fmt.Sprintf("see: paictl config diff -p %s; bring it there with: paictl config push -p %s", dir, dir),
+				Message: fmt.Sprintf("%s in %s differs from the cluster's copy, which is used", strings.Join(differ, ", "), dir),
+				Remedy:  fmt.Sprintf("see: paictl config diff -p %s; push it with: paictl config push -p %s", dir, dir),
 			})
 		}
 		return d, nil

@@ -88,7 +88,7 @@ func TestAFolderThatWasNotPushedIsTold(t *testing.T) {
 	d, err = load(t.Context())
 	require.NoError(t, err)
 	require.Len(t, d.Notes, 1)
-	assert.Contains(t, d.Notes[0].Message, "services-configuration.yaml in "+dir+" is not what the cluster holds")
+	assert.Contains(t, d.Notes[0].Message, "services-configuration.yaml in "+dir+" differs from the cluster's copy")
 	assert.Contains(t, d.Notes[0].Remedy, "paictl config push -p "+dir)
 
 	require.NoError(t, os.Remove(filepath.Join(dir, config.ServicesFile)))

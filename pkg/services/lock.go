@@ -147,7 +147,7 @@ func locked(l *coordinationv1.Lease, left time.Duration) error {
 	if t := l.Spec.AcquireTime; t != nil {
 		e.Since = t.UTC().Format(time.RFC3339)
 	}
-	return hint.Wrap(e, fmt.Sprintf("wait for it to end, or end that process: its lock ends %d s later", int(left.Round(time.Second).Seconds())))
+	return hint.Wrap(e, fmt.Sprintf("wait for it to end, or end that process: its lock expires %d s later", int(left.Round(time.Second).Seconds())))
 }
 
 // filled is the lease as this run holds it from now on.

@@ -81,7 +81,7 @@ func TestTheLockOfAKilledRunEndsByItself(t *testing.T) {
 		abandon(t, client, person("ann", "a"), time.Now)
 		_, _, err := NewLock(client, person("bob", "b"), "y", time.Now).Hold(t.Context())
 		require.ErrorAs(t, err, new(*LockedError))
-		assert.Contains(t, hint.Of(err), "ends 30 s later")
+		assert.Contains(t, hint.Of(err), "expires 30 s later")
 		time.Sleep(leaseDuration)
 		_, release := hold(t, NewLock(client, person("bob", "b"), "y", time.Now))
 		release()

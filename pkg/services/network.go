@@ -36,7 +36,7 @@ func (p *Platform) PolicyNote(ctx context.Context) *Note {
 		return nil
 	}
 	return &Note{
-		Message: "networkPolicy.enabled has no effect: flannel doesn't enforce NetworkPolicies, so that all pods reach the services' ports; only their passwords and tokens keep others out",
-		Remedy:  "run a pod network that enforces them beside flannel or instead of it, or accept it: networkPolicy: {enabled: false} in the services' sections",
+		Message: "networkPolicy.enabled has no effect: flannel doesn't enforce NetworkPolicies, so all pods can connect to the services' ports; only passwords and tokens protect them",
+		Remedy:  "run a pod network that enforces them in addition to flannel or instead of it, or accept this: networkPolicy: {enabled: false} in the services' sections",
 	}
 }

@@ -153,20 +153,20 @@ func (r *run) reachable(chosen []*catalogue.Service) error {
 		if slices.Contains(v.Machines, v.Node) || !slices.ContainsFunc(chosen, func(s *catalogue.Service) bool { return s.Name == v.Service }) {
 			continue
 		}
-		why, back := "which is not in the layout any more", "put "+v.Node+" back (paictl node add), and push the layout"
+		why, back := "which is no longer in the layout", "put "+v.Node+" back (paictl node add), and push the layout"
 		for _, m := range r.desired.Config.Layout.MachineList {
 			if m.Hostname == v.Node {
 				why, back = "where its placement allows no pods", "give "+v.Node+" a role of its placement again, and push the layout"
 			}
 		}
-		lost = append(lost, fmt.Sprintf("%s keeps its data in %s on %s, %s", v.Service, v.Path, v.Node, why))
+		lost = append(lost, fmt.Sprintf("%s has its data in %s on %s, %s", v.Service, v.Path, v.Node, why))
 		if remedy == "" {
-			remedy = fmt.Sprintf("%s; to take the data to another machine see \"Moving data\" in docs/storage.md; to give it up: paictl service delete -n %s, or, where %s is gone for good, kubectl -n %s delete pvc %s and kubectl delete pv -l %s=%s",
+			remedy = fmt.Sprintf("%s; to move the data to another machine, see \"Moving data\" in docs/storage.md; to delete it: paictl service delete -n %s, or, if %s is gone permanently, kubectl -n %s delete pvc %s and kubectl delete pv -l %s=%s",
 				back, v.Service, v.Node, v.Namespace, v.Claim, labelService, v.Service)
 		}
 	}
 	if len(lost) > 0 {
-		return hint.Errorf(remedy, "%s; nothing was started, for elsewhere it would begin without that data", strings.Join(lost, "; "))
+		return hint.Errorf(remedy, "%s; nothing was started, because on another machine it would start without that data", strings.Join(lost, "; "))
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ func TestDataOnAMachineThatPodsCannotReachIsNotLeftBehindSilently(t *testing.T) 
 		message, remedy  string
 		chosen, harmless string
 	}{
-		"the machine left the layout":       {[]string{w1}, "prometheus keeps its data in " + promFolder + " on w2, which is not in the layout any more", "put w2 back (paictl node add)", "grafana", "alerts"},
+		"the machine left the layout":       {[]string{w1}, "prometheus has its data in " + promFolder + " on w2, which is no longer in the layout", "put w2 back (paictl node add)", "grafana", "alerts"},
 		"the placement allows no pod there": {[]string{w1, bad}, "on w2, where its placement allows no pods", "give w2 a role of its placement again", "prometheus", "storage"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -106,7 +106,7 @@ func (r *run) locked(ctx context.Context, do func(context.Context) error) error 
 // finish tells the summary and returns the run's error.
 func (r *run) finish(ctx context.Context) error {
 	if ctx.Err() != nil {
-		r.warn("interrupted: what is done stays, what was begun goes on in the cluster", "run the same command again to go on")
+		r.warn("interrupted: finished steps stay, started operations continue in the cluster", "run the same command again to continue")
 	}
 	s := r.summary()
 	r.emit(Event{Kind: EventRunDone, Summary: s, Elapsed: s.Elapsed})

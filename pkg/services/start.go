@@ -92,7 +92,7 @@ func (r *run) chooseAgain(ctx context.Context, chosen catalogue.Selection) (cata
 		return chosen, nil
 	}
 	if chosen, err = r.choose(ctx); err == nil {
-		r.warn(fmt.Sprintf("the cluster's configuration was changed while this run began: revision %d is used", r.desired.Revision.Number), "")
+		r.warn(fmt.Sprintf("the cluster's configuration changed when this run started: revision %d is used", r.desired.Revision.Number), "")
 	}
 	return chosen, err
 }
@@ -213,7 +213,7 @@ func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) er
 	}
 	r.fail(s.Name, began, err)
 	if unknown := (*ready.UnknownError)(nil); errors.As(err, &unknown) {
-		r.emit(Event{Kind: EventReverted, Service: s.Name, Message: "left as it is: whether it works is unknown"})
+		r.emit(Event{Kind: EventReverted, Service: s.Name, Message: "left as it is: its state is unknown"})
 		return err
 	}
 	r.revert(ctx, s, out)
@@ -284,7 +284,7 @@ func (r *run) revert(ctx context.Context, s *catalogue.Service, out release.Outc
 		err = r.Releases.Uninstall(ctx, s.Namespace, s.Name)
 	}
 	if err != nil {
-		r.warn(fmt.Sprintf("%s could not be taken back: %v", s.Name, err), hint.Of(err))
+		r.warn(fmt.Sprintf("%s could not be rolled back: %v", s.Name, err), hint.Of(err))
 		return
 	}
 	r.emit(Event{Kind: EventReverted, Service: s.Name, Revision: out.Previous, Message: text})

@@ -259,7 +259,7 @@ func TestAConfigurationThatWasPushedBeforeTheLockWasTakenIsUsed(t *testing.T) {
 	assert.Equal(t, 2, *loads)
 	assert.EqualValues(t, 2, l.releases.have["alerts"].Values["replicas"])
 	assert.Equal(t, EventRunStarted, l.story.events[0].Kind)
-	assert.Equal(t, "the cluster's configuration was changed while this run began: revision 6 is used", l.story.of(EventWarning)[0].Message)
+	assert.Equal(t, "the cluster's configuration changed when this run started: revision 6 is used", l.story.of(EventWarning)[0].Message)
 }
 
 func TestAConfigurationThatIsStillTheSameIsLoadedOnce(t *testing.T) {
@@ -481,7 +481,7 @@ func TestAStartTellsWhatItLeavesRunning(t *testing.T) {
 	l.configure("", "grafana: {enabled: false}\n")
 	require.NoError(t, l.start())
 	last := l.story.of(EventWarning)[len(l.story.of(EventWarning))-1]
-	assert.Equal(t, "started earlier, and disabled or not in the configuration any more: grafana", last.Message)
+	assert.Equal(t, "started earlier, but now disabled or no longer in the configuration: grafana", last.Message)
 	assert.Equal(t, "stop them with: paictl service stop -n grafana", last.Hint)
 	require.NoError(t, l.stop("grafana"))
 	require.NoError(t, l.start())
@@ -500,7 +500,7 @@ func TestAServiceIsNotStartedBesideItselfInAnotherNamespace(t *testing.T) {
 	require.NoError(t, err)
 	l.releases.forget()
 	err = l.start("grafana")
-	require.ErrorContains(t, err, "grafana runs in the namespace old, and the configuration says pai-system")
+	require.ErrorContains(t, err, "grafana runs in the namespace old, but the configuration says pai-system")
 	assert.Contains(t, hint.Of(err), "service stop -n grafana")
 	assert.Empty(t, l.releases.changes())
 

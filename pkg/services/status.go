@@ -35,12 +35,12 @@ const (
 func States() [][2]string {
 	return [][2]string{
 		{StateReady, "it runs as it should"},
-		{StateStarting, "it may become ready by waiting"},
-		{StateFailed, "waiting won't help"},
-		{StateStopped, "by \"service stop\", or its data is there"},
+		{StateStarting, "it may still become ready"},
+		{StateFailed, "it will not become ready by waiting"},
+		{StateStopped, "stopped by \"service stop\", or only its data is left"},
 		{StateNotInstalled, "never started, or deleted"},
 		{StateDisabled, "by the configuration"},
-		{StateOrphan, "it runs, and the configuration has disabled or lost it"},
+		{StateOrphan, "it runs, but the configuration disables it or no longer has it"},
 	}
 }
 
@@ -269,7 +269,7 @@ func (s *snapshot) status(name string, k known, have ready.State) Status {
 		st.incomplete(rel.Status)
 	case k.service == nil || !k.service.Enabled:
 		st.State = StateOrphan
-		st.tell("Orphan", "it runs, and the configuration does not have it any more or disables it", "run: paictl service stop -n "+name)
+		st.tell("Orphan", "it runs, but the configuration no longer has it or disables it", "run: paictl service stop -n "+name)
 	}
 	s.leftBehind(&st)
 	return st
@@ -292,10 +292,10 @@ func (s *snapshot) leftBehind(st *Status) {
 func (st *Status) incomplete(status string) {
 	if status == statusUninstalling {
 		st.Problems = nil
-		st.tell("Incomplete", "its stop was cut off ("+status+")", "end it with: paictl service stop -n "+st.Name+"; or bring it back with: paictl service start -n "+st.Name)
+		st.tell("Incomplete", "its stop was interrupted ("+status+")", "finish it with: paictl service stop -n "+st.Name+"; or start it again with: paictl service start -n "+st.Name)
 		return
 	}
-	st.tell("Incomplete", "its last start failed or was cut off ("+status+")", "run: paictl service start -n "+st.Name)
+	st.tell("Incomplete", "its last start failed or was interrupted ("+status+")", "run: paictl service start -n "+st.Name)
 }
 
 // tell adds a problem of the release, before those of its pods.

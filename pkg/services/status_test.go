@@ -41,7 +41,7 @@ func TestStatusTellsTheStateOfEveryService(t *testing.T) {
 		assert.Equal(t, want, st[name].State, name)
 	}
 	assert.Equal(t, "********", st["alerts"].Problems[0].Message)
-	assert.Equal(t, "its last start failed or was cut off (pending-upgrade)", st["storage"].Problems[0].Message)
+	assert.Equal(t, "its last start failed or was interrupted (pending-upgrade)", st["storage"].Problems[0].Message)
 	assert.Equal(t, "run: paictl service stop -n node-exporter", st["node-exporter"].Problems[0].Hint)
 	assert.Equal(t, ConfigurationChanged, st["grafana"].Configuration)
 	assert.Equal(t, ConfigurationCurrent, st["prometheus"].Configuration)
@@ -57,10 +57,10 @@ func TestAStopThatWasCutOffIsNoFailedStart(t *testing.T) {
 	cut := l.releases.have["grafana"]
 	cut.Status = "uninstalling"
 	l.releases.have["grafana"] = cut
-	l.ready.states["grafana"] = ready.State{Problems: []ready.Problem{{Object: "deployment/grafana", Reason: "Missing", Message: "it is not there"}}}
+	l.ready.states["grafana"] = ready.State{Problems: []ready.Problem{{Object: "deployment/grafana", Reason: "Missing", Message: "it is missing"}}}
 	got := l.states()["grafana"]
 	require.Len(t, got.Problems, 1, "that its objects go is what was asked for")
-	assert.Equal(t, "its stop was cut off (uninstalling)", got.Problems[0].Message)
+	assert.Equal(t, "its stop was interrupted (uninstalling)", got.Problems[0].Message)
 	assert.Contains(t, got.Problems[0].Hint, "paictl service stop -n grafana")
 }
 

@@ -80,7 +80,7 @@ func TestWhatIsExceptedKeepsWhatItNeeds(t *testing.T) {
 	o.Except = []string{"grafana"}
 	err := l.Stop(t.Context(), o)
 	require.ErrorContains(t, err, "grafana runs and requires prometheus")
-	assert.Equal(t, "leave out prometheus as well: -x prometheus", hint.Of(err), "grafana was not to be touched")
+	assert.Equal(t, "exclude prometheus as well: -x prometheus", hint.Of(err), "grafana was not to be touched")
 	o.Except = []string{"grafana", "prometheus", "storage", "alerts"}
 	require.NoError(t, l.Stop(t.Context(), o))
 	assert.Equal(t, []string{"uninstall node-exporter"}, l.releases.changes())
@@ -214,7 +214,7 @@ func TestPodsOfAMachineThatIsAwayAreNotWaitedFor(t *testing.T) {
 					return
 				}
 				require.NoError(t, err)
-				assert.Equal(t, "1 pod of grafana can't be told to end, their machines are away: off-1", l.story.of(EventWarning)[0].Message)
+				assert.Equal(t, "1 pod of grafana can't be stopped, because their machines don't answer: off-1", l.story.of(EventWarning)[0].Message)
 			})
 		})
 	}

@@ -57,8 +57,8 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	case len(left)+len(kept) == 0:
 		return nil, err
 	default:
-		// A configuration that is broken or gone must not keep anybody from stopping.
-		r.warn("the configuration can't be used: "+firstLine(err), "what was started is stopped all the same")
+		// A configuration that is broken or gone must not keep anyone from stopping.
+		r.warn("the configuration can't be used: "+firstLine(err), "started services are stopped anyway")
 	}
 	for name, namespace := range kept {
 		if all[name] == nil {
@@ -145,9 +145,9 @@ func (r *run) neededError(all, chosen map[string]*target, needed string) error {
 	remedy := fmt.Sprintf("add --with-dependents to %s %s too", r.verb, names)
 	switch {
 	case slices.ContainsFunc(on, func(name string) bool { return slices.Contains(r.o.Except, name) }):
-		remedy = fmt.Sprintf("leave out %s as well: -x %s", needed, needed)
+		remedy = fmt.Sprintf("exclude %s as well: -x %s", needed, needed)
 	case !slices.Contains(r.o.Names, needed):
-		remedy += fmt.Sprintf(", or leave out %s with -x %s", needed, needed)
+		remedy += fmt.Sprintf(", or exclude %s with -x %s", needed, needed)
 	}
 	return hint.Errorf(remedy, "%s%s%s", names, verb, needed)
 }

@@ -147,7 +147,7 @@ func (r *run) removeUnowned(ctx context.Context, service string, pods []corev1.P
 				return fmt.Errorf("remove the ReplicaSet %s: %w", ref.Name, err)
 			}
 		}
-		r.emit(Event{Kind: EventProgress, Service: service, Message: "removes pod " + p.Name + ", which nothing owns any more"})
+		r.emit(Event{Kind: EventProgress, Service: service, Message: "removes pod " + p.Name + ", which no longer has an owner"})
 		if err := r.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, exactly(p.UID)); tolerable(err) != nil {
 			return fmt.Errorf("remove the pod %s: %w", p.Name, err)
 		}

@@ -112,6 +112,6 @@ func TestAStopRemovesPodsThatTheGarbageCollectorDoesNotComeTo(t *testing.T) {
 		for _, e := range l.story.of(EventProgress) {
 			messages = append(messages, e.Message)
 		}
-		assert.Equal(t, []string{"waits for 1 pod to end", "removes pod left, which nothing owns any more"}, messages)
+		assert.Equal(t, []string{"waits for 1 pod to end", "removes pod left, which no longer has an owner"}, messages)
 	})
 }

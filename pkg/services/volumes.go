@@ -51,11 +51,11 @@ func (v Volume) String() string {
 	case v.Folder != "":
 		text += fmt.Sprintf("; the folder %s on %s stays", v.Folder, v.Node)
 	case v.Share != "":
-		text += fmt.Sprintf("; what lies on %s stays", v.Share)
+		text += fmt.Sprintf("; the data on %s stays", v.Share)
 	case v.Dynamic:
 		text += ", with its volume"
 	case v.PersistentVolume != "":
-		text += fmt.Sprintf("; what lies in the volume %s stays", v.PersistentVolume)
+		text += fmt.Sprintf("; the data in the volume %s stays", v.PersistentVolume)
 	}
 	return text
 }

@@ -24,7 +24,7 @@ const maxAuthRounds = 3
 const agentPatience = 5 * time.Second
 
 // errRefused ends a handshake in which nothing is left to try.
-var errRefused = errors.New("no way to authenticate is left")
+var errRefused = errors.New("no authentication method is left")
 
 // authStep is one thing to try: a method's name and how.
 type authStep struct {
@@ -200,7 +200,7 @@ func (a *authenticator) remedy() string {
 	case takesPassword:
 		return "give ssh-password or ssh-keyfile-path, or check that the host knows your key"
 	case a.e.keyFile == "":
-		return fmt.Sprintf("the host takes keys only: install yours with ssh-copy-id %s@%s from a machine that may log in, and give ssh-keyfile-path", a.e.user, a.e.host)
+		return fmt.Sprintf("the host accepts only keys: install yours with ssh-copy-id %s@%s from a machine that may log in, and give ssh-keyfile-path", a.e.user, a.e.host)
 	}
-	return fmt.Sprintf("add the public half of %s to ~%s/.ssh/authorized_keys on the host, and check ssh-username", a.e.keyFile, a.e.user)
+	return fmt.Sprintf("add the public key of %s to ~%s/.ssh/authorized_keys on the host, and check ssh-username", a.e.keyFile, a.e.user)
 }

@@ -169,7 +169,7 @@ func (s *slots) closed() {
 	s.free()
 }
 
-// lower keeps the caller's token for ever, unless the server has granted as many
+// lower keeps the caller's token forever, unless the server has granted as many
 // sessions before, and reports whether it did.
 func (s *slots) lower() bool {
 	s.mu.Lock()

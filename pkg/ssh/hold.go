@@ -120,7 +120,7 @@ func (s *session) Close() error {
 			_, s.err = s.p.exit(context.Background())
 		case <-time.After(closeGrace):
 			s.p.abort()
-			s.err = hint.Errorf("look for the process on the machine", "%s on %s: %w: it goes on after the end of its input",
+			s.err = hint.Errorf("look for the process on the machine", "%s on %s: %w: it keeps running after the end of its input",
 				s.p.what, s.p.c.name, ErrTimeout)
 		}
 	})

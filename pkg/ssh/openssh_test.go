@@ -90,7 +90,7 @@ func startOpenSSH(t *testing.T, settings ...string) *openssh {
 	}
 }
 
-// freeAddress returns one that nobody gets by chance before it is used: its port is below those that
+// freeAddress returns one that no one gets by chance before it is used: its port is below those that
 // the kernel gives away.
 func freeAddress(t *testing.T) *net.TCPAddr {
 	t.Helper()
@@ -309,7 +309,7 @@ func TestOpenSSHAndSudoThatRefuses(t *testing.T) {
 	require.NoError(t, err)
 	_, err = h.Run(t.Context(), ssh.Script{Name: "id", Body: "id -u"})
 	require.ErrorIs(t, err, ssh.ErrSudo)
-	require.ErrorContains(t, err, "it wants a terminal")
+	require.ErrorContains(t, err, "it requires a terminal")
 	assert.Contains(t, hint.Of(err), "!requiretty")
 }
 

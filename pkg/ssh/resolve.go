@@ -133,7 +133,7 @@ func (r *resolver) host(t Target) (*endpoint, error) {
 		port, _ = strconv.Atoi(cmp.Or(r.get(t.Address, "Port"), "22"))
 	}
 	if port < 1 || port > 65535 {
-		return nil, hint.Errorf("give a port from 1 to 65535", "reach %s: port %d is none", t, port)
+		return nil, hint.Errorf("give a port from 1 to 65535", "reach %s: %d is not a port", t, port)
 	}
 	e := &endpoint{
 		name:       t.String(),
@@ -234,7 +234,7 @@ func (r *resolver) chain(list string, t Target, depth int) ([]*endpoint, error) 
 		return nil, nil
 	}
 	if depth > maxJumps {
-		return nil, hint.Errorf("look for a circle of ProxyJump lines in "+r.o.ConfigFile, "more than %d jump hosts", maxJumps)
+		return nil, hint.Errorf("look for a loop of ProxyJump lines in "+r.o.ConfigFile, "more than %d jump hosts", maxJumps)
 	}
 	var out []*endpoint
 	for i, spec := range strings.Split(list, ",") {

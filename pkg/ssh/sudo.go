@@ -115,7 +115,7 @@ func (p *process) becomeRoot(ctx context.Context, as access) error {
 			}
 			return p.sudoEnded(ctx, as)
 		case <-time.After(sudoPatience):
-			return p.sudoError(as, "it asks something else than a password", "let the user run sudo with a password or without, by sudoers")
+			return p.sudoError(as, "it asks for something other than a password", "let the user run sudo with a password or without, by sudoers")
 		case <-ctx.Done():
 			return p.c.explain(ctx, p.what, context.Cause(ctx))
 		}
@@ -123,7 +123,7 @@ func (p *process) becomeRoot(ctx context.Context, as access) error {
 }
 
 // sudoFields names where the password comes from.
-const sudoFields = "ssh-password, or the sudo password where it differs"
+const sudoFields = "ssh-password, or the sudo password if it differs"
 
 // answer writes the password.
 func (p *process) answer(as access) error {
@@ -135,11 +135,11 @@ func (p *process) answer(as access) error {
 		}
 	}
 	if !password.IsSet() {
-		return p.sudoError(as, "it wants a password and none was given",
+		return p.sudoError(as, "it needs a password, but none was given",
 			fmt.Sprintf("give the password (%s), or allow it without: echo '%s ALL=(ALL) NOPASSWD:ALL' > /etc/sudoers.d/paictl", sudoFields, as.user))
 	}
 	if strings.ContainsAny(password.Reveal(), "\n\r") {
-		return p.sudoError(as, "the password holds a line break", "check the password: "+sudoFields)
+		return p.sudoError(as, "the password contains a line break", "check the password: "+sudoFields)
 	}
 	if _, err := io.WriteString(p.stdin, password.Reveal()+"\n"); err != nil {
 		return p.c.lost(p.what)
@@ -161,7 +161,7 @@ func (p *process) sudoEnded(ctx context.Context, as access) error {
 	case strings.Contains(lower, "not in the sudoers") || strings.Contains(lower, "not allowed") || strings.Contains(lower, "may not run"):
 		return p.sudoError(as, "the user may not become root", fmt.Sprintf("add it: echo '%s ALL=(ALL) ALL' > /etc/sudoers.d/%s", as.user, as.user))
 	case strings.Contains(lower, "tty"):
-		return p.sudoError(as, "it wants a terminal", fmt.Sprintf("add the line 'Defaults:%s !requiretty' to sudoers", as.user))
+		return p.sudoError(as, "it requires a terminal", fmt.Sprintf("add the line 'Defaults:%s !requiretty' to sudoers", as.user))
 	case strings.Contains(lower, "try again") || strings.Contains(lower, "incorrect password"):
 		return p.sudoError(as, "the password was refused", "check the password: "+sudoFields)
 	}

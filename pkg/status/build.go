@@ -84,7 +84,7 @@ func (b *books) machine(name string) (Machine, bool) {
 	}
 	if n == nil {
 		m.State, m.Message = MachineOutside, "not in the cluster"
-		m.Hint = "paictl cluster up brings it into the cluster; paictl node remove " + name + " takes it out of the layout"
+		m.Hint = "paictl cluster up adds it to the cluster; paictl node remove " + name + " removes it from the layout"
 		m.GPUs = b.gpus(name, nil, l)
 		return m, true
 	}

@@ -147,7 +147,7 @@ type Amount struct {
 // Health of a GPU.
 const (
 	GPUHealthy = "healthy"
-	GPUIgnored = "ignored" // sick, and used all the same by someone's order
+	GPUIgnored = "ignored" // sick, and used anyway by someone's order
 	GPUSick    = "sick"
 	GPUMissing = "missing" // configured and not there
 	GPUUnknown = "unknown" // no agent tells; or the machine is silent

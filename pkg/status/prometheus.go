@@ -119,7 +119,7 @@ func (f *Follower) query(ctx context.Context, text string, each func(*sample)) e
 	}
 	defer func() { _ = body.Close() }()
 	if err := samples(body, each); err != nil {
-		return fmt.Errorf("understand the answer of Prometheus: %w", err)
+		return fmt.Errorf("read the answer of Prometheus: %w", err)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (f *Follower) askAlerts(ctx context.Context) (func(), error) {
 	defer func() { _ = body.Close() }()
 	var told []alert
 	if err := json.NewDecoder(body).Decode(&told); err != nil {
-		return nil, fmt.Errorf("understand the answer of Alertmanager: %w", err)
+		return nil, fmt.Errorf("read the answer of Alertmanager: %w", err)
 	}
 	out := []Alert{}
 	for i := range told {

@@ -31,7 +31,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// door stands before an API server and can be shut: then nobody listens, and all connections break.
+// door stands before an API server and can be shut: then no one listens, and all connections break.
 type door struct {
 	t       *testing.T
 	address string
@@ -369,7 +369,7 @@ func TestAnAPIServerThatIsAwayLeavesTheLastModelWithItsAge(t *testing.T) {
 	w.forget(object)
 	w.job("away", "other")
 	w.node("away-1", condition(corev1.ConditionFalse, "KubeletNotReady", "container runtime is down"))
-	// One that starts refuses everybody until it has read its roles.
+	// One that starts refuses everyone until it has read its roles.
 	var refused atomic.Int32
 	starting := http.Handler(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if refused.Add(1) > 15 {
@@ -386,13 +386,13 @@ func TestAnAPIServerThatIsAwayLeavesTheLastModelWithItsAge(t *testing.T) {
 		for _, name := range []string{SourceAPI, SourceJobs} {
 			assert.False(t, c.sourceNamed(name).Refused, c.sourceNamed(name).Message)
 		}
-		return c.sourceNamed(SourceAPI).State == StateCurrent && c.sourceNamed(SourceJobs).State == StateCurrent && c.jobNamed("away/other") != nil
+		return c.sourceNamed(SourceAPI).State == StateCurrent && c.sourceNamed(SourceJobs).State == StateCurrent && c.jobNamed("away/other") != nil && c.machineNamed("away-1").Message != ""
 	})
 	assert.Nil(t, c.jobNamed("away/train"))
 	assert.Equal(t, "KubeletNotReady: container runtime is down", c.machineNamed("away-1").Message)
 }
 
-// An API server may forget which changes somebody hasn't seen yet, and cut watches off at any time.
+// An API server may forget which changes someone hasn't seen yet, and cut watches off at any time.
 func TestWhatWatchesMissedIsListed(t *testing.T) {
 	w := newWorld(t)
 	h, err := jobtest.Handler(w.Config, nil)

@@ -68,7 +68,7 @@ func (f *Follower) setRelease(body []byte) {
 	}
 }
 
-// answered notes that the API server said something. Where it had been silent all that is asked through it is asked again.
+// answered notes that the API server said something. Where it had been silent, everything that is asked through it is asked again.
 func (f *Follower) answered() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -205,7 +205,7 @@ func (f *Follower) watchedSource(name string) Source {
 			}
 		case apierrors.IsNotFound(k.err):
 			if name == SourceJobs {
-				return Source{State: StateAbsent, Message: "this cluster runs no jobs: it doesn't know Frameworks", Hint: "start what runs them: paictl service start -n job-controller"}
+				return Source{State: StateAbsent, Message: "this cluster runs no jobs: it has no Frameworks", Hint: "start what runs them: paictl service start -n job-controller"}
 			}
 		case k.loaded:
 			loaded = true
@@ -265,7 +265,7 @@ func (f *Follower) askedSource(a *asker) Source {
 	case a.err == nil && !ever:
 		return Source{State: StateLoading}
 	case a.err == nil && !a.fresh && !a.asked.IsZero():
-		return Source{State: StateStale, Since: a.heard, Message: "it is asked again"}
+		return Source{State: StateStale, Since: a.heard, Message: "trying again"}
 	case a.err == nil:
 		return Source{State: StateCurrent}
 	}

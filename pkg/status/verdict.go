@@ -192,7 +192,7 @@ func judgeService(f *folder, s *Service) {
 
 func judgeVirtualCluster(f *folder, v *VirtualCluster) {
 	if v.Deleted {
-		f.add("deleted", Problem{Level: LevelWarning, Kind: "vc", Name: v.Name, Message: "the configuration hasn't got it any more, and jobs still name it",
+		f.add("deleted", Problem{Level: LevelWarning, Kind: "vc", Name: v.Name, Message: "the configuration no longer has it, but jobs still use it",
 			Hint: "see them with: paictl job list --vc " + v.Name})
 		return
 	}

@@ -147,7 +147,7 @@ func (w *web) dial(_ context.Context, _, address string) (net.Conn, error) {
 	dot := strings.LastIndexByte(host, '.')
 	var number int
 	if _, err := fmt.Sscan(port, &number); err != nil || dot < 0 {
-		return nil, fmt.Errorf("%s is no pod", address)
+		return nil, fmt.Errorf("%s is not a pod", address)
 	}
 	return stream.Dial(w.cluster, stream.Port{Namespace: host[dot+1:], Pod: host[:dot], Number: number}), nil
 }

@@ -87,7 +87,7 @@ func (d *Decoder) wrongType(n *yaml.Node, path Path, want string) {
 		remedy = "remove the quotes, if that is what you meant"
 	}
 	if n.Kind == yaml.ScalarNode && strings.HasPrefix(want, "a list") {
-		remedy = "write each entry on a line of its own that begins with \"- \""
+		remedy = "write each entry on a separate line that begins with \"- \""
 	}
 	d.Report(n, path, "yaml/type", fmt.Sprintf("expected %s, found %s", want, describe(n)), remedy)
 }

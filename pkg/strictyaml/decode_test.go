@@ -50,7 +50,7 @@ func TestEveryMistakeOfFormIsOneFindingWithItsPlace(t *testing.T) {
 		"number out of range":       {"items:\n- port: 99999999999999999999\n", `a.yaml:2:9: items[0].port: expected a whole number, found a number [yaml/type]`, ""},
 		"word for a boolean":        {"pair: {on: yep}\n", `a.yaml:1:12: pair.on: expected true or false, found text [yaml/type]`, ""},
 		"not a number":              {"pair: {ratio: .nan}\n", `a.yaml:1:15: pair.ratio: expected a number, found a number [yaml/type]`, ""},
-		"text for a list":           {"items: 10.0.0.1\n", `a.yaml:1:8: items: expected a list, found text [yaml/type]`, `write each entry on a line of its own that begins with "- "`},
+		"text for a list":           {"items: 10.0.0.1\n", `a.yaml:1:8: items: expected a list, found text [yaml/type]`, `write each entry on a separate line that begins with "- "`},
 		"list for text":             {"name: [a]\n", `a.yaml:1:7: name: expected text, found a list [yaml/type]`, ""},
 		"text for a map":            {"pair: x\n", `a.yaml:1:7: pair: expected a map, found text [yaml/type]`, ""},
 		"a list at the top":         {"- a\n", `a.yaml:1:1: expected a map, found a list [yaml/type]`, ""},
@@ -61,12 +61,12 @@ func TestEveryMistakeOfFormIsOneFindingWithItsPlace(t *testing.T) {
 		"binary":                    {"name: !!binary aGk=\n", `a.yaml:1:7: a tag (!...) that is not supported [yaml/tag]`, "put the value in single quotes, if it begins with !; else remove the tag"},
 		"an infinite number in any": {"any: {x: .inf}\n", `a.yaml:1:10: any.x: not a finite number [yaml/type]`, ""},
 		"a merge of text":           {"any:\n  <<: x\n", `a.yaml:2:7: any: << needs a map or a list of maps [yaml/merge]`, "write << : *name, where name is the anchor of a map"},
-		"several documents":         {"name: x\n---\nname: y\n", `a.yaml:2:1: the file holds several documents [yaml/several-documents]`, "remove the line --- and what follows it"},
+		"several documents":         {"name: x\n---\nname: y\n", `a.yaml:2:1: the file holds several documents [yaml/several-documents]`, "remove the line --- and everything after it"},
 		"an empty file":             {"", `a.yaml:1:1: the file is empty [yaml/empty]`, ""},
 		"comments alone":            {"# hello\n", `a.yaml:1:1: the file is empty [yaml/empty]`, ""},
 		"null":                      {"~\n", `a.yaml:1:1: the file is empty [yaml/empty]`, ""},
-		"not UTF-8":                 {"name: x\nnam\xff: y\n", `a.yaml:2:4: the file is not text in UTF-8 [yaml/encoding]`, "save it as UTF-8; a file that was made on Windows may be UTF-16"},
-		"UTF-16":                    {"n\x00a\x00", `a.yaml:1:2: the file is not text in UTF-8 [yaml/encoding]`, "save it as UTF-8; a file that was made on Windows may be UTF-16"},
+		"not UTF-8":                 {"name: x\nnam\xff: y\n", `a.yaml:2:4: the file is not text in UTF-8 [yaml/encoding]`, "save it as UTF-8; a file from Windows may be UTF-16"},
+		"UTF-16":                    {"n\x00a\x00", `a.yaml:1:2: the file is not text in UTF-8 [yaml/encoding]`, "save it as UTF-8; a file from Windows may be UTF-16"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, findings := decode(t, c.text)
@@ -192,7 +192,7 @@ func TestFindingsAreAnErrorWithAllOfThem(t *testing.T) {
 	err := findings.Err()
 	require.EqualError(t, err, "a.yaml has 2 problems\n"+
 		"a.yaml:1:1: nmae: there is no key \"nmae\" here [yaml/unknown-key]\n  -> did you mean \"name\"?\n"+
-		"a.yaml:2:8: items: expected a list, found text [yaml/type]\n  -> write each entry on a line of its own that begins with \"- \"")
+		"a.yaml:2:8: items: expected a list, found text [yaml/type]\n  -> write each entry on a separate line that begins with \"- \"")
 	assert.Equal(t, 1, findings.ExitCode())
 	require.EqualError(t, findings[:1], "a.yaml:1:1: nmae: there is no key \"nmae\" here [yaml/unknown-key]\n  -> did you mean \"name\"?", "one needs no heading")
 	elsewhere := findings[0]

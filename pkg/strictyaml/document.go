@@ -57,7 +57,7 @@ func Parse(file string, data []byte) (doc *Document, findings Findings) {
 	}
 	if line, column, ok := validText(data); !ok {
 		return fail(line, column, "yaml/encoding", "the file is not text in UTF-8",
-			"save it as UTF-8; a file that was made on Windows may be UTF-16")
+			"save it as UTF-8; a file from Windows may be UTF-16")
 	}
 	if line := nestingLine(data); line > 0 {
 		return fail(line, 1, "yaml/depth", fmt.Sprintf("nested deeper than %d levels", MaxDepth), "")
@@ -78,7 +78,7 @@ func Parse(file string, data []byte) (doc *Document, findings Findings) {
 			return fail(line, column, "yaml/syntax", text, syntaxRemedy(text))
 		}
 		return fail(second.Line, max(second.Column, 1), "yaml/several-documents", "the file holds several documents",
-			"remove the line --- and what follows it")
+			"remove the line --- and everything after it")
 	}
 	if len(top.Content) != 1 || isNull(top.Content[0]) {
 		return fail(1, 1, "yaml/empty", "the file is empty", "")
@@ -109,7 +109,7 @@ func (s *scanner) scan(n *yaml.Node, depth int) {
 	s.nodes++
 	switch {
 	case depth > MaxDepth:
-		s.stop(n, "yaml/depth", fmt.Sprintf("nested deeper than %d levels, or an alias that holds itself", MaxDepth))
+		s.stop(n, "yaml/depth", fmt.Sprintf("nested deeper than %d levels, or an alias that contains itself", MaxDepth))
 		return
 	case s.nodes > MaxNodes:
 		s.stop(n, "yaml/size", fmt.Sprintf("more than %d values once aliases are expanded", MaxNodes))

@@ -132,7 +132,7 @@ func (a *archive) put(e Entry, f *spooled) {
 			return
 		}
 		if a.out.n+f.size+reserve > a.max {
-			a.index.Missing = append(a.index.Missing, Missing{e.Name, fmt.Sprintf("%d bytes more would make the archive larger than --max-size", f.size)})
+			a.index.Missing = append(a.index.Missing, Missing{e.Name, fmt.Sprintf("with %d more bytes the archive would be larger than --max-size", f.size)})
 			return
 		}
 	}
@@ -191,7 +191,7 @@ func (a *archive) failed(err error) {
 	}
 	a.err = fmt.Errorf("write the archive: %w", err)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		a.err = hint.Wrap(a.err, "free space there, name another place with -o, or ask for less with --since, --without or --max-size")
+		a.err = hint.Wrap(a.err, "free space there, name another place with -o, or collect less with --since, --without or --max-size")
 	}
 	a.broken(a.err)
 }

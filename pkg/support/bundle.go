@@ -108,7 +108,7 @@ func (b *bundle) collect(ctx context.Context) {
 			continue
 		}
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limits.Part, fmt.Errorf("not done within %s", b.o.Limits.Part))
+			ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limits.Part, fmt.Errorf("not finished within %s", b.o.Limits.Part))
 			defer cancel()
 			begun := b.o.Clock()
 			p.run(ctx)

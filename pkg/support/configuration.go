@@ -47,19 +47,19 @@ func (b *bundle) folder() {
 		b.archive.missing(path.Join(PartConfiguration, "folder", name), err)
 	}
 	for name, text := range b.shown.Files {
-		b.text(path.Join(PartConfiguration, "folder", name), "As it is in the operator's folder, secrets masked", text)
+		b.text(path.Join(PartConfiguration, "folder", name), "The files of the operator's folder, secrets masked", text)
 	}
 	if b.o.Config == nil {
 		return
 	}
-	b.archive.add(path.Join(PartConfiguration, "effective.yaml"), "What is in effect, defaults filled in, and where each value comes from", func(w io.Writer) error {
+	b.archive.add(path.Join(PartConfiguration, "effective.yaml"), "The values in effect, with defaults, and where each value comes from", func(w io.Writer) error {
 		text, err := b.o.Config.Annotated(catalogue.SecretPaths(b.o.Config)...)
 		if err == nil {
 			_, err = w.Write(text)
 		}
 		return err
 	})
-	b.archive.add(path.Join(PartConfiguration, "findings.txt"), "What \"paictl config validate\" says of the folder", func(w io.Writer) error {
+	b.archive.add(path.Join(PartConfiguration, "findings.txt"), "What \"paictl config validate\" says about the folder", func(w io.Writer) error {
 		found := config.Validate(b.o.Config, catalogue.Check)
 		if len(found) == 0 {
 			_, err := io.WriteString(w, "no findings\n")

@@ -39,10 +39,10 @@ func clusterKinds() []kind {
 		{api: "apis/resource.k8s.io/v1", name: "resourceslices", what: "GPUs that machines offer"},
 		{api: "apis/resource.k8s.io/v1", name: "deviceclasses", what: "Classes of devices"},
 		{api: "apis/scheduling.k8s.io/v1", name: "priorityclasses", what: "Priorities"},
-		{api: "apis/apiextensions.k8s.io/v1", name: "customresourcedefinitions", what: "Kinds that were added to the API", tableOnly: true},
+		{api: "apis/apiextensions.k8s.io/v1", name: "customresourcedefinitions", what: "Custom resource definitions", tableOnly: true},
 		{api: "apis/apiregistration.k8s.io/v1", name: "apiservices", what: "Parts of the API, and whether they answer", tableOnly: true},
-		{api: "apis/admissionregistration.k8s.io/v1", name: "validatingwebhookconfigurations", what: "Programs that may refuse objects"},
-		{api: "apis/admissionregistration.k8s.io/v1", name: "mutatingwebhookconfigurations", what: "Programs that may change objects"},
+		{api: "apis/admissionregistration.k8s.io/v1", name: "validatingwebhookconfigurations", what: "Webhooks that may refuse objects"},
+		{api: "apis/admissionregistration.k8s.io/v1", name: "mutatingwebhookconfigurations", what: "Webhooks that may change objects"},
 	}
 }
 
@@ -176,7 +176,7 @@ func (b *bundle) table(ctx context.Context, url string, w io.Writer) (there bool
 			} `json:"rows"`
 		}
 		if err := json.Unmarshal(text, &page); err != nil {
-			return there, fmt.Errorf("understand the API's answer: %w", err)
+			return there, fmt.Errorf("read the API's answer: %w", err)
 		}
 		if !there && len(page.Rows) > 0 {
 			there = true
@@ -223,7 +223,7 @@ func (b *bundle) whole(ctx context.Context, url, namespace, name string, w io.Wr
 			Items      []map[string]any `json:"items"`
 		}
 		if err := json.Unmarshal(text, &page); err != nil {
-			return fmt.Errorf("understand the API's answer: %w", err)
+			return fmt.Errorf("read the API's answer: %w", err)
 		}
 		for _, o := range page.Items {
 			o["kind"], o["apiVersion"] = strings.TrimSuffix(page.Kind, "List"), page.APIVersion

@@ -59,7 +59,7 @@ func (b *bundle) logs(ctx context.Context) {
 		b.archive.missing(PartLogs, b.o.ClusterErr)
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limits.Logs, fmt.Errorf("not done within %s", b.o.Limits.Logs))
+	ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limits.Logs, fmt.Errorf("not finished within %s", b.o.Limits.Logs))
 	defer cancel()
 	silent := &silence{count: map[string]int{}}
 	var all []func()
@@ -78,7 +78,7 @@ func (b *bundle) logs(ctx context.Context) {
 		b.archive.missing(PartLogs, errors.New("which pods there are is asked with the part kubernetes, which was left out"))
 	}
 	if len(b.o.Jobs) == 0 {
-		b.archive.note("Logs and environment of users' jobs are left out, but of jobs that are named with --job USER/NAME.")
+		b.archive.note("Logs and environment of users' jobs are left out, except for jobs named with --job USER/NAME.")
 	}
 	inParallel(b.o.Limits.Parallel, all)
 	if ctx.Err() == nil {

@@ -79,9 +79,9 @@ func (b *bundle) machine(host, mark string, said []byte, err error) {
 			}
 			switch s.code {
 			case "124", "137":
-				return errors.New("the command didn't end in time; what it said until then is there")
+				return errors.New("the command didn't end in time; its output until then is included")
 			case "":
-				return errors.New("it was cut off")
+				return errors.New("it was interrupted")
 			}
 			return nil
 		})

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Plan lists what would be collected, as far as that is known without asking anybody: some names stand for many.
+// Plan lists what would be collected, as far as that is known without asking anyone: some names stand for many.
 func Plan(o *Options) []Entry {
 	var out []Entry
 	add := func(part, name, what string) {
@@ -20,7 +20,7 @@ func Plan(o *Options) []Entry {
 		for _, name := range config.Files() {
 			add(PartConfiguration, "folder/"+name, "As it is in "+o.Folder+", secrets masked")
 		}
-		add(PartConfiguration, "effective.yaml", "What is in effect, and where each value comes from")
+		add(PartConfiguration, "effective.yaml", "The values in effect, and where each value comes from")
 	}
 	if o.Spec != nil {
 		for _, n := range o.Spec.Nodes {

@@ -83,7 +83,7 @@ func TestDriverPackages(t *testing.T) {
 	}
 	step("the default warns, and changes nothing", func() {
 		_, out := d.phase(0)
-		assert.Contains(t, out, "2 NVIDIA GPUs and no driver")
+		assert.Contains(t, out, "2 NVIDIA GPUs but no driver")
 		assert.Contains(t, out, "policy: install")
 		assert.Equal(t, before, d.packages())
 	})
@@ -91,7 +91,7 @@ func TestDriverPackages(t *testing.T) {
 		d.wants(nvidia570)
 		d.on(d.host, "mkdir /srv/away; mv /srv/nvidia/linux-headers* /srv/away; cp /srv/nvidia/Packages /srv/away; awk -v RS= -v ORS='\\n\\n' '!/Package: linux-headers/' /srv/away/Packages >/srv/nvidia/Packages")
 		_, out := d.phase(4)
-		assert.Contains(t, out, "the headers of its running kernel are not to be had: linux-headers-")
+		assert.Contains(t, out, "the headers of its running kernel are not available: linux-headers-")
 		d.on(d.host, "mv /srv/away/* /srv/nvidia/; rmdir /srv/away")
 		assert.Equal(t, before, d.packages())
 	})
@@ -228,7 +228,7 @@ func TestDriverFromDebian(t *testing.T) {
 	assert.Contains(t, out, "non-free")
 	d.on(d.host, "sed -i 's/^Components: main$/Components: main contrib non-free non-free-firmware/' /etc/apt/sources.list.d/*.sources")
 	_, out = d.phase(4)
-	assert.Contains(t, out, "the headers of its running kernel are not to be had: linux-headers-")
+	assert.Contains(t, out, "the headers of its running kernel are not available: linux-headers-")
 
 	// Where a build is tried it fails, and all is taken away again.
 	d.on(d.host, "mkdir -p /lib/modules/$(uname -r)/build/include")

@@ -45,7 +45,7 @@ func TestFaultsAreToldAndChangeNothing(t *testing.T) {
 				var b strings.Builder
 				for line := range strings.Lines(read(t, filepath.Join(l.dir, "known_hosts"))) {
 					f := strings.Fields(line)
-					// Everybody has the key of the first line: wrong for the second host.
+					// Everyone has the key of the first line: wrong for the second host.
 					if len(f) > 2 {
 						fmt.Fprintf(&b, "%s %s\n", f[0], strings.Join(strings.Fields(firstLine(read(t, filepath.Join(l.dir, "known_hosts"))))[1:], " "))
 					}

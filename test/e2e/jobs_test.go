@@ -82,7 +82,7 @@ func (j *jobs) examplesEndAsTheySay(t *testing.T) {
 		{"secrets", j.keepsItsSecret},
 		{"storage", func(t *testing.T, name string) {
 			var lines [2]int
-			// The second asks for what the cluster has for everybody, which is the same.
+			// The second asks for what the cluster has for everyone, which is the same.
 			for i, file := range []string{example(t, name), example(t, name, "storages:\n    - name: team\n      mountPath: /data\n", "storages: []\n", "/data", "/mnt/team")} {
 				j.submit(t, file)
 				j.ended(t, name, "succeeded", "Succeeded")

@@ -35,7 +35,7 @@ func TestNoMasterIsSpecial(t *testing.T) {
 		l.on(l.names[1], "mv "+file+" "+file+".away")
 		r := run(t, "cluster", "up", "-p", l.cluster)
 		assert.Equal(t, 4, r.code, "%s", r)
-		assert.Contains(t, r.stderr, "its database is not thrown away for that")
+		assert.Contains(t, r.stderr, "paictl does not delete its database for that")
 		l.on(l.names[1], "mv "+file+".away "+file)
 		assert.Zero(t, l.up(0).Changes)
 		l.keeps(1)

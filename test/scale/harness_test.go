@@ -73,7 +73,7 @@ func newWorld(t testing.TB, nodes int) *world {
 	return w
 }
 
-// controllers leaves out those of Endpoints. Nobody looks up a service here, and they look at all pods of the
+// controllers leaves out those of Endpoints. No one looks up a service here, and they look at all pods of the
 // namespace for each that changes: with 20,000 pods they would be most of what is measured.
 const controllers = "*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller"
 

@@ -110,7 +110,7 @@ func TestOneJobOfManyTasks(t *testing.T) {
 }
 
 // TestJobsThatHaveEndedCostNothing has PAICTL_SCALE_FRAMEWORKS of them lie about until their time is over,
-// while another comes and the controller is started anew.
+// while another comes and the controller is started again.
 func TestJobsThatHaveEndedCostNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a control plane of its own: not with -short")
@@ -469,7 +469,7 @@ func (w *jobsWorld) handle(ctx context.Context, i cache.SharedIndexInformer, not
 // calls are requests that the API server has answered, by what was done to what.
 type calls map[string]int
 
-// calls counts what is the controller's doing: pods are created and deleted by nobody else, and what
+// calls counts what is the controller's doing: pods are created and deleted by no one else, and what
 // submissions, simulated kubelets and the control plane itself do is left out.
 func (w *jobsWorld) calls() calls { return w.callsThat(ofController) }
 

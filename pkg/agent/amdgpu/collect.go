@@ -216,7 +216,7 @@ func (d device) judge(g *gpu.GPU, nodes map[int]node, readable bool) {
 	}
 	// An MI300 can be split into partitions, whose other device files aren't its own.
 	if split := d.read("current_compute_partition"); split != "" && split != "SPX" {
-		g.Unusable = "it is split into partitions (" + split + "), which can't be handed out; write SPX into its current_compute_partition"
+		g.Unusable = "it is split into partitions (" + split + "), which can't be allocated; write SPX into its current_compute_partition"
 		return
 	}
 	n, known := nodes[render[0]]

@@ -146,7 +146,7 @@ func TestAGPUThatCantBeHandedOutSaysWhy(t *testing.T) {
 		"as it is": {func(*testing.T, *amdgputest.Tree) {}, ""},
 		"split": {func(_ *testing.T, tr *amdgputest.Tree) {
 			tr.Write(filepath.Join(amdgputest.Folder("0000:05:00.0"), "current_compute_partition"), "CPX\n")
-		}, "it is split into partitions (CPX), which can't be handed out; write SPX into its current_compute_partition"},
+		}, "it is split into partitions (CPX), which can't be allocated; write SPX into its current_compute_partition"},
 		"no device file": {func(t *testing.T, tr *amdgputest.Tree) {
 			require.NoError(t, os.RemoveAll(filepath.Join(tr.Root, amdgputest.Folder("0000:05:00.0"), "drm")))
 		}, "it has no device file /dev/dri/renderD*: see dmesg"},

@@ -119,7 +119,7 @@ func ReadSplits(file string) (map[int32]Split, error) {
 	for key, s := range of {
 		index, err := strconv.ParseInt(key, 10, 32)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %q is no index of a GPU", file, key)
+			return nil, fmt.Errorf("%s: %q is not the index of a GPU", file, key)
 		}
 		out[int32(index)] = s
 	}

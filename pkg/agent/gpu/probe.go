@@ -38,7 +38,7 @@ func (p *Probe) Hold(ctx context.Context) (resume func(), err error) {
 	p.mu.Lock()
 	if p.held {
 		p.mu.Unlock()
-		return nil, errors.New("something else is being done to a GPU of the machine")
+		return nil, errors.New("another operation on a GPU of the machine is in progress")
 	}
 	p.held = true
 	if p.end != nil {
@@ -163,7 +163,7 @@ func (p *Probe) run(ctx context.Context, see func(*Report), failed func(error)) 
 	for lines.Scan() {
 		var r Report
 		if err = json.Unmarshal(lines.Bytes(), &r); err != nil {
-			err = fmt.Errorf("%s writes what isn't a report: %w", p.Path, err)
+			err = fmt.Errorf("the output of %s is not a report: %w", p.Path, err)
 			break
 		}
 		if silent.Reset(p.Silence) {

@@ -78,7 +78,7 @@ func TestAProbeThatAnswersIsLeftAlone(t *testing.T) {
 func TestAProbeThatCantBeUsed(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ script, want string }{
-		"no report":   {`echo hello; sleep 1000`, "writes what isn't a report"},
+		"no report":   {`echo hello; sleep 1000`, "is not a report"},
 		"it ends":     {`exit 3`, "has ended: exit status 3"},
 		"many words":  {fmt.Sprintf(`i=0; while [ $i -lt 300 ]; do echo "%s" >&2; i=$((i+1)); done; echo last >&2; exit 1`, strings.Repeat("x", 300)), "last"},
 		"a long line": {`head -c 9000000 /dev/zero | tr '\0' 'x'; exit 1`, "token too long"},
@@ -108,8 +108,8 @@ func TestTheTableOfErrors(t *testing.T) {
 	}
 	assert.True(t, FindXID(79).Sick())
 	assert.False(t, FindXID(13).Sick())
-	assert.Equal(t, "XID 13: a program used the graphics engine wrongly", FindXID(13).String())
-	assert.Equal(t, "XID 7777: an error that isn't in the table", FindXID(7777).String())
+	assert.Equal(t, "XID 13: a program used the graphics engine incorrectly", FindXID(13).String())
+	assert.Equal(t, "XID 7777: an unknown error", FindXID(7777).String())
 }
 
 func TestTheProgramStaysAwayWhileSomebodyHoldsIt(t *testing.T) {
@@ -132,7 +132,7 @@ func TestTheProgramStaysAwayWhileSomebodyHoldsIt(t *testing.T) {
 		require.NoError(t, err)
 		held, blind := w.seen()
 		_, err = p.Hold(t.Context())
-		require.ErrorContains(t, err, "something else is being done")
+		require.ErrorContains(t, err, "another operation")
 		assert.Never(t, func() bool { now, _ := w.seen(); return now > held }, 100*time.Millisecond, 10*time.Millisecond)
 		assert.Empty(t, blind, "no one is told that nothing is known")
 		resume()

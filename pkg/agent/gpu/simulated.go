@@ -51,7 +51,7 @@ func ReadMachine(file, node string) (Machine, error) {
 	case !ok:
 		return Machine{}, nil
 	case m.Vendor != "" && m.Vendor != AMD:
-		return Machine{}, fmt.Errorf("%s: the GPUs of %s are of %q; this agent knows NVIDIA's and AMD's", file, node, m.Vendor)
+		return Machine{}, fmt.Errorf("%s: the GPUs of %s are of %q; this agent supports NVIDIA's and AMD's", file, node, m.Vendor)
 	case m.Model == "":
 		return Machine{}, fmt.Errorf("%s: the GPUs of %s have no model", file, node)
 	case m.Count < 1 || m.Count > mostGPUs:
@@ -103,7 +103,7 @@ func ReadFaults(file string) (map[int32]Fault, error) {
 	for key, f := range of {
 		index, err := strconv.ParseInt(key, 10, 32)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %q is no index of a GPU", file, key)
+			return nil, fmt.Errorf("%s: %q is not the index of a GPU", file, key)
 		}
 		out[int32(index)] = f
 	}

@@ -56,7 +56,7 @@ func TestFaultsAreReadAsTheyWereWritten(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
 	require.ErrorIs(t, WriteFaults("/nowhere/faults.json", want), os.ErrNotExist)
-	for text, want := range map[string]string{`[`: "unexpected end", `{"x":{}}`: `"x" is no index of a GPU`} {
+	for text, want := range map[string]string{`[`: "unexpected end", `{"x":{}}`: `"x" is not the index of a GPU`} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		_, err := ReadFaults(file)
 		require.ErrorContains(t, err, want)

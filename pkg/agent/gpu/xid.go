@@ -29,30 +29,30 @@ type XID struct {
 func xids() []XID {
 	return []XID{
 		{8, "the GPU stopped processing", Look},
-		{13, "a program used the graphics engine wrongly", None},
-		{31, "a program touched memory that isn't its own", None},
-		{32, "the driver got a broken list of commands", Look},
+		{13, "a program used the graphics engine incorrectly", None},
+		{31, "a program accessed invalid memory", None},
+		{32, "the driver received a corrupt command list", Look},
 		{38, "the driver's firmware failed", Look},
 		{43, "a program's work was stopped after an error of its own", None},
 		{45, "a program's work was cleaned up", None},
 		{46, "it stopped processing", Reset},
-		{48, "its memory has an error that can't be corrected", Reset},
+		{48, "its memory has an uncorrectable error", Reset},
 		{61, "its internal controller stopped", Reset},
 		{62, "its internal controller halted", Reset},
-		{63, "it has noted memory to replace at its next reset", Look},
-		{64, "it couldn't note memory to replace", Reset},
+		{63, "it has recorded memory to replace at its next reset", Look},
+		{64, "it couldn't record memory to replace", Reset},
 		{68, "its video decoder failed", Look},
-		{69, "a program used the graphics engine wrongly", None},
+		{69, "a program used the graphics engine incorrectly", None},
 		{74, "its NVLink failed", Reset},
 		{79, "it has fallen off the bus", Restart},
-		{92, "its memory has many errors that were corrected", Look},
-		{94, "its memory had an error that can't be corrected, which only the program there has noticed", Look},
-		{95, "its memory has an error that can't be corrected, which may have reached others", Reset},
+		{92, "its memory has many corrected errors", Look},
+		{94, "its memory had an uncorrectable error, which affected only the program that used it", Look},
+		{95, "its memory has an uncorrectable error, which may have reached others", Reset},
 		{109, "a program's work took too long to be switched", Look},
 		{110, "a security fault", Restart},
 		{119, "its system processor doesn't answer", Reset},
 		{120, "its system processor failed", Reset},
-		{121, "its link to the processor had an error that was corrected", Look},
+		{121, "its link to the processor had a corrected error", Look},
 		{140, "its memory has an error that wasn't recovered from", Reset},
 		{143, "it couldn't be initialised", Reset},
 		{154, "the driver says what it needs to recover; its log has it", Look},
@@ -66,7 +66,7 @@ func FindXID(code int) XID {
 			return x
 		}
 	}
-	return XID{code, "an error that isn't in the table", Look}
+	return XID{code, "an unknown error", Look}
 }
 
 // Sick reports whether a GPU with this error does no right work any more.

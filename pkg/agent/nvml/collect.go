@@ -72,7 +72,7 @@ func explain(lib nvml.Interface, r nvml.Return) error {
 	case nvml.ERROR_DRIVER_NOT_LOADED:
 		text = "the driver isn't loaded: see dmesg, and dkms status"
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
-		text = "the driver that is loaded is of another version than the library: restart the machine"
+		text = "the loaded driver and the library have different versions: restart the machine"
 	}
 	return errors.New(text)
 }

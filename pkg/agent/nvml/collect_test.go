@@ -148,7 +148,7 @@ func TestALibraryThatCantBeAsked(t *testing.T) {
 		"open NVIDIA's management library: it isn't installed; it comes with the driver": func(l *mock.Interface, _ *mock.EventSet) {
 			l.InitFunc = func() nvml.Return { return nvml.ERROR_LIBRARY_NOT_FOUND }
 		},
-		"is of another version than the library: restart the machine": func(l *mock.Interface, _ *mock.EventSet) {
+		"the loaded driver and the library have different versions: restart the machine": func(l *mock.Interface, _ *mock.EventSet) {
 			l.InitFunc = func() nvml.Return { return nvml.ERROR_LIB_RM_VERSION_MISMATCH }
 		},
 		"listen for errors of GPUs: error 3": func(l *mock.Interface, _ *mock.EventSet) {

@@ -64,7 +64,7 @@ type splitter struct {
 }
 
 // errReset: what was set is taken on when the GPU is reset.
-var errReset = errors.New("it takes on its MIG mode when it is reset")
+var errReset = errors.New("its MIG mode takes effect when it is reset")
 
 // failed says what didn't work, and tells apart what may work later.
 func failed(what string, r nvml.Return) error {
@@ -72,9 +72,9 @@ func failed(what string, r nvml.Return) error {
 	case nvml.SUCCESS:
 		return nil
 	case nvml.ERROR_IN_USE:
-		return &gpu.BusyError{Why: what + ": something uses it"}
+		return &gpu.BusyError{Why: what + ": a program uses it"}
 	case nvml.ERROR_NO_PERMISSION:
-		return fmt.Errorf("%s: the driver permits that to root alone, and not within a virtual machine that has a part of a GPU", what)
+		return fmt.Errorf("%s: the driver allows this only to root, and not in a virtual machine that has a part of a GPU", what)
 	}
 	return fmt.Errorf("%s: %w", what, r)
 }
@@ -82,7 +82,7 @@ func failed(what string, r nvml.Return) error {
 func (s *splitter) split() error {
 	now, pending, r := s.GetMigMode()
 	if r == nvml.ERROR_NOT_SUPPORTED {
-		return errors.New("this GPU or its driver knows no instances (MIG)")
+		return errors.New("this GPU or its driver doesn't support instances (MIG)")
 	}
 	if r != nvml.SUCCESS {
 		return failed("ask for its MIG mode", r)
@@ -169,7 +169,7 @@ func (s *splitter) profile() (*migProfile, error) {
 			continue
 		}
 		if int(all[i].InstanceCount) < s.want.Instances {
-			return nil, fmt.Errorf("it has room for %d instances of the profile %s, and is to have %d: is the model in layout.yaml right?", all[i].InstanceCount, s.want.Profile, s.want.Instances)
+			return nil, fmt.Errorf("it has room for %d instances of the profile %s, but should have %d: is the model in layout.yaml right?", all[i].InstanceCount, s.want.Profile, s.want.Instances)
 		}
 		return &all[i], nil
 	}
@@ -186,7 +186,7 @@ func (s *splitter) fill(p *migProfile) error {
 		return err
 	}
 	if good > s.want.Instances && s.keep {
-		return &gpu.BusyError{Why: "it has more instances than it is to have, and some are in use"}
+		return &gpu.BusyError{Why: "it has more instances than it should have, and some are in use"}
 	}
 	if good > s.want.Instances {
 		if good, err = 0, s.clear(""); err != nil {

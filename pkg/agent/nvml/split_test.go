@@ -180,7 +180,7 @@ func TestWhatAGPUCantBeSplitInto(t *testing.T) {
 	_, said := c.split("1g.20gb", 4)
 	assert.Contains(t, said, "it has no profile 1g.20gb; it has 1g.5gb, 2g.10gb, 3g.20gb, 4g.20gb, 7g.40gb, 1g.5gb+me, 1g.10gb")
 	_, said = c.split("1g.10gb", 7) // as an A100 with 80 GB
-	assert.Contains(t, said, "it has room for 4 instances of the profile 1g.10gb, and is to have 7: is the model in layout.yaml right?")
+	assert.Contains(t, said, "it has room for 4 instances of the profile 1g.10gb, but should have 7: is the model in layout.yaml right?")
 	assert.Equal(t, "one piece", c.is())
 	out, err := c.program("--split", "0000:ff:00.0").CombinedOutput()
 	require.Error(t, err)

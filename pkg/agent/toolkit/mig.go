@@ -69,7 +69,7 @@ func (t *Toolkit) capability(file string) (c capability, err error) {
 	minor, ok := known["DeviceFileMinor"]
 	mode, also := known["DeviceFileMode"]
 	if !ok || !also {
-		return c, fmt.Errorf("%s tells no device file", path)
+		return c, fmt.Errorf("%s reports no device file", path)
 	}
 	return capability{minor, mode & 0o777}, nil
 }
@@ -156,7 +156,7 @@ func (t *Toolkit) check(i Instance, e specs.ContainerEdits) error {
 	slices.Sort(want)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		return fmt.Errorf("a container with the instance %s would get the device files %v, and is to get %v", i.UUID, got, want)
+		return fmt.Errorf("a container with the instance %s would get the device files %v, but should get %v", i.UUID, got, want)
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func TestWithoutItsCapabilitiesNoInstanceIsHandedOut(t *testing.T) {
 		}, "would get the device files"},
 		"no number": {func(tk *Toolkit, _ []Instance) {
 			write(t, tk, "driver/nvidia/capabilities/gpu1/mig/gi4/ci0/access", "DeviceFileMode: 292\n")
-		}, "ci0/access tells no device file"},
+		}, "ci0/access reports no device file"},
 		"none at all": {func(tk *Toolkit, _ []Instance) { tk.Proc = t.TempDir() }, "no such file or directory"},
 		"no driver of capabilities": {func(tk *Toolkit, _ []Instance) {
 			write(t, tk, "devices", "Character devices:\n195 nvidia\n")

@@ -40,7 +40,7 @@ type Toolkit struct {
 	edits  *Edits
 	// asked are the GPUs that it was asked of. It may know nothing of some: of those that are split.
 	asked []string
-	// again is when it is asked again of GPUs that it refused; zero if there are none.
+	// again is when it is asked again about GPUs that it refused; zero if there are none.
 	again time.Time
 	// asking is closed when the program that runs has ended, nil if none does. There is never more than one: where a GPU hangs it does, too.
 	asking chan struct{}
@@ -94,7 +94,7 @@ func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string, insta
 	case t.failed != nil:
 		return nil, t.failed
 	}
-	return nil, errors.New("the machine's GPUs have just changed; it is looked at again")
+	return nil, errors.New("the machine's GPUs have just changed; checking again")
 }
 
 // knows reports whether the program was asked of all that. Its caller holds the lock.
@@ -179,7 +179,7 @@ func (t *Toolkit) generate(ctx context.Context, gpus []string, instances []Insta
 	}
 	var spec specs.Spec
 	if err := json.Unmarshal(out, &spec); err != nil {
-		return nil, fmt.Errorf("%s writes what isn't a CDI specification: %w", filepath.Base(t.Program), err)
+		return nil, fmt.Errorf("the output of %s is not a CDI specification: %w", filepath.Base(t.Program), err)
 	}
 	e := &Edits{Common: spec.ContainerEdits, Devices: map[string]specs.ContainerEdits{}}
 	t.onMachine(&e.Common)
@@ -216,7 +216,7 @@ func (t *Toolkit) controlDevices(ctx context.Context) string {
 	if _, err := t.run(ctx, "--quiet", "system", "create-device-nodes", "--control-devices", "--driver-root="+t.Root, "--dev-root="+t.Root); err != nil {
 		return err.Error()
 	}
-	return "its device file was made and is gone"
+	return "its device file was created, but is gone"
 }
 
 // Reset resets a GPU by its PCI address, with the machine's own nvidia-smi. Where its persistence keeps it open, that is taken off meanwhile; it is
@@ -267,7 +267,7 @@ func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
 	case e := <-ended:
 		return e.said, e.err
 	case <-time.After(2 * time.Second):
-		return "", errors.New("nvidia-smi hangs, and can't be ended: the GPU or its driver hangs; restart the machine")
+		return "", errors.New("nvidia-smi hangs, and can't be stopped: the GPU or its driver hangs; restart the machine")
 	}
 }
 
@@ -327,7 +327,7 @@ func executable(path string) error {
 		return nil //nolint:nilerr // the container runtime says why it can't run it
 	}
 	if s.Flags&noexec != 0 {
-		return fmt.Errorf("%s is on a file system that is mounted noexec, so that no container with a GPU starts; mount it without (mount -o remount,exec, and /etc/fstab)", path)
+		return fmt.Errorf("%s is on a file system that is mounted noexec, so containers with a GPU can't start; mount it without noexec (mount -o remount,exec, and /etc/fstab)", path)
 	}
 	return nil
 }

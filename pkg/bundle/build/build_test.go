@@ -205,7 +205,7 @@ func TestABuildNamesWhatIsWrongWithItsSource(t *testing.T) {
 func TestAMachineWithoutToolsIsToldAllPackagesAtOnce(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	err := checkMachine(t.Context(), needs{goTool: true, gcc: true, seccomp: true, apt: true})
-	require.ErrorContains(t, err, "this machine lacks go, gcc, pkg-config, libseccomp's headers, apt-get, dpkg-deb")
+	require.ErrorContains(t, err, "this machine doesn't have go, gcc, pkg-config, libseccomp's headers, apt-get, dpkg-deb")
 	assert.Contains(t, hint.Of(err), "apt-get install -y apt dpkg gcc golang-go libc6-dev libseccomp-dev pkg-config")
 }
 

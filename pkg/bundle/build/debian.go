@@ -65,7 +65,7 @@ func downloadDebs(ctx context.Context, dir string, packages []string) ([]string,
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, hint.Errorf("bring apt's package lists up to date, as root: apt-get update",
+		return nil, hint.Errorf("update apt's package lists, as root: apt-get update",
 			"download packages %s: apt-get: %w: %s", strings.Join(packages, " "), err, strings.TrimSpace(string(out)))
 	}
 	debs, err := filepath.Glob(filepath.Join(archives, "*.deb"))

@@ -147,7 +147,7 @@ func (p *plan) imageInputs(img Image, arch string) (string, error) {
 	for _, f := range img.Files {
 		sum, ok := p.inputs["program/"+f.Program]
 		if !ok {
-			return "", fmt.Errorf("image %s holds %s, which no module makes", img.Name, f.Program)
+			return "", fmt.Errorf("image %s contains %s, which no module builds", img.Name, f.Program)
 		}
 		parts = append(parts, sum)
 	}

@@ -54,7 +54,7 @@ func checkMachine(ctx context.Context, n needs) error {
 	slices.Sort(packages)
 	remedy := fmt.Sprintf("as root: apt-get install -y %s; or without compilers: paictl bundle fetch",
 		strings.Join(slices.Compact(packages), " "))
-	return hint.Errorf(remedy, "this machine lacks %s", strings.Join(missing, ", "))
+	return hint.Errorf(remedy, "this machine doesn't have %s", strings.Join(missing, ", "))
 }
 
 // staticLibrary asks gcc, which prints the bare name of a library that it can't find.

@@ -110,7 +110,7 @@ func readPin(source string, m Module) (pin, error) {
 	p := pin{dir: filepath.Join(source, m.Name)}
 	mod, err := os.ReadFile(filepath.Join(p.dir, "go.mod"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return p, hint.Errorf("point --source at the folder bundle/ of a checkout of paictl, or leave it out",
+		return p, hint.Errorf("set --source to the folder bundle/ of a checkout of paictl, or remove it",
 			"%s has no module %s", source, m.Name)
 	}
 	if err != nil {

@@ -112,7 +112,7 @@ func Add(ctx context.Context, o Addition) (*Report, error) {
 		old, ok := there[a.Path]
 		switch {
 		case ok && old.SHA256 != a.SHA256:
-			return nil, hint.Errorf("two builds of a package must differ in their version; to take this one, first: paictl bundle remove-driver "+a.Name+"="+a.Version+" --system "+system+" --bundle "+b.Dir(),
+			return nil, hint.Errorf("two builds of a package must differ in their version; to use this one, first run: paictl bundle remove-driver "+a.Name+"="+a.Version+" --system "+system+" --bundle "+b.Dir(),
 				"%s: the bundle has another file of %s %s for %s", f.file, a.Name, a.Version, system)
 		case ok && intact(ctx, b, old):
 			c.Action = ActionKeep
@@ -212,7 +212,7 @@ func debs(paths []string) ([]string, error) {
 			return nil, fmt.Errorf("add packages: %w", err)
 		}
 		if len(out) == before {
-			return nil, hint.Errorf("name the folder into which the packages were downloaded", "%s holds no .deb file", p)
+			return nil, hint.Errorf("name the folder into which the packages were downloaded", "%s contains no .deb file", p)
 		}
 	}
 	return out, nil
@@ -231,7 +231,7 @@ func look(ctx context.Context, files []string, arch string) ([]found, error) {
 			return nil, err
 		}
 		if p.Arch != arch && p.Arch != "all" {
-			return nil, hint.Errorf("leave it out, or add it to a bundle for "+p.Arch, "%s is for %s, and the bundle is for %s", file, p.Arch, arch)
+			return nil, hint.Errorf("remove it, or add it to a bundle for "+p.Arch, "%s is for %s, but the bundle is for %s", file, p.Arch, arch)
 		}
 		sum, err := bundle.HashFile(ctx, file)
 		if err != nil {
@@ -245,7 +245,7 @@ func look(ctx context.Context, files []string, arch string) ([]found, error) {
 		id := p.Name + "=" + p.Version + ":" + p.Arch
 		if first, ok := seen[id]; ok {
 			if first.sum != sum {
-				return nil, hint.Errorf("leave one of them out", "%s and %s are both %s %s, with different content", first.file, file, p.Name, p.Version)
+				return nil, hint.Errorf("remove one of them", "%s and %s are both %s %s, with different content", first.file, file, p.Name, p.Version)
 			}
 			continue
 		}
@@ -286,9 +286,9 @@ func systemOf(given string, list []found) (string, error) {
 	case 1:
 		return told[0], nil
 	case 0:
-		return "", hint.Errorf(remedy, "the packages' versions don't tell for which distribution they are")
+		return "", hint.Errorf(remedy, "the packages' versions don't show which distribution they are for")
 	}
-	return "", hint.Errorf(remedy+"; add the packages of each distribution by a command of their own", "the packages' versions name more than one distribution: %s", strings.Join(told, ", "))
+	return "", hint.Errorf(remedy+"; run the command once for each distribution", "the packages' versions name more than one distribution: %s", strings.Join(told, ", "))
 }
 
 // Remove takes packages out of a bundle.
@@ -387,7 +387,7 @@ func (r *Report) tell(b *bundle.Bundle, list []bundle.Artifact, fresh map[string
 func (r *Report) Lines() (good, bad []string) {
 	for _, d := range r.Drivers {
 		if len(d.Missing) > 0 {
-			bad = append(bad, fmt.Sprintf("%s: of the driver %s (%s) the bundle lacks %s", d.System, d.Release, d.Of, strings.Join(d.Missing, ", ")))
+			bad = append(bad, fmt.Sprintf("%s: for the driver %s (%s) the bundle doesn't have %s", d.System, d.Release, d.Of, strings.Join(d.Missing, ", ")))
 			continue
 		}
 		line := fmt.Sprintf("%s: the driver %s (%s) can be installed, with the %s module", d.System, d.Release, d.Of, strings.Join(d.Modules, " or the "))
@@ -396,12 +396,12 @@ func (r *Report) Lines() (good, bad []string) {
 		}
 		good = append(good, line)
 		if len(d.Signed) == 0 && len(d.Headers) == 0 {
-			bad = append(bad, fmt.Sprintf("%s: the module of %s is built on the machine, and the bundle has no linux-headers for it: it can be installed only where the headers of the running kernel are, or apt knows them", d.System, d.Release))
+			bad = append(bad, fmt.Sprintf("%s: the module of %s is built on the machine, and the bundle has no linux-headers for it: it can be installed only if the headers of the running kernel are on the machine, or apt can install them", d.System, d.Release))
 		}
 	}
 	for _, system := range gpudriver.Systems() {
 		if n := len(r.Needs[system]); n > 0 {
-			good = append(good, fmt.Sprintf("%s: the machines must have, or their apt must know, %s that the bundle doesn't have: %s", system, plural.Of(n, "package"), strings.Join(shortened(r.Needs[system]), ", ")))
+			good = append(good, fmt.Sprintf("%s: the machines, or their apt sources, must have %s that the bundle doesn't have: %s", system, plural.Of(n, "package"), strings.Join(shortened(r.Needs[system]), ", ")))
 		}
 	}
 	return good, bad

@@ -93,7 +93,7 @@ func TestPackagesAreAddedOnceAndSurviveABuild(t *testing.T) {
 	good, bad := r.Lines()
 	assert.Equal(t, []string{
 		"debian12: the driver 570.133.20 (nvidia) can be installed, with the open module",
-		"debian12: the machines must have, or their apt must know, 1 package that the bundle doesn't have: libc6",
+		"debian12: the machines, or their apt sources, must have 1 package that the bundle doesn't have: libc6",
 	}, good)
 	require.Len(t, bad, 1)
 	assert.Contains(t, bad[0], "no linux-headers")
@@ -173,9 +173,9 @@ func TestTheDistributionIsToldByVersionsOrAskedFor(t *testing.T) {
 		{[]string{"535.161.07-1~deb12u1"}, "debian12", ""},
 		{[]string{"535.247.01-0ubuntu0.22.04.1"}, "ubuntu22.04", ""},
 		{[]string{"12ubuntu1~24.04.2"}, "ubuntu24.04", ""},
-		{[]string{"570.133.20-0ubuntu1"}, "", "don't tell for which distribution"},
-		{[]string{"1-1+deb11u1"}, "", "don't tell for which distribution"},
-		{[]string{"570.133.20-1"}, "", "don't tell for which distribution"},
+		{[]string{"570.133.20-0ubuntu1"}, "", "don't show which distribution"},
+		{[]string{"1-1+deb11u1"}, "", "don't show which distribution"},
+		{[]string{"570.133.20-1"}, "", "don't show which distribution"},
 		{[]string{"1-1+deb12u1", "1-1ubuntu0.24.04.1"}, "", "more than one distribution: debian12, ubuntu24.04"},
 	} {
 		var list []found
@@ -201,9 +201,9 @@ func TestPackagesThatCanNotBeTakenChangeNothing(t *testing.T) {
 		make func(into string)
 		says string
 	}{
-		"no package":          {func(into string) { require.NoError(t, os.WriteFile(into+"/x.deb", []byte("x"), 0o600)) }, "is no package"},
-		"nothing":             {func(string) {}, "holds no .deb file"},
-		"for other machines":  {func(into string) { bundletest.Deb(t, into, "dkms", "4+deb12u1", "arm64") }, "is for arm64, and the bundle is for amd64"},
+		"no package":          {func(into string) { require.NoError(t, os.WriteFile(into+"/x.deb", []byte("x"), 0o600)) }, "is not a Debian package"},
+		"nothing":             {func(string) {}, "contains no .deb file"},
+		"for other machines":  {func(into string) { bundletest.Deb(t, into, "dkms", "4+deb12u1", "arm64") }, "is for arm64, but the bundle is for amd64"},
 		"another of the same": {func(into string) { bundletest.Deb(t, into, "dkms", "3.0.10-8+deb12u1", "all", "Section: x") }, "another file of dkms 3.0.10-8+deb12u1 for debian12"},
 		"two of the same": {func(into string) {
 			bundletest.Deb(t, into+"/a", "dkms", "4+deb12u1", "all", "Section: x")
@@ -252,7 +252,7 @@ func TestPackagesAreTakenOutByReleaseOrName(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 5, r.Pending())
 	_, bad := r.Lines()
-	assert.Contains(t, strings.Join(bad, "\n"), "of the driver 570.133.20 (nvidia) the bundle lacks dkms")
+	assert.Contains(t, strings.Join(bad, "\n"), "for the driver 570.133.20 (nvidia) the bundle doesn't have dkms")
 	assert.Equal(t, whole570[1:], names(open(t, dir)))
 	_, err = Remove(Removal{Bundle: dir, Names: []string{"nvidia-smi=1"}})
 	require.ErrorContains(t, err, "no driver package nvidia-smi=1")

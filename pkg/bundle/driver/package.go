@@ -57,7 +57,7 @@ func Read(file string) (Package, error) {
 	case err != nil:
 		return Package{}, fmt.Errorf("read package: %w", err)
 	case !info.Mode().IsRegular():
-		return Package{}, hint.Errorf("give .deb files only", "%s is no file", filepath.Base(file))
+		return Package{}, hint.Errorf("give .deb files only", "%s is not a file", filepath.Base(file))
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -66,7 +66,7 @@ func Read(file string) (Package, error) {
 	defer f.Close()
 	p, err := read(f)
 	if err != nil {
-		return Package{}, hint.Errorf("give .deb files only; one that was cut off while it was copied has to be fetched again", "%s is no package of Debian's format: %w", filepath.Base(file), err)
+		return Package{}, hint.Errorf("give .deb files only; if a file is incomplete, download it again", "%s is not a Debian package: %w", filepath.Base(file), err)
 	}
 	return p, nil
 }
@@ -89,7 +89,7 @@ func read(in io.ReaderAt) (Package, error) {
 		return Package{}, err
 	}
 	if !slices.Contains([]string{"control.tar", "control.tar.gz", "control.tar.xz", "control.tar.zst"}, second.Name) || second.Size <= 0 || second.Size > maxControl {
-		return Package{}, errors.New("its second part is no control archive")
+		return Package{}, errors.New("its second part is not a control archive")
 	}
 	text, err := controlOf(second)
 	if err != nil {

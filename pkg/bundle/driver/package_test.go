@@ -72,7 +72,7 @@ func TestWhatIsNoPackageIsRefused(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "x.deb")
 		require.NoError(t, os.WriteFile(file, data, 0o600))
 		_, err := Read(file)
-		require.ErrorContains(t, err, "x.deb is no package of Debian's format", name)
+		require.ErrorContains(t, err, "x.deb is not a Debian package", name)
 		assert.NotEmpty(t, hint.Of(err), name)
 	}
 }
@@ -125,7 +125,7 @@ func TestPackagesThatWouldSpoilAnIndexOrKeepUsBusyAreRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "f.deb")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	_, err = Read(pipe)
-	require.ErrorContains(t, err, "f.deb is no file")
+	require.ErrorContains(t, err, "f.deb is not a file")
 }
 
 func TestAFolderMayBeALink(t *testing.T) {

@@ -105,9 +105,9 @@ func (d downloader) published(ctx context.Context, sumsURL, fileURL string) (str
 // remedy says what to do about a file that can't be had.
 func remedy(err error, file string) string {
 	if s, ok := errors.AsType[*StatusError](err); ok && s.lasting() {
-		return "nothing is taken without its published checksum; a mirror must carry " + file + " too"
+		return "paictl uses no file without its published checksum; a mirror must have " + file + " too"
 	}
-	return "check this machine's way to the internet, or name a mirror: --mirror URL; or build from source: paictl bundle build"
+	return "check this machine's internet access, or name a mirror: --mirror URL; or build from source: paictl bundle build"
 }
 
 // findSum reads a bare checksum, or the line "sum  name" or "sum *name" of a list.
@@ -145,8 +145,8 @@ func (d downloader) file(ctx context.Context, url, sum, dst string) error {
 	}
 	if got != sum {
 		_ = os.Remove(part)
-		return hint.Errorf("fetch again; if it stays, the server or a proxy on the way damages the file",
-			"%s has sha256 %s, published is %s", url, got, sum)
+		return hint.Errorf("fetch again; if it fails again, the server or a proxy damages the file",
+			"%s has sha256 %s, but the published one is %s", url, got, sum)
 	}
 	return os.Rename(part, dst)
 }

@@ -120,11 +120,11 @@ func TestAFetchIsRefused(t *testing.T) {
 	}{
 		"when a download is damaged": {
 			func(_ *testing.T, u *upstream) { u.put("/dl.example.org/release/kubelet", []byte("other bytes")) },
-			"has sha256 " + sumOf([]byte("other bytes")) + ", published is ", "proxy",
+			"has sha256 " + sumOf([]byte("other bytes")) + ", but the published one is ", "proxy",
 		},
 		"when no checksum is published": {
 			func(_ *testing.T, u *upstream) { delete(u.files, "/dl.example.org/release/kubelet.sha256") },
-			"404 Not Found", "a mirror must carry kubelet.sha256 too",
+			"404 Not Found", "a mirror must have kubelet.sha256 too",
 		},
 		"when the list of checksums doesn't name the file": {
 			func(_ *testing.T, u *upstream) {
@@ -144,11 +144,11 @@ func TestAFetchIsRefused(t *testing.T) {
 				u.put("/git.example.org/cni.tgz", cni)
 				u.put("/git.example.org/SHA256SUMS", []byte(sumOf(cni)+"  cni.tgz\n"))
 			},
-			"unpack cni.tgz: it holds no file loopback", "",
+			"unpack cni.tgz: it contains no file loopback", "",
 		},
 		"when an image lacks its program": {
 			func(t *testing.T, u *upstream) { u.push(t, kwokRef, "bin/other", "x") },
-			"it holds no file usr/local/bin/kwok", "",
+			"it contains no file usr/local/bin/kwok", "",
 		},
 	}
 	for name, tt := range tests {

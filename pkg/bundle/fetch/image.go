@@ -40,7 +40,7 @@ func (f *fetcher) image(ctx context.Context, img Image) error {
 		return img.explain(fmt.Errorf("fetch image %s: %w", img.Ref, err))
 	}
 	if img.Digest != "" && img.Digest != desc.Digest.String() {
-		return fmt.Errorf("fetch image %s: it is now %s, the chart says %s", img.Ref, desc.Digest, img.Digest)
+		return fmt.Errorf("fetch image %s: it is now %s, but the chart says %s", img.Ref, desc.Digest, img.Digest)
 	}
 	if err := f.lock.check(img.Ref, desc.Digest.String()); err != nil {
 		return fmt.Errorf("fetch image: %w", err)
@@ -72,7 +72,7 @@ func (i Image) explain(err error) error {
 	if !i.Own || !errors.As(err, &answer) || answer.StatusCode != http.StatusNotFound && answer.StatusCode != http.StatusUnauthorized {
 		return err
 	}
-	return hint.Wrap(err, "images of paictl's own programs are published with its releases, and this is "+version.Version+
+	return hint.Wrap(err, "images of paictl's own programs are published with its releases, but this is "+version.Version+
 		"; build the bundle from source: paictl bundle build")
 }
 
@@ -89,7 +89,7 @@ func memberOfImage(ctx context.Context, img v1.Image, member, dst string) error 
 		return err
 	}
 	if !found[member] {
-		return fmt.Errorf("it holds no file %s", member)
+		return fmt.Errorf("it contains no file %s", member)
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func takeOut(ctx context.Context, download string, outputs []Output) ([]string, 
 	}
 	for member := range want {
 		if !found[member] {
-			return nil, fmt.Errorf("it holds no file %s", member)
+			return nil, fmt.Errorf("it contains no file %s", member)
 		}
 	}
 	return paths, nil

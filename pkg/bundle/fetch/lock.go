@@ -48,7 +48,7 @@ type ChangedError struct {
 
 // Error names both checksums.
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("%s is now %s, %s says %s", e.URL, e.Got, e.File, e.Locked)
+	return fmt.Sprintf("%s is now %s, but %s says %s", e.URL, e.Got, e.File, e.Locked)
 }
 
 func readLock(path string) (*lockFile, error) {
@@ -95,7 +95,7 @@ func (l *lockFile) check(url, digest string) error {
 		return nil
 	}
 	return hint.Wrap(&ChangedError{URL: url, Locked: locked, Got: digest, File: l.path},
-		"find out why it changed; to accept it, remove its entry from "+l.path+" and fetch again")
+		"find out why it changed; to accept the change, remove its entry from "+l.path+" and fetch again")
 }
 
 // record adds a digest and writes the file.

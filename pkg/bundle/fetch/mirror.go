@@ -21,7 +21,7 @@ func parseMirror(s string) (mirror, error) {
 	}
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return mirror{}, hint.Errorf("give it like this: --mirror https://mirror.example.org/prefix; a registry's password belongs into ~/.docker/config.json",
+		return mirror{}, hint.Errorf("give it like this: --mirror https://mirror.example.org/prefix; a registry's password belongs in ~/.docker/config.json",
 			"mirror %q is not a plain http or https URL", s)
 	}
 	return mirror{base: u}, nil

@@ -192,7 +192,7 @@ func TestAnArchiveThatIsNotWholeIsRefused(t *testing.T) {
 		want string
 	}{
 		"cut off":            {whole[:len(whole)/2], "open image bad.tar"},
-		"empty":              {nil, "it holds no index.json"},
+		"empty":              {nil, "it contains no index.json"},
 		"another manifest":   {bytes.Replace(whole, []byte(`"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest`), []byte(`"schemaVersion":1,"mediaType":"application/vnd.oci.image.manifest`), 1), "its manifest has digest"},
 		"an index of no use": {bytes.Replace(whole, []byte(`"manifests":[{`), []byte(`"nanifests":[{`), 1), "lists 0 images"},
 	} {

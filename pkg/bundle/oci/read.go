@@ -102,7 +102,7 @@ func (c *archived) read() error {
 		return err
 	}
 	if got != c.desc.Digest {
-		return fmt.Errorf("its manifest has digest %s, index.json says %s", got, c.desc.Digest)
+		return fmt.Errorf("its manifest has digest %s, but index.json says %s", got, c.desc.Digest)
 	}
 	if err := json.Unmarshal(c.rawManifest, &c.manifest); err != nil {
 		return fmt.Errorf("manifest: %w", err)
@@ -114,7 +114,7 @@ func (c *archived) read() error {
 func (c *archived) member(name string) ([]byte, error) {
 	r, ok := c.members[name]
 	if !ok {
-		return nil, fmt.Errorf("it holds no %s", name)
+		return nil, fmt.Errorf("it contains no %s", name)
 	}
 	return io.ReadAll(io.NewSectionReader(r, 0, r.Size()))
 }
@@ -135,7 +135,7 @@ func (c *archived) LayerByDigest(h v1.Hash) (partial.CompressedLayer, error) {
 			return &blob{desc: d, r: r}, nil
 		}
 	}
-	return nil, fmt.Errorf("it holds no layer %s", h)
+	return nil, fmt.Errorf("it contains no layer %s", h)
 }
 
 // blob is a layer as it lies in the archive.

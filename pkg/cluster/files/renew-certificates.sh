@@ -213,7 +213,7 @@ kubelet_certificate() {
 		mv -f "$K/kubelet.conf.paictl-new" "$K/kubelet.conf"
 	fi
 	echo "renewed the kubelet's certificate, which had expired"
-	# Before the kubelet's start there is nothing to restart, and waiting would be for ever.
+	# Before the kubelet's start there is nothing to restart, and waiting would be forever.
 	systemctl try-restart --no-block kubelet.service
 }
 

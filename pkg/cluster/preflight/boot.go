@@ -14,7 +14,7 @@ func checkEtcHosts(s *Host) []Finding {
 		return nil
 	}
 	return []Finding{s.warn("etc-hosts",
-		fmt.Sprintf("cloud-init writes /etc/hosts again at each boot (manage_etc_hosts: %s in %s), without the machines' names", row[0], row[1]),
+		fmt.Sprintf("cloud-init rewrites /etc/hosts at each boot (manage_etc_hosts: %s in %s), without the machines' names", row[0], row[1]),
 		"echo 'manage_etc_hosts: false' >/etc/cloud/cloud.cfg.d/99-zz-etc-hosts.cfg")}
 }
 

@@ -66,7 +66,7 @@ func checkClocks(all []*Host) []Finding {
 	if ref.least > maxLead || ref.most < -maxLead {
 		out = append(out, Finding{Check: "clock", Severity: SeverityWarning,
 			Message: fmt.Sprintf("the clock here differs by %s from the machines'", ref.middle().Abs().Round(time.Second)),
-			Remedy:  "set the clock of this computer: the cluster's certificates may not be valid by it"})
+			Remedy:  "set the clock of this computer: by its time the cluster's certificates may not be valid"})
 	}
 	return out
 }

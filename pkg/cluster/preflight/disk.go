@@ -80,7 +80,7 @@ func checkDisk(s *Host) []Finding {
 		if v.free >= v.need {
 			continue
 		}
-		out = append(out, s.fail("disk", fmt.Sprintf("%s has %s free and needs %s, for %s", v.point, mib(v.free), mib(v.need), strings.Join(v.paths, ", ")),
+		out = append(out, s.fail("disk", fmt.Sprintf("%s has %s free, but needs %s, for %s", v.point, mib(v.free), mib(v.need), strings.Join(v.paths, ", ")),
 			fmt.Sprintf("free at least %s there (du -xh --max-depth=2 %s | sort -h shows what is large), or give it a larger disk", mib(v.need-v.free), v.point)))
 	}
 	return out
@@ -103,7 +103,7 @@ func checkMounts(s *Host) []Finding {
 			why, instead = "mounted noexec", "exec"
 		}
 		told[point+option] = true
-		out = append(out, s.fail("mount", fmt.Sprintf("%s is %s, and %s lies there", point, why, path),
+		out = append(out, s.fail("mount", fmt.Sprintf("%s is %s, and contains %s", point, why, path),
 			fmt.Sprintf("mount -o remount,%s %s, and the same in /etc/fstab", instead, point)))
 	}
 	return out

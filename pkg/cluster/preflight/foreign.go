@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/paths"
 )
 
-// foreign lists traces of a Kubernetes that paictl did not make; none on a host where
+// foreign lists traces of a Kubernetes that paictl did not install; none on a host where
 // phases of paictl have worked, for they began on a clean one.
 func (s *Host) foreign() []string {
 	if s.Touched {
@@ -38,7 +38,7 @@ func (s *Host) unrecorded() []Finding {
 	if s.Touched {
 		return nil
 	}
-	lost := "and " + paths.State + ", by which paictl knows it, is gone"
+	lost := "and " + paths.State + ", which identifies it for paictl, is missing"
 	restore := "restore " + paths.State + " from a backup"
 	ca := s.Probe.Value("ca")
 	for _, o := range s.others {
@@ -48,7 +48,7 @@ func (s *Host) unrecorded() []Finding {
 		}
 		remedy := restore
 		if o.Joined {
-			remedy += fmt.Sprintf("; or take the machine out, install its system again, and take it in: paictl node remove %s, later paictl node add %s",
+			remedy += fmt.Sprintf("; or remove the machine, reinstall its operating system, and add it again: paictl node remove %s, later paictl node add %s",
 				s.Hostname, s.AddAs)
 		}
 		return []Finding{s.fail("kubernetes", fmt.Sprintf("the machine is a member of the cluster of %s, %s", o.Hostname, lost), remedy)}
@@ -56,10 +56,10 @@ func (s *Host) unrecorded() []Finding {
 	if !s.holdsControlPlane() || s.hasLeader() {
 		return nil
 	}
-	message, remedy := "the machine holds the control plane of a cluster, "+lost, restore
+	message, remedy := "the machine has the control plane of a cluster, "+lost, restore
 	if !s.has(paths.Kubeadm) {
-		message += ", or another tool has made it"
-		remedy = "where it is this cluster: " + restore + "; where it is another one: take the machine out of layout.yaml, or if nothing of that cluster is needed any more: " + wipeKubernetes
+		message += ", or another tool has created it"
+		remedy = "if it is this cluster: " + restore + "; if it is another one: remove the machine from layout.yaml, or if you no longer need that cluster: " + wipeKubernetes
 	}
 	return []Finding{s.fail("kubernetes", message, remedy)}
 }
@@ -82,16 +82,16 @@ func checkKubernetes(s *Host) []Finding {
 		return nil
 	}
 	all := strings.Join(traces, " ")
-	remedy := "if nothing of it is needed any more: " + wipeKubernetes
+	remedy := "if you no longer need it: " + wipeKubernetes
 	switch {
 	case strings.Contains(all, "k3s"):
-		remedy = "if nothing of it is needed any more: k3s-uninstall.sh (k3s-agent-uninstall.sh on an agent)"
+		remedy = "if you no longer need it: k3s-uninstall.sh (k3s-agent-uninstall.sh on an agent)"
 	case strings.Contains(all, "rke2"):
-		remedy = "if nothing of it is needed any more: rke2-uninstall.sh"
+		remedy = "if you no longer need it: rke2-uninstall.sh"
 	case strings.Contains(all, "microk8s"):
-		remedy = "if nothing of it is needed any more: snap remove --purge microk8s"
+		remedy = "if you no longer need it: snap remove --purge microk8s"
 	case strings.Contains(all, "k0s"):
-		remedy = "if nothing of it is needed any more: k0s stop && k0s reset"
+		remedy = "if you no longer need it: k0s stop && k0s reset"
 	}
 	shown := traces
 	if len(shown) > 4 {
@@ -105,8 +105,8 @@ func checkOwner(s *Host) []Finding {
 	if !s.Touched || !s.has("/etc/kubernetes/kubelet.conf") {
 		return nil
 	}
-	leave := "take it out of that cluster first, with its configuration: paictl node remove " + s.Hostname +
-		"; or, where nothing of that cluster is needed any more: paictl cluster down --limit " + s.Hostname
+	leave := "remove it from that cluster first, with that cluster's configuration: paictl node remove " + s.Hostname +
+		"; or, if you no longer need that cluster: paictl cluster down --limit " + s.Hostname
 	own := s.Probe.Value("ca")
 	for _, o := range s.others {
 		if o.Node != s.Cluster.Leader || !o.Joined || !s.Joined {
@@ -139,13 +139,13 @@ func checkRuntime(s *Host) []Finding {
 		if s.active("docker") {
 			users, stop = ", and Docker's containers run in it", "systemctl disable --now docker.socket docker containerd"
 		}
-		return []Finding{s.fail("runtime", "another containerd runs on the machine"+users+"; paictl puts its own in that place",
-			"when its containers are not needed any more: "+stop)}
+		return []Finding{s.fail("runtime", "another containerd runs on the machine"+users+"; paictl installs its own in that place",
+			"if you no longer need its containers: "+stop)}
 	}
 	var out []Finding
 	for _, unit := range []string{"docker", "crio"} {
 		if s.active(unit) {
-			out = append(out, s.warn("runtime", unit+" runs on the machine beside what paictl installs",
+			out = append(out, s.warn("runtime", unit+" runs on the machine in addition to what paictl installs",
 				"systemctl disable --now "+unit+", unless you need it: its containers are unknown to Kubernetes and take memory and GPUs"))
 		}
 	}

@@ -16,16 +16,16 @@ func checkGPU(s *Host) []Finding {
 	var out []Finding
 	// Of machines whose GPUs are in the layout checkDriver tells.
 	if nvidia := len(s.Facts.NVIDIADevices()); want == nil && nvidia > 0 && s.Facts.Driver == "" && s.Facts.DriverError == "" && s.Cluster.Kubernetes.GPUDriver.WithDefaults().Policy != config.GPUDriverNone {
-		out = append(out, s.warn("gpu-driver", fmt.Sprintf("%s in a machine whose SKU %s has none, and no driver: jobs will not see them", plural.Of(nvidia, "NVIDIA GPU"), s.SKU),
-			"add gpu to its SKU in layout.yaml (config generate finds it) to have the driver looked after, or set gpu-driver: {policy: none} in kubernetes-configuration.yaml"))
+		out = append(out, s.warn("gpu-driver", fmt.Sprintf("%s in a machine whose SKU %s has none, but no driver: jobs can't use them", plural.Of(nvidia, "NVIDIA GPU"), s.SKU),
+			"add gpu to its SKU in layout.yaml (config generate finds it) so that paictl manages the driver, or set gpu-driver: {policy: none} in kubernetes-configuration.yaml"))
 	}
 	have := 0
 	if g := s.Facts.GPU(); g != nil {
 		have = g.Count
 	}
 	if want != nil && want.Count > have {
-		out = append(out, s.warn("gpu-count", fmt.Sprintf("%d GPUs are to be seen, layout.yaml says %d (%s)", have, want.Count, s.SKU),
-			fmt.Sprintf("look for the lost ones with lspci and nvidia-smi, or correct gpu.count of %s in layout.yaml", s.SKU)))
+		out = append(out, s.warn("gpu-count", fmt.Sprintf("the machine shows %d GPUs, but layout.yaml says %d (%s)", have, want.Count, s.SKU),
+			fmt.Sprintf("look for the missing ones with lspci and nvidia-smi, or correct gpu.count of %s in layout.yaml", s.SKU)))
 	}
 	return out
 }
@@ -38,7 +38,7 @@ func checkDriver(s *Host) []Finding {
 	}
 	var out []Finding
 	if len(d.Findings) == 0 && s.Facts.DriverError != "" && s.Cluster.Kubernetes.GPUDriver.WithDefaults().Policy == config.GPUDriverKeep {
-		out = append(out, s.warn("gpu-driver", "nvidia-smi fails: "+s.Facts.DriverError, "reboot the machine; where that does not help, install the driver again"))
+		out = append(out, s.warn("gpu-driver", "nvidia-smi fails: "+s.Facts.DriverError, "reboot the machine; if that does not help, install the driver again"))
 	}
 	for _, f := range d.Findings {
 		severity := SeverityError

@@ -93,13 +93,13 @@ func Read(c *Cluster, n *Node, sections map[string]answer.Answer) (*Host, *Findi
 	s := &Host{Node: n, Cluster: c, Probe: sections[Section], Selected: true}
 	var err error
 	if s.Facts, err = layout.ParseFacts(sections["facts"].Raw); err != nil {
-		f := s.fail("facts", "what the machine answered cannot be read: "+err.Error(),
-			"log in there and look at what the shell prints at its start; only the answers may reach its standard output")
+		f := s.fail("facts", "the machine's answer is not readable: "+err.Error(),
+			"log in there and check what the shell prints when it starts; it must print nothing to standard output")
 		return nil, &f
 	}
 	if s.Probe.Value("end") != "ok" {
-		f := s.fail("probe", "the checks on the machine broke off"+exitStatus(s.Probe.Failed),
-			"run again with --log-file FILE and look there for what the machine's shell said")
+		f := s.fail("probe", "the checks on the machine were aborted"+exitStatus(s.Probe.Failed),
+			"run again with --log-file FILE and read the output of the machine's shell there")
 		return nil, &f
 	}
 	for _, j := range sections["journal"].All("journal") {

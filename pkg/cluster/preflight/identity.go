@@ -16,10 +16,10 @@ func checkHostname(s *Host) []Finding {
 	if sameName(have, want) || s.namesake() != nil {
 		return nil // a namesake is reported by checkUnique
 	}
-	f := s.fail("hostname", fmt.Sprintf("the machine calls itself %s, layout.yaml calls it %s", have, want),
+	f := s.fail("hostname", fmt.Sprintf("the machine's host name is %s, but layout.yaml says %s", have, want),
 		fmt.Sprintf("on the machine: hostnamectl set-hostname %s; or in layout.yaml: hostname: %s", want, have))
 	if !isLabel(strings.SplitN(have, ".", 2)[0]) {
-		f.Remedy = fmt.Sprintf("on the machine: hostnamectl set-hostname %s (%s is no name by RFC 1123)", want, have)
+		f.Remedy = fmt.Sprintf("on the machine: hostnamectl set-hostname %s (%s is not a valid name, see RFC 1123)", want, have)
 	}
 	// A name that an installer left is no one's choice; nothing can depend on it.
 	if slices.Contains([]string{"localhost", "localhost.localdomain", "debian", "ubuntu", "(none)"}, have) && !s.Touched {
@@ -76,7 +76,7 @@ func checkAddress(s *Host) []Finding {
 		if len(have) > 6 {
 			have = append(have[:6], "…")
 		}
-		out = append(out, s.fail("address", fmt.Sprintf("no interface has the address %s, the machine has %s", s.HostIP, strings.Join(have, ", ")),
+		out = append(out, s.fail("address", fmt.Sprintf("no interface has the address %s; the machine has %s", s.HostIP, strings.Join(have, ", ")),
 			"set hostip in layout.yaml to the address under which the other machines reach this one"))
 	}
 	return out
@@ -126,7 +126,7 @@ func checkUnique(all []*Host) []Finding {
 			ids[s.Facts.MachineID] = s
 		case !s.Selected:
 		case sameMachine(first, s):
-			out = append(out, s.fail("unique-machine", fmt.Sprintf("%s and %s lead to the same machine, %s", s.HostIP, first.HostIP, first.Hostname),
+			out = append(out, s.fail("unique-machine", fmt.Sprintf("%s and %s are the same machine, %s", s.HostIP, first.HostIP, first.Hostname),
 				fmt.Sprintf("correct hostip of %s in layout.yaml, or remove the entry", s.Hostname)))
 			continue // the name follows from it
 		default:
@@ -134,7 +134,7 @@ func checkUnique(all []*Host) []Finding {
 				"on the machine: rm -f /etc/machine-id /var/lib/dbus/machine-id && systemd-machine-id-setup && reboot"))
 		}
 		if o := s.namesake(); o != nil && s.Selected {
-			out = append(out, s.fail("unique-hostname", fmt.Sprintf("the machine calls itself %s, as does %s (%s); layout.yaml calls it %s",
+			out = append(out, s.fail("unique-hostname", fmt.Sprintf("the machine's host name is %s, as is that of %s (%s); layout.yaml says %s",
 				s.Facts.Hostname, o.Hostname, o.HostIP, s.Hostname),
 				"on the machine: hostnamectl set-hostname "+s.Hostname))
 		}

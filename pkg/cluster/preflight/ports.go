@@ -32,10 +32,10 @@ func checkPorts(s *Host) []Finding {
 		case program == l.Program && len(s.foreign()) > 0:
 			continue // another Kubernetes, which checkKubernetes reports
 		}
-		message := fmt.Sprintf("port %d, which %s needs, is taken", port, l.Purpose)
-		remedy := fmt.Sprintf("see who listens there: ss -ltnp 'sport = :%d'; stop it, or move it to another port", port)
+		message := fmt.Sprintf("port %d, which %s needs, is in use", port, l.Purpose)
+		remedy := fmt.Sprintf("see which program listens on it: ss -ltnp 'sport = :%d'; stop it, or move it to another port", port)
 		if program != "" {
-			message = fmt.Sprintf("port %d, which %s needs, is taken by %s (pid %s)", port, l.Purpose, program, pid)
+			message = fmt.Sprintf("port %d, which %s needs, is in use by %s (pid %s)", port, l.Purpose, program, pid)
 			remedy = fmt.Sprintf("stop %s on the machine, or move it to another port: systemctl status %s shows its service", program, pid)
 		}
 		out = append(out, s.fail("port", message, remedy))
@@ -53,14 +53,14 @@ func checkReach(s *Host) []Finding {
 		}
 		target, why := row[0], row[1]
 		host, port, _ := strings.Cut(target, ":")
-		remedy := fmt.Sprintf("let %s open TCP port %s on %s: look at the fire walls on both and between them, and at ip route get %s", s.HostIP, port, host, host)
+		remedy := fmt.Sprintf("let %s open TCP port %s on %s: check the firewalls on both machines and between them, and: ip route get %s", s.HostIP, port, host, host)
 		if why == "timeout" {
 			why = "no answer within three seconds"
 		}
 		to := slices.IndexFunc(s.Cluster.Nodes, func(n *Node) bool { return n.HostIP == host })
 		if to < 0 {
 			out = append(out, s.warn("reach", fmt.Sprintf("cannot reach the API's address %s: %s", target, why),
-				"set up the load balancer of load-balance-ip before the cluster; "+remedy))
+				"set up the load balancer of load-balance-ip before you install the cluster; "+remedy))
 			continue
 		}
 		n := s.Cluster.Nodes[to]
@@ -130,15 +130,15 @@ func checkSecurity(s *Host) []Finding {
 		ports = fmt.Sprintf("%d, 2379, 2380, 10250/tcp, and 8472/udp between all machines", k.APIServerPort)
 	}
 	if s.active("ufw") {
-		out = append(out, s.warn("firewall", "ufw is active: it must let through "+ports,
+		out = append(out, s.warn("firewall", "ufw is active: it must allow "+ports,
 			fmt.Sprintf("ufw disable, or ufw allow from the machines' network and from %s, and ufw default allow routed", k.PodCIDR)))
 	}
 	if s.active("firewalld") {
-		out = append(out, s.warn("firewall", "firewalld is active: it must let through "+ports,
+		out = append(out, s.warn("firewall", "firewalld is active: it must allow "+ports,
 			fmt.Sprintf("systemctl disable --now firewalld, or firewall-cmd --permanent --zone=trusted --add-source=%s and the machines' network", k.PodCIDR)))
 	}
 	if s.Probe.Value("selinux") == "1" {
-		out = append(out, s.warn("selinux", "SELinux is enforcing: pods may be kept from their volumes",
+		out = append(out, s.warn("selinux", "SELinux is enforcing: it may prevent pods from using their volumes",
 			"setenforce 0 and SELINUX=permissive in /etc/selinux/config, or install the policy container-selinux"))
 	}
 	return out

@@ -17,14 +17,14 @@ func checkOS(s *Host) []Finding {
 	least, known := oldest[s.Facts.OSID]
 	if !known {
 		return []Finding{s.warn("os", "paictl is not tested on "+name,
-			"go on if you know the system; Debian from 11 and Ubuntu from 20.04 are tested")}
+			"continue if you know the system; Debian from 11 and Ubuntu from 20.04 are tested")}
 	}
 	have, err := strconv.ParseFloat(s.Facts.OSVersion, 64)
 	if err != nil || have >= least { // Debian's testing has no version yet
 		return nil
 	}
-	return []Finding{s.fail("os", fmt.Sprintf("%s is too old, the oldest that works is %s %v", name, s.Facts.OSID, least),
-		"upgrade the system, or take the machine out of layout.yaml")}
+	return []Finding{s.fail("os", fmt.Sprintf("%s is too old, the oldest supported is %s %v", name, s.Facts.OSID, least),
+		"upgrade the system, or remove the machine from layout.yaml")}
 }
 
 // checkKernel: kube-proxy's nftables mode wants 5.13, else 5.4 is the oldest kernel. Of the
@@ -37,14 +37,14 @@ func checkKernel(s *Host) []Finding {
 	mode, set := s.Cluster.Kubernetes.Extra.KubeProxy["mode"].(string)
 	switch {
 	case major < 5 || minor < 4:
-		return []Finding{s.fail("kernel", fmt.Sprintf("kernel %s is too old, the oldest that works is 5.4", s.Facts.Kernel),
-			"install a later kernel of the distribution and reboot, or take the machine out of layout.yaml")}
+		return []Finding{s.fail("kernel", fmt.Sprintf("kernel %s is too old, the oldest supported is 5.4", s.Facts.Kernel),
+			"install a later kernel of the distribution and reboot, or remove the machine from layout.yaml")}
 	case (!set || mode == "nftables") && minor < 13:
 		return []Finding{s.fail("kernel", fmt.Sprintf("kube-proxy's nftables mode needs kernel 5.13, the machine has %s", s.Facts.Kernel),
 			"set extra.kube-proxy.mode: iptables in kubernetes-configuration.yaml, or install a later kernel and reboot")}
 	case minor != 4 && minor != 10 && minor != 15 && !s.ignored("SystemVerification"):
-		return []Finding{s.warn("kernel", fmt.Sprintf("kernel %s is none of the long-term ones that Kubernetes is tested with", s.Facts.Kernel),
-			"install a kernel 5.15 or from 6.0 on, or go on: kubeadm will warn of the same")}
+		return []Finding{s.warn("kernel", fmt.Sprintf("kernel %s is not one of the long-term kernels that Kubernetes is tested with", s.Facts.Kernel),
+			"install kernel 5.15, or 6.0 or newer, or continue: kubeadm will give the same warning")}
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func checkArch(s *Host) []Finding {
 		return nil
 	}
 	return []Finding{s.fail("arch", fmt.Sprintf("the machine is %s, the bundle in %s is for %s", s.Facts.Arch, s.Cluster.Bundle.Dir(), want),
-		"take the machine out of layout.yaml, or use a bundle that was built for "+s.Facts.Arch)}
+		"remove the machine from layout.yaml, or use a bundle that was built for "+s.Facts.Arch)}
 }
 
 func checkRoot(s *Host) []Finding {
@@ -77,7 +77,7 @@ func checkRoot(s *Host) []Finding {
 func checkInit(s *Host) []Finding {
 	if init := s.Probe.Value("init"); init != "" && init != "systemd" {
 		return []Finding{s.fail("systemd", fmt.Sprintf("process 1 is %s: the kubelet and containerd run as systemd units", init),
-			"boot the machine with systemd, or take it out of layout.yaml")}
+			"boot the machine with systemd, or remove it from layout.yaml")}
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func checkCommands(s *Host) []Finding {
 	slices.Sort(packages)
 	message := "programs are missing on the machine: " + strings.Join(missing, ", ")
 	if missing[0] == "iptables" && len(missing) == 1 {
-		message = "neither iptables nor nft is on the machine, the CNI plugins need one of them"
+		message = "neither iptables nor nft is on the machine; the CNI plugins need one of them"
 	}
 	switch manager := s.Probe.Value("packages"); manager {
 	case "apt-get":
@@ -142,8 +142,8 @@ func checkCPUs(s *Host) []Finding {
 	if !s.ControlPlane || s.Facts.VCores == 0 || s.Facts.VCores >= 2 || s.ignored("NumCPU") {
 		return nil
 	}
-	return []Finding{s.fail("cpu", "one processor, kubeadm wants two on the control plane",
-		"give the machine a second one, or add NumCPU to extra.kubeadm-ignore-preflight-errors in kubernetes-configuration.yaml")}
+	return []Finding{s.fail("cpu", "the machine has one processor; kubeadm requires two on the control plane",
+		"give the machine a second processor, or add NumCPU to extra.kubeadm-ignore-preflight-errors in kubernetes-configuration.yaml")}
 }
 
 // checkSwap only tells: the base phase switches swap off.
@@ -201,7 +201,7 @@ func checkCgroup(s *Host) []Finding {
 	if len(missing) == 0 {
 		return nil
 	}
-	return []Finding{s.fail("cgroup", "the kernel has switched off the cgroup controllers "+strings.Join(missing, ", "),
+	return []Finding{s.fail("cgroup", "the kernel has disabled the cgroup controllers "+strings.Join(missing, ", "),
 		"remove cgroup_disable from the kernel's command line (a Raspberry Pi needs cgroup_enable=memory) and reboot")}
 }
 
@@ -215,11 +215,11 @@ func checkTimeSource(s *Host) []Finding {
 		return nil
 	case daemon != "":
 		unit := daemon + ".service"
-		return []Finding{s.warn("time-source", "nothing keeps the clock right: "+daemon+" is installed and does not run",
+		return []Finding{s.warn("time-source", "nothing synchronizes the clock: "+daemon+" is installed, but does not run",
 			"systemctl enable --now "+unit).fixable("p_service " + unit)}
 	case s.Probe.Value("packages") == "apt-get":
-		return []Finding{s.warn("time-source", "nothing keeps the clock right",
+		return []Finding{s.warn("time-source", "nothing synchronizes the clock",
 			"apt-get install -y systemd-timesyncd").fixable("p_packages systemd-timesyncd")}
 	}
-	return []Finding{s.warn("time-source", "nothing keeps the clock right", "install chrony and enable it")}
+	return []Finding{s.warn("time-source", "nothing synchronizes the clock", "install chrony and enable it")}
 }

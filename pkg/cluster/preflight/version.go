@@ -41,7 +41,7 @@ func (s *Host) otherVersion(bundle string) string {
 
 func notYet(runs, bundle string) string {
 	if version.MustParseSemantic(bundle).LessThan(version.MustParseSemantic(runs)) {
-		return "Kubernetes can't go back to an older version"
+		return "Kubernetes can't be downgraded"
 	}
-	return "upgrades are not built yet"
+	return "upgrades are not implemented yet"
 }

@@ -132,7 +132,7 @@ p_driver_dpkg() {
 	if [ -s "$S/driver-change" ]; then
 		cause=$(why "$S/driver.log")
 		driver_undo
-		echo "an installation of the driver that was cut off could not be completed ($cause), and was undone" >&2
+		echo "an interrupted installation of the driver could not be completed ($cause), and was undone" >&2
 		return 0
 	fi
 	driver_stop "dpkg can't finish packages that were there before: $(why "$S/driver.log")" "repair them on the machine (dpkg --configure -a), then run the same command again"
@@ -263,7 +263,7 @@ p_driver_packages() {
 		# Of the sources that can't be read the driver's may be none.
 		driver_apt -o APT::Update::Error-Mode=any update >/dev/null 2>"$S/update.log" && read_=1 || read_=0
 		if ! driver_simulate "$@"; then
-			[ "$read_" = 1 ] || driver_stop "the packages' repository can't be read: $(why "$S/update.log")" "see what apt-get update says on the machine; no package was changed"
+			[ "$read_" = 1 ] || driver_stop "the packages' repository can't be read: $(why "$S/update.log")" "run apt-get update on the machine and check its messages; no package was changed"
 			driver_stop "apt can't install the driver: $(why "$S/driver.log")" "see what apt-get -s install $* says on the machine; no package was changed"
 		fi
 	fi
@@ -281,7 +281,7 @@ p_driver_packages() {
 			fi
 		fi
 		if [ "$old" != - ]; then
-			fetch_deb "$name" "$old" || driver_stop "$name $old would be replaced, and could not be put back: its file can't be had any more" "remove the driver's packages on the machine first, or set gpu-driver: {policy: keep}; no package was changed"
+			fetch_deb "$name" "$old" || driver_stop "$name $old would be replaced, and could not be put back: its file is no longer available" "remove the driver's packages on the machine first, or set gpu-driver: {policy: keep}; no package was changed"
 		fi
 	done <"$S/driver.plan"
 	driver_lock

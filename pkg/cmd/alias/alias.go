@@ -41,7 +41,7 @@ func rules() []rule {
 		{old: words("cluster install-kubectl"), now: words("cluster kubeconfig")},
 		{old: words("machine add"), now: words("node add"), flags: nodes},
 		{old: words("machine remove"), say: `"node remove HOST... -p DIR" takes names instead of a file`},
-		{old: words("machine etcd-fix"), say: `"cluster up --limit HOST" repairs a control plane node`},
+		{old: words("machine etcd-fix"), say: `"cluster up --limit HOST" repairs a node of the control plane`},
 		{old: words("check"), now: words("cluster preflight")},
 		{old: words("config get"), now: words("config pull"), flags: onCluster},
 		{old: words("config update"), now: words("config push"), flags: onCluster},
@@ -51,11 +51,11 @@ func rules() []rule {
 		{old: words("service refresh"), now: words("service start"), flags: services, lists: several},
 		{old: words("config get-id"), now: words("config get-id"), flags: onCluster},
 		{old: words("config pull"), now: words("config pull"), flags: onCluster},
-		// A push has a message today; the original's modes are none that anybody writes.
+		// A push has a message today; the original's modes are none that anyone writes.
 		{old: words("config push"), now: words("config push"), flags: onCluster, values: map[string]string{
 			"-m all": "", "-m service": "--only layout.yaml,services-configuration.yaml"}},
 		{old: words("config external-config-update"), say: `"config push --from git::URL//path?ref=BRANCH" takes the files from a repository`},
-		{old: words("layout"), say: `"config generate --from-kubeconfig FILE -o DIR" writes the layout of a cluster that runs`},
+		{old: words("layout"), say: `"config generate --from-kubeconfig FILE -o DIR" writes the layout of an existing cluster`},
 		{old: words("image build"), now: words("image build"), dropped: words("-p --config-path")},
 		{old: words("utility ssh"), say: `"sandbox ssh NAME" opens a shell on a sandbox host; for your own machines use ssh itself`},
 		{old: words("utility sftp-copy"), say: "use scp or rsync"},
@@ -74,7 +74,7 @@ func Rewrite(args []string) (rewritten []string, note string) {
 		}
 		old := strings.Join(r.old, " ")
 		if r.now == nil {
-			return nil, fmt.Sprintf("paictl: %q is gone: %s", old, r.say)
+			return nil, fmt.Sprintf("paictl: %q no longer exists: %s", old, r.say)
 		}
 		rest, dropped := dropFlags(args[i+len(r.old):], r.dropped)
 		rest, replaced := replaceValues(rest, r.values)
@@ -170,7 +170,7 @@ func dropFlags(args, flags []string) (rest, notes []string) {
 			rest = append(rest, args[i])
 			continue
 		}
-		notes = append(notes, fmt.Sprintf("%q has no meaning here any more", flag))
+		notes = append(notes, fmt.Sprintf("%q no longer has an effect here", flag))
 		if !hasValue {
 			i++ // its value
 		}

@@ -38,14 +38,14 @@ func TestOldSpellingsBecomeNewOnes(t *testing.T) {
 		{"the old kubeconfig flag", "service start --kube-config-path=k", "service start --kubeconfig=k", `paictl: "--kube-config-path" is now "--kubeconfig"`},
 		{"services one by one", "service start -n a b -c k", "service start -n a,b --kubeconfig k", `paictl: "-c" is now "--kubeconfig", "-n a b" is now "-n a,b"`},
 		{"services left out", "service stop -k a b", "service stop -x a,b", `paictl: "-k" is now "-x", "-x a b" is now "-x a,b"`},
-		{"the folder of a stop", "service stop -p d -n a", "service stop -n a", `paictl: "-p" has no meaning here any more`},
-		{"the folder of a delete with =", "service delete --config-path=d", "service delete", `paictl: "--config-path" has no meaning here any more`},
+		{"the folder of a stop", "service stop -p d -n a", "service stop -n a", `paictl: "-p" no longer has an effect here`},
+		{"the folder of a delete with =", "service delete --config-path=d", "service delete", `paictl: "--config-path" no longer has an effect here`},
 		{"the folder of a start is compared", "service start -p d -n a", "service start -p d -n a", ""},
 		{"refresh with several names", "service refresh -n a b", "service start -n a,b", `paictl: "service refresh" is now "service start"`},
 		{"today's services stay", "service start -n a,b --wait 1m", "service start -n a,b --wait 1m", ""},
 		{"nothing after -- is a flag", "sandbox ssh h -- cmd --kube-config-path x", "sandbox ssh h -- cmd --kube-config-path x", ""},
-		{"image build needs no configuration", "image build -p d -n pai-volume", "image build -n pai-volume", `paictl: "-p" has no meaning here any more`},
-		{"its long flag", "image build --config-path=d x", "image build x", `paictl: "--config-path" has no meaning here any more`},
+		{"image build needs no configuration", "image build -p d -n pai-volume", "image build -n pai-volume", `paictl: "-p" no longer has an effect here`},
+		{"its long flag", "image build --config-path=d x", "image build x", `paictl: "--config-path" no longer has an effect here`},
 		{"today's image build stays", "image build -o d", "image build -o d", ""},
 		{"an image build's argument stays", "image build -- -p d", "image build -- -p d", ""},
 		{"image push stays", "image push -p d", "image push -p d", ""},
@@ -79,7 +79,7 @@ func TestCommandsWithoutSuccessorSayWhatToUse(t *testing.T) {
 		got, note := Rewrite(strings.Fields(in))
 		assert.Nil(t, got, in)
 		assert.Contains(t, note, use, in)
-		assert.Contains(t, note, "is gone", in)
+		assert.Contains(t, note, "no longer exists", in)
 	}
 }
 

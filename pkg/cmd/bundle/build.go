@@ -23,15 +23,15 @@ func newCmdBuild(f *cmdutil.Factory, runF func(context.Context, *buildOptions) e
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the bundle from source",
-		Long: `Build every program from pinned Go modules, and the images from those programs. The modules
-come from the Go module proxy and are checked against go.sum; kube-proxy's and flannel's images
-take iptables, nft, conntrack and kmod from this machine's Debian or Ubuntu packages, and
-Alertmanager's is made of such a package. The images of paictl's own programs come from the source
-that is part of paictl, the services' charts are packed.
+		Long: `Builds every program from pinned Go modules, and the images from those programs. The
+modules come from the Go module proxy and are checked against go.sum; kube-proxy's and flannel's
+images take iptables, nft, conntrack and kmod from this machine's Debian or Ubuntu packages, and
+Alertmanager's image is made from such a package. The images of paictl's own programs are built from
+the source that paictl contains, and the services' charts are packed.
 
-It needs Go, gcc and libseccomp's headers, and about ten minutes on two cores. What is finished
-stays: an interrupted build goes on where it was, and a second one has nothing to do.
-Two builds on the same machine give the same checksums.`,
+It needs Go, gcc and libseccomp's headers, and about ten minutes on two cores. Finished parts are
+kept: an interrupted build continues where it stopped, and a second build has nothing to do. Two
+builds on the same machine give the same checksums.`,
 		Example: `  paictl bundle build
   paictl bundle build -o /srv/bundle
   paictl bundle build --source ./bundle   # your own versions, in a checkout`,

@@ -17,13 +17,13 @@ import (
 func NewCmdBundle(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
-		Short: "Make and check the programs and images that a cluster is installed from",
+		Short: "Make and check the programs and images for the installation of a cluster",
 		Long: `A bundle is a folder with everything that machines need to become a cluster: containerd,
 runc, kubelet, kubeadm, CNI plugins, container images and charts, each with its checksum in
-` + bundle.ManifestFile + `. Machines get their files from it and need no internet.
+` + bundle.ManifestFile + `. Machines get their files from it and need no internet access.
 
-It is built from source (minutes, then seconds) or fetched from the upstream projects. Packages of
-NVIDIA's driver, for machines without internet, are added by hand.`,
+Build it from source (minutes the first time, then seconds) or fetch it from the upstream projects.
+For machines without internet access, you add the packages of NVIDIA's driver yourself.`,
 		Example: `  paictl bundle build
   paictl bundle list
   paictl bundle verify`,
@@ -50,7 +50,7 @@ func folder(f *cmdutil.Factory, flag string, args []string) (string, error) {
 
 // addBundleFlag adds --bundle, which other commands have, too.
 func addBundleFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "bundle", "", "folder of the bundle; DIR says the same")
+	cmd.Flags().StringVar(dir, "bundle", "", "folder of the bundle; the same as DIR")
 	_ = cmd.MarkFlagDirname("bundle")
 }
 

@@ -89,7 +89,7 @@ func TestVerifyIsSilentOnStdoutWhenAllIsWell(t *testing.T) {
 	out, errOut, err := paictl(t, "verify", dir)
 	require.NoError(t, err)
 	assert.Empty(t, out)
-	assert.Equal(t, "bundle "+dir+" is whole: 3 files\n", errOut)
+	assert.Equal(t, "bundle "+dir+" is complete: 3 files\n", errOut)
 }
 
 func TestVerifyShowsEveryBadFileAndTheRemedy(t *testing.T) {

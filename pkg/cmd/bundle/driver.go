@@ -26,16 +26,16 @@ func newCmdAddDriver(f *cmdutil.Factory, runF func(context.Context, *addDriverOp
 	opts := &addDriverOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "add-driver DIR|FILE.deb...",
-		Short: "Put packages of NVIDIA's driver into the bundle, for machines without internet",
-		Long: `Copy .deb files into the bundle: NVIDIA's driver, from the distribution's repository or from NVIDIA's,
-and what it needs and the machines don't have, such as dkms, a compiler and the headers of their kernels. Folders
-are searched. With gpu-driver: {policy: install, source: bundle} in kubernetes-configuration.yaml "cluster up"
-installs the driver from these.
+		Short: "Add packages of NVIDIA's driver to the bundle, for machines without internet access",
+		Long: `Copies .deb files into the bundle: NVIDIA's driver, from the distribution's repository or from NVIDIA's,
+and its dependencies that the machines don't have, such as dkms, a compiler and the headers of their
+kernels. Folders are searched. With gpu-driver: {policy: install, source: bundle} in
+kubernetes-configuration.yaml "cluster up" installs the driver from these packages.
 
-All files of one command are for the machines of one distribution. --system names it; without, the packages'
-versions must tell it (~deb12u1, 0ubuntu0.22.04.1). Add those of another by a command of their own.
+All files of one command are for one distribution. --system names it; without --system, it is found from the
+packages' versions (~deb12u1, 0ubuntu0.22.04.1). Run the command again for another distribution.
 
-On a machine of that distribution with internet, a folder is filled like this, as root:
+To fill a folder, run this as root on a machine of that distribution with internet access:
   apt-get clean
   apt-get install --download-only nvidia-driver-cuda nvidia-kernel-open-dkms dkms linux-headers-$(uname -r)
   cp /var/cache/apt/archives/*.deb FOLDER`,
@@ -80,9 +80,9 @@ func newCmdRemoveDriver(f *cmdutil.Factory, runF func(context.Context, *removeDr
 	opts := &removeDriverOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "remove-driver RELEASE|PACKAGE|PACKAGE=VERSION...",
-		Short: "Take packages of NVIDIA's driver out of the bundle",
-		Long: `Take packages out that add-driver put into the bundle: all of a release of the driver, or single ones, or
-all of a distribution. Machines keep what they have.`,
+		Short: "Remove packages of NVIDIA's driver from the bundle",
+		Long: `Removes packages that add-driver added to the bundle: all packages of a driver release, single packages,
+or all packages of a distribution. Machines keep their installed packages.`,
 		Example: `  paictl bundle remove-driver 570.133.20
   paictl bundle remove-driver linux-headers-6.1.0-37-amd64 --system debian12
   paictl bundle remove-driver --all --system ubuntu22.04`,
@@ -103,7 +103,7 @@ all of a distribution. Machines keep what they have.`,
 	}
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
 	addDriverFlags(cmd, &opts.Bundle, &opts.System, &opts.DryRun)
-	cmd.Flags().BoolVar(&opts.All, "all", false, "all packages, of --system where it is given")
+	cmd.Flags().BoolVar(&opts.All, "all", false, "all packages; with --system, all of that distribution")
 	return cmd
 }
 
@@ -120,7 +120,7 @@ func addDriverFlags(cmd *cobra.Command, dir, system *string, dryRun *bool) {
 	_ = cmd.MarkFlagDirname("bundle")
 	cmd.Flags().StringVar(system, "system", "", "distribution of the machines: "+strings.Join(gpudriver.Systems(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("system", cobra.FixedCompletions(gpudriver.Systems(), cobra.ShellCompDirectiveNoFileComp))
-	cmd.Flags().BoolVar(dryRun, "dry-run", false, "say what would be done, and do nothing")
+	cmd.Flags().BoolVar(dryRun, "dry-run", false, "show what would be done, and do nothing")
 }
 
 // tellDriver writes the packages to stdout, and what they are good for to stderr.

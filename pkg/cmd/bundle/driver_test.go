@@ -19,7 +19,7 @@ func TestDriverPackagesAreAddedShownAndTakenOut(t *testing.T) {
 		bundletest.Deb(t, debs, name, "570.133.20-1", "amd64")
 	}
 	_, _, err := paictl(t, "add-driver", debs, "--bundle", dir)
-	require.ErrorContains(t, err, "don't tell for which distribution")
+	require.ErrorContains(t, err, "don't show which distribution")
 
 	out, said, err := paictl(t, "add-driver", debs, "--bundle", dir, "--system", "debian12", "--dry-run")
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestDriverPackagesAreAddedShownAndTakenOut(t *testing.T) {
 	assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err))
 	_, said, err = paictl(t, "remove-driver", "nvidia-persistenced", "--bundle", dir)
 	require.NoError(t, err)
-	assert.Contains(t, said, "warning: debian12: of the driver 570.133.20 (nvidia) the bundle lacks nvidia-persistenced")
+	assert.Contains(t, said, "warning: debian12: for the driver 570.133.20 (nvidia) the bundle doesn't have nvidia-persistenced")
 	_, _, err = paictl(t, "remove-driver", "--all", "--bundle", dir)
 	require.NoError(t, err)
 	_, said, err = paictl(t, "remove-driver", "--all", "--bundle", dir)

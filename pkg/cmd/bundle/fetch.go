@@ -28,12 +28,12 @@ func newCmdFetch(f *cmdutil.Factory, runF func(context.Context, *fetchOptions) e
 	cmd := &cobra.Command{
 		Use:   "fetch",
 		Short: "Fetch the bundle from upstream releases and registries",
-		Long: `Fetch every program from its project's release and every image from its registry, in the
-versions that "paictl bundle build" builds. Each download is checked against the checksum that
-the project publishes, and recorded in a lock file: a later fetch that would get something
-else is refused. What is finished stays, and a broken download goes on where it was.
+		Long: `Fetches every program from its project's release and every image from its registry, in the
+versions that "paictl bundle build" builds. Each download is checked against the checksum that the
+project publishes, and recorded in a lock file: a later fetch that would get a different file is
+refused. Finished files are kept, and an interrupted download continues where it stopped.
 
---mirror replaces all hosts by one, whose paths begin with the upstream's host:
+--mirror replaces all hosts by one; its paths begin with the name of the upstream host:
   https://dl.k8s.io/release/…    comes from  https://mirror.example.org/dl.k8s.io/release/…
   registry.k8s.io/pause:3.10.2   comes from  mirror.example.org/registry.k8s.io/pause:3.10.2
 It can also be set as "mirror" in paictl's settings, or in PAICTL_MIRROR.`,

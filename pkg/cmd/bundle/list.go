@@ -26,7 +26,7 @@ func newCmdList(f *cmdutil.Factory, runF func(context.Context, *listOptions) err
 	cmd := &cobra.Command{
 		Use:   "list [DIR]",
 		Short: "Show what is in a bundle",
-		Long:  "Show the artifacts of the bundle in " + dirHelp + ".",
+		Long:  "Shows the artifacts of the bundle in " + dirHelp + ".",
 		Example: `  paictl bundle list
   paictl bundle list /srv/bundle --kind image
   paictl bundle list -o json`,

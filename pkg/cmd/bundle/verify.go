@@ -38,7 +38,7 @@ func newCmdVerify(f *cmdutil.Factory, runF func(context.Context, *verifyOptions)
 	cmd := &cobra.Command{
 		Use:   "verify [DIR]",
 		Short: "Compare every file of a bundle with its checksum",
-		Long:  "Hash every file of the bundle in " + dirHelp + ", and name all that differ.",
+		Long:  "Hashes every file of the bundle in " + dirHelp + ", and lists those that differ.",
 		Example: `  paictl bundle verify
   paictl bundle verify /srv/bundle -o json`,
 		Args: cobra.MaximumNArgs(1),
@@ -84,9 +84,9 @@ func verifyRun(ctx context.Context, opts *verifyOptions) error {
 		}
 	}
 	if damaged {
-		return hint.Errorf(corrupt.Remedy(), "%d of %d files of bundle %s are not what its manifest says", len(corrupt.Bad), total, b.Dir())
+		return hint.Errorf(corrupt.Remedy(), "%d of %d files of bundle %s differ from its manifest", len(corrupt.Bad), total, b.Dir())
 	}
-	fmt.Fprintf(opts.IO.Err, "bundle %s is whole: %s\n", b.Dir(), plural.Of(total, "file"))
+	fmt.Fprintf(opts.IO.Err, "bundle %s is complete: %s\n", b.Dir(), plural.Of(total, "file"))
 	return nil
 }
 

@@ -14,11 +14,11 @@ import (
 func NewCmdCluster(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "Bring machines up as a cluster, look at it, take it down",
-		Long: `Turns the machines of a configuration folder into a Kubernetes cluster, and back.
+		Short: "Turn machines into a cluster, show its state, take it down",
+		Long: `Turns the machines of a configuration folder into a Kubernetes cluster, and restores them.
 
-Every command reads the machines' own state first and changes only what differs from the
-configuration, so that any of them can be run again after any failure.`,
+Every command first reads the state of the machines and changes only what differs from the
+configuration. After any failure, run it again.`,
 		Example: `  paictl config generate -i quick-start.yaml -o ./cluster
   paictl cluster plan -p ./cluster
   paictl cluster up -p ./cluster

@@ -27,15 +27,16 @@ func NewCmdDown(f *cmdutil.Factory, runF func(context.Context, *DownOptions) err
 	opts := &DownOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "down",
-		Short: "Take the cluster down and give the machines back as they were",
-		Long: `Ends all pods, Kubernetes and its container runtime on all machines, deletes what they wrote (etcd's
-data with all Kubernetes objects, too), and undoes what paictl's record on each machine lists: files,
-units, kernel modules and settings, /etc/hosts, swap. What was not made by paictl stays.
+		Short: "Take the cluster down and restore the machines",
+		Long: `Stops all pods, Kubernetes and its container runtime on all machines, deletes what they wrote
+(including etcd's data with all Kubernetes objects), and undoes every change that paictl recorded on each
+machine: files, units, kernel modules and settings, /etc/hosts, swap. Everything that paictl did not make
+stays.
 
 The data of the services (cluster.common.data-path) stays unless --purge-data is given. Machines that
-don't answer are set aside and named (exit 3). Safe to interrupt and to run again.
+don't answer are skipped and listed (exit 3). The command can be interrupted and run again.
 
-On a terminal the cluster-id must be typed to confirm; without one, --yes is needed.`,
+On a terminal you confirm by typing the cluster-id; without a terminal, --yes is needed.`,
 		Example: `  paictl cluster down -p ./cluster --dry-run
   paictl cluster down -p ./cluster
   paictl cluster down -p ./cluster --purge-data --yes`,
@@ -52,7 +53,7 @@ On a terminal the cluster-id must be typed to confirm; without one, --yes is nee
 	opts.Flags.AddConnection(cmd)
 	opts.Flags.AddYes(cmd, "don't ask for the cluster-id")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be undone")
-	cmd.Flags().BoolVar(&opts.Purge, "purge-data", false, "delete the services' data on the machines, too")
+	cmd.Flags().BoolVar(&opts.Purge, "purge-data", false, "also delete the services' data on the machines")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 	return cmd
 }
@@ -69,7 +70,7 @@ func downRun(ctx context.Context, opts *DownOptions) error {
 		if len(opts.Flags.Limit) > 0 {
 			where = "on " + strings.Join(opts.Flags.Limit, ", ")
 		}
-		what := "This ends the cluster " + where + " and deletes all that runs there."
+		what := "This ends the cluster " + where + " and deletes everything that runs there."
 		if opts.Purge {
 			what += " The data in " + common.DataPath + " is deleted, too."
 		}
@@ -89,7 +90,7 @@ func downRun(ctx context.Context, opts *DownOptions) error {
 
 func writeUndo(opts *DownOptions, changes []cluster.Change) error {
 	if len(changes) == 0 {
-		_, err := fmt.Fprintln(opts.Factory.IO.Out, "Nothing to undo: paictl has left no trace on the hosts.")
+		_, err := fmt.Fprintln(opts.Factory.IO.Out, "Nothing to undo: paictl has changed nothing on the hosts.")
 		return err
 	}
 	return progress.WritePlan(opts.Factory.IO.Out, changes)

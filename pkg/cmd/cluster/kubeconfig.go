@@ -31,8 +31,8 @@ func NewCmdKubeconfig(f *cmdutil.Factory, runF func(context.Context, *Kubeconfig
 		Short: "Put the cluster into your kubeconfig",
 		Long: `Fetches the administrator's credentials from a healthy machine of the control plane and merges them
 into ~/.kube/config (or the first file of KUBECONFIG, or --file) under the cluster's name: its cluster,
-user and context are replaced as a whole, all other entries stay. Your current context is switched only
-with --use. The file is written at once, with mode 0600.`,
+user and context are replaced as a whole, all other entries stay. Your current context changes only
+with --use. The file is replaced in one step, with mode 0600.`,
 		Example: `  paictl cluster kubeconfig -p ./cluster
   paictl cluster kubeconfig -p ./cluster --use
   paictl cluster kubeconfig -p ./cluster --file ./admin.kubeconfig
@@ -40,7 +40,7 @@ with --use. The file is written at once, with mode 0600.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Print && (opts.Use || opts.File != "") {
-				return cmdutil.Usagef("--print writes no file: leave out --use and --file")
+				return cmdutil.Usagef("--print writes no file: remove --use and --file")
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -52,8 +52,8 @@ with --use. The file is written at once, with mode 0600.`,
 	opts.Flags.AddConnection(cmd)
 	cmd.Flags().StringVar(&opts.File, "file", "", "merge into this file instead")
 	cmd.Flags().BoolVar(&opts.Use, "use", false, "make it the current context")
-	cmd.Flags().BoolVar(&opts.Print, "print", false, "print it to stdout instead; it holds a private key")
-	cmd.Flags().Bool("merge", true, "merge with what the file holds; always so")
+	cmd.Flags().BoolVar(&opts.Print, "print", false, "print it to stdout instead; it contains a private key")
+	cmd.Flags().Bool("merge", true, "merge with the content of the file; this is always done")
 	_ = cmd.Flags().MarkHidden("merge")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd

@@ -36,7 +36,7 @@ func NewCmdPlan(f *cmdutil.Factory, runF func(context.Context, *PlanOptions) err
 		Use:   "plan",
 		Short: "Show what \"cluster up\" would change, and change nothing",
 		Long: `Asks all machines for their state and prints what differs from the configuration, with diffs of
-files. Scripts that change a machine can't be sent: the transport refuses them.`,
+files. It cannot change a machine: the transport refuses to send scripts that do.`,
 		Example: `  paictl cluster plan -p ./cluster
   paictl cluster plan -p ./cluster -o json | jq '.changes | length'
   paictl cluster plan -p ./cluster --exit-code || echo "the cluster has drifted"`,
@@ -53,7 +53,7 @@ files. Scripts that change a machine can't be sent: the transport refuses them.`
 	opts.Flags.AddConnection(cmd)
 	opts.Flags.AddBundle(cmd)
 	cmd.Flags().StringSliceVar(&opts.Phases, "phases", nil, "only these phases, separated by commas")
-	cmd.Flags().BoolVar(&opts.ExitCode, "exit-code", false, "exit with 6 where changes are pending")
+	cmd.Flags().BoolVar(&opts.ExitCode, "exit-code", false, "exit with code 6 if changes are pending")
 	_ = cmd.RegisterFlagCompletionFunc("phases", session.CompletePhases)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
 	return cmd

@@ -28,12 +28,12 @@ func NewCmdPreflight(f *cmdutil.Factory, runF func(context.Context, *PreflightOp
 	cmd := &cobra.Command{
 		Use:   "preflight",
 		Short: "Check whether the machines can become a cluster",
-		Long: `Runs the checks of "cluster up" on all machines at once and changes nothing. Each finding says what to
-do. With --fix the repairs that are safe are made. It looks at:
+		Long: `Runs the checks of "cluster up" on all machines at the same time and changes nothing. Each finding
+says what to do. With --fix it makes the repairs that are safe. It checks:
 
 ` + cmdutil.Explained(looks()) + `
 
-A machine that can't be reached is a finding too; where the others pass, the exit code is 3.`,
+A machine that can't be reached is a finding too; if all others pass, the exit code is 3.`,
 		Example: `  paictl cluster preflight -p ./cluster
   paictl cluster preflight -p ./cluster --fix
   paictl cluster preflight -p ./cluster -o json`,

@@ -26,14 +26,14 @@ func NewCmdRecreate(f *cmdutil.Factory, runF func(context.Context, *RecreateOpti
 	opts := &RecreateOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "recreate",
-		Short: "Give the cluster up and make it again on the same machines",
-		Long: `Takes all machines out of their cluster, deletes etcd's data with all Kubernetes objects, and makes a
-new cluster by "cluster up". It is for a control plane that is lost: "cluster up" itself never makes
-a cluster while a machine of the control plane is a member of one, or may be.
+		Short: "Delete the cluster and make a new one on the same machines",
+		Long: `Removes all machines from their cluster, deletes etcd's data with all Kubernetes objects, and makes a
+new cluster as "cluster up" does. Use it when the control plane is lost: "cluster up" itself never makes a
+cluster while a machine of the control plane is a member of one, or may be.
 
-It first shows what is lost, and wants the cluster's name typed; without a terminal, --confirm NAME is
-needed. The folders with the services' data stay on the machines. All machines of the control plane
-must answer. Killed anywhere, it is finished by running it again.`,
+It first shows what will be lost and asks you to type the cluster's name; without a terminal,
+--confirm NAME is needed. The folders with the services' data stay on the machines. All machines of
+the control plane must answer. If it is interrupted at any point, run it again to finish.`,
 		Example: `  paictl cluster recreate -p ./cluster --dry-run
   paictl cluster recreate -p ./cluster
   paictl cluster recreate -p ./cluster --confirm pai   in a script`,
@@ -64,7 +64,7 @@ func recreateRun(ctx context.Context, opts *RecreateOptions) error {
 	defer s.Close()
 	name := s.Config.Kubernetes.Kubernetes.ClusterName
 	if !opts.DryRun && opts.Confirm == "" && !opts.Factory.IO.CanPrompt() {
-		return cmdutil.Usagef("paictl cluster recreate must be confirmed and there is no terminal to ask at: add --confirm %s", name)
+		return cmdutil.Usagef("paictl cluster recreate must be confirmed, but there is no terminal to ask on: add --confirm %s", name)
 	}
 	if opts.Confirm != "" && opts.Confirm != name {
 		return cmdutil.Usagef("--confirm %s: the cluster's name is %s", opts.Confirm, name)

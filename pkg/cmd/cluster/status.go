@@ -29,14 +29,14 @@ func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions)
 	opts := &StatusOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show machines, control plane, certificates and who works on the cluster",
-		Long: `Asks every machine once and shows whether it is reachable and Ready, what runs on it and in which
-version, the parts of the control plane, when certificates expire and whether they are renewed, and
+		Short: "Show machines, control plane, certificates and who holds the cluster's lock",
+		Long: `Asks every machine once and shows whether it is reachable and Ready, which programs run on it in
+which version, the parts of the control plane, when certificates expire and whether they are renewed, and
 who holds the cluster's lock. With --plan it also counts what "cluster up" would change.
 
 Machines that can't be asked are listed as Unreachable, and the exit code is 3. Machines of the layout that
-are not in the cluster are Outside, nodes that layout.yaml does not list are Unlisted; a line below the
-table says what to do.`,
+are not in the cluster are listed as Outside, nodes that layout.yaml does not list as Unlisted; a line
+below the table says what to do.`,
 		Example: `  paictl cluster status -p ./cluster
   paictl cluster status -p ./cluster --plan
   paictl cluster status -p ./cluster -o json | jq '.certificates[0]'`,

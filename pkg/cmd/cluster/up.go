@@ -28,22 +28,23 @@ func NewCmdUp(f *cmdutil.Factory, runF func(context.Context, *UpOptions) error) 
 	opts := &UpOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Bring machines up as a cluster, or back to what the configuration says",
-		Long: `Makes the machines what the configuration says: it asks all of them for their state, compares, and
-changes only what differs. A second run changes nothing. Before anything is changed, checks run on
-all machines; where one fails, nothing is changed anywhere (exit 4).
+		Short: "Turn machines into a cluster, or repair it so that it matches the configuration",
+		Long: `Makes the machines match the configuration: it asks all of them for their state, compares, and
+changes only what differs. A second run changes nothing. Before it changes anything, checks run on all
+machines; if one fails, nothing is changed anywhere (exit 4).
 
-A machine that fails is set aside and the others go on; the end names it with the command that
-retries it (exit 3). Interrupted runs are continued by running the same command again. A lock on the
-machines of the control plane keeps two runs apart (exit 5).
+If a machine fails, the run continues with the others; at the end it lists the failed machine and
+the command that retries it (exit 3). To continue an interrupted run, run the same command again. A
+lock on the machines of the control plane prevents two runs at the same time (exit 5).
 
-Any healthy machine of the control plane leads the run; the order of layout.yaml means nothing. A
-machine that has lost its disk joins again. A cluster is made only where no machine of the control
-plane is a member of one, and all of them say so; to give one up: paictl cluster recreate.
+Any healthy machine of the control plane can lead the run; the order in layout.yaml does not matter.
+A machine that has lost its disk joins again. A new cluster is made only if all machines of the
+control plane answer that they are not members of one; to replace a cluster, use "paictl cluster
+recreate".
 
-Phases: ` + strings.Join(cluster.PhaseNames(), ", ") + "; --phases takes a few.",
+Phases: ` + strings.Join(cluster.PhaseNames(), ", ") + "; --phases selects some of them.",
 		Example: `  paictl cluster up -p ./cluster
-  paictl cluster up -p ./cluster --dry-run          what would be changed, with diffs
+  paictl cluster up -p ./cluster --dry-run          show what would be changed, with diffs
   paictl cluster up -p ./cluster --limit worker-7   one machine only
   paictl cluster up -p ./cluster --phases labels    labels and taints only
   paictl cluster up -p ./cluster -o json            events as JSON lines on stdout`,
@@ -59,7 +60,7 @@ Phases: ` + strings.Join(cluster.PhaseNames(), ", ") + "; --phases takes a few."
 	opts.Flags.AddLimit(cmd)
 	opts.Flags.AddConnection(cmd)
 	opts.Flags.AddBundle(cmd)
-	opts.Flags.AddYes(cmd, "for scripts; up asks nothing but for unknown host keys")
+	opts.Flags.AddYes(cmd, "for scripts; up asks only about unknown host keys")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be changed")
 	cmd.Flags().StringSliceVar(&opts.Phases, "phases", nil, "only these phases, separated by commas")
 	cmd.Flags().BoolVar(&opts.Fix, "fix", false, "let preflight make the repairs that are safe")

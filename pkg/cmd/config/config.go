@@ -13,7 +13,7 @@ import (
 func NewCmdConfig(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Make, check and show a cluster's configuration, and keep it in the cluster",
+		Short: "Make, check and show a cluster's configuration, and store it in the cluster",
 		Long: `A configuration is a folder with four files:
 
   layout.yaml                    the machines, their hardware and roles
@@ -22,7 +22,7 @@ func NewCmdConfig(f *cmdutil.Factory) *cobra.Command {
   services-configuration.yaml    the platform's services
 
 "config generate" makes them from a quick-start file that lists little more than addresses. "config
-push" brings them into the cluster, from where the services are started.`,
+push" stores them in the cluster, which starts the services from this copy.`,
 		Example: `  paictl config generate -i quick-start.yaml -o ./cluster
   paictl config validate -p ./cluster
   paictl config show -p ./cluster

@@ -37,8 +37,8 @@ func NewCmdDiff(f *cmdutil.Factory, runF func(context.Context, *DiffOptions) err
 	cmd := &cobra.Command{
 		Use:   "diff",
 		Short: "Show how a folder differs from the cluster's configuration",
-		Long: `Prints a unified diff from the cluster's copy to the folder. Secrets are masked: of those that
-differ, the field is named.`,
+		Long: `Prints a unified diff from the cluster's copy to the folder. Secrets are masked; if one
+differs, only its field is shown.`,
 		Example: `  paictl config diff -p ./cluster
   paictl config diff -p ./cluster --exit-code || echo "not pushed yet"`,
 		Args: cobra.NoArgs,
@@ -55,7 +55,7 @@ differ, the field is named.`,
 	addDirFlag(cmd, f, &opts.Dir)
 	addFromFlag(cmd, &opts.From)
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	cmd.Flags().BoolVar(&opts.ExitCode, "exit-code", false, "exit with 6 where they differ")
+	cmd.Flags().BoolVar(&opts.ExitCode, "exit-code", false, "exit with code 6 if they differ")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }

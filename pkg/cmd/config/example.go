@@ -22,11 +22,11 @@ func NewCmdExample(f *cmdutil.Factory, runF func(context.Context, *ExampleOption
 	opts := &ExampleOptions{IO: f.IO, Name: examples.Full}
 	cmd := &cobra.Command{
 		Use:   "example [NAME]",
-		Short: "Print a quick-start file to begin with",
-		Long: `Prints a quick-start file. Without a name it is ` + examples.Full + `, which shows and explains every field.
+		Short: "Print an example of a quick-start file",
+		Long: `Prints a quick-start file. Without a name it prints ` + examples.Full + `, which shows and explains every field.
 NAME is one of: ` + strings.Join(examples.Names(), ", ") + `.
 
-"ha" has three masters, "original" is a file of the old OpenPAI.`,
+"ha" has three masters; "original" is a file of the original OpenPAI.`,
 		Example: `  paictl config example minimal > quick-start.yaml
   paictl config example | less`,
 		Args:              cobra.MaximumNArgs(1),

@@ -56,7 +56,7 @@ func NewCmdGenerate(f *cmdutil.Factory, runF func(context.Context, *GenerateOpti
 		Short: "Make the four files of a configuration from a quick-start file",
 		Long: `Reads a quick-start file, asks the machines over SSH for their hardware, and writes the four files,
 ` + strings.Join(config.Files(), ", ") + `:
-all of them, or none. Nothing is changed on the machines.
+all of them, or none. It changes nothing on the machines.
 
 Two lines are enough for a quick-start file:
 
@@ -66,10 +66,10 @@ Two lines are enough for a quick-start file:
 The first machine becomes the master, the others workers; one machine alone is both.
 "paictl config example" prints a file that documents every field.
 
---from-kubeconfig describes a Kubernetes that exists instead: its nodes become the machines. paictl
-runs its services there and leaves the machines alone. It needs no more than the right to list nodes.
-Nodes of the control plane become masters, on which the platform's services run; where the API lists
-none, as in managed clouds, one node is chosen, or those of --masters.`,
+--from-kubeconfig describes an existing Kubernetes instead: its nodes become the machines. paictl
+runs its services there and does not change the machines. It only needs the right to list nodes.
+Nodes of the control plane become masters, which run the platform's services; if the API lists none,
+as in managed clouds, paictl chooses one node, or uses those of --masters.`,
 		Example: `  paictl config generate -i quick-start.yaml -o ./cluster
   paictl config generate -i quick-start.yaml -o ./cluster --dry-run
   paictl config generate -i quick-start.yaml -o ./cluster --offline
@@ -89,16 +89,16 @@ none, as in managed clouds, one node is chosen, or those of --masters.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&opts.QuickStart, "input", "i", "", "the quick-start file")
-	fl.StringVarP(&opts.OutDir, "output", "o", "", "folder to write; made where it is not there")
-	fl.BoolVarP(&opts.Force, "force", "f", false, "replace files that are there")
-	fl.BoolVar(&opts.Offline, "offline", false, "ask no machine; what they would have said is left to fill in")
+	fl.StringVarP(&opts.OutDir, "output", "o", "", "folder to write; created if it is missing")
+	fl.BoolVarP(&opts.Force, "force", "f", false, "replace existing files")
+	fl.BoolVar(&opts.Offline, "offline", false, "connect to no machine; fill in their hardware yourself")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "print the files, with secrets masked, and write nothing")
 	fl.BoolVar(&opts.AcceptNew, "accept-new-host-keys", false, "accept and remember the keys of hosts not seen before; changed keys are still refused")
-	fl.DurationVar(&opts.Timeout, "timeout", 30*time.Second, "how long connecting to a machine may take, and how long its answer")
-	fl.StringVar(&kubeconfig, "from-kubeconfig", "", "describe the cluster of this kubeconfig; without a file, that of KUBECONFIG or ~/.kube/config")
+	fl.DurationVar(&opts.Timeout, "timeout", 30*time.Second, "time limit for connecting to a machine, and for its answer")
+	fl.StringVar(&kubeconfig, "from-kubeconfig", "", "describe the cluster of this kubeconfig; without a file, the cluster of KUBECONFIG or ~/.kube/config")
 	fl.Lookup("from-kubeconfig").NoOptDefVal = usualKubeconfig
 	fl.StringVar(&opts.Cluster.Context, "context", "", "with --from-kubeconfig: the context to use instead of the current one")
-	fl.StringSliceVar(&opts.Masters, "masters", nil, "with --from-kubeconfig: nodes that run the platform's services, beside those of the control plane")
+	fl.StringSliceVar(&opts.Masters, "masters", nil, "with --from-kubeconfig: nodes that run the platform's services, in addition to those of the control plane")
 	_ = cmd.MarkFlagFilename("input", "yaml", "yml")
 	_ = cmd.MarkFlagDirname("output")
 	_ = cmd.MarkFlagFilename("from-kubeconfig")
@@ -129,11 +129,11 @@ func (opts *GenerateOptions) complete(cmd *cobra.Command, kubeconfig string, arg
 	case !opts.Existing && len(args) > 0:
 		return cmdutil.Usagef("unknown argument %q (see %s --help)", args[0], cmd.CommandPath())
 	case opts.Existing && len(args) > 0 && kubeconfig != usualKubeconfig:
-		return cmdutil.Usagef("--from-kubeconfig names %s, so there is no place for %q", kubeconfig, args[0])
+		return cmdutil.Usagef("--from-kubeconfig names %s, so the argument %q is too much", kubeconfig, args[0])
 	case opts.OutDir == "" && !opts.DryRun, !opts.Existing && opts.QuickStart == "":
 		return cmdutil.Usagef("give the quick-start file with -i and the folder to write with -o (see %s --help)", cmd.CommandPath())
 	case opts.Existing && (opts.QuickStart != "" || opts.Offline || opts.AcceptNew):
-		return cmdutil.Usagef("--from-kubeconfig reads no quick-start file and asks no machine: leave -i, --offline and --accept-new-host-keys out")
+		return cmdutil.Usagef("--from-kubeconfig reads no quick-start file and connects to no machine: remove -i, --offline and --accept-new-host-keys")
 	case !opts.Existing && (opts.Cluster.Context != "" || len(opts.Masters) > 0):
 		return cmdutil.Usagef("--context and --masters are for --from-kubeconfig; a quick-start file has the field masters")
 	case opts.Timeout <= 0:

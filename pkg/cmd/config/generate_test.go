@@ -48,7 +48,7 @@ func TestAnExistingClusterBecomesAFolder(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(b), "# prometheus:\n", "the services' sections are documented")
 	opts.Open = existingCluster(t, opts.Cluster, "a")
-	require.ErrorContains(t, generateRun(t.Context(), opts), "4 files are already there")
+	require.ErrorContains(t, generateRun(t.Context(), opts), "4 files already exist")
 }
 
 func TestADryRunOfAnExistingClusterPrintsTheFiles(t *testing.T) {

@@ -31,7 +31,7 @@ func NewCmdGetID(f *cmdutil.Factory, runF func(context.Context, *GetIDOptions) e
 	opts := &GetIDOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "get-id",
-		Short: "Show the cluster's id, and which cluster that is",
+		Short: "Show the id of the cluster, and which cluster it belongs to",
 		Example: `  paictl config get-id
   paictl config get-id --context berlin -o json | jq -r .clusterId`,
 		Args: cobra.NoArgs,

@@ -38,9 +38,9 @@ func NewCmdMigrate(f *cmdutil.Factory, runF func(context.Context, *MigrateOption
 		Short: "Turn a configuration of the original OpenPAI into paictl's",
 		Long: `Reads the layout.yaml of OpenPAI 0.10 to 0.17, or of 1.5 and later, with the files beside it
 (kubernetes-configuration.yaml, services-configuration.yaml, config.yaml), and writes the four files
-of paictl into another folder. The old folder stays as it is.
+of paictl into another folder. The old folder is not changed.
 
-Every field that did not simply move is listed with the reason: what was changed, what was dropped.`,
+It lists every field that was changed or dropped, with the reason.`,
 		Example: `  paictl config migrate -p ./old -o ./cluster
   paictl config migrate -p ./old --dry-run`,
 		Args: cobra.NoArgs,
@@ -56,9 +56,9 @@ Every field that did not simply move is listed with the reason: what was changed
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&opts.OldDir, "config-path", "p", "", "folder with the old configuration")
-	fl.StringVarP(&opts.NewDir, "output", "o", "", "folder to write; made where it is not there")
-	fl.BoolVarP(&opts.Force, "force", "f", false, "replace files that are there")
-	fl.BoolVar(&opts.DryRun, "dry-run", false, "say what would become of the fields and write nothing")
+	fl.StringVarP(&opts.NewDir, "output", "o", "", "folder to write; created if it is missing")
+	fl.BoolVarP(&opts.Force, "force", "f", false, "replace existing files")
+	fl.BoolVar(&opts.DryRun, "dry-run", false, "show what would happen to the fields and write nothing")
 	fl.BoolVar(&opts.JSON, "json", false, "print the list of changed and dropped fields as JSON")
 	_ = cmd.MarkFlagDirname("config-path")
 	_ = cmd.MarkFlagDirname("output")
@@ -79,7 +79,7 @@ func migrateRun(opts *MigrateOptions) error {
 			return err
 		}
 	}
-	fmt.Fprintf(opts.IO.Err, "the configuration was of %s\n", m.From)
+	fmt.Fprintf(opts.IO.Err, "the configuration had %s\n", m.From)
 	if err := m.Warnings.Write(opts.IO.Err); err != nil {
 		return err
 	}

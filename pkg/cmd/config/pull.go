@@ -35,10 +35,10 @@ func NewCmdPull(f *cmdutil.Factory, runF func(context.Context, *PullOptions) err
 	cmd := &cobra.Command{
 		Use:   "pull -o DIR",
 		Short: "Write the cluster's configuration into a folder",
-		Long: `Writes the four files as they were pushed, byte for byte, secrets included; files with secrets are
-readable by their owner alone. Files that are there and differ are not replaced without -f.
+		Long: `Writes the four files exactly as they were pushed, including secrets; only the owner can read
+files with secrets. Existing files that differ are replaced only with -f.
 
-The folder remembers the revision, so that a later push notices what others pushed meanwhile.`,
+The folder records the revision, so that a later push notices what others have pushed since.`,
 		Example: `  paictl config pull -o ./cluster
   paictl config pull -o ./to-show --mask-secrets
   paictl config pull -o ./before --revision 3`,
@@ -58,9 +58,9 @@ The folder remembers the revision, so that a later push notices what others push
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
 	fl := cmd.Flags()
-	fl.StringVarP(&opts.OutDir, "output", "o", "", "folder to write; made where it is not there")
+	fl.StringVarP(&opts.OutDir, "output", "o", "", "folder to write; created if it is missing")
 	fl.BoolVarP(&opts.Force, "force", "f", false, "replace files that differ")
-	fl.BoolVar(&opts.Mask, "mask-secrets", false, "write "+`"********"`+" in the place of each secret; such a folder can't be pushed")
+	fl.BoolVar(&opts.Mask, "mask-secrets", false, "write "+`"********"`+" in place of each secret; such a folder can't be pushed")
 	fl.IntVar(&opts.Revision, "revision", 0, "an earlier revision (see: paictl config history)")
 	_ = cmd.MarkFlagDirname("output")
 	_ = cmd.RegisterFlagCompletionFunc("revision", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -124,7 +124,7 @@ func differ(dir string, files map[string][]byte) []string {
 func parseRevision(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, cmdutil.Usagef("%q is no number of a revision (see: paictl config history)", text)
+		return 0, cmdutil.Usagef("%q is not the number of a revision (see: paictl config history)", text)
 	}
 	return n, nil
 }

@@ -54,12 +54,14 @@ func NewCmdPush(f *cmdutil.Factory, runF func(context.Context, *PushOptions) err
 	opts := &PushOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "push",
-		Short: "Bring the configuration into the cluster",
-		Long: `Checks the four files and keeps them in the cluster: as ConfigMap pai-configuration, with every
-secret replaced by a reference, and Secret pai-credentials. The services are started from there.
+		Short: "Store the configuration in the cluster",
+		Long: `Checks the four files and stores them in the cluster: as ConfigMap pai-configuration, with
+every secret replaced by a reference, and as Secret pai-credentials. The services are started from this
+copy.
 
-The push is refused where the cluster has another cluster-id, and where someone else pushed since the
-folder was last pulled or pushed. It shows what differs. The first push to a cluster is confirmed.`,
+The push is refused if the cluster has another cluster-id, or if someone else has pushed since the
+folder was last pulled or pushed. It shows what differs. The first push to a cluster asks for
+confirmation.`,
 		Example: `  paictl config push -p ./cluster -m "two more workers"
   paictl config push -p ./cluster --only services-configuration.yaml
   paictl config push -p ./cluster --dry-run
@@ -80,8 +82,8 @@ folder was last pulled or pushed. It shows what differs. The first push to a clu
 	fl := cmd.Flags()
 	addFromFlag(cmd, &opts.From)
 	fl.StringSliceVar(&opts.Only, "only", nil, "push only these files, separated by commas; the others stay as the cluster has them")
-	fl.StringVarP(&opts.Message, "message", "m", "", "why, for the history")
-	fl.BoolVar(&opts.Force, "force", false, "push over what others pushed since")
+	fl.StringVarP(&opts.Message, "message", "m", "", "reason, recorded in the history")
+	fl.BoolVar(&opts.Force, "force", false, "overwrite what others have pushed since")
 	fl.BoolVar(&opts.Rename, "rename-cluster", false, "let the push change the cluster-id")
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "check, show what differs, and write nothing")
@@ -111,7 +113,7 @@ func chooseFolder(cmd *cobra.Command, dir, from string) (string, error) {
 func (o *PushOptions) complete(cmd *cobra.Command) error {
 	for i, name := range o.Only {
 		if o.Only[i] = filepath.Base(name); !slices.Contains(config.Files(), o.Only[i]) {
-			return cmdutil.Usagef("%s is none of the four files: %s", name, strings.Join(config.Files(), ", "))
+			return cmdutil.Usagef("%s is not one of the four files: %s", name, strings.Join(config.Files(), ", "))
 		}
 	}
 	if len(o.Message) > store.MaxMessage {
@@ -207,7 +209,7 @@ func introduce(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft
 	fmt.Fprintf(opts.IO.Err, "This cluster has no configuration of paictl yet:\n  context     %s\n  server      %s\n  Kubernetes  %s\n  nodes       %s\n",
 		s.cluster.Context, s.cluster.Server, version, nodes)
 	id := d.Cluster.Services.Cluster.Common.ClusterID
-	return prompt.Confirm(opts.IO, false, "the first push to a cluster", fmt.Sprintf("Does it become the cluster %q?", id))
+	return prompt.Confirm(opts.IO, false, "the first push to a cluster", fmt.Sprintf("Make it the cluster %q?", id))
 }
 
 // describeCluster returns how many nodes there are and the names of the first, and the

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
-// run is a command line at a terminal where somebody types the answers.
+// run is a command line at a terminal where someone types the answers.
 func run(t *testing.T, answers string, args ...string) (code int, errOut string) {
 	t.Helper()
 	f := cmdutil.New("v0.0.0-test")
@@ -40,7 +40,7 @@ func TestAPersonSeesWhichClusterGetsItsFirstConfiguration(t *testing.T) {
 	code, text = run(t, "maybe\nno\n", "config", "push", "-p", dir, "--kubeconfig", kubeconfig)
 	assert.Equal(t, 1, code)
 	assert.Contains(t, text, "context     sandbox-test\n  server      https://127.0.0.1:")
-	assert.Equal(t, 2, strings.Count(text, `Does it become the cluster "pai"? [yes/no]`))
+	assert.Equal(t, 2, strings.Count(text, `Make it the cluster "pai"? [yes/no]`))
 	assert.Contains(t, text, "the first push to a cluster was not confirmed")
 
 	code, text = run(t, "yes\n", "config", "push", "-p", dir, "--kubeconfig", kubeconfig)

@@ -31,8 +31,8 @@ func NewCmdRollback(f *cmdutil.Factory, runF func(context.Context, *RollbackOpti
 	cmd := &cobra.Command{
 		Use:   "rollback REVISION",
 		Short: "Go back to an earlier revision of the cluster's configuration",
-		Long: `Pushes what an earlier revision had, passwords included, as a new revision. It shows what differs
-and asks first. The services follow with: paictl service start.`,
+		Long: `Pushes the content of an earlier revision, including passwords, as a new revision. It shows what
+differs and asks first. To apply it to the services, run: paictl service start.`,
 		Example: `  paictl config rollback 7
   paictl config rollback 7 --dry-run`,
 		Args: cobra.ExactArgs(1),
@@ -57,7 +57,7 @@ and asks first. The services follow with: paictl service start.`,
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
 	fl := cmd.Flags()
-	fl.StringVarP(&opts.Message, "message", "m", "", "why, for the history")
+	fl.StringVarP(&opts.Message, "message", "m", "", "reason, recorded in the history")
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "show what differs, and write nothing")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
@@ -80,7 +80,7 @@ func rollbackRun(ctx context.Context, opts *RollbackOptions) error {
 		if err := writeChanges(opts.IO.Err, d.Changes); err != nil {
 			return err
 		}
-		question := fmt.Sprintf("Does cluster %s (%s) go back to revision %d?", d.Head.ClusterID, s.cluster.Server, opts.Revision)
+		question := fmt.Sprintf("Roll cluster %s (%s) back to revision %d?", d.Head.ClusterID, s.cluster.Server, opts.Revision)
 		if err := prompt.Confirm(opts.IO, opts.Yes, "the rollback", question); err != nil {
 			return err
 		}

@@ -26,9 +26,9 @@ func NewCmdSchema(f *cmdutil.Factory, runF func(context.Context, *SchemaOptions)
 		Use:   "schema [FILE]",
 		Short: "Print the JSON schema of a configuration file, for editors",
 		Long: `Prints the JSON schema (draft 2020-12) of one file, or writes those of all files into a folder.
-Without either it lists the files that have one.
+Without FILE and -o it lists the files that have a schema.
 
-Editors with a YAML language server take it from a comment at the top of a file:
+Editors with a YAML language server find it by a comment at the top of a file:
 
   # yaml-language-server: $schema=./schema/layout.schema.json`,
 		Example: `  paictl config schema layout.yaml

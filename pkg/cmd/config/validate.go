@@ -33,10 +33,10 @@ func NewCmdValidate(f *cmdutil.Factory, runF func(context.Context, *ValidateOpti
 	cmd := &cobra.Command{
 		Use:   "validate",
 		Short: "Check a configuration and report everything that is wrong in it",
-		Long: `Reads the four files strictly and applies all rules. Every finding names file, line, column, field
-and rule, and says what to do. No machine is asked.
+		Long: `Reads the four files strictly and checks all rules. Every finding names file, line, column, field
+and rule, and says what to do. It connects to no machine.
 
-The exit code is 1 where there are errors; warnings alone leave it 0.`,
+The exit code is 1 if there are errors; with warnings only, it is 0.`,
 		Example: `  paictl config validate -p ./cluster
   paictl config validate -p ./cluster -o json | jq '.findings[].rule'`,
 		Args: cobra.NoArgs,

@@ -25,7 +25,7 @@ func NewCmdDocs(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "docs",
 		Short:  "Write the reference of all commands",
-		Long:   "Writes the reference of all commands, for those who make packages of paictl.",
+		Long:   "Writes the reference of all commands, for those who package paictl.",
 		Hidden: true,
 	}
 	cmd.AddCommand(NewCmdMan(f, nil), NewCmdMarkdown(f, nil))
@@ -38,7 +38,7 @@ func NewCmdMan(f *cmdutil.Factory, runF func(context.Context, *Options) error) *
 		Use:   "man --dir DIR",
 		Short: "Write a man page for each command",
 		Long: `Writes a man page of section 1 for each command: paictl.1, paictl-job.1, paictl-job-submit.1.
-Their date is that of the commit that paictl was built from, or SOURCE_DATE_EPOCH where that is set.`,
+Their date is the date of the commit that paictl was built from, or SOURCE_DATE_EPOCH if it is set.`,
 		Example: "  paictl docs man --dir /usr/share/man/man1",
 	}, func(root *cobra.Command, opts *Options) (int, error) { return writeMan(root, opts.Dir, f.Getenv) })
 }
@@ -73,7 +73,7 @@ func newCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error, cmd 
 		fmt.Fprintf(opts.IO.Err, "wrote %d files to %s\n", n, opts.Dir)
 		return nil
 	}
-	cmd.Flags().StringVar(&opts.Dir, "dir", "", "folder to write into; it is made where it is missing")
+	cmd.Flags().StringVar(&opts.Dir, "dir", "", "folder to write into; created if it is missing")
 	_ = cmd.MarkFlagDirname("dir")
 	return cmd
 }

@@ -50,18 +50,17 @@ func NewCmdDoctor(f *cmdutil.Factory, runF func(context.Context, *Options) error
 	opts := &Options{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what is wrong with a cluster, and say what to do",
-		Long: `Looks at machines, Kubernetes, network, storage, configuration, services, GPUs and jobs, and says of each
-thing that is wrong what was seen and what to do. It changes nothing but for pods of its own, which it removes;
---fix makes the repairs that are safe, each named before.
+		Short: "Find what is wrong with a cluster, and say what to do",
+		Long: `Checks machines, Kubernetes, network, storage, configuration, services, GPUs and jobs, and says for each
+problem what it found and what to do. It changes nothing, except that it starts pods of its own and
+removes them; --fix makes the repairs that are safe, and names each one before.
 
-With -p DIR it asks the machines by SSH, and the API of their cluster. With a kubeconfig alone what only machines
-can tell is skipped. Where the API doesn't answer, the machines are asked all the same.
+With -p DIR it asks the machines by SSH, and the API of their cluster. With only a kubeconfig, it skips the
+checks that need SSH to the machines. If the API doesn't answer, it still checks the machines.
 
---end-to-end also runs a small job in each virtual cluster, and one on two machines.
+--end-to-end also runs a small job in each virtual cluster, and one job on two machines.
 
-Exit codes: 0 all is well, 1 there are warnings and nothing worse, 2 there are problems, or the doctor could
-not work.`,
+Exit codes: 0 no problems, 1 warnings only, 2 problems, or the doctor could not run.`,
 		Example: `  paictl doctor -p ./cluster
   paictl doctor -p ./cluster --only network,certificates
   paictl doctor -p ./cluster --fix
@@ -92,18 +91,18 @@ not work.`,
 	opts.Flags.AddConnection(cmd)
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
 	fl := cmd.Flags()
-	fl.Lookup("config-path").Usage = "folder with the configuration (setting: config, PAICTL_CONFIG; default: this folder where it has one)"
+	fl.Lookup("config-path").Usage = "folder with the configuration (setting: config, PAICTL_CONFIG; default: the current folder, if it has one)"
 	fl.Lookup("kubeconfig").Usage = "kubeconfig file (default: the machines' own with -p, else $KUBECONFIG, else ~/.kube/config)"
 	fl.StringSliceVar(&opts.Only, "only", nil, "only these checks or groups, separated by commas")
-	fl.StringSliceVar(&opts.Skip, "skip", nil, "all but these checks or groups, separated by commas")
+	fl.StringSliceVar(&opts.Skip, "skip", nil, "all except these checks or groups, separated by commas")
 	for _, name := range []string{"only", "skip"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, completeChecks)
 	}
-	fl.BoolVar(&opts.Fix, "fix", false, "make the repairs that are safe, after a question, and look again")
-	opts.Flags.AddYes(cmd, "make the repairs without a question")
-	fl.BoolVar(&opts.EndToEnd, "end-to-end", false, "run a small job in each virtual cluster and one on two machines, too")
+	fl.BoolVar(&opts.Fix, "fix", false, "make the repairs that are safe, after asking, and check again")
+	opts.Flags.AddYes(cmd, "make the repairs without asking")
+	fl.BoolVar(&opts.EndToEnd, "end-to-end", false, "also run a small job in each virtual cluster and one on two machines")
 	fl.BoolVar(&opts.List, "list", false, "list the checks and run none")
-	fl.BoolVarP(&opts.All, "all", "v", false, "show the checks that passed or were skipped, too")
+	fl.BoolVarP(&opts.All, "all", "v", false, "also show the checks that passed or were skipped")
 	fl.StringVar(&opts.Image, "image", doctor.ProbeImage, "image of the doctor's pods, paictl's netcheck")
 	fl.StringVar(&opts.JobImage, "job-image", "", "image of the jobs of --end-to-end (default: one that all machines have)")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
@@ -150,7 +149,7 @@ func run(ctx context.Context, opts *Options) error {
 		return writeList(opts.Factory.IO.Out, &opts.Output, checks)
 	}
 	if opts.Fix && !opts.Flags.Yes && !opts.Factory.IO.CanPrompt() {
-		return cmdutil.Usagef("--fix must be confirmed and there is no terminal to ask at: add --yes")
+		return cmdutil.Usagef("--fix must be confirmed, but there is no terminal to ask on: add --yes")
 	}
 	c, o, done, err := opts.open(ctx)
 	if err != nil {
@@ -197,7 +196,7 @@ func (opts *Options) fix(ctx context.Context, c *doctor.Cluster, o doctor.Option
 	io := opts.Factory.IO
 	fixes := doctor.Fixes(report)
 	if len(fixes) == 0 {
-		io.Say("nothing to repair by itself")
+		io.Say("nothing that --fix can repair")
 		return nil
 	}
 	io.Say("%s:", plural.Of(len(fixes), "repair"))

@@ -42,7 +42,7 @@ func (opts *Options) open(ctx context.Context) (c *doctor.Cluster, o doctor.Opti
 	if err != nil {
 		if c.Config == nil {
 			done()
-			return nil, o, func() {}, hint.Wrap(fmt.Errorf("neither a configuration folder nor a cluster: %w", err), "name the folder with -p DIR, or a kubeconfig with --kubeconfig")
+			return nil, o, func() {}, hint.Wrap(fmt.Errorf("found neither a configuration folder nor a cluster: %w", err), "name the folder with -p DIR, or a kubeconfig with --kubeconfig")
 		}
 		c.NoAPI(err)
 		return c, o, done, nil

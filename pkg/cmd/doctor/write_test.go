@@ -15,7 +15,7 @@ import (
 
 func sample() *doctor.Report {
 	return &doctor.Report{Verdict: doctor.Problem, Counts: doctor.Counts{OK: 2, Skipped: 4, Warning: 1, Problem: 1}, Results: []doctor.Result{
-		{ID: "disk-space", Verdict: doctor.Warning, Docs: "docs/doctor.md#disk-space", Findings: []doctor.Finding{{Where: "gpu-2", Verdict: doctor.Warning, Message: "/ is full to 92 %", Remedy: "free room"}}},
+		{ID: "disk-space", Verdict: doctor.Warning, Docs: "docs/doctor.md#disk-space", Findings: []doctor.Finding{{Where: "gpu-2", Verdict: doctor.Warning, Message: "/ is 92 % full", Remedy: "free room"}}},
 		{ID: "kubelet-active", Verdict: doctor.Problem, Docs: "docs/doctor.md#kubelet-active", Findings: []doctor.Finding{{
 			Where: "gpu-3", Verdict: doctor.Problem, Message: "the kubelet doesn't run\x1b[31m", Evidence: "inactive", Remedy: "start it", Fixable: true, Fix: &doctor.Fix{What: "start the kubelet on gpu-3"}}}},
 		{ID: "etcd-backup", Verdict: doctor.OK, Title: "Copies", Findings: []doctor.Finding{{Verdict: doctor.OK, Message: "no copy"}}, Seconds: 1.23},
@@ -42,7 +42,7 @@ func TestProblemsComeFirstAndThenWarningsAndOneLineForTheRest(t *testing.T) {
          seen: inactive
          -> start it (--fix does it)
          docs/doctor.md#kubelet-active
-WARNING  gpu-2: / is full to 92 % [disk-space]
+WARNING  gpu-2: / is 92 % full [disk-space]
          -> free room
          docs/doctor.md#disk-space
 

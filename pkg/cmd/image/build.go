@@ -23,9 +23,9 @@ func newCmdBuild(f *cmdutil.Factory, runF func(context.Context, *buildOptions) e
 	cmd := &cobra.Command{
 		Use:   "build [NAME...]",
 		Short: "Build the images of paictl's own programs",
-		Long: `Build the images of paictl's own programs, all of them or those named, into a folder. Their source
-is part of paictl; it needs Go, and no Docker. Each image is one static program on nothing, runs as
-a user without rights, and has the digest that every other build from this source gives.
+		Long: `Builds the images of paictl's own programs, all of them or those named, into a folder. paictl
+contains their source; the build needs Go, but not Docker. Each image contains one static program and
+nothing else, runs as an unprivileged user, and has the same digest in every build from this source.
 
 "paictl bundle build" makes the same images as part of a bundle.`,
 		Example: `  paictl image build

@@ -26,9 +26,9 @@ func NewCmdImage(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
 		Short: "Build the images of paictl's own programs and push images to a registry",
-		Long: `paictl's own programs run in images that hold one static program each. They are part of the
-bundle, and "paictl cluster up" brings them to the nodes: a cluster that paictl installed needs no
-registry. A cluster that was there before gets them from the registry that
+		Long: `paictl's own programs run in images that contain one static program each. They are part of
+the bundle, and "paictl cluster up" copies them to the nodes: a cluster that paictl installed needs
+no registry. A cluster that paictl did not install pulls them from the registry that
 cluster.docker-registry names in services-configuration.yaml.`,
 		Example: `  paictl image list
   paictl image build
@@ -102,13 +102,13 @@ func (w *whereFlags) configDir(f *cmdutil.Factory) (string, error) {
 
 // addNamesFlag adds -n, which the original had and "paictl service" has.
 func addNamesFlag(cmd *cobra.Command, names *[]string) {
-	cmd.Flags().StringSliceVarP(names, "name", "n", nil, "names, with commas; the same as arguments")
+	cmd.Flags().StringSliceVarP(names, "name", "n", nil, "names, separated by commas; the same as arguments")
 	_ = cmd.RegisterFlagCompletionFunc("name", cobra.FixedCompletions(image.Names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // addFromFlag adds --from, the folder with images.
 func addFromFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "from", "", "folder with images (default: "+image.DefaultDir+" where that is, else $PAICTL_BUNDLE, else "+bundle.DefaultDir+")")
+	cmd.Flags().StringVar(dir, "from", "", "folder with images (default: "+image.DefaultDir+" if it exists, else $PAICTL_BUNDLE, else "+bundle.DefaultDir+")")
 	_ = cmd.MarkFlagDirname("from")
 }
 

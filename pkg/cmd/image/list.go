@@ -43,9 +43,9 @@ func newCmdList(f *cmdutil.Factory, runF func(context.Context, *listOptions) err
 	var where whereFlags
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Show which images there are, and what a registry has of them",
-		Long: `Show paictl's own images, with --all also the others of the bundle. With --remote the registry is
-asked for each: "present" is this very image, "other" another one under the same name.`,
+		Short: "List the images, and which of them a registry has",
+		Long: `Shows paictl's own images, with --all also the others of the bundle. With --remote it asks the
+registry for each: "present" means this image, "other" a different one with the same name.`,
 		Example: `  paictl image list
   paictl image list --all -o json
   paictl image list --remote -p ./cluster`,
@@ -72,7 +72,7 @@ asked for each: "present" is this very image, "other" another one under the same
 	}
 	where.add(cmd)
 	addFromFlag(cmd, &opts.From)
-	cmd.Flags().BoolVar(&opts.All, "all", false, "upstream images, too")
+	cmd.Flags().BoolVar(&opts.All, "all", false, "also upstream images")
 	cmd.Flags().BoolVar(&opts.Remote, "remote", false, "ask the registry what it has")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd

@@ -43,14 +43,14 @@ func newCmdPush(f *cmdutil.Factory, runF func(context.Context, *pushOptions) err
 	cmd := &cobra.Command{
 		Use:   "push [NAME...]",
 		Short: "Push images to the registry that the configuration names",
-		Long: `Push paictl's own images to cluster.docker-registry of the configuration, as
-DOMAIN/NAMESPACE/NAME:DOCKER-TAG. With --all the upstream images of the bundle go to
-cluster.docker-registry.mirror, where they keep their names behind the mirror's:
+		Long: `Pushes paictl's own images to cluster.docker-registry of the configuration, as
+DOMAIN/NAMESPACE/NAME:DOCKER-TAG. With --all it pushes the upstream images of the bundle to
+cluster.docker-registry.mirror, where they keep their names after the mirror's:
 quay.io/prometheus/prometheus:v3.15.0 becomes MIRROR/prometheus/prometheus:v3.15.0.
 
-What the registry has by its digest is not sent again. The login is username and password of
-cluster.docker-registry, else the one that docker or podman keeps for the registry. Certificates
-are verified; plain HTTP is only used for a registry on this machine.`,
+Images that the registry already has, by digest, are not sent again. The login is username and
+password of cluster.docker-registry, else the one that docker or podman stores for the registry.
+Certificates are verified; plain HTTP is only used for a registry on this machine.`,
 		Example: `  paictl image push -p ./cluster
   paictl image push -p ./cluster --all
   paictl image push pai-watchdog --registry registry.example.org/openpai --dry-run`,
@@ -78,7 +78,7 @@ are verified; plain HTTP is only used for a registry on this machine.`,
 	}
 	where.add(cmd)
 	addFromFlag(cmd, &opts.From)
-	cmd.Flags().BoolVar(&opts.All, "all", false, "upstream images, too, to the mirror")
+	cmd.Flags().BoolVar(&opts.All, "all", false, "also upstream images, to the mirror")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "ask the registry what it has, and send nothing")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	addNamesFlag(cmd, &opts.Names)

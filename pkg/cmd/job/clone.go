@@ -24,9 +24,9 @@ func NewCmdClone(f *cmdutil.Factory, runF func(context.Context, *CloneOptions) e
 	opts := &CloneOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "clone NAME",
-		Short: "Write a job file from a job, live or ended",
-		Long: `Writes the file that a job was submitted with, under a new name, to edit and submit it. Secrets were masked
-when it was stored: write them into the file again.`,
+		Short: "Write a job file from a running or finished job",
+		Long: `Writes the file that a job was submitted with, under a new job name, for you to edit and submit. Its
+secrets were masked when it was stored: write them into the file again.`,
 		Example: `  paictl job clone train -o train-2.yaml
   paictl job clone bob/train --as my-train > my-train.yaml`,
 		Args:              cobra.ExactArgs(1),
@@ -40,7 +40,7 @@ when it was stored: write them into the file again.`,
 		},
 	}
 	opts.Flags.add(f, cmd)
-	cmd.Flags().StringVar(&opts.As, "as", "", "name of the new job (default: the old one with a number)")
+	cmd.Flags().StringVar(&opts.As, "as", "", "name of the new job (default: the old name with a number)")
 	cmd.Flags().StringVarP(&opts.File, "output", "o", "", "write to this file instead of stdout")
 	cmd.Flags().BoolVar(&opts.Force, "force", false, "overwrite the file")
 	return cmd

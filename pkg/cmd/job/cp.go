@@ -39,13 +39,13 @@ func NewCmdCopy(f *cmdutil.Factory, runF func(context.Context, *CopyOptions) err
 	cmd := &cobra.Command{
 		Use:   "cp SOURCE DESTINATION",
 		Short: "Copy files between this machine and a task",
-		Long: `Copies a file or a folder into a task that runs, or out of it, as cp -r does: into DESTINATION where that
-is a folder, else as DESTINATION. The side in the task is NAME:PATH; a path that doesn't begin with / is
-below the folder in which the program started. The image needs no tar.
+		Long: `Copies a file or a folder into a running task, or out of it, as cp -r does: into DESTINATION if that is a
+folder, else as DESTINATION. NAME:PATH is a path in the task; a path that doesn't begin with / is
+relative to the folder in which the program started. The image needs no tar.
 
-Whatever the task sends, only the file or the folder that was asked for is written, under its one name; all
-else is refused. Links that are in its place are replaced or refused, never followed, and links of a folder
-that lead out of it are left out.`,
+Whatever the task sends, paictl writes only the requested file or folder, under its own name, and refuses
+everything else. It replaces or refuses links at the destination and never follows them. It skips links in
+a folder that point outside of it.`,
 		Example: `  paictl job cp train:/mnt/out/model.pt .
   paictl job cp train:logs ./logs-of-3 --task worker[3]
   paictl job cp ./conf.yaml train:/tmp/`,
@@ -128,7 +128,7 @@ func copyRun(ctx context.Context, opts *CopyOptions) error {
 		return err
 	}
 	if !target.OwnRuntime {
-		return hint.Errorf("use tar: paictl job exec "+opts.Name+" -i -- tar x", "%s has no job runtime, which copies", target.Task)
+		return hint.Errorf("use tar: paictl job exec "+opts.Name+" -i -- tar x", "%s has no job runtime, which is needed to copy", target.Task)
 	}
 	t := &copier{opts: opts, client: c, target: target, said: terminal.Plain(opts.Factory.IO.Err)}
 	kind, err := t.kind(ctx)
@@ -193,7 +193,7 @@ type limited struct {
 // Write implements io.Writer.
 func (l *limited) Write(p []byte) (int, error) {
 	if l.left -= len(p); l.left < 0 {
-		return 0, errors.New("the task answers at length what takes a word")
+		return 0, errors.New("the task's answer is too long")
 	}
 	return l.Writer.Write(p)
 }
@@ -261,7 +261,7 @@ func (t *copier) send(ctx context.Context, kind transfer.Kind) error {
 	if p := <-packed; p != nil && !errors.Is(p, io.ErrClosedPipe) {
 		return p
 	} else if err == nil && p != nil {
-		return errors.New("the task took only a part of it")
+		return errors.New("the task received only a part of it")
 	}
 	return err
 }

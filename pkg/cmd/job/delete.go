@@ -28,13 +28,13 @@ func NewCmdDelete(f *cmdutil.Factory, runF func(context.Context, *DeleteOptions)
 	cmd := &cobra.Command{
 		Use:     "delete NAME...",
 		Aliases: []string{"rm"},
-		Short:   "End jobs and remove them from Kubernetes; with --history, from the history, too",
-		Long: `Ends a job's tasks, as "paictl job stop" does, and removes its Framework, pods and secrets. The history
-keeps what became of it, and the end of its logs. Jobs that have ended are removed by themselves after
-some time; this is for those whose name or pods are in the way.
+		Short:   "Stop jobs and remove them from Kubernetes; with --history, also from the history",
+		Long: `Stops a job's tasks, as "paictl job stop" does, and removes its Framework, pods and secrets. The
+history keeps its result and the end of its logs. Finished jobs are removed automatically after some time; use
+this command when you need the name or the pods must go now.
 
-With --history nothing is kept: what the history has of all your jobs of that name goes as well, logs
-included, also of those that Kubernetes has forgotten long ago. It can't be brought back.`,
+With --history nothing is kept: all your jobs of that name are also removed from the history,
+including their logs and jobs that Kubernetes no longer has. This can't be undone.`,
 		Example: `  paictl job delete train
   paictl job delete train-1 train-2 --yes
   paictl job delete secret-experiment --history`,
@@ -45,16 +45,16 @@ included, also of those that Kubernetes has forgotten long ago. It can't be brou
 		}
 		return deleteRun(ctx, opts)
 	})
-	cmd.Flags().BoolVar(&opts.History, "history", false, "remove the jobs of that name, and their logs, from the history as well")
+	cmd.Flags().BoolVar(&opts.History, "history", false, "also remove the jobs of that name, and their logs, from the history")
 	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
-	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 2*time.Minute, "wait so long until a job is gone; 0 is without end")
+	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 2*time.Minute, "wait this long until a job is gone; 0 waits forever")
 	return cmd
 }
 
 func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 	return opts.each(ctx, func(ctx context.Context, c *job.Client, j *job.Job) error {
 		if !j.Live() && !opts.History {
-			opts.Factory.IO.Say("%s is gone already; the history keeps it (--history removes it there)", j.Title())
+			opts.Factory.IO.Say("%s is already gone; the history keeps it (--history removes it there)", j.Title())
 			return nil
 		}
 		if err := prompt.Confirm(opts.Factory.IO, opts.Yes, "the removal of "+j.Title(), opts.question(j)); err != nil {
@@ -80,7 +80,7 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 
 // question says what is lost.
 func (opts *DeleteOptions) question(j *job.Job) string {
-	past := "what the history has of jobs of that name, with their logs? It can't be brought back."
+	past := "what the history has of jobs of that name, with their logs? This can't be undone."
 	if !j.Live() {
 		return fmt.Sprintf("Delete %s: %s", j.Title(), past)
 	}
@@ -90,7 +90,7 @@ func (opts *DeleteOptions) question(j *job.Job) string {
 		text = fmt.Sprintf("Delete %s, which %s, and %s", j.Title(), state.Phase.Verb(), past)
 	}
 	if !state.Phase.Done() {
-		text += " Its tasks are ended."
+		text += " Its tasks are stopped."
 	}
 	return text
 }
@@ -105,9 +105,9 @@ func (opts *DeleteOptions) forget(ctx context.Context, c *job.Client, j *job.Job
 	case err != nil:
 		return c.Explain(fmt.Errorf("remove %s from the history: %w", j.Title(), err))
 	case n > 1:
-		opts.Factory.IO.Say("%d jobs of the name %s are removed from the history", n, j.Title())
+		opts.Factory.IO.Say("%d jobs named %s were removed from the history", n, j.Title())
 		return nil
 	}
-	opts.Factory.IO.Say("%s is removed from the history", j.Title())
+	opts.Factory.IO.Say("%s was removed from the history", j.Title())
 	return nil
 }

@@ -99,15 +99,15 @@ func TestJobsAreDeletedFromTheHistoryOnRequestOnly(t *testing.T) {
 	assert.Equal(t, "del/a is deleted\ndel/b is deleted\n", stderr, "one after the other")
 	stderr, err = run("a", "--yes")
 	require.NoError(t, err)
-	assert.Equal(t, "del/a is gone already; the history keeps it (--history removes it there)\n", stderr, "a repetition loses nothing")
+	assert.Equal(t, "del/a is already gone; the history keeps it (--history removes it there)\n", stderr, "a repetition loses nothing")
 	_, err = store.Job(t.Context(), "a-2")
 	require.NoError(t, err)
 
 	_, err = run("a", "--history")
-	require.ErrorContains(t, err, "the removal of del/a must be confirmed and there is no terminal to ask at: add --yes")
+	require.ErrorContains(t, err, "the removal of del/a must be confirmed, but there is no terminal to ask on: add --yes")
 	stderr, err = run("a", "--history", "--yes")
 	require.NoError(t, err)
-	assert.Equal(t, "2 jobs of the name del/a are removed from the history\n", stderr)
+	assert.Equal(t, "2 jobs named del/a were removed from the history\n", stderr)
 	for _, uid := range []string{"a-1", "a-2"} {
 		_, err = store.Job(t.Context(), uid)
 		require.ErrorIs(t, err, archive.ErrNotFound)
@@ -120,7 +120,7 @@ func TestJobsAreDeletedFromTheHistoryOnRequestOnly(t *testing.T) {
 	submitted(t, c, "del", "b")
 	stderr, err = run("b", "--history", "--yes")
 	require.NoError(t, err)
-	assert.Equal(t, "del/b is deleted\ndel/b is removed from the history\n", stderr)
+	assert.Equal(t, "del/b is deleted\ndel/b was removed from the history\n", stderr)
 	submitted(t, c, "del", "b")
 	stderr, err = run("b", "--history", "--yes")
 	require.NoError(t, err)
@@ -137,9 +137,9 @@ func TestTheQuestionSaysWhatIsLost(t *testing.T) {
 		history bool
 		job     *job.Job
 	}{
-		"Delete ann/train, which is waiting? Its tasks are ended.": {false, live},
-		"Delete ann/train, which is waiting, and what the history has of jobs of that name, with their logs? It can't be brought back. Its tasks are ended.": {true, live},
-		"Delete ann/train: what the history has of jobs of that name, with their logs? It can't be brought back.":                                            {true, &job.Job{User: "ann", Name: "train"}},
+		"Delete ann/train, which is waiting? Its tasks are stopped.":                                                                                       {false, live},
+		"Delete ann/train, which is waiting, and what the history has of jobs of that name, with their logs? This can't be undone. Its tasks are stopped.": {true, live},
+		"Delete ann/train: what the history has of jobs of that name, with their logs? This can't be undone.":                                              {true, &job.Job{User: "ann", Name: "train"}},
 	} {
 		assert.Equal(t, want, (&DeleteOptions{History: c.history}).question(c.job))
 	}

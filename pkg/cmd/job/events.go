@@ -26,9 +26,9 @@ func NewCmdEvents(f *cmdutil.Factory, runF func(context.Context, *EventsOptions)
 	opts := &EventsOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "events NAME",
-		Short: "Show what Kubernetes told of a job and its pods",
+		Short: "Show the Kubernetes events of a job and its pods",
 		Long: `Lists the events of a job's Framework and pods, the latest last: scheduling, images, volumes, kills. They
-come from the cluster, which forgets them after an hour, and from the job controller's archive.`,
+come from the cluster, which deletes them after an hour, and from the job controller's archive.`,
 		Example: `  paictl job events train
   paictl job events train --type Warning -o json`,
 		Args:              cobra.ExactArgs(1),

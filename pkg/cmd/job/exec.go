@@ -36,8 +36,8 @@ type TargetFlags struct {
 }
 
 func (t *TargetFlags) add(f *cmdutil.Factory, fl *Flags, cmd *cobra.Command) {
-	cmd.Flags().StringVar(&t.Role, "role", "", "in a task of this role")
-	cmd.Flags().StringVar(&t.Task, "task", "", "in this task: its index, or ROLE[INDEX] (default: the first that runs)")
+	cmd.Flags().StringVar(&t.Role, "role", "", "use a task of this role")
+	cmd.Flags().StringVar(&t.Task, "task", "", "use this task: its index, or ROLE[INDEX] (default: the first running task)")
 	_ = cmd.RegisterFlagCompletionFunc("role", fl.completeRoles(f))
 }
 
@@ -49,7 +49,7 @@ func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c *job.Clien
 	}
 	target, err := c.Pick(ctx, j, role, index)
 	if err == nil && target.Others > 0 {
-		f.IO.Say("in %s, the first of %d tasks that run; choose with --role and --task", target.Task, target.Others+1)
+		f.IO.Say("in %s, the first of %d running tasks; choose another with --role and --task", target.Task, target.Others+1)
 	}
 	return target, err
 }
@@ -60,8 +60,8 @@ func NewCmdExec(f *cmdutil.Factory, runF func(context.Context, *ExecOptions) err
 	cmd := &cobra.Command{
 		Use:   "exec NAME -- COMMAND [ARG...]",
 		Short: "Run a command in a task of a job",
-		Long: `Runs a command in the container of a task that runs, with the environment that the task's program has.
-The exit code is the command's. Without --role and --task it is the first task that runs.`,
+		Long: `Runs a command in the container of a running task, with the environment of the task's program. The
+exit code is the command's. Without --role and --task, the first running task is used.`,
 		Example: `  paictl job exec train -- nvidia-smi
   paictl job exec train --task worker[3] -- env
   tar c conf | paictl job exec train -i -- tar x -C /tmp
@@ -81,7 +81,7 @@ The exit code is the command's. Without --role and --task it is the first task t
 	}
 	opts.Flags.add(f, cmd)
 	opts.Target.add(f, &opts.Flags, cmd)
-	cmd.Flags().BoolVarP(&opts.Stdin, "stdin", "i", false, "pass standard input on")
+	cmd.Flags().BoolVarP(&opts.Stdin, "stdin", "i", false, "pass standard input to the command")
 	cmd.Flags().BoolVarP(&opts.TTY, "tty", "t", false, "give the command a terminal")
 	return cmd
 }
@@ -93,8 +93,8 @@ func NewCmdShell(f *cmdutil.Factory, runF func(context.Context, *ExecOptions) er
 		Use:        "shell NAME",
 		SuggestFor: []string{"attach", "ssh", "login"},
 		Short:      "Open a shell in a task of a job",
-		Long: `Opens bash, or sh where there is none, in the container of a task that runs, with the environment that
-the task's program has. It needs neither an SSH server nor the address of a machine.`,
+		Long: `Opens bash, or sh if the image has no bash, in the container of a running task, with the environment
+of the task's program. It needs neither an SSH server nor the address of a machine.`,
 		Example: `  paictl job shell train
   paictl job shell train --task worker[3]`,
 		Args:              cobra.ExactArgs(1),
@@ -158,7 +158,7 @@ func (opts *ExecOptions) run(ctx context.Context, c *job.Client, j *job.Job, tar
 func terminalOf(io *iostreams.IOStreams) (*os.File, error) {
 	in, ok := io.In.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return nil, cmdutil.Usagef("there is no terminal to give: leave out -t")
+		return nil, cmdutil.Usagef("standard input is not a terminal: remove -t")
 	}
 	return in, nil
 }
@@ -188,7 +188,7 @@ func lacksRuntime(target *job.Target, err error) bool {
 }
 
 func noRuntime(target *job.Target) error {
-	return hint.Errorf("something in the task removed it, or a volume of the job hides it: keep both off "+path.Dir(target.Program)+
+	return hint.Errorf("a program of the task removed it, or a volume of the job hides it: don't use the path "+path.Dir(target.Program)+
 		"; until then use: kubectl exec -n "+target.Pod.Namespace+" "+target.Pod.Name,
 		"the container of %s has no job runtime at %s", target.Task, target.Program)
 }

@@ -26,7 +26,7 @@ const completionTimeout = 2 * time.Second
 
 func (fl *Flags) add(f *cmdutil.Factory, cmd *cobra.Command) {
 	cmdutil.AddKubeFlags(cmd, &fl.Kube)
-	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "whose jobs (default: the setting user, else you)")
+	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "owner of the jobs (default: the setting user, else you)")
 	_ = cmd.RegisterFlagCompletionFunc("user", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return fl.known(cmd.Context(), f, "", func(w *v1.Framework) string { return w.Labels[v1.LabelUser] }), cobra.ShellCompDirectiveNoFileComp
 	})
@@ -49,7 +49,7 @@ func (fl *Flags) user(f *cmdutil.Factory) (string, error) {
 	}
 	me, err := user.Current()
 	if err != nil {
-		return "", cmdutil.Usagef("whose jobs? name a user with --user")
+		return "", cmdutil.Usagef("the user is not known: give --user")
 	}
 	return me.Username, nil
 }

@@ -65,11 +65,11 @@ func follow(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, 
 	case err == nil:
 		return last, nil
 	case errors.Is(err, errTimeout):
-		at := "not known to be anywhere"
+		at := "whose state is unknown"
 		if last != nil {
 			at = last.At().Text(c.Now())
 		}
-		return last, &cmdutil.CodeError{Code: exitTimeout, Err: hint.Errorf("the job goes on; see why with: paictl job why "+j.Name,
+		return last, &cmdutil.CodeError{Code: exitTimeout, Err: hint.Errorf("the job continues; see why with: paictl job why "+j.Name,
 			"%s is %s after %s", j.Title(), at, o.timeout)}
 	case ctx.Err() != nil && o.mine:
 		return last, ctx.Err()
@@ -82,11 +82,11 @@ func follow(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, 
 // left is the end of a command by Ctrl-C. It says what becomes of the job that was looked at, and how to
 // look at it again; last is what was seen of it.
 func left(f *cmdutil.Factory, j *job.Job, last *job.Detail) error {
-	goesOn := "goes on"
+	goesOn := "continues"
 	if last != nil && job.Phase(last.State) == job.Stopping {
-		goesOn = "goes on stopping"
+		goesOn = "is still stopping"
 	}
-	f.IO.Say("\n%[1]s %[2]s. Look at it again with: paictl job get %[1]s; follow it with: paictl job logs %[1]s -f; end it with: paictl job stop %[1]s", j.Title(), goesOn)
+	f.IO.Say("\n%[1]s %[2]s. Show it with: paictl job get %[1]s; follow it with: paictl job logs %[1]s -f; stop it with: paictl job stop %[1]s", j.Title(), goesOn)
 	return &cmdutil.CodeError{Err: context.Canceled, Code: cmdutil.ExitCancelled, Silent: true}
 }
 
@@ -104,7 +104,7 @@ func progressText(d *job.Detail, now time.Time) string {
 		text += fmt.Sprintf(" (attempt %d)", d.Retries)
 	}
 	if begun, total := d.Progress(); begun > 0 && begun < total && !job.Phase(d.State).Done() {
-		text += fmt.Sprintf(", %d of %d tasks have begun", begun, total)
+		text += fmt.Sprintf(", %d of %d tasks have started", begun, total)
 	}
 	if p := job.Phase(d.State); d.Message != "" && (p == job.Waiting || p == job.Retry) {
 		text += ": " + d.Message

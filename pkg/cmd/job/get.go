@@ -40,9 +40,9 @@ func NewCmdGet(f *cmdutil.Factory, runF func(context.Context, *GetOptions) error
 		Aliases:    []string{"show"},
 		SuggestFor: []string{"describe", "status", "info"},
 		Short:      "Show a job: its state, roles, tasks and attempts",
-		Long: `Shows all that is known of a job, live or ended. Of a job with many tasks the page has those that don't
-run as they should, first; --all-tasks shows all. On a terminal, tables are fitted to its width; -o wide shows
-them whole.
+		Long: `Shows everything that is known about a running or finished job. For a job with many tasks it shows
+first those that don't run normally; --all-tasks shows all. On a terminal, tables are fitted to its width; -o
+wide shows them in full.
 
 --config prints the job file as it was submitted, with its secrets masked.`,
 		Example: `  paictl job get train

@@ -40,11 +40,11 @@ func NewCmdInit(f *cmdutil.Factory, runF func(context.Context, *InitOptions) err
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Write a new job file",
-		Long: `Writes a commented job file with one role, which is valid as it is. On a terminal, and without flags that
-describe the job, it asks; elsewhere it takes flags and their defaults.
+		Long: `Writes a commented job file with one role; you can submit it unchanged. On a terminal, and without flags
+that describe the job, it asks for the values; otherwise it uses the flags and their defaults.
 
-The default image is one that all machines of the cluster hold, where the cluster answers, and else one that has
-to be pulled; a comment in the file says which.`,
+If the cluster answers, the default image is one that all its machines already have; otherwise it is one that
+must be pulled. A comment in the file says which.`,
 		Example: `  paictl job init
   paictl job init --name train --image pytorch/pytorch:2.9.0 --gpus 8 --instances 4 \
     --command 'torchrun train.py' -o train.yaml`,
@@ -62,17 +62,17 @@ to be pulled; a comment in the file says which.`,
 	}
 	d, fl := &opts.Draft, cmd.Flags()
 	fl.StringVar(&d.Name, "name", d.Name, "name of the job")
-	fl.StringVar(&d.Role, "role", d.Role, "name of its role")
-	fl.StringVar(&d.Image, "image", d.Image, "image in which it runs")
-	fl.StringArrayVar(&d.Commands, "command", d.Commands, "command that it runs; repeat it for several")
+	fl.StringVar(&d.Role, "role", d.Role, "name of the role")
+	fl.StringVar(&d.Image, "image", d.Image, "image to run it in")
+	fl.StringArrayVar(&d.Commands, "command", d.Commands, "command to run; repeat the flag for several")
 	fl.IntVar(&d.Instances, "instances", d.Instances, "number of tasks")
 	fl.IntVar(&d.GPU, "gpus", d.GPU, "GPUs of one task")
 	fl.Float64Var(&d.CPU, "cpus", d.CPU, "processors of one task, such as 4 or 0.5")
 	fl.IntVar(&d.MemoryMB, "memory", d.MemoryMB, "memory of one task in MB")
-	fl.IntVar(&d.RetryCount, "retries", d.RetryCount, "attempts after failures of unknown cause")
+	fl.IntVar(&d.RetryCount, "retries", d.RetryCount, "how often to retry after failures of unknown cause")
 	fl.StringVar(&d.VirtualCluster, "vc", d.VirtualCluster, "virtual cluster")
-	fl.StringArrayVar(&d.Storages, "storage", nil, "storage that the tasks mount; repeat it for several")
-	fl.StringVarP(&opts.File, "output", "o", "", "file to write (default: standard output; asked on a terminal)")
+	fl.StringArrayVar(&d.Storages, "storage", nil, "storage that the tasks mount; repeat the flag for several")
+	fl.StringVarP(&opts.File, "output", "o", "", "file to write (default: standard output; on a terminal, it asks)")
 	fl.BoolVar(&opts.Force, "force", false, "overwrite the file")
 	_ = cmd.MarkFlagFilename("output", "yaml", "yml")
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
@@ -99,9 +99,9 @@ func heldImages(ctx context.Context, f *cmdutil.Factory, o kube.Options) []strin
 
 // findImage takes an image that is there instead of one that must be pulled.
 func (opts *InitOptions) findImage(ctx context.Context) {
-	opts.Draft.ImageNote = "Which images the machines hold isn't known: this one is pulled from Docker Hub."
+	opts.Draft.ImageNote = "The images on the machines are not known: this one is pulled from Docker Hub."
 	if held := job.FirstImage(heldImages(ctx, opts.Factory, opts.Kube)); held != "" {
-		opts.Draft.Image, opts.Draft.ImageNote = held, "All machines of the cluster hold this one."
+		opts.Draft.Image, opts.Draft.ImageNote = held, "All machines of the cluster have this image."
 	}
 }
 
@@ -129,7 +129,7 @@ func initRun(ctx context.Context, opts *InitOptions) error {
 	if err := writeNew(opts.File, text, opts.Force, 0o644); err != nil {
 		return err
 	}
-	opts.IO.Say("%s is written; submit it with: paictl job submit %s", opts.File, opts.File)
+	opts.IO.Say("wrote %s; submit it with: paictl job submit %s", opts.File, opts.File)
 	return nil
 }
 
@@ -141,7 +141,7 @@ func written(d *protocol.Draft) ([]byte, error) {
 	}
 	if _, findings := protocol.Parse("job file", text); findings.Err() != nil {
 		first := findings.Errors()[0]
-		return nil, hint.Wrap(cmdutil.Usagef("that is no job: %s: %s", first.Field, first.Message), first.Remedy)
+		return nil, hint.Wrap(cmdutil.Usagef("this is not a valid job: %s: %s", first.Field, first.Message), first.Remedy)
 	}
 	return text, nil
 }

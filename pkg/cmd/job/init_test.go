@@ -34,7 +34,7 @@ func TestInitAsksAPerson(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, stderr, "Name of the job [hello]: ")
 	assert.Contains(t, stderr, "Write a number, such as 1.")
-	assert.Contains(t, stderr, "\"my job\" is not a name that is allowed here\n  -> write letters", "and the other answers aren't lost")
+	assert.Contains(t, stderr, "the name \"my job\" is not allowed here\n  -> write letters", "and the other answers aren't lost")
 	text, err := os.ReadFile("train.yaml")
 	require.NoError(t, err)
 	j, findings := protocol.Parse("train.yaml", text)

@@ -61,7 +61,7 @@ func TestCtrlCEndsTheLookingAndNotTheJob(t *testing.T) {
 			require.NoError(t, cmd.Process.Signal(os.Interrupt))
 			require.Error(t, cmd.Wait())
 			assert.Equal(t, 130, cmd.ProcessState.ExitCode(), stderr.String())
-			assert.Contains(t, stderr.String(), "\nbob/"+c.job+" goes on. Look at it again with: paictl job get bob/"+c.job+"; follow it with: paictl job logs bob/"+c.job+" -f;")
+			assert.Contains(t, stderr.String(), "\nbob/"+c.job+" continues. Show it with: paictl job get bob/"+c.job+"; follow it with: paictl job logs bob/"+c.job+" -f;")
 			assert.NotContains(t, stderr.String(), "cancelled")
 			out, err := exec.CommandContext(t.Context(), "paictl", "job", "get", c.job, "--user", "bob", "--kubeconfig", kubeconfig, "-o", "json").Output()
 			require.NoError(t, err)

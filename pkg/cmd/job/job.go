@@ -14,11 +14,11 @@ func NewCmdJob(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "job",
 		Short: "Submit jobs, look at them, and find out why they wait or failed",
-		Long: `A job is a file in OpenPAI's job protocol: roles of tasks, each with an image, commands and the machines'
-resources that it needs. Its name is unique among your jobs.
+		Long: `A job is a file in OpenPAI's job protocol: task roles, each with an image, commands and the resources
+that its tasks need. Its name is unique among your jobs.
 
-NAME is a job of yours; USER/NAME or USER~NAME another user's. Who you are is --user, the setting
-"user", or the name of your account on this machine.`,
+NAME is one of your jobs; USER/NAME or USER~NAME is another user's. Your user name is --user, the
+setting "user", or the name of your account on this machine.`,
 		Example: `  paictl job init -o hello.yaml
   paictl job submit hello.yaml --watch
   paictl job run -it docker.io/openpai/examples-python:3

@@ -19,7 +19,7 @@ type ListOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
 	Filter  job.Filter
-	// AllUsers shows everybody's jobs.
+	// AllUsers shows jobs of all users.
 	AllUsers bool
 	Columns  []string
 	Watch    time.Duration
@@ -45,9 +45,9 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 		Use:        "list",
 		Aliases:    []string{"ls"},
 		SuggestFor: []string{"ps", "squeue"},
-		Short:      "List jobs, newest first: those that are there, and those that have ended",
-		Long: `Lists your jobs, newest submission first. Jobs that ended long ago come from the history that the job
-controller keeps; without it those that Kubernetes still has are shown.
+		Short:      "List jobs, newest first: unfinished and finished",
+		Long: `Lists your jobs, newest submission first. Jobs that finished long ago come from the history that the
+job controller keeps; without the history, only jobs that Kubernetes still has are shown.
 
 States:
 ` + cmdutil.Explained(explainedPhases()),
@@ -69,14 +69,14 @@ States:
 	}
 	opts.Flags.add(f, cmd)
 	fl := cmd.Flags()
-	fl.BoolVarP(&opts.AllUsers, "all-users", "A", false, "everybody's jobs")
-	fl.StringVar(&opts.Filter.VirtualCluster, "vc", "", "only of this virtual cluster")
-	fl.StringSliceVar(&states, "state", nil, "only in these states")
-	fl.StringVar(&opts.Filter.Keyword, "keyword", "", "only with this in the name of job, user or virtual cluster")
-	fl.StringVar(&since, "since", "", "only submitted since: 30m, 12h, 7d, or a date like 2026-01-31")
-	fl.IntVar(&opts.Filter.Limit, "limit", defaultLimit, "so many jobs; 0 is all")
-	fl.StringVar(&opts.Filter.Cursor, "cursor", "", "go on where a list before this one ended")
-	fl.DurationVarP(&opts.Watch, "watch", "w", 0, "show it again every so often, such as 5s")
+	fl.BoolVarP(&opts.AllUsers, "all-users", "A", false, "jobs of all users")
+	fl.StringVar(&opts.Filter.VirtualCluster, "vc", "", "only jobs of this virtual cluster")
+	fl.StringSliceVar(&states, "state", nil, "only jobs in these states")
+	fl.StringVar(&opts.Filter.Keyword, "keyword", "", "only jobs with this text in the name of job, user or virtual cluster")
+	fl.StringVar(&since, "since", "", "only jobs submitted since: 30m, 12h, 7d, or a date like 2026-01-31")
+	fl.IntVar(&opts.Filter.Limit, "limit", defaultLimit, "show at most this many jobs; 0 shows all")
+	fl.StringVar(&opts.Filter.Cursor, "cursor", "", "continue where an earlier list ended")
+	fl.DurationVarP(&opts.Watch, "watch", "w", 0, "repeat after this time, such as 5s")
 	fl.StringSliceVar(&opts.Columns, "columns", nil, "these columns: "+strings.Join(columnNames(), ","))
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(job.PhaseNames(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))
@@ -164,7 +164,7 @@ func listOnce(ctx context.Context, opts *ListOptions, c *job.Client) error {
 		return err
 	}
 	if page.Next != "" && person {
-		io.Say("there are more: --limit 0 shows all, --cursor %s goes on", page.Next)
+		io.Say("there are more: --limit 0 shows all, --cursor %s continues", page.Next)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (opts *ListOptions) nothing() string {
 	if opts.AllUsers {
 		return "there are no jobs"
 	}
-	return fmt.Sprintf("user %s has no jobs; those of everybody: paictl job list --all-users", o.User)
+	return fmt.Sprintf("user %s has no jobs; jobs of all users: paictl job list --all-users", o.User)
 }
 
 // column is one that a list can have.

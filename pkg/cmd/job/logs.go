@@ -39,25 +39,26 @@ func NewCmdLogs(f *cmdutil.Factory, runF func(context.Context, *LogsOptions) err
 	opts := &LogsOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
-		Short: "Print what the programs of a job wrote, and follow it",
-		Long: `Prints the logs of a job's tasks: of all, in the order of time and with the task before each line, or of
-those that are chosen. Of several tasks it is the last 200 lines each, unless --tail or --since says
-otherwise. -f goes on with what comes, over retries and restarts, and ends when the job has ended. Ctrl-C
-ends it with exit code 130, and never the job.
+		Short: "Print and follow the logs of a job",
+		Long: `Prints the logs of a job's tasks: of all tasks, ordered by time and with the task's name before each
+line, or of selected tasks. For several tasks it prints the last 200 lines of each, unless --tail or --since is
+given. -f continues with new lines, across retries and restarts, until the job has finished. Ctrl-C ends the
+command with exit code 130; the job keeps running.
 
-Logs come from the service log-manager, which keeps on each machine what its tasks printed, also after the
-job's end. Without it they come from Kubernetes, which keeps some MB of each, and of pods that are gone
-from the job controller's archive, which keeps the end of each. What is missing is said on stderr.
+Logs come from the service log-manager, which keeps the output of tasks on each machine, also after the
+job has finished. Without it, logs come from Kubernetes, which keeps some MB per task, and for deleted
+pods from the job controller's archive, which keeps the last part. If lines are missing, a message on
+stderr says so.
 
-On a terminal colours and carriage returns are shown as the program meant them; other control sequences,
-which could change the terminal's title, move the cursor or write to the clipboard, are left out unless
---raw is given. Into a file or a pipe all bytes go as they are.`,
+On a terminal, colours and carriage returns work; other control sequences, which could change the
+terminal's title, move the cursor or write to the clipboard, are removed unless --raw is given. A file
+or a pipe gets all bytes unchanged.`,
 		Example: `  paictl job logs train -f
   paictl job logs train --role worker --task 3 --tail 100
-  paictl job logs train --task worker[3] --previous     of the attempt before
-  paictl job logs train --attempt 0                     of the first attempt
+  paictl job logs train --task worker[3] --previous     show the attempt before
+  paictl job logs train --attempt 0                     show the first attempt
   paictl job logs train --since 10m --timestamps        with the time before each line
-  paictl job logs train --grep 'loss=nan|Error'         only lines that fit`,
+  paictl job logs train --grep 'loss=nan|Error'         only lines that match`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -73,17 +74,17 @@ which could change the terminal's title, move the cursor or write to the clipboa
 	}
 	opts.Flags.add(f, cmd)
 	fl := cmd.Flags()
-	fl.BoolVarP(&opts.Logs.Follow, "follow", "f", false, "go on with what comes, until the job has ended")
+	fl.BoolVarP(&opts.Logs.Follow, "follow", "f", false, "print new lines as they arrive, until the job has finished")
 	fl.StringVar(&opts.Logs.Role, "role", "", "only tasks of this role")
 	fl.StringVar(&opts.task, "task", "", "only this task: its index, or ROLE[INDEX]")
-	fl.Int32Var(&opts.Logs.Attempt, "attempt", logs.All, "of this attempt of the job, from 0 (default: the latest)")
-	fl.BoolVar(&opts.Logs.Previous, "previous", false, "of the attempt before the latest")
-	fl.Int64Var(&opts.Logs.Tail, "tail", -1, "only so many last lines of each task (default: all, or 200 of each of several)")
-	fl.DurationVar(&opts.Logs.Since, "since", 0, "only lines of the last time, such as 10m")
-	fl.StringVar(&opts.grep, "grep", "", "only lines that this regular expression fits ((?i) before it ignores case); --tail counts them")
-	fl.BoolVar(&opts.Logs.Timestamps, "timestamps", false, "when each line was written, in UTC, before it; the archive doesn't know it")
-	fl.BoolVar(&opts.NoPrefix, "no-prefix", false, "leave out the names of tasks")
-	fl.BoolVar(&opts.Raw, "raw", false, "on a terminal: all control sequences too; only for programs that you trust")
+	fl.Int32Var(&opts.Logs.Attempt, "attempt", logs.All, "show this attempt of the job, counted from 0 (default: the latest)")
+	fl.BoolVar(&opts.Logs.Previous, "previous", false, "show the attempt before the latest")
+	fl.Int64Var(&opts.Logs.Tail, "tail", -1, "only the last lines of each task (default: all, or 200 each if there are several tasks)")
+	fl.DurationVar(&opts.Logs.Since, "since", 0, "only lines newer than this, such as 10m")
+	fl.StringVar(&opts.grep, "grep", "", "only lines that match this regular expression (begin it with (?i) to ignore case); --tail counts only these")
+	fl.BoolVar(&opts.Logs.Timestamps, "timestamps", false, "print before each line when it was written, in UTC; not known for lines from the archive")
+	fl.BoolVar(&opts.NoPrefix, "no-prefix", false, "don't print the names of tasks")
+	fl.BoolVar(&opts.Raw, "raw", false, "on a terminal: also print all control sequences; only for programs that you trust")
 	for _, name := range []string{"attempt", "tail"} { // -1 is no default that a person could make sense of
 		fl.Lookup(name).DefValue = "0"
 	}
@@ -98,12 +99,12 @@ func (opts *LogsOptions) complete() (err error) {
 	}
 	if opts.grep != "" {
 		if o.Match, err = regexp.Compile(opts.grep); err != nil {
-			return cmdutil.Usagef("--grep: %w; a character that means something is written with \\ before it", err)
+			return cmdutil.Usagef("--grep: %w; write \\ before a special character to match it literally", err)
 		}
 	}
 	switch {
 	case o.Follow && (o.Previous || o.Attempt >= 0):
-		return cmdutil.Usagef("earlier attempts write no more lines: leave out -f")
+		return cmdutil.Usagef("earlier attempts write no more lines: remove -f")
 	case o.Previous && o.Attempt >= 0:
 		return cmdutil.Usagef("give --attempt or --previous, not both")
 	case o.Since < 0:

@@ -39,9 +39,9 @@ func NewCmdPortForward(f *cmdutil.Factory, runF func(context.Context, *PortForwa
 	cmd := &cobra.Command{
 		Use:   "port-forward NAME [LOCAL:]REMOTE...",
 		Short: "Make ports of a task reachable on this machine",
-		Long: `Listens at ports of this machine and forwards each connection to a port of a task that runs, through the
-API server. REMOTE is a number, or a label of the role's ports such as http or tensorboard. LOCAL is by
-default the same number; 0 takes any that is free. It ends with Ctrl-C.`,
+		Long: `Listens on ports of this machine and forwards each connection to a port of a running task, through the
+API server. REMOTE is a number, or a label of one of the role's ports, such as http or tensorboard. LOCAL is the
+same number by default; 0 chooses any free port. Press Ctrl-C to end it.`,
 		Example: `  paictl job port-forward train 6006
   paictl job port-forward train 8080:http --task worker[3]
   paictl job port-forward train 0:tensorboard`,
@@ -65,7 +65,7 @@ default the same number; 0 takes any that is free. It ends with Ctrl-C.`,
 	}
 	opts.Flags.add(f, cmd)
 	opts.Target.add(f, &opts.Flags, cmd)
-	cmd.Flags().StringVar(&opts.Address, "address", "127.0.0.1", "listen at this address; 0.0.0.0 lets other machines in")
+	cmd.Flags().StringVar(&opts.Address, "address", "127.0.0.1", "listen on this address; 0.0.0.0 also accepts connections from other machines")
 	return cmd
 }
 
@@ -144,7 +144,7 @@ func (opts *PortForwardOptions) listen(ctx context.Context, j *job.Job, target *
 	}
 	var lc net.ListenConfig
 	if f.Listener, err = lc.Listen(ctx, "tcp", net.JoinHostPort(opts.Address, strconv.Itoa(local))); err != nil {
-		return nil, hint.Wrap(fmt.Errorf("listen at port %d: %w", local, err), fmt.Sprintf("take another with LOCAL:%s; 0:%[1]s takes any that is free", remote))
+		return nil, hint.Wrap(fmt.Errorf("listen at port %d: %w", local, err), fmt.Sprintf("choose another with LOCAL:%s; 0:%[1]s uses any free port", remote))
 	}
 	return f, nil
 }

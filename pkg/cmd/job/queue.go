@@ -32,12 +32,13 @@ func NewCmdQueue(f *cmdutil.Factory, runF func(context.Context, *QueueOptions) e
 	opts := &QueueOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "queue",
-		Short: "Show which jobs wait for GPUs or CPU cells, in their order",
-		Long: `Shows the queue of every virtual cluster: who comes next, how many GPUs it asks for, and why it waits. Jobs
-with a guarantee come first, then the order is that of priority, then of arrival. A smaller job may start before
-one that finds no place, until that has waited for so long that what becomes free is held for it (REASON says
-so). Virtual clusters take turns: the next one is the one that holds the fewest GPUs. GPUS is what the job asks for in all, PODS how many of its tasks have no place yet. Where jobs without GPUs wait, CPUS
-and MEMORY are shown as well. "paictl job why" tells more of a job.`,
+		Short: "Show which jobs wait for GPUs or CPU cells, in the order of the queue",
+		Long: `Shows the queue of every virtual cluster: which job is next, how many GPUs it requests, and why it waits.
+Jobs with a guarantee come first, then jobs are ordered by priority, then by arrival. A smaller job may
+start before one that does not fit, until that one has waited so long that GPUs are reserved for it
+(REASON says so). Virtual clusters take turns: the one that holds the fewest GPUs is next. GPUS is the
+total number that the job requests, PODS the number of its tasks that have no place yet. If jobs without
+GPUs wait, CPUS and MEMORY are shown as well. "paictl job why" says more about one job.`,
 		Example: `  paictl job queue
   paictl job queue --limit 10
   paictl job queue --vc vision --limit 0 -o json`,
@@ -53,8 +54,8 @@ and MEMORY are shown as well. "paictl job why" tells more of a job.`,
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Flags.Kube)
-	cmd.Flags().StringVar(&opts.VC, "vc", "", "only of this virtual cluster")
-	cmd.Flags().IntVar(&opts.Limit, "limit", defaultLimit, "so many, those that start next; 0 is all")
+	cmd.Flags().StringVar(&opts.VC, "vc", "", "only jobs of this virtual cluster")
+	cmd.Flags().IntVar(&opts.Limit, "limit", defaultLimit, "at most this many jobs, those that start next; 0 shows all")
 	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
@@ -133,7 +134,7 @@ func queueTable(waiting *job.WaitingList, now time.Time) cmdutil.Table {
 		if host {
 			row = append(row, amount(w.MilliCPU, job.CPUText), amount(w.MemoryMB, job.MemoryText))
 		}
-		reason := cmp.Or(w.Reason, "not looked at yet")
+		reason := cmp.Or(w.Reason, "not checked yet")
 		if share := job.ShareText(w.Asks); share != "" {
 			reason += "; it takes " + share
 		}

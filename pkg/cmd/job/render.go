@@ -33,12 +33,13 @@ func NewCmdRender(f *cmdutil.Factory, runF func(context.Context, *RenderOptions)
 	cmd := &cobra.Command{
 		Use:   "render FILE",
 		Short: "Show the objects that the submission of a job file would create",
-		Long: `Prints the Framework and the Secrets that "paictl job submit" creates of a job file with the same --user,
---set, --name, --group and --code. Nothing is created or sent. Unless --kubeconfig or --context is given no
-cluster is asked: then names of images are those of this release, and what only a cluster knows (its
-virtual clusters, storages, machines) is neither checked nor filled in. FILE may be - for standard input.
+		Long: `Prints the Framework and the Secrets that "paictl job submit" creates from a job file with the same
+--user, --set, --name, --group and --code. Nothing is created or sent. It connects to a cluster only with
+--kubeconfig or --context: without them, names of images are those of this release, and what only a
+cluster knows (its virtual clusters, storages, machines) is neither checked nor filled in. FILE can be -
+for standard input.
 
-Secrets are masked, in commands too, unless --show-secrets is given.`,
+Secrets are masked, also in commands, unless --show-secrets is given.`,
 		Example: `  paictl job render train.yaml
   paictl job render train.yaml --name train-lr2 --set lr=0.01
   paictl job render train.yaml --user alice --kubeconfig ~/.kube/config -o json`,
@@ -56,7 +57,7 @@ Secrets are masked, in commands too, unless --show-secrets is given.`,
 	}
 	opts.Flags.add(f, cmd)
 	opts.Source.add(cmd)
-	cmd.Flags().BoolVar(&opts.ShowSecrets, "show-secrets", false, "print secrets in clear")
+	cmd.Flags().BoolVar(&opts.ShowSecrets, "show-secrets", false, "print secrets unmasked")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "yaml", "json")
 	return cmd
 }

@@ -23,13 +23,12 @@ func NewCmdRetry(f *cmdutil.Factory, runF func(context.Context, *RetryOptions) e
 		Use:   "retry NAME...",
 		Short: "Run jobs again, as they were submitted",
 		Long: `A job that failed, was stopped or succeeded runs again under its name, with its secrets and code, as if it
-had been submitted again; what became of it before stays in the history. Its checkpoints are where they
-were.
+had been submitted again; its earlier result stays in the history. Its checkpoints are not touched.
 
-A job that waits for its next attempt gets it now. One that runs is ended and begins its next attempt.
+A job that waits for its next attempt starts it now. A running job is stopped and starts its next attempt.
 
-Jobs whose Framework is gone (the controller removes it some time after the end) can't be run again, since
-their secrets are gone as well: see "paictl job clone".`,
+Jobs whose Framework is gone (the controller removes it some time after the job has finished) can't be
+retried, because their secrets are gone as well: see "paictl job clone".`,
 		Example: `  paictl job retry train
   paictl job list --state failed --since 1d -o name | xargs paictl job retry`,
 	}
@@ -42,7 +41,7 @@ their secrets are gone as well: see "paictl job clone".`,
 		}
 		return retryRun(ctx, opts)
 	})
-	cmd.Flags().BoolVarP(&opts.Watch, "watch", "w", false, "tell each state and follow the logs, until the end; the exit code is the job's")
+	cmd.Flags().BoolVarP(&opts.Watch, "watch", "w", false, "print each state and follow the logs until the job has finished; the exit code is the job's")
 	return cmd
 }
 
@@ -70,7 +69,7 @@ func (opts *RetryOptions) retry(ctx context.Context, c *job.Client, j *job.Job, 
 	if before.Done() {
 		io.Say("%s is submitted again", j.Title())
 	} else {
-		io.Say("%s begins its next attempt", j.Title())
+		io.Say("%s starts its next attempt", j.Title())
 	}
 	if !opts.Watch {
 		return nil
@@ -96,11 +95,11 @@ func NewCmdScale(f *cmdutil.Factory, runF func(context.Context, *ScaleOptions) e
 	cmd := &cobra.Command{
 		Use:   "scale NAME --tasks N",
 		Short: "Change how many tasks a role of a running job has",
-		Long: `More tasks are added at the end; fewer are ended from the end, with SIGTERM and their grace period. Where
-the role had to succeed as a whole, it still has to.
+		Long: `New tasks get the next indexes; to scale down, the tasks with the highest indexes are stopped, with
+SIGTERM and their grace period. If all tasks of the role had to succeed, they still must.
 
 Only jobs with "extras: {gangAllocation: false}" can be scaled: tasks of a gang start together and know
-each other from the start.`,
+each other's addresses from the start.`,
 		Example: `  paictl job scale sweep --tasks 16
   paictl job scale serve --role worker --tasks 4`,
 		Args:              cobra.ExactArgs(1),
@@ -120,8 +119,8 @@ each other from the start.`,
 		},
 	}
 	opts.Flags.add(f, cmd)
-	cmd.Flags().StringVar(&opts.Role, "role", "", "the task role; may be left out where there is only one")
-	cmd.Flags().IntVar(&opts.Tasks, "tasks", 0, "how many tasks it shall have")
+	cmd.Flags().StringVar(&opts.Role, "role", "", "the task role; optional if there is only one")
+	cmd.Flags().IntVar(&opts.Tasks, "tasks", 0, "new number of tasks")
 	_ = cmd.RegisterFlagCompletionFunc("role", opts.Flags.completeRoles(f))
 	return cmd
 }
@@ -136,9 +135,9 @@ func scaleRun(ctx context.Context, opts *ScaleOptions) error {
 		return err
 	}
 	if before == opts.Tasks {
-		opts.Factory.IO.Say("%s has %s there already", j.Title(), plural.Of(before, "task"))
+		opts.Factory.IO.Say("%s already has %s", j.Title(), plural.Of(before, "task"))
 		return nil
 	}
-	opts.Factory.IO.Say("%s goes from %s to %d", j.Title(), plural.Of(before, "task"), opts.Tasks)
+	opts.Factory.IO.Say("%s is scaled from %s to %d", j.Title(), plural.Of(before, "task"), opts.Tasks)
 	return nil
 }

@@ -23,7 +23,7 @@ func TestTheQueueShowsProcessorsWhereJobsWithoutGPUsWait(t *testing.T) {
 	assert.Equal(t, [][]string{
 		{"ann/train", "a", "1", "0", "16", "8", "-", "2", "0s", "full"},
 		{"bob/prep", "a", "2", "0", "0", "4", "512 MiB", "4", "0s", "full; it takes the share of 20 GPUs, because a owns no machine without GPUs"},
-		{"eve/prep", "b", "1", "0", "0", "0.25", "-", "1", "0s", "not looked at yet"},
+		{"eve/prep", "b", "1", "0", "0", "0.25", "-", "1", "0s", "not checked yet"},
 	}, table.Rows)
 }
 

@@ -33,19 +33,22 @@ func NewCmdRun(f *cmdutil.Factory, runF func(context.Context, *RunOptions) error
 	opts := &RunOptions{SubmitOptions: SubmitOptions{Factory: f}}
 	cmd := &cobra.Command{
 		Use:   "run IMAGE -- COMMAND [ARG...]",
-		Short: "Run a command as a job, or open a shell as one, without a job file",
-		Long: `Submits a job of one role from flags, and follows it to its end as "submit --watch" does; Ctrl-C stops
-following, and the job keeps running. --detach returns once it is submitted. --dry-run checks it and prints its
-job file, to go on from.
+		Short: "Run a command or an interactive shell as a job, without a job file",
+		Long: `Submits a job with one role, defined by flags, and follows it until it has finished, as "submit
+--watch" does; Ctrl-C stops following, and the job keeps running. --detach returns once the job is submitted.
+--dry-run checks it and prints its job file, which you can edit.
 
-The command is a program and its arguments: no shell reads them. For one, write: -- sh -c 'COMMANDS'.
+The command is a program and its arguments; no shell interprets them. To use a shell, write: -- sh -c
+'COMMANDS'.
 
--it opens an interactive session: it submits a job that waits, gives the command (default: bash, else sh) a terminal in
-it, and stops the job when the command ends, at Ctrl-C before it begins, and when the terminal is closed. Where paictl
-is killed or cut off from the cluster, the job ends by itself after 2 minutes; one that waits or pulls its image stays
-until it has begun, and ends 2 minutes after that. The image needs sh, cat and sleep.
+-it opens an interactive session: it submits a job that waits, runs the command (default: bash, else sh)
+in it with a terminal, and stops the job when the command ends, when you press Ctrl-C before it starts,
+or when the terminal is closed. If paictl is killed or loses the connection to the cluster, the job ends
+after 2 minutes; a job that still waits or pulls its image ends 2 minutes after it has started. The image
+needs sh, cat and sleep.
 
-Without --cpus and --memory a task has the part of a machine that goes with its GPUs, or 1 processor and 1024 MB.`,
+Without --cpus and --memory a task gets the share of a machine that belongs to its GPUs, or 1 processor
+and 1024 MB.`,
 		Example: `  paictl job run docker.io/openpai/examples-python:3 -- python3 -c 'print(1)'
   paictl job run pytorch/pytorch:2.9.0 --gpus 8 --code ./src -- torchrun train.py
   paictl job run pytorch/pytorch:2.9.0 --env SEED=7 --detach -o name -- python3 train.py
@@ -69,19 +72,19 @@ Without --cpus and --memory a task has the part of a machine that goes with its 
 			return runRun(cmd.Context(), opts)
 		},
 	}
-	opts.addFlags(cmd, "check everything, also with the cluster, submit nothing, and print the job file")
+	opts.addFlags(cmd, "check everything, also against the cluster, and print the job file without submitting it")
 	d, fl := &opts.Draft, cmd.Flags()
-	fl.StringVar(&d.Name, "name", "", "name of the job (default: that of the image, and a random end)")
-	fl.IntVar(&d.GPU, "gpus", 0, "GPUs of one task (default: 1, or 0 where the cluster has none)")
+	fl.StringVar(&d.Name, "name", "", "name of the job (default: the name of the image with a random suffix)")
+	fl.IntVar(&d.GPU, "gpus", 0, "GPUs of one task (default: 1, or 0 if the cluster has none)")
 	fl.Float64Var(&d.CPU, "cpus", 0, "processors of one task, such as 4 or 0.5")
 	fl.IntVar(&d.MemoryMB, "memory", 0, "memory of one task in MB")
 	fl.IntVar(&d.Instances, "instances", 1, "number of tasks")
 	fl.StringVar(&d.VirtualCluster, "vc", "default", "virtual cluster")
-	fl.StringArrayVar(&d.Storages, "storage", nil, "storage that the tasks mount at /mnt/NAME; may be repeated")
-	fl.StringArrayVarP(&opts.Env, "env", "e", nil, "NAME=VALUE in the environment of the command; may be repeated. It isn't kept secret")
+	fl.StringArrayVar(&d.Storages, "storage", nil, "storage that the tasks mount at /mnt/NAME; can be repeated")
+	fl.StringArrayVarP(&opts.Env, "env", "e", nil, "NAME=VALUE in the environment of the command; can be repeated. It is not kept secret")
 	fl.DurationVar(&opts.MaxDuration, "max-duration", 0, "stop the job after this time, such as 2h; 0 is no limit")
-	fl.BoolVarP(&opts.Stdin, "stdin", "i", false, "pass standard input on to the command, in a job that ends with it")
-	fl.BoolVarP(&opts.TTY, "tty", "t", false, "give the command a terminal, in a job that ends with it")
+	fl.BoolVarP(&opts.Stdin, "stdin", "i", false, "pass standard input to the command; the job ends when the command ends")
+	fl.BoolVarP(&opts.TTY, "tty", "t", false, "give the command a terminal; the job ends when the command ends")
 	fl.BoolVarP(&opts.Detach, "detach", "d", false, "return once the job is submitted")
 	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))
 	return cmd
@@ -97,11 +100,11 @@ func (opts *RunOptions) check(cmd *cobra.Command) error {
 	case len(opts.Command) == 0 && !opts.session():
 		return cmdutil.Usagef("name the command after --, or open a shell with -it %s", see)
 	case opts.session() && (opts.Detach || opts.Draft.Instances != 1):
-		return cmdutil.Usagef("-i and -t are for one task that ends with the command: leave out --detach and --instances %s", see)
+		return cmdutil.Usagef("-i and -t are for one task that ends with the command: remove --detach and --instances %s", see)
 	case opts.Detach && opts.Submit.DryRun:
 		return cmdutil.Usagef("give one of --detach and --dry-run %s", see)
 	case !opts.Detach && !opts.Output.Is("text"):
-		return cmdutil.Usagef("--output is for --detach: else standard output is the command's %s", see)
+		return cmdutil.Usagef("--output is for --detach: otherwise standard output is the command's %s", see)
 	case opts.MaxDuration < 0 || opts.MaxDuration%time.Second != 0:
 		return cmdutil.Usagef("--max-duration %s: give whole seconds, such as 30m", opts.MaxDuration)
 	}

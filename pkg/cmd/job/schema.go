@@ -21,7 +21,7 @@ func NewCmdSchema(f *cmdutil.Factory, runF func(context.Context, *SchemaOptions)
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON schema of job files, for editors",
-		Long: `Prints the JSON schema (draft 2020-12) of job files. Editors with a YAML language server take it from a
+		Long: `Prints the JSON schema (draft 2020-12) of job files. Editors with a YAML language server find it by a
 comment at the top of a file:
 
   # yaml-language-server: $schema=./job.schema.json`,

@@ -60,7 +60,7 @@ func (opts *RunOptions) attach(ctx context.Context, c *job.Client, facts *job.Fa
 	}
 	name := all[0].job.Name
 	if all[0].outcome != job.Submitted {
-		return hint.Errorf("open a shell in it: paictl job shell "+name, "%s/%s is there already", owner, name)
+		return hint.Errorf("open a shell in it: paictl job shell "+name, "%s/%s already exists", owner, name)
 	}
 	defer func() { err = opts.end(ctx, c, owner, name, err) }()
 	j, err := c.Resolve(ctx, owner, name)
@@ -129,7 +129,7 @@ func keep(ctx context.Context, c *job.Client, target *job.Target, ready func()) 
 		_ = in.Close()
 		if !there {
 			if err == nil {
-				err = errors.New("the task ended before the session began")
+				err = errors.New("the task ended before the session started")
 			}
 			return err
 		}
@@ -182,7 +182,7 @@ func (opts *RunOptions) end(ctx context.Context, c *job.Client, owner, name stri
 	}
 	switch {
 	case err != nil:
-		opts.Factory.IO.Say("warning: %s/%s could not be stopped, and ends by itself 2 minutes from now, or after it has begun: %v", owner, name, err)
+		opts.Factory.IO.Say("warning: %s/%s could not be stopped; it ends 2 minutes from now, or 2 minutes after it has started: %v", owner, name, err)
 	case !before.Done():
 		opts.Factory.IO.Say("%s/%s is stopping", owner, name)
 	}

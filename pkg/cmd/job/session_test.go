@@ -77,7 +77,7 @@ func TestASessionIsAJobThatEndsWithItsCommand(t *testing.T) {
 		require.Error(t, cmd.Wait())
 		assert.Equal(t, 130, cmd.ProcessState.ExitCode(), text.String())
 		assert.Equal(t, v1.ExecutionStop, waitForJob(t, cluster, name).Spec.ExecutionType, text.String())
-		assert.NotContains(t, text.String(), "goes on")
+		assert.NotContains(t, text.String(), "continues")
 	}
 
 	// A terminal that is closed while a person works in the task. Only the one that controls the program
@@ -109,7 +109,7 @@ func TestASessionIsAJobThatEndsWithItsCommand(t *testing.T) {
 	again.Env = env
 	out, err := again.CombinedOutput()
 	require.Error(t, err)
-	assert.Contains(t, string(out), "bob/hangup is there already\n  -> open a shell in it: paictl job shell hangup")
+	assert.Contains(t, string(out), "bob/hangup already exists\n  -> open a shell in it: paictl job shell hangup")
 }
 
 // waitForJob waits until bob has the job.
@@ -163,7 +163,7 @@ func TestInitTakesAnImageThatTheMachinesHold(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "paictl", "job", "init", "--kubeconfig", kubeconfig).Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(out), "uri: "+ours+"\n")
-	assert.Contains(t, string(out), "# All machines of the cluster hold this one.\n")
+	assert.Contains(t, string(out), "# All machines of the cluster have this image.\n")
 	out, err = exec.CommandContext(t.Context(), "paictl", "__complete", "job", "run", "--kubeconfig", kubeconfig, "").Output()
 	require.NoError(t, err)
 	assert.Equal(t, ours+"\nregistry.k8s.io/pause:3\n:4\n", string(out))

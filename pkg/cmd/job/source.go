@@ -40,15 +40,15 @@ func (s *Source) add(cmd *cobra.Command) {
 // addText adds the flags that change the text of the file.
 func (s *Source) addText(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringArrayVar(&s.Parameters, "set", nil, "NAME=VALUE: another value for a parameter of the file; may be repeated")
-	fl.StringVar(&s.Name, "name", "", "another name than the file's")
+	fl.StringArrayVar(&s.Parameters, "set", nil, "NAME=VALUE: set a parameter of the file to another value; can be repeated")
+	fl.StringVar(&s.Name, "name", "", "name of the job, instead of the file's")
 }
 
 // addWay adds the flags that don't change the text of the file.
 func (s *Source) addWay(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&s.Group, "group", "", "your group, for its quota (default: the setting group)")
-	fl.StringVar(&s.Code, "code", "", "folder that goes along, to be the tasks' working directory")
+	fl.StringVar(&s.Code, "code", "", "folder to send with the job, as the tasks' working directory")
 	_ = cmd.MarkFlagDirname("code")
 }
 
@@ -156,7 +156,7 @@ func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, url string, send 
 		return nil, nil
 	}
 	if url == "" {
-		return nil, hint.Errorf("update it: paictl service start -n job-controller", "the job controller of this cluster takes no code")
+		return nil, hint.Errorf("update it: paictl service start -n job-controller", "the job controller of this cluster doesn't accept code")
 	}
 	a, err := code.Pack(ctx, s.Code)
 	if err != nil {
@@ -165,12 +165,12 @@ func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, url string, send 
 	defer a.Close()
 	say := func(format string, args ...any) { fmt.Fprintf(f.IO.Err, format+"\n", args...) }
 	for _, name := range a.Left {
-		say("warning: %s doesn't go along: it is no file, or a link out of the folder", name)
+		say("warning: %s is not sent: it is not a file, or it is a link that points outside of the folder", name)
 	}
 	out := &spec.Code{URL: strings.TrimSuffix(url, "/") + "/" + a.SHA256, SHA256: a.SHA256, Size: a.Size, Dir: workspace}
 	what := fmt.Sprintf("%s: %s, %s (%s packed)", s.Code, plural.Of(a.Files, "file"), code.Size(a.Bytes), code.Size(a.Size))
 	if send == nil {
-		say("%s would go along", what)
+		say("%s would be sent", what)
 		return out, nil
 	}
 	sent, err := send(a)
@@ -180,7 +180,7 @@ func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, url string, send 
 	case sent:
 		say("%s sent", what)
 	default:
-		say("%s; the cluster has it already", what)
+		say("%s; the cluster already has it", what)
 	}
 	return out, nil
 }

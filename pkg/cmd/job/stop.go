@@ -30,12 +30,12 @@ func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *StopOptions) err
 	cmd := &cobra.Command{
 		Use:        "stop NAME... | --all",
 		SuggestFor: []string{"cancel", "kill", "scancel"},
-		Short:      "Stop jobs: their programs get SIGTERM and time to save what they have",
-		Long: `Ends jobs for good. Each task's program gets SIGTERM, and SIGKILL after its grace period (30 seconds, or
-extras.gracePeriodSec of the job file). A job that waits stops at once. Its logs and its history stay;
-"paictl job retry" runs it again.
+		Short:      "Stop jobs: their programs get SIGTERM and time to save their state",
+		Long: `Stops jobs without a retry. Each task's program gets SIGTERM, and SIGKILL after its grace period (30
+seconds, or extras.gracePeriodSec of the job file). A waiting job stops at once. Logs and history stay; "paictl
+job retry" runs a job again.
 
---all stops all of your jobs that have not ended; --state, --vc and --keyword leave out others.`,
+--all stops all of your unfinished jobs; --state, --vc and --keyword restrict it to some of them.`,
 		Example: `  paictl job stop train
   paictl job stop train-1 train-2 --wait
   paictl job stop --all --state queued,waiting`,
@@ -52,15 +52,15 @@ extras.gracePeriodSec of the job file). A job that waits stops at once. Its logs
 	})
 	cmd.Args = cobra.ArbitraryArgs
 	fl := cmd.Flags()
-	fl.BoolVar(&opts.All, "all", false, "all of your jobs that have not ended")
+	fl.BoolVar(&opts.All, "all", false, "all of your unfinished jobs")
 	fl.StringSliceVar(&states, "state", nil, "with --all: only those in these states")
 	fl.StringVar(&opts.Filter.VirtualCluster, "vc", "", "with --all: only those of this virtual cluster")
-	fl.StringVar(&opts.Filter.InName, "keyword", "", "with --all: only those with this in their own name")
+	fl.StringVar(&opts.Filter.InName, "keyword", "", "with --all: only jobs with this text in their name")
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, "with --all: don't ask")
 	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(opts.Factory))
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(job.PhaseNames(), cobra.ShellCompDirectiveNoFileComp))
-	cmd.Flags().BoolVar(&opts.Wait, "wait", false, "wait until nothing of them runs any more")
-	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 0, "wait no longer than this; 0 is without end")
+	cmd.Flags().BoolVar(&opts.Wait, "wait", false, "wait until all their tasks have stopped")
+	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 0, "wait no longer than this; 0 waits forever")
 	return cmd
 }
 
@@ -114,7 +114,7 @@ func stopRun(ctx context.Context, opts *StopOptions) error {
 			return err
 		}
 		if len(opts.Names) == 0 {
-			opts.Factory.IO.Say("no job of yours has to be stopped")
+			opts.Factory.IO.Say("you have no jobs to stop")
 			return nil
 		}
 	}

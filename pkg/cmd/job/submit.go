@@ -43,24 +43,24 @@ func NewCmdSubmit(f *cmdutil.Factory, runF func(context.Context, *SubmitOptions)
 	cmd := &cobra.Command{
 		Use:   "submit FILE...",
 		Short: "Submit jobs",
-		Long: `Checks job files, and what they ask of the cluster, then submits them. With a mistake in one of several
-files none is submitted. FILE may be - for standard input.
+		Long: `Checks job files, and what they request from the cluster, then submits them. If one of several files
+has a mistake, none is submitted. FILE can be - for standard input.
 
-A name can be used once by each user. Submitting the same file twice is safe: a submission that was cut
-off is completed, one that was whole is reported as such. --replace takes the name of a job that has ended;
-that one stays in the history.
+Each user can use a name once. Submitting the same file twice is safe: an interrupted submission is
+completed, a complete one is reported as already submitted. --replace reuses the name of a finished job,
+which stays in the history.
 
---set gives parameters of the file other values, --name the job another name.
+--set changes values of the file's parameters, --name the name of the job.
 
---sweep gives a parameter of the file several values, and submits one job for each of them, named after it:
-train-lr-0_1. Several --sweep make one job for each combination. The same command again submits those that are
-missing, and skips those that exist, running or ended, unless --replace is given.
+--sweep gives a parameter of the file several values, and submits one job for each of them, named after the
+value: train-lr-0_1. Several --sweep flags make one job for each combination. Running the same command again
+submits the jobs that are missing, and skips those that exist, running or finished, unless --replace is given.
 
---after NAME lets the job start when another one has succeeded; extras.after of the file says the same.
-Where the other one fails or is stopped, this one is not started, and ends.
+--after NAME starts the job when another one has succeeded, as extras.after in the file does. If the
+other one fails or is stopped, this job ends without having started.
 
---code DIR sends a folder along: its files lie in the tasks' working directory when the commands begin.
-What .gitignore names stays here. The same folder is sent once.`,
+--code DIR sends a folder with the job: its files are in the tasks' working directory when the commands
+start. Files that .gitignore names are not sent. An unchanged folder is sent only once.`,
 		Example: `  paictl job submit hello.yaml
   paictl job submit train.yaml --watch
   paictl job submit train.yaml --code ./src
@@ -80,18 +80,18 @@ What .gitignore names stays here. The same folder is sent once.`,
 			return submitRun(cmd.Context(), opts)
 		},
 	}
-	opts.addFlags(cmd, "check everything, also with the cluster, and submit nothing")
+	opts.addFlags(cmd, "check everything, also against the cluster, and submit nothing")
 	opts.Source.addText(cmd)
 	fl := cmd.Flags()
-	fl.StringSliceVarP(&opts.Files, "file", "f", nil, "a job file; FILE says the same")
+	fl.StringSliceVarP(&opts.Files, "file", "f", nil, "a job file; the same as FILE")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json")
-	fl.StringArrayVar(&opts.Sweep, "sweep", nil, "NAME=VALUE,VALUE...: a job for each value of a parameter; repeat it for all combinations")
+	fl.StringArrayVar(&opts.Sweep, "sweep", nil, "NAME=VALUE,VALUE...: a job for each value of a parameter; repeat the flag for all combinations")
 	fl.StringSliceVar(&opts.After, "after", nil, "start when these jobs have succeeded: NAME or USER/NAME")
 	_ = cmd.RegisterFlagCompletionFunc("after", opts.Flags.completeJobs(f, 0))
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, fmt.Sprintf("don't ask before a sweep of more than %d jobs", sweepAsks))
-	fl.BoolVarP(&opts.Watch, "watch", "w", false, "tell each state and follow the logs, until the end; the exit code is the job's")
-	fl.BoolVar(&opts.Wait, "wait", false, "wait for the end in silence; the exit code is the job's")
-	fl.DurationVar(&opts.Timeout, "timeout", 0, "with --watch or --wait: no longer than this")
+	fl.BoolVarP(&opts.Watch, "watch", "w", false, "print each state and follow the logs until the job has finished; the exit code is the job's")
+	fl.BoolVar(&opts.Wait, "wait", false, "wait without output until the job has finished; the exit code is the job's")
+	fl.DurationVar(&opts.Timeout, "timeout", 0, "with --watch or --wait: wait no longer than this")
 	return cmd
 }
 
@@ -100,7 +100,7 @@ func (opts *SubmitOptions) addFlags(cmd *cobra.Command, dryRun string) {
 	opts.Flags.add(opts.Factory, cmd)
 	opts.Source.addWay(cmd)
 	cmd.Flags().BoolVar(&opts.Submit.DryRun, "dry-run", false, dryRun)
-	cmd.Flags().BoolVar(&opts.Submit.Replace, "replace", false, "take the name of a job that has ended")
+	cmd.Flags().BoolVar(&opts.Submit.Replace, "replace", false, "reuse the name of a finished job")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml", "name")
 }
 

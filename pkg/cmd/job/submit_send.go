@@ -76,9 +76,9 @@ func (s *sent) text() string {
 	case job.Checked:
 		return fmt.Sprintf("%s/%s could be submitted: %s", s.User, s.Name, size)
 	case job.Completed:
-		return fmt.Sprintf("%s/%s submitted: an earlier submission was cut off, and is complete now", s.User, s.Name)
+		return fmt.Sprintf("%s/%s submitted: an earlier, interrupted submission is now complete", s.User, s.Name)
 	case job.Ended:
-		return fmt.Sprintf("%s/%s exists already, and has ended; --replace submits it again", s.User, s.Name)
+		return fmt.Sprintf("%s/%s already exists, and has finished; --replace submits it again", s.User, s.Name)
 	case job.Repeated:
 		return fmt.Sprintf("%s/%s was submitted before, unchanged", s.User, s.Name)
 	}

@@ -32,7 +32,7 @@ func readSweep(texts []string) ([]axis, error) {
 			return nil, cmdutil.Usagef("--sweep %s: write NAME=VALUE,VALUE...", text)
 		}
 		if slices.ContainsFunc(out, func(a axis) bool { return a.parameter == name }) {
-			return nil, cmdutil.Usagef("--sweep %s: %s is given twice; write all its values into one", text, name)
+			return nil, cmdutil.Usagef("--sweep %s: %s is given twice; write all its values into one --sweep", text, name)
 		}
 		a := axis{parameter: name, values: strings.Split(list, ",")}
 		for i, v := range a.values {
@@ -40,7 +40,7 @@ func readSweep(texts []string) ([]axis, error) {
 			case v == "":
 				return nil, cmdutil.Usagef("--sweep %s: a value is empty", text)
 			case slices.Contains(a.values[:i], v):
-				return nil, cmdutil.Usagef("--sweep %s: the value %s is there twice", text, v)
+				return nil, cmdutil.Usagef("--sweep %s: the value %s is given twice", text, v)
 			}
 		}
 		if jobs *= len(a.values); jobs > sweepMost {

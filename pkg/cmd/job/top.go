@@ -28,11 +28,11 @@ func NewCmdTop(f *cmdutil.Factory, runF func(context.Context, *TopOptions) error
 	opts := &TopOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "top NAME",
-		Short: "Show what the tasks of a job use: CPU, memory, GPUs",
-		Long: `Shows for each task that runs what it uses of the CPU and the memory that it asked for, as the kubelet of
-its machine measures it, and which GPUs the scheduler gave it. How busy these are (the mean of all), their
-memory and power (the sums) comes from the machine's agent, or from NVIDIA's dcgm-exporter; what no one
-measures is "?".`,
+		Short: "Show how much CPU, memory and GPU the tasks of a job use",
+		Long: `Shows for each running task how much it uses of the CPU and the memory that it requested, as measured by
+the kubelet of its machine, and which GPUs the scheduler allocated to it. Their utilization (the mean of all),
+memory and power (the sums) come from the machine's agent, or from NVIDIA's dcgm-exporter; "?" stands for values
+that are not measured.`,
 		Example: `  paictl job top train
   paictl job top train --watch 5s
   paictl job top train -o json`,
@@ -50,7 +50,7 @@ measures is "?".`,
 		},
 	}
 	opts.Flags.add(f, cmd)
-	cmd.Flags().DurationVarP(&opts.Watch, "watch", "w", 0, "show it again every so often, such as 5s")
+	cmd.Flags().DurationVarP(&opts.Watch, "watch", "w", 0, "repeat after this time, such as 5s")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
 	return cmd
 }

@@ -37,14 +37,14 @@ func NewCmdUsage(f *cmdutil.Factory, runF func(context.Context, *UsageOptions) e
 	cmd := &cobra.Command{
 		Use:        "usage",
 		SuggestFor: []string{"accounting", "hours", "sacct", "sreport"},
-		Short:      "Show GPU hours: who held GPUs, for how long, and what of it was thrown away",
-		Long: `Sums up for how long tasks held GPUs, from when their pods got a machine until they ended, whether they
-used them or not. All times are UTC and whole hours; --until is the end, and not part of it.
+		Short:      "Show GPU hours: who held GPUs, for how long, and how much was lost",
+		Long: `Sums up how long tasks held GPUs, from when their pods got a machine until they finished, whether they
+used them or not. All times are UTC and whole hours; the hour of --until is not included.
 
-GUARANTEED were jobs with a guarantee, OPPORTUNISTIC those of the priority oppo. PREEMPTED and FAILED are the
-part of both that attempts had which ended so. SHARE is what guaranteed jobs held of all that the virtual
-cluster owns, as it is now; it is there with --by vc, where the scheduler answers. Running jobs are counted up
-to the last five minutes. The account outlives its jobs: it is kept for 400 days or more.`,
+GUARANTEED counts jobs with a guarantee, OPPORTUNISTIC jobs of the priority oppo. PREEMPTED and FAILED are the
+part of both that was spent on attempts which ended that way. SHARE is the part of the virtual cluster's
+present GPUs that guaranteed jobs held; it is shown with --by vc, if the scheduler answers. Running jobs are
+counted up to the last five minutes. GPU hours are kept longer than the jobs themselves: for 400 days or more.`,
 		Example: `  paictl job usage
   paictl job usage --by user --since 7d
   paictl job usage --by month,vc --since 2026-01-01
@@ -63,12 +63,12 @@ to the last five minutes. The account outlives its jobs: it is kept for 400 days
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Flags.Kube)
 	fl := cmd.Flags()
-	fl.StringSliceVar(&opts.Query.By, "by", []string{api.ByVC}, "a row for each: "+strings.Join(api.Dimensions(), ",")+"; several with commas")
-	fl.StringVar(&opts.since, "since", "30d", "from when on: 12h, 30d, or a date like 2026-01-31")
-	fl.StringVar(&opts.until, "until", "", "until when, in the same form (default: now)")
-	fl.StringVar(&opts.Query.VirtualCluster, "vc", "", "only of this virtual cluster")
+	fl.StringSliceVar(&opts.Query.By, "by", []string{api.ByVC}, "one row for each: "+strings.Join(api.Dimensions(), ",")+"; several separated by commas")
+	fl.StringVar(&opts.since, "since", "30d", "start: 12h, 30d, or a date like 2026-01-31")
+	fl.StringVar(&opts.until, "until", "", "end, in the same form (default: now)")
+	fl.StringVar(&opts.Query.VirtualCluster, "vc", "", "only jobs of this virtual cluster")
 	fl.StringVarP(&opts.Query.User, "user", "u", "", "only of this user")
-	fl.StringVar(&opts.Query.Type, "type", "", "only on GPUs of this model")
+	fl.StringVar(&opts.Query.Type, "type", "", "only GPUs of this model")
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(api.Dimensions(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))
 	_ = cmd.RegisterFlagCompletionFunc("user", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -118,7 +118,7 @@ func usageRun(ctx context.Context, opts *UsageOptions) error {
 	}
 	u, err := c.Usage(ctx, opts.Query)
 	if apierrors.IsNotFound(err) {
-		return hint.Errorf("update it: paictl service start -n job-controller", "the job controller keeps no GPU time: it is older than this paictl")
+		return hint.Errorf("update it: paictl service start -n job-controller", "the job controller records no GPU hours: it is older than this paictl")
 	}
 	if err != nil {
 		return c.Explain(err)

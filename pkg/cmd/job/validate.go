@@ -40,12 +40,12 @@ func NewCmdValidate(f *cmdutil.Factory, runF func(context.Context, *ValidateOpti
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check job files and report everything that is wrong in them",
-		Long: `Reads job files strictly, fills in defaults and references, and reports every mistake at once: file, line,
-column, field, and what to do. FILE may be - for standard input. No cluster is asked; what only the
-cluster knows (virtual clusters, types of GPU, storages) is checked by submit, or by render with
+		Long: `Reads job files strictly, fills in defaults and references, and reports all mistakes together: file,
+line, column, field, and what to do. FILE can be - for standard input. It connects to no cluster; what
+only the cluster knows (virtual clusters, types of GPU, storages) is checked by submit, or by render with
 --kubeconfig.
 
-The exit code is 1 where a file is not valid.`,
+The exit code is 1 if a file is not valid.`,
 		Example: `  paictl job validate train.yaml
   paictl job validate jobs/*.yaml -o json | jq '.[] | select(.valid | not) | .errors'`,
 		Args: cobra.MinimumNArgs(1),

@@ -34,12 +34,12 @@ func NewCmdWait(f *cmdutil.Factory, runF func(context.Context, *WaitOptions) err
 	opts := &WaitOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "wait NAME",
-		Short: "Wait for the end of a job; its exit code becomes the command's",
-		Long: `Waits until a job has ended, or with --for running until all its tasks run. Each state is printed on stderr.
-A lost connection is made again; Ctrl-C ends the waiting, never the job.
+		Short: "Wait until a job has finished, and exit with its exit code",
+		Long: `Waits until a job has finished, or with --for running until all its tasks run. Each state is printed on
+stderr. If the connection is lost, it connects again. Ctrl-C ends the waiting; the job keeps running.
 
-Exit codes: 0 where the job succeeded (or runs, with --for running), the job's own code where it failed,
-1 where it was stopped or its code is negative, 124 after --timeout, 130 after Ctrl-C.`,
+Exit codes: 0 if the job succeeded (or runs, with --for running), the job's own code if it failed, 1 if
+it was stopped or its code is negative, 124 after --timeout, 130 after Ctrl-C.`,
 		Example: `  paictl job wait train && paictl job submit evaluate.yaml
   paictl job wait train --for running --timeout 10m`,
 		Args:              cobra.ExactArgs(1),
@@ -50,7 +50,7 @@ Exit codes: 0 where the job succeeded (or runs, with --for running), the job's o
 				return cmdutil.Usagef("--for %s: write %s", opts.For, strings.Join(waitFor(), " or "))
 			}
 			if opts.Timeout < 0 {
-				return cmdutil.Usagef("--timeout %s: give a duration, or 0 to wait without end", opts.Timeout)
+				return cmdutil.Usagef("--timeout %s: give a duration, or 0 to wait forever", opts.Timeout)
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -61,8 +61,8 @@ Exit codes: 0 where the job succeeded (or runs, with --for running), the job's o
 	opts.Flags.add(f, cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&opts.For, "for", waitFor()[0], "what to wait for: "+strings.Join(waitFor(), " or "))
-	fl.DurationVar(&opts.Timeout, "timeout", 0, "wait no longer than this; 0 is without end")
-	fl.BoolVarP(&opts.Quiet, "quiet", "q", false, "don't tell the states")
+	fl.DurationVar(&opts.Timeout, "timeout", 0, "wait no longer than this; 0 waits forever")
+	fl.BoolVarP(&opts.Quiet, "quiet", "q", false, "don't print the states")
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(waitFor(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -26,10 +26,10 @@ func NewCmdWhy(f *cmdutil.Factory, runF func(context.Context, *WhyOptions) error
 	opts := &WhyOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "why NAME",
-		Short: "Say in one sentence why a job waits, or why it failed, and what to do",
-		Long: `Asks everybody who knows something of the job: the scheduler (queue, missing GPUs, who has them),
-Kubernetes (machines, images, volumes, quotas), the job controller (retries), the failure rules and what
-the program wrote last. The first line is the reason, lines with -> are what to do, the rest are facts.`,
+		Short: "Say in one sentence why a job waits or failed, and what to do",
+		Long: `Asks every component that knows about the job: the scheduler (queue, missing GPUs, who has them),
+Kubernetes (machines, images, volumes, quotas), the job controller (retries), the failure rules and the
+end of the program's logs. The first line is the reason, lines with -> say what to do, the rest are facts.`,
 		Example: `  paictl job why train
   paictl job why train -o json | jq -r .sentence`,
 		Args:              cobra.ExactArgs(1),

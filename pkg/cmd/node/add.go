@@ -33,13 +33,13 @@ func NewCmdAdd(f *cmdutil.Factory, runF func(context.Context, *AddOptions) error
 	opts := &AddOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "add [HOST...]",
-		Short: "Take machines into the layout and into the cluster",
-		Long: `Asks the new machines what they are, adds them to layout.yaml (with a new SKU where their hardware is
-new), and brings the cluster to what the layout then says. HOST is an IPv4 address, or NAME=ADDRESS
-for a name other than the machine's own. They are reached as the layout says for all machines, unless
---user, --port or --key say otherwise.
+		Short: "Add machines to the layout and to the cluster",
+		Long: `Asks the new machines for their hardware, adds them to layout.yaml (with a new SKU if no SKU
+matches), and makes the cluster match the layout. HOST is an IPv4 address, or NAME=ADDRESS for a name other
+than the machine's own. SSH uses the layout's settings for all machines, unless --user, --port or --key is
+given.
 
-Where a check fails, nothing is changed and layout.yaml is as before. Where the work is interrupted,
+If a check fails, nothing is changed, and layout.yaml stays as before. If the run is interrupted,
 run the same command, or "paictl cluster up", again.`,
 		Example: `  paictl node add 10.0.0.14 10.0.0.15 -p ./cluster
   paictl node add gpu-7=10.0.0.17 -p ./cluster --user ubuntu --key ~/.ssh/gpu
@@ -58,14 +58,14 @@ run the same command, or "paictl cluster up", again.`,
 	opts.Flags.AddConfig(cmd, f)
 	opts.Flags.AddConnection(cmd)
 	opts.Flags.AddBundle(cmd)
-	opts.Flags.AddYes(cmd, "for scripts; add asks nothing but for unknown host keys")
+	opts.Flags.AddYes(cmd, "for scripts; add asks only about unknown host keys")
 	fl := cmd.Flags()
 	fl.StringVarP(&opts.New.File, "file", "l", "", "file with a machine-list, as in layout.yaml")
 	fl.StringVar(&opts.New.User, "user", "", "login user (default: the layout's)")
 	fl.IntVar(&opts.New.Port, "port", 0, "SSH port (default: the layout's)")
 	fl.StringVar(&opts.New.KeyFile, "key", "", "private key (default: the layout's)")
 	fl.StringSliceVar(&opts.New.Roles, "role", []string{layout.RoleWorker}, "roles, separated by commas")
-	fl.StringVar(&opts.New.SKU, "machine-type", "auto", "SKU; auto finds it by asking the machine")
+	fl.StringVar(&opts.New.SKU, "machine-type", "auto", "SKU of the machines; auto finds it by asking the machine")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "only show what would be changed")
 	fl.BoolVar(&opts.Fix, "fix", false, "let preflight make the repairs that are safe")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
@@ -104,7 +104,7 @@ func addRun(ctx context.Context, opts *AddOptions) error {
 		if uerr := edit.Undo(); uerr != nil {
 			return errors.Join(err, uerr)
 		}
-		return hint.Wrap(fmt.Errorf("%w; %s is as before", err, config.LayoutFile), hint.Of(err))
+		return hint.Wrap(fmt.Errorf("%w; %s was not changed", err, config.LayoutFile), hint.Of(err))
 	}
 	return err
 }
@@ -138,7 +138,7 @@ func planAdd(ctx context.Context, s *session.Session, machines []layout.Machine)
 
 func tellAdded(opts *AddOptions, edit *config.LayoutEdit) {
 	if len(edit.Machines) == 0 {
-		fmt.Fprintf(opts.Factory.IO.Err, "the layout has these machines already; the cluster is brought to what it says\n")
+		fmt.Fprintf(opts.Factory.IO.Err, "the layout already has these machines; making the cluster match it\n")
 	}
 	for _, m := range edit.Machines {
 		fmt.Fprintf(opts.Factory.IO.Err, "%s (%s): %s, %v\n", m.Hostname, m.HostIP, m.SKU, m.Roles)

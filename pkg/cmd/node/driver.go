@@ -19,7 +19,7 @@ import (
 func NewCmdDriver(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "driver",
-		Short: "Upgrade NVIDIA's driver on machines of a cluster that works",
+		Short: "Upgrade NVIDIA's driver on machines of a running cluster",
 		Long: `NVIDIA's driver on machines with GPUs, where the configuration says gpu-driver: {policy: install}.
 Before there is a cluster, and on new machines, paictl cluster up installs it.`,
 		Example: `  paictl node driver upgrade -p ./cluster --dry-run
@@ -44,18 +44,18 @@ func NewCmdDriverUpgrade(f *cmdutil.Factory, runF func(context.Context, *DriverU
 	opts := &DriverUpgradeOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "upgrade [HOST...]",
-		Short: "Bring drivers to the configuration's version, one machine after the other",
-		Long: `Brings NVIDIA's driver to the version that kubernetes-configuration.yaml names, on all machines with GPUs or
-on those that are named. A machine is cordoned, its pods leave (disruption budgets are respected; tasks of jobs are
-tried again elsewhere), the driver is exchanged and seen to work, and the machine is put back. One whose driver is as
-wanted is left alone, and one that was cordoned by someone else stays so.
+		Short: "Upgrade drivers to the configured version, one machine after the other",
+		Long: `Brings NVIDIA's driver to the version that kubernetes-configuration.yaml names, on all machines with GPUs
+or on the named ones. Each machine is cordoned and drained (disruption budgets are respected; tasks of
+jobs are retried elsewhere), the driver is replaced and checked, and the machine is uncordoned. A machine
+that already has the version is skipped, and one that someone else cordoned stays cordoned.
 
---to writes the version into kubernetes-configuration.yaml first: a branch such as 570, or a release of it. An older
-one is a downgrade. With --at-once N that many machines are out of service at the same time.
+--to writes the version into kubernetes-configuration.yaml first: a branch such as 570, or a release of
+it. An older one is a downgrade. With --at-once N, up to N machines are out of service at the same time.
 
-It stops at the first machine that fails, which stays cordoned; the packages that it had before are back wherever that
-is possible. Run the same command again to go on, also after Ctrl-C. Where a new module can't be loaded since the old
-one can't be unloaded, --reboot restarts the machine and waits for it.`,
+It stops at the first machine that fails. That machine stays cordoned; its former packages are restored
+if possible. To continue, run the same command again, also after Ctrl-C. If the new module can't be
+loaded because the old one can't be unloaded, --reboot restarts the machine and waits for it.`,
 		Example: `  paictl node driver upgrade -p ./cluster --dry-run
   paictl node driver upgrade gpu-1 -p ./cluster --to 570       one machine first
   paictl node driver upgrade -p ./cluster --at-once 4 --yes    then all others`,
@@ -64,7 +64,7 @@ one can't be unloaded, --reboot restarts the machine and waits for it.`,
 				opts.Flags.Limit = strings.Split(strings.Join(args, ","), ",")
 			}
 			if opts.Driver.AtOnce < 1 {
-				return cmdutil.Usagef("--at-once %d: at least one machine has to be out of service at a time", opts.Driver.AtOnce)
+				return cmdutil.Usagef("--at-once %d: give 1 or more", opts.Driver.AtOnce)
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -78,11 +78,11 @@ one can't be unloaded, --reboot restarts the machine and waits for it.`,
 	opts.Flags.AddBundle(cmd)
 	opts.Flags.AddYes(cmd, "don't ask")
 	fl := cmd.Flags()
-	fl.StringVar(&opts.To, "to", "", "version of the driver (default: what kubernetes-configuration.yaml names)")
-	fl.IntVar(&opts.Driver.AtOnce, "at-once", 1, "how many machines may be out of service at once")
-	fl.DurationVar(&opts.Driver.DrainTimeout, "drain-timeout", 5*time.Minute, "how long the pods of a machine may take to leave")
-	fl.BoolVar(&opts.Driver.Force, "force", false, "delete pods that can't be moved")
-	fl.BoolVar(&opts.Driver.Reboot, "reboot", false, "restart machines where the new module can't be loaded otherwise")
+	fl.StringVar(&opts.To, "to", "", "version of the driver (default: the one in kubernetes-configuration.yaml)")
+	fl.IntVar(&opts.Driver.AtOnce, "at-once", 1, "how many machines may be out of service at the same time")
+	fl.DurationVar(&opts.Driver.DrainTimeout, "drain-timeout", 5*time.Minute, "time limit for the eviction of a machine's pods")
+	fl.BoolVar(&opts.Driver.Force, "force", false, "delete pods that can't be evicted")
+	fl.BoolVar(&opts.Driver.Reboot, "reboot", false, "restart machines if the new module can't be loaded otherwise")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "only show what would be changed")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 	return cmd
@@ -104,7 +104,7 @@ func driverUpgradeRun(ctx context.Context, opts *DriverUpgradeOptions) error {
 		}
 	}
 	if !opts.DryRun {
-		const what = "Machines whose driver has to be exchanged are taken out of service, at most %d at once: pods there are evicted, and tasks of jobs start again elsewhere."
+		const what = "Machines that need another driver are taken out of service, at most %d at the same time: their pods are evicted, and tasks of jobs start again elsewhere."
 		if err := s.ConfirmName(fmt.Sprintf(what, opts.Driver.AtOnce), "yes"); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func driverUpgradeRun(ctx context.Context, opts *DriverUpgradeOptions) error {
 		err = cerr
 	}
 	if written {
-		fmt.Fprintf(opts.Factory.IO.Err, "%s names version %s of the driver now\n", config.KubernetesFile, opts.To)
+		fmt.Fprintf(opts.Factory.IO.Err, "%s now names version %s of the driver\n", config.KubernetesFile, opts.To)
 	}
 	if opts.DryRun && changes != nil && !opts.Output.Is("json") {
 		if werr := progress.WritePlan(opts.Factory.IO.Out, changes); werr != nil {

@@ -30,9 +30,10 @@ import (
 func NewCmdGPU(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gpu",
-		Short: "Show the GPUs of machines, reset sick ones, ignore what is wrong with them",
-		Long: `A GPU that breaks gets no more jobs, and the others of its machine go on. These commands say what is wrong with it, and
-bring it back. They ask and tell the agent of the machine by way of the cluster, and need a kubeconfig that may change nodes.`,
+		Short: "Show the GPUs of machines, reset sick ones, ignore their problems",
+		Long: `A GPU that breaks gets no more jobs, and the others of its machine continue. These commands say what is
+wrong with it, and bring it back into service. They talk to the machine's agent through the Kubernetes
+API, and need a kubeconfig that may change nodes.`,
 		Example: `  paictl node gpu list
   paictl node gpu reset gpu-1 3
   paictl node gpu ignore gpu-1 3`,
@@ -56,10 +57,10 @@ func NewCmdGPUList(f *cmdutil.Factory, runF func(context.Context, *GPUListOption
 	cmd := &cobra.Command{
 		Use:     "list [NODE...]",
 		Aliases: []string{"ls"},
-		Short:   "Show GPUs, and what is wrong with them",
-		Long: `Shows the GPUs of all machines, or of those that are named, as their agents last told the cluster. State is ok, sick (it gets
-no jobs), or ignored (something is wrong, and someone has ordered to use it all the same). A machine whose agent has never told is not
-shown.`,
+		Short:   "Show GPUs and their problems",
+		Long: `Shows the GPUs of all machines, or of the named ones, as their agents last reported them. State is ok,
+sick (it gets no jobs), or ignored (it has a problem, but someone ordered to use it). A machine whose
+agent has never reported is not shown.`,
 		Example: `  paictl node gpu list
   paictl node gpu list --sick
   paictl node gpu list gpu-1 -o json`,
@@ -73,7 +74,7 @@ shown.`,
 		ValidArgsFunction: completeNodes(&opts.Kube),
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	cmd.Flags().BoolVar(&opts.Sick, "sick", false, "only those with which something is wrong")
+	cmd.Flags().BoolVar(&opts.Sick, "sick", false, "only GPUs with a problem")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
@@ -201,9 +202,10 @@ func NewCmdGPUReset(f *cmdutil.Factory, runF func(context.Context, *GPUOrderOpti
 	cmd := &cobra.Command{
 		Use:   "reset NODE GPU",
 		Short: "Reset a GPU that no job uses",
-		Long: `Has the agent of the machine reset a GPU (nvidia-smi --gpu-reset), which ends many errors without a restart of the machine. It is refused
-while a pod has the GPU, and where only a restart helps. Meanwhile no pod gets it. GPUs that are connected by NVLink can often be
-reset together only: then restart the machine.`,
+		Long: `Makes the agent of the machine reset a GPU (nvidia-smi --gpu-reset), which clears many errors without a
+restart of the machine. The reset is refused while a pod has the GPU, and if only a restart helps. During
+the reset no pod gets the GPU. GPUs that are connected by NVLink can often only be reset together: then
+restart the machine.`,
 		Example: `  paictl node gpu reset gpu-1 3`,
 	}
 	opts.add(cmd, runF)
@@ -216,14 +218,14 @@ func NewCmdGPUIgnore(f *cmdutil.Factory, runF func(context.Context, *GPUOrderOpt
 	opts := &GPUOrderOptions{Factory: f, Action: order.Ignore}
 	cmd := &cobra.Command{
 		Use:   "ignore NODE GPU",
-		Short: "Use a GPU though something is wrong with it",
-		Long: `Has a sick GPU get jobs again as it is, until something else is wrong with it: another error, or one more of memory. --undo takes
-that back. A GPU that doesn't answer can't be used.`,
+		Short: "Use a GPU although it has a problem",
+		Long: `Lets a sick GPU get jobs again although its problem remains, until it has a new one: another error, or
+one more memory error. --undo reverts this. A GPU that doesn't answer can't be used.`,
 		Example: `  paictl node gpu ignore gpu-1 3
   paictl node gpu ignore gpu-1 3 --undo`,
 	}
 	opts.add(cmd, runF)
-	cmd.Flags().BoolVar(&opts.Undo, "undo", false, "ignore it no longer")
+	cmd.Flags().BoolVar(&opts.Undo, "undo", false, "stop ignoring the problem")
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 30*time.Second, "how long to wait for the agent")
 	return cmd
 }
@@ -234,7 +236,7 @@ func (opts *GPUOrderOptions) add(cmd *cobra.Command, runF func(context.Context, 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		n, err := strconv.ParseInt(args[1], 10, 32)
 		if err != nil || n < 0 {
-			return cmdutil.Usagef("%q is no GPU's number: they count from 0 (paictl node gpu list)", args[1])
+			return cmdutil.Usagef("%q is not the number of a GPU: they are counted from 0 (paictl node gpu list)", args[1])
 		}
 		opts.Node, opts.GPU = args[0], int32(n)
 		if opts.Undo {
@@ -265,7 +267,7 @@ func gpuOrderRun(ctx context.Context, opts *GPUOrderOptions) error {
 		return err
 	}
 	if n.Annotations[api.DevicesAnnotation] == "" {
-		return hint.Errorf("see whether it runs there: paictl service status -n agent", "no agent has told of GPUs of %s", opts.Node)
+		return hint.Errorf("see whether it runs there: paictl service status -n agent", "no agent has reported GPUs of %s", opts.Node)
 	}
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails, by its documentation
@@ -300,7 +302,7 @@ func gpuOrderRun(ctx context.Context, opts *GPUOrderOptions) error {
 // refusedHint is for what the driver refuses: what the agent itself refuses says what to do.
 func refusedHint(message string) string {
 	if strings.HasPrefix(message, "nvidia-smi") {
-		return "where it can't be reset, drain and restart the machine: kubectl drain NODE --ignore-daemonsets --delete-emptydir-data"
+		return "if it can't be reset, drain and restart the machine: kubectl drain NODE --ignore-daemonsets --delete-emptydir-data"
 	}
 	return ""
 }
@@ -308,7 +310,7 @@ func refusedHint(message string) string {
 // awaitAnswer waits for what the agent says. An order that it doesn't see in time it may still carry out a little later.
 func awaitAnswer(ctx context.Context, client kubernetes.Interface, opts *GPUOrderOptions, o order.Order) (order.Answer, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, opts.Timeout, hint.Errorf(
-		fmt.Sprintf("see whether it runs: paictl service status -n agent; it may carry the order out when it is back within %s", order.Valid),
+		fmt.Sprintf("see whether it runs: paictl service status -n agent; if it is back within %s, it may still execute the order", order.Valid),
 		"the agent of %s hasn't answered for %s", opts.Node, opts.Timeout))
 	defer cancel()
 	for {
@@ -319,7 +321,7 @@ func awaitAnswer(ctx context.Context, client kubernetes.Interface, opts *GPUOrde
 				return answers[i], nil
 			}
 			if orders, err := order.Read(n); err == nil && !slices.ContainsFunc(orders, func(x order.Order) bool { return x.ID == o.ID }) {
-				return order.Answer{}, errors.New("another order for the GPU has taken the place of this one")
+				return order.Answer{}, errors.New("another order for the GPU has replaced this one")
 			}
 		}
 		select {

@@ -73,7 +73,7 @@ func TestAnAnswerIsAwaited(t *testing.T) {
 	require.NoError(t, order.Give(t.Context(), client, "a", other))
 	require.NoError(t, order.Tell(t.Context(), client, read(), nil))
 	_, err = awaitAnswer(t.Context(), client, opts, o)
-	require.ErrorContains(t, err, "another order for the GPU has taken the place")
+	require.ErrorContains(t, err, "another order for the GPU has replaced")
 	opts.Timeout = time.Millisecond
 	_, err = awaitAnswer(t.Context(), client, opts, other)
 	require.ErrorContains(t, err, "the agent of a hasn't answered for 1ms")

@@ -27,8 +27,8 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "Show the layout's machines and whether they are Ready",
-		Long: `Shows the machines of the layout, and whether they are Ready. Below them come the nodes of the cluster
-that layout.yaml does not list, as Unlisted, with the commands that keep or remove them.`,
+		Long: `Shows the machines of the layout, and whether they are Ready. Nodes of the cluster that layout.yaml
+does not list follow as Unlisted, with the commands that keep or remove them.`,
 		Example: `  paictl node list -p ./cluster
   paictl node list -p ./cluster --offline -o name`,
 		Args: cobra.NoArgs,
@@ -42,7 +42,7 @@ that layout.yaml does not list, as Unlisted, with the commands that keep or remo
 	opts.Flags.AddConfig(cmd, f)
 	opts.Flags.AddLimit(cmd)
 	opts.Flags.AddConnection(cmd)
-	cmd.Flags().BoolVar(&opts.Offline, "offline", false, "show the layout only, connect to nothing")
+	cmd.Flags().BoolVar(&opts.Offline, "offline", false, "show only the layout, connect to nothing")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }

@@ -17,9 +17,9 @@ import (
 func NewCmdNode(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node",
-		Short: "The machines of a cluster: list, add, remove; their drivers and GPUs",
+		Short: "List, add and remove machines of a cluster; manage their drivers and GPUs",
 		Long: `Shows and changes the machines of a cluster. add and remove change layout.yaml and the cluster together, in one
-command that can be repeated after any failure; comments and order of layout.yaml stay as they are.`,
+command that you can repeat after any failure; comments and order of layout.yaml are kept.`,
 		Example: `  paictl node list -p ./cluster
   paictl node add 10.0.0.14 -p ./cluster
   paictl node remove worker-4 -p ./cluster

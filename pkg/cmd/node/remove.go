@@ -30,14 +30,14 @@ func NewCmdRemove(f *cmdutil.Factory, runF func(context.Context, *RemoveOptions)
 	cmd := &cobra.Command{
 		Use:     "remove HOST...",
 		Aliases: []string{"rm"},
-		Short:   "Drain machines, take them out of the cluster and of the layout",
-		Long: `Moves the pods away (disruption budgets are respected), takes a machine of the control plane out of
-etcd, gives the machine back as it was before paictl, deletes the node, and takes it out of layout.yaml.
-Volumes in folders of the machine are named before you are asked: their data stays there.
+		Short:   "Drain machines and remove them from the cluster and the layout",
+		Long: `Evicts the pods (disruption budgets are respected), removes a machine of the control plane from
+etcd, restores the machine to its state before paictl, deletes the node, and removes it from layout.yaml.
+Before it asks, it lists volumes in folders of the machine: their data stays there.
 
-A machine that doesn't answer is removed from the cluster all the same; what stays on it is listed. Pods
-that can't leave within --drain-timeout stop the removal and are named; --force deletes them.
-Where the work is interrupted, run the same command again.`,
+A machine that doesn't answer is removed from the cluster anyway; paictl lists what stays on it. If pods
+can't be evicted within --drain-timeout, the removal stops and lists them; --force deletes them. If the
+run is interrupted, run the same command again.`,
 		Example: `  paictl node remove worker-4 -p ./cluster
   paictl node remove worker-4 worker-5 -p ./cluster --yes
   paictl node remove worker-4 -p ./cluster --force`,
@@ -57,8 +57,8 @@ Where the work is interrupted, run the same command again.`,
 	opts.Flags.AddConnection(cmd)
 	opts.Flags.AddBundle(cmd)
 	opts.Flags.AddYes(cmd, "don't ask")
-	cmd.Flags().BoolVar(&opts.Force, "force", false, "delete pods that can't be moved; remove machines that refuse the login, too")
-	cmd.Flags().DurationVar(&opts.DrainTimeout, "drain-timeout", 5*time.Minute, "how long the pods of a machine may take to leave")
+	cmd.Flags().BoolVar(&opts.Force, "force", false, "delete pods that can't be evicted; also remove machines that refuse the login")
+	cmd.Flags().DurationVar(&opts.DrainTimeout, "drain-timeout", 5*time.Minute, "time limit for the eviction of a machine's pods")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 	return cmd
 }
@@ -88,7 +88,7 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 	if opts.Flags.Yes {
 		fmt.Fprint(opts.Factory.IO.Err, stays)
 	}
-	what := fmt.Sprintf("%sThis removes %s from the cluster %s, with all that runs there.", stays, strings.Join(names, ", "), s.Config.Kubernetes.Kubernetes.ClusterName)
+	what := fmt.Sprintf("%sThis removes %s from the cluster %s, with everything that runs there.", stays, strings.Join(names, ", "), s.Config.Kubernetes.Kubernetes.ClusterName)
 	if err := s.ConfirmName(what, strings.Join(names, ",")); err != nil {
 		return err
 	}
@@ -110,17 +110,17 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 // whatStays says which data is not moved, or why no one knows; nothing where there is none.
 func whatStays(data []cluster.Data, err error) string {
 	if err != nil {
-		return fmt.Sprintf("warning: whether services keep data on these machines could not be asked: %v\n", err)
+		return fmt.Sprintf("warning: could not check whether services store data on these machines: %v\n", err)
 	}
 	if len(data) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("warning: this data is not moved; it stays in its folders, where nothing of the cluster can use it:\n")
+	b.WriteString("warning: this data is not moved; it stays in its folders, where the cluster can't use it:\n")
 	for _, d := range data {
 		fmt.Fprintf(&b, "  %s\n", d)
 	}
-	b.WriteString("  -> to take it along: \"Moving data\" in docs/storage.md, before the machine leaves\n")
+	b.WriteString("  -> to move it: \"Moving data\" in docs/storage.md, before you remove the machine\n")
 	return b.String()
 }
 

@@ -11,10 +11,10 @@ import (
 
 func TestWhoIsAskedKnowsWhichDataStays(t *testing.T) {
 	assert.Empty(t, whatStays(nil, nil))
-	assert.Equal(t, "warning: whether services keep data on these machines could not be asked: no route\n", whatStays(nil, errors.New("no route")))
+	assert.Equal(t, "warning: could not check whether services store data on these machines: no route\n", whatStays(nil, errors.New("no route")))
 	got := whatStays([]cluster.Data{{Host: "w1", Volume: "pai-prometheus", Folder: "/datastorage/prometheus/data", Of: "prometheus"}}, nil)
-	assert.Equal(t, `warning: this data is not moved; it stays in its folders, where nothing of the cluster can use it:
+	assert.Equal(t, `warning: this data is not moved; it stays in its folders, where the cluster can't use it:
   prometheus: /datastorage/prometheus/data on w1 (volume pai-prometheus)
-  -> to take it along: "Moving data" in docs/storage.md, before the machine leaves
+  -> to move it: "Moving data" in docs/storage.md, before you remove the machine
 `, got)
 }

@@ -17,7 +17,7 @@ func Confirm(io *iostreams.IOStreams, yes bool, what, question string) error {
 		return nil
 	}
 	if !io.CanPrompt() {
-		return cmdutil.Usagef("%s must be confirmed and there is no terminal to ask at: add --yes", what)
+		return cmdutil.Usagef("%s must be confirmed, but there is no terminal to ask on: add --yes", what)
 	}
 	for {
 		fmt.Fprintf(io.Err, "%s [yes/no] ", question)

@@ -37,7 +37,7 @@ func (p *Person) ConfirmKey(host, fingerprint string) (bool, error) {
 		return true, nil
 	}
 	for {
-		fmt.Fprint(p.IO.Err, "Is that the right machine? [yes/no/all] ")
+		fmt.Fprint(p.IO.Err, "Is this the right machine? [yes/no/all] ")
 		answer, err := Line(p.IO.In)
 		if err != nil {
 			return false, err

@@ -18,7 +18,7 @@ func TestAnUnknownHostKeyIsConfirmedByAWord(t *testing.T) {
 	ok, err := p.ConfirmKey("a", "SHA256:abc")
 	require.NoError(t, err)
 	assert.True(t, ok)
-	assert.Equal(t, 2, strings.Count(errOut.String(), "Is that the right machine?"), "maybe is no answer")
+	assert.Equal(t, 2, strings.Count(errOut.String(), "Is this the right machine?"), "maybe is no answer")
 	ok, err = p.ConfirmKey("b", "SHA256:def")
 	require.NoError(t, err)
 	assert.False(t, ok)

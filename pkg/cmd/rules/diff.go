@@ -40,8 +40,8 @@ func NewCmdDiff(f *cmdutil.Factory, runF run[DiffOptions]) *cobra.Command {
 		Use:   "diff [FILE]",
 		Short: "Show how a file differs from the rules of the cluster",
 		Long: `Prints which rules a push of FILE would add, remove, change or move, and a unified diff from the rules
-that the cluster has. With --builtin it compares with the built-in ones instead, and asks no cluster.
-Without FILE it shows how the cluster's rules differ from the built-in ones.`,
+of the cluster. With --builtin it compares with the built-in rules instead, and connects to no cluster. Without
+FILE it shows how the cluster's rules differ from the built-in ones.`,
 		Example: `  paictl rules diff rules.yaml
   paictl rules diff rules.yaml --builtin
   paictl rules diff --exit-code || echo "the cluster has rules of its own"`,
@@ -62,7 +62,7 @@ Without FILE it shows how the cluster's rules differ from the built-in ones.`,
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
 	cmd.Flags().BoolVar(&opts.Builtin, "builtin", false, "compare with the built-in rules")
-	cmd.Flags().BoolVar(&opts.ExitCode, "exit-code", false, "exit with 6 where they differ")
+	cmd.Flags().BoolVar(&opts.ExitCode, "exit-code", false, "exit with code 6 if they differ")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }

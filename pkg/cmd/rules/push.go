@@ -38,10 +38,10 @@ func NewCmdPush(f *cmdutil.Factory, runF run[PushOptions]) *cobra.Command {
 	opts := &PushOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "push FILE",
-		Short: "Make a file the failure rules of the cluster, at once",
-		Long: `Checks the file, shows what changes, and makes it the rules of the cluster instead of those that it has.
-Jobs that run follow within a minute or two. A file with a mistake is refused; the job controller checks
-once more, and would go on with the last good rules.
+		Short: "Make a file the failure rules of the cluster",
+		Long: `Checks the file, shows what changes, and replaces the rules of the cluster with it. Running jobs use the
+new rules within a minute or two. A file with a mistake is refused; the job controller checks once more, and
+would keep the last valid rules.
 
 --reset goes back to the built-in rules.`,
 		Example: `  paictl rules push rules.yaml --dry-run
@@ -123,11 +123,11 @@ func (opts *PushOptions) tell(p *pushed) error {
 	}
 	switch {
 	case !p.Changed:
-		fmt.Fprintln(opts.IO.Err, "the cluster has these rules already")
+		fmt.Fprintln(opts.IO.Err, "the cluster already has these rules")
 	case opts.DryRun:
 		fmt.Fprintln(opts.IO.Err, "nothing was changed (--dry-run)")
 	default:
-		fmt.Fprintln(opts.IO.Err, "the cluster uses these rules now; jobs that run follow within a minute or two")
+		fmt.Fprintln(opts.IO.Err, "the cluster now uses these rules; running jobs use them within a minute or two")
 	}
 	return nil
 }

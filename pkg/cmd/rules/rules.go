@@ -21,12 +21,12 @@ import (
 func NewCmdRules(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules",
-		Short: "Say what the failures of tasks mean, and which are tried again",
+		Short: "Define what the failures of tasks mean, and which are retried",
 		Long: `Failure rules turn the exit of a task (its exit code, the end of its logs, the state of its GPUs) into
-a code with a phrase, whose fault it was, whether it is tried again, and what to do. A set of them is
-built in; the cluster may have its own instead.
+a code with a phrase, and say who caused the failure, whether the task is retried, and what to do. A set of
+rules is built in; the cluster may have its own instead.
 
-A set that is pushed takes effect at once, for jobs that run too. One with a mistake is refused.`,
+A pushed set takes effect at once, also for running jobs. A set with a mistake is refused.`,
 		Example: `  paictl rules show --builtin > rules.yaml
   paictl rules validate rules.yaml
   paictl rules test --rules rules.yaml --exit-code 1 --user-log train.log

@@ -32,8 +32,8 @@ func NewCmdShow(f *cmdutil.Factory, runF run[ShowOptions]) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [CODE|PHRASE]",
 		Short: "Show the failure rules of the cluster, or one of them",
-		Long: `Prints the file of rules that the cluster has, comments and all, or with -o table one line per rule.
-With a code or a phrase it shows that rule alone. --builtin shows the built-in rules, and asks no cluster.`,
+		Long: `Prints the rules file of the cluster, including comments, or with -o table one line per rule. With a
+code or a phrase it shows only that rule. --builtin shows the built-in rules, and connects to no cluster.`,
 		Example: `  paictl rules show --builtin > rules.yaml
   paictl rules show -o table
   paictl rules show 226
@@ -82,7 +82,7 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	}
 	set, findings := rules.Parse(name, text)
 	if err := findings.Err(); err != nil {
-		return hint.Wrap(fmt.Errorf("the cluster has rules with mistakes, which it doesn't use: %w", err), "push others with: paictl rules push")
+		return hint.Wrap(fmt.Errorf("the cluster's rules have mistakes and are not used: %w", err), "push valid rules with: paictl rules push")
 	}
 	if opts.Code == "" {
 		return opts.Output.Write(opts.IO.Out, set.Rules, table(set))
@@ -103,7 +103,7 @@ func find(set *rules.Set, what string) (rules.Rule, error) {
 		if r.Code == code {
 			return r, nil
 		}
-		return r, hint.Errorf("see all with: paictl rules show -o table", "no rule has code %d; as %s it is tried again as often as jobRetryCount says", code, r.Phrase)
+		return r, hint.Errorf("see all with: paictl rules show -o table", "no rule has code %d; as %s it is retried as often as jobRetryCount says", code, r.Phrase)
 	}
 	var phrases []string
 	for _, r := range set.Rules {

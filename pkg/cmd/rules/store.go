@@ -84,7 +84,7 @@ func (h *held) explain(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return hint.Errorf("look at it with: paictl rules diff; then push again", "someone else changed the failure rules meanwhile")
+		return hint.Errorf("look at it with: paictl rules diff; then push again", "someone else has changed the failure rules in the meantime")
 	case apierrors.IsNotFound(err):
 		return hint.Wrap(fmt.Errorf("the cluster has no namespace %s", kube.SystemNamespace), "start the platform with: paictl service start")
 	}

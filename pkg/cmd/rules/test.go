@@ -50,9 +50,9 @@ func NewCmdTest(f *cmdutil.Factory, runF run[TestOptions]) *cobra.Command {
 	opts := &TestOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "test --exit-code N",
-		Short: "Try out what the rules say of a failure",
-		Long: `Says which code a task would get whose program ended like that, and prints the report that it would
-leave. Without --rules it is the built-in set. No cluster is asked.`,
+		Short: "Show which rule matches a failure",
+		Long: `Says which code a task would get if its program ended like this, and prints the report that it
+would leave. Without --rules it uses the built-in set. It connects to no cluster.`,
 		Example: `  paictl rules test --exit-code 1 --user-log train.log
   paictl rules test --exit-code 137 --oom-killed -o json
   paictl rules test --rules rules.yaml --exit-code 1 --user-log train.log --platform-log runtime.log`,
@@ -72,11 +72,11 @@ leave. Without --rules it is the built-in set. No cluster is asked.`,
 	}
 	fl := cmd.Flags()
 	fl.IntVar(&opts.ExitCode, "exit-code", 0, "exit code of the program; 128+n after signal n")
-	fl.StringVar(&opts.UserLog, "user-log", "", "file with what the program wrote")
-	fl.StringVar(&opts.PlatformLog, "platform-log", "", "file with what the runtime wrote")
-	fl.BoolVar(&opts.GPUECC, "gpu-ecc", false, "a GPU of the task counts double-bit errors")
+	fl.StringVar(&opts.UserLog, "user-log", "", "file with the output of the program")
+	fl.StringVar(&opts.PlatformLog, "platform-log", "", "file with the output of the runtime")
+	fl.BoolVar(&opts.GPUECC, "gpu-ecc", false, "a GPU of the task reports double-bit errors")
 	fl.StringVar(&opts.GPUFault, "gpu-fault", "", "what the agent of the machine says is wrong with a GPU of the task")
-	fl.BoolVar(&opts.OOMKilled, "oom-killed", false, "the kernel killed a process of the task for its memory")
+	fl.BoolVar(&opts.OOMKilled, "oom-killed", false, "the kernel killed a process of the task because of its memory")
 	fl.StringVar(&opts.Rules, "rules", "", "file of rules (default: the built-in ones)")
 	for _, name := range []string{"user-log", "platform-log", "rules"} {
 		_ = cmd.MarkFlagFilename(name)

@@ -34,8 +34,8 @@ func NewCmdValidate(f *cmdutil.Factory, runF run[ValidateOptions]) *cobra.Comman
 		Use:   "validate FILE...",
 		Short: "Find mistakes in files of failure rules",
 		Long: `Reports everything that is wrong in the files, with line, field and remedy: codes that are reserved or
-given twice, words that aren't in the format, regexes that don't compile or fit everything, rules that
-another one before them always takes. No cluster is asked. The exit code is 1 where there are errors.`,
+used twice, unknown keys, regexes that don't compile or match everything, rules that an earlier rule always
+hides. It connects to no cluster. The exit code is 1 if there are errors.`,
 		Example: `  paictl rules validate rules.yaml
   paictl rules validate - -o json < rules.yaml`,
 		Args: cobra.MinimumNArgs(1),

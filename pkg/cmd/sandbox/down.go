@@ -25,9 +25,9 @@ func NewCmdDown(f *cmdutil.Factory, runF func(context.Context, *DownOptions) err
 	opts := &DownOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "down",
-		Short: "End the sandbox and remove everything of it",
-		Long: `Ends the hosts and removes their files, network, address translation and cgroups, and gives kernel
-settings their values back. The base image stays for the next sandbox unless --purge is given.`,
+		Short: "Stop the sandbox and remove everything it made",
+		Long: `Stops the hosts, removes their files, network, address translation and cgroups, and restores
+kernel settings. The base image is kept for the next sandbox unless --purge is given.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if runF != nil {
@@ -37,7 +37,7 @@ settings their values back. The base image stays for the next sandbox unless --p
 		},
 	}
 	addDirFlag(cmd, f, &opts.Dir)
-	cmd.Flags().BoolVar(&opts.Purge, "purge", false, "remove the cached base images too")
+	cmd.Flags().BoolVar(&opts.Purge, "purge", false, "also remove the cached base images")
 	cmd.Flags().StringVar(&opts.CacheDir, "cache", sandbox.DefaultCache, "folder where base images are kept between sandboxes")
 	return cmd
 }

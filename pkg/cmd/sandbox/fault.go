@@ -54,13 +54,13 @@ type fault struct {
 func faults() []fault {
 	return []fault{
 		{"xid", "=N", fmt.Sprintf("the driver reports the error with NVIDIA's number N, 1 to %d", mostXID), [][2]string{
-			{"=31", "a program reads what isn't its own"}, {"=48", "an error of memory that can't be corrected"}, {"=74", "an error of NVLink"},
-			{"=79", "the GPU has fallen off the bus"}, {"=95", "an error of memory that reaches all programs"},
+			{"=31", "a program accesses invalid memory"}, {"=48", "an uncorrectable memory error"}, {"=74", "an error of NVLink"},
+			{"=79", "the GPU has fallen off the bus"}, {"=95", "a memory error that affects all programs"},
 		}, func(f *gpu.Fault, xid int) { f.XID = xid }},
-		{"ecc", "", "one more error of memory that can't be corrected", nil, func(f *gpu.Fault, _ int) { f.ECC++ }},
-		{"lost", "", "it answers no more", nil, func(f *gpu.Fault, _ int) { f.Lost = true }},
-		{"hot", "", "it is too hot, and slows down", nil, func(f *gpu.Fault, _ int) { f.Hot = true }},
-		{"clear", "", "nothing is wrong with it any more", nil, func(f *gpu.Fault, _ int) { *f = gpu.Fault{} }},
+		{"ecc", "", "one more uncorrectable memory error", nil, func(f *gpu.Fault, _ int) { f.ECC++ }},
+		{"lost", "", "it no longer answers", nil, func(f *gpu.Fault, _ int) { f.Lost = true }},
+		{"hot", "", "it is too hot and slows down", nil, func(f *gpu.Fault, _ int) { f.Hot = true }},
+		{"clear", "", "remove all its faults", nil, func(f *gpu.Fault, _ int) { *f = gpu.Fault{} }},
 	}
 }
 
@@ -68,7 +68,7 @@ func faults() []fault {
 func NewCmdFault(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "fault",
-		Short:   "Let something of a host go wrong, to see what comes of it",
+		Short:   "Simulate faults of a host",
 		Example: "  paictl sandbox fault gpu pai-2 3 xid=79",
 	}
 	cmd.AddCommand(NewCmdFaultGPU(f, nil))
@@ -84,13 +84,13 @@ func NewCmdFaultGPU(f *cmdutil.Factory, runF func(context.Context, *FaultGPUOpti
 	}
 	cmd := &cobra.Command{
 		Use:   "gpu NODE INDEX FAULT",
-		Short: "Let a simulated GPU break, or heal it",
-		Long: `Writes down what is wrong with a simulated GPU of a host. The agent there reads it, and reports it as it
-does of real ones. A host that is off has the fault when it starts. FAULT is one of:
+		Short: "Simulate a fault of a GPU, or clear it",
+		Long: `Records a fault of a simulated GPU of a host. The agent on the host reads it and reports it like the
+fault of a real GPU. A host that is off has the fault when it starts. FAULT is one of:
 
 ` + cmdutil.Explained(words) + `
 
-Faults of a GPU add up until clear; of several XIDs the last one counts.`,
+Faults of a GPU add up until "clear"; the last xid replaces earlier ones.`,
 		Example: `  paictl sandbox fault gpu pai-2 3 xid=79
   paictl sandbox fault gpu pai-2 3 lost
   paictl sandbox fault gpu pai-2 3 clear`,
@@ -131,7 +131,7 @@ func isNumber(word string) bool {
 }
 
 func noIndex(word string) error {
-	return usage("write its number, as nvidia-smi counts: 0 is the first", "%q is no index of a GPU", word)
+	return usage("write its number, as nvidia-smi counts: 0 is the first", "%q is not the index of a GPU", word)
 }
 
 func faultGPURun(opts *FaultGPUOptions, now time.Time) error {
@@ -189,7 +189,7 @@ func parseFault(word string) (func(*gpu.Fault), error) {
 		if f.value != "" {
 			var err error
 			if xid, err = strconv.Atoi(value); err != nil || xid < 1 || xid > mostXID {
-				return nil, usage(fmt.Sprintf("write xid=N with a number from 1 to %d, such as xid=79", mostXID), "%q names no XID", word)
+				return nil, usage(fmt.Sprintf("write xid=N with a number from 1 to %d, such as xid=79", mostXID), "%q is not an XID", word)
 			}
 		}
 		return func(g *gpu.Fault) { f.change(g, xid) }, nil

@@ -75,18 +75,18 @@ func TestFaultRefusesWhatItCannotDo(t *testing.T) {
 		want   string
 		remedy string
 	}{
-		"an index of no number":      {[]string{"gpu-1", "three", "lost"}, `"three" is no index of a GPU`, "0 is the first"},
-		"an index beyond all":        {[]string{"gpu-1", "99999999999", "lost"}, `"99999999999" is no index of a GPU`, "0 is the first"},
-		"a negative index":           {[]string{"gpu-1", "-12", "lost"}, `"-12" is no index of a GPU`, "0 is the first"},
+		"an index of no number":      {[]string{"gpu-1", "three", "lost"}, `"three" is not the index of a GPU`, "0 is the first"},
+		"an index beyond all":        {[]string{"gpu-1", "99999999999", "lost"}, `"99999999999" is not the index of a GPU`, "0 is the first"},
+		"a negative index":           {[]string{"gpu-1", "-12", "lost"}, `"-12" is not the index of a GPU`, "0 is the first"},
 		"a negative index after --":  {[]string{"--", "gpu-1", "-1", "lost"}, "gpu-1 has no GPU -1", "numbered from 0"},
 		"a fault misspelt":           {[]string{"gpu-1", "0", "lots"}, `there is no fault "lots"`, `did you mean "lost"?`},
 		"an XID misspelt":            {[]string{"gpu-1", "0", "xdi=79"}, `there is no fault "xdi=79"`, `did you mean "xid=N"?`},
 		"a number where none is":     {[]string{"gpu-1", "0", "ecc=2"}, `there is no fault "ecc=2"`, `did you mean "ecc"?`},
 		"a fault of another kind":    {[]string{"gpu-1", "0", "explode"}, `there is no fault "explode"`, "there are: xid=N, ecc, lost, hot, clear"},
-		"an XID without its number":  {[]string{"gpu-1", "0", "xid"}, `"xid" names no XID`, "a number from 1 to 1000"},
-		"an XID that isn't a number": {[]string{"gpu-1", "0", "xid=off"}, `"xid=off" names no XID`, "such as xid=79"},
-		"an XID below the first":     {[]string{"gpu-1", "0", "xid=0"}, `"xid=0" names no XID`, "a number from 1 to 1000"},
-		"an XID beyond the last":     {[]string{"gpu-1", "0", "xid=1001"}, `"xid=1001" names no XID`, "a number from 1 to 1000"},
+		"an XID without its number":  {[]string{"gpu-1", "0", "xid"}, `"xid" is not an XID`, "a number from 1 to 1000"},
+		"an XID that isn't a number": {[]string{"gpu-1", "0", "xid=off"}, `"xid=off" is not an XID`, "such as xid=79"},
+		"an XID below the first":     {[]string{"gpu-1", "0", "xid=0"}, `"xid=0" is not an XID`, "a number from 1 to 1000"},
+		"an XID beyond the last":     {[]string{"gpu-1", "0", "xid=1001"}, `"xid=1001" is not an XID`, "a number from 1 to 1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, out, _ := testFactory(t)

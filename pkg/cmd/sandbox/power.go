@@ -31,7 +31,7 @@ func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *PowerOptions) er
 		}
 		return s.Stop(ctx, o.Hosts...)
 	})
-	cmd.Use, cmd.Short = "stop NAME...", "Power hosts off; their disks stay"
+	cmd.Use, cmd.Short = "stop NAME...", "Power hosts off; their disks are kept"
 	cmd.Example = "  paictl sandbox stop pai-2\n  paictl sandbox stop pai-2 --unplug"
 	cmd.Flags().BoolVar(&opts.Unplug, "unplug", false, "cut the power instead of shutting down")
 	return cmd
@@ -49,7 +49,7 @@ func NewCmdStart(f *cmdutil.Factory, runF func(context.Context, *PowerOptions) e
 	})
 	cmd.Use, cmd.Short = "start NAME...", "Power hosts on and wait for their sshd"
 	cmd.Example = "  paictl sandbox start pai-2\n  paictl sandbox stop pai-2 --unplug && paictl sandbox start pai-2 --new-disk"
-	cmd.Flags().BoolVar(&opts.NewDisk, "new-disk", false, "first replace the disk by an empty one, as after a failure")
+	cmd.Flags().BoolVar(&opts.NewDisk, "new-disk", false, "first replace the disk with an empty one, as after a disk failure")
 	return cmd
 }
 

@@ -17,11 +17,11 @@ import (
 func NewCmdSandbox(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sandbox",
-		Short: "Make hosts on this machine to try a cluster on, and remove them again",
+		Short: "Make hosts on this machine to try out a cluster, and remove them again",
 		Long: `Hosts with their own sshd, systemd and address, made on this Linux machine (as root), and a
 quick-start file for them; or, without root, a Kubernetes API with simulated nodes.
 
-Nothing of a sandbox outlives "paictl sandbox down".`,
+"paictl sandbox down" removes everything of a sandbox.`,
 		Example: `  paictl sandbox up --hosts 3
   paictl config generate -i /var/lib/paictl/sandbox/quick-start.yaml -o ./cluster
   paictl cluster up -p ./cluster

@@ -46,8 +46,8 @@ func TestUpRefusesFlagsThatContradict(t *testing.T) {
 		args []string
 		want string
 	}{
-		"light hosts without hosts": {[]string{"--api-only", "--light"}, "--light is about hosts"},
-		"a network without hosts":   {[]string{"--api-only", "--subnet", "10.0.0.0/24"}, "--subnet is about hosts"},
+		"light hosts without hosts": {[]string{"--api-only", "--light"}, "--light is for hosts"},
+		"a network without hosts":   {[]string{"--api-only", "--subnet", "10.0.0.0/24"}, "--subnet is for hosts"},
 		"a layout for hosts":        {[]string{"--layout", "layout.yaml"}, "--layout needs --api-only"},
 		"two numbers of nodes":      {[]string{"--api-only", "--layout", "l", "--hosts", "4"}, "give one of them"},
 	} {

@@ -29,7 +29,7 @@ func NewCmdSSH(f *cmdutil.Factory, runF func(context.Context, *SSHOptions) error
 	cmd := &cobra.Command{
 		Use:   "ssh NAME [-- COMMAND...]",
 		Short: "Open a shell on a host, or run a command there",
-		Long:  "Runs this machine's ssh with the sandbox's key and known host keys. Its exit code is the command's.",
+		Long:  "Runs this machine's ssh with the sandbox's key and known host keys. The exit code is the command's.",
 		Example: `  paictl sandbox ssh pai-1
   paictl sandbox ssh pai-1 -- systemctl status`,
 		Args:              cobra.MinimumNArgs(1),

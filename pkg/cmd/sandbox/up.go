@@ -27,13 +27,13 @@ func NewCmdUp(f *cmdutil.Factory, runF func(context.Context, *UpOptions) error) 
 	opts := &UpOptions{IO: f.IO, Settings: f.Settings}
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Make the hosts, or complete what is missing of them",
+		Short: "Make the hosts, or those that are missing",
 		Long: `Makes hosts with their own address, sshd and systemd on this machine, and a quick-start file for
 them. The first time it builds their base image from this machine's own Debian or Ubuntu mirror,
-which takes about a minute; then three hosts take two seconds. Interrupted, it goes on where it was.
+which takes about a minute; then three hosts take two seconds. If it is interrupted, run it again to continue.
 
-With --api-only it starts etcd, the API server, controller manager and scheduler of a bundle as
-your own processes on loopback, without root, and simulates the nodes. No container runs there.`,
+With --api-only it starts etcd, the API server, controller manager and scheduler of a bundle as your
+own processes on loopback, without root, and simulates the nodes. No containers run there.`,
 		Example: `  paictl sandbox up --hosts 3
   paictl sandbox up --hosts 50 --light --dir /tmp/many --name many
   paictl sandbox up --api-only --bundle ./bundle-out --layout ./cluster/layout.yaml`,
@@ -50,14 +50,14 @@ your own processes on loopback, without root, and simulates the nodes. No contai
 	}
 	fl := cmd.Flags()
 	addDirFlag(cmd, f, &opts.Sandbox.Dir)
-	fl.IntVar(&opts.Sandbox.Hosts, "hosts", 3, "how many hosts there shall be")
+	fl.IntVar(&opts.Sandbox.Hosts, "hosts", 3, "number of hosts")
 	fl.StringVar(&opts.Sandbox.Name, "name", "", "first part of the hosts' names, at most 8 characters (default \"pai\")")
-	fl.BoolVar(&opts.Light, "light", false, "hosts with sshd only: quick to make in numbers, not able to run a cluster")
+	fl.BoolVar(&opts.Light, "light", false, "hosts with sshd only: fast to make in large numbers, but they can't run a cluster")
 	fl.StringVar(&opts.Sandbox.Subnet, "subnet", "", "IPv4 network of the hosts, 24 bits (default the first free from 10.77.0.0/24 on)")
 	fl.StringVar(&opts.Sandbox.CacheDir, "cache", sandbox.DefaultCache, "folder where base images are kept between sandboxes")
-	fl.StringVar(&opts.Sandbox.Bundle, "bundle", "", "folder of the bundle: named in quick-start.yaml, and where --api-only finds its programs (default $PAICTL_BUNDLE)")
+	fl.StringVar(&opts.Sandbox.Bundle, "bundle", "", "folder of the bundle, written into quick-start.yaml; --api-only runs its programs (default $PAICTL_BUNDLE)")
 	_ = cmd.MarkFlagDirname("bundle")
-	fl.BoolVar(&opts.Sandbox.InstallPackages, "install-packages", false, "install the Debian packages that this machine lacks")
+	fl.BoolVar(&opts.Sandbox.InstallPackages, "install-packages", false, "install Debian packages that are missing on this machine")
 	fl.BoolVar(&opts.APIOnly, "api-only", false, "no hosts: a Kubernetes API on loopback with simulated nodes; needs no root")
 	fl.StringVar(&opts.Layout, "layout", "", "layout.yaml whose machines --api-only simulates (default three CPU nodes)")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
@@ -68,11 +68,11 @@ func (o *UpOptions) check(cmd *cobra.Command) error {
 	if o.APIOnly {
 		for _, name := range []string{"light", "subnet", "install-packages", "cache"} {
 			if cmd.Flags().Changed(name) {
-				return cmdutil.Usagef("--%s is about hosts, and --api-only makes none", name)
+				return cmdutil.Usagef("--%s is for hosts, but --api-only makes none", name)
 			}
 		}
 		if o.Layout != "" && cmd.Flags().Changed("hosts") {
-			return cmdutil.Usagef("--layout and --hosts both say how many nodes there are; give one of them")
+			return cmdutil.Usagef("--layout and --hosts both set the number of nodes; give one of them")
 		}
 		return nil
 	}

@@ -47,16 +47,16 @@ func NewCmdCheck(f *cmdutil.Factory, runF func(context.Context, *CheckOptions) e
 	opts := &CheckOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Find mistakes in a scheduler configuration, and show who owns what",
+		Short: "Find mistakes in a scheduler configuration, and show what each virtual cluster owns",
 		Long: `Reads a scheduler configuration and reports everything that is wrong in it: unknown types, virtual
-clusters that own more than there is at any level, pinned cells, addresses that occur twice. Every
-finding names file, line and field, and says what to do. Without one, prints the hardware and its
-division: what each virtual cluster owns, and what belongs to none.
+clusters that own more cells than exist, wrong pinned cells, addresses that occur twice. Every finding
+names file, line and field, and says what to do. Without findings, it prints the hardware and its division:
+what each virtual cluster owns, and what belongs to none.
 
 Without --config the configuration is made from the machines of layout.yaml and the section scheduler
-of services-configuration.yaml. With --cluster the cells are compared with the GPUs that the agents of the
-machines have found: their number, their models, and on which NUMA nodes the GPUs of a cell hang. The exit
-code is 1 where there are errors, or machines that differ.`,
+of services-configuration.yaml. With --cluster it compares the cells with the GPUs that the agents of the
+machines have found: their number, their models, and the NUMA nodes of the GPUs of a cell. The exit code
+is 1 if there are errors, or machines that differ.`,
 		Example: `  paictl scheduler check --config hivedscheduler.yaml
   paictl scheduler check -p ./cluster --cluster
   paictl scheduler check -p ./cluster -o json | jq '.virtualClusters[] | {name, gpus}'`,
@@ -69,7 +69,7 @@ code is 1 where there are errors, or machines that differ.`,
 		},
 	}
 	opts.source.add(cmd, f)
-	cmd.Flags().BoolVar(&opts.Cluster, "cluster", false, "compare the cells with the machines of the cluster, too")
+	cmd.Flags().BoolVar(&opts.Cluster, "cluster", false, "also compare the cells with the machines of the cluster")
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
 	return cmd
@@ -125,10 +125,10 @@ func writeMachines(opts *CheckOptions, v *checked) {
 		fmt.Fprintf(opts.IO.Out, "%s: %s\n  -> %s\n", m.Node, m.Message, m.Remedy)
 	}
 	if len(v.Silent) > 0 {
-		fmt.Fprintf(opts.IO.Err, "nothing is known of the GPUs of %s: no agent has told of them (paictl service start -n agent)\n", strings.Join(v.Silent, ", "))
+		fmt.Fprintf(opts.IO.Err, "the GPUs of %s are not known: no agent has reported them (paictl service start -n agent)\n", strings.Join(v.Silent, ", "))
 	}
 	if len(v.Machines) == 0 && len(v.Silent) == 0 {
-		fmt.Fprintln(opts.IO.Err, "all machines have what their cells say")
+		fmt.Fprintln(opts.IO.Err, "all machines match their cells")
 	}
 }
 

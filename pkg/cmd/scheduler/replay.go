@@ -33,22 +33,22 @@ func NewCmdReplay(f *cmdutil.Factory, runF func(context.Context, *ReplayOptions)
 	cmd := &cobra.Command{
 		Use:   "replay STEPS",
 		Short: "Run steps on the scheduler and print its answer to each",
-		Long: `Runs a list of steps, in YAML or JSON, on a scheduler of its own, and prints one line per step:
+		Long: `Runs a list of steps, in YAML or JSON, on a new scheduler, and prints one line per step:
 
   start {config, healthyNodes}     begin; a second time it is a restart, which only what was accepted
                                    survives, by its annotations. config is a path, from the folder of
                                    STEPS, or the YAML itself; healthyNodes is "*" or a list
   schedule {pod, phase, suggestedNodes, podSchedulingSpec}
-                                   ask for a place: bind, wait, preempt or badRequest. phase is
+                                   request a placement: bind, wait, preempt or badRequest. phase is
                                    Filtering or Preempting; the spec may be left out the next time
   addAllocatedPod {pod, podBindInfo, podLeafCellIsolation, node}
-                                   accept the last bind, or take over a pod that runs already
+                                   accept the last bind, or adopt a pod that already runs
   deleteAllocatedPod {pod}, deleteUnallocatedPod {pod}
   setNodeBad {node}, setNodeHealthy {node}
   inspect                          the state of all groups, cells and virtual clusters
 
-A step is a map, {op: schedule, pod: p1, ...}. One that is refused, or makes no sense, is answered too,
-and the next is run; where one makes no sense the exit code is 1.`,
+A step is a map, {op: schedule, pod: p1, ...}. A step that is refused or invalid also gets an answer,
+and the next one runs; if a step is invalid, the exit code is 1.`,
 		Example: `  paictl scheduler replay --config hivedscheduler.yaml steps.yaml
   paictl scheduler replay steps.json | jq -r 'select(.op == "schedule") | .result'
   generate-steps | paictl scheduler replay --verify -`,
@@ -104,9 +104,9 @@ func replayRun(ctx context.Context, opts *ReplayOptions) error {
 	case err != nil:
 		return err
 	case violated > 0:
-		return fmt.Errorf("after %d of %d steps the scheduler's bookkeeping contradicts itself", violated, steps)
+		return fmt.Errorf("after %d of %d steps the scheduler's bookkeeping is inconsistent", violated, steps)
 	case failed > 0:
-		return fmt.Errorf("%d of %d steps can't be run as they are written", failed, steps)
+		return fmt.Errorf("%d of %d steps are not valid", failed, steps)
 	}
 	return nil
 }

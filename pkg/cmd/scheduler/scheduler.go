@@ -14,13 +14,13 @@ import (
 func NewCmdScheduler(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scheduler",
-		Short: "Check and try out how virtual clusters share the GPUs",
-		Long: `Works on a scheduler configuration without a cluster: a file in HiveD's format, or the one that
-layout.yaml and services-configuration.yaml of a configuration folder make. The scheduler that answers
-is the one that runs in the cluster.
+		Short: "Check and simulate how virtual clusters share the GPUs",
+		Long: `Works on a scheduler configuration without a cluster: a file in HiveD's format, or the
+configuration made from layout.yaml and services-configuration.yaml of a folder. It uses the same
+scheduler code that runs in a cluster.
 
 "check" finds mistakes and shows the division, "replay" runs single steps, "simulate" runs a trace of
-jobs in virtual time and says how long they would have waited.`,
+jobs in virtual time and reports how long they would have waited.`,
 		Example: `  paictl scheduler check -p ./cluster
   paictl scheduler replay --config hivedscheduler.yaml steps.yaml
   paictl scheduler trace --gpus 512 -d ./trace

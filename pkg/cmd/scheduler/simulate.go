@@ -55,21 +55,21 @@ func NewCmdSimulate(f *cmdutil.Factory, runF func(context.Context, *SimulateOpti
 	var noSpeed bool
 	cmd := &cobra.Command{
 		Use:   "simulate --trace CSV",
-		Short: "Run a trace of jobs in virtual time and say how it went",
+		Short: "Run a trace of jobs in virtual time and report waiting times and GPU use",
 		Long: `Replays jobs on a cluster whose nodes are all healthy, with the scheduler that runs in a cluster, and
-reports how busy the GPUs were, how long the jobs of each virtual cluster waited and why, how close
-together the GPUs of a job were, what was preempted, and what a decision costs. --compare runs further
-configurations on the same jobs and prints them side by side, so that you can see what another division
-of the cluster would have done; --policy does the same with policies that all virtual clusters are given.
+reports how busy the GPUs were, how long the jobs of each virtual cluster waited and why, how close together
+the GPUs of a job were, what was preempted, and how long a decision takes. --compare runs other configurations
+on the same jobs and prints them side by side, so that you can compare divisions of the cluster; --policy does
+the same with policies for all virtual clusters.
 
 The trace is a CSV file whose first line is
   ` + trace.Header() + `
 priority is -1 for opportunistic jobs, else 0 to 1000. All pods of a job are one gang. Time is virtual:
-hours take seconds. The run ends at the last arrival; with --drain it goes on until all jobs have finished,
-and reports how long they took.
+hours take seconds. The run ends at the last arrival; with --drain it continues until all jobs have
+finished, and reports how long they took.
 
-A job that is preempted keeps its work, unless --checkpoint says how much lies between two checkpoints, and
---restart how long it takes to begin again.`,
+A preempted job keeps its work, unless --checkpoint sets the time between two checkpoints, and --restart
+the time that a restart takes.`,
 		Example: `  paictl scheduler simulate --config hivedscheduler.yaml --trace jobs.csv
   paictl scheduler simulate --trace jobs.csv --drain --checkpoint 1800 --restart 60 --jobs result.csv
   paictl scheduler simulate -p ./cluster --trace jobs.csv -o json | jq .utilisation
@@ -87,7 +87,7 @@ A job that is preempted keeps its work, unless --checkpoint says how much lies b
 				return cmdutil.Usagef("--reservation-after is a time such as 12h, or 0")
 			}
 			if opts.Jobs != "" && (len(opts.Compare) > 0 || len(opts.Policies) > 1) {
-				return cmdutil.Usagef("--jobs is for one run; leave out --compare, and all policies but one")
+				return cmdutil.Usagef("--jobs is for one run; remove --compare, and all policies except one")
 			}
 			for _, name := range opts.Policies {
 				if !slices.Contains(cell.PolicyNames(), name) {
@@ -112,13 +112,13 @@ A job that is preempted keeps its work, unless --checkpoint says how much lies b
 	_ = cmd.MarkFlagFilename("trace", "csv")
 	cmd.Flags().StringSliceVar(&opts.Compare, "compare", nil, "scheduler configurations to run on the same jobs, side by side")
 	_ = cmd.MarkFlagFilename("compare", "yaml", "yml")
-	cmd.Flags().StringSliceVar(&opts.Policies, "policy", nil, "policies to give all virtual clusters, one run each: "+strings.Join(cell.PolicyNames(), ", "))
+	cmd.Flags().StringSliceVar(&opts.Policies, "policy", nil, "policies for all virtual clusters, one run each: "+strings.Join(cell.PolicyNames(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(cell.PolicyCompletions(), cobra.ShellCompDirectiveNoFileComp))
-	cmd.Flags().BoolVar(&noSpeed, "no-speed", false, "leave out what depends on this machine, so that the same input gives the same output")
-	cmd.Flags().BoolVar(&opts.Drain, "drain", false, "go on after the last arrival until all jobs have finished")
-	cmd.Flags().IntVar(&opts.Checkpoint, "checkpoint", 0, "seconds of work between two checkpoints of a job; a preempted job does what came after the last one again (0: it keeps all its work)")
-	cmd.Flags().IntVar(&opts.Restart, "restart", 0, "seconds that each start after a preemption takes, in which the job holds its GPUs and does no work")
-	cmd.Flags().DurationVar(&opts.ReservationAfter, "reservation-after", queue.ReservationAfter, "how long a guaranteed job waits before what becomes free in its virtual cluster is held for it (0: for ever)")
+	cmd.Flags().BoolVar(&noSpeed, "no-speed", false, "leave out values that depend on this machine, so that the same input gives the same output")
+	cmd.Flags().BoolVar(&opts.Drain, "drain", false, "continue after the last arrival until all jobs have finished")
+	cmd.Flags().IntVar(&opts.Checkpoint, "checkpoint", 0, "seconds of work between two checkpoints of a job; a preempted job repeats its work since the last one (0: it keeps all its work)")
+	cmd.Flags().IntVar(&opts.Restart, "restart", 0, "seconds that each start after a preemption takes, during which the job holds its GPUs without working")
+	cmd.Flags().DurationVar(&opts.ReservationAfter, "reservation-after", queue.ReservationAfter, "how long a guaranteed job waits before free cells of its virtual cluster are reserved for it (0: forever)")
 	cmd.Flags().StringVar(&opts.Jobs, "jobs", "", "CSV file to write, with a line for each job: "+recordHeader)
 	_ = cmd.MarkFlagFilename("jobs", "csv")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")

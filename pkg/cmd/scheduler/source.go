@@ -24,7 +24,7 @@ type source struct {
 func (s *source) add(cmd *cobra.Command, f *cmdutil.Factory) {
 	cmd.Flags().StringVar(&s.File, "config", "", "scheduler configuration in HiveD's format")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
-	cmd.Flags().StringVarP(&s.Dir, "config-path", "p", ".", "folder with the configuration, where no --config is given (setting: config, PAICTL_CONFIG)")
+	cmd.Flags().StringVarP(&s.Dir, "config-path", "p", ".", "folder with the configuration, if --config is not given (setting: config, PAICTL_CONFIG)")
 	_ = cmd.MarkFlagDirname("config-path")
 	cmd.PreRunE = func(c *cobra.Command, _ []string) error {
 		if c.Flags().Changed("config-path") {

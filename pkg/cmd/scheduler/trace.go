@@ -29,8 +29,8 @@ func NewCmdTrace(f *cmdutil.Factory, runF func(context.Context, *TraceOptions) e
 	opts := &TraceOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "trace",
-		Short: "Make up a trace of jobs, and a cluster for them",
-		Long: `Writes trace-GPUS.csv and hived-GPUS.yaml: jobs that offer 90 % of a made-up cluster's GPUs as work, and
+		Short: "Generate a trace of jobs, and a cluster for them",
+		Long: `Writes trace-GPUS.csv and hived-GPUS.yaml: jobs whose work fills 90 % of a generated cluster's GPUs, and
 that cluster as a scheduler configuration. The same seed makes the same files.
 
 A trace of your own has the same first line: ` + trace.Header() + `.`,
@@ -44,7 +44,7 @@ A trace of your own has the same first line: ` + trace.Header() + `.`,
 		},
 	}
 	cmd.Flags().IntVar(&opts.GPUs, "gpus", 512, "size of the cluster: "+sizes())
-	cmd.Flags().Uint64Var(&opts.Seed, "seed", 7, "another seed makes other jobs")
+	cmd.Flags().Uint64Var(&opts.Seed, "seed", 7, "a different seed makes different jobs")
 	cmd.Flags().StringVarP(&opts.Dir, "dir", "d", ".", "folder to write to")
 	_ = cmd.MarkFlagDirname("dir")
 	return cmd

@@ -33,11 +33,11 @@ func NewCmdDelete(f *cmdutil.Factory, runF func(context.Context, *DeleteOptions)
 	cmd := &cobra.Command{
 		Use:   "delete [NAME...]",
 		Short: "Stop services and remove their data",
-		Long: `Stops services as "paictl service stop" does, then removes their claims, the volumes behind them, and
-the folders of local volumes that paictl made on the machines. It shows what goes and asks for the
-cluster-id; --yes answers that in scripts.
+		Long: `Stops services as "paictl service stop" does, then removes their volume claims, the volumes behind
+them, and the folders of local volumes that paictl made on the machines. It shows what will be removed and
+asks for the cluster-id; in scripts use --yes.
 
-What lies on NFS servers and in folders that you gave yourself stays, and so do the configuration,
+Data on NFS servers and in folders that you configured yourself stays, and so do the configuration,
 the namespaces and the jobs.`,
 		Example: `  paictl service delete prometheus --with-dependents
   paictl service delete --dry-run
@@ -81,11 +81,11 @@ func (opts *DeleteOptions) confirm(d services.Deletion, kubeContext string) erro
 	}
 	ask := opts.Factory.IO
 	if !ask.CanPrompt() {
-		return cmdutil.Usagef("service delete must be confirmed and there is no terminal to ask at: add --yes")
+		return cmdutil.Usagef("service delete must be confirmed, but there is no terminal to ask on: add --yes")
 	}
 	id := cmp.Or(d.ClusterID, kubeContext)
 	showDeletion(ask.Err, d, id)
-	fmt.Fprintf(ask.Err, "Type %s to go on: ", id)
+	fmt.Fprintf(ask.Err, "Type %s to continue: ", id)
 	answer, err := prompt.Line(ask.In)
 	if err != nil {
 		return err
@@ -102,10 +102,10 @@ func showDeletion(w io.Writer, d services.Deletion, id string) {
 	}
 	fmt.Fprintf(w, "This stops on cluster %s: %s\n", id, strings.Join(d.Services, ", "))
 	if len(d.Volumes) == 0 {
-		fmt.Fprintln(w, "They keep no data.")
+		fmt.Fprintln(w, "They store no data.")
 		return
 	}
-	fmt.Fprintln(w, "and removes their data, for good:")
+	fmt.Fprintln(w, "and deletes their data permanently:")
 	for _, v := range d.Volumes {
 		fmt.Fprintf(w, "  %s: %s\n", v.Service, v)
 	}

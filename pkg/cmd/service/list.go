@@ -22,9 +22,9 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 	opts := &ListOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the services that there are, and what each is for",
+		Short: "List all services and their purpose",
 		Long: `Lists the services of the configuration: those that are part of paictl and those that
-services-configuration.yaml adds. "paictl service status" says how they are.
+services-configuration.yaml adds. "paictl service status" shows their state.
 
 Without -p it asks the cluster for its configuration; with -p it reads a folder and needs no cluster.`,
 		Example: `  paictl service list

@@ -30,8 +30,8 @@ func NewCmdLogs(f *cmdutil.Factory, runF func(context.Context, *LogsOptions) err
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
 		Short: "Print the logs of a service's pods",
-		Long: `Prints the last lines of all pods of a service, in the order of their time, each with the name of its
-pod. -f goes on with what comes, also from pods that start later.`,
+		Long: `Prints the last lines of all pods of a service, ordered by time, each with the name of its pod. -f
+continues with new lines, also from pods that start later.`,
 		Example: `  paictl service logs prometheus
   paictl service logs prometheus -f --since 10m
   paictl service logs grafana --previous      of containers before they crashed`,
@@ -40,7 +40,7 @@ pod. -f goes on with what comes, also from pods that start later.`,
 				return err
 			}
 			if opts.Follow && opts.Previous {
-				return cmdutil.Usagef("--previous containers write no more lines: leave out -f")
+				return cmdutil.Usagef("the containers of --previous write no more lines: remove -f")
 			}
 			if opts.Since > 0 && !cmd.Flags().Changed("tail") {
 				opts.Tail = -1
@@ -54,10 +54,10 @@ pod. -f goes on with what comes, also from pods that start later.`,
 	opts.Flags.add(cmd)
 	opts.Flags.addNames(cmd, "the service", "")
 	fl := cmd.Flags()
-	fl.BoolVarP(&opts.Follow, "follow", "f", false, "go on with what comes")
-	fl.DurationVar(&opts.Since, "since", 0, "only the lines of the last time, such as 10m")
-	fl.Int64Var(&opts.Tail, "tail", defaultTail, "so many last lines of each container; -1 means all (default with --since)")
-	fl.BoolVar(&opts.Previous, "previous", false, "of the containers before their last restart")
+	fl.BoolVarP(&opts.Follow, "follow", "f", false, "print new lines as they arrive")
+	fl.DurationVar(&opts.Since, "since", 0, "only lines newer than this, such as 10m")
+	fl.Int64Var(&opts.Tail, "tail", defaultTail, "how many last lines of each container; -1 means all (default with --since)")
+	fl.BoolVar(&opts.Previous, "previous", false, "print the logs of the containers before their last restart")
 	return cmd
 }
 

@@ -14,15 +14,15 @@ import (
 func NewCmdService(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "service",
-		Short: "Start, stop and look at the platform's services",
-		Long: `Brings the services of services-configuration.yaml to a Kubernetes cluster: monitoring, alerts,
-storage and what follows. Each is a Helm chart that is part of paictl, or one of yours.
+		Short: "Start, stop and inspect the platform's services",
+		Long: `Runs the services of services-configuration.yaml in a Kubernetes cluster: monitoring, alerts,
+storage and others. Each is a Helm chart that is part of paictl, or one of yours.
 
-The commands use the configuration that the cluster holds, so push it first:
+The commands use the configuration that the cluster stores, so push it first:
   paictl config push -p ./cluster
   paictl service start
 
-What is as it should be is left alone, so that any of them can be run again after any failure.`,
+Each command changes only what differs from the configuration. After any failure, run it again.`,
 		Example: `  paictl service list
   paictl service start
   paictl service status

@@ -27,23 +27,23 @@ func NewCmdStart(f *cmdutil.Factory, runF func(context.Context, *StartOptions) e
 	opts := &StartOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "start [NAME...]",
-		Short: "Make the services what the configuration says, and wait until they are ready",
-		Long: `Starts the services in the order of what they require, in parallel where that allows it. What is as
-the configuration says is not touched: a second start changes nothing. It uses the configuration
-that the cluster holds ("paictl config push" brings it there); with -p it warns where a folder
-differs from it. Nodes are labelled by "paictl cluster up"; where their labels differ from the pushed
-layout, start says so. On a Kubernetes that paictl did not install, start labels them first.
+		Short: "Make the services match the configuration, and wait until they are ready",
+		Long: `Starts the services in the order of their dependencies, in parallel if possible. It changes only
+what differs from the configuration: a second start changes nothing. It uses the configuration that the
+cluster stores ("paictl config push" stores it there); with -p it warns if a folder differs from it. "paictl
+cluster up" labels the nodes; if their labels differ from the pushed layout, start says so. On a Kubernetes
+that paictl did not install, start labels them first.
 
 While a service isn't ready, the reason is printed as soon as it is known: an image that can't be
-pulled, a pod that fits nowhere, a container that crashes with its last lines. A service that fails
-is taken back, to its last revision or altogether; its volumes stay. --keep-failed leaves it as it
-is. What requires it is not started, everything else is (exit 3).
+pulled, a pod that fits on no node, a container that crashes, with its last lines. A service that
+fails is rolled back to its last revision, or uninstalled if it has none; its volumes stay.
+--keep-failed leaves it as it is. Services that require it are not started, all others are (exit 3).
 
-A lock in the cluster keeps two runs apart (exit 5).`,
+A lock in the cluster prevents two runs at the same time (exit 5).`,
 		Example: `  paictl service start
-  paictl service start grafana           and what it requires
+  paictl service start grafana           and the services that it requires
   paictl service start -x watchdog
-  paictl service start --dry-run            what would be changed, with diffs
+  paictl service start --dry-run            show what would be changed, with diffs
   paictl service start --wait 10m -o json   events as JSON lines on stdout`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Wait < 0 {
@@ -76,9 +76,9 @@ func startRun(ctx context.Context, opts *StartOptions) error {
 }
 
 func addWait(cmd *cobra.Command, wait *time.Duration) {
-	cmd.Flags().DurationVar(wait, "wait", defaultWait, "wait so long for each service; 0 doesn't wait")
+	cmd.Flags().DurationVar(wait, "wait", defaultWait, "wait this long for each service; 0 doesn't wait")
 }
 
 func addKeepFailed(cmd *cobra.Command, keep *bool) {
-	cmd.Flags().BoolVar(keep, "keep-failed", false, "leave a service that failed as it is, to look at it")
+	cmd.Flags().BoolVar(keep, "keep-failed", false, "don't roll back a failed service, so that you can inspect it")
 }

@@ -29,8 +29,8 @@ func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions)
 	cmd := &cobra.Command{
 		Use:   "status [NAME...]",
 		Short: "Show which services run, and why others don't",
-		Long: `Shows the state of every service, its pods and revision, and whether its configuration is the one
-that the cluster holds. Below the table is a line per problem, with what to do.
+		Long: `Shows the state of every service, its pods and revision, and whether it runs with the
+configuration that the cluster stores. Below the table is a line per problem, with what to do.
 
 States:
 ` + cmdutil.Explained(services.States()),
@@ -46,7 +46,7 @@ States:
 	}
 	opts.Flags.add(cmd)
 	opts.Flags.addNames(cmd, "only these services, separated by commas", "")
-	cmd.Flags().BoolVar(&opts.ExitCode, "exit-code", false, "exit with 3 where a service that is enabled isn't ready")
+	cmd.Flags().BoolVar(&opts.ExitCode, "exit-code", false, "exit with code 3 if an enabled service isn't ready")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }

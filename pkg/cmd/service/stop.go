@@ -30,11 +30,11 @@ func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *StopOptions) err
 		Use:   "stop NAME... | --all",
 		Short: "Stop services and keep their data",
 		Long: `Removes the services from the cluster, each after those that require it, and waits until their pods
-are gone. Volumes and the configuration stay: "paictl service start" brings everything back.
+are gone. Volumes and the configuration stay: "paictl service start" starts everything again.
 
---all stops all services, also those that the configuration no longer has; without it and without a name
-paictl asks. A service that others require is not stopped from under them; --with-dependents stops those
-too.`,
+--all stops all services, also those that the configuration no longer has; without --all and without a
+name, paictl asks. A service that others require is not stopped; --with-dependents also stops those
+others.`,
 		Example: `  paictl service stop grafana
   paictl service stop --all
   paictl service stop prometheus --with-dependents`,
@@ -43,7 +43,7 @@ too.`,
 				return cmdutil.Usagef("--wait %s: give a duration, or 0 not to wait", opts.Wait)
 			}
 			if opts.All && len(opts.Flags.Names) > 0 {
-				return cmdutil.Usagef("--all stops all services: leave out %s, or --all", strings.Join(opts.Flags.Names, ", "))
+				return cmdutil.Usagef("--all stops all services: remove %s, or --all", strings.Join(opts.Flags.Names, ", "))
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -80,7 +80,7 @@ func (opts *StopOptions) confirm(kubeContext string) error {
 		return nil
 	}
 	if !opts.Factory.IO.CanPrompt() {
-		return cmdutil.Usagef("no service is named: name those to stop, or stop all of them with --all")
+		return cmdutil.Usagef("no service is named: name the services to stop, or stop all with --all")
 	}
 	what := "all services"
 	if len(opts.Flags.Except) > 0 {

@@ -21,7 +21,7 @@ func NewCmdTemplate(f *cmdutil.Factory, runF func(context.Context, *TemplateOpti
 	opts := &TemplateOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "template NAME",
-		Short: "Print the manifests of a service as a first start would send them",
+		Short: "Print the manifests that the first start of a service would send",
 		Long: `Renders the service's chart with the values of the configuration and prints the manifests. Secrets are
 masked. "paictl service start --dry-run" shows what they would change.
 

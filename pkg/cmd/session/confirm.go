@@ -15,7 +15,7 @@ func (s *Session) ConfirmName(what, name string) error {
 		return err
 	}
 	io := s.f.IO
-	fmt.Fprintf(io.Err, "%s\nType %s to go on: ", what, name)
+	fmt.Fprintf(io.Err, "%s\nType %s to continue: ", what, name)
 	answer, err := prompt.Line(io.In)
 	if err != nil {
 		return err
@@ -31,5 +31,5 @@ func (s *Session) CanConfirm() error {
 	if s.flags.Yes || s.f.IO.CanPrompt() {
 		return nil
 	}
-	return cmdutil.Usagef("%s must be confirmed and there is no terminal to ask at: add --yes", s.flags.verb)
+	return cmdutil.Usagef("%s must be confirmed, but there is no terminal to ask on: add --yes", s.flags.verb)
 }

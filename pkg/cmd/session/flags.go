@@ -47,7 +47,7 @@ func (fl *Flags) AddConfig(cmd *cobra.Command, f *cmdutil.Factory) {
 
 // AddConnection adds the flags about reaching machines.
 func (fl *Flags) AddConnection(cmd *cobra.Command) {
-	cmd.Flags().IntVar(&fl.Parallel, "parallel", 64, "work on so many hosts at a time")
+	cmd.Flags().IntVar(&fl.Parallel, "parallel", 64, "how many hosts to work on at the same time")
 	cmd.Flags().BoolVar(&fl.AcceptNew, "accept-new-host-keys", false, "accept and remember the keys of hosts not seen before; changed keys are still refused")
 }
 

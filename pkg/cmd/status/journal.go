@@ -83,7 +83,7 @@ func (j journal) target(machine string) (ssh.Target, error) {
 			return n.Target, nil
 		}
 	}
-	return ssh.Target{}, hint.Errorf("its machines: paictl node list -p "+j.dir, "%s is no machine of the configuration in %s", machine, j.dir)
+	return ssh.Target{}, hint.Errorf("its machines: paictl node list -p "+j.dir, "%s is not a machine of the configuration in %s", machine, j.dir)
 }
 
 // cutCursor takes the place in the journal off the end of what journalctl has written. A cursor that a shell could take for more

@@ -41,19 +41,19 @@ func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions)
 		Use:   "status",
 		Short: "Show the whole cluster: what is wrong, machines, GPUs, services, jobs, alerts",
 		Long: `Shows what is wrong with the cluster and what to do about it, its machines and GPUs, virtual clusters,
-services, jobs and alerts. It asks the cluster's API alone and works with what there is: before the first
-"service start", without a scheduler or without Prometheus the rest is shown, and so is what you may not read.
+services, jobs and alerts. It asks only the cluster's API and shows what is available: it also works before the
+first "service start", without a scheduler or without Prometheus, and names what you are not allowed to read.
 
-On a terminal it opens a view of all of it, with a heat map of GPUs, logs, reasons, and what one does about them; ? shows
-its keys. --once, another format or a pipe gets tables instead:
+On a terminal it opens an interactive view, with a heat map of GPUs, logs, reasons and actions; ? shows
+its keys. With --once, -o or a pipe it prints tables instead.
 
-Of more than 20 machines only those are listed with which something is wrong, of services those that aren't
-ready, of jobs the 20 newest that run or wait; --all lists all of them.
+The tables list machines only if they have a problem when there are more than 20, services that aren't
+ready, and the 20 newest jobs that run or wait; --all lists all of them.
 
---watch goes on, and prints a line for each change: what, from which state to which, and why. With -o json
-each line is one JSON object. While the API server is away it waits for it.
+--watch keeps running and prints a line for each change: what changed, from which state to which, and why.
+With -o json each line is one JSON object. If the API server can't be reached, it waits for it.
 
-Exit codes: 0 the cluster is healthy, 3 it isn't, or that can't be told, 1 its API doesn't answer.`,
+Exit codes: 0 the cluster is healthy, 3 it isn't, or its health is unknown, 1 its API doesn't answer.`,
 		Example: `  paictl status
   paictl status --all -o wide
   paictl status -o json | jq '.verdict.problems'
@@ -63,7 +63,7 @@ Exit codes: 0 the cluster is healthy, 3 it isn't, or that can't be told, 1 its A
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case opts.Once && opts.Watch:
-				return cmdutil.Usagef("--once and --watch exclude each other")
+				return cmdutil.Usagef("give --once or --watch, not both")
 			case opts.Watch && (opts.Output.Is("yaml") || opts.Output.Is("name")):
 				return cmdutil.Usagef("--watch prints lines: -o table or -o json")
 			}
@@ -80,7 +80,7 @@ Exit codes: 0 the cluster is healthy, 3 it isn't, or that can't be told, 1 its A
 	cmd.Flags().StringVarP(&opts.Dir, "config-path", "p", "", "folder with the configuration, to read journals of machines in the view (setting: config, PAICTL_CONFIG)")
 	_ = cmd.MarkFlagDirname("config-path")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
-	cmd.Flags().BoolVar(&opts.Once, "once", false, "print the tables and end, also on a terminal")
+	cmd.Flags().BoolVar(&opts.Once, "once", false, "print the tables and exit, also on a terminal")
 	cmd.Flags().BoolVar(&opts.Watch, "watch", false, "print a line for each change, until Ctrl-C")
 	cmd.Flags().BoolVar(&opts.All, "all", false, "list all machines, services and jobs")
 	return cmd

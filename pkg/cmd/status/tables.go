@@ -146,7 +146,7 @@ func (p *page) problems() {
 func (p *page) staleSince(name string) string {
 	for i := range p.c.Sources {
 		if s := &p.c.Sources[i]; s.Name == name && s.State == status.StateStale {
-			return "; what is shown of it is " + job.Duration(p.c.At.Sub(s.Since)) + " old"
+			return "; the data shown is " + job.Duration(p.c.At.Sub(s.Since)) + " old"
 		}
 	}
 	return ""

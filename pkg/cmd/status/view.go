@@ -103,7 +103,7 @@ func (p process) Run() error {
 		return err
 	}
 	if p.ProcessState.ExitCode() != 0 {
-		fmt.Fprintf(p.Stdout, "\r\nthe shell ended with exit code %d; enter goes back\r\n", p.ProcessState.ExitCode())
+		fmt.Fprintf(p.Stdout, "\r\nthe shell ended with exit code %d; press enter to go back\r\n", p.ProcessState.ExitCode())
 		var one [1]byte
 		_, _ = p.Stdin.Read(one[:]) // whatever comes
 	}

@@ -54,14 +54,16 @@ func NewCmdSupportBundle(f *cmdutil.Factory, runF func(context.Context, *BundleO
 	opts := &BundleOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "support-bundle",
-		Short: "Collect what others need to understand a cluster's trouble, without its secrets",
-		Long: `Collects configuration, state, events and logs of a cluster in one archive (tar.gz, mode 0600) with an index page:
-unpack it and open index.html. It reads and changes nothing. What can't be had is no error: the index says what is
-missing and why, so that it also works where machines or the API are down.
+		Short: "Collect what others need to diagnose a cluster's problems, without its secrets",
+		Long: `Collects configuration, state, events and logs of a cluster in one archive (tar.gz, mode 0600) with an
+index page: unpack it and open index.html. The command only reads; it changes nothing. It also works if
+machines or the API are down: data that can't be collected is not an error; the index says what is
+missing and why.
 
-Secrets are taken out: those of the configuration and of the cluster's Secrets wherever they turn up, and what has the
-shape of a password, a key or a token. Users' logs and environments are left out, but of jobs that are named with --job.
-Look through the files before you send them; docs/support-bundle.md says what is in them.`,
+Secrets are removed: those of the configuration and of the cluster's Secrets wherever they occur, and
+everything that looks like a password, a key or a token. Users' logs and environments are left out,
+except for jobs named with --job. Look through the files before you send them; docs/support-bundle.md
+says what they contain.`,
 		Example: `  paictl support-bundle -p ./cluster
   paictl support-bundle -p ./cluster --since 2h --job ann/train-7 -o /tmp/trouble.tar.gz
   paictl support-bundle -p ./cluster --without machines,logs
@@ -87,11 +89,11 @@ Look through the files before you send them; docs/support-bundle.md says what is
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
 	fl := cmd.Flags()
 	fl.Lookup("parallel").DefValue = fmt.Sprint(parallel)
-	fl.Lookup("parallel").Usage = "ask so many machines, and read so many logs, at a time"
+	fl.Lookup("parallel").Usage = "how many machines to ask, and logs to read, at the same time"
 	fl.StringVarP(&opts.File, "output", "o", "", "file or folder to write to, or - for stdout (default: pai-support-CLUSTER-TIME.tar.gz in the current folder)")
-	fl.DurationVar(&opts.Since, "since", 24*time.Hour, "how far back logs and journals go; 0 is as far as they do")
-	fl.StringArrayVar(&opts.Jobs, "job", nil, "a job USER/NAME whose logs and environment belong into the archive; may be repeated")
-	fl.StringVar(&opts.MaxSize, "max-size", "500M", "how large the archive may become; what doesn't fit is left out, logs first")
+	fl.DurationVar(&opts.Since, "since", 24*time.Hour, "how far back logs and journals go; 0 includes everything")
+	fl.StringArrayVar(&opts.Jobs, "job", nil, "a job USER/NAME whose logs and environment are included; can be repeated")
+	fl.StringVar(&opts.MaxSize, "max-size", "500M", "maximum size of the archive; what doesn't fit is left out, logs first")
 	fl.StringSliceVar(&opts.Without, "without", nil, "parts to leave out: "+strings.Join(support.Parts(), ","))
 	_ = cmd.RegisterFlagCompletionFunc("without", cobra.FixedCompletions(support.Parts(), cobra.ShellCompDirectiveNoFileComp))
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "list what would be collected; nothing is asked or written")
@@ -148,7 +150,7 @@ func bundleRun(ctx context.Context, opts *BundleOptions) (err error) {
 	}
 	if opts.File == "-" {
 		if opts.Factory.IO.IsOutTTY() {
-			return cmdutil.Usagef("an archive is nothing for a terminal: send it into a file or a pipe, or name a file with -o")
+			return cmdutil.Usagef("the archive can't be written to a terminal: redirect it to a file or a pipe, or name a file with -o")
 		}
 		return opts.stream(ctx, "stdout", opts.Factory.IO.Out, o)
 	}
@@ -205,7 +207,7 @@ func (opts *BundleOptions) tell(file string, ix *support.Index) {
 	streams := opts.Factory.IO
 	streams.Say("%s: %s, %s unpacked, %s", file, plural.Of(len(ix.Files), "file"), support.Size(ix.Total()), plural.Of(ix.Redactions(), "secret")+" taken out")
 	if n := len(ix.Missing); n > 0 {
-		streams.Say("%s could not be had, or not whole: index.html says why", plural.Of(n, "thing"))
+		streams.Say("%s could not be collected, or only in part: index.html says why", plural.Of(n, "thing"))
 	}
 	streams.Say("Look through it before you send it: no program recognises every secret.")
 }
@@ -224,7 +226,7 @@ func (opts *BundleOptions) sources(ctx context.Context) (src support.Sources, do
 	src.Config, src.FolderErr = config.Load(opts.Flags.Dir)
 	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Format: "quiet"})
 	if err != nil {
-		src.MachinesErr = hint.Wrap(fmt.Errorf("no machine was asked: %w", err), hint.Of(err))
+		src.MachinesErr = hint.Wrap(fmt.Errorf("could not ask the machines: %w", err), hint.Of(err))
 	} else {
 		src.Spec, src.Run, done = s.Spec, s.Options, func() { _ = s.Close() } // what it showed is not what was asked for
 	}
@@ -251,14 +253,14 @@ func (opts *BundleOptions) openAPI(ctx context.Context, src *support.Sources) (*
 		return k, err
 	}
 	if err == nil {
-		err = hint.Errorf("if it is the same cluster, name it with --kubeconfig or --context", "the kubeconfig at hand leads to %s, which is no master of the configuration in %s", k.Server, src.Folder)
+		err = hint.Errorf("if it is the same cluster, name it with --kubeconfig or --context", "the current kubeconfig leads to %s, which is not a master of the configuration in %s", k.Server, src.Folder)
 	}
 	if opts.DryRun || slices.Contains(opts.Without, support.PartMachines) {
 		return nil, err
 	}
 	k, fromMaster := session.MasterKubeconfig(ctx, src.Spec, src.Run)
 	if fromMaster != nil {
-		return nil, hint.Wrap(fmt.Errorf("%w; and no master hands one out: %w", err, fromMaster), hint.Of(err))
+		return nil, hint.Wrap(fmt.Errorf("%w; and no master provides one: %w", err, fromMaster), hint.Of(err))
 	}
 	return k, nil
 }

@@ -102,7 +102,7 @@ func (c *cluster) podsInside(ctx context.Context, vc string, out inside) error {
 	list, err := c.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelVC + "=" + vc})
 	if err != nil {
 		return hint.Wrap(fmt.Errorf("look for jobs in the virtual cluster %s: %w", vc, err),
-			"try again, as an administrator who may list pods; --force changes the virtual clusters whatever runs there")
+			"try again, as an administrator who may list pods; --force changes the virtual clusters without this check")
 	}
 	for i := range list.Items {
 		p := &list.Items[i]
@@ -141,6 +141,6 @@ func (in inside) refuse() error {
 	if len(parts) == 0 {
 		return nil
 	}
-	return hint.Errorf("stop them (paictl job stop), or submit them to another virtual cluster (paictl job clone); with --force what runs goes on without a guarantee, and what waits never starts",
+	return hint.Errorf("stop them (paictl job stop), or submit them to another virtual cluster (paictl job clone); with --force running jobs continue without a guarantee, and waiting jobs never start",
 		"%s", strings.Join(parts, "; "))
 }

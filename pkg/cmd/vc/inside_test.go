@@ -47,7 +47,7 @@ func TestAVirtualClusterWithJobsInsideIsNotRemoved(t *testing.T) {
 	ch := &change{outcome: outcome{Changed: true, Effect: &api.Validation{Valid: true, VirtualClusters: []api.ChangedVirtualCluster{gone, empty, smaller, onlyCPUs}, Changes: changes}}}
 	err := opts.checkInside(t.Context(), nil, ch)
 	require.EqualError(t, err, "nlp has 1 job inside: eve/big waits for 1 GPU; vision has 2 jobs inside: bob/eval runs on 2 CPU cells, ann/train runs on 8 GPUs")
-	assert.Contains(t, hint.Of(err), "with --force what runs goes on without a guarantee")
+	assert.Contains(t, hint.Of(err), "with --force running jobs continue without a guarantee")
 	ch.Effect.VirtualClusters = ch.Effect.VirtualClusters[2:]
 	assert.NoError(t, opts.checkInside(t.Context(), nil, ch), "who keeps cells of its own is only shown what changes")
 }
@@ -135,5 +135,5 @@ func TestAVirtualClusterSaysItsCPUCells(t *testing.T) {
 	assert.Equal(t, "15 CPU cells", amounts(v))
 	v.Guaranteed = 1
 	assert.Equal(t, "1 GPU and 15 CPU cells", amounts(v))
-	assert.Equal(t, "(2 CPU cells of ann) runs on without a guarantee, as it does now; what it starts again would be refused", effectText(&api.Change{Effect: api.Orphaned, CPUCells: 2, User: "ann"}))
+	assert.Equal(t, "(2 CPU cells of ann) continues to run without a guarantee, as now; a retry would be refused", effectText(&api.Change{Effect: api.Orphaned, CPUCells: 2, User: "ann"}))
 }

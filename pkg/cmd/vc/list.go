@@ -25,15 +25,15 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 	opts := &ListOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the virtual clusters and what of them is used",
+		Short: "List the virtual clusters and how much of each is used",
 		Long: `Numbers are GPUs. USED is what gangs with a guarantee hold of the virtual cluster's own cells;
-OPPORTUNISTIC what its gangs use beyond that, until others need it. WAITING are gangs. Where there are
-machines without GPUs, the same follows in CPU CELLS, of one processor each.
+OPPORTUNISTIC is what its gangs use beyond that, until others need it. WAITING counts gangs. If there
+are machines without GPUs, the same columns follow for CPU CELLS, of one processor each.
 
-A virtual cluster that was deleted is shown as "(deleted)" as long as gangs name it: what runs goes on
-without a guarantee, and what waits never starts.
+A deleted virtual cluster is shown as "(deleted)" as long as it has gangs: running gangs continue
+without a guarantee, and waiting gangs never start.
 
-Without a scheduler that answers, the configuration alone is shown.`,
+If the scheduler doesn't answer, only the configuration is shown.`,
 		Example: `  paictl vc list
   paictl vc list -o json | jq '.items[] | {name, free}'`,
 		Args: cobra.NoArgs,

@@ -48,24 +48,25 @@ func NewCmdSet(f *cmdutil.Factory, runF func(context.Context, *SetOptions) error
 	opts, flags := &SetOptions{Factory: f}, &setFlags{}
 	cmd := &cobra.Command{
 		Use:   "set [NAME]",
-		Short: "Make, change or remove a virtual cluster, while everything runs",
-		Long: `Changes a virtual cluster, or makes a new one, in the configuration that the cluster holds. What isn't
-named stays as it is: --cells 8x-a100-NODE=3 leaves cells of other types alone, and N=0 takes a type away.
+		Short: "Create, change or remove a virtual cluster without a restart",
+		Long: `Changes a virtual cluster, or creates one, in the configuration that the cluster stores. Only what you
+name changes: --cells 8x-a100-NODE=3 does not change cells of other types, and N=0 removes a type.
 
 The change is checked, and the running scheduler says which gangs would lose their guarantee. Then it is
 pushed as a new revision of the configuration, whose file keeps its comments, and takes effect at once:
-nothing is restarted and no pod is killed for it. --dry-run stops before.
+nothing is restarted and no pod is killed. --dry-run stops before the push.
 
---take-from moves cells in one step: the other virtual cluster gives what NAME gets, and gets what NAME
-loses. While no virtual cluster is defined, one called default owns everything; the first change writes
-it down, and it gives what the others get.
+--take-from moves cells in one step: the other virtual cluster loses what NAME gets, and gets what NAME
+loses. While no virtual cluster is defined, one called default owns everything; the first change adds
+it to the file, and the others get their cells from it.
 
-A virtual cluster with jobs inside is not removed, nor are all its cells taken: the jobs are named. With
---force what runs goes on without a guarantee, and what waits never starts; "vc list" shows such a virtual
-cluster as deleted until they are gone.
+A virtual cluster with jobs is not removed and keeps at least one cell; the error names the jobs. With
+--force, running jobs continue without a guarantee, and waiting jobs never start; "vc list" shows such a
+virtual cluster as deleted until they are gone.
 
 --from FILE reads a whole definition ("-" is stdin): virtualCells, pinnedCells and quota of NAME; or,
-without NAME, several below the key virtualClusters. Those that the file doesn't name stay.`,
+without NAME, several virtual clusters below the key virtualClusters. Virtual clusters that the file
+doesn't name stay.`,
 		Example: `  paictl vc set vision --cells 8x-a100-NODE=3,4x-v100-NODE=2
   paictl vc set vision --cells 8x-a100-NODE=4 --take-from nlp --dry-run
   paictl vc set vision --quota-per-user 8 --quota-user alice=16
@@ -89,11 +90,11 @@ without NAME, several below the key virtualClusters. Those that the file doesn't
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
 	flags.add(cmd)
 	fl := cmd.Flags()
-	fl.StringVarP(&opts.Message, "message", "m", "", "why, for the history")
+	fl.StringVarP(&opts.Message, "message", "m", "", "reason, recorded in the history")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "check, show what would change, and change nothing")
-	fl.BoolVar(&opts.Force, "force", false, "also where jobs are inside a virtual cluster that ends or keeps nothing")
+	fl.BoolVar(&opts.Force, "force", false, "also if a virtual cluster with jobs is removed or loses all its cells")
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
-	fl.DurationVar(&opts.Wait, "wait", time.Minute, "wait so long until the scheduler uses it; 0 doesn't wait")
+	fl.DurationVar(&opts.Wait, "wait", time.Minute, "wait this long until the scheduler uses it; 0 doesn't wait")
 	_ = cmd.RegisterFlagCompletionFunc("cells", completeCells(f, &opts.Kube))
 	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(cell.PolicyCompletions(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("take-from", completeName(f, &opts.Kube))
@@ -103,17 +104,17 @@ without NAME, several below the key virtualClusters. Those that the file doesn't
 
 func (s *setFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringSliceVar(&s.cells, "cells", nil, "TYPE=N,...: it owns N cells of the type; 0 takes the type away")
-	fl.StringSliceVar(&s.pin, "pin", nil, "ID,...: it owns these pinned cells, too")
+	fl.StringSliceVar(&s.cells, "cells", nil, "TYPE=N,...: it owns N cells of the type; 0 removes the type")
+	fl.StringSliceVar(&s.pin, "pin", nil, "ID,...: it also owns these pinned cells")
 	fl.StringSliceVar(&s.unpin, "unpin", nil, "ID,...: it no longer owns these pinned cells")
 	fl.IntVar(&s.perUser, "quota-per-user", 0, "GPUs that each user may hold with a guarantee; 0 is no limit")
 	fl.IntVar(&s.perGroup, "quota-per-group", 0, "GPUs that each group of users may hold with a guarantee; 0 is no limit")
-	fl.StringSliceVar(&s.users, "quota-user", nil, "NAME=N,...: another quota for these users; NAME=default takes it back")
-	fl.StringSliceVar(&s.groups, "quota-group", nil, "NAME=N,...: another quota for these groups; NAME=default takes it back")
-	fl.StringVar(&s.policy, "policy", "", "what its jobs give up for others, and take: "+strings.Join(cell.PolicyNames(), ", "))
-	fl.StringVar(&s.from, "from", "", "file with a definition, or with several; - is stdin")
-	fl.StringVar(&s.takeFrom, "take-from", "", "virtual cluster that gives what this one gets, and gets what it loses")
-	fl.BoolVar(&s.delete, "delete", false, "remove the virtual cluster, if no job is inside (see --force)")
+	fl.StringSliceVar(&s.users, "quota-user", nil, "NAME=N,...: own quota for these users; NAME=default removes it")
+	fl.StringSliceVar(&s.groups, "quota-group", nil, "NAME=N,...: own quota for these groups; NAME=default removes it")
+	fl.StringVar(&s.policy, "policy", "", "how its jobs preempt others and are preempted: "+strings.Join(cell.PolicyNames(), ", "))
+	fl.StringVar(&s.from, "from", "", "file with one or several definitions; - is stdin")
+	fl.StringVar(&s.takeFrom, "take-from", "", "virtual cluster that loses what this one gets, and gets what it loses")
+	fl.BoolVar(&s.delete, "delete", false, "remove the virtual cluster if it has no jobs (see --force)")
 }
 
 // complete turns flags into requests.
@@ -132,7 +133,7 @@ func (opts *SetOptions) complete(cmd *cobra.Command, flags *setFlags, args []str
 		return err
 	}
 	if flags.delete && (given || flags.from != "") {
-		return cmdutil.Usagef("--delete stands alone, or with --take-from (see %s)", help)
+		return cmdutil.Usagef("use --delete alone, or with --take-from (see %s)", help)
 	}
 	if flags.from == "" {
 		if !given && !flags.delete {
@@ -160,7 +161,7 @@ func (opts *SetOptions) define(defined map[string]vc.Definition, r vc.Request, g
 		opts.Requests = []vc.Request{r}
 		return nil
 	case given || r.TakeFrom != "":
-		return cmdutil.Usagef("a file with several virtual clusters stands alone (see %s)", help)
+		return cmdutil.Usagef("use a file with several virtual clusters without other changes (see %s)", help)
 	}
 	for _, name := range slices.Sorted(maps.Keys(defined)) {
 		if len(args) > 0 && args[0] != name {

@@ -178,7 +178,7 @@ func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
 		section, _ := c.Services.Sections[name].(map[string]any)
 		if text, _ := section["config"].(string); len(strings.TrimSpace(text)) > 1 && len(have) == 0 {
 			return hint.Errorf("move virtualClusters and physicalCluster from that text to the section scheduler, then: paictl config push -p DIR",
-				"the virtual clusters stand in HiveD's own file, the text %s.config", name)
+				"the virtual clusters are defined in HiveD's own file, the text %s.config", name)
 		}
 	}
 	return nil
@@ -228,7 +228,7 @@ func (opts *SetOptions) apply(ctx context.Context, c *cluster, ch *change) error
 		Command: "paictl vc set", Again: "paictl service start", Sink: warnings(opts.Factory.IO.Err, opts.Output.Is("text")),
 	})
 	if err != nil {
-		return hint.Wrap(fmt.Errorf("revision %d is pushed and not in use: %w", r.Number, err), "go on with: paictl service start -n scheduler")
+		return hint.Wrap(fmt.Errorf("revision %d is pushed, but not in use: %w", r.Number, err), "continue with: paictl service start -n scheduler")
 	}
 	if opts.Wait == 0 || ch.before == nil {
 		return nil
@@ -285,7 +285,7 @@ func (opts *SetOptions) tell(ch *change) error {
 	}
 	switch {
 	case !ch.Changed:
-		io.Say("nothing to change: revision %d says so already", ch.draft.Head.Number)
+		io.Say("nothing to change: revision %d already has these values", ch.draft.Head.Number)
 	case ch.DryRun:
 		io.Say("nothing was changed (--dry-run)")
 	case ch.Applied:

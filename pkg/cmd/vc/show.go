@@ -44,7 +44,7 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 	opts := &ShowOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show one virtual cluster and which gangs wait in it",
+		Short: "Show one virtual cluster and the gangs that wait in it",
 		Example: `  paictl vc show vision
   paictl vc show vision -o json`,
 		Args:              cobra.ExactArgs(1),

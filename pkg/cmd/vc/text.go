@@ -115,7 +115,7 @@ func writeValidation(w io.Writer, v *api.Validation) error {
 		fmt.Fprintln(&b, terminal.Line(c.VC+"/"+c.Group+" "+effectText(&c)))
 	}
 	if v.Valid && len(v.Changes) == 0 {
-		b.WriteString("no gang loses anything\n")
+		b.WriteString("no gang is affected\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -191,10 +191,10 @@ func effectText(c *api.Change) string {
 		what += " of " + c.User
 	}
 	text := map[string]string{
-		api.Downgraded: "loses its guarantee: it runs on, and whoever is entitled to its cells may preempt it",
+		api.Downgraded: "loses its guarantee: it continues to run, and the owners of its cells may preempt it",
 		api.Restored:   "has its guarantee again",
 		api.Refused:    "waits, and would be refused",
-		api.Orphaned:   "runs on without a guarantee, as it does now; what it starts again would be refused",
+		api.Orphaned:   "continues to run without a guarantee, as now; a retry would be refused",
 	}[c.Effect]
 	if c.Reason != "" {
 		text += " (" + c.Reason + ")"

@@ -53,14 +53,14 @@ b: ends; it owned 2 x node (16 GPUs)
 c: owns nothing instead of 2 x node (16 GPUs)
 e: quota 2 a user, 4 a group, a unlimited, b 1, group g 3 instead of -
 f: policy fewer-kills instead of balanced
-c/train (8 GPUs of ann) loses its guarantee: it runs on, and whoever is entitled to its cells may preempt it (no free node)
+c/train (8 GPUs of ann) loses its guarantee: it continues to run, and the owners of its cells may preempt it (no free node)
 a/run (1 GPU) has its guarantee again
 b/wait (2 GPUs) waits, and would be refused
 b/new (2 GPUs) moved
 `, b.String())
 	b.Reset()
 	require.NoError(t, writeValidation(&b, &api.Validation{Valid: true}))
-	assert.Equal(t, "no gang loses anything\n", b.String())
+	assert.Equal(t, "no gang is affected\n", b.String())
 }
 
 func TestOneVirtualClusterIsShownWithItsQueue(t *testing.T) {
@@ -74,7 +74,7 @@ func TestOneVirtualClusterIsShownWithItsQueue(t *testing.T) {
 	assert.Equal(t, `vision
   owns           16 GPUs: 2 x node, pinned special
   quota          -
-  policy         balanced: short waits for all; keeps up to 2 % of the GPUs idle after preemptions, where there are 4,096 or more of one type
+  policy         balanced: short waits for all; keeps up to 2 % of the GPUs idle after preemptions, with 4,096 or more of one type
   used           8
   opportunistic  0
   free           8: 1 x node
@@ -88,7 +88,7 @@ POSITION   GANG   STATE     PRIORITY   USER   PODS   GPUS   AGE   REASON
 	hasty := *owner("a", 8, 1)
 	hasty.Policy = "start-now"
 	require.NoError(t, writeOne(&b, &cmdutil.Output{}, &shown{VirtualCluster: hasty}, now))
-	assert.Equal(t, "a\n  owns    8 GPUs: 1 x node\n  quota   -\n  policy  start-now: opportunistic jobs start wherever there is room, and are ended more often\n", b.String())
+	assert.Equal(t, "a\n  owns    8 GPUs: 1 x node\n  quota   -\n  policy  start-now: opportunistic jobs start whenever there is room, but are preempted more often\n", b.String())
 }
 
 func TestTheEndOfAChangeSaysWhatIsInUse(t *testing.T) {

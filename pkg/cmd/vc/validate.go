@@ -30,12 +30,12 @@ func NewCmdValidate(f *cmdutil.Factory, runF func(context.Context, *ValidateOpti
 	opts := &ValidateOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "validate",
-		Short: "Check virtual clusters, and say what they would change for what runs",
-		Long: `Checks the section scheduler of a folder (-p), or of the configuration that the cluster holds, against
-the hardware of the layout, and asks the running scheduler what would become of its gangs. Nothing is
-changed.`,
+		Short: "Check virtual clusters, and say how they would affect running jobs",
+		Long: `Checks the section scheduler of a folder (-p), or of the configuration that the cluster stores,
+against the hardware of the layout, and asks the running scheduler how its gangs would be affected. It changes
+nothing.`,
 		Example: `  paictl vc validate -p ./cluster
-  paictl vc validate -p ./cluster --offline    ask no cluster
+  paictl vc validate -p ./cluster --offline   # connect to no cluster
   paictl vc validate -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -51,7 +51,7 @@ changed.`,
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
 	cmd.Flags().StringVarP(&opts.Dir, "config-path", "p", "", "check this folder instead of the cluster's configuration")
 	_ = cmd.MarkFlagDirname("config-path")
-	cmd.Flags().BoolVar(&opts.Offline, "offline", false, "ask no cluster")
+	cmd.Flags().BoolVar(&opts.Offline, "offline", false, "connect to no cluster")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }
@@ -109,7 +109,7 @@ func (opts *ValidateOptions) load(ctx context.Context, c *cluster) (*config.Clus
 func ask(ctx context.Context, c *cluster, text []byte) (result *api.Validation, note string, err error) {
 	result, err = c.scheduler.Validate(ctx, text)
 	if errors.Is(err, vc.ErrNotRunning) {
-		return &api.Validation{Valid: true}, err.Error() + ": what would become of gangs is not known", nil
+		return &api.Validation{Valid: true}, err.Error() + ": the effect on gangs is not known", nil
 	}
 	return result, "", err
 }

@@ -29,14 +29,14 @@ import (
 func NewCmdVC(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vc",
-		Short: "Divide the GPUs between teams: virtual clusters",
-		Long: `A virtual cluster is what a team owns of the cluster: cells, which are machines or parts of them, not
-numbers of GPUs. What a team asks for within its cells it gets, whatever others run; what it doesn't use
-others may, until it does.
+		Short: "Divide the GPUs between teams with virtual clusters",
+		Long: `A virtual cluster is the part of the cluster that a team owns: cells, which are machines or parts of
+machines, not just a number of GPUs. A team always gets what it requests within its cells, whatever others
+run; others may use its idle cells until the team needs them.
 
-They stand in the section scheduler of services-configuration.yaml, which the cluster holds. A change by
-"vc set" is checked against what runs, shown, pushed as a new revision, and takes effect without any
-restart.`,
+They are defined in the section scheduler of services-configuration.yaml, which the cluster stores. "vc
+set" checks a change against what runs, shows it, and pushes it as a new revision; it takes effect
+without a restart.`,
 		Example: `  paictl vc list
   paictl vc show vision
   paictl vc set vision --cells 8x-a100-NODE=3 --quota-per-user 8

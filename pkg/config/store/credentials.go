@@ -65,7 +65,7 @@ func readEntry(secret *corev1.Secret, r Revision) (credentials, error) {
 	var out credentials
 	if err := json.Unmarshal(value, &out); err != nil {
 		// The decoder's message may quote what it read.
-		return nil, fmt.Errorf("read the entry %s of Secret %s: it is not what paictl wrote", r.Credentials, SecretName)
+		return nil, fmt.Errorf("read the entry %s of Secret %s: paictl did not write its content", r.Credentials, SecretName)
 	}
 	return out, nil
 }
@@ -81,7 +81,7 @@ func errNoEntry(r Revision) error {
 // names.
 func withEntry(old *corev1.Secret, name string, value []byte, current int, history []Revision) (*corev1.Secret, []Revision, error) {
 	if len(name)+len(value) > maxObject {
-		return nil, nil, hint.Errorf("use one key or password for many machines", "the passwords have %d KiB when compressed, and Kubernetes keeps %d KiB in one Secret",
+		return nil, nil, hint.Errorf("use one key or password for many machines", "the passwords have %d KiB when compressed, but Kubernetes stores at most %d KiB in one Secret",
 			len(value)>>10, maxObject>>10)
 	}
 	out := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName, Namespace: kube.SystemNamespace,

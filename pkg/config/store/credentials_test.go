@@ -34,7 +34,7 @@ func TestWherePasswordsDontFitTheOldestRevisionsGo(t *testing.T) {
 	assert.Equal(t, []string{"r2-b.json", "r3-c.json"}, slices.Sorted(maps.Keys(got.Data)))
 
 	_, _, err = withEntry(nil, "r1-a.json", make([]byte, maxObject), 0, nil)
-	require.EqualError(t, err, "the passwords have 1024 KiB when compressed, and Kubernetes keeps 1024 KiB in one Secret")
+	require.EqualError(t, err, "the passwords have 1024 KiB when compressed, but Kubernetes stores at most 1024 KiB in one Secret")
 }
 
 func TestADiffOfLongFilesHasTheRightNumbers(t *testing.T) {

@@ -144,7 +144,7 @@ func (s *Store) splitAll(cluster *config.Cluster, dir string, files map[string][
 func (s *Store) permit(d *Draft, c Candidate) error {
 	if d.First() {
 		if c.Base != nil && !c.Force {
-			return hint.Errorf("choose that cluster with --kubeconfig and --context; or push here all the same with --force",
+			return hint.Errorf("choose that cluster with --kubeconfig and --context; or push here anyway with --force",
 				"the folder is based on revision %d of another cluster's configuration: this cluster has none", c.Base.Revision)
 		}
 		return nil
@@ -154,7 +154,7 @@ func (s *Store) permit(d *Draft, c Candidate) error {
 	if id != head.ClusterID && !c.Rename {
 		return hint.Errorf("choose the right cluster with --kubeconfig and --context, or correct cluster.common.cluster-id in "+config.ServicesFile+
 			"; --rename-cluster changes the cluster's id",
-			"this is the cluster %q, and the configuration is for the cluster %q", head.ClusterID, id)
+			"this is the cluster %q, but the configuration is for the cluster %q", head.ClusterID, id)
 	}
 	if c.Force || len(d.Changes) == 0 || c.Base == nil && c.Source != "" && c.Source == head.Source {
 		return nil
@@ -162,24 +162,24 @@ func (s *Store) permit(d *Draft, c Candidate) error {
 	return based(c, head)
 }
 
-const remedyStale = "see what differs with: paictl config diff -p DIR; take the cluster's files with: paictl config pull -o OTHER; --force pushes over them"
+const remedyStale = "see what differs with: paictl config diff -p DIR; get the cluster's files with: paictl config pull -o OTHER; --force overwrites them"
 
 // based refuses files that are not based on the head.
 func based(c Candidate, head Revision) error {
 	b := c.Base
 	switch {
 	case b == nil && c.Source != "":
-		return hint.Errorf("see what differs with: paictl config diff --from; --force pushes over it",
+		return hint.Errorf("see what differs with: paictl config diff --from; --force overwrites it",
 			"the cluster's configuration came from elsewhere: %s", describe(head))
 	case b == nil:
 		return hint.Errorf(remedyStale, "the cluster has a configuration that this folder is not based on: %s", describe(head))
 	case b.UID != head.UID:
-		return hint.Errorf("choose the right cluster with --kubeconfig and --context; or push here all the same with --force",
-			"the folder is based on another cluster's configuration, though that cluster's id is %q, too", b.ClusterID)
+		return hint.Errorf("choose the right cluster with --kubeconfig and --context; or push here anyway with --force",
+			"the folder is based on the configuration of another cluster with the same id %q", b.ClusterID)
 	case b.Revision < head.Number:
 		return hint.Errorf(remedyStale, "the cluster's configuration was changed since revision %d, on which this folder is based: %s", b.Revision, describe(head))
 	case b.Revision > head.Number:
-		return hint.Errorf(remedyStale, "the folder is based on revision %d, and the cluster only has %s: it may have been restored from a backup", b.Revision, describe(head))
+		return hint.Errorf(remedyStale, "the folder is based on revision %d, but the cluster only has %s: it may have been restored from a backup", b.Revision, describe(head))
 	}
 	return nil
 }
@@ -231,9 +231,9 @@ func (s *Store) RollbackDraft(ctx context.Context, number int) (*Draft, error) {
 		return nil, fmt.Errorf("go back to revision %d: %w", number, err)
 	}
 	if id := d.Cluster.Services.Cluster.Common.ClusterID; id != o.head.ClusterID {
-		return nil, hint.Errorf(fmt.Sprintf("take its files with: paictl config pull -o DIR --revision %d; correct cluster.common.cluster-id in %s, then: paictl config push -p DIR --force; "+
-			"with --rename-cluster instead of the correction the cluster gets that id", number, config.ServicesFile),
-			"revision %d is of the time when the cluster's id was %q; it is %q now", number, id, o.head.ClusterID)
+		return nil, hint.Errorf(fmt.Sprintf("get its files with: paictl config pull -o DIR --revision %d; correct cluster.common.cluster-id in %s, then: paictl config push -p DIR --force; "+
+			"or use --rename-cluster to give the cluster that id", number, config.ServicesFile),
+			"in revision %d the cluster's id was %q; now it is %q", number, id, o.head.ClusterID)
 	}
 	before, err := open(o.config, o.secret, o.head)
 	if err != nil { // that is what one may want to go back from

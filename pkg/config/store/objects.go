@@ -100,7 +100,7 @@ func pack(cm *corev1.ConfigMap, shown map[string][]byte) error {
 	}
 	if size > maxObject {
 		return hint.Errorf("remove what is not needed, such as long comments or labels; layout.yaml is usually the largest file",
-			"the configuration has %d KiB when compressed, and Kubernetes keeps %d KiB in one object", size>>10, maxObject>>10)
+			"the configuration has %d KiB when compressed, but Kubernetes stores at most %d KiB in one object", size>>10, maxObject>>10)
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func unpack(cm *corev1.ConfigMap) (map[string][]byte, error) {
 	}
 	if len(missing) > 0 || contentHash(out) != cm.Annotations[annHash] {
 		return nil, hint.Errorf("push a folder again with --force, or go back with: paictl config rollback N",
-			"ConfigMap %s was changed by something else than paictl%s", cm.Name, listMissing(missing))
+			"ConfigMap %s was not changed by paictl%s", cm.Name, listMissing(missing))
 	}
 	return out, nil
 }
@@ -167,7 +167,7 @@ func revisionOf(cm *corev1.ConfigMap) (Revision, error) {
 }
 
 func foreign(cm *corev1.ConfigMap) error {
-	return hint.Errorf("look at it with: kubectl get configmap -n "+cm.Namespace+" "+cm.Name+" -o yaml; delete it, if nothing needs it, and push again",
+	return hint.Errorf("show it with: kubectl get configmap -n "+cm.Namespace+" "+cm.Name+" -o yaml; if nothing needs it, delete it and push again",
 		"ConfigMap %s in %s was not made by paictl", cm.Name, cm.Namespace)
 }
 

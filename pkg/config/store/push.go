@@ -38,7 +38,7 @@ func (s *Store) Push(ctx context.Context, d *Draft, e Entry) (Revision, error) {
 		return *d.Head, nil
 	}
 	if len(e.Message) > MaxMessage {
-		return Revision{}, fmt.Errorf("the message has %d bytes, %d are kept", len(e.Message), MaxMessage)
+		return Revision{}, fmt.Errorf("the message has %d bytes; the limit is %d", len(e.Message), MaxMessage)
 	}
 	r := Revision{Number: 1, ClusterID: d.Cluster.Services.Cluster.Common.ClusterID, Time: s.now(), By: e.By,
 		Message: e.Message, Source: d.source, Version: version.Version, Files: []string{}}

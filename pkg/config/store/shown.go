@@ -40,7 +40,7 @@ func (s *Store) Show(c *config.Cluster, dir string, files map[string][]byte) Sho
 		shown, secrets, err := show(filepath.Join(dir, name), text, find)
 		out.Secrets = append(out.Secrets, secrets...)
 		if err == nil && name == config.ServicesFile && c == nil {
-			err = errors.New("the configuration has mistakes, so which settings of services are secret is not known")
+			err = errors.New("the configuration has mistakes, so it is unknown which settings of services are secret")
 		}
 		if err != nil {
 			out.Errors[name] = err
@@ -54,7 +54,7 @@ func (s *Store) Show(c *config.Cluster, dir string, files map[string][]byte) Sho
 // show returns a file with masks, and what is behind them. What is masked already stays.
 func show(name string, text []byte, find func(root *yaml.Node) []found) ([]byte, []secret.String, error) {
 	if bytes.Contains(text, []byte(referenceText)) {
-		return nil, nil, fmt.Errorf("%s holds the text %s", name, referenceText)
+		return nil, nil, fmt.Errorf("%s contains the text %s", name, referenceText)
 	}
 	root, err := parse(text)
 	if err != nil {

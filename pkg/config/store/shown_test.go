@@ -20,7 +20,7 @@ func TestFilesAreShownWithoutSecretsAndWithTheirComments(t *testing.T) {
 	assert.Len(t, got.Files, 1)
 	assert.ErrorContains(t, got.Errors[config.KubernetesFile], "not readable as YAML")
 	assert.ErrorContains(t, got.Errors[config.RolesFile], "secret:pai-credentials")
-	assert.ErrorContains(t, got.Errors[config.ServicesFile], "which settings of services are secret is not known")
+	assert.ErrorContains(t, got.Errors[config.ServicesFile], "it is unknown which settings of services are secret")
 	assert.Contains(t, got.Secrets, secret.String("hunter2!"))
 	assert.Contains(t, got.Secrets, secret.String("s3cr3t-1"), "of a file that isn't shown, too")
 }

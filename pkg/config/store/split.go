@@ -39,7 +39,7 @@ type span struct {
 func split(name string, text []byte, secrets func(root *yaml.Node) []found) (shown []byte, parts []part, err error) {
 	if bytes.Contains(text, []byte(referenceText)) {
 		return nil, nil, hint.Errorf("write the value itself; files with their secrets come from: paictl config pull -o DIR",
-			"%s holds the text %s, which stands for a secret in the cluster's copy", name, referenceText)
+			"%s contains the text %s, which marks a secret in the cluster's copy", name, referenceText)
 	}
 	root, err := parse(text)
 	if err != nil {
@@ -76,7 +76,7 @@ func join(name string, shown []byte, parts []part) ([]byte, error) {
 	}
 	pieces := bytes.Split(shown, []byte(Reference))
 	if len(pieces) != len(parts)+1 {
-		return nil, fmt.Errorf("%s has %d references to secrets, and there are %d secrets", name, len(pieces)-1, len(parts))
+		return nil, fmt.Errorf("%s has %d references to secrets, but there are %d secrets", name, len(pieces)-1, len(parts))
 	}
 	out := bytes.NewBuffer(bytes.Clone(pieces[0]))
 	for i, p := range parts {

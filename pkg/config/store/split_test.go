@@ -133,7 +133,7 @@ func TestACopyWithoutSecretsIsNotTakenForTheRealOne(t *testing.T) {
 
 func TestReferencesWithoutSecretsAreRefused(t *testing.T) {
 	_, err := join("layout.yaml", []byte("a: "+R+"\nb: "+R+"\n"), []part{{"a", "x"}})
-	require.EqualError(t, err, "layout.yaml has 2 references to secrets, and there are 1 secrets")
+	require.EqualError(t, err, "layout.yaml has 2 references to secrets, but there are 1 secrets")
 }
 
 // everything takes all scalars out, so that the fuzzer meets many forms.

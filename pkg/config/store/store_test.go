@@ -180,7 +180,7 @@ func TestWhatIsRefusedLeavesTheCopyAsItIs(t *testing.T) {
 		}, "yaml/unknown-key"},
 		"another cluster's id": {func(t *testing.T, _ *store.Store, c *store.Candidate) {
 			c.Files, c.Force = edit(t, c.Files, config.ServicesFile, "cluster-id: pai", "cluster-id: other"), true
-		}, `this is the cluster "pai", and the configuration is for the cluster "other"`},
+		}, `this is the cluster "pai", but the configuration is for the cluster "other"`},
 		"no base": {func(_ *testing.T, _ *store.Store, c *store.Candidate) { c.Base = nil },
 			"the cluster has a configuration that this folder is not based on: revision 2 was pushed by ada@desk on 2026-01-02T03:06:05Z (layout.yaml): by ada@desk"},
 		"an old base": {func(_ *testing.T, _ *store.Store, c *store.Candidate) { c.Base.Revision = 1 },
@@ -188,7 +188,7 @@ func TestWhatIsRefusedLeavesTheCopyAsItIs(t *testing.T) {
 		"a base of the future": {func(_ *testing.T, _ *store.Store, c *store.Candidate) { c.Base.Revision = 3 },
 			"it may have been restored from a backup"},
 		"a base of another cluster": {func(_ *testing.T, _ *store.Store, c *store.Candidate) { c.Base.UID = "other" },
-			"the folder is based on another cluster's configuration, though that cluster's id is \"pai\", too"},
+			"the folder is based on the configuration of another cluster with the same id \"pai\""},
 		"another source": {func(_ *testing.T, _ *store.Store, c *store.Candidate) { c.Base, c.Source = nil, "git::https://g/r" },
 			"the cluster's configuration came from elsewhere"},
 	} {
@@ -372,7 +372,7 @@ func TestARollbackDoesNotChangeTheClusterID(t *testing.T) {
 	mustPush(t, s, store.Candidate{Files: edit(t, files(t), config.ServicesFile, "cluster-id: pai", "cluster-id: other"), Base: base(r), Rename: true})
 	before := snapshot(t, client)
 	_, err := s.RollbackDraft(t.Context(), 1)
-	require.EqualError(t, err, `revision 1 is of the time when the cluster's id was "pai"; it is "other" now`)
+	require.EqualError(t, err, `in revision 1 the cluster's id was "pai"; now it is "other"`)
 	assert.Contains(t, hint.Of(err), "paictl config pull -o DIR --revision 1")
 	assert.Contains(t, hint.Of(err), "--rename-cluster")
 	assert.Equal(t, before, snapshot(t, client))
@@ -428,7 +428,7 @@ func TestASecretInTheOpenIsWarnedAbout(t *testing.T) {
 	d, err := s.Draft(t.Context(), store.Candidate{Dir: "cluster", Files: f})
 	require.NoError(t, err)
 	require.Len(t, d.Warnings, 1)
-	assert.Equal(t, "cluster/k8s-role-definition.yaml:21:1: warning: the value of ssh.password in layout.yaml also stands here, where it is no secret [secret/in-the-open]", d.Warnings[0].String())
+	assert.Equal(t, "cluster/k8s-role-definition.yaml:21:1: warning: the value of ssh.password in layout.yaml also occurs here, where it is not a secret [secret/in-the-open]", d.Warnings[0].String())
 }
 
 func TestALargeConfigurationIsCompressedOrRefused(t *testing.T) {
@@ -454,7 +454,7 @@ func TestALargeConfigurationIsCompressedOrRefused(t *testing.T) {
 	}
 	f[config.RolesFile] = append(f[config.RolesFile], "# "+string(noise)+"\n"...)
 	_, err = push(t.Context(), s, store.Candidate{Files: f, Force: true}, "ada@desk")
-	require.ErrorContains(t, err, "and Kubernetes keeps 1024 KiB in one object")
+	require.ErrorContains(t, err, "but Kubernetes stores at most 1024 KiB in one object")
 }
 
 // manyMachines adds machines to a layout, each with a password of its own.

@@ -86,7 +86,7 @@ const UnknownGPUs = -1
 // maxGPUs is more than any job has.
 const maxGPUs = 10_000_000
 
-// readGPUs reads the annotation, which anybody may have written; 0 where there is none.
+// readGPUs reads the annotation, which anyone may have written; 0 where there is none.
 func readGPUs(text string) int {
 	if text == "" {
 		return 0

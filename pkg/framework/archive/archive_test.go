@@ -100,7 +100,7 @@ func at(seconds int) metav1.Time {
 
 func ptr[T any](v T) *T { return &v }
 
-// job is a Framework of one role of tasks, submitted n seconds after the epoch, that nobody has seen yet.
+// job is a Framework of one role of tasks, submitted n seconds after the epoch, that no one has seen yet.
 func job(user, name string, n int, tasks int32) *v1.Framework {
 	f := &v1.Framework{}
 	f.Name, f.UID = v1.ObjectName(user, name), types.UID(fmt.Sprintf("uid-%s-%s-%06d", user, name, n))
@@ -400,13 +400,13 @@ func TestAnArchiveOfANewerVersionIsLeftAlone(t *testing.T) {
 		_, err = db.ExecContext(t.Context(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, true)")
 		require.NoError(t, err)
 		_, err = archive.Open(t.Context(), p.Options)
-		require.ErrorContains(t, err, "the archive has version 99, and this program knows only")
+		require.ErrorContains(t, err, "the archive has version 99, but this program supports only")
 	})
 }
 
 func TestADSNThatCannotBeReadIsNotShown(t *testing.T) {
 	_, err := archive.Open(t.Context(), archive.Options{DSN: "postgres://user:hunter2@host:badport/db"})
-	require.ErrorContains(t, err, "can't be read")
+	require.ErrorContains(t, err, "is not valid")
 	assert.NotContains(t, err.Error(), "hunter2")
 	_, err = archive.Open(t.Context(), archive.Options{DSN: "postgres://user:hunter2@127.0.0.1:1/db?connect_timeout=1"})
 	require.ErrorContains(t, err, "127.0.0.1")

@@ -39,10 +39,10 @@ func CheckCode(sum string, size int64) error {
 	}
 	if size > MaxCode {
 		return hint.Errorf("leave data and results out with .gitignore, and put large data on a storage",
-			"%w: the code has %d MiB, and at most %d are taken", ErrTooLarge, size>>20, MaxCode>>20)
+			"%w: the code has %d MiB, and at most %d are accepted", ErrTooLarge, size>>20, MaxCode>>20)
 	}
 	if size < 0 {
-		return fmt.Errorf("%w: the size is not said", ErrBadQuery)
+		return fmt.Errorf("%w: the size is missing", ErrBadQuery)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (d *database) roomForCode(ctx context.Context, owner string, size int64) er
 			return fmt.Errorf("read the archive: %w", err)
 		}
 		if have+size > l.limit {
-			return hint.Errorf("remove jobs that are not needed, with their code: paictl job delete NAME --history; an administrator can set "+l.field+" of the section job-controller higher",
+			return hint.Errorf("remove jobs that you don't need, with their code: paictl job delete NAME --history; an administrator can set "+l.field+" of the section job-controller higher",
 				"%w: %s has %d MiB, this one %d MiB more, and together they may have %d MiB", ErrTooLarge, l.whose, have>>20, size>>20, l.limit>>20)
 		}
 	}
@@ -138,7 +138,7 @@ func (d *database) begin(ctx context.Context, upload, owner, sum string, size in
 	if err := d.roomForCode(ctx, owner, size); err != nil {
 		return err
 	}
-	return hint.Errorf("try again", "%w: other uploads took the room for the code meanwhile", ErrTooLarge)
+	return hint.Errorf("try again", "%w: other uploads have used the space for the code in the meantime", ErrTooLarge)
 }
 
 func dropUpload(upload string) []statement {
@@ -170,7 +170,7 @@ func (d *database) receive(ctx context.Context, upload, sum string, size int64, 
 		}
 		total += int64(len(data))
 		if total > size {
-			return fmt.Errorf("%w: the code has more than the %d bytes that were said", ErrMismatch, size)
+			return fmt.Errorf("%w: the code has more than the %d bytes that were announced", ErrMismatch, size)
 		}
 		if len(data) == 0 {
 			break
@@ -181,10 +181,10 @@ func (d *database) receive(ctx context.Context, upload, sum string, size int64, 
 		}
 	}
 	if total < size {
-		return fmt.Errorf("%w: the code has %d bytes, and %d were said", ErrMismatch, total, size)
+		return fmt.Errorf("%w: the code has %d bytes, but %d were announced", ErrMismatch, total, size)
 	}
 	if got := hex.EncodeToString(hash.Sum(nil)); got != sum {
-		return fmt.Errorf("%w: the code's SHA-256 is %s, and %s was said", ErrMismatch, got, sum)
+		return fmt.Errorf("%w: the code's SHA-256 is %s, but %s was announced", ErrMismatch, got, sum)
 	}
 	return nil
 }
@@ -252,7 +252,7 @@ func (c *codeReader) load(n int64) error {
 	c.loaded, c.data = -1, nil
 	err := c.d.read.QueryRowContext(c.ctx, c.d.rebind("SELECT data FROM code_chunks WHERE upload = ? AND n = ?"), c.upload, n).Scan(&c.data)
 	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("the code was removed meanwhile: %w", io.ErrUnexpectedEOF)
+		return fmt.Errorf("the code was removed in the meantime: %w", io.ErrUnexpectedEOF)
 	}
 	if err != nil {
 		return fmt.Errorf("read the archive: %w", err)

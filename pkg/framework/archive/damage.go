@@ -83,11 +83,11 @@ func readReplaced(path string) *Replaced {
 
 // String is one sentence for a log or an event.
 func (r *Replaced) String() string {
-	text := fmt.Sprintf("The archive of jobs was damaged (%v) and is %s now. ", r.Cause, filepath.Base(r.Aside))
+	text := fmt.Sprintf("The archive of jobs was damaged (%v) and is now %s. ", r.Cause, filepath.Base(r.Aside))
 	if r.Copied.IsZero() {
-		return text + "Another begins empty; jobs that the cluster still has are written into it again."
+		return text + "A new, empty archive was started; jobs that the cluster still has are written into it again."
 	}
-	return text + fmt.Sprintf("The copy of %s took its place; jobs that the cluster still has are written into it again.", r.Copied.UTC().Format(time.RFC3339))
+	return text + fmt.Sprintf("It was replaced by the copy of %s; jobs that the cluster still has are written into it again.", r.Copied.UTC().Format(time.RFC3339))
 }
 
 // damaged reports whether an error means that the file isn't the database that it was.
@@ -117,7 +117,7 @@ func (d *database) openSQLite(ctx context.Context, o Options) error {
 	cause := d.openSound(ctx, path)
 	if damaged(cause) {
 		if err := putAside(ctx, path, o.Now(), cause); err != nil {
-			return hint.Wrap(errors.Join(cause, err), "make room beside "+path+", or move it and the files beside it away, and start the job controller again")
+			return hint.Wrap(errors.Join(cause, err), "make room beside "+path+", or move it and the files beside it elsewhere, and start the job controller again")
 		}
 		cause = d.openFile(ctx, path)
 	}
@@ -410,7 +410,7 @@ func (d *database) noticed(err error) {
 			openErr = mark.Close()
 		}
 		d.failed <- errors.Join(hint.Wrap(fmt.Errorf("the archive of jobs is damaged: %w", err),
-			"wait: the controller starts again, puts the file aside and goes on with the last copy"), openErr)
+			"wait: the controller restarts, moves the file aside and continues with the last copy"), openErr)
 	})
 }
 

@@ -72,7 +72,7 @@ func TestADamagedArchiveIsPutAsideAndAnotherBegins(t *testing.T) {
 			s, replaced := reopen(t, o)
 			require.NotNil(t, replaced)
 			assert.Zero(t, count(t, s))
-			assert.Contains(t, replaced.String(), "Another begins empty")
+			assert.Contains(t, replaced.String(), "A new, empty archive was started")
 			assert.Equal(t, []string{replaced.Aside}, o.Broken())
 			require.NoError(t, s.Close())
 
@@ -99,7 +99,7 @@ func TestTheCopyTakesThePlaceOfADamagedArchive(t *testing.T) {
 	s, replaced := reopen(t, o)
 	require.NotNil(t, replaced)
 	assert.Equal(t, 3, count(t, s), "what was saved after the copy is missing")
-	assert.Contains(t, replaced.String(), "The copy of 2")
+	assert.Contains(t, replaced.String(), "replaced by the copy of 2")
 	info, err := os.Stat(o.Path)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())

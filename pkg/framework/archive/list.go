@@ -50,7 +50,7 @@ func (d *database) Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, erro
 		q.Limit = defaultLimit
 	}
 	if q.Limit < 1 || q.Limit > maxLimit {
-		return nil, hint.Errorf(fmt.Sprintf("ask for 1 to %d jobs a page", maxLimit), "%w: limit %d", ErrBadQuery, q.Limit)
+		return nil, hint.Errorf(fmt.Sprintf("request 1 to %d jobs per page", maxLimit), "%w: limit %d", ErrBadQuery, q.Limit)
 	}
 	query, args, err := listQuery(q, !d.dollars)
 	if err != nil {
@@ -182,7 +182,7 @@ func readCursor(cursor string) (submitted int64, uid string, err error) {
 		_, err = fmt.Sscanf(string(data), "1 %d %s", &submitted, &uid)
 	}
 	if err != nil {
-		return 0, "", hint.Errorf("take the cursor from the page before, or none", "%w: the cursor %q is not one of ours", ErrBadQuery, cursor)
+		return 0, "", hint.Errorf("take the cursor from the page before, or none", "%w: the cursor %q is not valid", ErrBadQuery, cursor)
 	}
 	return submitted, text(uid), nil
 }

@@ -19,7 +19,7 @@ func Observe(s Store, r prometheus.Registerer) Store {
 		Buckets: prometheus.ExponentialBucketsRange(0.5e-3, 30, 14),
 	}, []string{"operation"})
 	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "pai_archive_errors_total", Help: "Operations of the archive that failed by no fault of who asked, by operation.",
+		Name: "pai_archive_errors_total", Help: "Operations of the archive that failed for reasons other than a wrong request, by operation.",
 	}, []string{"operation"})
 	r.MustRegister(took, failed)
 	o := &observed{Store: s, took: took, failed: failed}

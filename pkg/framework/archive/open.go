@@ -126,7 +126,7 @@ func migrate(ctx context.Context, dialect goose.Dialect, db *sql.DB, options ...
 	}
 	if have > target {
 		return hint.Errorf("run the version of paictl that wrote it, or a newer one",
-			"the archive has version %d, and this program knows only %d", have, target)
+			"the archive has version %d, but this program supports only %d", have, target)
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("bring the archive to version %d: %w", target, err)

@@ -19,7 +19,7 @@ const connections = 16
 func (d *database) openPostgres(ctx context.Context, dsn string) error {
 	c, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return errors.New("the DSN of the PostgreSQL database can't be read: it is postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full")
+		return errors.New("the DSN of the PostgreSQL database is not valid: write postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full")
 	}
 	c.RuntimeParams["application_name"] = "pai-controller"
 	db := stdlib.OpenDB(*c)

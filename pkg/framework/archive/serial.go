@@ -52,7 +52,7 @@ func (s *serial) write(ctx context.Context, statements []statement) error {
 	case err := <-r.answer:
 		return err
 	case <-ctx.Done():
-		return ctx.Err() // it may be written all the same; a repetition changes nothing
+		return ctx.Err() // it may be written anyway; a repetition changes nothing
 	}
 }
 
@@ -114,7 +114,7 @@ func (s *serial) commit(requests []request) {
 }
 
 // attempt runs the statements of one request. Its first error is that request's own, the second one
-// everybody's.
+// everyone's.
 func attempt(ctx context.Context, tx *sql.Tx, statements []statement) (own, all error) {
 	if _, err := tx.ExecContext(ctx, "SAVEPOINT request"); err != nil {
 		return nil, err

@@ -97,7 +97,7 @@ func (d *database) Usage(ctx context.Context, q api.UsageQuery) (*api.Usage, err
 		key := rowOf(q.By, s, periods)
 		if sums[key] == nil {
 			if len(sums) == maxUsage {
-				return hint.Errorf("ask for a shorter time, or for longer periods", "%w: the answer would have more than %d rows", ErrBadQuery, maxUsage)
+				return hint.Errorf("request a shorter time, or longer periods", "%w: the answer would have more than %d rows", ErrBadQuery, maxUsage)
 			}
 			sums[key] = &api.GPUTime{}
 		}
@@ -131,7 +131,7 @@ func span(q *api.UsageQuery, now time.Time) (from, to int64, err error) {
 	periods := 0
 	for _, by := range q.By {
 		if !slices.Contains(api.Dimensions(), by) {
-			return 0, 0, hint.Errorf("there are "+strings.Join(api.Dimensions(), ", "), "%w: nothing is summed up by %q", ErrBadQuery, by)
+			return 0, 0, hint.Errorf("there are "+strings.Join(api.Dimensions(), ", "), "%w: GPU hours can't be grouped by %q", ErrBadQuery, by)
 		}
 		if by == api.ByHour || by == api.ByDay || by == api.ByMonth {
 			periods++

@@ -309,9 +309,9 @@ func TestGPUTimeIsKeptFor400DaysAtLeast(t *testing.T) {
 func TestQuestionsAboutGPUTimeThatMakeNoSense(t *testing.T) {
 	l := newLab(t, sqlitePlace(t))
 	for want, q := range map[string]api.UsageQuery{
-		`nothing is summed up by "week"`: {By: []string{"week"}},
-		"several periods":                {By: []string{"day", "hour"}},
-		"nothing is between":             {Since: at(10).Time, Until: at(5).Time},
+		`GPU hours can't be grouped by "week"`: {By: []string{"week"}},
+		"several periods":                      {By: []string{"day", "hour"}},
+		"nothing is between":                   {Since: at(10).Time, Until: at(5).Time},
 	} {
 		_, err := l.Usage(t.Context(), q)
 		require.ErrorIs(t, err, archive.ErrBadQuery)

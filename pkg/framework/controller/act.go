@@ -153,7 +153,7 @@ func (r *reconciler) deletePod(ctx context.Context, d machine.Deletion) (gone bo
 }
 
 // completed sees a job off: it is archived before its end is written down, so that both cost one
-// write, and written down all the same where the archive doesn't answer.
+// write, and written down anyway where the archive doesn't answer.
 func (r *reconciler) completed(ctx context.Context, f *v1.Framework, e *entry, result *machine.Result) (time.Duration, error) {
 	var archiveErr error
 	if e.status.ArchivedTime == nil {

@@ -71,7 +71,7 @@ func (r *reconciler) after(ctx context.Context, f *v1.Framework, st *v1.Framewor
 		case how == api.Succeeded || a.Ended:
 			out.Done = append(out.Done, string(a.UID))
 		case out.Failed == "":
-			out.Failed = fmt.Sprintf("it was to start after %s has succeeded, and that job %s", a.Job, how)
+			out.Failed = fmt.Sprintf("it was to start after %s had succeeded, but that job %s", a.Job, how)
 		}
 	}
 	return out, nil
@@ -122,7 +122,7 @@ func (r *reconciler) endOf(ctx context.Context, a *v1.After) (string, error) {
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return "", nil // asked again within a minute
 	case errors.Is(err, archive.ErrNotFound):
-		return "was deleted, and nothing tells how it ended", nil
+		return "was deleted, and its result is unknown", nil
 	case err != nil:
 		return "", fmt.Errorf("look for the job %s in the archive: %w", a.Job, err)
 	}

@@ -64,7 +64,7 @@ func TestAJobIsNotStartedAfterOneThatFailed(t *testing.T) {
 	w.exits("bad-worker-0", 210)
 	f := w.reaches("second", v1.Completed)
 	assert.Equal(t, int32(machine.CodeDependency), f.Status.AttemptStatus.CompletionStatus.Code)
-	assert.Contains(t, f.Status.Message, "alice/bad has succeeded, and that job failed")
+	assert.Contains(t, f.Status.Message, "alice/bad had succeeded, but that job failed")
 	w.exits("anyway-worker-0", 0)
 }
 
@@ -97,7 +97,7 @@ func TestANameThatWasUsedAgainIsAnotherJob(t *testing.T) {
 	lost.UID = types.UID("never-was")
 	w.submitAfter("ofnone", lost)
 	f := w.reaches("ofnone", v1.Completed)
-	assert.Contains(t, f.Status.Message, "was deleted, and nothing tells how it ended")
+	assert.Contains(t, f.Status.Message, "was deleted, and its result is unknown")
 }
 
 func TestAHostileListOfJobsEndsOnlyItsOwn(t *testing.T) {
@@ -107,7 +107,7 @@ func TestAHostileListOfJobsEndsOnlyItsOwn(t *testing.T) {
 	w.annotations = nil
 	w.submit("other", workers(1))
 	f := w.reaches("hostile", v1.Completed)
-	assert.Contains(t, f.Status.Message, "is no list of jobs")
+	assert.Contains(t, f.Status.Message, "is not a list of jobs")
 	w.exits("other-worker-0", 0)
 }
 

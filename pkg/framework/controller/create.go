@@ -98,7 +98,7 @@ func (r *reconciler) existing(ctx context.Context, want *corev1.Pod) (*corev1.Po
 		}
 	}
 	if o := metav1.GetControllerOf(have); o == nil || o.UID != want.OwnerReferences[0].UID {
-		return nil, fmt.Errorf("%w, and belongs to something else: %s", errInTheWay, want.Name)
+		return nil, fmt.Errorf("%w, but belongs to another owner: %s", errInTheWay, want.Name)
 	}
 	return have, nil
 }

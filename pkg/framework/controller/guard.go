@@ -19,7 +19,7 @@ const resourceGPU = "nvidia.com/gpu"
 // leaves it out. What else a template may not say the API server refuses: see the chart
 // cluster-configuration.
 func guard(p *corev1.Pod, priority string) {
-	p.Finalizers = nil // it would stay for ever
+	p.Finalizers = nil // it would stay forever
 	for _, key := range []string{annotation.BindInfoKey, annotation.IsolationKey, annotation.LegacyIsolationKey, annotation.PlacementKey} {
 		delete(p.Annotations, key) // the scheduler's word
 	}

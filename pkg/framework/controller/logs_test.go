@@ -152,7 +152,7 @@ func TestTheLogOfAPodThatOthersTakeAwayIsKept(t *testing.T) {
 			pod.Spec.NodeName, pod.Status.Phase, pod.DeletionTimestamp, pod.Finalizers = "n", corev1.PodRunning, &metav1.Time{Time: time.Now()}, []string{"x"}
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
 			other := worker1()
-			other.Name, other.UID = "f-worker-2", "v" // nobody takes it away
+			other.Name, other.UID = "f-worker-2", "v" // no one takes it away
 			cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
 			require.NoError(t, err)
 			require.NoError(t, cache.pods.GetIndexer().Add(pod))

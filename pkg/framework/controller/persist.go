@@ -45,6 +45,8 @@ func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) err
 		if err := r.writeHeader(ctx, f, e, archived && len(e.dirtyChunks) == 0); err != nil {
 			return err
 		}
+		// Chunks that are written from now on are of this attempt: if a later write fails, the next try must know them.
+		e.newAttempt = false
 	case e.layout.Unlisted():
 		if err := r.reserve(ctx, f, e); err != nil {
 			return err

@@ -80,7 +80,7 @@ func (s *story) maybe(l *life, write func() error) error {
 	}
 	s.one.Lock()
 	err := write()
-	// One that is cancelled, since another of the same step has failed, may have been carried out all the same.
+	// One that is cancelled, since another of the same step has failed, may have been carried out anyway.
 	if err == nil || apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
 		s.writes++
 	}

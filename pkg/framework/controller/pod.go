@@ -29,7 +29,7 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 		}
 	}
 	if of == nil || t == nil || machine.OwnerUID(f, &st.AttemptStatus) == "" {
-		return nil, fmt.Errorf("task role %s is no part of the job any more", role)
+		return nil, fmt.Errorf("task role %s is no longer part of the job", role)
 	}
 	values := identity(f, st, role, t)
 	template, err := fillIn(&of.Task.Pod, values)

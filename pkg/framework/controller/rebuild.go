@@ -37,7 +37,7 @@ func (r *reconciler) rebuild(ctx context.Context, f *v1.Framework, e *entry, los
 			r.metrics.lost.Inc()
 			r.o.Log.Info("states of tasks are lost; they are found again in the pods", "framework", f.Name, "why", one.Why)
 			r.recorder.Eventf(f, nil, corev1.EventTypeWarning, "TaskStatesLost", "TaskStatesLost", "%s",
-				clip(fmt.Sprintf("The states of up to %d tasks are lost (%s); they are found again in the pods. Retries of before are not counted.", status.PerChunk, one.Why)))
+				clip(fmt.Sprintf("The states of up to %d tasks are lost (%s); they are rebuilt from the pods. Earlier retries are not counted.", status.PerChunk, one.Why)))
 		}
 	}
 	e.mark(&result, r.now())

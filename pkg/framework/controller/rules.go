@@ -84,7 +84,7 @@ func (r *reconciler) takeRules(ctx context.Context, cm *corev1.ConfigMap) error 
 	if len(findings.Errors()) > 0 || set == nil {
 		r.metrics.rulesGood.Set(0)
 		r.recorder.Eventf(cm, nil, corev1.EventTypeWarning, "RulesRefused", "RulesRefused",
-			"The rules are wrong, and the ones of before stay in use: %s", clip(findings.Summary()))
+			"The rules are not valid, and the previous ones stay in use: %s", clip(findings.Summary()))
 		return nil
 	}
 	r.rules.use(set)

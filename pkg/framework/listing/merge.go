@@ -52,7 +52,7 @@ func Merge(ctx context.Context, f Filter, live Live, a Archive) (page *Page, mis
 }
 
 // Without says in a page's note that the history isn't in it, and why.
-func Without(why error) string { return "jobs that ended long ago are not shown: " + why.Error() }
+func Without(why error) string { return "jobs that finished long ago are not shown: " + why.Error() }
 
 type merge struct {
 	filter  *Filter
@@ -63,8 +63,8 @@ type merge struct {
 
 // ended reads the jobs that only the history has, as many as the page may need.
 func (m *merge) ended(ctx context.Context) (out []Row, missing, err error) {
-	q, any := m.query()
-	if !any {
+	q, asks := m.query()
+	if !asks {
 		return nil, nil, nil
 	}
 	there := map[string]bool{} // of a page that was read before some of it ended
@@ -96,8 +96,8 @@ func (m *merge) ended(ctx context.Context) (out []Row, missing, err error) {
 	}
 }
 
-// query asks for what may be in the page. Any is false where only jobs that are there can be in it.
-func (m *merge) query() (q api.JobQuery, any bool) {
+// query is for what may be in the page; asks is false if only live jobs can be in it.
+func (m *merge) query() (q api.JobQuery, asks bool) {
 	f := m.filter
 	q = api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: archivePage}
 	if f.Limit > 0 {

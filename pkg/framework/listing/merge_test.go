@@ -152,7 +152,7 @@ func TestAWalkListsEachJobOnceWhateverHappensMeanwhile(t *testing.T) {
 		f := listing.Filter{Limit: rapid.IntRange(1, 4).Draw(t, "limit")}
 		seen := map[string]bool{}
 		for {
-			p := page(context.Background(), t, x, h, f)
+			p := page(t.Context(), t, x, h, f)
 			require.LessOrEqual(t, len(p.Items), f.Limit)
 			for i := range p.Items {
 				r := &p.Items[i]

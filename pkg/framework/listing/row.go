@@ -76,7 +76,7 @@ func (o *Filter) Fits(r *Row) bool {
 		return false
 	case r.Submitted.Before(o.Since), o.InName != "" && !has(r.Name, o.InName):
 		return false
-	case len(o.Phases) > 0 && !slices.Contains(o.Phases, Phase(r.State)) && !(r.Unplaced && slices.Contains(o.Phases, Queued)):
+	case len(o.Phases) > 0 && !slices.Contains(o.Phases, Phase(r.State)) && (!r.Unplaced || !slices.Contains(o.Phases, Queued)):
 		return false
 	}
 	return o.Keyword == "" || has(r.User, o.Keyword) || has(r.Name, o.Keyword) || has(r.VirtualCluster, o.Keyword)

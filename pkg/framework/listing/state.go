@@ -25,7 +25,7 @@ const (
 	Succeeded Phase = "succeeded"
 	Failed    Phase = "failed"
 	Stopped   Phase = "stopped"
-	// Deleted: its Framework was removed before it had ended. Only the history has such jobs, and says so
+	// Deleted: its Framework was removed before the job had finished. Only the history has such jobs, and says so
 	// itself once the job controller has looked.
 	Deleted Phase = api.Deleted
 )
@@ -39,27 +39,27 @@ func Phases() []Phase {
 func (p Phase) Means() string {
 	switch p {
 	case Waiting:
-		return "for its pods to be made, or for a machine"
+		return "waits for its pods to be created, or for a machine"
 	case Queued:
-		return "for GPUs, with the position in its virtual cluster"
+		return "waits for GPUs; shown with its position in the virtual cluster"
 	case Pulling:
-		return "has its machines; images and volumes come"
+		return "has its machines; images are pulled and volumes mounted"
 	case Barrier:
-		return "some tasks wait for the last ones"
+		return "some tasks wait until all have started"
 	case Running:
 		return "its tasks run"
 	case Stopping:
-		return "its tasks are being ended"
+		return "its tasks are being stopped"
 	case Retry:
-		return "failed, and is tried again"
+		return "failed, and will be retried"
 	case Succeeded:
-		return "ended as it should"
+		return "finished successfully"
 	case Failed:
-		return "ended otherwise, and is not tried again"
+		return "failed, and will not be retried"
 	case Stopped:
-		return "ended on request"
+		return "stopped on request"
 	case Deleted:
-		return "was removed before it had ended"
+		return "removed before it had finished"
 	}
 	return ""
 }

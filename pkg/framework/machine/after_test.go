@@ -26,11 +26,11 @@ func TestAJobBeginsAfterThoseThatItWaitsFor(t *testing.T) {
 func TestAJobEndsWhereOneThatMustSucceedDidNot(t *testing.T) {
 	w := newWorld(t, role("worker", 1))
 	w.f.Spec.RetryPolicy.MaxRetryCount = -2
-	w.after = machine.After{Waits: []string{"ann/one"}, Failed: "it was to start after ann/two has succeeded, and that job failed"}
+	w.after = machine.After{Waits: []string{"ann/one"}, Failed: "it was to start after ann/two had succeeded, but that job failed"}
 	w.run()
 	assert.Equal(t, v1.Completed, w.status.State)
 	assert.Equal(t, int32(machine.CodeDependency), w.status.AttemptStatus.CompletionStatus.Code)
-	assert.Equal(t, "A job that had to succeed before did not. The job was not started: it was to start after ann/two has succeeded, and that job failed.", w.status.Message)
+	assert.Equal(t, "A job that had to succeed first did not. The job was not started: it was to start after ann/two had succeeded, but that job failed.", w.status.Message)
 	assert.Zero(t, w.status.RetryPolicyStatus.TotalRetriedCount, "another attempt would end as this one")
 	assert.Zero(t, w.creates)
 }

@@ -29,7 +29,7 @@ func (s *step) blame(node string, began time.Time) {
 		nodes[i].Failures++
 		nodes[i].Last = now
 		if nodes[i].Failures == s.Policy.AvoidAfter {
-			s.note(true, "NodeAvoided", "Node "+node+" failed this job again; new pods of the job stay away from it.")
+			s.note(true, "NodeAvoided", "Node "+node+" failed this job again; new pods of the job avoid it.")
 		}
 	}
 	if len(nodes) > maxNodes {

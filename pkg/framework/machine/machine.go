@@ -33,7 +33,7 @@ type Input struct {
 	Now     time.Time
 	Rules   Rules
 	Random  func() float64 // in [0, 1)
-	// GPUs says what a pod holds that has a machine; nil for nothing. Where not all of it is known yet, it is asked
+	// GPUs says what a pod holds that has a machine; nil for nothing. Where not all of it is known yet, trying
 	// again. Without it nothing is recorded.
 	GPUs   func(p *corev1.Pod) (g *v1.TaskGPUs, known bool)
 	Policy Policy

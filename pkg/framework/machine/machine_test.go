@@ -137,7 +137,7 @@ func TestRetries(t *testing.T) {
 				delay := time.Duration(*w.status.RetryPolicyStatus.RetryDelaySec) * time.Second
 				assert.GreaterOrEqual(t, delay, test.min)
 				assert.LessOrEqual(t, delay, test.max)
-				assert.Contains(t, w.status.Message, "the next begins at")
+				assert.Contains(t, w.status.Message, "the next starts at")
 				assert.Len(t, w.pods, 1, "the log can be read meanwhile")
 				assert.Equal(t, w.status.TransitionTime.Add(delay), w.last.Wake)
 				w.pass(delay)
@@ -184,7 +184,7 @@ func TestTasksAreRetriedByTheirOwnPolicy(t *testing.T) {
 	w.run()
 	w.exits("f-worker-0", exitTransient)
 	w.run()
-	assert.Equal(t, "Task worker-0 failed (Code200) and is tried again at 2027-01-15T08:00:05Z.", w.status.Message)
+	assert.Equal(t, "Task worker-0 failed (Code200) and will be retried at 2027-01-15T08:00:05Z.", w.status.Message)
 	assert.Equal(t, int32(1), w.status.AttemptStatus.TaskRoleStatuses[0].Counts.Waiting)
 	w.pass(5 * time.Second)
 	w.run()

@@ -40,15 +40,15 @@ var own = map[int32]Outcome{
 	0:                        {Phrase: "Succeeded"},
 	CodeConfigMapDeleted:     {Phrase: "ConfigMapExternalDeleted", Attributes: transient, Reason: "Someone deleted the ConfigMap of the attempt."},
 	CodePodDeleted:           {Phrase: "PodExternalDeleted", Attributes: transient, Reason: "Someone deleted the pod."},
-	CodePodNotSeen:           {Phrase: "PodLocalCacheCreationTimeout", Attributes: transient, Reason: "The pod was made and never seen."},
+	CodePodNotSeen:           {Phrase: "PodLocalCacheCreationTimeout", Attributes: transient, Reason: "The pod was created, but never seen."},
 	CodePodCreationPermanent: {Phrase: "PodCreationPermanentError", Attributes: permanent, Reason: "The API server refuses the pod."},
 	CodeInvalid:              {Phrase: "FrameworkInvalid", Attributes: permanent, Reason: "The job can't be run as it was submitted."},
-	CodeDependency:           {Phrase: "DependencyFailed", Attributes: permanent, Reason: "A job that had to succeed before did not."},
+	CodeDependency:           {Phrase: "DependencyFailed", Attributes: permanent, Reason: "A job that had to succeed first did not."},
 	CodeStopped:              {Phrase: "StopFrameworkRequested", Attributes: permanent, Reason: "The job was stopped."},
 	CodeAttemptCompletion:    {Phrase: "FrameworkAttemptCompletion", Attributes: permanent, Reason: "The attempt of the job ended before this task did."},
-	CodeTaskDeleted:          {Phrase: "DeleteTaskRequested", Attributes: permanent, Reason: "The job was made smaller."},
-	CodeRestart:              {Phrase: "RestartRequested", Attributes: transient, Reason: "Another attempt was asked for."},
-	CodePodCreationUnknown:   {Phrase: "PodCreationUnknownError", Reason: "The API server doesn't make the pod."},
+	CodeTaskDeleted:          {Phrase: "DeleteTaskRequested", Attributes: permanent, Reason: "The job was scaled down."},
+	CodeRestart:              {Phrase: "RestartRequested", Attributes: transient, Reason: "Another attempt was requested."},
+	CodePodCreationUnknown:   {Phrase: "PodCreationUnknownError", Reason: "The API server doesn't create the pod."},
 }
 
 var (

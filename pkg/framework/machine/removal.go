@@ -48,6 +48,6 @@ func (s *step) remove(r *v1.TaskRoleStatus, log *LogOf, p *corev1.Pod) {
 	if s.Pods.Forced[p.UID] {
 		return
 	}
-	s.note(true, "ForcedDeletion", "Pod "+p.Name+" on "+p.Spec.NodeName+" did not end in time and is deleted by force; if its machine is only cut off, it may still run there.")
+	s.note(true, "ForcedDeletion", "Pod "+p.Name+" on "+p.Spec.NodeName+" did not stop in time and is deleted by force; if its machine has only lost its connection, the pod may still run there.")
 	s.Delete = append(s.Delete, Deletion{Name: p.Name, UID: p.UID, Force: true})
 }

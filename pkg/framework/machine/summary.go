@@ -82,7 +82,7 @@ func (s *step) message() string {
 	case s.status.State == v1.AttemptCreationPending && len(s.After.Waits) > 0:
 		return "The job starts after " + strings.Join(s.After.Waits, ", ") + "."
 	case s.Blocked != "":
-		return "No pod can be made now, and it is tried again: " + clip(s.Blocked, maxDiagnostics)
+		return "No pod can be created now; this is retried: " + clip(s.Blocked, maxDiagnostics)
 	case s.empty():
 		return "The job has no task, so there is nothing to run."
 	}
@@ -108,7 +108,7 @@ func (s *step) taskMessage() string {
 			}
 			if waiting++; waiting == 1 {
 				due := t.TransitionTime.Add(time.Duration(*t.RetryPolicyStatus.RetryDelaySec) * time.Second)
-				first = fmt.Sprintf("Task %s-%d failed (%s) and is tried again at %s", r.Name, t.Index,
+				first = fmt.Sprintf("Task %s-%d failed (%s) and will be retried at %s", r.Name, t.Index,
 					t.AttemptStatus.CompletionStatus.Phrase, clock(due))
 			}
 		}
@@ -130,9 +130,9 @@ func (s *step) retryMessage() string {
 	c := s.status.AttemptStatus.CompletionStatus
 	text := fmt.Sprintf("Attempt %d ended with %s (%d)%s", s.status.AttemptStatus.ID, c.Phrase, c.Code, because(c.Trigger))
 	if d := *s.status.RetryPolicyStatus.RetryDelaySec; d > 0 {
-		text += "; the next begins at " + clock(s.retryTime())
+		text += "; the next starts at " + clock(s.retryTime())
 	} else {
-		text += "; the next begins as soon as nothing of it is left"
+		text += "; the next starts as soon as all its pods are gone"
 	}
 	if avoided := Avoided(s.status, s.Policy, s.status.TransitionTime.Time); len(avoided) > 0 {
 		text += "; its pods stay away from " + plural.Of(len(avoided), "node") + " that failed this job"

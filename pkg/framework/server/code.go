@@ -29,7 +29,7 @@ func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) error {
 	http.ServeContent(w, r, "", time.Time{}, noting)
 	if noting.err != nil {
 		// Its length is said already: the client sees that it is cut, and so does the log.
-		s.o.Log.WarnContext(r.Context(), "code was not sent to its end", "sha256", sum, "error", noting.err.Error())
+		s.o.Log.WarnContext(r.Context(), "the upload of the code is incomplete", "sha256", sum, "error", noting.err.Error())
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (s *Server) receiveCode(w http.ResponseWriter, r *http.Request) error {
 		defer func() { <-s.uploads }()
 	default:
 		w.Header().Set("Connection", "close")
-		return fmt.Errorf("%w: %d uploads are under way; try again in a while", errUnavailable, cap(s.uploads))
+		return fmt.Errorf("%w: %d uploads are in progress; try again later", errUnavailable, cap(s.uploads))
 	}
 	body := http.MaxBytesReader(w, r.Body, archive.MaxCode)
 	if err := s.o.Store.PutCode(r.Context(), r.URL.Query().Get("user"), sum, r.ContentLength, body); err != nil {

@@ -96,7 +96,7 @@ func number(v url.Values, name string) (int32, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %s %q is no number", archive.ErrBadQuery, name, text)
+		return 0, fmt.Errorf("%w: %s %q is not a number", archive.ErrBadQuery, name, text)
 	}
 	return int32(n), nil
 }
@@ -130,7 +130,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) error {
 		latest = s.o.Jobs.Events(name) // before the archive is read: what is written in between is then in both
 	}
 	events, err := s.o.Store.Events(r.Context(), name)
-	if err != nil && !(errors.Is(err, archive.ErrNotFound) && len(latest) > 0) {
+	if err != nil && (!errors.Is(err, archive.ErrNotFound) || len(latest) == 0) {
 		return err
 	}
 	known := map[string]bool{}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/framework/rendezvous"
 	"github.com/openpai/paictl/pkg/runtime/peers"
 )
@@ -39,8 +41,7 @@ func (s *Server) servePeers(w http.ResponseWriter, r *http.Request) error {
 	}
 	attempt, err := strconv.ParseInt(r.URL.Query().Get("attempt"), 10, 32)
 	if err != nil || attempt < 0 {
-		write(w, http.StatusBadRequest, api.Error{Code: "InvalidParametersError", Message: "attempt isn't the number of an attempt"})
-		return nil
+		return fmt.Errorf("%w: attempt isn't the number of an attempt", archive.ErrBadQuery)
 	}
 	if !s.o.Peers.Leads() {
 		w.Header().Set("Connection", "close") // the next request may reach the replica that leads
@@ -50,20 +51,16 @@ func (s *Server) servePeers(w http.ResponseWriter, r *http.Request) error {
 	seen := uint64(0)
 	if text := r.URL.Query().Get("seen"); text != "" {
 		if seen, err = strconv.ParseUint(text, 10, 64); err != nil {
-			write(w, http.StatusBadRequest, api.Error{Code: "InvalidParametersError", Message: "seen isn't the version of a message"})
-			return nil
+			return fmt.Errorf("%w: seen isn't the version of a message", archive.ErrBadQuery)
 		}
 	}
 	// The task sees at once that it is heard, and may wait.
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	if err := http.NewResponseController(w).Flush(); err != nil {
-		return nil // the task is gone
-	}
+	_ = http.NewResponseController(w).Flush() // where the task is gone, the request's context is over
 	m, err := s.o.Peers.Board.Wait(r.Context(), rendezvous.Attempt{Framework: framework, UID: types.UID(uid), Number: int32(attempt)}, seen)
-	if err != nil {
-		return nil // not all have an address so far, or the attempt is over and the task will be, too: an empty answer
+	if err == nil { // else not all have an address so far, or the attempt is over and the task will be, too: an empty answer
+		_ = json.NewEncoder(w).Encode(peers.Message{Version: m.Version, Data: m.Data, Seal: peers.Seal(token, m.Data)}) // a task that is gone
 	}
-	_ = json.NewEncoder(w).Encode(peers.Message{Version: m.Version, Data: m.Data, Seal: peers.Seal(token, m.Data)}) // a task that is gone
 	return nil
 }

@@ -40,7 +40,7 @@ type Options struct {
 	// Ready says why this replica isn't ready, nil where it is.
 	Ready   func(context.Context) error
 	Metrics prometheus.Gatherer
-	// MetricsAccess is the file with the password that opens them; empty: everybody may read them.
+	// MetricsAccess is the file with the password that opens them; empty: everyone may read them.
 	MetricsAccess string
 	// Token returns what opens the API, or "" while that isn't known; pods know the way to the API, and not the token.
 	Token func() string

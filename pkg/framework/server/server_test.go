@@ -140,7 +140,7 @@ func TestErrorsAreJSONWithACodeAndASentence(t *testing.T) {
 		"events of no job":      {"GET", "/v1/jobs/nobody/events", 404, "NotFound", "job nobody"},
 		"no such log":           {"GET", "/v1/jobs/" + f.Name + "/logs?role=worker", 404, "NotFound", "log of worker 0"},
 		"a log of no role":      {"GET", "/v1/jobs/" + f.Name + "/logs", 400, "BadRequest", "which role"},
-		"a log of a word":       {"GET", "/v1/jobs/" + f.Name + "/logs?role=worker&task=first", 400, "BadRequest", `task "first" is no number`},
+		"a log of a word":       {"GET", "/v1/jobs/" + f.Name + "/logs?role=worker&task=first", 400, "BadRequest", `task "first" is not a number`},
 		"no such state":         {"GET", "/v1/jobs?state=done", 400, "BadRequest", `no state "done"`},
 		"no such filter":        {"GET", "/v1/jobs?usr=alice", 400, "BadRequest", `no parameter "usr"`},
 		"no time":               {"GET", "/v1/jobs?since=yesterday", 400, "BadRequest", "2026-01-31T12:00:00Z"},

@@ -19,7 +19,7 @@ func (s *Server) guard(h http.Handler) http.Handler {
 		}
 		if subtle.ConstantTimeCompare([]byte(r.Header.Get(api.TokenHeader)), []byte(token)) != 1 {
 			write(w, http.StatusForbidden, api.Error{Code: "Forbidden",
-				Message: "the history of jobs is for those who may read the Secret " + api.TokenSecret + " in the controller's namespace"})
+				Message: "the history of jobs requires the right to read the Secret " + api.TokenSecret + " in the controller's namespace"})
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -115,7 +115,7 @@ func (l *Layout) read(f *v1.Framework, k int32, cm *corev1.ConfigMap) (*chunk, e
 		}
 	}
 	if generation < p.Generation {
-		return nil, fmt.Errorf("ConfigMap %s is of the past: generation %d, and %d was written", cm.Name, generation, p.Generation)
+		return nil, fmt.Errorf("ConfigMap %s is outdated: it has generation %d, but %d was written", cm.Name, generation, p.Generation)
 	}
 	if generation == p.Generation && p.Sum != "" && sum(cm) != p.Sum {
 		return nil, fmt.Errorf("ConfigMap %s was changed by something else", cm.Name)

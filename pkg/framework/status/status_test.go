@@ -139,7 +139,7 @@ func TestChunksThatAreNotOfTheHeaderAreLost(t *testing.T) {
 		says   string
 	}{
 		"missing":            {func() { delete(s, "f-tasks-1") }, "f-tasks-1 is missing"},
-		"older":              {func() { s["f-tasks-1"] = old }, "generation 1, and 2 was written"},
+		"older":              {func() { s["f-tasks-1"] = old }, "generation 1, but 2 was written"},
 		"changed":            {func() { s["f-tasks-1"].BinaryData = old.BinaryData }, "changed by something else"},
 		"no gzip":            {func() { s["f-tasks-1"].BinaryData = nil; s["f-tasks-1"].Data["generation"] = "3" }, "EOF"},
 		"of another attempt": {func() { s["f-tasks-1"].Data["attemptID"] = "2" }, `of attempt "2"`},

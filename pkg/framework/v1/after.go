@@ -36,11 +36,11 @@ func (f *Framework) After() ([]After, error) {
 		return nil, nil
 	}
 	if len(text) > maxAfterText {
-		return nil, fmt.Errorf("the annotation %s has %d bytes, and %d jobs need less than %d", AnnotationAfter, len(text), MaxAfter, maxAfterText)
+		return nil, fmt.Errorf("the annotation %s has %d bytes, but %d jobs need less than %d", AnnotationAfter, len(text), MaxAfter, maxAfterText)
 	}
 	var all []After
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		return nil, fmt.Errorf("the annotation %s is no list of jobs: %w", AnnotationAfter, err)
+		return nil, fmt.Errorf("the annotation %s is not a list of jobs: %w", AnnotationAfter, err)
 	}
 	for i := range all {
 		if !frameworkName.MatchString(all[i].Framework) || all[i].UID == "" {
@@ -48,7 +48,7 @@ func (f *Framework) After() ([]After, error) {
 		}
 	}
 	if len(all) > MaxAfter {
-		return nil, fmt.Errorf("the annotation %s has %d jobs, and at most %d are waited for", AnnotationAfter, len(all), MaxAfter)
+		return nil, fmt.Errorf("the annotation %s has %d jobs, but at most %d are allowed", AnnotationAfter, len(all), MaxAfter)
 	}
 	return all, nil
 }

@@ -59,7 +59,7 @@ func (f *Framework) Invalid() string {
 		total += int64(max(0, r.TaskNumber))
 	}
 	if total > MaxTasks {
-		return fmt.Sprintf("The job asks for %d tasks; %d is the most.", total, MaxTasks)
+		return fmt.Sprintf("The job has %d tasks; the maximum is %d.", total, MaxTasks)
 	}
 	return ""
 }

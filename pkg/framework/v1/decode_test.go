@@ -67,7 +67,7 @@ func TestTheTasksOfAllRolesAreCounted(t *testing.T) {
 	f.Spec.TaskRoles[0].TaskNumber = v1.MaxTasks
 	assert.Empty(t, f.Invalid())
 	f.Spec.TaskRoles = append(f.Spec.TaskRoles, v1.TaskRole{Name: "more", TaskNumber: 1})
-	assert.Equal(t, "The job asks for 10001 tasks; 10000 is the most.", f.Invalid())
+	assert.Equal(t, "The job has 10001 tasks; the maximum is 10000.", f.Invalid())
 }
 
 func TestTheAPIServerRefusesTemplatesOfWrongTypes(t *testing.T) {

@@ -18,7 +18,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("pai-logs", flag.ContinueOnError)
 	fs.SetOutput(out)
 	listen := fs.String("listen", ":9103", "address to answer on, with /v1/logs, /metrics and /healthz")
-	password := fs.String("access-file", "", "file with the password that opens /metrics; empty means that everybody may read them")
+	password := fs.String("access-file", "", "file with the password for /metrics; if empty, everyone may read them")
 	token := fs.String("token-file", "", "file with the token of those who may read")
 	fs.StringVar(&o.Pods, "pods", "/var/log/pods", "the kubelet's folder of logs")
 	fs.StringVar(&o.Folder, "folder", "/var/lib/pai-logs", "where logs are kept")
@@ -33,7 +33,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	case fs.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	case *token == "":
-		return errors.New("--token-file is missing: logs aren't for everybody")
+		return errors.New("--token-file is missing: without it, everyone could read logs")
 	case o.Limits.PerTask <= 0 || o.Limits.Total <= 0 || o.Limits.Age < 0:
 		return errors.New("--per-task, --total and --age must be above 0")
 	}

@@ -38,7 +38,7 @@ type Server struct {
 }
 
 // NewServer makes a server. The token lies in a file, which is read each time: the kubelet renews it. So does
-// the password for its metrics; without that file everybody may read them.
+// the password for its metrics; without that file everyone may read them.
 func NewServer(s *Store, tokenFile, accessFile string) *Server {
 	return &Server{s, tokenFile, accessFile}
 }

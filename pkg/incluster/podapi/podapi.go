@@ -50,7 +50,7 @@ type API struct {
 func InCluster(getenv func(string) string, folder, agent string) (*API, error) {
 	host, port := getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
-		return nil, errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT aren't set: this is no pod, or its services are switched off")
+		return nil, errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT aren't set: this is not a pod, or its service links are disabled")
 	}
 	return &API{URL: "https://" + net.JoinHostPort(host, port), Folder: folder, Agent: agent}, nil
 }

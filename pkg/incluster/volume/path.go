@@ -33,7 +33,7 @@ func split(name string) ([]string, error) {
 		return nil, fmt.Errorf("%s is refused: it belongs to the machine's system", name)
 	}
 	if len(parts) < minDepth || parts[0] == "" {
-		return nil, fmt.Errorf("%s is refused: a volume lies at least %d levels deep, as in /datastorage/service", name, minDepth)
+		return nil, fmt.Errorf("%s is refused: a volume must be at least %d levels deep, as in /datastorage/service", name, minDepth)
 	}
 	return parts, nil
 }

@@ -170,7 +170,7 @@ func TestDangerousPathsAreRefused(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "etc/keep"), 0o755))
 	for path, want := range map[string]string{
 		"/":              "is refused",
-		"/data":          "is refused: a volume lies at least 2 levels deep",
+		"/data":          "is refused: a volume must be at least 2 levels deep",
 		"/etc":           "is refused",
 		"/etc/keep":      "belongs to the machine's system",
 		"/proc/sys":      "belongs to the machine's system",

@@ -10,15 +10,15 @@ import (
 // The names are those that the alert rules ask for.
 var (
 	descExpiry = prometheus.NewDesc("pai_certificate_expiry_timestamp_seconds",
-		"When the certificate that a server shows ends.", []string{"name", "address", "kind"}, nil)
+		"When the certificate of a server expires.", []string{"name", "address", "kind"}, nil)
 	descSuccess = prometheus.NewDesc("pai_probe_success",
 		"Whether the target answered: \"apiserver\" to /readyz, others to a TLS handshake.", []string{"target"}, nil)
 	descTook = prometheus.NewDesc("pai_probe_duration_seconds",
 		"How long the target took to answer.", []string{"target"}, nil)
 	descRound = prometheus.NewDesc("pai_watchdog_round_timestamp_seconds",
-		"When all certificates were looked at last.", nil, nil)
+		"When all certificates were last checked.", nil, nil)
 	descRoundTook = prometheus.NewDesc("pai_watchdog_round_duration_seconds",
-		"How long looking at all certificates took.", nil, nil)
+		"How long the check of all certificates took.", nil, nil)
 	descBuild = prometheus.NewDesc("pai_watchdog_build_info",
 		"The version of the watchdog, as a label.", []string{"version"}, nil)
 )

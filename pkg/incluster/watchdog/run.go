@@ -25,7 +25,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("pai-watchdog", flag.ContinueOnError)
 	fs.SetOutput(out)
 	listen := fs.String("listen", ":9101", "address to answer on, with /metrics and /healthz")
-	password := fs.String("access-file", "", "file with the password that opens /metrics; empty means that everybody may read them")
+	password := fs.String("access-file", "", "file with the password for /metrics; if empty, everyone may read them")
 	file := fs.String("config", "", "file with targets and intervals, as JSON")
 	if err := fs.Parse(args); err != nil {
 		return err

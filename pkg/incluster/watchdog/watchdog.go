@@ -89,7 +89,7 @@ func ReadConfig(name string) (Config, error) {
 
 func (c Config) check() error {
 	if c.Interval <= 0 || c.CertificateInterval <= 0 || c.Timeout <= 0 {
-		return errors.New("interval, certificateInterval and timeout must be longer than nothing")
+		return errors.New("interval, certificateInterval and timeout must be greater than zero")
 	}
 	if c.Concurrency < 1 {
 		return errors.New("concurrency must be at least 1")
@@ -100,7 +100,7 @@ func (c Config) check() error {
 			return fmt.Errorf("target %q: address %q is not host:port", t.Name, t.Address)
 		}
 		if t.Name == "" || seen[t.Name] {
-			return fmt.Errorf("target %q: each target has a name of its own", t.Name)
+			return fmt.Errorf("target %q: each target needs a different name", t.Name)
 		}
 		seen[t.Name] = true
 	}

@@ -368,10 +368,10 @@ func TestConfigurationsAreReadStrictly(t *testing.T) {
 	for want, text := range map[string]string{
 		"unknown field":            `{"target":[]}`,
 		"is not host:port":         `{"targets":[{"name":"a","address":"a.example"}]}`,
-		"a name of its own":        `{"targets":[{"name":"a","address":"a:1"},{"name":"a","address":"b:1"}]}`,
+		"needs a different name":   `{"targets":[{"name":"a","address":"a:1"},{"name":"a","address":"b:1"}]}`,
 		`target ""`:                `{"targets":[{"address":"a:1"}]}`,
 		`a duration is written`:    `{"interval":30}`,
-		"longer than nothing":      `{"timeout":"0s"}`,
+		"greater than zero":        `{"timeout":"0s"}`,
 		"concurrency must be":      `{"concurrency":0}`,
 		"more than one JSON value": `{} {}`,
 	} {

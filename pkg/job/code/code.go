@@ -51,11 +51,11 @@ func Pack(ctx context.Context, dir string) (*Archive, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, hint.Errorf("name the folder that has the program", "there is no folder %s", dir)
+		return nil, hint.Errorf("name the folder with the program", "there is no folder %s", dir)
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		return nil, hint.Errorf("name the folder that it is in", "%s is no folder", dir)
+		return nil, hint.Errorf("name its folder", "%s is not a folder", dir)
 	}
 	w, err := newWalk(dir)
 	if err != nil {
@@ -87,7 +87,7 @@ func Pack(ctx context.Context, dir string) (*Archive, error) {
 func (w *walk) check(a *Archive) error {
 	switch {
 	case a.Files == 0:
-		return hint.Errorf("put the program into it; files that .gitignore names don't go along", "the folder %s has no files", w.dir)
+		return hint.Errorf("put the program into it; files that .gitignore names are not sent", "the folder %s has no files", w.dir)
 	case a.Bytes > MaxBytes:
 		slices.SortStableFunc(w.entries, func(a, b entry) int { return cmp.Compare(b.size, a.size) })
 		var names []string
@@ -95,10 +95,10 @@ func (w *walk) check(a *Archive) error {
 			names = append(names, fmt.Sprintf("%s (%s)", e.path, Size(e.size)))
 		}
 		return hint.Errorf("keep data and models on storage of the job, or name them in .gitignore; the largest are "+strings.Join(names, ", "),
-			"the folder %s has %s, and code may have %s", w.dir, Size(a.Bytes), Size(MaxBytes))
+			"the folder %s has %s, but code may have at most %s", w.dir, Size(a.Bytes), Size(MaxBytes))
 	case a.Files > MaxFiles:
 		return hint.Errorf("name folders such as node_modules or data in .gitignore; most files are in "+strings.Join(w.crowded(), ", "),
-			"the folder %s has %d files, and code may have %d", w.dir, a.Files, MaxFiles)
+			"the folder %s has %d files, but code may have at most %d", w.dir, a.Files, MaxFiles)
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (e *entry) write(t *tar.Writer, dir string) error {
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	if n, err := io.Copy(t, f); err != nil || n != e.size {
-		return hint.Errorf("submit again when nothing writes to it", "the file changed while it was read")
+		return hint.Errorf("submit again when no program writes to it", "the file changed while it was read")
 	}
 	return nil
 }

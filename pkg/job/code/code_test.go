@@ -121,7 +121,7 @@ func TestTooMuchIsRefusedAndTheLargestAreNamed(t *testing.T) {
 	require.NoError(t, f.Truncate(MaxBytes))
 	require.NoError(t, f.Close())
 	_, err = Pack(t.Context(), dir)
-	require.ErrorContains(t, err, "has 256.0 MiB, and code may have 256.0 MiB")
+	require.ErrorContains(t, err, "has 256.0 MiB, but code may have at most 256.0 MiB")
 	assert.Contains(t, hint.Of(err), "model.bin (256.0 MiB), train.py (1 B)")
 }
 
@@ -133,7 +133,7 @@ func TestWhatIsNoFolderOfFilesIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "has no files")
 	write(t, dir, map[string]string{"f": ""})
 	_, err = Pack(t.Context(), filepath.Join(dir, "f"))
-	require.ErrorContains(t, err, "is no folder")
+	require.ErrorContains(t, err, "is not a folder")
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = Pack(gone, dir)

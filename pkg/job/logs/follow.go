@@ -105,7 +105,7 @@ func (f *follower) drain(giveUp context.CancelFunc) {
 			giveUp()
 			<-done
 			f.lost.Store(true)
-			f.w.o.Problem(fmt.Errorf("%s has ended, and the end of a log doesn't come; ask for it again with: paictl job logs %s", f.job.Title(), f.job.Name))
+			f.w.o.Problem(fmt.Errorf("%s has finished, but the end of a log doesn't arrive; read it later with: paictl job logs %s", f.job.Title(), f.job.Name))
 			return
 		}
 		seen = now

@@ -21,7 +21,7 @@ import (
 var errNotKept = errors.New("no agent keeps it")
 
 // errLost is one that it had.
-var errLost = errors.New("the rest of its log doesn't come: the agent of its machine, or the job controller, doesn't answer any more")
+var errLost = errors.New("the rest of its log doesn't arrive: the agent of its machine, or the job controller, no longer answers")
 
 const (
 	// pageWait is how long a question for lines waits that aren't there yet.
@@ -141,7 +141,7 @@ func (p *pager) unanswered(wait time.Duration) (answered func()) {
 	late := time.AfterFunc(wait+p.r.awayTold, func() {
 		defer close(done)
 		if p.r.silent(p.s.node) {
-			p.r.problem(fmt.Errorf("%s: its log doesn't come for now: nothing answers for its machine, %s", p.s.name, p.s.node))
+			p.r.problem(fmt.Errorf("%s: its log is not available now: no agent answers for its machine, %s", p.s.name, p.s.node))
 		}
 	})
 	return func() {
@@ -169,7 +169,7 @@ func (p *pager) missing(start, gaps, limit int64) {
 		p.r.problem(fmt.Errorf("%s: %s of its log were dropped before what follows: %s are kept of a task's log (perTask of log-manager)", p.s.name, size(dropped), size(limit)))
 	}
 	if gaps > p.gaps && (p.asked || whole) {
-		p.r.problem(fmt.Errorf("%s: some lines of its log may be missing: its machine can have removed them while log-manager didn't run", p.s.name))
+		p.r.problem(fmt.Errorf("%s: some lines of its log may be missing: its machine may have removed them while log-manager didn't run", p.s.name))
 	}
 	p.told, p.gaps, p.asked = max(p.told, start), max(p.gaps, gaps), true
 }
@@ -229,7 +229,7 @@ func (p *pager) hopeless(err error) error {
 	}
 	if since >= p.r.awayTold && !p.said {
 		p.said = true
-		p.r.problem(fmt.Errorf("%s: its log doesn't come for now, and is asked for again: %w", p.s.name, err))
+		p.r.problem(fmt.Errorf("%s: its log is not available now; trying again: %w", p.s.name, err))
 	}
 	return nil
 }

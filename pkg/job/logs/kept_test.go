@@ -86,7 +86,7 @@ func TestWhatIsMissingOfALogIsSaidOnce(t *testing.T) {
 	assert.Equal(t, fiveText, r.String())
 	assert.Equal(t, []string{
 		"worker[0]: 3 MiB of its log were dropped before what follows: 1 GiB are kept of a task's log (perTask of log-manager)",
-		"worker[0]: some lines of its log may be missing: its machine can have removed them while log-manager didn't run",
+		"worker[0]: some lines of its log may be missing: its machine may have removed them while log-manager didn't run",
 	}, r.problems)
 	o, r = options(all)
 	o.Tail = 1
@@ -109,7 +109,7 @@ func TestTheLogOfAPodThatIsGoneIsWhole(t *testing.T) {
 	o, r = options(Selection{Task: All, Attempt: 0})
 	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, "five\n", r.String())
-	assert.Equal(t, []string{"worker[0]: its machine has nothing of its log any more: this is the end of it, which the archive has"}, r.problems)
+	assert.Equal(t, []string{"worker[0]: its machine no longer has its log: this is the last part, from the archive"}, r.problems)
 }
 
 func TestAnEmptyLogWithoutAnAgentIsNotTakenForTheWhole(t *testing.T) {
@@ -193,7 +193,7 @@ func TestAMachineThatDoesNotAnswerIsSaidWhileItIsAsked(t *testing.T) {
 	}
 	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, fiveText, r.String())
-	assert.Equal(t, []string{"worker[0]: its log doesn't come for now: nothing answers for its machine, n1"}, r.problems)
+	assert.Equal(t, []string{"worker[0]: its log is not available now: no agent answers for its machine, n1"}, r.problems)
 }
 
 func TestALogWhoseRestIsLostIsAnErrorAfterTheOthers(t *testing.T) {
@@ -222,7 +222,7 @@ func TestALogWhoseRestIsLostIsAnErrorAfterTheOthers(t *testing.T) {
 				if roles > 1 {
 					assert.Contains(t, r.String(), "whole\n")
 				}
-				assert.Contains(t, strings.Join(append(r.problems, err.Error()), "\n"), "worker[0]: the rest of its log doesn't come")
+				assert.Contains(t, strings.Join(append(r.problems, err.Error()), "\n"), "worker[0]: the rest of its log doesn't arrive")
 			})
 		}
 	}

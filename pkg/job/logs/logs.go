@@ -126,7 +126,7 @@ func Tasks(c *job.Client, j *job.Job, sel Selection) int {
 func (r *reader) nothing(sel Selection) error {
 	switch {
 	case sel.Previous:
-		return hint.Errorf("leave out --previous", "no task of %s was tried before", r.job.Title())
+		return hint.Errorf("leave out --previous", "no task of %s had an earlier attempt", r.job.Title())
 	case sel.Attempt >= 0:
 		return hint.Errorf("see the attempts with: paictl job get "+r.job.Name, "%s has no attempt %d", r.job.Title(), sel.Attempt)
 	}
@@ -134,7 +134,7 @@ func (r *reader) nothing(sel Selection) error {
 }
 
 func (r *reader) hint() string {
-	return "see what it waits for, or what became of it, with: paictl job why " + r.job.Name
+	return "see why with: paictl job why " + r.job.Name
 }
 
 // one writes a single log as it is.
@@ -196,7 +196,7 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 
 // incomplete is the end where the rest of a log is lost.
 func (r *reader) incomplete() error {
-	return hint.Errorf("ask for it again with: paictl job logs "+r.job.Name, "the logs of %s are not complete: the rest of at least one is missing, as said above", r.job.Title())
+	return hint.Errorf("read it later with: paictl job logs "+r.job.Name, "the logs of %s are not complete: the rest of at least one is missing, as said above", r.job.Title())
 }
 
 type merged struct {

@@ -397,7 +397,7 @@ func TestWhatNoPodHasComesFromTheArchive(t *testing.T) {
 			o.Tail = 2
 			require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
 			assert.Equal(t, "b\nc\n", r.String())
-			assert.Equal(t, []string{"worker[0]: its machine has nothing of its log any more: this is the end of it, which the archive has"}, r.problems)
+			assert.Equal(t, []string{"worker[0]: its machine no longer has its log: this is the last part, from the archive"}, r.problems)
 		})
 	}
 	o, _ := options(Selection{Task: All, Attempt: 7})
@@ -487,7 +487,7 @@ func TestAJobsEndDoesNotWaitForALogThatSaysNothing(t *testing.T) {
 	f.change(func() { f.framework.Status.State = v1.Completed })
 	require.EqualError(t, Write(t.Context(), c, j, o), "the logs of ann/train are not complete: the rest of at least one is missing, as said above")
 	assert.Equal(t, "worker[0]| a\n", r.String())
-	assert.Equal(t, []string{"ann/train has ended, and the end of a log doesn't come; ask for it again with: paictl job logs train"}, r.problems)
+	assert.Equal(t, []string{"ann/train has finished, but the end of a log doesn't arrive; read it later with: paictl job logs train"}, r.problems)
 }
 
 // Programs print to stdout and stderr from several threads, and clocks are set back.

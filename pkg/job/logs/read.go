@@ -38,7 +38,7 @@ func (r *reader) read(ctx context.Context, s *source, o *corev1.PodLogOptions, g
 		return give(l)
 	})
 	if err == nil && n == 0 && s.pod != nil && o.SinceSeconds == nil {
-		r.problem(fmt.Errorf("%s: its machine has no line of it: it printed nothing, or the machine removed it to make room; logs are kept whole where log-manager runs (paictl service start -n log-manager)", s.name))
+		r.problem(fmt.Errorf("%s: its machine has no line of it: it printed nothing, or the machine removed its log to free space; log-manager keeps complete logs (paictl service start -n log-manager)", s.name))
 	}
 	return err
 }
@@ -86,7 +86,7 @@ func (r *reader) readArchive(ctx context.Context, s *source, o *corev1.PodLogOpt
 	}
 	defer func() { _ = body.Close() }() // it was only read
 	if truncated {
-		r.problem(fmt.Errorf("%s: its machine has nothing of its log any more: this is the end of it, which the archive has", s.name))
+		r.problem(fmt.Errorf("%s: its machine no longer has its log: this is the last part, from the archive", s.name))
 	}
 	if o.TailLines == nil {
 		return lines(body, func(text string) error { return give(line{text: text}) })

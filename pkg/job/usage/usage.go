@@ -86,7 +86,7 @@ func cards(ctx context.Context, c *job.Client, list []Task) (problems []error) {
 			switch {
 			case apierrors.IsNotFound(err) || errors.Is(err, job.ErrNoController): // nothing measures them, or who could be asked isn't there
 			case err != nil:
-				problems = append(problems, fmt.Errorf("ask how busy the GPUs of %s are: %w", node, err))
+				problems = append(problems, fmt.Errorf("ask for the utilization of the GPUs of %s: %w", node, err))
 			}
 			for i := range list {
 				if list[i].Node == node {

@@ -59,7 +59,7 @@ var (
 const Nodes = 3
 
 // Start returns a cluster of etcd and an API server alone, shared by all tests of the
-// package. No controller runs: a deleted namespace stays "Terminating" for ever, deployments
+// package. No controller runs: a deleted namespace stays "Terminating" forever, deployments
 // make no pods, there are no service accounts. Tests use names of their own, or remove what
 // they made. The kubeconfig is that of Kubeconfig.
 func Start(t testing.TB) *kube.Cluster {

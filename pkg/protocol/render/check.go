@@ -16,7 +16,7 @@ func (r *renderer) check() {
 	r.checkUser()
 	r.checkStorages()
 	if !isLabel(r.job.VirtualCluster) {
-		r.fail(strictyaml.Path{"defaults", "virtualCluster"}, "job/name", fmt.Sprintf("%q is no name of a virtual cluster", short(r.job.VirtualCluster)), "write letters, digits, - _ and ., 63 at most")
+		r.fail(strictyaml.Path{"defaults", "virtualCluster"}, "job/name", fmt.Sprintf("%q is not the name of a virtual cluster", short(r.job.VirtualCluster)), "write letters, digits, - _ and ., at most 63 characters")
 		return
 	}
 	r.chooseTypes()
@@ -51,8 +51,8 @@ func (r *renderer) checkUser() {
 			continue
 		}
 		r.findings = append(r.findings, strictyaml.Finding{File: r.job.File, Line: 1, Column: 1, Rule: "job/user", Severity: strictyaml.Error,
-			Message: fmt.Sprintf("%q is no name of a %s that Kubernetes can keep", short(one.name), one.what),
-			Remedy:  fmt.Sprintf("give another with --%s: letters, digits, - _ and ., 63 at most", one.what)})
+			Message: fmt.Sprintf("%q is not a %s name that Kubernetes can store", short(one.name), one.what),
+			Remedy:  fmt.Sprintf("give another with --%s: letters, digits, - _ and ., at most 63 characters", one.what)})
 	}
 }
 
@@ -78,7 +78,7 @@ func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
 		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("the cluster has no GPUs of the type %q", sku), choose(sku, "the types are ", all, ""))
 		return
 	case role.GPU > 0 && sku != "" && r.onCPUCells(i):
-		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("machines of the type %s have no GPUs, and %s asks for %s", sku, role.Name, gpus(role.GPU)), "write gpu: 0, or a type with GPUs")
+		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("machines of the type %s have no GPUs, but %s requests %s", sku, role.Name, gpus(role.GPU)), "write gpu: 0, or a type with GPUs")
 		return
 	case sku != "" && known && r.guaranteed() && vc.Cells[sku] == 0:
 		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("the virtual cluster %s owns no %s", r.job.VirtualCluster, sku), ownRemedy(vc))
@@ -88,7 +88,7 @@ func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
 			choose(role.PinnedCell, "its pinned cells are ", vc.Pinned, "remove pinnedCellId"))
 		return
 	case role.GPU > 0 && role.PinnedCell != "" && r.onCPUCells(i):
-		r.fail(asks.With("pinnedCellId"), "job/unknown-pinned-cell", fmt.Sprintf("the pinned cell %s has no GPUs, and %s asks for %s", role.PinnedCell, role.Name, gpus(role.GPU)), "write gpu: 0, or remove pinnedCellId")
+		r.fail(asks.With("pinnedCellId"), "job/unknown-pinned-cell", fmt.Sprintf("the pinned cell %s has no GPUs, but %s requests %s", role.PinnedCell, role.Name, gpus(role.GPU)), "write gpu: 0, or remove pinnedCellId")
 		return
 	}
 	if unit := r.unit(i); unit.PerNode > 0 && r.cells[i] > unit.PerNode {
@@ -150,19 +150,19 @@ func (r *renderer) hasGPUs() bool {
 // tooLarge refuses a task that no machine holds.
 func (r *renderer) tooLarge(i int, unit SKU, at strictyaml.Path) {
 	role := &r.job.Roles[i]
-	what, remedy := "the machine's share of "+gpus(r.cells[i]), "ask for less per task, and for more instances"
+	what, remedy := "the machine's share of "+gpus(r.cells[i]), "request less per task, and more instances"
 	switch {
 	case r.onCPUCells(i):
 		what, remedy = cpuCells(r.cells[i]), remedy+", or name machines with GPUs by skuType"
 	case role.GPU == 0:
 		remedy += r.roomRemedy()
 	}
-	message := fmt.Sprintf("a task of %s needs %s, and no machine has more than %d", role.Name, what, unit.PerNode)
+	message := fmt.Sprintf("a task of %s needs %s, but no machine has more than %d", role.Name, what, unit.PerNode)
 	if unit.MilliCPU > 0 && unit.MemoryMB > 0 {
 		message += fmt.Sprintf(" (each has cpu %g and %d MB)", float64(unit.MilliCPU)/1000, unit.MemoryMB)
 	}
 	if role.GPU == 0 && !r.onCPUCells(i) {
-		message += "; it takes GPUs " + r.shareReason(i)
+		message += "; it holds GPUs " + r.shareReason(i)
 	}
 	r.fail(at, "job/too-large", message, remedy)
 }
@@ -172,7 +172,7 @@ func (r *renderer) shareReason(i int) string {
 	role := &r.job.Roles[i]
 	switch {
 	case role.SKU != "" && !role.SharedSKU:
-		return "because it asks for machines with " + role.SKU
+		return "because it requires machines with " + role.SKU
 	case role.PinnedCell != "":
 		return "because the pinned cell " + role.PinnedCell + " has them"
 	case r.besideGPUs(role):
@@ -262,15 +262,15 @@ func (r *renderer) checkQuota(vc VirtualCluster) {
 		sku, known := r.Cluster.SKUs[name]
 		owned[known && sku.GPU == 0] += n
 	}
-	const remedy = "ask for less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo"
+	const remedy = "request less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo"
 	at := strictyaml.Path{"taskRoles"}
 	for _, cpu := range []bool{false, true} {
 		w, advice, because := r.wanted(cpu), remedy, ""
 		if w.share > 0 {
-			advice, because = remedy+r.roomRemedy(), "; tasks without GPUs take what their processors and memory come to, "+w.reason
+			advice, because = remedy+r.roomRemedy(), "; tasks without GPUs hold the share that corresponds to their processors and memory, "+w.reason
 		}
 		if w.cells > owned[cpu] {
-			r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at a time, and the virtual cluster %s owns %d%s", w.text(cpu), r.job.VirtualCluster, owned[cpu], because), advice)
+			r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at the same time, but the virtual cluster %s owns %d%s", w.text(cpu), r.job.VirtualCluster, owned[cpu], because), advice)
 			return
 		}
 		for _, sku := range slices.Sorted(maps.Keys(w.byType)) {
@@ -279,7 +279,7 @@ func (r *renderer) checkQuota(vc VirtualCluster) {
 				if cpu {
 					count = cpuCells(n)
 				}
-				r.fail(at, "job/quota", fmt.Sprintf("the job needs %s of the type %s at a time, and the virtual cluster %s owns %d", count, sku, r.job.VirtualCluster, vc.Cells[sku]), advice)
+				r.fail(at, "job/quota", fmt.Sprintf("the job needs %s of the type %s at the same time, but the virtual cluster %s owns %d", count, sku, r.job.VirtualCluster, vc.Cells[sku]), advice)
 				return
 			}
 		}
@@ -293,9 +293,9 @@ func (r *renderer) checkQuota(vc VirtualCluster) {
 func (r *renderer) checkLimits(vc VirtualCluster, w wants, because, remedy string) {
 	at := strictyaml.Path{"taskRoles"}
 	if limit := quota(vc.Users, r.User, vc.PerUser); limit > 0 && w.cells > limit {
-		r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at a time, and user %s may have %d in the virtual cluster %s%s", w.text(false), r.User, limit, r.job.VirtualCluster, because), remedy)
+		r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at the same time, but user %s may have %d in the virtual cluster %s%s", w.text(false), r.User, limit, r.job.VirtualCluster, because), remedy)
 	} else if limit := quota(vc.Groups, r.Group, vc.PerGroup); r.Group != "" && limit > 0 && w.cells > limit {
-		r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at a time, and group %s may have %d in the virtual cluster %s%s", w.text(false), r.Group, limit, r.job.VirtualCluster, because), remedy)
+		r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at the same time, but group %s may have %d in the virtual cluster %s%s", w.text(false), r.Group, limit, r.job.VirtualCluster, because), remedy)
 	}
 }
 
@@ -332,7 +332,7 @@ func (r *renderer) checkRequests() {
 		}
 		if size := annotation.LeastSize(request); r.Cluster.SKUs != nil && !claimed && size > annotation.MaxSize {
 			r.fail(strictyaml.Path{"taskRoles", role.Name}, "job/size",
-				fmt.Sprintf("the places of all tasks of the gang are %d KiB or more in the annotations of each of them, and %d KiB is the limit", size>>10, annotation.MaxSize>>10),
+				fmt.Sprintf("the placements of all tasks of the gang need %d KiB or more in each task's annotations, but the limit is %d KiB", size>>10, annotation.MaxSize>>10),
 				"make the gang smaller, with fewer tasks or fewer processors per task, or let its tasks start one by one (extras: {gangAllocation: false})")
 			return
 		}

@@ -70,14 +70,14 @@ func TestWhatHasNoRoomIsRefusedWithItsReason(t *testing.T) {
 		return "  a: {instances: " + instances + ", dockerImage: img, resourcePerInstance: {cpu: " + n + ", memoryMB: 64, gpu: " + gpu + "}, commands: [a]}\n"
 	}
 	for name, c := range map[string]struct{ roles, rest, message, remedy string }{
-		"a task that is larger than a machine": {cpu("64", "1", "0"), "", "a task of a needs 64 CPU cells, and no machine has more than 15 (each has cpu 1 and 4096 MB)", "ask for less per task, and for more instances, or name machines with GPUs by skuType"},
-		"more than the virtual cluster owns":   {cpu("10", "4", "0"), "", "the job needs 40 CPU cells at a time, and the virtual cluster default owns 30", "ask for less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo"},
-		"a share that is larger than a machine": {cpu("64", "1", "0"), inSmall, "a task of a needs the machine's share of 16 GPUs, and no machine has more than 4 (each has cpu 4 and 32768 MB); it takes GPUs because the virtual cluster small owns no machines without GPUs",
-			"ask for less per task, and for more instances; or ask an administrator for machines without GPUs (paictl vc set small --cells TYPE=N)"},
-		"a share that is larger than the virtual cluster": {cpu("4", "5", "0"), inSmall, "the job needs the share of 5 GPUs at a time, and the virtual cluster small owns 4; tasks without GPUs take what their processors and memory come to, because the virtual cluster small owns no machines without GPUs",
-			"ask for less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo; or ask an administrator for machines without GPUs (paictl vc set small --cells TYPE=N)"},
-		"GPUs of machines without":      {worker("a", 1, 1), "extras: {hivedScheduler: {taskRoles: {a: {skuType: CPU}}}}\n", "machines of the type CPU have no GPUs, and a asks for 1 GPU", "write gpu: 0, or a type with GPUs"},
-		"GPUs in a pinned cell without": {worker("a", 1, 1), "extras: {hivedScheduler: {taskRoles: {a: {pinnedCellId: prep}}}}\n", "the pinned cell prep has no GPUs, and a asks for 1 GPU", "write gpu: 0, or remove pinnedCellId"},
+		"a task that is larger than a machine": {cpu("64", "1", "0"), "", "a task of a needs 64 CPU cells, but no machine has more than 15 (each has cpu 1 and 4096 MB)", "request less per task, and more instances, or name machines with GPUs by skuType"},
+		"more than the virtual cluster owns":   {cpu("10", "4", "0"), "", "the job needs 40 CPU cells at the same time, but the virtual cluster default owns 30", "request less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo"},
+		"a share that is larger than a machine": {cpu("64", "1", "0"), inSmall, "a task of a needs the machine's share of 16 GPUs, but no machine has more than 4 (each has cpu 4 and 32768 MB); it holds GPUs because the virtual cluster small owns no machines without GPUs",
+			"request less per task, and more instances; or ask an administrator for machines without GPUs (paictl vc set small --cells TYPE=N)"},
+		"a share that is larger than the virtual cluster": {cpu("4", "5", "0"), inSmall, "the job needs the share of 5 GPUs at the same time, but the virtual cluster small owns 4; tasks without GPUs hold the share that corresponds to their processors and memory, because the virtual cluster small owns no machines without GPUs",
+			"request less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo; or ask an administrator for machines without GPUs (paictl vc set small --cells TYPE=N)"},
+		"GPUs of machines without":      {worker("a", 1, 1), "extras: {hivedScheduler: {taskRoles: {a: {skuType: CPU}}}}\n", "machines of the type CPU have no GPUs, but a requests 1 GPU", "write gpu: 0, or a type with GPUs"},
+		"GPUs in a pinned cell without": {worker("a", 1, 1), "extras: {hivedScheduler: {taskRoles: {a: {pinnedCellId: prep}}}}\n", "the pinned cell prep has no GPUs, but a requests 1 GPU", "write gpu: 0, or remove pinnedCellId"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, findings := Render(job(t, c.roles, c.rest), withCPUs())
@@ -103,8 +103,8 @@ func TestAGangThatNoAnnotationHoldsIsRefused(t *testing.T) {
 	const roles = "  a: {instances: 100, dockerImage: img, resourcePerInstance: {cpu: 255, memoryMB: 64, gpu: 0}, commands: [a]}\n"
 	_, findings := Render(job(t, roles, ""), o)
 	require.Len(t, findings.Errors(), 1)
-	assert.Contains(t, findings[0].Message, "the places of all tasks of the gang are ")
-	assert.Contains(t, findings[0].Message, " KiB or more in the annotations of each of them, and 240 KiB is the limit")
+	assert.Contains(t, findings[0].Message, "the placements of all tasks of the gang need ")
+	assert.Contains(t, findings[0].Message, " KiB or more in each task's annotations, but the limit is 240 KiB")
 	assert.Contains(t, findings[0].Remedy, "gangAllocation: false")
 	mustRender(t, job(t, roles, "extras: {gangAllocation: false}\n"), o)
 }

@@ -223,8 +223,8 @@ func (r *renderer) checkSizes(o *Objects) {
 	case err != nil:
 		r.fail(nil, "job/size", fmt.Sprintf("the job can't be written as JSON: %v", err), "")
 	case len(b) > maxObject || len(o.Framework.Annotations[v1.AnnotationConfig]) > maxAnnotations:
-		r.fail(strictyaml.Path{"taskRoles"}, "job/size", fmt.Sprintf("the job has %d kB as Kubernetes keeps it, and %d kB is the limit", len(b)>>10, maxObject>>10),
-			"make several jobs of it, or use fewer roles with more instances")
+		r.fail(strictyaml.Path{"taskRoles"}, "job/size", fmt.Sprintf("the job has %d kB as a Kubernetes object, but the limit is %d kB", len(b)>>10, maxObject>>10),
+			"split it into several jobs, or use fewer roles with more instances")
 	}
 	for _, s := range o.Secrets {
 		n := 0
@@ -232,8 +232,8 @@ func (r *renderer) checkSizes(o *Objects) {
 			n += len(v)
 		}
 		if n > maxObject-(16<<10) {
-			r.fail(strictyaml.Path{"taskRoles"}, "job/size", fmt.Sprintf("the commands have %d kB with everything filled in, and %d kB is the limit", n>>10, maxObject>>10),
-				"put programs and data on storage, into the image, or into a folder that is submitted along (--code)")
+			r.fail(strictyaml.Path{"taskRoles"}, "job/size", fmt.Sprintf("the commands have %d kB with all references filled in, but the limit is %d kB", n>>10, maxObject>>10),
+				"put programs and data on storage, into the image, or into a folder that is sent with the job (--code)")
 		}
 	}
 }

@@ -156,7 +156,7 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 func (w *Wait) timeout(last try) error {
 	switch {
 	case last.opened:
-		return exit.With(exit.GangTimeout, fmt.Errorf("after %s not all tasks of the job have a place to run", w.Timeout))
+		return exit.With(exit.GangTimeout, fmt.Errorf("after %s not all tasks of the job have a machine", w.Timeout))
 	case last.refused():
 		return exit.With(exit.BarrierPermanent, fmt.Errorf("the job's peers can't be read: %w", last.err))
 	}
@@ -180,7 +180,7 @@ func (w *Wait) accept(data []byte) (*peers.Peers, error) {
 		return p, nil // this task was added to a job that ran already
 	}
 	if w.PodIP != "" && role.PodIPs[w.Index] != w.PodIP {
-		return nil, fmt.Errorf("the published peers have this task at %s, it is at %s", role.PodIPs[w.Index], w.PodIP)
+		return nil, fmt.Errorf("the published peers have this task at %s, but it is at %s", role.PodIPs[w.Index], w.PodIP)
 	}
 	return p, nil
 }

@@ -242,7 +242,7 @@ func TestTheCodeTellsWhyThereAreNoPeers(t *testing.T) {
 		code    int
 		want    string
 	}{
-		"others have no place":    {func(*testing.T, *api, *Wait) {}, 251, "not all tasks of the job have a place"},
+		"others have no place":    {func(*testing.T, *api, *Wait) {}, 251, "not all tasks of the job have a machine"},
 		"watches that end":        {func(_ *testing.T, a *api, _ *Wait) { a.cut.Store(true) }, 251, "not all tasks"},
 		"no API server":           {func(_ *testing.T, _ *api, w *Wait) { w.Source.(*Client).API.URL = "https://127.0.0.1:1" }, 250, "can't be reached"},
 		"an API server's error":   {func(_ *testing.T, a *api, _ *Wait) { a.fail.Store(500) }, 250, "told to say 500"},

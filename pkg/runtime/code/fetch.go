@@ -100,7 +100,7 @@ func (d *download) run(ctx context.Context, tell func(string, ...any)) error {
 		case n >= tries:
 			return fmt.Errorf("%w (tried %s)", err, plural.Times(n))
 		}
-		tell("fetch the code: %v; going on at byte %d", err, d.have)
+		tell("fetch the code: %v; continuing at byte %d", err, d.have)
 		t := time.NewTimer(backoff)
 		select {
 		case <-ctx.Done():
@@ -119,13 +119,13 @@ func (d *download) try(ctx context.Context) error {
 		}
 	}
 	if d.have != d.code.Size {
-		return fmt.Errorf("%d bytes of %d came", d.have, d.code.Size)
+		return fmt.Errorf("received %d bytes of %d", d.have, d.code.Size)
 	}
 	if sum := hex.EncodeToString(d.hash.Sum(nil)); sum != d.code.SHA256 {
 		if err := d.restart(); err != nil {
 			return err
 		}
-		return fmt.Errorf("what came has the checksum %s, not %s", sum, d.code.SHA256)
+		return fmt.Errorf("the received code has the checksum %s, not %s", sum, d.code.SHA256)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ type Parcel struct {
 }
 
 // errUnasked refuses what was not asked for.
-var errUnasked = errors.New("it was not asked for, and is refused")
+var errUnasked = errors.New("it was not requested, and is refused")
 
 // Receive unpacks one parcel into dir, and returns the bytes of its files. Who sends it isn't trusted:
 // nothing but the file or the folder of that name is written, and no link that is there is followed. A file that is there
@@ -29,7 +29,7 @@ var errUnasked = errors.New("it was not asked for, and is refused")
 // are kept as cp does, less what the umask takes; folders that are there keep theirs.
 func Receive(ctx context.Context, r io.Reader, dir string, p Parcel) (int64, error) {
 	if p.Name == "." || !fs.ValidPath(p.Name) || strings.Contains(p.Name, "/") {
-		return 0, fmt.Errorf("%q is no name of a file", p.Name)
+		return 0, fmt.Errorf("%q is not the name of a file", p.Name)
 	}
 	root, err := openFolder(dir)
 	if err != nil {
@@ -55,7 +55,7 @@ func receiveFile(ctx context.Context, r io.Reader, root *os.Root, name string) (
 		return u.entry(h, body)
 	})
 	if err == nil && !came {
-		err = errors.New("the file didn't come")
+		err = errors.New("the file was not received")
 	}
 	if err == nil {
 		err = u.commit(name)
@@ -72,7 +72,7 @@ func receiveFolder(ctx context.Context, r io.Reader, root *os.Root, p Parcel) (i
 	if info, err := root.Lstat(p.Name); err != nil {
 		return 0, err
 	} else if !info.IsDir() {
-		return 0, fmt.Errorf("%q is there, and is no folder", p.Name)
+		return 0, fmt.Errorf("%q already exists, and is not a folder", p.Name)
 	}
 	own, err := root.OpenRoot(p.Name)
 	if err != nil {
@@ -100,7 +100,7 @@ func receiveFolder(ctx context.Context, r io.Reader, root *os.Root, p Parcel) (i
 		return u.entry(h, body)
 	})
 	if err == nil && !came {
-		err = errors.New("the folder didn't come")
+		err = errors.New("the folder was not received")
 	}
 	return u.written, err
 }

@@ -107,13 +107,13 @@ func TestLinksThatAreThereAreNotFollowed(t *testing.T) {
 
 	require.NoError(t, os.Symlink(".ssh", filepath.Join(dir, "out")))
 	_, _, err = receive(t, archive(t, folder("out"), file("out/authorized_keys", "evil")), dir, code.Parcel{Name: "out", Folder: true})
-	require.EqualError(t, err, `"out" is there, and is no folder`)
+	require.EqualError(t, err, `"out" already exists, and is not a folder`)
 	untouched()
 
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "deep"), 0o755))
 	require.NoError(t, os.Symlink("../.ssh", filepath.Join(dir, "deep", "sub")))
 	_, _, err = receive(t, archive(t, folder("deep"), file("deep/sub/authorized_keys", "evil")), dir, code.Parcel{Name: "deep", Folder: true})
-	require.ErrorContains(t, err, "is no folder")
+	require.ErrorContains(t, err, "is not a folder")
 	untouched()
 }
 
@@ -236,10 +236,10 @@ func sparse(t *testing.T, name string, size int64) []byte {
 func TestACopyHasNoLimitAndNoHoles(t *testing.T) {
 	dir, untouched := home(t)
 	_, _, err := receive(t, sparse(t, "model.pt", 1<<20), dir, code.Parcel{Name: "model.pt"})
-	require.ErrorContains(t, err, "a file with holes")
+	require.ErrorContains(t, err, "a sparse file")
 	assert.NoFileExists(t, filepath.Join(dir, "model.pt"))
 	untouched()
-	require.ErrorContains(t, code.UnpackCopy(t.Context(), bytes.NewReader(sparse(t, "model.pt", 1<<20)), dir), "a file with holes")
+	require.ErrorContains(t, code.UnpackCopy(t.Context(), bytes.NewReader(sparse(t, "model.pt", 1<<20)), dir), "a sparse file")
 
 	// Of the size only: 40 GiB would take minutes.
 	large := hugeHeader(t, "model.pt", 40<<30)

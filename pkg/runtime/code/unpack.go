@@ -97,7 +97,7 @@ func newUnpacker(root *os.Root, most int64) *unpacker {
 func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 	name := path.Clean(h.Name)
 	if path.IsAbs(h.Name) || !fs.ValidPath(name) {
-		return errors.New("the name leads out of the folder")
+		return errors.New("the name is outside of the folder")
 	}
 	if name == "." {
 		if h.Typeflag != tar.TypeDir {
@@ -122,7 +122,7 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 		return u.file(h, name, mode, r)
 	case tar.TypeSymlink:
 		if !Inside(name, h.Linkname) {
-			return fmt.Errorf("the link to %q leads out of the folder", h.Linkname)
+			return fmt.Errorf("the link to %q points outside of the folder", h.Linkname)
 		}
 		if err := u.clear(name); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 	case tar.TypeLink:
 		target := path.Clean(h.Linkname)
 		if path.IsAbs(h.Linkname) || !fs.ValidPath(target) {
-			return fmt.Errorf("the link to %q leads out of the folder", h.Linkname)
+			return fmt.Errorf("the link to %q points outside of the folder", h.Linkname)
 		}
 		// A symbolic link that has another name may point elsewhere.
 		if info, err := u.root.Lstat(target); err != nil {
@@ -176,7 +176,7 @@ func (u *unpacker) make(name string, mode fs.FileMode) error {
 			return serr
 		}
 		if !info.IsDir() {
-			return fmt.Errorf("%q is no folder", name)
+			return fmt.Errorf("%q is not a folder", name)
 		}
 		err = nil
 	}
@@ -200,7 +200,7 @@ func (u *unpacker) file(h *tar.Header, name string, mode fs.FileMode, r io.Reade
 		return fmt.Errorf("the archive has more than %d bytes unpacked", int64(maxUnpacked))
 	}
 	if u.dense && sparse(h) {
-		return errors.New("a file with holes: its size would not be that of what comes, and it is refused")
+		return errors.New("a sparse file is refused, because its size differs from the data received")
 	}
 	beside := path.Join(path.Dir(name), ".paictl-"+rand.Text())
 	f, err := u.root.OpenFile(beside, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode|0o600)

@@ -159,7 +159,7 @@ func TestManyTasksAreLeftOutOfTheEnvironmentButNotOfTheFile(t *testing.T) {
 		assert.Less(t, len(v.Name)+len(v.Value)+2, 128<<10)
 	}
 	assert.Less(t, size, env.MaxBytes)
-	assert.Contains(t, strings.Join(notes, "\n"), "peers.json has them all")
+	assert.Contains(t, strings.Join(notes, "\n"), "peers.json has all of them")
 	got := values(vars)
 	assert.NotContains(t, got, "PAI_HOST_IP_Worker_1")
 	assert.Equal(t, "10001", got["PAI_TASKS_NUM"])

@@ -75,7 +75,7 @@ func New(s *spec.Spec, p *peers.Peers, self Self) (*Layout, error) {
 		return nil, fmt.Errorf("the job has no role %q", self.Role)
 	}
 	if self.Index < 0 || self.Index >= maxIndex {
-		return nil, fmt.Errorf("task index %d cannot be", self.Index)
+		return nil, fmt.Errorf("task index %d is not possible", self.Index)
 	}
 	for i := range s.Roles {
 		r := &s.Roles[i]
@@ -97,7 +97,7 @@ func New(s *spec.Spec, p *peers.Peers, self Self) (*Layout, error) {
 	}
 	l.First = append(l.First, len(l.Tasks))
 	if l.Own < 0 {
-		return nil, errors.New("this task isn't among the job's")
+		return nil, errors.New("this task isn't part of the job")
 	}
 	return l, nil
 }

@@ -72,7 +72,7 @@ func (v *vars) fit(limit int) ([]Var, []string) {
 		if len(x.Name)+1+len(x.Value) <= maxVariable {
 			return false
 		}
-		notes = append(notes, fmt.Sprintf("the variable %s would have %d bytes, more than Linux takes: it is left out; peers.json has what it says", x.Name, len(x.Value)))
+		notes = append(notes, fmt.Sprintf("the variable %s would have %d bytes, more than Linux allows: it is left out; peers.json has its content", x.Name, len(x.Value)))
 		return true
 	})
 	for _, s := range []scope{secondary, perTask} {
@@ -86,7 +86,7 @@ func (v *vars) fit(limit int) ([]Var, []string) {
 		n := len(list)
 		list = slices.DeleteFunc(list, func(x Var) bool { return x.scope == s })
 		if s == perTask && n > len(list) {
-			notes = append(notes, fmt.Sprintf("the job has so many tasks that their %d variables would pass %d bytes: those of single tasks are left out; peers.json has them all", n-len(list), MaxBytes))
+			notes = append(notes, fmt.Sprintf("the job has so many tasks that their %d variables would exceed %d bytes: those of single tasks are left out; peers.json has all of them", n-len(list), MaxBytes))
 		}
 	}
 	return list, notes

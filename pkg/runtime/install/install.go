@@ -15,8 +15,8 @@ import (
 // Name is that of the program in the folder.
 const Name = "runtime"
 
-// Into copies the program at self into dir, as dir/runtime, executable for everybody: the user's
-// container may run as anybody. A copy that is there already is replaced at once or not at all.
+// Into copies the program at self into dir, as dir/runtime, executable for everyone: the user's
+// container may run as anyone. A copy that is there already is replaced at once or not at all.
 func Into(self, dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -43,7 +43,7 @@ type Journal struct {
 func Open(stderr io.Writer, path string, now func() time.Time) *Journal {
 	j := &Journal{err: stderr, path: path, tail: process.NewTail(tailLen), now: now}
 	if err := j.open(); err != nil {
-		j.Printf("the runtime's messages are only here: %v", err)
+		j.Printf("the runtime's messages can't be stored and are only in this log: %v", err)
 	}
 	return j
 }

@@ -63,12 +63,12 @@ func TestWithoutAFileTheLogHasTheMessages(t *testing.T) {
 	var stderr bytes.Buffer
 	j := journal.Open(&stderr, filepath.Join(blocked, "runtime.log"), now)
 	j.Printf("hello")
-	assert.Contains(t, stderr.String(), "the runtime's messages are only here")
+	assert.Contains(t, stderr.String(), "the runtime's messages can't be stored")
 	assert.Contains(t, stderr.String(), "[pai-runtime] hello\n")
 	assert.Contains(t, string(j.Tail()), "hello")
 }
 
-// brokenLog is a container's log that nobody reads any more.
+// brokenLog is a container's log that no one reads any more.
 type brokenLog struct{}
 
 func (brokenLog) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }

@@ -99,7 +99,7 @@ func Decode(data []byte) (*Peers, error) {
 		for i := range lists {
 			line, after, ok := strings.Cut(rest, "\n")
 			if !ok {
-				return nil, fmt.Errorf("peers: role %.63q lacks a line", name)
+				return nil, fmt.Errorf("peers: role %.63q has a missing line", name)
 			}
 			lists[i], rest = split(line), after
 		}

@@ -117,8 +117,8 @@ func TestAMessageThatIsCutOffOrAnotherIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no line":             {"", "unexpected end"},
 		"no header":           {"x\n", "invalid character"},
-		"a line too few":      {`{"roles":["a"]}` + "\n10.0.0.1,\n10.0.0.1,\n", `role "a" lacks a line`},
-		"a line without end":  {`{"roles":["a"]}` + "\n10.0.0.1,\n10.0.0.1,\nu", `role "a" lacks a line`},
+		"a line too few":      {`{"roles":["a"]}` + "\n10.0.0.1,\n10.0.0.1,\n", `role "a" has a missing line`},
+		"a line without end":  {`{"roles":["a"]}` + "\n10.0.0.1,\n10.0.0.1,\nu", `role "a" has a missing line`},
 		"an entry in between": {`{"roles":["a"]}` + "\n10.0.0.1,,10.0.0.2,\n1.1.1.1,1.1.1.1,1.1.1.1,\n\n", "task a-1"},
 	} {
 		var buf bytes.Buffer

@@ -39,7 +39,7 @@ func (g *git) check() error {
 	}
 	// One that can't be taken apart may hold a password, which would be shown with it.
 	if _, err := url.Parse(g.Repo); err != nil && strings.Contains(g.Repo, "://") {
-		return errors.New("parameter repo_uri is no address; in a login %, #, / and @ are written as %25, %23, %2F and %40")
+		return errors.New("parameter repo_uri is not an address; in a login write %, #, / and @ as %25, %23, %2F and %40")
 	}
 	g.backoff = cloneBackoff
 	return nil
@@ -53,7 +53,7 @@ func (g *git) pre(ctx context.Context, r *Run) error {
 		return err
 	}
 	if _, err := exec.LookPath("git"); err != nil {
-		return errors.New("git: command not found: the image has no git; install it there, or submit the code along")
+		return errors.New("git: command not found: the image has no git; install it there, or submit the code with the job")
 	}
 	// Beside its place, so that a try that was cut off leaves nothing where the job looks. A folder that
 	// is there may be all that this user may write to, or a volume's, which can't be renamed.
@@ -91,7 +91,7 @@ func (g *git) clone(ctx context.Context, r *Run, tmp string) (string, error) {
 		if ctx.Err() != nil || n == cloneTries {
 			return "", fmt.Errorf("clone %s, tried %s: %w", repo, plural.Times(n), err)
 		}
-		r.Tell("git: try %d of %d failed, the next in %s", n, cloneTries, backoff)
+		r.Tell("git: attempt %d of %d failed, the next in %s", n, cloneTries, backoff)
 		t := time.NewTimer(backoff)
 		select {
 		case <-ctx.Done():

@@ -142,7 +142,7 @@ func TestALoginIsShownNowhere(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mine")
 	repo := strings.Replace(url, "http://", "http://alice:s3cret%2F%23%25@", 1) + "/repo.git"
 	require.NoError(t, clone(t, t.Context(), r, fmt.Sprintf(`{"repo_uri":%q,"clone_dir":%q}`, repo, dir)), log.String())
-	assert.Contains(t, log.String(), "try 1 of 10 failed, the next in 1ms")
+	assert.Contains(t, log.String(), "attempt 1 of 10 failed, the next in 1ms")
 	config, err := os.ReadFile(filepath.Join(dir, ".git", "config"))
 	require.NoError(t, err)
 	for _, text := range []string{log.String(), string(config)} {
@@ -177,7 +177,7 @@ func TestHowALoginIsTakenOutOfAnAddress(t *testing.T) {
 	}
 	for _, repo := range []string{"https://alice:s3%cret@host/r", "https://alice:s3/cret@host/r", "https://alice:s3#cret@host/r", "https://alice:s3 cret@host/r"} {
 		_, err := New([]spec.Plugin{named("git", fmt.Sprintf(`{"repo_uri":%q}`, repo))}, &Run{Tell: t.Logf})
-		require.ErrorContains(t, err, "repo_uri is no address", repo)
+		require.ErrorContains(t, err, "repo_uri is not an address", repo)
 		assert.NotContains(t, err.Error(), "s3", repo)
 	}
 }
@@ -188,7 +188,7 @@ func TestACloneThatFailsLeavesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "code")
 	err := clone(t, t.Context(), r, fmt.Sprintf(`{"repo_uri":"file:///no/such/repo.git","clone_dir":%q}`, dir))
 	require.ErrorContains(t, err, "clone file:///no/such/repo.git, tried 10 times")
-	assert.Contains(t, log.String(), "try 9 of 10")
+	assert.Contains(t, log.String(), "attempt 9 of 10")
 	left, err := os.ReadDir(filepath.Dir(dir))
 	require.NoError(t, err)
 	assert.Empty(t, left)
@@ -209,7 +209,7 @@ func TestATaskThatIsStoppedClonesNoMore(t *testing.T) {
 	require.True(t, ok)
 	g.backoff = time.Hour
 	go func() { done <- p.Pre(ctx) }()
-	log.await(t, "try 1 of 10")
+	log.await(t, "attempt 1 of 10")
 	cancel(process.ErrStopped)
 	require.ErrorIs(t, <-done, process.ErrStopped)
 	assert.NotContains(t, log.String(), "try 2 of")

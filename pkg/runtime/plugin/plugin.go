@@ -79,7 +79,7 @@ func New(list []spec.Plugin, r *Run) (*Plugins, error) {
 			if !s.IgnoreFailure {
 				return nil, err
 			}
-			r.Tell("%v; it is left out, as its failurePolicy says", err)
+			r.Tell("%v; it is skipped, because of its failurePolicy", err)
 			continue
 		}
 		p.list = append(p.list, e)
@@ -108,7 +108,7 @@ func read(s spec.Plugin) (plugin, error) {
 func parameterError(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return fmt.Errorf("parameter %s is no %s", kind.Field, kind.Type)
+		return fmt.Errorf("parameter %s is not a %s", kind.Field, kind.Type)
 	}
 	return errors.New("its parameters can't be read")
 }
@@ -144,7 +144,7 @@ func (p *Plugins) handle(ctx context.Context, e entry, when string, err error) e
 	case ctx.Err() != nil:
 		return exit.OfProgram(exit.Stopped, fmt.Errorf("%w during %s%s", process.ErrStopped, e.shown, when))
 	case e.spec.IgnoreFailure:
-		p.run.Tell("%s%s: %v; going on, as its failurePolicy says", e.shown, when, err)
+		p.run.Tell("%s%s: %v; continuing, because of its failurePolicy", e.shown, when, err)
 		return nil
 	}
 	return fmt.Errorf("%s%s: %w", e.shown, when, err)
@@ -190,7 +190,7 @@ func (r *Run) ask(ctx context.Context, args []string) (string, error) {
 	return out, err
 }
 
-// script runs shell commands from a file: as an argument they would be seen by everybody who may
+// script runs shell commands from a file: as an argument they would be seen by everyone who may
 // list processes, and could be no longer than 128 KiB.
 func (r *Run) script(name, text string) error {
 	file := filepath.Join(r.Home, "runtime.d", name)

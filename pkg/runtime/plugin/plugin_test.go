@@ -155,7 +155,7 @@ func TestAMistakeInTheLastIsFoundBeforeTheFirstRuns(t *testing.T) {
 		want   string
 	}{
 		"no such plugin":      {named("sudo", ``), "plugin 2 (sudo): there is no such plugin"},
-		"another kind":        {named("cmd", `{"preCommands":"s3cret"}`), "parameter preCommands is no []string"},
+		"another kind":        {named("cmd", `{"preCommands":"s3cret"}`), "parameter preCommands is not a []string"},
 		"no JSON":             {named("cmd", `{"preCommands":["s3cret"`), "can't be read"},
 		"both ways":           {named("cmd", `{"preCommands":["s3cret"],"callbacks":[{"event":"taskStarts"}]}`), "either callbacks or"},
 		"no such event":       {named("cmd", `{"callbacks":[{"event":"taskFails"}]}`), `no event "taskFails"`},
@@ -163,7 +163,7 @@ func TestAMistakeInTheLastIsFoundBeforeTheFirstRuns(t *testing.T) {
 		"a port too large":    {named("tensorboard", `{"port":65536,"logdir":{"a":"/s3cret"}}`), "from 1 to 65535"},
 		"no folder":           {named("tensorboard", `{"port":6006}`), "logdir is missing"},
 		"no repository":       {named("git", `{"options":["s3cret"]}`), "repo_uri is missing"},
-		"a key that is none":  {named("ssh", `{"userssh":{"type":"custom","value":"-----BEGIN OPENSSH PRIVATE KEY-----\ns3cret"}}`), "no public key"},
+		"a key that is none":  {named("ssh", `{"userssh":{"type":"custom","value":"-----BEGIN OPENSSH PRIVATE KEY-----\ns3cret"}}`), "not a public key"},
 		"minutes that aren't": {named("ssh", `{"sshbarrierTimeout":0}`), "number of minutes"},
 		"a maybe":             {named("ssh", `{"sshbarrier":"s3cret"}`), "can't be read"},
 	} {
@@ -177,7 +177,7 @@ func TestAMistakeInTheLastIsFoundBeforeTheFirstRuns(t *testing.T) {
 		require.NoError(t, err, name)
 		assert.Len(t, p.list, 1, name)
 		assert.Contains(t, told, c.want, name)
-		assert.Contains(t, told, "left out", name)
+		assert.Contains(t, told, "it is skipped", name)
 	}
 	for _, parameters := range []string{``, `null`, `{}`, ` `, `{"sshbarrier":null,"jobssh":null,"userssh":{"type":"none","value":"x"}}`} {
 		_, err := New([]spec.Plugin{named("ssh", parameters)}, &Run{Tell: t.Logf})
@@ -200,7 +200,7 @@ func TestAPluginThatFailsEndsTheTaskUnlessItsPolicySaysOtherwise(t *testing.T) {
 	require.NoError(t, p.Pre(t.Context()))
 	require.NoError(t, p.Post(t.Context()))
 	assert.Contains(t, log.String(), "plugin 1 (cmd): ")
-	assert.Contains(t, log.String(), "going on, as its failurePolicy says")
+	assert.Contains(t, log.String(), "continuing, because of its failurePolicy")
 	assert.Contains(t, log.String(), "NEXT")
 }
 
@@ -275,7 +275,7 @@ func TestAnImageWithoutAShellSaysSo(t *testing.T) {
 	err := plugins(t, r, named("cmd", `{"preCommands":["true"]}`)).Pre(t.Context())
 	require.ErrorContains(t, err, "neither bash nor sh")
 	assert.Equal(t, exit.NotFound, exit.Code(err))
-	for name, want := range map[string]string{"git": "the image has no git", "tensorboard": "neither it nor python"} {
+	for name, want := range map[string]string{"git": "the image has no git", "tensorboard": "neither tensorboard nor python"} {
 		err := plugins(t, r, named(name, `{"repo_uri":"http://127.0.0.1:1/x","port":6006,"logdir":{"a":"/a"}}`)).Pre(t.Context())
 		require.ErrorContains(t, err, want)
 	}

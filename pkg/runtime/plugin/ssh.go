@@ -113,7 +113,7 @@ func (s *ssh) serve(ctx context.Context, r *Run, keys []string) error {
 	listen := net.ListenConfig{}
 	l, err := listen.Listen(ctx, "tcp", fmt.Sprintf(":%d", ports[0]))
 	if errors.Is(err, unix.EADDRINUSE) {
-		return exit.With(exit.PortConflict, fmt.Errorf("the ssh server can't have its port: %w", err))
+		return exit.With(exit.PortConflict, fmt.Errorf("the ssh server can't use its port: %w", err))
 	}
 	if err != nil {
 		return fmt.Errorf("the ssh server can't listen: %w", err)
@@ -121,7 +121,7 @@ func (s *ssh) serve(ctx context.Context, r *Run, keys []string) error {
 	defer func() { _ = l.Close() }()
 	tcp, ok := l.(*net.TCPListener)
 	if !ok {
-		return errors.New("the port isn't one of TCP")
+		return errors.New("the port isn't a TCP port")
 	}
 	f, err := tcp.File()
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *ssh) serve(ctx context.Context, r *Run, keys []string) error {
 	return nil
 }
 
-// A server that ends again and again isn't started for ever; one that ends after it has worked, as by
+// A server that ends again and again isn't started forever; one that ends after it has worked, as by
 // the kernel for want of memory, is as if it were the first.
 const (
 	restarts = 5
@@ -159,7 +159,7 @@ func (r *Run) startServer(l *os.File, c sshd.Config) error {
 				n = 1
 			}
 			if n > restarts {
-				r.Tell("the ssh server ended with code %d, %d times in a row: there is none any more", code, n)
+				r.Tell("the ssh server ended with code %d, %d times in a row: it is not started again", code, n)
 				return
 			}
 			r.Tell("the ssh server ended with code %d: starting it again", code)
@@ -199,7 +199,7 @@ func (s *ssh) wait(ctx context.Context, r *Run) error {
 		return nil
 	}
 	if s.JobKey.PrivateKey == "" {
-		return errors.New("sshbarrier needs jobssh: tasks can't log in to each other without")
+		return errors.New("sshbarrier needs jobssh: without it tasks can't log in to each other")
 	}
 	if !r.Layout.Spec.Gang {
 		r.Tell("sshbarrier is left out: the tasks of this job don't wait for each other (gangAllocation: false)")

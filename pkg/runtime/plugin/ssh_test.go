@@ -46,7 +46,7 @@ func sshParameters(t *testing.T, key string, more map[string]any) string {
 	return string(data)
 }
 
-// freePort is one that nobody has at this moment, and below those that the kernel gives to whoever wants any.
+// freePort is one that no one has at this moment, and below those that the kernel gives to whoever wants any.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for range 1000 {
@@ -122,7 +122,7 @@ func TestTheServerRunsAndIsStartedAgainSoManyTimes(t *testing.T) {
 			require.Eventually(t, func() bool { return len(servers(t)) == 1 }, patience, 5*time.Millisecond)
 		}
 	}
-	log.await(t, "6 times in a row: there is none any more")
+	log.await(t, "6 times in a row: it is not started again")
 	require.Eventually(t, func() bool { return login(address, key, signer) != nil }, patience, 10*time.Millisecond, "and the port is closed")
 	assert.NotContains(t, log.String(), "PRIVATE KEY")
 }

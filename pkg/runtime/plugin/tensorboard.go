@@ -62,7 +62,7 @@ func (t *tensorboard) install(r *Run) error {
 		}
 		return nil
 	}
-	return errors.New("tensorboard: command not found: the image has neither it nor python to install it")
+	return errors.New("tensorboard: command not found: the image has neither tensorboard nor python to install it")
 }
 
 // args are those of the major version: the second has another option for named folders, and listens

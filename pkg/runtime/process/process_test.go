@@ -127,10 +127,10 @@ func TestAProgramThatCannotBeStartedSaysWhy(t *testing.T) {
 	}{
 		{process.Command{Args: []string{"no-such-program"}}, 127, "no-such-program: command not found"},
 		{process.Command{Args: []string{write("plain", "text", 0o644)}}, 126, "permission denied"},
-		{process.Command{Args: []string{write("nothing", "\x01\x02", 0o755)}}, 126, "no program of this kind"},
+		{process.Command{Args: []string{write("nothing", "\x01\x02", 0o755)}}, 126, "not a program for this architecture"},
 		{process.Command{Args: []string{write("lost", "#!/no/interpreter\n", 0o755)}}, 127, "needs to start"},
 		{process.Command{Args: []string{"sh"}, Dir: "/no/folder"}, 126, "no such folder"},
-		{process.Command{Args: []string{"true", strings.Repeat("x", 200<<10)}}, 126, "larger than Linux takes"},
+		{process.Command{Args: []string{"true", strings.Repeat("x", 200<<10)}}, 126, "larger than Linux allows"},
 	} {
 		_, err := r.Start(c.command)
 		require.ErrorContains(t, err, c.want)
@@ -202,7 +202,7 @@ func TestASecondSIGTERMNeitherReachesTheProgramNorShortensItsTime(t *testing.T) 
 	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
 	h.await(t, "got 1")
 	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
-	require.Eventually(t, func() bool { return strings.Contains(h.said.String(), "once more") }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(h.said.String(), "SIGTERM again") }, time.Minute, time.Millisecond)
 	require.NoError(t, os.WriteFile(mark, nil, 0o600))
 	assert.Equal(t, process.Outcome{Code: 1, Stopped: true}, <-done)
 }
@@ -213,7 +213,7 @@ func TestOtherSignalsGoToTheProgramAndStopNothing(t *testing.T) {
 	h.await(t, "up")
 	done := make(chan process.Outcome, 1)
 	go func() { done <- h.signals.Supervise(p, time.Second) }()
-	// Supervise may not have taken the program over yet: a signal that nobody waits for does nothing.
+	// Supervise may not have taken the program over yet: a signal that no one waits for does nothing.
 	for {
 		require.NoError(t, unix.Kill(os.Getpid(), unix.SIGUSR1))
 		select {

@@ -103,7 +103,7 @@ type Process struct {
 	PID  int
 	done chan unix.WaitStatus
 
-	// Written when it is asked to end, before anybody reads them.
+	// Written when it is asked to end, before anyone reads them.
 	asked    unix.Signal
 	program  string // the leader's
 	children []child
@@ -158,9 +158,9 @@ func startError(name string, err error) error {
 		// Linux says the same of a program whose loader or interpreter is missing.
 		return exit.OfProgram(exit.NotFound, fmt.Errorf("%s: command not found, or what it needs to start (%w)", name, cause))
 	case errors.Is(err, unix.E2BIG):
-		cause = fmt.Errorf("%w: its arguments and the environment are larger than Linux takes", err)
+		cause = fmt.Errorf("%w: its arguments and the environment are larger than Linux allows", err)
 	case errors.Is(err, unix.ENOEXEC):
-		cause = fmt.Errorf("%w: it is no program of this kind of machine, or a script whose first line names no interpreter", err)
+		cause = fmt.Errorf("%w: it is not a program for this architecture, or a script whose first line names no interpreter", err)
 	}
 	return exit.OfProgram(code, fmt.Errorf("%s can't be run: %w", name, cause))
 }

@@ -85,7 +85,7 @@ func (s *Signals) handle(got os.Signal) {
 	s.mu.Unlock()
 	switch {
 	case stops && again:
-		s.tell("%s once more: the program keeps its time to end", unix.SignalName(n))
+		s.tell("%s again: the program still has its grace period", unix.SignalName(n))
 		return
 	case stops && running:
 		s.tell("%s received, passed on to the program", unix.SignalName(n))
@@ -151,7 +151,7 @@ func (s *Signals) Supervise(p *Process, grace time.Duration) Outcome {
 	}
 	o.Killed = true
 	err := p.Signal(unix.SIGKILL)
-	s.tell("the program didn't end within %s: SIGKILL", grace)
+	s.tell("the program didn't exit within %s: SIGKILL", grace)
 	if err != nil {
 		s.tell("%v", err)
 	}

@@ -38,7 +38,7 @@ func (f *ruleFile) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictya
 // KeyHints are for those who know the file that OpenPAI's runtime reads.
 func (Rule) KeyHints() map[string]string {
 	return map[string]string{
-		"containerExitCode": `write the code as "code", and what it is recognised by below "pattern"`,
+		"containerExitCode": `write the code as "code", and its patterns below "pattern"`,
 		"patterns":          `write "pattern" with "runtimeContainerPatterns" below it`,
 		"behaviour":         `did you mean "behavior"?`,
 		"solutions":         `did you mean "solution"?`,
@@ -114,10 +114,10 @@ func (c *checker) code(i int, path strictyaml.Path) {
 		c.fail(at, "code", fmt.Sprintf("code %d is not between %d and %d", r.Code, lowestCode, CodeAbnormal), "codes from 220 to 248 are for containers")
 		return
 	case r.Code >= reservedLow && r.Code <= reservedHigh:
-		c.fail(at, "code", fmt.Sprintf("codes from %d to %d are what a container tells the controller by itself", reservedLow, reservedHigh), "take one from 220 to 248")
+		c.fail(at, "code", fmt.Sprintf("codes from %d to %d are messages of a container to the controller", reservedLow, reservedHigh), "use one from 220 to 248")
 		return
 	case twice:
-		c.fail(at, "duplicate-code", fmt.Sprintf("rule %d has code %d already", first+1, r.Code), "put the patterns of both into one rule, or take another code")
+		c.fail(at, "duplicate-code", fmt.Sprintf("rule %d has code %d already", first+1, r.Code), "put the patterns of both into one rule, or use another code")
 		return
 	}
 	c.set.byCode[r.Code] = i
@@ -180,12 +180,12 @@ func (c *checker) texts(path strictyaml.Path, list []string) {
 func (c *checker) regex(path strictyaml.Path, expr string, log bool) *logRegex {
 	if expr == "" {
 		if c.doc.Has(path...) {
-			c.fail(path, "regex", "the regex is empty and fits everything", "remove the field")
+			c.fail(path, "regex", "the regex is empty and matches everything", "remove the field")
 		}
 		return nil
 	}
 	if len(expr) > maxRegex {
-		c.fail(path, "regex", fmt.Sprintf("a regex of %d bytes is longer than the limit of %d", len(expr), maxRegex), "write several patterns; any of them may fit")
+		c.fail(path, "regex", fmt.Sprintf("a regex of %d bytes is longer than the limit of %d", len(expr), maxRegex), "write several patterns; any of them may match")
 		return nil
 	}
 	re, err := newLogRegex(expr)
@@ -194,11 +194,11 @@ func (c *checker) regex(path strictyaml.Path, expr string, log bool) *logRegex {
 		return nil
 	}
 	if log && re.MatchString("") {
-		c.fail(path, "regex", "the regex fits an empty text, so it fits every log", "write what must be in the log")
+		c.fail(path, "regex", "the regex matches an empty text, so it matches every log", "write what must be in the log")
 		return nil
 	}
 	if log && emptyGroup.MatchString(expr) {
-		c.report(strictyaml.Warning, path, "regex-parens", "() is a group of nothing and matches no parentheses", `to look for them write \(\)`)
+		c.report(strictyaml.Warning, path, "regex-parens", "() is an empty group and matches no parentheses", `to match them write \(\)`)
 	} else if m := plainGroup.FindString(expr); log && m != "" {
 		c.report(strictyaml.Warning, path, "regex-parens", fmt.Sprintf("%s is a group and matches no parentheses", m),
 			fmt.Sprintf(`to look for them write \%s\)`, strings.TrimSuffix(m, ")")))
@@ -234,5 +234,5 @@ func regexRemedy(expr string, err error) string {
 	case e != nil && (e.Code == syntax.ErrMissingParen || e.Code == syntax.ErrUnexpectedParen || e.Code == syntax.ErrMissingBracket):
 		return `write \( \) \[ \] for parentheses and brackets of the log`
 	}
-	return "the syntax is RE2 (github.com/google/re2/wiki/Syntax); put a backslash before characters that mean something"
+	return "the syntax is RE2 (github.com/google/re2/wiki/Syntax); put a backslash before special characters"
 }

@@ -14,13 +14,13 @@ func (c *checker) patterns(i int, path strictyaml.Path) {
 	p := r.Pattern
 	switch {
 	case c.internal(r.Code) && (len(p.Runtime) > 0 || len(p.Pod) > 0):
-		c.fail(path, "internal-code", fmt.Sprintf("code %d is given by the controller itself and takes no patterns", r.Code), "take a code from 220 to 248 for what containers do")
+		c.fail(path, "internal-code", fmt.Sprintf("the controller itself sets code %d; it can't have patterns", r.Code), "use a code from 220 to 248 for containers")
 		return
 	case len(p.Runtime) > maxPatterns || len(p.Pod) > maxPatterns:
-		c.fail(path, "many", fmt.Sprintf("more than %d patterns", maxPatterns), "write fewer; a regex may hold alternatives")
+		c.fail(path, "many", fmt.Sprintf("more than %d patterns", maxPatterns), "write fewer; a regex may contain alternatives")
 		return
 	case len(p.Runtime) > 0 && (r.Code < 1 || r.Code > highestExitCode):
-		c.fail(path.With("runtimeContainerPatterns"), "runtime-code", fmt.Sprintf("a container can't exit with code %d", r.Code), "take a code from 220 to 248")
+		c.fail(path.With("runtimeContainerPatterns"), "runtime-code", fmt.Sprintf("a container can't exit with code %d", r.Code), "use a code from 220 to 248")
 		return
 	}
 	e := exitRule{rule: i}
@@ -46,13 +46,13 @@ func (c *checker) internal(code int) bool { return code >= -999 && code <= 0 }
 
 func (c *checker) exitPattern(r *Rule, p RuntimePattern, path strictyaml.Path) exitPattern {
 	if p.ExitCode == nil && p.UserLog == "" && p.PlatformLog == "" && p.GPU == nil && p.GPUFault == nil && p.OOMKilled == nil {
-		c.fail(path, "any", "the pattern says nothing and fits every failure", "give it an exitCode, a userLogRegex, a platformLogRegex, gpuInfo, gpuFault or oomKilled")
+		c.fail(path, "any", "the pattern is empty and matches every failure", "give it an exitCode, a userLogRegex, a platformLogRegex, gpuInfo, gpuFault or oomKilled")
 	}
 	if p.ExitCode != nil && (*p.ExitCode < 1 || *p.ExitCode > highestExitCode) {
 		c.fail(path.With("exitCode"), "exit-code", fmt.Sprintf("a failed program can't exit with %d", *p.ExitCode), "1 to 255; 128 and the signal's number after a signal")
 	} else if p.ExitCode != nil {
 		if by, taken := c.bare[*p.ExitCode]; taken && by != r.Code {
-			c.report(strictyaml.Warning, path, "unreachable", fmt.Sprintf("code %d is listed before and takes every exit code %d", by, *p.ExitCode),
+			c.report(strictyaml.Warning, path, "unreachable", fmt.Sprintf("code %d is listed before and matches every exit code %d", by, *p.ExitCode),
 				fmt.Sprintf("list this rule before code %d", by))
 		}
 		only := RuntimePattern{ExitCode: p.ExitCode}
@@ -72,7 +72,7 @@ func (c *checker) exitPattern(r *Rule, p RuntimePattern, path strictyaml.Path) e
 
 func (c *checker) podPattern(p PodPattern, path strictyaml.Path) podPattern {
 	if p.Reason == "" && p.Message == "" && len(p.Containers) == 0 {
-		c.fail(path, "any", "the pattern says nothing and fits every failed pod", "give it a reasonRegex, a messageRegex or containers")
+		c.fail(path, "any", "the pattern is empty and matches every failed pod", "give it a reasonRegex, a messageRegex or containers")
 	}
 	if len(p.Containers) > maxPatterns {
 		c.fail(path.With("containers"), "many", fmt.Sprintf("more than %d containers", maxPatterns), "write several patterns")
@@ -82,7 +82,7 @@ func (c *checker) podPattern(p PodPattern, path strictyaml.Path) podPattern {
 	for k, q := range p.Containers {
 		at := path.With("containers", k)
 		if q.ExitCode != nil && *q.ExitCode == 0 {
-			c.fail(at.With("exitCode"), "exit-code", "a container that exits with 0 hasn't failed", "give another code, or remove it to fit all that failed")
+			c.fail(at.With("exitCode"), "exit-code", "a container that exits with 0 hasn't failed", "give another code, or remove it to match all that failed")
 		}
 		out.containers = append(out.containers, containerPattern{name: c.podRegex(at.With("nameRegex"), q.Name),
 			reason: c.podRegex(at.With("reasonRegex"), q.Reason), message: c.podRegex(at.With("messageRegex"), q.Message), exitCode: q.ExitCode})
@@ -103,7 +103,7 @@ func (c *checker) unreachable(i int, path strictyaml.Path) {
 		for _, before := range c.set.pod {
 			for _, q := range c.rules[before.rule].Pattern.Pod {
 				if covers(q, p) {
-					c.report(strictyaml.Warning, path.With(k), "unreachable", fmt.Sprintf("code %d is listed before and takes every pod that this fits", c.rules[before.rule].Code),
+					c.report(strictyaml.Warning, path.With(k), "unreachable", fmt.Sprintf("code %d is listed before and matches every pod that this rule matches", c.rules[before.rule].Code),
 						fmt.Sprintf("list this rule before code %d", c.rules[before.rule].Code))
 				}
 			}

@@ -56,7 +56,7 @@ func Decode(data []byte) (*Spec, error) {
 		return nil, jsonError(err)
 	}
 	if v.Version != Version {
-		return nil, fmt.Errorf("the spec has version %d, this runtime reads %d: the images of pai-runtime and paictl don't fit", v.Version, Version)
+		return nil, fmt.Errorf("the spec has version %d, but this runtime supports %d: the images of pai-runtime and paictl don't match", v.Version, Version)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -75,16 +75,16 @@ func jsonError(err error) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("the spec isn't JSON, at byte %d", syntax.Offset)
 	case errors.As(err, &kind):
-		return fmt.Errorf("the spec's field %q is no %s", kind.Field, kind.Type)
+		return fmt.Errorf("the spec's field %q is not a %s", kind.Field, kind.Type)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the spec ends in the middle")
+		return errors.New("the spec is incomplete")
 	}
 	return fmt.Errorf("the spec: %w", err) // an unknown field's name
 }
 
 func (s *Spec) check() error {
 	if s.User == "" || s.Job == "" || s.Framework == "" {
-		return errors.New("the spec lacks user, job or framework")
+		return errors.New("the spec has no user, job or framework")
 	}
 	if len(s.Roles) == 0 {
 		return errors.New("the spec has no roles")
@@ -93,7 +93,7 @@ func (s *Spec) check() error {
 		return errors.New("the spec has a negative time")
 	}
 	if s.PortStart < 0 || s.PortEnd > 65536 || s.PortEnd < s.PortStart {
-		return fmt.Errorf("the spec's ports %d to %d are no range", s.PortStart, s.PortEnd)
+		return fmt.Errorf("the spec's ports %d to %d are not a range", s.PortStart, s.PortEnd)
 	}
 	if c := s.Code; c != nil && (c.Dir == "" || !filepath.IsAbs(c.Dir) || c.Size < 0) {
 		return errors.New("the spec's code has no absolute folder, or no size")
@@ -123,12 +123,12 @@ func (r *Role) check() error {
 		return fmt.Errorf("its object name %q isn't made of a-z and 0-9", r.Object)
 	}
 	if r.Instances < 0 || r.Instances > maxTasks || r.GPU < 0 {
-		return errors.New("a number of instances or GPUs that cannot be")
+		return errors.New("an impossible number of instances or GPUs")
 	}
 	labels := map[string]bool{}
 	for _, p := range r.Ports {
 		if !namePattern.MatchString(p.Label) || labels[p.Label] {
-			return fmt.Errorf("port label %q stands twice or isn't made of letters, digits and _", p.Label)
+			return fmt.Errorf("port label %q occurs twice or isn't made of letters, digits and _", p.Label)
 		}
 		labels[p.Label] = true
 		if p.Count < 0 || p.Count > maxPorts {

@@ -47,7 +47,7 @@ func TestASpecThatCannotBeRunIsRefusedWithTheReason(t *testing.T) {
 		want   string
 	}{
 		"another version":        {func(s *spec.Spec) { s.Version = 2 }, "version 2"},
-		"no user":                {func(s *spec.Spec) { s.User = "" }, "lacks user"},
+		"no user":                {func(s *spec.Spec) { s.User = "" }, "has no user"},
 		"no roles":               {func(s *spec.Spec) { s.Roles = nil }, "no roles"},
 		"a role twice":           {func(s *spec.Spec) { s.Roles[1].Object = "psserver" }, "twice"},
 		"a name with a quote":    {func(s *spec.Spec) { s.Roles[0].Name = "a'b" }, "letters, digits"},
@@ -60,7 +60,7 @@ func TestASpecThatCannotBeRunIsRefusedWithTheReason(t *testing.T) {
 		"nothing to run":         {func(s *spec.Spec) { s.Roles[0].Command = "" }, "neither commands nor a program"},
 		"a program with no name": {func(s *spec.Spec) { s.Roles[1].Exec = []string{""} }, "no name"},
 		"a relative folder":      {func(s *spec.Spec) { s.Code = &spec.Code{Dir: "code"} }, "absolute folder"},
-		"ports that end first":   {func(s *spec.Spec) { s.PortStart, s.PortEnd = 20000, 10000 }, "no range"},
+		"ports that end first":   {func(s *spec.Spec) { s.PortStart, s.PortEnd = 20000, 10000 }, "not a range"},
 		"a negative time":        {func(s *spec.Spec) { s.GracePeriodSec = -1 }, "negative time"},
 	} {
 		t.Run(name, func(t *testing.T) {

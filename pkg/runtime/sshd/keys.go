@@ -21,7 +21,7 @@ func ParseKey(text string) (ssh.Signer, error) {
 	case errors.As(err, &locked):
 		return nil, errors.New("the job's private key has a passphrase")
 	case err != nil:
-		return nil, errors.New("the job's private key isn't a PEM block that ssh knows")
+		return nil, errors.New("the job's private key isn't a PEM block that ssh supports")
 	}
 	return signer, nil
 }
@@ -64,7 +64,7 @@ func ParseAuthorized(lines []string) ([]ssh.PublicKey, error) {
 		}
 		key, comment, options, _, err := ssh.ParseAuthorizedKey([]byte(line))
 		if err != nil {
-			return nil, fmt.Errorf("%.20q… is no public key of ssh", line)
+			return nil, fmt.Errorf("%.20q… is not a public key of ssh", line)
 		}
 		if len(options) > 0 {
 			return nil, fmt.Errorf("the public key %q has options, which aren't supported", comment)

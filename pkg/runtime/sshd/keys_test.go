@@ -90,8 +90,8 @@ func TestAuthorizedKeysAreReadLineByLine(t *testing.T) {
 		"two in one text, as a job file":  {[]string{lineA + "\n" + lineB}, 2, ""},
 		"blank lines, comments, Windows":  {[]string{"# mine\r\n\r\n  " + lineA + "\r\n"}, 1, ""},
 		"options":                         {[]string{`command="ls" ` + lineA}, 0, "has options"},
-		"a private key by mistake":        {[]string{"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA"}, 0, "is no public key"},
-		"a second one that can't be read": {[]string{lineA, "ssh-ed25519 AAAA"}, 0, "is no public key"},
+		"a private key by mistake":        {[]string{"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA"}, 0, "is not a public key"},
+		"a second one that can't be read": {[]string{lineA, "ssh-ed25519 AAAA"}, 0, "is not a public key"},
 	} {
 		keys, err := ParseAuthorized(c.lines)
 		if c.want != "" {

@@ -24,7 +24,7 @@ import (
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
-	// Who runs the tests under nohup would hand down that nobody hears a hang-up, and a shell keeps to it.
+	// Who runs the tests under nohup would hand down that no one hears a hang-up, and a shell keeps to it.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP)
 	os.Exit(m.Run())
 }
@@ -499,7 +499,7 @@ func TestAConfigurationThatCannotBeIsRefused(t *testing.T) {
 	assert.NotContains(t, err.Error(), "s3cret")
 	key, err := HostKey("")
 	require.NoError(t, err)
-	require.ErrorContains(t, Serve(t.Context(), l, &Config{HostKey: key, Authorized: []string{"x"}}, t.Logf), "no public key")
+	require.ErrorContains(t, Serve(t.Context(), l, &Config{HostKey: key, Authorized: []string{"x"}}, t.Logf), "not a public key")
 }
 
 func FuzzRequest(f *testing.F) {

@@ -54,7 +54,7 @@ func (t *task) facts(e *rules.Exit) {
 	}
 	s, ok := waitSMI(smiLimit, func(ctx context.Context) smi { return askSMI(ctx, t.environ) })
 	if !ok {
-		t.journal.Printf("nvidia-smi gave no answer for %s", smiLimit)
+		t.journal.Printf("nvidia-smi didn't answer for %s", smiLimit)
 	}
 	if s.complaints != "" {
 		t.journal.Printf("%s", s.complaints) // the failure rules know what it says of GPUs that are lost

@@ -65,7 +65,7 @@ func (t *task) rules() *rules.Set {
 	}
 	set, findings := rules.Parse(name, data)
 	if err := findings.Err(); err != nil {
-		t.journal.Printf("the failure rules of the cluster can't be used, the built-in ones are: %v", err)
+		t.journal.Printf("the failure rules of the cluster can't be used; using the built-in ones: %v", err)
 		return rules.Builtin()
 	}
 	return set
@@ -75,7 +75,7 @@ func (t *task) rules() *rules.Set {
 // mounted and can only be written in place.
 func (t *task) leave(text []byte) {
 	if err := os.WriteFile(t.path(spec.TerminationLog), text, 0o644); err != nil {
-		t.journal.Printf("the exit report can't be left: %v", err)
+		t.journal.Printf("the exit report can't be written: %v", err)
 	}
 	copied := filepath.Join(filepath.Dir(t.path(journal.File)), filepath.Base(spec.TerminationLog))
 	if err := os.WriteFile(copied, text, 0o644); err != nil {

@@ -89,7 +89,7 @@ func TestTasksStartTogetherAndKnowEachOther(t *testing.T) {
 		c := newContainer(t, "echo $NODE_RANK of $PET_NNODES: $PAI_HOST_IP_Main_Role_0 $PAI_HOST_IP_Main_Role_1 $PAI_HOST_IP_mainrole_1 $MASTER_ADDR:$MASTER_PORT")
 		c.role().Instances = 2
 		c.spec.Domain = "job.pai-jobs.svc.cluster.local"
-		c.env = append(c.env, fmt.Sprintf("FC_TASK_INDEX=%d", i), fmt.Sprintf("PAI_POD_IP=127.0.0.%d", i+1))
+		c.env = append(c.env, fmt.Sprintf(spec.TaskVariable+"=mainrole/%d/2/0", i), fmt.Sprintf("PAI_POD_IP=127.0.0.%d", i+1))
 		a.join(c)
 		c.start()
 		all = append(all, c)
@@ -120,7 +120,7 @@ func TestAGangThatIsNeverCompleteEndsWithItsCode(t *testing.T) {
 		code = c.run()
 	}
 	assert.Equal(t, 251, code, c.errors())
-	assert.Contains(t, c.errors(), "not all tasks of the job have a place to run")
+	assert.Contains(t, c.errors(), "not all tasks of the job have a machine")
 	assert.Equal(t, 251, c.report().ExitCode)
 }
 

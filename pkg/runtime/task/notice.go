@@ -26,7 +26,7 @@ func (t *task) told() ([]notice.GPU, bool) {
 	}
 	told, ok, err := notice.Read(t.path(folder))
 	if err != nil {
-		t.journal.Printf("what the machine says of the task's GPUs can't be read: %v", err)
+		t.journal.Printf("the machine's report on the task's GPUs can't be read: %v", err)
 	}
 	return told.GPUs, ok
 }
@@ -61,11 +61,11 @@ func (t *task) gpuFacts(e *rules.Exit, gpus []notice.GPU) {
 	}
 	e.GPUFault = named(gpus, func(g notice.GPU) string { return g.Reason })
 	if e.GPUFault != "" {
-		t.journal.Printf("the machine says that GPUs are sick: %s", e.GPUFault)
+		t.journal.Printf("the machine reports sick GPUs: %s", e.GPUFault)
 	}
 	// No fault of the machine where that sees none: 13, 31 and 43 are programs' own mistakes.
 	if xids := named(gpus, programXIDs); xids != "" {
-		t.journal.Printf("the driver has reported errors of GPUs that are well: %s", xids)
+		t.journal.Printf("the driver has reported errors of healthy GPUs: %s", xids)
 	}
 }
 

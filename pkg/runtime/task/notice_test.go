@@ -50,9 +50,9 @@ func TestWhatTheAgentSaysOfGPUsCountsAndNvidiaSMIIsNotAsked(t *testing.T) {
 			ecc: true},
 		"one is sick": {file: `{"gpus": [{"index": 0, "uuid": "GPU-a"}, {"index": 3, "uuid": "GPU-b", "reason": "XID 79: it has fallen off the bus", "xids": [79]}]}`,
 			fault: "GPU 3 (GPU-b): XID 79: it has fallen off the bus",
-			said:  "[pai-runtime] the machine says that GPUs are sick: GPU 3 (GPU-b): XID 79: it has fallen off the bus\n"},
+			said:  "[pai-runtime] the machine reports sick GPUs: GPU 3 (GPU-b): XID 79: it has fallen off the bus\n"},
 		"mistakes of the program": {file: `{"gpus": [{"index": 0, "uuid": "GPU-a", "xids": [31, 43]}, {"index": 1, "uuid": "GPU-b", "xids": []}]}`,
-			said: "[pai-runtime] the driver has reported errors of GPUs that are well: GPU 0 (GPU-a): XID 31, 43\n"},
+			said: "[pai-runtime] the driver has reported errors of healthy GPUs: GPU 0 (GPU-a): XID 31, 43\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, said, asked := factsWith(t, c.file)
@@ -88,7 +88,7 @@ func TestNvidiaSMIIsAskedWhereNoAgentSaysAnythingThatCanBeRead(t *testing.T) {
 		assert.True(t, asked, file)
 		assert.True(t, e.GPUECC, file)
 		assert.Empty(t, e.GPUFault, file)
-		assert.Contains(t, said, "[pai-runtime] what the machine says of the task's GPUs can't be read: ", file)
+		assert.Contains(t, said, "[pai-runtime] the machine's report on the task's GPUs can't be read: ", file)
 	}
 }
 

@@ -55,7 +55,7 @@ func sshParameters(t *testing.T, more map[string]any, private string) string {
 	return string(data)
 }
 
-// freeUID returns a UID of a pod whose ports, as the host network draws them, nobody has.
+// freeUID returns a UID of a pod whose ports, as the host network draws them, no one has.
 func freeUID(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
@@ -283,7 +283,7 @@ func TestTheSSHBarrierWaitsForAllServers(t *testing.T) {
 		c := newContainer(t, "echo main")
 		c.role().Instances = 2
 		c.spec.HostNetwork, c.spec.PortStart, c.spec.PortEnd = true, 20000, 32000
-		c.env = append(c.env, fmt.Sprintf("FC_TASK_INDEX=%d", i), "FC_POD_UID="+uid)
+		c.env = append(c.env, fmt.Sprintf(spec.TaskVariable+"=mainrole/%d/2/0", i), "FC_POD_UID="+uid)
 		c.plugin("ssh", sshParameters(t, map[string]any{"sshbarrier": "true"}, private))
 		a.join(c)
 		all = append(all, c)
@@ -321,7 +321,7 @@ func TestAnSSHBarrierThatTimesOutHasItsCode(t *testing.T) {
 func TestMistakesInTheSSHPluginAreNamedWithoutTheKey(t *testing.T) {
 	for parameters, want := range map[string]string{
 		`{"jobKey":{"privateKey":"s3cret"}}`:                     "isn't a PEM block",
-		`{"userssh":{"type":"custom","value":"ssh-rsa s3cret"}}`: "no public key",
+		`{"userssh":{"type":"custom","value":"ssh-rsa s3cret"}}`: "not a public key",
 		`{"userssh":{"type":"custom","value":"command=\"x\" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me"}}`: "has options",
 		`{"sshbarrierTimeout":-3}`: "number of minutes",
 		`{"jobssh":"maybe"}`:       "parameters can't be read",
@@ -330,7 +330,7 @@ func TestMistakesInTheSSHPluginAreNamedWithoutTheKey(t *testing.T) {
 		c.plugin("ssh", parameters)
 		assert.Equal(t, 247, c.run())
 		assert.Contains(t, c.errors(), want)
-		if want != "no public key" {
+		if want != "not a public key" {
 			assert.NotContains(t, c.errors(), "s3cret")
 		}
 	}
@@ -378,7 +378,7 @@ func TestARepositoryIsClonedAndItsPasswordShownNowhere(t *testing.T) {
 	c.plugin("git", fmt.Sprintf(`{"repo_uri":%q,"options":["--depth=1"],"clone_dir":%q}`, repo, dir))
 	assert.Equal(t, 0, c.run(), c.errors())
 	assert.True(t, strings.HasPrefix(c.out(), "first\n"), c.out())
-	assert.Contains(t, c.errors(), "try 1 of 10 failed")
+	assert.Contains(t, c.errors(), "attempt 1 of 10 failed")
 	for _, text := range []string{c.out(), c.errors(), c.log()} {
 		assert.NotContains(t, text, "s3cret")
 	}
@@ -449,7 +449,7 @@ func TestTensorboardIsInstalledWhereItIsMissing(t *testing.T) {
 	c.role().Plugins[0].IgnoreFailure = true
 	assert.Equal(t, 0, c.run(), c.errors())
 	assert.Contains(t, c.errors(), "python -m pip install --quiet tensorboard")
-	assert.Contains(t, c.errors(), "as its failurePolicy says")
+	assert.Contains(t, c.errors(), "because of its failurePolicy")
 }
 
 func TestThePortOfTheSSHServerMayBeTaken(t *testing.T) {

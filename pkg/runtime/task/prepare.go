@@ -42,20 +42,20 @@ func (t *task) checkPorts() error {
 	for label, list := range me.Ports {
 		for _, port := range list {
 			if other, ok := owner[port]; ok {
-				return exit.With(exit.PortConflict, fmt.Errorf("port %d was drawn for both %s and %s; another attempt draws others", port, other, label))
+				return exit.With(exit.PortConflict, fmt.Errorf("port %d was chosen for both %s and %s; another attempt chooses others", port, other, label))
 			}
 			owner[port] = label
 		}
 	}
 	if t.layout.Own == 0 && me.MasterPort != 0 {
 		if other, ok := owner[me.MasterPort]; ok {
-			return exit.With(exit.PortConflict, fmt.Errorf("port %d was drawn for both %s and the rendezvous; another attempt draws others", me.MasterPort, other))
+			return exit.With(exit.PortConflict, fmt.Errorf("port %d was chosen for both %s and the rendezvous; another attempt chooses others", me.MasterPort, other))
 		}
 		owner[me.MasterPort] = "MASTER_PORT"
 	}
 	for port, label := range owner {
 		if taken(port) {
-			return exit.With(exit.PortConflict, fmt.Errorf("port %d (%s) is in use on this machine; another attempt draws others", port, label))
+			return exit.With(exit.PortConflict, fmt.Errorf("port %d (%s) is in use on this machine; another attempt chooses others", port, label))
 		}
 	}
 	return nil
@@ -101,7 +101,7 @@ func (t *task) writeFiles() error {
 	}
 	if dir := t.spec.CheckpointDir; dir != "" {
 		if err := os.MkdirAll(t.path(dir), 0o777); err != nil {
-			t.journal.Printf("the folder for checkpoints can't be made: %v", err)
+			t.journal.Printf("the folder for checkpoints can't be created: %v", err)
 		}
 	}
 	if t.spec.Code != nil {

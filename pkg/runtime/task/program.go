@@ -49,9 +49,9 @@ func (t *task) program() (result, error) {
 		return result{}, t.unstarted(err)
 	}
 	o := t.signals.Supervise(p, t.grace())
-	// What it left in the background may go on writing, as far as anybody reads: the pipes stay open.
+	// What it left in the background may go on writing, as far as anyone reads: the pipes stay open.
 	if err := errors.Join(stdout.Drain(), stderr.Drain()); err != nil {
-		t.journal.Printf("the program's output may lack its end: %v", err)
+		t.journal.Printf("the end of the program's output may be missing: %v", err)
 	}
 	return result{code: o.Code, stopped: o.Stopped}, nil
 }
@@ -97,7 +97,7 @@ func (t *task) pluginOutput() (*os.File, func(), error) {
 	return out, func() {
 		_ = out.Close()
 		if err := s.Drain(); err != nil {
-			t.journal.Printf("a plugin's output may lack its end: %v", err)
+			t.journal.Printf("the end of a plugin's output may be missing: %v", err)
 		}
 		w.Flush()
 	}, nil

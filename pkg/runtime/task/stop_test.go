@@ -63,7 +63,7 @@ func TestAProgramThatDoesNotEndIsKilledAfterItsGracePeriod(t *testing.T) {
 	c.await("ready")
 	c.signal(unix.SIGTERM)
 	assert.Equal(t, 137, c.wait())
-	assert.Contains(t, c.errors(), "didn't end within 1s: SIGKILL")
+	assert.Contains(t, c.errors(), "didn't exit within 1s: SIGKILL")
 }
 
 func TestAStopIsNotTakenForAFailureOfTheProgram(t *testing.T) {

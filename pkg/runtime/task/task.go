@@ -66,7 +66,7 @@ func Run(ctx context.Context, o Options) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
 			t.journal.Notef("%s", debug.Stack())
-			t.journal.Printf("the runtime has an error of its own: %v", r)
+			t.journal.Printf("internal error of the runtime: %v", r)
 			code = t.finish(result{code: exit.Unknown, own: true})
 		}
 	}()
@@ -136,7 +136,7 @@ func (t *task) phases(ctx context.Context) result {
 func (t *task) prepare(ctx context.Context) error {
 	s, err := spec.Load(t.path(spec.File))
 	if err != nil {
-		return fmt.Errorf("what the job should do can't be read: %w", err)
+		return fmt.Errorf("the job's spec can't be read: %w", err)
 	}
 	t.spec = s
 	self, err := t.self()

@@ -129,7 +129,7 @@ func TestRulesOfTheClusterAreUsedAndBadOnesAreNot(t *testing.T) {
 	c = newContainer(t, "exit 3")
 	c.write(spec.Rules, "- code: [")
 	assert.Equal(t, 255, c.run())
-	assert.Contains(t, c.errors(), "the built-in ones are")
+	assert.Contains(t, c.errors(), "the built-in ones")
 }
 
 func TestPluginsRunBeforeInOrderAndAfterInReverse(t *testing.T) {
@@ -298,7 +298,7 @@ func TestTwoOwnPortsThatWereDrawnEqualAreFound(t *testing.T) {
 	c := newContainer(t, "echo NOT")
 	c.spec.HostNetwork, c.spec.PortStart, c.spec.PortEnd = true, 21000, 21001
 	assert.Equal(t, 253, c.run())
-	assert.Contains(t, c.errors(), "was drawn for both")
+	assert.Contains(t, c.errors(), "was chosen for both")
 }
 
 func TestATaskOfNobodyRunsWhereItMayNotWriteHosts(t *testing.T) {

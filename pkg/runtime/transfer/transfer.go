@@ -50,7 +50,7 @@ func KindOf(name string) (Kind, error) {
 // out of the folder and what is neither file nor folder are left out, and skipped is told of them.
 func Pack(ctx context.Context, w io.Writer, from, as string, skipped func(name, why string)) (int64, error) {
 	if as == "" || as == "." || as == ".." || strings.ContainsAny(as, "/\x00") {
-		return 0, fmt.Errorf("%q is no name of a file", as)
+		return 0, fmt.Errorf("%q is not the name of a file", as)
 	}
 	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {

@@ -84,7 +84,7 @@ func (d document) indices(path strictyaml.Path, field string, list []int32, form
 	}
 	for i, n := range list {
 		if n < 0 {
-			return nil, d.fault(path.With(field, i), "%s has %d, which is no index of a device", field, n)
+			return nil, d.fault(path.With(field, i), "%s has %d, which is not the index of a device", field, n)
 		}
 	}
 	return list, nil

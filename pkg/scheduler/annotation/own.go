@@ -69,7 +69,7 @@ func appendPlaces(b []byte, pods []cell.PodPlacement) []byte {
 func ReadOwn(r *cell.Request, node string, indices []int32, details []byte) (p *cell.Placement, slot int, err error) {
 	var o own
 	if err := json.Unmarshal(details, &o); err != nil {
-		return nil, 0, fmt.Errorf("its claim has no details that the scheduler wrote: %w", err)
+		return nil, 0, fmt.Errorf("its claim has no details of the scheduler: %w", err)
 	}
 	p = &cell.Placement{Chain: o.Chain}
 	for set, s := range r.Sets() {

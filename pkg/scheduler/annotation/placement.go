@@ -119,7 +119,7 @@ type ours struct {
 	Virtual    [][]string `json:"virtual"`
 }
 
-var errOtherShape = errors.New("its parts are not of one gang")
+var errOtherShape = errors.New("its parts belong to different gangs")
 
 // apply fills in what p lacks. pods of p are still in the order of the bind info. p is unchanged if there
 // is an error.
@@ -201,7 +201,7 @@ func expandVirtual(lists [][]string, pods []cell.PodPlacement) ([][]string, erro
 			for range shared {
 				next := strings.IndexByte(last[at:], '/')
 				if next < 0 {
-					return nil, fmt.Errorf("%q shares more than there is with the address before it", entry)
+					return nil, fmt.Errorf("%q shares more than possible with the previous address", entry)
 				}
 				at += next + 1
 			}
@@ -218,7 +218,7 @@ func readOurs(text string) (*ours, error) {
 	}
 	o := &ours{}
 	if err := json.Unmarshal([]byte(text), o); err != nil {
-		return nil, fmt.Errorf("it is not the JSON that the scheduler wrote: %w", err)
+		return nil, fmt.Errorf("it is not JSON of the scheduler: %w", err)
 	}
 	return o, nil
 }

@@ -89,7 +89,7 @@ func splitIndices(s string) ([]int32, error) {
 	for part := range strings.SplitSeq(s, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(part), 10, 32)
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%q is no list of device indices such as 0,1", s)
+			return nil, fmt.Errorf("%q is not a list of device indices such as 0,1", s)
 		}
 		out = append(out, int32(n))
 	}

@@ -115,7 +115,7 @@ func TestReadBoundRefuses(t *testing.T) {
 		"a device twice":          {with("[3, 2]", "[3, 1]"), `device 1 of node "0.0.0.1" is in it twice`},
 		"a pod that isn't there":  {with("node: 0.0.0.1", "node: other"), `no placement in it is the pod's own, devices [0 1] of node "other"`},
 		"an isolation of others":  {map[string]string{BindInfoKey: hived, IsolationKey: "5,6"}, "says that the pod has devices [5 6]"},
-		"an isolation in words":   {map[string]string{BindInfoKey: hived, IsolationKey: "all"}, `"all" is no list of device indices`},
+		"an isolation in words":   {map[string]string{BindInfoKey: hived, IsolationKey: "all"}, `"all" is not a list of device indices`},
 		"members that are text":   {map[string]string{BindInfoKey: "node: a\nleafCellIsolation: [0]\naffinityGroupBindInfo: x\n"}, "affinityGroupBindInfo: expected a list"},
 		"groups that are text":    {map[string]string{BindInfoKey: "node: a\nleafCellIsolation: [0]\npodRootGroupBindInfo: x\n"}, "podRootGroupBindInfo: expected a map"},
 		"JSON that isn't ours":    {map[string]string{BindInfoKey: `{"node":"a","leafCellIsolation":[null]}`}, "line 1: leafCellIsolation[0]: the entry is empty"},

@@ -69,7 +69,7 @@ type head struct {
 func (h *head) check(d document, r *cell.Request) error {
 	switch {
 	case h.Version != "" && h.Version != "v1" && h.Version != "v2":
-		return fmt.Errorf("version %q is unknown; write v1 or v2, or leave it out", h.Version)
+		return fmt.Errorf("version %q is unknown; write v1 or v2, or remove it", h.Version)
 	case r.VirtualCluster == "":
 		return errors.New("virtualCluster is missing; write the name of a virtual cluster")
 	case r.Priority < cell.Opportunistic || r.Priority > cell.MaxGuaranteed:
@@ -136,7 +136,7 @@ func (d document) v1(r *cell.Request, pod string) error {
 func (d document) v1Group(path strictyaml.Path, g *v1Group) (cell.Group, error) {
 	out := cell.Group{Name: g.Name}
 	if g.Name == "" {
-		return out, d.fault(path, "affinityGroup.name is missing; write a name that all pods of the gang share, or leave affinityGroup out")
+		return out, d.fault(path, "affinityGroup.name is missing; write a name that all pods of the gang share, or remove affinityGroup")
 	}
 	total := 0
 	for i := range g.Members {

@@ -152,7 +152,7 @@ func TestParseRequestRefuses(t *testing.T) {
 		"two current pods": {v2("{podMinNumber: 1, podMaxNumber: 1, cellsPerPod: {cellNumber: 1}, containsCurrentPod: true}, " +
 			"{podMinNumber: 1, podMaxNumber: 1, cellsPerPod: {cellNumber: 1}, containsCurrentPod: true}"), "containsCurrentPod is true twice"},
 		"an elastic gang":      {v2("{podMinNumber: 1, podMaxNumber: 2, cellsPerPod: {cellNumber: 1}, containsCurrentPod: true}"), "gangs have a fixed size"},
-		"a size of another":    {v2("{podMinNumber: 1, podMaxNumber: 1, cellsPerPod: {cellNumber: 2}, containsCurrentPod: true}"), `this pod asks for 1 ""`},
+		"a size of another":    {v2("{podMinNumber: 1, podMaxNumber: 1, cellsPerPod: {cellNumber: 2}, containsCurrentPod: true}"), `this pod requests 1 ""`},
 		"no cells per pod":     {v2("{podMinNumber: 1, podMaxNumber: 1, containsCurrentPod: true}"), "cellsPerPod.cellNumber is 0"},
 		"no name of the group": {"version: v2\nvirtualCluster: a\ncellNumber: 1\npodRootGroup:\n  pods: [{podMinNumber: 1, podMaxNumber: 1, cellsPerPod: {cellNumber: 1}, containsCurrentPod: true}]\n", "podRootGroup.name is missing"},
 		"too long":             {head + strings.Repeat("\n", 64<<10), "more than the limit"},

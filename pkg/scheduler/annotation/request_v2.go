@@ -156,7 +156,7 @@ func (g *groupReader) isCurrent(path strictyaml.Path, set cell.PodSet) error {
 		return g.fault(path, "containsCurrentPod is true twice; write it once, where this pod belongs")
 	}
 	if set.Cells != g.own.Cells || set.CellType != g.own.CellType {
-		return g.fault(path, "this pod asks for %d %q cells, and its entry in podRootGroup for %d %q; write the same",
+		return g.fault(path, "this pod requests %d %q cells, but its entry in podRootGroup %d %q; write the same",
 			g.own.Cells, g.own.CellType, set.Cells, set.CellType)
 	}
 	g.current = g.sets

@@ -64,7 +64,7 @@ type Device struct {
 	Model   string `json:"model,omitempty"`
 	// Reason says why it isn't healthy.
 	Reason string `json:"reason,omitempty"`
-	// Ignored says what is wrong with it all the same; by someone's order it counts as healthy.
+	// Ignored says what is wrong with it anyway; by someone's order it counts as healthy.
 	Ignored string `json:"ignored,omitempty"`
 	// ForPods: the agent gives it to ordinary pods, and to no job.
 	ForPods bool `json:"forPods,omitempty"`

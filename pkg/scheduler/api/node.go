@@ -72,7 +72,7 @@ func CompareNode(name, leafType string, configured []int32, text string) Node {
 		if told.MIG != "" || migOf(leafType) != "" {
 			said = "otherwise"
 		}
-		out.Why = []string{fmt.Sprintf("the agent hands out %s, and the scheduler's cells (%s) say %s", told.handsOut(), leafType, said)}
+		out.Why = []string{fmt.Sprintf("the agent allocates %s, but the scheduler's cells (%s) say %s", told.handsOut(), leafType, said)}
 		return out
 	}
 	for _, index := range configured {
@@ -109,7 +109,7 @@ func (n *Node) Difference() string {
 		indices []int32
 		text    string
 	}{
-		{n.Missing, "GPUs %v of the configuration are not there"},
+		{n.Missing, "GPUs %v of the configuration are missing"},
 		{n.Unhealthy, "GPUs %v are not healthy"},
 		{n.Unexpected, "GPUs %v are not in the configuration and not used"},
 	} {

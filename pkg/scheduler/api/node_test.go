@@ -30,8 +30,8 @@ func TestNumbersOfDevicesMeanNothingWhereOneOfBothSplitsGPUs(t *testing.T) {
 			assert.Empty(t, n.Difference(), "%+v", c)
 		} else {
 			assert.Equal(t, []int32{0, 1}, n.Unhealthy, "%+v", c)
-			assert.Contains(t, n.Difference(), "the agent hands out ")
+			assert.Contains(t, n.Difference(), "the agent allocates ")
 		}
 	}
-	assert.Contains(t, (&Node{Why: CompareNode("n", "A100", []int32{0}, mig).Why}).Difference(), "the agent hands out instances of the profile 3g.40gb, and the scheduler's cells (A100) say otherwise")
+	assert.Contains(t, (&Node{Why: CompareNode("n", "A100", []int32{0}, mig).Why}).Difference(), "the agent allocates instances of the profile 3g.40gb, but the scheduler's cells (A100) say otherwise")
 }

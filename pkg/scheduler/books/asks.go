@@ -47,7 +47,7 @@ func (s *state) shareReason(g *gang) string {
 	case r.PinnedCell != "":
 		return "the pinned cell " + r.PinnedCell + " has GPUs"
 	case r.LeafType != "" && !beside:
-		return "it asks for machines with " + r.LeafType
+		return "it requires machines with " + r.LeafType
 	case !owns:
 		return g.vc + " owns no machine without GPUs"
 	case beside:

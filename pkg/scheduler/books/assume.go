@@ -98,7 +98,7 @@ func (s *state) give(p *pod, d *cell.Decision) bool {
 	}
 	downgrades, err := s.core.Allocate(cell.PodID(p.uid), p.request, d.Placement, d.Slot)
 	if err != nil {
-		s.log.Error("a place that was found can't be taken", "pod", p.key, "err", err)
+		s.log.Error("a placement that was found can't be used", "pod", p.key, "err", err)
 		s.wait(p, err.Error())
 		return false
 	}

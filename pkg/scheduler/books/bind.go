@@ -135,13 +135,13 @@ func (b *Books) toBind(uid types.UID, node string, at claim.Place, number uint64
 			err = fmt.Errorf("the pod %s is gone", uid)
 		case p.state == api.Bound && p.node == node:
 		case p.state != api.Binding:
-			err = fmt.Errorf("the pod %s has no place: its state is %s", p.key, p.state)
+			err = fmt.Errorf("the pod %s has no placement: its state is %s", p.key, p.state)
 		case node != p.node:
-			err = fmt.Errorf("the pod %s has its place on %s, not on %s", p.key, p.node, node)
+			err = fmt.Errorf("the pod %s is placed on %s, not on %s", p.key, p.node, node)
 		case Claims(p.object) && !at.Same(p.claim()):
-			err = fmt.Errorf("the pod %s has other GPUs of %s by now", p.key, node)
+			err = fmt.Errorf("the pod %s now has other GPUs of %s", p.key, node)
 		case Claims(p.object) && !p.claimed, place.Number != number:
-			err = fmt.Errorf("the pod %s has lost its place meanwhile: the claims of its gang are to be looked at again", p.key)
+			err = fmt.Errorf("the pod %s has lost its placement in the meantime: the claims of its gang must be checked again", p.key)
 		default:
 			p.sent = true
 			out = p.binding()

@@ -37,12 +37,12 @@ type Options struct {
 	// Election is that of kube-scheduler; nil where there is only one.
 	Election *Election
 	// AccessFile has the password that opens /metrics, TokenFile the token that opens the read-only API.
-	// Empty: everybody may read them.
+	// Empty: everyone may read them.
 	AccessFile, TokenFile string
 	// Port is where another replica serves the read-only API.
 	Port string
 	// ReservationAfter is how long a guaranteed gang waits before what becomes free is held for it. 0: queue.ReservationAfter;
-	// negative: for ever.
+	// negative: forever.
 	ReservationAfter time.Duration
 }
 

@@ -76,7 +76,7 @@ func (s *state) unclaimable(p *pod) string {
 	case !Claims(p.object):
 		return ""
 	case s.core.WantsCPU(p.request):
-		return "it expects GPUs in a claim, and asks for CPU cells"
+		return "it expects GPUs in a claim, but requests CPU cells"
 	case p.request.Sets()[p.request.Set].Cells*s.core.Leaves(p.request.Sets()[p.request.Set].CellType) > resourceapi.AllocationResultsMaxSize:
 		return fmt.Sprintf("its claim can't have more than %d GPUs", resourceapi.AllocationResultsMaxSize)
 	}
@@ -99,16 +99,16 @@ func (b *Books) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place)
 		return fmt.Errorf("make the claim of %s: %w", podKey(pod), err)
 	}
 	if !claim.Of(c, pod.UID) {
-		return fmt.Errorf("the claim %s/%s, which %s expects, was made by someone else: it must go first", pod.Namespace, name, pod.Name)
+		return fmt.Errorf("the claim %s/%s, which %s expects, was created by someone else: delete it first", pod.Namespace, name, pod.Name)
 	}
 	if asks := claim.Asks(c); asks != int64(len(at.Indices)) {
-		return fmt.Errorf("the claim %s/%s asks for %d GPUs, and %s has %d: the agent would refuse it; delete the pod, so that it is made again with another claim",
+		return fmt.Errorf("the claim %s/%s requests %d GPUs, but %s has %d: the agent would refuse it; delete the pod, so that it is created again with another claim",
 			pod.Namespace, name, asks, pod.Name, len(at.Indices))
 	}
 	update := func(status resourceapi.ResourceClaimStatus) error {
 		return b.leading(ctx, func(ctx context.Context) error {
 			if !b.stillAt(pod.UID, at) {
-				return fmt.Errorf("%s has another place by now", podKey(pod))
+				return fmt.Errorf("%s now has another placement", podKey(pod))
 			}
 			c.Status = status
 			written, err := claims.UpdateStatus(ctx, c, metav1.UpdateOptions{})

@@ -241,12 +241,12 @@ func TestWhatAPodWithoutItsClaimMayUseIsGivenToNoOne(t *testing.T) {
 	require.NoError(t, c.client.ResourceV1().ResourceClaims("jobs").Delete(t.Context(), c.claim(p).Name, metav1.DeleteOptions{}))
 	c.restart()
 	assert.Equal(t, api.Ignored, c.state(p))
-	assert.Contains(t, c.said(), "Warning NotManaged no claim says which GPUs it has; until it ends no cell of "+p.Spec.NodeName+" is given to others")
+	assert.Contains(t, c.said(), "Warning NotManaged no claim says which GPUs it has; until it ends no cell of "+p.Spec.NodeName+" is allocated to others")
 	q := c.run(claiming(newPod("q", spec("A", 5, "q:1:2"))))
 	assert.NotEqual(t, p.Spec.NodeName, q.Spec.NodeName)
 }
 
-// Anybody can make a claim that names GPUs; it is another's unless the scheduler made it for its pod.
+// Anyone can make a claim that names GPUs; it is another's unless the scheduler made it for its pod.
 func TestAClaimOfAnotherSaysNothing(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:2"))))
@@ -284,9 +284,9 @@ func TestAClaimThatIsInTheWayKeepsItsPodWaitingAndOthersGetItsPlace(t *testing.T
 	_, err := c.client.ResourceV1().ResourceClaims("jobs").Create(t.Context(), &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "jobs"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	node := c.place(p)
-	require.ErrorContains(t, c.b.Bind(t.Context(), p.UID, node), "the claim jobs/"+name+", which p expects, was made by someone else")
+	require.ErrorContains(t, c.b.Bind(t.Context(), p.UID, node), "the claim jobs/"+name+", which p expects, was created by someone else")
 	assert.Empty(t, c.pod(p).Spec.NodeName)
-	assert.Contains(t, strings.Join(c.said(), "\n"), "was made by someone else")
+	assert.Contains(t, strings.Join(c.said(), "\n"), "was created by someone else")
 	_, metrics := c.ask(http.MethodGet, "/metrics", nil)
 	assert.Contains(t, metrics, `pai_scheduler_bindings_total{result="error"} 1`)
 
@@ -295,7 +295,7 @@ func TestAClaimThatIsInTheWayKeepsItsPodWaitingAndOthersGetItsPlace(t *testing.T
 	c.waits(other)
 	c.clock.add(placeLimit)
 	c.place(other)
-	assert.Contains(t, c.waits(p), "was made by someone else")
+	assert.Contains(t, c.waits(p), "was created by someone else")
 }
 
 func TestAClaimThatIsBeingDeletedIsGivenUp(t *testing.T) {
@@ -356,7 +356,7 @@ func TestAPodThatTheLeaderBeforeHasBoundHasWhatItsClaimSays(t *testing.T) {
 	c.wait(p, api.Bound)
 	assert.Equal(t, []int32{other}, c.placeOf(p).Indices)
 	err = c.b.writeClaim(t.Context(), p, at)
-	require.ErrorContains(t, err, "has another place by now", "a request that was under way changes nothing")
+	require.ErrorContains(t, err, "now has another placement", "a request that was under way changes nothing")
 	assert.Equal(t, fmt.Sprintf("%s:%d", node, other), c.devices(p))
 }
 
@@ -424,7 +424,7 @@ func TestAPodWithoutAClaimThatHasANewPlaceWaitsAgain(t *testing.T) {
 	c.b.mu.Unlock()
 	require.True(t, ok)
 	require.Equal(t, node, now.Node)
-	require.ErrorContains(t, <-first, "has lost its place meanwhile")
+	require.ErrorContains(t, <-first, "has lost its placement in the meantime")
 	assert.Empty(t, c.pod(plain).Spec.NodeName)
 }
 
@@ -508,7 +508,7 @@ func TestAClaimThatAsksForAnotherNumberOfGPUsIsNotFilled(t *testing.T) {
 	p := c.create(claiming(newPod("p", spec("A", 5, "p:1:2"))))
 	_, err := c.client.ResourceV1().ResourceClaims("jobs").Create(t.Context(), claim.New(p, 1), metav1.CreateOptions{})
 	require.NoError(t, err)
-	require.ErrorContains(t, c.b.Bind(t.Context(), p.UID, c.place(p)), "asks for 1 GPUs, and p has 2")
+	require.ErrorContains(t, c.b.Bind(t.Context(), p.UID, c.place(p)), "requests 1 GPUs, but p has 2")
 	assert.Nil(t, c.claim(p).Status.Allocation)
 }
 
@@ -536,7 +536,7 @@ func TestAPodThatHasItsPlaceAgainWaitsForTheClaimsOfItsGangAgain(t *testing.T) {
 	c.place(b)
 	require.Equal(t, node, c.place(a))
 	_, err := c.b.toBind(a.UID, node, c.placeOf(a), c.number(a))
-	require.ErrorContains(t, err, "has lost its place meanwhile")
+	require.ErrorContains(t, err, "has lost its placement in the meantime")
 
 	// It has another place when its claim is written.
 	at.Indices = []int32{7}

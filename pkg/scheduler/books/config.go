@@ -34,7 +34,7 @@ func parseWithin(file, text string, most int) (*configuration, strictyaml.Findin
 func (b *Books) configChanged(string) {
 	obj := b.configObject()
 	if obj == nil {
-		b.log.Warn("the configuration is gone; the last one stays", "configMap", b.opts.ConfigMap)
+		b.log.Warn("the configuration is gone; the last one stays in use", "configMap", b.opts.ConfigMap)
 		return
 	}
 	defer b.signal()

@@ -198,7 +198,7 @@ func TestOnlyTheGPUsThatANodeReallyHasAreUsed(t *testing.T) {
 	assert.Equal(t, []int32{0}, report("a1").Unhealthy)
 	assert.Empty(t, report("b0").Missing, "what can't be read changes nothing")
 	said := strings.Join(c.said(), "\n")
-	assert.Contains(t, said, "Warning DifferentGPUs GPUs [1] of the configuration are not there; GPUs [7] are not in the configuration and not used")
+	assert.Contains(t, said, "Warning DifferentGPUs GPUs [1] of the configuration are missing; GPUs [7] are not in the configuration and not used")
 	assert.Contains(t, said, "Warning DifferentGPUs GPUs [0] are not healthy; GPU 0: XID 79: gone")
 	assert.Contains(t, said, "can't be read")
 	_, metrics := c.ask(http.MethodGet, "/metrics", nil)
@@ -223,5 +223,5 @@ func TestOnlyTheGPUsThatANodeReallyHasAreUsed(t *testing.T) {
 	var why api.Why
 	c.get("/v1/why/A/waits", &why)
 	assert.Equal(t, "BadNodes", why.Explanation.Code)
-	assert.Contains(t, why.Sentence, "a0: GPUs [1] of the configuration are not there; GPUs [7] are not in the configuration and not used; a1: GPU 0: XID 79: gone.")
+	assert.Contains(t, why.Sentence, "a0: GPUs [1] of the configuration are missing; GPUs [7] are not in the configuration and not used; a1: GPU 0: XID 79: gone.")
 }

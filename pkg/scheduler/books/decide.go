@@ -57,7 +57,7 @@ func (s *state) expire() {
 		if p.state != api.Binding || p.sent || now.Sub(p.assumed) < placeLimit || now.Sub(p.assumed) < 2*gatherMost && now.Sub(p.gang.moved) < placeLimit {
 			continue // or its gang is large, and being bound
 		}
-		s.log.Warn("a place is given back: kube-scheduler didn't bind the pod", "pod", p.key, "node", p.node)
+		s.log.Warn("a placement is released: kube-scheduler didn't bind the pod", "pod", p.key, "node", p.node)
 		g := p.gang
 		g.refusal = fmt.Sprintf("kube-scheduler didn't bind %s to %s within %s", p.key, p.node, placeLimit)
 		if p.claimError != "" {
@@ -209,7 +209,7 @@ func (s *state) carryOut(g *gang, ready []*pod, nodes cell.Nodes, d cell.Decisio
 
 // pausing says until when a pod, and its gang, gets no place.
 func pausing(p *pod) string {
-	return fmt.Sprintf("%s; it gets a place again at %s", p.gang.refusal, p.pause.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s; it gets a new placement at %s", p.gang.refusal, p.pause.UTC().Format(time.RFC3339))
 }
 
 // refused tells a pod that it can't have a place.
@@ -260,7 +260,7 @@ func (s *state) incomplete(g *gang, like *pod, ready []*pod) string {
 	case len(ready) == 0:
 		return "its pods are being deleted"
 	case there < want && s.now().Sub(g.arrived) < s.grace:
-		return fmt.Sprintf("%d of %d pods of the gang are there", there, want)
+		return fmt.Sprintf("%d of %d pods of the gang exist", there, want)
 	}
 	return ""
 }
@@ -283,7 +283,7 @@ func (s *state) search(p *pod, nodes cell.Nodes) cell.Decision {
 	d = s.possible(p, d)
 	if d.Result == cell.Preempt && p.state == api.Waiting && s.now().Before(p.gang.calm) {
 		return cell.Decision{Result: cell.Wait, Reason: fmt.Sprintf(
-			"%s; it ends no other gangs before %s", p.gang.refusal, p.gang.calm.UTC().Format(time.RFC3339))}
+			"%s; it preempts no other gangs before %s", p.gang.refusal, p.gang.calm.UTC().Format(time.RFC3339))}
 	}
 	return because(p, d)
 }
@@ -340,7 +340,7 @@ func tooLong(p *pod, d *cell.Decision) string {
 	if size <= annotation.MaxSize {
 		return ""
 	}
-	return fmt.Sprintf("the gang %s is too large: the places of its %d pods are %d KiB in the annotations of each of them, and %d KiB is the limit; make the gang smaller, with fewer tasks or fewer cells per task, or let its tasks start one by one (extras: {gangAllocation: false})",
+	return fmt.Sprintf("the gang %s is too large: the placements of its %d pods need %d KiB in each pod's annotations, but the limit is %d KiB; make the gang smaller, with fewer tasks or fewer cells per task, or let its tasks start one by one (extras: {gangAllocation: false})",
 		p.request.Gang, len(d.Placement.Pods), size>>10, annotation.MaxSize>>10)
 }
 

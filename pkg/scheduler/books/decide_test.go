@@ -52,7 +52,7 @@ func TestAGangLiesTogetherAndItsSecondPodFindsItsPlace(t *testing.T) {
 	two := c.run(newPod("p2", spec("A", 5, "g:2:2")))
 	assert.ElementsMatch(t, []string{"a0:0,1", "a1:0,1"}, []string{gpus(one), gpus(two)})
 	third := c.create(newPod("p3", spec("A", 5, "g:2:2")))
-	assert.Contains(t, c.waits(third), "all 2 of its pods are there")
+	assert.Contains(t, c.waits(third), "all 2 of its pods exist")
 }
 
 func TestAGangWaitsForItsPods(t *testing.T) {
@@ -61,7 +61,7 @@ func TestAGangWaitsForItsPods(t *testing.T) {
 	c.b.state.grace = gangGrace
 	c.b.mu.Unlock()
 	one := c.create(newPod("p1", spec("A", 5, "g:2:2")))
-	assert.Equal(t, "1 of 2 pods of the gang are there", c.waits(one))
+	assert.Equal(t, "1 of 2 pods of the gang exist", c.waits(one))
 	var groups groups
 	c.get("/v1/inspect/affinitygroups/", &groups)
 	assert.Empty(t, groups.Items, "it holds nothing")
@@ -133,7 +133,7 @@ func TestWhatBecomesFreeIsHeldForAGangThatHasWaitedLong(t *testing.T) {
 	c.clock.add(queue.ReservationAfter + time.Minute)
 	c.delete(one)
 	small := c.create(newPod("small", spec("A", 5, "small:1:1")))
-	const held = "what becomes free in virtual cluster A is held for "
+	const held = "free cells of virtual cluster A are reserved for "
 	assert.Contains(t, c.waits(small), held+"large, which has waited for more than 24h")
 	var why api.Why
 	c.get("/v1/why/A/small", &why)
@@ -178,8 +178,8 @@ func TestWhatIsKnownToEndInTimeStartsWhileTheRestIsHeld(t *testing.T) {
 	unknown := c.create(newPod("unknown", spec("A", 5, "unknown:1:1")))
 	short := c.create(lasting(newPod("short", spec("A", 5, "short:1:1")), 1800))
 	c.place(short)
-	assert.Contains(t, c.waits(long), "is held for large")
-	assert.Contains(t, c.waits(unknown), "is held for large")
+	assert.Contains(t, c.waits(long), "are reserved for large")
+	assert.Contains(t, c.waits(unknown), "are reserved for large")
 }
 
 func TestVirtualClustersHaveTheirShareOfTheScheduler(t *testing.T) {
@@ -272,13 +272,13 @@ func TestACorrectedRequestIsReadAgain(t *testing.T) {
 func TestAPodIsBoundToItsOwnNodeOnly(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(newPod("p", spec("B", 5, "g:1:2")))
-	require.ErrorContains(t, c.b.Bind(t.Context(), p.UID, "a0"), "has no place: its state is Waiting")
+	require.ErrorContains(t, c.b.Bind(t.Context(), p.UID, "a0"), "has no placement: its state is Waiting")
 	node := c.place(p)
 	other := "a0"
 	if node == other {
 		other = "a1"
 	}
-	require.ErrorContains(t, c.b.Bind(t.Context(), p.UID, other), "has its place on "+node+", not on "+other)
+	require.ErrorContains(t, c.b.Bind(t.Context(), p.UID, other), "is placed on "+node+", not on "+other)
 	require.ErrorContains(t, c.b.Bind(t.Context(), "stranger", node), "is gone")
 	c.bind(p, node)
 }
@@ -295,7 +295,7 @@ func TestABindingThatFailsKeepsThePlace(t *testing.T) {
 	assert.Equal(t, api.Binding, c.state(p))
 	c.clock.add(placeLimit)
 	fail = false
-	assert.Contains(t, c.waits(p), "kube-scheduler didn't bind jobs/p to "+node+" within 2m0s; it gets a place again at", "others may have it now")
+	assert.Contains(t, c.waits(p), "kube-scheduler didn't bind jobs/p to "+node+" within 2m0s; it gets a new placement at", "others may have it now")
 	c.clock.add(firstPause)
 	assert.NotEmpty(t, c.place(p), "it is known not to be bound: the place was given back and found again")
 	c.bind(p, c.place(p))
@@ -494,7 +494,7 @@ func TestAPodThatIsNotBoundPausesAlone(t *testing.T) {
 		first := c.create(newPod("first", spec("A", 5, "g:3:1")))
 		c.place(first)
 		c.clock.add(placeLimit)
-		assert.Contains(t, c.waits(first), "it gets a place again at")
+		assert.Contains(t, c.waits(first), "it gets a new placement at")
 		c.run(newPod("second", spec("A", 5, "g:3:1")))
 		assert.Equal(t, api.Waiting, c.state(first))
 		c.clock.add(firstPause)
@@ -523,15 +523,15 @@ func TestWhatIsHeldForAGangIsHeldWhileItPauses(t *testing.T) {
 	for i := range mostHeld + 1 {
 		c.place(large)
 		c.clock.add(placeLimit)
-		assert.Contains(t, c.waits(large), "it gets a place again at")
+		assert.Contains(t, c.waits(large), "it gets a new placement at")
 		if i == mostHeld {
 			break
 		}
 		small := c.create(newPod(fmt.Sprintf("small%d", i), spec("A", 5, fmt.Sprintf("small%d:1:1", i))))
-		assert.Contains(t, c.waits(small), "is held for large")
+		assert.Contains(t, c.waits(small), "are reserved for large")
 		c.delete(small)
 		c.clock.add(pause)
 		pause *= 2
 	}
-	c.place(c.create(newPod("other", spec("A", 5, "other:1:1")))) // it isn't held for ever in vain
+	c.place(c.create(newPod("other", spec("A", 5, "other:1:1")))) // it isn't held forever in vain
 }

@@ -35,7 +35,7 @@ func TestAGangWhoseAnnotationsNoPodHoldsIsRefused(t *testing.T) {
 	idle := c.run(noGPU(newPod("idle", onCPU(spec("A", -1, "idle:1:1"))), "1", "1Mi"))
 	p := c.create(noGPU(newPod("p", onCPU(spec("A", 5, "mpi:100:255"))), "250", "1Mi"))
 	text := c.waits(p)
-	assert.Contains(t, text, "240 KiB is the limit; make the gang smaller")
+	assert.Contains(t, text, "the limit is 240 KiB; make the gang smaller")
 	assert.Contains(t, text, "gangAllocation: false")
 	c.wait(p, api.Waiting)
 	assert.Equal(t, api.Bound, c.state(idle), "nothing is preempted for it")

@@ -88,7 +88,7 @@ func (b *Books) reclaim(ctx context.Context, uid types.UID) error {
 			has, there, err := claim.Read(c)
 			switch {
 			case err != nil || has != pod.UID:
-				lost = "has no GPUs any more"
+				lost = "no longer has GPUs"
 			case sameGPUs(there, at) && there.Doubt == "":
 				return nil // the informer was behind
 			default:
@@ -135,7 +135,7 @@ func (b *Books) contradicted(pod *corev1.Pod, at, there claim.Place) {
 		if p := s.pods[pod.UID]; p != nil && p.state == api.Bound {
 			delete(s.claims, p.uid) // it may have what it says, or what the books say
 			if p.doubt = there.Doubt; p.doubt == "" {
-				p.doubt = fmt.Sprintf("its claim has GPUs %s of %s, and it was given %s of %s",
+				p.doubt = fmt.Sprintf("its claim has GPUs %s of %s, but it was allocated %s of %s",
 					annotation.Isolation(there.Indices), there.Node, annotation.Isolation(at.Indices), at.Node)
 			}
 			s.ignore(p, p.doubt)

@@ -99,7 +99,7 @@ func TestNobodyGetsANodeWhereAClaimContradictsTheBooks(t *testing.T) {
 	})
 	c.checkClaims()
 	c.wait(p, api.Ignored)
-	c.hears("no cell of " + p.Spec.NodeName + " is given to others")
+	c.hears("no cell of " + p.Spec.NodeName + " is allocated to others")
 	q := c.run(claiming(newPod("q", spec("A", 5, "q:1:1"))))
 	assert.NotEqual(t, p.Spec.NodeName, q.Spec.NodeName)
 
@@ -107,7 +107,7 @@ func TestNobodyGetsANodeWhereAClaimContradictsTheBooks(t *testing.T) {
 	c.eventually(func() bool { return c.claim(p).Annotations[claim.DoubtKey] != "" })
 	c.restart()
 	c.wait(p, api.Ignored)
-	c.hears("and it was given")
+	c.hears("but it was allocated")
 	for _, name := range []string{"r", "s", "t", "u"} {
 		node, _ := c.decide(c.create(claiming(newPod(name, spec("A", 5, name+":1:1")))))
 		assert.NotEqual(t, p.Spec.NodeName, node)

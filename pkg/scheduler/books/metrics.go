@@ -35,17 +35,17 @@ func newCounters() *counters {
 	c := &counters{
 		decisions: counter("decisions_total", "Decisions about pods, by result: bind, wait, preempt or badRequest.", "result"),
 		decided: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pai_scheduler_decision_duration_seconds",
-			Help: "How long a decision takes, without what is around it.", Buckets: short}),
+			Help: "How long a decision takes, without overhead.", Buckets: short}),
 		pass: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pai_scheduler_pass_duration_seconds",
-			Help: "How long it takes to look at all gangs that wait, once.", Buckets: long}),
+			Help: "How long it takes to check all waiting gangs once.", Buckets: long}),
 		bindings: counter("bindings_total", "Bindings sent to the API server, by result: ok or error.", "result"),
 		binding: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pai_scheduler_binding_duration_seconds",
 			Help: "How long the API server takes for a binding.", Buckets: long}),
-		preempted: counter("preempted_gangs_total", "Gangs that had to go for others, by their virtual cluster.", "vc"),
+		preempted: counter("preempted_gangs_total", "Gangs that were preempted for others, by their virtual cluster.", "vc"),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{Name: "pai_scheduler_lost_claims_total",
 			Help: "Claims that were lost while their pods ran, and written again."}),
 		bugs: prometheus.NewCounter(prometheus.CounterOpts{Name: "pai_scheduler_bugs_total",
-			Help: "Decisions that ended in a bug, after which the state was rebuilt."}),
+			Help: "Decisions that hit a bug, after which the state was rebuilt."}),
 		downgraded: counter("guarantee_changes_total", "Gangs that lost their guarantee (lost) or got it back (restored) and kept running.", "vc", "change"),
 	}
 	for _, result := range []cell.Result{cell.Bind, cell.Wait, cell.Preempt, cell.Refuse} {
@@ -96,15 +96,15 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descLeader     = desc("leader", "Whether this replica leads; all below but the configuration is of the leader alone.")
+	descLeader     = desc("leader", "Whether this replica leads; all metrics below, except those of the configuration, are only from the leader.")
 	descBuild      = desc("build_info", "The version of the scheduler, as a label.", "version")
-	descGeneration = desc("config_generation", "How many configurations this replica has put to use.")
+	descGeneration = desc("config_generation", "How many configurations this replica has loaded.")
 	descValid      = desc("config_valid", "Whether the latest configuration is in use.")
-	descWaitGangs  = desc("waiting_gangs", "Gangs with a pod that has no place.", "vc")
-	descWaitPods   = desc("waiting_pods", "Pods without a place.", "vc")
-	descOldest     = desc("oldest_waiting_seconds", "Age of the oldest gang that waits.", "vc")
+	descWaitGangs  = desc("waiting_gangs", "Gangs with a pod that has no placement.", "vc")
+	descWaitPods   = desc("waiting_pods", "Pods without a placement.", "vc")
+	descOldest     = desc("oldest_waiting_seconds", "Age of the oldest waiting gang.", "vc")
 	descGangs      = desc("gangs", "Gangs with cells, by state: allocated, preempting or downgraded.", "state")
-	descPods       = desc("pods", "Pods that want GPUs, by state.", "state")
+	descPods       = desc("pods", "Pods that request GPUs, by state.", "state")
 	descGPUs       = desc("gpus", "GPUs of the configuration.")
 	descUsed       = desc("used_gpus", "GPUs that gangs hold.")
 	descBad        = desc("bad_gpus", "GPUs that can't be used.")

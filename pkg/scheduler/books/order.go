@@ -62,7 +62,7 @@ func (s *state) running(q *queue.Queue) {
 	}
 }
 
-// endsBy is when the last pod that runs of a gang has to end, in nanoseconds; 0 where none does, or one may run for ever. One that hasn't
+// endsBy is when the last pod that runs of a gang has to end, in nanoseconds; 0 where none does, or one may run forever. One that hasn't
 // begun begins now: the time is never too late.
 func (g *gang) endsBy(now time.Time) (at int64) {
 	for _, p := range g.pods {
@@ -170,7 +170,7 @@ func (s *state) holding(g *gang, reason string) string {
 	if !s.reserving[g.gangKey] {
 		return reason
 	}
-	return fmt.Sprintf("%s; what becomes free in virtual cluster %s is held for it", strings.TrimSuffix(reason, "."), g.vc)
+	return fmt.Sprintf("%s; free cells of virtual cluster %s are reserved for it", strings.TrimSuffix(reason, "."), g.vc)
 }
 
 // shortly writes a duration without zeros: 24h.

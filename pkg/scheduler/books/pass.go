@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// Decide gives places to gangs that wait, in their order, and lets kube-scheduler bind their pods. The lock is given to
-// others between two gangs.
+// Decide gives places to gangs that wait, in their order, and lets kube-scheduler bind their pods. The lock is
+// allocated to others between two gangs.
 func (b *Books) Decide() {
 	b.sweep(b.podObject, b.pods.LastSyncResourceVersion())
 	if b.claims != nil && b.claims.HasSynced() {
@@ -128,7 +128,7 @@ const mostSecond = 8
 
 // second reports whether opportunistic gangs have to wait in a pass: guaranteed ones that it hasn't come to could start on what is free, and would
 // end them again. They wait until each virtual cluster's were all looked at once since they had their turn themselves, and not until that is so in
-// one pass; nor for many passes: where gangs come faster than they are looked at it would be for ever.
+// one pass; nor for many passes: where gangs come faster than they are looked at it would be forever.
 func (s *state) second(p *pass) bool {
 	if p.known {
 		return p.second
@@ -221,9 +221,9 @@ func (s *state) passed(w, cause *queue.Gang, reserved bool) {
 	reason := other.first().reason
 	switch {
 	case reserved:
-		reason = fmt.Sprintf("what becomes free in virtual cluster %s is held for %s, which has waited for more than %s", cause.VC, cause.Name, shortly(s.reserves))
+		reason = fmt.Sprintf("free cells of virtual cluster %s are reserved for %s, which has waited for more than %s", cause.VC, cause.Name, shortly(s.reserves))
 	case slices.ContainsFunc(other.pods, func(p *pod) bool { return p.trial != "" }):
-		reason = fmt.Sprintf("it waits behind %s/%s, which is like it", cause.VC, cause.Name) // what others are asked about that one isn't its own
+		reason = fmt.Sprintf("it waits behind %s/%s, which has the same request", cause.VC, cause.Name) // what others are asked about that one isn't its own
 	}
 	_, has := s.core.Brief(g.vc, g.name)
 	for _, p := range g.ready(g.first().class) {

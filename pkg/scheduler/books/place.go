@@ -64,7 +64,7 @@ func (p *places) clear() {
 	clear(p.of)
 }
 
-// Place returns where a pod is to run; false while it has no place. It waits for no decision.
+// Place returns where a pod is to run; false while it has no placement. It waits for no decision.
 func (b *Books) Place(pod types.UID) (Place, bool) { return b.places.get(pod) }
 
 // Permit notes that kube-scheduler can bind a pod. Once it can bind all pods of the gang that have a place, together is true, and

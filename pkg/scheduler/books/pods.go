@@ -80,7 +80,7 @@ func (b *Books) sweep(stored func(key string) *corev1.Pod, synced string) {
 		case !p.missing:
 			p.missing = true
 		default:
-			s.log.Warn("a pod has gone without a word", "pod", p.key, "state", p.state)
+			s.log.Warn("a pod is gone without an event", "pod", p.key, "state", p.state)
 			s.gone(p.uid)
 		}
 	})
@@ -98,7 +98,7 @@ func (s *state) update(p *pod, obj *corev1.Pod) {
 			s.markBound(p)
 			return
 		}
-		s.log.Warn("a pod was bound, but not by us", "pod", p.key, "node", obj.Spec.NodeName, "chosen", p.node)
+		s.log.Warn("a pod was bound by another scheduler", "pod", p.key, "node", obj.Spec.NodeName, "chosen", p.node)
 		s.release(p)
 		s.takeOver(p)
 	case api.Waiting, api.Preempting:
@@ -158,7 +158,7 @@ func (s *state) markBound(p *pod) {
 		s.todo(task{annotate, p.uid}) // it was downgraded while it was being bound
 	}
 	if p.told != "" {
-		// kube-scheduler tells everybody that a pod is scheduled; we only those who heard of waiting.
+		// kube-scheduler tells everyone that a pod is scheduled; we only those who heard of waiting.
 		s.tell(p, corev1.EventTypeNormal, api.ReasonBound, fmt.Sprintf("runs on %s with %s", p.node, p.has()))
 	}
 }
@@ -215,7 +215,7 @@ func (s *state) accept(p *pod, placement *cell.Placement, slot int) {
 	p.slot = slot
 	downgrades, err := s.core.Allocate(cell.PodID(p.uid), p.request, placement, slot)
 	if err != nil {
-		s.ignore(p, fmt.Sprintf("its place contradicts others: %v", err))
+		s.ignore(p, fmt.Sprintf("its placement conflicts with others: %v", err))
 		return
 	}
 	at := &placement.Pods[slot]
@@ -258,11 +258,11 @@ func (s *state) keep(p *pod, why string) {
 func kept(indices []int32, all int, node string) string {
 	switch len(indices) {
 	case 0:
-		return "nothing is kept from others, since " + node + " has no cells"
+		return "nothing is reserved, because " + node + " has no cells"
 	case all:
-		return "no cell of " + node + " is given to others"
+		return "no cell of " + node + " is allocated to others"
 	}
-	return fmt.Sprintf("%v of %s are not given to others", indices, node)
+	return fmt.Sprintf("%v of %s are not allocated to others", indices, node)
 }
 
 // isolated returns which of a node's devices a pod may use: those that its claim or its annotations name, or all.

@@ -39,7 +39,7 @@ func (s *state) preempt(g *gang, ready []*pod) {
 			gangs.add(v.VC, v.Gang)
 		}
 	}
-	reason := fmt.Sprintf("%s of %s must go first", plural.Of(len(victims), "pod"), &gangs)
+	reason := fmt.Sprintf("%s of %s must stop first", plural.Of(len(victims), "pod"), &gangs)
 	for _, p := range ready {
 		p.state, p.reason = api.Preempting, reason
 		s.tell(p, corev1.EventTypeNormal, api.ReasonPreempting, reason)
@@ -127,7 +127,7 @@ func (s *state) makeRoom(p *pod, victims []types.UID) {
 	if len(ended) == 0 {
 		return
 	}
-	p.reason = fmt.Sprintf("%s is short of processors or memory: %s must go first", p.node, &gangs)
+	p.reason = fmt.Sprintf("%s is short of processors or memory: %s must stop first", p.node, &gangs)
 	s.tell(p, corev1.EventTypeNormal, api.ReasonPreempting, p.reason)
 	for _, member := range p.gang.pods {
 		if member.state == api.Binding {

@@ -68,7 +68,7 @@ func TestPodsOnCPUCellsAreToldOfNoGPUs(t *testing.T) {
 	waits := c.create(noGPU(newPod("w", onCPU(spec("A", 5, "w:1:2"))), "1500m", "64Mi"))
 	c.waits(waits)
 	c.get("/v1/why/A/w", &why)
-	assert.Equal(t, "Virtual cluster A has 1 of 4 CPU cells free for priority 5, and the gang wants 2. 1 pod of 1 CPU cell would start now.", why.Sentence)
+	assert.Equal(t, "Virtual cluster A has 1 of 4 CPU cells free for priority 5, but the gang requests 2. 1 pod of 1 CPU cell would start now.", why.Sentence)
 	assert.Equal(t, api.Asks{CPUCells: 2, MilliCPU: 1500, MemoryMB: 64}, why.Asks)
 	code, text := c.ask(http.MethodGet, "/metrics", nil)
 	require.Equal(t, http.StatusOK, code)
@@ -106,7 +106,7 @@ func TestTheQueueKeepsSharesOfGPUsAndGPUsApart(t *testing.T) {
 		want        api.Asks
 	}{
 		"a gang without GPUs":           {"B", strings.Replace(spec("B", 5, "w:2:1"), "leafCellType: G\n", "", 1), false, api.Asks{ShareOfGPUs: 2, ShareReason: "B owns no machine without GPUs", MilliCPU: 8000, MemoryMB: 256}},
-		"one that names a type of GPUs": {"B", spec("B", 5, "w:2:1"), false, api.Asks{ShareOfGPUs: 2, ShareReason: "it asks for machines with G", MilliCPU: 8000, MemoryMB: 256}},
+		"one that names a type of GPUs": {"B", spec("B", 5, "w:2:1"), false, api.Asks{ShareOfGPUs: 2, ShareReason: "it requires machines with G", MilliCPU: 8000, MemoryMB: 256}},
 		"one beside GPUs":               {"A", strings.Replace(spec("A", 5, "w:2:1"), "leafCellType: G\n", "", 1), true, api.Asks{GPUs: 1, ShareOfGPUs: 1, ShareReason: "other tasks of its group use GPUs", MilliCPU: 4000, MemoryMB: 128}},
 		"one from before":               {"A", strings.Replace(spec("A", 5, "w:2:1"), "leafCellType: G\n", "", 1), false, api.Asks{ShareOfGPUs: 2, ShareReason: "A owned no machine without GPUs when it was submitted", MilliCPU: 8000, MemoryMB: 256}},
 	} {

@@ -32,7 +32,7 @@ func (b *Books) API() http.Handler {
 	mux.HandleFunc("GET /readyz", b.readyz)
 	mux.Handle("GET /metrics", access.Metrics(b.opts.AccessFile, b.metrics()))
 	mux.Handle("/", access.Token(b.opts.TokenFile, b.reads(), func(w http.ResponseWriter) {
-		writeError(w, &userError{http.StatusForbidden, "the scheduler answers who may read the Secret " + access.TokenSecret + " in its namespace"})
+		writeError(w, &userError{http.StatusForbidden, "the scheduler requires the right to read the Secret " + access.TokenSecret + " in its namespace"})
 	}))
 	return mux
 }

@@ -57,7 +57,7 @@ type state struct {
 	whole map[turn]bool
 	// seconds is in how many passes these have waited for that.
 	seconds int
-	// reserves is how long a guaranteed gang waits before what becomes free is held for it; negative: for ever. reserving are
+	// reserves is how long a guaranteed gang waits before what becomes free is held for it; negative: forever. reserving are
 	// the gangs for which it is.
 	reserves  time.Duration
 	reserving map[gangKey]bool

@@ -39,7 +39,7 @@ func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, co
 		p.trial, p.could, p.assumed = node, "", s.now()
 		s.places.set(p.uid, node, true)
 		// Without an event: it is decided in a moment.
-		p.state, p.reason = api.Waiting, "kube-scheduler is looking whether it can run on "+node+" before others end there"
+		p.state, p.reason = api.Waiting, "kube-scheduler is checking whether it can run on "+node+" before others end there"
 		pods = append(pods, p.object)
 	}
 	return pods, could
@@ -56,7 +56,7 @@ func (s *state) forgetTrial(p *pod) {
 // unanswered gives back what a gang has reserved when kube-scheduler doesn't look at a pod of it: others have it meanwhile.
 func (s *state) unanswered(p *pod) {
 	g := p.gang
-	s.log.Warn("reserved cells are given back: kube-scheduler didn't look at the pod", "pod", p.key, "node", p.trial)
+	s.log.Warn("reserved cells are released: kube-scheduler didn't check the pod", "pod", p.key, "node", p.trial)
 	g.refusal = fmt.Sprintf("kube-scheduler didn't say within %s whether %s can run on %s", placeLimit, p.key, p.trial)
 	g.calm = s.now().Add(placeLimit << min(g.refusals, 5))
 	g.refusals++

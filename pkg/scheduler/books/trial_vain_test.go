@@ -300,7 +300,7 @@ func TestATrialIsNoEventOfOthers(t *testing.T) {
 	c.create(newPod("q", spec("A", 5, "q:1:2")))
 	c.b.Decide()
 	for _, e := range c.said() {
-		assert.NotContains(t, e, "kube-scheduler is looking")
+		assert.NotContains(t, e, "kube-scheduler is checking")
 	}
 }
 
@@ -313,7 +313,7 @@ func TestWhyTellsOfATrial(t *testing.T) {
 	c.b.Decide()
 	var why api.Why
 	c.get("/v1/why/A/p", &why)
-	assert.Contains(t, why.Sentence, "kube-scheduler is looking")
+	assert.Contains(t, why.Sentence, "kube-scheduler is checking")
 	c.refusing = map[string]string{"n00": "no such volume"}
 	c.waits(p)
 	c.get("/v1/why/A/p", &why)

@@ -126,7 +126,7 @@ func (s *state) badNodes() string {
 
 func runningSentence(status *cell.GangStatus) string {
 	if status == nil {
-		return "it has no place"
+		return "it has no placement"
 	}
 	has := plural.Of(status.GPUs, "GPU")
 	if status.CPUCells > 0 {

@@ -88,13 +88,13 @@ func (v *validator) admitLevel(chain string, l []Level, depth, left, total int) 
 	if depth > 0 {
 		where = " in the chain " + chain
 	}
-	message := fmt.Sprintf("the virtual clusters ask for %s%s (%s)", countOf(want, l[depth].Type), where, v.askers(chain, depth))
+	message := fmt.Sprintf("the virtual clusters own %s%s (%s)", countOf(want, l[depth].Type), where, v.askers(chain, depth))
 	if left == total {
 		message += fmt.Sprintf(", and there are %d", total)
 	} else {
-		message += fmt.Sprintf(", and of the %d there are %d left %s", total, left, v.takers(chain, l, depth))
+		message += fmt.Sprintf(", but of the %d existing %d are left %s", total, left, v.takers(chain, l, depth))
 	}
-	v.fail(first.path, "ask for fewer cells, or add physical ones", "%s", message)
+	v.fail(first.path, "assign fewer cells, or add physical ones", "%s", message)
 }
 
 // askers lists who wants how many cells of a level.

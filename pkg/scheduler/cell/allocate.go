@@ -17,17 +17,17 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 		return nil, nil
 	}
 	if at == nil || slot < 0 || slot >= len(at.Pods) {
-		return nil, fmt.Errorf("pod %s has no place in its gang's placement", pod)
+		return nil, fmt.Errorf("pod %s is not in its gang's placement", pod)
 	}
 	if at.Pods[slot].isOpen() {
-		return nil, fmt.Errorf("the placement of pod %s doesn't say where it is itself", pod)
+		return nil, fmt.Errorf("the placement of pod %s doesn't contain the pod itself", pod)
 	}
 	g, lost, err := s.gangFor(r, at, slot)
 	if err != nil {
 		return nil, err
 	}
 	if at != g.placement && s.decided(at) && !g.isAt(at) {
-		return lost, fmt.Errorf("the place of pod %s was given up, and gang %s has another one now: %w", pod, g.key, ErrConflict)
+		return lost, fmt.Errorf("the placement of pod %s was released, and gang %s now has another one: %w", pod, g.key, ErrConflict)
 	}
 	i, err := g.slotFor(at, slot)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 	}
 	if g.preempting {
 		if victims := s.victimsOf(g); len(victims) > 0 {
-			return lost, fmt.Errorf("gang %s waits for %d gangs to go: %w", g.key, len(victims), ErrConflict)
+			return lost, fmt.Errorf("gang %s waits for %d gangs to stop: %w", g.key, len(victims), ErrConflict)
 		}
 		s.start(g)
 	}
@@ -172,7 +172,7 @@ func (g *gang) slotFor(at *Placement, slot int) (int, error) {
 	if same {
 		return slot, nil
 	}
-	return 0, fmt.Errorf("gang %s has no free place on node %s with devices %v", g.key, want.Node, want.Indices)
+	return 0, fmt.Errorf("gang %s has no free placement on node %s with devices %v", g.key, want.Node, want.Indices)
 }
 
 // DeleteAllocated forgets a pod that was allocated; false if it is not known. The cells of a gang are

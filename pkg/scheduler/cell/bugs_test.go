@@ -231,11 +231,11 @@ func TestAPodThatIsNotOfTheGangDoesNotJoinIt(t *testing.T) {
 		change func(r *Request)
 		says   string
 	}{
-		"two GPUs":       {func(r *Request) { r.Root.Pods[0].Cells = 2 }, "others in number or size"},
-		"one more":       {func(r *Request) { r.Root.Pods[0].Count = 3 }, "others in number or size"},
+		"two GPUs":       {func(r *Request) { r.Root.Pods[0].Cells = 2 }, "differ in number or size"},
+		"one more":       {func(r *Request) { r.Root.Pods[0].Count = 3 }, "differ in number or size"},
 		"more priority":  {func(r *Request) { r.Priority = 3 }, "its priority is 0, not 3"},
-		"another user":   {func(r *Request) { r.User = "bob" }, `of user "ann", not "bob"`},
-		"another group":  {func(r *Request) { r.UserGroup = "" }, `of group "team", not ""`},
+		"another user":   {func(r *Request) { r.User = "bob" }, `to user "ann", not "bob"`},
+		"another group":  {func(r *Request) { r.UserGroup = "" }, `to group "team", not ""`},
 		"other hardware": {func(r *Request) { r.LeafType = "GPU" }, "other cells"},
 		"the same":       {func(*Request) {}, ""},
 	} {
@@ -283,7 +283,7 @@ func TestGangsWithoutAUserHoldTogetherWhatOneMay(t *testing.T) {
 	mustRun(t, s, flatGang("A", "first", 0, 1, 4))
 	d := s.Schedule("p", flatGang("A", "second", 0, 1, 4), Filtering, nil)
 	assert.Equal(t, Wait, d.Result)
-	assert.Equal(t, "gangs that name no user hold 4 of 4 GPUs that one user may hold in virtual cluster A; the gang wants 4", d.Reason)
+	assert.Equal(t, "gangs without a user hold 4 of 4 GPUs that one user may hold in virtual cluster A; the gang requests 4", d.Reason)
 	named := flatGang("A", "third", 0, 1, 4)
 	named.User = "u"
 	mustRun(t, s, named)

@@ -53,7 +53,7 @@ func New(c Config) (*Scheduler, error) {
 		}
 		ch.flush()
 		if !ch.feasible(-1, -1, nil) {
-			return nil, fmt.Errorf("the virtual clusters own more cells of chain %s than there are", ch.names[ch.top()])
+			return nil, fmt.Errorf("the virtual clusters own more cells of chain %s than exist", ch.names[ch.top()])
 		}
 	}
 	s.unsettled = true

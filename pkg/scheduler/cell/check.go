@@ -127,7 +127,7 @@ func (s *Scheduler) checkSlots() error {
 
 func (g *gang) keyText() string {
 	if g == nil {
-		return "nobody"
+		return "no gang"
 	}
 	return g.key.String()
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each of these is what somebody who knows HiveD expects.
+// Each of these is what someone who knows HiveD expects.
 
 // pods are the victims of a decision.
 func victimPods(d Decision) []PodID {

@@ -176,7 +176,7 @@ func (x *expander) top(p *Physical, path []any) []Level {
 	switch {
 	case err != nil:
 		x.broken[p.Type] = true
-		x.fail(path, "correct the cell types first", "the type %q can't be used, since it, or a type below it, is malformed", p.Type)
+		x.fail(path, "correct the cell types first", "the type %q can't be used, because it, or a type below it, is malformed", p.Type)
 		return nil
 	}
 	n := nodeAt(l)
@@ -236,7 +236,7 @@ func (x *expander) cell(p *Physical, l []Level, parent string, number int, path 
 		if n == 0 {
 			remedy = "remove cellChildren"
 		}
-		x.fail(at(path, "cellChildren"), remedy, "%d children are listed, and a cell of type %q has %d", len(p.Children), e.Type, n)
+		x.fail(at(path, "cellChildren"), remedy, "%d children are listed, but a cell of type %q has %d", len(p.Children), e.Type, n)
 		return e
 	}
 	if n == 0 {

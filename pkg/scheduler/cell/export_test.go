@@ -5,7 +5,7 @@ import "testing"
 // Persist writes a pod's place, or (changed) what a downgrade changes of it, and reads it again.
 type Persist func(r *Request, p *Placement, slot int, changed bool) (*Placement, int, error)
 
-// WalkWith runs random walks whose annotations are kept by somebody else.
+// WalkWith runs random walks whose annotations are kept by someone else.
 func WalkWith(t *testing.T, walks int, persist func() Persist) {
 	t.Helper()
 	for seed := range walks {

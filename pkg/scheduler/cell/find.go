@@ -72,7 +72,7 @@ func (s *Scheduler) targets(v *vc, r *Request) ([]target, error) {
 			return nil, fmt.Errorf("virtual cluster %s has no pinned cell %s", v.name, r.PinnedCell)
 		}
 		if r.Priority < MinGuaranteed {
-			return nil, fmt.Errorf("an opportunistic gang can't ask for the pinned cell %s; give it a priority of 0 or more", r.PinnedCell)
+			return nil, fmt.Errorf("an opportunistic gang can't use the pinned cell %s; give it a priority of 0 or more", r.PinnedCell)
 		}
 		spaces = []*space{sp}
 	case r.Priority >= MinGuaranteed:
@@ -128,9 +128,9 @@ func (s *Scheduler) noTarget(v *vc, r *Request) error {
 	case r.LeafType == "" && r.PinnedCell == "" && r.Priority < MinGuaranteed:
 		return errors.New("the cluster has no GPUs")
 	case len(v.spaces) > 0 && r.Priority >= MinGuaranteed:
-		return fmt.Errorf("virtual cluster %s owns no GPUs; name another, or ask for priority -1", v.name)
+		return fmt.Errorf("virtual cluster %s owns no GPUs; name another, or use priority -1", v.name)
 	}
-	return fmt.Errorf("virtual cluster %s has no cells outside of its pinned ones; name one with pinnedCellId, or ask for priority -1", v.name)
+	return fmt.Errorf("virtual cluster %s has only pinned cells; name one with pinnedCellId, or use priority -1", v.name)
 }
 
 // tryFree looks for a place in the leaves that the virtual cluster doesn't use.

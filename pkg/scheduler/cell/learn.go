@@ -45,7 +45,7 @@ func (s *Scheduler) learn(g *gang, i int, at *Placement, own int) (lost []Downgr
 // fill gives a slot the place where its pod runs.
 func (s *Scheduler) fill(g *gang, i int, at *PodPlacement, chain string) ([]Downgrade, error) {
 	if r := g.request; at.Set >= 0 && at.Set < len(g.sets) && g.sets[at.Set].CellType == "" && g.sets[at.Set].Cells != len(at.Indices) {
-		return nil, fmt.Errorf("a pod of gang %s asks for %d cells and has %d on node %s", r.Gang, g.sets[at.Set].Cells, len(at.Indices), at.Node)
+		return nil, fmt.Errorf("a pod of gang %s requests %d cells, but has %d on node %s", r.Gang, g.sets[at.Set].Cells, len(at.Indices), at.Node)
 	}
 	leaves, why, err := s.resolve(g, at, chain)
 	if err != nil {

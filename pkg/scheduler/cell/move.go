@@ -27,7 +27,7 @@ func (s *Scheduler) rejoin(g *gang, i int, r *Request, suggested Nodes) Decision
 	}
 	to, reason := s.findMove(g, i, r, suggested)
 	if to == nil {
-		return Decision{Result: Wait, Reason: fmt.Sprintf("the pod can't have its place in gang %s, because %s, and %s", g.key, why, reason)}
+		return Decision{Result: Wait, Reason: fmt.Sprintf("the pod can't have its placement in gang %s, because %s, and %s", g.key, why, reason)}
 	}
 	at := *g.placement
 	at.Moves = g.moves + 1
@@ -41,14 +41,14 @@ func (s *Scheduler) rejoin(g *gang, i int, r *Request, suggested Nodes) Decision
 func (sl *slot) unfit(suggested Nodes) string {
 	switch {
 	case sl.open():
-		return "no cells are kept for it"
+		return "no cells are reserved for it"
 	case suggested != nil && !suggested.Has(sl.at.Node):
 		return fmt.Sprintf("node %s isn't one that it may run on", sl.at.Node)
 	}
 	for k, p := range sl.leaves {
 		switch {
 		case p == nil:
-			return fmt.Sprintf("device %d of node %s isn't configured any more", sl.at.Indices[k], sl.at.Node)
+			return fmt.Sprintf("device %d of node %s is no longer configured", sl.at.Indices[k], sl.at.Node)
 		case p.bad:
 			return fmt.Sprintf("device %d of node %s can't be used now", sl.at.Indices[k], sl.at.Node)
 		}
@@ -134,7 +134,7 @@ func (s *Scheduler) lift(g *gang, i int) (undo func()) {
 // It ends no other gangs: a reservation belongs to a gang none of whose pods runs.
 func (s *Scheduler) findMove(g *gang, i int, r *Request, suggested Nodes) (*slot, string) {
 	if r.PinnedCell == "" && !g.chain.cpu && !g.chain.offers(r.LeafType) {
-		return nil, fmt.Sprintf("its gang is in the chain %s now, which has no %ss", g.chain.names[g.chain.top()], r.LeafType)
+		return nil, fmt.Sprintf("its gang is now in the chain %s, which has no %ss", g.chain.names[g.chain.top()], r.LeafType)
 	}
 	one := g.forOne(i, r)
 	sh, err := g.chain.shapeOf(one)

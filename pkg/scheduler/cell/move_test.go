@@ -97,7 +97,7 @@ func TestAPodThatComesBackGetsItsPlaceOrAnotherOne(t *testing.T) {
 		"nothing where gangs would have to end for it": {
 			config: rackOf(2, 2, owns(Virtual{"RACK.NODE", 4})), gang: flatGang("A", "g", 0, 2, 2),
 			after: func(t *testing.T, s *Scheduler) { mustRun(t, s, flatGang("A", "o", Opportunistic, 2, 2)) },
-			nodes: only("r0n0", "r1n0", "r1n1"), says: "a gang that runs ends no others for one of its pods",
+			nodes: only("r0n0", "r1n0", "r1n1"), says: "a running gang preempts no others for one of its pods",
 		},
 		"an idle node beside one where a gang would have to end": {
 			config: rackOf(2, 2, owns(Virtual{"RACK.NODE", 4})), gang: flatGang("A", "g", 0, 2, 2),

@@ -241,9 +241,9 @@ func (m *mover) reason() string {
 	if m.limit != nil {
 		where += fmt.Sprintf(", in the %s %s of its group,", m.chain.names[m.limit.level], m.limit.address)
 	}
-	text := fmt.Sprintf("no idle cells of %s that it may use hold its %d %ss", where, m.shape.total, unitOf([]target{m.target}))
+	text := fmt.Sprintf("no idle cells of %s that it may use fit its %d %ss", where, m.shape.total, unitOf([]target{m.target}))
 	if m.crowded {
-		text += "; a gang that runs ends no others for one of its pods"
+		text += "; a running gang preempts no others for one of its pods"
 	}
 	return text
 }

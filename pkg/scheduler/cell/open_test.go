@@ -156,9 +156,9 @@ func TestAPodIsNotTakenOverIntoAPlaceThatDoesNotFit(t *testing.T) {
 		"it is smaller than its set": {
 			change: func(at *PodPlacement) {
 				at.Indices, at.Preassigned, at.Virtual = at.Indices[:1], at.Preassigned[:1], at.Virtual[:1]
-			}, says: "asks for 2 cells and has 1",
+			}, says: "requests 2 cells, but has 1",
 		},
-		"it is open itself": {change: func(at *PodPlacement) { *at = PodPlacement{} }, says: "doesn't say where it is itself"},
+		"it is open itself": {change: func(at *PodPlacement) { *at = PodPlacement{} }, says: "doesn't contain the pod itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, g, w := start(t)

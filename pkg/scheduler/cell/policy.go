@@ -26,9 +26,9 @@ const DefaultPolicy = "balanced"
 
 // Policies are all policies, the default first.
 var Policies = []Policy{
-	{Name: DefaultPolicy, About: "short waits for all; keeps up to 2 % of the GPUs idle after preemptions, where there are 4,096 or more of one type", spareFrom: 1024, holdFrom: 4096, holdMost: 20},
-	{Name: "fewer-kills", About: "fewer opportunistic jobs are ended, and they wait longer; keeps up to 6 % idle, from 256 GPUs of one type", spareFrom: 256, holdFrom: 256, holdMost: 60, byNumber: true},
-	{Name: "start-now", About: "opportunistic jobs start wherever there is room, and are ended more often", spareFrom: 1024},
+	{Name: DefaultPolicy, About: "short waits for all; keeps up to 2 % of the GPUs idle after preemptions, with 4,096 or more of one type", spareFrom: 1024, holdFrom: 4096, holdMost: 20},
+	{Name: "fewer-kills", About: "fewer opportunistic jobs are preempted, but they wait longer; keeps up to 6 % idle, with 256 or more GPUs of one type", spareFrom: 256, holdFrom: 256, holdMost: 60, byNumber: true},
+	{Name: "start-now", About: "opportunistic jobs start whenever there is room, but are preempted more often", spareFrom: 1024},
 }
 
 // PolicyNames are the names of all policies, the default first.

@@ -50,7 +50,7 @@ func TestOnlyThePoliciesThatHoldBackDo(t *testing.T) {
 	assert.Equal(t, "Ready", s.Why(eager).Code)
 	d := s.Schedule("p", patient, Filtering, nil)
 	assert.Equal(t, Wait, d.Result)
-	assert.Contains(t, d.Reason, "held back")
+	assert.Contains(t, d.Reason, "are delayed")
 	mustRun(t, s, eager)
 }
 

@@ -56,12 +56,12 @@ func TestCPUCellsAreGivenOnlyToWhoNamesThem(t *testing.T) {
 	assert.Equal(t, Refuse, d.Result, "CPU cells don't hold GPUs")
 	d = s.Schedule("5", ask("C", "gpu", "", 0, 1, 1), Filtering, nil)
 	assert.Equal(t, Refuse, d.Result)
-	assert.Equal(t, "virtual cluster C owns no GPUs; name another, or ask for priority -1", d.Reason)
+	assert.Equal(t, "virtual cluster C owns no GPUs; name another, or use priority -1", d.Reason)
 	d = s.Schedule("6", ask("B", "cpu", "CPU", 0, 1, 1), Filtering, nil)
 	assert.Equal(t, "virtual cluster B has no cells of leaf cell type CPU", d.Reason)
 	d = s.Schedule("7", ask("A", "cpu2", "CPU", 0, 1, 3), Filtering, nil)
 	assert.Equal(t, Wait, d.Result)
-	assert.Contains(t, d.Reason, "virtual cluster A has 1 CPU cells for priority 0, the gang wants 3")
+	assert.Contains(t, d.Reason, "virtual cluster A has 1 CPU cells for priority 0, the gang requests 3")
 }
 
 func TestFiguresKeepGPUsAndCPUCellsApart(t *testing.T) {
@@ -93,7 +93,7 @@ func TestWhyCountsCPUCells(t *testing.T) {
 	s := mixed(t)
 	put(t, s, ask("A", "first", "CPU", 0, 1, 3), "1")
 	e := s.Why(ask("A", "second", "CPU", 0, 2, 1))
-	assert.Equal(t, "Virtual cluster A has 1 of 4 CPU cells free for priority 0, and the gang wants 2. 1 pod of 1 CPU cell would start now.", e.Sentence)
+	assert.Equal(t, "Virtual cluster A has 1 of 4 CPU cells free for priority 0, but the gang requests 2. 1 pod of 1 CPU cell would start now.", e.Sentence)
 	assert.Equal(t, []int{0, 0, 0, 0}, []int{e.GPUs, e.OwnedGPUs, e.UsedGPUs, e.FreeGPUs})
 	assert.Equal(t, []int{2, 4, 3, 1}, []int{e.CPUCells, e.OwnedCPUCells, e.UsedCPUCells, e.FreeCPUCells})
 	assert.Equal(t, []Holder{{VC: "A", Gang: "first", CPUCells: 3}}, e.Holders)

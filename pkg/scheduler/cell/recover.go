@@ -108,7 +108,7 @@ func (s *Scheduler) claimLeaf(g *gang, rank int, p *pcell, address, preassigned 
 		return nil, nil, fmt.Sprintf("its cells are in the chains %s and %s now, and a gang is guaranteed cells of one", g.chain.names[g.chain.top()], p.chain.names[p.chain.top()])
 	}
 	if level < 0 {
-		return nil, nil, fmt.Sprintf("there is no cell type %s on its node any more", preassigned)
+		return nil, nil, fmt.Sprintf("its node no longer has the cell type %s", preassigned)
 	}
 	top := p.upTo(level)
 	var lost []Downgrade
@@ -120,7 +120,7 @@ func (s *Scheduler) claimLeaf(g *gang, rank int, p *pcell, address, preassigned 
 		}
 	}
 	if root.space != g.space {
-		return lost, nil, fmt.Sprintf("its cell %s belongs to virtual cluster %s now", top.address, root.space.vc.name)
+		return lost, nil, fmt.Sprintf("its cell %s now belongs to virtual cluster %s", top.address, root.space.vc.name)
 	}
 	v := root
 	for v.level > 0 {
@@ -131,7 +131,7 @@ func (s *Scheduler) claimLeaf(g *gang, rank int, p *pcell, address, preassigned 
 	}
 	if o := v.owner; o != nil {
 		if o.priority >= rank || o == g {
-			return lost, nil, fmt.Sprintf("its virtual cell belongs to %s now", o.key)
+			return lost, nil, fmt.Sprintf("its virtual cell now belongs to %s", o.key)
 		}
 		lost = append(lost, s.makeRoom(g, v)...)
 	}
@@ -200,7 +200,7 @@ func (s *Scheduler) makeRoom(g *gang, v *vcell) []Downgrade {
 // have the lowest priority, all below rank; they lose their guarantee.
 func (s *Scheduler) freeRoot(g *gang, rank int, p *pcell) ([]Downgrade, *vcell, string) {
 	if !p.isFree() {
-		return nil, nil, fmt.Sprintf("its cell %s is taken by another virtual cell", p.address)
+		return nil, nil, fmt.Sprintf("its cell %s is used by another virtual cell", p.address)
 	}
 	var lost []Downgrade
 	root := g.space.unboundRoot(p.level)
@@ -213,7 +213,7 @@ func (s *Scheduler) freeRoot(g *gang, rank int, p *pcell) ([]Downgrade, *vcell, 
 		}
 	}
 	if root.bound != nil || !p.isFree() || !s.safeToTake(p) {
-		return lost, nil, fmt.Sprintf("cell %s can't be given to virtual cluster %s without breaking what others own", p.address, g.key.vc)
+		return lost, nil, fmt.Sprintf("cell %s can't be assigned to virtual cluster %s, because others own it", p.address, g.key.vc)
 	}
 	return lost, root, ""
 }

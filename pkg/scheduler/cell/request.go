@@ -33,7 +33,7 @@ func (s *Scheduler) malformed(r *Request) error {
 			return fmt.Errorf("a member of the affinity group has %d pods; give at least 1", set.Count)
 		}
 		if set.Cells < 1 {
-			return fmt.Errorf("a member of the affinity group asks for %d cells per pod; give at least 1", set.Cells)
+			return fmt.Errorf("a member of the affinity group requests %d cells per pod; give at least 1", set.Cells)
 		}
 	}
 	return nil
@@ -99,14 +99,14 @@ func (s *Scheduler) overQuota(v *vc, r *Request) string {
 		if n := s.leavesOf(r); v.userUse[r.User]+n > limit {
 			who := "user " + r.User + " holds"
 			if r.User == "" {
-				who = "gangs that name no user hold" // together: leaving the name out gives no more than having one
+				who = "gangs without a user hold" // together: leaving the name out gives no more than having one
 			}
-			return fmt.Sprintf("%s %d of %d GPUs that one user may hold in virtual cluster %s; the gang wants %d", who, v.userUse[r.User], limit, v.name, n)
+			return fmt.Sprintf("%s %d of %d GPUs that one user may hold in virtual cluster %s; the gang requests %d", who, v.userUse[r.User], limit, v.name, n)
 		}
 	}
 	if limit := v.quota.ofGroup(r.UserGroup); r.UserGroup != "" && limit > 0 {
 		if n := s.leavesOf(r); v.groupUse[r.UserGroup]+n > limit {
-			return fmt.Sprintf("group %s holds %d of %d GPUs that it may hold in virtual cluster %s; the gang wants %d", r.UserGroup, v.groupUse[r.UserGroup], limit, v.name, n)
+			return fmt.Sprintf("group %s holds %d of %d GPUs that it may hold in virtual cluster %s; the gang requests %d", r.UserGroup, v.groupUse[r.UserGroup], limit, v.name, n)
 		}
 	}
 	return ""
@@ -131,7 +131,7 @@ func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
 	n := s.leavesOf(r)
 	user, group := v.quota.ofUser(r.User), v.quota.ofGroup(r.UserGroup)
 	if user > 0 && n > user || r.UserGroup != "" && group > 0 && n > group {
-		return Decision{Result: Refuse, Reason: reason + "; ask for less, or for priority -1"}
+		return Decision{Result: Refuse, Reason: reason + "; request less, or use priority -1"}
 	}
 	return Decision{Result: Wait, Reason: reason}
 }
@@ -148,7 +148,7 @@ func (s *Scheduler) noPlace(r *Request, targets []target, suggested Nodes) Decis
 	}
 	switch {
 	case held:
-		return Decision{Result: Wait, Reason: waitReason(r, targets) + ", or opportunistic gangs are held back for a while"}
+		return Decision{Result: Wait, Reason: waitReason(r, targets) + ", or opportunistic gangs are delayed for a while"}
 	case suggested != nil:
 		return Decision{Result: Wait, Reason: waitReason(r, targets) + ", or only on non-suggested nodes"}
 	case bad:
@@ -167,9 +167,9 @@ func waitReason(r *Request, targets []target) string {
 		where = "virtual cluster " + r.VirtualCluster
 	}
 	if free < want {
-		return "insufficient capacity: " + where + " has " + strconv.Itoa(free) + " " + unitOf(targets) + "s for priority " + strconv.Itoa(r.Priority) + ", the gang wants " + strconv.Itoa(want)
+		return "insufficient capacity: " + where + " has " + strconv.Itoa(free) + " " + unitOf(targets) + "s for priority " + strconv.Itoa(r.Priority) + ", the gang requests " + strconv.Itoa(want)
 	}
-	return "insufficient capacity: no free cells of " + where + " hold the gang, though " + strconv.Itoa(free) + " " + unitOf(targets) + "s are free for its " + strconv.Itoa(want)
+	return "insufficient capacity: no free cells of " + where + " fit the gang, although " + strconv.Itoa(free) + " " + unitOf(targets) + "s are free for its " + strconv.Itoa(want)
 }
 
 // unitOf is what the leaves of targets are called. All of a request are of one kind.
@@ -277,9 +277,9 @@ func (s *Scheduler) impossible(r *Request, targets []target) string {
 		where = "virtual cluster " + r.VirtualCluster
 	}
 	if want > most {
-		return fmt.Sprintf("the gang wants %d %ss and %s has %d in one chain; ask for less", want, unitOf(targets), where, most)
+		return fmt.Sprintf("the gang requests %d %ss, but %s has %d in one chain; request less", want, unitOf(targets), where, most)
 	}
-	return fmt.Sprintf("%s has no cells that hold a gang of this shape even when idle (%s); ask for smaller pods or another cell type", where, shapeText(r, unitOf(targets)))
+	return fmt.Sprintf("%s has no cells that fit a gang of this shape even when idle (%s); request smaller pods or another cell type", where, shapeText(r, unitOf(targets)))
 }
 
 func (t target) size() int {

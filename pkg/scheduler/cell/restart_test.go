@@ -92,7 +92,7 @@ func (w *world) twins(c *choices, a, b *Scheduler) {
 	}
 }
 
-// settleWaiting checks that no reservation is left once nobody waits.
+// settleWaiting checks that no reservation is left once no one waits.
 func (w *world) settleWaiting() {
 	for key, g := range w.s.gangs {
 		if g.preempting {

@@ -61,7 +61,7 @@ func (s *Scheduler) decide(pod PodID, r *Request, phase Phase, suggested Nodes) 
 	}
 	i := g.freeSlot(r, suggested)
 	if i < 0 {
-		return Decision{Result: Refuse, Reason: fmt.Sprintf("gang %s has no place left for a pod of this size: all %d of its pods are there", r.Gang, len(g.slots))}
+		return Decision{Result: Refuse, Reason: fmt.Sprintf("gang %s has no room for a pod of this size: all %d of its pods exist", r.Gang, len(g.slots))}
 	}
 	if !g.preempting {
 		if g.taken > 0 {
@@ -132,22 +132,22 @@ func (g *gang) bindTo(i int) Decision {
 func (g *gang) differs(r *Request) string {
 	switch o := g.request; {
 	case !slices.Equal(r.Sets(), g.sets):
-		return "its pods are others in number or size"
+		return "its pods differ in number or size"
 	case r.Priority != o.Priority:
 		return fmt.Sprintf("its priority is %d, not %d", o.Priority, r.Priority)
 	case r.User != o.User:
-		return fmt.Sprintf("it is of user %q, not %q", o.User, r.User)
+		return fmt.Sprintf("it belongs to user %q, not %q", o.User, r.User)
 	case r.UserGroup != o.UserGroup:
-		return fmt.Sprintf("it is of group %q, not %q", o.UserGroup, r.UserGroup)
+		return fmt.Sprintf("it belongs to group %q, not %q", o.UserGroup, r.UserGroup)
 	case r.PinnedCell != o.PinnedCell || r.LeafType != o.LeafType && !g.chain.cpu: // roles may name several types of CPU cells
-		return "it asks for other cells"
+		return "it requests other cells"
 	}
 	return ""
 }
 
 // otherText says that a pod is of another gang with the same name.
 func (g *gang) otherText(what string) string {
-	return fmt.Sprintf("another gang has the name %s: %s; this one waits until that has ended", g.key, what)
+	return fmt.Sprintf("another gang has the name %s: %s; this gang waits until the other has finished", g.key, what)
 }
 
 // freeSlot returns the first slot without a pod that a pod of the request fits, or -1: one where it can run if there is
@@ -315,7 +315,7 @@ func compare(a, b string) int {
 
 func preemptReason(victims []*gang) string {
 	if len(victims) == 1 {
-		return fmt.Sprintf("gang %s has to go first", victims[0].key)
+		return fmt.Sprintf("gang %s must stop first", victims[0].key)
 	}
-	return fmt.Sprintf("%d gangs have to go first, among them %s", len(victims), victims[0].key)
+	return fmt.Sprintf("%d gangs must stop first, among them %s", len(victims), victims[0].key)
 }

@@ -86,9 +86,14 @@ const (
 	NoVirtualCluster = "NoVirtualCluster"
 	// Ready: it can start now, or has its place.
 	Ready = "Ready"
-	// NoCapacity: others have the cells. Fragmented: those that are free don't hold the gang. HeldBack: they are kept from
-	// opportunistic gangs for a while. QuotaUsed: its user or group has as many as it may.
-	NoCapacity, Fragmented, HeldBack, QuotaUsed = "NoCapacity", "Fragmented", "HeldBack", "Quota"
+	// NoCapacity: others have the cells.
+	NoCapacity = "NoCapacity"
+	// Fragmented: the free cells don't fit the gang.
+	Fragmented = "Fragmented"
+	// HeldBack: the free cells are kept from opportunistic gangs for a while.
+	HeldBack = "HeldBack"
+	// QuotaUsed: its user or group has as many as it may.
+	QuotaUsed = "Quota"
 	// BadNodes: cells would be free but for what is broken.
 	BadNodes = "BadNodes"
 )

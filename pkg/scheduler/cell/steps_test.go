@@ -70,7 +70,7 @@ func (w *world) askOn(p *wpod, phase Phase, nodes Nodes) Decision {
 			text = w.s.dump()
 		}
 	}
-	// A reservation that is neither usable nor waits for anybody goes in either phase.
+	// A reservation that is neither usable nor waits for anyone goes in either phase.
 	held := w.s.gangs[p.gang.key]
 	mayCancel := held != nil && held.preempting && len(w.s.victimsOf(held)) == 0
 	d := w.s.Schedule(p.id, p.request, phase, nodes)
@@ -318,7 +318,7 @@ func (w *world) chase(c *choices, g *wgang) {
 		return
 	}
 	if phase == Filtering {
-		return // without a reservation it looks anew, and may look elsewhere
+		return // without a reservation it looks again, and may look elsewhere
 	}
 	if d = w.askOn(p, Filtering, nodes); d.Result != Bind {
 		w.fail("all victims of %s are gone, and it gets: %s %s", p.id, d.Result, d.Reason)

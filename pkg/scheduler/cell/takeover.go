@@ -97,7 +97,7 @@ func (s *Scheduler) resolve(g *gang, at *PodPlacement, chain string) (leaves []*
 			continue
 		}
 		if u := p.using; u != nil && (u != g || g.slots[p.slot].pod != "") {
-			return nil, "", fmt.Errorf("device %d of node %s is held by %s, and %s claims it: %w", device, at.Node, u.key, g.key, ErrConflict)
+			return nil, "", fmt.Errorf("device %d of node %s is held by %s, but %s claims it: %w", device, at.Node, u.key, g.key, ErrConflict)
 		}
 		leaves[k] = p
 	}
@@ -108,9 +108,9 @@ func (s *Scheduler) resolve(g *gang, at *PodPlacement, chain string) (leaves []*
 // cells mean other things now.
 func otherKind(node string, cpu bool) string {
 	if cpu {
-		return fmt.Sprintf("node %s has CPU cells instead of GPUs now", node)
+		return fmt.Sprintf("node %s now has CPU cells instead of GPUs", node)
 	}
-	return fmt.Sprintf("node %s has GPUs instead of CPU cells now", node)
+	return fmt.Sprintf("node %s now has GPUs instead of CPU cells", node)
 }
 
 // chainOf is the first chain of CPU cells, or of GPUs; without any, the first.

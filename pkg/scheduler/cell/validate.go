@@ -164,7 +164,7 @@ func (w walk) leaf(e *Expanded, path []any) {
 	path = append(path, "cellAddress")
 	index, err := strconv.ParseInt(e.Address, 10, 32)
 	if err != nil || index < 0 || e.Address[0] == '+' {
-		w.fail(path, "write the number by which the driver knows the GPU, such as 0", "%q is not the index of a device", e.Address)
+		w.fail(path, "write the driver's number of the GPU, such as 0", "%q is not the index of a device", e.Address)
 		return
 	}
 	d := device{w.node, int32(index)}
@@ -182,7 +182,7 @@ func (w walk) addPin(e *Expanded, depth int, path []any) {
 		return
 	}
 	if w.pin != "" {
-		w.fail(path, "pin the larger cell or the smaller one", "the pinned cell %q lies in the pinned cell %q", e.Pinned, w.pin)
+		w.fail(path, "pin the larger cell or the smaller one", "the pinned cell %q is inside the pinned cell %q", e.Pinned, w.pin)
 		return
 	}
 	w.pinned[e.Pinned] = pin{chain: w.chain, level: depth}

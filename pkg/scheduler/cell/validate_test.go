@@ -92,10 +92,10 @@ func TestValidate(t *testing.T) {
 		"several node levels":       {func(c *cell.Config) { c.Types[2].Node = true }, []string{`physicalCluster.physicalCells[0].cellType: several levels of "RACK" are marked`}},
 		"a top cell below the node": {func(c *cell.Config) { c.Physical[0] = cell.Physical{Type: "PAIR"} }, []string{"physicalCluster.physicalCells[0].cellType: a top-level cell is a node or above it"}},
 		"a GPU at the top":          {func(c *cell.Config) { c.Physical[0] = cell.Physical{Type: "GPU"} }, []string{"physicalCluster.physicalCells[0].cellType: a top-level cell is a node or above it"}},
-		"too few children":          {func(c *cell.Config) { c.Physical[0].Children = c.Physical[0].Children[:1] }, []string{`physicalCluster.physicalCells[0].cellChildren: 1 children are listed, and a cell of type "RACK" has 2`}},
+		"too few children":          {func(c *cell.Config) { c.Physical[0].Children = c.Physical[0].Children[:1] }, []string{`physicalCluster.physicalCells[0].cellChildren: 1 children are listed, but a cell of type "RACK" has 2`}},
 		"children of a GPU": {func(c *cell.Config) {
 			c.Physical[0].Children[0].Children = []cell.Physical{{Children: []cell.Physical{{Children: make([]cell.Physical, 1)}, {}}}, {}}
-		}, []string{`physicalCluster.physicalCells[0].cellChildren[0].cellChildren[0].cellChildren[0].cellChildren: 1 children are listed, and a cell of type "GPU" has 0`}},
+		}, []string{`physicalCluster.physicalCells[0].cellChildren[0].cellChildren[0].cellChildren[0].cellChildren: 1 children are listed, but a cell of type "GPU" has 0`}},
 		"a child of another type": {func(c *cell.Config) { c.Physical[0].Children[0].Type = "PAIR" }, []string{`physicalCluster.physicalCells[0].cellChildren[0].cellType: the cell is of type "PAIR", and its parent holds cells of type "NODE"`}},
 		"a slash in an address":   {func(c *cell.Config) { c.Physical[0].Children[0].Address = "a/b" }, []string{`physicalCluster.physicalCells[0].cellChildren[0].cellAddress: the address "a/b" has a slash`}},
 		"a node twice":            {func(c *cell.Config) { c.Physical[1].Children[1].Address = "n0" }, []string{`physicalCluster.physicalCells[1].cellChildren[1].cellAddress: the node "n0" is twice in the chain "RACK"`}},
@@ -114,12 +114,12 @@ func TestValidate(t *testing.T) {
 			c.Physical[0].Children[0].Children = []cell.Physical{{Children: []cell.Physical{{Address: "gpu0"}, {Address: "-1"}}}, {Children: []cell.Physical{{Address: "2147483648"}, {Address: "+7"}}}}
 		}, []string{"physicalCluster.physicalCells[0].cellChildren[0].cellChildren[0].cellChildren[0].cellAddress: \"gpu0\" is not the index", "physicalCluster.physicalCells[0]", "physicalCluster.physicalCells[0]", "physicalCluster.physicalCells[0]"}},
 		"a pinned id twice":        {func(c *cell.Config) { pinned(c); c.Physical[1].Pinned = "p" }, []string{`physicalCluster.physicalCells[1].pinnedCellId: there are two pinned cells "p"`}},
-		"a pinned cell in another": {func(c *cell.Config) { pinned(c); c.Physical[0].Pinned = "q" }, []string{`physicalCluster.physicalCells[0].cellChildren[0].pinnedCellId: the pinned cell "p" lies in the pinned cell "q"`}},
+		"a pinned cell in another": {func(c *cell.Config) { pinned(c); c.Physical[0].Pinned = "q" }, []string{`physicalCluster.physicalCells[0].cellChildren[0].pinnedCellId: the pinned cell "p" is inside the pinned cell "q"`}},
 		"an unknown pinned cell":   {func(c *cell.Config) { c.VirtualClusters = []cell.VirtualCluster{{Name: "a", Pinned: []string{"p"}}} }, []string{`virtualClusters.a.pinnedCells[0].pinnedCellId: there is no pinned cell "p"`}},
 		"a pinned cell of two owners": {func(c *cell.Config) {
 			pinned(c)
 			c.VirtualClusters = []cell.VirtualCluster{{Name: "a", Pinned: []string{"p"}}, {Name: "b", Pinned: []string{"p"}}}
-		}, []string{`virtualClusters.b.pinnedCells[0].pinnedCellId: the pinned cell "p" belongs to the virtual cluster "a" already`}},
+		}, []string{`virtualClusters.b.pinnedCells[0].pinnedCellId: the pinned cell "p" already belongs to the virtual cluster "a"`}},
 		"no name":             {func(c *cell.Config) { c.VirtualClusters = []cell.VirtualCluster{vc("")} }, []string{`virtualClusters.: "" is not a name`}},
 		"a name with a slash": {func(c *cell.Config) { c.VirtualClusters = []cell.VirtualCluster{vc("a/b")} }, []string{`virtualClusters.a/b: "a/b" is not a name`}},
 		"a name twice":        {func(c *cell.Config) { c.VirtualClusters = []cell.VirtualCluster{vc("a"), vc("a")} }, []string{`virtualClusters.a: there are two virtual clusters "a"`}},
@@ -144,15 +144,15 @@ func TestValidate(t *testing.T) {
 		}, []string{"virtualClusters.a.quota.perUser: the limit is -1", "virtualClusters.a.quota.perGroup: the limit is -2", "virtualClusters.a.quota.users.u: the limit is -3", "virtualClusters.a.quota.groups: a limit has no name"}},
 		"more than there is": {func(c *cell.Config) {
 			c.VirtualClusters = []cell.VirtualCluster{vc("a", cell.Virtual{Type: "RACK", Count: 2}), vc("b", cell.Virtual{Type: "RACK", Count: 1})}
-		}, []string{"virtualClusters.b.virtualCells[0].cellNumber: the virtual clusters ask for 3 cells of type RACK (a 2, b 1), and there are 2"}},
+		}, []string{"virtualClusters.b.virtualCells[0].cellNumber: the virtual clusters own 3 cells of type RACK (a 2, b 1), and there are 2"}},
 		"more than is left": {func(c *cell.Config) {
 			c.VirtualClusters = []cell.VirtualCluster{vc("a", cell.Virtual{Type: "RACK", Count: 1}, cell.Virtual{Type: "RACK.PAIR", Count: 5})}
-		}, []string{"virtualClusters.a.virtualCells[1].cellNumber: the virtual clusters ask for 5 cells of type PAIR in the chain RACK (a 5), and of the 8 there are 4 left beside larger cells of type RACK (a 1)"}},
+		}, []string{"virtualClusters.a.virtualCells[1].cellNumber: the virtual clusters own 5 cells of type PAIR in the chain RACK (a 5), but of the 8 existing 4 are left beside larger cells of type RACK (a 1)"}},
 		"racks that pinned cells split": {func(c *cell.Config) {
 			pinned(c)
 			c.Physical[1].Children[0].Pinned = "q"
 			c.VirtualClusters = []cell.VirtualCluster{{Name: "a", Cells: []cell.Virtual{{Type: "RACK", Count: 1}}, Pinned: []string{"p", "q"}}}
-		}, []string{"virtualClusters.a.virtualCells[0].cellNumber: the virtual clusters ask for 1 cell of type RACK (a 1), and of the 2 there are 0 left beside pinned cells (p of a, q of a)"}},
+		}, []string{"virtualClusters.a.virtualCells[0].cellNumber: the virtual clusters own 1 cell of type RACK (a 1), but of the 2 existing 0 are left beside pinned cells (p of a, q of a)"}},
 		"a pinned cell of nobody splits nothing": {func(c *cell.Config) {
 			pinned(c)
 			c.VirtualClusters = []cell.VirtualCluster{vc("a", cell.Virtual{Type: "RACK", Count: 2})}
@@ -221,7 +221,7 @@ func randomDivision(rnd *rand.Rand) cell.Config {
 	return c
 }
 
-// fits tries all ways to give the virtual cells, by type, physical cells that nobody else has.
+// fits tries all ways to give the virtual cells, by type, physical cells that no one else has.
 func fits(cells []cell.Expanded, wants []string, owned map[string]bool) bool {
 	if len(wants) == 0 {
 		return true

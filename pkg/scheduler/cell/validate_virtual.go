@@ -99,7 +99,7 @@ func (v *validator) chains() string {
 		}
 	}
 	if len(out) == 0 {
-		return "there is none yet"
+		return "there are none yet"
 	}
 	return strings.Join(out, ", ")
 }
@@ -112,7 +112,7 @@ func (v *validator) claimPin(vc, id string, path []any) {
 	case !ok:
 		v.fail(path, "write it as pinnedCellId of a physical cell", "there is no pinned cell %q", id)
 	case p.owner != "":
-		v.fail(path, "give it to one of them", "the pinned cell %q belongs to the virtual cluster %q already", id, p.owner)
+		v.fail(path, "give it to one of them", "the pinned cell %q already belongs to the virtual cluster %q", id, p.owner)
 	default:
 		p.owner = vc
 		v.pinned[id] = p
@@ -139,7 +139,7 @@ func (v *validator) checkQuota(q Quota, path []any) {
 		for _, k := range keys {
 			one(list.limits[k], list.key, k)
 			if k == "" {
-				v.fail(at(path, list.key), "write whose limit it is", "a limit has no name")
+				v.fail(at(path, list.key), "write the name of the user or group", "a limit has no name")
 			}
 		}
 	}

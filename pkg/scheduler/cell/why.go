@@ -101,15 +101,15 @@ func (s *Scheduler) whyGang(e *Explanation, g *gang) {
 	case g.preempting && len(victims) > 0:
 		e.Code = "PreemptionUnderWay"
 		e.Victims = s.podsOf(victims)
-		e.Sentence = fmt.Sprintf("The gang has its cells reserved on %s and starts once %s.", nodesText(g), goneText(victims))
+		e.Sentence = fmt.Sprintf("The gang has reserved cells on %s and starts once %s.", nodesText(g), goneText(victims))
 	case g.taken > 0:
 		e.Code = "BeingPreempted"
 		e.Sentence = "The gang is being preempted by a guaranteed one."
 	case g.preempting:
-		e.Code, e.Sentence = Ready, fmt.Sprintf("The cells of the gang on %s are free now; it starts with the next try.", nodesText(g))
+		e.Code, e.Sentence = Ready, fmt.Sprintf("The cells of the gang on %s are now free; it starts with the next attempt.", nodesText(g))
 	default:
 		e.Code = Ready
-		e.Sentence = fmt.Sprintf("The gang has its place on %s; %d of its %d pods are there.", nodesText(g), g.running, len(g.slots))
+		e.Sentence = fmt.Sprintf("The gang is placed on %s; %d of its %d pods exist.", nodesText(g), g.running, len(g.slots))
 	}
 }
 
@@ -200,7 +200,7 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 	switch {
 	case held:
 		e.Code = HeldBack
-		e.Sentence = fmt.Sprintf("The gang would fit, and opportunistic gangs are held back for a while since guaranteed ones had to preempt some; %d %ss are idle.", e.FreeGPUs, unit)
+		e.Sentence = fmt.Sprintf("The gang would fit, but opportunistic gangs are delayed for a while because guaranteed gangs had to preempt some; %d %ss are idle.", e.FreeGPUs, unit)
 	case e.FreeGPUs < e.GPUs && e.FreeGPUs+bad >= e.GPUs:
 		e.Code = BadNodes
 		more := "1 more is"
@@ -210,13 +210,13 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 		e.Sentence = fmt.Sprintf("%s has %d %ss free for the gang's %d; %s on bad nodes.", where, e.FreeGPUs, unit, e.GPUs, more)
 	case e.FreeGPUs < e.GPUs:
 		e.Code = NoCapacity
-		e.Sentence = fmt.Sprintf("%s has %d of %d %ss free for priority %d, and the gang wants %d.", where, e.FreeGPUs, e.OwnedGPUs, unit, r.Priority, e.GPUs)
+		e.Sentence = fmt.Sprintf("%s has %d of %d %ss free for priority %d, but the gang requests %d.", where, e.FreeGPUs, e.OwnedGPUs, unit, r.Priority, e.GPUs)
 	case bad > 0:
 		e.Code = BadNodes
-		e.Sentence = fmt.Sprintf("%s has %d %ss free, but no cells that hold the gang without bad nodes (%d bad %[3]ss).", where, e.FreeGPUs, unit, bad)
+		e.Sentence = fmt.Sprintf("%s has %d %ss free, but no cells that fit the gang without bad nodes (%d bad %[3]ss).", where, e.FreeGPUs, unit, bad)
 	default:
 		e.Code = Fragmented
-		e.Sentence = fmt.Sprintf("%s has %d %ss free for the gang's %d, but not in cells that hold it (%s).", where, e.FreeGPUs, unit, e.GPUs, levelsText(e.Free))
+		e.Sentence = fmt.Sprintf("%s has %d %ss free for the gang's %d, but not in cells that fit it (%s).", where, e.FreeGPUs, unit, e.GPUs, levelsText(e.Free))
 	}
 	if e.Smaller != nil {
 		e.Sentence += fmt.Sprintf(" %s of %s would start now.", plural.Of(e.Smaller.Pods, "pod"), plural.Of(e.Smaller.GPUsPerPod, unit))

@@ -171,7 +171,7 @@ func Read(c *resourceapi.ResourceClaim) (pod types.UID, at Place, err error) {
 		case r.Driver != Driver:
 			continue // as the agent does: it is another driver's
 		case !ok:
-			return "", Place{}, fmt.Errorf("claim %s/%s has the device %s of %s, which is no GPU", c.Namespace, c.Name, r.Device, r.Driver)
+			return "", Place{}, fmt.Errorf("claim %s/%s has the device %s of %s, which is not a GPU", c.Namespace, c.Name, r.Device, r.Driver)
 		case at.Node != "" && at.Node != r.Pool:
 			return "", Place{}, fmt.Errorf("claim %s/%s has devices of %s and of %s", c.Namespace, c.Name, at.Node, r.Pool)
 		case slices.Contains(at.Indices, index):

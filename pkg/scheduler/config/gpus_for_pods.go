@@ -70,6 +70,6 @@ func (w *givenWalk) leaves(e *cell.Expanded, node string, path strictyaml.Path) 
 	walk(e)
 	if len(both) > 0 {
 		w.add(strictyaml.Error, path, "scheduler/gpus-for-pods", fmt.Sprintf("the cell %s has the GPUs %v, which layout.yaml gives to ordinary pods (gpus-for-pods)", e.Full, both),
-			"use a cell type with fewer children, and list the GPUs that are left in cellChildren by their cellAddress; or take these out of gpus-for-pods")
+			"use a cell type with fewer children, and list the remaining GPUs in cellChildren by their cellAddress; or remove these from gpus-for-pods")
 	}
 }

@@ -196,12 +196,12 @@ func (w *hardwareWalk) cell(p *cell.Physical, typeName string, path strictyaml.P
 		if p.Address == "" && !w.named {
 			w.named = true
 			w.add(strictyaml.Warning, path.With("cellAddress"), "scheduler/node-name",
-				"a node has no cellAddress, so that its name is a number", "write the name that the node has in Kubernetes")
+				"a node has no cellAddress, so its name is a number", "write the name that the node has in Kubernetes")
 		}
 	} else if len(p.Children) == 0 && !w.named && typeName != "" && w.child[typeName] != "" && w.aboveNode(typeName) {
 		w.named = true
 		w.add(strictyaml.Warning, path.With("cellChildren"), "scheduler/node-name",
-			"the nodes of a cell are not listed, so that their names are numbers", "list them in cellChildren, each with its cellAddress")
+			"the nodes of a cell are not listed, so their names are numbers", "list them in cellChildren, each with its cellAddress")
 	}
 	for i := range p.Children {
 		w.cell(&p.Children[i], w.child[typeName], path.With("cellChildren", i))

@@ -67,7 +67,7 @@ func FromCluster(l layout.Layout, servicesFile string, servicesText []byte) (cel
 	switch {
 	case ownSays && hived.says():
 		r.base = strictyaml.Path{"hivedscheduler"}
-		r.add(strictyaml.Warning, strictyaml.Path{"config"}, "scheduler/two-sections", "it has no effect, since the section scheduler says how the hardware is divided", "remove one of the two")
+		r.add(strictyaml.Warning, strictyaml.Path{"config"}, "scheduler/two-sections", "it has no effect, because the section scheduler defines how the hardware is divided", "remove one of the two")
 		r.base = strictyaml.Path{"scheduler"}
 	case hived.says():
 		r.base = strictyaml.Path{"hivedscheduler"}
@@ -125,7 +125,7 @@ func (r *reader) warnLayout(l layout.Layout, c cell.Config) {
 		}
 		if _, leaves := leavesOf(l, sku); leaves > 0 && len(sizes) > 1 {
 			r.add(strictyaml.Warning, nil, "scheduler/racks",
-				fmt.Sprintf("the racks of %s have different numbers of machines, and a job never lies in racks of two sizes", sku),
+				fmt.Sprintf("the racks of %s have different numbers of machines, and a job never uses racks of two sizes", sku),
 				"write physicalCluster yourself, or remove the label rack from its machines, if jobs larger than a rack matter more than racks")
 		}
 	}
@@ -175,7 +175,7 @@ func (r *reader) warnUnknownNodes(l layout.Layout, c cell.Config) {
 func (r *reader) fromText(l layout.Layout, file []byte, s *section) (cell.Config, strictyaml.Findings) {
 	base, block := r.base.With("config"), s.Config
 	if !s.Physical.empty() || len(s.Virtual) > 0 {
-		r.add(strictyaml.Error, strictyaml.Path{"config"}, "scheduler/two-divisions", "config and physicalCluster or virtualClusters are both written", "keep one of the two")
+		r.add(strictyaml.Error, strictyaml.Path{"config"}, "scheduler/two-divisions", "the section has both config and physicalCluster or virtualClusters", "keep one of the two")
 		return cell.Config{}, r.findings
 	}
 	line, column, _ := r.doc.Position(base)

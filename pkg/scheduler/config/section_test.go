@@ -150,7 +150,7 @@ func TestFromClusterWithVirtualClusters(t *testing.T) {
 func TestFromClusterSaysWhereAMistakeIs(t *testing.T) {
 	tests := map[string]struct{ services, want string }{
 		"in the section": {"scheduler:\n  virtualClusters:\n    b:\n      virtualCells:\n      - {cellType: 8x-a100-NODE, cellNumber: 3}\n",
-			"services.yaml:5:46: scheduler.virtualClusters.b.virtualCells[0].cellNumber: the virtual clusters ask for 3 cells of type 8x-a100-NODE (b 3), and there are 2 [scheduler/virtual-cluster]"},
+			"services.yaml:5:46: scheduler.virtualClusters.b.virtualCells[0].cellNumber: the virtual clusters own 3 cells of type 8x-a100-NODE (b 3), and there are 2 [scheduler/virtual-cluster]"},
 		"in a text": {"hivedscheduler:\n  webservice-port: 1\n  config: |\n    virtualClusters:\n      b:\n        virtualCells:\n        - cellType: X\n          cellNumber: 3\n",
 			"services.yaml:7:21: hivedscheduler.config.virtualClusters.b.virtualCells[0].cellType: there is no top-level cell of type \"X\""},
 		"in a text's form": {"scheduler:\n  config: |\n    virtualClusters: []\n",
@@ -158,7 +158,7 @@ func TestFromClusterSaysWhereAMistakeIs(t *testing.T) {
 		"in a text on one line": {"scheduler:\n  config: 'virtualClusters: []'\n",
 			"services.yaml:2:11: scheduler.config.virtualClusters: expected a map, found a list"},
 		"in a key":        {"scheduler:\n  virtualClusters: {a: {quotas: {}}}\n", "scheduler.virtualClusters.a.quotas: there is no key \"quotas\" here"},
-		"in both":         {"scheduler: {config: 'virtualClusters: {}', virtualClusters: {a: {}}}\n", "config and physicalCluster or virtualClusters are both written"},
+		"in both":         {"scheduler: {config: 'virtualClusters: {}', virtualClusters: {a: {}}}\n", "the section has both config and physicalCluster or virtualClusters"},
 		"in two sections": {"scheduler: {virtualClusters: {a: {}}}\nhivedscheduler: {config: 'virtualClusters: {}'}\n", "hivedscheduler.config: it has no effect"},
 		"in the form":     {"scheduler: [a]\n", "expected a map, found a list"},
 		"in the hardware": {"scheduler:\n  physicalCluster:\n    cellTypes: {N: {childCellType: G, childCellNumber: 1, isNodeLevel: true}}\n    physicalCells: [{cellType: N, cellAddress: other}]\n",

@@ -67,8 +67,8 @@ func TestMachinesAreComparedWithTheirCells(t *testing.T) {
 	assert.Equal(t, map[string][]string{
 		"away":    {"the cluster has no such node"},
 		"broken":  {"the annotation paictl.openpai.org/gpus can't be read: unexpected end of JSON input"},
-		"crossed": {"a cell PAIR has GPUs [0 1], which hang on the NUMA nodes 0 and 1", "a cell PAIR has GPUs [2 3], which hang on the NUMA nodes 0 and 1"},
-		"fewer":   {"GPUs [1 3] of the configuration are not there; GPUs [2] are not healthy; GPU 2: XID 79"},
+		"crossed": {"a cell PAIR has GPUs [0 1], which are on the NUMA nodes 0 and 1", "a cell PAIR has GPUs [2 3], which are on the NUMA nodes 0 and 1"},
+		"fewer":   {"GPUs [1 3] of the configuration are missing; GPUs [2] are not healthy; GPU 2: XID 79"},
 		"unknown": {"its GPUs [0 1 2 3] are in no cell: no job gets them"},
 	}, got)
 	assert.Equal(t, []string{"quiet"}, silent)

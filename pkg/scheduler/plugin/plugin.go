@@ -70,7 +70,7 @@ func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *framework.Statu
 		return nil
 	}
 	if _, ok := p.books.Place(pod.UID); !ok {
-		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has no place yet")
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has no placement yet")
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (p *Plugin) PreFilter(_ context.Context, _ framework.CycleState, pod *corev
 	}
 	at, ok := p.books.Place(pod.UID)
 	if !ok {
-		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has no place any more")
+		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang no longer has a placement")
 	}
 	return &framework.PreFilterResult{NodeNames: sets.New(at.Node)}, nil
 }
@@ -123,7 +123,7 @@ func (p *Plugin) PreFilterExtensions() framework.PreFilterExtensions { return ni
 // Filter passes only the node of a pod's place. kube-scheduler may look at one that the pod's status names first.
 func (p *Plugin) Filter(_ context.Context, _ framework.CycleState, pod *corev1.Pod, node framework.NodeInfo) *framework.Status {
 	if at, ok := p.books.Place(pod.UID); !ok || at.Node != node.Node().Name {
-		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has another place")
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has another placement")
 	}
 	return nil
 }
@@ -144,10 +144,10 @@ func (p *Plugin) Reserve(ctx context.Context, state framework.CycleState, pod *c
 	at, ok := p.books.Place(pod.UID)
 	switch {
 	case !ok || at.Node != node:
-		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has another place by now")
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang now has another placement")
 	case at.Trial:
 		p.try(ctx, state, pod, node)
-		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "others have to end on "+node+" first")
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "others must stop on "+node+" first")
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (p *Plugin) Permit(_ context.Context, _ framework.CycleState, pod *corev1.P
 	}
 	pods, together, has := p.books.Permit(pod.UID)
 	if !has {
-		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has no place any more"), 0
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang no longer has a placement"), 0
 	}
 	if !together {
 		return framework.NewStatus(framework.Wait), permitLimit

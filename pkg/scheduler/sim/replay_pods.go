@@ -155,7 +155,7 @@ func (r *Stepper) deleteAllocated(p *replayPod, line *Line) {
 	downgrades, known := r.core.DeleteAllocated(cell.PodID(p.id))
 	switch {
 	case !known && p.at < 0:
-		line.refuse("pod %s is not allocated; only what addAllocatedPod has accepted can be deleted so", p.id)
+		line.refuse("pod %s is not allocated; only pods accepted by addAllocatedPod can be deleted this way", p.id)
 		return
 	case !known:
 		line.Reason = "the scheduler didn't know it"

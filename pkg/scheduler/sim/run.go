@@ -41,7 +41,7 @@ type Options struct {
 	// Restart is how many seconds each start after a kill takes, in which the job holds its GPUs and does no work.
 	Restart int
 	// ReservationAfter is how long a guaranteed job waits before GPUs are held for it. 0: as long as in a cluster by default;
-	// negative: for ever.
+	// negative: forever.
 	ReservationAfter time.Duration
 	// Job is called at the end with what became of each job, in order of arrival.
 	Job func(Record)
@@ -196,7 +196,7 @@ func (r *run) arrive(j *job) error {
 	return err
 }
 
-// Where nothing runs, those that are held back are asked again each askAgain seconds, as in a cluster, and not for ever.
+// Where nothing runs, those that are held back are asked again each askAgain seconds, as in a cluster, and not forever.
 const (
 	askAgain = 10
 	askMost  = 100_000
@@ -351,4 +351,4 @@ func (r *run) waste(j *job, from, seconds int) {
 }
 
 // errStuck is a contradiction between what the scheduler said and what it says now.
-var errStuck = errors.New("the scheduler contradicts itself")
+var errStuck = errors.New("the scheduler's state is inconsistent")

@@ -279,7 +279,7 @@ func TestRunRefusesATraceThatDoesNotFitTheCluster(t *testing.T) {
 func TestRunEndsWhereTheSchedulerContradictsItself(t *testing.T) {
 	c := &counter{free: 0, lie: true, pods: map[cell.PodID]*cell.Request{}}
 	_, err := sim.Run(t.Context(), small(), []trace.Job{{VC: "A", Pods: 1, GPUsPerPod: 1}}, sim.Options{Core: c})
-	require.EqualError(t, err, "second 0: the scheduler contradicts itself: job 0: its victim nobody doesn't run")
+	require.EqualError(t, err, "second 0: the scheduler's state is inconsistent: job 0: its victim nobody doesn't run")
 }
 
 func TestRunOfNothingReportsNothing(t *testing.T) {
@@ -298,7 +298,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	assert.Equal(t, 1, seen)
 }
 
-// ticks is a meter whose clock goes on by a microsecond whenever somebody looks.
+// ticks is a meter whose clock goes on by a microsecond whenever someone looks.
 type ticks struct{ n int }
 
 func (m *ticks) Wall() time.Duration {

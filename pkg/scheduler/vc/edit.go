@@ -21,7 +21,7 @@ const (
 	keyVirtualClusters = "virtualClusters"
 )
 
-const remedyEdit = "take the files with: paictl config pull -o DIR; edit services-configuration.yaml there; then: paictl config push -p DIR, and: paictl service start -n scheduler"
+const remedyEdit = "get the files with: paictl config pull -o DIR; edit services-configuration.yaml there; then: paictl config push -p DIR, and: paictl service start -n scheduler"
 
 // Edit returns the text of services-configuration.yaml with virtual clusters set, or removed where
 // the change is nil. Only the lines of those that change are rewritten; everything else stays byte for byte.
@@ -51,7 +51,7 @@ func editOne(text []byte, name string, d *Definition) ([]byte, error) {
 		return nil, err
 	}
 	if strings.ContainsAny(strings.ReplaceAll(string(text), "\r\n", "\n"), "\r\u0085\u2028\u2029") {
-		return nil, errors.New("it has line breaks that only YAML knows")
+		return nil, errors.New("it has line breaks of an unusual kind")
 	}
 	l := &lines{all: strings.SplitAfter(string(text), "\n")}
 	top := child(root, keyScheduler)
@@ -85,7 +85,7 @@ func verify(before, after []byte, name string, d *Definition) error {
 		return err
 	}
 	if err := yaml.Unmarshal(after, &is); err != nil {
-		return fmt.Errorf("the file couldn't be read any more: %w", err)
+		return fmt.Errorf("the changed file is not readable: %w", err)
 	}
 	got, err := Read(after)
 	if err != nil {
@@ -93,7 +93,7 @@ func verify(before, after []byte, name string, d *Definition) error {
 	}
 	have, there := got[name]
 	if d == nil && there || d != nil && (!there || !same(have, *d)) {
-		return errors.New("it is written in a way that only a person can change")
+		return errors.New("paictl can't edit its YAML style")
 	}
 	if !reflect.DeepEqual(without(was, name), without(is, name)) {
 		return errors.New("it can't be changed without changing something else")
@@ -146,7 +146,7 @@ func rootOf(text []byte) (root *yaml.Node, err error) {
 		return nil, err
 	}
 	if len(top.Content) != 1 || top.Content[0].Kind != yaml.MappingNode {
-		return nil, errors.New("the file is no map of settings")
+		return nil, errors.New("the file is not a map of settings")
 	}
 	return top.Content[0], nil
 }

@@ -94,7 +94,7 @@ func (l *lines) owner(root *yaml.Node, top, all *entry) *entry {
 	return top
 }
 
-// replace rewrites all virtual clusters, in the entry that holds them; where there is none yet it is
+// replace rewrites all virtual clusters, in the entry that holds them; where there are none yet it is
 // added behind everything else.
 func (l *lines) replace(owner *entry, virtualClusters, root *yaml.Node, top, all *entry) ([]byte, error) {
 	pair := func(key string, value *yaml.Node) *yaml.Node {

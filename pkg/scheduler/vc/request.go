@@ -82,7 +82,7 @@ func (r *Request) Changes(have map[string]Definition, effective cell.Config) (ma
 		d.Policy = r.Policy
 	}
 	if !there && len(d.VirtualCells) == 0 && len(d.PinnedCells) == 0 {
-		return nil, hint.Errorf("say what it owns: paictl vc set "+r.Name+" --cells TYPE=N", "there is no virtual cluster %s, and a new one that owns nothing could run nothing", r.Name)
+		return nil, hint.Errorf("say what it owns: paictl vc set "+r.Name+" --cells TYPE=N", "there is no virtual cluster %s, and a new one must own cells", r.Name)
 	}
 	out[r.Name] = &d
 	return out, r.give(h, was, d, have, out)
@@ -156,7 +156,7 @@ func (r *Request) give(h *hardware, was, is Definition, have map[string]Definiti
 	for _, cellType := range typesOf(was, is) {
 		gets := is.Cells(cellType) - was.Cells(cellType)
 		if gets > 0 && !h.provide(&giver, cellType, gets) {
-			return hint.Errorf(fmt.Sprintf("it owns %s", owned.String()), "%s has fewer than the %d %s that are asked for", r.TakeFrom, gets, cellType)
+			return hint.Errorf(fmt.Sprintf("it owns %s", owned.String()), "%s has fewer than the requested %d %s", r.TakeFrom, gets, cellType)
 		}
 		if gets != 0 {
 			giver.SetCells(cellType, giver.Cells(cellType)-gets)

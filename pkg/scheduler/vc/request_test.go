@@ -59,13 +59,13 @@ func TestARequestChangesWhatItNames(t *testing.T) {
 func TestARequestThatCantBeMetSaysWhy(t *testing.T) {
 	have := map[string]Definition{"vision": *cells("x", 2), "nlp": {}}
 	for says, r := range map[string]Request{
-		"there is no virtual cluster visoin":                             {Name: "visoin", Delete: true},
-		"vision has no pinned cell p":                                    {Name: "vision", Unpin: []string{"p"}},
-		"there is no virtual cluster c, and a new one that owns nothing": {Name: "c", PerUser: number(1)},
-		"vision has fewer than the 3 x that are asked for":               {Name: "c", Cells: []Cells{{"x", 3}}, TakeFrom: "vision"},
-		"vision has fewer than the 1 y that are asked for":               {Name: "c", Cells: []Cells{{"y", 1}}, TakeFrom: "vision"},
-		"there is no virtual cluster nobody":                             {Name: "nlp", Cells: []Cells{{"x", 1}}, TakeFrom: "nobody"},
-		"there is no virtual cluster nlp":                                {Name: "nlp", Cells: []Cells{{"x", 1}}, TakeFrom: "nlp"},
+		"there is no virtual cluster visoin":                          {Name: "visoin", Delete: true},
+		"vision has no pinned cell p":                                 {Name: "vision", Unpin: []string{"p"}},
+		"there is no virtual cluster c, and a new one must own cells": {Name: "c", PerUser: number(1)},
+		"vision has fewer than the requested 3 x":                     {Name: "c", Cells: []Cells{{"x", 3}}, TakeFrom: "vision"},
+		"vision has fewer than the requested 1 y":                     {Name: "c", Cells: []Cells{{"y", 1}}, TakeFrom: "vision"},
+		"there is no virtual cluster nobody":                          {Name: "nlp", Cells: []Cells{{"x", 1}}, TakeFrom: "nobody"},
+		"there is no virtual cluster nlp":                             {Name: "nlp", Cells: []Cells{{"x", 1}}, TakeFrom: "nlp"},
 	} {
 		_, err := r.Changes(have, cell.Config{})
 		require.ErrorContains(t, err, says)

@@ -126,7 +126,7 @@ func (s *Scheduler) ask(ctx context.Context, r *rest.Request, path, vc string, o
 		}
 		return fmt.Errorf("%w: none of its pods is ready", ErrNotRunning)
 	case apierrors.IsForbidden(err) && said(body) != "":
-		return hint.Wrap(&closedError{"ask the scheduler: " + said(body), err}, "ask an administrator for the roles of docs/jobs.md, \"Who may\"")
+		return hint.Wrap(&closedError{"ask the scheduler: " + said(body), err}, "ask an administrator for the roles of docs/jobs.md, \"Permissions\"")
 	default:
 		if text := said(body); text != "" {
 			return fmt.Errorf("ask the scheduler: %s", text)
@@ -134,7 +134,7 @@ func (s *Scheduler) ask(ctx context.Context, r *rest.Request, path, vc string, o
 		return fmt.Errorf("ask the scheduler: %w", err)
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return fmt.Errorf("understand the scheduler's answer: %w", err)
+		return fmt.Errorf("read the scheduler's answer: %w", err)
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (s *Scheduler) Await(ctx context.Context, want cell.Config, before *api.Vir
 		case err == nil && sameOwners(wanted, now.Items) && now.Problem == "":
 			return now, nil
 		case err == nil && now.Problem != "" && now.Problem != before.Problem:
-			return now, hint.Errorf("what ran before goes on. Correct it with: paictl vc set; or go back with: paictl config rollback",
+			return now, hint.Errorf("running jobs continue. Correct it with: paictl vc set; or revert it with: paictl config rollback",
 				"the scheduler refuses the configuration: %s", now.Problem)
 		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 			return nil, err
@@ -178,7 +178,7 @@ func (s *Scheduler) Await(ctx context.Context, want cell.Config, before *api.Vir
 		select {
 		case <-ctx.Done():
 			return nil, hint.Wrap(fmt.Errorf("the scheduler doesn't use the new configuration yet: %w", context.Cause(ctx)),
-				"it is in the cluster; look at: paictl vc list; paictl service logs -n scheduler")
+				"it is in the cluster; see: paictl vc list; paictl service logs -n scheduler")
 		case <-tick.C:
 		}
 	}

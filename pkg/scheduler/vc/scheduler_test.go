@@ -110,7 +110,7 @@ func TestTheSchedulerIsSentTheTokenThatItAsksFor(t *testing.T) {
 	})
 	_, err = closed.Queue(t.Context(), api.QueueQuery{})
 	require.EqualError(t, err, "ask the scheduler: it is closed")
-	assert.Contains(t, hint.Of(err), "Who may")
+	assert.Contains(t, hint.Of(err), "Permissions")
 	assert.True(t, apierrors.IsForbidden(err))
 }
 

@@ -52,7 +52,7 @@ func (b *builder) configureAgent() {
 		return
 	}
 	if len(gpus) == 0 {
-		b.fail(at(AgentService, keyEnabled), "services/agent", "no machine has GPUs that the agent knows to hand out: NVIDIA's, AMD's, or simulated ones",
+		b.fail(at(AgentService, keyEnabled), "services/agent", "no machine has GPUs that the agent supports: NVIDIA's, AMD's, or simulated ones",
 			"set enabled: false")
 		return
 	}
@@ -90,7 +90,7 @@ func (b *builder) checkGPUsForPods(runs bool, on map[string]any) {
 			remedy = "set enabled: true in the section " + AgentService
 		}
 		b.findings = append(b.findings, b.cfg.Finding(config.LayoutFile, strictyaml.Error, at("machine-list", i, "gpus-for-pods"), "services/gpus-for-pods",
-			fmt.Sprintf("the agent doesn't run on %s, and no one else gives these GPUs to pods", m.Hostname), remedy+", or remove the line"))
+			fmt.Sprintf("the agent doesn't run on %s, and nothing else allocates these GPUs to pods", m.Hostname), remedy+", or remove the line"))
 	}
 }
 
@@ -101,9 +101,9 @@ func (b *builder) checkShared(runs bool, on map[string]any) {
 		if gpu == nil || gpu.Shares() == 1 && gpu.MIG == "" || runs && on[m.Hostname] != nil {
 			continue
 		}
-		what, line := fmt.Sprintf("jobs are to share the GPUs of %s (gpu.parts of its SKU %s), and the agent doesn't run there, which alone hands out parts", m.Hostname, m.SKU), "parts"
+		what, line := fmt.Sprintf("jobs are to share the GPUs of %s (gpu.parts of its SKU %s), but the agent, which allocates parts, doesn't run there", m.Hostname, m.SKU), "parts"
 		if gpu.MIG != "" {
-			what, line = fmt.Sprintf("the GPUs of %s are to be split into instances (gpu.mig of its SKU %s), and the agent doesn't run there, which alone does that", m.Hostname, m.SKU), "mig"
+			what, line = fmt.Sprintf("the GPUs of %s are to be split into instances (gpu.mig of its SKU %s), but the agent, which splits GPUs, doesn't run there", m.Hostname, m.SKU), "mig"
 		}
 		remedy := "add a role of the machine to the placement of the section " + AgentService
 		if !runs {

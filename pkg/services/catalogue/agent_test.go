@@ -56,7 +56,7 @@ func TestTheAgentHandsOutRealGPUsWherePaictlInstalledKubernetes(t *testing.T) {
 		cfg.Layout.MachineSKU["8x-a100"].GPU.Type = other
 		_, found, err = Load(t.Context(), cfg, Options{})
 		require.NoError(t, err)
-		assert.Contains(t, strings.Join(lines(found), "\n"), "no machine has GPUs that the agent knows to hand out")
+		assert.Contains(t, strings.Join(lines(found), "\n"), "no machine has GPUs that the agent supports")
 	}
 }
 
@@ -86,7 +86,7 @@ func TestGPUsForPodsAreTheAgentsToGive(t *testing.T) {
 		_, found := load(section)
 		said := strings.Join(lines(found), "\n")
 		assert.Contains(t, said, "layout.yaml", section)
-		assert.Contains(t, said, "the agent doesn't run on g2, and no one else gives these GPUs to pods", section)
+		assert.Contains(t, said, "the agent doesn't run on g2, and nothing else allocates these GPUs to pods", section)
 		assert.Contains(t, said, remedy, section)
 	}
 }
@@ -142,6 +142,6 @@ func TestGPUsAreSplitIntoInstancesOnlyWhereTheAgentRuns(t *testing.T) {
 	_, found, err = Load(t.Context(), cfg, Options{})
 	require.NoError(t, err)
 	said := strings.Join(lines(found), "\n")
-	assert.Contains(t, said, "are to be split into instances (gpu.mig of its SKU 8x-a100), and the agent doesn't run there")
+	assert.Contains(t, said, "are to be split into instances (gpu.mig of its SKU 8x-a100), but the agent, which splits GPUs, doesn't run there")
 	assert.Contains(t, said, "or remove mig")
 }

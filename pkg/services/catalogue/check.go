@@ -27,8 +27,8 @@ func (b *builder) checkRelease() {
 	}
 	check := func(p strictyaml.Path, tag string) {
 		if key := p[len(p)-1]; tag != own && release.MatchString(tag) {
-			b.fail(p, RuleRelease, fmt.Sprintf("the images of %s don't go with this paictl, which is %s", tag, version.Version),
-				fmt.Sprintf("set %s: %s, and bring its images with \"paictl cluster up\" or \"paictl image push\"; or go on with paictl %s", key, own, tag))
+			b.fail(p, RuleRelease, fmt.Sprintf("the images of %s don't match this paictl, which is %s", tag, version.Version),
+				fmt.Sprintf("set %s: %s, and install its images with \"paictl cluster up\" or \"paictl image push\"; or continue to use paictl %s", key, own, tag))
 		}
 	}
 	check(strictyaml.Path{"cluster", "docker-registry", "docker-tag"}, b.cfg.Services.Cluster.DockerRegistry.Tag)

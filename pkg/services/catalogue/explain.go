@@ -23,7 +23,7 @@ func (s *valuesSchema) explain(e *jsonschema.ValidationError, values map[string]
 	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
 		if len(e.Causes) == 0 {
-			return []problem{{p, "fits more than one of the allowed forms", s.describe(e)}}
+			return []problem{{p, "matches more than one of the allowed forms", s.describe(e)}}
 		}
 		return s.alternatives(e, p, values)
 	case *kind.AdditionalProperties:
@@ -91,7 +91,7 @@ func (s *valuesSchema) leaf(e *jsonschema.ValidationError) (message, remedy stri
 	case *kind.PropertyNames:
 		return fmt.Sprintf("%q is not an allowed key", k.Property), ""
 	case *kind.DependentRequired:
-		return fmt.Sprintf("%s needs %s beside it", k.Prop, strings.Join(k.Missing, ", ")), ""
+		return fmt.Sprintf("%s also needs %s", k.Prop, strings.Join(k.Missing, ", ")), ""
 	case *kind.Not:
 		return "is not allowed", ""
 	}
@@ -118,7 +118,7 @@ func (s *valuesSchema) alternatives(e *jsonschema.ValidationError, p strictyaml.
 		slices.Sort(want)
 		return []problem{{p, fmt.Sprintf("expected %s, found %s", typeNames(slices.Compact(want)), typeName(k.Got)), s.describe(e)}}
 	}
-	return []problem{{p, "fits none of the allowed forms", cmp.Or(s.describe(e), near[0][0].message)}}
+	return []problem{{p, "matches none of the allowed forms", cmp.Or(s.describe(e), near[0][0].message)}}
 }
 
 // typeError finds the wrong type that an alternative complains about, at the value itself.
@@ -197,7 +197,7 @@ func typeRemedy(k *kind.Type) string {
 	want := func(t string) bool { return slices.Contains(k.Want, t) }
 	switch {
 	case want("array"):
-		return "write each entry on a line of its own that begins with \"- \""
+		return "write each entry on a separate line that begins with \"- \""
 	case want("string") && k.Got != "object" && k.Got != "array":
 		return "put the value in quotes"
 	case k.Got == "string" && (want("integer") || want("number") || want("boolean")):

@@ -32,7 +32,7 @@ func TestAMistakeInASectionHasItsPlaceAndRemedy(t *testing.T) {
 		"text for a map": {"metrics: {image: x}\n", []string{
 			`7:18: metrics.image: expected a map, found text [services/values]`}},
 		"text for a list": {"metrics: {receivers: x}\n", []string{
-			`7:22: metrics.receivers: expected a list, found text [services/values]`, `-> write each entry on a line of its own that begins with "- "`}},
+			`7:22: metrics.receivers: expected a list, found text [services/values]`, `-> write each entry on a separate line that begins with "- "`}},
 		"too much": {"metrics: {service: {port: 70000}}\n", []string{
 			`7:27: metrics.service.port: is more than 65535 [services/values]`, "-> the largest value is 65535"}},
 		"too little": {"metrics: {retentionBytes: 1}\n", []string{
@@ -50,42 +50,42 @@ func TestAMistakeInASectionHasItsPlaceAndRemedy(t *testing.T) {
 		"an entry of the type that was near": {"metrics: {receivers: [{name: a, to: [3]}]}\n", []string{
 			`7:38: metrics.receivers[0].to[0]: expected text, found a number [services/values]`, "-> put the value in quotes"}},
 		"a short secret": {"metrics: {auth: {password: hunter2}}\n", []string{
-			`7:28: metrics.auth.password: fits none of the allowed forms [services/values]`, "-> At least eight characters."}},
+			`7:28: metrics.auth.password: matches none of the allowed forms [services/values]`, "-> At least eight characters."}},
 		"a secret of another form": {"metrics: {receivers: [{name: a, token: hunter 2}]}\n", []string{
 			`7:40: metrics.receivers[0].token: is not in the expected form [services/values]`, "-> Token of the receiver, of letters, digits and dashes."}},
 		"a secret whose name Kubernetes refuses": {"metrics: {auth: {keys: {a b: hunter2}}}\n", []string{
 			`7:30: metrics.auth.keys["a b"]: auth.keys["a b"] can't be the name of a credential [services/credentials]`, "-> use A-Z, a-z, 0-9, -, _ and . in keys"}},
 		"a Secret of one's own beside a secret": {"metrics: {credentialsSecret: mine, auth: {keys: {a: hunter2}}}\n", []string{
-			`7:30: metrics.credentialsSecret: the section names a Secret of your own and holds auth.keys.a too [services/credentials]`, "-> remove one of the two"}},
+			`7:30: metrics.credentialsSecret: the section names your own Secret, but also contains auth.keys.a [services/credentials]`, "-> remove one of the two"}},
 		"all at once, in the file's order": {"metrics:\n  replicas: 9\n  image: 1\nstorage: {locl: 1}\n", []string{
 			`8:13: metrics.replicas: is more than 5 [services/values]`, "-> the largest value is 5",
 			`9:10: metrics.image: expected a map, found a number [services/values]`,
 			`10:17: storage.locl: there is no key "locl" here [services/values]`, `-> did you mean "local"?`}},
 		"a section that is no map": {"metrics: yes please\n", []string{
-			`7:10: metrics: expected a map of settings [services/section]`, "-> write each setting on a line of its own, indented, as key: value"}},
+			`7:10: metrics: expected a map of settings [services/section]`, "-> write each setting on a separate line, indented, as key: value"}},
 		"enabled in words": {"metrics: {enabled: 'true'}\n", []string{
 			`7:20: metrics.enabled: expected true or false [services/section]`, "-> write enabled: true or enabled: false, without quotes"}},
 		"a service that is misspelt": {"metric: {retention: 1d}\n", []string{
 			`7:9: metric: there is no service "metric" [services/unknown-service]`, `-> did you mean "metrics"?`}},
 		"a service that nobody knows": {"oracle: {}\n", []string{
-			`7:9: oracle: there is no service "oracle" [services/unknown-service]`, "-> the services are ammeter, base, metrics, storage, cluster; a service of your own needs the key chart"}},
+			`7:9: oracle: there is no service "oracle" [services/unknown-service]`, "-> the services are ammeter, base, metrics, storage, cluster; your own service needs the key chart"}},
 		"a service of the original": {"rest-server: {jwt-secret: hunter2}\n", []string{
-			`7:14: warning: rest-server: there is no service rest-server in this release; its section is kept and not used [services/not-in-release]`}},
+			`7:14: warning: rest-server: there is no service rest-server in this release; its section is kept, but not used [services/not-in-release]`}},
 		"a role that doesn't exist": {"metrics: {placement: [mastr]}\n", []string{
 			`7:22: metrics.placement: there is no role "mastr" [services/placement]`, "-> write all, or some of the roles: bare, master, store, worker"}},
 		"a role that no machine has": {"metrics: {placement: store}\n", []string{
-			`7:22: metrics.placement: no machine has the role store, so metrics could run nowhere [services/placement]`,
+			`7:22: metrics.placement: no machine has the role store, so metrics could not run anywhere [services/placement]`,
 			"-> give a machine of layout.yaml the role, or set placement of metrics to roles that machines have, or enabled: false"}},
 		"a role without labels": {"metrics: {placement: bare}\n", []string{
-			`7:22: metrics.placement: the role bare has no labels, so that Kubernetes can't tell its machines from others [services/placement]`,
+			`7:22: metrics.placement: the role bare has no labels, so Kubernetes can't distinguish its machines from others [services/placement]`,
 			"-> give the role labels in k8s-role-definition.yaml"}},
 		"all beside a role": {"metrics: {placement: [all, master]}\n", []string{
 			`7:22: metrics.placement: "all" stands alone [services/placement]`, "-> write all, or some of the roles: bare, master, store, worker"}},
 		"a place for what has no pods": {"base: {placement: all}\n", []string{
 			`7:19: base.placement: base has no pods that could be placed [services/placement]`, "-> remove it"}},
 		"no place for what has pods": {"metrics: {placement: none}\n", []string{
-			`7:22: metrics.placement: metrics has pods, and they must run somewhere [services/placement]`,
-			"-> write all, or some of the roles: bare, master, store, worker; to run none write enabled: false"}},
+			`7:22: metrics.placement: metrics has pods, which must run somewhere [services/placement]`,
+			"-> write all, or some of the roles: bare, master, store, worker; to run no pods, write enabled: false"}},
 		"no role": {"metrics: {placement: []}\n", []string{
 			`7:22: metrics.placement: it names no role [services/placement]`, "-> write all, or some of the roles: bare, master, store, worker"}},
 		"roles that are no text": {"metrics: {placement: [1]}\n", []string{
@@ -94,8 +94,8 @@ func TestAMistakeInASectionHasItsPlaceAndRemedy(t *testing.T) {
 			`7:22: metrics.placement: expected a list of names [services/section]`, "-> write placement: [a, b]"}},
 		"nowhere to run, but disabled": {"metrics: {placement: store, enabled: false}\n", []string{}},
 		"a disabled prerequisite": {"storage: {enabled: false}\n", []string{
-			`7:20: warning: storage.enabled: metrics requires storage, which is disabled; it starts without [services/requires]`,
-			"-> enable storage, unless the cluster has another that does its work"}},
+			`7:20: warning: storage.enabled: metrics requires storage, which is disabled; it starts without it [services/requires]`,
+			"-> enable storage, unless the cluster has a replacement for it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, findings := load(t, c.sections)

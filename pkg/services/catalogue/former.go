@@ -26,7 +26,7 @@ func (b *builder) withoutFormer(service string, values map[string]any) map[strin
 		left, ok := without(values, f.path)
 		if ok {
 			values = left
-			b.warn(at(service, f.path...), "services/former", "this setting has no effect any more: "+f.why, "remove it")
+			b.warn(at(service, f.path...), "services/former", "this setting no longer has an effect: "+f.why, "remove it")
 		}
 	}
 	return values

@@ -67,7 +67,7 @@ func (c *Catalogue) SelectDependents(names, except []string) (Selection, error) 
 	for _, name := range sorted(maps.Keys(chosen)) {
 		if slices.Contains(except, name) {
 			needed := firstOf(c.prerequisites(name), chosen)
-			return Selection{}, hint.Errorf(fmt.Sprintf("leave out %s too, or let %s stop", needed, name), "%s can't stay: it requires %s, which is to stop", name, needed)
+			return Selection{}, hint.Errorf(fmt.Sprintf("exclude %s too, or stop %s as well", needed, name), "%s can't keep running: it requires %s, which you are stopping", name, needed)
 		}
 	}
 	s, err := c.selection(chosen, asked)
@@ -115,7 +115,7 @@ func (c *Catalogue) checkExcept(chosen map[string]bool, except []string) error {
 		})
 		maps.DeleteFunc(dependents, func(other string, _ bool) bool { return slices.Contains(except, other) })
 		needing := strings.Join(sorted(maps.Keys(dependents)), ", ")
-		return hint.Errorf(fmt.Sprintf("leave out %s as well, or start %s too", needing, name), "%s can't be left out: it is required by %s", name, needing)
+		return hint.Errorf(fmt.Sprintf("exclude %s as well, or also start %s", needing, name), "%s can't be excluded: required by %s", name, needing)
 	}
 	return nil
 }
@@ -238,9 +238,9 @@ func (b *builder) checkPrerequisite(s *Service, required string) {
 	other := b.services[required]
 	switch {
 	case other == nil:
-		b.fail(at(s.Name, keyRequires), "services/requires", fmt.Sprintf("%s requires %q, and there is no such service", s.Name, required), nearestService(required, sorted(maps.Keys(b.services))))
+		b.fail(at(s.Name, keyRequires), "services/requires", fmt.Sprintf("%s requires %q, but there is no such service", s.Name, required), nearestService(required, sorted(maps.Keys(b.services))))
 	case s.Enabled && !other.Enabled:
-		b.warn(at(required, keyEnabled), "services/requires", fmt.Sprintf("%s requires %s, which is disabled; it starts without", s.Name, required),
-			fmt.Sprintf("enable %s, unless the cluster has another that does its work", required))
+		b.warn(at(required, keyEnabled), "services/requires", fmt.Sprintf("%s requires %s, which is disabled; it starts without it", s.Name, required),
+			fmt.Sprintf("enable %s, unless the cluster has a replacement for it", required))
 	}
 }

@@ -64,8 +64,8 @@ func TestSelectRefusesWhatCannotBe(t *testing.T) {
 		"an unknown name":          {[]string{"botom"}, nil, "there is no service botom", `did you mean "bottom"?`},
 		"unknown names":            {[]string{"xyz", "top"}, []string{"uvw"}, "there is no service xyz, uvw", "the services are alone, bottom, late, left, off, right, top"},
 		"a disabled one":           {[]string{"off"}, nil, "off is disabled", "set enabled: true in the section off of services-configuration.yaml, and push it"},
-		"an exclusion of a need":   {nil, []string{"bottom"}, "bottom can't be left out: it is required by left, right, top", "leave out left, right, top as well, or start bottom too"},
-		"and where one stays away": {[]string{"left"}, []string{"bottom"}, "bottom can't be left out: it is required by left", "leave out left as well, or start bottom too"},
+		"an exclusion of a need":   {nil, []string{"bottom"}, "bottom can't be excluded: required by left, right, top", "exclude left, right, top as well, or also start bottom"},
+		"and where one stays away": {[]string{"left"}, []string{"bottom"}, "bottom can't be excluded: required by left", "exclude left as well, or also start bottom"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := graph(diamond).Select(c.names, c.except)
@@ -102,8 +102,8 @@ func TestSelectDependentsStopsWhatRequiresTheNamedFirst(t *testing.T) {
 		})
 	}
 	_, err := graph(diamond).SelectDependents([]string{"left"}, []string{"top"})
-	require.EqualError(t, err, "top can't stay: it requires left, which is to stop")
-	assert.Equal(t, "leave out left too, or let top stop", hint.Of(err))
+	require.EqualError(t, err, "top can't keep running: it requires left, which you are stopping")
+	assert.Equal(t, "exclude left too, or stop top as well", hint.Of(err))
 }
 
 func sortedOrNil(names []string) []string {
@@ -128,6 +128,6 @@ func TestACircleIsNamed(t *testing.T) {
 	_, findings := load(t, "x: {chart: ./a, requires: [y]}\ny: {chart: ./b, requires: [x, nobody]}\n")
 	assert.Equal(t, []string{
 		`7:27: x.requires: services wait for each other: x -> y -> x [services/requires]`, "-> remove one of the prerequisites from requires",
-		`8:27: y.requires: y requires "nobody", and there is no such service [services/requires]`, "-> the services are ammeter, base, metrics, storage, x, y",
+		`8:27: y.requires: y requires "nobody", but there is no such service [services/requires]`, "-> the services are ammeter, base, metrics, storage, x, y",
 	}, lines(findings))
 }

@@ -41,8 +41,8 @@ func (b *builder) configureJobs() {
 		return
 	}
 	if computed[keyGPUClaims] != true {
-		b.fail(at(JobService, keyGPUClaims), "jobs/claims", "no claim would be served: it takes the services scheduler and agent, and the agent on each machine with GPUs",
-			"remove "+keyGPUClaims+": it is on wherever it can be")
+		b.fail(at(JobService, keyGPUClaims), "jobs/claims", "claims would not be allocated: this needs the services scheduler and agent, with the agent on each machine with GPUs",
+			"remove "+keyGPUClaims+": it is enabled automatically where possible")
 	}
 	s.Requires = append(slices.Clone(s.Requires), AgentService)
 }

@@ -99,13 +99,13 @@ func (b *builder) unknownService(name string) {
 		return // the scheduler reads it
 	}
 	if slices.Contains(otherServices(), name) {
-		b.warn(at(name), "services/not-in-release", fmt.Sprintf("there is no service %s in this release; its section is kept and not used", name), "")
+		b.warn(at(name), "services/not-in-release", fmt.Sprintf("there is no service %s in this release; its section is kept, but not used", name), "")
 		return
 	}
 	known := append(sorted(maps.Keys(b.embedded)), "cluster")
 	remedy := nearestService(name, known)
 	if strictyaml.Nearest(name, known) == "" {
-		remedy += "; a service of your own needs the key chart"
+		remedy += "; your own service needs the key chart"
 	}
 	b.fail(at(name), "services/unknown-service", fmt.Sprintf("there is no service %q", name), remedy)
 }

@@ -61,7 +61,7 @@ func (b *builder) checkPlacement() {
 			ok = b.checkRole(s.Name, role) && ok
 		}
 		if ok && len(machinesOf(b.cfg, s.Placement)) == 0 {
-			b.fail(at(s.Name, keyPlacement), "services/placement", fmt.Sprintf("no machine has the role %s, so %s could run nowhere", strings.Join(s.Placement, " or "), s.Name),
+			b.fail(at(s.Name, keyPlacement), "services/placement", fmt.Sprintf("no machine has the role %s, so %s could not run anywhere", strings.Join(s.Placement, " or "), s.Name),
 				fmt.Sprintf("give a machine of layout.yaml the role, or set placement of %s to roles that machines have, or enabled: false", s.Name))
 		}
 	}
@@ -73,7 +73,7 @@ func (b *builder) checkRole(service, name string) bool {
 	case !ok:
 		b.fail(at(service, keyPlacement), "services/placement", fmt.Sprintf("there is no role %q", name), placementRemedy(b.cfg))
 	case len(role.Labels) == 0:
-		b.fail(at(service, keyPlacement), "services/placement", fmt.Sprintf("the role %s has no labels, so that Kubernetes can't tell its machines from others", name),
+		b.fail(at(service, keyPlacement), "services/placement", fmt.Sprintf("the role %s has no labels, so Kubernetes can't distinguish its machines from others", name),
 			"give the role labels in "+config.RolesFile)
 	default:
 		return true

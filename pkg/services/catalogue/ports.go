@@ -36,7 +36,7 @@ func (b *builder) checkHostPorts() {
 			case used:
 				b.fail(p, "services/port", fmt.Sprintf("port %d of the machines is used by %s", port, user), "choose a port that nothing else on the machines has")
 			case config.IsNodePort(port):
-				b.fail(p, "services/port", fmt.Sprintf("port %d lies in the range of node ports (30000 to 32767)", port), "choose a port outside of it")
+				b.fail(p, "services/port", fmt.Sprintf("port %d is in the range of node ports (30000 to 32767)", port), "choose a port outside of this range")
 			default:
 				taken[port] = b.placed(name, p)
 			}

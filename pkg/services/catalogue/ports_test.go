@@ -20,7 +20,7 @@ func TestAServiceOnAPortOfTheMachinesThatIsTakenIsRefused(t *testing.T) {
 		"the API's":            {"node-exporter: {service: {port: 7443}}", "api-servers-port: 7443", "port 7443 of the machines is used by the API server"},
 		"the kubelet's, moved": {"node-exporter: {service: {port: 9100}}", "extra: {kubelet: {port: 9100}}", "port 9100 of the machines is used by kubelet (extra.kubelet.port)"},
 		"left by the kubelet":  {"node-exporter: {service: {port: 10250}}", "extra: {kubelet: {port: 10350}}", ""},
-		"a node port":          {"node-exporter: {service: {port: 31000}}", "", "port 31000 lies in the range of node ports"},
+		"a node port":          {"node-exporter: {service: {port: 31000}}", "", "port 31000 is in the range of node ports"},
 		"of a disabled one":    {"node-exporter: {enabled: false, service: {port: 10250}}", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,7 +54,7 @@ const referenceTail = `
 #   ## oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path.
 #   chart: oci://registry.example.com/charts/my-service
 #   version: 1.2.3
-#   ## sha256 of the chart's archive: what was checked once is what runs for good.
+#   ## sha256 of the chart's archive: what was checked once is what runs from then on.
 #   digest: sha256:0000000000000000000000000000000000000000000000000000000000000000
 #   enabled: true
 #   namespace: pai-system

@@ -132,7 +132,7 @@ func (b *builder) warnHived() {
 	section, _ := b.cfg.Services.Sections[hivedSection].(map[string]any)
 	for _, key := range sorted(maps.Keys(section)) {
 		if key != "config" {
-			b.warn(at(hivedSection, key), "services/not-in-release", "the scheduler has no such setting any more", "see the section scheduler in the generated services-configuration.yaml")
+			b.warn(at(hivedSection, key), "services/not-in-release", "the scheduler no longer has this setting", "see the section scheduler in the generated services-configuration.yaml")
 		}
 	}
 }

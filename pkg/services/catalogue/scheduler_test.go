@@ -69,8 +69,8 @@ func TestSettingsOfEarlierVersionsAreNoErrors(t *testing.T) {
 	assert.Equal(t, map[string]any{"verbosity": int64(4)}, s.Values["kubeScheduler"])
 	said := strings.Join(lines(found), "\n")
 	assert.Contains(t, said, "6:12: warning: ")
-	assert.Contains(t, said, "scheduler.kubeScheduler.image: this setting has no effect any more: kube-scheduler is part of the scheduler's own image")
-	assert.Contains(t, said, "scheduler.kubeScheduler.resources: this setting has no effect any more")
+	assert.Contains(t, said, "scheduler.kubeScheduler.image: this setting no longer has an effect: kube-scheduler is part of the scheduler's own image")
+	assert.Contains(t, said, "scheduler.kubeScheduler.resources: this setting no longer has an effect")
 
 	_, found = schedulerOf(t, gpuCluster(t, 1, "scheduler: {kubeScheduler: {imagine: 1}}\n"))
 	assert.ErrorContains(t, found.Err(), "there is no key")
@@ -88,13 +88,13 @@ func TestImagesOfAnotherReleaseAreRefused(t *testing.T) {
 			assert.NoError(t, found.Err(), own)
 			continue
 		}
-		require.ErrorContains(t, found.Err(), "the images of v1.2.3 don't go with this paictl, which is "+own)
+		require.ErrorContains(t, found.Err(), "the images of v1.2.3 don't match this paictl, which is "+own)
 		assert.ErrorContains(t, found.Err(), "set "+says+",")
 	}
 	// Sections may name images of their own, as those of a sandbox do.
 	version.Version = "v1.2.3"
 	_, found := schedulerOf(t, gpuCluster(t, 1, "scheduler: {image: {repository: docker.io/openpai/pai-scheduler, tag: v1.0.0}}\nprometheus: {image: {repository: x/prometheus, tag: v3.15.0}}\n"))
-	require.ErrorContains(t, found.Err(), "scheduler.image.tag: the images of v1.0.0 don't go with this paictl")
+	require.ErrorContains(t, found.Err(), "scheduler.image.tag: the images of v1.0.0 don't match this paictl")
 	assert.NotContains(t, found.Err().Error(), "prometheus")
 }
 
@@ -136,7 +136,7 @@ func TestMistakesOfVirtualClustersHaveTheirLine(t *testing.T) {
 	}
 }
 
-// A quick-start file, and what is being generated, is no file with lines yet.
+// A quick-start file, and what is being generated, is not a file with lines yet.
 func TestMistakesOfSectionsWithoutAFileNameTheField(t *testing.T) {
 	cfg := gpuCluster(t, 1, "")
 	made := &config.Cluster{Dir: "new", Layout: cfg.Layout, Roles: cfg.Roles, Kubernetes: cfg.Kubernetes, Services: cfg.Services}

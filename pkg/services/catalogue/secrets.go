@@ -146,7 +146,7 @@ func (b *builder) takeSecrets(s *Service, schema *valuesSchema) {
 		return
 	}
 	if own, _ := s.Values[keyCredentialsSecret].(string); own != "" {
-		b.fail(at(s.Name, keyCredentialsSecret), "services/credentials", fmt.Sprintf("the section names a Secret of your own and holds %s too", joinKeys(s.Credentials)), "remove one of the two")
+		b.fail(at(s.Name, keyCredentialsSecret), "services/credentials", fmt.Sprintf("the section names your own Secret, but also contains %s", joinKeys(s.Credentials)), "remove one of the two")
 		return
 	}
 	s.Values[keyCredentialsSecret] = s.CredentialsName()

@@ -51,7 +51,7 @@ func (b *builder) place(s *Service, c *embeddedChart, placement []string) {
 	case !c.hasPods():
 		b.fail(at(s.Name, keyPlacement), "services/placement", s.Name+" has no pods that could be placed", "remove it")
 	case slices.Contains(placement, PlacementNone):
-		b.fail(at(s.Name, keyPlacement), "services/placement", s.Name+" has pods, and they must run somewhere", placementRemedy(b.cfg)+"; to run none write enabled: false")
+		b.fail(at(s.Name, keyPlacement), "services/placement", s.Name+" has pods, which must run somewhere", placementRemedy(b.cfg)+"; to run no pods, write enabled: false")
 	case bad != "":
 		b.fail(at(s.Name, keyPlacement), "services/placement", bad, placementRemedy(b.cfg))
 	default:
@@ -60,7 +60,7 @@ func (b *builder) place(s *Service, c *embeddedChart, placement []string) {
 }
 
 func (b *builder) notAMap(p strictyaml.Path) {
-	b.fail(p, "services/section", "expected a map of settings", "write each setting on a line of its own, indented, as key: value")
+	b.fail(p, "services/section", "expected a map of settings", "write each setting on a separate line, indented, as key: value")
 }
 
 // boolean reads a key into out, where it is there.

@@ -50,7 +50,7 @@ func (b *builder) checkUpstreamKeys(name string, section map[string]any) {
 		switch {
 		case slices.Contains(known, key):
 		case key == keyPlacement:
-			b.fail(at(name, key), "services/placement", "paictl can't place the pods of a chart that isn't its own", "write nodeSelector, affinity or tolerations below values, as the chart wants them")
+			b.fail(at(name, key), "services/placement", "paictl can't place the pods of a chart that isn't its own", "write nodeSelector, affinity or tolerations below values, as the chart requires")
 		default:
 			message, remedy := unknownKey(key, known)
 			b.fail(at(name, key), "services/section", message, remedy+"; settings of the chart itself belong below values")
@@ -81,22 +81,22 @@ func (b *builder) checkReference(name string, ref ChartRef) {
 	u, err := url.Parse(ref.Chart)
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "oci" && u.Scheme != "https" && u.Scheme != "http"):
-		b.fail(at(name, keyChart), "services/chart", "is no reference of a chart", referenceForms)
+		b.fail(at(name, keyChart), "services/chart", "is not a reference of a chart", referenceForms)
 		return
 	case u.User != nil:
 		b.fail(at(name, keyChart), "services/chart", "holds a user or a password", "remove it, and log in with: docker login, or helm repo add")
 		return
 	case u.Scheme != "oci" && u.Fragment == "" && !strings.HasSuffix(u.Path, ".tgz"):
-		b.fail(at(name, keyChart), "services/chart", "names a repository and no chart", "add the chart's name: "+ref.Chart+"#NAME")
+		b.fail(at(name, keyChart), "services/chart", "names a repository, but no chart", "add the chart's name: "+ref.Chart+"#NAME")
 	}
 	if ref.Version == "" && ref.Digest == "" && (u.Scheme == "oci" || u.Fragment != "") {
-		b.fail(at(name, keyChart), "services/chart", "has no version, so that tomorrow's chart may be another one", "set version")
+		b.fail(at(name, keyChart), "services/chart", "has no version, so the chart may change at any time", "set version")
 	}
 	if ref.Digest == "" {
-		b.warn(at(name, keyChart), "services/unpinned", "the chart is not pinned: whoever runs its server can change it", "set digest to the sha256 of the archive that helm pull brings")
+		b.warn(at(name, keyChart), "services/unpinned", "the chart is not pinned: the owner of its server can change it", "set digest to the sha256 of the archive that helm pull downloads")
 	}
 	if plain := u.Scheme == "http" || ref.PlainHTTP; plain && ref.Digest == "" && !isLoopback(u.Hostname()) {
-		b.fail(at(name, keyChart), "services/chart", "comes without TLS, so that anybody on the way can change it", "set digest, or use TLS")
+		b.fail(at(name, keyChart), "services/chart", "is downloaded without TLS, so anyone on the network path can change it", "set digest, or use TLS")
 	}
 	if ref.Digest != "" && !digestForm.MatchString(ref.Digest) {
 		b.fail(at(name, keyDigest), "services/chart", "is no digest", "write sha256: and 64 hexadecimal digits")

@@ -53,23 +53,23 @@ func TestAMistakeInAnUpstreamSectionHasItsPlaceAndRemedy(t *testing.T) {
 		section string
 		want    []string
 	}{
-		"no reference":                 {"chart: ftp://a/b", []string{"7:12: x.chart: is no reference of a chart [services/chart]", "-> write oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path"}},
+		"no reference":                 {"chart: ftp://a/b", []string{"7:12: x.chart: is not a reference of a chart [services/chart]", "-> write oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path"}},
 		"a password in the reference":  {"chart: 'https://u:hunter2@a/b.tgz'", []string{"7:12: x.chart: holds a user or a password [services/chart]", "-> remove it, and log in with: docker login, or helm repo add"}},
-		"a repository without a chart": {"chart: https://a/b, " + pinned, []string{"7:12: x.chart: names a repository and no chart [services/chart]", "-> add the chart's name: https://a/b#NAME"}},
+		"a repository without a chart": {"chart: https://a/b, " + pinned, []string{"7:12: x.chart: names a repository, but no chart [services/chart]", "-> add the chart's name: https://a/b#NAME"}},
 		"no version": {"chart: oci://a/b", []string{
-			"7:12: x.chart: has no version, so that tomorrow's chart may be another one [services/chart]", "-> set version",
-			"7:12: warning: x.chart: the chart is not pinned: whoever runs its server can change it [services/unpinned]", "-> set digest to the sha256 of the archive that helm pull brings"}},
-		"no digest":                     {"chart: https://a/b.tgz", []string{"7:12: warning: x.chart: the chart is not pinned: whoever runs its server can change it [services/unpinned]", "-> set digest to the sha256 of the archive that helm pull brings"}},
+			"7:12: x.chart: has no version, so the chart may change at any time [services/chart]", "-> set version",
+			"7:12: warning: x.chart: the chart is not pinned: the owner of its server can change it [services/unpinned]", "-> set digest to the sha256 of the archive that helm pull downloads"}},
+		"no digest":                     {"chart: https://a/b.tgz", []string{"7:12: warning: x.chart: the chart is not pinned: the owner of its server can change it [services/unpinned]", "-> set digest to the sha256 of the archive that helm pull downloads"}},
 		"a digest that is none":         {"chart: https://a/b.tgz, digest: abc", []string{"7:37: x.digest: is no digest [services/chart]", "-> write sha256: and 64 hexadecimal digits"}},
 		"no TLS with a digest":          {"chart: http://a/b.tgz, " + pinned, []string{}},
 		"a path needs nothing else":     {"chart: ../charts/x", []string{}},
-		"a placement":                   {"chart: ./x, placement: [master]", []string{"7:28: x.placement: paictl can't place the pods of a chart that isn't its own [services/placement]", "-> write nodeSelector, affinity or tolerations below values, as the chart wants them"}},
+		"a placement":                   {"chart: ./x, placement: [master]", []string{"7:28: x.placement: paictl can't place the pods of a chart that isn't its own [services/placement]", "-> write nodeSelector, affinity or tolerations below values, as the chart requires"}},
 		"a key that is misspelt":        {"chart: ./x, vlaues: {}", []string{`7:25: x.vlaues: there is no key "vlaues" here [services/section]`, `-> did you mean "values"?; settings of the chart itself belong below values`}},
 		"a namespace that is none":      {"chart: ./x, namespace: A B", []string{`7:28: x.namespace: "A B" is not a name for a namespace [services/section]`, "-> use a-z, 0-9 and -"}},
-		"values that are no map":        {"chart: ./x, values: [a]", []string{"7:25: x.values: expected a map of settings [services/section]", "-> write each setting on a line of its own, indented, as key: value"}},
+		"values that are no map":        {"chart: ./x, values: [a]", []string{"7:25: x.values: expected a map of settings [services/section]", "-> write each setting on a separate line, indented, as key: value"}},
 		"a version that is a number":    {"chart: https://a/b.tgz, version: 1.2, " + pinned, []string{"7:38: x.version: expected text [services/section]", "-> put the value in quotes"}},
 		"a chart that is no text":       {"chart: [a]", []string{"7:12: x.chart: expected text [services/section]", "-> put the value in quotes", "7:12: x.chart: is empty [services/chart]", "-> write oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path"}},
-		"requires a service of nowhere": {"chart: ./x, requires: nobody", []string{`7:27: x.requires: x requires "nobody", and there is no such service [services/requires]`, "-> the services are ammeter, base, metrics, storage, x"}},
+		"requires a service of nowhere": {"chart: ./x, requires: nobody", []string{`7:27: x.requires: x requires "nobody", but there is no such service [services/requires]`, "-> the services are ammeter, base, metrics, storage, x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, findings := load(t, "x: {"+c.section+"}\n")
@@ -107,7 +107,7 @@ off: {chart: ./off, enabled: false}
 	require.NoError(t, err)
 	assert.Equal(t, []string{
 		"10:22: a.values.replicas: is more than 5 [services/values]", "-> the largest value is 5",
-		"11:35: a.secretValues.auth.password: fits none of the allowed forms [services/values]", "-> At least eight characters.",
+		"11:35: a.secretValues.auth.password: matches none of the allowed forms [services/values]", "-> At least eight characters.",
 	}, lines(findings))
 	assert.Equal(t, "Collects what machines and services measure.", c.Get("a").Description)
 	assert.NotNil(t, c.Get("b").Chart)

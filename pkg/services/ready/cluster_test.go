@@ -81,7 +81,7 @@ func TestOnARealCluster(t *testing.T) {
 		d.Spec.Template.Spec.NodeSelector = nil
 		d.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("900Ti")}
 	})
-	fails("Unschedulable", "without enough free memory (it asks for 900Ti)")
+	fails("Unschedulable", "without enough free memory (it requests 900Ti)")
 
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "small"}}
 	quota.Spec.Hard = corev1.ResourceList{"requests.memory": resource.MustParse("1Gi")}

@@ -57,8 +57,8 @@ func (s *snapshot) judgeOne(t target) verdict {
 
 func missing(t target) verdict {
 	return verdict{found: []suspicion{{group: t.String(), Problem: Problem{
-		Object: t.String(), Reason: "Missing", Message: "it is not there", Final: true,
-		Hint: "it was deleted; restore it with: paictl service start",
+		Object: t.String(), Reason: "Missing", Message: "it is missing", Final: true,
+		Hint: "it was deleted; create it again with: paictl service start",
 	}}}}
 }
 
@@ -99,8 +99,8 @@ func (s *snapshot) claim(t target) verdict {
 	case c.Status.Phase == corev1.ClaimBound:
 		return verdict{ready: true}
 	case c.Status.Phase == corev1.ClaimLost:
-		p.Reason, p.Final, p.Message = "VolumeLost", true, fmt.Sprintf("its volume %s is gone, and with it the data", c.Spec.VolumeName)
-		p.Hint = "bring the volume back, or delete the claim and start the service again: kubectl -n " + t.namespace + " delete pvc " + t.name
+		p.Reason, p.Final, p.Message = "VolumeLost", true, fmt.Sprintf("its volume %s is gone, including its data", c.Spec.VolumeName)
+		p.Hint = "restore the volume, or delete the claim and start the service again: kubectl -n " + t.namespace + " delete pvc " + t.name
 	case class != "" && c.Spec.VolumeName == "":
 		sc, found := find(s.classes, "", class)
 		if found && sc.VolumeBindingMode != nil && *sc.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer {
@@ -110,7 +110,7 @@ func (s *snapshot) claim(t target) verdict {
 		p.Hint = "start the storage service (paictl service start -n storage), or name another persistence.storageClass in the service's section; see: kubectl get storageclass"
 		if found {
 			p.Final, p.Message = false, fmt.Sprintf("no volume of storage class %s has been bound to it yet", class)
-			p.Hint = "see what its provisioner says: kubectl -n " + t.namespace + " describe pvc " + t.name
+			p.Hint = "see the messages of its provisioner: kubectl -n " + t.namespace + " describe pvc " + t.name
 		}
 	default:
 		p.Reason, p.Message = "VolumeUnbound", "no volume has been bound to it yet"

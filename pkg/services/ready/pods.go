@@ -80,14 +80,14 @@ func waitingProblem(p *corev1.Pod, cs corev1.ContainerStatus, out *Problem) bool
 	*out = Problem{Object: object(kindPod, p.Name), Reason: w.Reason, Message: fmt.Sprintf("container %s: %s", cs.Name, w.Message), Final: true}
 	switch w.Reason {
 	case "ErrImageNeverPull":
-		out.Message = fmt.Sprintf("image %s is not on node %s, and pullPolicy Never forbids to fetch it", cs.Image, p.Spec.NodeName)
+		out.Message = fmt.Sprintf("image %s is not on node %s, and pullPolicy Never forbids pulling it", cs.Image, p.Spec.NodeName)
 		out.Hint = "load the bundle's images with: paictl cluster up; or change image.pullPolicy in the service's section"
 	case "InvalidImageName":
-		out.Message = fmt.Sprintf("container %s: %q is no image name", cs.Name, cs.Image)
+		out.Message = fmt.Sprintf("container %s: %q is not an image name", cs.Name, cs.Image)
 		out.Hint = "correct image.repository and image.tag in the service's section"
 	case "CreateContainerConfigError":
 		out.Message = fmt.Sprintf("container %s can't be set up: %s", cs.Name, w.Message)
-		out.Hint = "what it names comes from the service's section, or from a service that isn't started; see: kubectl -n " + p.Namespace + " get secrets,configmaps"
+		out.Hint = "it refers to something from the service's section, or from a service that isn't started; see: kubectl -n " + p.Namespace + " get secrets,configmaps"
 	case "CreateContainerError", "RunContainerError", "StartError", "PostStartHookError", "PreCreateHookError", "PreStartHookError":
 		out.Message = fmt.Sprintf("container %s can't be started: %s", cs.Name, w.Message)
 		out.Hint = "correct the command, the volumes or the limits in the service's section"
@@ -114,9 +114,9 @@ func (s *snapshot) pull(p *corev1.Pod, cs corev1.ContainerStatus, message string
 		out.Final = older(s.now, p.CreationTimestamp.Time, pullPatience)
 		out.Hint = "the node can't reach the registry: check its network, name a mirror in docker-registry of services-configuration.yaml, or use the bundle's image (paictl image list)"
 	case containsAny(message, "unauthorized", "denied", "forbidden", "authentication required", "authorization failed", "401 ", "403 "):
-		out.Hint = "the registry wants other credentials, or has no such image: correct docker-registry in services-configuration.yaml, then paictl config push"
+		out.Hint = "the registry refuses the credentials, or has no such image: correct docker-registry in services-configuration.yaml, then paictl config push"
 	default:
-		out.Hint = "correct image in the service's section; paictl image list names what there is, paictl image push brings our own programs to the registry"
+		out.Hint = "correct image in the service's section; paictl image list lists the images, paictl image push pushes paictl's own programs to the registry"
 	}
 	return out
 }
@@ -138,7 +138,7 @@ func (s *snapshot) crash(p *corev1.Pod, cs corev1.ContainerStatus, group string)
 	out.Problem = Problem{
 		Object: object(kindPod, p.Name), Reason: "CrashLoopBackOff", Final: ends >= crashesFinal,
 		Message: fmt.Sprintf("container %s ended %s with %s", cs.Name, times(ends), exit(t)),
-		Hint:    "its log says why; see more with: paictl service logs -n " + serviceOf(p),
+		Hint:    "its log says why: paictl service logs -n " + serviceOf(p),
 	}
 	if t.Reason == "OOMKilled" || memoryTooLow(t.Message) {
 		outOfMemory(p, cs, &out.Problem)
@@ -172,11 +172,11 @@ func memoryTooLow(message string) bool {
 func probe(p *corev1.Pod, cs corev1.ContainerStatus, group string) suspicion {
 	out := suspicion{group: group, Problem: Problem{
 		Object: object(kindPod, p.Name), Reason: "ProbeFailed",
-		Hint: "it may need more time; if it stays so, its log says why: paictl service logs -n " + serviceOf(p),
+		Hint: "it may need more time; if it doesn't become ready, its log says why: paictl service logs -n " + serviceOf(p),
 	}}
 	out.refine = func(ctx context.Context, found Problem, d details) (Problem, bool) {
 		e, ok := firstEvent(d.events(ctx, reference(kindPod, p)), "Unhealthy")
-		found.Message = fmt.Sprintf("container %s runs and isn't ready: %s", cs.Name, e.Message)
+		found.Message = fmt.Sprintf("container %s runs, but isn't ready: %s", cs.Name, e.Message)
 		return found, ok
 	}
 	return out
@@ -197,13 +197,13 @@ func (s *snapshot) starting(p *corev1.Pod, group string) []suspicion {
 		found.Reason, found.Message = e.Reason, e.Message
 		switch {
 		case e.Reason == "FailedCreatePodSandBox" || e.Reason == "NetworkNotReady":
-			found.Hint = "the node's container runtime or network isn't in order; see: paictl cluster status"
+			found.Hint = "the node's container runtime or network has a problem; see: paictl cluster status"
 		case containsAny(e.Message, "secret ", "configmap ") && strings.Contains(e.Message, "not found"):
 			found.Final = true
-			found.Hint = "what it names comes from the service's section, or from a service that isn't started"
+			found.Hint = "it refers to something from the service's section, or from a service that isn't started"
 		default:
 			found.Final = containsAny(e.Message, "type check failed", "does not exist", "no such file")
-			found.Hint = "the volume can't be brought to node " + p.Spec.NodeName + "; see: kubectl -n " + p.Namespace + " describe pod " + p.Name
+			found.Hint = "the volume can't be attached to node " + p.Spec.NodeName + "; see: kubectl -n " + p.Namespace + " describe pod " + p.Name
 		}
 		return found, true
 	}

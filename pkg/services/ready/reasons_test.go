@@ -72,12 +72,12 @@ func TestEachReasonIsTold(t *testing.T) {
 		},
 		"a name that is none": {
 			world: ofDeployment(with(func(cs *corev1.ContainerStatus) { cs.Image = "Grafana:"; waiting("InvalidImageName", "x")(cs) })),
-			want:  Problem{Object: me, Reason: "InvalidImageName", Final: true, Message: `container main: "Grafana:" is no image name`},
+			want:  Problem{Object: me, Reason: "InvalidImageName", Final: true, Message: `container main: "Grafana:" is not an image name`},
 			hint:  "image.repository",
 		},
 		"an image that may not be pulled": {
 			world: ofDeployment(with(waiting("ErrImageNeverPull", "x"))),
-			want:  Problem{Object: me, Reason: "ErrImageNeverPull", Final: true, Message: "image example.org/grafana:1 is not on node a, and pullPolicy Never forbids to fetch it"},
+			want:  Problem{Object: me, Reason: "ErrImageNeverPull", Final: true, Message: "image example.org/grafana:1 is not on node a, and pullPolicy Never forbids pulling it"},
 			hint:  "paictl cluster up",
 		},
 		"a missing secret": {
@@ -139,7 +139,7 @@ func TestEachReasonIsTold(t *testing.T) {
 		"a readiness probe that fails": {
 			world: ofDeployment(with(func(*corev1.ContainerStatus) {})),
 			told:  told{news: []corev1.Event{event("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503")}},
-			want:  Problem{Object: me, Reason: "ProbeFailed", Message: "container main runs and isn't ready: Readiness probe failed: HTTP probe failed with statuscode: 503"},
+			want:  Problem{Object: me, Reason: "ProbeFailed", Message: "container main runs, but isn't ready: Readiness probe failed: HTTP probe failed with statuscode: 503"},
 			hint:  "paictl service logs -n grafana",
 		},
 		"an init container that fails": {
@@ -198,7 +198,7 @@ func TestEachReasonIsTold(t *testing.T) {
 				}}
 				return world(d, r)
 			}(),
-			want: Problem{Object: "deployment/grafana", Reason: "QuotaExceeded", Final: true, Message: "no pod can be made: exceeded quota: small, requested: memory=64Mi, used: memory=0, limited: memory=32Mi"},
+			want: Problem{Object: "deployment/grafana", Reason: "QuotaExceeded", Final: true, Message: "no pod can be created: exceeded quota: small, requested: memory=64Mi, used: memory=0, limited: memory=32Mi"},
 			hint: "get resourcequota",
 		},
 		"a rule of the namespace": {
@@ -208,7 +208,7 @@ func TestEachReasonIsTold(t *testing.T) {
 				return world(d, r)
 			}(),
 			told: told{news: []corev1.Event{event("FailedCreate", `Error creating: pods "x" is forbidden: violates PodSecurity "baseline:latest": hostNetwork`)}},
-			want: Problem{Object: "deployment/grafana", Reason: "AdmissionDenied", Final: true, Message: `no pod can be made: pods "x" is forbidden: violates PodSecurity "baseline:latest": hostNetwork`},
+			want: Problem{Object: "deployment/grafana", Reason: "AdmissionDenied", Final: true, Message: `no pod can be created: pods "x" is forbidden: violates PodSecurity "baseline:latest": hostNetwork`},
 			hint: "pod-security.kubernetes.io/enforce",
 		},
 		"a rollout that stalls without a word": {
@@ -223,7 +223,7 @@ func TestEachReasonIsTold(t *testing.T) {
 		},
 		"a workload that was deleted": {
 			world: world(),
-			want:  Problem{Object: "deployment/grafana", Reason: "Missing", Final: true, Message: "it is not there"},
+			want:  Problem{Object: "deployment/grafana", Reason: "Missing", Final: true, Message: "it is missing"},
 			hint:  "paictl service start",
 		},
 	} {
@@ -249,36 +249,36 @@ func TestWhyNoNodeTakesAPod(t *testing.T) {
 	}{
 		"a label that no node has": {
 			message: "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
-			want:    "no node takes it; of 3: 3 without the label pai-worker=true or pai-storage=true", hint: "layout.yaml", final: true,
+			want:    "it fits on no node; of 3: 3 without the label pai-worker=true or pai-storage=true", hint: "layout.yaml", final: true,
 		},
 		"too little of a resource": {
 			message: "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.",
-			want:    "no node takes it; of 1: 1 without enough free cpu (it asks for 500m)", hint: "resources.requests", final: true,
+			want:    "it fits on no node; of 1: 1 without enough free cpu (it requests 500m)", hint: "resources.requests", final: true,
 		},
 		"too little, but pods are just ending": {
 			message: "0/1 nodes are available: 1 Insufficient cpu.", more: []runtime.Object{ending},
-			want: "no node takes it; of 1: 1 without enough free cpu (it asks for 500m)", hint: "resources.requests",
+			want: "it fits on no node; of 1: 1 without enough free cpu (it requests 500m)", hint: "resources.requests",
 		},
 		"taints and labels": {
 			message: "0/3 nodes are available: 1 node(s) had untolerated taint(s) {node-role.kubernetes.io/control-plane: }, 2 node(s) didn't match Pod's node affinity/selector.",
-			want:    "no node takes it; of 3: 1 with the taint node-role.kubernetes.io/control-plane; 2 without the label pai-worker=true or pai-storage=true", hint: "layout.yaml", final: true,
+			want:    "it fits on no node; of 3: 1 with the taint node-role.kubernetes.io/control-plane; 2 without the label pai-worker=true or pai-storage=true", hint: "layout.yaml", final: true,
 		},
 		"nodes that are away": {
 			message: "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }.",
-			want:    "no node takes it; of 1: 1 not ready", hint: "paictl node list",
+			want:    "it fits on no node; of 1: 1 not ready", hint: "paictl node list",
 		},
 		"a cordoned node": {
-			message: "0/1 nodes are available: 1 node(s) were unschedulable.", want: "no node takes it; of 1: 1 cordoned", hint: "uncordon", final: true,
+			message: "0/1 nodes are available: 1 node(s) were unschedulable.", want: "it fits on no node; of 1: 1 cordoned", hint: "uncordon", final: true,
 		},
 		"a volume that isn't bound": {
 			message: "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found",
-			want:    "no node takes it; of 1: pod has unbound immediate PersistentVolumeClaims. not found", hint: "paictl service start -n storage", final: true,
+			want:    "it fits on no node; of 1: pod has unbound immediate PersistentVolumeClaims. not found", hint: "paictl service start -n storage", final: true,
 		},
 		"a volume elsewhere": {
 			message: "0/2 nodes are available: 1 node(s) had volume node affinity conflict, 1 node(s) didn't find available persistent volumes to bind.",
-			want:    "no node takes it; of 2: 1 had volume node affinity conflict; 1 didn't find available persistent volumes to bind", hint: "describe pvc data",
+			want:    "it fits on no node; of 2: 1 had volume node affinity conflict; 1 didn't find available persistent volumes to bind", hint: "describe pvc data",
 		},
-		"words of another scheduler": {message: "try later", want: "no node can take it: try later", final: true},
+		"words of another scheduler": {message: "try later", want: "it fits on no node: try later", final: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := ofDeployment(func(p *corev1.Pod) *corev1.Pod {

@@ -24,7 +24,7 @@ func unschedulable(p *corev1.Pod, message string, room bool) Problem {
 	out := Problem{Object: object(kindPod, p.Name), Reason: "Unschedulable", Final: true}
 	m := unavailable.FindStringSubmatch(strings.Join(strings.Fields(message), " "))
 	if m == nil {
-		out.Message, out.Final = "no node can take it: "+message, !containsAny(message, "gated")
+		out.Message, out.Final = "it fits on no node: "+message, !containsAny(message, "gated")
 		out.Hint = volumeHint(p, message)
 		return out
 	}
@@ -37,7 +37,7 @@ func unschedulable(p *corev1.Pod, message string, room bool) Problem {
 		}
 		out.Final = out.Final && !c.passes && (!c.room || !room)
 	}
-	out.Message = fmt.Sprintf("no node takes it; of %s: %s", m[1], strings.Join(clauses, "; "))
+	out.Message = fmt.Sprintf("it fits on no node; of %s: %s", m[1], strings.Join(clauses, "; "))
 	return out
 }
 
@@ -73,7 +73,7 @@ func explainClause(p *corev1.Pod, part string) clause {
 	switch {
 	case containsAny(what, "node affinity/selector", "node selector", "node(s) didn't match"):
 		if strings.Contains(what, "anti-affinity") || strings.Contains(what, "pod affinity") {
-			return clause{text: n + " with a pod that this one avoids, or without one that it wants", hint: "have as many nodes for the role as replicas, or fewer replicas", room: true}
+			return clause{text: n + " with a pod that this one avoids, or without a pod that it needs", hint: "use as many nodes with the role as replicas, or fewer replicas", room: true}
 		}
 		return clause{
 			text: n + " without the label " + wantedLabels(p), first: true,
@@ -82,7 +82,7 @@ func explainClause(p *corev1.Pod, part string) clause {
 	case strings.HasPrefix(what, "Insufficient "):
 		name := corev1.ResourceName(strings.TrimPrefix(what, "Insufficient "))
 		return clause{
-			text: fmt.Sprintf("%s without enough free %s (it asks for %s)", n, name, requested(p, name)), room: true,
+			text: fmt.Sprintf("%s without enough free %s (it requests %s)", n, name, requested(p, name)), room: true,
 			hint: "lower resources.requests in the service's section, or add a node",
 		}
 	case strings.Contains(what, "Too many pods"):
@@ -90,7 +90,7 @@ func explainClause(p *corev1.Pod, part string) clause {
 	case strings.Contains(what, "taint"):
 		return taintClause(n, what)
 	case strings.Contains(what, "unschedulable"):
-		return clause{text: n + " cordoned", hint: "let a node take pods again: kubectl uncordon NODE"}
+		return clause{text: n + " cordoned", hint: "let a node accept pods again: kubectl uncordon NODE"}
 	case strings.Contains(strings.ToLower(what), "volume"):
 		return clause{text: strings.TrimSpace(n + " " + strings.TrimPrefix(what, "node(s) ")), hint: volumeHint(p, what), passes: !strings.Contains(what, "not found")}
 	case strings.Contains(what, "free ports"):
@@ -110,7 +110,7 @@ func taintClause(n, what string) clause {
 	if strings.Contains(what, "-pressure") {
 		return clause{text: fmt.Sprintf("%s with %s", n, name), hint: "free disk or memory on those nodes", passes: true}
 	}
-	return clause{text: fmt.Sprintf("%s with %s", n, name), hint: "put a role whose taint it is into placement of the service's section, or take the taint off: kubectl taint nodes NODE KEY-"}
+	return clause{text: fmt.Sprintf("%s with %s", n, name), hint: "add the role that has this taint to placement of the service's section, or remove the taint: kubectl taint nodes NODE KEY-"}
 }
 
 func volumeHint(p *corev1.Pod, message string) string {
@@ -118,7 +118,7 @@ func volumeHint(p *corev1.Pod, message string) string {
 		return ""
 	}
 	claims := claimNames(p)
-	return "its volume is not there or is bound to another node; start the storage service (paictl service start -n storage) and see: kubectl -n " +
+	return "its volume is missing or is bound to another node; start the storage service (paictl service start -n storage) and see: kubectl -n " +
 		p.Namespace + " describe pvc " + strings.Join(claims, " ")
 }
 

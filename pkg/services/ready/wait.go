@@ -191,7 +191,7 @@ func (w *waiter) stays(now time.Time, causes []cause) bool {
 func (w *waiter) giveUp(waited time.Duration) error {
 	err := &NotReadyError{State: w.state, Waited: waited}
 	if len(w.state.Problems) == 0 {
-		return hint.Wrap(err, "see how it goes on: paictl service status; or give it more time with --wait")
+		return hint.Wrap(err, "see its state with: paictl service status; or give it more time with --wait")
 	}
 	if remedy := w.state.Problems[0].Hint; remedy != "" {
 		return hint.Wrap(err, remedy)

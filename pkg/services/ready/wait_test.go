@@ -91,7 +91,7 @@ func TestAWaitEndsEarlyWhenAFinalProblemStays(t *testing.T) {
 		var e *NotReadyError
 		require.ErrorAs(t, got.err, &e)
 		assert.Equal(t, got.state, e.State)
-		assert.Equal(t, `pod/p: InvalidImageName: container main: "example.org/grafana:1" is no image name`, got.err.Error())
+		assert.Equal(t, `pod/p: InvalidImageName: container main: "example.org/grafana:1" is not an image name`, got.err.Error())
 		assert.Contains(t, hint.Of(got.err), "image.repository")
 		assert.GreaterOrEqual(t, got.after, 10*time.Second)
 		assert.Less(t, got.after, 13*time.Second)

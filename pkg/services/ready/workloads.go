@@ -93,7 +93,7 @@ func (s *snapshot) statefulSet(t target) verdict {
 }
 
 // stuck: a StatefulSet that works in order waits for a broken pod of the old revision before
-// it replaces it, for ever.
+// it replaces it, forever.
 func (s *snapshot) stuck(t target, d *appsv1.StatefulSet, old []*corev1.Pod) []suspicion {
 	if d.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
 		return nil
@@ -101,8 +101,8 @@ func (s *snapshot) stuck(t target, d *appsv1.StatefulSet, old []*corev1.Pod) []s
 	var out []suspicion
 	for _, p := range old {
 		for _, f := range s.podOf(p, t.String()) {
-			f.Message = "it is of the old revision, and Kubernetes replaces it only when it works: " + f.Message
-			f.Hint = "delete it, so that the new revision takes its place: kubectl -n " + p.Namespace + " delete pod " + p.Name
+			f.Message = "it belongs to the old revision, and Kubernetes replaces it only when it works: " + f.Message
+			f.Hint = "delete it, so that the new revision replaces it: kubectl -n " + p.Namespace + " delete pod " + p.Name
 			f.refine = nil
 			out = append(out, f)
 		}
@@ -162,7 +162,7 @@ func (s *snapshot) newestRevision(d *appsv1.DaemonSet) string {
 }
 
 func noNode(t target, d *appsv1.DaemonSet) Problem {
-	out := Problem{Object: t.String(), Reason: "NoNode", Final: true, Message: "no node may take its pods"}
+	out := Problem{Object: t.String(), Reason: "NoNode", Final: true, Message: "no node accepts its pods"}
 	if labels := wanted(d.Spec.Template.Spec.NodeSelector, d.Spec.Template.Spec.Affinity); labels != "" {
 		out.Message = "no node has the label " + labels + ", or those that do have a taint or are cordoned"
 	}
@@ -203,7 +203,7 @@ func (s *snapshot) job(t target) verdict {
 func (s *snapshot) failedJob(t target, j *batchv1.Job, c batchv1.JobCondition) suspicion {
 	out := suspicion{group: t.String(), Problem: Problem{
 		Object: t.String(), Reason: "JobFailed", Final: true, Message: strings.TrimSuffix(c.Reason+": "+c.Message, ": "),
-		Hint: "correct the cause, then start it again: kubectl -n " + t.namespace + " delete job " + t.name + " && paictl service start",
+		Hint: "remove the cause, then start it again: kubectl -n " + t.namespace + " delete job " + t.name + " && paictl service start",
 	}}
 	var last *corev1.Pod
 	for _, p := range s.byOwner[j.UID] {
@@ -252,23 +252,23 @@ const exceededQuota = "exceeded quota"
 
 func notCreated(t target, message string) Problem {
 	message = creating.ReplaceAllString(message, "")
-	p := Problem{Object: t.String(), Reason: "FailedCreate", Message: "no pod can be made: " + message, Final: true}
+	p := Problem{Object: t.String(), Reason: "FailedCreate", Message: "no pod can be created: " + message, Final: true}
 	switch {
 	case strings.Contains(message, exceededQuota):
 		_, which, _ := strings.Cut(message, exceededQuota)
 		p.Reason = "QuotaExceeded"
-		p.Message = "no pod can be made: " + exceededQuota + which
-		p.Hint = "ask for less in the service's section, or raise the quota: kubectl -n " + t.namespace + " get resourcequota"
+		p.Message = "no pod can be created: " + exceededQuota + which
+		p.Hint = "request less in the service's section, or raise the quota: kubectl -n " + t.namespace + " get resourcequota"
 	case strings.Contains(message, "violates PodSecurity"):
 		p.Reason = "AdmissionDenied"
 		p.Hint = "the namespace forbids such pods: kubectl label namespace " + t.namespace + " pod-security.kubernetes.io/enforce=privileged --overwrite"
 	case strings.Contains(message, "no PriorityClass"):
 		p.Hint = "priority classes come with cluster-configuration: paictl service start -n cluster-configuration"
 	case strings.Contains(message, "serviceaccount") && strings.Contains(message, "not found"):
-		p.Hint = "a service account is missing: paictl service start puts it back"
+		p.Hint = "a service account is missing: paictl service start creates it again"
 	case containsAny(message, "admission webhook", "ValidatingAdmissionPolicy", "is forbidden", "LimitRange", "maximum"):
 		p.Reason = "AdmissionDenied"
-		p.Hint = "change what it names in the service's section, or ask whoever keeps the rule"
+		p.Hint = "change the value in the service's section, or ask the owner of the rule"
 	default:
 		p.Hint = "see: kubectl -n " + t.namespace + " get events --field-selector reason=FailedCreate"
 	}

@@ -124,7 +124,7 @@ func TestAStatefulSetRollsOutInOrder(t *testing.T) {
 		d.Status.UpdatedReplicas, d.Status.ReadyReplicas = 0, 0
 		got, _ := stateOf(t.Context(), targets, world(d, up, broken(member(d, "prometheus-0", "one"), waiting("InvalidImageName", ""))), told{})
 		if assert.Len(t, got.Problems, 1) {
-			assert.Contains(t, got.Problems[0].Message, "it is of the old revision")
+			assert.Contains(t, got.Problems[0].Message, "it belongs to the old revision")
 			assert.Contains(t, got.Problems[0].Hint, "kubectl -n pai-system delete pod prometheus-0")
 		}
 	})
@@ -168,7 +168,7 @@ func TestJobsClaimsAndVolumes(t *testing.T) {
 	}{
 		"a job that is done":              {target: theJob, world: world(job(batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue})), ready: true},
 		"a job that cleaned up after":     {target: target{kind: kindJob, namespace: ns, name: "format", passing: true}, world: world(), ready: true},
-		"a job that was deleted":          {target: theJob, world: world(), want: "Missing: it is not there", final: true},
+		"a job that was deleted":          {target: theJob, world: world(), want: "Missing: it is missing", final: true},
 		"a job that failed":               {target: theJob, world: world(failed, dead), final: true, log: []string{"boom"}, want: "JobFailed: BackoffLimitExceeded: Job has reached the specified backoff limit; container main ended with exit code 3"},
 		"a claim that is bound":           {target: theClaim, world: world(claim(corev1.ClaimBound)), ready: true},
 		"a claim that waits for its pod":  {target: theClaim, world: world(claim(corev1.ClaimPending), lazy), ready: true},

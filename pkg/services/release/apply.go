@@ -155,7 +155,7 @@ func (j *job) heal(ctx context.Context) error {
 		j.past = past{cut: true}
 		return err
 	}
-	j.log.InfoContext(ctx, "the last run on a release was cut off",
+	j.log.InfoContext(ctx, "the last run on a release was interrupted",
 		"release", j.request.Name, "revision", j.past.last.Version, "status", j.past.last.Info.Status.String())
 	if err := j.undo(); err != nil {
 		return fmt.Errorf("undo the unfinished revision %d: %w", j.past.last.Version, err)
@@ -163,12 +163,12 @@ func (j *job) heal(ctx context.Context) error {
 	if j.past.last.Info.Status == helmrelease.StatusFailed {
 		return nil
 	}
-	j.past.last.SetStatus(helmrelease.StatusFailed, "cut off; a later run of paictl found it")
+	j.past.last.SetStatus(helmrelease.StatusFailed, "interrupted; found by a later run of paictl")
 	return j.helm().Releases.Update(j.past.last)
 }
 
 // undo takes back what an unfinished revision has sent and the wanted one doesn't send:
-// Helm compares with the deployed revision only, and would leave it for ever.
+// Helm compares with the deployed revision only, and would leave it forever.
 func (j *job) undo() error {
 	attempt := j.past.attempt()
 	if attempt == nil || attempt.Manifest == j.manifest {

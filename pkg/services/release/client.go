@@ -29,7 +29,7 @@ func (*client) IsReachable() error { return nil }
 func (c *client) Build(reader io.Reader, validate bool) (helmkube.ResourceList, error) {
 	list, err := c.Client.Build(reader, validate)
 	if err != nil && !validate && c.onlyUnneeded(err) {
-		c.Log("kinds that the cluster doesn't have are passed over: %v", err)
+		c.Log("kinds that the cluster doesn't have are skipped: %v", err)
 		return list, nil
 	}
 	return list, err

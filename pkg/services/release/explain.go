@@ -124,11 +124,11 @@ func remedyOf(release, namespace string, err error) string {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "maximum") && apierrors.IsForbidden(err):
-		return "ask for less in the service's section, or raise the limit: kubectl -n " + namespace + " get resourcequota,limitrange"
+		return "request less in the service's section, or raise the limit: kubectl -n " + namespace + " get resourcequota,limitrange"
 	case strings.Contains(text, "being terminated"):
 		return "wait until the namespace is gone, then run it again"
 	case strings.Contains(text, "admission webhook"), strings.Contains(text, "ValidatingAdmissionPolicy"):
-		return "change what the policy names in the service's section, or ask whoever keeps the policy"
+		return "change the value in the service's section, or ask the owner of the policy"
 	case strings.Contains(text, "field is immutable"), strings.Contains(text, "updates to statefulset spec"):
 		return "stop the service first, then start it: paictl service stop -n " + release
 	case apierrors.IsNotFound(err):
@@ -141,6 +141,6 @@ func remedyOf(release, namespace string, err error) string {
 
 func noKind(u *unstructured.Unstructured, err error) error {
 	i := idOf(u)
-	return hint.Wrap(plain{fmt.Sprintf("%s: the cluster knows no %s of %s", i, u.GetKind(), u.GetAPIVersion()), err},
-		"install what defines it first, and name that service in requires of the section; or turn it off in the values")
+	return hint.Wrap(plain{fmt.Sprintf("%s: the cluster has no %s of %s", i, u.GetKind(), u.GetAPIVersion()), err},
+		"install the service that defines it first, and name it in requires of the section; or disable it in the values")
 }

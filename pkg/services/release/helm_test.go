@@ -169,7 +169,7 @@ func TestARefusedObjectChangesNothing(t *testing.T) {
 		},
 		"an unknown kind": {
 			file: "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: other}\n",
-			want: `thing other: the cluster knows no Thing of example.org/v1`,
+			want: `thing other: the cluster has no Thing of example.org/v1`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 	before := w.end()
 	_, err = w.manager.Apply(ctx, w.demo(nil))
 	require.Error(t, err)
-	assert.Equal(t, "install demo: configmap "+w.namespace+"/demo is there already and is not this service's", err.Error())
+	assert.Equal(t, "install demo: configmap "+w.namespace+"/demo already exists and is not this service's", err.Error())
 	assert.Contains(t, hint.Of(err), "kubectl delete configmaps demo -n "+w.namespace)
 	assert.Equal(t, before, w.end())
 
@@ -264,7 +264,7 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 		[]byte(`{"metadata":{"annotations":{"meta.helm.sh/release-name":"other","meta.helm.sh/release-namespace":"there"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	_, err = w.manager.Apply(ctx, w.demo(nil))
-	assert.ErrorContains(t, err, "is there already and belongs to release there/other")
+	assert.ErrorContains(t, err, "already exists and belongs to release there/other")
 
 	// An object of the platform that has lost Helm's marks is taken.
 	_, err = w.client.CoreV1().ConfigMaps(w.namespace).Patch(ctx, "demo", types.MergePatchType,

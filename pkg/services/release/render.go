@@ -24,7 +24,7 @@ type rendering struct {
 func render(e engine.Engine, c *chart.Chart, values map[string]any, o chartutil.ReleaseOptions, caps *chartutil.Capabilities) (rendering, error) {
 	if v := c.Metadata.KubeVersion; v != "" && !chartutil.IsCompatibleRange(v, caps.KubeVersion.String()) {
 		return rendering{}, hint.Errorf("choose a version of the chart that fits the cluster, in services-configuration.yaml",
-			"chart %s %s wants Kubernetes %s; the cluster has %s", c.Name(), c.Metadata.Version, v, caps.KubeVersion.String())
+			"chart %s %s needs Kubernetes %s; the cluster has %s", c.Name(), c.Metadata.Version, v, caps.KubeVersion.String())
 	}
 	all, err := chartutil.ToRenderValuesWithSchemaValidation(c, values, o, caps, false)
 	if err != nil {

@@ -132,7 +132,7 @@ func (v survey) get(ctx context.Context, o object) (*unstructured.Unstructured, 
 		return v.rehearsal, nil
 	})
 	if live != nil && wait.Interrupted(err) && ctx.Err() == nil {
-		return nil, hint.Errorf("end the pods that use it, or see what its finalizers wait for: kubectl get "+kubectlName(o)+" -o yaml",
+		return nil, hint.Errorf("stop the pods that use it, or see what its finalizers wait for: kubectl get "+kubectlName(o)+" -o yaml",
 			"it is still being deleted after %s", goneTimeout)
 	}
 	return live, err
@@ -221,12 +221,12 @@ func (v survey) adoptable(o object, live *unstructured.Unstructured) error {
 		return nil
 	case name != "":
 		return hint.Errorf("stop that service first, or give the object another name in the values",
-			"%s is there already and belongs to release %s/%s", o, namespace, name)
+			"%s already exists and belongs to release %s/%s", o, namespace, name)
 	case labels[partOf] == platform && (labels[instance] == "" || labels[instance] == v.release):
 		return nil
 	}
 	return hint.Errorf("delete it if it is not needed (kubectl delete "+kubectlName(o)+"), or give the service another name or namespace",
-		"%s is there already and is not this service's", o)
+		"%s already exists and is not this service's", o)
 }
 
 func kubectlName(o object) string {

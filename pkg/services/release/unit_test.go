@@ -164,7 +164,7 @@ metadata: {name: h, annotations: {helm.sh/hook: post-install}}
 
 	c.Metadata.KubeVersion = ">=2"
 	_, err = RenderOffline(Request{Name: "demo", Chart: c}, "1.36.3")
-	assert.EqualError(t, err, "render demo: chart demo 0.1.0 wants Kubernetes >=2; the cluster has v1.36.3")
+	assert.EqualError(t, err, "render demo: chart demo 0.1.0 needs Kubernetes >=2; the cluster has v1.36.3")
 }
 
 func TestAChartIsNotChangedByItsUse(t *testing.T) {

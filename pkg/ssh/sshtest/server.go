@@ -23,12 +23,12 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Config says what a server is like. The zero value lets everybody in as root and
+// Config says what a server is like. The zero value lets everyone in as root and
 // refuses every command.
 type Config struct {
 	// Name is the machine's name in Target; the address where empty.
 	Name string
-	// User may log in; everybody where empty, and Target then names root.
+	// User may log in; everyone where empty, and Target then names root.
 	User string
 	// Password, or one of Keys, lets the user in. Without either nothing is asked.
 	Password string

@@ -64,7 +64,7 @@ func (c *Cluster) find(ctx context.Context, row *status.Job) (*job.Job, error) {
 		return nil, err
 	}
 	if uid := uidOf(j); row.UID != "" && uid != "" && uid != row.UID {
-		return nil, hint.Errorf("look at the list again", "another job is called %s by now", row.Title())
+		return nil, hint.Errorf("look at the list again", "another job is now named %s", row.Title())
 	}
 	return j, nil
 }
@@ -319,7 +319,7 @@ func (c *Cluster) Drain(ctx context.Context, machine string, out io.Writer) erro
 		for _, err := range errs {
 			texts = append(texts, err.Error())
 		}
-		return hint.Errorf("delete them by hand where they may go, then drain again; the machine stays cordoned", "drain %s: %s", machine, strings.Join(texts, "; "))
+		return hint.Errorf("delete them yourself if you don't need them, then drain again; the machine stays cordoned", "drain %s: %s", machine, strings.Join(texts, "; "))
 	}
 	pods := list.Pods()
 	w.say(plural.Of(len(pods), "pod") + " to move")

@@ -85,7 +85,7 @@ func TestAnotherJobOfTheSameNameIsLeftAlone(t *testing.T) {
 	row := submit(t, c, "act", "again")
 	row.UID = "of-yesterday"
 	err := c.StopJob(t.Context(), row)
-	require.EqualError(t, err, "another job is called act/again by now")
+	require.EqualError(t, err, "another job is now named act/again")
 	assert.NotEmpty(t, hint.Of(err))
 	f, err := c.Jobs.Frameworks.Get(t.Context(), row.Framework)
 	require.NoError(t, err)

@@ -118,7 +118,7 @@ func (m *maker) machines() {
 		switch at := m.Machines - 1 - i; { // the last ones
 		case at < m.Outside:
 			machine = status.Machine{Name: machine.Name, Address: machine.Address, Roles: machine.Roles, SKU: machine.SKU, State: status.MachineOutside,
-				Message: "not in the cluster", Hint: "paictl cluster up brings it into the cluster"}
+				Message: "not in the cluster", Hint: "paictl cluster up adds it to the cluster"}
 			m.out.Machines = append(m.out.Machines, machine)
 			continue
 		case at < m.Outside+m.NotReady:
@@ -141,7 +141,7 @@ func (m *maker) machines() {
 
 // sicken makes some GPUs sick: one of each four with a story of its own.
 func (m *maker) sicken() {
-	reasons := []string{"XID 79: the GPU has fallen off the bus; restart the machine", "2 memory errors that can't be corrected; reset the GPU",
+	reasons := []string{"XID 79: the GPU has fallen off the bus; restart the machine", "2 uncorrectable memory errors; reset the GPU",
 		"XID 79: the GPU has fallen off the bus; restart the machine", "row remapping failed; replace the GPU"}
 	for i := range min(m.SickGPUs, len(m.free)) {
 		at := m.IntN(len(m.free))

@@ -135,7 +135,7 @@ func (p *machinePage) keys(d *desk) []binding {
 func (p *machinePage) facts(d *desk, w, h int) []string {
 	m := p.m
 	if m == nil {
-		return []string{"  " + clean(p.name) + " is not in the cluster any more", ""}
+		return []string{"  " + clean(p.name) + " is no longer in the cluster", ""}
 	}
 	sign := machineSign(d, m)
 	certificates := ""
@@ -196,7 +196,7 @@ func machineKey(d *desk, m *status.Machine, k string) (effect, bool) {
 	case k == "c" && node:
 		return uncordon(d, name), true
 	case k == "D" && node:
-		text := fmt.Sprintf("Drain %s? Of its %s all but those of daemon sets are moved away, tasks of jobs fail and are retried as their jobs say.", name, plural.Of(m.Pods, "pod"))
+		text := fmt.Sprintf("Drain %s? Of its %s all except those of daemon sets are evicted; tasks of jobs fail and are retried as their jobs say.", name, plural.Of(m.Pods, "pod"))
 		return effect{ask: &question{text: text, yes: func(d *desk) effect {
 			return newStream(d, "drain "+name, true, func(ctx context.Context, out io.Writer) error { return d.act.Drain(ctx, name, out) })
 		}}}, true
@@ -289,7 +289,7 @@ func jobsOf(vc string) page {
 func (p *vcPage) facts(d *desk, w, h int) []string {
 	v := p.v
 	if v == nil {
-		return []string{"  " + clean(p.name) + " is not in the cluster any more", ""}
+		return []string{"  " + clean(p.name) + " is no longer in the cluster", ""}
 	}
 	bar := "  " + d.p.Accent.Text(tui.Bar(min(w-40, 60), int64(v.Used), int64(v.Guaranteed))) + fmt.Sprintf("  %d of %d GPUs in use", v.Used, v.Guaranteed)
 	quota := ""
@@ -306,7 +306,7 @@ func (p *vcPage) facts(d *desk, w, h int) []string {
 	}
 	deleted := ""
 	if v.Deleted {
-		deleted = "the configuration hasn't got it any more: what waits never starts"
+		deleted = "the configuration no longer has it: waiting jobs never start"
 	}
 	return append([]string{bar}, facts(d, w, h-1, [2]string{"deleted", deleted}, [2]string{"free", fmt.Sprint(v.Free)}, [2]string{"borrowed", number(v.Opportunistic).Text}, [2]string{"sick", number(v.Bad).Text},
 		[2]string{"waiting", number(len(v.Queue)).Text}, [2]string{"policy", v.Policy}, [2]string{"quota", quota}, [2]string{"cells", strings.Join(cells, ", ")},
@@ -397,7 +397,7 @@ func (p *servicePage) receive(d *desk, a answer) effect {
 func (p *servicePage) facts(d *desk, w, h int) []string {
 	s := p.s
 	if s == nil {
-		return []string{"  " + clean(p.name) + " is not in the cluster any more", ""}
+		return []string{"  " + clean(p.name) + " is no longer in the cluster", ""}
 	}
 	p.empty = "no pods"
 	switch {

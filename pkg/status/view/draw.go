@@ -89,7 +89,7 @@ func (m *Model) away(w int) string {
 		}
 		text := "API server does not answer: " + clean(s.Message)
 		if s.State == status.StateStale {
-			text = fmt.Sprintf("API server away since %s (%s), showing the last state; reconnecting", s.Since.Local().Format(time.TimeOnly), seconds(m.now.Sub(s.Since)))
+			text = fmt.Sprintf("API server not reachable since %s (%s), showing the last state; reconnecting", s.Since.Local().Format(time.TimeOnly), seconds(m.now.Sub(s.Since)))
 		}
 		return m.p.Bad.With(m.p.Bold).Text(tui.Cut(" "+tui.SignWarn+" "+text, w))
 	}
@@ -152,7 +152,7 @@ func (m *Model) message(w int) []string {
 func (m *Model) line(w int) string {
 	switch m.mode {
 	case filtering:
-		return " /" + m.typed() + m.p.Faint.Text("   words must all fit, !word must not; enter keeps it, esc takes it back")
+		return " /" + m.typed() + m.p.Faint.Text("   all words must match, !word must not; enter keeps the filter, esc clears it")
 	case jumping:
 		return " :" + m.typed()
 	}
@@ -218,8 +218,8 @@ func (m *Model) help(w int) []string {
 	}
 	general := []binding{
 		{"1 … 8", "the screens"}, {"↑↓ j k", "move"}, {"pgup pgdn", "a page"}, {"g G", "first, last"}, {"enter", "open"}, {"esc", "back, or show all again"},
-		{"/", "only what has these words"}, {"/ !word", "only what has it not"}, {"o O", "order by, the other way"}, {":", "go to anything by name"},
-		{"u", "take back what was done"}, {"mouse", "click, click again, wheel"}, {"shift", "with the mouse: select text"}, {"ctrl-z", "to the shell; fg returns"}, {"q ctrl-c", "quit"},
+		{"/", "only lines with these words"}, {"/ !word", "only lines without it"}, {"o O", "sort by, reverse"}, {":", "go to anything by name"},
+		{"u", "undo the last action"}, {"mouse", "click, click again, wheel"}, {"shift", "with the mouse: select text"}, {"ctrl-z", "to the shell; fg returns"}, {"q ctrl-c", "quit"},
 	}
 	block := func(title string, bs []binding) []string {
 		out := []string{m.p.Bold.Text(title)}
@@ -265,7 +265,7 @@ func compactHelp(lines []string) []string {
 func (m *Model) jumpList(w int) []string {
 	out := []string{m.p.Faint.Text("  " + strings.Repeat("─", max(w-4, 0)))}
 	if len(m.places) == 0 {
-		return append(out, m.p.Faint.Text("  nothing is called that"))
+		return append(out, m.p.Faint.Text("  nothing has this name"))
 	}
 	for i, p := range m.places {
 		out = append(out, mark(&m.desk, tui.Pad(clean(p.name), 40)+"  "+p.kind, i == m.choice, w))

@@ -150,7 +150,7 @@ func TestAStaleModelSaysHowOldItIs(t *testing.T) {
 	o.Stale = []string{status.SourceAPI}
 	d := drive(t, statustest.Cluster(o), 100, 24, monochrome())
 	since := statustest.Now.Add(-2 * time.Minute).Local().Format(time.TimeOnly)
-	assert.Contains(t, d.frame(), "API server away since "+since+" (2m05s), showing the last state; reconnecting")
+	assert.Contains(t, d.frame(), "API server not reachable since "+since+" (2m05s), showing the last state; reconnecting")
 	assert.Contains(t, d.line("! api"), "of 2m ago")
 }
 

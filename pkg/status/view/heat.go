@@ -188,9 +188,9 @@ const (
 
 func (p *heatPage) draw(d *desk, w, h int) []string {
 	if len(p.machines) == 0 {
-		text := "no machine has a GPU that anyone told of"
+		text := "no machine has reported a GPU"
 		if p.search != "" {
-			text = fmt.Sprintf("no machine fits %q; esc shows all", clean(p.search))
+			text = fmt.Sprintf("no machine matches %q; esc shows all", clean(p.search))
 		}
 		return []string{"  " + d.p.Faint.Text(text)}
 	}
@@ -299,7 +299,7 @@ func (p *heatPage) explain(d *desk, w int) []string {
 		}
 		second = append(second, "measured "+d.age(u.At)+" ago")
 	} else {
-		second = append(second, "its use is not measured")
+		second = append(second, "utilization not measured")
 	}
 	first := tui.Wrap(strings.Join(parts, " · "), w-4)
 	out := make([]string, 0, explained-2)
@@ -364,7 +364,7 @@ func (p *heatPage) legendLine(d *desk, w int) string {
 	case byHealth:
 		sign(tui.Cell{Text: "•", Style: d.p.Good}, "healthy, in use")
 		sign(tui.Cell{Text: tui.SignNone, Style: d.p.Good}, "healthy, free")
-		sign(tui.Cell{Text: tui.SignWarn, Style: d.p.Warn}, "sick, used all the same")
+		sign(tui.Cell{Text: tui.SignWarn, Style: d.p.Warn}, "sick, but in use")
 	}
 	if p.shade != byHealth {
 		sign(tui.Cell{Text: tui.SignNone, Style: d.p.Faint}, "free")

@@ -141,7 +141,7 @@ func (p *jobPage) facts(d *desk, w, h int) []string {
 	sign := jobSign(d, j)
 	state := sign.Text + " " + j.At().Text(d.now)
 	if p.gone {
-		state += " (it is not in the list any more)"
+		state += " (it is no longer in the list)"
 	}
 	ended := ""
 	if j.Completed != nil {
@@ -243,7 +243,7 @@ func change(d *desk, j *status.Job, k string) (effect, bool) {
 	case k == "x" && (phase.Done() || phase == job.Stopping):
 		return say(d, j.Title()+" "+phase.Verb()), true
 	case k == "x":
-		text := fmt.Sprintf("Stop job %s (%s, %s GPUs)? Its programs get SIGTERM and time to save what they have.", j.Title(), j.State, gpus(j.Taken()))
+		text := fmt.Sprintf("Stop job %s (%s, %s GPUs)? Its programs get SIGTERM and time to save their state.", j.Title(), j.State, gpus(j.Taken()))
 		return effect{ask: &question{text: text, yes: func(d *desk) effect {
 			return start(d, func(ctx context.Context) error { return d.act.StopJob(ctx, j) },
 				notice{text: "stopping " + j.Title(), undo: "run it again from its start", do: func(d *desk) effect { return retry(d, j) }})

@@ -105,7 +105,7 @@ func (m *Model) back() tea.Cmd {
 func (m *Model) quit() tea.Cmd {
 	if m.works > 0 && !m.leaving {
 		m.leaving, m.mode = true, asking
-		m.ask = &question{text: "Quit? " + plural.Of(m.works, "work") + " in progress will be broken off.", yes: func(*desk) effect { return effect{cmd: m.end()} }}
+		m.ask = &question{text: "Quit? " + plural.Of(m.works, "work") + " in progress will be stopped.", yes: func(*desk) effect { return effect{cmd: m.end()} }}
 		return nil
 	}
 	return m.end()

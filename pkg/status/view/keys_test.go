@@ -72,7 +72,7 @@ func TestDrainingAsksAndShowsWhatItDoes(t *testing.T) {
 	d.keys("esc")
 	assert.Contains(t, d.frame(), "1 work in progress")
 	d.keys("q")
-	assert.Contains(t, d.frame(), "Quit? 1 work in progress will be broken off.")
+	assert.Contains(t, d.frame(), "Quit? 1 work in progress will be stopped.")
 	d.keys("n")
 	close(d.act.hold)
 	d.until(func() bool { return strings.Contains(d.frame(), "drain gpu-00: done") })
@@ -102,7 +102,7 @@ func TestFilteringKeepsWhatFits(t *testing.T) {
 	d.keys("backspace", " !running", "esc")
 	assert.Len(t, l.rows, l.total, "esc takes back what was typed")
 	d.keys("/", "zzz", "enter")
-	assert.Contains(t, d.frame(), `no job fits "zzz"; esc shows all`)
+	assert.Contains(t, d.frame(), `no job matches "zzz"; esc shows all`)
 	d.keys("esc")
 	assert.Len(t, l.rows, l.total)
 }
@@ -153,7 +153,7 @@ func TestJumpingGoesAnywhere(t *testing.T) {
 		assert.Contains(t, d.frame(), want)
 	}
 	d := drive(t, c, 120, 40, monochrome()).keys(":", "zzz")
-	assert.Contains(t, d.frame(), "nothing is called that")
+	assert.Contains(t, d.frame(), "nothing has this name")
 	d.keys("enter")
 	assert.Contains(t, d.frame(), " overview")
 }
@@ -239,7 +239,7 @@ func TestLogsFollowStandStillAndAreSearched(t *testing.T) {
 	assert.Contains(t, d.frame(), "101 lines · follows")
 	assert.NotContains(t, d.frame(), "title")
 	d.keys("up")
-	assert.Contains(t, d.frame(), "goes on below")
+	assert.Contains(t, d.frame(), "continues below")
 	d.keys("G", "/", "loss=7", "enter")
 	assert.Contains(t, d.frame(), "11 of 101 lines")
 	stream := d.m.page().(*textPage).stream

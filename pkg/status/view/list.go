@@ -203,7 +203,7 @@ func mark(d *desk, line string, selected bool, w int) string {
 
 func (l *list[T]) nothing() string {
 	if l.search != "" {
-		return fmt.Sprintf("no %s fits %q; esc shows all", l.noun, clean(l.search))
+		return fmt.Sprintf("no %s matches %q; esc shows all", l.noun, clean(l.search))
 	}
 	if l.empty != "" {
 		return l.empty

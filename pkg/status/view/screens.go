@@ -185,7 +185,7 @@ func newServices() page {
 			}
 			return serviceNote(v)
 		},
-		empty: "no services; bring them up with: paictl service start",
+		empty: "no services; start them with: paictl service start",
 		cols: []column[s]{
 			{Column: tui.Column{Min: 1}, cell: serviceSign},
 			{Column: tui.Column{Title: "NAME", Min: 16, Ideal: 26}, cell: func(_ *desk, v s) tui.Cell { return text(v.Name) }, order: func(a, b s) int { return cmp.Compare(a.Name, b.Name) }},
@@ -383,7 +383,7 @@ func vcSign(d *desk, c *status.VirtualCluster) tui.Cell {
 // nextOf is the gang that starts next, and what it waits for.
 func nextOf(c *status.VirtualCluster) string {
 	if c.Deleted {
-		return "not in the configuration any more: what waits never starts"
+		return "no longer in the configuration: waiting jobs never start"
 	}
 	if len(c.Queue) == 0 {
 		return ""
@@ -443,7 +443,7 @@ func newEvents() page {
 		text:  func(v e) string { return lower(v.Type, v.Reason, v.Object, v.Namespace, v.Job, v.Message) },
 		open:  openEvent,
 		tell:  func(_ *desk, v e) string { return v.Object + ": " + v.Message },
-		empty: "nothing was told in the last hour",
+		empty: "no events in the last hour",
 		cols: []column[e]{
 			{Column: tui.Column{Min: 1}, cell: func(d *desk, v e) tui.Cell {
 				if v.Type == "Warning" {

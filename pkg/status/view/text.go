@@ -67,7 +67,7 @@ func (p *textPage) count() string {
 	case p.follow:
 		s += " · follows"
 	default:
-		s += " · goes on below"
+		s += " · continues below"
 	}
 	return s
 }
@@ -203,7 +203,7 @@ func (p *textPage) key(_ *desk, k string) (effect, bool) {
 		p.left = max(p.left-16, 0)
 	case "X":
 		if p.work && !p.ended {
-			return effect{ask: &question{text: "Break off " + p.name + "? What is done stays done.", yes: func(*desk) effect { p.stream.cancel(); return effect{} }}}, true
+			return effect{ask: &question{text: "Break off " + p.name + "? Completed steps are not undone.", yes: func(*desk) effect { p.stream.cancel(); return effect{} }}}, true
 		}
 		return effect{}, false
 	default:

@@ -38,7 +38,7 @@ func Open(ctx context.Context, text string, o Options) (*Folder, error) {
 	}
 	program, err := exec.LookPath("git")
 	if err != nil {
-		return nil, hint.Errorf("install it, or give a folder", "there is no git on this machine, which fetches repositories")
+		return nil, hint.Errorf("install it, or give a folder", "git, which fetches repositories, is not installed on this machine")
 	}
 	temp, err := os.MkdirTemp("", "paictl-git-") // 0700
 	if err != nil {
@@ -51,7 +51,7 @@ func Open(ctx context.Context, text string, o Options) (*Folder, error) {
 	}
 	dir := filepath.Join(temp, filepath.FromSlash(r.folder))
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
-		return nil, errors.Join(hint.Errorf("check what follows //", "%s: %q is no folder", r, r.folder), os.RemoveAll(temp))
+		return nil, errors.Join(hint.Errorf("check what follows //", "%s: %q is not a folder", r, r.folder), os.RemoveAll(temp))
 	}
 	return &Folder{Dir: dir, Source: r.String(), Commit: commit, Close: func() error { return os.RemoveAll(temp) }}, nil
 }
@@ -167,7 +167,7 @@ func (g git) remedy(stderr string) string {
 		"couldn't find remote ref":  "check the ref: a branch, a tag or a whole commit",
 		"not our ref":               "check the ref: a branch, a tag or a whole commit",
 		"dubious ownership":         "the repository belongs to another user: see git's safe.directory",
-		"terminal prompts disabled": "the repository wants a login: set up a credential helper of git or a key, or give a token in the URL",
+		"terminal prompts disabled": "the repository requires a login: set up a credential helper of git or a key, or give a token in the URL",
 		"Permission denied":         "check that your key is known there: ssh -T USER@HOST",
 		"Authentication failed":     "check the login or token",
 	} {

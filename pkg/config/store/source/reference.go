@@ -47,7 +47,7 @@ func parse(text string) (reference, error) {
 		r.folder = ""
 	}
 	if strings.HasPrefix(r.folder, "/") || r.folder == ".." || strings.HasPrefix(r.folder, "../") {
-		return r, hint.Errorf(remedyReference, "the folder %q leads out of the repository", folder)
+		return r, hint.Errorf(remedyReference, "the folder %q is outside of the repository", folder)
 	}
 	return r, r.checkURL(scheme)
 }
@@ -55,7 +55,7 @@ func parse(text string) (reference, error) {
 func parseQuery(query string) (ref string, err error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return "", hint.Errorf(remedyReference, "what follows the ? can't be read")
+		return "", hint.Errorf(remedyReference, "the text after the ? is not valid")
 	}
 	for key := range values {
 		if key != "ref" {
@@ -81,7 +81,7 @@ func (r *reference) checkURL(scheme string) error {
 		}
 		return hint.Errorf(remedyReference, "the reference names no repository")
 	default:
-		return hint.Errorf(remedyReference, "git is not asked by %q", strings.TrimSuffix(scheme, "://"))
+		return hint.Errorf(remedyReference, "paictl does not use git with %q", strings.TrimSuffix(scheme, "://"))
 	}
 	u, err := url.Parse(r.url)
 	if err != nil || scheme != "file://" && u.Hostname() == "" || strings.HasPrefix(u.Hostname(), "-") {
@@ -93,7 +93,7 @@ func (r *reference) checkURL(scheme string) error {
 		r.url = u.String()
 	}
 	if _, has := u.User.Password(); has {
-		return hint.Errorf("use a key", "ssh takes no password from a URL")
+		return hint.Errorf("use a key", "ssh accepts no password in a URL")
 	}
 	return nil
 }

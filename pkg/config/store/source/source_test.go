@@ -45,14 +45,14 @@ func TestAReferenceThatIsNoneIsRefusedWithoutItsPassword(t *testing.T) {
 		"git::https:///r":                         "the reference names no repository",
 		"git::ssh://-oProxyCommand=x/r":           "the reference names no repository",
 		"git::ext::sh -c hunter2":                 "the reference names no repository",
-		"git::ftp://h/r":                          `git is not asked by "ftp"`,
-		"git::https://u:hunter2@h/r//../x":        `the folder "../x" leads out of the repository`,
-		"git::https://u:hunter2@h/r///etc":        `the folder "/etc" leads out of the repository`,
+		"git::ftp://h/r":                          `paictl does not use git with "ftp"`,
+		"git::https://u:hunter2@h/r//../x":        `the folder "../x" is outside of the repository`,
+		"git::https://u:hunter2@h/r///etc":        `the folder "/etc" is outside of the repository`,
 		"git::https://u:hunter2@h/r?ref=--x":      `"--x" can't be a ref`,
 		"git::https://u:hunter2@h/r?ref=a..b%20c": `"a..b c" can't be a ref`,
 		"git::https://u:hunter2@h/r?sshkey=x":     `there is no option "sshkey" in a reference to a repository, only ref`,
-		"git::https://u:hunter2@h/r?%zz":          "what follows the ? can't be read",
-		"git::ssh://u:hunter2@h/r":                "ssh takes no password from a URL",
+		"git::https://u:hunter2@h/r?%zz":          "the text after the ? is not valid",
+		"git::ssh://u:hunter2@h/r":                "ssh accepts no password in a URL",
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, err := parse(text)
@@ -129,8 +129,8 @@ func TestWhatIsNotInTheRepositoryIsNamed(t *testing.T) {
 	dir, _ := repository(t)
 	for rest, want := range map[string]string{
 		"//clusters/b":                    "has no folder \"clusters/b\"",
-		"//clusters/a/layout.yaml":        "is no folder",
-		"//clusters/link":                 "is no folder",
+		"//clusters/a/layout.yaml":        "is not a folder",
+		"//clusters/link":                 "is not a folder",
 		"//clusters/a?ref=missing":        "couldn't find remote ref missing",
 		"/missing.git//clusters/a":        "does not appear to be a git repository",
 		"?ref=" + strings.Repeat("0", 40): "000",

@@ -85,7 +85,7 @@ func ReadCSV(file string, r io.Reader) ([]Job, error) {
 			return nil, fmt.Errorf("%s:%d: %w", file, line, err)
 		}
 		if first, ok := seen[j.ID]; ok {
-			return nil, hint.Errorf("give each job an id of its own", "%s:%d: job_id %d is on line %d already", file, line, j.ID, first)
+			return nil, hint.Errorf("give each job a different id", "%s:%d: job_id %d is on line %d already", file, line, j.ID, first)
 		}
 		seen[j.ID] = line
 		jobs = append(jobs, j)

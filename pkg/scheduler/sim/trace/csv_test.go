@@ -42,7 +42,7 @@ func TestReadCSVSaysWhereAMistakeIsAndWhatToDo(t *testing.T) {
 		{"a priority out of range", head + "0,1,2,a,1001,1,1\n", `jobs.csv:2: priority is "1001"`, "write a whole number from -1 to 1000"},
 		{"no GPUs", head + "0,1,2,a,0,1,0\n", `jobs.csv:2: gpus_per_pod is "0"`, "write a whole number from 1 to 1048576"},
 		{"no virtual cluster", head + "0,1,2,,0,1,1\n", "jobs.csv:2: vc is empty", "write the name of a virtual cluster"},
-		{"an id twice", head + "4,1,2,a,0,1,1\n5,1,2,a,0,1,1\n4,1,2,a,0,1,1\n", "jobs.csv:4: job_id 4 is on line 2 already", "give each job an id of its own"},
+		{"an id twice", head + "4,1,2,a,0,1,1\n5,1,2,a,0,1,1\n4,1,2,a,0,1,1\n", "jobs.csv:4: job_id 4 is on line 2 already", "give each job a different id"},
 		{"a quote in the middle", head + "4,1,2,a\"b,0,1,1\n", `jobs.csv:2: bare " in non-quoted-field`, "write comma-separated values; the first line is " + trace.Header()},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -38,7 +38,7 @@ type Trace struct {
 func Generate(gpus int, seed uint64) (*Trace, error) {
 	i := slices.IndexFunc(known, func(s size) bool { return s.gpus == gpus })
 	if i < 0 {
-		return nil, fmt.Errorf("no trace of %d GPUs: the sizes are %v", gpus, Sizes())
+		return nil, fmt.Errorf("there is no trace of %d GPUs: the sizes are %v", gpus, Sizes())
 	}
 	s := known[i]
 	c := newCluster(s)

@@ -59,5 +59,5 @@ func TestGenerateGivesEveryGPUToAVirtualCluster(t *testing.T) {
 
 func TestGenerateRefusesASizeItHasNoRuleFor(t *testing.T) {
 	_, err := trace.Generate(100, 1)
-	require.EqualError(t, err, "no trace of 100 GPUs: the sizes are [64 512 2048 8192 65536]")
+	require.EqualError(t, err, "there is no trace of 100 GPUs: the sizes are [64 512 2048 8192 65536]")
 }

@@ -109,7 +109,7 @@ func checked(c *chart.Chart, ref catalogue.ChartRef, err error) (*chart.Chart, e
 	}
 	for _, d := range c.Metadata.Dependencies {
 		if !there[d.Name] {
-			return nil, hint.Errorf("bring them with: helm dependency build "+ref.Chart, "%s lacks the chart %s, on which it depends", ref.Chart, d.Name)
+			return nil, hint.Errorf("add them with: helm dependency build "+ref.Chart, "%s doesn't contain the chart %s, on which it depends", ref.Chart, d.Name)
 		}
 	}
 	return c, nil
@@ -121,6 +121,6 @@ func digestOf(data []byte) string {
 }
 
 func wrongDigest(ref catalogue.ChartRef, got string) error {
-	return hint.Errorf("the chart was replaced, or the digest is that of another version; look at the chart before you write the new digest",
+	return hint.Errorf("the chart was replaced, or the digest belongs to another version; check the chart before you write the new digest",
 		"%s has the digest %s, not %s", ref.Chart, got, ref.Digest)
 }

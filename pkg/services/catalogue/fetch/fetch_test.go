@@ -165,8 +165,8 @@ func TestARegistryWithoutTheChartSaysWhatItHas(t *testing.T) {
 	}{
 		"another version": {"/charts/base", "2.0.0", "there is no version 2.0.0", "the versions are 1.10.0+build.7, 1.9.0"},
 		"another chart":   {"/charts/none", "1.9.0", "NAME_UNKNOWN", "check chart and version"},
-		"an image":        {"/images/app", "v1", "it holds no chart", "write the reference of a chart"},
-		"no repository":   {"/charts/base:1.9.0", "1.9.0", "is no repository of a registry", "the version as version"},
+		"an image":        {"/images/app", "v1", "it contains no chart", "write the reference of a chart"},
+		"no repository":   {"/charts/base:1.9.0", "1.9.0", "is not a repository of a registry", "the version as version"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			_, err := fetcher(t, Options{}).Fetch(t.Context(), catalogue.ChartRef{Chart: oci(server, c.path), Version: c.version})
@@ -391,7 +391,7 @@ func TestAChartLiesOnThisMachine(t *testing.T) {
 		"a folder beside the configuration":   {catalogue.ChartRef{Chart: "folder", Dir: dir}, ""},
 		"an archive":                          {catalogue.ChartRef{Chart: "./base-1.9.0.tgz", Dir: dir, Version: "1.9.0", Digest: digest}, ""},
 		"an absolute path":                    {catalogue.ChartRef{Chart: file}, ""},
-		"a path from the cluster":             {catalogue.ChartRef{Chart: "folder"}, "the configuration comes from the cluster, where folder leads nowhere"},
+		"a path from the cluster":             {catalogue.ChartRef{Chart: "folder"}, "the configuration comes from the cluster, where the path folder is not available"},
 		"an archive that was changed":         {catalogue.ChartRef{Chart: file, Digest: "sha256:0"}, "has the digest " + digest + ", not sha256:0"},
 		"a folder with a digest":              {catalogue.ChartRef{Chart: "folder", Dir: dir, Digest: digest}, "a folder has no digest"},
 		"nothing":                             {catalogue.ChartRef{Chart: "none", Dir: dir}, "no such file"},
@@ -399,7 +399,7 @@ func TestAChartLiesOnThisMachine(t *testing.T) {
 		"an archive that leaves its folder":   {catalogue.ChartRef{Chart: pack(t, "base/../../evil", 1)}, "illegally"},
 		"an archive that grows":               {catalogue.ChartRef{Chart: pack(t, "base/values.yaml", 64<<20)}, "larger than the maximum file size"},
 		"an archive that is none":             {catalogue.ChartRef{Chart: "../testdata/charts/base/Chart.yaml", Dir: "."}, "gzip"},
-		"a chart that lacks what it needs":    {catalogue.ChartRef{Chart: chartFolder(t, &chart.Metadata{Dependencies: []*chart.Dependency{{Name: "redis", Version: "1.0.0", Repository: "https://example.com"}}})}, "lacks the chart redis"},
+		"a chart that lacks what it needs":    {catalogue.ChartRef{Chart: chartFolder(t, &chart.Metadata{Dependencies: []*chart.Dependency{{Name: "redis", Version: "1.0.0", Repository: "https://example.com"}}})}, "doesn't contain the chart redis"},
 		"a library, which can't be installed": {catalogue.ChartRef{Chart: chartFolder(t, &chart.Metadata{Type: "library"})}, "is a library"},
 	} {
 		t.Run(title, func(t *testing.T) {

@@ -19,7 +19,7 @@ func local(ref catalogue.ChartRef) (*chart.Chart, error) {
 	if !filepath.IsAbs(file) {
 		if ref.Dir == "" {
 			return nil, hint.Errorf("name the folder of the configuration with -p, or write an absolute path, or put the chart into a registry",
-				"the configuration comes from the cluster, where %s leads nowhere", file)
+				"the configuration comes from the cluster, where the path %s is not available", file)
 		}
 		file = filepath.Join(ref.Dir, file)
 	}

@@ -31,7 +31,7 @@ func (f *Fetcher) fromRegistry(ctx context.Context, ref catalogue.ChartRef, repo
 	}
 	repo, err := name.NewRepository(repository, opts...)
 	if err != nil {
-		return nil, hint.Errorf("write oci://REGISTRY/PATH, and the version as version", "%q is no repository of a registry", repository)
+		return nil, hint.Errorf("write oci://REGISTRY/PATH, and the version as version", "%q is not a repository of a registry", repository)
 	}
 	options := []remote.Option{
 		remote.WithContext(ctx), remote.WithTransport(guarded{f.Transport, plain}), remote.WithAuthFromKeychain(logins{f.Registry}),
@@ -71,7 +71,7 @@ func chartLayer(got *remote.Descriptor) (v1.Descriptor, error) {
 		}
 		return layer, nil
 	}
-	return v1.Descriptor{}, hint.Errorf("write the reference of a chart; images of containers belong into its values", "it holds no chart")
+	return v1.Descriptor{}, hint.Errorf("write the reference of a chart; images of containers belong in its values", "it contains no chart")
 }
 
 func pullLayer(ref name.Digest, options []remote.Option) ([]byte, error) {

@@ -48,8 +48,8 @@ func (f *Fetcher) fromServer(ctx context.Context, ref catalogue.ChartRef) ([]byt
 		return nil, wrongDigest(ref, got)
 	}
 	if digest != "" && got != digest {
-		return nil, hint.Errorf("the repository is being changed, or the chart was replaced; ask who maintains it",
-			"%s has the digest %s, and the repository's index says %s", archive, got, digest)
+		return nil, hint.Errorf("the repository is being changed, or the chart was replaced; ask its maintainer",
+			"%s has the digest %s, but the repository's index says %s", archive, got, digest)
 	}
 	return data, nil
 }

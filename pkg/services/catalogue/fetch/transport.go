@@ -94,7 +94,7 @@ func explain(err error, ref catalogue.ChartRef) error {
 	case code == http.StatusNotFound:
 		return hint.Wrap(err, "check chart and version")
 	case code != 0:
-		return hint.Wrap(err, "the server has trouble; try again later")
+		return hint.Wrap(err, "the server reports an error; try again later")
 	}
 	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, context.DeadlineExceeded) {
 		return hint.Wrap(err, "connect this machine to the network; or put the chart's archive beside the configuration and write its path as chart")

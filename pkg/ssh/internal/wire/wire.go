@@ -60,7 +60,7 @@ func watched(grace, body string) string {
 // Check says why a body cannot be sent, or returns nil.
 func Check(body string) error {
 	if strings.ContainsRune(body, 0) {
-		return errors.New("the script holds a NUL byte")
+		return errors.New("the script contains a NUL byte")
 	}
 	return nil
 }
