@@ -22,7 +22,7 @@ reference: ## Write docs/commands from the program
 test: ## Check and test all that this machine can run, and name what it can't
 	@sh hack/test.sh
 
-soak: ## Run the random stories, crashes and large jobs for an hour or more
+soak: ## Run many random stories, crashes and large jobs, and all tests on hosts: for hours
 	@sh hack/soak.sh
 
 lint: ## Run golangci-lint (built once from the version that hack/tools pins)

@@ -4,6 +4,7 @@
 #
 #   PAICTL_TEST_E2E=0    leave the tests on sandbox hosts out
 #   PAICTL_TEST_LINT=0   leave golangci-lint out
+#   PAICTL_TEST_ALL=1    also the tests on sandbox hosts that "make soak" runs
 #   PAICTL_BUNDLE=DIR    the bundle of the tests; made there when it is missing
 #   PAICTL_PROMTOOL=FILE promtool for the tests of alert rules; the bundle's where unset
 set -eu
@@ -81,13 +82,14 @@ mkdir -p bin
 go build -buildvcs=false -o bin/ ./hack/gotest ./hack/concurrent
 e2e=$(go list ./... | grep '/test/e2e' || true)
 rest=$(go list -f '{{.ImportPath}} {{.Dir}}' ./... | grep -v '/test/e2e')
-# The race detector makes a package several times as slow: it runs where there may be races.
-concurrent=$(echo "$rest" | bin/concurrent)
+# The race detector makes a package several times as slow: it runs where there may be races. Packages below test/ mostly
+# start programs, in which it sees nothing.
+concurrent=$(echo "$rest" | bin/concurrent | grep -v '/test/')
 # Packages with C are nothing to the go command without its compiler.
 withC=$(CGO_ENABLED=1 go list ./... | grep -vxF "$(go list ./...)" || true)
 [ -n "$race" ] || skip "packages with C, which need gcc: $(echo $withC)"
-# Tests of whole programs mostly wait, and those of pkg/cluster take the longest: they come first, so that others run beside them.
-first='/test/|/pkg/cluster$'
+# The tests of pkg/cluster take the longest: they come first, so that others run beside them.
+first='/pkg/cluster$'
 concurrent=$(echo "$concurrent" | grep -E "$first"; echo "$concurrent" | grep -vE "$first")
 serial=$(echo "$rest" | cut -d ' ' -f 1 | grep -vxF "$concurrent")
 

@@ -42,6 +42,14 @@ const hostsAtOnce = 12
 
 var room = semaphore.NewWeighted(hostsAtOnce)
 
+// thorough leaves a test out of the usual run, which is to fit into three quarters of an hour of two slow cores.
+func thorough(t *testing.T) {
+	t.Helper()
+	if os.Getenv("PAICTL_TEST_ALL") == "" {
+		t.Skip("it takes minutes: PAICTL_TEST_ALL=1 runs it, as make soak does")
+	}
+}
+
 // besides lets a test run beside others.
 func besides(t testing.TB) {
 	if t, ok := t.(*testing.T); ok {

@@ -115,6 +115,7 @@ func TestNoMasterIsSpecial(t *testing.T) {
 // TestAMasterListedAboveTheOthersJoinsThem grows a cluster of one master, without a load balancer:
 // the new one stands above it in layout.yaml and has the lower address.
 func TestAMasterListedAboveTheOthersJoinsThem(t *testing.T) {
+	thorough(t)
 	l := newLab(t, "e2en", 2)
 	l.masters(l.address(1), 1)
 	layout := filepath.Join(l.cluster, "layout.yaml")
