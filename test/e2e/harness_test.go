@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 
 // room is for the hosts of all tests that run at the same time, which mostly wait: for machines to come up,
 // or to be missed. A full host takes up to 1 GiB of memory.
-const hostsAtOnce = 12
+const hostsAtOnce = 8
 
 var room = semaphore.NewWeighted(hostsAtOnce)
 
