@@ -106,12 +106,12 @@ why=
 [ -n "$e2e" ] || why="there are none"
 [ -n "$why" ] || [ "${PAICTL_TEST_E2E:-1}" != 0 ] || why="PAICTL_TEST_E2E=0"
 [ -n "$why" ] || why=$(sh hack/sandboxable.sh) || true
-[ -n "$why" ] || [ "${PAICTL_TEST_E2E:-}" = 1 ] || why=$(slow)
 if [ -z "$why" ]; then
 	export PAICTL_TEST_BASE=1
 	check "bundle in $bundle" make --no-print-directory bundle BUNDLE="$bundle"
 	[ -f "$bundle/manifest.yaml" ] || why="the bundle could not be built"
 fi
+[ -n "$why" ] || [ "${PAICTL_TEST_E2E:-}" = 1 ] || why=$(slow)
 [ -z "$why" ] || skip "tests on sandbox hosts (test/e2e): $why"
 
 # Tests with a real API server take it from the bundle. Go's cache of test results doesn't look into
