@@ -26,7 +26,10 @@ func TestContainersAreToldOfTheirGPUsThoughNoAPIServerAnswers(t *testing.T) {
 	require.NoError(t, err)
 	kubelet, err := os.MkdirTemp("", "pai-agent-") //nolint:usetesting // the path of a socket can't be long
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(kubelet)) })
+	// The agent's servers may write their last files while it is removed.
+	t.Cleanup(func() {
+		assert.Eventually(t, func() bool { return os.RemoveAll(kubelet) == nil }, 10*time.Second, 50*time.Millisecond)
+	})
 	handed := filepath.Join(kubelet, "plugins", claim.Driver, "claims")
 	for _, dir := range []string{filepath.Join(kubelet, "plugins_registry"), filepath.Join(kubelet, "pids"), handed} {
 		require.NoError(t, os.MkdirAll(dir, 0o700))
