@@ -88,8 +88,8 @@ func TestADeletionIsConfirmedByTheClusterID(t *testing.T) {
 		{name: "the right id", id: "lab", typed: "lab\n", terminal: true},
 		{name: "another id", id: "lab", typed: "prod\n", terminal: true, err: `"prod" is not "lab": not confirmed`},
 		{name: "no configuration asks for the context", typed: "admin@k8s\n", terminal: true},
-		{name: "nobody there", id: "lab", err: "add --yes"},
-		{name: "nobody there, and --yes", id: "lab", yes: true},
+		{name: "no one there", id: "lab", err: "add --yes"},
+		{name: "no one there, and --yes", id: "lab", yes: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := cmdutil.New("v0")

@@ -127,7 +127,7 @@ func TestDestructionIsConfirmedByTheName(t *testing.T) {
 		{"the name", "pai\n", true, false, "", 0},
 		{"something else", "PAI\n", true, false, `"PAI" is not "pai": not confirmed`, 1},
 		{"--yes", "", false, true, "", 0},
-		{"nobody to ask", "pai\n", false, false, "paictl cluster down must be confirmed, but there is no terminal to ask on: add --yes", 2},
+		{"no one to ask", "pai\n", false, false, "paictl cluster down must be confirmed, but there is no terminal to ask on: add --yes", 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, _ := testFactory(nil)

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/openpai/paictl/pkg/framework/status"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
@@ -103,6 +105,31 @@ func TestAChunkThatNoReaderFindsIsWrittenAgain(t *testing.T) {
 	require.NoError(t, w.api.Update(t.Context(), cm))
 	r, e = w.replica()
 	require.NoError(t, r.persist(t.Context(), w.f, e), "it would be a conflict for ever")
+	_, lost, err := status.Complete(t.Context(), w.api, w.live())
+	require.NoError(t, err)
+	assert.Empty(t, lost)
+}
+
+// The first chunks of a new attempt are written, and one fails: the next try must not take the others for another replica's.
+func TestANewAttemptWhoseTasksAreHalfWrittenIsWrittenByTheNextTry(t *testing.T) {
+	w := newWriters(t)
+	r, e := w.stored(running(250))
+	failed := false
+	r.api = interceptor.NewClient(w.api.(client.WithWatch), interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+		if o.GetName() == "f-tasks-1" && !failed {
+			failed = true
+			return errKilled
+		}
+		return c.Update(ctx, o, opts...)
+	}})
+	e.status = running(250)
+	e.status.AttemptStatus.ID = 1
+	e.dirty, e.newAttempt = true, true
+	for i := range int32(250) {
+		e.dirtyTasks = append(e.dirtyTasks, status.Task{Role: "r", Index: i})
+	}
+	require.ErrorIs(t, r.persist(t.Context(), w.f, e), errKilled)
+	require.NoError(t, r.persist(t.Context(), w.f, e))
 	_, lost, err := status.Complete(t.Context(), w.api, w.live())
 	require.NoError(t, err)
 	assert.Empty(t, lost)

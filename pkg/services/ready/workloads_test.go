@@ -174,7 +174,7 @@ func TestJobsClaimsAndVolumes(t *testing.T) {
 		"a claim that waits for its pod":  {target: theClaim, world: world(claim(corev1.ClaimPending), lazy), ready: true},
 		"a claim without its class":       {target: theClaim, world: world(claim(corev1.ClaimPending)), want: "VolumeUnbound: storage class pai-local is not there", final: true},
 		"a claim that nobody serves yet":  {target: theClaim, world: world(claim(corev1.ClaimPending), sc), want: "VolumeUnbound: no volume of storage class pai-local has been bound to it yet"},
-		"a claim whose volume is gone":    {target: theClaim, world: world(claim(corev1.ClaimLost), sc), want: "VolumeLost: its volume  is gone, and with it the data", final: true},
+		"a claim whose volume is gone":    {target: theClaim, world: world(claim(corev1.ClaimLost), sc), want: "VolumeLost: its volume  is gone, including its data", final: true},
 		"a volume that is free":           {target: theVolume, world: world(volume(corev1.VolumeAvailable)), ready: true},
 		"a volume that can't be recycled": {target: theVolume, world: world(volume(corev1.VolumeFailed)), want: "VolumeFailed: its volume can't be reclaimed:", final: true},
 	} {
