@@ -43,7 +43,7 @@ others.`,
 				return cmdutil.Usagef("--wait %s: give a duration, or 0 not to wait", opts.Wait)
 			}
 			if opts.All && len(opts.Flags.Names) > 0 {
-				return cmdutil.Usagef("--all stops all services: remove %s, or --all", strings.Join(opts.Flags.Names, ", "))
+				return cmdutil.Usagef("--all stops all services: leave out %s, or --all", strings.Join(opts.Flags.Names, ", "))
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
