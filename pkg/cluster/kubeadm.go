@@ -181,6 +181,9 @@ func (s *Spec) joinConfig(n *Node, t *ticket) ([]byte, error) {
 		}},
 	}
 	if n.ControlPlane {
+		// kubeadm gives a new member of etcd two minutes to start and catch up, which slow or busy machines exceed. What it leaves then,
+		// a learner, keeps further masters out.
+		conf["timeouts"] = map[string]any{"etcdAPICall": "5m0s"}
 		conf["controlPlane"] = map[string]any{
 			"certificateKey":   t.certificateKey.Reveal(),
 			"localAPIEndpoint": map[string]any{"advertiseAddress": n.HostIP, "bindPort": s.Config.Kubernetes.Kubernetes.APIServerPort},

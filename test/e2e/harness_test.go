@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -37,10 +38,34 @@ func TestMain(m *testing.M) {
 }
 
 // room is for the hosts of all tests that run at the same time, which mostly wait: for machines to come up,
-// or to be missed. A full host takes up to 1 GiB of memory.
-const hostsAtOnce = 8
+// or to be missed. A full host takes up to 1 GiB of memory. Where processors are slow, kubeadm's limits of time are
+// kept only with one cluster at a time: PAICTL_TEST_HOSTS.
+var room = semaphore.NewWeighted(int64(setting("PAICTL_TEST_HOSTS", 8)))
 
-var room = semaphore.NewWeighted(hostsAtOnce)
+// setting returns a variable's number, or otherwise where it isn't set.
+func setting(name string, otherwise int) int {
+	n, err := strconv.Atoi(os.Getenv(name))
+	if err != nil {
+		return otherwise
+	}
+	return n
+}
+
+// enter waits until there is room for hosts, and leaves the room when the test ends.
+func enter(t testing.TB, hosts int) {
+	t.Helper()
+	require.NoError(t, room.Acquire(t.Context(), int64(hosts)))
+	t.Cleanup(func() { room.Release(int64(hosts)) })
+	inTime(t)
+}
+
+// inTime skips a test that would begin after PAICTL_TEST_UNTIL, in seconds since 1970.
+func inTime(t testing.TB) {
+	t.Helper()
+	if until := setting("PAICTL_TEST_UNTIL", 0); until > 0 && time.Now().Unix() > int64(until) {
+		t.Skip("no time is left for it on this machine: PAICTL_TEST_E2E=1 runs it anyway")
+	}
+}
 
 // thorough leaves a test out of the usual run, which is to fit into three quarters of an hour of two slow cores.
 func thorough(t *testing.T) {
@@ -131,8 +156,7 @@ type lab struct {
 func newLab(t testing.TB, name string, hosts int, flags ...string) *lab {
 	t.Helper()
 	besides(t)
-	require.NoError(t, room.Acquire(t.Context(), int64(hosts)))
-	t.Cleanup(func() { room.Release(int64(hosts)) })
+	enter(t, hosts)
 	base := kept(name)
 	if base == "" {
 		base = t.TempDir()

@@ -40,6 +40,7 @@ func sharedServices(t testing.TB) *services {
 		}
 		sharedTurn.Unlock()
 	})
+	inTime(t)
 	if shared != nil {
 		s := &services{lab: labIn(t, filepath.Dir(shared.cluster)), kubeconfig: shared.kubeconfig}
 		s.names = shared.names

@@ -33,8 +33,7 @@ func TestTheTutorialsOfNewcomersAndResearchersCanBeFollowed(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(sandbox.DefaultDir, "sandbox.json")); err == nil {
 		t.Skip("skipped: there is a sandbox in " + sandbox.DefaultDir + " already, which this test would end")
 	}
-	require.NoError(t, room.Acquire(t.Context(), 3))
-	defer room.Release(3)
+	enter(t, 3)
 	lab := labIn(t, filepath.Join(t.TempDir(), "demo"))
 	lab.dir = sandbox.DefaultDir
 	t.Cleanup(lab.destroy)
