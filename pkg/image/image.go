@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 
+	paictl "github.com/openpai/paictl"
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/bundle/build"
 	"github.com/openpai/paictl/pkg/hint"
@@ -27,20 +28,14 @@ type Own struct {
 // Owned lists paictl's own images.
 func Owned() []Own {
 	var out []Own
-	for _, img := range build.Own().Images {
+	for _, img := range build.OwnImages() {
 		out = append(out, Own{Name: img.Name, Ref: img.Reference(version.Version)})
 	}
 	return out
 }
 
 // Names of paictl's own images.
-func Names() []string {
-	var out []string
-	for _, o := range Owned() {
-		out = append(out, o.Name)
-	}
-	return out
-}
+func Names() []string { return paictl.Programs() }
 
 // Destination says where images go.
 type Destination struct {

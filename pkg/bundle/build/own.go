@@ -19,10 +19,6 @@ func Own() Recipe {
 		Name: "paictl", Path: paictl.Module, Own: paictl.Source(), Version: version.Version,
 		LDFlags: "-X " + paictl.Module + "/pkg/version.Version={version}",
 	}
-	labels := map[string]string{"org.opencontainers.image.source": "https://" + paictl.Module}
-	if commit := version.Get().Commit; commit != "" {
-		labels["org.opencontainers.image.revision"] = commit
-	}
 	// It is kube-scheduler with a plugin, and has the libraries of that release, which are not paictl's.
 	scheduler := m
 	scheduler.Name, scheduler.ModFile, scheduler.Tags = "pai-scheduler", "cmd/pai-scheduler/kubernetes.mod", "pai_scheduler"
@@ -37,29 +33,39 @@ func Own() Recipe {
 		LDFlags:  "-X " + toolkitPath + "/internal/info.version={version}",
 		Programs: []Program{{Name: "nvidia-ctk", Package: toolkitPath + "/cmd/nvidia-ctk"}, {Name: "nvidia-cdi-hook", Package: toolkitPath + "/cmd/nvidia-cdi-hook"}},
 	}
-	var r Recipe
-	for _, own := range paictl.InCluster() {
-		name := own.Name
-		p := Program{Name: name, Package: paictl.Module + "/cmd/" + name}
-		if name == scheduler.Name {
+	r := Recipe{Images: OwnImages()}
+	for i, img := range r.Images {
+		p := Program{Name: img.Name, Package: paictl.Module + "/cmd/" + img.Name}
+		if img.Name == scheduler.Name {
 			scheduler.Programs = []Program{p}
 		} else {
 			m.Programs = append(m.Programs, p)
 		}
-		img := Image{
-			Name: name, Ref: bundle.OwnRegistry + "/" + name + ":{tag}", User: ownUser, Roles: machinesOf(own),
-			Files: []File{{name, name}}, Entrypoint: []string{"/" + name}, Labels: labels,
-		}
-		if name == "pai-agent" {
+		if img.Name == "pai-agent" {
 			for _, p := range slices.Concat(nvml.Programs, toolkit.Programs) {
-				img.Files = append(img.Files, File{p.Name, p.Name})
+				r.Images[i].Files = append(r.Images[i].Files, File{p.Name, p.Name})
 			}
-			img.Debian = []string{"libc6"}
+			r.Images[i].Debian = []string{"libc6"}
 		}
-		r.Images = append(r.Images, img)
 	}
 	r.Modules = []Module{nvml, toolkit, m, scheduler} // an image is made once its first program is: the others come before
 	return r
+}
+
+// OwnImages are the images of Own, each with its program alone.
+func OwnImages() []Image {
+	labels := map[string]string{"org.opencontainers.image.source": "https://" + paictl.Module}
+	if commit := version.Get().Commit; commit != "" {
+		labels["org.opencontainers.image.revision"] = commit
+	}
+	var out []Image
+	for _, own := range paictl.InCluster() {
+		out = append(out, Image{
+			Name: own.Name, Ref: bundle.OwnRegistry + "/" + own.Name + ":{tag}", User: ownUser, Roles: machinesOf(own),
+			Files: []File{{own.Name, own.Name}}, Entrypoint: []string{"/" + own.Name}, Labels: labels,
+		})
+	}
+	return out
 }
 
 // machinesOf are the machines that need a program's image; nil is all of them.
