@@ -186,8 +186,8 @@ func doctorLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 			continue
 		}
 		name := n.Name
-		out = append(out, warning(name, "kubectl delete namespace "+name, "an interrupted doctor has left its pods").
-			fixedBy(&Fix{What: "delete the namespace " + name + " of an interrupted doctor", do: func(ctx context.Context, c *Cluster) error { return removeNamespace(ctx, c.Kube.Client, name) }}))
+		out = append(out, warning(name, "kubectl delete namespace "+name, "an earlier run of doctor was killed and left its pods").
+			fixedBy(&Fix{What: "delete the namespace " + name + " that a killed run of doctor left", do: func(ctx context.Context, c *Cluster) error { return removeNamespace(ctx, c.Kube.Client, name) }}))
 	}
 	jobs, err := c.Frameworks(ctx)
 	if err != nil {
@@ -199,8 +199,8 @@ func doctorLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 			continue
 		}
 		name := f.Annotations[v1.AnnotationJobName]
-		out = append(out, warning(endUser+"/"+name, "paictl job delete --user "+endUser+" "+word(name), "an interrupted doctor has left a job").
-			fixedBy(&Fix{What: "delete the job " + endUser + "/" + name + " of an interrupted doctor", do: func(ctx context.Context, c *Cluster) error {
+		out = append(out, warning(endUser+"/"+name, "paictl job delete --user "+endUser+" "+word(name), "an earlier run of doctor was killed and left a job").
+			fixedBy(&Fix{What: "delete the job " + endUser + "/" + name + " that a killed run of doctor left", do: func(ctx context.Context, c *Cluster) error {
 				return gone(c.Jobs.Frameworks.Delete(ctx, f.Name, f.UID))
 			}}))
 	}
