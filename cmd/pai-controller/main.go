@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -17,6 +18,10 @@ import (
 )
 
 func main() {
+	// With thousands of jobs most of its memory would be garbage that waits for its collection: a third less is worth the collector's time.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := program(ctx, os.Args[1:])
 	stop()

@@ -80,8 +80,28 @@ To try it out, make three hosts on this machine (Linux, as root):
 	add("tools", support.NewCmdSupportBundle(f, nil))
 	add("tools", version.NewCmdVersion(f, nil))
 	root.AddCommand(docs.NewCmdDocs(f)) // hidden: for those who make packages
+	// Cobra adds these two when it runs the tree. Here they get the same errors as all others.
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "help" {
+			c.Run, c.RunE = nil, help
+		}
+	}
 	usageErrors(root)
 	return root
+}
+
+// help shows the help of the command that args name.
+func help(c *cobra.Command, args []string) error {
+	of, rest, err := c.Root().Find(args)
+	if err == nil && len(rest) > 0 {
+		err = fmt.Errorf("unknown command %q for %q%s", rest[0], of.CommandPath(), didYouMean(of, rest[0]))
+	}
+	if err != nil {
+		return cmdutil.Usagef("%w (see %s --help)", err, of.CommandPath())
+	}
+	return of.Help()
 }
 
 // usageErrors makes a wrong argument a UsageError, and an unknown word below a group of

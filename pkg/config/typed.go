@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -165,13 +166,16 @@ func isInteger(v any) bool {
 
 func (c *typed) wrongType(at fieldPath, want string, v any) {
 	remedy := "write " + want + " there"
-	_, isText := v.(string)
+	text, _ := v.(string)
+	// Unquoted it would be no text.
+	_, err := strconv.ParseFloat(text, 64)
+	quoted := text != "" && (err == nil || text == "true" || text == "false")
 	switch {
 	case want == "text":
 		remedy = "put the value in quotes"
 	case want == "a list":
 		remedy = "write each entry on a separate line that begins with \"- \""
-	case isText && want != "a map":
+	case quoted && want != "a map":
 		remedy = "remove the quotes, if that is what you meant"
 	}
 	c.fail(at, "extra/type", fmt.Sprintf("expected %s, found %s", want, describeValue(v)), remedy)

@@ -30,6 +30,17 @@ func TestAMisspeltFieldIsNamedWithItsLineAndWhatWasMeant(t *testing.T) {
 	assert.Equal(t, `did you mean "cgroupDriver"?`, findings[0].Remedy)
 }
 
+func TestQuotesInExtraAreOnlyNamedWhereThereAreSome(t *testing.T) {
+	for value, remedy := range map[string]string{"'200'": "remove the quotes, if that is what you meant", "many": "write a whole number there"} {
+		files := goodFiles()
+		files[KubernetesFile] += "  extra:\n    kubelet: {maxPods: " + value + "}\n"
+		findings, err := ValidateDir(folder(t, files))
+		require.NoError(t, err)
+		require.Len(t, findings, 1)
+		assert.Equal(t, remedy, findings[0].Remedy, value)
+	}
+}
+
 func TestAllMistakesOfExtraComeTogether(t *testing.T) {
 	files := goodFiles()
 	files[KubernetesFile] += "  extra:\n    kubelet: {maxPod: 1, failSwapOn: 'no'}\n    kube-proxy: {mode: ebpf}\n    kubeadm: {dns: {enabled: true}}\n"

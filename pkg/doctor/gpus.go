@@ -381,12 +381,11 @@ func schedulerHardware(ctx context.Context, c *Cluster) (out []Finding, _ error)
 	}
 	for _, d := range differ {
 		f := problem(d.Node, d.Remedy, "differs from the scheduler's cells: %s", d.Message)
-		// Jobs run on such a cell, more slowly.
-		if strings.HasPrefix(d.Message, "a cell ") {
+		if d.Slower {
 			f.Verdict = Warning
 		}
 		// A GPU that isn't healthy is news of gpus-healthy: the configuration is right.
-		if n := told.Node(d.Node); n != nil && onlyUnhealthy(n, d.Message) {
+		if n := told.Node(d.Node); d.Failed && n != nil && toldUnhealthy(n) {
 			continue
 		}
 		out = append(out, f)
@@ -394,11 +393,10 @@ func schedulerHardware(ctx context.Context, c *Cluster) (out []Finding, _ error)
 	return out, nil
 }
 
-// onlyUnhealthy reports whether all that differs on a machine is GPUs that it has and that don't work, of which its node's condition tells.
-func onlyUnhealthy(n *corev1.Node, message string) bool {
+// toldUnhealthy reports whether a node's condition tells of GPUs that don't work.
+func toldUnhealthy(n *corev1.Node) bool {
 	cond := condition(n, "GPUsUnhealthy")
-	return cond != nil && cond.Status == corev1.ConditionTrue && strings.HasPrefix(message, "GPUs ") &&
-		strings.Contains(message, "are not healthy") && !strings.Contains(message, "not there") && !strings.Contains(message, "not in the configuration")
+	return cond != nil && cond.Status == corev1.ConditionTrue
 }
 
 func schedulerLayout(ctx context.Context, c *Cluster) ([]Finding, error) {

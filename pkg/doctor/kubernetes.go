@@ -206,7 +206,7 @@ func nodesCordoned(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		case c.Look != nil && c.Look.Status.Lock != nil:
 			out = append(out, note(n.Name, "cordoned by a running paictl"))
 		default:
-			f := warning(n.Name, "paictl node driver upgrade --limit "+n.Name+" continues it; to use it as it is: kubectl uncordon "+n.Name,
+			f := warning(n.Name, "paictl node driver upgrade "+n.Name+" -p DIR continues it; to use it as it is: kubectl uncordon "+n.Name,
 				"the node is cordoned by an unfinished upgrade of its driver")
 			if c.Look != nil { // else no one knows whether the run is still at work
 				f = f.fixedBy(&Fix{What: "uncordon " + n.Name + ", which an upgrade of its driver has left cordoned", do: func(ctx context.Context, c *Cluster) error { return uncordon(ctx, c, n.Name) }})

@@ -36,6 +36,9 @@ func setScalar(file string, data []byte, value string, path ...string) ([]byte, 
 	n := doc.Content[0]
 	for _, key := range path {
 		next, keys := lookup(n, key)
+		if next == nil && len(path) > 1 && key == path[0] {
+			return nil, hint.Errorf(fmt.Sprintf("write %s: into the file, and below it, indented: %s: VALUE", key, strings.Join(path[1:], ".")), "%s: it has no %s, so there is no %s to set", file, key, field)
+		}
 		if next == nil {
 			return nil, hint.Errorf("there are: "+strings.Join(keys, ", "), "%s: there is no %s to set", file, field)
 		}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/hint"
 )
 
 const sweep = `# a sweep
@@ -43,6 +45,12 @@ func TestAParameterIsSetWhereItStands(t *testing.T) {
 	out, err := SetName("job.yaml", []byte(sweep), "other")
 	require.NoError(t, err)
 	assert.Contains(t, string(out), "# a sweep\nname: other # the name\nparameters:")
+}
+
+func TestAFileWithoutParametersIsToldHowToHaveThem(t *testing.T) {
+	_, err := SetParameter("job.yaml", []byte("name: train\n"), "rate", "1")
+	require.EqualError(t, err, "job.yaml: it has no parameters, so there is no parameters.rate to set")
+	assert.Equal(t, "write parameters: into the file, and below it, indented: rate: VALUE", hint.Of(err))
 }
 
 func TestAParameterThatCantBeSetIsAnErrorWithARemedy(t *testing.T) {

@@ -214,6 +214,16 @@ func TestEveryMistakeIsOneFindingWithPlaceAndRemedy(t *testing.T) {
 	}
 }
 
+func TestQuotesAreOnlyNamedWhereThereAreSome(t *testing.T) {
+	for instances, remedy := range map[string]string{
+		"'1'": "remove the quotes, if that is what you meant", "many": "write a number there", "[1]": "write a number there", "1.5": "write a number without a fraction",
+	} {
+		_, findings := Parse("job.yaml", []byte(role("instances: "+instances)))
+		require.Len(t, findings, 1, instances)
+		assert.Equal(t, remedy, findings[0].Remedy, instances)
+	}
+}
+
 func TestAllMistakesAreReportedAtOnceInTheFilesOrder(t *testing.T) {
 	_, findings := Parse("job.yaml", []byte(`protocolVersion: 3
 name: a b

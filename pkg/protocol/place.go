@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
@@ -77,8 +79,12 @@ func (p place) is(k kind) bool {
 		remedy = "put it in quotes"
 	case k == kindList && p.v.kind == kindText:
 		remedy = `write each entry on a separate line that begins with "- "`
-	case p.v.kind == kindText && (k == kindNumber || k == kindBool):
+	case p.v.kind == kindText && (k == kindNumber || k == kindBool) && p.v.node.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
 		remedy = "remove the quotes, if that is what you meant"
+	case k == kindMap:
+		remedy = `write its keys on the lines below, indented, each as "key: value"`
+	default:
+		remedy = fmt.Sprintf("write %s there", k)
 	}
 	p.report("yaml/type", fmt.Sprintf("expected %s, found %s", k, p.v.kind), remedy)
 	return false
@@ -178,7 +184,7 @@ func (p place) number(least, most, fallback int) int {
 		return fallback
 	}
 	if !p.v.whole {
-		p.report("yaml/type", "expected a whole number", "")
+		p.report("yaml/type", "expected a whole number", "write a number without a fraction")
 		return fallback
 	}
 	if p.v.number < float64(least) || p.v.number > float64(most) {

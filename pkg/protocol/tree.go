@@ -140,7 +140,7 @@ func (v *value) scalar(d *strictyaml.Decoder, path strictyaml.Path) {
 		v.kind, err = kindNumber, v.node.Decode(&v.number)
 		v.whole = v.number == math.Trunc(v.number)
 		if math.IsNaN(v.number) || math.IsInf(v.number, 0) {
-			d.Report(v.node, path, "yaml/type", "not a finite number", "")
+			d.Report(v.node, path, "yaml/type", "not a finite number", "write a finite number")
 		}
 	default: // a date is what is written, too
 		v.kind = kindText

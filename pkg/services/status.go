@@ -269,7 +269,7 @@ func (s *snapshot) status(name string, k known, have ready.State) Status {
 		st.incomplete(rel.Status)
 	case k.service == nil || !k.service.Enabled:
 		st.State = StateOrphan
-		st.tell("Orphan", "it runs, but the configuration no longer has it or disables it", "run: paictl service stop -n "+name)
+		st.tell("Orphan", "it runs, but the configuration disables it or no longer has it", "run: paictl service stop -n "+name)
 	}
 	s.leftBehind(&st)
 	return st

@@ -89,6 +89,16 @@ func (d *Decoder) wrongType(n *yaml.Node, path Path, want string) {
 	if n.Kind == yaml.ScalarNode && strings.HasPrefix(want, "a list") {
 		remedy = "write each entry on a separate line that begins with \"- \""
 	}
+	switch {
+	case remedy != "":
+	case want == "a map":
+		remedy = `write its keys on the lines below, indented, each as "key: value"`
+	case want == "a whole number" && n.Kind == yaml.ScalarNode && n.Value != "" && strings.Trim(n.Value, "+-_0123456789") == "":
+		d.Report(n, path, "yaml/type", "the number is out of range", "write a number closer to zero")
+		return
+	default:
+		remedy = "write " + want + " there"
+	}
 	d.Report(n, path, "yaml/type", fmt.Sprintf("expected %s, found %s", want, describe(n)), remedy)
 }
 
@@ -250,7 +260,7 @@ func (d *Decoder) any(n *yaml.Node, path Path) any {
 		return nil
 	}
 	if f, ok := out.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-		d.Report(n, path, "yaml/type", "not a finite number", "")
+		d.Report(n, path, "yaml/type", "not a finite number", "write a finite number")
 		return nil
 	}
 	return out

@@ -60,13 +60,13 @@ func Parse(file string, data []byte) (doc *Document, findings Findings) {
 			"save it as UTF-8; a file from Windows may be UTF-16")
 	}
 	if line := nestingLine(data); line > 0 {
-		return fail(line, 1, "yaml/depth", fmt.Sprintf("nested deeper than %d levels", MaxDepth), "")
+		return fail(line, 1, "yaml/depth", fmt.Sprintf("nested deeper than %d levels", MaxDepth), "remove levels")
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var top, second yaml.Node
 	err := dec.Decode(&top)
 	if errors.Is(err, io.EOF) {
-		return fail(1, 1, "yaml/empty", "the file is empty", "")
+		return fail(1, 1, "yaml/empty", "the file is empty", "write its content again, or name another file")
 	}
 	if err != nil {
 		line, column, text := syntaxError(data, err)
@@ -81,7 +81,7 @@ func Parse(file string, data []byte) (doc *Document, findings Findings) {
 			"remove the line --- and everything after it")
 	}
 	if len(top.Content) != 1 || isNull(top.Content[0]) {
-		return fail(1, 1, "yaml/empty", "the file is empty", "")
+		return fail(1, 1, "yaml/empty", "the file is empty", "write its content again, or name another file")
 	}
 	root := top.Content[0]
 	s := scanner{file: file}

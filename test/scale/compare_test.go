@@ -52,6 +52,47 @@ func BenchmarkJobs(b *testing.B) {
 	}
 }
 
+// BenchmarkLiveJobs measures the memory of the controller with PAICTL_SCALE_JOBS jobs of 1 to 8 tasks that all run at the same time, and
+// after another controller has read them again.
+func BenchmarkLiveJobs(b *testing.B) {
+	n := number(b, "PAICTL_SCALE_JOBS", 100)
+	for range b.N {
+		w := newJobs(b)
+		w.runs = "24h"
+		w.start()
+		none := w.memory()
+		tasks := 0
+		for i := range n {
+			tasks += tasksOf(i)
+		}
+		start := time.Now()
+		require.NoError(b, w.submitAll(n))
+		b.ReportMetric(float64(n)/time.Since(start).Seconds(), "submissions/s")
+		require.NoError(b, w.waitRunning(tasks, time.After(limit(tasks))), "%s", w.controller.text())
+		time.Sleep(5 * time.Second) // what the last has begun
+		b.ReportMetric(float64(w.memory()), "peak-MiB")
+		b.ReportMetric(float64(none), "empty-MiB")
+		w.kill()
+		w.peak = 0
+		w.start()
+		time.Sleep(5 * time.Second)
+		b.ReportMetric(float64(w.memory()), "again-MiB")
+		b.Logf("%d tasks of %d jobs run", tasks, n)
+	}
+}
+
+// waitRunning waits until the pods of n tasks have run.
+func (w *jobsWorld) waitRunning(n int, end <-chan time.Time) error {
+	return w.wait(end, func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.running) < n {
+			return fmt.Errorf("%d of %d tasks run", len(w.running), n)
+		}
+		return nil
+	})
+}
+
 // ofTasks are the programs whose work is reported by name; the rest of what runs is that of this test.
 var ofTasks = map[string]string{
 	"kube-apiserver": "apiserver", "etcd": "etcd", "pai-controller": "controller", "kube-controller-manager": "kube-controllers", "kwok": "kwok",

@@ -210,17 +210,19 @@ type jobsWorld struct {
 	client     *job.Client
 	archive    string // the controller's database
 	host       string // address that it listens on; the loopback one where it is empty
+	runs       string // how long tasks run
 	controller *controller
 	peak       int64 // MiB of ended controllers
 
-	mu  sync.Mutex
-	ran map[string]map[string]bool // UIDs of pods that ended with success, by the pods' names
+	mu      sync.Mutex
+	running map[string]bool            // names of pods that run, or did
+	ran     map[string]map[string]bool // UIDs of pods that ended with success, by the pods' names
 }
 
 // newJobs starts everything but the controller.
 func newJobs(t testing.TB) *jobsWorld {
 	t.Helper()
-	w := &jobsWorld{t: t, c: serve(t, 16), archive: t.TempDir() + "/archive.db", ran: map[string]map[string]bool{}}
+	w := &jobsWorld{t: t, c: serve(t, 16), archive: t.TempDir() + "/archive.db", runs: "1s", running: map[string]bool{}, ran: map[string]map[string]bool{}}
 	w.c.Config.QPS = -1
 	installJobs(t, w.c)
 	var err error
@@ -230,18 +232,26 @@ func newJobs(t testing.TB) *jobsWorld {
 	return w
 }
 
-// watch notes pods that succeed.
+// watch notes pods that run and that succeed.
 func (w *jobsWorld) watch() {
 	factory := informers.NewSharedInformerFactoryWithOptions(w.c.Client, 0, informers.WithNamespace(kube.JobNamespace))
 	pods := factory.Core().V1().Pods().Informer()
 	note := func(obj any) {
-		if p, ok := obj.(*corev1.Pod); ok && p.Status.Phase == corev1.PodSucceeded {
-			w.mu.Lock()
-			defer w.mu.Unlock()
+		p, ok := obj.(*corev1.Pod)
+		if !ok {
+			return
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		switch p.Status.Phase {
+		case corev1.PodRunning:
+			w.running[p.Name] = true
+		case corev1.PodSucceeded:
 			if w.ran[p.Name] == nil {
 				w.ran[p.Name] = map[string]bool{}
 			}
 			w.ran[p.Name][string(p.UID)] = true
+		default:
 		}
 	}
 	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, obj any) { note(obj) }})
@@ -333,7 +343,7 @@ taskRoles: {worker: {instances: %d, dockerImage: i, commands: ["true"], resource
 	}
 	for i := range objects.Framework.Spec.TaskRoles {
 		pod := &objects.Framework.Spec.TaskRoles[i].Task.Pod
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, simulatedRun, "1s")
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, simulatedRun, w.runs)
 		pod.Spec.NodeName = w.node(name, tasks)
 	}
 	_, err := w.client.Submit(w.t.Context(), objects, job.SubmitOptions{})

@@ -22,7 +22,7 @@ func NewCmdConfig(f *cmdutil.Factory) *cobra.Command {
   services-configuration.yaml    the platform's services
 
 "config generate" makes them from a quick-start file that lists little more than addresses. "config
-push" stores them in the cluster, which starts the services from this copy.`,
+push" stores them in the cluster, and "paictl service start" uses that copy.`,
 		Example: `  paictl config generate -i quick-start.yaml -o ./cluster
   paictl config validate -p ./cluster
   paictl config show -p ./cluster

@@ -25,7 +25,7 @@ type followOptions struct {
 // errTimeout is the cause of a context whose time is over.
 var errTimeout = errors.New("timeout")
 
-// follow tells each state of a job, and why it stays in one, until one that is waited for, or the end.
+// follow prints each state of a job, and why it stays in one, until one that is waited for, or the end.
 // Ctrl-C ends only the following.
 func follow(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, o followOptions) (*job.Detail, error) {
 	waiting := ctx

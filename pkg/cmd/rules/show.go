@@ -87,7 +87,11 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	if opts.Code == "" {
 		return opts.Output.Write(opts.IO.Out, set.Rules, table(set))
 	}
-	r, err := find(set, opts.Code)
+	all := "paictl rules show -o table"
+	if opts.Builtin {
+		all = "paictl rules show --builtin -o table"
+	}
+	r, err := find(set, opts.Code, all)
 	if err != nil {
 		return err
 	}
@@ -97,13 +101,14 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	return writeRule(opts.IO.Out, r)
 }
 
-func find(set *rules.Set, what string) (rules.Rule, error) {
+// find returns the rule with a code or a phrase. all is the command that shows all rules.
+func find(set *rules.Set, what, all string) (rules.Rule, error) {
 	if code, err := strconv.Atoi(what); err == nil {
 		r := set.ByCode(code)
 		if r.Code == code {
 			return r, nil
 		}
-		return r, hint.Errorf("see all with: paictl rules show -o table", "no rule has code %d; as %s it is retried as often as jobRetryCount says", code, r.Phrase)
+		return r, hint.Errorf("see all with: "+all, "no rule has code %d; as %s it is retried as often as jobRetryCount says", code, r.Phrase)
 	}
 	var phrases []string
 	for _, r := range set.Rules {
@@ -112,7 +117,7 @@ func find(set *rules.Set, what string) (rules.Rule, error) {
 		}
 		phrases = append(phrases, r.Phrase)
 	}
-	remedy := "see all with: paictl rules show -o table"
+	remedy := "see all with: " + all
 	if near := strictyaml.Nearest(what, phrases); near != "" {
 		remedy = fmt.Sprintf("did you mean %s?", near)
 	}

@@ -29,7 +29,7 @@ func NewCmdRestart(f *cmdutil.Factory, runF func(context.Context, *RestartOption
 		Long: `Upgrades the services whose values were changed by the last "paictl config push", and names
 them. It does not change the others.
 
-With --force it also replaces the pods of the chosen services if nothing changed, one after the
+With --force it also replaces the pods of the chosen services even if nothing changed, one after the
 other as each service allows.`,
 		Example: `  paictl service restart
   paictl service restart -n prometheus --force
@@ -49,7 +49,7 @@ other as each service allows.`,
 	opts.Flags.addNames(cmd, "only these services and those that they require, separated by commas", "not these services, separated by commas")
 	addWait(cmd, &opts.Wait)
 	addKeepFailed(cmd, &opts.KeepFailed)
-	cmd.Flags().BoolVar(&opts.Force, "force", false, "also replace the pods if nothing changed")
+	cmd.Flags().BoolVar(&opts.Force, "force", false, "also replace the pods even if nothing changed")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be changed")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 	return cmd

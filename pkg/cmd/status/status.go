@@ -47,8 +47,8 @@ first "service start", without a scheduler or without Prometheus, and names what
 On a terminal it opens an interactive view, with a heat map of GPUs, logs, reasons and actions; ? shows
 its keys. With --once, -o or a pipe it prints tables instead.
 
-The tables list machines only if they have a problem when there are more than 20, services that aren't
-ready, and the 20 newest jobs that run or wait; --all lists all of them.
+The tables list services that aren't ready, and the 20 newest jobs that run or wait. Of more than 20
+machines they list only those with a problem. --all lists everything.
 
 --watch keeps running and prints a line for each change: what changed, from which state to which, and why.
 With -o json each line is one JSON object. If the API server can't be reached, it waits for it.

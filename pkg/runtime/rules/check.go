@@ -90,7 +90,7 @@ func (c *checker) check() {
 	switch n := len(c.rules); {
 	case n == 0 && c.findings.Err() != nil:
 	case n == 0:
-		c.fail(c.base, "empty", "there are no rules", `write a list of rules, or remove the file to use the built-in ones (see "paictl rules show")`)
+		c.fail(c.base, "empty", "there are no rules", `write a list of rules, or remove the file to use the built-in ones (see "paictl rules show --builtin")`)
 	case n > MaxRules:
 		c.fail(c.base, "many", fmt.Sprintf("%d rules are more than the limit of %d", n, MaxRules), "remove those that you don't need")
 		return

@@ -293,6 +293,8 @@ type Node struct {
 	Why []string `json:"why,omitempty"`
 	// Problem says that what the node tells can't be read.
 	Problem string `json:"problem,omitempty"`
+
+	disagree bool // the agent and the configuration say different things of a GPU, which may be well
 }
 
 // CPUCells is how many CPU cells a virtual cluster owns.

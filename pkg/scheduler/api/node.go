@@ -67,7 +67,7 @@ func CompareNode(name, leafType string, configured []int32, text string) Node {
 	out.Reported = true
 	// Numbers of devices mean other GPUs where one of both hasn't heard of a change yet, or never will.
 	if len(configured) > 0 && !told.splitAs(leafType) {
-		out.Unhealthy = slices.Clone(configured)
+		out.Unhealthy, out.disagree = slices.Clone(configured), true
 		said := strconv.Itoa(PartsOf(leafType))
 		if told.MIG != "" || migOf(leafType) != "" {
 			said = "otherwise"
@@ -81,7 +81,7 @@ func CompareNode(name, leafType string, configured []int32, text string) Node {
 		case i < 0:
 			out.Missing = append(out.Missing, index)
 		case told.Devices[i].ForPods: // the agent would refuse it to a job; one of both hasn't heard of a change yet
-			out.Unhealthy = append(out.Unhealthy, index)
+			out.Unhealthy, out.disagree = append(out.Unhealthy, index), true
 			out.Why = append(out.Why, fmt.Sprintf("GPU %d: it is for ordinary pods", index))
 		case !told.Devices[i].Healthy:
 			out.Unhealthy = append(out.Unhealthy, index)
@@ -97,6 +97,11 @@ func CompareNode(name, leafType string, configured []int32, text string) Node {
 	}
 	slices.Sort(out.Unexpected)
 	return out
+}
+
+// OnlyFailed reports whether the node differs from the configuration by nothing but GPUs that it has and that don't work.
+func (n *Node) OnlyFailed() bool {
+	return n.Problem == "" && !n.disagree && len(n.Unhealthy) > 0 && len(n.Missing) == 0 && len(n.Unexpected) == 0
 }
 
 // Difference says in words how a node differs from the configuration, "" if it doesn't.

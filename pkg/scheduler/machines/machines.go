@@ -26,6 +26,8 @@ type Finding struct {
 	Node    string `json:"node"`
 	Message string `json:"message"`
 	Remedy  string `json:"remedy"`
+	// Failed: nothing differs but GPUs that the machine has and that don't work. Slower: jobs run there, more slowly.
+	Failed, Slower bool `json:"-"`
 }
 
 // Told are the machines as the cluster knows them.
@@ -84,7 +86,7 @@ func Compare(c cell.Config, t *Told) (findings []Finding, silent []string, err e
 		}
 		n := t.nodes[name]
 		if n == nil {
-			findings = append(findings, Finding{name, "the cluster has no such node", "paictl cluster up adds it; or remove it from the configuration"})
+			findings = append(findings, Finding{Node: name, Message: "the cluster has no such node", Remedy: "paictl cluster up adds it; or remove it from the configuration"})
 			continue
 		}
 		if n.Annotations[api.DevicesAnnotation] == "" {
@@ -93,7 +95,10 @@ func Compare(c cell.Config, t *Told) (findings []Finding, silent []string, err e
 		}
 		r := api.CompareNode(name, s.LeafType(name), devices, n.Annotations[api.DevicesAnnotation])
 		if text := r.Difference(); text != "" {
-			findings = append(findings, Finding{name, text, "repair the machine, or change its SKU in layout.yaml (or its cells, if you write them) to what it has"})
+			findings = append(findings, Finding{
+				Node: name, Message: text, Failed: r.OnlyFailed(),
+				Remedy: "repair the machine, or change its SKU in layout.yaml (or its cells, if you write them) to what it has",
+			})
 		}
 		cells := s.Cells(name)
 		for _, level := range slices.Sorted(maps.Keys(cells)) {
@@ -105,8 +110,10 @@ func Compare(c cell.Config, t *Told) (findings []Finding, silent []string, err e
 			continue
 		}
 		if r := api.CompareNode(name, "", nil, n.Annotations[api.DevicesAnnotation]); len(r.Unexpected) > 0 {
-			findings = append(findings, Finding{name, fmt.Sprintf("its GPUs %v are in no cell: no job gets them", r.Unexpected),
-				"add the machine to the cells; paictl makes them from layout.yaml if services-configuration.yaml has none"})
+			findings = append(findings, Finding{
+				Node: name, Message: fmt.Sprintf("its GPUs %v are in no cell: no job gets them", r.Unexpected),
+				Remedy: "add the machine to the cells; paictl makes them from layout.yaml if services-configuration.yaml has none",
+			})
 		}
 	}
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Node, b.Node) })
@@ -138,8 +145,10 @@ func spread(node, level string, cells [][]int32, numa map[int32]int64) (out []Fi
 			for _, at := range slices.Sorted(maps.Keys(on)) {
 				names = append(names, fmt.Sprint(at))
 			}
-			out = append(out, Finding{node, fmt.Sprintf("a cell %s has GPUs %v, which are on the NUMA nodes %s", level, devices, strings.Join(names, " and ")),
-				"order cellChildren of the machine by the NUMA nodes of its GPUs (nvidia-smi topo -m)"})
+			out = append(out, Finding{
+				Node: node, Message: fmt.Sprintf("a cell %s has GPUs %v, which are on the NUMA nodes %s", level, devices, strings.Join(names, " and ")), Slower: true,
+				Remedy: "order cellChildren of the machine by the NUMA nodes of its GPUs (nvidia-smi topo -m)",
+			})
 		}
 	}
 	return out

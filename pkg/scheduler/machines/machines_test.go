@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -52,24 +53,30 @@ func TestMachinesAreComparedWithTheirCells(t *testing.T) {
 		nodeWith("crossed", four), sliceWith("crossed", 0, 1, 0, 1),
 		nodeWith("one-socket", four), sliceWith("one-socket", 0, 0, 0, 0),
 		nodeWith("fewer", `{"devices":[{"index":0,"healthy":true},{"index":2,"healthy":false,"reason":"XID 79"}]}`),
+		nodeWith("failed", strings.Replace(four, `{"index":3,"healthy":true}`, `{"index":3,"reason":"XID 79"}`, 1)),
+		nodeWith("ordinary", strings.Replace(four, `{"index":3,"healthy":true}`, `{"index":3,"healthy":true,"forPods":true}`, 1)),
 		nodeWith("quiet", ""),
 		nodeWith("unknown", four), nodeWith("cpu", `{"devices":[]}`), nodeWith("broken", "{"),
 	}
 	told, err := Read(t.Context(), fake.NewClientset(objects...))
 	require.NoError(t, err)
-	findings, silent, err := Compare(machines("good", "crossed", "one-socket", "fewer", "quiet", "away", "broken"), told)
+	findings, silent, err := Compare(machines("good", "crossed", "one-socket", "fewer", "failed", "ordinary", "quiet", "away", "broken"), told)
 	require.NoError(t, err)
 	got := map[string][]string{}
 	for _, f := range findings {
 		got[f.Node] = append(got[f.Node], f.Message)
 		assert.NotEmpty(t, f.Remedy)
+		assert.Equal(t, f.Node == "failed", f.Failed, "%+v", f)
+		assert.Equal(t, f.Node == "crossed", f.Slower, "%+v", f)
 	}
 	assert.Equal(t, map[string][]string{
-		"away":    {"the cluster has no such node"},
-		"broken":  {"the annotation paictl.openpai.org/gpus can't be read: unexpected end of JSON input"},
-		"crossed": {"a cell PAIR has GPUs [0 1], which are on the NUMA nodes 0 and 1", "a cell PAIR has GPUs [2 3], which are on the NUMA nodes 0 and 1"},
-		"fewer":   {"GPUs [1 3] of the configuration are missing; GPUs [2] are not healthy; GPU 2: XID 79"},
-		"unknown": {"its GPUs [0 1 2 3] are in no cell: no job gets them"},
+		"away":     {"the cluster has no such node"},
+		"broken":   {"the annotation paictl.openpai.org/gpus can't be read: unexpected end of JSON input"},
+		"crossed":  {"a cell PAIR has GPUs [0 1], which are on the NUMA nodes 0 and 1", "a cell PAIR has GPUs [2 3], which are on the NUMA nodes 0 and 1"},
+		"failed":   {"GPUs [3] are not healthy; GPU 3: XID 79"},
+		"ordinary": {"GPUs [3] are not healthy; GPU 3: it is for ordinary pods"},
+		"fewer":    {"GPUs [1 3] of the configuration are missing; GPUs [2] are not healthy; GPU 2: XID 79"},
+		"unknown":  {"its GPUs [0 1 2 3] are in no cell: no job gets them"},
 	}, got)
 	assert.Equal(t, []string{"quiet"}, silent)
 }

@@ -116,7 +116,8 @@ func (s *valuesSchema) alternatives(e *jsonschema.ValidationError, p strictyaml.
 	case len(near) == 0:
 		k, _ := typeError(e.Causes[0], len(e.InstanceLocation))
 		slices.Sort(want)
-		return []problem{{p, fmt.Sprintf("expected %s, found %s", typeNames(slices.Compact(want)), typeName(k.Got)), s.describe(e)}}
+		names := typeNames(slices.Compact(want))
+		return []problem{{p, fmt.Sprintf("expected %s, found %s", names, typeName(k.Got)), "write " + names + " there"}}
 	}
 	return []problem{{p, "matches none of the allowed forms", cmp.Or(s.describe(e), near[0][0].message)}}
 }
@@ -202,8 +203,10 @@ func typeRemedy(k *kind.Type) string {
 		return "put the value in quotes"
 	case k.Got == "string" && (want("integer") || want("number") || want("boolean")):
 		return "remove the quotes, if there are any"
+	case want("object"):
+		return `write its keys on the lines below, indented, each as "key: value"`
 	}
-	return ""
+	return "write " + typeNames(k.Want) + " there"
 }
 
 func choices(k *kind.Enum) string {

@@ -26,11 +26,11 @@ func TestAMistakeInASectionHasItsPlaceAndRemedy(t *testing.T) {
 		"text for a number": {"metrics: {replicas: \"2\"}\n", []string{
 			`7:21: metrics.replicas: expected a whole number, found text [services/values]`, "-> remove the quotes, if there are any"}},
 		"a fraction for a whole number": {"metrics: {replicas: 1.5}\n", []string{
-			`7:21: metrics.replicas: expected a whole number, found a number [services/values]`}},
+			`7:21: metrics.replicas: expected a whole number, found a number [services/values]`, "-> write a whole number there"}},
 		"a number for text": {"metrics: {retention: 15}\n", []string{
 			`7:22: metrics.retention: expected text, found a number [services/values]`, "-> put the value in quotes"}},
 		"text for a map": {"metrics: {image: x}\n", []string{
-			`7:18: metrics.image: expected a map, found text [services/values]`}},
+			`7:18: metrics.image: expected a map, found text [services/values]`, `-> write its keys on the lines below, indented, each as "key: value"`}},
 		"text for a list": {"metrics: {receivers: x}\n", []string{
 			`7:22: metrics.receivers: expected a list, found text [services/values]`, `-> write each entry on a separate line that begins with "- "`}},
 		"too much": {"metrics: {service: {port: 70000}}\n", []string{
@@ -46,7 +46,7 @@ func TestAMistakeInASectionHasItsPlaceAndRemedy(t *testing.T) {
 		"an empty text": {"metrics: {receivers: [{name: \"\"}]}\n", []string{
 			`7:30: metrics.receivers[0].name: is empty [services/values]`, "-> Name of the receiver."}},
 		"none of two types": {"metrics: {receivers: [{name: a, to: 3}]}\n", []string{
-			`7:37: metrics.receivers[0].to: expected a list or text, found a number [services/values]`}},
+			`7:37: metrics.receivers[0].to: expected a list or text, found a number [services/values]`, "-> write a list or text there"}},
 		"an entry of the type that was near": {"metrics: {receivers: [{name: a, to: [3]}]}\n", []string{
 			`7:38: metrics.receivers[0].to[0]: expected text, found a number [services/values]`, "-> put the value in quotes"}},
 		"a short secret": {"metrics: {auth: {password: hunter2}}\n", []string{
@@ -59,7 +59,7 @@ func TestAMistakeInASectionHasItsPlaceAndRemedy(t *testing.T) {
 			`7:30: metrics.credentialsSecret: the section names your own Secret, but also contains auth.keys.a [services/credentials]`, "-> remove one of the two"}},
 		"all at once, in the file's order": {"metrics:\n  replicas: 9\n  image: 1\nstorage: {locl: 1}\n", []string{
 			`8:13: metrics.replicas: is more than 5 [services/values]`, "-> the largest value is 5",
-			`9:10: metrics.image: expected a map, found a number [services/values]`,
+			`9:10: metrics.image: expected a map, found a number [services/values]`, `-> write its keys on the lines below, indented, each as "key: value"`,
 			`10:17: storage.locl: there is no key "locl" here [services/values]`, `-> did you mean "local"?`}},
 		"a section that is no map": {"metrics: yes please\n", []string{
 			`7:10: metrics: expected a map of settings [services/section]`, "-> write each setting on a separate line, indented, as key: value"}},
