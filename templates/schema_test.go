@@ -52,6 +52,28 @@ func TestSchemasCompile(t *testing.T) {
 	})
 }
 
+// What Kubernetes refuses in a pod is found before anything is started.
+func TestResourcesOfPodsAreQuantities(t *testing.T) {
+	eachChart(t, func(t *testing.T, c *chart.Chart) {
+		resources, _ := schemaOf(t, c)["properties"].(map[string]any)["resources"].(map[string]any)
+		if resources == nil {
+			return
+		}
+		compiler := jsonschema.NewCompiler()
+		require.NoError(t, compiler.AddResource("resources.json", resources))
+		schema, err := compiler.Compile("resources.json")
+		require.NoError(t, err)
+		for limits, valid := range map[string]bool{
+			`{"cpu": "500m", "memory": "64Mi"}`: true, `{"cpu": 2, "memory": "1.5Gi"}`: true, `{"cpu": 0.5}`: true, `{"memory": "1e9", "nvidia.com/gpu": 1}`: true,
+			`5`: false, `{"memory": "lots"}`: false, `{"memory": "64 Mi"}`: false, `{"memory": "64MB"}`: false, `{"cpu": true}`: false,
+		} {
+			doc, err := jsonschema.UnmarshalJSON(strings.NewReader(`{"requests": {"cpu": "10m"}, "limits": ` + limits + `}`))
+			require.NoError(t, err)
+			require.Equal(t, valid, schema.Validate(doc) == nil, limits)
+		}
+	})
+}
+
 // Comments become the documentation of services-configuration.yaml, the schema the check of
 // it: a key has both.
 func TestEveryValueIsDescribedInValuesAndInTheSchema(t *testing.T) {
