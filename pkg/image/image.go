@@ -125,7 +125,7 @@ func (d Destination) Check() error {
 			return hint.Errorf("leave "+strings.SplitN(r, "://", 2)[0]+":// out", "%q is a URL, not a registry", r)
 		}
 		if _, err := name.NewRepository(path.Join(r, "x"), name.StrictValidation); err != nil {
-			return fmt.Errorf("%q is not a registry: %w", r, err)
+			return hint.Errorf("write HOST/PROJECT, in small letters, such as registry.example.org/openpai", "%q is not a registry", r)
 		}
 	}
 	if d.Registry == "" {

@@ -55,6 +55,9 @@ registry for each: "present" means this image, "other" a different one with the 
 			if opts.From, err = from(f, opts.From); err != nil {
 				return err
 			}
+			if fl := cmd.Flags(); !opts.Remote && (fl.Changed("registry") || fl.Changed("tag") || fl.Changed("mirror")) {
+				return cmdutil.Usagef("--registry, --tag and --mirror say which registry --remote asks: add --remote, or remove them")
+			}
 			if opts.Remote {
 				var named bool
 				if opts.Destination, opts.Access, named, err = where.registry(f); err != nil {

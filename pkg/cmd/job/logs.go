@@ -109,6 +109,8 @@ func (opts *LogsOptions) complete() (err error) {
 		return cmdutil.Usagef("give --attempt or --previous, not both")
 	case o.Since < 0:
 		return cmdutil.Usagef("--since %s: give a time that has passed, such as 10m", o.Since)
+	case opts.tail && o.Tail < -1:
+		return cmdutil.Usagef("--tail %d: give a number of lines, or -1 for all", o.Tail)
 	case o.Attempt < logs.All:
 		return cmdutil.Usagef("--attempt %d: attempts are counted from 0", o.Attempt)
 	}

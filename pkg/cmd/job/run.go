@@ -105,6 +105,10 @@ func (opts *RunOptions) check(cmd *cobra.Command) error {
 		return cmdutil.Usagef("give one of --detach and --dry-run %s", see)
 	case !opts.Detach && !opts.Output.Is("text"):
 		return cmdutil.Usagef("--output is for --detach: otherwise standard output is the command's %s", see)
+	case opts.Draft.Instances < 1:
+		return cmdutil.Usagef("--instances %d: a job has at least one task", opts.Draft.Instances)
+	case opts.Draft.GPU < 0:
+		return cmdutil.Usagef("--gpus %d: give the number of GPUs of one task, or 0", opts.Draft.GPU)
 	case opts.MaxDuration < 0 || opts.MaxDuration%time.Second != 0:
 		return cmdutil.Usagef("--max-duration %s: give whole seconds, such as 30m", opts.MaxDuration)
 	}
