@@ -180,25 +180,34 @@ func pick(m map[string]string, keys ...string) map[string]string {
 	return out
 }
 
-// slimFramework drops what a job doesn't need any more once it lies in the archive. The API's own
-// copy stays whole.
+// slimFramework packs the pod templates, which only new pods need, and drops what a job doesn't need any more once it lies in the archive. The
+// API's own copy stays whole.
 func slimFramework(o any) (any, error) {
 	f, ok := o.(*v1.Framework)
 	if !ok {
 		return o, nil
 	}
 	f.ManagedFields = nil
-	if f.Status == nil || f.Status.ArchivedTime == nil {
-		return f, nil
+	archived := f.Status != nil && f.Status.ArchivedTime != nil
+	if archived {
+		delete(f.Annotations, v1.AnnotationConfig)
 	}
-	delete(f.Annotations, v1.AnnotationConfig)
 	for i := range f.Spec.TaskRoles {
-		f.Spec.TaskRoles[i].Task.Pod = limits(&f.Spec.TaskRoles[i].Task.Pod)
+		task := &f.Spec.TaskRoles[i].Task
+		part := limits(&task.Pod)
+		if archived {
+			task.Pod = part
+			continue
+		}
+		part.Annotations = pick(task.Pod.Annotations, v1.AnnotationTaskRole, annotation.SpecKey)
+		if err := task.Pack(part); err != nil {
+			return nil, err
+		}
 	}
 	return f, nil
 }
 
-// limits are what lists say of a pod template.
+// limits are what lists and the accounts of GPUs say of a pod template.
 func limits(of *corev1.PodTemplateSpec) (out corev1.PodTemplateSpec) {
 	for i := range of.Spec.Containers {
 		out.Spec.Containers = append(out.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Limits: of.Spec.Containers[i].Resources.Limits}})

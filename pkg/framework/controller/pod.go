@@ -32,7 +32,11 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 		return nil, fmt.Errorf("task role %s is no longer part of the job", role)
 	}
 	values := identity(f, st, role, t)
-	template, err := fillIn(&of.Task.Pod, values)
+	text, err := of.Task.Template()
+	if err != nil {
+		return nil, err
+	}
+	template, err := fillIn(text, values)
 	if err != nil {
 		return nil, err
 	}
@@ -142,20 +146,16 @@ var podUID = corev1.EnvVar{Name: "FC_POD_UID", ValueFrom: &corev1.EnvVarSource{F
 // placeholders are what {{NAME}} in any text of a template is replaced by.
 var placeholders = []string{"FC_FRAMEWORK_NAMESPACE", "FC_FRAMEWORK_NAME", "FC_TASKROLE_NAME", "FC_TASK_INDEX", "FC_CONFIGMAP_NAME", "FC_POD_NAME"}
 
-func fillIn(t *corev1.PodTemplateSpec, values map[string]string) (*corev1.PodTemplateSpec, error) {
-	data, err := json.Marshal(t)
-	if err != nil {
-		return nil, fmt.Errorf("pod template: %w", err)
-	}
-	if !strings.Contains(string(data), "{{FC_") {
-		return t.DeepCopy(), nil
-	}
-	pairs := make([]string, 0, 2*len(placeholders))
-	for _, name := range placeholders {
-		pairs = append(pairs, "{{"+name+"}}", values[name]) // names and numbers: nothing that JSON would quote
+func fillIn(template string, values map[string]string) (*corev1.PodTemplateSpec, error) {
+	if strings.Contains(template, "{{FC_") {
+		pairs := make([]string, 0, 2*len(placeholders))
+		for _, name := range placeholders {
+			pairs = append(pairs, "{{"+name+"}}", values[name]) // names and numbers: nothing that JSON would quote
+		}
+		template = strings.NewReplacer(pairs...).Replace(template)
 	}
 	out := &corev1.PodTemplateSpec{}
-	if err := json.Unmarshal([]byte(strings.NewReplacer(pairs...).Replace(string(data))), out); err != nil {
+	if err := json.Unmarshal([]byte(template), out); err != nil {
 		return nil, fmt.Errorf("pod template with its placeholders filled in: %w", err)
 	}
 	return out, nil

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/runtime/rules"
@@ -53,6 +55,36 @@ func TestAPodIsToldWhoItIs(t *testing.T) {
 	assert.Equal(t, "cmuid", string(p.OwnerReferences[0].UID))
 	assert.Equal(t, corev1.TerminationMessageFallbackToLogsOnError, p.Spec.Containers[0].TerminationMessagePolicy)
 	assert.Empty(t, f.Spec.TaskRoles[0].Task.Pod.Labels, "the template itself isn't changed")
+}
+
+// The cache has packed templates, and may be told to pack them twice.
+func TestAPodOfAPackedTemplateIsTheSame(t *testing.T) {
+	template := app(corev1.Container{
+		Image: "i:1", Env: []corev1.EnvVar{{Name: "AT", Value: "{{FC_TASK_INDEX}} of <all> & more"}},
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: amount.MustParse("2"), "nvidia.com/gpu": amount.MustParse("1")}},
+	})
+	template.Annotations = map[string]string{v1.AnnotationTaskRole: "Worker", "mine": "a"}
+	f, st, task := jobOf(2, template)
+	want, err := makePod(f, st, "worker", task, nil)
+	require.NoError(t, err)
+	summary := api.Summary(f)
+	for range 2 {
+		o, err := slimFramework(f)
+		require.NoError(t, err)
+		f = o.(*v1.Framework)
+		pod := f.Spec.TaskRoles[0].Task.Pod
+		assert.Empty(t, pod.Spec.Containers[0].Env)
+		assert.Equal(t, map[string]string{v1.AnnotationTaskRole: "Worker"}, pod.Annotations)
+		have, err := makePod(f.DeepCopy(), st, "worker", task, nil)
+		require.NoError(t, err)
+		wanted, err := json.Marshal(want)
+		require.NoError(t, err)
+		got, err := json.Marshal(have)
+		require.NoError(t, err)
+		assert.JSONEq(t, string(wanted), string(got))
+		assert.Equal(t, int32(1), gpusOf(&corev1.Pod{}, templateOf(f, "worker")))
+	}
+	assert.Equal(t, summary, api.Summary(f))
 }
 
 func TestWhoPaysForAPodIsWhatTheFrameworkSays(t *testing.T) {

@@ -116,6 +116,8 @@ type Task struct {
 	// Pod is the template. Its types are checked when the Framework is written; what else is wrong in it
 	// the API server says when a pod is made.
 	Pod corev1.PodTemplateSpec `json:"pod"`
+
+	packed string // the template as JSON, where Pod has only a part of it
 }
 
 // FrameworkStatus is what has become of it.
