@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -176,8 +177,15 @@ func (w *cluster) until(name, what string, ok func(*v1.Framework) bool) *v1.Fram
 	})
 	if err != nil {
 		text, _ := yaml.Marshal(f.Status)
+		pods, left := &corev1.PodList{}, []string{}
+		require.NoError(w.t, w.c.List(w.t.Context(), pods, client.InNamespace(w.namespace), client.MatchingLabels{v1.LabelFramework: name}))
+		for i := range pods.Items {
+			p := &pods.Items[i]
+			left = append(left, fmt.Sprintf("%s %s on %q, being deleted since %v, finalizers %v", p.Name, p.Status.Phase, p.Spec.NodeName, p.DeletionTimestamp, p.Finalizers))
+		}
 		// What follows it in the output is wanted, too.
-		w.t.Fatalf("job %s never %s:\n%.3000s", name, what, text)
+		w.t.Fatalf("job %s never %s: it is %s of %v, delay %v, with the pods\n%s\n%.3000s", name, what, f.Status.State, f.Status.TransitionTime,
+			f.Status.RetryPolicyStatus.RetryDelaySec, strings.Join(left, "\n"), text)
 	}
 	return f
 }

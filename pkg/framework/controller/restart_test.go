@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
@@ -41,8 +42,17 @@ func (w *cluster) kubelet(exit func(p *corev1.Pod) int32) *kubelet {
 	require.NoError(w.t, err)
 	work := make(chan *corev1.Pod, 100_000)
 	see := func(o any) {
+		p := o.(*corev1.Pod)
+		if p.DeletionTimestamp != nil {
+			// KWOK doesn't come to delete each pod whose status changed at the same time; a real kubelet does.
+			time.AfterFunc(5*time.Second, func() {
+				now := int64(0)
+				_ = clients.CoreV1().Pods(w.namespace).Delete(context.Background(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
+			})
+			return
+		}
 		// A pod may come to run again after its end: KWOK plays a stage on what it saw before.
-		if p := o.(*corev1.Pod); p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+		if p.Status.Phase == corev1.PodRunning {
 			k.note(p)
 			work <- p
 		}
