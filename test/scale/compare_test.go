@@ -81,18 +81,6 @@ func BenchmarkLiveJobs(b *testing.B) {
 	}
 }
 
-// waitRunning waits until the pods of n tasks have run.
-func (w *jobsWorld) waitRunning(n int, end <-chan time.Time) error {
-	return w.wait(end, func() error {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if len(w.running) < n {
-			return fmt.Errorf("%d of %d tasks run", len(w.running), n)
-		}
-		return nil
-	})
-}
-
 // ofTasks are the programs whose work is reported by name; the rest of what runs is that of this test.
 var ofTasks = map[string]string{
 	"kube-apiserver": "apiserver", "etcd": "etcd", "pai-controller": "controller", "kube-controller-manager": "kube-controllers", "kwok": "kwok",

@@ -260,13 +260,23 @@ func (w *jobsWorld) watch() {
 	require.True(w.t, cache.WaitForCacheSync(w.t.Context().Done(), pods.HasSynced))
 }
 
+// waitRunning waits until the pods of n tasks run, or did.
+func (w *jobsWorld) waitRunning(n int, end <-chan time.Time) error {
+	return w.waitCount(n, end, "run", func() int { return len(w.running) })
+}
+
 // waitRan waits until n tasks have succeeded.
 func (w *jobsWorld) waitRan(n int, end <-chan time.Time) error {
+	return w.waitCount(n, end, "have run", func() int { return len(w.ran) })
+}
+
+// waitCount waits until what has been noted comes to n.
+func (w *jobsWorld) waitCount(n int, end <-chan time.Time, what string, count func() int) error {
 	return w.wait(end, func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if len(w.ran) < n {
-			return fmt.Errorf("%d of %d tasks have run", len(w.ran), n)
+		if have := count(); have < n {
+			return fmt.Errorf("%d of %d tasks %s", have, n, what)
 		}
 		return nil
 	})
