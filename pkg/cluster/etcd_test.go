@@ -175,7 +175,7 @@ func TestMastersThatWorkAreNotResetForBeingUnknown(t *testing.T) {
 	for _, c := range []struct{ name, leader, other, want, remedy string }{
 		{"the leader's disk is of an earlier time", node("m1"), node("m1") + node("m2"), "m2: it and m1 have API servers of the same cluster, but different data", "switch off the machine with the old data"},
 		{"they are strangers", node("m1"), node("m3"), "m2: it and m1 have API servers", "switch off"},
-		{"its node was deleted", node("m1"), node("m1"), "m2: its control plane works, but the cluster has no node of that name", "systemctl restart kubelet"},
+		{"its node was deleted", node("m1"), node("m1"), "m2: its control plane works, but the cluster has no node with this name", "systemctl restart kubelet"},
 		{"all is well", node("m1") + node("m2"), node("m1") + node("m2"), "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

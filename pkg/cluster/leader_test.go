@@ -133,7 +133,7 @@ func TestNoClusterIsMadeWhereThereMayBeOne(t *testing.T) {
 		for _, f := range pf.Findings {
 			remedies = append(remedies, f.Remedy)
 		}
-		assert.Contains(t, strings.Join(remedies, "\n"), "bring m2 back")
+		assert.Contains(t, strings.Join(remedies, "\n"), "repair m2 and run the same command again")
 	})
 	t.Run("workers are members, and the only master has a new disk", func(t *testing.T) {
 		l := newLab(t, 1, 2)

@@ -107,7 +107,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		}, check: "os", message: "ubuntu18.04 is too old, the oldest supported is ubuntu 20.04", remedy: "upgrade"},
 		{name: "an old Debian", edit: func(m *machine) { m.fact("os-release", "VERSION_ID=\"10\"", true) }, check: "os", message: "too old", remedy: "upgrade"},
 		{name: "a system that nobody tested", edit: func(m *machine) { m.fact("os-release", "ID=almalinux") },
-			severity: preflight.SeverityWarning, check: "os", message: "not tested on", remedy: "go on"},
+			severity: preflight.SeverityWarning, check: "os", message: "not tested on", remedy: "continue if you know the system"},
 		{name: "Debian testing has no version", edit: func(m *machine) { m.fact("os-release", "ID=debian") }},
 		{name: "a kernel between the long-term ones", edit: func(m *machine) { m.fact("kernel", "5.19.0-40-generic") },
 			severity: preflight.SeverityWarning, check: "kernel", message: "kernel 5.19.0-40-generic is not one of the long-term kernels", remedy: "5.15"},
@@ -198,7 +198,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "a host name that is none", edit: func(m *machine) { m.fact("hostname", "My_Node") },
 			check: "hostname", message: "host name is My_Node", remedy: "My_Node is not a valid name, see RFC 1123"},
 		{name: "the installer's host name", edit: func(m *machine) { m.fact("hostname", "localhost") },
-			check: "hostname", message: "calls itself localhost", remedy: "hostnamectl set-hostname w1", fix: "p_hostname 'w1'"},
+			check: "hostname", message: "the machine's host name is localhost", remedy: "hostnamectl set-hostname w1", fix: "p_hostname 'w1'"},
 		{name: "a fully qualified host name", edit: func(m *machine) { m.fact("hostname", "w1.example.org") }},
 		{name: "another machine's host name", edit: func(m *machine) { m.fact("hostname", "m1") },
 			check: "unique-hostname", message: "host name is m1, as is that of m1 (10.0.0.1); layout.yaml says w1", remedy: "hostnamectl set-hostname w1"},
@@ -275,8 +275,8 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "ufw", edit: func(m *machine) { m.say("active", "ufw") }, severity: preflight.SeverityWarning, check: "firewall", message: "ufw is active: it must allow 10250/tcp", remedy: "10.144.0.0/16"},
 		{name: "firewalld", host: "m1", edit: func(m *machine) { m.say("active", "firewalld") }, severity: preflight.SeverityWarning, check: "firewall", message: "6443, 2379, 2380, 10250/tcp", remedy: "--add-source=10.144.0.0/16"},
 		{name: "SELinux", edit: func(m *machine) { m.unsay("selinux"); m.say("selinux", "1") }, severity: preflight.SeverityWarning, check: "selinux", message: "enforcing", remedy: "setenforce 0"},
-		{name: "an answer that is no answer", edit: func(m *machine) { m.facts = []string{"Welcome to w1!"} }, check: "facts", message: "cannot be read", remedy: "standard output"},
-		{name: "a probe that broke off", edit: func(m *machine) { m.unsay("end"); m.probe = append(m.probe, "@! 2") }, check: "probe", message: "broke off with exit status 2", remedy: "--log-file"},
+		{name: "an answer that is no answer", edit: func(m *machine) { m.facts = []string{"Welcome to w1!"} }, check: "facts", message: "is not readable", remedy: "standard output"},
+		{name: "a probe that broke off", edit: func(m *machine) { m.unsay("end"); m.probe = append(m.probe, "@! 2") }, check: "probe", message: "were aborted with exit status 2", remedy: "--log-file"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, c.run)

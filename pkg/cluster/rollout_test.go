@@ -82,7 +82,7 @@ func TestABadSettingOfTheKubeletBreaksOneMachine(t *testing.T) {
 		assert.Contains(t, got["w1"].Hint, "journalctl -u kubelet on the host")
 		for _, h := range []string{"w2", "w3", "m1"} {
 			assert.Equal(t, "not changed: the new kubelet settings failed on w1", got[h].Error, run)
-			assert.Contains(t, got[h].Hint, "repair w1, or the setting")
+			assert.Contains(t, got[h].Hint, "repair w1, or correct the setting")
 			assert.True(t, got[h].Untouched)
 			assert.NotContains(t, l.host(h).read(kubeletDropIn), "many")
 			assert.Empty(t, l.host(h).calls(), run)

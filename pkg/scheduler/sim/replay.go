@@ -46,10 +46,11 @@ func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out 
 	return nil
 }
 
-// advise adds a remedy to findings about a whole text, which whoever read it didn't know.
+// advise gives findings about a whole text the remedy that whoever read it couldn't know. Where the text is not YAML, the
+// reader knows better.
 func advise(fs strictyaml.Findings, remedy string) strictyaml.Findings {
 	for i := range fs {
-		if fs[i].Remedy == "" && fs[i].Field == "" {
+		if fs[i].Field == "" && (fs[i].Remedy == "" || fs[i].Rule == "yaml/type") {
 			fs[i].Remedy = remedy
 		}
 	}

@@ -21,18 +21,21 @@ const framesPerSecond = 30
 func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	program := tea.NewProgram(New(ctx, o), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithAltScreen(), tea.WithMouseCellMotion(),
+	program := tea.NewProgram(New(ctx, o), tea.WithInput(in), tea.WithOutput(out), tea.WithAltScreen(), tea.WithMouseCellMotion(),
 		tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler()) // signals end ctx
+	// It is asked to quit: a context of its own would make it close the keyboard while it still reads it.
+	stopped := context.AfterFunc(ctx, program.Quit)
+	defer stopped()
 	_, err := program.Run()
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, tea.ErrProgramPanic):
 		return fmt.Errorf("the view broke: %w", err)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("draw on the terminal: %w", err)
 	}
-	return fmt.Errorf("draw on the terminal: %w", err)
+	return nil
 }
 
 // PaletteFor asks the terminal for its background, and its environment for how many colours it has. Ask before Run. tmux
