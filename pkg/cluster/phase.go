@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -98,6 +99,17 @@ func PhaseNames() []string {
 		out = append(out, p.name())
 	}
 	return out
+}
+
+// CheckPhases reports a name that is no phase of "cluster up".
+func CheckPhases(names []string) error {
+	all := PhaseNames()
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return hint.Errorf("the phases are: "+strings.Join(all, ", "), "there is no phase %q", name)
+		}
+	}
+	return nil
 }
 
 // script runs a mutating script of a phase on a node.

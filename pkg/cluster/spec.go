@@ -89,8 +89,21 @@ func (s *Spec) Node(name string) (*Node, error) {
 			return n, nil
 		}
 	}
-	return nil, hint.Errorf("paictl node list -p DIR shows the machines of the layout",
-		"%s is not a machine of the layout", name)
+	return nil, unknown(name)
+}
+
+func unknown(name string) error {
+	return hint.Errorf("paictl node list -p DIR shows the machines of the layout", "%s is not a machine of the layout", name)
+}
+
+// CheckLimit reports a name of --limit that no machine has. It needs no bundle, as a Spec does.
+func CheckLimit(l *layout.Layout, names []string) error {
+	for _, name := range names {
+		if !l.Has(name) {
+			return unknown(name)
+		}
+	}
+	return nil
 }
 
 // artifacts returns the bundle's artifacts of a kind that the node needs.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
@@ -134,12 +133,10 @@ func (r *run) scope() ([]*Node, []phase, error) {
 	if len(r.opts.Phases) == 0 {
 		return nodes, all, nil
 	}
-	var out []phase
-	for _, want := range r.opts.Phases {
-		if !slices.Contains(PhaseNames(), want) {
-			return nil, nil, hint.Errorf("the phases are: "+strings.Join(PhaseNames(), ", "), "there is no phase %q", want)
-		}
+	if err := CheckPhases(r.opts.Phases); err != nil {
+		return nil, nil, err
 	}
+	var out []phase
 	for _, p := range all {
 		if slices.Contains(r.opts.Phases, p.name()) {
 			out = append(out, p)

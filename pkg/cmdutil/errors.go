@@ -1,10 +1,15 @@
 package cmdutil
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/terminal"
@@ -69,6 +74,28 @@ func ExitCode(err error) int {
 	return ExitFailure
 }
 
+// remedyOfFile is what to do about a file of this machine that can't be read, where nobody knows more about it. Others'
+// files, which may be called the same, are none of its business: the file itself is looked at again.
+func remedyOfFile(err error) string {
+	p, ok := errors.AsType[*fs.PathError](err)
+	if !ok || p.Path == "" || p.Path == "-" {
+		return ""
+	}
+	info, now := os.Stat(p.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && errors.Is(now, fs.ErrNotExist):
+		if filepath.IsAbs(p.Path) {
+			return "correct the path"
+		}
+		return "correct the path; it is looked up in the current folder"
+	case errors.Is(err, syscall.EISDIR) && now == nil && info.IsDir():
+		return "it must be a file, not a folder: correct the path, or put the file there"
+	case errors.Is(err, fs.ErrPermission) && (now == nil || errors.Is(now, fs.ErrPermission)):
+		return "check the permissions of the file and its folder"
+	}
+	return ""
+}
+
 // PrintError writes err as one line, and its remedy as a second.
 func PrintError(w io.Writer, err error) {
 	if err == nil || errors.Is(err, ErrSilent) {
@@ -83,7 +110,7 @@ func PrintError(w io.Writer, err error) {
 	}
 	// Errors name what others called their objects.
 	fmt.Fprintf(w, "paictl: %s\n", terminal.Text(err.Error()))
-	if h := hint.Of(err); h != "" {
+	if h := cmp.Or(hint.Of(err), remedyOfFile(err)); h != "" {
 		fmt.Fprintf(w, "  -> %s\n", terminal.Text(h))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -50,6 +51,25 @@ func TestErrorsCommandNoTerminal(t *testing.T) {
 	var b bytes.Buffer
 	PrintError(&b, hint.Wrap(errors.New("there is no \x1b]0;x\arole"), "there are: \x1b[2Ja"))
 	assert.Equal(t, "paictl: there is no ]0;xrole\n  -> there are: [2Ja\n", b.String())
+}
+
+// Files that a person named have a remedy even where nobody gave the error one; what other machines say of theirs has none.
+func TestFilesThatCannotBeReadHaveARemedy(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("folder", 0o700))
+	printed := func(err error) string {
+		var b bytes.Buffer
+		PrintError(&b, fmt.Errorf("read the trace: %w", err))
+		return b.String()
+	}
+	_, missing := os.Open("none.csv")
+	assert.Equal(t, "paictl: read the trace: open none.csv: no such file or directory\n  -> correct the path; it is looked up in the current folder\n", printed(missing))
+	_, missing = os.ReadFile("/none/at/all")
+	assert.Contains(t, printed(missing), "\n  -> correct the path\n")
+	_, folder := os.ReadFile("folder")
+	assert.Contains(t, printed(folder), "\n  -> it must be a file, not a folder")
+	assert.NotContains(t, printed(&fs.PathError{Op: "open", Path: "folder", Err: fs.ErrNotExist}), "->", "it is there: the error is of another machine")
+	assert.Contains(t, printed(hint.Wrap(missing, "make one")), "\n  -> make one\n")
 }
 
 // screen runs what writes to a terminal of so many columns, and returns its lines.

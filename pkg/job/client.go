@@ -5,6 +5,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -23,6 +24,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
@@ -83,13 +85,11 @@ var objectName = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 // Resolve finds a job by its name, by USER~NAME or USER/NAME, or by the name of its Framework.
 func (c *Client) Resolve(ctx context.Context, user, name string) (*Job, error) {
-	owner, short := user, name
-	if at := strings.IndexAny(name, "~/"); at > 0 {
-		owner, short = name[:at], name[at+1:]
+	owner, short, err := protocol.SplitName(name)
+	if err != nil {
+		return nil, hint.Wrap(err, hint.Of(err)+"; see the names with: paictl job list")
 	}
-	if short == "" {
-		return nil, hint.Errorf("see the names with: paictl job list", "name a job")
-	}
+	owner = cmp.Or(owner, user)
 	j, err := c.find(ctx, owner, short, v1.ObjectName(owner, short))
 	if err == nil || !objectName.MatchString(name) || !IsNotFound(err) {
 		return j, err

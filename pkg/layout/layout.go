@@ -161,6 +161,11 @@ func (l *Layout) SSHFor(m Machine) SSH {
 	return s
 }
 
+// Has reports whether a machine has this host name or address.
+func (l *Layout) Has(name string) bool {
+	return slices.ContainsFunc(l.MachineList, func(m Machine) bool { return m.Hostname == name || m.HostIP == name })
+}
+
 // WithRole returns the machines that have the role, in the layout's order.
 func (l *Layout) WithRole(role string) []Machine {
 	var out []Machine

@@ -2,12 +2,12 @@ package protocol
 
 import (
 	"fmt"
-
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
@@ -88,6 +88,14 @@ func (r *reader) readAfter(p place) {
 		}
 		if a.Job = at.v.text(); a.Job == "" || a.Job == r.job.Name {
 			at.report("job/after", fmt.Sprintf("%q is not another job", a.Job), "write the NAME of a job, or USER/NAME")
+			continue
+		}
+		if err := CheckName(a.Job); err != nil {
+			at.report("job/after", err.Error(), hint.Of(err))
+			continue
+		}
+		if slices.ContainsFunc(r.job.Extras.After, func(b After) bool { return a.Job == b.Job }) {
+			at.report("job/after", fmt.Sprintf("%q is listed twice", a.Job), "remove one of the two")
 			continue
 		}
 		r.job.Extras.After = append(r.job.Extras.After, a)

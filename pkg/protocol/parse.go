@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
@@ -18,6 +20,31 @@ var (
 	jobNames  = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 	roleNames = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 )
+
+// SplitName takes NAME, USER/NAME or USER~NAME apart; owner is "" where there is none. A name that only a job has that was not
+// made by paictl is one, too.
+func SplitName(name string) (owner, short string, err error) {
+	short = name
+	if at := strings.IndexAny(name, "~/"); at > 0 {
+		owner, short = name[:at], name[at+1:]
+	}
+	switch {
+	case short == "":
+		return "", "", hint.Errorf("write NAME or USER/NAME", "a job's name is missing")
+	case strings.Contains(short, "/"):
+		return "", "", hint.Errorf("write NAME or USER/NAME", "%q is not the name of a job", shorten(name))
+	}
+	return owner, short, nil
+}
+
+// CheckName reports what can't be the NAME or USER/NAME of a job that paictl made.
+func CheckName(name string) error {
+	_, short, err := SplitName(name)
+	if err == nil && (len(short) > nameLimit || !jobNames.MatchString(short)) {
+		return hint.Errorf("write NAME or USER/NAME; a name has "+jobName, "%q is not the name of a job", shorten(name))
+	}
+	return err
+}
 
 // reader reads one file and collects what is wrong in it.
 type reader struct {

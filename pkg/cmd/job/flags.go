@@ -12,6 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/protocol"
 )
 
 // Flags are those of all verbs on jobs of a cluster.
@@ -58,6 +59,9 @@ func (fl *Flags) user(f *cmdutil.Factory) (string, error) {
 func (fl *Flags) find(ctx context.Context, f *cmdutil.Factory, name string) (*job.Client, *job.Job, error) {
 	owner, err := fl.user(f)
 	if err != nil {
+		return nil, nil, err
+	}
+	if _, _, err := protocol.SplitName(name); err != nil {
 		return nil, nil, err
 	}
 	c, err := job.Open(fl.Kube)

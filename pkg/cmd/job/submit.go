@@ -119,6 +119,9 @@ func (opts *SubmitOptions) check(cmd *cobra.Command) error {
 	}
 	opts.Submit.SkipEnded = len(opts.Sweep) > 0
 	for _, name := range opts.After {
+		if err := protocol.CheckName(name); err != nil {
+			return fmt.Errorf("--after: %w", err)
+		}
 		opts.Submit.After = append(opts.Submit.After, protocol.After{Job: name})
 	}
 	if opts.Watch && opts.Wait || opts.Submit.DryRun && (opts.Watch || opts.Wait) {
