@@ -695,7 +695,8 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 	}
 }
 
-// TestBringingPackagesMayBeCutOffAnywhere does it at each command of the run, and inside of what apt and dpkg do.
+// TestBringingPackagesMayBeCutOffAnywhere does it at each command of the run, at one moment each, and inside of what apt and dpkg do;
+// PAICTL_TEST_CRASH=all at all moments.
 func TestBringingPackagesMayBeCutOffAnywhere(t *testing.T) {
 	clean, h := gpuLab(t)
 	clean.bundled(h, "535.261.03")
@@ -732,12 +733,18 @@ func TestBringingPackagesMayBeCutOffAnywhere(t *testing.T) {
 		assert.NoDirExists(t, h.folder())
 		assert.NoFileExists(t, h.root+stateDir+"/driver-change")
 	}
+	moments, apart := []moment{beforeCommand, duringCommand, afterCommand}, 7
+	if !allCrashes() {
+		apart = 41
+	}
 	for k := 1; k <= commands; k++ {
-		for _, m := range []moment{beforeCommand, duringCommand, afterCommand} {
-			cut(&crash{at: k, when: m})
+		for i, m := range moments {
+			if allCrashes() || i == k%len(moments) {
+				cut(&crash{at: k, when: m})
+			}
 		}
 	}
-	for k := 1; k <= points; k += 7 {
+	for k := 1; k <= points; k += apart {
 		cut(&crash{breaks: k})
 	}
 	assert.NotZero(t, waiting)
