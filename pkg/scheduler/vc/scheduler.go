@@ -127,6 +127,8 @@ func (s *Scheduler) ask(ctx context.Context, r *rest.Request, path, vc string, o
 		return fmt.Errorf("%w: none of its pods is ready", ErrNotRunning)
 	case apierrors.IsForbidden(err) && said(body) != "":
 		return hint.Wrap(&closedError{"ask the scheduler: " + said(body), err}, "ask an administrator for the roles of docs/jobs.md, \"Permissions\"")
+	case errors.Is(ctx.Err(), context.DeadlineExceeded): // the client's own words then may be those of its limit of questions
+		return fmt.Errorf("ask the scheduler: no answer in time: %w", ctx.Err())
 	default:
 		if text := said(body); text != "" {
 			return fmt.Errorf("ask the scheduler: %s", text)

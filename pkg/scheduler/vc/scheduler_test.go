@@ -147,6 +147,14 @@ func TestASchedulerThatDoesntAnswerSaysWhy(t *testing.T) {
 	}
 }
 
+func TestASchedulerThatHangsIsNotAnErrorOfTheClient(t *testing.T) {
+	s := answering(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := s.VirtualClusters(ctx)
+	require.EqualError(t, err, "ask the scheduler: no answer in time: context deadline exceeded")
+}
+
 func configuration(n int) cell.Config {
 	return cell.Config{VirtualClusters: []cell.VirtualCluster{{Name: "a", Cells: []cell.Virtual{{Type: "x", Count: n}}, Quota: cell.Quota{PerUser: 2}}}}
 }
