@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	// With thousands of jobs most of its memory would be garbage that waits for its collection: a third less is worth the collector's time.
+	// With thousands of jobs much of its memory would be garbage that waits for its collection: a fifth less is worth the collector's time.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
 	}

@@ -52,6 +52,26 @@ func BenchmarkJobs(b *testing.B) {
 	}
 }
 
+// BenchmarkSubmissions measures how fast PAICTL_SCALE_JOBS jobs of 1 to 8 tasks are accepted, eight at a time, and the processor time of
+// one. No controller runs, which would have them run on the same processors.
+func BenchmarkSubmissions(b *testing.B) {
+	n := number(b, "PAICTL_SCALE_JOBS", 100)
+	for range b.N {
+		w := newJobs(b)
+		time.Sleep(5 * time.Second) // what its start has begun
+		idle := idle(15 * time.Second)
+		before, start := usage(), time.Now()
+		require.NoError(b, w.submitAll(n))
+		took, used := time.Since(start).Seconds(), usage()
+		b.ReportMetric(float64(n)/took, "submissions/s")
+		for name, s := range used {
+			if ms := 1000 * (s - before[name] - took*idle[name]) / float64(n); ms >= 0.1 {
+				b.ReportMetric(ms, strings.ReplaceAll(name, " ", "-")+"-ms/submission")
+			}
+		}
+	}
+}
+
 // BenchmarkLiveJobs measures the memory of the controller with PAICTL_SCALE_JOBS jobs of 1 to 8 tasks that all run at the same time, and
 // after another controller has read them again.
 func BenchmarkLiveJobs(b *testing.B) {
