@@ -103,8 +103,10 @@ func (b *books) machine(name string) (Machine, bool) {
 		m.Hint = "see what runs on it: paictl cluster status -p DIR"
 	}
 	if b.layout != nil && l == nil {
-		m.State, m.Message = MachineUnlisted, "not in layout.yaml"
-		if n.ready != corev1.ConditionTrue {
+		m.Message = "not in layout.yaml"
+		if n.ready == corev1.ConditionTrue {
+			m.State = MachineUnlisted
+		} else {
 			m.Message += ", and not Ready"
 		}
 		m.Hint = fmt.Sprintf("keep it with: paictl node add %s=%s; or list it in layout.yaml, then remove it with: paictl node remove %s", name, cmp.Or(m.Address, "ADDRESS"), name)
@@ -157,7 +159,7 @@ func (b *books) gpus(name string, n *nodeRow, l *layoutRow) []GPU {
 	}
 	parts := int32(1)
 	if n != nil && n.reported {
-		parts = int32(n.parts)
+		parts = n.parts
 		for i := range n.devices {
 			told(at(n.devices[i].Index), &n.devices[i], len(published) > 0 && !published[n.devices[i].Index])
 		}

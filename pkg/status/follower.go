@@ -249,6 +249,22 @@ func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
 	}
 }
 
+// Source returns what is known of a source; nil where the model has no such.
+func (c *Cluster) Source(name string) *Source {
+	for i := range c.Sources {
+		if c.Sources[i].Name == name {
+			return &c.Sources[i]
+		}
+	}
+	return nil
+}
+
+// Knows reports whether a source tells, or told.
+func (c *Cluster) Knows(name string) bool {
+	s := c.Source(name)
+	return s != nil && (s.State == StateCurrent || s.State == StateStale)
+}
+
 // Loading reports whether a part hasn't answered yet, and may.
 func (c *Cluster) Loading() bool {
 	for i := range c.Sources {
@@ -267,7 +283,11 @@ func (f *Follower) unreachable(c *Cluster) error {
 		return f.cluster.Explain(f.lost)
 	}
 	for i := range c.Sources {
-		if s := &c.Sources[i]; s.Name == SourceAPI && s.State == StateFailed && !s.Refused {
+		s := &c.Sources[i]
+		if s.Name == SourceAPI && s.State == StateLoading && f.heard.IsZero() {
+			return f.cluster.Explain(fmt.Errorf("%s has not answered in %s", f.cluster.Server, settled))
+		}
+		if s.Name == SourceAPI && s.State == StateFailed && !s.Refused {
 			return hint.Wrap(errors.New(s.Message), s.Hint)
 		}
 	}

@@ -37,7 +37,7 @@ type nodeRow struct {
 	kernel, os string
 	cpu, memory int64
 	devices     []schedulerapi.Device
-	parts       int
+	parts       int32
 	reported    bool // its agent tells of its GPUs
 }
 
@@ -77,7 +77,7 @@ func newNodeRow(o runtime.Object) (string, any) {
 		if err := json.Unmarshal([]byte(text), &told); err != nil {
 			r.message = cmp.Or(r.message, fmt.Sprintf("the annotation %s can't be read: %v", schedulerapi.DevicesAnnotation, err))
 		} else {
-			r.devices, r.parts, r.reported = told.Devices, max(told.Parts, 1), true
+			r.devices, r.parts, r.reported = told.Devices, told.Split(), true
 		}
 	}
 	return n.Name, r
@@ -96,10 +96,21 @@ func (r *nodeRow) readConditions(list []corev1.NodeCondition) {
 		case c.Type == conditionNextBoot:
 			r.message = cmp.Or(r.message, strings.ReplaceAll(c.Message, "\n", "; "))
 			r.pressure = append(r.pressure, string(c.Type))
-		default:
+		case isPressure(c.Type):
 			r.pressure = append(r.pressure, string(c.Type))
 		}
 	}
+}
+
+// isPressure reports whether a condition that is true means trouble: Kubernetes' own, and those of node-problem-detector. Other programs have
+// conditions of their own, of which some are good news.
+func isPressure(t corev1.NodeConditionType) bool {
+	switch t {
+	case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable,
+		"KernelDeadlock", "ReadonlyFilesystem", "CorruptDockerOverlay2":
+		return true
+	}
+	return strings.HasPrefix(string(t), "Frequent") || strings.HasSuffix(string(t), "Pressure") || strings.HasSuffix(string(t), "Problem")
 }
 
 func nodeAddress(n *corev1.Node) string {
@@ -141,6 +152,12 @@ func newPodRow(o runtime.Object) (string, any) {
 	for _, c := range p.Spec.Containers {
 		r.cpu += c.Resources.Requests.Cpu().MilliValue()
 		r.memory += c.Resources.Requests.Memory().Value() >> 20
+	}
+	for _, c := range p.Spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways { // it runs beside the others
+			r.cpu += c.Resources.Requests.Cpu().MilliValue()
+			r.memory += c.Resources.Requests.Memory().Value() >> 20
+		}
 	}
 	if name := p.Labels[v1.LabelFramework]; name != "" {
 		r.job = name

@@ -504,6 +504,17 @@ func TestOnceSaysWhyNothingIsKnown(t *testing.T) {
 	assert.Less(t, time.Since(began), settled)
 }
 
+// An API server that takes connections and says nothing is one that doesn't answer, even if its time has run out before the client says so.
+func TestOnceSaysThatAServerHangs(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	f, err := New(through(t, l.Addr().String(), ""), Options{})
+	require.NoError(t, err)
+	_, err = f.Once(t.Context())
+	require.ErrorContains(t, err, "answer")
+}
+
 // platformed answers as the services of the platform do.
 func platformed(t *testing.T, w *world) jobtest.Services {
 	t.Helper()

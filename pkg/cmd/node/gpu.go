@@ -139,9 +139,6 @@ func gpuTable(rows []gpuRow) cmdutil.Table {
 	return t
 }
 
-// mostParts is more than any GPU is split into.
-const mostParts = 1024
-
 // gpuRows are the GPUs of nodes, by node and number.
 func gpuRows(nodes []corev1.Node, only []string, sick bool) ([]gpuRow, error) {
 	rows := []gpuRow{}
@@ -155,10 +152,7 @@ func gpuRows(nodes []corev1.Node, only []string, sick bool) ([]gpuRow, error) {
 		if err := json.Unmarshal([]byte(text), &told); err != nil {
 			return nil, fmt.Errorf("the annotation %s of node %s: %w", api.DevicesAnnotation, n.Name, err)
 		}
-		parts := int32(1)
-		if told.Parts > 1 && told.Parts <= mostParts { // no agent writes any other number
-			parts = int32(told.Parts)
-		}
+		parts := told.Split()
 		instances := map[int32][]string{}
 		for _, d := range told.Devices {
 			if d.Instance != "" {

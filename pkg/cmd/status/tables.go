@@ -3,7 +3,6 @@ package status
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -99,7 +98,7 @@ func summary(c *status.Cluster) string {
 		}
 		parts = append(parts, text)
 	}
-	if has(c, status.SourceJobs) {
+	if c.Knows(status.SourceJobs) {
 		text := fmt.Sprintf("jobs: %d running, %d waiting", n.Running, n.Waiting)
 		if n.Failed > 0 {
 			text += fmt.Sprintf(", %d failed in a day", n.Failed)
@@ -109,20 +108,13 @@ func summary(c *status.Cluster) string {
 	if n.Services > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %s ready", n.ServicesReady, plural.Of(n.Services, "service")))
 	}
-	if has(c, status.SourceAlerts) {
+	if c.Knows(status.SourceAlerts) {
 		parts = append(parts, plural.Of(n.Alerts, "alert"))
 	}
 	if len(parts) == 0 {
 		return "nothing is known yet"
 	}
 	return strings.Join(parts, "; ")
-}
-
-// has reports whether a source tells, or told.
-func has(c *status.Cluster, name string) bool {
-	return slices.ContainsFunc(c.Sources, func(s status.Source) bool {
-		return s.Name == name && (s.State == status.StateCurrent || s.State == status.StateStale)
-	})
 }
 
 func (p *page) problems() {

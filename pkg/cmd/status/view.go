@@ -2,10 +2,12 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"runtime/debug"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -35,11 +37,21 @@ func (v *View) Run(ctx context.Context, follower *status.Follower) error {
 		return err
 	}
 	done := make(chan error, 1)
-	go func() { done <- follower.Run(ctx) }()
+	go func() {
+		defer func() {
+			if p := recover(); p != nil { // the view gives the terminal back first
+				done <- fmt.Errorf("the model of the cluster broke: %v\n%s", p, debug.Stack())
+				cancel()
+			}
+		}()
+		done <- follower.Run(ctx)
+	}()
 	streams := v.Factory.IO
 	err = view.Run(ctx, streams.In, streams.Out, view.Options{Source: follower, Actions: actions, Palette: view.PaletteFor(streams.Out, streams.ColourEnabled())})
 	cancel()
-	<-done
+	if broken := <-done; broken != nil && !errors.Is(broken, context.Canceled) {
+		return broken
+	}
 	return err
 }
 

@@ -57,6 +57,17 @@ type NodeDevices struct {
 	MIG string `json:"mig,omitempty"`
 }
 
+// mostParts is more than any GPU is split into.
+const mostParts = 1024
+
+// Split is Parts as a number to divide by: 1 where GPUs aren't split, or where it is a number that no agent writes.
+func (n *NodeDevices) Split() int32 {
+	if n.Parts < 1 || n.Parts > mostParts {
+		return 1
+	}
+	return int32(n.Parts)
+}
+
 // Device is one GPU of a node.
 type Device struct {
 	Index   int32  `json:"index"`

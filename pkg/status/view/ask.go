@@ -21,6 +21,8 @@ type answer struct {
 type done struct {
 	err error
 	say notice
+	// away: another program had the terminal.
+	away bool
 }
 
 // ask asks in the background. The answer comes back to the page, if it is still open.
@@ -39,5 +41,5 @@ func ask[T any](d *desk, to page, f func(ctx context.Context) (T, error)) tea.Cm
 func start(d *desk, f func(ctx context.Context) error, then notice) effect {
 	ctx := d.ctx
 	d.pending++
-	return effect{cmd: func() tea.Msg { return done{f(ctx), then} }}
+	return effect{cmd: func() tea.Msg { return done{err: f(ctx), say: then} }}
 }

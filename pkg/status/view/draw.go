@@ -76,7 +76,11 @@ func (m *Model) stateLine(w int) string {
 		left = " " + m.p.Bold.Text(clean(c.Name)) + "  " + m.p.Busy.Text(tui.Spin(m.now)) + " asking the cluster…"
 	}
 	n := c.Counts
-	right := fmt.Sprintf("%d/%d machines · %d/%d GPUs · %s ", n.MachinesReady, n.Machines, n.GPUsUsed, n.GPUs, plural.Of(n.Alerts, "alert"))
+	alerts := plural.Of(n.Alerts, "alert")
+	if !c.Knows(status.SourceAlerts) {
+		alerts = "alerts not known"
+	}
+	right := fmt.Sprintf("%d/%d machines · %d/%d GPUs · %s ", n.MachinesReady, n.Machines, n.GPUsUsed, n.GPUs, alerts)
 	return tui.Beside(left, m.p.Faint.Text(right), w)
 }
 

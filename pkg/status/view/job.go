@@ -212,7 +212,7 @@ func shell(d *desk, j *status.Job, task string) effect {
 		if err != nil {
 			err = fmt.Errorf("shell in %s: %w", j.Title(), err)
 		}
-		return done{err: err}
+		return done{err: err, away: true}
 	})}
 }
 

@@ -373,3 +373,36 @@ func TestAnAlertThatOnlyInformsIsNotShownAsGood(t *testing.T) {
 	assert.Regexp(t, `i +GpuXidOther +info `, frame)
 	assert.NotRegexp(t, `✓ +GpuXidOther`, frame)
 }
+
+func TestTheMouseWorksAgainAfterAnotherProgramHadTheTerminal(t *testing.T) {
+	d := drive(t, small(), 120, 40, monochrome())
+	for name, msg := range map[string]tea.Msg{"suspended": tea.ResumeMsg{}, "a shell": done{away: true}} {
+		d.m.pending++
+		_, cmd := d.m.Update(msg)
+		require.NotNil(t, cmd, name)
+		assert.Equal(t, tea.EnableMouseCellMotion(), cmd(), name)
+	}
+}
+
+// What nobody was asked about, or nobody answered, isn't said to be nothing.
+func TestWhatIsNotKnownIsNotSaidToBeNothing(t *testing.T) {
+	c := small()
+	c.Alerts, c.Jobs, c.Services, c.Counts.Alerts = nil, nil, nil, 0
+	for i := range c.Sources {
+		s := &c.Sources[i]
+		switch s.Name {
+		case status.SourceAlerts:
+			s.State, s.Message, s.Hint = status.StateFailed, "no endpoints available", "look at alert-manager"
+		case status.SourceJobs:
+			s.State = status.StateLoading
+		case status.SourceServices:
+			s.State, s.Message = status.StateAbsent, "no service was started"
+		}
+	}
+	d := drive(t, c, 120, 40, monochrome())
+	assert.Contains(t, d.line("machines ·"), "alerts not known")
+	assert.Contains(t, d.line("alerts   "), "not known")
+	assert.Contains(t, d.keys("7").frame(), "not known: no endpoints available -> look at alert-manager")
+	assert.Contains(t, d.keys("6").frame(), "asking…")
+	assert.Contains(t, d.keys("5").frame(), "no service was started")
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/tui"
 )
 
@@ -34,6 +35,8 @@ type list[T any] struct {
 	// does are the keys of act for a thing, which may be what the cursor is on.
 	does  func(d *desk, v T) []binding
 	empty string // instead of rows
+	// source is whose silence makes "empty" untrue; "" where it always holds.
+	source string
 	// tell is what the table cuts of the thing below the cursor, in whole; it stands below the table.
 	tell func(d *desk, v T) string
 
@@ -141,7 +144,7 @@ func (l *list[T]) draw(d *desk, w, h int) []string {
 	l.win.Height = max(h-len(out), 1)
 	l.win.Settle()
 	if len(l.rows) == 0 {
-		return append(out, d.p.Faint.Text("  "+l.nothing()))
+		return append(out, d.p.Faint.Text("  "+l.nothing(d)))
 	}
 	cells := make([]tui.Cell, len(l.cols))
 	for i := l.win.Top; i < l.win.End(); i++ {
@@ -201,7 +204,17 @@ func mark(d *desk, line string, selected bool, w int) string {
 	return d.p.Selected.Over(tui.Pad("> "+line, w))
 }
 
-func (l *list[T]) nothing() string {
+func (l *list[T]) nothing(d *desk) string {
+	if l.source != "" && !d.cluster.Knows(l.source) {
+		switch s := d.cluster.Source(l.source); {
+		case s == nil || s.State == status.StateLoading:
+			return "asking…"
+		case s.State == status.StateAbsent:
+			return clean(withHint(s.Message, s.Hint))
+		default:
+			return clean(withHint("not known: "+s.Message, s.Hint))
+		}
+	}
 	if l.search != "" {
 		return fmt.Sprintf("no %s matches %q; esc shows all", l.noun, clean(l.search))
 	}

@@ -131,13 +131,20 @@ func (*overviewPage) figures(d *desk, w, h int) []string {
 	if n.Failed > 0 {
 		failed = "  " + d.p.Bad.Text(fmt.Sprintf("%s %d failed today", tui.SignBad, n.Failed))
 	}
+	jobs := fmt.Sprintf("%d running  %d waiting%s", n.Running, n.Waiting, failed)
+	if !d.cluster.Knows(status.SourceJobs) {
+		jobs = "not known"
+	}
 	alerts := "no alerts"
+	if !d.cluster.Knows(status.SourceAlerts) {
+		alerts = "not known"
+	}
 	if n.Alerts > 0 {
 		alerts = d.p.Warn.Text(fmt.Sprintf("%s %d firing", tui.SignWarn, n.Alerts))
 	}
 	left := []string{line("machines", n.MachinesReady, n.Machines, fmt.Sprintf("%d/%d ready", n.MachinesReady, n.Machines), ready), line("GPUs", n.GPUsUsed, n.GPUs, fmt.Sprintf("%d/%d in use%s", n.GPUsUsed, n.GPUs, sick), d.p.Accent)}
 	right := []string{line("services", n.ServicesReady, n.Services, fmt.Sprintf("%d/%d ready", n.ServicesReady, n.Services), services),
-		"  " + d.p.Faint.Text(tui.Pad("jobs", 9)) + fmt.Sprintf("%d running  %d waiting%s", n.Running, n.Waiting, failed)}
+		"  " + d.p.Faint.Text(tui.Pad("jobs", 9)) + jobs}
 	last := "  " + d.p.Faint.Text(tui.Pad("alerts", 9)) + alerts
 	out := []string{"  " + d.p.Faint.Text(tui.Pad("cluster", 9)) + clean(fmt.Sprintf("%s · %s · Kubernetes %s", d.cluster.Name, d.cluster.Server, d.cluster.Kubernetes))}
 	if w >= 100 {

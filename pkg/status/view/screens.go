@@ -185,7 +185,8 @@ func newServices() page {
 			}
 			return serviceNote(v)
 		},
-		empty: "no services; start them with: paictl service start",
+		empty:  "no services; start them with: paictl service start",
+		source: status.SourceServices,
 		cols: []column[s]{
 			{Column: tui.Column{Min: 1}, cell: serviceSign},
 			{Column: tui.Column{Title: "NAME", Min: 16, Ideal: 26}, cell: func(_ *desk, v s) tui.Cell { return text(v.Name) }, order: func(a, b s) int { return cmp.Compare(a.Name, b.Name) }},
@@ -283,8 +284,9 @@ func newJobs(title string, of func(j *status.Job) bool) *jobList {
 		}),
 		open: func(_ *desk, v j) effect { return effect{push: newJob(v)} },
 		act:  jobKey, does: jobKeys,
-		tell:  func(_ *desk, v j) string { return v.Title() + ": " + cmp.Or(jobNote(v), v.State) },
-		empty: "no jobs; submit one with: paictl job submit",
+		tell:   func(_ *desk, v j) string { return v.Title() + ": " + cmp.Or(jobNote(v), v.State) },
+		empty:  "no jobs; submit one with: paictl job submit",
+		source: status.SourceJobs,
 		cols: []column[j]{
 			{Column: tui.Column{Min: 1}, cell: jobSign},
 			{Column: tui.Column{Title: "JOB", Min: 18, Ideal: 36}, cell: func(_ *desk, v j) tui.Cell { return text(v.Title()) }, order: func(a, b j) int { return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Name, b.Name)) }},
@@ -395,13 +397,14 @@ func nextOf(c *status.VirtualCluster) string {
 func newAlerts() page {
 	type a = *status.Alert
 	return newList(list[a]{
-		noun:  "alert",
-		all:   func(d *desk) []a { return pointers(d.cluster.Alerts) },
-		id:    func(v a) string { return v.Name + v.Since.String() + labels(v) },
-		text:  func(v a) string { return lower(v.Name, v.Severity, v.Summary, labels(v)) },
-		open:  func(d *desk, v a) effect { return effect{push: newText("alert "+v.Name, alertText(d, v))} },
-		tell:  func(_ *desk, v a) string { return v.Summary },
-		empty: "no alert fires",
+		noun:   "alert",
+		all:    func(d *desk) []a { return pointers(d.cluster.Alerts) },
+		id:     func(v a) string { return v.Name + v.Since.String() + labels(v) },
+		text:   func(v a) string { return lower(v.Name, v.Severity, v.Summary, labels(v)) },
+		open:   func(d *desk, v a) effect { return effect{push: newText("alert "+v.Name, alertText(d, v))} },
+		tell:   func(_ *desk, v a) string { return v.Summary },
+		empty:  "no alert fires",
+		source: status.SourceAlerts,
 		cols: []column[a]{
 			{Column: tui.Column{Min: 1}, cell: func(d *desk, v a) tui.Cell {
 				if v.Silenced {

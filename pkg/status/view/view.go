@@ -131,6 +131,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case done:
 		m.pending--
 		m.finish(msg)
+		if msg.away {
+			cmd = tea.EnableMouseCellMotion
+		}
 	case news:
 		cmd = m.news(msg)
 	case tea.KeyMsg:
@@ -141,6 +144,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, nil
 		}
 	case tea.ResumeMsg:
+		cmd = tea.EnableMouseCellMotion // bubbletea turned it off, and doesn't turn it on again
 	case tea.QuitMsg:
 		m.over = true
 		return m, nil
