@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
 	"github.com/openpai/paictl/pkg/cmd/alias"
@@ -57,7 +58,12 @@ To try it out, make three hosts on this machine (Linux, as root):
 	root.SetOut(f.IO.Out)
 	root.SetErr(f.IO.Err)
 	root.PersistentFlags().StringVar(&logFile, "log-file", "", "append a debug log to this file (JSON lines, mode 0600)")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return openLog(f, logFile) }
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if err := emptyList(c); err != nil {
+			return err
+		}
+		return openLog(f, logFile)
+	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return cmdutil.Usagef("%s: %w (see %s --help)", c.CommandPath(), flagError(c, err), c.CommandPath())
 	})
@@ -141,6 +147,16 @@ func didYouMean(c *cobra.Command, word string) string {
 		return ""
 	}
 	return ", did you mean " + strings.Join(near, " or ") + "?"
+}
+
+// emptyList refuses --limit "" and its like: a script's variable that is not set must not mean "all".
+func emptyList(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(fl *pflag.Flag) {
+		if list, ok := fl.Value.(pflag.SliceValue); ok && len(list.GetSlice()) == 0 && err == nil {
+			err = cmdutil.Usagef("--%s is empty: leave it out, or name something (see %s --help)", fl.Name, c.CommandPath())
+		}
+	})
+	return err
 }
 
 // openLog opens the debug log. What client-go and Helm log goes there as well: on stderr it

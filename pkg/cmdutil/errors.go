@@ -78,8 +78,11 @@ func ExitCode(err error) int {
 // files, which may be called the same, are none of its business: the file itself is looked at again.
 func remedyOfFile(err error) string {
 	p, ok := errors.AsType[*fs.PathError](err)
-	if !ok || p.Path == "" || p.Path == "-" {
+	if !ok || p.Path == "-" {
 		return ""
+	}
+	if p.Path == "" {
+		return "name a file; the path is empty"
 	}
 	info, now := os.Stat(p.Path)
 	switch {
@@ -90,7 +93,9 @@ func remedyOfFile(err error) string {
 		return "correct the path; it is looked up in the current folder"
 	case errors.Is(err, syscall.EISDIR) && now == nil && info.IsDir():
 		return "it must be a file, not a folder: correct the path, or put the file there"
-	case errors.Is(err, fs.ErrPermission) && (now == nil || errors.Is(now, fs.ErrPermission)):
+	case errors.Is(err, syscall.ENOTDIR) && errors.Is(now, syscall.ENOTDIR):
+		return "correct the path: a part of it is a file, not a folder"
+	case errors.Is(err, fs.ErrPermission):
 		return "check the permissions of the file and its folder"
 	}
 	return ""

@@ -43,7 +43,11 @@ func LoadValid(dir string, checks ...Check) (*Cluster, Findings, error) {
 }
 
 func readFiles(dir string) (map[string][]byte, error) {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		return nil, hint.Errorf(nameFolder, "%s is a file, not a configuration folder", dir)
+	}
+	if err != nil {
 		return nil, hint.Errorf(nameFolder+"; to make a new one: paictl config generate -i quick-start.yaml -o "+dir,
 			"there is no configuration folder %s", dir)
 	}

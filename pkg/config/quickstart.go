@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -146,9 +148,12 @@ const (
 // see Findings.Err.
 func LoadQuickStart(path string) (*QuickStart, Findings, error) {
 	data, err := os.ReadFile(path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, hint.Wrap(fmt.Errorf("read the quick-start file: %w", err),
 			"make one with: paictl config example minimal > quick-start.yaml")
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the quick-start file: %w", err)
 	}
 	q, findings := ParseQuickStart(path, data)
 	return q, findings, nil

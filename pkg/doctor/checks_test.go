@@ -3,6 +3,9 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,8 +15,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
@@ -191,6 +196,9 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 		{"a key that is refused", "machines-reachable", func(c *Cluster) {
 			c.Look.Machines["w1"] = &cluster.Looked{Err: hint.Errorf("look at the key", "w1: %w", ssh.ErrAuth)}
 		}, []string{"problem w1: |look at the key"}},
+		{"a server that drops connections", "machines-reachable", func(c *Cluster) {
+			c.Look.Machines["w1"] = &cluster.Looked{Err: hint.Errorf("look at MaxStartups", "w1: %w: %w", ssh.ErrUnreachable, io.EOF)}
+		}, []string{"problem w1: can't be looked at by SSH|look at MaxStartups"}},
 		{"answers that broke off", "machines-reachable", func(c *Cluster) { c.Look.Machines["w1"].Broken["more"] = "1" }, []string{"warning w1: |aborted"}},
 		{"a kubelet that was stopped", "kubelet-active", unit("w1", "kubelet", "inactive", "enabled"), []string{"problem w1: the kubelet doesn't run (inactive)|systemctl enable --now kubelet|journalctl -u kubelet"}},
 		{"a kubelet that won't come back", "kubelet-active", unit("w1", "kubelet", "active", "disabled"), []string{"problem w1: |won't after the next reboot|systemctl enable kubelet"}},
@@ -363,7 +371,7 @@ func TestNodesAreJudged(t *testing.T) {
 	require.NoError(t, c.Kube.Client.CoreV1().Nodes().Delete(t.Context(), "m1", metav1.DeleteOptions{}))
 	c.nodes = lazy[[]corev1.Node]{}
 
-	expect(t, []string{"problem w1: the node hasn't reported since |paictl node remove w1"}, ask(t, c, "nodes-ready"))
+	expect(t, []string{"problem w1: the node hasn't reported yet|paictl node remove w1"}, ask(t, c, "nodes-ready"))
 	expect(t, []string{"problem w1: |DiskPressure|disk-space"}, ask(t, c, "nodes-pressure"))
 	expect(t, []string{"warning w2: |upgrade of its driver|paictl node driver", "warning w3: |kubectl uncordon w3"}, ask(t, c, "nodes-cordoned"))
 	expect(t, []string{"problem m1: |is not a node of the cluster|paictl cluster up", "warning stranger: |paictl node add stranger=ADDRESS"}, ask(t, c, "nodes-listed"))
@@ -395,6 +403,26 @@ func TestAnotherClustersAPIIsTold(t *testing.T) {
 	}
 	expect(t, []string{"problem : no node of the cluster of context test is a machine of my cluster|--kubeconfig"}, ask(t, c, "same-cluster"))
 	assert.Empty(t, ask(t, c, "nodes-listed"), "it is told once")
+}
+
+// Whoever may not read much is answered all the same; whose credentials aren't accepted is told that.
+func TestAnAPIThatRefusesIsNotOneThatIsDown(t *testing.T) {
+	c := patient(t, 1, 1)
+	c.apiErr = hint.Wrap(apierrors.NewUnauthorized("who are you"), "renew it")
+	expect(t, []string{"problem : who are you|renew it"}, ask(t, c, "api-server"))
+	assert.Equal(t, "the API server doesn't accept these credentials", c.unmet(API))
+	c.apiErr = nil
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+	}))
+	defer server.Close()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	c.Kube = &kube.Cluster{Client: client, Server: server.URL}
+	c.askAPI(t.Context())
+	assert.NoError(t, c.apiErr)
 }
 
 func TestAnAPIThatIsDownIsOneProblem(t *testing.T) {

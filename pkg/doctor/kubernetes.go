@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -93,6 +94,8 @@ func apiServer(ctx context.Context, c *Cluster) ([]Finding, error) {
 		return skip("there is no kubeconfig"), nil
 	case c.Kube == nil:
 		return []Finding{problem("", hint.Of(c.apiErr), "the API can't be reached: %v", c.apiErr)}, nil
+	case apierrors.IsUnauthorized(c.apiErr):
+		return []Finding{problem("", hint.Of(c.apiErr), "%v", c.apiErr)}, nil
 	case c.apiErr != nil:
 		remedy := hint.Of(c.apiErr)
 		if c.Spec != nil {
@@ -145,8 +148,15 @@ func nodesReady(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		if ready != nil {
 			evidence = ready.Reason + ": " + ready.Message
 			if ready.Status == corev1.ConditionUnknown {
-				message = "the node hasn't reported since " + ready.LastTransitionTime.UTC().Format(time.RFC3339)
-				remedy = "see whether the machine is up; there: systemctl status kubelet; if it is lost permanently: paictl node remove " + n.Name
+				if message = "the node hasn't reported yet"; !ready.LastTransitionTime.IsZero() {
+					message = "the node hasn't reported since " + ready.LastTransitionTime.UTC().Format(time.RFC3339)
+				}
+				remedy = "see whether the machine is up; there: systemctl status kubelet; if it is lost permanently: "
+				if c.listed(n.Name) || c.Config == nil {
+					remedy += "paictl node remove " + n.Name
+				} else {
+					remedy += "list it in layout.yaml, then run paictl node remove " + n.Name
+				}
 			}
 		}
 		out = append(out, problem(n.Name, remedy, "%s", message).seen(evidence))

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,11 +12,13 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
+const idReachable = "machines-reachable"
+
 // machineChecks are those of the machines' operating systems.
 func machineChecks() []*Check {
 	return []*Check{
 		{
-			ID: "machines-reachable", Group: "machines", Title: "Machines answer by SSH", Needs: Managed,
+			ID: idReachable, Group: "machines", Title: "Machines answer by SSH", Needs: Managed,
 			Looks: "one connection to each machine of layout.yaml, as its user, and root's rights there",
 			Run:   machinesReachable,
 		},
@@ -97,10 +98,10 @@ func machinesReachable(_ context.Context, c *Cluster) (out []Finding, _ error) {
 }
 
 func unreachable(n *cluster.Node, err error) Finding {
-	remedy := hint.Of(err)
-	if errors.Is(err, ssh.ErrUnreachable) || remedy == "" && errors.Is(err, ssh.ErrTimeout) {
-		remedy = fmt.Sprintf("switch it on, or look at its console, its cable and its sshd (ssh %s@%s); if it is lost permanently: paictl node remove %s", n.Target.User, n.HostIP, n.Hostname)
+	if remedy := hint.Of(err); remedy != "" && !ssh.Silent(err) {
+		return problem(n.Hostname, remedy, "can't be looked at by SSH at %s", n.HostIP).seen(err.Error())
 	}
+	remedy := fmt.Sprintf("switch it on, or look at its console, its cable and its sshd (ssh %s@%s); if it is lost permanently: paictl node remove %s", n.Target.User, n.HostIP, n.Hostname)
 	return problem(n.Hostname, remedy, "doesn't answer by SSH at %s: the machine is off, or the network to it is broken", n.HostIP).seen(err.Error())
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/cluster"
@@ -61,7 +62,8 @@ func (o *Options) needs() (all Need) {
 func Run(ctx context.Context, c *Cluster, o Options) (*Report, error) {
 	c.owner = o.Owner
 	c.askAPI(ctx)
-	if c.Spec != nil && o.needs()&Machines != 0 {
+	// Whether machines answer is asked of them, too, though none needs to for that.
+	if c.Spec != nil && (o.needs()&Machines != 0 || slices.ContainsFunc(o.Checks, func(c *Check) bool { return c.ID == idReachable })) {
 		o.tell("asking %s by SSH", plural.Of(len(c.Spec.Nodes), "machine"))
 		if err := c.look(ctx, o.Machines); err != nil {
 			return nil, err
@@ -121,6 +123,9 @@ func (c *Cluster) askAPI(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, apiLimit)
 	defer cancel()
 	_, err := c.Kube.Client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if apierrors.IsForbidden(err) {
+		return // it answers; what else whoever asks may not read the checks say
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no answer within %s", apiLimit)
 	}
@@ -232,6 +237,8 @@ func (c *Cluster) unmet(need Need) string {
 		return "no machine answers by SSH"
 	case need&(API|Pods|Pushed) != 0 && c.Kube == nil:
 		return "the API can't be reached: give --kubeconfig"
+	case need&(API|Pods|Pushed) != 0 && apierrors.IsUnauthorized(c.apiErr):
+		return "the API server doesn't accept these credentials"
 	case need&(API|Pods|Pushed) != 0 && c.apiErr != nil:
 		return "the API server doesn't answer"
 	}

@@ -181,6 +181,18 @@ func dropped(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
+// Silent reports whether nothing answered at a machine's address: it is off, or the network to it is broken. Else something there says what is
+// wrong.
+func Silent(err error) bool {
+	if !errors.Is(err, ErrUnreachable) {
+		return false
+	}
+	_, isDNS := errors.AsType[*net.DNSError](err)
+	_, isOpen := errors.AsType[*ssh.OpenChannelError](err)
+	return !isDNS && !isOpen && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, errHandshakeTimeout) &&
+		!strings.Contains(err.Error(), "no common algorithm") && !dropped(err)
+}
+
 // explain turns a failure to connect into an error with a cause and a remedy.
 func (c *Client) explain(e *endpoint, via *conn, err error) error {
 	if errors.Is(err, ErrHostKey) || hint.Of(err) != "" {

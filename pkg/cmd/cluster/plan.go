@@ -61,7 +61,7 @@ files. It cannot change a machine: the transport refuses to send scripts that do
 
 func planRun(ctx context.Context, opts *PlanOptions) error {
 	if err := cluster.CheckPhases(opts.Phases); err != nil {
-		return err
+		return &cmdutil.UsageError{Err: err}
 	}
 	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: true, ReadOnly: true, Format: "quiet"})
 	if err != nil {

@@ -71,7 +71,7 @@ Phases: ` + strings.Join(cluster.PhaseNames(), ", ") + "; --phases selects some 
 
 func upRun(ctx context.Context, opts *UpOptions) error {
 	if err := cluster.CheckPhases(opts.Phases); err != nil {
-		return err
+		return &cmdutil.UsageError{Err: err}
 	}
 	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{
 		Bundle: true, ReadOnly: opts.DryRun, Format: opts.Output.String(),

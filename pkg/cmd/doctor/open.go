@@ -42,7 +42,7 @@ func (opts *Options) open(ctx context.Context) (c *doctor.Cluster, o doctor.Opti
 	if err != nil {
 		if c.Config == nil {
 			done()
-			return nil, o, func() {}, hint.Wrap(fmt.Errorf("found neither a configuration folder nor a cluster: %w", err), "name the folder with -p DIR, or a kubeconfig with --kubeconfig")
+			return nil, o, func() {}, hint.Wrap(fmt.Errorf("found neither a configuration folder nor a cluster: %w", err), remedyOf(err))
 		}
 		c.NoAPI(err)
 		return c, o, done, nil
@@ -115,4 +115,12 @@ func (opts *Options) useAPI(c *doctor.Cluster, k *kube.Cluster) error {
 		Clock: time.Now, Process: services.ThisProcess(), Log: opts.Factory.Log,
 	}
 	return nil
+}
+
+// remedyOf keeps what the way to the API says, such as which contexts there are.
+func remedyOf(err error) string {
+	if own := hint.Of(err); own != "" {
+		return own + "; or name a configuration folder with -p DIR"
+	}
+	return "name a configuration folder with -p DIR, or a kubeconfig with --kubeconfig"
 }

@@ -68,6 +68,9 @@ func writeReport(w io.Writer, out *cmdutil.Output, r *doctor.Report, all bool) e
 	return err
 }
 
+// mostSeen is how many letters of what was seen are shown: a URL of an API can be as long as what it asks.
+const mostSeen = 600
+
 func writeFinding(b *strings.Builder, r *doctor.Result, f doctor.Finding) {
 	where := ""
 	if f.Where != "" {
@@ -75,7 +78,11 @@ func writeFinding(b *strings.Builder, r *doctor.Result, f doctor.Finding) {
 	}
 	fmt.Fprintf(b, "%-8s %s [%s]\n", strings.ToUpper(string(f.Verdict)), terminal.Line(where+f.Message), r.ID)
 	if f.Evidence != "" {
-		fmt.Fprintf(b, "         seen: %s\n", terminal.Line(f.Evidence))
+		seen := []rune(terminal.Line(f.Evidence))
+		if len(seen) > mostSeen {
+			seen = append(seen[:mostSeen:mostSeen], []rune("… (-o json has all of it)")...)
+		}
+		fmt.Fprintf(b, "         seen: %s\n", string(seen))
 	}
 	if f.Remedy != "" {
 		fixable := ""

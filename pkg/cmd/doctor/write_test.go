@@ -3,6 +3,7 @@ package doctor
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -85,4 +86,11 @@ func TestTheExitCodeSaysHowBadItIs(t *testing.T) {
 	for v, code := range map[doctor.Verdict]int{doctor.OK: 0, doctor.Warning: 1, doctor.Problem: 2} {
 		assert.Equal(t, code, cmdutil.ExitCode(verdict(&doctor.Report{Verdict: v})), v)
 	}
+}
+
+func TestWhatWasSeenIsShortForPeople(t *testing.T) {
+	var b strings.Builder
+	writeFinding(&b, &doctor.Result{ID: "dns"}, doctor.Finding{Verdict: doctor.Problem, Message: "no", Evidence: strings.Repeat("é", 10000)})
+	assert.Equal(t, mostSeen, strings.Count(b.String(), "é"))
+	assert.Contains(t, b.String(), "… (-o json has all of it)")
 }

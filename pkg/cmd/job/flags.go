@@ -62,7 +62,7 @@ func (fl *Flags) find(ctx context.Context, f *cmdutil.Factory, name string) (*jo
 		return nil, nil, err
 	}
 	if _, _, err := protocol.SplitName(name); err != nil {
-		return nil, nil, err
+		return nil, nil, &cmdutil.UsageError{Err: err}
 	}
 	c, err := job.Open(fl.Kube)
 	if err != nil {

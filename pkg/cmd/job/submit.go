@@ -120,7 +120,7 @@ func (opts *SubmitOptions) check(cmd *cobra.Command) error {
 	opts.Submit.SkipEnded = len(opts.Sweep) > 0
 	for _, name := range opts.After {
 		if err := protocol.CheckName(name); err != nil {
-			return fmt.Errorf("--after: %w", err)
+			return cmdutil.Usagef("--after: %w", err)
 		}
 		opts.Submit.After = append(opts.Submit.After, protocol.After{Job: name})
 	}

@@ -5,7 +5,6 @@ package rules
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
@@ -48,7 +48,7 @@ func readFile(in io.Reader, name string) (string, []byte, error) {
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return name, nil, fmt.Errorf("%s is a folder", name)
+		return name, nil, hint.Errorf("write the path of a file of rules", "%s is a folder", name)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, rules.MaxBytes+1))
 	return name, data, err

@@ -140,6 +140,9 @@ func writeRecords(path string, records []sim.Record) error {
 	for _, r := range records {
 		fmt.Fprintf(&b, "%d,%d,%s,%s,%d,%d\n", r.ID, r.Arrival, at(r.FirstStart), at(r.Finish), r.Kills, r.LostGPUSeconds)
 	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return cmdutil.Usagef("--jobs %s is a folder: write the path of a file in it", path)
+	}
 	if err := renameio.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 		return fmt.Errorf("write the jobs: %w", err)
 	}

@@ -71,7 +71,7 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 	s := &Session{Config: c, f: f, flags: fl, needs: n}
 	if n.Bundle {
 		if err := cluster.CheckLimit(&c.Layout, fl.Limit); err != nil {
-			return nil, err
+			return nil, &cmdutil.UsageError{Err: err}
 		}
 		if s.bundle, err = openBundle(ctx, fl.bundleDir(c)); err != nil {
 			return nil, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/tui"
 )
@@ -243,7 +244,11 @@ func change(d *desk, j *status.Job, k string) (effect, bool) {
 	case k == "x" && (phase.Done() || phase == job.Stopping):
 		return say(d, j.Title()+" "+phase.Verb()), true
 	case k == "x":
-		text := fmt.Sprintf("Stop job %s (%s, %s GPUs)? Its programs get SIGTERM and time to save their state.", j.Title(), j.State, gpus(j.Taken()))
+		what := j.State
+		if n := j.Taken(); n > 0 {
+			what += ", " + plural.Of(n, "GPU")
+		}
+		text := fmt.Sprintf("Stop job %s (%s)? Its programs get SIGTERM and time to save their state.", j.Title(), what)
 		return effect{ask: &question{text: text, yes: func(d *desk) effect {
 			return start(d, func(ctx context.Context) error { return d.act.StopJob(ctx, j) },
 				notice{text: "stopping " + j.Title(), undo: "run it again from its start", do: func(d *desk) effect { return retry(d, j) }})
