@@ -45,6 +45,8 @@ type heatPage struct {
 	beside  int        // machines in a line
 	block   int        // columns of one
 	pitch   int        // columns of a GPU
+	shown   int        // GPUs of a machine that are on the screen
+	left    int        // the first of them
 	at      string     // machine below the cursor
 	machine int
 	gpu     int
@@ -198,14 +200,20 @@ func (p *heatPage) draw(d *desk, w, h int) []string {
 	for p.pitch = 2; p.pitch > 0; p.pitch-- { // cells stand apart where all machines fit
 		p.block = 1 + name + 1 + p.pitch*p.gpus + 3
 		p.beside = max((w+2)/p.block, 1) // the last one needs no room behind it
-		if len(p.machines) <= p.beside*room {
+		if len(p.machines) <= p.beside*room && p.block <= w+2 {
 			break
 		}
 	}
 	p.pitch = max(p.pitch, 1)
+	p.shown = p.gpus
+	if p.block > w+2 { // one machine alone is too wide: its cells are shown in part
+		p.shown = max((w-6-name)/p.pitch, 1) // beside the cursor's brackets and the sign that there are more
+		p.block = 1 + name + 1 + p.pitch*p.shown + 3
+	}
 	p.top = 0
 	p.win.Height = room
 	p.place()
+	p.left = max(min(p.left, p.gpu, p.gpus-p.shown), p.gpu-p.shown+1, 0)
 	var out []string
 	for line := p.win.Top; line < p.win.End(); line++ {
 		var b strings.Builder
@@ -238,10 +246,10 @@ func (p *heatPage) drawMachine(d *desk, b *strings.Builder, i, name int) {
 		b.WriteString(text)
 		used += columns
 	}
-	if p.pitch == 1 && (!here || p.gpu != 0) {
+	if p.pitch == 1 && (!here || p.gpu != p.left) {
 		put(" ", 1)
 	}
-	for k := range p.gpus {
+	for k := p.left; k < p.left+p.shown; k++ {
 		selected, after := here && k == p.gpu, here && k == p.gpu+1
 		switch {
 		case selected:
@@ -259,6 +267,9 @@ func (p *heatPage) drawMachine(d *desk, b *strings.Builder, i, name int) {
 		} else {
 			put(c.Style.Text(c.Text), 1)
 		}
+	}
+	if p.left+p.shown < len(m.GPUs) {
+		put(" …", 2)
 	}
 	b.WriteString(tui.Spaces(p.block - 1 - name - used))
 }
@@ -468,10 +479,10 @@ func (p *heatPage) click(_ *desk, x, y int) effect {
 	k := x%p.block - 1 - min(p.name, nameMax) - 1
 	if p.pitch == 2 {
 		k = (k + 1) / 2
-	} else if i == p.machine && k > p.gpu {
+	} else if i == p.machine && k > p.gpu-p.left {
 		k -= 2 // the brackets
 	}
-	k = min(max(k, 0), len(p.machines[i].GPUs)-1)
+	k = min(max(k, 0)+p.left, len(p.machines[i].GPUs)-1)
 	if i == p.machine && k == p.gpu {
 		return effect{push: newMachine(p.machines[i].Name)}
 	}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/status/statustest"
+	"github.com/openpai/paictl/pkg/tui"
 )
 
 func strip(s string) string { return ansi.Strip(s) }
@@ -405,4 +407,33 @@ func TestWhatIsNotKnownIsNotSaidToBeNothing(t *testing.T) {
 	assert.Contains(t, d.keys("7").frame(), "not known: no endpoints available -> look at alert-manager")
 	assert.Contains(t, d.keys("6").frame(), "asking…")
 	assert.Contains(t, d.keys("5").frame(), "no service was started")
+}
+
+// A machine may have more GPUs, or parts of them, than the screen has columns: the cursor is always on it.
+func TestAMapThatIsTooWideFollowsTheCursor(t *testing.T) {
+	c := small()
+	m := &c.Machines[slices.IndexFunc(c.Machines, func(m status.Machine) bool { return len(m.GPUs) > 0 })]
+	for len(m.GPUs) < 128 {
+		g := m.GPUs[0]
+		g.Index = int32(len(m.GPUs))
+		m.GPUs = append(slices.Clone(m.GPUs), g)
+	}
+	m.GPUs[100].Health = status.GPUSick
+	d := drive(t, c, 80, 24, monochrome()).keys("3")
+	for k := range 127 {
+		row := d.line("> ✓  ")
+		if row == "" {
+			row = d.line(">" + m.Name)
+		}
+		require.Contains(t, row, "[", "GPU %d", k)
+		require.Contains(t, row, "]", "GPU %d", k)
+		require.LessOrEqual(t, tui.Width(strings.TrimRight(row, "\n")), 80)
+		assert.Equal(t, k < 127, strings.Contains(row, "…"), "GPU %d of 128", k)
+		if k == 100 {
+			assert.Contains(t, row, "["+tui.SignBad+"]")
+		}
+		d.keys("right")
+	}
+	d.keys(slices.Repeat([]string{"left"}, 127)...)
+	assert.Equal(t, 0, d.m.page().(*heatPage).left)
 }
