@@ -74,8 +74,8 @@ func ExitCode(err error) int {
 	return ExitFailure
 }
 
-// remedyOfFile is what to do about a file of this machine that can't be read, where nobody knows more about it. Others'
-// files, which may be called the same, are none of its business: the file itself is looked at again.
+// remedyOfFile returns what to do about a local file that can't be read, "" where the error is not about one. It looks at the path again, because
+// errors of other machines name paths, too.
 func remedyOfFile(err error) string {
 	p, ok := errors.AsType[*fs.PathError](err)
 	if !ok || p.Path == "-" {

@@ -28,24 +28,36 @@ type controller struct {
 	tasks string // where tasks ask
 	ended chan struct{}
 
-	mu     sync.Mutex
-	output bytes.Buffer
-}
-
-// Write takes what it logs.
-func (c *controller) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.output.Write(p)
+	output written
 }
 
 // text is the end of what it has logged.
 func (c *controller) text() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	b := c.output.Bytes()
+	b := c.output.bytes()
 	return string(b[max(0, len(b)-4000):])
 }
+
+// written is what a program has written; it may be read meanwhile.
+type written struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *written) bytes() []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return bytes.Clone(w.b.Bytes())
+}
+
+func (w *written) has(text string) bool { return bytes.Contains(w.bytes(), []byte(text)) }
+
+func (w *written) size() int { return len(w.bytes()) }
 
 var build = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "paictl-scale-")
@@ -73,7 +85,7 @@ func (w *jobsWorld) start() {
 	// It ends with this process, too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c := &controller{cmd: cmd, ended: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = c, c
+	cmd.Stdout, cmd.Stderr = &c.output, &c.output
 	require.NoError(w.t, cmd.Start())
 	w.controller = c
 	go func() { _ = cmd.Wait(); close(c.ended) }()
@@ -114,9 +126,7 @@ func (c *controller) memory() int64 { return peak(c.cmd.Process.Pid) }
 
 // address is one where it says that it listens, "" before.
 func (c *controller) address(key string) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, rest, found := strings.Cut(c.output.String(), " "+key+"=")
+	_, rest, found := strings.Cut(string(c.output.bytes()), " "+key+"=")
 	address, _, whole := strings.Cut(rest, " ")
 	if !found || !whole {
 		return ""

@@ -1,13 +1,11 @@
 package scale
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -131,26 +129,4 @@ func secondsOf(b *testing.B, cmd *exec.Cmd) float64 {
 	_, _, seconds, err := stat(cmd.Process.Pid)
 	require.NoError(b, err)
 	return seconds
-}
-
-// written is what a program has written to its terminal.
-type written struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (w *written) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.Write(p)
-}
-
-func (w *written) has(text string) bool { return bytes.Contains(w.bytes(), []byte(text)) }
-
-func (w *written) size() int { return len(w.bytes()) }
-
-func (w *written) bytes() []byte {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return bytes.Clone(w.b.Bytes())
 }

@@ -386,7 +386,7 @@ func TestTheMouseWorksAgainAfterAnotherProgramHadTheTerminal(t *testing.T) {
 	}
 }
 
-// What nobody was asked about, or nobody answered, isn't said to be nothing.
+// An empty list of a source that has not answered is shown as not known.
 func TestWhatIsNotKnownIsNotSaidToBeNothing(t *testing.T) {
 	c := small()
 	c.Alerts, c.Jobs, c.Services, c.Counts.Alerts = nil, nil, nil, 0
