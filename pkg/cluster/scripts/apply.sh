@@ -10,11 +10,12 @@ reload=0
 # begin RUN PHASE, finish: the journal's lines are time, run, phase, word, rest.
 begin() {
 	run=$1 phase=$2
+	[ -e "$S/journal" ] || (umask 077; : >>"$S/journal")
 	[ -e "$S/before" ] || remember_before
 	note begin
 }
 note() {
-	(umask 077; printf '%s\t%s\t%s\t%s\t%s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$run" "$phase" "$1" "${2:-}" >>"$S/journal")
+	printf '%s\t%s\t%s\t%s\t%s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$run" "$phase" "$1" "${2:-}" >>"$S/journal"
 }
 finish() { note "done"; }
 
@@ -85,7 +86,9 @@ own_file() {
 p_file() {
 	own_file "$1"
 	t=$R$1.paictl-new
-	(umask 077; base64 -d >"$t")
+	umask 077
+	base64 -d >"$t"
+	umask 022
 	chmod "$2" "$t"
 	mv -f "$t" "$R$1"
 	case $1 in /etc/systemd/system/*) reload=1 ;; esac

@@ -15,7 +15,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openpai/paictl/pkg/framework/machine"
 	"github.com/openpai/paictl/pkg/framework/status"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
@@ -24,8 +23,7 @@ import (
 // byFramework is the index of pods.
 const byFramework = "framework"
 
-// caches follow what jobs are made of. What they return is shared and must not be changed: copying
-// ten thousand pods for each event would cost more than all the rest.
+// caches follow what jobs are made of. What they return is shared and must not be changed, but for pods, which lie there encoded.
 type caches struct {
 	namespace  string
 	frameworks toolscache.SharedIndexInformer
@@ -59,9 +57,9 @@ func newCaches(api client.WithWatch, namespace string) (*caches, error) {
 	_, err = c.nodes.AddEventHandler(c.machines.handler())
 	return c, errors.Join(
 		err, c.nodes.SetTransform(slimNode),
-		c.frameworks.SetTransform(slimFramework), c.pods.SetTransform(slimPod), c.configMaps.SetTransform(slimMetadata),
+		c.frameworks.SetTransform(slimFramework), c.pods.SetTransform(packPod), c.configMaps.SetTransform(slimMetadata),
 		c.pods.AddIndexers(toolscache.Indexers{byFramework: func(o any) ([]string, error) {
-			return []string{o.(*corev1.Pod).Labels[v1.LabelFramework]}, nil
+			return []string{podFrom(o).Labels[v1.LabelFramework]}, nil
 		}}),
 		c.frameworks.AddIndexers(toolscache.Indexers{byAfter: awaited}),
 	)
@@ -106,8 +104,7 @@ func (c *caches) framework(name string) *v1.Framework {
 
 func (c *caches) pod(name string) *corev1.Pod {
 	o, _, _ := c.pods.GetIndexer().GetByKey(c.namespace + "/" + name)
-	p, _ := o.(*corev1.Pod)
-	return p
+	return podFrom(o)
 }
 
 func (c *caches) node(name string) *corev1.Node {
@@ -120,7 +117,7 @@ func (c *caches) podsOf(framework string) []*corev1.Pod {
 	all, _ := c.pods.GetIndexer().ByIndex(byFramework, framework)
 	out := make([]*corev1.Pod, 0, len(all))
 	for _, o := range all {
-		out = append(out, o.(*corev1.Pod))
+		out = append(out, podFrom(o))
 	}
 	return out
 }
@@ -129,45 +126,6 @@ func (c *caches) configMap(name string) *metav1.PartialObjectMetadata {
 	o, _, _ := c.configMaps.GetIndexer().GetByKey(c.namespace + "/" + name)
 	cm, _ := o.(*metav1.PartialObjectMetadata)
 	return cm
-}
-
-// slimPod keeps what the machine looks at.
-func slimPod(o any) (any, error) {
-	p, ok := o.(*corev1.Pod)
-	if !ok {
-		return o, nil
-	}
-	slim := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, CreationTimestamp: p.CreationTimestamp,
-			DeletionTimestamp: p.DeletionTimestamp, DeletionGracePeriodSeconds: p.DeletionGracePeriodSeconds,
-			Labels: pick(p.Labels, v1.LabelFramework, v1.LabelTaskRole, v1.LabelTaskIndex),
-			Annotations: pick(p.Annotations, v1.AnnotationFrameworkAttempt, v1.AnnotationTaskAttempt,
-				machine.AnnotationTaskUID, annotation.IsolationKey),
-			OwnerReferences: p.OwnerReferences,
-		},
-		Spec: corev1.PodSpec{NodeName: p.Spec.NodeName, TerminationGracePeriodSeconds: p.Spec.TerminationGracePeriodSeconds},
-		Status: corev1.PodStatus{
-			Phase: p.Status.Phase, Reason: p.Status.Reason, Message: p.Status.Message, PodIP: p.Status.PodIP, HostIP: p.Status.HostIP,
-			InitContainerStatuses: slimContainers(p.Status.InitContainerStatuses), ContainerStatuses: slimContainers(p.Status.ContainerStatuses),
-		},
-	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget || c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
-			slim.Status.Conditions = append(slim.Status.Conditions, c)
-		}
-	}
-	return slim, nil
-}
-
-func slimContainers(in []corev1.ContainerStatus) []corev1.ContainerStatus {
-	out := make([]corev1.ContainerStatus, 0, len(in))
-	for _, c := range in {
-		if c.State.Terminated != nil || c.State.Running != nil {
-			out = append(out, corev1.ContainerStatus{Name: c.Name, State: c.State})
-		}
-	}
-	return out
 }
 
 func pick(m map[string]string, keys ...string) map[string]string {

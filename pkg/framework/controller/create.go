@@ -77,8 +77,7 @@ func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, r
 	if err != nil {
 		return err
 	}
-	slim, _ := slimPod(made)
-	e.view.Made(slim.(*corev1.Pod), r.now())
+	e.view.Made(slimPod(made), r.now())
 	return nil
 }
 

@@ -61,8 +61,7 @@ func (r *reconciler) missing(ctx context.Context) (map[string][]*corev1.Pod, err
 		}
 		if p != nil && p.UID == m.UID {
 			framework := m.Labels[v1.LabelFramework]
-			slim, _ := slimPod(p)
-			out[framework] = append(out[framework], slim.(*corev1.Pod))
+			out[framework] = append(out[framework], slimPod(p))
 		}
 		return nil
 	})

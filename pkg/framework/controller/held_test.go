@@ -44,16 +44,15 @@ func TestWhatAPodHoldsIsWhatTheSchedulerGaveIt(t *testing.T) {
 				api.DevicesAnnotation: `{"devices":[{"index":0,"healthy":false},{"index":1,"healthy":true,"model":"H100"}]}`}}})
 			require.NoError(t, err)
 			require.NoError(t, r.cache.nodes.GetIndexer().Add(node))
-			slim, err := slimPod(&corev1.Pod{
+			slim := slimPod(&corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{v1.LabelTaskRole: "worker"}, Annotations: map[string]string{annotation.IsolationKey: c.indices}},
 				Spec:       corev1.PodSpec{NodeName: "gpu-1"},
 				Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: bound}}},
 			})
-			require.NoError(t, err)
 			if c.want != nil {
 				c.want.Since = bound
 			}
-			got, known := r.held(f, slim.(*corev1.Pod))
+			got, known := r.held(f, slim)
 			assert.True(t, known)
 			assert.Equal(t, c.want, got)
 		})

@@ -12,8 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/framework/listing"
@@ -76,13 +74,13 @@ func (l *list) remove(o any) {
 }
 
 func (l *list) pod(o any) {
-	if p, ok := o.(*corev1.Pod); ok {
+	if p := podFrom(o); p != nil {
 		l.index.Pod(p.Labels[v1.LabelFramework], p.UID, listing.NewStart(p))
 	}
 }
 
 func (l *list) podGone(o any) {
-	if p, ok := last(o).(*corev1.Pod); ok {
+	if p := podFrom(o); p != nil {
 		l.index.PodGone(p.Labels[v1.LabelFramework], p.UID)
 	}
 }

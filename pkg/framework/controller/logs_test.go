@@ -58,7 +58,7 @@ func TestALogIsKeptBeforeItsPodGoes(t *testing.T) {
 		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.Now()}}}}
 	cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
 	require.NoError(t, err)
-	require.NoError(t, cache.pods.GetIndexer().Add(pod))
+	require.NoError(t, cache.pods.GetIndexer().Add(packed(t, pod)))
 	store := logStore{saved: make(chan api.LogKey, 1)}
 	now := time.Now()
 	r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard()}, cache: cache, metrics: m,
@@ -108,7 +108,7 @@ func TestTheEndOfAJobWaitsForTheRestOfItsLogs(t *testing.T) {
 	pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodPending
 	cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
 	require.NoError(t, err)
-	require.NoError(t, cache.pods.GetIndexer().Add(pod))
+	require.NoError(t, cache.pods.GetIndexer().Add(packed(t, pod)))
 	store := slowStore{asked: make(chan api.LogKey, 1), may: make(chan struct{})}
 	var now atomic.Pointer[time.Time]
 	begin := time.Now()
@@ -155,13 +155,13 @@ func TestTheLogOfAPodThatOthersTakeAwayIsKept(t *testing.T) {
 			other.Name, other.UID = "f-worker-2", "v" // no one takes it away
 			cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
 			require.NoError(t, err)
-			require.NoError(t, cache.pods.GetIndexer().Add(pod))
+			require.NoError(t, cache.pods.GetIndexer().Add(packed(t, pod)))
 			store := bytesStore{saved: make(chan string, 2)}
 			r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard(), Logs: agent}, cache: cache, metrics: m, pods: fake.NewClientset(pod).CoreV1(), now: time.Now}
 			r.logs = newLogSaver(r)
 			r.logs.taken(&v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "fuid"}}, []*corev1.Pod{pod, other})
 			if !there {
-				require.NoError(t, cache.pods.GetIndexer().Delete(pod))
+				require.NoError(t, cache.pods.GetIndexer().Delete(packed(t, pod)))
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
@@ -233,7 +233,7 @@ func TestTheEndOfALogIsTheAgentsWhereTheKubeletHasRotatedIt(t *testing.T) {
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.Now()}}}}
 			cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
 			require.NoError(t, err)
-			require.NoError(t, cache.pods.GetIndexer().Add(pod))
+			require.NoError(t, cache.pods.GetIndexer().Add(packed(t, pod)))
 			store := bytesStore{saved: make(chan string, 1)}
 			r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard(), Logs: c.agent}, cache: cache, pods: fake.NewClientset(pod).CoreV1(), now: time.Now}
 			require.NoError(t, newLogSaver(r).copy(t.Context(), logJob{"f", "fuid", machine.Deletion{Name: pod.Name, UID: pod.UID, Log: logOf(pod)}, pod}))

@@ -245,8 +245,7 @@ func (r *reconciler) list(ctx context.Context, framework string) ([]*corev1.Pod,
 	}
 	out := make([]*corev1.Pod, 0, len(all.Items))
 	for i := range all.Items {
-		slim, _ := slimPod(&all.Items[i])
-		out = append(out, slim.(*corev1.Pod))
+		out = append(out, slimPod(&all.Items[i]))
 	}
 	return out, nil
 }

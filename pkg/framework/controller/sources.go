@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -23,7 +24,7 @@ func (r *reconciler) sources() []source.Source {
 	return []source.Source{
 		&source.Informer{Informer: r.cache.frameworks, Handler: r.handler(func(o client.Object) string { return o.GetName() })},
 		&source.Informer{Informer: r.cache.frameworks, Handler: r.wakers()},
-		&source.Informer{Informer: r.cache.pods, Handler: r.handler(framework)},
+		source.Func(r.followPods),
 		&source.Informer{Informer: r.cache.configMaps, Handler: r.handler(framework)},
 		source.Channel(r.logs.done, &handler.Funcs{GenericFunc: func(_ context.Context, e event.GenericEvent, q queue) {
 			q.Add(r.request(e.Object.GetName()))
@@ -38,53 +39,68 @@ func (r *reconciler) request(name string) reconcile.Request {
 }
 
 func (r *reconciler) handler(of func(client.Object) string) handler.EventHandler {
-	add := func(o client.Object, q queue) {
-		name := of(o)
-		if name == "" {
-			return
-		}
-		if d := r.entries.settle(name); d > 0 {
-			q.AddAfter(r.request(name), d)
-			return
-		}
-		q.Add(r.request(name))
-	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(e.Object, q) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.look(of(e.Object), q) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			if addressed(e.ObjectOld, e.ObjectNew) {
-				r.entries.addressed(of(e.ObjectNew), r.now())
+			if !unchanged(e.ObjectOld, e.ObjectNew) {
+				r.look(of(e.ObjectNew), q)
 			}
-			if unchanged(e.ObjectOld, e.ObjectNew) {
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { r.look(of(e.Object), q) },
+	}
+}
+
+// look lets the controller look at a Framework, a large one after some time.
+func (r *reconciler) look(name string, q queue) {
+	if name == "" {
+		return
+	}
+	if d := r.entries.settle(name); d > 0 {
+		q.AddAfter(r.request(name), d)
+		return
+	}
+	q.Add(r.request(name))
+}
+
+func (r *reconciler) followPods(_ context.Context, q queue) error {
+	_, err := r.cache.pods.AddEventHandler(r.podHandler(q))
+	return err
+}
+
+func (r *reconciler) podHandler(q queue) toolscache.ResourceEventHandlerFuncs {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) {
+			if p := podFrom(o); p != nil {
+				r.look(p.Labels[v1.LabelFramework], q)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			b, a := podFrom(before), podFrom(after)
+			if b == nil || a == nil {
 				return
 			}
-			if p, ok := e.ObjectNew.(*corev1.Pod); ok && ending(p) {
-				r.entries.seen(of(p), p)
+			of := a.Labels[v1.LabelFramework]
+			if b.Status.PodIP == "" && a.Status.PodIP != "" {
+				r.entries.addressed(of, r.now())
 			}
-			add(e.ObjectNew, q)
+			if ending(a) {
+				r.entries.seen(of, a)
+			}
+			r.look(of, q)
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
-			r.logs.forget(e.Object.GetUID())
-			if p, ok := e.Object.(*corev1.Pod); ok {
-				r.entries.seen(of(p), p)
+		DeleteFunc: func(o any) {
+			if p := podFrom(o); p != nil {
+				of := p.Labels[v1.LabelFramework]
+				r.logs.forget(p.UID)
+				r.entries.seen(of, p)
+				r.look(of, q)
 			}
-			add(e.Object, q)
 		},
 	}
 }
 
 // ending reports whether a pod says how it ended, or who takes it away.
 func ending(p *corev1.Pod) bool { return terminated(p) || len(p.Status.Conditions) > 0 }
-
-// addressed reports whether a pod got its address just now.
-func addressed(before, after client.Object) bool {
-	b, ok := before.(*corev1.Pod)
-	if !ok {
-		return false
-	}
-	a, ok := after.(*corev1.Pod)
-	return ok && b.Status.PodIP == "" && a.Status.PodIP != ""
-}
 
 // unchanged reports whether an update of a Framework was only the controller's own writing of a status.
 func unchanged(before, after client.Object) bool {
