@@ -145,8 +145,8 @@ fi
 # passed says "(cached)".
 say "go test $race"
 # Scripts start the program over and over, which takes a second each time with the race detector, and few of them make it do
-# two things at once: they run without.
-scripted='TestScripts(OnAServer|WithTasks)?'
+# two things at once: they run without. So does what reads tens of thousands of objects.
+scripted='(TestScripts(OnAServer|WithTasks)?|TestALargeClusterTakesLittleMemory)'
 # Where it takes long to start a program, two processors start no more of them than one: the second only waits for the first.
 starts=$(starts)
 slow=

@@ -38,6 +38,8 @@ type Options struct {
 	Limit  []string
 	// Recreate takes all machines out of their cluster before a new one is made.
 	Recreate bool
+	// Restore makes the cluster of a backup's parts; nil: of nothing.
+	Restore *Restore
 	// Fix lets preflight make the safe repairs.
 	Fix bool
 	// Parallel is how many hosts are worked on at once; the Dialer limits how many of them

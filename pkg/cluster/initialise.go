@@ -149,7 +149,17 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 		case adminKubeconfig:
 			res.setup += "kubeadm init phase kubeconfig admin --config \"$R" + kubeadmConf + "\" >&2\n"
 		case runInit:
-			res.after += fmt.Sprintf("p_encryption\n%sk_init %s %s\nk_stored %s\n", p.spec.clear(), shell.Quote(p.spec.ignoredChecks()), want, stored)
+			before, after, ignored := "", "", p.spec.ignoredChecks()
+			if r.opts.Restore != nil {
+				if err := r.uploadRestore(ctx, n); err != nil {
+					return err
+				}
+				if before, after, err = p.restore(n); err != nil {
+					return err
+				}
+				before, ignored = restoreScript+before, p.spec.ignoredWith(dirCheck(strings.TrimSuffix(p.spec.etcdData(), "/")))
+			}
+			res.after += fmt.Sprintf("%s%sp_encryption\nk_init %s %s\nk_stored %s\n%s", p.spec.clear(), before, shell.Quote(ignored), want, stored, after)
 		case runReconfigure:
 			res.after += fmt.Sprintf("k_reconfigure %s\n", want)
 		case runUpload:

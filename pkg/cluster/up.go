@@ -25,8 +25,11 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	}
 	r.started = o.Clock()
 	command, names := "cluster up", PhaseNames()
-	if o.Recreate {
+	switch {
+	case o.Recreate:
 		command, names = "cluster recreate", slices.Insert(names, 1, phaseReset)
+	case o.Restore != nil:
+		command = "cluster restore"
 	}
 	r.emit(Event{Kind: EventRunStarted, Message: command, Hosts: hostnames(nodes), Phases: names})
 	if err := r.connect(ctx, r.reached(nodes)); err != nil {
@@ -51,6 +54,11 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	w, err := r.survey(ctx, r.reached(nodes))
 	if err != nil {
 		return nil, err
+	}
+	if o.Restore != nil {
+		if err := r.refuseRestore(w); err != nil {
+			return nil, err
+		}
 	}
 	var reset []Change
 	if o.Recreate {

@@ -202,6 +202,19 @@ func (h *History) Page(ctx context.Context, node, uid, container string, query u
 	return h.Do(ctx, http.MethodGet, to, nil)
 }
 
+// Archive returns a copy of the whole archive of jobs, a file of SQLite, and its size in bytes. The caller closes it.
+func (h *History) Archive(ctx context.Context) (io.ReadCloser, int64, error) {
+	resp, err := h.Do(ctx, http.MethodGet, h.get("/v1/archive").URL(), nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	if resp.ContentLength < 0 {
+		_ = resp.Body.Close()
+		return nil, 0, errors.New("the job controller doesn't say how large its archive is")
+	}
+	return resp.Body, resp.ContentLength, nil
+}
+
 // CodeURL is where a folder of code lies, for Do.
 func (h *History) CodeURL(sha256 string) *url.URL { return h.get("/v1/code/" + path(sha256)).URL() }
 

@@ -289,7 +289,8 @@ func TestAJobThatEndsAndGoesStaysInTheList(t *testing.T) {
 	f := r.submitted(t, "ann", "train")
 	assert.Equal(t, []string{"train"}, r.listed(t, Filter{Phases: []Phase{Waiting}}))
 	r.ends(t, f)
-	assert.Equal(t, []string{"train"}, r.listed(t, Filter{Phases: []Phase{Stopped}}))
+	// Its end comes to the list a moment after it came to the API server.
+	soon(t, "it is listed as stopped", func() bool { return slices.Equal([]string{"train"}, r.listed(t, Filter{Phases: []Phase{Stopped}})) })
 	r.removed(t, f)
 	soon(t, "its Framework is gone", func() bool {
 		assert.Equal(t, []string{"train"}, r.listed(t, Filter{}))

@@ -23,6 +23,8 @@ type Script struct {
 	User bool
 	// Timeout limits one run; zero means the host's default (see Options).
 	Timeout time.Duration
+	// Stdout is given what the script prints, however much, in the place of Result.Stdout. Where it fails, the script is ended.
+	Stdout io.Writer
 }
 
 // Result is what a script answered. A non-zero exit status is not an error of Run.
@@ -31,6 +33,8 @@ type Result struct {
 	Stderr   []byte
 	ExitCode int
 	Duration time.Duration
+
+	passed int64 // bytes of Script.Stdout
 }
 
 // File is one file to upload.

@@ -178,10 +178,17 @@ type output struct {
 	max  int64
 	over bool
 	full func() // called once at the limit
+
+	to     io.Writer // takes all; nil: buf keeps it
+	passed int64
+	failed error // of to
 }
 
-// Write keeps b. At the limit it fails, and full ends the session.
+// Write keeps b, or passes it on. At the limit, or where to fails, it fails, and full ends the session.
 func (o *output) Write(b []byte) (int, error) {
+	if o.to != nil {
+		return o.pass(b)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.over || int64(o.buf.Len()+len(b)) > o.max {
@@ -192,6 +199,31 @@ func (o *output) Write(b []byte) (int, error) {
 		return 0, errTooMuch
 	}
 	return o.buf.Write(b)
+}
+
+// pass is called by one at a time, and may take long: others read meanwhile what was passed.
+func (o *output) pass(b []byte) (int, error) {
+	if _, err := o.sent(); err != nil {
+		return 0, err
+	}
+	n, err := o.to.Write(b)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.passed += int64(n)
+	if err != nil {
+		o.failed = err
+		if o.full != nil {
+			o.full()
+		}
+	}
+	return n, err
+}
+
+// sent returns how many bytes were passed on, and why no more.
+func (o *output) sent() (int64, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.passed, o.failed
 }
 
 // bytes returns a copy of what was printed so far, and whether it was too much.

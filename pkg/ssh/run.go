@@ -44,7 +44,7 @@ func (h *host) Run(ctx context.Context, s Script) (Result, error) {
 	r.Duration = h.client.o.Now().Sub(start)
 	h.client.o.Tracer.Trace(Event{
 		Host: h.name, Op: OpRun, Name: s.Name, Start: start, Duration: r.Duration, RoundTrips: 1,
-		BytesOut: int64(len(program)), BytesIn: int64(len(r.Stdout) + len(r.Stderr)), ExitCode: r.ExitCode, Err: err,
+		BytesOut: int64(len(program)), BytesIn: r.passed + int64(len(r.Stdout)+len(r.Stderr)), ExitCode: r.ExitCode, Err: err,
 	})
 	return r, err
 }
@@ -55,13 +55,13 @@ func (h *host) run(ctx context.Context, s Script, program string) (Result, error
 	if ctx.Err() != nil {
 		return Result{ExitCode: -1}, h.conn.explain(ctx, s.Name, context.Cause(ctx))
 	}
-	stdout := &output{max: h.client.o.MaxOutput}
+	stdout := &output{max: h.client.o.MaxOutput, to: s.Stdout}
 	started := make(chan *process, 1)
-	failed := make(chan error, 1)
+	notStarted := make(chan error, 1)
 	go func() {
 		p, err := h.conn.spawn(ctx, s.Name, wire.Shell, h.access(!s.User), stdout)
 		if err != nil {
-			failed <- err
+			notStarted <- err
 			return
 		}
 		stdout.onFull(p.abort)
@@ -70,18 +70,28 @@ func (h *host) run(ctx context.Context, s Script, program string) (Result, error
 	}()
 	var p *process
 	select {
-	case err := <-failed:
+	case err := <-notStarted:
 		return Result{ExitCode: -1}, err
 	case p = <-started:
 	case <-ctx.Done():
-		go abandon(started, failed)
+		go abandon(started, notStarted)
 		return Result{ExitCode: -1}, h.conn.explain(ctx, s.Name, context.Cause(ctx))
 	}
 	code, err := p.wait(ctx)
+	return h.result(ctx, s, code, stdout, p.stderr, err)
+}
+
+// result is what a script that has ended has answered. err is what its connection says of it.
+func (h *host) result(ctx context.Context, s Script, code int, stdout, stderr *output, err error) (Result, error) {
 	r := Result{ExitCode: code}
 	var tooMuchOut, tooMuchErr bool
 	r.Stdout, tooMuchOut = stdout.bytes()
-	r.Stderr, tooMuchErr = p.stderr.bytes()
+	r.Stderr, tooMuchErr = stderr.bytes()
+	var failed error
+	if r.passed, failed = stdout.sent(); failed != nil {
+		r.ExitCode = -1
+		return r, fmt.Errorf("%s on %s: what it prints can't be kept: %w", s.Name, h.name, failed)
+	}
 	if tooMuchOut || tooMuchErr {
 		r.ExitCode = -1
 		return r, h.conn.explain(ctx, s.Name, errTooMuch)
@@ -130,7 +140,7 @@ func (o *output) onFull(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.full = f
-	if o.over {
+	if o.over || o.failed != nil {
 		f()
 	}
 }

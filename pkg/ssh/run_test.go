@@ -1,6 +1,7 @@
 package ssh_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -19,12 +20,15 @@ import (
 )
 
 // dial returns a host behind a new server, and the counter of its client.
-func dial(t *testing.T, c sshtest.Config) (ssh.Host, *sshtest.Server, *ssh.Counter) {
+func dial(t *testing.T, c sshtest.Config, edit ...func(*ssh.Options)) (ssh.Host, *sshtest.Server, *ssh.Counter) {
 	t.Helper()
 	s := sshtest.NewServer(t, c)
 	o := sshtest.Options(t, s)
 	counter := &ssh.Counter{}
 	o.Tracer = counter
+	for _, f := range edit {
+		f(&o)
+	}
 	h, err := sshtest.NewClient(t, o).Dial(t.Context(), s.Target())
 	require.NoError(t, err)
 	return h, s, counter
@@ -400,4 +404,43 @@ func TestErrorsKeepTheirCause(t *testing.T) {
 	}
 	s.Wait()
 	assert.Empty(t, s.Execs(), "nothing begins that nobody waits for")
+}
+
+// limited is a writer that takes no more than so many bytes.
+type limited struct {
+	bytes.Buffer
+	most int
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	if l.Len()+len(b) > l.most {
+		return 0, errors.New("the disk is full")
+	}
+	return l.Buffer.Write(b)
+}
+
+func TestWhatAScriptPrintsMayGoElsewhereHoweverMuch(t *testing.T) {
+	c := shell(t)
+	c.User, c.Password = "pai", "s3cret"
+	c.Sudo = &sshtest.Sudo{Password: "s3cret"}
+	h, _, counter := dial(t, c, func(o *ssh.Options) { o.MaxOutput = 1000 })
+	for _, user := range []bool{true, false} {
+		var out bytes.Buffer
+		r, err := h.Run(t.Context(), ssh.Script{Name: "test", User: user, Stdout: &out, Body: "head -c 300000 /dev/zero; echo lost >&2; exit 3"})
+		require.NoError(t, err)
+		assert.Equal(t, 300000, out.Len())
+		assert.Empty(t, r.Stdout)
+		assert.Equal(t, "lost\n", string(r.Stderr))
+		assert.Equal(t, 3, r.ExitCode)
+	}
+	assert.EqualValues(t, 600010, counter.Host("node1").BytesIn)
+}
+
+func TestAScriptWhoseOutputCannotBeKeptIsEnded(t *testing.T) {
+	h, _, _ := dial(t, shell(t))
+	_, err := h.Run(t.Context(), ssh.Script{Name: "test", Stdout: &limited{most: 100000}, Body: "cat /dev/zero", Timeout: time.Minute})
+	require.ErrorContains(t, err, "what it prints can't be kept: the disk is full")
+	r, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: "echo again"})
+	require.NoError(t, err)
+	assert.Equal(t, "again\n", string(r.Stdout))
 }

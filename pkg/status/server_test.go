@@ -114,7 +114,7 @@ func until(t *testing.T, f *Follower, what string, fits func(*Cluster) bool) *Cl
 		select {
 		case <-late.C:
 			text, _ := json.MarshalIndent(c, "", " ")
-			t.Fatalf("it never came to this: %s; but to %s", what, text)
+			t.Fatalf("it never came to this: %s; but to %s", what, text[:min(len(text), 10000)])
 		case <-f.Changed():
 		}
 	}

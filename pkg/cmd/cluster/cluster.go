@@ -7,6 +7,7 @@ package cluster
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/cluster/backup"
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
@@ -24,6 +25,6 @@ configuration. After any failure, run it again.`,
   paictl cluster up -p ./cluster
   paictl cluster kubeconfig -p ./cluster`,
 	}
-	cmd.AddCommand(NewCmdUp(f, nil), NewCmdPlan(f, nil), NewCmdPreflight(f, nil), NewCmdStatus(f, nil), NewCmdKubeconfig(f, nil), NewCmdRecreate(f, nil), NewCmdDown(f, nil))
+	cmd.AddCommand(NewCmdUp(f, nil), NewCmdPlan(f, nil), NewCmdPreflight(f, nil), NewCmdStatus(f, nil), NewCmdKubeconfig(f, nil), NewCmdRecreate(f, nil), NewCmdDown(f, nil), backup.NewCmdBackup(f, nil), backup.NewCmdRestore(f, nil))
 	return cmd
 }

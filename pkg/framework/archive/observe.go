@@ -163,3 +163,9 @@ func (o *observed) Copy(ctx context.Context) (err error) {
 	defer o.note("copy", time.Now(), &err)
 	return o.Store.Copy(ctx)
 }
+
+// Export implements Store.
+func (o *observed) Export(ctx context.Context) (_ io.ReadCloser, _ int64, err error) {
+	defer o.note("export", time.Now(), &err)
+	return o.Store.Export(ctx)
+}

@@ -64,9 +64,10 @@ type database struct {
 
 	codeLimit, codeLimitPerUser int64
 
-	path   string // of the file; empty for PostgreSQL
-	once   sync.Once
-	failed chan error // with room for one
+	path      string // of the file; empty for PostgreSQL
+	exporting sync.Mutex
+	once      sync.Once
+	failed    chan error // with room for one
 }
 
 // writer runs statements as one transaction.

@@ -71,6 +71,9 @@ type Store interface {
 	// that was done last; zero: never. A database that has backups of its own needs neither.
 	Copy(ctx context.Context) error
 	Copied() time.Time
+	// Export returns a copy of the whole as a file of SQLite, and its size in bytes. Its errors wrap ErrElsewhere and ErrExporting. The
+	// caller closes it.
+	Export(ctx context.Context) (io.ReadCloser, int64, error)
 	// Failed delivers why the store is of no use until the program starts again.
 	Failed() <-chan error
 	Close() error

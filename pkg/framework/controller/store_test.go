@@ -187,6 +187,11 @@ func (*memory) Copy(context.Context) error { return errUnused }
 // Copied implements Store.
 func (*memory) Copied() time.Time { return time.Time{} }
 
+// Export implements Store.
+func (*memory) Export(context.Context) (io.ReadCloser, int64, error) {
+	return nil, 0, archive.ErrElsewhere
+}
+
 // Failed implements Store.
 func (*memory) Failed() <-chan error { return nil }
 

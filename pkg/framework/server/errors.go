@@ -25,7 +25,9 @@ func statusOf(err error) (status int, code string) {
 	switch {
 	case errors.Is(err, archive.ErrNotFound), errors.Is(err, logapi.ErrNoAgent), errors.Is(err, logapi.ErrNoLog):
 		return http.StatusNotFound, "NotFound"
-	case errors.Is(err, archive.ErrNotEnded):
+	case errors.Is(err, archive.ErrElsewhere):
+		return http.StatusNotImplemented, "Elsewhere"
+	case errors.Is(err, archive.ErrNotEnded), errors.Is(err, archive.ErrExporting):
 		return http.StatusConflict, "Conflict"
 	case errors.Is(err, archive.ErrTooLarge), errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge, "TooLarge"

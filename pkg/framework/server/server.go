@@ -26,6 +26,8 @@ const (
 	readTime = 30 * time.Second
 	// codeTime bounds one upload or download of code: 256 MiB at 150 KiB/s.
 	codeTime = 30 * time.Minute
+	// exportTime bounds a copy of the whole archive.
+	exportTime = 2 * time.Hour
 	// pageTime bounds a page of a log: 8 MiB to a slow reader, after a wait for lines.
 	pageTime = 5 * time.Minute
 	// uploads is how many may be received at a time; each has some MiB in memory.
@@ -81,6 +83,7 @@ func (s *Server) Handler() http.Handler {
 	api.Handle("GET /v1/machines/{node}/logs/{uid}/{container}", within(pageTime, s.servePage))
 	api.Handle("GET /v1/code/{sha256}", within(codeTime, s.serveCode)) // HEAD, too
 	api.Handle("PUT /v1/code/{sha256}", within(codeTime, s.receiveCode))
+	api.Handle("GET /v1/archive", within(exportTime, s.serveArchive))
 
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", s.guard(jsonErrors(api)))

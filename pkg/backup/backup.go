@@ -1,0 +1,156 @@
+// Package backup is the archive of a whole cluster: parts with their checksums, encrypted with age; the snapshot of etcd as etcd's API
+// streams it; and which archives of a folder are kept. In: readers of what is to be kept, keys. Out: an archive, and the parts of one.
+// Where the parts come from, and where they go in a restore, is pkg/cluster's.
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Format is the version of archives that this package writes. It reads no newer one.
+const Format = 1
+
+// The names of files in an archive that aren't parts: the first and the last.
+const (
+	headName     = "paictl-backup.json"
+	manifestName = "manifest.json"
+)
+
+// Head is what an archive begins with.
+type Head struct {
+	Format  int       `json:"format"`
+	Paictl  string    `json:"paictl"`
+	Cluster string    `json:"cluster"`
+	Time    time.Time `json:"time"`
+}
+
+// Manifest is what an archive ends with.
+type Manifest struct {
+	Head
+	Kubernetes string    `json:"kubernetes"`
+	Machines   []Machine `json:"machines"`
+	Parts      []Part    `json:"parts"`
+	// Missing is what the cluster has and the archive hasn't.
+	Missing []Missing `json:"missing,omitempty"`
+}
+
+// Machine is one of the cluster's.
+type Machine struct {
+	Name  string   `json:"name"`
+	IP    string   `json:"ip"`
+	Roles []string `json:"roles"`
+}
+
+// Part is one file of an archive. Size is in bytes.
+type Part struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+// Missing says what isn't in an archive, and why.
+type Missing struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+}
+
+// Writer writes an archive.
+type Writer struct {
+	manifest Manifest
+	tar      *tar.Writer
+	ends     []io.Closer // what is below tar, in the order in which it ends
+	err      error
+}
+
+// NewWriter begins an archive. The caller closes w, after Close.
+func NewWriter(w io.Writer, seal Seal, head Head) (*Writer, error) {
+	head.Format = Format
+	out := &Writer{manifest: Manifest{Head: head}}
+	sealed, err := seal.wrap(w)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := zstd.NewWriter(sealed, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return nil, fmt.Errorf("compress the archive: %w", err)
+	}
+	out.tar, out.ends = tar.NewWriter(packed), []io.Closer{packed, sealed}
+	text, err := json.Marshal(head)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", headName, err)
+	}
+	return out, out.put(headName, int64(len(text)), bytes.NewReader(text))
+}
+
+// Add writes a part of that many bytes.
+func (w *Writer) Add(name string, size int64, r io.Reader) error {
+	if w.err != nil {
+		return w.err
+	}
+	sum := sha256.New()
+	if err := w.put(name, size, io.TeeReader(r, sum)); err != nil {
+		return err
+	}
+	w.manifest.Parts = append(w.manifest.Parts, Part{Name: name, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))})
+	return nil
+}
+
+// Lacks notes what couldn't be had.
+func (w *Writer) Lacks(what string, why error) {
+	w.manifest.Missing = append(w.manifest.Missing, Missing{What: what, Why: why.Error()})
+}
+
+// Describe says which cluster it is.
+func (w *Writer) Describe(kubernetes string, machines []Machine) {
+	w.manifest.Kubernetes, w.manifest.Machines = kubernetes, machines
+}
+
+func (w *Writer) put(name string, size int64, r io.Reader) error {
+	err := w.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: w.manifest.Time, Format: tar.FormatPAX})
+	if err == nil {
+		// One byte more than there should be is an error, too.
+		var n int64
+		n, err = io.Copy(w.tar, r)
+		if err == nil && n != size {
+			err = fmt.Errorf("it has %d bytes instead of %d", n, size)
+		}
+	}
+	if err != nil {
+		w.err = fmt.Errorf("write %s into the archive: %w", name, err)
+	}
+	return w.err
+}
+
+// Close writes the manifest and ends the archive, which is none without it.
+func (w *Writer) Close() (*Manifest, error) {
+	if w.err != nil {
+		return nil, w.err
+	}
+	text, err := json.MarshalIndent(w.manifest, "", "  ")
+	if err == nil {
+		err = w.put(manifestName, int64(len(text)), bytes.NewReader(text))
+	}
+	if err == nil {
+		err = w.tar.Close()
+	}
+	for _, c := range w.ends {
+		if err == nil {
+			err = c.Close()
+		}
+	}
+	if err != nil {
+		w.err = errors.Join(w.err, err)
+		return nil, fmt.Errorf("end the archive: %w", err)
+	}
+	return &w.manifest, nil
+}

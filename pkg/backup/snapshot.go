@@ -1,0 +1,113 @@
+package backup
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// Snapshot is etcd's database as its API streams it: POST /v3/maintenance/snapshot answers with lines of JSON, each with a piece of the
+// database in base64 and what follows, and at last the SHA-256 of the whole. Read returns the database and the checksum behind it, which is
+// how etcd's own tools keep a snapshot, and an error where it isn't whole.
+type Snapshot struct {
+	in    *json.Decoder
+	size  int64
+	left  int64
+	piece []byte
+	sum   hash.Hash
+	done  bool
+}
+
+// snapshotLine is one message of the stream.
+type snapshotLine struct {
+	Result struct {
+		Remaining json.Number `json:"remaining_bytes"`
+		Blob      []byte      `json:"blob"`
+	} `json:"result"`
+	Error struct {
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// NewSnapshot reads the stream's first line, which says how large the database is.
+func NewSnapshot(r io.Reader) (*Snapshot, error) {
+	s := &Snapshot{in: json.NewDecoder(r), sum: sha256.New()}
+	line, left, err := s.next()
+	if err != nil {
+		return nil, err
+	}
+	s.left = left + int64(len(line))
+	s.size, s.piece = s.left, line
+	return s, nil
+}
+
+// Size is that of database and checksum, in bytes.
+func (s *Snapshot) Size() int64 { return s.size + sha256.Size }
+
+func (s *Snapshot) next() (blob []byte, remaining int64, err error) {
+	var l snapshotLine
+	switch err := s.in.Decode(&l); {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, 0, errors.New("etcd's snapshot: it was interrupted")
+	case err != nil:
+		return nil, 0, fmt.Errorf("etcd's snapshot: %w", err)
+	case l.Error.Message != "":
+		return nil, 0, fmt.Errorf("etcd's snapshot: etcd says: %s", l.Error.Message)
+	}
+	if l.Result.Remaining != "" { // a zero is left out
+		if remaining, err = l.Result.Remaining.Int64(); err != nil {
+			return nil, 0, fmt.Errorf("etcd's snapshot: %w", err)
+		}
+	}
+	if remaining < 0 {
+		return nil, 0, fmt.Errorf("etcd's snapshot: %d bytes remain", remaining)
+	}
+	return l.Result.Blob, remaining, nil
+}
+
+// Read reads the database.
+func (s *Snapshot) Read(b []byte) (int, error) {
+	for len(s.piece) == 0 {
+		if s.left == 0 {
+			if err := s.end(); err != nil {
+				return 0, err
+			}
+			break
+		}
+		blob, _, err := s.next()
+		if err != nil {
+			return 0, err
+		}
+		if int64(len(blob)) > s.left {
+			return 0, errors.New("etcd's snapshot: it has more bytes than it said")
+		}
+		s.piece = blob
+	}
+	n := copy(b, s.piece)
+	s.piece = s.piece[n:]
+	if !s.done {
+		_, _ = s.sum.Write(b[:n]) // never fails
+		s.left -= int64(n)
+	}
+	return n, nil
+}
+
+// end compares the checksum, which is the last piece.
+func (s *Snapshot) end() error {
+	if s.done {
+		return io.EOF
+	}
+	sum, _, err := s.next()
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(sum, s.sum.Sum(nil)) {
+		return errors.New("etcd's snapshot: its checksum differs from etcd's")
+	}
+	s.done, s.piece = true, sum
+	return nil
+}

@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+//go:embed scripts/backup.sh
+var backupScript string
+
+// snapshotTimeout bounds the reading of etcd's database.
+const snapshotTimeout = 2 * time.Hour
+
+// Names of the parts of a backup that come from a machine.
+const (
+	PartEtcd = "etcd.db"
+	PartKeys = "keys.tar"
+)
+
+// BackUp adds what a machine of the control plane has to a backup: etcd's database, and the keys that can't be made again. It changes
+// nothing there, and works while any member of etcd answers.
+func BackUp(ctx context.Context, s *Spec, o Options, w *backup.Writer) error {
+	o.DryRun = true
+	r := newRun(s, o)
+	defer r.close()
+	n, err := r.reachLeader(ctx)
+	if err != nil {
+		return err
+	}
+	etcd, err := r.lookAtEtcd(ctx, n)
+	if err != nil {
+		return err
+	}
+	if etcd == nil {
+		return hint.Errorf("look at it with: paictl cluster status; on the machine: crictl logs of the container etcd",
+			"etcd on %s doesn't answer", n.Hostname)
+	}
+	if !etcd.quorum {
+		r.warnOf(n, fmt.Sprintf("etcd has no quorum: its database on %s may not have all that other members have", n.Hostname))
+	}
+	keys, err := r.read(ctx, n, "backup", "keys", backupScript+"b_keys\n")
+	if err != nil {
+		return err
+	}
+	if err := w.Add(PartKeys, int64(len(keys.Stdout)), bytes.NewReader(keys.Stdout)); err != nil {
+		return err
+	}
+	if err := r.snapshot(ctx, n, func(db *backup.Snapshot) error { return w.Add(PartEtcd, db.Size(), db) }); err != nil {
+		return fmt.Errorf("etcd's database on %s: %w", n.Hostname, err)
+	}
+	version, err := r.servedVersion(ctx, n)
+	if err != nil {
+		r.warnOf(n, fmt.Sprintf("its API server doesn't say its version: %v", err))
+	}
+	w.Describe(version, s.machines())
+	return nil
+}
+
+// snapshot passes etcd's database on while it is read.
+func (r *run) snapshot(ctx context.Context, n *Node, use func(*backup.Snapshot) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	in, out := io.Pipe()
+	ran := make(chan error, 1)
+	go func() {
+		_, err := r.exec(ctx, n, ssh.Script{
+			Name: "backup/etcd", Timeout: snapshotTimeout, Body: preludeScript + etcdScript + backupScript + "b_etcd\n", Stdout: out,
+		})
+		_ = out.CloseWithError(err) // never fails; without an error it is the end
+		ran <- err
+	}()
+	err := func() error {
+		unpacked, err := gzip.NewReader(in)
+		if err != nil {
+			return err
+		}
+		db, err := backup.NewSnapshot(unpacked)
+		if err != nil {
+			return err
+		}
+		return use(db)
+	}()
+	if err != nil {
+		cancel(err)
+	}
+	_ = in.CloseWithError(errors.Join(err, io.ErrClosedPipe)) // whatever follows the database
+	if failed := <-ran; err != nil && failed != nil && !errors.Is(failed, err) && !errors.Is(failed, io.ErrClosedPipe) {
+		return failed // it is the cause
+	}
+	return err
+}
+
+func (r *run) warnOf(n *Node, message string) {
+	r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: "backup", Message: message})
+}
+
+// servedVersion asks a machine's API server for its version.
+func (r *run) servedVersion(ctx context.Context, n *Node) (string, error) {
+	res, err := r.read(ctx, n, "backup", "version", selfAPI(r.spec, n)+
+		`self get --raw /version --request-timeout=10s | sed -n 's/.*"gitVersion": *"\([^"]*\)".*/\1/p'`+"\n")
+	return strings.TrimSpace(string(res.Stdout)), err
+}
+
+func (s *Spec) machines() []backup.Machine {
+	out := make([]backup.Machine, 0, len(s.Nodes))
+	for _, n := range s.Nodes {
+		m := backup.Machine{Name: n.Hostname, IP: n.HostIP}
+		for _, role := range n.Roles {
+			m.Roles = append(m.Roles, string(role))
+		}
+		out = append(out, m)
+	}
+	return out
+}

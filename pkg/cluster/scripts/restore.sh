@@ -1,0 +1,34 @@
+# What puts a backup in place on the machine that founds a cluster: RESTORE has its uploads.
+RESTORE=$S/restore
+
+# r_keys: the authorities and keys of the cluster that was, from which kubeadm makes the rest. Those that went out with it still count.
+r_keys() {
+	own_file /etc/paictl/encryption.yaml
+	mkdir -p "$R/etc/kubernetes"
+	(umask 077; tar -C "$R/" -xf "$RESTORE/keys.tar" --no-same-owner etc)
+}
+
+# r_etcd IMAGE NAME URL: makes a member of etcd, the only one, of the snapshot. etcd's own tool does it, from the image that etcd will run
+# by. It gets a folder beside the data's place, so that it comes there in one step.
+# Given by the caller: ETCD_DIR.
+r_etcd() {
+	mkdir -p "$R$ETCD_DIR"
+	chmod 700 "$R$ETCD_DIR"
+	rm -rf "$R$ETCD_DIR/paictl-restore"
+	ctr -n k8s.io tasks delete --force paictl-restore >/dev/null 2>&1 || true
+	ctr -n k8s.io containers delete paictl-restore >/dev/null 2>&1 || true
+	ctr -n k8s.io run --rm --mount "type=bind,src=$R$ETCD_DIR,dst=/data,options=rbind:rw" \
+		--mount "type=bind,src=$RESTORE,dst=/restore,options=rbind:ro" "$1" paictl-restore \
+		etcdutl snapshot restore /restore/etcd.db --data-dir /data/paictl-restore --name "$2" --initial-cluster "$2=$3" --initial-advertise-peer-urls "$3" >&2
+	mv "$R$ETCD_DIR/paictl-restore/member" "$R$ETCD_DIR/member"
+	rm -rf "$R$ETCD_DIR/paictl-restore"
+	note change "etcd restored"
+}
+
+# r_forget NODE: takes the machines that were out of the cluster, but for this one. Their pods go with them. Those that are machines of this
+# cluster join again.
+r_forget() {
+	others=$(kubectl get nodes --request-timeout=30s -o name | grep -vxF "node/$1") || return 0
+	# shellcheck disable=SC2086 # a list of names
+	kubectl delete --request-timeout=60s $others >&2
+}

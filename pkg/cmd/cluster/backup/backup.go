@@ -1,0 +1,236 @@
+// Package backup is the commands "paictl cluster backup ...".
+// In: flags, a configuration folder, archives. Out: an archive of the cluster, and what archives hold.
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// Options are those of "paictl cluster backup".
+type Options struct {
+	Factory *cmdutil.Factory
+	Flags   session.Flags
+	Output  cmdutil.Output
+	Seal    sealFlags
+	File    string
+	To      string
+}
+
+// NewCmdBackup returns "paictl cluster backup". runF replaces the run in tests.
+func NewCmdBackup(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "backup",
+		Short: "Save a cluster in one encrypted file",
+		Long: `Saves in one file what can't be made again when all machines of the control plane are lost: etcd's
+database with all objects of Kubernetes and all jobs, the keys of the certificate authorities and of
+service accounts, the key of secrets at rest, the configuration folder with its secrets, and the history of
+jobs. The cluster isn't changed and works on meanwhile; etcd and the history are saved as of one moment each.
+
+The file is encrypted with age: to public keys (--recipient), or with a passphrase, for which it asks if
+nothing is given. Keep the private key or passphrase elsewhere: without it no one can restore the cluster.
+The file holds no images, no data of users' storages, and no logs of running tasks.`,
+		Example: `  paictl cluster backup -p ./cluster
+  paictl cluster backup -p ./cluster --to /mnt/backups --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p
+  paictl cluster backup -p ./cluster --file today.paictl-backup --passphrase-file ./passphrase
+  paictl cluster backup list --to /mnt/backups
+  paictl cluster backup verify today.paictl-backup --passphrase-file ./passphrase
+  paictl cluster backup prune --to /mnt/backups --keep-daily 7 --keep-weekly 4`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.check(); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return backupRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddConnection(cmd)
+	opts.Seal.add(cmd)
+	cmd.Flags().StringVar(&opts.File, "file", "", "write this `FILE` (default CLUSTER-TIME.paictl-backup in --to)")
+	cmd.Flags().StringVar(&opts.To, "to", ".", "write into this `FOLDER`")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
+	cmd.AddCommand(NewCmdList(f, nil), NewCmdVerify(f, nil), NewCmdPrune(f, nil), NewCmdExtract(f, nil))
+	return cmd
+}
+
+func (opts *Options) check() error {
+	if opts.File != "" && opts.To != "." {
+		return cmdutil.Usagef("--file and --to exclude each other")
+	}
+	return opts.Seal.check()
+}
+
+// Made is what "backup -o json" prints.
+type Made struct {
+	File      string `json:"file"`
+	Size      int64  `json:"size"`
+	Encrypted string `json:"encrypted"`
+	*backup.Manifest
+}
+
+func backupRun(ctx context.Context, opts *Options) (err error) {
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Format: "quiet"})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	now, name := time.Now().UTC().Truncate(time.Second), s.Config.Kubernetes.Kubernetes.ClusterName
+	file := opts.File
+	if file == "" {
+		file = filepath.Join(opts.To, backup.Name(name, now))
+	}
+	out, err := renameio.NewPendingFile(file, renameio.WithPermissions(0o600), renameio.WithTempDir(filepath.Dir(file)))
+	if err != nil {
+		return hint.Errorf("name a folder that is there and that you may write to", "write the backup: %w", err)
+	}
+	defer func() { _ = out.Cleanup() }()
+	seal, err := opts.Seal.seal(opts.Factory)
+	if err != nil {
+		return err
+	}
+	w, err := backup.NewWriter(out, seal, backup.Head{Paictl: version.Version, Cluster: name, Time: now})
+	if err != nil {
+		return err
+	}
+	opts.say("saving the configuration, keys and etcd of " + name)
+	if err := addFolder(w, s.Config.Dir); err != nil {
+		return err
+	}
+	if err := cluster.BackUp(ctx, s.Spec, s.Options, w); err != nil {
+		return err
+	}
+	opts.say("saving the history of jobs")
+	if err := addJobs(ctx, s, w); err != nil {
+		return err
+	}
+	m, err := w.Close()
+	if err != nil {
+		return err
+	}
+	if err := out.CloseAtomicallyReplace(); err != nil {
+		return fmt.Errorf("write the backup: %w", err)
+	}
+	return opts.told(Made{File: file, Encrypted: seal.Sealed(), Manifest: m})
+}
+
+// say tells a person what is done.
+func (opts *Options) say(what string) {
+	if opts.Output.Is("text") {
+		fmt.Fprintln(opts.Factory.IO.Err, what)
+	}
+}
+
+func (opts *Options) told(m Made) error {
+	info, err := os.Stat(m.File)
+	if err != nil {
+		return fmt.Errorf("write the backup: %w", err)
+	}
+	m.Size = info.Size()
+	if !opts.Output.Is("text") {
+		return opts.Output.Write(opts.Factory.IO.Out, m, cmdutil.Table{})
+	}
+	w := opts.Factory.IO.Err
+	for _, lacks := range m.Missing {
+		fmt.Fprintf(w, "! not in it: %s: %s\n", lacks.What, lacks.Why)
+	}
+	fmt.Fprintf(w, "%s: %s in %s, %s\n", m.File, humanize.IBytes(uint64(m.Size)), plural.Of(len(m.Parts), "part"), described(m.Encrypted))
+	fmt.Fprintf(w, "check that it can be opened: paictl cluster backup verify %s%s\n", session.Quote(m.File), opts.opened())
+	return nil
+}
+
+// opened are the flags of "verify" that open what was written.
+func (opts *Options) opened() string {
+	switch {
+	case opts.Seal.PassphraseFile != "":
+		return " --passphrase-file " + session.Quote(opts.Seal.PassphraseFile)
+	case len(opts.Seal.Recipients)+len(opts.Seal.RecipientFiles) > 0:
+		return " --identity FILE"
+	}
+	return ""
+}
+
+func described(encrypted string) string {
+	switch encrypted {
+	case "recipients":
+		return "encrypted to its recipients"
+	case "passphrase":
+		return "encrypted with the passphrase"
+	}
+	return "NOT ENCRYPTED: keep it as you keep the root passwords of the machines"
+}
+
+// addFolder adds the configuration's files.
+func addFolder(w *backup.Writer, dir string) error {
+	for _, name := range []string{config.LayoutFile, config.KubernetesFile, config.RolesFile, config.ServicesFile} {
+		err := addFile(w, "config/"+name, filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func addFile(w *backup.Writer, name, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	return w.Add(name, info.Size(), f)
+}
+
+// PartJobs is the history of jobs, a file of SQLite.
+const PartJobs = "jobs.db"
+
+// addJobs adds the history of jobs. A cluster without it can be saved all the same, and its backup says so.
+func addJobs(ctx context.Context, s *session.Session, w *backup.Writer) error {
+	lacks := func(err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		w.Lacks("the history of jobs", err)
+		return nil
+	}
+	api, err := session.MasterKubeconfig(ctx, s.Spec, s.Options)
+	if err != nil {
+		return lacks(err)
+	}
+	jobs, err := job.New(api)
+	if err != nil {
+		return lacks(err)
+	}
+	data, size, err := jobs.History.Archive(ctx)
+	if err != nil {
+		return lacks(err)
+	}
+	defer data.Close()
+	return w.Add(PartJobs, size, data)
+}

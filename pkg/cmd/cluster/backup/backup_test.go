@@ -1,0 +1,212 @@
+package backup_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
+)
+
+func paictl(t *testing.T, args ...string) (code int, out, said string) {
+	t.Helper()
+	f := cmdutil.New("v0.0.0-test")
+	io, _, stdout, stderr := iostreams.Test()
+	f.IO = io
+	f.Getenv = func(string) string { return "" }
+	code = cmd.Main(context.Background(), f, args)
+	return code, stdout.String(), stderr.String()
+}
+
+// folder is a configuration of one machine that refuses connections.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(dir+"/q.yaml", []byte("machines: [127.0.0.1]\nssh-port: 1\nssh-password: hunter2-hunter2\n"), 0o600))
+	code, _, said := paictl(t, "config", "generate", "-i", dir+"/q.yaml", "-o", dir+"/c", "--offline")
+	require.Zero(t, code, said)
+	return dir + "/c"
+}
+
+// archive writes a backup of the configuration into a folder.
+func archive(t *testing.T, dir, conf string, seal backup.Seal, edit func(text string) string) string {
+	t.Helper()
+	at := time.Date(2026, 11, 27, 2, 0, 0, 0, time.UTC)
+	var out bytes.Buffer
+	w, err := backup.NewWriter(&out, seal, backup.Head{Paictl: "v1", Cluster: "pai", Time: at})
+	require.NoError(t, err)
+	for _, name := range []string{"layout.yaml", "kubernetes-configuration.yaml", "k8s-role-definition.yaml", "services-configuration.yaml"} {
+		text, err := os.ReadFile(filepath.Join(conf, name))
+		require.NoError(t, err)
+		if edit != nil {
+			text = []byte(edit(string(text)))
+		}
+		require.NoError(t, w.Add("config/"+name, int64(len(text)), bytes.NewReader(text)))
+	}
+	require.NoError(t, w.Add(cluster.PartKeys, 4, strings.NewReader("keys")))
+	require.NoError(t, w.Add(cluster.PartEtcd, 4, strings.NewReader("etcd")))
+	w.Describe("v1.36.3", []backup.Machine{{Name: "m1", IP: "10.0.0.1"}})
+	_, err = w.Close()
+	require.NoError(t, err)
+	file := filepath.Join(dir, backup.Name("pai", at))
+	require.NoError(t, os.WriteFile(file, out.Bytes(), 0o600))
+	return file
+}
+
+func TestABackupIsVerifiedAndExtractedWithItsKey(t *testing.T) {
+	conf, dir := folder(t), t.TempDir()
+	pair, err := age.GenerateX25519Identity()
+	require.NoError(t, err)
+	key := filepath.Join(dir, "key.txt")
+	require.NoError(t, os.WriteFile(key, []byte(pair.String()+"\n"), 0o600))
+	file := archive(t, dir, conf, backup.Seal{Recipients: []age.Recipient{pair.Recipient()}}, nil)
+
+	code, out, said := paictl(t, "cluster", "backup", "verify", file, "--identity", key)
+	require.Zero(t, code, said)
+	assert.Contains(t, out, file+": whole, ")
+	assert.Contains(t, out, "1 machine: m1 (10.0.0.1)")
+	assert.Contains(t, out, "etcd.db")
+	code, out, said = paictl(t, "cluster", "backup", "verify", file, "-i", key, "-o", "json")
+	require.Zero(t, code, said)
+	var m backup.Manifest
+	require.NoError(t, json.Unmarshal([]byte(out), &m))
+	assert.Len(t, m.Parts, 6)
+
+	code, _, said = paictl(t, "cluster", "backup", "verify", file)
+	assert.Equal(t, cmdutil.ExitFailure, code)
+	assert.Contains(t, said, "give the private key with --identity FILE")
+
+	to := filepath.Join(dir, "unpacked")
+	code, _, said = paictl(t, "cluster", "backup", "extract", file, "--to", to, "-i", key)
+	require.Zero(t, code, said)
+	assert.Contains(t, said, "rm -r "+to)
+	text, err := os.ReadFile(to + "/config/layout.yaml")
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "127.0.0.1")
+	info, err := os.Stat(to + "/keys.tar")
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	info, err = os.Stat(to)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	code, _, said = paictl(t, "cluster", "backup", "extract", file, "--to", to, "-i", key)
+	assert.Equal(t, cmdutil.ExitFailure, code)
+	assert.Contains(t, said, "isn't empty")
+}
+
+func TestNothingIsLeftOfWhatIsNoWholeBackup(t *testing.T) {
+	dir := t.TempDir()
+	file := archive(t, dir, folder(t), backup.Seal{Plain: true}, nil)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, text[:len(text)-10], 0o600))
+	to := filepath.Join(dir, "unpacked")
+	code, _, said := paictl(t, "cluster", "backup", "extract", file, "--to", to)
+	assert.Equal(t, cmdutil.ExitFailure, code)
+	assert.Contains(t, said, "the backup is damaged")
+	left, err := os.ReadDir(to)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+func TestARestoreIsRefusedBeforeAMachineIsAsked(t *testing.T) {
+	conf, dir := folder(t), t.TempDir()
+	bundle := "--bundle=" + os.Getenv("PAICTL_TEST_BUNDLE")
+	if bundle == "--bundle=" {
+		t.Skip("it opens a bundle: name one in PAICTL_TEST_BUNDLE")
+	}
+	whole := archive(t, dir, conf, backup.Seal{Plain: true}, nil)
+	other := archive(t, t.TempDir(), conf, backup.Seal{Plain: true}, func(s string) string { return strings.ReplaceAll(s, "10.254.0.0/16", "10.191.0.0/16") })
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"no terminal":       {[]string{whole}, cmdutil.ExitUsage, "add --confirm pai"},
+		"another name":      {[]string{whole, "--confirm", "other"}, cmdutil.ExitUsage, "the cluster's name is pai"},
+		"no file":           {[]string{dir + "/none", "--confirm", "pai"}, cmdutil.ExitFailure, "no such file"},
+		"no backup":         {[]string{conf + "/layout.yaml", "--confirm", "pai"}, cmdutil.ExitFailure, "it isn't a backup of paictl"},
+		"another network":   {[]string{other, "--confirm", "pai"}, cmdutil.ExitFailure, "the objects in the backup have addresses of "},
+		"nobody is at home": {[]string{whole, "--confirm", "pai"}, cmdutil.ExitPreflight, "127.0.0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, said := paictl(t, append([]string{"cluster", "restore", "-p", conf, bundle}, c.args...)...)
+			assert.Equal(t, c.code, code, said)
+			assert.Contains(t, said, c.says)
+			if name != "nobody is at home" {
+				assert.NotContains(t, said, "connect")
+			}
+		})
+	}
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "paictl-restore-*"))
+	require.NoError(t, err)
+	assert.Empty(t, left, "the parts are the cluster's keys")
+}
+
+func TestABackupSaysWhatItNeedsFirst(t *testing.T) {
+	conf, dir := folder(t), t.TempDir()
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"neither key nor terminal": {nil, cmdutil.ExitUsage, "add --recipient or --passphrase-file"},
+		"two ways":                 {[]string{"--insecure-plain", "-r", "age1x"}, cmdutil.ExitUsage, "exclude each other"},
+		"no recipient":             {[]string{"-r", "age1x"}, cmdutil.ExitFailure, "age-keygen"},
+		"no passphrase":            {[]string{"--passphrase-file", dir + "/none"}, cmdutil.ExitFailure, "no such file"},
+		"no folder":                {[]string{"--to", dir + "/none", "--insecure-plain"}, cmdutil.ExitFailure, "no such file"},
+		"two places":               {[]string{"--to", dir, "--file", "x", "--insecure-plain"}, cmdutil.ExitUsage, "exclude each other"},
+		"nobody is at home":        {[]string{"--to", dir, "--insecure-plain"}, cmdutil.ExitFailure, "127.0.0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, said := paictl(t, append([]string{"cluster", "backup", "-p", conf}, c.args...)...)
+			assert.Equal(t, c.code, code, said)
+			assert.Contains(t, said, c.says)
+		})
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left, "a backup that failed leaves nothing")
+}
+
+func TestOldBackupsAreListedAndDeleted(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Date(2026, 11, 27, 2, 0, 0, 0, time.UTC)
+	for day := range 20 {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, backup.Name("pai", now.AddDate(0, 0, -day))), []byte("x"), 0o600))
+	}
+	code, out, said := paictl(t, "cluster", "backup", "list", "--to", dir, "-o", "name")
+	require.Zero(t, code, said)
+	assert.Len(t, strings.Fields(out), 20)
+	prune := []string{"cluster", "backup", "prune", "--to", dir, "--keep-last", "1", "--keep-daily", "2", "--keep-weekly", "1"}
+	code, out, said = paictl(t, append(prune, "--dry-run", "-o", "name")...)
+	require.Zero(t, code, said)
+	assert.Len(t, strings.Fields(out), 18)
+	code, _, said = paictl(t, prune...)
+	assert.Equal(t, cmdutil.ExitUsage, code, said)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, left, 20)
+	code, _, said = paictl(t, append(prune, "--yes")...)
+	require.Zero(t, code, said)
+	assert.Contains(t, said, "deleted 18 backups of 20 backups")
+	left, err = os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, left, 2)
+	code, _, said = paictl(t, "cluster", "backup", "list", "--to", dir+"/none")
+	assert.Equal(t, cmdutil.ExitFailure, code)
+	assert.Contains(t, said, "no such file")
+}

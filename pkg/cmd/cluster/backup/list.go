@@ -1,0 +1,149 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/plural"
+)
+
+// ListOptions are those of "paictl cluster backup list".
+type ListOptions struct {
+	Factory *cmdutil.Factory
+	Output  cmdutil.Output
+	To      string
+	Cluster string
+}
+
+// NewCmdList returns "paictl cluster backup list". runF replaces the run in tests.
+func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+	opts := &ListOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the backups of a folder",
+		Long:    `Lists the backups of a folder by their names, the latest first. It opens none of them.`,
+		Example: `  paictl cluster backup list --to /mnt/backups
+  paictl cluster backup list --to /mnt/backups --cluster pai -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return listRun(opts)
+		},
+	}
+	addFolderFlags(cmd, &opts.To, &opts.Cluster)
+	cmdutil.AddOutputFlag(cmd, &opts.Output)
+	return cmd
+}
+
+func addFolderFlags(cmd *cobra.Command, to, cluster *string) {
+	cmd.Flags().StringVar(to, "to", ".", "the `FOLDER` of the backups")
+	cmd.Flags().StringVar(cluster, "cluster", "", "only those of the cluster of this `NAME`")
+}
+
+func listRun(opts *ListOptions) error {
+	files, err := backup.List(opts.To, opts.Cluster)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 && opts.Output.IsTable() {
+		fmt.Fprintf(opts.Factory.IO.Err, "no backups in %s -> make one with: paictl cluster backup --to %s\n", opts.To, opts.To)
+		return nil
+	}
+	return opts.Output.Write(opts.Factory.IO.Out, files, table(files, time.Now()))
+}
+
+func table(files []backup.File, now time.Time) cmdutil.Table {
+	t := cmdutil.Table{Header: []string{"FILE", "CLUSTER", "TIME", "AGE", "SIZE"}}
+	for _, f := range files {
+		t.Rows = append(t.Rows, []string{
+			f.Path, f.Cluster, f.Time.Local().Format("2006-01-02 15:04"), humanize.RelTime(f.Time, now, "", ""), humanize.IBytes(uint64(f.Size)),
+		})
+	}
+	return t
+}
+
+// PruneOptions are those of "paictl cluster backup prune".
+type PruneOptions struct {
+	Factory *cmdutil.Factory
+	Output  cmdutil.Output
+	To      string
+	Cluster string
+	Keep    backup.Keep
+	DryRun  bool
+	Yes     bool
+}
+
+// NewCmdPrune returns "paictl cluster backup prune". runF replaces the run in tests.
+func NewCmdPrune(f *cmdutil.Factory, runF func(context.Context, *PruneOptions) error) *cobra.Command {
+	opts := &PruneOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Delete old backups of a folder",
+		Long: `Deletes the backups of a folder, but for the latest ones (--keep-last) and the last one of each of the latest
+days (--keep-daily) and weeks (--keep-weekly) that have one. It goes by the names of the files, per cluster, and asks
+first. The latest backup of a cluster always stays.`,
+		Example: `  paictl cluster backup prune --to /mnt/backups --dry-run
+  paictl cluster backup prune --to /mnt/backups --keep-daily 7 --keep-weekly 4 --yes`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Keep.Last < 0 || opts.Keep.Daily < 0 || opts.Keep.Weekly < 0 {
+				return cmdutil.Usagef("--keep-last, --keep-daily and --keep-weekly are 0 or more")
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return pruneRun(opts)
+		},
+	}
+	addFolderFlags(cmd, &opts.To, &opts.Cluster)
+	cmd.Flags().IntVar(&opts.Keep.Last, "keep-last", 3, "keep so many of the latest")
+	cmd.Flags().IntVar(&opts.Keep.Daily, "keep-daily", 7, "keep the last one of each of so many days")
+	cmd.Flags().IntVar(&opts.Keep.Weekly, "keep-weekly", 4, "keep the last one of each of so many weeks")
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be deleted")
+	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
+	cmdutil.AddOutputFlag(cmd, &opts.Output)
+	return cmd
+}
+
+func pruneRun(opts *PruneOptions) error {
+	files, err := backup.List(opts.To, opts.Cluster)
+	if err != nil {
+		return err
+	}
+	expired := opts.Keep.ExpiredOfAll(files)
+	io := opts.Factory.IO
+	if len(expired) == 0 {
+		if opts.Output.IsTable() {
+			fmt.Fprintf(io.Err, "nothing to delete in %s; it has %s\n", opts.To, plural.Of(len(files), "backup"))
+			return nil
+		}
+		return opts.Output.Write(io.Out, []backup.File{}, cmdutil.Table{})
+	}
+	if err := opts.Output.Write(io.Out, expired, table(expired, time.Now())); err != nil || opts.DryRun {
+		return err
+	}
+	stay := fmt.Sprintf("%s of %s", plural.Of(len(expired), "backup"), plural.Of(len(files), "backup"))
+	if err := prompt.Confirm(io, opts.Yes, "deleting backups", "Delete "+stay+"?"); err != nil {
+		return err
+	}
+	for _, f := range expired {
+		if err := os.Remove(f.Path); err != nil && !os.IsNotExist(err) {
+			return fmt.Errorf("delete the backup: %w", err)
+		}
+	}
+	if opts.Output.IsTable() {
+		fmt.Fprintln(io.Err, "deleted "+stay)
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package backup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/progress"
+	"github.com/openpai/paictl/pkg/terminal"
+)
+
+// RestoreOptions are those of "paictl cluster restore".
+type RestoreOptions struct {
+	Factory *cmdutil.Factory
+	Flags   session.Flags
+	Output  cmdutil.Output
+	Keys    keyFlags
+	File    string
+	DryRun  bool
+	Confirm string
+}
+
+// NewCmdRestore returns "paictl cluster restore". runF replaces the run in tests.
+func NewCmdRestore(f *cmdutil.Factory, runF func(context.Context, *RestoreOptions) error) *cobra.Command {
+	opts := &RestoreOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make a cluster of a backup, on the same machines or on others",
+		Long: `Makes a cluster as "cluster up" does, but with the objects of Kubernetes and the keys of a backup. The machines
+are those of the configuration folder: write other names and addresses into its layout.yaml if you have others.
+None of them may belong to a cluster; "paictl cluster down" takes one down.
+
+The whole backup is checked before a machine is asked. Then it shows what would be restored and asks you to type
+the cluster's name; without a terminal, --confirm NAME is needed. If it is interrupted at any point, run it again.
+
+Afterwards all machines of the old cluster are out, with their pods. Jobs that ran begin again, as after the loss of
+their machines. Credentials that were valid stay valid. What lay on the machines' disks, such as the history of jobs and
+the measurements, isn't restored; the history is in the backup: "paictl cluster backup extract".`,
+		Example: `  paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --dry-run
+  paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --identity key.txt
+  paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --passphrase-file ./passphrase --confirm pai`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.File = args[0]
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return restoreRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddBundle(cmd)
+	opts.Keys.add(cmd)
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what is in the backup, and what would be changed")
+	cmd.Flags().StringVar(&opts.Confirm, "confirm", "", "the cluster's `NAME`, in place of the question")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
+	return cmd
+}
+
+func restoreRun(ctx context.Context, opts *RestoreOptions) error {
+	io := opts.Factory.IO
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: true, ReadOnly: opts.DryRun, Format: opts.Output.String()})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	name := s.Config.Kubernetes.Kubernetes.ClusterName
+	switch {
+	case opts.Confirm != "" && opts.Confirm != name:
+		return cmdutil.Usagef("--confirm %s: the cluster's name is %s", opts.Confirm, name)
+	case !opts.DryRun && opts.Confirm == "" && !io.CanPrompt():
+		return cmdutil.Usagef("paictl cluster restore must be confirmed, but there is no terminal to ask on: add --confirm %s", name)
+	}
+	// The parts are the cluster's keys: nobody else may read them, and they go when this ends.
+	dir, err := os.MkdirTemp("", "paictl-restore-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	m, err := unpack(ctx, opts.Factory, opts.File, dir, &opts.Keys)
+	if err != nil {
+		return err
+	}
+	if err := fits(m, s, dir); err != nil {
+		return err
+	}
+	if opts.DryRun || opts.Confirm != "" {
+		fmt.Fprintln(io.Err, announced(m, s))
+	} else if err := s.ConfirmName(announced(m, s), name); err != nil {
+		return err
+	}
+	o := s.Options
+	if o.Restore, err = parts(m, dir); err != nil {
+		return err
+	}
+	changes, err := cluster.Up(ctx, s.Spec, o)
+	if cerr := s.CloseSink(); err == nil {
+		err = cerr
+	}
+	if opts.Output.Is("json") {
+		return err
+	}
+	if opts.DryRun && changes != nil {
+		if werr := progress.WritePlan(io.Out, changes); werr != nil {
+			return werr
+		}
+	}
+	if err == nil && !opts.DryRun {
+		fmt.Fprintf(io.Err, "Look at what runs again:\n  paictl cluster kubeconfig -p %[1]s\n  paictl service start -p %[1]s\n  paictl status\n", session.Quote(opts.Flags.Dir))
+	}
+	return err
+}
+
+// parts are what the machine that founds the cluster gets.
+func parts(m *backup.Manifest, dir string) (*cluster.Restore, error) {
+	file := func(name string) (cluster.RestoreFile, error) {
+		i := slices.IndexFunc(m.Parts, func(p backup.Part) bool { return p.Name == name })
+		if i < 0 {
+			return cluster.RestoreFile{}, fmt.Errorf("the backup has no %s", name)
+		}
+		return cluster.RestoreFile{Size: m.Parts[i].Size, SHA256: m.Parts[i].SHA256, Open: func() (io.ReadCloser, error) {
+			return os.Open(filepath.Join(dir, name))
+		}}, nil
+	}
+	keys, err := file(cluster.PartKeys)
+	if err != nil {
+		return nil, err
+	}
+	etcd, err := file(cluster.PartEtcd)
+	if err != nil {
+		return nil, err
+	}
+	return &cluster.Restore{Keys: keys, Etcd: etcd}, nil
+}
+
+// fits refuses a backup whose objects would not work with the configuration.
+func fits(m *backup.Manifest, s *session.Session, dir string) error {
+	if name := s.Config.Kubernetes.Kubernetes.ClusterName; m.Cluster != name {
+		return hint.Errorf("name the folder of that cluster with -p", "the backup is of the cluster %s, and the configuration of %s", terminal.Word(m.Cluster), name)
+	}
+	was, err := config.Load(filepath.Join(dir, "config"))
+	if err != nil {
+		return fmt.Errorf("the configuration in the backup: %w", err)
+	}
+	for _, c := range []struct{ field, was, is string }{
+		{"service-cluster-ip-range", was.Kubernetes.Kubernetes.ServiceClusterIPRange, s.Config.Kubernetes.Kubernetes.ServiceClusterIPRange},
+		{"pod-cidr", was.Kubernetes.Kubernetes.PodCIDR, s.Config.Kubernetes.Kubernetes.PodCIDR},
+	} {
+		if c.was != c.is {
+			return hint.Errorf("write "+c.field+": "+c.was+" into "+config.KubernetesFile,
+				"the objects in the backup have addresses of %s %s, and the configuration says %s", c.field, c.was, cmp.Or(c.is, "nothing"))
+		}
+	}
+	return nil
+}
+
+func announced(m *backup.Manifest, s *session.Session) string {
+	var onto []string
+	for _, n := range s.Spec.Nodes {
+		onto = append(onto, n.Hostname+" ("+n.HostIP+")")
+	}
+	return fmt.Sprintf("The cluster %s as it was at %s, of the machines %s,\nis made again on %s.\nWhat was changed in it since then is lost. Jobs that ran then begin again.",
+		terminal.Word(m.Cluster), m.Time.Local().Format(time.RFC1123), names(m.Machines), strings.Join(onto, ", "))
+}

@@ -1,0 +1,145 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// sealFlags say how an archive is encrypted.
+type sealFlags struct {
+	Recipients     []string
+	RecipientFiles []string
+	PassphraseFile string
+	Plain          bool
+}
+
+func (fl *sealFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVarP(&fl.Recipients, "recipient", "r", nil, "encrypt to this public `KEY` of age (age1...); repeat it for more")
+	cmd.Flags().StringArrayVar(&fl.RecipientFiles, "recipients-file", nil, "encrypt to the public keys in this `FILE`, one a line")
+	cmd.Flags().StringVar(&fl.PassphraseFile, "passphrase-file", "", "encrypt with the passphrase in this `FILE`, its first line")
+	cmd.Flags().BoolVar(&fl.Plain, "insecure-plain", false, "don't encrypt: whoever reads the file owns the cluster")
+}
+
+func (fl *sealFlags) check() error {
+	ways := 0
+	for _, given := range []bool{len(fl.Recipients)+len(fl.RecipientFiles) > 0, fl.PassphraseFile != "", fl.Plain} {
+		if given {
+			ways++
+		}
+	}
+	if ways > 1 {
+		return cmdutil.Usagef("--recipient, --passphrase-file and --insecure-plain exclude each other")
+	}
+	// Before machines are asked.
+	_, err := backup.Recipients(fl.Recipients, fl.RecipientFiles)
+	return err
+}
+
+// seal asks a person for a passphrase where nothing else was given.
+func (fl *sealFlags) seal(f *cmdutil.Factory) (backup.Seal, error) {
+	switch {
+	case fl.Plain:
+		return backup.Seal{Plain: true}, nil
+	case len(fl.Recipients)+len(fl.RecipientFiles) > 0:
+		all, err := backup.Recipients(fl.Recipients, fl.RecipientFiles)
+		return backup.Seal{Recipients: all}, err
+	case fl.PassphraseFile != "":
+		p, err := readPassphrase(fl.PassphraseFile)
+		return backup.Seal{Passphrase: p}, err
+	case !f.IO.CanPrompt():
+		return backup.Seal{}, cmdutil.Usagef("a backup is encrypted, but there is no terminal to ask for a passphrase on: add --recipient or --passphrase-file")
+	}
+	person := &prompt.Person{IO: f.IO}
+	first, err := person.AskSecret("Passphrase of the backup, without which no one can restore it")
+	if err != nil {
+		return backup.Seal{}, err
+	}
+	if !first.IsSet() {
+		return backup.Seal{}, cmdutil.Usagef("the passphrase is empty")
+	}
+	again, err := person.AskSecret("The same passphrase again")
+	if err != nil {
+		return backup.Seal{}, err
+	}
+	if again.Reveal() != first.Reveal() {
+		return backup.Seal{}, cmdutil.Usagef("the two passphrases differ")
+	}
+	return backup.Seal{Passphrase: first}, nil
+}
+
+func readPassphrase(file string) (secret.String, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", hint.Errorf("write the passphrase into its first line", "read the passphrase: %w", err)
+	}
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if len(line) == 0 {
+		return "", hint.Errorf("write the passphrase into its first line", "the first line of %s is empty", file)
+	}
+	return secret.String(line), nil
+}
+
+// keyFlags say how an archive is opened.
+type keyFlags struct {
+	Identities     []string
+	PassphraseFile string
+}
+
+func (fl *keyFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&fl.Identities, "identity", "i", nil, "open it with the private keys of age in this `FILE`")
+	cmd.Flags().StringVar(&fl.PassphraseFile, "passphrase-file", "", "open it with the passphrase in this `FILE`, its first line")
+}
+
+func (fl *keyFlags) keys(f *cmdutil.Factory) (backup.Keys, error) {
+	var k backup.Keys
+	var err error
+	if k.Identities, err = backup.Identities(fl.Identities); err != nil {
+		return k, err
+	}
+	switch {
+	case fl.PassphraseFile != "":
+		k.Passphrase = func() (secret.String, error) { return readPassphrase(fl.PassphraseFile) }
+	case f.IO.CanPrompt():
+		k.Passphrase = func() (secret.String, error) {
+			return (&prompt.Person{IO: f.IO}).AskSecret("Passphrase of the backup")
+		}
+	}
+	return k, nil
+}
+
+// readEach reads an archive, and calls part, which may be nil, with each of its parts. Its errors name the file.
+func readEach(ctx context.Context, f *cmdutil.Factory, file string, fl *keyFlags, part func(string, int64, io.Reader) error) (*backup.Manifest, error) {
+	keys, err := fl.keys(f)
+	if err != nil {
+		return nil, err
+	}
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	m, err := backup.Read(until(ctx, in), keys, part)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if errors.Is(err, backup.ErrNone) {
+		return nil, hint.Errorf("backups are made with: paictl cluster backup", "%s: %w", file, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return m, nil
+}

@@ -1,0 +1,84 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/terminal"
+)
+
+// VerifyOptions are those of "paictl cluster backup verify".
+type VerifyOptions struct {
+	Factory *cmdutil.Factory
+	Output  cmdutil.Output
+	Keys    keyFlags
+	File    string
+}
+
+// NewCmdVerify returns "paictl cluster backup verify". runF replaces the run in tests.
+func NewCmdVerify(f *cmdutil.Factory, runF func(context.Context, *VerifyOptions) error) *cobra.Command {
+	opts := &VerifyOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Check that a backup can be opened and is whole",
+		Long: `Opens a backup, reads all of it, compares its parts with their checksums, and shows what it holds. It asks for the
+passphrase if the backup has one and --passphrase-file isn't given. Nothing is written.`,
+		Example: `  paictl cluster backup verify pai-20261127T020000Z.paictl-backup
+  paictl cluster backup verify pai-20261127T020000Z.paictl-backup --identity key.txt
+  paictl cluster backup verify pai-20261127T020000Z.paictl-backup --passphrase-file ./passphrase -o json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.File = args[0]
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return verifyRun(cmd.Context(), opts)
+		},
+	}
+	opts.Keys.add(cmd)
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	return cmd
+}
+
+func verifyRun(ctx context.Context, opts *VerifyOptions) error {
+	m, err := readEach(ctx, opts.Factory, opts.File, &opts.Keys, nil)
+	if err != nil {
+		return err
+	}
+	if !opts.Output.Is("text") {
+		return opts.Output.Write(opts.Factory.IO.Out, m, cmdutil.Table{})
+	}
+	info, err := os.Stat(opts.File)
+	if err != nil {
+		return err
+	}
+	w := opts.Factory.IO.Out
+	fmt.Fprintf(w, "%s: whole, %s\n", opts.File, humanize.IBytes(uint64(info.Size())))
+	fmt.Fprintf(w, "cluster %s, %s, saved %s by paictl %s\n", terminal.Word(m.Cluster), terminal.Word(m.Kubernetes), m.Time.Local().Format(time.RFC1123), terminal.Word(m.Paictl))
+	fmt.Fprintf(w, "%s: %s\n", plural.Of(len(m.Machines), "machine"), names(m.Machines))
+	for _, p := range m.Parts {
+		fmt.Fprintf(w, "  %-40s %10s\n", terminal.Word(p.Name), humanize.IBytes(uint64(p.Size)))
+	}
+	for _, lacks := range m.Missing {
+		fmt.Fprintf(w, "! not in it: %s: %s\n", terminal.Word(lacks.What), terminal.Word(lacks.Why))
+	}
+	return nil
+}
+
+func names(machines []backup.Machine) string {
+	out := make([]string, 0, len(machines))
+	for _, m := range machines {
+		out = append(out, terminal.Word(m.Name)+" ("+terminal.Word(m.IP)+")")
+	}
+	return strings.Join(out, ", ")
+}

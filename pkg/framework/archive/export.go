@@ -1,0 +1,85 @@
+package archive
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Errors of Export.
+var (
+	// ErrElsewhere: a database server has the archive, and backups of its own.
+	ErrElsewhere = errors.New("the archive is in PostgreSQL, which has backups of its own")
+	// ErrExporting: another export of this archive hasn't been read to its end.
+	ErrExporting = errors.New("the archive is being exported already")
+)
+
+// exportSuffix is that of a copy that is being written for an export.
+const exportSuffix = ".export"
+
+// Export implements Store.
+func (d *database) Export(ctx context.Context) (io.ReadCloser, int64, error) {
+	if d.path == "" {
+		return nil, 0, ErrElsewhere
+	}
+	if !d.exporting.TryLock() {
+		return nil, 0, ErrExporting
+	}
+	f, size, err := d.export(ctx)
+	if err != nil {
+		d.exporting.Unlock()
+		return nil, 0, fmt.Errorf("export the archive: %w", err)
+	}
+	return &exported{File: f, end: d.exporting.Unlock}, size, nil
+}
+
+func (d *database) export(ctx context.Context) (_ *os.File, size int64, err error) {
+	to := d.path + exportSuffix
+	if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) { // of a process that was killed
+		return nil, 0, err
+	}
+	if err := roomFor(d.path); err != nil {
+		return nil, 0, err
+	}
+	db, err := sql.Open("sqlite", sqliteName(d.path))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = db.Close() }()
+	// Beside what is being written: it is the database as it was at one moment.
+	_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
+	f, openErr := os.Open(to)
+	// An open file can be read when its name is gone, and leaves nothing behind.
+	if gone := os.Remove(to); gone != nil && !errors.Is(gone, os.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	if err = errors.Join(err, openErr); err != nil {
+		if f != nil {
+			_ = f.Close()
+		}
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// exported is a copy that is read once.
+type exported struct {
+	*os.File
+	end func()
+}
+
+// Close implements io.Closer.
+func (e *exported) Close() error {
+	if e.end != nil {
+		e.end()
+		e.end = nil
+	}
+	return e.File.Close()
+}
