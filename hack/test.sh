@@ -147,34 +147,35 @@ say "go test $race"
 # Scripts start the program over and over, which takes a second each time with the race detector, and few of them make it do
 # two things at once: they run without. So does what reads tens of thousands of objects.
 scripted='(TestScripts(OnAServer|WithTasks)?|TestALargeClusterTakesLittleMemory)'
-# Where it takes long to start a program, two processors start no more of them than one: the second only waits for the first.
+# Where it takes long to start a program, two processors start no more of them than one: the second only waits for the first. So
+# the tests that start the most have one processor for themselves, as far as the others leave it to them.
 starts=$(starts)
 slow=
 if awk "BEGIN { exit !($starts > 1.5) }"; then slow=yes; fi
-one=
-[ -z "$slow" ] || ! command -v taskset >/dev/null || one="taskset -c 0"
+one= others=
+if [ -n "$slow" ] && command -v taskset >/dev/null; then one="taskset -c 0" others="nice -n 10"; fi
 # Compiled first, with all processors, and once: beside the others both would compile the same libraries.
 CGO_ENABLED=${race:+1} go test $race -run '^$' -vet=off "$longest" >/dev/null || :
 # In a group of processes of its own, so that all of it ends with this script.
 # shellcheck disable=SC2086 # a list of words
-CGO_ENABLED=${race:+1} setsid $one bin/gotest $race -skip "^$scripted\$" -vet=off -timeout 70m "$longest" >bin/longest.log 2>&1 &
+CGO_ENABLED=${race:+1} setsid $one bin/gotest $race -skip "^$scripted\$" -vet=off -timeout 80m "$longest" >bin/longest.log 2>&1 &
 beside=$!
 trap 'kill -- "-$beside" 2>/dev/null || :' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 # shellcheck disable=SC2086
-CGO_ENABLED=${race:+1} bin/gotest $race -p 2 -skip "^$scripted\$" -vet=off -timeout 45m $concurrent ${race:+$withC} || status=$?
+CGO_ENABLED=${race:+1} $others bin/gotest $race -p 2 -skip "^$scripted\$" -vet=off -timeout 45m $concurrent ${race:+$withC} || status=$?
 # golangci-lint doesn't take another go.mod.
 check "go vet of pai-scheduler" plugin vet
 check "go test of pai-scheduler" plugin test -vet=off -timeout 5m
 say "go test, where nothing is concurrent, and scripts"
 # shellcheck disable=SC2086
-bin/gotest -vet=off -p 2 -timeout 30m $serial || status=$?
+$others bin/gotest -vet=off -p 2 -timeout 30m $serial || status=$?
 scripts=$(for package in $longest $concurrent; do
 	! grep -qsE "^func $scripted\\(" ".${package#github.com/openpai/paictl}"/*_test.go || echo "$package"
 done)
 # shellcheck disable=SC2086
-[ -z "$scripts" ] || bin/gotest -run "^$scripted\$" -vet=off -timeout 30m $scripts || status=$?
+[ -z "$scripts" ] || $others bin/gotest -run "^$scripted\$" -vet=off -timeout 30m $scripts || status=$?
 say "go test $longest, which ran meanwhile"
 wait "$beside" || status=$?
 trap - EXIT INT TERM

@@ -71,13 +71,14 @@ func (p *initialise) resources(n *Node) (resources, error) {
 
 func (p *initialise) detect(n *Node) (string, error) {
 	res, err := p.resources(n)
-	return res.detect() + selfAPI(p.spec, n) + "d_applied\nd_cluster\nd_renewal\n", err
+	return res.detect() + selfAPI(p.spec, n) + "d_applied\nd_cluster\nd_renewal\nd_restoring\n", err
 }
 
 const (
 	runInit        = "kubeadm init"
 	runReconfigure = "kubeadm init phase control-plane"
 	runUpload      = "kubeadm init phase upload-config"
+	runForget      = "kubectl delete node"
 )
 
 func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
@@ -98,6 +99,9 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 		return cs, nil
 	}
 	cs = append(restorations(a), cs...)
+	if isRestoring(a) {
+		cs = append(cs, Change{Action: "run", Target: runForget, Detail: "the restore was interrupted before it took the old cluster's machines out"})
+	}
 	if a.Value("admin") == "absent" {
 		cs = append(cs, Change{Action: "create", Target: adminKubeconfig, Detail: "the administrator's credentials are gone"})
 	}
@@ -149,7 +153,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 		case adminKubeconfig:
 			res.setup += "kubeadm init phase kubeconfig admin --config \"$R" + kubeadmConf + "\" >&2\n"
 		case runInit:
-			before, after, ignored := "", "", p.spec.ignoredChecks()
+			before, after, ignored := "rm -rf \"$S/restore\"\n", "", p.spec.ignoredChecks()
 			if r.opts.Restore != nil {
 				if err := r.uploadRestore(ctx, n); err != nil {
 					return err
@@ -160,6 +164,8 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 				before, ignored = restoreScript+before, p.spec.ignoredWith(dirCheck(strings.TrimSuffix(p.spec.etcdData(), "/")))
 			}
 			res.after += fmt.Sprintf("%s%sp_encryption\nk_init %s %s\nk_stored %s\n%s", p.spec.clear(), before, shell.Quote(ignored), want, stored, after)
+		case runForget:
+			res.after += restoreScript + forget(n)
 		case runReconfigure:
 			res.after += fmt.Sprintf("k_reconfigure %s\n", want)
 		case runUpload:

@@ -130,7 +130,7 @@ func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
 			return err
 		}
 	}
-	body += p.spec.clear() + heredoc("k_join "+shell.Quote(p.spec.ignoredChecks())+" "+shell.Quote(applied), conf)
+	body += "rm -rf \"$S/restore\"\n" + p.spec.clear() + heredoc("k_join "+shell.Quote(p.spec.ignoredChecks())+" "+shell.Quote(applied), conf)
 	_, err = r.script(ctx, n, phaseJoin, "apply", body)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -35,8 +36,17 @@ func (f RestoreFile) upload(name string) ssh.File {
 	return ssh.File{Path: restoreDir + "/" + name, Mode: 0o600, SHA256: f.SHA256, Size: f.Size, Open: f.Open}
 }
 
-// refuseRestore reports whether any machine belongs to a cluster: what is restored takes its place.
+// refuseRestore reports whether a restore may begin or go on, and any other run without one. A machine that belongs to a cluster is only
+// one of a restore that was interrupted at its end.
 func (r *run) refuseRestore(w *world) error {
+	restoring := slices.ContainsFunc(r.spec.ControlPlane(), func(n *Node) bool { return isRestoring(w.of(n, phaseInit)) })
+	if r.opts.Restore == nil {
+		if restoring && !r.opts.Recreate && len(w.members()) == 0 {
+			return hint.Errorf("run paictl cluster restore again; or take the machines back to what they were: paictl cluster down",
+				"a restore was interrupted before there was a cluster; this would make an empty one")
+		}
+		return nil
+	}
 	if len(r.opts.Limit)+len(r.opts.Phases) > 0 {
 		return hint.Errorf("remove --limit and --phases", "a restore makes a whole cluster")
 	}
@@ -46,7 +56,7 @@ func (r *run) refuseRestore(w *world) error {
 			members = append(members, n.Hostname)
 		}
 	}
-	if len(members) == 0 {
+	if len(members) == 0 || restoring {
 		return nil
 	}
 	return hint.Errorf("back it up, then take it down: paictl cluster down", "%s of a cluster that runs; a restore would end it",
@@ -75,8 +85,14 @@ func (p *initialise) restore(n *Node) (before, after string, err error) {
 		return "", "", err
 	}
 	before = fmt.Sprintf("r_keys\nr_etcd %s %s %s\n", shell.Quote(p.spec.imageRef(image)), shell.Quote(n.Hostname), shell.Quote("https://"+host(n.HostIP)+":2380"))
-	return before, fmt.Sprintf("r_forget %s\nrm -rf \"$RESTORE\"\n", shell.Quote(n.Hostname)), nil
+	return before, forget(n), nil
 }
+
+// forget is the shell that ends a restore.
+func forget(n *Node) string { return fmt.Sprintf("r_forget %s\n", shell.Quote(n.Hostname)) }
+
+// isRestoring reports whether a restore on a machine has not come to its end.
+func isRestoring(a answer.Answer) bool { return a.Value("restoring") == "yes" }
 
 // host is an address as it stands in a URL.
 func host(ip string) string {

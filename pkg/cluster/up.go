@@ -55,10 +55,8 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Restore != nil {
-		if err := r.refuseRestore(w); err != nil {
-			return nil, err
-		}
+	if err := r.refuseRestore(w); err != nil {
+		return nil, err
 	}
 	var reset []Change
 	if o.Recreate {

@@ -279,3 +279,8 @@ d_renewal() {
 	done
 	if [ -d "$S/certificates/undo" ]; then printf 'aside\t/var/lib/paictl/certificates/undo\n'; fi
 }
+
+# d_restoring: "restoring yes" where what a backup is restored from still lies here: the restore hasn't come to its end.
+d_restoring() {
+	if [ -d "$S/restore" ]; then printf 'restoring\tyes\n'; fi
+}

@@ -9,7 +9,8 @@ r_keys() {
 }
 
 # r_etcd IMAGE NAME URL: makes a member of etcd, the only one, of the snapshot. etcd's own tool does it, from the image that etcd will run
-# by. It gets a folder beside the data's place, so that it comes there in one step.
+# by. It gets a folder beside the data's place, so that it comes there in one step. Revisions go on behind all that there may have been
+# after the backup, and earlier ones count as compacted: who watches from outside with a later one must list again, and not go on.
 # Given by the caller: ETCD_DIR.
 r_etcd() {
 	mkdir -p "$R$ETCD_DIR"
@@ -19,7 +20,8 @@ r_etcd() {
 	ctr -n k8s.io containers delete paictl-restore >/dev/null 2>&1 || true
 	ctr -n k8s.io run --rm --mount "type=bind,src=$R$ETCD_DIR,dst=/data,options=rbind:rw" \
 		--mount "type=bind,src=$RESTORE,dst=/restore,options=rbind:ro" "$1" paictl-restore \
-		etcdutl snapshot restore /restore/etcd.db --data-dir /data/paictl-restore --name "$2" --initial-cluster "$2=$3" --initial-advertise-peer-urls "$3" >&2
+		etcdutl snapshot restore /restore/etcd.db --data-dir /data/paictl-restore --name "$2" --initial-cluster "$2=$3" --initial-advertise-peer-urls "$3" \
+		--bump-revision 1000000000 --mark-compacted >&2
 	mv "$R$ETCD_DIR/paictl-restore/member" "$R$ETCD_DIR/member"
 	rm -rf "$R$ETCD_DIR/paictl-restore"
 	note change "etcd restored"
@@ -28,7 +30,14 @@ r_etcd() {
 # r_forget NODE: takes the machines that were out of the cluster, but for this one. Their pods go with them. Those that are machines of this
 # cluster join again.
 r_forget() {
-	others=$(kubectl get nodes --request-timeout=30s -o name | grep -vxF "node/$1") || return 0
-	# shellcheck disable=SC2086 # a list of names
-	kubectl delete --request-timeout=60s $others >&2
+	i=0
+	until kubectl get --raw /readyz --request-timeout=10s >/dev/null 2>&1; do
+		i=$((i + 1))
+		[ "$i" -lt 240 ] || { echo "the API server is not ready after two minutes -> see journalctl -u kubelet and /var/log/pods on the host" >&2; exit 1; }
+		sleep 0.5
+	done
+	for other in $(kubectl get nodes --request-timeout=30s -o name); do
+		[ "$other" = "node/$1" ] || kubectl delete node "${other#node/}" --request-timeout=60s >&2
+	done
+	rm -rf "$RESTORE"
 }

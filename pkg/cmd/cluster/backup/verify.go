@@ -70,7 +70,7 @@ func verifyRun(ctx context.Context, opts *VerifyOptions) error {
 		fmt.Fprintf(w, "  %-40s %10s\n", terminal.Word(p.Name), humanize.IBytes(uint64(p.Size)))
 	}
 	for _, lacks := range m.Missing {
-		fmt.Fprintf(w, "! not in it: %s: %s\n", terminal.Word(lacks.What), terminal.Word(lacks.Why))
+		fmt.Fprintf(w, "! not in it: %s: %s\n", terminal.Line(lacks.What), terminal.Line(lacks.Why))
 	}
 	return nil
 }

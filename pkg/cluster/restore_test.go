@@ -1,0 +1,178 @@
+package cluster
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+func restoreFile(content []byte) RestoreFile {
+	sum := sha256.Sum256(content)
+	return RestoreFile{Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:]), Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(content)), nil
+	}}
+}
+
+// saved is a backup of a cluster of the machines old-1 and w1.
+func saved(t *testing.T) *Restore {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for name, text := range map[string]string{
+		"etc/kubernetes/pki/sa.key": "the old key of service accounts", "etc/kubernetes/pki/etcd/ca.key": "the old key of etcd's authority",
+		"etc/kubernetes/pki/ca.key": "the old key of the authority", "etc/paictl/encryption.yaml": "the old key of secrets at rest",
+	} {
+		require.NoError(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(text))}))
+		_, err := io.WriteString(w, text)
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return &Restore{Keys: restoreFile(out.Bytes()), Etcd: restoreFile([]byte("node old-1\nnode w1\n"))}
+}
+
+func restoring(from *Restore) func(*Options, *ssh.Options) {
+	return func(o *Options, _ *ssh.Options) { o.Restore = from }
+}
+
+// checkRestored looks for what a restore leaves, and what it doesn't.
+func (l *lab) checkRestored() {
+	l.t.Helper()
+	m1 := l.host("m1")
+	assert.Equal(l.t, "the old key of service accounts", m1.read("/etc/kubernetes/pki/sa.key"))
+	assert.Equal(l.t, "the old key of etcd's authority", m1.read("/etc/kubernetes/pki/etcd/ca.key"))
+	assert.Equal(l.t, "the old key of the authority", m1.read("/etc/kubernetes/pki/ca.key"))
+	assert.Equal(l.t, "the old key of secrets at rest", m1.read("/etc/paictl/encryption.yaml"))
+	assert.Equal(l.t, "node old-1\nnode w1\n", m1.read("/var/lib/etcd/member/snap/db"))
+	var want []string
+	for _, h := range l.hosts {
+		want = append(want, h.name)
+		assert.NoDirExists(l.t, h.root+"/var/lib/paictl/restore", "what lies there are keys")
+		assert.NoDirExists(l.t, h.root+"/var/lib/etcd/paictl-restore")
+	}
+	assert.ElementsMatch(l.t, want, l.nodes())
+}
+
+func TestARestoreMakesTheClusterOfTheBackup(t *testing.T) {
+	l := newLab(t, 2, 1)
+	from := saved(t)
+	o := l.up(t.Context(), restoring(from), func(o *Options, _ *ssh.Options) { o.DryRun = true })
+	require.NoError(t, o.err)
+	assert.NotEmpty(t, o.changes)
+	assert.Empty(t, l.host("m1").read("/var/lib/paictl/restore/keys.tar"))
+	o = l.up(t.Context(), restoring(from))
+	require.NoError(t, o.err, l.story(o))
+	l.checkRestored()
+	assert.Contains(t, strings.Join(l.host("m1").calls(), "\n"),
+		"--name m1 --initial-cluster m1=https://10.9.0.1:2380 --initial-advertise-peer-urls https://10.9.0.1:2380 --bump-revision")
+	assert.Empty(t, l.mustUp().changes)
+
+	o = l.up(t.Context(), restoring(from))
+	require.ErrorContains(t, o.err, "m1, m2, w1 are machines of a cluster that runs; a restore would end it")
+	o = l.up(t.Context(), restoring(from), func(o *Options, _ *ssh.Options) { o.Limit = []string{"m1"} })
+	require.ErrorContains(t, o.err, "a restore makes a whole cluster")
+	require.NoError(t, l.down(t.Context(), false).err)
+	assert.NoFileExists(t, l.host("m1").root+"/etc/paictl/encryption.yaml", "it isn't the machine's own")
+}
+
+func TestARestoreThatFailedIsFinishedByTheNext(t *testing.T) {
+	for fails, c := range map[string]struct {
+		text string
+		says string
+		// isFounded: there is a cluster already, so that "up" may go on as well.
+		isFounded bool
+	}{
+		"etcdutl":      {"", "snapshot missing hash", false},
+		"kubeadm-init": {"a program that waits", "a program that waits", false},
+		"delete-node":  {"", "an error on the server", true},
+	} {
+		for _, by := range []string{"restore", "up"} {
+			t.Run(fails+" then "+by, func(t *testing.T) {
+				l, from := newLab(t, 1, 1), saved(t)
+				l.host("m1").write("/.fake/fail/"+fails, c.text)
+				o := l.up(t.Context(), restoring(from))
+				require.Error(t, o.err)
+				require.Contains(t, l.story(o), c.says)
+				l.host("m1").remove("/.fake/fail/" + fails)
+				if by == "restore" {
+					o = l.up(t.Context(), restoring(from))
+					require.NoError(t, o.err, l.story(o))
+					l.checkRestored()
+					return
+				}
+				o = l.up(t.Context())
+				if c.isFounded {
+					require.NoError(t, o.err, l.story(o))
+					l.checkRestored()
+					return
+				}
+				require.ErrorContains(t, o.err, "a restore was interrupted before there was a cluster")
+				require.NoError(t, l.down(t.Context(), false).err)
+				require.NoError(t, l.up(t.Context()).err, "and without a backup, if that is wanted")
+				assert.ElementsMatch(t, []string{"m1", "w1"}, l.nodes())
+			})
+		}
+	}
+}
+
+// TestARestoreThatIsInterruptedIsFinishedByTheNext cuts one off at two of its commands and two points inside of them;
+// PAICTL_TEST_CRASH=all at all commands and many points.
+func TestARestoreThatIsInterruptedIsFinishedByTheNext(t *testing.T) {
+	from := saved(t)
+	clean := newLab(t, 1, 1)
+	clean.crash.Store(&crash{lab: clean, breaks: 1 << 30})
+	clean.commands.Store(0)
+	require.NoError(t, clean.up(t.Context(), restoring(from)).err)
+	commands, points := int(clean.commands.Load()), clean.crash.Load().hits()
+	t.Logf("%d commands, %d points", commands, points)
+	cut := func(c *crash) {
+		l := newLab(t, 1, 1)
+		c.lab = l
+		l.crash.Store(c)
+		l.commands.Store(0)
+		first := l.up(t.Context(), restoring(from))
+		if !c.happened() {
+			require.NoError(t, first.err)
+			return
+		}
+		c.now()
+		l.crash.Store(nil)
+		l.rest()
+		second := l.up(t.Context(), restoring(from))
+		for errors.As(second.err, new(*LockedError)) {
+			second = l.up(t.Context(), restoring(from))
+		}
+		if second.err != nil && l.isMember("m1") {
+			require.ErrorContains(t, second.err, "of a cluster that runs", "%+v: %s", c, l.story(second)) // only others hadn't joined
+			second = l.up(t.Context())
+		}
+		require.NoError(t, second.err, "%+v: %s", c, l.story(second))
+		l.checkRestored()
+	}
+	commandsApart, pointsApart := commands/2, points/2
+	if allCrashes() {
+		commandsApart, pointsApart = 1, 7
+	}
+	for k := commandsApart; k <= commands; k += commandsApart {
+		cut(&crash{at: k, when: []moment{beforeCommand, duringCommand, afterCommand}[k%3]})
+	}
+	for k := pointsApart; k <= points; k += pointsApart {
+		cut(&crash{breaks: k})
+	}
+}
+
+// isMember reports whether a machine belongs to the cluster.
+func (l *lab) isMember(name string) bool {
+	_, err := os.Stat(l.host(name).root + "/var/lib/paictl/member")
+	return err == nil
+}
