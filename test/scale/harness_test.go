@@ -34,6 +34,9 @@ const namespace = "scale"
 func TestMain(m *testing.M) {
 	code := m.Run()
 	schedulertest.Clean()
+	if built != "" {
+		_ = os.RemoveAll(built)
+	}
 	os.Exit(code)
 }
 
