@@ -69,7 +69,7 @@ func TestAnArchiveIsReadAsItWasWritten(t *testing.T) {
 	}{
 		"to a recipient":    {backup.Seal{Recipients: []age.Recipient{pair.Recipient()}}, backup.Keys{Identities: []age.Identity{pair}}},
 		"with a passphrase": {backup.Seal{Passphrase: "p"}, phrase("p")},
-		"plain":             {backup.Seal{Plain: true}, backup.Keys{}},
+		"plain":             {backup.Seal{Plain: true}, backup.Keys{Plain: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive := archived(t, c.seal, parts)
@@ -94,7 +94,7 @@ func TestAnArchiveThatIsNotWholeIsRefused(t *testing.T) {
 	parts := map[string]string{"a": strings.Repeat("x", 1000), "b/c": strings.Repeat("yz", 100000)}
 	pair, err := age.GenerateX25519Identity()
 	require.NoError(t, err)
-	keys := backup.Keys{Identities: []age.Identity{pair}}
+	keys := backup.Keys{Identities: []age.Identity{pair}, Plain: true}
 	for name, seal := range map[string]backup.Seal{"encrypted": {Recipients: []age.Recipient{pair.Recipient()}}, "plain": {Plain: true}} {
 		t.Run(name, func(t *testing.T) {
 			archive := archived(t, seal, parts)
@@ -139,6 +139,7 @@ func TestWrongKeysAreTold(t *testing.T) {
 		"no passphrase":        {locked, backup.Keys{Identities: []age.Identity{pair}}, "it has a passphrase"},
 		"an empty passphrase":  {locked, phrase(""), "none of the keys"},
 		"a private key, where": {locked, backup.Keys{}, "it has a passphrase"},
+		"it is plain":          {archived(t, backup.Seal{Plain: true}, nil), backup.Keys{Identities: []age.Identity{pair}}, "it isn't encrypted, so anyone may have written it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := readAll(c.archive, c.keys)
@@ -161,7 +162,7 @@ func TestAnArchiveOfALaterFormatIsRefusedBeforeItsPartsAreRead(t *testing.T) {
 	newer := retag(t, archive, func(name, text string) string {
 		return strings.Replace(text, `"format":1`, `"format":2`, 1)
 	})
-	got, _, err := readAll(newer, backup.Keys{})
+	got, _, err := readAll(newer, backup.Keys{Plain: true})
 	require.ErrorIs(t, err, backup.ErrNewer)
 	require.ErrorContains(t, err, "v1, format 2; this one reads 1")
 	assert.Empty(t, got)
@@ -207,7 +208,7 @@ func TestPartsAreThoseOfTheManifest(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := readAll(retag(t, archive, edit), backup.Keys{})
+			_, _, err := readAll(retag(t, archive, edit), backup.Keys{Plain: true})
 			require.ErrorIs(t, err, backup.ErrDamaged)
 		})
 	}

@@ -43,7 +43,7 @@ func etcd(t *testing.T, data string) (address string) {
 		_ = cmd.Wait()
 	})
 	require.Eventually(t, func() bool {
-		resp, err := http.Get(urls[0] + "/health") //nolint:noctx // a test
+		resp, err := http.Get(urls[0] + "/health")
 		if err != nil {
 			return false
 		}
@@ -55,7 +55,7 @@ func etcd(t *testing.T, data string) (address string) {
 
 func post(t *testing.T, url, body string) io.ReadCloser {
 	t.Helper()
-	resp, err := http.Post(url, "application/json", strings.NewReader(body)) //nolint:noctx // a test
+	resp, err := http.Post(url, "application/json", strings.NewReader(body))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	return resp.Body
@@ -74,7 +74,7 @@ func TestTheSnapshotOfARealEtcdIsItsDatabase(t *testing.T) {
 	require.NoError(t, err)
 	db, err := io.ReadAll(s)
 	require.NoError(t, err)
-	assert.EqualValues(t, s.Size(), len(db))
+	assert.Len(t, db, int(s.Size()))
 	assert.Greater(t, len(db), 300*1000)
 	file, err := os.Stat(filepath.Join(data, "member", "snap", "db"))
 	require.NoError(t, err)

@@ -94,6 +94,8 @@ type Keys struct {
 	Identities []age.Identity
 	// Passphrase is asked for the passphrase where an archive has one; nil: there is none.
 	Passphrase func() (secret.String, error)
+	// Plain takes an archive that isn't encrypted, which anyone may have written or changed.
+	Plain bool
 }
 
 // Identities reads private keys, "AGE-SECRET-KEY-…" one a line.
@@ -127,6 +129,8 @@ func (k Keys) open(r *bufio.Reader) (io.Reader, error) {
 		return nil, fmt.Errorf("read the backup: %w", err)
 	}
 	switch text := string(begin); {
+	case strings.HasPrefix(text, zstdMagic) && !k.Plain:
+		return nil, hint.Wrap(fmt.Errorf("%w: it isn't encrypted, so anyone may have written it", ErrKey), "if you know that it is yours: --insecure-plain")
 	case strings.HasPrefix(text, zstdMagic):
 		return r, nil
 	case !strings.HasPrefix(text, ageMagic):

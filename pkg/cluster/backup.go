@@ -116,9 +116,7 @@ func (s *Spec) machines() []backup.Machine {
 	out := make([]backup.Machine, 0, len(s.Nodes))
 	for _, n := range s.Nodes {
 		m := backup.Machine{Name: n.Hostname, IP: n.HostIP}
-		for _, role := range n.Roles {
-			m.Roles = append(m.Roles, string(role))
-		}
+		m.Roles = append(m.Roles, n.Roles...)
 		out = append(out, m)
 	}
 	return out

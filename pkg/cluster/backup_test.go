@@ -39,6 +39,9 @@ func (l *lab) hasKeys() {
 		if strings.HasPrefix(h.name, "m") {
 			h.write("/etc/kubernetes/pki/sa.key", "the key of service accounts")
 			h.write("/etc/kubernetes/pki/etcd/ca.key", "the key of etcd's authority")
+			for _, name := range []string{"sa.pub", "front-proxy-ca.crt", "front-proxy-ca.key"} {
+				h.write("/etc/kubernetes/pki/"+name, name)
+			}
 		}
 	}
 }
@@ -60,7 +63,7 @@ func (l *lab) backUp(edit ...func(*ssh.Options)) (map[string][]byte, *backup.Man
 	_, err = w.Close()
 	require.NoError(l.t, err)
 	parts := map[string][]byte{}
-	m, err := backup.Read(&out, backup.Keys{}, func(name string, _ int64, r io.Reader) error {
+	m, err := backup.Read(&out, backup.Keys{Plain: true}, func(name string, _ int64, r io.Reader) error {
 		text, err := io.ReadAll(r)
 		parts[name] = text
 		return err
@@ -98,6 +101,7 @@ func TestABackupHasTheKeysAndEtcdAndChangesNothing(t *testing.T) {
 		require.NoError(t, err)
 		keys[h.Name] = string(text)
 	}
+	require.NoError(t, CheckKeys(bytes.NewReader(parts[PartKeys])))
 	for _, name := range []string{"etc/kubernetes/pki/ca.crt", "etc/kubernetes/pki/sa.key", "etc/paictl/encryption.yaml"} {
 		assert.Equal(t, l.host("m1").read("/"+name), keys[name], name)
 		assert.NotEmpty(t, keys[name], name)
@@ -128,7 +132,8 @@ func TestABackupThatCannotBeMadeSaysWhy(t *testing.T) {
 		"etcd is away":         {func(l *lab) { l.host("m1").write("/.fake/fail/etcd", "") }, "etcd on m1 doesn't answer"},
 		"another checksum":     {func(l *lab) { l.serveSnapshot(db, [32]byte{}) }, "its checksum differs"},
 		"a stream is cut off":  {func(l *lab) { l.cutSnapshot() }, "it was interrupted"},
-		"no key is there":      {func(l *lab) { l.host("m1").remove("/etc/kubernetes/pki/sa.key") }, "it isn't a member of the control plane"},
+		"etcd refuses":         {func(l *lab) { l.host("m1").write("/.fake/fail/snapshot", "") }, "etcdserver: permission denied"},
+		"no key is there":      {func(l *lab) { l.host("m1").remove("/etc/kubernetes/pki/sa.key") }, "/etc/kubernetes/pki/sa.key is missing on this machine"},
 		"nothing is installed": {func(l *lab) { l.host("m1").remove("/var/lib/paictl/member") }, "there is no cluster on m1 yet"},
 	} {
 		t.Run(name, func(t *testing.T) {

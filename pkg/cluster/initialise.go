@@ -161,7 +161,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 				if before, after, err = p.restore(n); err != nil {
 					return err
 				}
-				before, ignored = restoreScript+before, p.spec.ignoredWith(dirCheck(strings.TrimSuffix(p.spec.etcdData(), "/")))
+				before, ignored = restoreScript+before, p.spec.ignoredWith(dirCheck(p.spec.etcdData()))
 			}
 			res.after += fmt.Sprintf("%s%sp_encryption\nk_init %s %s\nk_stored %s\n%s", p.spec.clear(), before, shell.Quote(ignored), want, stored, after)
 		case runForget:

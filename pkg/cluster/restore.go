@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"archive/tar"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -20,6 +22,35 @@ var restoreScript string
 // restoreDir is where what is restored lies on the machine that founds the cluster, until it does.
 const restoreDir = "/var/lib/paictl/restore"
 
+// keyFiles are what a backup of keys has, all of them and nothing else: the archive is unpacked by root.
+var keyFiles = strings.Fields(`etc/kubernetes/pki/ca.crt etc/kubernetes/pki/ca.key etc/kubernetes/pki/sa.key etc/kubernetes/pki/sa.pub
+	etc/kubernetes/pki/front-proxy-ca.crt etc/kubernetes/pki/front-proxy-ca.key
+	etc/kubernetes/pki/etcd/ca.crt etc/kubernetes/pki/etcd/ca.key etc/paictl/encryption.yaml`)
+
+// CheckKeys reports what a backup of keys lacks, and what doesn't belong there.
+func CheckKeys(r io.Reader) error {
+	in, seen := tar.NewReader(r), map[string]bool{}
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		switch {
+		case err != nil:
+			return fmt.Errorf("the keys in the backup: %w", err)
+		case h.Typeflag != tar.TypeReg || !slices.Contains(keyFiles, h.Name) || seen[h.Name]:
+			return fmt.Errorf("the keys in the backup: %q doesn't belong there", h.Name)
+		}
+		seen[h.Name] = true
+	}
+	for _, name := range keyFiles {
+		if !seen[name] {
+			return fmt.Errorf("the keys in the backup: %s is missing, without which its objects can't be used", name)
+		}
+	}
+	return nil
+}
+
 // Restore is what a new cluster is made of: parts of a backup.
 type Restore struct {
 	Keys, Etcd RestoreFile
@@ -36,31 +67,41 @@ func (f RestoreFile) upload(name string) ssh.File {
 	return ssh.File{Path: restoreDir + "/" + name, Mode: 0o600, SHA256: f.SHA256, Size: f.Size, Open: f.Open}
 }
 
-// refuseRestore reports whether a restore may begin or go on, and any other run without one. A machine that belongs to a cluster is only
-// one of a restore that was interrupted at its end.
+// refuseRestore refuses a restore that may neither begin nor go on, and any other run where one was interrupted too early. Machines that
+// belong to a cluster are only those of the same restore, which was interrupted at its end.
 func (r *run) refuseRestore(w *world) error {
-	restoring := slices.ContainsFunc(r.spec.ControlPlane(), func(n *Node) bool { return isRestoring(w.of(n, phaseInit)) })
-	if r.opts.Restore == nil {
-		if restoring && !r.opts.Recreate && len(w.members()) == 0 {
-			return hint.Errorf("run paictl cluster restore again; or take the machines back to what they were: paictl cluster down",
-				"a restore was interrupted before there was a cluster; this would make an empty one")
-		}
+	masters, members := r.spec.ControlPlane(), w.members()
+	unfinished := slices.DeleteFunc(slices.Clone(masters), func(n *Node) bool { return !isRestoring(w.of(n, phaseInit)) })
+	of := slices.DeleteFunc(slices.Clone(members), func(n *Node) bool { return !isRestoring(w.of(n, phaseInit)) })
+	whole := len(r.opts.Limit)+len(r.opts.Phases) == 0
+	switch {
+	case r.opts.Recreate || r.opts.Restore == nil && len(unfinished) == 0:
+		return nil
+	case r.opts.Restore == nil && len(members) == 0:
+		return hint.Errorf("run paictl cluster restore again; or take the machines back to what they were: paictl cluster down",
+			"a restore was interrupted before there was a cluster; this would make an empty one")
+	case !whole && (r.opts.Restore != nil || len(of) > 0):
+		return hint.Errorf("remove --limit and --phases", "a restore makes a whole cluster, and hasn't come to its end")
+	case r.opts.Restore == nil:
 		return nil
 	}
-	if len(r.opts.Limit)+len(r.opts.Phases) > 0 {
-		return hint.Errorf("remove --limit and --phases", "a restore makes a whole cluster")
-	}
-	var members []string
-	for _, n := range r.spec.Nodes {
-		if w.member(n) {
-			members = append(members, n.Hostname)
+	for _, n := range of {
+		if have := w.of(n, phaseInit).Value("restoring"); have != r.opts.Restore.Etcd.SHA256 {
+			return hint.Errorf("finish it with the same backup, or with paictl cluster up; to begin again: paictl cluster down",
+				"%s belongs to a cluster that was restored from another backup", n.Hostname)
 		}
 	}
-	if len(members) == 0 || restoring {
+	var names []string
+	for _, n := range r.spec.Nodes {
+		if w.member(n) {
+			names = append(names, n.Hostname)
+		}
+	}
+	if len(names) == 0 || len(of) > 0 {
 		return nil
 	}
 	return hint.Errorf("back it up, then take it down: paictl cluster down", "%s of a cluster that runs; a restore would end it",
-		sentence(members, "is a machine", "are machines"))
+		sentence(names, "is a machine", "are machines"))
 }
 
 // sentence is "a is one" or "a, b are many".
@@ -92,7 +133,7 @@ func (p *initialise) restore(n *Node) (before, after string, err error) {
 func forget(n *Node) string { return fmt.Sprintf("r_forget %s\n", shell.Quote(n.Hostname)) }
 
 // isRestoring reports whether a restore on a machine has not come to its end.
-func isRestoring(a answer.Answer) bool { return a.Value("restoring") == "yes" }
+func isRestoring(a answer.Answer) bool { return a.Value("restoring") != "" }
 
 // host is an address as it stands in a URL.
 func host(ip string) string {

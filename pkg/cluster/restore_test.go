@@ -104,6 +104,13 @@ func TestARestoreThatFailedIsFinishedByTheNext(t *testing.T) {
 				require.Error(t, o.err)
 				require.Contains(t, l.story(o), c.says)
 				l.host("m1").remove("/.fake/fail/" + fails)
+				if c.isFounded {
+					other := saved(t)
+					other.Etcd = restoreFile([]byte("node other\n"))
+					require.ErrorContains(t, l.up(t.Context(), restoring(other)).err, "m1 belongs to a cluster that was restored from another backup")
+					o = l.up(t.Context(), func(o *Options, _ *ssh.Options) { o.Phases = []string{phaseJoin} })
+					require.ErrorContains(t, o.err, "hasn't come to its end")
+				}
 				if by == "restore" {
 					o = l.up(t.Context(), restoring(from))
 					require.NoError(t, o.err, l.story(o))

@@ -62,6 +62,9 @@ var errFailing = errors.New("the history of jobs fails")
 // historyTimeout bounds one question, so that a hung controller doesn't keep a list from being shown.
 const historyTimeout = 15 * time.Second
 
+// archiveTimeout bounds how long the controller copies its archive.
+const archiveTimeout = 2 * time.Hour
+
 // maxError is how much of an answer is read that is no success.
 const maxError = 64 << 10
 
@@ -204,6 +207,7 @@ func (h *History) Page(ctx context.Context, node, uid, container string, query u
 
 // Archive returns a copy of the whole archive of jobs, a file of SQLite, and its size in bytes. The caller closes it.
 func (h *History) Archive(ctx context.Context) (io.ReadCloser, int64, error) {
+	ctx = kube.WithPatience(ctx, archiveTimeout) // it is copied before the first byte is sent
 	resp, err := h.Do(ctx, http.MethodGet, h.get("/v1/archive").URL(), nil)
 	if err != nil {
 		return nil, 0, err

@@ -13,6 +13,13 @@ import (
 // then may take its time: watches and logs go on for hours.
 const answerTimeout = 30 * time.Second
 
+type patienceKey struct{}
+
+// WithPatience lets requests of a context wait longer for the beginning of an answer, which takes the server's work on all of it.
+func WithPatience(ctx context.Context, limit time.Duration) context.Context {
+	return context.WithValue(ctx, patienceKey{}, limit)
+}
+
 // patience gives up on a server that doesn't begin to answer. rest.Config.Timeout would also
 // cut every watch and log after that time. While a large body is being sent, it is the server's turn
 // only when nothing more is read of it.
@@ -24,6 +31,9 @@ type patience struct {
 // RoundTrip implements http.RoundTripper.
 func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 	asked := req.Context()
+	if limit, ok := asked.Value(patienceKey{}).(time.Duration); ok {
+		p.limit = limit
+	}
 	ctx, cancel := context.WithCancelCause(asked)
 	timer := time.AfterFunc(p.limit, func() { cancel(silence(p.limit)) })
 	req = req.WithContext(ctx)

@@ -2,16 +2,22 @@
 
 # b_keys: the keys and certificates that can't be made again, as a tar archive of paths from the root. The others are signed by these.
 b_keys() {
-	set --
-	for f in etc/kubernetes/pki/ca.crt etc/kubernetes/pki/ca.key etc/kubernetes/pki/sa.key etc/kubernetes/pki/sa.pub \
+	set -- etc/kubernetes/pki/ca.crt etc/kubernetes/pki/ca.key etc/kubernetes/pki/sa.key etc/kubernetes/pki/sa.pub \
 		etc/kubernetes/pki/front-proxy-ca.crt etc/kubernetes/pki/front-proxy-ca.key \
-		etc/kubernetes/pki/etcd/ca.crt etc/kubernetes/pki/etcd/ca.key etc/paictl/encryption.yaml; do
-		[ ! -f "$R/$f" ] || set -- "$@" "$f"
+		etc/kubernetes/pki/etcd/ca.crt etc/kubernetes/pki/etcd/ca.key etc/paictl/encryption.yaml
+	for f; do
+		[ -f "$R/$f" ] || { echo "/$f is missing on this machine: without it no cluster can be restored" >&2; exit 1; }
 	done
-	[ -f "$R/etc/kubernetes/pki/sa.key" ] || { echo "this machine has no key of service accounts: it isn't a member of the control plane" >&2; exit 1; }
 	tar -C "$R/" -cf - "$@"
 }
 
 # b_etcd: this member's database, as etcd streams it, compressed: JSON with base64 in it is four times as long. How the stream ended is
-# told by the checksum in it.
-b_etcd() { printf '{}\n' | etcd_ create --raw /v3/maintenance/snapshot --request-timeout=0 -f - | gzip -1; }
+# told by the checksum in it, and why it failed by what kubectl says.
+b_etcd() {
+	said=$({
+		{
+			printf '{}\n' | etcd_ create --raw /v3/maintenance/snapshot --request-timeout=0 -f - 2>&3 || echo failed >&3
+		} | gzip -1 >&4
+	} 3>&1) 4>&1
+	case $said in *failed) printf '%s\n' "${said%failed}" >&2; exit 1 ;; esac
+}

@@ -280,7 +280,11 @@ d_renewal() {
 	if [ -d "$S/certificates/undo" ]; then printf 'aside\t/var/lib/paictl/certificates/undo\n'; fi
 }
 
-# d_restoring: "restoring yes" where what a backup is restored from still lies here: the restore hasn't come to its end.
+# d_restoring: "restoring sha" where what a backup is restored from still lies here: the restore hasn't come to its end. The hash is that of
+# etcd's database, "-" while it isn't there.
 d_restoring() {
-	if [ -d "$S/restore" ]; then printf 'restoring\tyes\n'; fi
+	[ -d "$S/restore" ] || return 0
+	sha=-
+	[ ! -f "$S/restore/etcd.db" ] || sha_in "$S/restore/etcd.db"
+	printf 'restoring\t%s\n' "$sha"
 }

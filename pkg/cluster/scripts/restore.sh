@@ -15,9 +15,10 @@ r_keys() {
 r_etcd() {
 	mkdir -p "$R$ETCD_DIR"
 	chmod 700 "$R$ETCD_DIR"
-	rm -rf "$R$ETCD_DIR/paictl-restore"
+	# What an earlier attempt has started may still be at work.
 	ctr -n k8s.io tasks delete --force paictl-restore >/dev/null 2>&1 || true
 	ctr -n k8s.io containers delete paictl-restore >/dev/null 2>&1 || true
+	rm -rf "$R$ETCD_DIR/paictl-restore"
 	ctr -n k8s.io run --rm --mount "type=bind,src=$R$ETCD_DIR,dst=/data,options=rbind:rw" \
 		--mount "type=bind,src=$RESTORE,dst=/restore,options=rbind:ro" "$1" paictl-restore \
 		etcdutl snapshot restore /restore/etcd.db --data-dir /data/paictl-restore --name "$2" --initial-cluster "$2=$3" --initial-advertise-peer-urls "$3" \
@@ -28,16 +29,17 @@ r_etcd() {
 }
 
 # r_forget NODE: takes the machines that were out of the cluster, but for this one. Their pods go with them. Those that are machines of this
-# cluster join again.
+# cluster join again. This machine's own API server is asked: behind a load balancer there may still be one of the cluster that was.
 r_forget() {
 	i=0
-	until kubectl get --raw /readyz --request-timeout=10s >/dev/null 2>&1; do
+	until self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; do
 		i=$((i + 1))
 		[ "$i" -lt 240 ] || { echo "the API server is not ready after two minutes -> see journalctl -u kubelet and /var/log/pods on the host" >&2; exit 1; }
 		sleep 0.5
 	done
-	for other in $(kubectl get nodes --request-timeout=30s -o name); do
-		[ "$other" = "node/$1" ] || kubectl delete node "${other#node/}" --request-timeout=60s >&2
+	others=$(self get nodes --request-timeout=30s -o name)
+	for other in $others; do
+		[ "$other" = "node/$1" ] || self delete node "${other#node/}" --request-timeout=60s >&2
 	done
 	rm -rf "$RESTORE"
 }

@@ -23,7 +23,7 @@ func TestAnExportIsTheArchiveAsItWas(t *testing.T) {
 	text, err := io.ReadAll(data)
 	require.NoError(t, err)
 	require.NoError(t, data.Close())
-	assert.EqualValues(t, size, len(text))
+	assert.Len(t, text, int(size))
 
 	copied := archive.Options{Path: filepath.Join(t.TempDir(), "archive.db")}
 	require.NoError(t, os.WriteFile(copied.Path, text, 0o600))

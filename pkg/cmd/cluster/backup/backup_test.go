@@ -1,8 +1,8 @@
 package backup_test
 
 import (
+	"archive/tar"
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -27,7 +27,7 @@ func paictl(t *testing.T, args ...string) (code int, out, said string) {
 	io, _, stdout, stderr := iostreams.Test()
 	f.IO = io
 	f.Getenv = func(string) string { return "" }
-	code = cmd.Main(context.Background(), f, args)
+	code = cmd.Main(t.Context(), f, args)
 	return code, stdout.String(), stderr.String()
 }
 
@@ -41,8 +41,34 @@ func folder(t *testing.T) string {
 	return dir + "/c"
 }
 
+func keysTar(t *testing.T, names ...string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, name := range names {
+		require.NoError(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o600}))
+	}
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+func TestKeysOfABackupAreThoseOfACluster(t *testing.T) {
+	for name, c := range map[string]struct{ tar, says string }{
+		"not all":        {string(keysTar(t, "etc/kubernetes/pki/ca.crt")), "etc/kubernetes/pki/ca.key is missing"},
+		"a job of cron":  {string(keysTar(t, "etc/kubernetes/pki/ca.crt", "etc/cron.d/x")), "\"etc/cron.d/x\" doesn't belong there"},
+		"one twice":      {string(keysTar(t, "etc/kubernetes/pki/ca.crt", "etc/kubernetes/pki/ca.crt")), "doesn't belong there"},
+		"a way out":      {string(keysTar(t, "../etc/kubernetes/pki/ca.crt")), "doesn't belong there"},
+		"no archive":     {strings.Repeat("x", 1024), "the keys in the backup"},
+		"nothing at all": {"", "is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.ErrorContains(t, cluster.CheckKeys(strings.NewReader(c.tar)), c.says)
+		})
+	}
+}
+
 // archive writes a backup of the configuration into a folder.
-func archive(t *testing.T, dir, conf string, seal backup.Seal, edit func(text string) string) string {
+func archive(t *testing.T, dir, conf string, seal backup.Seal, edit func(text string) string, kubernetes ...string) string {
 	t.Helper()
 	at := time.Date(2026, 11, 27, 2, 0, 0, 0, time.UTC)
 	var out bytes.Buffer
@@ -56,9 +82,12 @@ func archive(t *testing.T, dir, conf string, seal backup.Seal, edit func(text st
 		}
 		require.NoError(t, w.Add("config/"+name, int64(len(text)), bytes.NewReader(text)))
 	}
-	require.NoError(t, w.Add(cluster.PartKeys, 4, strings.NewReader("keys")))
+	keys := keysTar(t, "etc/kubernetes/pki/ca.crt", "etc/kubernetes/pki/ca.key", "etc/kubernetes/pki/sa.key", "etc/kubernetes/pki/sa.pub",
+		"etc/kubernetes/pki/front-proxy-ca.crt", "etc/kubernetes/pki/front-proxy-ca.key", "etc/kubernetes/pki/etcd/ca.crt",
+		"etc/kubernetes/pki/etcd/ca.key", "etc/paictl/encryption.yaml")
+	require.NoError(t, w.Add(cluster.PartKeys, int64(len(keys)), bytes.NewReader(keys)))
 	require.NoError(t, w.Add(cluster.PartEtcd, 4, strings.NewReader("etcd")))
-	w.Describe("v1.36.3", []backup.Machine{{Name: "m1", IP: "10.0.0.1"}})
+	w.Describe(strings.Join(append(kubernetes, "v1.36.3")[:1], ""), []backup.Machine{{Name: "m1", IP: "10.0.0.1"}})
 	_, err = w.Close()
 	require.NoError(t, err)
 	file := filepath.Join(dir, backup.Name("pai", at))
@@ -116,6 +145,9 @@ func TestNothingIsLeftOfWhatIsNoWholeBackup(t *testing.T) {
 	to := filepath.Join(dir, "unpacked")
 	code, _, said := paictl(t, "cluster", "backup", "extract", file, "--to", to)
 	assert.Equal(t, cmdutil.ExitFailure, code)
+	assert.Contains(t, said, "it isn't encrypted, so anyone may have written it")
+	code, _, said = paictl(t, "cluster", "backup", "extract", file, "--to", to, "--insecure-plain")
+	assert.Equal(t, cmdutil.ExitFailure, code)
 	assert.Contains(t, said, "the backup is damaged")
 	left, err := os.ReadDir(to)
 	require.NoError(t, err)
@@ -129,21 +161,23 @@ func TestARestoreIsRefusedBeforeAMachineIsAsked(t *testing.T) {
 		t.Skip("it opens a bundle: name one in PAICTL_TEST_BUNDLE")
 	}
 	whole := archive(t, dir, conf, backup.Seal{Plain: true}, nil)
+	older := archive(t, t.TempDir(), conf, backup.Seal{Plain: true}, func(s string) string { return s }, "v1.37.0")
 	other := archive(t, t.TempDir(), conf, backup.Seal{Plain: true}, func(s string) string { return strings.ReplaceAll(s, "10.254.0.0/16", "10.191.0.0/16") })
 	for name, c := range map[string]struct {
 		args []string
 		code int
 		says string
 	}{
-		"no terminal":       {[]string{whole}, cmdutil.ExitUsage, "add --confirm pai"},
-		"another name":      {[]string{whole, "--confirm", "other"}, cmdutil.ExitUsage, "the cluster's name is pai"},
-		"no file":           {[]string{dir + "/none", "--confirm", "pai"}, cmdutil.ExitFailure, "no such file"},
-		"no backup":         {[]string{conf + "/layout.yaml", "--confirm", "pai"}, cmdutil.ExitFailure, "it isn't a backup of paictl"},
-		"another network":   {[]string{other, "--confirm", "pai"}, cmdutil.ExitFailure, "the objects in the backup have addresses of "},
-		"nobody is at home": {[]string{whole, "--confirm", "pai"}, cmdutil.ExitPreflight, "127.0.0.1"},
+		"no terminal":        {[]string{whole}, cmdutil.ExitUsage, "add --confirm pai"},
+		"another name":       {[]string{whole, "--confirm", "other"}, cmdutil.ExitUsage, "the cluster's name is pai"},
+		"no file":            {[]string{dir + "/none", "--confirm", "pai"}, cmdutil.ExitFailure, "no such file"},
+		"no backup":          {[]string{conf + "/layout.yaml", "--confirm", "pai"}, cmdutil.ExitFailure, "it isn't a backup of paictl"},
+		"another network":    {[]string{other, "--confirm", "pai"}, cmdutil.ExitFailure, "the objects in the backup have addresses of "},
+		"a later Kubernetes": {[]string{older, "--confirm", "pai"}, cmdutil.ExitFailure, "the backup was written by Kubernetes v1.37.0"},
+		"nobody is at home":  {[]string{whole, "--confirm", "pai"}, cmdutil.ExitPreflight, "127.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, _, said := paictl(t, append([]string{"cluster", "restore", "-p", conf, bundle}, c.args...)...)
+			code, _, said := paictl(t, append([]string{"cluster", "restore", "-p", conf, bundle, "--insecure-plain"}, c.args...)...)
 			assert.Equal(t, c.code, code, said)
 			assert.Contains(t, said, c.says)
 			if name != "nobody is at home" {

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/backup"
@@ -74,6 +77,12 @@ the measurements, isn't restored; the history is in the backup: "paictl cluster 
 }
 
 func restoreRun(ctx context.Context, opts *RestoreOptions) error {
+	// A terminal that is gone must not leave the keys behind.
+	if !signal.Ignored(syscall.SIGHUP) {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+		defer stop()
+	}
 	io := opts.Factory.IO
 	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: true, ReadOnly: opts.DryRun, Format: opts.Output.String()})
 	if err != nil {
@@ -98,6 +107,9 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 		return err
 	}
 	if err := fits(m, s, dir); err != nil {
+		return err
+	}
+	if err := checkKeys(filepath.Join(dir, cluster.PartKeys)); err != nil {
 		return err
 	}
 	if opts.DryRun || opts.Confirm != "" {
@@ -149,10 +161,36 @@ func parts(m *backup.Manifest, dir string) (*cluster.Restore, error) {
 	return &cluster.Restore{Keys: keys, Etcd: etcd}, nil
 }
 
+func checkKeys(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return cluster.CheckKeys(f)
+}
+
+// readable refuses a Kubernetes that may not read what the other one has written: an earlier minor version, or more than one later.
+func readable(written, by string) error {
+	was, err := semver.NewVersion(written)
+	if err != nil {
+		return nil //nolint:nilerr // the API server was away when the backup was made: nobody knows
+	}
+	is, err := semver.NewVersion(by)
+	if err != nil || was.Major() == is.Major() && (is.Minor() == was.Minor() || is.Minor() == was.Minor()+1) {
+		return nil //nolint:nilerr // the configuration was checked before
+	}
+	return hint.Errorf(fmt.Sprintf("restore it with a bundle of Kubernetes %d.%d", was.Major(), was.Minor()),
+		"the backup was written by Kubernetes %s, and %s may not read it: only the same minor version and the next one do", terminal.Word(written), by)
+}
+
 // fits refuses a backup whose objects would not work with the configuration.
 func fits(m *backup.Manifest, s *session.Session, dir string) error {
 	if name := s.Config.Kubernetes.Kubernetes.ClusterName; m.Cluster != name {
 		return hint.Errorf("name the folder of that cluster with -p", "the backup is of the cluster %s, and the configuration of %s", terminal.Word(m.Cluster), name)
+	}
+	if err := readable(m.Kubernetes, s.Config.Kubernetes.Kubernetes.Version); err != nil {
+		return err
 	}
 	was, err := config.Load(filepath.Join(dir, "config"))
 	if err != nil {

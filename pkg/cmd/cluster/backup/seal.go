@@ -96,15 +96,17 @@ func readPassphrase(file string) (secret.String, error) {
 type keyFlags struct {
 	Identities     []string
 	PassphraseFile string
+	Plain          bool
 }
 
 func (fl *keyFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&fl.Identities, "identity", "i", nil, "open it with the private keys of age in this `FILE`")
+	cmd.Flags().BoolVar(&fl.Plain, "insecure-plain", false, "take one that isn't encrypted, which anyone may have written")
 	cmd.Flags().StringVar(&fl.PassphraseFile, "passphrase-file", "", "open it with the passphrase in this `FILE`, its first line")
 }
 
 func (fl *keyFlags) keys(f *cmdutil.Factory) (backup.Keys, error) {
-	var k backup.Keys
+	k := backup.Keys{Plain: fl.Plain}
 	var err error
 	if k.Identities, err = backup.Identities(fl.Identities); err != nil {
 		return k, err
