@@ -182,7 +182,9 @@ k_remember network %s
 note change "network plugin"
 `, networkFile, sum)
 	}
-	out, err := r.script(ctx, n, phaseNetwork, "apply", res.script(cs)+repair)
+	// In a restored cluster flannel may have written its file before the unit that watches it was there.
+	started := "\n[ ! -f \"$R/run/flannel/subnet.env\" ] || systemctl start paictl-cni.service\n"
+	out, err := r.script(ctx, n, phaseNetwork, "apply", res.script(cs)+started+repair)
 	if err != nil {
 		return err
 	}
