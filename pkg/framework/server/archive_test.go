@@ -28,7 +28,7 @@ func TestTheWholeArchiveIsSentToWhoHasTheToken(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, h.ask(t, http.MethodGet, "/v1/archive", nil).StatusCode)
 }
 
-// elsewhere is a store whose database somebody else keeps.
+// elsewhere is a store whose database someone else keeps.
 type elsewhere struct{ archive.Store }
 
 func (elsewhere) Export(context.Context) (io.ReadCloser, int64, error) {

@@ -174,13 +174,13 @@ func TestARestoreIsRefusedBeforeAMachineIsAsked(t *testing.T) {
 		"no backup":          {[]string{conf + "/layout.yaml", "--confirm", "pai"}, cmdutil.ExitFailure, "it isn't a backup of paictl"},
 		"another network":    {[]string{other, "--confirm", "pai"}, cmdutil.ExitFailure, "the objects in the backup have addresses of "},
 		"a later Kubernetes": {[]string{older, "--confirm", "pai"}, cmdutil.ExitFailure, "the backup was written by Kubernetes v1.37.0"},
-		"nobody is at home":  {[]string{whole, "--confirm", "pai"}, cmdutil.ExitPreflight, "127.0.0.1"},
+		"no one is at home":  {[]string{whole, "--confirm", "pai"}, cmdutil.ExitPreflight, "127.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, said := paictl(t, append([]string{"cluster", "restore", "-p", conf, bundle, "--insecure-plain"}, c.args...)...)
 			assert.Equal(t, c.code, code, said)
 			assert.Contains(t, said, c.says)
-			if name != "nobody is at home" {
+			if name != "no one is at home" {
 				assert.NotContains(t, said, "connect")
 			}
 		})
@@ -203,7 +203,7 @@ func TestABackupSaysWhatItNeedsFirst(t *testing.T) {
 		"no passphrase":            {[]string{"--passphrase-file", dir + "/none"}, cmdutil.ExitFailure, "no such file"},
 		"no folder":                {[]string{"--to", dir + "/none", "--insecure-plain"}, cmdutil.ExitFailure, "no such file"},
 		"two places":               {[]string{"--to", dir, "--file", "x", "--insecure-plain"}, cmdutil.ExitUsage, "exclude each other"},
-		"nobody is at home":        {[]string{"--to", dir, "--insecure-plain"}, cmdutil.ExitFailure, "127.0.0.1"},
+		"no one is at home":        {[]string{"--to", dir, "--insecure-plain"}, cmdutil.ExitFailure, "127.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, said := paictl(t, append([]string{"cluster", "backup", "-p", conf}, c.args...)...)

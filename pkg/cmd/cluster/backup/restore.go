@@ -96,7 +96,7 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 	case !opts.DryRun && opts.Confirm == "" && !io.CanPrompt():
 		return cmdutil.Usagef("paictl cluster restore must be confirmed, but there is no terminal to ask on: add --confirm %s", name)
 	}
-	// The parts are the cluster's keys: nobody else may read them, and they go when this ends.
+	// The parts are the cluster's keys: no one else may read them, and they go when this ends.
 	dir, err := os.MkdirTemp("", "paictl-restore-")
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func checkKeys(file string) error {
 func readable(written, by string) error {
 	was, err := semver.NewVersion(written)
 	if err != nil {
-		return nil //nolint:nilerr // the API server was away when the backup was made: nobody knows
+		return nil //nolint:nilerr // the API server was away when the backup was made: no one knows
 	}
 	is, err := semver.NewVersion(by)
 	if err != nil || was.Major() == is.Major() && (is.Minor() == was.Minor() || is.Minor() == was.Minor()+1) {
