@@ -38,7 +38,7 @@ func (r *run) check(w *world, nodes []*Node) []preflight.Finding {
 func (s *Spec) checked(leader *Node) *preflight.Cluster {
 	c := &preflight.Cluster{
 		Kubernetes: &s.Config.Kubernetes.Kubernetes, SKUs: s.Config.Layout.MachineSKU, Bundle: s.Bundle,
-		Sysctls: (&base{spec: s}).resources().sysctls, Endpoint: s.endpoint(),
+		Sysctls: (&base{spec: s}).resources().sysctls, Endpoint: s.endpoint(), Upgrading: s.upgrading,
 	}
 	for _, n := range s.Nodes {
 		node := n.checked()
@@ -58,7 +58,7 @@ func (n *Node) checked() *preflight.Node {
 func (s *Spec) phasesTell(h *preflight.Host, n *Node, sections map[string]answer.Answer) {
 	for _, row := range sections[phaseKubelet].All("kubernetes") {
 		if len(row) > 1 {
-			h.Runs = append(h.Runs, row[1])
+			h.Programs = append(h.Programs, preflight.Program{Name: row[0], Version: row[1]})
 		}
 	}
 	for _, row := range sections[phaseBase].All("later") {

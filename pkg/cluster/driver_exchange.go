@@ -3,21 +3,20 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
 // batch takes machines out of service, exchanges their drivers, and puts back those where it works.
 func (u *driverUpgrade) batch(ctx context.Context, w *world, batch []*Node) {
 	u.eachAside(ctx, batch, phaseDrain, func(ctx context.Context, n *Node) error {
-		err := u.tell(ctx, n, phaseDrain, u.drain)
+		err := u.tell(ctx, n, phaseDrain, func(ctx context.Context, n *Node) ([]Change, error) {
+			return u.drain(ctx, n, u.opts.Force, u.opts.DrainTimeout)
+		})
 		if err != nil && !isCancel(ctx, err) && !u.marked[n.Hostname] { // nothing is changed on the machine, and it goes on working
 			if _, back := u.uncordon(ctx, n); back != nil {
 				return errors.Join(err, back)
@@ -38,19 +37,6 @@ func (u *driverUpgrade) batch(ctx context.Context, w *world, batch []*Node) {
 			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDrain, Message: "the machine stays cordoned until this command succeeds"})
 		}
 	}
-}
-
-// isOut reports whether this run has taken a machine out of service, and not put it back.
-func (u *driverUpgrade) isOut(n *Node) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.out[n.Hostname]
-}
-
-func (u *driverUpgrade) setOut(n *Node, is bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.out[n.Hostname] = is
 }
 
 // eachAside works on those machines that haven't failed yet.
@@ -155,36 +141,4 @@ func (u *driverUpgrade) planFor(ctx context.Context, w *world, nodes []*Node) (*
 	})
 	u.planned = p
 	return p, failed
-}
-
-// drain cordons a node and has its pods leave. The mark comes first: a node that was cordoned by someone else stays so.
-func (u *driverUpgrade) drain(ctx context.Context, n *Node) ([]Change, error) {
-	if _, err := u.onLeader(ctx, phaseDriver+"/mark", fmt.Sprintf("NODE=%s MARK=%s\nr_mark\n", shell.Quote(n.Hostname), driverMark), time.Minute); err != nil {
-		return nil, err
-	}
-	u.setOut(n, true)
-	force := 0
-	if u.opts.Force {
-		force = 1
-	}
-	return u.evict(ctx, n, force, u.opts.DrainTimeout)
-}
-
-// uncordon puts a node back into service that this command has taken out, once it is Ready.
-func (u *driverUpgrade) uncordon(ctx context.Context, n *Node) ([]Change, error) {
-	fresh := 0
-	u.mu.Lock()
-	if u.restarted[n.Hostname] || u.marked[n.Hostname] { // an earlier run may have restarted it
-		fresh = 1
-	}
-	u.mu.Unlock()
-	a, err := u.onLeader(ctx, phaseDriver+"/uncordon", fmt.Sprintf("NODE=%s MARK=%s FRESH=%d\nr_unmark\n", shell.Quote(n.Hostname), driverMark, fresh), 2*readyAgain+time.Minute)
-	if err != nil {
-		return nil, err
-	}
-	u.setOut(n, false)
-	if _, ok := a.Row("uncordoned"); !ok {
-		return nil, nil
-	}
-	return []Change{{Action: "uncordon", Target: "node " + n.Hostname}}, nil
 }

@@ -45,7 +45,7 @@ func TestAMachineThatComesBackWithAnotherHostKeyEndsTheWaitAtOnce(t *testing.T) 
 	s := l.spec()
 	d := &dialed{answers: []error{fmt.Errorf("w1: %w", ssh.ErrHostKey)}}
 	h := &restarting{}
-	u := &driverUpgrade{run: newRun(s, Options{Dialer: d, Sink: &sink{}, Clock: time.Now, StepTimeout: time.Minute}), restarted: map[string]bool{}}
+	u := &driverUpgrade{rotation: rotation{run: newRun(s, Options{Dialer: d, Sink: &sink{}, Clock: time.Now, StepTimeout: time.Minute}), restarted: map[string]bool{}}}
 	var n *Node
 	for _, one := range s.Nodes {
 		if one.Hostname == "w1" {

@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
-	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/gpudriver"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
-	"github.com/openpai/paictl/pkg/ssh"
 )
 
 // A driver can be exchanged only while no program uses a GPU. On a cluster that works, UpgradeDriver therefore takes a few machines at a time
@@ -34,26 +31,17 @@ type DriverOptions struct {
 	Begin func() error
 }
 
-// Phases of "node driver upgrade", besides the driver's own.
-const (
-	phaseReboot   = "reboot"
-	phaseUncordon = "uncordon"
-)
+// phaseReboot restarts a machine.
+const phaseReboot = "reboot"
 
 // driverMark is on nodes that were cordoned for the exchange of their driver, and by no one else.
 const driverMark = "paictl.openpai.org/driver-upgrade"
 
 // driverUpgrade is one run.
 type driverUpgrade struct {
-	*run
+	rotation
 	opts   DriverOptions
 	driver *nvidiaDriver
-	// marked are the nodes that an earlier run has cordoned.
-	marked map[string]bool
-	// cordoned are nodes that someone else has cordoned: they stay so.
-	cordoned map[string]bool
-	// out are machines that this run has taken out of service, restarted those whose kubelets have to report again.
-	out, restarted map[string]bool
 }
 
 // UpgradeDriver brings the driver of the machines of Options.Limit, all with GPUs where it is empty, to what the configuration says. Machines whose
@@ -65,7 +53,7 @@ func UpgradeDriver(ctx context.Context, s *Spec, o Options, d DriverOptions) ([]
 	if d.DrainTimeout <= 0 {
 		d.DrainTimeout = 5 * time.Minute
 	}
-	u := &driverUpgrade{run: newRun(s, o), opts: d, driver: &nvidiaDriver{spec: s}, marked: map[string]bool{}, cordoned: map[string]bool{}, out: map[string]bool{}, restarted: map[string]bool{}}
+	u := &driverUpgrade{rotation: newRotation(newRun(s, o), phaseDriver, driverMark), opts: d, driver: &nvidiaDriver{spec: s}}
 	defer u.close()
 	nodes, err := u.nodes()
 	if err != nil {
@@ -145,7 +133,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due [
 	if err := u.readMarks(ctx); err != nil {
 		return nil, nil, err
 	}
-	u.tellLeft(nodes)
+	u.tellLeft(nodes, func(host string) string { return "paictl node driver upgrade " + host })
 	var findings []preflight.Finding
 	for _, n := range u.alive(nodes) {
 		s, err := u.look(w, n, true)
@@ -215,39 +203,6 @@ func driverFindings(n *Node, s *driverState) (out []preflight.Finding) {
 		}
 	}
 	return out
-}
-
-// readMarks learns which nodes an earlier run has cordoned.
-func (u *driverUpgrade) readMarks(ctx context.Context) error {
-	res, err := u.exec(ctx, u.leader, ssh.Script{Name: phaseDriver + "/marks", Timeout: time.Minute,
-		Body: preludeScript + selfAPI(u.spec, u.leader) + fmt.Sprintf("self get nodes -o go-template='%s'\n",
-			fmt.Sprintf(`{{range .items}}{{$name := .metadata.name}}{{$at := ""}}{{range .spec.taints}}{{if eq .key "node.kubernetes.io/unschedulable"}}{{with .timeAdded}}{{$at = .}}{{end}}{{end}}{{end}}`+
-				`{{if .spec.unschedulable}}cordoned{{"\t"}}{{$name}}{{"\t"}}{{$at}}{{"\n"}}{{end}}`+
-				`{{with .metadata.annotations}}{{with index . %q}}marked{{"\t"}}{{$name}}{{"\t"}}{{.}}{{"\n"}}{{end}}{{end}}{{end}}`, driverMark))})
-	if err != nil {
-		return err
-	}
-	a, err := answer.Parse(res.Stdout)
-	if err != nil {
-		return err
-	}
-	for _, row := range a.All("cordoned") {
-		mark, _ := a.Row("marked", row[0])
-		// A mark on a node that works, or that someone else has cordoned since, means nothing.
-		ours := len(mark) > 0 && (mark[0] == "now" || len(row) < 2 || row[1] == "" || mark[0] == row[1])
-		u.marked[row[0]], u.cordoned[row[0]] = ours, !ours
-	}
-	return nil
-}
-
-// tellLeft names machines that an earlier run has left out of service, and that this one isn't for.
-func (u *driverUpgrade) tellLeft(nodes []*Node) {
-	for _, name := range slices.Sorted(maps.Keys(u.marked)) {
-		if u.marked[name] && !slices.ContainsFunc(nodes, func(n *Node) bool { return n.Hostname == name }) {
-			u.emit(Event{Kind: EventWarning, Host: name, Phase: phasePreflight, Message: "an earlier run has left the machine cordoned, and this run doesn't include it",
-				Hint: "paictl node driver upgrade " + name + "; to use it as it is: kubectl uncordon " + name})
-		}
-	}
 }
 
 // all works on a few machines after the other. What it doesn't come to is as it was.

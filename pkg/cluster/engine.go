@@ -119,9 +119,18 @@ func (r *run) close() {
 	}
 }
 
+// leftAlone reports whether a machine is as it was, although it isn't what it should be.
+func leftAlone(err error) bool {
+	_, is := errors.AsType[interface {
+		error
+		leftAlone()
+	}](err)
+	return is
+}
+
 // setAside records that a host failed; the others go on without it.
 func (r *run) setAside(n *Node, phase string, err error) {
-	f := Failed{Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err), Untouched: errors.As(err, new(*heldBack))}
+	f := Failed{Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err), Untouched: leftAlone(err)}
 	r.mu.Lock()
 	_, known := r.failed[n.Hostname]
 	if !known {

@@ -60,7 +60,7 @@ type Failed struct {
 	Phase string `json:"phase"`
 	Error string `json:"error"`
 	Hint  string `json:"hint,omitempty"`
-	// Untouched says that the host was left as it is, since the same change failed on another.
+	// Untouched says that the host was left as it is, since the same change failed on another, or something there has to end first.
 	Untouched bool `json:"untouched,omitempty"`
 }
 

@@ -60,13 +60,17 @@ func (p *initialise) resources(n *Node) (resources, error) {
 	if err != nil {
 		return resources{}, err
 	}
-	return resources{
+	res := resources{
 		files: append([]file{
 			{path: auditPolicyFile, mode: 0o600, body: auditPolicy},
 			{path: kubeadmConf, mode: 0o600, body: conf},
 		}, renewal().files...),
 		units: renewal().units,
-	}, nil
+	}
+	if p.spec.upgrading { // the new release's own kubeadm writes its manifests, before the machine has its kubelet
+		res.artifacts, err = p.spec.binaries(n, "kubeadm")
+	}
+	return res, err
 }
 
 func (p *initialise) detect(n *Node) (string, error) {
@@ -169,8 +173,15 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 		case runReconfigure:
 			res.after += fmt.Sprintf("k_reconfigure %s\n", want)
 		case runUpload:
-			res.after += fmt.Sprintf("k_upload\nk_stored %s\n", stored)
+			res.after += "k_upload\n"
+			if p.spec.upgrading {
+				res.after += "k_upgraded\n"
+			}
+			res.after += fmt.Sprintf("k_stored %s\n", stored)
 		}
+	}
+	if err := r.stage(ctx, n, phaseInit, res.uploads(cs)); err != nil {
+		return err
 	}
 	_, err = r.script(ctx, n, phaseInit, "apply", kubeadmScript+res.script(cs))
 	return err

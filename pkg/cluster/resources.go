@@ -26,8 +26,8 @@ type resources struct {
 	blocks    []block
 	artifacts []artifact
 	units     []unit
-	// setup is shell that runs before, and after that follows, when anything changes.
-	setup, after string
+	// setup is shell that runs before, and after that follows, when anything changes; between, after the files and before the units.
+	setup, between, after string
 }
 
 // module is a kernel module. Probe is a path that exists where the kernel has it built in.
@@ -262,6 +262,7 @@ func (r resources) script(cs []Change) string {
 			fmt.Fprintf(&b, "p_artifact %s %o %s\n", shell.Quote(x.path), x.mode, x.src.SHA256)
 		}
 	}
+	b.WriteString(r.between)
 	for _, u := range r.units {
 		if todo[u.name] {
 			verb := "p_unit"

@@ -18,6 +18,8 @@ import (
 // heldBack says that a machine was left as it is, since the same change has failed elsewhere.
 type heldBack struct{ phase, host string }
 
+func (*heldBack) leftAlone() {}
+
 func (e *heldBack) Error() string {
 	return fmt.Sprintf("not changed: the new %s settings failed on %s", e.phase, e.host)
 }

@@ -22,6 +22,8 @@ type Spec struct {
 	// apiHost is the address at which the members of a running cluster reach the API, where it
 	// isn't the configured one; "" otherwise.
 	apiHost string
+	// upgrading says that members may run another release than the bundle's, to which they are brought.
+	upgrading bool
 }
 
 // labelWorker is on the machines on which jobs run, as OpenPAI names it.

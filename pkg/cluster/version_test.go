@@ -32,9 +32,9 @@ func (l *lab) release(kubernetes, build string) {
 }
 
 func TestMembersAreBroughtToNoOtherKubernetes(t *testing.T) {
-	for _, c := range []struct{ name, bundle, want string }{
-		{"newer", "v1.37.0", "the machine runs Kubernetes " + version.Kubernetes + ", the bundle has v1.37.0: upgrades are not implemented yet"},
-		{"older", "v1.35.9", "the machine runs Kubernetes " + version.Kubernetes + ", the bundle has v1.35.9: Kubernetes can't be downgraded"},
+	for _, c := range []struct{ name, bundle, want, remedy string }{
+		{"newer", "v1.37.0", "the machine runs Kubernetes " + version.Kubernetes + ", the bundle has v1.37.0", "to bring the cluster to v1.37.0: paictl cluster upgrade; else use the bundle of " + version.Kubernetes + " (--bundle)"},
+		{"older", "v1.35.9", "the machine runs Kubernetes " + version.Kubernetes + ", the bundle has v1.35.9", "use the bundle of " + version.Kubernetes + " (--bundle); Kubernetes can't go back to an earlier minor release"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, 1, 1)
@@ -48,7 +48,7 @@ func TestMembersAreBroughtToNoOtherKubernetes(t *testing.T) {
 			for i, host := range []string{"m1", "w1"} {
 				assert.Equal(t, host, refused.Findings[i].Host)
 				assert.Equal(t, c.want, refused.Findings[i].Message)
-				assert.Equal(t, "use the bundle of "+version.Kubernetes+" (--bundle), or make the cluster again", refused.Findings[i].Remedy)
+				assert.Equal(t, c.remedy, refused.Findings[i].Remedy)
 			}
 			assert.Equal(t, before, l.bytes(), "nothing was changed")
 		})

@@ -30,7 +30,8 @@ type Module struct {
 	Tags string // build tags, with commas
 	// Own are the files of a module that is part of paictl itself, by path, with the version
 	// that they make; nil for one that bundle/ pins.
-	Own     map[string]string
+	Own map[string]string
+	// Version is what the programs say they are. One that bundle/ pins has the pin's where it is "", as it always is but in tests of upgrades.
 	Version string
 	// ModFile is a file of Own that takes the place of go.mod; "" is go.mod itself.
 	ModFile string `json:",omitempty"`

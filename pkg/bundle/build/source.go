@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -125,6 +126,7 @@ func readPin(source string, m Module) (pin, error) {
 	if err != nil {
 		return p, fmt.Errorf("read %s: %w", filepath.Join(p.dir, "go.mod"), err)
 	}
+	p.version = cmp.Or(m.Version, p.version)
 	return p, nil
 }
 

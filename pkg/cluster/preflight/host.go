@@ -32,6 +32,8 @@ type Cluster struct {
 	// Leader is the healthy machine of the control plane that speaks for the cluster, or the one on
 	// which it would be made; nil where there is none.
 	Leader *Node
+	// Upgrading says that members are brought to the bundle's release, as far as Kubernetes allows it.
+	Upgrading bool
 	// Sysctls are the kernel settings that the cluster needs.
 	Sysctls map[string]string
 }
@@ -67,8 +69,8 @@ type Host struct {
 	// be held against the host. Joined says that it is a member of a cluster by them.
 	Touched, Joined bool
 
-	// Runs are the versions of Kubernetes' programs on the host.
-	Runs []string
+	// Programs are Kubernetes' own on the host.
+	Programs []Program
 	// Later are kernel settings of files that win over paictl's when the machine boots.
 	Later []Setting
 	// Brings is the room that is taken by what will be brought to the host.
@@ -79,6 +81,12 @@ type Host struct {
 	others []*Host          // all hosts that answered, this one included
 	at     map[string]*Host // the same, by address in the layout
 }
+
+// Program is one of Kubernetes', with its release such as v1.36.3.
+type Program struct{ Name, Version string }
+
+// KubeletName is the name of the kubelet among a host's programs.
+const KubeletName = "kubelet"
 
 // Setting is a kernel setting in a file.
 type Setting struct{ Name, Value, File string }

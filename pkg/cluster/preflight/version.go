@@ -6,8 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
+// oldestKubelet is how many minor releases a kubelet may be behind its API server.
+const oldestKubelet = 3
+
 // checkVersions refuses to bring members of a cluster to another Kubernetes than they run: that
-// takes an order of its own (masters one by one, nodes drained), which paictl doesn't have yet.
+// takes an order of its own, masters one by one, then machines that are drained. Of an upgrade it refuses what
+// Kubernetes doesn't support.
 func checkVersions(all []*Host) []Finding {
 	var out []Finding
 	for _, s := range all {
@@ -15,10 +19,17 @@ func checkVersions(all []*Host) []Finding {
 			continue
 		}
 		have := s.Cluster.Bundle.Manifest().Kubernetes
-		if runs := s.otherVersion(have); runs != "" {
-			out = append(out, s.fail("version",
-				fmt.Sprintf("the machine runs Kubernetes %s, the bundle has %s: %s", runs, have, notYet(runs, have)),
-				fmt.Sprintf("use the bundle of %s (--bundle), or make the cluster again", runs)))
+		if !s.Cluster.Upgrading {
+			if runs := s.otherVersion(have); runs != "" {
+				out = append(out, s.fail("version",
+					fmt.Sprintf("the machine runs Kubernetes %s, the bundle has %s", runs, have), otherwise(runs, have)))
+			}
+			continue
+		}
+		for _, p := range s.Programs {
+			if why, remedy := skew(p, have); why != "" {
+				out = append(out, s.fail("version", fmt.Sprintf("its %s has Kubernetes %s, the bundle %s: %s", p.Name, p.Version, have, why), remedy))
+			}
 		}
 	}
 	return out
@@ -31,17 +42,48 @@ func (s *Host) otherVersion(bundle string) string {
 	if err != nil {
 		return ""
 	}
-	for _, runs := range s.Runs {
-		if v, err := version.ParseSemantic(runs); err == nil && !v.EqualTo(want) {
-			return runs
+	for _, p := range s.Programs {
+		if v, err := version.ParseSemantic(p.Version); err == nil && !v.EqualTo(want) {
+			return p.Version
 		}
 	}
 	return ""
 }
 
-func notYet(runs, bundle string) string {
-	if version.MustParseSemantic(bundle).LessThan(version.MustParseSemantic(runs)) {
-		return "Kubernetes can't be downgraded"
+func otherwise(runs, bundle string) string {
+	a, b := version.MustParseSemantic(runs), version.MustParseSemantic(bundle)
+	if b.LessThan(a) && b.Minor() != a.Minor() {
+		return fmt.Sprintf("use the bundle of %s (--bundle); Kubernetes can't go back to an earlier minor release", runs)
 	}
-	return "upgrades are not implemented yet"
+	return fmt.Sprintf("to bring the cluster to %s: paictl cluster upgrade; else use the bundle of %s (--bundle)", bundle, runs)
+}
+
+// skew says why a program's release can't become the bundle's in one upgrade, and what to do instead; nothing where it can.
+// https://kubernetes.io/releases/version-skew-policy/
+func skew(p Program, bundle string) (why, remedy string) {
+	from, err := version.ParseSemantic(p.Version)
+	if err != nil {
+		return "", "" // what is broken is repaired
+	}
+	to, err := version.ParseSemantic(bundle)
+	if err != nil {
+		return "", ""
+	}
+	steps := int(to.Minor()) - int(from.Minor()) //nolint:gosec // both are small
+	if to.Major() != from.Major() {
+		steps = oldestKubelet + 1
+	}
+	most := 1
+	if p.Name == KubeletName {
+		most = oldestKubelet
+	}
+	switch {
+	case steps < 0:
+		return "Kubernetes can't go back to an earlier minor release, since etcd holds what that can't read",
+			fmt.Sprintf("to have the earlier release again, restore a backup that was made with it: paictl cluster restore; else use a bundle of %d.%d", from.Major(), from.Minor())
+	case steps > most:
+		return "an upgrade may not skip a minor release",
+			fmt.Sprintf("upgrade with a bundle of %d.%d first", from.Major(), from.Minor()+1)
+	}
+	return "", ""
 }

@@ -198,6 +198,12 @@ k_upload() {
 	self -n kube-system rollout restart daemonset/kube-proxy >&2
 }
 
+# k_upgraded: what kubeadm does once all API servers have another release.
+k_upgraded() {
+	kubeadm upgrade apply phase bootstrap-token --config "$c" >&2
+	kubeadm upgrade apply phase post-upgrade --config "$c" >&2
+}
+
 # k_join IGNORED-CHECKS HASH: the configuration with its token comes on standard input (base64).
 k_join() {
 	f=$S/join.yaml

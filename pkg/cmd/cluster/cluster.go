@@ -25,6 +25,6 @@ configuration. After any failure, run it again.`,
   paictl cluster up -p ./cluster
   paictl cluster kubeconfig -p ./cluster`,
 	}
-	cmd.AddCommand(NewCmdUp(f, nil), NewCmdPlan(f, nil), NewCmdPreflight(f, nil), NewCmdStatus(f, nil), NewCmdKubeconfig(f, nil), NewCmdRecreate(f, nil), NewCmdDown(f, nil), backup.NewCmdBackup(f, nil), backup.NewCmdRestore(f, nil))
+	cmd.AddCommand(NewCmdUp(f, nil), NewCmdPlan(f, nil), NewCmdPreflight(f, nil), NewCmdStatus(f, nil), NewCmdUpgrade(f, nil), NewCmdKubeconfig(f, nil), NewCmdRecreate(f, nil), NewCmdDown(f, nil), backup.NewCmdBackup(f, nil), backup.NewCmdRestore(f, nil))
 	return cmd
 }

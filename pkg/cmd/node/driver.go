@@ -94,7 +94,7 @@ func driverUpgradeRun(ctx context.Context, opts *DriverUpgradeOptions) error {
 		return err
 	}
 	defer s.Close()
-	var edit *config.DriverEdit
+	var edit *config.VersionEdit
 	if opts.To != "" {
 		if edit, err = config.SetDriverVersion(s.Config.Dir, opts.To); err != nil {
 			return err

@@ -30,6 +30,8 @@ type Session struct {
 	Options cluster.Options
 	// Dialer is also Options.Dialer.
 	Dialer ssh.Dialer
+	// Release is the change of the configuration that Needs.Upgrade asks for; nil without it.
+	Release *config.VersionEdit
 
 	client     *ssh.Client
 	roundTrips func(host string) int
@@ -44,6 +46,8 @@ type Session struct {
 type Needs struct {
 	// Bundle opens the bundle and checks every file of it that the machines may get.
 	Bundle bool
+	// Upgrade takes the bundle's release of Kubernetes for the configuration's, which isn't written: Session.Release does.
+	Upgrade bool
 	// ReadOnly closes the gate: nothing can be changed on a machine.
 	ReadOnly bool
 	// Format is "json" for events as JSON lines on stdout; "quiet" shows no events but
@@ -76,6 +80,12 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 		if s.bundle, err = openBundle(ctx, fl.bundleDir(c)); err != nil {
 			return nil, err
 		}
+	}
+	if n.Upgrade {
+		if s.Release, err = config.SetKubernetesVersion(fl.Dir, s.bundle.Manifest().Kubernetes); err != nil {
+			return nil, err
+		}
+		c = s.Release.Cluster
 	}
 	s.connectWith(n)
 	return s, s.Use(ctx, c)

@@ -4,6 +4,7 @@ package backup
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/cluster"
@@ -22,6 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/version"
 )
@@ -124,7 +128,8 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 		return err
 	}
 	opts.say("saving the history of jobs")
-	if err := addJobs(ctx, s, w); err != nil {
+	api, silent := session.MasterKubeconfig(ctx, s.Spec, s.Options)
+	if err := addJobs(ctx, api, silent, w); err != nil {
 		return err
 	}
 	m, err := w.Close()
@@ -133,6 +138,12 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 	}
 	if err := out.CloseAtomicallyReplace(); err != nil {
 		return fmt.Errorf("write the backup: %w", err)
+	}
+	if silent == nil {
+		silent = note(ctx, api, now)
+	}
+	if silent != nil && ctx.Err() == nil {
+		fmt.Fprintf(opts.Factory.IO.Err, "! the cluster couldn't be told of the backup, so paictl cluster upgrade will ask for another: %v\n", silent)
 	}
 	return opts.told(Made{File: file, Encrypted: seal.Sealed(), Manifest: m})
 }
@@ -210,8 +221,18 @@ func addFile(w *backup.Writer, name, path string) error {
 // PartJobs is the history of jobs, a file of SQLite.
 const PartJobs = "jobs.db"
 
+// note keeps in the cluster when its last backup was made.
+func note(ctx context.Context, api *kube.Cluster, at time.Time) error {
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{cluster.BackupNote: at.Format(time.RFC3339)}})
+	if err != nil {
+		return err
+	}
+	_, err = api.Client.CoreV1().ConfigMaps(cluster.NotesNamespace).Patch(ctx, cluster.NotesName, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
 // addJobs adds the history of jobs. A cluster without it can be saved all the same, and its backup says so.
-func addJobs(ctx context.Context, s *session.Session, w *backup.Writer) error {
+func addJobs(ctx context.Context, api *kube.Cluster, silent error, w *backup.Writer) error {
 	lacks := func(err error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -219,9 +240,8 @@ func addJobs(ctx context.Context, s *session.Session, w *backup.Writer) error {
 		w.Lacks("the history of jobs", err)
 		return nil
 	}
-	api, err := session.MasterKubeconfig(ctx, s.Spec, s.Options)
-	if err != nil {
-		return lacks(err)
+	if silent != nil {
+		return lacks(silent)
 	}
 	jobs, err := job.New(api)
 	if err != nil {

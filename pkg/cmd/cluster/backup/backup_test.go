@@ -155,6 +155,7 @@ func TestNothingIsLeftOfWhatIsNoWholeBackup(t *testing.T) {
 }
 
 func TestARestoreIsRefusedBeforeAMachineIsAsked(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // others that were killed leave their parts
 	conf, dir := folder(t), t.TempDir()
 	bundle := "--bundle=" + os.Getenv("PAICTL_TEST_BUNDLE")
 	if bundle == "--bundle=" {

@@ -13,9 +13,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// DriverEdit is a change of a folder's kubernetes-configuration.yaml that has passed all rules and is not written yet: another version of NVIDIA's
-// driver. All else stays as the operator wrote it.
-type DriverEdit struct {
+// VersionEdit is a change of a folder's kubernetes-configuration.yaml that has passed all rules and is not written yet: another version of
+// Kubernetes, or of NVIDIA's driver. All else stays as the operator wrote it.
+type VersionEdit struct {
 	// Cluster is the whole configuration as it will be.
 	Cluster *Cluster
 	// Before is the version that the file names now, "" if it names none.
@@ -26,31 +26,61 @@ type DriverEdit struct {
 
 // SetDriverVersion writes a version of NVIDIA's driver into a folder's configuration, whose policy has to be GPUDriverInstall: a branch such as 570,
 // or a release.
-func SetDriverVersion(dir, version string) (*DriverEdit, error) {
+func SetDriverVersion(dir, version string) (*VersionEdit, error) {
+	return setVersion(dir, version, func(c *Cluster) string { return c.Kubernetes.Kubernetes.GPUDriver.Version }, withDriverVersion,
+		fmt.Sprintf("write version: %q under kubernetes.gpu-driver by hand, then run the same command without --to", version))
+}
+
+// SetKubernetesVersion writes a release of Kubernetes into a folder's configuration.
+func SetKubernetesVersion(dir, version string) (*VersionEdit, error) {
+	return setVersion(dir, version, func(c *Cluster) string { return c.Kubernetes.Kubernetes.Version }, withKubernetesVersion,
+		fmt.Sprintf("write version: %s under kubernetes by hand, then run the same command again", version))
+}
+
+// setVersion changes the one value that get reads. The remedy is for a text that it can't change without harm to its style.
+func setVersion(dir, version string, get func(*Cluster) string, with func(text []byte, version string) ([]byte, error), remedy string) (*VersionEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
 		return nil, err
 	}
-	e := &DriverEdit{Cluster: c, Before: c.Kubernetes.Kubernetes.GPUDriver.Version,
+	e := &VersionEdit{Cluster: c, Before: get(c),
 		fileEdit: fileEdit{path: filepath.Join(dir, KubernetesFile), before: data[KubernetesFile], secret: c.HoldsSecret(KubernetesFile)}}
 	if e.after = e.before; e.Before == version {
 		return e, nil
 	}
 	after := maps.Clone(data)
-	if e.after, err = withDriverVersion(e.before, version); err != nil {
-		return nil, hint.Wrap(fmt.Errorf("%s: %w", KubernetesFile, err), fmt.Sprintf("write version: %q under kubernetes.gpu-driver by hand, then run the same command without --to", version))
+	if e.after, err = with(e.before, version); err != nil {
+		return nil, hint.Wrap(fmt.Errorf("%s: %w", KubernetesFile, err), remedy)
 	}
 	after[KubernetesFile] = e.after
 	if e.Cluster, err = Parse(dir, after); err == nil {
 		err = Validate(e.Cluster).Err()
 	}
-	if err == nil && e.Cluster.Kubernetes.Kubernetes.GPUDriver.Version != version {
+	if err == nil && get(e.Cluster) != version {
 		err = errStyle
 	}
 	if err != nil {
 		return nil, hint.Wrap(fmt.Errorf("%s was not changed, with this change it would break a rule: %w", KubernetesFile, err), hint.Of(err))
 	}
 	return e, nil
+}
+
+// withKubernetesVersion returns the text with another kubernetes.version.
+func withKubernetesVersion(text []byte, version string) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	v := &doc
+	if len(doc.Content) > 0 {
+		v = doc.Content[0]
+	}
+	for _, key := range []string{"kubernetes", "version"} {
+		if v = valueOf(v, key); v == nil {
+			return nil, fmt.Errorf("it has no %s", key)
+		}
+	}
+	return spliced(text, v, func(string) string { return version })
 }
 
 // withDriverVersion returns the text with the version under kubernetes.gpu-driver. It changes one value, or adds it after the policy.

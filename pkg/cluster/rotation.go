@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+const phaseUncordon = "uncordon"
+
+// rotation takes machines of a cluster that works out of service, a few at a time, and puts them back. A mark, an annotation, says which nodes it
+// has cordoned and no one else, so that the next run puts back those of one that was interrupted.
+type rotation struct {
+	*run
+	// name begins the names of its scripts.
+	name, mark string
+	// marked are the nodes that an earlier run has cordoned.
+	marked map[string]bool
+	// cordoned are nodes that someone else has cordoned: they stay so.
+	cordoned map[string]bool
+	// out are machines that this run has taken out of service, restarted those whose kubelets have to report again.
+	out, restarted map[string]bool
+}
+
+func newRotation(r *run, name, mark string) rotation {
+	return rotation{run: r, name: name, mark: mark, marked: map[string]bool{}, cordoned: map[string]bool{}, out: map[string]bool{}, restarted: map[string]bool{}}
+}
+
+// readMarks learns which nodes an earlier run has cordoned.
+func (u *rotation) readMarks(ctx context.Context) error {
+	res, err := u.exec(ctx, u.leader, ssh.Script{Name: u.name + "/marks", Timeout: time.Minute,
+		Body: preludeScript + selfAPI(u.spec, u.leader) + fmt.Sprintf("self get nodes -o go-template='%s'\n",
+			fmt.Sprintf(`{{range .items}}{{$name := .metadata.name}}{{$at := ""}}{{range .spec.taints}}{{if eq .key "node.kubernetes.io/unschedulable"}}{{with .timeAdded}}{{$at = .}}{{end}}{{end}}{{end}}`+
+				`{{if .spec.unschedulable}}cordoned{{"\t"}}{{$name}}{{"\t"}}{{$at}}{{"\n"}}{{end}}`+
+				`{{with .metadata.annotations}}{{with index . %q}}marked{{"\t"}}{{$name}}{{"\t"}}{{.}}{{"\n"}}{{end}}{{end}}{{end}}`, u.mark))})
+	if err != nil {
+		return err
+	}
+	a, err := answer.Parse(res.Stdout)
+	if err != nil {
+		return err
+	}
+	for _, row := range a.All("cordoned") {
+		mark, _ := a.Row("marked", row[0])
+		// A mark on a node that works, or that someone else has cordoned since, means nothing.
+		ours := len(mark) > 0 && (mark[0] == "now" || len(row) < 2 || row[1] == "" || mark[0] == row[1])
+		u.marked[row[0]], u.cordoned[row[0]] = ours, !ours
+	}
+	return nil
+}
+
+// tellLeft names machines that an earlier run has left out of service, and that this one isn't for. The command puts one back.
+func (u *rotation) tellLeft(nodes []*Node, command func(host string) string) {
+	for _, name := range slices.Sorted(maps.Keys(u.marked)) {
+		if u.marked[name] && !slices.ContainsFunc(nodes, func(n *Node) bool { return n.Hostname == name }) {
+			u.emit(Event{Kind: EventWarning, Host: name, Phase: phasePreflight, Message: "an earlier run has left the machine cordoned, and this run doesn't include it",
+				Hint: command(name) + "; to use it as it is: kubectl uncordon " + name})
+		}
+	}
+}
+
+// isOut reports whether this run has taken a machine out of service, and not put it back.
+func (u *rotation) isOut(n *Node) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.out[n.Hostname]
+}
+
+func (u *rotation) setOut(n *Node, is bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.out[n.Hostname] = is
+}
+
+// cordon takes a node out of service. The mark comes first: a node that was cordoned by someone else stays so.
+func (u *rotation) cordon(ctx context.Context, n *Node) error {
+	if _, err := u.onLeader(ctx, u.name+"/mark", fmt.Sprintf("NODE=%s MARK=%s\nr_mark\n", shell.Quote(n.Hostname), u.mark), time.Minute); err != nil {
+		return err
+	}
+	u.setOut(n, true)
+	return nil
+}
+
+// drain cordons a node and has its pods leave; with force also where a budget or a missing owner forbids to evict them.
+func (u *rotation) drain(ctx context.Context, n *Node, force bool, limit time.Duration) ([]Change, error) {
+	if err := u.cordon(ctx, n); err != nil {
+		return nil, err
+	}
+	how := 0
+	if force {
+		how = 1
+	}
+	return u.evict(ctx, n, how, limit)
+}
+
+// uncordon puts a node back into service that this command has taken out, once it is Ready.
+func (u *rotation) uncordon(ctx context.Context, n *Node) ([]Change, error) {
+	fresh := 0
+	u.mu.Lock()
+	if u.restarted[n.Hostname] || u.marked[n.Hostname] { // an earlier run may have restarted it
+		fresh = 1
+	}
+	u.mu.Unlock()
+	a, err := u.onLeader(ctx, u.name+"/uncordon", fmt.Sprintf("NODE=%s MARK=%s FRESH=%d\nr_unmark\n", shell.Quote(n.Hostname), u.mark, fresh), 2*readyAgain+time.Minute)
+	if err != nil {
+		return nil, err
+	}
+	u.setOut(n, false)
+	if _, ok := a.Row("uncordoned"); !ok {
+		return nil, nil
+	}
+	return []Change{{Action: "uncordon", Target: "node " + n.Hostname}}, nil
+}

@@ -1,0 +1,329 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/ssh/sshtest"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+const nextRelease = "v1.37.0"
+
+// upgrade runs "cluster upgrade" as a new process of paictl would.
+func (l *lab) upgrade(ctx context.Context, up UpgradeOptions, edit ...func(*Options)) *outcome {
+	l.t.Helper()
+	so := sshtest.Options(l.t, l.servers()...)
+	if c := l.crash.Load(); c != nil {
+		so.NetDial = c.dial
+	}
+	client, events := ssh.NewClient(so), &sink{}
+	defer func() { _ = client.Close() }()
+	o := Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl cluster upgrade", StepTimeout: 5 * time.Minute}
+	for _, f := range edit {
+		f(&o)
+	}
+	up.look = time.Millisecond
+	cs, err := Upgrade(ctx, l.spec(), o, up)
+	return &outcome{changes: cs, err: err, events: events.events}
+}
+
+// upgradeLab is a cluster whose configuration and bundle have the next minor release by now.
+func upgradeLab(t *testing.T, masters, workers int) *lab {
+	t.Helper()
+	l := newLab(t, masters, workers)
+	l.made()
+	l.release(nextRelease, "")
+	l.forgetCalls()
+	return l
+}
+
+// runs returns the releases of a machine's kubelet and API server.
+func (h *fakeHost) runs() (kubelet, apiServer string) {
+	release := func(text, before string) string {
+		_, after, _ := strings.Cut(text, before)
+		v, _, _ := strings.Cut(after, "\n")
+		return v
+	}
+	return release(h.read("/usr/local/bin/kubelet"), "echo Kubernetes "), release(h.read("/etc/kubernetes/manifests/kube-apiserver.yaml"), "kube-apiserver:")
+}
+
+// file writes a file of the cluster's state.
+func (l *lab) file(path, text string) {
+	l.t.Helper()
+	require.NoError(l.t, os.WriteFile(filepath.Join(l.cluster, path), []byte(text), 0o644))
+}
+
+func TestAnUpgradeGoesFromTheControlPlaneToOneMachineAfterTheOther(t *testing.T) {
+	l := upgradeLab(t, 2, 1)
+	before := l.bytes()
+	dry := l.upgrade(t.Context(), UpgradeOptions{}, func(o *Options) { o.DryRun = true })
+	require.NoError(t, dry.err, "%s", l.story(dry))
+	assert.Equal(t, before, l.bytes(), "a dry run")
+
+	began := 0
+	o := l.upgrade(t.Context(), UpgradeOptions{Begin: func() error { began++; return nil }})
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, 1, began)
+	assert.Equal(t, lines(dry.changes), lines(o.changes), "what was shown was done")
+	for _, h := range l.hosts {
+		kubelet, api := h.runs()
+		assert.Equal(t, nextRelease, kubelet, h.name)
+		if strings.HasPrefix(h.name, "m") {
+			assert.Equal(t, nextRelease, api, h.name)
+		}
+		assert.Contains(t, strings.Join(h.calls(), "\n"), "kubeadm upgrade node phase kubelet-config", h.name)
+	}
+	assert.Empty(t, l.cordoned())
+
+	last := -1
+	follow := func(what string, at int) {
+		t.Helper()
+		require.Greater(t, at, last, what)
+		last = at
+	}
+	for _, h := range []string{"m1", "m2", "w1"} {
+		last = max(last, o.at(EventPhaseDone, h, phaseImages))
+	}
+	for _, h := range []string{"m1", "m2"} {
+		follow(h+" begins", o.at(EventPhaseStarted, h, phaseInit))
+		follow(h+" ends", o.at(EventPhaseDone, h, phaseInit))
+	}
+	for _, h := range []string{"m1", "m2", "w1"} {
+		follow(h+" is emptied", o.at(EventPhaseStarted, h, phaseDrain))
+		follow(h+" has its kubelet", o.at(EventPhaseDone, h, phaseKubelet))
+		follow(h+" is back", o.at(EventPhaseDone, h, phaseUncordon))
+	}
+	said := strings.Join(l.host("m1").calls(), "\n")
+	assert.Less(t, strings.Index(said, "kubeadm init phase upload-config"), strings.Index(said, "kubeadm upgrade apply phase post-upgrade"))
+
+	l.forgetCalls()
+	o = l.upgrade(t.Context(), UpgradeOptions{})
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Empty(t, lines(o.changes), "a second run")
+	assert.Empty(t, lines(l.mustUp().changes), "cluster up has nothing to do")
+	assert.Empty(t, l.onNodes())
+}
+
+func TestAnUpgradeIsRefusedBeforeAnythingIsChanged(t *testing.T) {
+	day := UpgradeOptions{MaxBackupAge: 24 * time.Hour}
+	note := func(l *lab, text string) {
+		old, err := os.ReadFile(filepath.Join(l.cluster, "objects/paictl"))
+		require.NoError(t, err)
+		l.file("objects/paictl", string(old)+"backup\t"+text+"\n")
+	}
+	const deprecated = `apiserver_requested_deprecated_apis{group="flowcontrol.apiserver.k8s.io",removed_release="1.%d",resource="flowschemas",subresource="",version="v1beta3"} 1` + "\n"
+	for _, c := range []struct {
+		name, release, want string
+		options             UpgradeOptions
+		do                  func(l *lab)
+	}{
+		{name: "a minor release skipped", release: "v1.38.0", want: "m1: its API server has Kubernetes " + version.Kubernetes + ", the bundle v1.38.0: an upgrade may not skip a minor release"},
+		{name: "an earlier minor release", release: "v1.35.9", want: "m1: its API server has Kubernetes " + version.Kubernetes + ", the bundle v1.35.9: Kubernetes can't go back to an earlier minor release, since etcd holds what that can't read"},
+		{name: "no backup", options: day, want: "m1: no backup of the cluster was ever made"},
+		{name: "an old backup", options: day, want: "m1: the last backup of the cluster is 25h0m0s old", do: func(l *lab) { note(l, time.Now().Add(-25*time.Hour).Format(time.RFC3339)) }},
+		{name: "a note of something else", options: day, want: "m1: when the last backup was made can't be read", do: func(l *lab) { note(l, "yesterday") }},
+		{name: "a removed API", want: "m1: flowschemas (flowcontrol.apiserver.k8s.io/v1beta3) is in use, and Kubernetes 1.37 no longer has it", do: func(l *lab) { l.file("deprecated", fmt.Sprintf(deprecated, 37)) }},
+		{name: "an API server that is down", want: "m2: its API server doesn't answer", do: func(l *lab) { l.host("m2").write("/.fake/fail/api", "") }},
+		{name: "a machine of the control plane that is away", want: "m2: the machine doesn't answer; an upgrade needs all machines of the control plane", do: func(l *lab) { l.host("m2").server.Close() }},
+		{name: "a member of etcd that is none", want: "m2: etcd doesn't have the machine as a member", do: func(l *lab) {
+			l.file("members/m2", "1234, started, m9, https://10.9.9.9:2380, https://10.9.9.9:2379, false\n")
+		}},
+		{name: "a node that isn't Ready", want: "m2: the node is not Ready", do: func(l *lab) { l.file("nodes/m2/notready", "") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t, 2, 1)
+			l.made()
+			l.release(cmp.Or(c.release, nextRelease), "")
+			if c.do != nil {
+				c.do(l)
+			}
+			before := l.bytes()
+			c.options.Begin = func() error { return errors.New("it has begun") }
+			o := l.upgrade(t.Context(), c.options)
+			var refused *PreflightError
+			require.ErrorAs(t, o.err, &refused, "%s", l.story(o))
+			assert.ErrorContains(t, o.err, c.want)
+			assert.Equal(t, before, l.bytes())
+		})
+	}
+	t.Run("what is allowed", func(t *testing.T) {
+		l := upgradeLab(t, 1, 1)
+		note(l, time.Now().Add(-23*time.Hour).Format(time.RFC3339))
+		l.file("deprecated", fmt.Sprintf(deprecated, 38))
+		begun := errors.New("it has begun")
+		day.Begin = func() error { return begun }
+		require.ErrorIs(t, l.upgrade(t.Context(), day).err, begun)
+		l.file("deprecated", fmt.Sprintf(deprecated, 36))
+		require.ErrorAs(t, l.upgrade(t.Context(), day).err, new(*PreflightError))
+		day.RemovedAPIs = true
+		o := l.upgrade(t.Context(), day)
+		require.ErrorIs(t, o.err, begun)
+		assert.True(t, slices.ContainsFunc(o.events, func(e Event) bool { return e.Kind == EventWarning && strings.Contains(e.Message, "flowschemas") }), "it is said")
+	})
+}
+
+func TestAPatchReleaseCanBeTakenBack(t *testing.T) {
+	const earlier = "v1.36.1"
+	l := upgradeLab(t, 1, 1)
+	l.release(earlier, "")
+	o := l.upgrade(t.Context(), UpgradeOptions{})
+	require.NoError(t, o.err, "%s", l.story(o))
+	kubelet, _ := l.host("w1").runs()
+	assert.Equal(t, earlier, kubelet)
+}
+
+func TestAControlPlaneThatDoesNotComeUpIsPutBackAndNothingFollows(t *testing.T) {
+	l := upgradeLab(t, 2, 1)
+	good := l.host("m2").read("/etc/kubernetes/manifests/kube-apiserver.yaml")
+	bad := l.host("m2").root + "/.fake/bad/kube-apiserver"
+	require.NoError(t, os.MkdirAll(filepath.Dir(bad), 0o755))
+	require.NoError(t, os.WriteFile(bad, []byte(hash([]byte(good))[:32]), 0o600))
+	o := l.upgrade(t.Context(), UpgradeOptions{})
+	got := failures(t, o, 3)
+	require.Len(t, got, 3, "%s", l.story(o))
+	assert.Contains(t, got["m2"].Error, "kube-apiserver did not come up with the new settings, so the earlier ones are back in force")
+	assert.Equal(t, good, l.host("m2").read("/etc/kubernetes/manifests/kube-apiserver.yaml"))
+	for _, h := range []string{"m1", "w1"} {
+		assert.True(t, got[h].Untouched, h)
+		assert.Equal(t, "not upgraded: the upgrade of m2 has failed", got[h].Error)
+	}
+	for _, h := range l.hosts {
+		kubelet, _ := h.runs()
+		assert.Equal(t, version.Kubernetes, kubelet, h.name)
+	}
+	assert.Empty(t, l.cordoned())
+
+	up := l.up(t.Context())
+	require.ErrorAs(t, up.err, new(*PreflightError))
+	assert.Contains(t, l.story(up), "to bring the cluster to "+nextRelease+": paictl cluster upgrade")
+
+	require.NoError(t, os.Remove(bad))
+	o = l.upgrade(t.Context(), UpgradeOptions{})
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
+func TestAWorkerThatFailsStopsTheRollout(t *testing.T) {
+	for most, reached := range map[int][]string{1: nil, 2: {"w2"}} {
+		l := upgradeLab(t, 1, 2)
+		l.host("w1").write("/.fake/fail/kubeadm-upgrade", "couldn't retrieve it")
+		o := l.upgrade(t.Context(), UpgradeOptions{MaxFailures: most})
+		require.ErrorAs(t, o.err, new(*PartialError), "%s", l.story(o))
+		assert.Contains(t, l.story(o), "the machine stays cordoned until this command succeeds")
+		assert.Equal(t, []string{"w1"}, l.cordoned())
+		var done []string
+		if kubelet, _ := l.host("w2").runs(); kubelet == nextRelease {
+			done = append(done, "w2")
+		}
+		assert.Equal(t, reached, done, "up to %d may fail", most)
+		if most > 1 {
+			continue
+		}
+		l.host("w1").remove("/.fake/fail/kubeadm-upgrade")
+		o = l.upgrade(t.Context(), UpgradeOptions{})
+		require.NoError(t, o.err, "%s", l.story(o))
+		assert.Empty(t, l.cordoned())
+		assert.Empty(t, lines(l.mustUp().changes))
+	}
+}
+
+func TestJobsOnAMachine(t *testing.T) {
+	const tasks = "alice-ns train train-0\nalice-ns train train-1\nbob-ns eval eval-0\n"
+	prepare := func(t *testing.T) *lab {
+		l := upgradeLab(t, 1, 2)
+		l.file("nodes/w1/tasks", tasks)
+		return l
+	}
+	order := func(o *outcome) []string {
+		var out []string
+		for _, e := range o.events {
+			if e.Kind == EventPhaseDone && e.Phase == phaseKubelet {
+				out = append(out, e.Host)
+			}
+		}
+		return out
+	}
+	t.Run("are waited for, and machines without jobs go first", func(t *testing.T) {
+		l := prepare(t)
+		l.file("nodes/w1/ending", "")
+		o := l.upgrade(t.Context(), UpgradeOptions{})
+		require.NoError(t, o.err, "%s", l.story(o))
+		assert.Equal(t, []string{"m1", "w2", "w1"}, order(o))
+	})
+	t.Run("that don't end in time leave their machine as it is", func(t *testing.T) {
+		l := prepare(t)
+		o := l.upgrade(t.Context(), UpgradeOptions{MaxWait: 200 * time.Millisecond})
+		got := failures(t, o, 3)
+		require.Len(t, got, 1)
+		assert.True(t, got["w1"].Untouched)
+		assert.Equal(t, "not upgraded: after 200ms there still runs alice-ns/train, bob-ns/eval", got["w1"].Error)
+		assert.NotContains(t, got["w1"].Hint, "cordoned")
+		assert.Empty(t, l.cordoned())
+		assert.Equal(t, []string{"m1", "w2"}, order(o), "it counts for no failure")
+		kubelet, _ := l.host("w1").runs()
+		assert.Equal(t, version.Kubernetes, kubelet)
+	})
+	t.Run("begin again elsewhere", func(t *testing.T) {
+		l := prepare(t)
+		o := l.upgrade(t.Context(), UpgradeOptions{Jobs: JobsRequeue})
+		require.NoError(t, o.err, "%s", l.story(o))
+		assert.Contains(t, l.onNodes(), "drain w1")
+	})
+	t.Run("are stopped", func(t *testing.T) {
+		l := prepare(t)
+		o := l.upgrade(t.Context(), UpgradeOptions{Jobs: JobsStop})
+		require.NoError(t, o.err, "%s", l.story(o))
+		said := strings.Join(l.host("m1").calls(), "\n")
+		assert.Equal(t, 1, strings.Count(said, "stop alice-ns/train"))
+		assert.Equal(t, 1, strings.Count(said, "stop bob-ns/eval"))
+	})
+}
+
+// TestAnUpgradeThatIsKilledIsCompletedByTheNext cuts paictl off at every tenth command, at one moment each; PAICTL_TEST_CRASH=all at all.
+func TestAnUpgradeThatIsKilledIsCompletedByTheNext(t *testing.T) {
+	clean := upgradeLab(t, 1, 1)
+	clean.commands.Store(0)
+	require.NoError(t, clean.upgrade(t.Context(), UpgradeOptions{}).err)
+	commands := int(clean.commands.Load())
+	want := strings.Join(clean.state(), "\n")
+	moments := []moment{beforeCommand, duringCommand, afterCommand}
+	for k := 1; k <= commands; k++ {
+		for i, m := range moments {
+			if !allCrashes() && (k%10 != 0 || i != k/10%len(moments)) {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s command %d of %d", m, k, commands), func(t *testing.T) {
+				t.Parallel()
+				l := upgradeLab(t, 1, 1)
+				c := &crash{lab: l, at: k, when: m}
+				l.crash.Store(c)
+				l.commands.Store(0)
+				l.upgrade(t.Context(), UpgradeOptions{})
+				c.now()
+				l.crash.Store(nil)
+				l.rest()
+				o := l.upgrade(t.Context(), UpgradeOptions{})
+				for errors.As(o.err, new(*LockedError)) {
+					o = l.upgrade(t.Context(), UpgradeOptions{})
+				}
+				require.NoError(t, o.err, "%s", l.story(o))
+				assert.Empty(t, l.cordoned())
+				assert.Empty(t, unified("state", []byte(strings.Join(l.state(), "\n")), []byte(want)))
+				assert.Empty(t, lines(l.mustUp().changes))
+			})
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/openpai/paictl/pkg/bundle/build"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// TestKubernetesIsUpgraded brings three masters and a worker to the next patch release, which is this one under another name, while a client
+// writes through the API and a task runs. The run is killed in the middle.
+func TestKubernetesIsUpgraded(t *testing.T) {
+	thorough(t)
+	next := stamped(t)
+	l := threeMasters(t, "e2eu")
+	release := nextPatch(t)
+	upgrade := []string{"cluster", "upgrade", "-p", l.cluster, "--bundle", next, "--to", release, "--yes"}
+
+	r := run(t, upgrade...)
+	assert.Equal(t, 4, r.code, "%s", r)
+	assert.Contains(t, r.stderr, "no backup of the cluster was ever made")
+	assert.Contains(t, read(t, l.conf()), version.Kubernetes, "nothing was changed")
+	phrase := filepath.Join(filepath.Dir(l.cluster), "phrase")
+	require.NoError(t, os.WriteFile(phrase, []byte("a passphrase of some length\n"), 0o600))
+	ok(t, "cluster", "backup", "-p", l.cluster, "--to", filepath.Dir(l.cluster), "--passphrase-file", phrase)
+	plan := ok(t, append(upgrade[:len(upgrade)-1:len(upgrade)-1], "--dry-run")...).stdout
+	assert.Contains(t, plan, "drain node "+l.names[3])
+
+	// A task, for the upgrade one of the job "train", that ends by itself.
+	worker := l.names[3]
+	pod := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"task","labels":{"FC_FRAMEWORK_NAME":"train"}},"spec":{"nodeName":%q,"restartPolicy":"Never","activeDeadlineSeconds":150,`+
+		`"containers":[{"name":"app","image":%q}]}}`, worker, strings.TrimSpace(l.on(worker, "ctr -n k8s.io images ls -q | grep /pause: | head -n 1")))
+	l.kubectl("create -f - <<'EOF'\n" + pod + "\nEOF\n")
+	stop := l.client()
+
+	cmd, _, out := command(t.Context(), t, upgrade...)
+	require.NoError(t, cmd.Start())
+	eventually(t, 5*time.Minute, "the second master's control plane changes", func() bool {
+		text, _ := l.try(l.names[1], "grep -h image: /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/manifests/kube-apiserver.yaml")
+		return strings.Contains(text, release)
+	})
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait() // it was killed
+	t.Logf("killed: %s", out)
+	r = run(t, "cluster", "up", "-p", l.cluster, "--bundle", next)
+	assert.Equal(t, 4, r.code, "%s", r)
+	assert.Contains(t, r.stderr, "paictl cluster upgrade")
+
+	begun := time.Now()
+	r = ok(t, upgrade...)
+	t.Logf("the next run: %s\n%s", time.Since(begun).Round(time.Second), r.stderr)
+	assert.Contains(t, r.stderr, "waits for the end of default/train")
+	assert.Equal(t, "DeadlineExceeded", strings.TrimSpace(l.kubectl("get pod task -o jsonpath={.status.reason}")), "it was not evicted")
+	longest, writes := stop()
+	t.Logf("the client wrote %d times; the longest gap between two was %s", writes, longest.Round(100*time.Millisecond))
+	assert.Less(t, longest, 20*time.Second)
+
+	for i, name := range l.names {
+		assert.Equal(t, release, strings.TrimSpace(l.kubectl("get node "+name+" -o jsonpath={.status.nodeInfo.kubeletVersion}")))
+		if i < 3 {
+			assert.Contains(t, l.from(i, "version"), "Server Version: "+release)
+			l.keeps(i)
+		}
+	}
+	assert.Contains(t, l.kubectl("-n kube-system get daemonset kube-proxy -o jsonpath={.spec.template.spec.containers[0].image}"), release)
+	assert.NotContains(t, l.kubectl("get nodes"), "SchedulingDisabled")
+	l.isReady(4)
+	assert.Zero(t, l.up(0, "--bundle", next).Changes)
+	r = ok(t, upgrade...)
+	assert.NotContains(t, r.stderr, "drain")
+}
+
+// client writes through the API about twice a second, from a worker. What it returns stops it, and tells the longest time between two writes, and how many there were.
+func (l *lab) client() (stop func() (longest time.Duration, writes int)) {
+	l.t.Helper()
+	l.kubectl("create configmap written")
+	ctx, cancel := context.WithCancel(l.t.Context())
+	l.t.Cleanup(cancel)
+	var wg sync.WaitGroup
+	var longest time.Duration
+	writes, last := 0, time.Now()
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			// By the API's address, as all machines use it.
+			_, err := l.try(l.names[0], fmt.Sprintf("KUBECONFIG=/etc/kubernetes/admin.conf timeout 5 kubectl patch configmap written --type merge -p '{\"data\":{\"n\":\"%d\"}}'", writes))
+			if err == nil {
+				longest, last = max(longest, time.Since(last)), time.Now()
+				writes++
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(300 * time.Millisecond):
+			}
+		}
+	})
+	return func() (time.Duration, int) {
+		cancel()
+		wg.Wait()
+		return longest, writes
+	}
+}
+
+// nextPatch is the release of the stamped bundle.
+func nextPatch(t testing.TB) string {
+	t.Helper()
+	v, err := utilversion.ParseSemantic(version.Kubernetes)
+	require.NoError(t, err)
+	return fmt.Sprintf("v%d.%d.%d", v.Major(), v.Minor(), v.Patch()+1)
+}
+
+// stamped is a bundle beside the tests' own, whose Kubernetes is compiled from the same source and says that it is the next patch release. It shows the work of
+// an upgrade, not what a release changes. What is there already is used again.
+func stamped(t testing.TB) string {
+	t.Helper()
+	dir := strings.TrimRight(bundle, "/") + "-" + nextPatch(t)
+	if _, err := os.Stat(dir); os.IsNotExist(err) {
+		linkFiles(t, bundle, dir)
+	}
+	recipe := build.Default()
+	for i := range recipe.Modules {
+		if recipe.Modules[i].Name == "kubernetes" {
+			recipe.Modules[i].Version = nextPatch(t)
+		}
+	}
+	_, err := build.Run(t.Context(), build.Options{Dir: dir, Recipe: &recipe, Progress: os.Stderr})
+	require.NoError(t, err)
+	return dir
+}
+
+// linkFiles makes a folder with the same files, without their bytes.
+func linkFiles(t testing.TB, from, to string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		}
+		return os.Link(path, filepath.Join(to, rel))
+	}))
+}
