@@ -61,7 +61,11 @@ func newBundleOf(t testing.TB, release, build string) *bundle.Bundle {
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
 		add(bundle.KindImage, name, k8s+name+":"+release, "master")
 	}
-	add(bundle.KindImage, "etcd", k8s+"etcd:3.6.1-0", "master")
+	etcd := "3.6.1-0"
+	if release >= "v1.37" {
+		etcd = "3.7.0-0"
+	}
+	add(bundle.KindImage, "etcd", k8s+"etcd:"+etcd, "master")
 	add(bundle.KindImage, "kube-proxy", k8s+"kube-proxy:"+release)
 	add(bundle.KindImage, "pause", k8s+"pause:3.10.1")
 	add(bundle.KindImage, "coredns", k8s+"coredns/coredns:v1.12.1")

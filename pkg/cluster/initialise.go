@@ -171,11 +171,15 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 		case runForget:
 			res.after += restoreScript + forget(n)
 		case runReconfigure:
-			res.after += fmt.Sprintf("k_reconfigure %s\n", want)
+			apart := ""
+			if p.spec.upgrading {
+				apart = "apart"
+			}
+			res.after += fmt.Sprintf("ETCD_DIR=%s\nk_reconfigure %s %s\n", shell.Quote(strings.TrimSuffix(p.spec.etcdData(), "/")), want, apart)
 		case runUpload:
 			res.after += "k_upload\n"
 			if p.spec.upgrading {
-				res.after += "k_upgraded\n"
+				res.after += fmt.Sprintf("k_upgraded %s\n", shell.Quote(p.spec.Config.Kubernetes.Kubernetes.Version))
 			}
 			res.after += fmt.Sprintf("k_stored %s\n", stored)
 		}

@@ -64,7 +64,7 @@ func (p *kubelet) resources(n *Node) (resources, error) {
 		res.files = append(res.files, file{path: resolvConf, mode: 0o644, body: []byte(b.String())})
 	}
 	if p.spec.upgrading { // what the new release wants in the settings that kubeadm wrote when the machine joined
-		res.between = "kubeadm upgrade node phase kubelet-config >&2\n"
+		res.between = "kubeadm upgrade node phase kubelet-config >&2\nkubeadm upgrade node phase post-upgrade >&2\n"
 	}
 	return res, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
@@ -38,7 +39,7 @@ func (u *rotation) readMarks(ctx context.Context) error {
 		Body: preludeScript + selfAPI(u.spec, u.leader) + fmt.Sprintf("self get nodes -o go-template='%s'\n",
 			fmt.Sprintf(`{{range .items}}{{$name := .metadata.name}}{{$at := ""}}{{range .spec.taints}}{{if eq .key "node.kubernetes.io/unschedulable"}}{{with .timeAdded}}{{$at = .}}{{end}}{{end}}{{end}}`+
 				`{{if .spec.unschedulable}}cordoned{{"\t"}}{{$name}}{{"\t"}}{{$at}}{{"\n"}}{{end}}`+
-				`{{with .metadata.annotations}}{{with index . %q}}marked{{"\t"}}{{$name}}{{"\t"}}{{.}}{{"\n"}}{{end}}{{end}}{{end}}`, u.mark))})
+				`{{with .metadata.annotations}}{{with index . %q}}marked{{"\t"}}{{$name}}{{"\t"}}{{printf "%%q" .}}{{"\n"}}{{end}}{{end}}{{end}}`, u.mark))})
 	if err != nil {
 		return err
 	}
@@ -48,6 +49,9 @@ func (u *rotation) readMarks(ctx context.Context) error {
 	}
 	for _, row := range a.All("cordoned") {
 		mark, _ := a.Row("marked", row[0])
+		if len(mark) > 0 { // whoever may write to the node may write what he likes
+			mark[0] = strings.Trim(mark[0], `"`)
+		}
 		// A mark on a node that works, or that someone else has cordoned since, means nothing.
 		ours := len(mark) > 0 && (mark[0] == "now" || len(row) < 2 || row[1] == "" || mark[0] == row[1])
 		u.marked[row[0]], u.cordoned[row[0]] = ours, !ours

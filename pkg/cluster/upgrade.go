@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -79,6 +80,8 @@ const (
 type upgrade struct {
 	rotation
 	opts UpgradeOptions
+	// notReady are machines whose nodes weren't when the run began: they come last, and no one waits for their tasks.
+	notReady map[string]bool
 }
 
 // Upgrade brings all machines to the release of the spec's bundle. Changes are those of the plan.
@@ -95,7 +98,7 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 	}
 	to := *s
 	to.upgrading = true
-	u := &upgrade{rotation: newRotation(newRun(&to, o), phaseUpgrade, upgradeMark), opts: up}
+	u := &upgrade{rotation: newRotation(newRun(&to, o), phaseUpgrade, upgradeMark), opts: up, notReady: map[string]bool{}}
 	defer u.close()
 	nodes := to.Nodes
 	u.emit(Event{Kind: EventRunStarted, Message: "cluster upgrade", Hosts: hostnames(nodes),
@@ -111,7 +114,7 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 		defer release()
 		ctx = held
 	}
-	w, err := u.survey(ctx, nodes)
+	w, err := u.settled(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -122,10 +125,11 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 	if err != nil {
 		return nil, err
 	}
+	members := u.members(w)
 	if len(findings) > 0 {
-		return nil, u.refuse(append(u.check(w, nodes), findings...))
+		return nil, u.refuse(append(u.check(w, members), findings...))
 	}
-	if w, err = u.preflight(ctx, w, nodes); err != nil {
+	if w, err = u.preflight(ctx, w, members); err != nil {
 		return nil, err
 	}
 	if err := u.readMarks(ctx); err != nil {
@@ -163,6 +167,41 @@ func (u *upgrade) phasesAfter() []phase {
 	return []phase{&base{spec: u.spec}, &network{spec: u.spec}, &labels{spec: u.spec}}
 }
 
+// settled looks at the machines. An API server that doesn't answer gets two minutes: one that an interrupted run has restarted is about to come up.
+func (u *upgrade) settled(ctx context.Context) (*world, error) {
+	told := false
+	for end := time.Now().Add(settleLimit); ; {
+		w, err := u.survey(ctx, u.alive(u.spec.Nodes))
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(u.alive(u.spec.ControlPlane()), func(n *Node) bool { return w.member(n) && !w.healthy(n) })
+		if i < 0 || w.founding() || time.Now().After(end) || u.opts.look < time.Second {
+			return w, nil
+		}
+		if !told {
+			told = true
+			n := u.alive(u.spec.ControlPlane())[i]
+			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: fmt.Sprintf("its API server doesn't answer; the run waits for it for up to %s", settleLimit)})
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(settleLook):
+		}
+	}
+}
+
+const (
+	settleLimit = 2 * time.Minute
+	settleLook  = 5 * time.Second
+)
+
+// members are the machines that answer and belong to the cluster. Others are for "cluster up".
+func (u *upgrade) members(w *world) []*Node {
+	return slices.DeleteFunc(u.alive(u.spec.Nodes), func(n *Node) bool { return !w.member(n) })
+}
+
 // unfit are findings about the cluster as a whole: where part of it doesn't work, what an upgrade restarts may be what holds it up.
 func (u *upgrade) unfit(ctx context.Context, w *world) ([]preflight.Finding, error) {
 	var out []preflight.Finding
@@ -174,7 +213,9 @@ func (u *upgrade) unfit(ctx context.Context, w *world) ([]preflight.Finding, err
 		case u.host(n) == nil || u.isAside(n):
 			fail(n, "control-plane", "start the machine, or take it out: paictl node remove "+n.Hostname, "the machine doesn't answer; an upgrade needs all machines of the control plane")
 		case !w.member(n):
-			fail(n, "control-plane", "paictl cluster up, with the bundle of the release that the others run", "the machine isn't in the cluster yet")
+			fail(n, "control-plane", "take it out with paictl node remove "+n.Hostname+", and add it again after the upgrade; or paictl cluster up with the bundle of the release that all others run", "the machine isn't in the cluster")
+		case !w.healthy(n) && w.of(n, phaseInit).Value("applied") == "interrupted":
+			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "its API server doesn't answer since an earlier change was interrupted; this run goes on with that"})
 		case !w.healthy(n):
 			fail(n, "control-plane", "see paictl cluster status, and journalctl -u kubelet on the machine", "its API server doesn't answer")
 		}
@@ -202,21 +243,89 @@ func (u *upgrade) unfit(ctx context.Context, w *world) ([]preflight.Finding, err
 			}
 		}
 	}
-	nodes, err := w.nodes()
-	if err != nil {
+	for _, n := range u.alive(u.spec.Nodes) {
+		if !w.member(n) {
+			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "the machine isn't in the cluster, so this run leaves it alone", Hint: "paictl cluster up adds it afterwards"})
+		}
+	}
+	if !w.healthy(u.leader) { // it is the only one; what it keeps of the cluster can't be read
+		return out, nil
+	}
+	if err := u.unfitNodes(w, fail); err != nil {
 		return nil, err
 	}
-	for _, n := range u.spec.Nodes {
-		if w.member(n) && u.host(n) != nil && !isReady(nodes[n.Hostname]) {
-			if n.ControlPlane {
-				fail(n, "control-plane", "see paictl cluster status, and journalctl -u kubelet on the machine", "the node is not Ready")
-				continue
-			}
-			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "the node is not Ready", Hint: "see journalctl -u kubelet -u containerd on the machine; it is upgraded last"})
-		}
+	if err := u.olderParts(ctx, w, fail); err != nil {
+		return nil, err
 	}
 	u.oldBackup(w, fail)
 	return out, u.removedAPIs(ctx, w, fail)
+}
+
+// failure adds a finding that ends the run.
+type failure func(n *Node, check, remedy, format string, args ...any)
+
+// unfitNodes looks at what the cluster says of its nodes, those of machines that don't answer among them.
+func (u *upgrade) unfitNodes(w *world, fail failure) error {
+	nodes, err := w.nodes()
+	if err != nil {
+		return err
+	}
+	for _, n := range u.spec.Nodes {
+		node, known := nodes[n.Hostname]
+		switch {
+		case !known:
+		case u.host(n) == nil || u.isAside(n):
+			p := preflight.Program{Name: preflight.KubeletName, Version: node.Status.NodeInfo.KubeletVersion}
+			if why, remedy := preflight.Skew(p, u.spec.Bundle.Manifest().Kubernetes); why != "" {
+				fail(n, "version", "start the machine, or take it out: paictl node remove "+n.Hostname+"; "+remedy, "the machine doesn't answer, and its kubelet has Kubernetes %s: %s", p.Version, why)
+			}
+		case !w.member(n) || isReady(node):
+		case n.ControlPlane && w.healthy(n):
+			fail(n, "control-plane", "see paictl cluster status, and journalctl -u kubelet on the machine", "the node is not Ready")
+		case !n.ControlPlane:
+			u.notReady[n.Hostname] = true
+			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "the node is not Ready", Hint: "see journalctl -u kubelet -u containerd on the machine; it is upgraded last"})
+		}
+	}
+	return nil
+}
+
+// olderParts refuses an etcd of an earlier minor release, which can't read what the later one wrote, and an earlier CoreDNS, for which
+// kubeadm has no way back.
+func (u *upgrade) olderParts(ctx context.Context, w *world, fail failure) error {
+	ref, err := u.spec.image("etcd")
+	if err != nil {
+		return err
+	}
+	_, tag := splitRef(ref)
+	for _, n := range u.spec.ControlPlane() {
+		have, want := parseTag(w.of(n, phaseInit).Value("etcd-release")), parseTag(tag)
+		if have != nil && want != nil && (want.Major() < have.Major() || want.Major() == have.Major() && want.Minor() < have.Minor()) {
+			fail(n, "etcd", "use a bundle with that etcd; or restore a backup that was made with the earlier one: paictl cluster restore", "it runs etcd %s, and etcd %s of the bundle can't read its data", have, want)
+		}
+	}
+	if ref, err = u.spec.image("coredns"); err != nil {
+		return err
+	}
+	_, tag = splitRef(ref)
+	res, err := u.read(ctx, u.leader, phaseUpgrade, "coredns", selfAPI(u.spec, u.leader)+"self -n kube-system get deployment coredns --ignore-not-found --request-timeout=30s -o 'jsonpath={.spec.template.spec.containers[0].image}'\n")
+	if err != nil {
+		return err
+	}
+	_, runs := splitRef(strings.TrimSpace(string(res.Stdout)))
+	if have, want := parseTag(runs), parseTag(tag); have != nil && want != nil && want.LessThan(have) {
+		fail(u.leader, "coredns", "use a bundle with CoreDNS "+runs+" or a later one", "CoreDNS %s runs, and kubeadm can't go back to %s of the bundle", runs, tag)
+	}
+	return nil
+}
+
+// parseTag reads the version in an image's tag, such as 3.6.8-0; nil where there is none.
+func parseTag(tag string) *utilversion.Version {
+	v, err := utilversion.ParseGeneric(tag)
+	if err != nil {
+		return nil
+	}
+	return v
 }
 
 func isReady(n corev1.Node) bool {
@@ -226,7 +335,7 @@ func isReady(n corev1.Node) bool {
 }
 
 // oldBackup refuses where the cluster has no backup of late: what etcd's data becomes in a newer release no older one may be able to read.
-func (u *upgrade) oldBackup(w *world, fail func(n *Node, check, remedy, format string, args ...any)) {
+func (u *upgrade) oldBackup(w *world, fail failure) {
 	if u.opts.MaxBackupAge <= 0 {
 		return
 	}
@@ -244,7 +353,7 @@ func (u *upgrade) oldBackup(w *world, fail func(n *Node, check, remedy, format s
 }
 
 // removedAPIs refuses where somebody uses an API that the new release doesn't have.
-func (u *upgrade) removedAPIs(ctx context.Context, w *world, fail func(n *Node, check, remedy, format string, args ...any)) error {
+func (u *upgrade) removedAPIs(ctx context.Context, w *world, fail failure) error {
 	to, err := utilversion.ParseSemantic(u.spec.Bundle.Manifest().Kubernetes)
 	if err != nil {
 		return err
@@ -277,7 +386,8 @@ func (u *upgrade) removedAPIs(ctx context.Context, w *world, fail func(n *Node, 
 // changesOf is the plan: what is done where, in the order in which it is.
 func (u *upgrade) changesOf(w *world) ([]Change, error) {
 	var out []Change
-	p, err := u.plan(w, u.alive(u.spec.Nodes), slices.Concat([]phase{&images{spec: u.spec}, &initialise{spec: u.spec}}, u.phasesOfPrograms(), u.phasesAfter()))
+	members := u.members(w)
+	p, err := u.plan(w, members, slices.Concat([]phase{&images{spec: u.spec}, &initialise{spec: u.spec}}, u.phasesOfPrograms(), u.phasesAfter()))
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +396,7 @@ func (u *upgrade) changesOf(w *world) ([]Change, error) {
 			out = append(out, p.of(n, ph)...)
 		}
 	}
-	for _, n := range u.alive(u.spec.Nodes) {
+	for _, n := range members {
 		add(n, phaseImages)
 	}
 	for _, n := range w.controlPlane() {
@@ -303,16 +413,16 @@ func (u *upgrade) changesOf(w *world) ([]Change, error) {
 			out = append(out, Change{Host: n.Hostname, Phase: phaseUncordon, Action: "uncordon", Target: "node " + n.Hostname})
 		}
 	}
-	for _, n := range u.alive(u.spec.Nodes) {
+	for _, n := range members {
 		add(n, phaseBase, phaseNetwork, phaseLabels)
 	}
 	return out, nil
 }
 
-// due are the machines whose programs change, or that an earlier run has left out of service: that one first.
+// due are the machines whose programs change, or that an earlier run has left out of service: those first. Last are those that don't work.
 func (u *upgrade) due(w *world, p *plan) (masters, workers []*Node) {
-	for _, n := range u.alive(u.spec.Nodes) {
-		if !w.member(n) || len(p.of(n, phaseContainerd))+len(p.of(n, phaseKubelet)) == 0 && !u.marked[n.Hostname] {
+	for _, n := range u.members(w) {
+		if len(p.of(n, phaseContainerd))+len(p.of(n, phaseKubelet)) == 0 && !u.marked[n.Hostname] {
 			continue
 		}
 		if n.ControlPlane {
@@ -322,55 +432,74 @@ func (u *upgrade) due(w *world, p *plan) (masters, workers []*Node) {
 		}
 	}
 	for _, ns := range [][]*Node{masters, workers} {
-		slices.SortStableFunc(ns, func(a, b *Node) int { return compareBool(u.marked[b.Hostname], u.marked[a.Hostname]) })
+		slices.SortStableFunc(ns, func(a, b *Node) int {
+			return cmp.Or(compareBool(u.notReady[a.Hostname], u.notReady[b.Hostname]), compareBool(u.marked[b.Hostname], u.marked[a.Hostname]))
+		})
 	}
 	return masters, workers
 }
 
-// all makes the changes. A worker that fails keeps no other from its upgrade, up to MaxFailures; a master does.
+// all makes the changes. A worker that fails keeps no other from its upgrade, up to MaxFailures; a master does, and so does any machine that doesn't get
+// its images: kube-proxy is about to change on all of them.
 func (u *upgrade) all(ctx context.Context, w *world) error {
-	if err := u.through(ctx, w, u.alive(u.spec.Nodes), nil, &images{spec: u.spec}); err != nil {
+	members := u.members(w)
+	if err := u.through(ctx, w, members, nil, &images{spec: u.spec}); err != nil {
 		return err
 	}
-	if u.holdAll(phaseImages) {
+	if u.heldBy(members, phaseImages) {
 		return nil
 	}
 	first := func(c Change) bool { return c.Target != runUpload }
 	if err := u.through(ctx, w, w.controlPlane(), first, &initialise{spec: u.spec}); err != nil {
 		return err
 	}
-	if u.holdAll(phaseInit) {
+	if u.heldBy(u.spec.ControlPlane(), phaseInit) {
 		return nil
 	}
 	w, err := u.again(ctx)
 	if err != nil {
 		return err
 	}
-	if err := u.through(ctx, w, w.controlPlane(), nil, &initialise{spec: u.spec}); err != nil || u.holdAll(phaseInit) {
+	if err := u.through(ctx, w, w.controlPlane(), nil, &initialise{spec: u.spec}); err != nil || u.heldBy(u.spec.ControlPlane(), phaseInit) {
 		return err
 	}
-	if err := u.machines(ctx, w); err != nil || u.holdAll(phaseKubelet) {
+	if complete, err := u.machines(ctx, w); err != nil || !complete {
 		return err
 	}
 	if w, err = u.again(ctx); err != nil {
 		return err
 	}
-	if err := u.through(ctx, w, u.alive(u.spec.Nodes), nil, u.phasesAfter()...); err != nil {
+	if err := u.through(ctx, w, u.members(w), nil, u.phasesAfter()...); err != nil {
 		return err
 	}
-	for _, n := range u.alive(u.spec.Nodes) {
+	for _, n := range u.members(w) {
 		u.emit(Event{Kind: EventHostDone, Host: n.Hostname})
 	}
 	return nil
 }
 
-// again looks at all machines as they are now. The leader stays: it has the new release.
+// again looks at all machines as they are now. A worker that can't be looked at is set aside.
 func (u *upgrade) again(ctx context.Context) (*world, error) {
-	w, err := u.survey(ctx, u.alive(u.spec.Nodes))
-	if err == nil && len(w.findings) > 0 {
-		err = u.refuse(w.findings)
+	for {
+		w, err := u.survey(ctx, u.alive(u.spec.Nodes))
+		refused, ok := errors.AsType[*PreflightError](err)
+		if err == nil && len(w.findings) == 0 {
+			return w, nil
+		}
+		if err == nil {
+			refused, ok = &PreflightError{Findings: w.findings}, true
+		}
+		if !ok {
+			return nil, err
+		}
+		for _, f := range refused.Findings {
+			n, err := u.spec.Node(f.Host)
+			if err != nil || n.ControlPlane || u.isAside(n) {
+				return nil, hint.Errorf(f.Remedy, "in the middle of the upgrade: %s: %s", f.Host, f.Message)
+			}
+			u.setAside(n, phasePreflight, hint.Errorf(f.Remedy, "%s", f.Message))
+		}
 	}
-	return w, err
 }
 
 // through takes machines through phases, all at once where the phases let them, and sets aside those that fail. Changes that keep doesn't want
@@ -414,13 +543,13 @@ func (u *upgrade) tellFailed(n *Node, phase string, err error) {
 	u.setAside(n, phase, err)
 }
 
-// holdAll reports whether a master has failed; then all that is still to be done is left for the next run.
-func (u *upgrade) holdAll(phase string) bool {
-	i := slices.IndexFunc(u.spec.ControlPlane(), u.isAside)
+// heldBy reports whether one of the machines has failed; then all others are left for the next run.
+func (u *upgrade) heldBy(nodes []*Node, phase string) bool {
+	i := slices.IndexFunc(nodes, u.isAside)
 	if i < 0 {
 		return false
 	}
-	u.holdBack(u.alive(u.spec.Nodes), phase, u.spec.ControlPlane()[i])
+	u.holdBack(u.alive(u.spec.Nodes), phase, nodes[i])
 	return true
 }
 

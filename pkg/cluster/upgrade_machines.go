@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,32 +17,33 @@ import (
 )
 
 // jobsLook is how often an upgrade looks whether a machine's jobs have ended.
-const jobsLook = 5 * time.Second
+const jobsLook = 10 * time.Second
 
-// machines upgrades the programs of all machines: the masters one by one, then some workers at once, those first that have no jobs.
-func (u *upgrade) machines(ctx context.Context, w *world) error {
-	p, err := u.plan(w, u.alive(u.spec.Nodes), u.phasesOfPrograms())
+// machines upgrades the programs of all machines: the masters one by one, then some workers at once, those first that have no jobs. It reports whether
+// the run came to all of them.
+func (u *upgrade) machines(ctx context.Context, w *world) (complete bool, err error) {
+	p, err := u.plan(w, u.members(w), u.phasesOfPrograms())
 	if err != nil {
-		return err
+		return false, err
 	}
 	u.planned = p
 	masters, workers := u.due(w, p)
-	for _, n := range masters {
-		u.machine(ctx, p, n)
+	for i, n := range masters {
+		u.machine(ctx, p, n, nil)
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		}
 		if u.isAside(n) && !u.isUntouched(n) {
-			u.holdBack(workers, phaseKubelet, n)
-			return nil
+			u.holdBack(append(masters[i+1:], workers...), phaseKubelet, n)
+			return false, nil
 		}
 	}
-	q := &upgradeQueue{waiting: workers}
+	q := &upgradeQueue{waiting: workers, most: u.opts.MaxFailures}
 	var wg sync.WaitGroup
 	for range min(u.opts.AtOnce, len(workers)) {
 		wg.Go(func() {
 			for n := u.next(ctx, q); n != nil; n = u.next(ctx, q) {
-				u.machine(ctx, p, n)
+				u.machine(ctx, p, n, q)
 				if u.isAside(n) && !u.isUntouched(n) && ctx.Err() == nil {
 					q.failed(n)
 				}
@@ -50,18 +52,20 @@ func (u *upgrade) machines(ctx context.Context, w *world) error {
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
-	if len(q.broken) >= u.opts.MaxFailures {
-		u.holdBack(q.waiting, phaseKubelet, q.broken[0])
+	if broken := q.full(); broken != nil {
+		u.holdBack(q.waiting, phaseKubelet, broken)
+		return len(q.waiting) == 0, nil
 	}
-	return nil
+	return true, nil
 }
 
-// upgradeQueue are the workers whose turn is yet to come, and those that failed.
+// upgradeQueue are the workers whose turn is yet to come, and those that failed, which may be less than most.
 type upgradeQueue struct {
 	mu              sync.Mutex
 	waiting, broken []*Node
+	most            int
 }
 
 func (q *upgradeQueue) failed(n *Node) {
@@ -70,20 +74,31 @@ func (q *upgradeQueue) failed(n *Node) {
 	q.broken = append(q.broken, n)
 }
 
+// full returns the first worker that has failed once too many have, else nil.
+func (q *upgradeQueue) full() *Node {
+	if q == nil {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.broken) < q.most {
+		return nil
+	}
+	return q.broken[0]
+}
+
 // next takes the worker whose turn it is: one that is out of service already, else one without jobs, else the first. Nil: there is none, or too many
 // have failed.
 func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *Node {
+	busy, err := u.busy(ctx, "")
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if ctx.Err() != nil || len(q.waiting) == 0 || len(q.broken) >= u.opts.MaxFailures {
+	if ctx.Err() != nil || len(q.waiting) == 0 || len(q.broken) >= q.most {
 		return nil
 	}
 	i := 0
-	if !u.marked[q.waiting[0].Hostname] {
-		// Without an answer the order is that of the layout.
-		if busy, err := u.busy(ctx); err == nil {
-			i = max(0, slices.IndexFunc(q.waiting, func(n *Node) bool { return len(busy[n.Hostname]) == 0 }))
-		}
+	if err == nil && !u.marked[q.waiting[0].Hostname] { // without an answer the order is that of the layout
+		i = max(0, slices.IndexFunc(q.waiting, func(n *Node) bool { return len(busy[n.Hostname]) == 0 && !u.notReady[n.Hostname] }))
 	}
 	n := q.waiting[i]
 	q.waiting = slices.Delete(slices.Clone(q.waiting), i, i+1)
@@ -98,7 +113,7 @@ func (u *upgrade) isUntouched(n *Node) bool {
 }
 
 // machine takes one machine out of service, replaces its programs, and puts it back.
-func (u *upgrade) machine(ctx context.Context, p *plan, n *Node) {
+func (u *upgrade) machine(ctx context.Context, p *plan, n *Node, q *upgradeQueue) {
 	fail := func(phase string, err error) {
 		if isCancel(ctx, err) {
 			if u.isOut(n) {
@@ -110,17 +125,17 @@ func (u *upgrade) machine(ctx context.Context, p *plan, n *Node) {
 			u.setOut(n, false)
 			err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+"; the machine stays cordoned until this command succeeds; to use it as it is: kubectl uncordon "+n.Hostname, "; "))
 		}
+		if phase == phaseDrain || phase == phaseUncordon { // it is told already
+			u.setAside(n, phase, err)
+			return
+		}
 		u.tellFailed(n, phase, err)
 	}
 	changes := len(p.of(n, phaseContainerd))+len(p.of(n, phaseKubelet)) > 0
 	if changes {
-		if err := u.tell(ctx, n, phaseDrain, u.empty); err != nil {
-			if !isCancel(ctx, err) && !u.marked[n.Hostname] { // nothing is changed on the machine, and it goes on working
-				if _, back := u.uncordon(ctx, n); back == nil {
-					err = hint.Wrap(err, strings.TrimSuffix(hint.Of(err), "; to keep the node: kubectl uncordon "+n.Hostname))
-				}
-			}
-			fail(phaseDrain, err)
+		err := u.tell(ctx, n, phaseDrain, func(ctx context.Context, n *Node) ([]Change, error) { return u.empty(ctx, n, q) })
+		if err != nil {
+			fail(phaseDrain, u.backAgain(ctx, n, err))
 			return
 		}
 		u.mu.Lock()
@@ -134,21 +149,59 @@ func (u *upgrade) machine(ctx context.Context, p *plan, n *Node) {
 			}
 		}
 	}
-	if err := u.tell(ctx, n, phaseUncordon, u.uncordon); err != nil {
+	if err := u.tell(ctx, n, phaseUncordon, u.uncordonPatiently); err != nil {
 		fail(phaseUncordon, err)
 	}
 }
 
+// backAgain puts a machine back into service that didn't become empty: nothing has changed on it. One that an earlier run left out of service may be changed
+// in part, unless it was only waited for.
+func (u *upgrade) backAgain(ctx context.Context, n *Node, err error) error {
+	waited := leftAlone(err) || errors.As(err, new(*stoppedWaiting))
+	if u.marked[n.Hostname] && !waited || isCancel(ctx, err) && !waited {
+		return err
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute) // also after Ctrl-C
+	defer cancel()
+	if _, back := u.uncordon(late, n); back != nil {
+		return errors.Join(err, back)
+	}
+	u.mu.Lock()
+	u.marked[n.Hostname] = false
+	u.mu.Unlock()
+	return hint.Wrap(err, strings.TrimSuffix(hint.Of(err), "; to keep the node: kubectl uncordon "+n.Hostname))
+}
+
+// patience is how long the API may be away, as when the machine that serves it restarts, before an upgrade that waits for something gives up.
+const patience = 5 * time.Minute
+
+// uncordonPatiently is uncordon, also where the API is away for a moment.
+func (u *upgrade) uncordonPatiently(ctx context.Context, n *Node) ([]Change, error) {
+	for end := time.Now().Add(patience); ; {
+		cs, err := u.uncordon(ctx, n)
+		if err == nil || !strings.Contains(err.Error(), "onnection") || time.Now().After(end) {
+			return cs, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(u.opts.look):
+		}
+	}
+}
+
 // empty takes a machine out of service, and has its jobs leave as the policy says, and then its pods.
-func (u *upgrade) empty(ctx context.Context, n *Node) ([]Change, error) {
+func (u *upgrade) empty(ctx context.Context, n *Node, q *upgradeQueue) ([]Change, error) {
 	if err := u.cordon(ctx, n); err != nil {
 		return nil, err
 	}
 	var stopped []Change
 	switch u.opts.Jobs {
 	case JobsWait:
-		if err := u.waitForJobs(ctx, n); err != nil {
-			return nil, err
+		if !u.notReady[n.Hostname] { // a dead kubelet tells of no task's end
+			if err := u.waitForJobs(ctx, n, q); err != nil {
+				return nil, err
+			}
 		}
 	case JobsStop:
 		a, err := u.onLeader(ctx, phaseUpgrade+"/stop", upgradeScript+fmt.Sprintf("NODE=%s\ng_stop\n", shell.Quote(n.Hostname)), 5*time.Minute)
@@ -165,35 +218,48 @@ func (u *upgrade) empty(ctx context.Context, n *Node) ([]Change, error) {
 }
 
 // waitForJobs waits until no job has tasks on a machine. Where that takes too long, the machine is left as it is.
-func (u *upgrade) waitForJobs(ctx context.Context, n *Node) error {
+func (u *upgrade) waitForJobs(ctx context.Context, n *Node, q *upgradeQueue) error {
 	var limit <-chan time.Time
 	if u.opts.MaxWait > 0 {
 		limit = time.After(u.opts.MaxWait)
 	}
-	told := ""
+	told, answered := "", time.Now()
 	for {
-		busy, err := u.busy(ctx)
-		if err != nil {
-			return err
+		busy, err := u.busy(ctx, n.Hostname)
+		switch {
+		case err == nil:
+			answered = time.Now()
+		case ctx.Err() != nil:
+			return &stoppedWaiting{context.Cause(ctx)}
+		case time.Since(answered) > patience:
+			return &stoppedWaiting{err}
 		}
 		jobs := slices.Sorted(maps.Keys(busy[n.Hostname]))
-		if len(jobs) == 0 {
+		if err == nil && len(jobs) == 0 {
 			return nil
 		}
-		if text := someOf(jobs); text != told {
+		if text := someOf(jobs); err == nil && text != told {
 			told = text
 			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDrain, Message: "waits for the end of " + text,
 				Hint: "--job-policy requeue has them begin again elsewhere instead; paictl job stop ends one"})
 		}
+		if broken := q.full(); broken != nil {
+			return &notReached{failed: broken.Hostname}
+		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return &stoppedWaiting{context.Cause(ctx)}
 		case <-limit:
 			return hint.Wrap(&stillBusy{limit: u.opts.MaxWait, jobs: told}, "run the same command again later; or with --job-policy requeue, or a longer --max-wait")
 		case <-time.After(u.opts.look):
 		}
 	}
 }
+
+// stoppedWaiting is what ended the wait for a machine's jobs, on which nothing has changed by then.
+type stoppedWaiting struct{ error }
+
+func (e *stoppedWaiting) Unwrap() error { return e.error }
 
 // stillBusy says that jobs haven't ended in time, and that nothing was changed on their machine.
 type stillBusy struct {
@@ -217,10 +283,10 @@ func someOf(jobs []string) string {
 	return text
 }
 
-// busy are the machines with tasks that haven't ended, each with the jobs to which they belong.
-func (u *upgrade) busy(ctx context.Context) (map[string]map[string]bool, error) {
+// busy are the machines with tasks that haven't ended, each with the jobs to which they belong; of one machine alone where a name is given.
+func (u *upgrade) busy(ctx context.Context, host string) (map[string]map[string]bool, error) {
 	res, err := u.exec(ctx, u.leader, ssh.Script{Name: phaseUpgrade + "/jobs", Timeout: 2 * time.Minute,
-		Body: preludeScript + selfAPI(u.spec, u.leader) + upgradeScript + "g_busy\n"})
+		Body: preludeScript + selfAPI(u.spec, u.leader) + upgradeScript + "NODE=" + shell.Quote(host) + "\ng_busy\n"})
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +299,7 @@ func (u *upgrade) busy(ctx context.Context) (map[string]map[string]bool, error) 
 	}
 	out := map[string]map[string]bool{}
 	for _, row := range a.All("task") {
-		if len(row) < 4 || row[0] == "-" {
+		if len(row) < 3 || row[0] == "-" {
 			continue
 		}
 		if out[row[0]] == nil {

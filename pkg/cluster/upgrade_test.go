@@ -84,7 +84,7 @@ func TestAnUpgradeGoesFromTheControlPlaneToOneMachineAfterTheOther(t *testing.T)
 		if strings.HasPrefix(h.name, "m") {
 			assert.Equal(t, nextRelease, api, h.name)
 		}
-		assert.Contains(t, strings.Join(h.calls(), "\n"), "kubeadm upgrade node phase kubelet-config", h.name)
+		assert.Contains(t, strings.Join(h.calls(), "\n"), "kubeadm upgrade node phase kubelet-config\nkubeadm upgrade node phase post-upgrade", h.name)
 	}
 	assert.Empty(t, l.cordoned())
 
@@ -107,7 +107,10 @@ func TestAnUpgradeGoesFromTheControlPlaneToOneMachineAfterTheOther(t *testing.T)
 		follow(h+" is back", o.at(EventPhaseDone, h, phaseUncordon))
 	}
 	said := strings.Join(l.host("m1").calls(), "\n")
-	assert.Less(t, strings.Index(said, "kubeadm init phase upload-config"), strings.Index(said, "kubeadm upgrade apply phase post-upgrade"))
+	assert.Contains(t, said, "kubectl snapshot save\nkubeadm init phase etcd local")
+	assert.Contains(t, said, "kubeadm init phase control-plane apiserver\nkubeadm init phase control-plane controller-manager\nkubeadm init phase control-plane scheduler")
+	assert.FileExists(t, l.host("m1").root+stateDir+"/etcd-before-upgrade.db")
+	assert.Less(t, strings.Index(said, "kubeadm init phase upload-config"), strings.Index(said, "kubeadm upgrade apply phase bootstrap-token "+nextRelease))
 
 	l.forgetCalls()
 	o = l.upgrade(t.Context(), UpgradeOptions{})
@@ -141,6 +144,11 @@ func TestAnUpgradeIsRefusedBeforeAnythingIsChanged(t *testing.T) {
 		{name: "a member of etcd that is none", want: "m2: etcd doesn't have the machine as a member", do: func(l *lab) {
 			l.file("members/m2", "1234, started, m9, https://10.9.9.9:2380, https://10.9.9.9:2379, false\n")
 		}},
+		{name: "an etcd that is newer", want: "m1: it runs etcd 3.8.0, and etcd 3.7.0 of the bundle can't read its data", do: func(l *lab) {
+			f := "/etc/kubernetes/manifests/etcd.yaml"
+			l.host("m1").write(f, strings.ReplaceAll(l.host("m1").read(f), "etcd:3.6.1-0", "etcd:3.8.0-0"))
+		}},
+		{name: "a CoreDNS that is newer", want: "m1: CoreDNS v1.13.0 runs, and kubeadm can't go back to v1.12.1 of the bundle", do: func(l *lab) { l.file("coredns", "registry.k8s.io/coredns/coredns:v1.13.0") }},
 		{name: "a node that isn't Ready", want: "m2: the node is not Ready", do: func(l *lab) { l.file("nodes/m2/notready", "") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -194,7 +202,8 @@ func TestAControlPlaneThatDoesNotComeUpIsPutBackAndNothingFollows(t *testing.T) 
 	o := l.upgrade(t.Context(), UpgradeOptions{})
 	got := failures(t, o, 3)
 	require.Len(t, got, 3, "%s", l.story(o))
-	assert.Contains(t, got["m2"].Error, "kube-apiserver did not come up with the new settings, so the earlier ones are back in force")
+	assert.Contains(t, got["m2"].Error, "kube-apiserver did not come up with the new settings, so the earlier ones are back in force but for etcd, which stays as it is now")
+	assert.Contains(t, l.host("m2").read("/etc/kubernetes/manifests/etcd.yaml"), "etcd:3.7.0-0", "it has written what the earlier one can't read")
 	assert.Equal(t, good, l.host("m2").read("/etc/kubernetes/manifests/kube-apiserver.yaml"))
 	for _, h := range []string{"m1", "w1"} {
 		assert.True(t, got[h].Untouched, h)
@@ -241,7 +250,7 @@ func TestAWorkerThatFailsStopsTheRollout(t *testing.T) {
 }
 
 func TestJobsOnAMachine(t *testing.T) {
-	const tasks = "alice-ns train train-0\nalice-ns train train-1\nbob-ns eval eval-0\n"
+	const tasks = "pai-jobs alice~train\npai-jobs alice~train\npai-jobs bob~eval\n"
 	prepare := func(t *testing.T) *lab {
 		l := upgradeLab(t, 1, 2)
 		l.file("nodes/w1/tasks", tasks)
@@ -269,7 +278,7 @@ func TestJobsOnAMachine(t *testing.T) {
 		got := failures(t, o, 3)
 		require.Len(t, got, 1)
 		assert.True(t, got["w1"].Untouched)
-		assert.Equal(t, "not upgraded: after 200ms there still runs alice-ns/train, bob-ns/eval", got["w1"].Error)
+		assert.Equal(t, "not upgraded: after 200ms there still runs pai-jobs/alice~train, pai-jobs/bob~eval", got["w1"].Error)
 		assert.NotContains(t, got["w1"].Hint, "cordoned")
 		assert.Empty(t, l.cordoned())
 		assert.Equal(t, []string{"m1", "w2"}, order(o), "it counts for no failure")
@@ -287,8 +296,8 @@ func TestJobsOnAMachine(t *testing.T) {
 		o := l.upgrade(t.Context(), UpgradeOptions{Jobs: JobsStop})
 		require.NoError(t, o.err, "%s", l.story(o))
 		said := strings.Join(l.host("m1").calls(), "\n")
-		assert.Equal(t, 1, strings.Count(said, "stop alice-ns/train"))
-		assert.Equal(t, 1, strings.Count(said, "stop bob-ns/eval"))
+		assert.Equal(t, 1, strings.Count(said, "stop pai-jobs/alice~train"))
+		assert.Equal(t, 1, strings.Count(said, "stop pai-jobs/bob~eval"))
 	})
 }
 

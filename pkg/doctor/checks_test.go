@@ -261,7 +261,8 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 		{"a database that is full of holes", "etcd-size", func(c *Cluster) {
 			c.Look.Machines["m1"].Etcd.Status = []byte(`{"leader":"1","dbSize":"2000000000","dbSizeInUse":"1000"}`)
 		}, []string{"problem m1: etcd's database has 1907 MiB of 2048|defragment"}},
-		{"copies that are old", "etcd-backup", more("m1", []string{"snapshot", "/var/backups/etcd/a.db", fmt.Sprint(now.Add(-200 * time.Hour).Unix())}), []string{"warning m1: the newest copy of etcd's database is 8 days old"}},
+		{"copies that are old", "etcd-backup", more("m1", []string{"snapshot", "/var/backups/etcd/a.db", fmt.Sprint(now.Add(-200 * time.Hour).Unix())}), []string{"warning m1: the last backup is 8 days old"}},
+		{"a backup that is old", "etcd-backup", backedUp(t, now.Add(-200*time.Hour)), []string{"warning : the last backup is 8 days old|timer"}},
 		{"storage that isn't mounted", "mounts", more("w1", []string{"fstab", "/mnt/data", "nfs", "defaults,nofail", "no"}), []string{"problem w1: /mnt/data isn't mounted|mount /mnt/data"}},
 		{"a file server that hangs", "network-mounts", more("w1", []string{"netmount", "/mnt/a b", "nfs4", "hangs"}), []string{"problem w1: /mnt/a b (nfs4) doesn't answer|umount -f -l '/mnt/a b'"}},
 		{"a tunnel that is too wide", "mtu", func(c *Cluster) { c.Look.Machines["w1"].More[5][2] = "1400" }, []string{"problem w1: flannel's tunnel|1450 bytes", "warning : MTUs of interfaces are of 2 kinds: 1400 on w1"}},
@@ -287,6 +288,16 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 			tc.fault(c)
 			expect(t, tc.finds, ask(t, c, tc.check))
 		})
+	}
+}
+
+// backedUp is a cluster that was told of a backup.
+func backedUp(t *testing.T, at time.Time) func(*Cluster) {
+	t.Helper()
+	return func(c *Cluster) {
+		_, err := c.Kube.Client.CoreV1().ConfigMaps(cluster.NotesNamespace).Create(t.Context(), &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: cluster.NotesName}, Data: map[string]string{cluster.BackupNote: at.Format(time.RFC3339)}}, metav1.CreateOptions{})
+		require.NoError(t, err)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/plural"
 )
@@ -38,8 +40,8 @@ func etcdChecks() []*Check {
 			Run:   etcdSize,
 		},
 		{
-			ID: "etcd-backup", Group: "kubernetes", Title: "Copies of etcd's database are recent", Needs: Machines,
-			Looks: "the newest *.db in /var/lib/etcd-backup, /var/backups/etcd, /var/lib/paictl/etcd-backup and /opt/etcd-backup of masters: a warning if it is older than three days. If there is none, the check only says so",
+			ID: "etcd-backup", Group: "kubernetes", Title: "The last backup is recent", Needs: Machines,
+			Looks: "the time of the last paictl cluster backup, and the newest *.db in /var/lib/etcd-backup, /var/backups/etcd, /var/lib/paictl/etcd-backup and /opt/etcd-backup of masters: a warning if it is older than three days. If there is neither, the check only says so",
 			Run:   etcdBackup,
 		},
 	}
@@ -215,7 +217,7 @@ func etcdSize(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-func etcdBackup(_ context.Context, c *Cluster) ([]Finding, error) {
+func etcdBackup(ctx context.Context, c *Cluster) ([]Finding, error) {
 	masters := c.masters()
 	if len(masters) == 0 {
 		return skip(noEtcd), nil
@@ -230,11 +232,19 @@ func etcdBackup(_ context.Context, c *Cluster) ([]Finding, error) {
 			}
 		}
 	}
+	if c.Kube != nil { // what it doesn't say now other checks tell
+		notes, err := c.Kube.Client.CoreV1().ConfigMaps(cluster.NotesNamespace).Get(ctx, cluster.NotesName, metav1.GetOptions{})
+		if err == nil {
+			if at, err := time.Parse(time.RFC3339, notes.Data[cluster.BackupNote]); err == nil && at.After(newest) {
+				newest, where, path = at, "", "paictl cluster backup"
+			}
+		}
+	}
 	if newest.IsZero() {
-		return []Finding{note("", "the masters have no copy of etcd's database; if you keep copies elsewhere, ignore this (docs/doctor.md#etcd-backup)")}, nil
+		return []Finding{note("", "the cluster was never backed up: paictl cluster backup; if you keep copies of etcd's database elsewhere, ignore this (docs/doctor.md#etcd-backup)")}, nil
 	}
 	if age := c.Now().Sub(newest); age > backupAge {
-		return []Finding{warning(where, "see why no newer copy was made: the timer or job that makes them has stopped", "the newest copy of etcd's database is %s old", plural.Of(int(age.Hours()/24), "day")).seen(path)}, nil
+		return []Finding{warning(where, "see why no newer one was made: the timer or job that makes them has stopped", "the last backup is %s old", plural.Of(int(age.Hours()/24), "day")).seen(path)}, nil
 	}
 	return nil, nil
 }

@@ -39,8 +39,9 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 
 	// A task, for the upgrade one of the job "train", that ends by itself.
 	worker := l.names[3]
-	pod := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"task","labels":{"FC_FRAMEWORK_NAME":"train"}},"spec":{"nodeName":%q,"restartPolicy":"Never","activeDeadlineSeconds":150,`+
+	pod := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"task","namespace":"pai-jobs","labels":{"FC_FRAMEWORK_NAME":"train"}},"spec":{"nodeName":%q,"restartPolicy":"Never","activeDeadlineSeconds":240,`+
 		`"containers":[{"name":"app","image":%q}]}}`, worker, strings.TrimSpace(l.on(worker, "ctr -n k8s.io images ls -q | grep /pause: | head -n 1")))
+	l.kubectl("create namespace pai-jobs")
 	l.kubectl("create -f - <<'EOF'\n" + pod + "\nEOF\n")
 	stop := l.client()
 
@@ -60,8 +61,8 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 	begun := time.Now()
 	r = ok(t, upgrade...)
 	t.Logf("the next run: %s\n%s", time.Since(begun).Round(time.Second), r.stderr)
-	assert.Contains(t, r.stderr, "waits for the end of default/train")
-	assert.Equal(t, "DeadlineExceeded", strings.TrimSpace(l.kubectl("get pod task -o jsonpath={.status.reason}")), "it was not evicted")
+	assert.Contains(t, r.stderr, "waits for the end of pai-jobs/train")
+	assert.Equal(t, "DeadlineExceeded", strings.TrimSpace(l.kubectl("-n pai-jobs get pod task -o jsonpath={.status.reason}")), "it was not evicted")
 	longest, writes := stop()
 	t.Logf("the client wrote %d times; the longest gap between two was %s", writes, longest.Round(100*time.Millisecond))
 	assert.Less(t, longest, 20*time.Second)

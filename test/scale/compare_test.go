@@ -40,13 +40,26 @@ func ways() []way {
 // program uses while nothing happens is taken off. PAICTL_SCALE_JOBS is how many jobs there are, and PAICTL_SCALE_WAY one way alone.
 func BenchmarkJobs(b *testing.B) {
 	n := number(b, "PAICTL_SCALE_JOBS", 100)
+	sizes := make([]int, n)
+	for i := range sizes {
+		sizes[i] = tasksOf(i)
+	}
+	eachWay(b, sizes)
+}
+
+// BenchmarkOneJob measures the same of one job with PAICTL_SCALE_TASKS tasks: what a task costs is to depend little on how many there are.
+func BenchmarkOneJob(b *testing.B) {
+	eachWay(b, []int{number(b, "PAICTL_SCALE_TASKS", 120)})
+}
+
+func eachWay(b *testing.B, sizes []int) {
 	for _, way := range ways() {
 		if only := os.Getenv("PAICTL_SCALE_WAY"); only != "" && only != way.name {
 			continue
 		}
 		b.Run(way.name, func(b *testing.B) {
 			for range b.N {
-				newJobs(b).measure(b, way, n)
+				newJobs(b).measure(b, way, sizes)
 			}
 		})
 	}
@@ -106,13 +119,13 @@ var ofTasks = map[string]string{
 	"kube-apiserver": "apiserver", "etcd": "etcd", "pai-controller": "controller", "kube-controller-manager": "kube-controllers", "kwok": "kwok",
 }
 
-// measure runs n jobs in one way, and removes them.
-func (w *jobsWorld) measure(b *testing.B, way way, n int) {
+// measure runs jobs of so many tasks each in one way, and removes them.
+func (w *jobsWorld) measure(b *testing.B, way way, sizes []int) {
 	b.Helper()
 	w.start()
-	tasks := 0
-	for i := range n {
-		tasks += tasksOf(i)
+	n, tasks := len(sizes), 0
+	for _, size := range sizes {
+		tasks += size
 	}
 	time.Sleep(5 * time.Second) // what their start has begun
 	idle := idle(15 * time.Second)
@@ -130,8 +143,8 @@ func (w *jobsWorld) measure(b *testing.B, way way, n int) {
 	before, start := usage(), time.Now()
 	g := errgroup.Group{}
 	g.SetLimit(8)
-	for i := range n {
-		g.Go(func() error { return way.submit(w, fmt.Sprintf("job-%d", i), tasksOf(i)) })
+	for i, size := range sizes {
+		g.Go(func() error { return way.submit(w, fmt.Sprintf("job-%d", i), size) })
 	}
 	require.NoError(b, g.Wait())
 	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "submissions/s")

@@ -27,7 +27,7 @@ func checkVersions(all []*Host) []Finding {
 			continue
 		}
 		for _, p := range s.Programs {
-			if why, remedy := skew(p, have); why != "" {
+			if why, remedy := Skew(p, have); why != "" {
 				out = append(out, s.fail("version", fmt.Sprintf("its %s has Kubernetes %s, the bundle %s: %s", p.Name, p.Version, have, why), remedy))
 			}
 		}
@@ -58,9 +58,9 @@ func otherwise(runs, bundle string) string {
 	return fmt.Sprintf("to bring the cluster to %s: paictl cluster upgrade; else use the bundle of %s (--bundle)", bundle, runs)
 }
 
-// skew says why a program's release can't become the bundle's in one upgrade, and what to do instead; nothing where it can.
+// Skew says why a program's release can't become the bundle's in one upgrade, and what to do instead; nothing where it can.
 // https://kubernetes.io/releases/version-skew-policy/
-func skew(p Program, bundle string) (why, remedy string) {
+func Skew(p Program, bundle string) (why, remedy string) {
 	from, err := version.ParseSemantic(p.Version)
 	if err != nil {
 		return "", "" // what is broken is repaired

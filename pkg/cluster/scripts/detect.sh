@@ -251,7 +251,10 @@ d_applied() {
 		printf 'applied\tinterrupted\n'
 	elif [ -f "$S/kubeadm-applied" ]; then printf 'applied\t%s\n' "$(cat "$S/kubeadm-applied")"; fi
 	f=$R/etc/kubernetes/manifests/etcd.yaml
-	if [ -f "$f" ]; then printf 'etcd-data\t%s\n' "$(sed -n '/^ *- --data-dir=/{s///p;q;}' "$f")"; fi
+	if [ -f "$f" ]; then
+		printf 'etcd-data\t%s\n' "$(sed -n '/^ *- --data-dir=/{s///p;q;}' "$f")"
+		printf 'etcd-release\t%s\n' "$(sed -n 's/^ *image: .*:\([^:@"]*\).*/\1/p' "$f" | head -n 1)"
+	fi
 }
 
 # d_cluster: what this machine's own API server says of the nodes, and of what paictl has

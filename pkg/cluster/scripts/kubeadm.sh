@@ -143,16 +143,26 @@ k_runs() {
 	self get --raw /readyz --request-timeout=10s >/dev/null 2>&1
 }
 
+# image_of MANIFEST
+image_of() { sed -n 's/^ *image: //p' "$1" | head -n 1; }
+
 # k_put_back COMPONENT: ends the script.
 k_put_back() {
 	said=$(tail -n 1 "$(ls -t "$R/var/log/pods/kube-system_$1-"*/"$1"/*.log 2>/dev/null | head -n 1)" 2>/dev/null | cut -c1-300) || said=
+	kept=
 	for f in "$S"/manifests/*.yaml; do
+		# A later etcd that works has begun to write what the earlier one can't read.
+		if [ "${f##*/}" = etcd.yaml ] && [ "$1" != etcd ] && [ "$(image_of "$f")" != "$(image_of "$m/etcd.yaml")" ]; then
+			kept=' but for etcd, which stays as it is now,'
+			rm -f "$S/kubeadm-applied"
+			continue
+		fi
 		# A file whose name begins with a dot is none for the kubelet.
 		cp -p "$f" "$m/.${f##*/}.paictl-new"
 		mv -f "$m/.${f##*/}.paictl-new" "$m/${f##*/}"
 	done
 	rm -rf "$S/manifests"
-	echo "$1 did not come up with the new settings, so the earlier ones are back in force; it said: ${said:-nothing} -> correct what has changed in kubernetes-configuration.yaml (extra.kubeadm), and run the same command again" >&2
+	echo "$1 did not come up with the new settings, so the earlier ones are back in force$kept; it said: ${said:-nothing} -> correct what has changed in kubernetes-configuration.yaml (extra.kubeadm), and run the same command again" >&2
 	exit 1
 }
 
@@ -171,7 +181,17 @@ k_same_etcd() {
 	[ "$same" -eq 1 ]
 }
 
-# k_reconfigure HASH: brings changed settings to the static pods of this machine, etcd's first.
+# k_save_etcd: keeps this member's database, before another etcd reads it. The last one stays.
+k_save_etcd() {
+	self -n kube-system exec "etcd-$NODE" -- etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt \
+		--cert=/etc/kubernetes/pki/etcd/server.crt --key=/etc/kubernetes/pki/etcd/server.key snapshot save "$ETCD_DIR/paictl-before.db" >&2
+	mv -f "$R$ETCD_DIR/paictl-before.db" "$S/etcd-before-upgrade.db"
+	chmod 600 "$S/etcd-before-upgrade.db"
+}
+
+# k_reconfigure HASH [apart]: brings changed settings to the static pods of this machine, etcd's first; with "apart" to the others one by one, since none
+# may be newer than the API server.
+# Given by the caller: ETCD_DIR.
 k_reconfigure() {
 	c=$R/etc/paictl/kubeadm.yaml
 	# What works is kept until the new has proved itself, also across an attempt that was cut off.
@@ -184,8 +204,15 @@ k_reconfigure() {
 	fi
 	k_certificate apiserver etcd-server etcd-peer
 	m=$R/etc/kubernetes/manifests
-	k_same_etcd || k_static "etcd local" etcd
-	k_static "control-plane all" kube-apiserver kube-controller-manager kube-scheduler
+	if ! k_same_etcd; then
+		if [ -n "${2-}" ] && cmp -s "$m/etcd.yaml" "$S/manifests/etcd.yaml"; then k_save_etcd; fi
+		k_static "etcd local" etcd
+	fi
+	if [ -n "${2-}" ]; then
+		for x in apiserver controller-manager scheduler; do k_static "control-plane $x" "kube-$x"; done
+	else
+		k_static "control-plane all" kube-apiserver kube-controller-manager kube-scheduler
+	fi
 	k_applied "$1"
 	rm -rf "$S/manifests"
 }
@@ -198,11 +225,8 @@ k_upload() {
 	self -n kube-system rollout restart daemonset/kube-proxy >&2
 }
 
-# k_upgraded: what kubeadm does once all API servers have another release.
-k_upgraded() {
-	kubeadm upgrade apply phase bootstrap-token --config "$c" >&2
-	kubeadm upgrade apply phase post-upgrade --config "$c" >&2
-}
+# k_upgraded RELEASE: what kubeadm does in a cluster once all API servers have another release.
+k_upgraded() { kubeadm upgrade apply phase bootstrap-token "$1" >&2; }
 
 # k_join IGNORED-CHECKS HASH: the configuration with its token comes on standard input (base64).
 k_join() {

@@ -102,6 +102,8 @@ func (opts *UpgradeOptions) check() error {
 		return cmdutil.Usagef("--max-wait %s: give a time above 0", opts.Upgrade.MaxWait)
 	case opts.Upgrade.MaxWait > 0 && opts.Upgrade.Jobs != cluster.JobsWait:
 		return cmdutil.Usagef("--max-wait goes with --job-policy wait")
+	case opts.Upgrade.DrainTimeout < time.Second:
+		return cmdutil.Usagef("--drain-timeout %s: give at least a second", opts.Upgrade.DrainTimeout)
 	case opts.Upgrade.MaxFailures < 1:
 		return cmdutil.Usagef("--max-failures %d: give 1 or more", opts.Upgrade.MaxFailures)
 	}
@@ -181,6 +183,10 @@ func (opts *UpgradeOptions) tells(from, to string) string {
 	jobs := map[cluster.JobPolicy]string{
 		cluster.JobsWait: "it waits there until jobs have ended.", cluster.JobsRequeue: "tasks of jobs begin again elsewhere.", cluster.JobsStop: "jobs that have tasks there are stopped.",
 	}[opts.Upgrade.Jobs]
-	return fmt.Sprintf("The cluster is upgraded from Kubernetes %s to %s. The control plane restarts, one machine after the other.\n"+
-		"Workers are taken out of service, at most %d at the same time: their pods are evicted; %s", from, to, opts.Upgrade.AtOnce, jobs)
+	step := "from Kubernetes " + from + " to " + to
+	if from == to { // an earlier run has written it
+		step = "to Kubernetes " + to
+	}
+	return fmt.Sprintf("The cluster is upgraded %s. The control plane restarts, one machine after the other.\n"+
+		"Workers are taken out of service, at most %d at the same time: their pods are evicted; %s", step, opts.Upgrade.AtOnce, jobs)
 }
