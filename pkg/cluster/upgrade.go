@@ -82,6 +82,8 @@ type upgrade struct {
 	opts UpgradeOptions
 	// notReady are machines whose nodes weren't when the run began: they come last, and no one waits for their tasks.
 	notReady map[string]bool
+	// putBack are machines that were out of service and are again in service as they were.
+	putBack map[string]bool
 }
 
 // Upgrade brings all machines to the release of the spec's bundle. Changes are those of the plan.
@@ -98,7 +100,7 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 	}
 	to := *s
 	to.upgrading = true
-	u := &upgrade{rotation: newRotation(newRun(&to, o), phaseUpgrade, upgradeMark), opts: up, notReady: map[string]bool{}}
+	u := &upgrade{rotation: newRotation(newRun(&to, o), phaseUpgrade, upgradeMark), opts: up, notReady: map[string]bool{}, putBack: map[string]bool{}}
 	defer u.close()
 	nodes := to.Nodes
 	u.emit(Event{Kind: EventRunStarted, Message: "cluster upgrade", Hosts: hostnames(nodes),
@@ -167,7 +169,8 @@ func (u *upgrade) phasesAfter() []phase {
 	return []phase{&base{spec: u.spec}, &network{spec: u.spec}, &labels{spec: u.spec}}
 }
 
-// settled looks at the machines. An API server that doesn't answer gets two minutes: one that an interrupted run has restarted is about to come up.
+// settled looks at the machines. What doesn't work gets two minutes: the API server that an interrupted run has restarted is about to come up, and the
+// kubelet of its machine reports to that one alone.
 func (u *upgrade) settled(ctx context.Context) (*world, error) {
 	told := false
 	for end := time.Now().Add(settleLimit); ; {
@@ -175,14 +178,13 @@ func (u *upgrade) settled(ctx context.Context) (*world, error) {
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(u.alive(u.spec.ControlPlane()), func(n *Node) bool { return w.member(n) && !w.healthy(n) })
-		if i < 0 || w.founding() || time.Now().After(end) || u.opts.look < time.Second {
-			return w, nil
+		n, why, err := u.unsettled(w)
+		if err != nil || n == nil || time.Now().After(end) || u.opts.look < time.Second {
+			return w, err
 		}
 		if !told {
 			told = true
-			n := u.alive(u.spec.ControlPlane())[i]
-			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: fmt.Sprintf("its API server doesn't answer; the run waits for it for up to %s", settleLimit)})
+			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: fmt.Sprintf("%s; the run waits for it, up to %s", why, settleLimit)})
 		}
 		select {
 		case <-ctx.Done():
@@ -190,6 +192,28 @@ func (u *upgrade) settled(ctx context.Context) (*world, error) {
 		case <-time.After(settleLook):
 		}
 	}
+}
+
+// unsettled is a member that doesn't work, and what of it; nil where all do.
+func (u *upgrade) unsettled(w *world) (*Node, string, error) {
+	if w.founding() {
+		return nil, "", nil
+	}
+	for _, n := range u.alive(u.spec.ControlPlane()) {
+		if w.member(n) && !w.healthy(n) {
+			return n, "its API server doesn't answer", nil
+		}
+	}
+	nodes, err := w.nodes()
+	if err != nil {
+		return nil, "", err
+	}
+	for _, n := range u.members(w) {
+		if node, known := nodes[n.Hostname]; known && !isReady(node) {
+			return n, "the node is not Ready", nil
+		}
+	}
+	return nil, "", nil
 }
 
 const (

@@ -121,7 +121,10 @@ func (u *upgrade) machine(ctx context.Context, p *plan, n *Node, q *upgradeQueue
 			}
 			return
 		}
-		if u.isOut(n) || u.marked[n.Hostname] {
+		u.mu.Lock()
+		out := u.out[n.Hostname] || u.marked[n.Hostname] && !u.putBack[n.Hostname]
+		u.mu.Unlock()
+		if out {
 			u.setOut(n, false)
 			err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+"; the machine stays cordoned until this command succeeds; to use it as it is: kubectl uncordon "+n.Hostname, "; "))
 		}
@@ -167,7 +170,7 @@ func (u *upgrade) backAgain(ctx context.Context, n *Node, err error) error {
 		return errors.Join(err, back)
 	}
 	u.mu.Lock()
-	u.marked[n.Hostname] = false
+	u.putBack[n.Hostname] = true
 	u.mu.Unlock()
 	return hint.Wrap(err, strings.TrimSuffix(hint.Of(err), "; to keep the node: kubectl uncordon "+n.Hostname))
 }

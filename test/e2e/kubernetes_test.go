@@ -39,7 +39,7 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 
 	// A task, for the upgrade one of the job "train", that ends by itself.
 	worker := l.names[3]
-	pod := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"task","namespace":"pai-jobs","labels":{"FC_FRAMEWORK_NAME":"train"}},"spec":{"nodeName":%q,"restartPolicy":"Never","activeDeadlineSeconds":240,`+
+	pod := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"task","namespace":"pai-jobs","labels":{"FC_FRAMEWORK_NAME":"train"}},"spec":{"nodeName":%q,"restartPolicy":"Never",`+
 		`"containers":[{"name":"app","image":%q}]}}`, worker, strings.TrimSpace(l.on(worker, "ctr -n k8s.io images ls -q | grep /pause: | head -n 1")))
 	l.kubectl("create namespace pai-jobs")
 	l.kubectl("create -f - <<'EOF'\n" + pod + "\nEOF\n")
@@ -59,10 +59,21 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 	assert.Contains(t, r.stderr, "paictl cluster upgrade")
 
 	begun := time.Now()
-	r = ok(t, upgrade...)
-	t.Logf("the next run: %s\n%s", time.Since(begun).Round(time.Second), r.stderr)
-	assert.Contains(t, r.stderr, "waits for the end of pai-jobs/train")
-	assert.Equal(t, "DeadlineExceeded", strings.TrimSpace(l.kubectl("-n pai-jobs get pod task -o jsonpath={.status.reason}")), "it was not evicted")
+	cmd, _, out = command(t.Context(), t, upgrade...)
+	require.NoError(t, cmd.Start())
+	of := func(field string) string {
+		return strings.TrimSpace(l.kubectl("-n pai-jobs get pod task -o jsonpath={" + field + "}"))
+	}
+	eventually(t, 10*time.Minute, "the worker is taken out of service", func() bool {
+		text, _ := l.try(l.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl get node "+worker+" -o jsonpath={.spec.unschedulable}")
+		return text == "true"
+	})
+	time.Sleep(15 * time.Second) // what it would do to the task without waiting
+	assert.Equal(t, "Running", of(".status.phase"))
+	l.kubectl(`-n pai-jobs patch pod task -p '{"spec":{"activeDeadlineSeconds":1}}'`)
+	require.NoError(t, cmd.Wait(), "%s", out)
+	t.Logf("the next run: %s\n%s", time.Since(begun).Round(time.Second), out)
+	assert.Contains(t, out.String(), "waits for the end of pai-jobs/train")
 	longest, writes := stop()
 	t.Logf("the client wrote %d times; the longest gap between two was %s", writes, longest.Round(100*time.Millisecond))
 	assert.Less(t, longest, 20*time.Second)

@@ -1,0 +1,57 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAClusterIsRestoredOntoAnotherMachine saves a cluster, takes its machine away, and makes the cluster again on one with another name and address.
+func TestAClusterIsRestoredOntoAnotherMachine(t *testing.T) {
+	thorough(t)
+	l := newLab(t, "e2eb", 1)
+	l.generate()
+	l.up(0)
+	l.isReady(1)
+	l.kubectl("create secret generic kept --from-literal=word=sesame")
+	token := strings.TrimSpace(l.kubectl("create token default --duration=24h"))
+	dir := filepath.Dir(l.cluster)
+	file := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		return path
+	}
+	phrase, other := file("phrase", []byte("a passphrase of some length\n")), file("other", []byte("another passphrase\n"))
+	saved := filepath.Join(dir, "saved.paictl-backup")
+	ok(t, "cluster", "backup", "-p", l.cluster, "--file", saved, "--passphrase-file", phrase)
+	data, err := os.ReadFile(saved)
+	require.NoError(t, err)
+	assert.NotContains(t, string(data), "sesame")
+	data[len(data)/2] ^= 1
+	damaged := file("damaged.paictl-backup", data)
+	ok(t, "sandbox", "stop", "--dir", l.dir, "--unplug", l.names[0])
+
+	m := newLab(t, "e2ec", 1)
+	m.generate()
+	for _, c := range []struct{ file, phrase, says string }{
+		{damaged, phrase, "damaged"}, {saved, other, "passphrase"},
+	} {
+		r := run(t, "cluster", "restore", c.file, "-p", m.cluster, "--passphrase-file", c.phrase, "--confirm", "pai")
+		assert.NotZero(t, r.code)
+		assert.Contains(t, r.stderr, c.says)
+		m.on(m.names[0], "test ! -e /etc/kubernetes/pki && test ! -e /var/lib/paictl/restore")
+	}
+	begun := time.Now()
+	ok(t, "cluster", "restore", saved, "-p", m.cluster, "--passphrase-file", phrase, "--confirm", "pai")
+	t.Logf("restored in %s", time.Since(begun).Round(time.Second))
+	m.isReady(1)
+	assert.Equal(t, "c2VzYW1l", strings.TrimSpace(m.kubectl("get secret kept -o jsonpath={.data.word}")))
+	assert.Equal(t, "node/"+m.names[0], strings.TrimSpace(m.kubectl("get nodes -o name")))
+	assert.Contains(t, m.on(m.names[0], "kubectl --kubeconfig=/dev/null --server=https://127.0.0.1:6443 --insecure-skip-tls-verify --token="+token+" auth whoami 2>&1"), "system:serviceaccount:default:default")
+	assert.Zero(t, m.up(0).Changes)
+}
