@@ -36,7 +36,9 @@ func TestAClusterIsRestoredOntoAnotherMachine(t *testing.T) {
 	damaged := file("damaged.paictl-backup", data)
 	ok(t, "sandbox", "stop", "--dir", l.dir, "--unplug", l.names[0])
 
-	m := newLab(t, "e2ec", 1)
+	m := labIn(t, t.TempDir())
+	t.Cleanup(m.destroy)
+	m.hosts("e2ec", 1)
 	m.generate()
 	for _, c := range []struct{ file, phrase, says string }{
 		{damaged, phrase, "damaged"}, {saved, other, "passphrase"},
