@@ -282,7 +282,7 @@ func (u *upgrade) unfit(ctx context.Context, w *world) ([]preflight.Finding, err
 		return nil, err
 	}
 	u.oldBackup(w, fail)
-	return out, u.removedAPIs(ctx, w, fail)
+	return out, u.removedAPIs(ctx, fail)
 }
 
 // failure adds a finding that ends the run.
@@ -377,7 +377,7 @@ func (u *upgrade) oldBackup(w *world, fail failure) {
 }
 
 // removedAPIs refuses where somebody uses an API that the new release doesn't have.
-func (u *upgrade) removedAPIs(ctx context.Context, w *world, fail failure) error {
+func (u *upgrade) removedAPIs(ctx context.Context, fail failure) error {
 	to, err := utilversion.ParseSemantic(u.spec.Bundle.Manifest().Kubernetes)
 	if err != nil {
 		return err

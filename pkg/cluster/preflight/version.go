@@ -69,7 +69,7 @@ func Skew(p Program, bundle string) (why, remedy string) {
 	if err != nil {
 		return "", ""
 	}
-	steps := int(to.Minor()) - int(from.Minor()) //nolint:gosec // both are small
+	steps := int(to.Minor()) - int(from.Minor())
 	if to.Major() != from.Major() {
 		steps = oldestKubelet + 1
 	}
