@@ -128,7 +128,7 @@ func (u *upgrade) machine(ctx context.Context, p *plan, n *Node, q *upgradeQueue
 			u.setOut(n, false)
 			err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+"; the machine stays cordoned until this command succeeds; to use it as it is: kubectl uncordon "+n.Hostname, "; "))
 		}
-		if phase == phaseDrain || phase == phaseUncordon { // it is told already
+		if phase == phaseDrain || phase == phaseUncordon { // this was reported by the step itself
 			u.setAside(n, phase, err)
 			return
 		}

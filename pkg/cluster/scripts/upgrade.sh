@@ -9,7 +9,7 @@ g_busy() {
 	printf '%s\nall\tyes\n' "$tasks"
 }
 
-# g_removed RELEASE: "removed group version resource" for each API that somebody has asked for since the API server's start, and that the
+# g_removed RELEASE: "removed group version resource" for each API that someone has asked for since the API server's start, and that the
 # release, such as 1.37, no longer has.
 g_removed() {
 	metrics=$(self get --raw /metrics --request-timeout=60s) || exit 1

@@ -48,7 +48,7 @@ Then the machines follow: each is cordoned and drained, its kubelet and containe
 checked, and it is uncordoned; machines without jobs first. Programs of the control plane are never older
 than those of the other machines. The release is written into kubernetes-configuration.yaml.
 
---job-policy says what becomes of jobs on a machine: "wait" waits until they have ended, at most --max-wait,
+--job-policy says what is done with jobs on a machine: "wait" waits until they have ended, at most --max-wait,
 and leaves the machine as it is if they haven't; "requeue" evicts their tasks, which begin again elsewhere;
 "stop" stops the jobs. While it waits, no new jobs begin on that machine.
 
@@ -76,7 +76,7 @@ point, run it again: the cluster works meanwhile, with machines of both releases
 	fl, up := cmd.Flags(), &opts.Upgrade
 	fl.StringVar(&opts.To, "to", "", "refuse a bundle of another `RELEASE`, such as v1.36.4")
 	fl.StringVar(&opts.AtOnce, "at-once", "1", "how many workers may be out of service at the same time: a number, or a part of them such as 10%")
-	fl.StringVar(&opts.Jobs, "job-policy", string(cluster.JobsWait), "what becomes of jobs on a machine: "+strings.Join(cluster.JobPolicies(), "|"))
+	fl.StringVar(&opts.Jobs, "job-policy", string(cluster.JobsWait), "what is done with jobs on a machine: "+strings.Join(cluster.JobPolicies(), "|"))
 	fl.DurationVar(&up.MaxWait, "max-wait", 0, "with --job-policy wait: leave a machine as it is if its jobs haven't ended by then (default: no limit)")
 	fl.DurationVar(&up.DrainTimeout, "drain-timeout", 5*time.Minute, "time limit for the eviction of a machine's pods")
 	fl.IntVar(&up.MaxFailures, "max-failures", 1, "how many workers may fail before the others are left as they are")

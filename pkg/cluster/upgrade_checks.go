@@ -1,0 +1,248 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+)
+
+// settled looks at the machines. What doesn't work gets two minutes: the API server that an interrupted run has restarted is about to come up, and the
+// kubelet of its machine reports to that one alone.
+func (u *upgrade) settled(ctx context.Context) (*world, error) {
+	told := false
+	for end := time.Now().Add(settleLimit); ; {
+		w, err := u.survey(ctx, u.alive(u.spec.Nodes))
+		if err != nil {
+			return nil, err
+		}
+		n, why, err := u.unsettled(w)
+		if err != nil || n == nil || time.Now().After(end) || u.opts.look < time.Second {
+			return w, err
+		}
+		if !told {
+			told = true
+			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: fmt.Sprintf("%s; the run waits for it, up to %s", why, settleLimit)})
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(settleLook):
+		}
+	}
+}
+
+// unsettled is a member that doesn't work, and what of it; nil where all do.
+func (u *upgrade) unsettled(w *world) (*Node, string, error) {
+	if w.founding() {
+		return nil, "", nil
+	}
+	for _, n := range u.alive(u.spec.ControlPlane()) {
+		if w.member(n) && !w.healthy(n) {
+			return n, "its API server doesn't answer", nil
+		}
+	}
+	nodes, err := w.nodes()
+	if err != nil {
+		return nil, "", err
+	}
+	for _, n := range u.members(w) {
+		if node, known := nodes[n.Hostname]; known && !isReady(node) {
+			return n, "the node is not Ready", nil
+		}
+	}
+	return nil, "", nil
+}
+
+const (
+	settleLimit = 2 * time.Minute
+	settleLook  = 5 * time.Second
+)
+
+// unfit are findings about the cluster as a whole: where part of it doesn't work, what an upgrade restarts may be what holds it up.
+func (u *upgrade) unfit(ctx context.Context, w *world) ([]preflight.Finding, error) {
+	var out []preflight.Finding
+	fail := func(n *Node, check, remedy, format string, args ...any) {
+		out = append(out, preflight.Finding{Host: n.Hostname, Check: check, Severity: preflight.SeverityError, Message: fmt.Sprintf(format, args...), Remedy: remedy})
+	}
+	for _, n := range u.spec.ControlPlane() {
+		switch {
+		case u.host(n) == nil || u.isAside(n):
+			fail(n, "control-plane", "start the machine, or take it out: paictl node remove "+n.Hostname, "the machine doesn't answer; an upgrade needs all machines of the control plane")
+		case !w.member(n):
+			fail(n, "control-plane", "take it out with paictl node remove "+n.Hostname+", and add it again after the upgrade; or paictl cluster up with the bundle of the release that all others run", "the machine isn't in the cluster")
+		case !w.healthy(n) && w.of(n, phaseInit).Value("applied") == "interrupted":
+			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "its API server doesn't answer since an earlier change was interrupted; this run goes on with that"})
+		case !w.healthy(n):
+			fail(n, "control-plane", "see paictl cluster status, and journalctl -u kubelet on the machine", "its API server doesn't answer")
+		}
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	etcd, err := u.lookAtEtcd(ctx, u.leader)
+	switch {
+	case err != nil:
+		return nil, err
+	case etcd == nil:
+		fail(u.leader, "etcd", "see paictl cluster status", "etcd doesn't answer")
+	case !etcd.quorum:
+		fail(u.leader, "etcd", "see paictl cluster status", "etcd has no quorum")
+	default:
+		for _, n := range u.spec.ControlPlane() {
+			if !etcd.has(n) {
+				fail(n, "etcd", "take the machine out and add it again: paictl node remove "+n.Hostname, "etcd doesn't have the machine as a member")
+			}
+		}
+		for _, m := range etcd.members {
+			if m.Learner || m.Name == "" {
+				fail(u.leader, "etcd", "wait until it has caught up; paictl cluster status shows it", "etcd's member %s has not caught up with the others", m)
+			}
+		}
+	}
+	for _, n := range u.alive(u.spec.Nodes) {
+		if !w.member(n) {
+			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "the machine isn't in the cluster, so this run leaves it alone", Hint: "paictl cluster up adds it afterwards"})
+		}
+	}
+	if !w.healthy(u.leader) { // it is the only one; what it keeps of the cluster can't be read
+		return out, nil
+	}
+	if err := u.unfitNodes(w, fail); err != nil {
+		return nil, err
+	}
+	if err := u.olderParts(ctx, w, fail); err != nil {
+		return nil, err
+	}
+	u.oldBackup(w, fail)
+	return out, u.removedAPIs(ctx, fail)
+}
+
+// failure adds a finding that ends the run.
+type failure func(n *Node, check, remedy, format string, args ...any)
+
+// unfitNodes looks at what the cluster says of its nodes, those of machines that don't answer among them.
+func (u *upgrade) unfitNodes(w *world, fail failure) error {
+	nodes, err := w.nodes()
+	if err != nil {
+		return err
+	}
+	for _, n := range u.spec.Nodes {
+		node, known := nodes[n.Hostname]
+		switch {
+		case !known:
+		case u.host(n) == nil || u.isAside(n):
+			p := preflight.Program{Name: preflight.KubeletName, Version: node.Status.NodeInfo.KubeletVersion}
+			if why, remedy := preflight.Skew(p, u.spec.Bundle.Manifest().Kubernetes); why != "" {
+				fail(n, "version", "start the machine, or take it out: paictl node remove "+n.Hostname+"; "+remedy, "the machine doesn't answer, and its kubelet has Kubernetes %s: %s", p.Version, why)
+			}
+		case !w.member(n) || isReady(node):
+		case n.ControlPlane && w.healthy(n):
+			fail(n, "control-plane", "see paictl cluster status, and journalctl -u kubelet on the machine", "the node is not Ready")
+		case !n.ControlPlane:
+			u.notReady[n.Hostname] = true
+			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "the node is not Ready", Hint: "see journalctl -u kubelet -u containerd on the machine; it is upgraded last"})
+		}
+	}
+	return nil
+}
+
+// olderParts refuses an etcd of an earlier minor release, which can't read what the later one wrote, and an earlier CoreDNS, for which
+// kubeadm has no way back.
+func (u *upgrade) olderParts(ctx context.Context, w *world, fail failure) error {
+	ref, err := u.spec.image("etcd")
+	if err != nil {
+		return err
+	}
+	_, tag := splitRef(ref)
+	for _, n := range u.spec.ControlPlane() {
+		have, want := parseTag(w.of(n, phaseInit).Value("etcd-release")), parseTag(tag)
+		if have != nil && want != nil && (want.Major() < have.Major() || want.Major() == have.Major() && want.Minor() < have.Minor()) {
+			fail(n, "etcd", "use a bundle with that etcd; or restore a backup that was made with the earlier one: paictl cluster restore", "it runs etcd %s, and etcd %s of the bundle can't read its data", have, want)
+		}
+	}
+	if ref, err = u.spec.image("coredns"); err != nil {
+		return err
+	}
+	_, tag = splitRef(ref)
+	res, err := u.read(ctx, u.leader, phaseUpgrade, "coredns", selfAPI(u.spec, u.leader)+"self -n kube-system get deployment coredns --ignore-not-found --request-timeout=30s -o 'jsonpath={.spec.template.spec.containers[0].image}'\n")
+	if err != nil {
+		return err
+	}
+	_, runs := splitRef(strings.TrimSpace(string(res.Stdout)))
+	if have, want := parseTag(runs), parseTag(tag); have != nil && want != nil && want.LessThan(have) {
+		fail(u.leader, "coredns", "use a bundle with CoreDNS "+runs+" or a later one", "CoreDNS %s runs, and kubeadm can't go back to %s of the bundle", runs, tag)
+	}
+	return nil
+}
+
+// parseTag reads the version in an image's tag, such as 3.6.8-0; nil where there is none.
+func parseTag(tag string) *utilversion.Version {
+	v, err := utilversion.ParseGeneric(tag)
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+func isReady(n corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// oldBackup refuses where the cluster has no backup of late: what etcd's data becomes in a newer release no older one may be able to read.
+func (u *upgrade) oldBackup(w *world, fail failure) {
+	if u.opts.MaxBackupAge <= 0 {
+		return
+	}
+	const remedy = "paictl cluster backup; --without-backup begins anyway"
+	text := strings.Trim(w.of(u.leader, phaseInit).Value(BackupNote), `"`)
+	at, err := time.Parse(time.RFC3339, text)
+	switch age := u.run.opts.Clock().Sub(at); {
+	case text == "":
+		fail(u.leader, "backup", remedy, "no backup of the cluster was ever made")
+	case err != nil:
+		fail(u.leader, "backup", remedy, "when the last backup was made can't be read: %v", err)
+	case age > u.opts.MaxBackupAge:
+		fail(u.leader, "backup", remedy, "the last backup of the cluster is %s old", age.Round(time.Minute))
+	}
+}
+
+// removedAPIs refuses where someone uses an API that the new release doesn't have.
+func (u *upgrade) removedAPIs(ctx context.Context, fail failure) error {
+	to, err := utilversion.ParseSemantic(u.spec.Bundle.Manifest().Kubernetes)
+	if err != nil {
+		return err
+	}
+	release := fmt.Sprintf("%d.%d", to.Major(), to.Minor())
+	for _, n := range u.spec.ControlPlane() {
+		res, err := u.read(ctx, n, phaseUpgrade, "apis", selfAPI(u.spec, n)+upgradeScript+"g_removed "+release+"\n")
+		if err != nil {
+			return err
+		}
+		a, err := answer.Parse(res.Stdout)
+		if err != nil {
+			return err
+		}
+		for _, row := range a.All("removed") {
+			for len(row) < 3 {
+				row = append(row, "")
+			}
+			what := fmt.Sprintf("%s (%s/%s) is in use, and Kubernetes %s no longer has it", row[2], row[0], row[1], release)
+			if u.opts.RemovedAPIs {
+				u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: what})
+				continue
+			}
+			fail(n, "removed-api", "the audit log on the masters, /var/log/kubernetes/audit.log, says by whom; --removed-apis begins anyway", "%s", what)
+		}
+	}
+	return nil
+}
