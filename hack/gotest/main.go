@@ -2,6 +2,10 @@
 // CI need of it: a line per package as go test writes it, the whole output of tests that
 // failed, a line with the reason for each test that was skipped, and at the end the slowest
 // tests. Its exit code is go test's.
+//
+// Up to three tests that failed run once more, alone. One that passes then is named in a line
+// "flaky", and what it printed when it failed stays above: it has to be repaired, but it doesn't
+// fail the run. A race, a panic, a time-out and what doesn't compile are never tried again.
 package main
 
 import (
@@ -28,34 +32,103 @@ type event struct {
 	Elapsed    float64 // seconds
 }
 
+// maxAgain is the number of failed tests up to which they run once more: where more fail, it isn't chance.
+const maxAgain = 3
+
 func main() {
-	cmd := exec.Command("go", append([]string{"test", "-json"}, os.Args[1:]...)...) //nolint:noctx // ends with this process
+	args := os.Args[1:]
+	code, run := test(args)
+	again := run.again()
+	if code == 0 || len(again) == 0 {
+		os.Exit(code)
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(again)) {
+		fmt.Printf("again\t%s\t%s\n", pkg, strings.Join(again[pkg], " "))
+		if code, _ := test(rerun(args, run.packages, pkg, again[pkg])); code != 0 {
+			os.Exit(code)
+		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(again)) {
+		for _, name := range again[pkg] {
+			fmt.Printf("flaky\t%s\t%s: failed, as above, and passed alone; it has to be repaired\n", pkg, name)
+		}
+	}
+}
+
+// test runs go test with args and returns its exit code and what ran.
+func test(args []string) (int, *outcome) {
+	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...) //nolint:noctx // ends with this process
 	cmd.Stderr = os.Stderr
+	run := &outcome{packages: map[string]bool{}, failed: map[string][]string{}}
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gotest:", err)
-		os.Exit(1)
+		return 1, run
 	}
-	err = render(out, os.Stdout)
+	err = render(out, os.Stdout, run)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gotest: read the output of go test:", err)
 	}
 	if waited := cmd.Wait(); waited != nil {
 		if ended, ok := errors.AsType[*exec.ExitError](waited); ok && ended.ExitCode() > 0 {
-			os.Exit(ended.ExitCode())
+			return ended.ExitCode(), run
 		}
-		os.Exit(1)
+		return 1, run
 	}
 	if err != nil {
-		os.Exit(1)
+		return 1, run
+	}
+	return 0, run
+}
+
+// outcome is what a run has shown of which packages there are and what failed.
+type outcome struct {
+	packages map[string]bool
+	failed   map[string][]string // package: names of its failed tests, without subtests
+	hopeless bool                // something failed that no second run excuses
+}
+
+func (o *outcome) see(e event) {
+	if e.Package != "" {
+		o.packages[e.Package] = true
+	}
+	switch {
+	case e.Action == "build-fail", strings.Contains(e.Output, "DATA RACE"), strings.Contains(e.Output, "race detected"),
+		strings.HasPrefix(e.Output, "panic: "):
+		o.hopeless = true
+	case e.Action == "fail" && e.Test == "":
+		// A package that fails without a test that failed died, or didn't compile.
+		if len(o.failed[e.Package]) == 0 {
+			o.hopeless = true
+		}
+	case e.Action == "fail" && !strings.Contains(e.Test, "/"):
+		o.failed[e.Package] = append(o.failed[e.Package], e.Test)
 	}
 }
 
-// render prints events until r ends.
-func render(r io.Reader, w io.Writer) error {
+// again returns the failed tests that should run once more, by package.
+func (o *outcome) again() map[string][]string {
+	n := 0
+	for _, names := range o.failed {
+		n += len(names)
+	}
+	if o.hopeless || n > maxAgain {
+		return nil
+	}
+	return o.failed
+}
+
+// rerun returns args for the tests names of one package instead of the packages that args name.
+func rerun(args []string, packages map[string]bool, pkg string, names []string) []string {
+	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return packages[arg] })
+	return append(args, "-count=1", "-run", "^("+strings.Join(names, "|")+")$", pkg)
+}
+
+// render prints events until r ends, and keeps in run what failed.
+func render(r io.Reader, w io.Writer, run *outcome) error {
 	tests := map[string][]string{} // package and test: its lines so far
 	var ended []event
 	lines := bufio.NewReader(r)
@@ -64,6 +137,7 @@ func render(r io.Reader, w io.Writer) error {
 		var e event
 		if len(b) > 0 && json.Unmarshal(b, &e) == nil {
 			one(w, e, tests)
+			run.see(e)
 			if e.Test != "" && !strings.Contains(e.Test, "/") && (e.Action == "pass" || e.Action == "fail") {
 				ended = append(ended, e)
 			}

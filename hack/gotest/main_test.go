@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func TestRenderKeepsWhatMatters(t *testing.T) {
 		`go: some message`,
 	}, "\n")
 	var out bytes.Buffer
-	require.NoError(t, render(strings.NewReader(in), &out))
+	require.NoError(t, render(strings.NewReader(in), &out, seen()))
 	assert.Equal(t, strings.Join([]string{
 		"skip\tp\tTestRoot: needs root",
 		"    b_test.go:9: got 1",
@@ -38,6 +39,34 @@ func TestRenderKeepsWhatMatters(t *testing.T) {
 		"r/x.go:1: syntax error",
 		"go: some message",
 	}, "\n"), out.String())
+}
+
+func seen() *outcome { return &outcome{packages: map[string]bool{}, failed: map[string][]string{}} }
+
+func TestAFewFailedTestsRunOnceMore(t *testing.T) {
+	failed := []string{
+		`{"Action":"pass","Package":"p","Test":"TestA"}`,
+		`{"Action":"fail","Package":"p","Test":"TestB/part"}`,
+		`{"Action":"fail","Package":"p","Test":"TestB"}`,
+		`{"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}`,
+		`{"Action":"fail","Package":"p"}`,
+		`{"Action":"pass","Package":"q"}`,
+	}
+	after := func(lines ...string) *outcome {
+		run := seen()
+		require.NoError(t, render(strings.NewReader(strings.Join(lines, "\n")), io.Discard, run))
+		return run
+	}
+	run := after(failed...)
+	assert.Equal(t, map[string][]string{"p": {"TestB"}}, run.again())
+	assert.Equal(t, []string{"-timeout", "5m", "-count=1", "-run", "^(TestB)$", "p"},
+		rerun([]string{"-timeout", "5m", "p", "q"}, run.packages, "p", []string{"TestB"}))
+
+	assert.Empty(t, after(append(failed, `{"Action":"output","Package":"q","Test":"TestC","Output":"WARNING: DATA RACE\n"}`)...).again(), "a race")
+	assert.Empty(t, after(append(failed, `{"Action":"fail","Package":"r"}`)...).again(), "a package that died")
+	assert.Empty(t, after(append(failed, `{"Action":"output","Package":"r","Test":"TestC","Output":"panic: test timed out after 5m\n"}`)...).again(), "a time-out")
+	assert.Empty(t, after(append(failed, `{"Action":"fail","Package":"q","Test":"TestC"}`, `{"Action":"fail","Package":"q","Test":"TestD"}`,
+		`{"Action":"fail","Package":"q","Test":"TestE"}`)...).again(), "more than chance")
 }
 
 func TestASkipWithoutAReasonSaysSo(t *testing.T) {
@@ -53,7 +82,7 @@ func TestTheSlowestTestsStandAtTheEnd(t *testing.T) {
 		`{"Action":"output","Package":"p","Output":"ok\tp\t94s\n"}`,
 	}, "\n")
 	var out bytes.Buffer
-	require.NoError(t, render(strings.NewReader(in), &out))
+	require.NoError(t, render(strings.NewReader(in), &out, seen()))
 	assert.Equal(t, "ok\tp\t94s\nslow\tp\tTestSlower: 80s\nslow\tp\tTestSlow: 12s\n", out.String())
 }
 
@@ -65,6 +94,6 @@ func TestAPackageThatDiesShowsWhatItsTestsSaid(t *testing.T) {
 		`{"Action":"fail","Package":"p"}`,
 	}, "\n")
 	var out bytes.Buffer
-	require.NoError(t, render(strings.NewReader(in), &out))
+	require.NoError(t, render(strings.NewReader(in), &out, seen()))
 	assert.Equal(t, "FAIL\tp\t600s\npanic: test timed out\n", out.String())
 }
