@@ -15,8 +15,8 @@ import (
 )
 
 //go:embed go.mod go.sum
-//go:embed cmd/pai-agent cmd/pai-controller cmd/pai-logs cmd/pai-nvml cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
-//go:embed pkg/access pkg/agent pkg/hint pkg/kube/*.go pkg/plural pkg/version
+//go:embed cmd/pai-agent cmd/pai-api-proxy cmd/pai-controller cmd/pai-logs cmd/pai-nvml cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
+//go:embed pkg/access pkg/agent pkg/apiproxy pkg/hint pkg/kube/*.go pkg/plural pkg/version
 //go:embed pkg/incluster/logstore pkg/incluster/podapi pkg/incluster/volume pkg/incluster/watchdog
 //go:embed pkg/framework/api pkg/framework/archive pkg/framework/controller pkg/framework/listing pkg/framework/machine
 //go:embed pkg/framework/rendezvous pkg/framework/server pkg/framework/status pkg/framework/v1

@@ -30,7 +30,7 @@ func needed(t *testing.T) []string {
 			}
 		}
 	}
-	var programs []string
+	programs := []string{"./cmd/pai-api-proxy"}
 	for _, p := range Programs() {
 		if p != "pai-scheduler" {
 			programs = append(programs, "./cmd/"+p)

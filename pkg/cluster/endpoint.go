@@ -24,7 +24,7 @@ func (r *run) anotherCluster(ctx context.Context, w *world) ([]preflight.Finding
 	if err != nil {
 		return nil, fmt.Errorf("the API's address %q: %w", r.spec.endpoint(), err)
 	}
-	if slices.ContainsFunc(r.spec.Nodes, func(n *Node) bool { return n.HostIP == host }) {
+	if r.spec.local() || slices.ContainsFunc(r.spec.Nodes, func(n *Node) bool { return n.HostIP == host }) {
 		return nil, nil
 	}
 	for _, n := range r.spec.ControlPlane() {
@@ -46,6 +46,6 @@ func (r *run) anotherCluster(ctx context.Context, w *world) ([]preflight.Finding
 	return []preflight.Finding{{
 		Host: w.leader.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
 		Message: fmt.Sprintf("another cluster answers at %s, the configured address of this cluster's API, and no machine of layout.yaml is a member of it", r.spec.endpoint()),
-		Remedy:  "set load-balance-ip in kubernetes-configuration.yaml to an address that only this cluster uses; to add the machines to the other cluster, also list its masters in layout.yaml",
+		Remedy:  "set api-endpoint (or load-balance-ip) in kubernetes-configuration.yaml to an address that only this cluster uses; to add the machines to the other cluster, also list its masters in layout.yaml",
 	}}, nil
 }

@@ -22,7 +22,7 @@ func TestNoClusterIsMadeBehindTheAddressOfAnother(t *testing.T) {
 	}
 	err := l.refused()
 	require.ErrorContains(t, err, "m1: another cluster answers at 10.9.0.100:6443")
-	assert.Contains(t, hint.Of(err), "set load-balance-ip in kubernetes-configuration.yaml to an address that only this cluster uses")
+	assert.Contains(t, hint.Of(err), "set api-endpoint (or load-balance-ip) in kubernetes-configuration.yaml to an address that only this cluster uses")
 	assert.Contains(t, hint.Of(err), "list its masters in layout.yaml")
 }
 

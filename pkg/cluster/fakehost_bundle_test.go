@@ -51,7 +51,7 @@ func newBundleOf(t testing.TB, release, build string) *bundle.Bundle {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o755))
 		m.Artifacts = append(m.Artifacts, a)
 	}
-	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "kubelet", "kubeadm", "kubectl"} {
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "kubelet", "kubeadm", "kubectl", "pai-api-proxy"} {
 		add(bundle.KindBinary, name, "")
 	}
 	for _, name := range []string{"bridge", "host-local", "loopback", "portmap"} {

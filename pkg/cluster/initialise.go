@@ -149,7 +149,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 	if err != nil {
 		return err
 	}
-	res.setup += selfAPI(p.spec, n) + fmt.Sprintf("NODE=%s\n", shell.Quote(n.Hostname))
+	res.setup += selfAPI(p.spec, n) + fmt.Sprintf("NODE=%s API=%s\n", shell.Quote(n.Hostname), shell.Quote("https://"+p.spec.endpoint()))
 	for _, c := range cs {
 		switch c.Target {
 		case restoreRenewal:
@@ -210,8 +210,16 @@ done
 i=0
 until kubectl get --raw /readyz --request-timeout=5s >/dev/null 2>&1; do
 	i=$((i + 1))
-	[ "$i" -lt 120 ] || { echo "the API server answers on this machine, but not at the API's address "%[1]s" -> look at the load balancer of load-balance-ip: it must forward that port to all masters" >&2; exit 1; }
+	[ "$i" -lt 120 ] || { echo "the API server answers on this machine, but not at the API's address "%[1]s" -> "%[2]s >&2; exit 1; }
 	sleep 0.5
 done
-`, shell.Quote(p.spec.endpoint()))
+`, shell.Quote(p.spec.endpoint()), shell.Quote(p.spec.endpointRemedy()))
+}
+
+// endpointRemedy says where to look if the API doesn't answer at the address of all machines.
+func (s *Spec) endpointRemedy() string {
+	if s.local() {
+		return "see journalctl -u " + proxyProgram + " on the host"
+	}
+	return "look at the load balancer of api-endpoint or load-balance-ip: it must forward that port to all masters"
 }

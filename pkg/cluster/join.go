@@ -27,8 +27,11 @@ func (*join) name() string       { return phaseJoin }
 func (*join) applies(*Node) bool { return true }
 
 // waits: etcd's members change one at a time, and not while one of them restarts.
-func (*join) waits(n *Node, pl *plan) []step {
+func (p *join) waits(n *Node, pl *plan) []step {
 	out := []step{{host: pl.world.leader.Hostname, phase: phaseInit, must: true}}
+	if isMove(pl.of(n, phaseJoin)) {
+		return append(out, p.spec.rollout(n, pl, phaseJoin, kubeletName)...)
+	}
 	if !n.ControlPlane {
 		return out
 	}
@@ -46,7 +49,7 @@ func (*join) waits(n *Node, pl *plan) []step {
 }
 
 func (p *join) detect(*Node) (string, error) {
-	return fmt.Sprintf("ETCD_DIR=%s\nd_member\n", shell.Quote(strings.TrimSuffix(p.spec.etcdData(), "/"))), nil
+	return fmt.Sprintf("ETCD_DIR=%s\nd_member\nd_gone %s\n", shell.Quote(strings.TrimSuffix(p.spec.etcdData(), "/")), proxyService), nil
 }
 
 const (
@@ -56,8 +59,11 @@ const (
 )
 
 func (p *join) diff(n *Node, w *world) ([]Change, error) {
-	if n == w.leader {
+	if n == w.leader && w.founding() {
 		return nil, nil
+	}
+	if n == w.leader {
+		return p.spec.moves(n, w), nil
 	}
 	if w.founding() {
 		return []Change{{Action: "run", Target: runJoin}}, nil
@@ -80,7 +86,7 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 	case w.expelled(n):
 		why = unknownMember
 	default:
-		return nil, nil
+		return p.spec.moves(n, w), nil
 	}
 	var out []Change
 	if _, left := a.Row("left"); known || left {
@@ -97,6 +103,10 @@ func (w *world) nodes() (map[string]corev1.Node, error) {
 }
 
 func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
+	if isMove(cs) {
+		_, err := r.script(ctx, n, phaseJoin, "move", p.move(n, cs))
+		return err
+	}
 	for _, c := range cs {
 		var err error
 		switch c.Detail {

@@ -43,7 +43,7 @@ base64 <"$KUBECONFIG" | tr -d '\n'
 	if err != nil {
 		return nil, fmt.Errorf("fetch the kubeconfig from %s: %w", n.Hostname, err)
 	}
-	return renameKubeconfig(raw, s.Config.Kubernetes.Kubernetes.ClusterName, s.serverOf(raw))
+	return renameKubeconfig(raw, s.Config.Kubernetes.Kubernetes.ClusterName, s.serverOf(n, raw))
 }
 
 func noClusterYet(n *Node) error {
@@ -75,21 +75,25 @@ func (r *run) reachLeader(ctx context.Context) (*Node, error) {
 	return nil, noClusterYet(masters[0])
 }
 
-// serverOf returns the API's address for people, by the cluster's own kubeconfig.
-func (s *Spec) serverOf(raw []byte) string {
+// serverOf returns the API's address for people, by a master's own kubeconfig.
+func (s *Spec) serverOf(n *Node, raw []byte) string {
 	c, err := clientcmd.Load(raw)
 	if err != nil {
-		return s.reachedBy("")
+		return s.reachedBy(n, "")
 	}
 	for _, cl := range c.Clusters {
-		return s.reachedBy(cl.Server)
+		return s.reachedBy(n, cl.Server)
 	}
-	return s.reachedBy("")
+	return s.reachedBy(n, "")
 }
 
-// reachedBy returns the API's address: the configured one, unless that is a master's and the
-// members' kubeconfigs name another master.
-func (s *Spec) reachedBy(server string) string {
+// reachedBy returns the API's address for people: the configured one, unless that is a master's and the
+// members' kubeconfigs name another master. Where each machine has an address of its own it is that of n, a master that
+// answers.
+func (s *Spec) reachedBy(n *Node, server string) string {
+	if s.local() {
+		return "https://" + s.ownEndpoint(n)
+	}
 	configured, _, _ := net.SplitHostPort(s.configuredEndpoint())
 	if u, err := url.Parse(server); err == nil && s.master(configured) != nil && s.master(u.Hostname()) != nil {
 		return server

@@ -30,7 +30,7 @@ func preflightBundle(t testing.TB) *bundle.Bundle {
 		n++
 		fmt.Fprintf(&b, "- {name: %s, version: v1, kind: %s, path: %s/%s, source: s, sha256: '%064x', size: %d%s}\n", name, kind, kind, name, n, mib<<20, more)
 	}
-	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "kubelet", "kubeadm", "kubectl"} {
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "kubelet", "kubeadm", "kubectl", "pai-api-proxy"} {
 		add("binary", name, 100, "")
 	}
 	add("cni-plugin", "bridge", 10, "")

@@ -112,7 +112,7 @@ func Removable(s *Spec, names []string) ([]*Node, error) {
 func (r *run) keepsAddress(nodes []*Node) error {
 	for _, n := range nodes {
 		if n.ControlPlane && r.servers[r.leader] == r.spec.ownEndpoint(n) {
-			return hint.Errorf("set load-balance-ip in kubernetes-configuration.yaml to an address that stays (a load balancer in front of all masters), run paictl cluster up, then remove this one",
+			return hint.Errorf("set api-endpoint: local in kubernetes-configuration.yaml (or the address of a load balancer in front of all masters), run paictl cluster up, then remove this one",
 				"%s has the address at which all machines use the API (%s)", n.Hostname, n.HostIP)
 		}
 	}

@@ -36,7 +36,7 @@ func (s *Spec) stays(n *Node, w *world) bool {
 		return false
 	}
 	again, err := (&join{spec: s}).diff(n, w)
-	return err == nil && len(again) == 0
+	return err == nil && (len(again) == 0 || isMove(again))
 }
 
 // rollout returns the steps of a phase that a machine waits for: those of the wave before its

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -138,8 +137,11 @@ func (s *Spec) endpoint() string {
 
 // configuredEndpoint is the API server's address by the configuration alone.
 func (s *Spec) configuredEndpoint() string {
-	return s.atPort(cmp.Or(s.Config.Kubernetes.Kubernetes.LoadBalanceIP, s.ControlPlane()[0].HostIP))
+	return s.Config.Endpoint()
 }
+
+// local reports whether each machine reaches the API by a proxy of its own.
+func (s *Spec) local() bool { return s.endpoint() == config.LocalAPI() }
 
 // ownEndpoint is the address of a control plane machine's own API server.
 func (s *Spec) ownEndpoint(n *Node) string { return s.atPort(n.HostIP) }

@@ -166,16 +166,16 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map
 	k := s.Config.Kubernetes.Kubernetes
 	st := &Status{
 		Cluster: k.ClusterName, ClusterID: s.Config.Services.Cluster.Common.ClusterID,
-		Endpoint: "https://" + s.endpoint(), Kubernetes: k.Version, API: "absent",
+		Kubernetes: k.Version, API: "absent",
 		Machines: []MachineStatus{}, Components: []ComponentStatus{}, Certificates: []Certificate{},
 	}
-	api := st.chooseAPI(s, answers, errs)
+	asked, api := st.chooseAPI(s, answers, errs)
 	for _, n := range s.ControlPlane() {
 		if f, ok := answers[n].Row("lock"); ok && len(f) >= 2 && st.Lock == nil {
 			st.Lock = &LockOwner{Owner: f[0], Since: f[1]}
 		}
 	}
-	st.Endpoint = s.reachedBy(api.Value("server"))
+	st.Endpoint = s.reachedBy(asked, api.Value("server"))
 	st.addComponents(api)
 	st.Renewal = Renewal{Kubelet: true, ControlPlane: true}
 	for _, n := range nodes {
@@ -197,8 +197,8 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map
 	return st
 }
 
-// chooseAPI takes the answer of the first API server that is up.
-func (st *Status) chooseAPI(s *Spec, answers map[*Node]answer.Answer, errs map[*Node]error) answer.Answer {
+// chooseAPI takes the answer of the first API server that is up, and says which machine's it is; the first master's where none is.
+func (st *Status) chooseAPI(s *Spec, answers map[*Node]answer.Answer, errs map[*Node]error) (*Node, answer.Answer) {
 	for _, n := range s.ControlPlane() {
 		if err := errs[n]; err != nil && st.API == "absent" {
 			st.API, st.APIMessage = "unknown", err.Error()
@@ -209,14 +209,14 @@ func (st *Status) chooseAPI(s *Spec, answers map[*Node]answer.Answer, errs map[*
 		}
 		if f[0] == "up" {
 			st.API, st.APIMessage = "up", ""
-			return answers[n]
+			return n, answers[n]
 		}
 		st.API, st.APIMessage = "down", ""
 		if len(f) > 1 {
 			st.APIMessage = f[1]
 		}
 	}
-	return answer.Answer{}
+	return s.ControlPlane()[0], answer.Answer{}
 }
 
 // machineStatus joins what a machine says of itself with what the API says of it.

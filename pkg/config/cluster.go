@@ -57,10 +57,13 @@ type KubernetesSpec struct {
 	ServiceClusterIPRange string   `yaml:"service-cluster-ip-range" json:"service-cluster-ip-range"`
 	PodCIDR               string   `yaml:"pod-cidr" json:"pod-cidr"`
 	DNSDomain             string   `yaml:"dns-domain" json:"dns-domain"` // cluster.local
-	// LoadBalanceIP is the address of the API for all nodes; the first master's where
-	// there is one master. APIServerPort is 6443.
-	LoadBalanceIP string `yaml:"load-balance-ip" json:"load-balance-ip"`
+	// LoadBalanceIP is the address of the API for all nodes: the master's where there is one, a load balancer's, or empty.
+	// APIServerPort is 6443.
+	LoadBalanceIP string `yaml:"load-balance-ip,omitempty" json:"load-balance-ip,omitempty"`
 	APIServerPort int    `yaml:"api-servers-port" json:"api-servers-port"`
+	// APIEndpoint is APIEndpointLocal, or HOST[:PORT] of a load balancer. Empty, it is what LoadBalanceIP says if that is no master,
+	// local with several masters, and else the master's address.
+	APIEndpoint string `yaml:"api-endpoint,omitempty" json:"api-endpoint,omitempty"`
 	// APIServerCertSANs are further names and addresses in the API server's certificate.
 	APIServerCertSANs []string `yaml:"api-server-cert-sans,omitempty" json:"api-server-cert-sans,omitempty"`
 	EtcdDataPath      string   `yaml:"etcd-data-path" json:"etcd-data-path"` // /var/lib/etcd
@@ -80,6 +83,12 @@ type KubernetesSpec struct {
 	GPUDriver GPUDriver `yaml:"gpu-driver,omitempty" json:"gpu-driver,omitzero"`
 	Extra     Extra     `yaml:"extra,omitempty" json:"extra,omitempty"`
 }
+
+// APIEndpointLocal gives each machine an address of its own at which it reaches the API of any master that is ready.
+const (
+	APIEndpointLocal = "local"
+	LocalAPIPort     = 6444
+)
 
 // Whether pods reach the cloud's metadata service.
 const (

@@ -90,11 +90,12 @@ func (c *Cluster) fillKubernetes() {
 	k.EtcdDataPath = cmp.Or(k.EtcdDataPath, defaultEtcdPath)
 	k.DockerRegistry = cmp.Or(k.DockerRegistry, defaultImages)
 	k.NetworkPlugin = cmp.Or(k.NetworkPlugin, defaultNetwork)
-	if masters := c.ControlPlane(); k.LoadBalanceIP == "" && len(masters) > 0 {
-		// By address: the order in layout.yaml means nothing.
-		k.LoadBalanceIP = slices.MinFunc(masters, func(a, b layout.Machine) int {
-			return layout.CompareAddresses(a.HostIP, b.HostIP)
-		}).HostIP
+	masters := c.ControlPlane()
+	if k.LoadBalanceIP == "" && len(masters) > 1 {
+		k.APIEndpoint = cmp.Or(k.APIEndpoint, APIEndpointLocal)
+	}
+	if k.LoadBalanceIP == "" && len(masters) == 1 {
+		k.LoadBalanceIP = masters[0].HostIP
 	}
 }
 

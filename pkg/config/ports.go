@@ -48,6 +48,9 @@ func (c *Cluster) HostPorts() []HostPort {
 		HostPort{Port: 10257, User: "kube-controller-manager"}, HostPort{Port: 10259, User: "kube-scheduler"},
 		HostPort{Port: cmp.Or(k.APIServerPort, defaultAPIPort), User: apiPortUser},
 	)
+	if c.EndpointIsLocal() {
+		out = append(out, HostPort{Port: LocalAPIPort, User: "pai-api-proxy"})
+	}
 	for _, name := range []string{"port", "healthzPort", "readOnlyPort"} {
 		out = append(out, movable(extraKubelet, name, k.Extra.Kubelet, number)...)
 	}

@@ -161,7 +161,7 @@ func ownedKubeadm() []owned {
 	return []owned{
 		setBy("apiVersion", "remove it"), setBy("kind", "remove it"),
 		setBy("kubernetesVersion", instead("version")),
-		setBy("controlPlaneEndpoint", instead("load-balance-ip")+", and api-servers-port"),
+		setBy("controlPlaneEndpoint", instead("api-endpoint")+", and api-servers-port"),
 		setBy("imageRepository", instead("docker-registry")),
 		setBy("clusterName", instead("cluster-name")),
 		setBy("networking", instead("service-cluster-ip-range, pod-cidr or dns-domain")),

@@ -1,12 +1,15 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -69,9 +72,8 @@ func (k *checker) checkAPI() {
 	}
 	isMachine := slices.IndexFunc(k.c.Layout.MachineList, func(m machine) bool { return m.HostIP == s.LoadBalanceIP })
 	isMaster := slices.ContainsFunc(masters, func(m machine) bool { return m.HostIP == s.LoadBalanceIP })
+	k.checkEndpoint(masters)
 	switch {
-	case len(masters) > 1 && isMaster:
-		r.warn(p.With("load-balance-ip"), "kubernetes/no-load-balancer", fmt.Sprintf("%d masters, but all machines use only the API of %s: when it is down, so is the cluster", len(masters), s.LoadBalanceIP), "set load-balance-ip to a load balancer in front of all masters")
 	case len(masters) == 1 && isMachine >= 0 && !isMaster:
 		r.fail(p.With("load-balance-ip"), "kubernetes/load-balance-ip", fmt.Sprintf("%s is the address of %s, which is not a master", s.LoadBalanceIP, k.c.Layout.MachineList[isMachine].Hostname), "write the master's address, "+masters[0].HostIP)
 	}
@@ -79,6 +81,44 @@ func (k *checker) checkAPI() {
 		if _, err := netip.ParseAddr(san); err != nil && len(validation.IsDNS1123Subdomain(san)) > 0 && len(validation.IsWildcardDNS1123Subdomain(san)) > 0 {
 			r.fail(p.With("api-server-cert-sans", i), "kubernetes/cert-san", fmt.Sprintf("%q is neither a host name nor an address", san), "write a name such as api.example.org")
 		}
+	}
+}
+
+// checkEndpoint checks api-endpoint.
+func (k *checker) checkEndpoint(masters []machine) {
+	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes").With("api-endpoint")
+	if s.APIEndpoint == "" || s.APIEndpoint == APIEndpointLocal {
+		return
+	}
+	const fix = "write local, or the HOST:PORT of a load balancer in front of all masters"
+	host, port := s.APIEndpoint, ""
+	if h, number, err := net.SplitHostPort(s.APIEndpoint); err == nil {
+		host, port = h, number
+	}
+	address, err := netip.ParseAddr(host)
+	n, portErr := strconv.Atoi(cmp.Or(port, "1"))
+	switch {
+	case err != nil && len(validation.IsDNS1123Subdomain(host)) > 0, portErr != nil || badPort(n) != "":
+		r.fail(p, "kubernetes/api-endpoint", fmt.Sprintf("%q is neither local nor a HOST:PORT", s.APIEndpoint), fix)
+		return
+	case err == nil && (address.IsLoopback() || address.IsUnspecified() || !address.Is4()):
+		r.fail(p, "kubernetes/api-endpoint", fmt.Sprintf("%s is not an IPv4 address that other machines reach", host), fix)
+		return
+	case s.LoadBalanceIP != "" && s.LoadBalanceIP != host && !slices.ContainsFunc(masters, func(m machine) bool { return m.HostIP == s.LoadBalanceIP }):
+		r.fail(p, "kubernetes/api-endpoint", fmt.Sprintf("load-balance-ip says %s", s.LoadBalanceIP), "remove one of the two")
+		return
+	}
+	i := slices.IndexFunc(k.c.Layout.MachineList, func(m machine) bool { return m.HostIP == host || m.Hostname == host })
+	if i < 0 {
+		return
+	}
+	m := k.c.Layout.MachineList[i]
+	isMaster := slices.ContainsFunc(masters, func(o machine) bool { return o.HostIP == m.HostIP })
+	switch {
+	case isMaster && len(masters) > 1:
+		r.warn(p, "kubernetes/no-load-balancer", fmt.Sprintf("%d masters, but all machines use only the API of %s: when it is down, so is the cluster", len(masters), host), fix)
+	case !isMaster && port == "":
+		r.fail(p, "kubernetes/api-endpoint", fmt.Sprintf("%s is the address of %s, which is not a master", host, m.Hostname), fix)
 	}
 }
 

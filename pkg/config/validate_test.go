@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // goodFiles are four files without a finding.
@@ -267,18 +266,60 @@ func TestAllFindingsAreReportedAtOnceInOrder(t *testing.T) {
 	assert.Equal(t, []string{"sku/vcore", "layout/duplicate-hostip", "kubernetes/network-plugin"}, rules)
 }
 
+const twoMoreMasters = "  - {hostname: m2, hostip: 10.0.0.3, machine-type: gpu, roles: [master]}\n  - {hostname: m3, hostip: 10.0.0.4, machine-type: gpu, roles: [master]}\n"
+
 func TestSeveralMastersBehindOneAddressAreWarnedAbout(t *testing.T) {
-	files := goodFiles()
-	files[LayoutFile] += "  - {hostname: m2, hostip: 10.0.0.3, machine-type: gpu, roles: [master]}\n  - {hostname: m3, hostip: 10.0.0.4, machine-type: gpu, roles: [master]}\n"
-	findings, err := ValidateDir(folder(t, files))
-	require.NoError(t, err)
-	require.Len(t, findings, 1)
-	assert.Equal(t, "kubernetes/no-load-balancer", findings[0].Rule)
-	assert.Equal(t, strictyaml.Warning, findings[0].Severity)
-	files[KubernetesFile] += "  load-balance-ip: 10.0.0.100\n"
-	findings, err = ValidateDir(folder(t, files))
-	require.NoError(t, err)
-	assert.Empty(t, findings)
+	good := goodFiles()[KubernetesFile]
+	for written, rules := range map[string][]string{
+		"":                                  nil,
+		"load-balance-ip: 10.0.0.100":       nil,
+		"load-balance-ip: 10.0.0.1":         nil, // as the defaults fill it in
+		"api-endpoint: local":               nil,
+		"api-endpoint: api.example.org":     nil,
+		"api-endpoint: 10.0.0.100:443":      nil,
+		"api-endpoint: 10.0.0.1":            {"kubernetes/no-load-balancer"},
+		"api-endpoint: 10.0.0.2":            {"kubernetes/api-endpoint"}, // a worker
+		"api-endpoint: 10.0.0.2:8443":       nil,                         // a load balancer on it
+		"api-endpoint: 127.0.0.1:6443":      {"kubernetes/api-endpoint"},
+		"api-endpoint: 10.0.0.100:0":        {"kubernetes/api-endpoint"},
+		"api-endpoint: https://api.example": {"kubernetes/api-endpoint"},
+		"api-endpoint: Local":               {"kubernetes/api-endpoint"},
+		"api-endpoint: 10.0.0.100\n  load-balance-ip: 10.0.0.99": {"kubernetes/api-endpoint"},
+		"api-servers-port: 6444":                                 {"kubernetes/reserved-port"},
+	} {
+		files := goodFiles()
+		files[LayoutFile] += twoMoreMasters
+		files[KubernetesFile] = good + "  " + written + "\n"
+		findings, err := ValidateDir(folder(t, files))
+		require.NoError(t, err)
+		var got []string
+		for _, f := range findings {
+			got = append(got, f.Rule)
+		}
+		assert.Equal(t, rules, got, written)
+	}
+}
+
+func TestTheAddressOfTheAPI(t *testing.T) {
+	for _, c := range []struct{ layout, written, want string }{
+		{"", "", "10.0.0.1:6443"},
+		{"", "api-servers-port: 7443", "10.0.0.1:7443"},
+		{"", "load-balance-ip: 10.0.0.100", "10.0.0.100:6443"},
+		{"", "api-endpoint: local", "127.0.0.1:6444"},
+		{twoMoreMasters, "", "127.0.0.1:6444"},
+		{twoMoreMasters, "load-balance-ip: 10.0.0.1", "127.0.0.1:6444"},
+		{twoMoreMasters, "load-balance-ip: 10.0.0.100", "10.0.0.100:6443"},
+		{twoMoreMasters, "api-endpoint: 10.0.0.100:443", "10.0.0.100:443"},
+		{twoMoreMasters, "api-endpoint: api.example.org", "api.example.org:6443"},
+		{twoMoreMasters, "api-endpoint: 10.0.0.1", "10.0.0.1:6443"},
+	} {
+		files := goodFiles()
+		files[LayoutFile] += c.layout
+		files[KubernetesFile] += "  " + c.written + "\n"
+		conf, err := Load(folder(t, files))
+		require.NoError(t, err, c.written)
+		assert.Equal(t, c.want, conf.Endpoint(), c.written)
+	}
 }
 
 func TestAMissingFileIsNamed(t *testing.T) {

@@ -119,7 +119,7 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 		eventually(t, 10*time.Second, "the list says it", func() bool { return strings.Contains(sick(), "ignored") })
 		gpu(0, "ignore", worker, "4", "--undo")
 		eventually(t, 10*time.Second, "it is heeded again", func() bool { return strings.Contains(sick(), "sick") })
-		assert.Contains(t, gpu(0, "reset", worker, "4"), "forgotten")
+		assert.Contains(t, gpu(0, "reset", worker, "4"), "the faults of the simulated GPU are cleared")
 		eventually(t, 10*time.Second, "it is well", func() bool { return !strings.Contains(sick(), "XID") })
 		assert.Contains(t, gpu(1, "ignore", worker, "4"), "nothing is wrong with it")
 		assert.Contains(t, gpu(1, "reset", a.worker, strings.TrimPrefix(a.sees("a")[0], "nvidia")), "the claim default/a holds it")

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoMasterIsSpecial runs three real masters behind a TCP load balancer, and takes each of them
+// TestNoMasterIsSpecial runs three real masters, of which each machine finds one by itself, and takes each of them
 // away: its disk is replaced, it is removed and comes back, and its certificates are renewed. What was stored
 // before is there after each step.
 func TestNoMasterIsSpecial(t *testing.T) {
@@ -117,29 +117,27 @@ func TestMastersGetNewSettings(t *testing.T) {
 func threeMasters(t testing.TB, name string) *lab {
 	t.Helper()
 	l := newLab(t, name, 4)
-	l.masters(l.balance(3), 0, 1, 2)
+	l.masters("", 0, 1, 2)
 	l.up(0)
 	l.isReady(4)
 	l.kubectl("create configmap kept --from-literal=word=kept")
 	return l
 }
 
-// TestAMasterListedAboveTheOthersJoinsThem grows a cluster of one master, without a load balancer:
+// TestAMasterListedAboveTheOthersJoinsThem grows a cluster of one master, and its address of the API:
 // the new one stands above it in layout.yaml and has the lower address.
 func TestAMasterListedAboveTheOthersJoinsThem(t *testing.T) {
 	thorough(t)
 	l := newLab(t, "e2en", 2)
-	l.masters(l.address(1), 1)
+	l.masters("", 1)
 	layout := filepath.Join(l.cluster, "layout.yaml")
 	one := read(t, layout)
 	require.Regexp(t, `load-balance-ip: "?`+l.address(1), read(t, l.conf()))
-	edit(t, l.conf(), "load-balance-ip:", "# load-balance-ip:")
 	require.NoError(t, os.WriteFile(layout, []byte(withoutMachine(t, one, l.names[0])), 0o600))
 	l.up(0)
 	l.from(1, "create configmap kept --from-literal=word=kept")
 
-	l.masters(l.address(0), 0, 1)
-	edit(t, l.conf(), "load-balance-ip:", "# load-balance-ip:")
+	l.masters("", 0, 1)
 	text := read(t, layout)
 	require.Less(t, strings.Index(text, l.names[0]), strings.Index(text, l.names[1]))
 	l.up(0)
@@ -168,11 +166,15 @@ func withoutMachine(t testing.TB, text, name string) string {
 	return strings.Join(out, "")
 }
 
-// masters makes the configuration, with those hosts as masters behind the balancer.
+// masters makes the configuration, with those hosts as masters behind the balancer; "" is none.
 func (l *lab) masters(balancer string, hosts ...int) {
 	l.t.Helper()
 	quick := filepath.Join(filepath.Dir(l.cluster), "quick-start.yaml")
-	text := read(l.t, filepath.Join(l.dir, "quick-start.yaml")) + "load-balance-ip: " + balancer + "\nmasters:\n"
+	text := read(l.t, filepath.Join(l.dir, "quick-start.yaml"))
+	if balancer != "" {
+		text += "load-balance-ip: " + balancer + "\n"
+	}
+	text += "masters:\n"
 	for _, i := range hosts {
 		text += "  - " + l.address(i) + "\n"
 	}

@@ -48,6 +48,8 @@ func Own() Recipe {
 			r.Images[i].Debian = []string{"libc6"}
 		}
 	}
+	// It runs on the machines themselves, below the kubelet.
+	m.Programs = append(m.Programs, Program{Name: "pai-api-proxy", Package: paictl.Module + "/cmd/pai-api-proxy", Kind: bundle.KindBinary})
 	r.Modules = []Module{nvml, toolkit, m, scheduler} // an image is made once its first program is: the others come before
 	return r
 }

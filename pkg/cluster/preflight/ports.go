@@ -60,7 +60,7 @@ func checkReach(s *Host) []Finding {
 		to := slices.IndexFunc(s.Cluster.Nodes, func(n *Node) bool { return n.HostIP == host })
 		if to < 0 {
 			out = append(out, s.warn("reach", fmt.Sprintf("cannot reach the API's address %s: %s", target, why),
-				"set up the load balancer of load-balance-ip before you install the cluster; "+remedy))
+				"set up the load balancer of api-endpoint (or load-balance-ip) before you install the cluster; "+remedy))
 			continue
 		}
 		n := s.Cluster.Nodes[to]

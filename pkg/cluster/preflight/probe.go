@@ -11,6 +11,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster/paths"
 	"github.com/openpai/paictl/pkg/cluster/shell"
+	"github.com/openpai/paictl/pkg/config"
 )
 
 //go:embed scripts/probe.sh
@@ -28,6 +29,9 @@ func Ports(c *Cluster, n *Node) []Port {
 	out := []Port{
 		{10250, "kubelet", "the kubelet"},
 		{10256, "kube-proxy", "kube-proxy"},
+	}
+	if c.Endpoint == config.LocalAPI() {
+		out = append(out, Port{config.LocalAPIPort, "pai-api-proxy", "the machine's way to the API"})
 	}
 	if !n.ControlPlane {
 		return out

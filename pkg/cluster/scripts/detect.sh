@@ -216,7 +216,7 @@ d_images() {
 }
 
 # d_member: whether this machine was taken into a cluster, by which certificate authority, and
-# on control plane machines at which address the members reach the API. "once yes" is a machine
+# on control plane machines at which address the members reach the API; and at which one its kubelet does. "once yes" is a machine
 # that was a member and has lost what it needs to be one, and "etcd there" that it has the data of
 # etcd still. The caller may give ETCD_DIR.
 d_member() {
@@ -225,6 +225,7 @@ d_member() {
 		sha_in "$R/etc/kubernetes/pki/ca.crt" 2>/dev/null
 		printf 'ca\t%s\n' "$sha"
 		if [ -f "$KUBECONFIG" ]; then printf 'server\t%s\n' "$(sed -n '/^ *server: */{s///p;q;}' "$KUBECONFIG")"; fi
+		printf 'kubelet-server\t%s\n' "$(sed -n '/^ *server: */{s///p;q;}' "$R/etc/kubernetes/kubelet.conf")"
 	else
 		printf 'member\tno\n'
 		if [ -f "$S/member" ] || was_member; then

@@ -74,6 +74,40 @@ k_remember() {
 # k_stored HASH: what the cluster keeps of the settings is what this stands for.
 k_stored() { k_remember stored "$1"; }
 
+# k_server FILE URL: a kubeconfig's API server from now on.
+k_server() {
+	f=$R/etc/kubernetes/$1
+	[ -f "$f" ] || return 0
+	if grep -q "^ *server: *$2\$" "$f"; then return 0; fi
+	(umask 077; sed "s|^\( *server: *\).*|\1$2|" "$f" >"$f.paictl-new")
+	sync "$f.paictl-new"
+	mv -f "$f.paictl-new" "$f"
+	note change "/etc/kubernetes/$1"
+}
+
+# k_no_proxy UNIT FILE...: takes away the proxy of the API. Its unit's file goes last: it says that there is something to take away.
+k_no_proxy() {
+	u=$1
+	shift
+	systemctl disable --now "$u" >&2
+	for f; do p_gone "$f"; done
+	rm -f "$S/units/$u"
+	awk -F '\t' -v w="$u" '!($1 == "unit" && $2 == w)' "$S/owned" >"$S/owned.new"
+	mv -f "$S/owned.new" "$S/owned"
+	p_gone "/etc/systemd/system/$u"
+	systemctl daemon-reload
+}
+
+# k_discovery URL: the API server that machines find which join. kubeadm writes it once, when it makes the cluster.
+k_discovery() {
+	info=$(self -n kube-public get configmap cluster-info --request-timeout=10s -o 'jsonpath={.data.kubeconfig}')
+	if printf '%s\n' "$info" | grep -q "^ *server: *$1\$"; then return 0; fi
+	printf 'data:\n  kubeconfig: |\n' >"$S/cluster-info.yaml"
+	printf '%s\n' "$info" | sed "s|^\( *server: *\).*|\1$1|; s/^/    /" >>"$S/cluster-info.yaml"
+	self -n kube-public patch configmap cluster-info --type merge --patch-file "$S/cluster-info.yaml" >&2
+	rm -f "$S/cluster-info.yaml"
+}
+
 # k_init IGNORED-CHECKS HASH
 k_init() {
 	kubeadm init --config "$R/etc/paictl/kubeadm.yaml" --skip-token-print ${1:+--ignore-preflight-errors="$1"} >&2
@@ -191,7 +225,7 @@ k_save_etcd() {
 
 # k_reconfigure HASH [apart]: brings changed settings to the static pods of this machine, etcd's first; with "apart" to the others one by one, since none
 # may be newer than the API server.
-# Given by the caller: ETCD_DIR.
+# Given by the caller: ETCD_DIR, and API, the URL of the API for all machines.
 k_reconfigure() {
 	c=$R/etc/paictl/kubeadm.yaml
 	# What works is kept until the new has proved itself, also across an attempt that was cut off.
@@ -213,14 +247,16 @@ k_reconfigure() {
 	else
 		k_static "control-plane all" kube-apiserver kube-controller-manager kube-scheduler
 	fi
+	for x in admin.conf super-admin.conf; do k_server "$x" "$API"; done
 	k_applied "$1"
 	rm -rf "$S/manifests"
 }
 
-# k_upload brings the cluster's copy of the settings, CoreDNS and kube-proxy up to date.
+# k_upload brings the cluster's copy of the settings, CoreDNS and kube-proxy up to date. Given by the caller: API.
 k_upload() {
 	c=$R/etc/paictl/kubeadm.yaml
 	kubeadm init phase upload-config all --config "$c" >&2
+	k_discovery "$API"
 	kubeadm init phase addon all --config "$c" >&2
 	self -n kube-system rollout restart daemonset/kube-proxy >&2
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"net"
 	"net/url"
 	"time"
 
@@ -33,7 +34,7 @@ func LeadsTo(server string, s *cluster.Spec) bool {
 	if err != nil {
 		return false
 	}
-	if u.Hostname() == s.Config.Kubernetes.Kubernetes.LoadBalanceIP {
+	if host, _, err := net.SplitHostPort(s.Config.Endpoint()); err == nil && u.Hostname() == host && !s.Config.EndpointIsLocal() {
 		return true
 	}
 	for _, n := range s.ControlPlane() {

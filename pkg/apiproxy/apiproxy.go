@@ -1,0 +1,259 @@
+// Package apiproxy passes the TCP connections of one machine on to a master whose API server is ready.
+// In: a file with the masters' addresses, read again when it changes. Out: a listening address.
+//
+// It runs as a service of each machine, below the kubelet, which needs the API before it runs any pod. TLS goes through unopened:
+// a client checks the API server's certificate as if there were no proxy.
+package apiproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/siderolabs/go-loadbalancer/upstream"
+	"github.com/siderolabs/tcpproxy"
+)
+
+const (
+	checkEvery   = 2 * time.Second
+	checkTimeout = 2 * time.Second
+	dialTimeout  = 2 * time.Second
+	// silence ends connections to a master that has lost power: it closes none of them itself.
+	silence = 5 * time.Second
+	// verifyAfter is the number of checks after which a new connection is made, and the certificate verified again. More often would
+	// cost the masters of a large cluster a processor each.
+	verifyAfter = 30
+)
+
+// A master that answers but isn't ready is taken where no other is: what it says is worth more than a closed connection.
+const (
+	tierReady upstream.Tier = iota
+	tierAnswers
+)
+
+// Run serves until ctx ends.
+func Run(ctx context.Context, args []string, log io.Writer) error {
+	flags := flag.NewFlagSet("pai-api-proxy", flag.ContinueOnError)
+	flags.SetOutput(log)
+	listen := flags.String("listen", "127.0.0.1:6444", "address at which the API is served")
+	servers := flags.String("servers", "/etc/paictl/api-servers", "file with a HOST:PORT of an API server in each line; it is read again when it changes")
+	ca := flags.String("ca", "/etc/kubernetes/pki/ca.crt", "certificate of the cluster's authority; where the file is missing, servers aren't verified by the checks")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	host, _, err := net.SplitHostPort(*listen)
+	if err != nil {
+		return err
+	}
+	p := &proxy{servers: *servers, ca: *ca, name: host, log: slog.New(slog.NewTextHandler(log, nil))}
+	return p.run(ctx, *listen)
+}
+
+type proxy struct {
+	servers, ca, name string
+	log               *slog.Logger
+	list              *upstream.List[*server]
+	known             map[string]*server
+}
+
+func (p *proxy) run(ctx context.Context, listen string) error {
+	addresses, err := readServers(p.servers)
+	if err != nil {
+		return err
+	}
+	p.list, err = upstream.NewList(slices.Values(p.resolve(addresses)), upstream.WithHealthcheckInterval(checkEvery),
+		upstream.WithHealthcheckTimeout(checkTimeout), upstream.WithHealthCheckJitter(0.2), upstream.WithTiers(tierReady, tierAnswers, tierReady),
+		// One failed check takes a master out, one that succeeds brings it back.
+		upstream.WithLowHighScores(-1, 0), upstream.WithInitialScore(0))
+	if err != nil {
+		return err
+	}
+	defer p.list.Shutdown()
+	tcp := &tcpproxy.Proxy{}
+	tcp.AddRoute(listen, target{p})
+	if err := tcp.Start(); err != nil {
+		return err
+	}
+	defer func() { _ = tcp.Close() }() // it is done
+	p.log.Info("serving", "listen", listen, "servers", strings.Join(addresses, " "))
+	failed := make(chan error, 1)
+	go func() { failed <- tcp.Wait() }()
+	tick := time.NewTicker(2 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			return err
+		case <-tick.C:
+		}
+		now, err := readServers(p.servers)
+		if err != nil || slices.Equal(now, addresses) {
+			continue // a file that is just missing or broken changes nothing
+		}
+		addresses = now
+		p.list.Reconcile(slices.Values(p.resolve(addresses)))
+		p.log.Info("servers changed", "servers", strings.Join(addresses, " "))
+	}
+}
+
+// resolve returns the servers of addresses, the same ones for the same addresses.
+func (p *proxy) resolve(addresses []string) []*server {
+	known := map[string]*server{}
+	var out []*server
+	for _, a := range addresses {
+		s := p.known[a]
+		if s == nil {
+			s = p.newServer(a)
+		}
+		known[a] = s
+		out = append(out, s)
+	}
+	p.known = known
+	return out
+}
+
+// readServers reads the lines of a file; blank ones and comments (#) are skipped.
+func readServers(file string) ([]string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for i, line := range strings.Split(string(b), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(line); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", file, i+1, err)
+		}
+		if !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s names no API server", file)
+	}
+	return out, nil
+}
+
+// server is the API server of one master.
+type server struct {
+	address, ca, name string
+	log               *slog.Logger
+	client            *http.Client
+	was               string
+	checks            int
+}
+
+func (p *proxy) newServer(address string) *server {
+	s := &server{address: address, ca: p.ca, name: p.name, log: p.log}
+	s.client = &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12,
+			// The chain is verified below, by the authority of now: the file comes when the machine joins.
+			InsecureSkipVerify: true, //nolint:gosec // by VerifyConnection
+			VerifyConnection:   s.verify,
+		},
+	}}
+	return s
+}
+
+// verify accepts what the clients accept: a certificate of the cluster's authority, since an address may belong to a machine of
+// another cluster by now; and one that names the address at which they find it, which a master has once its settings have changed.
+func (s *server) verify(c tls.ConnectionState) error {
+	if err := c.PeerCertificates[0].VerifyHostname(s.name); err != nil {
+		return err
+	}
+	b, err := os.ReadFile(s.ca)
+	if err != nil {
+		return nil //nolint:nilerr // not joined yet: kubeadm checks the authority itself
+	}
+	roots, others := x509.NewCertPool(), x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(b) {
+		return fmt.Errorf("%s holds no certificate", s.ca)
+	}
+	for _, cert := range c.PeerCertificates[1:] {
+		others.AddCert(cert)
+	}
+	_, err = c.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: others})
+	return err
+}
+
+// HealthCheck asks the server whether it is ready.
+func (s *server) HealthCheck(ctx context.Context) (upstream.Tier, error) {
+	if s.checks++; s.checks%verifyAfter == 0 {
+		s.client.CloseIdleConnections()
+	}
+	tier, said, err := s.ask(ctx)
+	if err != nil {
+		said = err.Error()
+	}
+	if said != s.was && ctx.Err() == nil {
+		s.log.Info("server", "address", s.address, "says", said)
+		s.was = said
+	}
+	return tier, err
+}
+
+func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.address+"/readyz", nil)
+	if err != nil {
+		return -1, "", err
+	}
+	res, err := s.client.Do(req)
+	if err != nil {
+		return -1, "", err
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<16)) // only the status says something
+	switch res.StatusCode {
+	case http.StatusOK:
+		return tierReady, "ready", nil
+	case http.StatusUnauthorized, http.StatusForbidden: // extra settings allow no one to ask without a name
+		return tierReady, "up", nil
+	}
+	return tierAnswers, res.Status, nil
+}
+
+// target takes the connections.
+type target struct{ p *proxy }
+
+// HandleConn connects to the next server, and where that fails to one after the other.
+func (t target) HandleConn(src net.Conn) {
+	var last error
+	for {
+		s, err := t.p.list.Pick()
+		if err != nil { // none is left
+			last = errors.Join(last, err)
+			break
+		}
+		d := net.Dialer{Timeout: dialTimeout, KeepAlive: silence}
+		dst, err := d.Dial("tcp", s.address)
+		if err != nil {
+			last = err
+			t.p.list.Down(s)
+			continue
+		}
+		to := tcpproxy.To(s.address)
+		to.KeepAlivePeriod, to.TCPUserTimeout = silence, silence
+		to.DialContext = func(context.Context, string, string) (net.Conn, error) { return dst, nil }
+		to.HandleConn(src)
+		return
+	}
+	t.p.log.Info("no server", "error", last)
+	_ = src.Close()
+}

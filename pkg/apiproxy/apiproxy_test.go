@@ -1,0 +1,212 @@
+package apiproxy
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// authority signs the certificates of the tests' API servers.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, key.Public(), key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return &authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+}
+
+func (a *authority) certificate(t *testing.T, ips ...string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	for _, ip := range ips {
+		tmpl.IPAddresses = append(tmpl.IPAddresses, net.ParseIP(ip))
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, key.Public(), a.key)
+	require.NoError(t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// master is an API server that says its name, and whether it is ready.
+type master struct {
+	*httptest.Server
+	status atomic.Int32
+}
+
+func (a *authority) master(t *testing.T, name string, ips ...string) *master {
+	t.Helper()
+	m := &master{}
+	m.status.Store(http.StatusOK)
+	m.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/readyz" {
+			w.WriteHeader(int(m.status.Load()))
+			return
+		}
+		_, _ = io.WriteString(w, name)
+	}))
+	m.TLS = &tls.Config{Certificates: []tls.Certificate{a.certificate(t, ips...)}}
+	m.Config.ErrorLog = nil
+	m.StartTLS()
+	t.Cleanup(m.Close)
+	return m
+}
+
+func (m *master) address() string { return m.Listener.Addr().String() }
+
+// running is a proxy with its files, and a client that trusts the authority and makes a connection for each request.
+type running struct {
+	t      *testing.T
+	listen string
+	file   string
+	client *http.Client
+}
+
+func (a *authority) proxy(t *testing.T, servers ...string) *running {
+	t.Helper()
+	dir := t.TempDir()
+	p := &running{t: t, file: filepath.Join(dir, "servers")}
+	p.servers(servers...)
+	ca := filepath.Join(dir, "ca.crt")
+	require.NoError(t, os.WriteFile(ca, a.pem, 0o600))
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
+	require.NoError(t, err)
+	p.listen = l.Addr().String()
+	require.NoError(t, l.Close())
+	done := make(chan error, 1)
+	go func() {
+		done <- Run(t.Context(), []string{"--listen", p.listen, "--servers", p.file, "--ca", ca}, t.Output())
+	}()
+	t.Cleanup(func() { require.NoError(t, <-done) })
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(a.pem)
+	p.client = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+	return p
+}
+
+func (p *running) servers(addresses ...string) {
+	p.t.Helper()
+	require.NoError(p.t, os.WriteFile(p.file, []byte("# masters\n"+strings.Join(addresses, "\n")+"\n"), 0o600))
+}
+
+// ask returns the name of the master that answers, "" for none.
+func (p *running) ask() string {
+	res, err := p.client.Get("https://" + p.listen + "/") //nolint:noctx // has a limit
+	if err != nil {
+		return ""
+	}
+	defer res.Body.Close()
+	b, _ := io.ReadAll(res.Body)
+	return string(b)
+}
+
+// only waits until that master alone answers ten requests.
+func (p *running) only(names ...string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool {
+		for range 10 {
+			if !slices.Contains(names, p.ask()) {
+				return false
+			}
+		}
+		return true
+	}, 20*time.Second, 100*time.Millisecond)
+}
+
+func TestConnectionsGoToMastersThatAreReady(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	m1, m2 := a.master(t, "m1", "127.0.0.1"), a.master(t, "m2", "127.0.0.1")
+	p := a.proxy(t, m1.address(), m2.address())
+	p.only("m1", "m2")
+
+	m1.status.Store(http.StatusInternalServerError) // its etcd is away
+	p.only("m2")
+	m2.status.Store(http.StatusInternalServerError)
+	p.only("m1", "m2") // what they say is worth more than a closed connection
+	m1.status.Store(http.StatusOK)
+	p.only("m1")
+	m2.status.Store(http.StatusForbidden) // no one may ask without a name
+	p.only("m1", "m2")
+
+	m1.Close()
+	for range 10 {
+		assert.Equal(t, "m2", p.ask(), "no request fails after a refused connection")
+	}
+	m2.Close()
+	p.only("")
+}
+
+func TestTheListOfMastersIsReadAgain(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	m1, m2 := a.master(t, "m1", "127.0.0.1"), a.master(t, "m2", "127.0.0.1")
+	p := a.proxy(t, m1.address())
+	p.only("m1")
+	p.servers(m2.address())
+	p.only("m2")
+	require.NoError(t, os.WriteFile(p.file, []byte("no address\n"), 0o600))
+	time.Sleep(3 * time.Second) // longer than it takes to look again
+	p.only("m2")
+}
+
+func TestAnotherClusterAtAMastersAddressIsNotUsed(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	m1, other := a.master(t, "m1", "127.0.0.1"), newAuthority(t).master(t, "other", "127.0.0.1")
+	p := a.proxy(t, other.address(), m1.address())
+	p.only("m1")
+}
+
+func TestAMasterWhoseCertificateDoesNotNameTheProxyYetIsNotUsed(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	p := a.proxy(t, a.master(t, "early", "10.0.0.1").address(), a.master(t, "m1", "10.0.0.2", "127.0.0.1").address())
+	p.only("m1")
+}
+
+func TestAFileThatCannotBeServedEndsIt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "servers")
+	run := func() error {
+		return Run(t.Context(), []string{"--listen", "127.0.0.1:0", "--servers", file}, io.Discard)
+	}
+	require.ErrorIs(t, run(), os.ErrNotExist)
+	require.NoError(t, os.WriteFile(file, []byte("# none\n"), 0o600))
+	require.ErrorContains(t, run(), "names no API server")
+	require.NoError(t, os.WriteFile(file, []byte("10.0.0.1\n"), 0o600))
+	require.ErrorContains(t, run(), file+":1:")
+	require.ErrorContains(t, Run(t.Context(), []string{"--listen", "nowhere"}, io.Discard), "nowhere")
+}

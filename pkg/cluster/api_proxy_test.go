@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const localAPI = "https://127.0.0.1:6444"
+
+// api returns the addresses of the API in a machine's kubeconfigs: the kubelet's and, on a master, the administrator's.
+func (l *lab) api(name string) string {
+	l.t.Helper()
+	out := []string{"-", "-"}
+	for i, f := range []string{"kubelet.conf", "admin.conf"} {
+		b, err := os.ReadFile(l.host(name).root + "/etc/kubernetes/" + f)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(b)) {
+			if server, ok := strings.CutPrefix(strings.TrimSpace(line), "server: "); ok {
+				out[i] = server
+			}
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// discovery is the address that the cluster gives to machines which join.
+func (l *lab) discovery() string {
+	b, err := os.ReadFile(l.cluster + "/objects/cluster-info")
+	require.NoError(l.t, err)
+	_, rest, _ := strings.Cut(string(b), "server: ")
+	server, _, _ := strings.Cut(rest, "\n")
+	return server
+}
+
+func (l *lab) has(name, file string) bool {
+	_, err := os.Stat(l.host(name).root + file)
+	return err == nil
+}
+
+func TestMachinesOfSeveralMastersReachAnyOfThem(t *testing.T) {
+	l := newLab(t, 3, 1)
+	l.made()
+	for _, name := range []string{"m1", "m2", "m3", "w1"} {
+		assert.Equal(t, []string{"10.9.0.1:6443", "10.9.0.2:6443", "10.9.0.3:6443"},
+			strings.Split(strings.TrimSpace(l.host(name).read(apiServers)), "\n")[1:], name)
+	}
+	assert.Equal(t, localAPI+" -", l.api("w1"))
+	assert.Equal(t, localAPI+" "+localAPI, l.api("m1"), "as kubeadm makes it")
+	assert.Equal(t, "https://10.9.0.2:6443 "+localAPI, l.api("m2"), "as kubeadm makes it")
+	assert.Contains(t, l.host("m1").read(kubeadmConf), "- 127.0.0.1\n", "the certificate names it")
+	assert.Empty(t, lines(l.mustUp().changes))
+
+	s := l.spec()
+	assert.Equal(t, "https://10.9.0.2:6443", s.reachedBy(s.master("10.9.0.2"), localAPI), "people are elsewhere")
+}
+
+func TestTheAPIsAddressMovesAsTheMastersBecomeMoreAndFewer(t *testing.T) {
+	l := newLab(t, 3, 2)
+	all := l.conf.Layout.MachineList
+	l.conf.Layout.MachineList = append(all[:1:1], all[3:]...)
+	l.made()
+	assert.Equal(t, "https://10.9.0.1:6443 -", l.api("w1"))
+	assert.False(t, l.has("w1", proxyService), "one master has an address of its own")
+	l.keep()
+
+	l.conf.Layout.MachineList = all
+	o := l.mustUp()
+	assert.Contains(t, lines(o.changes), "w1 join restart kubelet.service it reaches the API at 127.0.0.1:6444, no longer at 10.9.0.1:6443")
+	assert.NotContains(t, lines(o.changes), "w1 join run")
+	assert.True(t, l.kept())
+	assert.Equal(t, []string{"m1", "m2", "m3"}, l.members())
+	assert.Equal(t, localAPI, l.discovery())
+	for _, name := range []string{"w1", "w2"} {
+		assert.Equal(t, localAPI+" -", l.api(name))
+	}
+	assert.Equal(t, "https://10.9.0.1:6443 "+localAPI, l.api("m1"))
+	assert.Less(t, o.at(EventPhaseDone, "m1", phaseInit), o.at(EventPhaseStarted, "w1", phaseJoin), "the certificate has the name before")
+	assert.Less(t, o.at(EventPhaseDone, "w1", phaseJoin), o.at(EventPhaseStarted, "w2", phaseJoin), "one by one")
+	assert.Empty(t, lines(l.mustUp().changes))
+
+	out, left := l.removeNodes(t.Context(), RemoveOptions{}, "m1", "m3")
+	require.NoError(t, out.err, "%s", l.story(out))
+	assert.ElementsMatch(t, []string{"m1", "m3"}, left, "no machine's address was everyone's")
+	l.conf.Layout.MachineList = append(all[1:2:2], all[3:]...)
+	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = ""
+	l.mustUp()
+	assert.True(t, l.kept())
+	assert.Equal(t, "https://10.9.0.2:6443", l.discovery())
+	assert.Equal(t, "https://10.9.0.2:6443 https://10.9.0.2:6443", l.api("m2"))
+	for _, name := range []string{"m2", "w1", "w2"} {
+		if name != "m2" {
+			assert.Equal(t, "https://10.9.0.2:6443 -", l.api(name))
+		}
+		assert.False(t, l.has(name, proxyService), "%s needs none", name)
+		assert.False(t, l.has(name, apiServers))
+	}
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
+func TestTheAPIsAddressMovesToALoadBalancer(t *testing.T) {
+	l := newLab(t, 2, 1)
+	l.made()
+	l.conf.Kubernetes.Kubernetes.APIEndpoint = "10.9.0.100:443"
+	l.mustUp()
+	assert.Equal(t, "https://10.9.0.100:443 -", l.api("w1"))
+	assert.Equal(t, "https://10.9.0.1:6443 https://10.9.0.100:443", l.api("m1"))
+	assert.Equal(t, "https://10.9.0.100:443", l.discovery())
+	assert.False(t, l.has("m2", proxyService))
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
+func TestAMoveOfTheAPIsAddressThatIsCutOffIsFinishedByTheNext(t *testing.T) {
+	story := func(c *crash) (l *lab, commands int) {
+		l = newLab(t, 2, 1)
+		all := l.conf.Layout.MachineList
+		l.conf.Layout.MachineList = append(all[:1:1], all[2:]...)
+		l.made()
+		l.conf.Layout.MachineList = all
+		c.lab = l
+		l.crash.Store(c)
+		l.commands.Store(0)
+		l.up(t.Context())
+		commands = int(l.commands.Load())
+		if c.happened() {
+			c.now() // wait for its end
+		}
+		l.crash.Store(nil)
+		second := l.up(t.Context())
+		for errors.As(second.err, new(*LockedError)) {
+			second = l.up(t.Context())
+		}
+		require.NoError(t, second.err, "%s", l.story(second))
+		return l, commands
+	}
+	_, commands := story(&crash{})
+	require.Greater(t, commands, 20)
+	for at := 12; at <= commands; at += 7 {
+		l, _ := story(&crash{at: at, when: duringCommand})
+		assert.Equal(t, localAPI+" -", l.api("w1"), "command %d", at)
+		assert.Equal(t, localAPI, l.discovery(), "command %d", at)
+		assert.Equal(t, []string{"m1", "m2"}, l.members())
+		assert.Empty(t, lines(l.mustUp().changes))
+	}
+}
