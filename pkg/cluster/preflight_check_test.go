@@ -284,8 +284,8 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 }
 
 func TestDiskSpaceIsAddedUpForEachFileSystem(t *testing.T) {
-	// A worker gets seven programs of 100 MiB, staged and installed, a plugin of 10 and eight
-	// images of 300: 64 + 2048 + 2·700 + 10 + 5·2400 = 15522 MiB, if all is on one disk.
+	// A worker gets eight programs of 100 MiB, staged and installed, a plugin of 10 and eight
+	// images of 300: 64 + 2048 + 2·800 + 10 + 5·2400 = 15722 MiB, if all is on one disk.
 	for _, c := range []struct {
 		name  string
 		edit  func(*machine)
@@ -295,17 +295,17 @@ func TestDiskSpaceIsAddedUpForEachFileSystem(t *testing.T) {
 			for _, p := range preflight.Folders(preflightSpec(t, 1).checked(nil), &preflight.Node{}) {
 				m.disk(p, "/", "/dev/sda1", 1024)
 			}
-		}, "/ has 1024 MiB free, but needs 15.2 GiB"},
+		}, "/ has 1024 MiB free, but needs 15.4 GiB"},
 		{"just enough for everything", func(m *machine) {
 			for _, p := range preflight.Folders(preflightSpec(t, 1).checked(nil), &preflight.Node{}) {
-				m.disk(p, "/", "/dev/sda1", 15522)
+				m.disk(p, "/", "/dev/sda1", 15722)
 			}
 		}, ""},
 		{"one MiB too little", func(m *machine) {
 			for _, p := range preflight.Folders(preflightSpec(t, 1).checked(nil), &preflight.Node{}) {
-				m.disk(p, "/", "/dev/sda1", 15521)
+				m.disk(p, "/", "/dev/sda1", 15721)
 			}
-		}, "/ has 15.2 GiB free, but needs 15.2 GiB"},
+		}, "/ has 15.4 GiB free, but needs 15.4 GiB"},
 		{"a small disk of its own for the images", func(m *machine) { m.disk("/var/lib/containerd", "/var/lib/containerd", "/dev/sdb", 5000) },
 			"/var/lib/containerd has 5000 MiB free, but needs 11.7 GiB, for /var/lib/containerd"},
 		{"two mount points of one device", func(m *machine) {

@@ -1,12 +1,10 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -43,7 +41,8 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 		`"containers":[{"name":"app","image":%q}]}}`, worker, strings.TrimSpace(l.on(worker, "ctr -n k8s.io images ls -q | grep /pause: | head -n 1")))
 	l.kubectl("create namespace pai-jobs")
 	l.kubectl("create -f - <<'EOF'\n" + pod + "\nEOF\n")
-	stop := l.client()
+	c := l.client(3)
+	c.begins()
 
 	cmd, _, out := command(t.Context(), t, upgrade...)
 	require.NoError(t, cmd.Start())
@@ -74,9 +73,10 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 	require.NoError(t, cmd.Wait(), "%s", out)
 	t.Logf("the next run: %s\n%s", time.Since(begun).Round(time.Second), out)
 	assert.Contains(t, out.String(), "waits for the end of pai-jobs/train")
-	longest, writes := stop()
-	t.Logf("the client wrote %d times; the longest gap between two was %s", writes, longest.Round(100*time.Millisecond))
-	assert.Less(t, longest, 20*time.Second)
+	gap := c.gap()
+	c.ends()
+	t.Logf("the client on the worker waited at most %.1f s", gap)
+	assert.Less(t, gap, 20.0)
 
 	for i, name := range l.names {
 		assert.Equal(t, release, strings.TrimSpace(l.kubectl("get node "+name+" -o jsonpath={.status.nodeInfo.kubeletVersion}")))
@@ -91,36 +91,6 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 	assert.Zero(t, l.up(0, "--bundle", next).Changes)
 	r = ok(t, upgrade...)
 	assert.NotContains(t, r.stderr, "drain")
-}
-
-// client writes through the API about twice a second, from a worker. What it returns stops it, and tells the longest time between two writes, and how many there were.
-func (l *lab) client() (stop func() (longest time.Duration, writes int)) {
-	l.t.Helper()
-	l.kubectl("create configmap written")
-	ctx, cancel := context.WithCancel(l.t.Context())
-	l.t.Cleanup(cancel)
-	var wg sync.WaitGroup
-	var longest time.Duration
-	writes, last := 0, time.Now()
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			// By the API's address, as all machines use it.
-			_, err := l.try(l.names[0], fmt.Sprintf("KUBECONFIG=/etc/kubernetes/admin.conf timeout 5 kubectl patch configmap written --type merge -p '{\"data\":{\"n\":\"%d\"}}'", writes))
-			if err == nil {
-				longest, last = max(longest, time.Since(last)), time.Now()
-				writes++
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(300 * time.Millisecond):
-			}
-		}
-	})
-	return func() (time.Duration, int) {
-		cancel()
-		wg.Wait()
-		return longest, writes
-	}
 }
 
 // nextPatch is the release of the stamped bundle.

@@ -19,6 +19,20 @@ import (
 func TestNoMasterIsSpecial(t *testing.T) {
 	l := threeMasters(t, "e2em")
 
+	t.Run("the API answers on every machine while a master is without power", func(t *testing.T) {
+		c := l.client(3)
+		for i := range 3 {
+			c.begins()
+			ok(t, "sandbox", "stop", "--dir", l.dir, "--unplug", l.names[i])
+			time.Sleep(25 * time.Second) // for the client to notice
+			gap := c.gap()
+			t.Logf("without %s the client waited at most %.1f s", l.names[i], gap)
+			assert.Less(t, gap, 10.0)
+			ok(t, "sandbox", "start", "--dir", l.dir, l.names[i])
+			l.keeps(i)
+		}
+		c.ends()
+	})
 	t.Run("a master that lost its disk joins again, the first too", func(t *testing.T) {
 		l.replaceDisk(0)
 		assert.LessOrEqual(t, l.up(0).Changed, 2, "the machine with the new disk, and the one that sets its labels")
