@@ -30,6 +30,8 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		command, names = "cluster recreate", slices.Insert(names, 1, phaseReset)
 	case o.Restore != nil:
 		command = "cluster restore"
+	case o.FromMember != "":
+		command, names = "cluster recover", slices.Insert(names, 1, phaseRecover)
 	}
 	r.emit(Event{Kind: EventRunStarted, Message: command, Hosts: hostnames(nodes), Phases: names})
 	if err := r.connect(ctx, r.reached(nodes)); err != nil {
@@ -63,6 +65,13 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		if w, reset, err = r.resetAll(ctx, w, nodes); err != nil {
 			return reset, err
 		}
+	}
+	if o.FromMember != "" {
+		if w, reset, err = r.recoverEtcd(ctx, w, nodes); err != nil {
+			return reset, err
+		}
+	} else if n := w.recovering(); n != nil {
+		return nil, hint.Errorf(recoverAgain+n.Hostname, "a recovery of etcd from %s was interrupted", n.Hostname)
 	}
 	if w, err = r.preflight(ctx, w, nodes); err != nil {
 		return reset, err

@@ -292,3 +292,6 @@ d_restoring() {
 	[ ! -f "$S/restore/etcd.db" ] || sha_in "$S/restore/etcd.db"
 	printf 'restoring\t%s\n' "$sha"
 }
+
+# d_recovering: whether a recovery of etcd from this member was cut off.
+d_recovering() { if [ -d "$S/recover" ]; then printf 'recovering\tyes\n'; fi; }

@@ -24,6 +24,8 @@ type RemoveOptions struct {
 	DrainTimeout time.Duration
 }
 
+const drainTimeout = 5 * time.Minute
+
 // NewCmdRemove returns "paictl node remove". runF replaces the run in tests.
 func NewCmdRemove(f *cmdutil.Factory, runF func(context.Context, *RemoveOptions) error) *cobra.Command {
 	opts := &RemoveOptions{Factory: f}
@@ -58,7 +60,7 @@ run is interrupted, run the same command again.`,
 	opts.Flags.AddBundle(cmd)
 	opts.Flags.AddYes(cmd, "don't ask")
 	cmd.Flags().BoolVar(&opts.Force, "force", false, "delete pods that can't be evicted; also remove machines that refuse the login")
-	cmd.Flags().DurationVar(&opts.DrainTimeout, "drain-timeout", 5*time.Minute, "time limit for the eviction of a machine's pods")
+	cmd.Flags().DurationVar(&opts.DrainTimeout, "drain-timeout", drainTimeout, "time limit for the eviction of a machine's pods")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 	return cmd
 }

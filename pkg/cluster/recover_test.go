@@ -1,0 +1,176 @@
+package cluster
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// lost makes a cluster of three masters, of which two lose their disks.
+func lost(t *testing.T) *lab {
+	t.Helper()
+	l := newLab(t, 3, 1)
+	l.made()
+	l.keep()
+	l.host("m1").wipe()
+	l.host("m2").wipe()
+	l.forgetCalls()
+	return l
+}
+
+func (l *lab) recover(host string, edit ...func(*Options)) *outcome {
+	l.t.Helper()
+	return l.up(l.t.Context(), func(o *Options, _ *ssh.Options) {
+		o.FromMember = host
+		for _, f := range edit {
+			f(o)
+		}
+	})
+}
+
+func (l *lab) wouldRecover(host string) (string, error) {
+	l.t.Helper()
+	o := l.options()
+	o.FromMember = host
+	v, err := WhatRecovers(l.t.Context(), l.spec(), o)
+	return v.String(), err
+}
+
+func TestOneMemberOfEtcdGoesOnAlone(t *testing.T) {
+	l := lost(t)
+	require.ErrorContains(t, l.refusedUp(), "quorum")
+	before := l.bytes()
+	text, err := l.wouldRecover("m3")
+	require.NoError(t, err)
+	assert.Equal(t, "etcd has lost its quorum. m3 continues alone, with the data that it has (up to revision 100). What it did not receive before is lost.\n"+
+		"m1 has no data of etcd; it joins again.\nm2 has no data of etcd; it joins again.", text)
+	assert.Equal(t, before, l.bytes(), "nothing was changed")
+
+	o := l.recover("m3")
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.True(t, l.kept())
+	assert.Equal(t, []string{"m1", "m2", "m3"}, l.members())
+	assert.Contains(t, lines(o.changes), "m3 recover run etcd --force-new-cluster it continues alone")
+	assert.Contains(t, lines(o.changes), "m1 join run kubeadm join")
+	assert.DirExists(t, l.host("m3").root+"/var/lib/paictl/etcd-before-recovery")
+	assert.NoDirExists(t, l.host("m3").root+"/var/lib/paictl/recover")
+	assert.NotContains(t, l.host("m3").read("/etc/kubernetes/manifests/etcd.yaml"), "force", "the next start takes no one out")
+	assert.Empty(t, lines(l.mustUp().changes))
+
+	_, err = l.wouldRecover("m3")
+	require.ErrorContains(t, err, "etcd has a quorum, says m1: there is nothing to recover")
+}
+
+// refusedUp is the error of an up that etcd's missing quorum stops.
+func (l *lab) refusedUp() error {
+	l.t.Helper()
+	o := l.up(l.t.Context())
+	require.Error(l.t, o.err)
+	return o.err
+}
+
+func TestARecoveryIsRefused(t *testing.T) {
+	l := newLab(t, 3, 1)
+	l.made()
+	for host, says := range map[string]string{
+		"m1": "etcd has a quorum, says m1",
+		"w1": "w1 is no machine of the control plane",
+		"x1": "x1 is not a machine of the layout",
+	} {
+		_, err := l.wouldRecover(host)
+		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, l.recover(host).err, says)
+	}
+	l.host("m1").wipe()
+	l.host("m2").server.Close()
+	_, err := l.wouldRecover("m1")
+	require.ErrorContains(t, err, "m1 is no member of the cluster")
+	_, err = l.wouldRecover("m2")
+	require.ErrorContains(t, err, "m2 does not answer")
+	o := l.options()
+	o.FromMember, o.Limit = "m3", []string{"m3"}
+	_, err = WhatRecovers(t.Context(), l.spec(), o)
+	require.ErrorContains(t, err, "only on the whole cluster")
+}
+
+func TestTheMemberWithMoreDataIsNamed(t *testing.T) {
+	l := newLab(t, 5, 0)
+	l.made()
+	for _, name := range []string{"m1", "m2"} {
+		l.host(name).wipe()
+	}
+	l.host("m3").server.Close()
+	require.NoError(t, os.RemoveAll(l.host("m3").root+"/var/lib/etcd"))
+	l.host("m5").write("/.fake/revision", "120\n")
+	_, err := l.wouldRecover("m4")
+	require.ErrorContains(t, err, "m5 has more than m4: its data goes up to revision 120, that of m4 up to 100")
+	assert.Equal(t, "name m5; to continue with less anyway: --force", hint.Of(err))
+	require.ErrorContains(t, l.recover("m4").err, "m5 has more than m4")
+	text, err := l.wouldRecover("m5")
+	require.NoError(t, err)
+	assert.Contains(t, text, "m3 does not answer. Switch it off: if it still runs with others, there would be two clusters.\nm4 joins again, and its own data (up to revision 100) is deleted.")
+
+	o := l.recover("m4", func(o *Options) { o.Force = true })
+	require.ErrorAs(t, o.err, new(*PartialError), "%s", l.story(o))
+	assert.Equal(t, []string{"m1", "m2", "m4", "m5"}, l.members(), "m3 is silent")
+}
+
+func TestAnEtcdThatDoesNotGoOnAloneKeepsItsData(t *testing.T) {
+	l := lost(t)
+	l.host("m3").write("/.fake/fail/etcd-force", "")
+	o := l.recover("m3")
+	require.ErrorContains(t, o.err, "recover etcd on m3: etcd did not become a cluster of its own; it said: {\"level\":\"fatal\"")
+	assert.DirExists(t, l.host("m3").root+"/var/lib/paictl/recover/member")
+	require.ErrorContains(t, l.refusedUp(), "a recovery of etcd from m3 was interrupted")
+	_, err := l.wouldRecover("m1")
+	require.ErrorContains(t, err, "a recovery from m3 was interrupted")
+	l.host("m3").remove("/.fake/fail/etcd-force")
+	require.NoError(t, l.recover("m3").err)
+	assert.True(t, l.kept())
+	assert.Equal(t, []string{"m1", "m2", "m3"}, l.members())
+}
+
+func TestARecoveryThatIsCutOffIsFinishedByTheSameCommand(t *testing.T) {
+	clean := lost(t)
+	clean.crash.Store(&crash{lab: clean, breaks: 1 << 30})
+	clean.commands.Store(0)
+	require.NoError(t, clean.recover("m3").err)
+	commands, points := int(clean.commands.Load()), clean.crash.Load().hits()
+	clean.crash.Store(nil)
+	t.Logf("%d commands, %d points", commands, points)
+	run := func(c *crash) {
+		l := lost(t)
+		c.lab = l
+		l.crash.Store(c)
+		l.commands.Store(0)
+		l.recover("m3")
+		if c.happened() {
+			c.now() // wait for its end
+		}
+		l.crash.Store(nil)
+		second := l.recover("m3")
+		for errors.As(second.err, new(*LockedError)) {
+			second = l.recover("m3")
+		}
+		if second.err != nil { // etcd was whole again, and up does the rest
+			require.ErrorContains(t, second.err, "etcd has a quorum")
+			second = l.up(t.Context())
+		}
+		require.NoError(t, second.err, "%+v: %s", c, l.story(second))
+		assert.True(t, l.kept())
+		assert.Equal(t, []string{"m1", "m2", "m3"}, l.members())
+		assert.Empty(t, lines(l.mustUp().changes))
+	}
+	for at := 10; at <= commands; at += 6 {
+		run(&crash{at: at, when: duringCommand})
+	}
+	for k := 1; k <= points; k += 37 {
+		run(&crash{breaks: k})
+	}
+}
