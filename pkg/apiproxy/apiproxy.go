@@ -6,6 +6,7 @@
 package apiproxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -19,15 +20,17 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/siderolabs/go-loadbalancer/upstream"
 	"github.com/siderolabs/tcpproxy"
+	"golang.org/x/sys/unix"
 )
 
 const (
 	checkEvery   = 2 * time.Second
-	checkTimeout = 2 * time.Second
+	checkTimeout = 6 * time.Second // longer than the API server takes to find out that its etcd is away
 	dialTimeout  = 2 * time.Second
 	// silence ends connections to a master that has lost power: it closes none of them itself.
 	silence = 5 * time.Second
@@ -162,6 +165,7 @@ type server struct {
 func (p *proxy) newServer(address string) *server {
 	s := &server{address: address, ca: p.ca, name: p.name, log: p.log}
 	s.client = &http.Client{Transport: &http.Transport{
+		DialContext: (&net.Dialer{Timeout: dialTimeout, Control: acknowledged}).DialContext, TLSHandshakeTimeout: dialTimeout,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12,
 			// The chain is verified below, by the authority of now: the file comes when the machine joins.
@@ -172,6 +176,15 @@ func (p *proxy) newServer(address string) *server {
 	return s
 }
 
+// acknowledged ends a connection on which what was sent isn't acknowledged for a while.
+func acknowledged(_, _ string, c syscall.RawConn) error {
+	var set error
+	err := c.Control(func(fd uintptr) {
+		set = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(dialTimeout.Milliseconds()))
+	})
+	return cmp.Or(err, set)
+}
+
 // verify accepts what the clients accept: a certificate of the cluster's authority, since an address may belong to a machine of
 // another cluster by now; and one that names the address at which they find it, which a master has once its settings have changed.
 func (s *server) verify(c tls.ConnectionState) error {
@@ -179,8 +192,11 @@ func (s *server) verify(c tls.ConnectionState) error {
 		return err
 	}
 	b, err := os.ReadFile(s.ca)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // not joined yet: kubeadm checks the authority itself
+	}
 	if err != nil {
-		return nil //nolint:nilerr // not joined yet: kubeadm checks the authority itself
+		return err
 	}
 	roots, others := x509.NewCertPool(), x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(b) {
@@ -215,17 +231,18 @@ func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
 		return -1, "", err
 	}
 	res, err := s.client.Do(req)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return tierAnswers, "takes a connection, and says nothing", nil // one without power acknowledges nothing, and ends before
+	}
 	if err != nil {
 		return -1, "", err
 	}
 	defer res.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<16)) // only the status says something
-	switch res.StatusCode {
-	case http.StatusOK:
+	if res.StatusCode == http.StatusOK {
 		return tierReady, "ready", nil
-	case http.StatusUnauthorized, http.StatusForbidden: // extra settings allow no one to ask without a name
-		return tierReady, "up", nil
 	}
+	// Also 403: an API server that can't read its own rules, since it has no etcd, refuses all who have no name.
 	return tierAnswers, res.Status, nil
 }
 

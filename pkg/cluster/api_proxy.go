@@ -8,9 +8,12 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
 )
 
 // apiProxy gives each machine an address of the API that outlives any master: a program that passes connections on to a master
@@ -29,10 +32,12 @@ const (
 //go:embed files/pai-api-proxy.service
 var proxyUnitFile string
 
-func (*apiProxy) name() string              { return phaseAPIProxy }
-func (*apiProxy) waits(*Node, *plan) []step { return nil }
+func (*apiProxy) name() string       { return phaseAPIProxy }
+func (*apiProxy) applies(*Node) bool { return true }
 
-func (p *apiProxy) applies(*Node) bool { return p.spec.Config == nil || p.spec.local() }
+func (p *apiProxy) waits(n *Node, pl *plan) []step {
+	return p.spec.rollout(n, pl, phaseAPIProxy, proxyUnit)
+}
 
 func (p *apiProxy) resources(n *Node) (resources, error) {
 	bins, err := p.spec.binaries(n, proxyProgram)
@@ -58,12 +63,17 @@ func (p *apiProxy) resources(n *Node) (resources, error) {
 
 func (p *apiProxy) detect(n *Node) (string, error) {
 	res, err := p.resources(n)
-	return res.detect(), err
+	return res.detect() + fmt.Sprintf("d_gone %s\n", proxyService), err
 }
 
 func (p *apiProxy) diff(n *Node, w *world) ([]Change, error) {
+	a := w.of(n, phaseAPIProxy)
+	// One that is there stays, and is kept up to date: pods of the machine may use it for a while after the API's address has moved.
+	if !p.spec.local() && a.Value("gone", proxyService) != "there" {
+		return nil, nil
+	}
 	res, err := p.resources(n)
-	return res.diff(w.of(n, phaseAPIProxy)), err
+	return res.diff(a), err
 }
 
 func (p *apiProxy) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
@@ -94,41 +104,83 @@ func (s *Spec) kubeletServer(n *Node) string {
 	return s.endpoint()
 }
 
-// moves returns the changes that bring a member's kubelet to the API's address of now, and take away the proxy that it no longer needs.
+// moves returns the change that brings a member's kubelet to the API's address of now.
 func (s *Spec) moves(n *Node, w *world) []Change {
 	a := w.of(n, phaseJoin)
-	var out []Change
-	has := strings.TrimPrefix(a.Value("kubelet-server"), "https://")
-	if has != "" && has != s.kubeletServer(n) && (!n.ControlPlane || has != s.endpoint()) {
-		out = append(out, Change{Action: "restart", Target: kubeletName, Detail: "it reaches the API at " + s.kubeletServer(n) + ", no longer at " + has})
+	has, due := strings.TrimPrefix(a.Value("kubelet-server"), "https://"), a.Value("kubelet-moves") == "yes"
+	if has == "" || !due && (has == s.kubeletServer(n) || n.ControlPlane && has == s.endpoint()) {
+		return nil
 	}
-	if !s.local() && a.Value("gone", proxyService) == "there" {
-		out = append(out, Change{Action: "delete", Target: proxyService, Detail: "the API is reached at " + s.endpoint()})
+	detail := "it reaches the API at " + s.kubeletServer(n) + ", no longer at " + has
+	if has == s.kubeletServer(n) {
+		detail = "it reaches the API at " + has + ": its restart was interrupted"
 	}
-	return out
+	return []Change{{Action: "restart", Target: kubeletName, Detail: detail}}
 }
 
 // isMove reports whether changes of the phase join are those of moves.
 func isMove(cs []Change) bool {
-	return slices.ContainsFunc(cs, func(c Change) bool { return c.Target == kubeletName || c.Target == proxyService })
+	return slices.ContainsFunc(cs, func(c Change) bool { return c.Target == kubeletName })
 }
 
-// move is shell that makes those changes. The proxy goes last, when the node is Ready without it.
-func (p *join) move(n *Node, cs []Change) string {
+// move is shell that makes that change.
+func (p *join) move(n *Node) string {
 	wait := 0
 	if p.spec.Config.Kubernetes.Kubernetes.NetworkPlugin == flannelPlugin {
 		wait = 1
 	}
-	var b strings.Builder
-	b.WriteString(nodeReady(n) + kubeletScript + kubeadmScript)
-	for _, c := range cs {
-		switch c.Target {
-		case kubeletName:
-			fmt.Fprintf(&b, "k_server kubelet.conf %s\nsystemctl restart %s\nnote change %s\nv_kubelet %d\n",
-				shell.Quote("https://"+p.spec.kubeletServer(n)), kubeletName, kubeletName, wait)
-		case proxyService:
-			fmt.Fprintf(&b, "k_no_proxy %s %s %s\n", proxyUnit, shell.Quote(apiServers), shell.Quote(path.Join(binDir, proxyProgram)))
-		}
+	return nodeReady(n) + kubeletScript + kubeadmScript + fmt.Sprintf("k_move %s %d\n", shell.Quote("https://"+p.spec.kubeletServer(n)), wait)
+}
+
+// addressMoves reports whether this run brings the whole cluster to another address of the API.
+func (w *world) addressMoves() bool {
+	if w.leader == nil || w.founding() {
+		return false
 	}
-	return b.String()
+	has := strings.TrimPrefix(w.of(w.leader, phaseJoin).Value("server"), "https://")
+	return has != "" && has != w.spec.endpoint()
+}
+
+// refuseMove refuses to move the API's address where part of the machines would be left without one: all of them have to be in the run,
+// and each member must reach the new address.
+func (r *run) refuseMove(ctx context.Context, w *world) error {
+	whole := len(r.opts.Limit)+len(r.opts.Phases) == 0
+	if !w.addressMoves() {
+		if len(r.opts.Phases) > 0 && slices.ContainsFunc(r.spec.Nodes, func(n *Node) bool { return w.member(n) && len(r.spec.moves(n, w)) > 0 }) {
+			return hint.Errorf("run it without --phases", "kubelets are about to use another address of the API, %s", r.spec.endpoint())
+		}
+		return nil
+	}
+	if !whole {
+		return hint.Errorf("run it without --limit and --phases; or undo the change of masters, api-endpoint or load-balance-ip",
+			"the API's address is about to change to %s, for all machines", r.spec.endpoint())
+	}
+	host, port, err := net.SplitHostPort(r.spec.endpoint())
+	if err != nil {
+		return fmt.Errorf("the API's address %q: %w", r.spec.endpoint(), err)
+	}
+	if m := r.spec.master(host); r.spec.local() || m != nil && r.spec.endpoint() == r.spec.ownEndpoint(m) {
+		return nil // each machine gets it in this run, or has it by its own proxy already
+	}
+	members := slices.DeleteFunc(r.alive(r.spec.Nodes), func(n *Node) bool { return !w.member(n) })
+	var mu sync.Mutex
+	var without []string
+	errs := r.each(ctx, members, func(ctx context.Context, n *Node) error {
+		res, err := r.read(ctx, n, phaseInit, "endpoint", endpointScript+fmt.Sprintf("p_endpoint %s %s\n", shell.Quote(host), shell.Quote(port)))
+		if err != nil {
+			return err
+		}
+		if a, err := answer.Parse(res.Stdout); err != nil || a.Value("endpoint") != "tls" {
+			mu.Lock()
+			without = append(without, n.Hostname)
+			mu.Unlock()
+		}
+		return nil
+	})
+	if err := r.setAsideAll(ctx, phaseInit, errs); err != nil || len(without) == 0 {
+		return err
+	}
+	slices.Sort(without)
+	return hint.Errorf("correct api-endpoint or load-balance-ip in kubernetes-configuration.yaml (with several masters both may be absent), or set up the load balancer and its routes",
+		"the API's address is to become %s, but no API server answers there, seen from %s: nothing was changed", r.spec.endpoint(), strings.Join(without, ", "))
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/ssh"
 )
 
 const localAPI = "https://127.0.0.1:6444"
@@ -65,6 +67,8 @@ func TestTheAPIsAddressMovesAsTheMastersBecomeMoreAndFewer(t *testing.T) {
 	l := newLab(t, 3, 2)
 	all := l.conf.Layout.MachineList
 	l.conf.Layout.MachineList = append(all[:1:1], all[3:]...)
+	k := &l.conf.Kubernetes.Kubernetes
+	k.APIEndpoint, k.LoadBalanceIP = "", "10.9.0.1" // as it is generated for one master
 	l.made()
 	assert.Equal(t, "https://10.9.0.1:6443 -", l.api("w1"))
 	assert.False(t, l.has("w1", proxyService), "one master has an address of its own")
@@ -85,11 +89,14 @@ func TestTheAPIsAddressMovesAsTheMastersBecomeMoreAndFewer(t *testing.T) {
 	assert.Less(t, o.at(EventPhaseDone, "w1", phaseJoin), o.at(EventPhaseStarted, "w2", phaseJoin), "one by one")
 	assert.Empty(t, lines(l.mustUp().changes))
 
+	out, _ := l.removeNodes(t.Context(), RemoveOptions{}, "m1", "m3")
+	require.ErrorContains(t, out.err, "load-balance-ip in kubernetes-configuration.yaml is the address of m1: without that machine it would name none")
+	assert.Equal(t, []string{"m1", "m2", "m3"}, l.members())
+	k.LoadBalanceIP = ""
 	out, left := l.removeNodes(t.Context(), RemoveOptions{}, "m1", "m3")
 	require.NoError(t, out.err, "%s", l.story(out))
 	assert.ElementsMatch(t, []string{"m1", "m3"}, left, "no machine's address was everyone's")
 	l.conf.Layout.MachineList = append(all[1:2:2], all[3:]...)
-	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = ""
 	l.mustUp()
 	assert.True(t, l.kept())
 	assert.Equal(t, "https://10.9.0.2:6443", l.discovery())
@@ -98,8 +105,9 @@ func TestTheAPIsAddressMovesAsTheMastersBecomeMoreAndFewer(t *testing.T) {
 		if name != "m2" {
 			assert.Equal(t, "https://10.9.0.2:6443 -", l.api(name))
 		}
-		assert.False(t, l.has(name, proxyService), "%s needs none", name)
-		assert.False(t, l.has(name, apiServers))
+		assert.True(t, l.has(name, proxyService), "pods of %s may use it for a while", name)
+		assert.Contains(t, l.host(name).read(apiServers), "\n10.9.0.2:6443\n")
+		assert.NotContains(t, l.host(name).read(apiServers), "10.9.0.1")
 	}
 	assert.Empty(t, lines(l.mustUp().changes))
 }
@@ -108,11 +116,24 @@ func TestTheAPIsAddressMovesToALoadBalancer(t *testing.T) {
 	l := newLab(t, 2, 1)
 	l.made()
 	l.conf.Kubernetes.Kubernetes.APIEndpoint = "10.9.0.100:443"
+	for _, h := range l.hosts[:2] {
+		h.write("/.fake/answers/10.9.0.100:443", " 16\n")
+	}
+	before := l.bytes()
+	err := l.up(t.Context()).err
+	require.EqualError(t, err, "the API's address is to become 10.9.0.100:443, but no API server answers there, seen from w1: nothing was changed")
+	l.host("w1").write("/.fake/answers/10.9.0.100:443", " 16\n")
+	for _, edit := range []func(*Options, *ssh.Options){limited("w1"), func(o *Options, _ *ssh.Options) { o.Phases = []string{phaseJoin} }} {
+		require.ErrorContains(t, l.up(t.Context(), edit).err, "the API's address is about to change to 10.9.0.100:443, for all machines")
+	}
+	l.host("w1").remove("/.fake/answers/10.9.0.100:443")
+	assert.Equal(t, before, l.bytes())
+	l.host("w1").write("/.fake/answers/10.9.0.100:443", " 16\n")
 	l.mustUp()
+	assert.Contains(t, l.host("m1").read("/var/lib/paictl/api-names"), "127.0.0.1", "a certificate keeps the names that machines may still use")
 	assert.Equal(t, "https://10.9.0.100:443 -", l.api("w1"))
 	assert.Equal(t, "https://10.9.0.1:6443 https://10.9.0.100:443", l.api("m1"))
 	assert.Equal(t, "https://10.9.0.100:443", l.discovery())
-	assert.False(t, l.has("m2", proxyService))
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
@@ -121,6 +142,7 @@ func TestAMoveOfTheAPIsAddressThatIsCutOffIsFinishedByTheNext(t *testing.T) {
 		l = newLab(t, 2, 1)
 		all := l.conf.Layout.MachineList
 		l.conf.Layout.MachineList = append(all[:1:1], all[2:]...)
+		l.conf.Kubernetes.Kubernetes.APIEndpoint = ""
 		l.made()
 		l.conf.Layout.MachineList = all
 		c.lab = l
@@ -148,4 +170,39 @@ func TestAMoveOfTheAPIsAddressThatIsCutOffIsFinishedByTheNext(t *testing.T) {
 		assert.Equal(t, []string{"m1", "m2"}, l.members())
 		assert.Empty(t, lines(l.mustUp().changes))
 	}
+}
+
+func TestAKubeletThatDoesNotReachTheNewAddressGoesBack(t *testing.T) {
+	l := newLab(t, 2, 2)
+	l.made()
+	k := &l.conf.Kubernetes.Kubernetes
+	k.APIEndpoint = "10.9.0.100:443"
+	for _, h := range l.hosts {
+		h.write("/.fake/answers/10.9.0.100:443", " 16\n")
+	}
+	l.host("w1").write("/.fake/fail/reach-10.9.0.100:443", "")
+	o := l.up(t.Context())
+	require.ErrorAs(t, o.err, new(*PartialError), "%s", l.story(o))
+	assert.Contains(t, o.err.Error(), "w1")
+	assert.Equal(t, localAPI+" -", l.api("w1"))
+	assert.Equal(t, localAPI+" -", l.api("w2"), "the later ones are left as they are")
+	for range 2 { // also when it is tried again
+		o = l.up(t.Context())
+		require.ErrorAs(t, o.err, new(*PartialError), "%s", l.story(o))
+		assert.Equal(t, localAPI+" -", l.api("w2"))
+	}
+	l.host("w1").remove("/.fake/fail/reach-10.9.0.100:443")
+	l.mustUp()
+	assert.Equal(t, "https://10.9.0.100:443 -", l.api("w1"))
+	assert.Equal(t, "https://10.9.0.100:443 -", l.api("w2"))
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
+func TestARestartOfTheKubeletThatWasInterruptedIsMadeUpFor(t *testing.T) {
+	l := newLab(t, 2, 1)
+	l.made()
+	l.host("w1").write("/var/lib/paictl/kubelet-moves", "")
+	o := l.mustUp()
+	assert.Equal(t, "w1 join restart kubelet.service it reaches the API at 127.0.0.1:6444: its restart was interrupted\n", lines(o.changes))
+	assert.Empty(t, lines(l.mustUp().changes))
 }

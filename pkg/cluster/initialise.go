@@ -34,20 +34,27 @@ func (*initialise) applies(n *Node) bool { return n.ControlPlane }
 
 // waits puts the machines whose settings change in a row: the next one begins when the one
 // before it is healthy again.
-func (*initialise) waits(n *Node, pl *plan) []step {
+func (p *initialise) waits(n *Node, pl *plan) []step {
 	if !reconfigures(pl, n) {
 		return nil
 	}
 	var out []step
+	// Where the API's address moves to the machines' own, kube-proxy and the pods' network use it at once, everywhere.
+	if pl.world.addressMoves() && p.spec.local() {
+		for _, m := range p.spec.Nodes {
+			out = append(out, step{host: m.Hostname, phase: phaseAPIProxy})
+		}
+	}
+	var before []step
 	for _, m := range pl.world.controlPlane() {
 		if m == n {
 			break
 		}
 		if reconfigures(pl, m) {
-			out = []step{{host: m.Hostname, phase: phaseInit, must: true}}
+			before = []step{{host: m.Hostname, phase: phaseInit, must: true}}
 		}
 	}
-	return out
+	return append(out, before...)
 }
 
 // reconfigures reports whether a run restarts the control plane on a machine.

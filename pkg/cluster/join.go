@@ -30,6 +30,11 @@ func (*join) applies(*Node) bool { return true }
 func (p *join) waits(n *Node, pl *plan) []step {
 	out := []step{{host: pl.world.leader.Hostname, phase: phaseInit, must: true}}
 	if isMove(pl.of(n, phaseJoin)) {
+		for _, m := range pl.world.controlPlane() {
+			if reconfigures(pl, m) { // its certificate gets the name
+				out = append(out, step{host: m.Hostname, phase: phaseInit})
+			}
+		}
 		return append(out, p.spec.rollout(n, pl, phaseJoin, kubeletName)...)
 	}
 	if !n.ControlPlane {
@@ -49,7 +54,7 @@ func (p *join) waits(n *Node, pl *plan) []step {
 }
 
 func (p *join) detect(*Node) (string, error) {
-	return fmt.Sprintf("ETCD_DIR=%s\nd_member\nd_gone %s\n", shell.Quote(strings.TrimSuffix(p.spec.etcdData(), "/")), proxyService), nil
+	return fmt.Sprintf("ETCD_DIR=%s\nd_member\n", shell.Quote(strings.TrimSuffix(p.spec.etcdData(), "/"))), nil
 }
 
 const (
@@ -104,7 +109,7 @@ func (w *world) nodes() (map[string]corev1.Node, error) {
 
 func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
 	if isMove(cs) {
-		_, err := r.script(ctx, n, phaseJoin, "move", p.move(n, cs))
+		_, err := r.script(ctx, n, phaseJoin, "move", p.move(n))
 		return err
 	}
 	for _, c := range cs {

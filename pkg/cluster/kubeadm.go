@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/openpai/paictl/pkg/config"
 )
 
 //go:embed scripts/kubeadm.sh
@@ -138,6 +140,10 @@ func (s *Spec) apiServer() map[string]any {
 		sans = append(sans, name)
 	}
 	if host, _, err := net.SplitHostPort(s.endpoint()); err == nil {
+		sans = append(sans, host)
+	}
+	// Machines with a proxy go on using it while the API's address moves to another one.
+	if host, _, err := net.SplitHostPort(config.LocalAPI()); err == nil {
 		sans = append(sans, host)
 	}
 	return map[string]any{

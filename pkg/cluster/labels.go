@@ -64,7 +64,7 @@ func (p *labels) diff(n *Node, w *world) ([]Change, error) {
 		if err != nil {
 			return nil, err
 		}
-		joins := w.facts[o.Hostname] != nil && len(again) > 0
+		joins := w.facts[o.Hostname] != nil && len(again) > 0 && !isMove(again)
 		if silent && !joins {
 			continue
 		}

@@ -52,7 +52,7 @@ func (w *world) elect() {
 	members := w.members()
 	if len(members) == 0 {
 		w.leader = w.founder()
-		w.spec.apiHost = ""
+		w.spec.reached = ""
 		return
 	}
 	// Machines with another authority belong to another cluster, which the checks report; the
@@ -67,7 +67,7 @@ func (w *world) elect() {
 			compareBool(w.healthy(b), w.healthy(a)),
 		)
 	})
-	w.spec.apiHost = w.reachedAt()
+	w.spec.reached = w.reachedAt()
 }
 
 func compareBool(a, b bool) int {
@@ -80,19 +80,16 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// reachedAt returns the API's address for the members where the configuration names another
-// master's: one that is about to join, or one that has become the first by its address. It moves
-// to a load balancer when the configuration says so, and from master to master never.
+// reachedAt returns the API's address for the members, HOST:PORT, where it isn't the configured one yet: the configuration names that of
+// a master which is about to join, or an upgrade is under way, which moves nothing. "" otherwise.
 func (w *world) reachedAt() string {
 	configured, _, _ := net.SplitHostPort(w.spec.configuredEndpoint())
-	host, _, err := net.SplitHostPort(strings.TrimPrefix(w.of(w.leader, phaseJoin).Value("server"), "https://"))
-	named := w.spec.master(configured)
-	if err != nil || host == configured || named == nil {
+	now := strings.TrimPrefix(w.of(w.leader, phaseJoin).Value("server"), "https://")
+	if _, _, err := net.SplitHostPort(now); err != nil || now == w.spec.configuredEndpoint() {
 		return ""
 	}
-	now := w.spec.master(host)
-	if w.facts[named.Hostname] != nil && !w.member(named) || now != nil && w.member(now) {
-		return host
+	if named := w.spec.master(configured); w.spec.upgrading || named != nil && w.facts[named.Hostname] != nil && !w.member(named) {
+		return now
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -110,7 +111,16 @@ func Removable(s *Spec, names []string) ([]*Node, error) {
 
 // keepsAddress refuses to remove the machine at whose address all others use the API.
 func (r *run) keepsAddress(nodes []*Node) error {
+	k := r.spec.Config.Kubernetes.Kubernetes
 	for _, n := range nodes {
+		if n.ControlPlane && k.LoadBalanceIP == n.HostIP && len(r.spec.ControlPlane()) > 1 {
+			return hint.Errorf("take the line load-balance-ip out of kubernetes-configuration.yaml, then run the same command again: with several masters each machine finds one by itself",
+				"load-balance-ip in kubernetes-configuration.yaml is the address of %s: without that machine it would name none", n.Hostname)
+		}
+		if host, _, err := net.SplitHostPort(r.spec.configuredEndpoint()); err == nil && n.ControlPlane && (host == n.HostIP || host == n.Hostname) {
+			return hint.Errorf("set api-endpoint: local in kubernetes-configuration.yaml (or the address of a load balancer in front of all masters), run paictl cluster up, then remove this one",
+				"api-endpoint in kubernetes-configuration.yaml is an address of %s", n.Hostname)
+		}
 		if n.ControlPlane && r.servers[r.leader] == r.spec.ownEndpoint(n) {
 			return hint.Errorf("set api-endpoint: local in kubernetes-configuration.yaml (or the address of a load balancer in front of all masters), run paictl cluster up, then remove this one",
 				"%s has the address at which all machines use the API (%s)", n.Hostname, n.HostIP)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -18,9 +19,9 @@ type Spec struct {
 	Config *config.Cluster
 	Bundle *bundle.Bundle
 	Nodes  []*Node
-	// apiHost is the address at which the members of a running cluster reach the API, where it
+	// reached is the address at which the members of a running cluster reach the API, HOST:PORT, where it
 	// isn't the configured one; "" otherwise.
-	apiHost string
+	reached string
 	// upgrading says that members may run another release than the bundle's, to which they are brought.
 	upgrading bool
 }
@@ -129,10 +130,7 @@ func (s *Spec) image(name string) (string, error) {
 
 // endpoint is the API server's address for all nodes.
 func (s *Spec) endpoint() string {
-	if s.apiHost == "" {
-		return s.configuredEndpoint()
-	}
-	return s.atPort(s.apiHost)
+	return cmp.Or(s.reached, s.configuredEndpoint())
 }
 
 // configuredEndpoint is the API server's address by the configuration alone.

@@ -76,6 +76,9 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	if w, err = r.preflight(ctx, w, nodes); err != nil {
 		return reset, err
 	}
+	if err := r.refuseMove(ctx, w); err != nil {
+		return reset, err
+	}
 	p, err := r.plan(w, r.reached(nodes), phases)
 	if err != nil {
 		return nil, err

@@ -138,6 +138,46 @@ func threeMasters(t testing.TB, name string) *lab {
 	return l
 }
 
+// TestMastersAreReplacedAndRecovered loses one master for good, and then two of three.
+func TestMastersAreReplacedAndRecovered(t *testing.T) {
+	thorough(t)
+	l := threeMasters(t, "e2er")
+	ok(t, "node", "remove", l.names[3], "-p", l.cluster, "--yes") // a spare machine from now on
+
+	t.Run("a dead master is replaced by one command, the first too", func(t *testing.T) {
+		ok(t, "sandbox", "stop", "--dir", l.dir, "--unplug", l.names[0])
+		r := ok(t, "cluster", "recover", "--dead", l.names[0], "--new", l.names[3]+"="+l.address(3), "-p", l.cluster, "--yes")
+		t.Log(r.stderr)
+		l.keeps(3)
+		assert.NotContains(t, l.from(3, "get nodes -o name"), l.names[0])
+		assert.Zero(t, l.up(0).Changes)
+		again := ok(t, "cluster", "recover", "--dead", l.names[0], "--new", l.names[3]+"="+l.address(3), "-p", l.cluster, "--yes")
+		assert.Contains(t, again.stderr, "is not in the layout (any more)")
+	})
+	t.Run("one member of etcd goes on alone", func(t *testing.T) {
+		recover := []string{"cluster", "recover", "--from-member", l.names[3], "-p", l.cluster}
+		r := run(t, append(recover, "--dry-run")...)
+		assert.Contains(t, r.stderr, "etcd has a quorum, says ")
+		l.replaceDisk(1)
+		l.replaceDisk(2)
+		r = run(t, "cluster", "up", "-p", l.cluster)
+		assert.NotZero(t, r.code, "%s", r)
+		r = ok(t, append(recover, "--dry-run")...)
+		t.Log(r.stdout)
+		assert.Contains(t, r.stdout, l.names[3]+" continues alone, with the data that it has (up to revision ")
+		assert.Contains(t, r.stdout, l.names[1]+" has no data of etcd; it joins again.")
+		r = run(t, recover...)
+		assert.Equal(t, 2, r.code, "it has to be confirmed: %s", r)
+		r = ok(t, append(recover, "--confirm", "pai")...)
+		t.Log(r.stderr)
+		for i := 1; i < 4; i++ {
+			l.keeps(i)
+		}
+		assert.NotContains(t, l.on(l.names[3], "cat /etc/kubernetes/manifests/etcd.yaml"), "force-new-cluster")
+		assert.Zero(t, l.up(0).Changes)
+	})
+}
+
 // TestAMasterListedAboveTheOthersJoinsThem grows a cluster of one master, and its address of the API:
 // the new one stands above it in layout.yaml and has the lower address.
 func TestAMasterListedAboveTheOthersJoinsThem(t *testing.T) {

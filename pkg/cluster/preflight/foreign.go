@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cluster/paths"
-	"github.com/openpai/paictl/pkg/config"
 )
 
 // foreign lists traces of a Kubernetes that paictl did not install; none on a host where
@@ -123,7 +122,7 @@ func checkOwner(s *Host) []Finding {
 	}
 	server := strings.TrimPrefix(s.Probe.Value("server"), "https://")
 	host, _, err := net.SplitHostPort(server)
-	if err == nil && server != s.Cluster.Endpoint && server != config.LocalAPI() && !slices.ContainsFunc(s.Cluster.controlPlane(), func(n *Node) bool { return n.HostIP == host }) {
+	if err == nil && server != s.Cluster.Endpoint && !slices.ContainsFunc(s.Cluster.controlPlane(), func(n *Node) bool { return n.HostIP == host }) {
 		return []Finding{s.fail("cluster", "the machine is a member of another cluster, that of https://"+server, leave)}
 	}
 	return nil

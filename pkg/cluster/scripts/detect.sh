@@ -225,6 +225,7 @@ d_member() {
 		sha_in "$R/etc/kubernetes/pki/ca.crt" 2>/dev/null
 		printf 'ca\t%s\n' "$sha"
 		if [ -f "$KUBECONFIG" ]; then printf 'server\t%s\n' "$(sed -n '/^ *server: */{s///p;q;}' "$KUBECONFIG")"; fi
+		if [ -e "$S/kubelet-moves" ]; then printf 'kubelet-moves\tyes\n'; fi
 		printf 'kubelet-server\t%s\n' "$(sed -n '/^ *server: */{s///p;q;}' "$R/etc/kubernetes/kubelet.conf")"
 	else
 		printf 'member\tno\n'

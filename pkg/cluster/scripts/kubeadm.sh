@@ -85,17 +85,34 @@ k_server() {
 	note change "/etc/kubernetes/$1"
 }
 
-# k_no_proxy UNIT FILE...: takes away the proxy of the API. Its unit's file goes last: it says that there is something to take away.
-k_no_proxy() {
-	u=$1
-	shift
-	systemctl disable --now "$u" >&2
-	for f; do p_gone "$f"; done
-	rm -f "$S/units/$u"
-	awk -F '\t' -v w="$u" '!($1 == "unit" && $2 == w)' "$S/owned" >"$S/owned.new"
-	mv -f "$S/owned.new" "$S/owned"
-	p_gone "/etc/systemd/system/$u"
-	systemctl daemon-reload
+# k_name: remembers the name at which the API is reached so far.
+k_name() {
+	[ -f "$KUBECONFIG" ] || return 0
+	name=$(sed -n '/^ *server: *https:\/\//{s///; s/:[0-9]*$//p;q;}' "$KUBECONFIG")
+	[ -n "$name" ] || return 0
+	if grep -qxF "$name" "$S/api-names" 2>/dev/null; then return 0; fi
+	{ cat "$S/api-names" 2>/dev/null || true; printf '%s\n' "$name"; } >"$S/api-names.new"
+	mv -f "$S/api-names.new" "$S/api-names"
+}
+
+# k_move URL WAIT: brings the kubelet to another address of the API, and back where it doesn't work there. The mark says that its
+# restart is due, also after an attempt that was cut off.
+# Given by the caller: v_kubelet and what it needs.
+k_move() {
+	f=$R/etc/kubernetes/kubelet.conf
+	old=$(sed -n '/^ *server: */{s///p;q;}' "$f")
+	: >"$S/kubelet-moves"
+	k_server kubelet.conf "$1"
+	systemctl restart kubelet.service
+	if ! (v_kubelet "$2"); then
+		k_server kubelet.conf "$old"
+		[ "$old" = "$1" ] || rm -f "$S/kubelet-moves"
+		systemctl restart kubelet.service
+		echo "the kubelet doesn't reach the API at $1, and is back at $old -> see above, and journalctl -u kubelet on the host" >&2
+		exit 1
+	fi
+	rm -f "$S/kubelet-moves"
+	note change kubelet.service
 }
 
 # k_discovery URL: the API server that machines find which join. kubeadm writes it once, when it makes the cluster.
@@ -124,7 +141,9 @@ k_certificate() {
 	(umask 077; mkdir -p "$new/etcd")
 	cp -p "$pki/ca.crt" "$pki/ca.key" "$new/"
 	cp -p "$pki/etcd/ca.crt" "$pki/etcd/ca.key" "$new/etcd/"
-	(umask 077; sed "s|^kind: ClusterConfiguration\$|&\ncertificatesDir: $new|" "$c" >"$S/certificates.yaml")
+	# Names by which the API was reached before stay: some machines move later than others.
+	names=$(sed 's/.*/  - &/' "$S/api-names" 2>/dev/null) || names=
+	(umask 077; awk -v dir="$new" -v names="$names" '{ print } /^kind: ClusterConfiguration$/ { print "certificatesDir: " dir } /^  certSANs:$/ && names != "" { print names }' "$c" >"$S/certificates.yaml")
 	for n; do
 		kubeadm init phase certs "$n" --config "$S/certificates.yaml" >&2
 		f=$(printf %s "$n" | sed 's|^etcd-|etcd/|')
@@ -236,6 +255,7 @@ k_reconfigure() {
 		for x in etcd kube-apiserver kube-controller-manager kube-scheduler; do k_pod_hash "$x" >"$S/manifests.new/$x.hash"; done
 		mv "$S/manifests.new" "$S/manifests"
 	fi
+	k_name
 	k_certificate apiserver etcd-server etcd-peer
 	m=$R/etc/kubernetes/manifests
 	if ! k_same_etcd; then

@@ -6,6 +6,7 @@ r_keys() {
 	own_file /etc/paictl/encryption.yaml
 	mkdir -p "$R/etc/kubernetes"
 	(umask 077; tar -C "$R/" -xf "$RESTORE/keys.tar" --no-same-owner etc)
+	chmod 755 "$R/etc/kubernetes" "$R/etc/kubernetes/pki" "$R/etc/kubernetes/pki/etcd" # as kubeadm makes them
 }
 
 # r_etcd IMAGE NAME URL: makes a member of etcd, the only one, of the snapshot. etcd's own tool does it, from the image that etcd will run
