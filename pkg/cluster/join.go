@@ -131,6 +131,11 @@ func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
 	if err != nil {
 		return err
 	}
+	if t.barred[n.Hostname] {
+		if _, err := r.script(ctx, r.leader, phaseJoin, "admit", selfAPI(p.spec, r.leader)+removeScript+fmt.Sprintf("NODE=%s\nr_admit\n", shell.Quote(n.Hostname))); err != nil {
+			return err
+		}
+	}
 	conf, err := p.spec.joinConfig(n, t)
 	if err != nil {
 		return err
@@ -214,8 +219,9 @@ type ticket struct {
 	issuer         string // the API server of the machine that made it
 	token          secret.String
 	caHash         string
-	certificateKey secret.String // only where further control plane machines join
-	encryption     secret.String // the key file for secrets at rest, likewise
+	barred         map[string]bool // machines that are kept out, since they were removed while they were off
+	certificateKey secret.String   // only where further control plane machines join
+	encryption     secret.String   // the key file for secrets at rest, likewise
 }
 
 // ticketLife is how long a ticket is handed out: half of its token's hour, so that a machine
@@ -248,9 +254,12 @@ func (r *run) joinTicket(ctx context.Context) (*ticket, error) {
 	}
 	t := &ticket{
 		made: now, issuer: r.spec.ownEndpoint(r.leader),
-		token: secret.String(a.Value("token")), caHash: caHash,
+		token: secret.String(a.Value("token")), caHash: caHash, barred: map[string]bool{},
 		certificateKey: secret.String(a.Value("certificate-key")),
 		encryption:     secret.String(decoded(a.Value("encryption"))),
+	}
+	for _, row := range a.All("barred") {
+		t.barred[strings.Join(row, "")] = true
 	}
 	if !t.token.IsSet() {
 		return nil, fmt.Errorf("make a join token on %s: unexpected answer", r.leader.Hostname)

@@ -176,6 +176,11 @@ func (r *run) reachForRemoval(ctx context.Context, nodes []*Node, force bool) (m
 	return dead, nil
 }
 
+// removedMachines keeps machines out that were removed while they were off.
+//
+//go:embed files/removed-machines.yaml
+var removedMachines []byte
+
 // removal is the work on a few nodes.
 type removal struct {
 	*run
@@ -265,7 +270,7 @@ func (m *removal) node(ctx context.Context, n *Node) error {
 	}
 	if err := m.dead[n]; err != nil {
 		m.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDown, Message: fmt.Sprintf("the machine could not be reset (%v): Kubernetes, its containers and their data are still on it", err),
-			Hint: "reinstall the machine before you use it again; otherwise its kubelet would join the cluster again"})
+			Hint: "if it comes back, the cluster refuses it, and paictl cluster status says so; to take it back: paictl node add; before other use: reinstall it"})
 	}
 	if m.opts.Removed != nil {
 		if err := m.opts.Removed(n); err != nil {
@@ -346,9 +351,14 @@ func (m *removal) giveBack(ctx context.Context, n *Node) ([]Change, error) {
 }
 
 func (m *removal) delete(ctx context.Context, n *Node) ([]Change, error) {
-	_, err := m.onLeader(ctx, "remove/delete", fmt.Sprintf("NODE=%s\nr_delete\n", shell.Quote(n.Hostname)), 2*time.Minute)
-	if err != nil {
+	body := fmt.Sprintf("NODE=%s\n", shell.Quote(n.Hostname))
+	var done []Change
+	if m.dead[n] != nil { // first, or it could make its node again in between
+		body += heredoc("r_bar", removedMachines)
+		done = append(done, Change{Action: "refuse", Target: "credentials of " + n.Hostname, Detail: "until it is added again"})
+	}
+	if _, err := m.onLeader(ctx, "remove/delete", body+"r_delete\n", 2*time.Minute); err != nil {
 		return nil, err
 	}
-	return []Change{{Action: "delete", Target: "node " + n.Hostname}}, nil
+	return append(done, Change{Action: "delete", Target: "node " + n.Hostname}), nil
 }

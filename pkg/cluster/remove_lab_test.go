@@ -123,7 +123,7 @@ func TestADeadMachineLeavesTheClusterAndItIsSaidWhatStaysOnIt(t *testing.T) {
 	}
 	require.Len(t, warned, 1)
 	assert.Contains(t, warned[0], "the machine could not be reset")
-	assert.Contains(t, warned[0], "its kubelet would join the cluster again")
+	assert.Contains(t, warned[0], "if it comes back, the cluster refuses it")
 }
 
 func TestANodeWhosePodsDoNotLeaveStaysAndTheOthersGo(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -36,6 +37,8 @@ type Status struct {
 	Lock       *LockOwner        `json:"lock,omitempty"`
 	Machines   []MachineStatus   `json:"machines"`
 	Components []ComponentStatus `json:"components"`
+	// Knocks are machines that were removed and try to come back.
+	Knocks []Knock `json:"knocks,omitempty"`
 	// Certificates in the order of their expiry, the first to expire first.
 	Certificates []Certificate `json:"certificates"`
 	// Renewal reports whether expiring certificates are renewed without a person.
@@ -190,6 +193,7 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map
 		}
 		st.addRenewal(n, answers[n])
 	}
+	st.addKnocks(s, answers, now)
 	if len(nodes) == len(s.Nodes) { // --limit asks for none of them
 		st.addUnlisted(s, api)
 	}
@@ -357,5 +361,35 @@ func (st *Status) addRenewal(n *Node, a answer.Answer) {
 	}
 	if off {
 		st.Renewal.Off = append(st.Renewal.Off, n.Hostname)
+	}
+}
+
+// Knock is a machine that was removed from the cluster while it was off, and tries to be its node again.
+type Knock struct {
+	Host string `json:"host"`
+	// Last is when it tried last.
+	Last time.Time `json:"last"`
+}
+
+// knockedFor is how long one that no longer tries is shown.
+const knockedFor = 24 * time.Hour
+
+func (st *Status) addKnocks(s *Spec, answers map[*Node]answer.Answer, now time.Time) {
+	last := map[string]time.Time{}
+	for _, a := range answers {
+		for _, row := range a.All("knock") {
+			if len(row) < 2 {
+				continue
+			}
+			at, err := time.Parse(time.RFC3339, row[1])
+			if err == nil && now.Sub(at) < knockedFor && at.After(last[row[0]]) {
+				last[row[0]] = at
+			}
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(last)) {
+		if !slices.ContainsFunc(s.Nodes, func(n *Node) bool { return n.Hostname == host }) { // it is wanted again
+			st.Knocks = append(st.Knocks, Knock{Host: host, Last: last[host]})
+		}
 	}
 }

@@ -142,8 +142,16 @@ func threeMasters(t testing.TB, name string) *lab {
 func TestMastersAreReplacedAndRecovered(t *testing.T) {
 	thorough(t)
 	l := threeMasters(t, "e2er")
-	ok(t, "node", "remove", l.names[3], "-p", l.cluster, "--yes") // a spare machine from now on
-
+	t.Run("a machine that was removed while it was off stays out when it comes back", func(t *testing.T) {
+		ok(t, "sandbox", "stop", "--dir", l.dir, "--unplug", l.names[3])
+		ok(t, "node", "remove", l.names[3], "-p", l.cluster, "--yes")
+		ok(t, "sandbox", "start", "--dir", l.dir, l.names[3])
+		eventually(t, 2*time.Minute, "the status says that it knocks", func() bool {
+			return strings.Contains(run(t, "cluster", "status", "-p", l.cluster).stdout, "warning: "+l.names[3]+" was removed from the cluster and tries to come back, last at ")
+		})
+		assert.NotContains(t, l.from(0, "get nodes -o name"), l.names[3])
+		t.Log(l.on(l.names[0], "grep -F paictl-removed-machines /var/log/kubernetes/audit.log | tail -n 1"))
+	})
 	t.Run("a dead master is replaced by one command, the first too", func(t *testing.T) {
 		ok(t, "sandbox", "stop", "--dir", l.dir, "--unplug", l.names[0])
 		r := ok(t, "cluster", "recover", "--dead", l.names[0], "--new", l.names[3]+"="+l.address(3), "-p", l.cluster, "--yes")

@@ -313,6 +313,7 @@ k_ticket() {
 	done
 	printf 'token\t%s\n' "$(kubeadm token create --ttl 1h --description 'made by paictl for one run')"
 	printf 'ca\t%s\n' "$(base64 <"$R/etc/kubernetes/pki/ca.crt" | tr -d '\n')"
+	self get configmap -n kube-system paictl-removed --ignore-not-found -o 'go-template={{range $k, $v := .data}}barred{{"\t"}}{{$k}}{{"\n"}}{{end}}'
 	if [ "$1" = 1 ]; then
 		key=$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')
 		# The key stays off the command line, which all users of the machine can read.

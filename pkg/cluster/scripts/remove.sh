@@ -61,6 +61,16 @@ r_mirrors() {
 	self delete pods -n kube-system -l tier=control-plane --field-selector "spec.nodeName=$NODE" --grace-period=0 --force --ignore-not-found >/dev/null
 }
 
+# r_bar: keeps a machine out that may come back with its credentials. The policy comes on standard input (base64).
+r_bar() {
+	base64 -d | self apply -f - >&2
+	self get configmap -n kube-system paictl-removed >/dev/null 2>&1 || self create configmap -n kube-system paictl-removed >&2
+	self patch configmap -n kube-system paictl-removed --type merge -p "{\"data\":{\"$NODE\":\"$(date -u +%Y-%m-%dT%H:%M:%SZ)\"}}" >&2
+}
+
+# r_admit: lets a machine in that was kept out.
+r_admit() { self patch configmap -n kube-system paictl-removed --type merge -p "{\"data\":{\"$NODE\":null}}" >&2; }
+
 r_delete() { self delete node "$NODE" --ignore-not-found --timeout=60s >/dev/null; }
 
 # r_cordoned: since when the node is cordoned, as its taint says; "now" where it has none yet, nothing where it isn't.

@@ -70,6 +70,15 @@ s_api() {
 	done
 }
 
+# s_knocks: machines that were removed while they were off, and try to be nodes again: the last time of each, from the audit log.
+s_knocks() {
+	log=$R/var/log/kubernetes/audit.log
+	[ -f "$log" ] || return 0
+	grep -F 'paictl-removed-machines' "$log" | grep -F '"username":"system:node:' | tail -n 500 |
+		sed -n 's/.*"username":"system:node:\([^"]*\)".*"stageTimestamp":"\([^".]*\)[^"]*".*/\1 \2/p' |
+		awk '{ at[$1] = $2 } END { for (n in at) printf "knock\t%s\t%sZ\n", n, at[n] }'
+}
+
 status() {
 	s_program kubelet kubelet
 	s_program containerd containerd
@@ -79,5 +88,8 @@ status() {
 	s_certs
 	s_renewal
 	s_lock
-	if [ "$CONTROL_PLANE" = 1 ]; then s_api 2>/dev/null || true; fi
+	if [ "$CONTROL_PLANE" = 1 ]; then
+		s_api 2>/dev/null || true
+		s_knocks 2>/dev/null || true
+	fi
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // StatusOptions are those of "paictl cluster status".
@@ -105,6 +106,10 @@ func writeStatus(opts *StatusOptions, st *cluster.Status) error {
 		return err
 	}
 	session.WriteTroubles(w, st.Machines)
+	for _, k := range st.Knocks {
+		fmt.Fprintf(w, "\nwarning: %s was removed from the cluster and tries to come back, last at %s; the cluster refuses it\n  -> switch it off, or take it back: paictl node add %s=ADDRESS\n",
+			terminal.Word(k.Host), k.Last.Local().Format(time.DateTime), terminal.Word(k.Host))
+	}
 	if len(st.Components) > 0 {
 		fmt.Fprintln(w)
 		if err := opts.Output.Write(w, nil, componentTable(st)); err != nil {
