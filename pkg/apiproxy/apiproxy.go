@@ -89,7 +89,7 @@ func (p *proxy) run(ctx context.Context, listen string) error {
 		return err
 	}
 	defer func() { _ = tcp.Close() }() // it is done
-	p.log.Info("serving", "listen", listen, "servers", strings.Join(addresses, " "))
+	p.log.InfoContext(ctx, "serving", "listen", listen, "servers", strings.Join(addresses, " "))
 	failed := make(chan error, 1)
 	go func() { failed <- tcp.Wait() }()
 	tick := time.NewTicker(2 * time.Second)
@@ -108,7 +108,7 @@ func (p *proxy) run(ctx context.Context, listen string) error {
 		}
 		addresses = now
 		p.list.Reconcile(slices.Values(p.resolve(addresses)))
-		p.log.Info("servers changed", "servers", strings.Join(addresses, " "))
+		p.log.InfoContext(ctx, "servers changed", "servers", strings.Join(addresses, " "))
 	}
 }
 
@@ -219,7 +219,7 @@ func (s *server) HealthCheck(ctx context.Context) (upstream.Tier, error) {
 		said = err.Error()
 	}
 	if said != s.was && ctx.Err() == nil {
-		s.log.Info("server", "address", s.address, "says", said)
+		s.log.InfoContext(ctx, "server", "address", s.address, "says", said)
 		s.was = said
 	}
 	return tier, err

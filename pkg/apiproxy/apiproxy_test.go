@@ -99,7 +99,7 @@ func (a *authority) proxy(t *testing.T, servers ...string) *running {
 	p.servers(servers...)
 	ca := filepath.Join(dir, "ca.crt")
 	require.NoError(t, os.WriteFile(ca, a.pem, 0o600))
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	p.listen = l.Addr().String()
 	require.NoError(t, l.Close())
@@ -122,7 +122,7 @@ func (p *running) servers(addresses ...string) {
 
 // ask returns the name of the master that answers, "" for none.
 func (p *running) ask() string {
-	res, err := p.client.Get("https://" + p.listen + "/") //nolint:noctx // has a limit
+	res, err := p.client.Get("https://" + p.listen + "/")
 	if err != nil {
 		return ""
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
@@ -141,6 +140,27 @@ func (w *world) addressMoves() bool {
 	return has != "" && has != w.spec.endpoint()
 }
 
+// withoutProxy refuses to bring kube-proxy and the pods' network to the machines' own addresses while a node runs that has none: it
+// was set aside in this run, or can't be reached, and its services would freeze.
+func (r *run) withoutProxy() error {
+	w := r.planned.world
+	if !w.addressMoves() || !r.spec.local() {
+		return nil
+	}
+	nodes, err := w.nodes()
+	if err != nil {
+		return err
+	}
+	for _, n := range r.spec.Nodes {
+		node, known := nodes[n.Hostname]
+		if known && r.isAside(n) && isReady(node) {
+			return hint.Errorf("repair the machine and run the same command again; or switch it off, or remove it from the cluster; or set api-endpoint to the address that is used so far",
+				"the API's address is about to change to %s, at which %s finds nothing: its node runs, but it was set aside in this run", r.spec.endpoint(), n.Hostname)
+		}
+	}
+	return nil
+}
+
 // refuseMove refuses to move the API's address where part of the machines would be left without one: all of them have to be in the run,
 // and each member must reach the new address.
 func (r *run) refuseMove(ctx context.Context, w *world) error {
@@ -155,22 +175,21 @@ func (r *run) refuseMove(ctx context.Context, w *world) error {
 		return hint.Errorf("run it without --limit and --phases; or undo the change of masters, api-endpoint or load-balance-ip",
 			"the API's address is about to change to %s, for all machines", r.spec.endpoint())
 	}
-	host, port, err := net.SplitHostPort(r.spec.endpoint())
-	if err != nil {
-		return fmt.Errorf("the API's address %q: %w", r.spec.endpoint(), err)
-	}
-	if m := r.spec.master(host); r.spec.local() || m != nil && r.spec.endpoint() == r.spec.ownEndpoint(m) {
-		return nil // each machine gets it in this run, or has it by its own proxy already
+	if r.spec.local() {
+		return nil // each machine gets it in this run
 	}
 	members := slices.DeleteFunc(r.alive(r.spec.Nodes), func(n *Node) bool { return !w.member(n) })
 	var mu sync.Mutex
 	var without []string
 	errs := r.each(ctx, members, func(ctx context.Context, n *Node) error {
-		res, err := r.read(ctx, n, phaseInit, "endpoint", endpointScript+fmt.Sprintf("p_endpoint %s %s\n", shell.Quote(host), shell.Quote(port)))
+		// By the cluster's own authority, and a name that every API server has: the new one comes later.
+		res, err := r.read(ctx, n, phaseInit, "endpoint", fmt.Sprintf(
+			"if kubectl --kubeconfig=/dev/null --server=%s --certificate-authority=\"$R/etc/kubernetes/pki/ca.crt\" --tls-server-name=kubernetes --request-timeout=10s get --raw /readyz >/dev/null 2>&1; then echo reached; fi\n",
+			shell.Quote("https://"+r.spec.endpoint())))
 		if err != nil {
 			return err
 		}
-		if a, err := answer.Parse(res.Stdout); err != nil || a.Value("endpoint") != "tls" {
+		if strings.TrimSpace(string(res.Stdout)) != "reached" {
 			mu.Lock()
 			without = append(without, n.Hostname)
 			mu.Unlock()
@@ -182,5 +201,5 @@ func (r *run) refuseMove(ctx context.Context, w *world) error {
 	}
 	slices.Sort(without)
 	return hint.Errorf("correct api-endpoint or load-balance-ip in kubernetes-configuration.yaml (with several masters both may be absent), or set up the load balancer and its routes",
-		"the API's address is to become %s, but no API server answers there, seen from %s: nothing was changed", r.spec.endpoint(), strings.Join(without, ", "))
+		"the API's address is to become %s, but no API server of this cluster is ready there, seen from %s: nothing was changed", r.spec.endpoint(), strings.Join(without, ", "))
 }

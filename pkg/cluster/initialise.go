@@ -191,6 +191,11 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 			res.after += fmt.Sprintf("k_stored %s\n", stored)
 		}
 	}
+	if slices.ContainsFunc(cs, func(c Change) bool { return c.Target == runReconfigure || c.Target == runUpload }) {
+		if err := r.withoutProxy(); err != nil {
+			return err
+		}
+	}
 	if err := r.stage(ctx, n, phaseInit, res.uploads(cs)); err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ func TestListsOfKubeadmAreAddedToPaictlsOwn(t *testing.T) {
 		return conf["apiServer"].(map[string]any)
 	}
 	own := api(nil)
-	assert.Equal(t, []any{"10.9.0.1", "m1"}, own["certSANs"])
-	assert.Equal(t, []any{"10.9.0.1", "m1", "api.example.org"}, api(map[string]any{"certSANs": []any{"api.example.org", "m1"}})["certSANs"])
+	assert.Equal(t, []any{"10.9.0.1", "m1", "127.0.0.1"}, own["certSANs"])
+	assert.Equal(t, []any{"10.9.0.1", "m1", "127.0.0.1", "api.example.org"}, api(map[string]any{"certSANs": []any{"api.example.org", "m1"}})["certSANs"])
 
 	volume := map[string]any{"name": "mine", "hostPath": "/a", "mountPath": "/a"}
 	assert.Len(t, api(map[string]any{"extraVolumes": []any{volume}})["extraVolumes"], len(own["extraVolumes"].([]any))+1)

@@ -84,12 +84,14 @@ func TestAMasterListedAboveTheOthersJoinsThem(t *testing.T) {
 	assert.NotContains(t, lines(o.changes), "run kubeadm init v")
 	assert.True(t, l.kept())
 	assert.Equal(t, []string{"m1", "m2"}, l.members())
-	assert.Contains(t, l.host("m1").read("/etc/kubernetes/admin.conf"), "https://10.9.0.2:6443", "the address that the members use")
+	assert.Contains(t, l.host("m1").read("/etc/kubernetes/admin.conf"), localAPI, "any master that is ready")
 	assert.Empty(t, lines(l.mustUp().changes))
 
+	k.APIEndpoint = "10.9.0.2"
 	out, _ := l.removeNodes(t.Context(), RemoveOptions{}, "m2")
-	require.ErrorContains(t, out.err, "m2 has the address at which all machines use the API (10.9.0.2)")
-	assert.Contains(t, hint.Of(out.err), "load balancer")
+	require.ErrorContains(t, out.err, "api-endpoint in kubernetes-configuration.yaml is an address of m2")
+	assert.Contains(t, hint.Of(out.err), "set api-endpoint: local")
+	k.APIEndpoint, k.LoadBalanceIP = "", ""
 	assert.Equal(t, []string{"m1", "m2"}, l.members())
 	out, left := l.removeNodes(t.Context(), RemoveOptions{}, "m1")
 	require.NoError(t, out.err, "%s", l.story(out))

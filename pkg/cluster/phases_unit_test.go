@@ -185,7 +185,7 @@ func TestAReferenceIsSplitIntoRepositoryAndTag(t *testing.T) {
 func TestConfigurationsAreRenderedAsTheyAlwaysWere(t *testing.T) {
 	s := testSpec(t, 3, 1)
 	k := &s.Config.Kubernetes.Kubernetes
-	k.LoadBalanceIP, k.APIServerCertSANs = "10.9.0.100", []string{"pai.example.org", "10.9.0.1"}
+	k.APIEndpoint, k.LoadBalanceIP, k.APIServerCertSANs = "", "10.9.0.100", []string{"pai.example.org", "10.9.0.1"}
 	k.Extra.Kubelet = map[string]any{"maxPods": 200, "failSwapOn": false}
 	k.Extra.KubeProxy = map[string]any{"mode": "iptables"}
 	k.Extra.Kubeadm = map[string]any{"scheduler": map[string]any{"extraArgs": args("v", "4")}}

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -90,42 +89,72 @@ func (r *run) recovery(ctx context.Context, w *world) (Recovery, error) {
 		return out, err
 	}
 	out.Member = n.Hostname
+	begun := w.recovering()
 	switch {
 	case !n.ControlPlane:
 		return out, hint.Errorf("name a master", "%s is no machine of the control plane", n.Hostname)
 	case w.facts[n.Hostname] == nil:
 		return out, hint.Errorf("repair it, or name another master", "%s does not answer", n.Hostname)
-	case w.recovering() == n:
-		// It was interrupted: etcd is away, and no one else may have a quorum since.
-		out.Others = r.otherMembers(ctx, w, n, nil)
-		return out, nil
-	case w.recovering() != nil:
-		return out, hint.Errorf(recoverAgain+w.recovering().Hostname, "a recovery from %s was interrupted", w.recovering().Hostname)
-	case !w.member(n):
+	case begun != nil && begun != n:
+		return out, hint.Errorf(recoverAgain+begun.Hostname+"; or take it back: the same with --undo", "a recovery from %s was interrupted", begun.Hostname)
+	case begun == nil && !w.member(n):
 		return out, hint.Errorf("name a master that is a member; without one: paictl cluster restore", "%s is no member of the cluster", n.Hostname)
 	}
 	views := map[*Node]*etcdStatus{}
-	for _, m := range w.members() {
+	have := 0
+	for _, m := range r.spec.ControlPlane() {
+		if w.facts[m.Hostname] == nil {
+			continue
+		}
+		if w.member(m) || w.unmarked(m) {
+			have++
+		}
+		if m == begun {
+			continue
+		}
 		v, err := r.etcdStatus(ctx, m)
 		if err != nil {
 			return out, err
 		}
 		if v.view != nil && v.view.quorum && v.view.has(m) {
-			return out, hint.Errorf("masters that are missing join again by paictl cluster up; one that is gone for good: paictl cluster recover --dead",
-				"etcd has a quorum, says %s: there is nothing to recover", m.Hostname)
+			return out, r.hasQuorum(w, m, begun)
 		}
 		views[m] = v
 	}
-	out.Revision = views[n].revision
-	out.Others = r.otherMembers(ctx, w, n, views)
-	if best := slices.MaxFunc(out.Others, func(a, b RecoveryMember) int { return cmp.Compare(a.Revision, b.Revision) }); len(out.Others) > 0 && best.Revision > out.Revision && !r.opts.Force {
-		return out, hint.Errorf("name "+best.Host+"; to continue with less anyway: --force", "%s has more than %s: its data goes up to revision %d, that of %s up to %d",
-			best.Host, n.Hostname, best.Revision, n.Hostname, out.Revision)
+	out.Others = r.otherMembers(w, n, views)
+	if views[n] != nil {
+		out.Revision = views[n].revision
+	}
+	// Those that have their data may just be starting: without a quorum etcd answers no one at first.
+	if voters := len(out.Others) + 1; begun == nil && 2*have > voters && !r.opts.Force {
+		return out, hint.Errorf("see why etcd doesn't run on them (journalctl -u kubelet, /var/log/pods), or wait if they have just started; only if it can never run again: --force",
+			"%d of %d masters have their data: etcd can have a quorum", have, voters)
+	}
+	for _, o := range out.Others {
+		if o.Revision > out.Revision && begun == nil && !r.opts.Force {
+			return out, hint.Errorf("name "+o.Host+"; to continue with less anyway: --force", "%s has more than %s: its data goes up to revision %d, that of %s up to %d",
+				o.Host, n.Hostname, o.Revision, n.Hostname, out.Revision)
+		}
 	}
 	return out, nil
 }
 
-func (r *run) otherMembers(_ context.Context, w *world, n *Node, views map[*Node]*etcdStatus) []RecoveryMember {
+// hasQuorum is why nothing is to be recovered: m says that etcd has a quorum.
+func (r *run) hasQuorum(w *world, m, begun *Node) error {
+	switch {
+	case begun == nil:
+		return hint.Errorf("masters that are missing join again by paictl cluster up; one that is permanently gone: paictl cluster recover --dead",
+			"etcd has a quorum, says %s: there is nothing to recover", m.Hostname)
+	case w.of(begun, phaseInit).Value("forced") == "yes":
+		return hint.Errorf(fmt.Sprintf("decide which one stays: to keep that of %s: %s%s --undo; to keep that of %s: switch %s off first", m.Hostname, recoverAgain, begun.Hostname, begun.Hostname, m.Hostname),
+			"there are two clusters: %s says that etcd has a quorum, and %s was made to continue alone", m.Hostname, begun.Hostname)
+	}
+	return hint.Errorf("take the recovery back: paictl cluster recover --from-member "+begun.Hostname+" --undo",
+		"etcd has a quorum again, says %s: there is nothing to recover", m.Hostname)
+}
+
+// otherMembers are the other masters of the layout, and members of etcd that aren't in it.
+func (r *run) otherMembers(w *world, n *Node, views map[*Node]*etcdStatus) []RecoveryMember {
 	out := []RecoveryMember{}
 	for _, m := range r.spec.ControlPlane() {
 		if m == n {
@@ -135,12 +164,19 @@ func (r *run) otherMembers(_ context.Context, w *world, n *Node, views map[*Node
 		switch v := views[m]; {
 		case w.facts[m.Hostname] == nil:
 			o.State = "silent"
-		case !w.member(m):
+		case !w.member(m) && !w.unmarked(m):
 			o.State = "empty"
 		case v != nil:
 			o.Revision = v.revision
 		}
 		out = append(out, o)
+	}
+	if v := views[n]; v != nil && v.view != nil {
+		for _, m := range v.view.members {
+			if !m.Learner && !slices.ContainsFunc(r.spec.Nodes, m.is) {
+				out = append(out, RecoveryMember{Host: m.String(), State: "silent"})
+			}
+		}
 	}
 	return out
 }
@@ -194,7 +230,7 @@ func (r *run) recoverEtcd(ctx context.Context, w *world, nodes []*Node) (*world,
 	c := Change{Host: n.Hostname, Phase: phaseRecover, Action: "run", Target: recoverTarget, Detail: "it continues alone"}
 	start := r.opts.Clock()
 	r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: phaseRecover, Changes: 1})
-	body := selfAPI(r.spec, n) + etcdScript + recoverScript + fmt.Sprintf("ETCD_DIR=%s\nv_away\nv_force\nv_back\n", shell.Quote(strings.TrimSuffix(r.spec.etcdData(), "/")))
+	body := selfAPI(r.spec, n) + etcdScript + recoverScript + r.spec.etcdFolder() + fmt.Sprintf("v_check\nv_away %s\nv_force\nv_back\n", shell.Quote(n.HostIP))
 	if _, err := r.script(ctx, n, phaseRecover, "apply", body); err != nil {
 		return nil, nil, fmt.Errorf("recover etcd on %s: %w", n.Hostname, err)
 	}
@@ -205,4 +241,44 @@ func (r *run) recoverEtcd(ctx context.Context, w *world, nodes []*Node) (*world,
 	r.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phaseRecover, Changes: 1, Elapsed: r.opts.Clock().Sub(start)})
 	again, err := r.survey(ctx, r.reached(nodes))
 	return again, []Change{c}, err
+}
+
+func (s *Spec) etcdFolder() string {
+	return fmt.Sprintf("ETCD_DIR=%s\n", shell.Quote(strings.TrimSuffix(s.etcdData(), "/")))
+}
+
+// UndoRecovery takes a recovery back that was interrupted or failed: the member's data and its etcd are what they were.
+func UndoRecovery(ctx context.Context, s *Spec, o Options) error {
+	r := newRun(s, o)
+	defer r.close()
+	n, err := s.Node(o.FromMember)
+	if err != nil {
+		return err
+	}
+	r.started = o.Clock()
+	r.emit(Event{Kind: EventRunStarted, Message: "cluster recover --undo", Hosts: []string{n.Hostname}, Phases: []string{phaseRecover}})
+	if err := r.connect(ctx, s.ControlPlane()); err != nil {
+		return err
+	}
+	held, unlock, err := r.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	w, err := r.survey(held, s.ControlPlane())
+	if err != nil {
+		return err
+	}
+	if w.recovering() != n {
+		return hint.Errorf("see the state of the masters: paictl cluster status", "no recovery from %s was interrupted", n.Hostname)
+	}
+	err = r.tell(held, n, phaseRecover, func(ctx context.Context, n *Node) ([]Change, error) {
+		_, err := r.script(ctx, n, phaseRecover, "undo", recoverScript+s.etcdFolder()+"v_undo\n")
+		return []Change{{Action: "restore", Target: "etcd's data and manifest", Detail: "as they were before the recovery"}}, err
+	})
+	if err != nil {
+		return err
+	}
+	r.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+	return nil
 }

@@ -130,6 +130,13 @@ func TestAnEtcdThatDoesNotGoOnAloneKeepsItsData(t *testing.T) {
 	require.ErrorContains(t, l.refusedUp(), "a recovery of etcd from m3 was interrupted")
 	_, err := l.wouldRecover("m1")
 	require.ErrorContains(t, err, "a recovery from m3 was interrupted")
+	before := l.host("m3").read("/var/lib/paictl/recover/etcd.yaml")
+	o2 := l.writing()
+	o2.FromMember = "m3"
+	require.NoError(t, UndoRecovery(t.Context(), l.spec(), o2))
+	assert.Equal(t, before, l.host("m3").read("/etc/kubernetes/manifests/etcd.yaml"))
+	assert.NoDirExists(t, l.host("m3").root+"/var/lib/paictl/recover")
+	require.ErrorContains(t, UndoRecovery(t.Context(), l.spec(), o2), "no recovery from m3 was interrupted")
 	l.host("m3").remove("/.fake/fail/etcd-force")
 	require.NoError(t, l.recover("m3").err)
 	assert.True(t, l.kept())
@@ -173,4 +180,35 @@ func TestARecoveryThatIsCutOffIsFinishedByTheSameCommand(t *testing.T) {
 	for k := 1; k <= points; k += 37 {
 		run(&crash{breaks: k})
 	}
+}
+
+func TestAnInterruptedRecoveryIsNotFinishedOnceEtcdHasAQuorumAgain(t *testing.T) {
+	l := newLab(t, 3, 0)
+	l.made()
+	l.host("m3").write("/var/lib/paictl/recover/etcd.yaml", l.host("m3").read("/etc/kubernetes/manifests/etcd.yaml"))
+	l.host("m3").remove("/etc/kubernetes/manifests/etcd.yaml")
+	_, err := l.wouldRecover("m3")
+	require.ErrorContains(t, err, "etcd has a quorum again, says m1: there is nothing to recover")
+	assert.Contains(t, hint.Of(err), "--from-member m3 --undo")
+	require.ErrorContains(t, l.recover("m3").err, "etcd has a quorum again")
+	o := l.writing()
+	o.FromMember = "m3"
+	require.NoError(t, UndoRecovery(t.Context(), l.spec(), o))
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
+func TestMastersThatHaveTheirDataMayJustBeStarting(t *testing.T) {
+	l := newLab(t, 3, 0)
+	l.made()
+	for _, name := range []string{"m1", "m2", "m3"} {
+		l.host(name).write("/.fake/fail/etcd", "")
+	}
+	_, err := l.wouldRecover("m1")
+	require.ErrorContains(t, err, "3 of 3 masters have their data: etcd can have a quorum")
+
+	one := newLab(t, 1, 0)
+	one.made()
+	one.host("m1").write("/.fake/fail/etcd", "")
+	_, err = one.wouldRecover("m1")
+	require.ErrorContains(t, err, "1 of 1 masters have their data")
 }

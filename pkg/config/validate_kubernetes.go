@@ -87,6 +87,10 @@ func (k *checker) checkAPI() {
 // checkEndpoint checks api-endpoint.
 func (k *checker) checkEndpoint(masters []machine) {
 	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes").With("api-endpoint")
+	balancer := s.LoadBalanceIP != "" && !slices.ContainsFunc(masters, func(m machine) bool { return m.HostIP == s.LoadBalanceIP })
+	if s.APIEndpoint == APIEndpointLocal && balancer {
+		r.fail(p, "kubernetes/api-endpoint", fmt.Sprintf("load-balance-ip says %s, which no machine would use", s.LoadBalanceIP), "remove one of the two")
+	}
 	if s.APIEndpoint == "" || s.APIEndpoint == APIEndpointLocal {
 		return
 	}
@@ -104,7 +108,7 @@ func (k *checker) checkEndpoint(masters []machine) {
 	case err == nil && (address.IsLoopback() || address.IsUnspecified() || !address.Is4()):
 		r.fail(p, "kubernetes/api-endpoint", fmt.Sprintf("%s is not an IPv4 address that other machines reach", host), fix)
 		return
-	case s.LoadBalanceIP != "" && s.LoadBalanceIP != host && !slices.ContainsFunc(masters, func(m machine) bool { return m.HostIP == s.LoadBalanceIP }):
+	case balancer && s.LoadBalanceIP != host:
 		r.fail(p, "kubernetes/api-endpoint", fmt.Sprintf("load-balance-ip says %s", s.LoadBalanceIP), "remove one of the two")
 		return
 	}

@@ -285,6 +285,7 @@ func TestSeveralMastersBehindOneAddressAreWarnedAbout(t *testing.T) {
 		"api-endpoint: https://api.example": {"kubernetes/api-endpoint"},
 		"api-endpoint: Local":               {"kubernetes/api-endpoint"},
 		"api-endpoint: 10.0.0.100\n  load-balance-ip: 10.0.0.99": {"kubernetes/api-endpoint"},
+		"api-endpoint: local\n  load-balance-ip: 10.0.0.99":      {"kubernetes/api-endpoint"},
 		"api-servers-port: 6444":                                 {"kubernetes/reserved-port"},
 	} {
 		files := goodFiles()

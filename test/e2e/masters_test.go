@@ -160,7 +160,7 @@ func TestMastersAreReplacedAndRecovered(t *testing.T) {
 		assert.NotContains(t, l.from(3, "get nodes -o name"), l.names[0])
 		assert.Zero(t, l.up(0).Changes)
 		again := ok(t, "cluster", "recover", "--dead", l.names[0], "--new", l.names[3]+"="+l.address(3), "-p", l.cluster, "--yes")
-		assert.Contains(t, again.stderr, "is not in the layout (any more)")
+		assert.Contains(t, again.stderr, "is no longer in the layout")
 	})
 	t.Run("one member of etcd goes on alone", func(t *testing.T) {
 		recover := []string{"cluster", "recover", "--from-member", l.names[3], "-p", l.cluster}

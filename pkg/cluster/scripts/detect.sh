@@ -295,4 +295,8 @@ d_restoring() {
 }
 
 # d_recovering: whether a recovery of etcd from this member was cut off.
-d_recovering() { if [ -d "$S/recover" ]; then printf 'recovering\tyes\n'; fi; }
+d_recovering() {
+	[ -d "$S/recover" ] || return 0
+	printf 'recovering\tyes\n'
+	if [ -e "$S/recover/forced" ]; then printf 'forced\tyes\n'; fi
+}

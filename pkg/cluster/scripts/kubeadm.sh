@@ -16,7 +16,7 @@ k_clear() {
 		note change "kubeadm reset"
 		kubeadm reset -f --cri-socket "$CRI" ${ALONE:+--skip-phases=remove-etcd-member} >&2
 	fi
-	rm -rf "$R/etc/kubernetes/pki" "$R$ETCD_DIR/member" "$S/kubeadm-applied" "$S/manifests"
+	rm -rf "$R/etc/kubernetes/pki" "$R$ETCD_DIR/member" "$S/kubeadm-applied" "$S/manifests" "$S/recover" "$S/kubelet-moves"
 	k_pod_network
 }
 
@@ -133,6 +133,12 @@ k_init() {
 	note change member
 }
 
+# k_named LINE: the settings with the names by which the API was reached before, which some machines still use; and with a line for the ClusterConfiguration.
+k_named() {
+	names=$(sed 's/.*/  - &/' "$S/api-names" 2>/dev/null) || names=
+	awk -v line="$1" -v names="$names" '{ print } /^kind: ClusterConfiguration$/ && line != "" { print line } /^  certSANs:$/ && names != "" { print names }' "$c"
+}
+
 # k_certificate NAME...: makes certificates again, whose names may have changed. They are made
 # beside the old ones, which stay until both files of a pair are there.
 k_certificate() {
@@ -141,9 +147,7 @@ k_certificate() {
 	(umask 077; mkdir -p "$new/etcd")
 	cp -p "$pki/ca.crt" "$pki/ca.key" "$new/"
 	cp -p "$pki/etcd/ca.crt" "$pki/etcd/ca.key" "$new/etcd/"
-	# Names by which the API was reached before stay: some machines move later than others.
-	names=$(sed 's/.*/  - &/' "$S/api-names" 2>/dev/null) || names=
-	(umask 077; awk -v dir="$new" -v names="$names" '{ print } /^kind: ClusterConfiguration$/ { print "certificatesDir: " dir } /^  certSANs:$/ && names != "" { print names }' "$c" >"$S/certificates.yaml")
+	k_named "certificatesDir: $new" >"$S/certificates.yaml"
 	for n; do
 		kubeadm init phase certs "$n" --config "$S/certificates.yaml" >&2
 		f=$(printf %s "$n" | sed 's|^etcd-|etcd/|')
@@ -275,7 +279,9 @@ k_reconfigure() {
 # k_upload brings the cluster's copy of the settings, CoreDNS and kube-proxy up to date. Given by the caller: API.
 k_upload() {
 	c=$R/etc/paictl/kubeadm.yaml
-	kubeadm init phase upload-config all --config "$c" >&2
+	k_named '' >"$S/upload.yaml" # machines that become masters later get their certificates by it
+	kubeadm init phase upload-config all --config "$S/upload.yaml" >&2
+	rm -f "$S/upload.yaml"
 	k_discovery "$API"
 	kubeadm init phase addon all --config "$c" >&2
 	self -n kube-system rollout restart daemonset/kube-proxy >&2

@@ -19,7 +19,9 @@ type RecoverOptions struct {
 	Output  cmdutil.Output
 	// Dead and New replace a machine of the control plane; FromMember makes one of them go on alone.
 	Dead, New, FromMember string
+	Roles                 []string
 	DryRun, Force, Fix    bool
+	Undo                  bool
 	Confirm               string
 }
 
@@ -29,14 +31,15 @@ func NewCmdRecover(f *cmdutil.Factory, runF func(context.Context, *RecoverOption
 	cmd := &cobra.Command{
 		Use:   "recover (--dead HOST --new [NAME=]ADDRESS | --from-member HOST)",
 		Short: "Replace a dead master, or continue after most of them have lost their data",
-		Long: `With --dead and --new: removes a machine of the control plane that is gone for good and adds another one in its place, with its
+		Long: `With --dead and --new: removes a machine of the control plane that is permanently gone and adds another one in its place, with its
 roles. It asks you to type the dead machine's name.
 
 With --from-member: more than half of the masters have lost their data or are gone, so etcd has no quorum and the API doesn't
 answer. HOST continues alone with the data that it has; then the other masters that answer join it again. What HOST had not received
 is lost, and no one can say what that is: if there is a newer backup, "paictl cluster restore" may keep more. It first shows what
 will happen and asks you to type the cluster's name; without a terminal, --confirm NAME is needed. HOST's data as it was
-before stays in /var/lib/paictl/etcd-before-recovery on HOST.
+before stays in /var/lib/paictl/etcd-before-recovery on HOST. A recovery that was interrupted is finished by the same command, or taken
+back with --undo.
 
 A master with a new, empty disk needs neither: "paictl cluster up" makes it join again as long as more than half of the masters work.
 If the run is interrupted, run the same command again.`,
@@ -54,14 +57,18 @@ If the run is interrupted, run the same command again.`,
 				return cmdutil.Usagef("--dead and --new belong together")
 			case replace && (opts.DryRun || opts.Confirm != ""):
 				return cmdutil.Usagef("--dry-run and --confirm are for --from-member; without a question: --yes")
-			case !replace && opts.Flags.Yes:
+			case replace && opts.Undo:
+				return cmdutil.Usagef("--undo is for --from-member")
+			case !replace && len(opts.Roles) > 0:
+				return cmdutil.Usagef("--role is for --new")
+			case !replace && opts.Flags.Yes && !opts.Undo:
 				return cmdutil.Usagef("--yes is for --dead and --new; to confirm a recovery: --confirm NAME, the cluster's name")
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
 			if replace {
-				return node.Replace(cmd.Context(), &node.ReplaceOptions{Factory: f, Flags: opts.Flags, Output: opts.Output, Dead: opts.Dead, New: opts.New, Fix: opts.Fix, Force: opts.Force})
+				return node.Replace(cmd.Context(), &node.ReplaceOptions{Factory: f, Flags: opts.Flags, Output: opts.Output, Dead: opts.Dead, New: opts.New, Roles: opts.Roles, Fix: opts.Fix, Force: opts.Force})
 			}
 			return recoverRun(cmd.Context(), opts)
 		},
@@ -71,9 +78,11 @@ If the run is interrupted, run the same command again.`,
 	opts.Flags.AddBundle(cmd)
 	opts.Flags.AddYes(cmd, "don't ask, with --dead and --new")
 	fl := cmd.Flags()
-	fl.StringVar(&opts.Dead, "dead", "", "`HOST` of the layout that is gone for good")
+	fl.StringVar(&opts.Dead, "dead", "", "`HOST` of the layout that is permanently gone")
 	fl.StringVar(&opts.New, "new", "", "machine that takes its place: `[NAME=]ADDRESS`")
 	fl.StringVar(&opts.FromMember, "from-member", "", "`HOST` whose etcd continues alone")
+	fl.StringSliceVar(&opts.Roles, "role", nil, "roles of the new machine, separated by commas (default: those of the dead one)")
+	fl.BoolVar(&opts.Undo, "undo", false, "take back a recovery from HOST that was interrupted or failed")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "only show what would happen, with --from-member")
 	fl.BoolVar(&opts.Force, "force", false, "also continue from a member that has less data than another; delete pods that can't be evicted")
 	fl.BoolVar(&opts.Fix, "fix", false, "let preflight make the repairs that are safe")
@@ -92,6 +101,15 @@ func recoverRun(ctx context.Context, opts *RecoverOptions) error {
 	}
 	defer s.Close()
 	name := s.Config.Kubernetes.Kubernetes.ClusterName
+	if opts.Undo {
+		o := s.Options
+		o.FromMember = opts.FromMember
+		err := cluster.UndoRecovery(ctx, s.Spec, o)
+		if cerr := s.CloseSink(); err == nil {
+			err = cerr
+		}
+		return err
+	}
 	if !opts.DryRun && opts.Confirm == "" && !opts.Factory.IO.CanPrompt() {
 		return cmdutil.Usagef("paictl cluster recover must be confirmed, but there is no terminal to ask on: add --confirm %s", name)
 	}
@@ -100,6 +118,7 @@ func recoverRun(ctx context.Context, opts *RecoverOptions) error {
 	}
 	o := s.Options
 	o.FromMember, o.Force, o.Fix = opts.FromMember, opts.Force, opts.Fix
+	o.Retry = func([]string) string { return s.UpCommand() } // the others join by it
 	would, err := cluster.WhatRecovers(ctx, s.Spec, o)
 	if err != nil {
 		return err

@@ -2,12 +2,15 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 )
 
@@ -17,28 +20,69 @@ type ReplaceOptions struct {
 	Flags   session.Flags
 	Output  cmdutil.Output
 	// Dead is a host name of the layout, New an address or NAME=ADDRESS.
-	Dead, New  string
+	Dead, New string
+	// Roles of the new one; empty: those of the dead one.
+	Roles      []string
 	Fix, Force bool
 }
 
 // Replace takes a machine out of the cluster and adds another one with its roles. What an interrupted run has done is not done again.
 func Replace(ctx context.Context, o *ReplaceOptions) error {
+	add := &AddOptions{Factory: o.Factory, Flags: o.Flags, Output: o.Output, Fix: o.Fix, New: config.NewMachines{Hosts: []string{o.New}, Roles: o.Roles, SKU: "auto"}}
 	c, err := config.Load(o.Flags.Dir)
 	if err != nil {
 		return err
 	}
-	roles := []string{layout.RoleMaster}
-	if i := slices.IndexFunc(c.Layout.MachineList, func(m layout.Machine) bool { return m.Hostname == o.Dead || m.HostIP == o.Dead }); i >= 0 {
-		if roles = c.Layout.MachineList[i].Roles; !c.IsControlPlane(c.Layout.MachineList[i]) {
-			return cmdutil.Usagef("%s is no machine of the control plane: paictl node remove %s, then paictl node add", o.Dead, o.Dead)
-		}
-		flags := o.Flags
-		flags.Limit = []string{o.Dead}
-		if err := removeRun(ctx, &RemoveOptions{Factory: o.Factory, Flags: flags, Output: o.Output, Force: o.Force, DrainTimeout: drainTimeout}); err != nil {
+	machines, err := add.New.Machines()
+	if err != nil {
+		return err
+	}
+	find := func(is func(layout.Machine) bool) int { return slices.IndexFunc(c.Layout.MachineList, is) }
+	dead := find(func(m layout.Machine) bool { return m.Hostname == o.Dead || m.HostIP == o.Dead })
+	added := find(func(m layout.Machine) bool { return m.HostIP == machines[0].HostIP })
+	switch {
+	case dead >= 0 && (machines[0].Hostname == c.Layout.MachineList[dead].Hostname || added == dead):
+		return cmdutil.Usagef("--new %s: give it a name and an address of its own; a machine that keeps both and has a new disk joins again by paictl cluster up", o.New)
+	case dead >= 0 && !c.IsControlPlane(c.Layout.MachineList[dead]):
+		return cmdutil.Usagef("%s is no machine of the control plane: paictl node remove %s, then paictl node add", o.Dead, o.Dead)
+	case dead < 0 && added < 0 && len(o.Roles) == 0:
+		return cmdutil.Usagef("%s is no longer in the layout, so its roles are not known: give those of %s with --role", o.Dead, o.New)
+	}
+	if dead < 0 {
+		fmt.Fprintf(o.Factory.IO.Err, "%s is no longer in the layout\n", o.Dead)
+		return addRun(ctx, add)
+	}
+	if len(o.Roles) == 0 {
+		add.New.Roles = c.Layout.MachineList[dead].Roles
+	}
+	if err := o.try(ctx, add, machines); err != nil {
+		return hint.Wrap(fmt.Errorf("%s: %w; nothing was changed", o.New, err), hint.Of(err))
+	}
+	flags := o.Flags
+	flags.Limit = []string{c.Layout.MachineList[dead].Hostname}
+	err = removeRun(ctx, &RemoveOptions{Factory: o.Factory, Flags: flags, Output: o.Output, Force: o.Force, DrainTimeout: drainTimeout})
+	if _, partial := errors.AsType[*cluster.PartialError](err); partial {
+		// It may be out, and only other machines didn't get to hear of it.
+		if now, lerr := config.Load(o.Flags.Dir); lerr != nil || slices.ContainsFunc(now.Layout.MachineList, func(m layout.Machine) bool { return m.Hostname == flags.Limit[0] }) {
 			return err
 		}
-	} else {
-		fmt.Fprintf(o.Factory.IO.Err, "%s is not in the layout (any more)\n", o.Dead)
+		fmt.Fprintf(o.Factory.IO.Err, "%s is out of the cluster; on with %s, although: %v\n", o.Dead, o.New, err)
+	} else if err != nil {
+		return err
 	}
-	return addRun(ctx, &AddOptions{Factory: o.Factory, Flags: o.Flags, Output: o.Output, Fix: o.Fix, New: config.NewMachines{Hosts: []string{o.New}, Roles: roles, SKU: "auto"}})
+	return addRun(ctx, add)
+}
+
+// try sees that the new machine can be added, before the old one goes.
+func (o *ReplaceOptions) try(ctx context.Context, add *AddOptions, machines []layout.Machine) error {
+	s, err := session.Open(ctx, o.Factory, &o.Flags, session.Needs{Bundle: true, ReadOnly: true, Format: "quiet"})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for i := range machines {
+		machines[i].Roles = add.New.Roles
+	}
+	_, err = planAdd(ctx, s, machines)
+	return err
 }
