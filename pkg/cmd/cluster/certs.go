@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/plural"
+)
+
+// CertsOptions are those of "paictl cluster certs list" and "renew".
+type CertsOptions struct {
+	Factory *cmdutil.Factory
+	Flags   session.Flags
+	Output  cmdutil.Output
+	Within  int // days; negative is all
+}
+
+// NewCmdCerts returns "paictl cluster certs". runF replaces the runs in tests.
+func NewCmdCerts(f *cmdutil.Factory, runF func(context.Context, *CertsOptions) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "certs",
+		Aliases: []string{"certificates"},
+		Short:   "List and renew the cluster's certificates",
+		Long: `Shows when the certificates of the machines expire, and renews those of the control plane. They are renewed without it: kubelets
+rotate theirs, and a timer on each master renews the others 60 days before they expire.`,
+		Example: `  paictl cluster certs list -p ./cluster
+  paictl cluster certs renew -p ./cluster`,
+	}
+	cmd.AddCommand(newCmdCertsList(f, runF), newCmdCertsRenew(f, runF))
+	return cmd
+}
+
+func newCmdCertsList(f *cmdutil.Factory, runF func(context.Context, *CertsOptions) error) *cobra.Command {
+	opts := &CertsOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the certificates on the machines, the first to expire first",
+		Long: `Asks the machines for their certificates: those of the control plane, the kubelets' and the authorities'. No private key leaves a
+machine.`,
+		Example: `  paictl cluster certs list -p ./cluster
+  paictl cluster certs list -p ./cluster --within 30
+  paictl cluster certs list -p ./cluster -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return certsListRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddLimit(cmd)
+	cmd.Flags().IntVar(&opts.Within, "within", -1, "only those that expire within so many `DAYS`")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml", "name")
+	return cmd
+}
+
+func certsListRun(ctx context.Context, opts *CertsOptions) error {
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Format: "quiet"})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	st, err := cluster.GetStatus(ctx, s.Spec, s.Options)
+	if st == nil {
+		return err
+	}
+	certs := slices.DeleteFunc(st.Certificates, func(c cluster.Certificate) bool {
+		return opts.Within >= 0 && c.Error == "" && c.Days > opts.Within
+	})
+	if werr := opts.Output.Write(opts.Factory.IO.Out, certs, certsTable(certs)); werr != nil {
+		return werr
+	}
+	return err
+}
+
+func certsTable(certs []cluster.Certificate) cmdutil.Table {
+	t := cmdutil.Table{Header: []string{"HOST", "CERTIFICATE", "EXPIRES", "LEFT", "RENEWED BY"}}
+	for _, c := range certs {
+		left := plural.Of(c.Days, "day")
+		if c.Expired {
+			left = "EXPIRED"
+		}
+		expires := c.Expires.Format(time.DateOnly)
+		if c.Error != "" {
+			expires, left = "unreadable", c.Error
+		}
+		by := "timer on the master"
+		switch c.Name {
+		case "kubelet":
+			by = "kubelet"
+		case "ca", "etcd/ca", "front-proxy-ca":
+			by = "no one"
+		}
+		t.Rows = append(t.Rows, []string{c.Host, c.Name, expires, left, by})
+	}
+	return t
+}
+
+func newCmdCertsRenew(f *cmdutil.Factory, runF func(context.Context, *CertsOptions) error) *cobra.Command {
+	opts := &CertsOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "renew",
+		Short: "Renew the control plane's certificates now",
+		Long: `Renews the certificates of the control plane on one master after the other and restarts what holds them: etcd, API server,
+controller manager, scheduler, each waited for. With several masters the API answers all the time. It stops at the first master on which
+that fails. Certificates of authorities are not renewed, and kubelets rotate theirs by themselves.`,
+		Example: `  paictl cluster certs renew -p ./cluster
+  paictl cluster certs renew -p ./cluster --within 90
+  paictl cluster certs renew -p ./cluster --limit master-1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Within < 1 {
+				return cmdutil.Usagef("--within %d: give at least one day", opts.Within)
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return certsRenewRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddLimit(cmd)
+	cmd.Flags().IntVar(&opts.Within, "within", 3650, "only those that expire within so many `DAYS`")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
+	return cmd
+}
+
+func certsRenewRun(ctx context.Context, opts *CertsOptions) error {
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Format: opts.Output.String()})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	err = cluster.RenewCertificates(ctx, s.Spec, s.Options, opts.Within)
+	if cerr := s.CloseSink(); err == nil {
+		err = cerr
+	}
+	return err
+}
