@@ -89,13 +89,17 @@ func (s *Sandbox) arguments(name string) []string {
 			// A cluster to throw away needn't survive a power cut; room for thousands of nodes.
 			"--unsafe-no-fsync", "--quota-backend-bytes=8589934592"}
 	case "kube-apiserver":
-		return []string{"--etcd-servers=" + url(p.Etcd), "--etcd-cafile=" + pki("etcd-ca.crt"), "--etcd-certfile=" + pki("apiserver-etcd-client.crt"),
+		args := []string{"--etcd-servers=" + url(p.Etcd), "--etcd-cafile=" + pki("etcd-ca.crt"), "--etcd-certfile=" + pki("apiserver-etcd-client.crt"),
 			"--etcd-keyfile=" + pki("apiserver-etcd-client.key"), "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(p.API),
 			// Loopback addresses may not be endpoints of the service "kubernetes".
 			"--endpoint-reconciler-type=none", "--cert-dir=" + s.apiFile(""), "--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
 			"--client-ca-file=" + pki("ca.crt"), "--authorization-mode=Node,RBAC", "--anonymous-auth=false", "--allow-privileged=true", "--profiling=false",
 			"--service-account-issuer=https://kubernetes.default.svc.cluster.local", "--service-account-key-file=" + pki("sa.pub"),
 			"--service-account-signing-key-file=" + pki("sa.key"), "--service-cluster-ip-range=" + serviceRange}
+		if s.encryption != "" {
+			args = append(args, "--encryption-provider-config="+s.encryption)
+		}
+		return args
 	case "kube-controller-manager":
 		return []string{"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(p.ControllerManager), "--cert-dir=" + s.apiFile(name), "--leader-elect=false",

@@ -44,6 +44,11 @@ func ServeAPI(ctx context.Context, opts Options) (*Sandbox, error) {
 	if err := s.save(); err != nil {
 		return s, err
 	}
+	if opts.Snapshot != nil {
+		if err := s.restore(ctx, opts.Snapshot); err != nil {
+			return s, err
+		}
+	}
 	_, _, err = s.startAPI(ctx, programs)
 	return s, err
 }

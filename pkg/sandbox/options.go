@@ -48,6 +48,9 @@ type Options struct {
 	// nothing is said.
 	Controllers string
 
+	// Snapshot is a snapshot of etcd that ServeAPI serves, nil for an empty cluster.
+	Snapshot *Snapshot
+
 	InstallPackages bool // install missing Debian packages instead of refusing
 
 	// Progress takes one line per step; nil drops them.

@@ -36,6 +36,8 @@ type Sandbox struct {
 	bound    bool // its programs end with the thread that started them
 	// controllers are those that run; all where it is empty.
 	controllers string
+	// encryption is the API server's EncryptionConfiguration, "" for none.
+	encryption string
 	// lease is for how many seconds a simulated node is taken for alive, see leaseFor. It grows with the cluster, and so does what the
 	// controllers may ask of the API server.
 	lease int

@@ -29,6 +29,13 @@ func TestAClusterIsRestoredOntoAnotherMachine(t *testing.T) {
 	phrase, other := file("phrase", []byte("a passphrase of some length\n")), file("other", []byte("another passphrase\n"))
 	saved := filepath.Join(dir, "saved.paictl-backup")
 	ok(t, "cluster", "backup", "-p", l.cluster, "--file", saved, "--passphrase-file", phrase)
+	rehearsed := ok(t, "cluster", "backup", "verify", saved, "--passphrase-file", phrase, "--rehearse", "--bundle", bundle).stdout
+	t.Log(rehearsed)
+	assert.Regexp(t, `(?m)^ +1 nodes$`, rehearsed)
+	assert.Regexp(t, `(?m)^ +[1-9]\d* secrets$`, rehearsed)
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "paictl-rehearsal-*"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
 	data, err := os.ReadFile(saved)
 	require.NoError(t, err)
 	assert.NotContains(t, string(data), "sesame")

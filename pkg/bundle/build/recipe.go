@@ -144,7 +144,7 @@ func modules() []Module {
 			Programs: []Program{
 				{Name: "etcd", Kind: bundle.KindTool},
 				{Name: "etcdctl", Package: "go.etcd.io/etcd/etcdctl/v3"},
-				{Name: "etcdutl", Package: "go.etcd.io/etcd/etcdutl/v3"},
+				{Name: "etcdutl", Package: "go.etcd.io/etcd/etcdutl/v3", Kind: bundle.KindTool},
 			},
 		},
 		{Name: "coredns", Path: "github.com/coredns/coredns", Tags: "grpcnotrace", Programs: []Program{{Name: "coredns"}}},

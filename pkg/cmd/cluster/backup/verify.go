@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/terminal"
@@ -22,6 +23,9 @@ type VerifyOptions struct {
 	Output  cmdutil.Output
 	Keys    keyFlags
 	File    string
+	// Rehearse serves the database with the bundle's programs.
+	Rehearse bool
+	Bundle   string
 }
 
 // NewCmdVerify returns "paictl cluster backup verify". runF replaces the run in tests.
@@ -31,9 +35,14 @@ func NewCmdVerify(f *cmdutil.Factory, runF func(context.Context, *VerifyOptions)
 		Use:   "verify FILE",
 		Short: "Check that a backup can be opened and is whole",
 		Long: `Opens a backup, reads all of it, compares its parts with their checksums, and shows what it holds. It asks for the
-passphrase if the backup has one and --passphrase-file isn't given. Nothing is written.`,
+passphrase if the backup has one and --passphrase-file isn't given. Nothing is written.
+
+With --rehearse it also starts etcd and a Kubernetes API server on this machine, from the bundle, on the backup's database and with its key
+for secrets, and counts the objects. They listen on loopback only. The database and that key are unpacked into a folder that only you can read, and
+deleted at the end.`,
 		Example: `  paictl cluster backup verify pai-20261127T020000Z.paictl-backup
   paictl cluster backup verify pai-20261127T020000Z.paictl-backup --identity key.txt
+  paictl cluster backup verify pai-20261127T020000Z.paictl-backup --identity key.txt --rehearse --bundle ./bundle
   paictl cluster backup verify pai-20261127T020000Z.paictl-backup --passphrase-file ./passphrase -o json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeFile,
@@ -46,16 +55,29 @@ passphrase if the backup has one and --passphrase-file isn't given. Nothing is w
 		},
 	}
 	opts.Keys.add(cmd)
+	cmd.Flags().BoolVar(&opts.Rehearse, "rehearse", false, "serve the database on this machine, and count its objects")
+	cmd.Flags().StringVar(&opts.Bundle, "bundle", "", "folder of the bundle, for --rehearse (default: $PAICTL_BUNDLE, else "+bundle.DefaultDir+")")
+	_ = cmd.MarkFlagDirname("bundle")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }
 
 func verifyRun(ctx context.Context, opts *VerifyOptions) error {
-	m, err := readEach(ctx, opts.Factory, opts.File, &opts.Keys, nil)
+	rehearsed := &Rehearsal{}
+	var err error
+	if opts.Rehearse {
+		rehearsed, err = rehearse(ctx, opts.Factory, opts)
+	} else {
+		rehearsed.Manifest, err = readEach(ctx, opts.Factory, opts.File, &opts.Keys, nil)
+	}
 	if err != nil {
 		return err
 	}
-	if !opts.Output.Is("text") {
+	m := rehearsed.Manifest
+	switch {
+	case !opts.Output.Is("text") && opts.Rehearse:
+		return opts.Output.Write(opts.Factory.IO.Out, rehearsed, cmdutil.Table{})
+	case !opts.Output.Is("text"):
 		return opts.Output.Write(opts.Factory.IO.Out, m, cmdutil.Table{})
 	}
 	info, err := os.Stat(opts.File)
@@ -71,6 +93,12 @@ func verifyRun(ctx context.Context, opts *VerifyOptions) error {
 	}
 	for _, lacks := range m.Missing {
 		fmt.Fprintf(w, "! not in it: %s: %s\n", terminal.Line(lacks.What), terminal.Line(lacks.Why))
+	}
+	if opts.Rehearse {
+		fmt.Fprintln(w, "rehearsed: its API server serves")
+		for _, o := range rehearsed.Objects {
+			fmt.Fprintf(w, "  %8d %s\n", o.Count, o.Kind)
+		}
 	}
 	return nil
 }

@@ -1,0 +1,164 @@
+package backup
+
+import (
+	"archive/tar"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+
+	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/sandbox"
+)
+
+// Rehearsal is what a backup's API server serves.
+type Rehearsal struct {
+	*backup.Manifest `json:",inline"`
+	// Objects are how many of each kind there are, the most telling kinds only.
+	Objects []KindCount `json:"objects"`
+}
+
+// KindCount is how many objects of a kind there are.
+type KindCount struct {
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
+}
+
+// counted are the kinds of a rehearsal.
+func counted() []schema.GroupVersionResource {
+	core := func(r string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Version: "v1", Resource: r}
+	}
+	return []schema.GroupVersionResource{
+		core("namespaces"), core("nodes"), core("pods"), core("services"), core("configmaps"), core("secrets"), core("persistentvolumes"),
+		{Group: "apps", Version: "v1", Resource: "deployments"}, {Group: "apps", Version: "v1", Resource: "statefulsets"}, {Group: "apps", Version: "v1", Resource: "daemonsets"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+		v1.Resource,
+	}
+}
+
+// rehearse serves a backup's database from this machine's loopback, as a restore would, and counts what is in it. All that it wrote is gone afterwards.
+func rehearse(ctx context.Context, f *cmdutil.Factory, opts *VerifyOptions) (out *Rehearsal, err error) {
+	dir, err := os.MkdirTemp("", "paictl-rehearsal-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	m, err := unpack(ctx, f, opts.File, filepath.Join(dir, "parts"), &opts.Keys)
+	if err != nil {
+		return nil, err
+	}
+	from := &sandbox.Snapshot{File: filepath.Join(dir, "parts", cluster.PartEtcd), Encryption: filepath.Join(dir, "encryption.yaml")}
+	if err := encryption(filepath.Join(dir, "parts", cluster.PartKeys), from.Encryption); err != nil {
+		return nil, fmt.Errorf("%s: %w", opts.File, err)
+	}
+	bundleDir := opts.Bundle
+	if bundleDir == "" {
+		settings, err := f.Settings()
+		if err != nil {
+			return nil, err
+		}
+		bundleDir = cmp.Or(settings.GetString("bundle"), bundle.DefaultDir)
+	}
+	// The programs end with the thread that started them.
+	ready, done := make(chan error), make(chan struct{})
+	defer close(done)
+	var s *sandbox.Sandbox
+	go func() {
+		runtime.LockOSThread()
+		var err error
+		s, err = sandbox.ServeAPI(ctx, sandbox.Options{Dir: filepath.Join(dir, "api"), Name: "rehearse", Bundle: bundleDir, Snapshot: from,
+			Progress: func(line string) { fmt.Fprintln(f.IO.Err, line) }})
+		ready <- err
+		<-done
+	}()
+	err = <-ready
+	if s != nil {
+		defer func() { err = errors.Join(err, s.Down(context.WithoutCancel(ctx))) }()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("serve the backup's database: %w", err)
+	}
+	api, err := kube.Open(kube.Options{Kubeconfig: s.Kubeconfig()})
+	if err != nil {
+		return nil, err
+	}
+	objects, err := count(ctx, api)
+	if err != nil {
+		return nil, fmt.Errorf("read the backup's objects: %w", err)
+	}
+	return &Rehearsal{Manifest: m, Objects: objects}, nil
+}
+
+// encryption takes the key for secrets at rest out of a backup's keys.
+func encryption(keys, to string) error {
+	in, err := os.Open(keys)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	archive := tar.NewReader(in)
+	for {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return errors.New("the keys in the backup hold none for secrets at rest")
+		}
+		if err != nil {
+			return fmt.Errorf("the keys in the backup: %w", err)
+		}
+		if h.Name != "etc/paictl/encryption.yaml" {
+			continue
+		}
+		b, err := io.ReadAll(io.LimitReader(archive, 1<<20))
+		if err != nil {
+			return fmt.Errorf("the keys in the backup: %w", err)
+		}
+		return os.WriteFile(to, b, 0o600)
+	}
+}
+
+// count lists all objects of the telling kinds, which the API server has to decrypt and decode for that.
+func count(ctx context.Context, api *kube.Cluster) ([]KindCount, error) {
+	client, err := metadata.NewForConfig(api.Config)
+	if err != nil {
+		return nil, err
+	}
+	var out []KindCount
+	for _, kind := range counted() {
+		n, next := 0, ""
+		for {
+			list, err := client.Resource(kind).List(ctx, metav1.ListOptions{Limit: 500, Continue: next})
+			if apierrors.IsNotFound(err) {
+				break // the cluster had no such kind
+			}
+			if err != nil {
+				return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
+			}
+			n += len(list.Items)
+			if next = list.Continue; next == "" {
+				break
+			}
+		}
+		name := kind.Resource
+		if kind == v1.Resource {
+			name = "jobs"
+		}
+		out = append(out, KindCount{Kind: name, Count: n})
+	}
+	return out, nil
+}
