@@ -31,17 +31,20 @@ var source embed.FS
 // Module is the path of the module that Source returns.
 const Module = "github.com/openpai/paictl"
 
-// Program runs in the cluster, in an image of its name.
+// Program is one of paictl's own, in an image of its name.
 type Program struct {
 	Name    string // of its folder cmd/NAME, too
 	Service string // whose chart runs the image; "" for the one in the pods of jobs
 	Masters bool   // only machines of the control plane need the image
+	// Machine runs on the machines themselves: a bundle that is built has the program, and its image only carries it to those who fetch one.
+	Machine bool
 }
 
 // InCluster are the programs that images are made for. pai-nvml is in the agent's.
 func InCluster() []Program {
 	return []Program{
 		{Name: "pai-agent", Service: "agent"},
+		{Name: "pai-api-proxy", Machine: true},
 		{Name: "pai-controller", Service: "job-controller", Masters: true},
 		{Name: "pai-logs", Service: "log-manager"},
 		{Name: "pai-runtime"},

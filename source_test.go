@@ -30,7 +30,7 @@ func needed(t *testing.T) []string {
 			}
 		}
 	}
-	programs := []string{"./cmd/pai-api-proxy"}
+	var programs []string
 	for _, p := range Programs() {
 		if p != "pai-scheduler" {
 			programs = append(programs, "./cmd/"+p)

@@ -13,7 +13,9 @@ func imagedServices() map[string]string {
 		"kube-state-metrics": "kube-state-metrics", "grafana": "grafana",
 	}
 	for _, p := range paictl.InCluster() {
-		out[p.Name] = p.Service
+		if !p.Machine {
+			out[p.Name] = p.Service
+		}
 	}
 	return out
 }

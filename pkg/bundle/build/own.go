@@ -48,8 +48,6 @@ func Own() Recipe {
 			r.Images[i].Debian = []string{"libc6"}
 		}
 	}
-	// It runs on the machines themselves, below the kubelet.
-	m.Programs = append(m.Programs, Program{Name: "pai-api-proxy", Package: paictl.Module + "/cmd/pai-api-proxy", Kind: bundle.KindBinary})
 	r.Modules = []Module{nvml, toolkit, m, scheduler} // an image is made once its first program is: the others come before
 	return r
 }
@@ -76,4 +74,22 @@ func machinesOf(p paictl.Program) []string {
 		return []string{master}
 	}
 	return nil
+}
+
+// onMachines has the programs that run on the machines themselves as such, and not in images.
+func onMachines(r Recipe) Recipe {
+	for _, own := range paictl.InCluster() {
+		if !own.Machine {
+			continue
+		}
+		r.Images = slices.DeleteFunc(r.Images, func(i Image) bool { return i.Name == own.Name })
+		for m := range r.Modules {
+			for p := range r.Modules[m].Programs {
+				if r.Modules[m].Programs[p].Name == own.Name {
+					r.Modules[m].Programs[p].Kind = bundle.KindBinary
+				}
+			}
+		}
+	}
+	return r
 }

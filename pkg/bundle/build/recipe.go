@@ -96,7 +96,7 @@ func netfilterPackages() []string { return []string{"conntrack", "iptables", "km
 // Default is the bundle of paictl. Flags are those of the upstreams' own release builds, apart
 // from what would differ between two builds.
 func Default() Recipe {
-	r := Own()
+	r := onMachines(Own())
 	return Recipe{Modules: append(modules(), r.Modules...), Images: append(images(), r.Images...), Charts: templates.Charts}
 }
 

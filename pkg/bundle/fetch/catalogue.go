@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl"
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/bundle/build"
 	"github.com/openpai/paictl/pkg/bundle/chart"
@@ -129,7 +130,10 @@ func releaseFiles(v map[string]string, arch string) []File {
 		plugins,
 		{
 			URL: release("etcd-io/etcd", v["etcd"]) + etcd + ".tar.gz", Sums: release("etcd-io/etcd", v["etcd"]) + "SHA256SUMS",
-			Outputs: []Output{{Member: etcd + "/etcd", Name: "etcd", Version: v["etcd"], Kind: bundle.KindTool}},
+			Outputs: []Output{
+				{Member: etcd + "/etcd", Name: "etcd", Version: v["etcd"], Kind: bundle.KindTool},
+				{Member: etcd + "/etcdutl", Name: "etcdutl", Version: v["etcd"], Kind: bundle.KindTool},
+			},
 		},
 	}
 }
@@ -145,6 +149,13 @@ func images(v map[string]string, services []Image) []Image {
 	for _, s := range services {
 		if s.Output.Name == "prometheus" {
 			out = append(out, Image{Ref: s.Ref, Output: Output{Member: "bin/promtool", Name: "promtool", Version: s.Output.Version, Kind: bundle.KindTool}})
+		}
+	}
+	for _, img := range build.OwnImages() {
+		if i := slices.IndexFunc(paictl.InCluster(), func(p paictl.Program) bool { return p.Name == img.Name }); i >= 0 && paictl.InCluster()[i].Machine {
+			out = append(out, Image{Ref: img.Reference(v[img.Name]), Own: true, Output: Output{
+				Member: img.Name, Name: img.Name, Version: v[img.Name], Kind: bundle.KindBinary,
+			}})
 		}
 	}
 	for _, img := range build.Default().Images {

@@ -209,7 +209,7 @@ func TestServicesImagesAndChartsAreFetchedFromAMirror(t *testing.T) {
 	c.Files = nil
 	for i, img := range c.Images {
 		file := "hello"
-		if img.Output.Name == "kwok" {
+		if img.Output.Name == "kwok" || img.Output.Name == "pai-api-proxy" {
 			file = img.Output.Member
 		} else if strings.Contains(img.Ref, "/prometheus:") {
 			file = "bin/promtool" // one image carries both
