@@ -40,7 +40,7 @@ type Options struct {
 	Recreate bool
 	// Restore makes the cluster of a backup's parts; nil: of nothing.
 	Restore *Restore
-	// FromMember is the machine whose etcd goes on alone, before the others join it; "" for none. Force takes one with less data than another.
+	// FromMember is the machine whose etcd continues alone, before the others join it; "" for none. Force takes one with less data than another.
 	FromMember string
 	Force      bool
 	// Fix lets preflight make the safe repairs.

@@ -23,7 +23,7 @@ const (
 	recoverTarget = "etcd --force-new-cluster"
 )
 
-// Recovery is what becomes of a cluster whose etcd has lost its quorum when one member goes on alone.
+// Recovery says what happens to a cluster without a quorum of etcd if one member continues alone. Revisions are etcd's.
 type Recovery struct {
 	Member string `json:"member"`
 	// Revision is how far the member's data goes, 0 where its etcd doesn't say.
