@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -105,6 +106,14 @@ func (c *caches) framework(name string) *v1.Framework {
 func (c *caches) pod(name string) *corev1.Pod {
 	o, _, _ := c.pods.GetIndexer().GetByKey(c.namespace + "/" + name)
 	return podFrom(o)
+}
+
+// podOf returns a pod; nil where another has its name.
+func (c *caches) podOf(name string, uid types.UID) *corev1.Pod {
+	if p := c.pod(name); p != nil && p.UID == uid {
+		return p
+	}
+	return nil
 }
 
 func (c *caches) node(name string) *corev1.Node {

@@ -44,6 +44,7 @@ type logSaver struct {
 	mu      sync.Mutex
 	state   map[types.UID]*logState
 	reading map[string]*logReading // by Framework
+	waiting map[string]bool        // Frameworks that found no room for a log
 }
 
 // logReading is how many logs of a Framework are followed.
@@ -72,12 +73,12 @@ type logState struct {
 func newLogSaver(r *reconciler) *logSaver {
 	return &logSaver{
 		r: r, work: make(chan logJob, logQueue), open: make(chan struct{}, logFollowed), done: make(chan event.GenericEvent, logQueue),
-		state: map[types.UID]*logState{}, reading: map[string]*logReading{},
+		state: map[types.UID]*logState{}, reading: map[string]*logReading{}, waiting: map[string]bool{},
 	}
 }
 
 // saved reports whether the pod may go: its log is kept, or there is no hope for it. Else it begins to
-// save, and the Framework is looked at again when that has ended.
+// save, and the Framework is looked at again when that has ended, or when there is room to begin.
 func (l *logSaver) saved(f *v1.Framework, d machine.Deletion) bool {
 	if l.r.o.LogBytes < 0 {
 		return true
@@ -87,13 +88,13 @@ func (l *logSaver) saved(f *v1.Framework, d machine.Deletion) bool {
 	defer l.mu.Unlock()
 	s := l.state[d.UID]
 	if s == nil {
-		s = &logState{asked: now}
-		l.state[d.UID] = s
 		select {
-		case l.work <- logJob{f.Name, f.UID, d, podIn(l.r.cache.podsOf(f.Name), d.UID)}:
+		case l.work <- logJob{f.Name, f.UID, d, l.r.cache.podOf(d.Name, d.UID)}:
+			s = &logState{asked: now}
+			l.state[d.UID] = s
 		default:
-			l.r.metrics.logs.WithLabelValues("dropped").Inc()
-			s.done = true
+			l.waiting[f.Name] = true // a job of ten thousand tasks has more logs than there is room for
+			return false
 		}
 	}
 	return s.done || now.Sub(s.asked) > logPatience
@@ -169,7 +170,8 @@ func (l *logSaver) run(ctx context.Context) error {
 				case <-ctx.Done():
 					return
 				case j := <-l.work:
-					if p := podIn(l.r.cache.podsOf(j.framework), j.d.UID); p != nil {
+					l.room(ctx)
+					if p := l.r.cache.podOf(j.d.Name, j.d.UID); p != nil {
 						j.pod = p
 						if !terminated(p) {
 							group.Go(func() { l.follow(ctx, j, p) })
@@ -183,6 +185,22 @@ func (l *logSaver) run(ctx context.Context) error {
 	}
 	group.Wait()
 	return nil
+}
+
+// room has Frameworks looked at again that found none, once half of the logs before theirs have been taken up.
+func (l *logSaver) room(ctx context.Context) {
+	if len(l.work) > cap(l.work)/2 {
+		return
+	}
+	l.mu.Lock()
+	waiting := l.waiting
+	if len(waiting) > 0 {
+		l.waiting = map[string]bool{}
+	}
+	l.mu.Unlock()
+	for name := range waiting {
+		l.lookAgain(ctx, name)
+	}
 }
 
 // ended counts what became of a log, and lets the pod go.
@@ -304,15 +322,6 @@ func (l *logSaver) copy(ctx context.Context, j logJob) error {
 	return l.r.o.Store.SaveLog(ctx, j.key(), data, more || partial(data, truncated) || len(data) == 0) // it may have been rotated away
 }
 
-func podIn(pods []*corev1.Pod, uid types.UID) *corev1.Pod {
-	for _, p := range pods {
-		if p.UID == uid {
-			return p
-		}
-	}
-	return nil
-}
-
 // logContainer is the one whose log says most: the user's program, or what kept it from starting.
 func logContainer(p *corev1.Pod) string {
 	if p == nil {
@@ -367,11 +376,11 @@ func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (
 	if !r.refilled.passed() {
 		return time.Second, nil // it may be all that is left of the job
 	}
-	if !r.keepLogs(f) {
-		return time.Second, nil
-	}
 	if e.released {
 		return 0, nil // its deletion is the next event
+	}
+	if !r.keepLogs(f) {
+		return time.Second, nil
 	}
 	if err := r.deleteEnded(ctx, f, e); err != nil {
 		return 0, err

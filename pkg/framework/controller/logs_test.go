@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -85,6 +87,71 @@ func TestALogIsKeptBeforeItsPodGoes(t *testing.T) {
 	assert.True(t, r.logs.saved(f, other), "a kubelet that doesn't answer delays a pod's end and no more")
 	r.o.LogBytes = -1
 	assert.True(t, r.logs.saved(f, machine.Deletion{UID: "w", Log: log}))
+}
+
+// finished is a pod of a job whose program has ended.
+func finished(i int) *corev1.Pod {
+	p := worker1()
+	p.Name, p.UID = fmt.Sprintf("f-worker-%d", i), types.UID(fmt.Sprintf("u-%d", i))
+	p.Status.Phase = corev1.PodSucceeded
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app",
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.Now()}}}}
+	return p
+}
+
+// saverOf returns a reconciler whose cache has so many pods of the job f that have ended.
+func saverOf(tb testing.TB, pods int, store archive.Store) *reconciler {
+	tb.Helper()
+	m, err := newMetrics(nil)
+	require.NoError(tb, err)
+	cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
+	require.NoError(tb, err)
+	for i := range pods {
+		p, err := packPod(finished(i))
+		require.NoError(tb, err)
+		require.NoError(tb, cache.pods.GetIndexer().Add(p))
+	}
+	r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard()}, cache: cache, metrics: m,
+		pods: fake.NewClientset().CoreV1(), now: time.Now}
+	r.logs = newLogSaver(r)
+	return r
+}
+
+func TestLogsThatFindNoRoomAreKeptLater(t *testing.T) {
+	store := logStore{saved: make(chan api.LogKey, 4)}
+	r := saverOf(t, 4, store)
+	r.logs.work = make(chan logJob, 2)
+	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "fuid"}}
+	require.False(t, r.keepLogs(f))
+	assert.Len(t, r.logs.work, 2, "there is room for no more")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- r.logs.run(ctx) }()
+	for !r.keepLogs(f) {
+		<-r.logs.done // at the latest when there is room again
+	}
+	cancel()
+	require.NoError(t, <-ended)
+	assert.Len(t, store.saved, 4, "no log is lost")
+}
+
+// BenchmarkLogsOfOneJob measures what the log of one of a job's pods costs the controller, apart from its reading.
+func BenchmarkLogsOfOneJob(b *testing.B) {
+	for _, pods := range []int{100, 1000, 4000} {
+		b.Run(strconv.Itoa(pods), func(b *testing.B) {
+			r := saverOf(b, pods, nil)
+			f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "fuid"}}
+			for b.Loop() {
+				r.keepLogs(f)
+				for range pods {
+					j := <-r.logs.work
+					r.logs.forget(j.d.UID)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*pods), "ns/log")
+		})
+	}
 }
 
 // slowStore is asked to save a log, and does it when it is told.

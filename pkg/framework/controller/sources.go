@@ -27,7 +27,7 @@ func (r *reconciler) sources() []source.Source {
 		source.Func(r.followPods),
 		&source.Informer{Informer: r.cache.configMaps, Handler: r.handler(framework)},
 		source.Channel(r.logs.done, &handler.Funcs{GenericFunc: func(_ context.Context, e event.GenericEvent, q queue) {
-			q.Add(r.request(e.Object.GetName()))
+			r.look(e.Object.GetName(), q)
 		}}),
 	}
 }
