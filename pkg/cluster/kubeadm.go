@@ -153,6 +153,7 @@ func (s *Spec) apiServer() map[string]any {
 			"audit-log-path", "/var/log/kubernetes/audit.log",
 			"audit-policy-file", auditPolicyFile,
 			"encryption-provider-config", encryptionFile,
+			"encryption-provider-config-automatic-reload", "true",
 			"profiling", "false",
 		),
 		"extraVolumes": []any{

@@ -1,0 +1,379 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+const (
+	phaseSecrets   = "secrets"
+	rewriteTimeout = 30 * time.Minute
+	keyBytes       = 32 // what secretbox takes
+)
+
+//go:embed scripts/secrets.sh
+var secretsScript string
+
+// restKey is a key for Secrets at rest.
+type restKey struct {
+	name   string
+	secret secret.String // base64
+}
+
+// keyState is how far a rotation has come on one master, or on all.
+type keyState int
+
+const (
+	keyAbsent keyState = iota // the master doesn't have the new key
+	keyReads                  // it reads by the new key, and writes by the old one
+	keyWrites                 // it writes by the new key
+	keyAlone                  // it has no other
+)
+
+// RotateSecrets replaces the key by which API servers encrypt Secrets in etcd: all masters get the new key, then all write by it, then all
+// Secrets are written again, and the old keys go. No API server restarts. The masters' files tell how far an earlier run has come.
+// With Options.DryRun it returns what it would do.
+func RotateSecrets(ctx context.Context, s *Spec, o Options) ([]Change, error) {
+	r := newRun(s, o)
+	defer r.close()
+	masters := slices.Clone(s.ControlPlane())
+	slices.SortFunc(masters, byAddress)
+	r.started = o.Clock()
+	r.emit(Event{Kind: EventRunStarted, Message: "cluster secrets rotate", Hosts: hostnames(masters), Phases: []string{phaseSecrets}})
+	if err := r.connect(ctx, masters); err != nil {
+		return nil, err
+	}
+	for _, n := range masters {
+		if r.isAside(n) {
+			return nil, hint.Errorf("start the machine, or take it out of the cluster: paictl node remove "+n.Hostname,
+				"%s doesn't answer: it would come back with a key by which it can't read the Secrets that others have written", n.Hostname)
+		}
+	}
+	k := &keyRotation{run: r, masters: masters, files: map[*Node][]restKey{}, written: map[*Node]secret.String{}}
+	if !o.DryRun {
+		held, unlock, err := r.lock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
+		ctx = held
+	}
+	if err := k.read(ctx); err != nil {
+		return nil, err
+	}
+	if err := k.rotate(ctx); err != nil {
+		return nil, fmt.Errorf("rotate the key of Secrets at rest: %w", err)
+	}
+	for _, n := range masters {
+		r.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+	}
+	return k.planned, r.summary("cluster secrets rotate", masters, k.planned)
+}
+
+// keyRotation is a rotation of the key for Secrets at rest.
+type keyRotation struct {
+	*run
+	masters []*Node
+	files   map[*Node][]restKey
+	written map[*Node]secret.String // what the files are, byte by byte
+	planned []Change                // of a dry run
+}
+
+// read learns which keys the masters have, and refuses what a rotation can't go on from.
+func (k *keyRotation) read(ctx context.Context) error {
+	var mu sync.Mutex
+	var strangers, fixed []string
+	for n, err := range k.each(ctx, k.masters, func(ctx context.Context, n *Node) error {
+		res, err := k.run.read(ctx, n, phaseSecrets, "read", k.script("s_read\n", n))
+		if err != nil {
+			return err
+		}
+		a, err := answer.Parse(res.Stdout)
+		if err != nil {
+			return err
+		}
+		data := decoded(a.Value("file"))
+		keys, err := parseKeys(data)
+		mu.Lock()
+		defer mu.Unlock()
+		k.files[n], k.written[n] = keys, secret.String(data)
+		if a.Value("reloads") != "yes" {
+			fixed = append(fixed, n.Hostname)
+		}
+		for _, row := range a.All("master") {
+			if len(row) > 0 && !slices.ContainsFunc(k.masters, func(n *Node) bool { return n.Hostname == row[0] }) && !slices.Contains(strangers, row[0]) {
+				strangers = append(strangers, row[0])
+			}
+		}
+		return err
+	}) {
+		return fmt.Errorf("%s: %w", n.Hostname, err)
+	}
+	slices.Sort(strangers)
+	slices.Sort(fixed)
+	switch {
+	case len(strangers) > 0:
+		return hint.Errorf("list it in layout.yaml, or take it out of the cluster: kubectl delete node "+strangers[0],
+			"the cluster has a master that layout.yaml doesn't: %s; it would keep its old key", strings.Join(strangers, ", "))
+	case len(fixed) > 0:
+		return hint.Errorf("run paictl cluster up, which lets them", "the API servers of %s don't read their keys again when those change", strings.Join(fixed, ", "))
+	}
+	return nil
+}
+
+func (k *keyRotation) script(body string, n *Node) string {
+	return selfAPI(k.spec, n) + "NODE=" + shell.Quote(n.Hostname) + "\n" + secretsScript + body
+}
+
+// rotate goes on from what the masters have.
+func (k *keyRotation) rotate(ctx context.Context) error {
+	state, keys, err := furthest(k.files)
+	if err != nil {
+		return err
+	}
+	if state == keyAlone && k.same(keys) { // the last rotation has ended
+		fresh, err := newKey(keys)
+		if err != nil {
+			return err
+		}
+		state, keys = keyReads, append(slices.Clone(keys), fresh)
+	}
+	if k.opts.DryRun {
+		k.plan(state, keys)
+		return nil
+	}
+	if err := k.give(ctx, keys); err != nil {
+		return err
+	}
+	if state == keyReads {
+		last := len(keys) - 1
+		keys = append([]restKey{keys[last]}, keys[:last]...)
+		if err := k.give(ctx, keys); err != nil {
+			return err
+		}
+		state = keyWrites
+	}
+	if state == keyWrites {
+		if err := k.rewrite(ctx, keys[0]); err != nil {
+			return err
+		}
+		return k.give(ctx, keys[:1])
+	}
+	return nil
+}
+
+// same reports whether all masters have these keys in this order.
+func (k *keyRotation) same(keys []restKey) bool {
+	return !slices.ContainsFunc(k.masters, func(n *Node) bool { return !slices.Equal(k.files[n], keys) })
+}
+
+// plan tells what a run would do.
+func (k *keyRotation) plan(state keyState, keys []restKey) {
+	say := func(n *Node, action, target, detail string) {
+		c := Change{Host: n.Hostname, Phase: phaseSecrets, Action: action, Target: target, Detail: detail}
+		k.planned = append(k.planned, c)
+		k.emit(Event{Kind: EventPlanned, Host: n.Hostname, Phase: phaseSecrets, Change: &c})
+	}
+	newest := keys[0].name
+	if state == keyReads {
+		newest = keys[len(keys)-1].name
+	}
+	for _, n := range k.masters {
+		if !slices.Equal(k.files[n], keys) || state != keyAlone {
+			say(n, "update", encryptionFile, "key "+newest)
+		}
+	}
+	if state != keyAlone {
+		say(k.masters[0], "update", "all Secrets", "written again by key "+newest)
+	}
+}
+
+// give brings a list of keys to all masters, and waits until their API servers work by it.
+func (k *keyRotation) give(ctx context.Context, keys []restKey) error {
+	data, err := renderKeys(keys)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(data.Reveal()))
+	for n, err := range k.each(ctx, k.masters, func(ctx context.Context, n *Node) error {
+		return k.tell(ctx, n, phaseSecrets, func(ctx context.Context, n *Node) ([]Change, error) {
+			var done []Change
+			if k.written[n] != data {
+				if _, err := k.run.script(ctx, n, phaseSecrets, "keys", heredoc("p_file "+encryptionFile+" 600", []byte(data.Reveal()))); err != nil {
+					return nil, err
+				}
+				done = append(done, Change{Action: "update", Target: encryptionFile, Detail: "writes by key " + keys[0].name + reads(keys[1:])})
+			}
+			_, err := k.run.read(ctx, n, phaseSecrets, "loaded", k.script("s_loaded "+hex.EncodeToString(sum[:])+"\n", n))
+			return done, err
+		})
+	}) {
+		return fmt.Errorf("%s: %w", n.Hostname, err)
+	}
+	for _, n := range k.masters {
+		k.files[n], k.written[n] = keys, data
+	}
+	return nil
+}
+
+func reads(others []restKey) string {
+	if len(others) == 0 {
+		return ""
+	}
+	names := make([]string, len(others))
+	for i, o := range others {
+		names[i] = o.name
+	}
+	return ", reads by " + strings.Join(names, ", ") + ", too"
+}
+
+// rewrite has all Secrets encrypted by a key, and makes sure of it in etcd.
+func (k *keyRotation) rewrite(ctx context.Context, key restKey) error {
+	return k.tell(ctx, k.masters[0], phaseSecrets, func(ctx context.Context, n *Node) ([]Change, error) {
+		res, err := k.exec(ctx, n, ssh.Script{
+			Name: "secrets/rewrite", Mutates: true, Timeout: rewriteTimeout,
+			Body: applyProgram(k.id, phaseSecrets, k.script("s_rewrite "+key.name+"\n", n)),
+		})
+		if err != nil {
+			return nil, err
+		}
+		a, err := answer.Parse(res.Stdout)
+		if err != nil {
+			return nil, err
+		}
+		return []Change{{Action: "update", Target: "all Secrets", Detail: a.Value("secrets") + " in etcd, all encrypted by key " + key.name}}, nil
+	})
+}
+
+// furthest returns the keys of the master where a rotation has come furthest, and how far. Masters are at most one step apart; what
+// paictl can't have written is an error.
+func furthest(files map[*Node][]restKey) (keyState, []restKey, error) {
+	var newest restKey
+	for _, keys := range files {
+		for _, key := range keys {
+			if newest.name == "" || keyNumber(key) > keyNumber(newest) {
+				newest = key
+			}
+		}
+	}
+	stateOf := func(keys []restKey) keyState {
+		switch i := slices.Index(keys, newest); {
+		case i < 0:
+			return keyAbsent
+		case len(keys) == 1:
+			return keyAlone
+		case i == 0:
+			return keyWrites
+		}
+		return keyReads
+	}
+	state, keys := keyAbsent, []restKey(nil)
+	for _, have := range files {
+		if s := stateOf(have); s >= state {
+			state, keys = s, have
+		}
+	}
+	for n, have := range files {
+		if !precedes(have, stateOf(have), keys, state) {
+			return 0, nil, hint.Errorf("put the file of the others there; the Secrets in etcd say by which key they are written (k8s:enc:secretbox:v1:NAME)",
+				"the keys in %s of %s are not those of the other masters, nor of a step before", encryptionFile, n.Hostname)
+		}
+	}
+	return state, keys, nil
+}
+
+// precedes reports whether a master has the keys of the one that is furthest, or those of the step before.
+func precedes(have []restKey, is keyState, furthest []restKey, state keyState) bool {
+	if slices.Equal(have, furthest) {
+		return true
+	}
+	switch {
+	case is != state-1:
+		return false
+	case state == keyReads:
+		return slices.Equal(have, furthest[:len(furthest)-1])
+	case state == keyWrites:
+		return slices.Equal(have, append(slices.Clone(furthest[1:]), furthest[0]))
+	}
+	return have[0] == furthest[0] // it has others besides
+}
+
+var keyName = regexp.MustCompile(`^paictl-([1-9][0-9]{0,8})$`)
+
+// keyNumber is the one in a key's name, which parseKeys has checked.
+func keyNumber(k restKey) int {
+	n, _ := strconv.Atoi(strings.TrimPrefix(k.name, "paictl-"))
+	return n
+}
+
+func newKey(after []restKey) (restKey, error) {
+	data := make([]byte, keyBytes)
+	if _, err := rand.Read(data); err != nil {
+		return restKey{}, err
+	}
+	last := slices.MaxFunc(after, func(a, b restKey) int { return keyNumber(a) - keyNumber(b) })
+	return restKey{fmt.Sprintf("paictl-%d", keyNumber(last)+1), secret.String(base64.StdEncoding.EncodeToString(data))}, nil
+}
+
+// parseKeys reads a file of keys as paictl writes it. An error names no key.
+func parseKeys(data []byte) ([]restKey, error) {
+	changed := hint.Errorf("rotate the keys by hand, as Kubernetes documents it under \"Encrypting Confidential Data at Rest\"",
+		"%s is not as paictl writes it: Secrets by secretbox with keys paictl-NUMBER, then identity", encryptionFile)
+	conf := apiserverv1.EncryptionConfiguration{}
+	if err := yaml.UnmarshalStrict(data, &conf); err != nil {
+		return nil, changed // the error may hold a part of it
+	}
+	if len(conf.Resources) != 1 || !slices.Equal(conf.Resources[0].Resources, []string{"secrets"}) || len(conf.Resources[0].Providers) != 2 {
+		return nil, changed
+	}
+	box, identity := conf.Resources[0].Providers[0], conf.Resources[0].Providers[1]
+	if box.Secretbox == nil || identity.Identity == nil || len(box.Secretbox.Keys) == 0 {
+		return nil, changed
+	}
+	var out []restKey
+	for _, key := range box.Secretbox.Keys {
+		raw, err := base64.StdEncoding.DecodeString(key.Secret)
+		if err != nil || len(raw) != keyBytes || !keyName.MatchString(key.Name) || slices.ContainsFunc(out, func(k restKey) bool { return k.name == key.Name }) {
+			return nil, changed
+		}
+		out = append(out, restKey{key.Name, secret.String(key.Secret)})
+	}
+	return out, nil
+}
+
+// renderKeys writes the file of keys. The first encrypts, all decrypt.
+func renderKeys(keys []restKey) (secret.String, error) {
+	box := &apiserverv1.SecretboxConfiguration{}
+	for _, key := range keys {
+		box.Keys = append(box.Keys, apiserverv1.Key{Name: key.name, Secret: key.secret.Reveal()})
+	}
+	data, err := yaml.Marshal(apiserverv1.EncryptionConfiguration{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apiserver.config.k8s.io/v1", Kind: "EncryptionConfiguration"},
+		Resources: []apiserverv1.ResourceConfiguration{{
+			Resources: []string{"secrets"},
+			Providers: []apiserverv1.ProviderConfiguration{{Secretbox: box}, {Identity: &apiserverv1.IdentityConfiguration{}}},
+		}},
+	})
+	return secret.String(data), err
+}
