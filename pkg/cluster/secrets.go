@@ -28,6 +28,10 @@ import (
 
 const (
 	phaseSecrets   = "secrets"
+	phaseNewKey    = "new-key"
+	phaseUseKey    = "use-key"
+	phaseRewrite   = "rewrite"
+	phaseOldKey    = "old-key"
 	rewriteTimeout = 30 * time.Minute
 	keyBytes       = 32 // what secretbox takes
 )
@@ -60,7 +64,7 @@ func RotateSecrets(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	masters := slices.Clone(s.ControlPlane())
 	slices.SortFunc(masters, byAddress)
 	r.started = o.Clock()
-	r.emit(Event{Kind: EventRunStarted, Message: "cluster secrets rotate", Hosts: hostnames(masters), Phases: []string{phaseSecrets}})
+	r.emit(Event{Kind: EventRunStarted, Message: "cluster secrets rotate", Hosts: hostnames(masters), Phases: []string{phaseNewKey, phaseUseKey, phaseRewrite, phaseOldKey}})
 	if err := r.connect(ctx, masters); err != nil {
 		return nil, err
 	}
@@ -86,7 +90,9 @@ func RotateSecrets(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		return nil, fmt.Errorf("rotate the key of Secrets at rest: %w", err)
 	}
 	for _, n := range masters {
-		r.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+		if !o.DryRun {
+			r.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+		}
 	}
 	return k.planned, r.summary("cluster secrets rotate", masters, k.planned)
 }
@@ -163,13 +169,13 @@ func (k *keyRotation) rotate(ctx context.Context) error {
 		k.plan(state, keys)
 		return nil
 	}
-	if err := k.give(ctx, keys); err != nil {
+	if err := k.give(ctx, state.phase(), keys); err != nil {
 		return err
 	}
 	if state == keyReads {
 		last := len(keys) - 1
 		keys = append([]restKey{keys[last]}, keys[:last]...)
-		if err := k.give(ctx, keys); err != nil {
+		if err := k.give(ctx, phaseUseKey, keys); err != nil {
 			return err
 		}
 		state = keyWrites
@@ -178,9 +184,20 @@ func (k *keyRotation) rotate(ctx context.Context) error {
 		if err := k.rewrite(ctx, keys[0]); err != nil {
 			return err
 		}
-		return k.give(ctx, keys[:1])
+		return k.give(ctx, phaseOldKey, keys[:1])
 	}
 	return nil
+}
+
+// phase is what brings all masters into a state.
+func (s keyState) phase() string {
+	switch s {
+	case keyReads:
+		return phaseNewKey
+	case keyWrites:
+		return phaseUseKey
+	}
+	return phaseOldKey
 }
 
 // same reports whether all masters have these keys in this order.
@@ -190,10 +207,10 @@ func (k *keyRotation) same(keys []restKey) bool {
 
 // plan tells what a run would do.
 func (k *keyRotation) plan(state keyState, keys []restKey) {
-	say := func(n *Node, action, target, detail string) {
-		c := Change{Host: n.Hostname, Phase: phaseSecrets, Action: action, Target: target, Detail: detail}
+	say := func(n *Node, phase, target, detail string) {
+		c := Change{Host: n.Hostname, Phase: phase, Action: "update", Target: target, Detail: detail}
 		k.planned = append(k.planned, c)
-		k.emit(Event{Kind: EventPlanned, Host: n.Hostname, Phase: phaseSecrets, Change: &c})
+		k.emit(Event{Kind: EventPlanned, Host: n.Hostname, Phase: phase, Change: &c})
 	}
 	newest := keys[0].name
 	if state == keyReads {
@@ -201,31 +218,31 @@ func (k *keyRotation) plan(state keyState, keys []restKey) {
 	}
 	for _, n := range k.masters {
 		if !slices.Equal(k.files[n], keys) || state != keyAlone {
-			say(n, "update", encryptionFile, "key "+newest)
+			say(n, state.phase(), encryptionFile, "key "+newest)
 		}
 	}
 	if state != keyAlone {
-		say(k.masters[0], "update", "all Secrets", "written again by key "+newest)
+		say(k.masters[0], phaseRewrite, "all Secrets", "written again by key "+newest)
 	}
 }
 
 // give brings a list of keys to all masters, and waits until their API servers work by it.
-func (k *keyRotation) give(ctx context.Context, keys []restKey) error {
+func (k *keyRotation) give(ctx context.Context, phase string, keys []restKey) error {
 	data, err := renderKeys(keys)
 	if err != nil {
 		return err
 	}
 	sum := sha256.Sum256([]byte(data.Reveal()))
 	for n, err := range k.each(ctx, k.masters, func(ctx context.Context, n *Node) error {
-		return k.tell(ctx, n, phaseSecrets, func(ctx context.Context, n *Node) ([]Change, error) {
+		return k.tell(ctx, n, phase, func(ctx context.Context, n *Node) ([]Change, error) {
 			var done []Change
 			if k.written[n] != data {
-				if _, err := k.run.script(ctx, n, phaseSecrets, "keys", heredoc("p_file "+encryptionFile+" 600", []byte(data.Reveal()))); err != nil {
+				if _, err := k.run.script(ctx, n, phase, "keys", heredoc("p_file "+encryptionFile+" 600", []byte(data.Reveal()))); err != nil {
 					return nil, err
 				}
 				done = append(done, Change{Action: "update", Target: encryptionFile, Detail: "writes by key " + keys[0].name + reads(keys[1:])})
 			}
-			_, err := k.run.read(ctx, n, phaseSecrets, "loaded", k.script("s_loaded "+hex.EncodeToString(sum[:])+"\n", n))
+			_, err := k.run.read(ctx, n, phase, "loaded", k.script("s_loaded "+hex.EncodeToString(sum[:])+"\n", n))
 			return done, err
 		})
 	}) {
@@ -250,10 +267,10 @@ func reads(others []restKey) string {
 
 // rewrite has all Secrets encrypted by a key, and makes sure of it in etcd.
 func (k *keyRotation) rewrite(ctx context.Context, key restKey) error {
-	return k.tell(ctx, k.masters[0], phaseSecrets, func(ctx context.Context, n *Node) ([]Change, error) {
+	return k.tell(ctx, k.masters[0], phaseRewrite, func(ctx context.Context, n *Node) ([]Change, error) {
 		res, err := k.exec(ctx, n, ssh.Script{
 			Name: "secrets/rewrite", Mutates: true, Timeout: rewriteTimeout,
-			Body: applyProgram(k.id, phaseSecrets, k.script("s_rewrite "+key.name+"\n", n)),
+			Body: applyProgram(k.id, phaseRewrite, k.script("s_rewrite "+key.name+"\n", n)),
 		})
 		if err != nil {
 			return nil, err

@@ -78,8 +78,8 @@ func TestTheKeyOfSecretsIsRotated(t *testing.T) {
 	dry := l.rotateSecrets(func(o *Options) { o.DryRun = true })
 	require.NoError(t, dry.err)
 	assert.Equal(t, "paictl-1", l.keyNames("m1"), "a dry run changes nothing")
-	assert.Equal(t, "m1 secrets update /etc/paictl/encryption.yaml key paictl-2\nm2 secrets update /etc/paictl/encryption.yaml key paictl-2\n"+
-		"m1 secrets update all Secrets written again by key paictl-2\n", lines(dry.changes))
+	assert.Equal(t, "m1 new-key update /etc/paictl/encryption.yaml key paictl-2\nm2 new-key update /etc/paictl/encryption.yaml key paictl-2\n"+
+		"m1 rewrite update all Secrets written again by key paictl-2\n", lines(dry.changes))
 
 	o := l.rotateSecrets()
 	require.NoError(t, o.err, "%s", l.story(o))

@@ -101,13 +101,14 @@ func (s *Sandbox) arguments(name string) []string {
 		}
 		return args
 	case "kube-controller-manager":
+		qps := cmp.Or(s.controllerQPS, s.lease/2)
 		return []string{"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(p.ControllerManager), "--cert-dir=" + s.apiFile(name), "--leader-elect=false",
 			"--use-service-account-credentials=true", "--service-account-private-key-file=" + pki("sa.key"), "--root-ca-file=" + pki("ca.crt"),
 			"--cluster-signing-cert-file=" + pki("ca.crt"), "--cluster-signing-key-file=" + pki("ca.key"), "--profiling=false",
 			"--node-monitor-grace-period=" + strconv.Itoa(s.lease*5/4) + "s",
 			// By default 20 a second, of which a new node takes four.
-			"--kube-api-qps=" + strconv.Itoa(s.lease/2), "--kube-api-burst=" + strconv.Itoa(s.lease*3/4), "--controllers=" + cmp.Or(s.controllers, "*")}
+			"--kube-api-qps=" + strconv.Itoa(qps), "--kube-api-burst=" + strconv.Itoa(qps*3/2), "--controllers=" + cmp.Or(s.controllers, "*")}
 	case "kube-scheduler":
 		return []string{"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(p.Scheduler), "--cert-dir=" + s.apiFile(name), "--leader-elect=false", "--profiling=false"}

@@ -27,7 +27,7 @@ func ServeAPI(ctx context.Context, opts Options) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.bound, s.controllers = true, opts.Controllers
+	s.bound, s.controllers, s.controllerQPS = true, opts.Controllers, opts.ControllerQPS
 	programs, version, err := s.findPrograms()
 	if err != nil {
 		return nil, err

@@ -47,6 +47,9 @@ type Options struct {
 	// Controllers are those that the kube-controller-manager of ServeAPI runs, as its flag has them; "*" where
 	// nothing is said.
 	Controllers string
+	// ControllerQPS is how many requests a second the kube-controller-manager of ServeAPI may make; 0 is Kubernetes' usual number, more for
+	// many nodes.
+	ControllerQPS int
 
 	// Snapshot is a snapshot of etcd that ServeAPI serves, nil for an empty cluster.
 	Snapshot *Snapshot

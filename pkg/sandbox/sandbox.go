@@ -36,6 +36,8 @@ type Sandbox struct {
 	bound    bool // its programs end with the thread that started them
 	// controllers are those that run; all where it is empty.
 	controllers string
+	// controllerQPS is how many requests a second kube-controller-manager may make; 0 is as many as the nodes need.
+	controllerQPS int
 	// encryption is the API server's EncryptionConfiguration, "" for none.
 	encryption string
 	// lease is for how many seconds a simulated node is taken for alive, see leaseFor. It grows with the cluster, and so does what the

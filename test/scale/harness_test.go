@@ -84,14 +84,14 @@ const controllers = "*,-endpoints-controller,-endpointslice-controller,-endpoint
 func serve(t testing.TB, nodes int) *kube.Cluster {
 	t.Helper()
 	folder := bundletest.ControlPlane(t)
-	dir := t.TempDir()
+	dir, qps := t.TempDir(), number(t, "PAICTL_SCALE_CONTROLLER_QPS", 0)
 	ready, done := make(chan error), make(chan struct{})
 	var s *sandbox.Sandbox
 	go func() {
 		runtime.LockOSThread() // the programs end with the thread
 		var err error
 		s, err = sandbox.ServeAPI(context.WithoutCancel(t.Context()),
-			sandbox.Options{Dir: dir, Name: "n", Bundle: folder, Hosts: nodes, Controllers: controllers})
+			sandbox.Options{Dir: dir, Name: "n", Bundle: folder, Hosts: nodes, Controllers: controllers, ControllerQPS: qps})
 		ready <- err
 		<-done
 	}()
