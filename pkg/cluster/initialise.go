@@ -82,7 +82,7 @@ func (p *initialise) resources(n *Node) (resources, error) {
 
 func (p *initialise) detect(n *Node) (string, error) {
 	res, err := p.resources(n)
-	return res.detect() + selfAPI(p.spec, n) + "d_applied\nd_cluster\nd_renewal\nd_restoring\nd_recovering\n", err
+	return res.detect() + selfAPI(p.spec, n) + "d_applied\nd_cluster\nd_renewal\nd_restoring\nd_rotating\nd_recovering\n", err
 }
 
 const (

@@ -143,7 +143,7 @@ renew_all() {
 		case $kind:$missing:$external in
 		authority:false:*)
 			if [ "$left" -lt $((180 * DAY)) ]; then
-				echo "the certificate authority $name has $((left / DAY)) days left and is not renewed by paictl -> see https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/" >&2
+				echo "the certificate authority $name has $((left / DAY)) days left and is not renewed here -> paictl cluster certs rotate-ca" >&2
 			fi
 			;;
 		certificate:false:false)

@@ -294,6 +294,11 @@ d_restoring() {
 	printf 'restoring\t%s\n' "$sha"
 }
 
+# d_rotating: whether a rotation of the cluster's authorities was cut off.
+d_rotating() {
+	if [ -d "$R/etc/kubernetes/pki/paictl-rotation" ]; then printf 'rotating\tyes\n'; fi
+}
+
 # d_recovering: whether a recovery of etcd from this member was cut off.
 d_recovering() {
 	[ -d "$S/recover" ] || return 0

@@ -2,23 +2,28 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/progress"
 )
 
-// CertsOptions are those of "paictl cluster certs list" and "renew".
+// CertsOptions are those of "paictl cluster certs list", "renew" and "rotate-ca".
 type CertsOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
 	Output  cmdutil.Output
 	Within  int // days; negative is all
+
+	DryRun, Yes, Leave bool // of rotate-ca
 }
 
 // NewCmdCerts returns "paictl cluster certs". runF replaces the runs in tests.
@@ -26,13 +31,15 @@ func NewCmdCerts(f *cmdutil.Factory, runF func(context.Context, *CertsOptions) e
 	cmd := &cobra.Command{
 		Use:     "certs",
 		Aliases: []string{"certificates"},
-		Short:   "List and renew the cluster's certificates",
+		Short:   "List and renew the cluster's certificates, replace its authorities",
 		Long: `Shows when the certificates of the machines expire, and renews those of the control plane. They are renewed without it: kubelets
-rotate theirs, and a timer on each master renews the others 60 days before they expire.`,
+rotate theirs, and a timer on each master renews the others 60 days before they expire. The authorities that sign them live for ten
+years, and are replaced by "rotate-ca".`,
 		Example: `  paictl cluster certs list -p ./cluster
-  paictl cluster certs renew -p ./cluster`,
+  paictl cluster certs renew -p ./cluster
+  paictl cluster certs rotate-ca -p ./cluster`,
 	}
-	cmd.AddCommand(newCmdCertsList(f, runF), newCmdCertsRenew(f, runF))
+	cmd.AddCommand(newCmdCertsList(f, runF), newCmdCertsRenew(f, runF), newCmdCertsRotateCA(f, runF))
 	return cmd
 }
 
@@ -97,7 +104,7 @@ func certsTable(certs []cluster.Certificate) cmdutil.Table {
 		case "kubelet":
 			by = "kubelet"
 		case "ca", "etcd/ca", "front-proxy-ca":
-			by = "no one"
+			by = "certs rotate-ca"
 		}
 		t.Rows = append(t.Rows, []string{c.Host, c.Name, expires, left, by})
 	}
@@ -143,6 +150,70 @@ func certsRenewRun(ctx context.Context, opts *CertsOptions) error {
 	err = cluster.RenewCertificates(ctx, s.Spec, s.Options, opts.Within)
 	if cerr := s.CloseSink(); err == nil {
 		err = cerr
+	}
+	return err
+}
+
+func newCmdCertsRotateCA(f *cmdutil.Factory, runF func(context.Context, *CertsOptions) error) *cobra.Command {
+	opts := &CertsOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "rotate-ca",
+		Short: "Replace the certificate authorities of the cluster",
+		Long: `Makes new certificate authorities for Kubernetes, etcd and the API's extensions, and has them take the place of the old ones in three
+steps, each on one master after the other, then on the other machines:
+
+  trust    the machine trusts the new authorities beside the old ones
+  sign     it gets certificates of the new authorities, for the keys that it has
+  forget   it trusts the old authorities no longer
+
+Everything goes on meanwhile: jobs, the API with several masters, and programs that know only the old authority of the API, to which its
+servers show a certificate of the new one by the old one. Those in kube-system, kube-flannel and pai-system are restarted at the end;
+restart others that talk to the API within a few months.
+
+All kubeconfigs become invalid, also copies that were stolen: get yours again with "paictl cluster kubeconfig". Tokens stay valid.
+
+All masters have to answer. Before the last step all nodes must have followed. Run it again if it is interrupted; until it has ended,
+"cluster up" refuses to run.`,
+		Example: `  paictl cluster certs rotate-ca -p ./cluster --dry-run
+  paictl cluster certs rotate-ca -p ./cluster`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return certsRotateCARun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddConnection(cmd)
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be done")
+	cmd.Flags().BoolVar(&opts.Leave, "leave-behind", false, "go on without nodes that don't answer; run it again for them")
+	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
+	return cmd
+}
+
+func certsRotateCARun(ctx context.Context, opts *CertsOptions) error {
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Format: opts.Output.String(), ReadOnly: opts.DryRun})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if !opts.DryRun {
+		if err := prompt.Confirm(opts.Factory.IO, opts.Yes, "replacing the cluster's authorities",
+			"Replace the cluster's certificate authorities? Kubeconfigs that people have become invalid."); err != nil {
+			return err
+		}
+	}
+	changes, err := cluster.RotateAuthorities(ctx, s.Spec, s.Options, opts.Leave)
+	if cerr := s.CloseSink(); err == nil {
+		err = cerr
+	}
+	if opts.DryRun && len(changes) > 0 && !opts.Output.Is("json") {
+		return firstError(progress.WritePlan(opts.Factory.IO.Out, changes), err)
+	}
+	if err == nil && !opts.DryRun && !opts.Output.Is("json") {
+		_, err = fmt.Fprintln(opts.Factory.IO.Err, "\nYour kubeconfig is no longer valid:\n  paictl cluster kubeconfig -p "+session.Quote(opts.Flags.Dir))
 	}
 	return err
 }

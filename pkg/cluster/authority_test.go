@@ -1,0 +1,338 @@
+package cluster
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cluster/pki"
+	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/ssh/sshtest"
+)
+
+const (
+	kubeletPEM  = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+	kcmManifest = "/etc/kubernetes/manifests/kube-controller-manager.yaml"
+)
+
+// caLab is a lab whose machines have certificates that can be verified, as kubeadm makes them.
+type caLab struct {
+	*lab
+	old map[string]*pki.Authority
+}
+
+func newKeyPEM(t testing.TB) (crypto.Signer, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	der, err := x509.MarshalECPrivateKey(key)
+	require.NoError(t, err)
+	return key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+}
+
+// issue makes a certificate; by nil is its own.
+func issue(t testing.TB, c *x509.Certificate, key crypto.Signer, by *pki.Authority) *x509.Certificate {
+	t.Helper()
+	c.SerialNumber, c.NotBefore, c.NotAfter, c.BasicConstraintsValid = big.NewInt(7), time.Now().Add(-time.Hour), time.Now().AddDate(1, 0, 0), true
+	parent, signer := c, key
+	if by != nil {
+		parent, signer = by.Cert, by.Key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer)
+	require.NoError(t, err)
+	out, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return out
+}
+
+func withAuthorities(t testing.TB, masters, workers int) *caLab {
+	t.Helper()
+	l := &caLab{newLab(t, masters, workers), map[string]*pki.Authority{}}
+	l.made()
+	files := map[string][]byte{}
+	for name, cn := range map[string]string{clusterCA: "kubernetes", "etcd/ca": "etcd-ca", "front-proxy-ca": "front-proxy-ca"} {
+		key, text := newKeyPEM(t)
+		cert := issue(t, &x509.Certificate{Subject: pkix.Name{CommonName: cn}, IsCA: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}, key, nil)
+		l.old[name] = &pki.Authority{Cert: cert, Key: key}
+		files[authorityCert(name)], files[authorityKey(name)] = pki.Encode(cert), text
+	}
+	for _, n := range l.spec().Nodes {
+		l.certify(n, files)
+	}
+	l.rest()
+	return l
+}
+
+// certify gives a machine what kubeadm and the kubelet give it.
+func (l *caLab) certify(n *Node, files map[string][]byte) {
+	l.t.Helper()
+	h := l.host(n.Hostname)
+	leaf := func(by string, c *x509.Certificate, use x509.ExtKeyUsage) (cert, key []byte) {
+		c.ExtKeyUsage, c.KeyUsage = []x509.ExtKeyUsage{use}, x509.KeyUsageDigitalSignature
+		signer, text := newKeyPEM(l.t)
+		return pki.Encode(issue(l.t, c, signer, l.old[by])), text
+	}
+	ca := base64.StdEncoding.EncodeToString(files[authorityCert(clusterCA)])
+	cert, key := leaf(clusterCA, &x509.Certificate{Subject: pkix.Name{CommonName: "system:node:" + n.Hostname, Organization: []string{"system:nodes"}}}, x509.ExtKeyUsageClientAuth)
+	h.write("/var/lib/kubelet/pki/kubelet-client-1.pem", string(cert)+string(key))
+	require.NoError(l.t, os.Symlink("kubelet-client-1.pem", h.root+kubeletPEM))
+	h.write("/etc/kubernetes/kubelet.conf", h.read("/etc/kubernetes/kubelet.conf")+"    certificate-authority-data: "+ca+"\n    client-certificate: "+kubeletPEM+"\n")
+	h.write(authorityCert(clusterCA), string(files[authorityCert(clusterCA)]))
+	if !n.ControlPlane {
+		return
+	}
+	for _, pattern := range []string{"/*.crt", "/etcd/*.crt"} { // those of the fake kubeadm are none
+		there, err := filepath.Glob(h.root + pkiDir + pattern)
+		require.NoError(l.t, err)
+		for _, f := range there {
+			require.NoError(l.t, os.Remove(f))
+		}
+	}
+	for path, data := range files {
+		h.write(path, string(data))
+	}
+	for path, of := range map[string]string{"apiserver": clusterCA, "apiserver-kubelet-client": clusterCA, "apiserver-etcd-client": "etcd/ca", "etcd/server": "etcd/ca", "front-proxy-client": "front-proxy-ca"} {
+		use := x509.ExtKeyUsageClientAuth
+		if strings.HasSuffix(path, "server") {
+			use = x509.ExtKeyUsageServerAuth
+		}
+		cert, key := leaf(of, &x509.Certificate{Subject: pkix.Name{CommonName: path}, DNSNames: []string{"kubernetes"}, IPAddresses: []net.IP{net.ParseIP(n.HostIP)}}, use)
+		h.write(pkiDir+"/"+path+".crt", string(cert))
+		h.write(pkiDir+"/"+path+".key", string(key))
+	}
+	cert, key = leaf(clusterCA, &x509.Certificate{Subject: pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}}}, x509.ExtKeyUsageClientAuth)
+	h.write(adminKubeconfig, h.read(adminKubeconfig)+"    certificate-authority-data: "+ca+"\n    client-certificate-data: "+base64.StdEncoding.EncodeToString(cert)+
+		"\n    client-key-data: "+base64.StdEncoding.EncodeToString(key)+"\n")
+	h.write(kcmManifest, h.read(kcmManifest)+"    - --cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt\n")
+	// The real one restarts what is due and waits for each.
+	h.write(renewScript, `d=$PAICTL_ROOT/var/lib/paictl/certificates/due
+for f in "$d"/*; do
+	[ -f "$f" ] || continue
+	rm "$f"
+	echo "restarted ${f##*/}"
+done
+`)
+}
+
+func (l *caLab) rotate(leave bool, edit ...func(*Options)) *outcome {
+	l.t.Helper()
+	so, events := sshtest.Options(l.t, l.servers()...), &sink{}
+	if c := l.crash.Load(); c != nil {
+		so.NetDial = c.dial
+	}
+	client := ssh.NewClient(so)
+	defer func() { _ = client.Close() }()
+	o := l.options()
+	o.Dialer, o.Sink = client, events
+	for _, e := range edit {
+		e(&o)
+	}
+	cs, err := RotateAuthorities(l.t.Context(), l.spec(), o, leave)
+	return &outcome{changes: cs, err: err, events: events.events}
+}
+
+var confData = regexp.MustCompile(`(certificate-authority|client-certificate)-data: (\S+)`)
+
+// parse reads certificates of a file, or of a kubeconfig's field.
+func (l *caLab) parse(host, path, field string) []*x509.Certificate {
+	l.t.Helper()
+	data := []byte(l.host(host).read(path))
+	if field != "" {
+		for _, m := range confData.FindAllStringSubmatch(string(data), -1) {
+			if m[1] == field {
+				data = decoded(m[2])
+			}
+		}
+	}
+	certs, err := pki.Parse(data)
+	require.NoError(l.t, err, "%s %s", host, path)
+	return certs
+}
+
+// settled checks that all machines have the same new authorities alone, and what these have signed for the keys of before.
+func (l *caLab) settled(hosts ...string) {
+	l.t.Helper()
+	isNew := func(name string, c *x509.Certificate) *x509.Certificate {
+		ca := l.parse("m1", authorityCert(name), "")
+		require.Len(l.t, ca, 1)
+		assert.False(l.t, ca[0].Equal(l.old[name].Cert), "%s is the old one", name)
+		assert.True(l.t, pki.Signed(ca[0], c), "%s isn't signed by the new %s", c.Subject, name)
+		return ca[0]
+	}
+	for _, host := range hosts {
+		assert.Equal(l.t, l.host("m1").read(authorityCert(clusterCA)), l.host(host).read(authorityCert(clusterCA)), host)
+		current := l.host(host).root + "/var/lib/kubelet/pki/kubelet-client-1.pem"
+		data, err := os.ReadFile(current)
+		require.NoError(l.t, err)
+		certs, err := pki.Parse(data)
+		require.NoError(l.t, err)
+		isNew(clusterCA, certs[0])
+		l.pair(certs[0], data)
+		assert.True(l.t, l.parse(host, "/etc/kubernetes/kubelet.conf", "certificate-authority")[0].Equal(isNew(clusterCA, certs[0])))
+		assert.NoFileExists(l.t, l.host(host).root+"/var/lib/paictl/authority-kubelet")
+		if !strings.HasPrefix(host, "m") {
+			continue
+		}
+		for _, name := range authorityNames {
+			assert.Equal(l.t, l.host("m1").read(authorityCert(name)), l.host(host).read(authorityCert(name)))
+			_, err := pki.Load([]byte(l.host(host).read(authorityCert(name))), []byte(l.host(host).read(authorityKey(name))))
+			require.NoError(l.t, err)
+		}
+		for path, of := range map[string]string{"apiserver": clusterCA, "apiserver-kubelet-client": clusterCA, "apiserver-etcd-client": "etcd/ca", "etcd/server": "etcd/ca", "front-proxy-client": "front-proxy-ca"} {
+			certs := l.parse(host, pkiDir+"/"+path+".crt", "")
+			isNew(of, certs[0])
+			l.pair(certs[0], []byte(l.host(host).read(pkiDir+"/"+path+".key")))
+		}
+		admin := l.parse(host, adminKubeconfig, "client-certificate")
+		isNew(clusterCA, admin[0])
+		assert.Equal(l.t, []string{"system:masters"}, admin[0].Subject.Organization)
+		assert.Len(l.t, l.parse(host, adminKubeconfig, "certificate-authority"), 1)
+		server := l.parse(host, pkiDir+"/apiserver.crt", "")
+		require.Len(l.t, server, 2, "its chain leads to the old authority")
+		roots, between := x509.NewCertPool(), x509.NewCertPool()
+		roots.AddCert(l.old[clusterCA].Cert)
+		between.AddCert(server[1])
+		_, err = server[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: "kubernetes"})
+		require.NoError(l.t, err)
+		assert.Contains(l.t, l.host(host).read(kcmManifest), "--cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt\n")
+		assert.NoDirExists(l.t, l.host(host).root+rotationDir)
+		assert.NoFileExists(l.t, l.host(host).root+signerFile)
+		due, err := filepath.Glob(l.host(host).root + "/var/lib/paictl/certificates/due/*")
+		require.NoError(l.t, err)
+		assert.Empty(l.t, due)
+	}
+}
+
+// pair checks that a key in PEM is that of a certificate.
+func (l *caLab) pair(c *x509.Certificate, data []byte) {
+	l.t.Helper()
+	for {
+		var block *pem.Block
+		block, data = pem.Decode(data)
+		require.NotNil(l.t, block, "there is no key")
+		if block.Type == "EC PRIVATE KEY" {
+			key, err := x509.ParseECPrivateKey(block.Bytes)
+			require.NoError(l.t, err)
+			assert.True(l.t, key.PublicKey.Equal(c.PublicKey), "the key of %s", c.Subject)
+			return
+		}
+	}
+}
+
+func TestAuthoritiesAreRotated(t *testing.T) {
+	l := withAuthorities(t, 2, 1)
+	before := strings.Join(l.state(), "\n")
+	dry := l.rotate(false, func(o *Options) { o.DryRun = true })
+	require.NoError(t, dry.err)
+	assert.Len(t, dry.changes, 9)
+	assert.Equal(t, before, strings.Join(l.state(), "\n"), "a dry run changes nothing")
+
+	o := l.rotate(false)
+	require.NoError(t, o.err, "%s", l.story(o))
+	l.settled("m1", "m2", "w1")
+	for _, phase := range []string{phaseTrust, phaseSign, phaseForget} {
+		assert.Less(t, o.at(EventPhaseDone, "m1", phase), o.at(EventPhaseStarted, "m2", phase))
+		assert.Less(t, o.at(EventPhaseDone, "m2", phase), o.at(EventPhaseStarted, "w1", phase))
+	}
+	key := l.host("m1").read(authorityKey(clusterCA))
+	for _, h := range l.hosts {
+		for _, call := range h.calls() {
+			assert.NotContains(t, call, "PRIVATE KEY")
+		}
+	}
+	assert.NotContains(t, l.story(o), key)
+
+	first := l.parse("m1", authorityCert(clusterCA), "")[0]
+	l.old[clusterCA] = &pki.Authority{Cert: first}
+	require.NoError(t, l.rotate(false).err)
+	l.settled("m1", "m2", "w1")
+}
+
+func TestARotationOfAuthoritiesThatWasCutOffGoesOn(t *testing.T) {
+	clean := withAuthorities(t, 2, 1)
+	clean.crash.Store(&crash{lab: clean.lab, breaks: 1 << 30})
+	clean.commands.Store(0)
+	require.NoError(t, clean.rotate(false).err)
+	commands, points := int(clean.commands.Load()), clean.crash.Load().hits()
+	clean.crash.Store(nil)
+	t.Logf("%d commands, %d points", commands, points)
+	run := func(c *crash) {
+		l := withAuthorities(t, 2, 1)
+		c.lab = l.lab
+		l.crash.Store(c)
+		l.commands.Store(0)
+		l.rotate(false)
+		if c.happened() {
+			c.now() // wait for its end
+		}
+		l.crash.Store(nil)
+		second := l.rotate(false)
+		for errors.As(second.err, new(*LockedError)) {
+			second = l.rotate(false)
+		}
+		require.NoError(t, second.err, "%+v: %s", c, l.story(second))
+		l.settled("m1", "m2", "w1")
+	}
+	everyCommand, everyPoint := 19, 211 // the usual run takes some, as it does of other crashes
+	if allCrashes() {
+		everyCommand, everyPoint = 1, 5
+	}
+	moments := []moment{beforeCommand, duringCommand, afterCommand}
+	for at := 7; at <= commands; at += everyCommand {
+		run(&crash{at: at, when: moments[at%3]})
+	}
+	for k := 3; k <= points; k += everyPoint {
+		run(&crash{breaks: k})
+	}
+}
+
+func TestARotationOfAuthoritiesWaitsForAllNodes(t *testing.T) {
+	l := withAuthorities(t, 1, 2)
+	files := l.host("w2").read(authorityCert(clusterCA))
+	address := l.host("w2").server
+	address.Close()
+	o := l.rotate(false)
+	require.ErrorContains(t, o.err, "the old authority is still needed by w2, which couldn't be reached")
+	assert.Len(t, l.parse("m1", authorityCert(clusterCA), ""), 2, "it is still trusted")
+	assert.Contains(t, l.host("m1").read(kcmManifest), "--cluster-signing-cert-file="+signerFile)
+	require.ErrorContains(t, l.up(t.Context()).err, "a rotation of the cluster's authorities was interrupted")
+
+	var partial *PartialError
+	require.ErrorAs(t, l.rotate(true).err, &partial)
+	l.settled("m1", "w1")
+	assert.Equal(t, files, l.host("w2").read(authorityCert(clusterCA)))
+
+	// It comes back, and what its kubelet has isn't what a kubelet may have.
+	w2 := l.host("w2")
+	w2.server = sshtest.NewServer(t, sshtest.Config{Name: "w2", Handler: w2})
+	good := w2.read("/var/lib/kubelet/pki/kubelet-client-1.pem")
+	key, text := newKeyPEM(t)
+	forged := issue(t, &x509.Certificate{Subject: pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}}}, key, l.old[clusterCA])
+	w2.write("/var/lib/kubelet/pki/kubelet-client-1.pem", string(pki.Encode(forged))+string(text))
+	require.NoError(t, l.rotate(false).err)
+	got, err := pki.Parse([]byte(w2.read("/var/lib/kubelet/pki/kubelet-client-1.pem")))
+	require.NoError(t, err)
+	assert.True(t, got[0].Equal(forged), "no one's certificate but its kubelet's is signed for it")
+
+	w2.write("/var/lib/kubelet/pki/kubelet-client-1.pem", good)
+	w2.write(authorityCert(clusterCA), files)
+	require.NoError(t, l.rotate(false).err)
+	l.settled("m1", "w1", "w2")
+}

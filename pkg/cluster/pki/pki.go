@@ -1,0 +1,181 @@
+// Package pki makes a certificate authority that takes the place of another one.
+// In: certificates and keys in PEM, as kubeadm writes them. Out: the same kinds of PEM. Nothing here reads or writes a file.
+package pki
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+const (
+	certificateBlock = "CERTIFICATE"
+	leastRSA         = 2048
+	// before is how long before now a certificate begins, for machines whose clocks are behind.
+	before = 5 * time.Minute
+)
+
+// Authority is a certificate authority with its key.
+type Authority struct {
+	Cert *x509.Certificate
+	Key  crypto.Signer
+}
+
+// Load reads an authority. The certificate is the first of its PEM. Errors hold nothing of the key.
+func Load(cert, key []byte) (*Authority, error) {
+	certs, err := Parse(cert)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(key)
+	if block == nil {
+		return nil, errors.New("the key is no PEM")
+	}
+	var parsed any
+	switch block.Type {
+	case "RSA PRIVATE KEY":
+		parsed, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	case "EC PRIVATE KEY":
+		parsed, err = x509.ParseECPrivateKey(block.Bytes)
+	default:
+		parsed, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	}
+	signer, ok := parsed.(crypto.Signer)
+	if err != nil || !ok {
+		return nil, errors.New("the key can't be read")
+	}
+	if !certs[0].IsCA {
+		return nil, fmt.Errorf("%s is no certificate authority", certs[0].Subject)
+	}
+	if public, ok := signer.Public().(interface{ Equal(x crypto.PublicKey) bool }); !ok || !public.Equal(certs[0].PublicKey) {
+		return nil, fmt.Errorf("the key is not that of the certificate of %s", certs[0].Subject)
+	}
+	return &Authority{certs[0], signer}, nil
+}
+
+// Parse reads certificates. There is at least one.
+func Parse(data []byte) ([]*x509.Certificate, error) {
+	var out []*x509.Certificate
+	for {
+		var block *pem.Block
+		block, data = pem.Decode(data)
+		if block == nil {
+			break
+		}
+		if block.Type != certificateBlock {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("read a certificate: %w", err)
+		}
+		out = append(out, c)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("there is no certificate in PEM")
+	}
+	return out, nil
+}
+
+// Encode writes certificates.
+func Encode(certs ...*x509.Certificate) []byte {
+	var b bytes.Buffer
+	for _, c := range certs {
+		_ = pem.Encode(&b, &pem.Block{Type: certificateBlock, Bytes: c.Raw}) // a buffer takes all
+	}
+	return b.Bytes()
+}
+
+// EncodeKey writes an authority's key, as kubeadm reads it.
+func (a *Authority) EncodeKey() ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(a.Key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// Successor makes an authority of the same name, kind of key and length of life, which begins now.
+func (a *Authority) Successor(now time.Time) (*Authority, error) {
+	key, err := sameKind(a.Cert.PublicKey)
+	if err != nil {
+		return nil, err
+	}
+	t := template(a.Cert, now, a.Cert.NotAfter.Sub(a.Cert.NotBefore))
+	cert, err := sign(t, key.Public(), &Authority{t, key})
+	if err != nil {
+		return nil, err
+	}
+	return &Authority{cert, key}, nil
+}
+
+func sameKind(public any) (crypto.Signer, error) {
+	switch k := public.(type) {
+	case *rsa.PublicKey:
+		return rsa.GenerateKey(rand.Reader, max(leastRSA, k.N.BitLen()))
+	case *ecdsa.PublicKey:
+		curve := k.Curve
+		if curve == nil {
+			curve = elliptic.P256()
+		}
+		return ecdsa.GenerateKey(curve, rand.Reader)
+	case ed25519.PublicKey:
+		_, key, err := ed25519.GenerateKey(rand.Reader)
+		return key, err
+	}
+	return nil, fmt.Errorf("keys of kind %T are not known", public)
+}
+
+// Cross certifies a successor by this authority: who trusts only this one accepts what the successor has signed, given that certificate.
+func (a *Authority) Cross(successor *Authority, now time.Time) (*x509.Certificate, error) {
+	t := template(successor.Cert, now, a.Cert.NotAfter.Sub(now))
+	t.SubjectKeyId = successor.Cert.SubjectKeyId
+	return sign(t, successor.Cert.PublicKey, a)
+}
+
+// Certify signs another's certificate again: the same key, names and uses, for as long as it was made for at first.
+func (a *Authority) Certify(c *x509.Certificate, now time.Time) (*x509.Certificate, error) {
+	return sign(template(c, now, min(c.NotAfter.Sub(c.NotBefore), a.Cert.NotAfter.Sub(now))), c.PublicKey, a)
+}
+
+// Signed reports whether this certificate's key has signed another one.
+func Signed(by, c *x509.Certificate) bool {
+	return bytes.Equal(c.RawIssuer, by.RawSubject) && c.CheckSignatureFrom(by) == nil
+}
+
+// Same reports whether two certificates are of the same name and key.
+func Same(a, b *x509.Certificate) bool {
+	return bytes.Equal(a.RawSubject, b.RawSubject) && bytes.Equal(a.RawSubjectPublicKeyInfo, b.RawSubjectPublicKeyInfo)
+}
+
+func template(c *x509.Certificate, now time.Time, life time.Duration) *x509.Certificate {
+	return &x509.Certificate{
+		RawSubject: c.RawSubject, Subject: c.Subject, NotBefore: now.Add(-before).UTC(), NotAfter: now.Add(life).UTC(),
+		KeyUsage: c.KeyUsage, ExtKeyUsage: c.ExtKeyUsage, UnknownExtKeyUsage: c.UnknownExtKeyUsage,
+		BasicConstraintsValid: true, IsCA: c.IsCA, MaxPathLen: c.MaxPathLen, MaxPathLenZero: c.MaxPathLenZero,
+		DNSNames: c.DNSNames, IPAddresses: c.IPAddresses, EmailAddresses: c.EmailAddresses, URIs: c.URIs,
+	}
+}
+
+func sign(t *x509.Certificate, public crypto.PublicKey, by *Authority) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	t.SerialNumber = serial.Add(serial, big.NewInt(1))
+	der, err := x509.CreateCertificate(rand.Reader, t, by.Cert, public, by.Key)
+	if err != nil {
+		return nil, fmt.Errorf("sign the certificate of %s: %w", t.Subject, err)
+	}
+	return x509.ParseCertificate(der)
+}

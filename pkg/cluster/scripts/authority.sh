@@ -1,0 +1,139 @@
+# What the rotation of the cluster's authorities runs on a machine: certificates change places, keys stay where they are but for the authorities' own.
+# Given by the caller: self() on masters.
+P=$R/etc/kubernetes/pki
+A=$P/paictl-rotation
+DUE=$R/var/lib/paictl/certificates/due
+KCM=$R/etc/kubernetes/manifests/kube-controller-manager.yaml
+
+# a_certs FILE: its certificates, without a key.
+a_certs() { awk '/^-----BEGIN CERTIFICATE-----/ { on = 1 } on { print } /^-----END CERTIFICATE-----/ { on = 0 }' "$1" | base64 | tr -d '\n'; }
+
+# a_real PATH: sets real to the file that a link leads to.
+a_real() {
+	real=$(readlink "$R$1") || real=$1
+	case $real in /*) ;; *) real=${1%/*}/$real ;; esac
+}
+
+# a_read: all certificates of the cluster on this machine, and what an earlier run has left to do.
+a_read() {
+	[ -f "$S/member" ] || [ -f "$R/etc/kubernetes/kubelet.conf" ] || return 0
+	printf 'member\tyes\n'
+	for f in "$P"/*.crt "$P"/etcd/*.crt "$A"/*.crt "$A"/*/*.crt; do
+		[ ! -f "$f" ] || printf 'cert\t%s\t%s\n' "${f#"$R"}" "$(a_certs "$f")"
+	done
+	for f in "$P/ca.key" "$P/etcd/ca.key" "$P/front-proxy-ca.key" "$A"/*.key "$A"/*/*.key; do
+		[ ! -f "$f" ] || printf 'key\t%s\t%s\n' "${f#"$R"}" "$(sha256sum <"$f" | cut -c1-64)"
+	done
+	for f in /var/lib/kubelet/pki/kubelet-client-current.pem /var/lib/kubelet/pki/kubelet-server-current.pem; do
+		[ ! -e "$R$f" ] || { a_real "$f" && printf 'pem\t%s\t%s\n' "$f" "$(a_certs "$R$real")"; }
+	done
+	for f in "$R"/etc/kubernetes/*.conf; do
+		[ ! -f "$f" ] || awk -v f="${f#"$R"}" '$1 == "certificate-authority-data:" { ca = $2 } $1 == "client-certificate-data:" { cert = $2 }
+			END { if (ca != "") printf "conf\t%s\t%s\t%s\n", f, ca, cert }' "$f"
+	done
+	[ ! -f "$KCM" ] || printf 'signer\t%s\n' "$(sed -n 's/^ *- --cluster-signing-cert-file=//p' "$KCM")"
+	for c in etcd kube-apiserver kube-controller-manager kube-scheduler; do
+		[ ! -f "$DUE/$c" ] || printf 'due\t%s\n' "$c"
+	done
+	[ ! -f "$S/authority-kubelet" ] || printf 'due\tkubelet\n'
+}
+
+# a_keys: the authorities' keys, as base64. They leave the machine over the run's own connection, for the other masters.
+a_keys() {
+	for f in "$P/ca.key" "$P/etcd/ca.key" "$P/front-proxy-ca.key" "$A"/*.key "$A"/*/*.key; do
+		[ ! -f "$f" ] || printf 'secret\t%s\t%s\n' "${f#"$R"}" "$(base64 <"$f" | tr -d '\n')"
+	done
+}
+
+# a_due COMPONENT...: remembers what has to be restarted, before the first file changes.
+a_due() {
+	for c; do
+		case $c in
+		kubelet) : >"$S/authority-kubelet" ;;
+		*)
+			(umask 077; mkdir -p "$DUE")
+			printf '0\n' >"$DUE/$c"
+			;;
+		esac
+	done
+	sync
+}
+
+# a_put FILE: from standard input, at once or not at all.
+a_put() {
+	sync "$1.paictl-new"
+	mv -f "$1.paictl-new" "$1"
+	note change "${1#"$R"}"
+}
+
+# a_file PATH MODE: the content comes as base64 on standard input.
+a_file() {
+	(umask 077; mkdir -p "$R${1%/*}"; base64 -d >"$R$1.paictl-new")
+	chmod "$2" "$R$1.paictl-new"
+	a_put "$R$1"
+}
+
+# a_pem PATH: new certificates for the key in a file of both.
+a_pem() {
+	a_real "$1"
+	(umask 077; { base64 -d; awk '/^-----BEGIN .*PRIVATE KEY-----/ { on = 1 } on { print }' "$R$real"; } >"$R$real.paictl-new")
+	grep -q 'PRIVATE KEY' "$R$real.paictl-new" || { echo "$1 has no private key" >&2; exit 1; }
+	a_put "$R$real"
+}
+
+# a_conf PATH CA CERTIFICATE: a kubeconfig's authority, and its certificate where one is given.
+a_conf() {
+	(umask 077; awk -v ca="$2" -v cert="$3" '
+		$1 == "certificate-authority-data:" { sub(/certificate-authority-data:.*/, "certificate-authority-data: " ca) }
+		$1 == "client-certificate-data:" && cert != "" { sub(/client-certificate-data:.*/, "client-certificate-data: " cert) }
+		{ print }' "$R$1" >"$R$1.paictl-new")
+	a_put "$R$1"
+}
+
+# a_signer PATH: by which certificate kube-controller-manager signs; it takes a file of one alone.
+a_signer() {
+	(umask 077; sed "s|^\( *- --cluster-signing-cert-file=\).*|\1$1|" "$KCM" >"$S/kcm.yaml")
+	cp "$S/kcm.yaml" "${KCM%/*}/.kube-controller-manager.yaml.paictl-new"
+	chmod 600 "${KCM%/*}/.kube-controller-manager.yaml.paictl-new"
+	mv -f "${KCM%/*}/.kube-controller-manager.yaml.paictl-new" "$KCM"
+	rm -f "$S/kcm.yaml"
+	note change "$KCM"
+}
+
+# a_kubelet WAIT: restarts it. Given by the caller: v_kubelet and what it needs.
+a_kubelet() {
+	[ -f "$S/authority-kubelet" ] || return 0
+	systemctl restart kubelet.service
+	v_kubelet "$1"
+	rm -f "$S/authority-kubelet"
+	note change kubelet.service
+}
+
+# a_info CA: the authority that machines find which join.
+a_info() {
+	info=$(self -n kube-public get configmap cluster-info --request-timeout=10s -o 'jsonpath={.data.kubeconfig}')
+	if printf '%s\n' "$info" | grep -q "^ *certificate-authority-data: *$1\$"; then return 0; fi
+	printf 'data:\n  kubeconfig: |\n' >"$S/cluster-info.yaml"
+	printf '%s\n' "$info" | awk -v ca="$1" '$1 == "certificate-authority-data:" { sub(/certificate-authority-data:.*/, "certificate-authority-data: " ca) } { print "    " $0 }' >>"$S/cluster-info.yaml"
+	self -n kube-public patch configmap cluster-info --type merge --patch-file "$S/cluster-info.yaml" >&2
+	rm -f "$S/cluster-info.yaml"
+	note change "configmap cluster-info"
+}
+
+# a_nodes: those that the cluster has.
+a_nodes() { self get nodes --request-timeout=30s -o 'go-template={{range .items}}node{{"\t"}}{{.metadata.name}}{{"\n"}}{{end}}'; }
+
+# a_renew_pods: what runs in the cluster's own namespaces has read the old authority when it started.
+a_renew_pods() {
+	for ns in kube-system kube-flannel pai-system; do
+		list=$(self -n "$ns" get daemonsets,deployments,statefulsets -o name --request-timeout=30s 2>/dev/null) || continue
+		# shellcheck disable=SC2086 # one word each
+		[ -z "$list" ] || self -n "$ns" rollout restart $list >&2
+	done
+}
+
+# a_end: takes away what a rotation needs.
+a_end() {
+	[ ! -d "$A" ] || mv "$A" "$S/gone.authority.$$"
+	rm -rf "$S"/gone.authority.* "$P/ca-signing.crt"
+}
