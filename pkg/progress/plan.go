@@ -8,6 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/release"
 )
 
 // namesShown bounds the list of hosts that share one plan; -o json has them all.
@@ -109,7 +110,7 @@ func WriteServicePlan(w io.Writer, events []services.Event) error {
 	out := &errWriter{w: w}
 	total, touched := 0, 0
 	for _, e := range events {
-		if e.Kind != services.EventPlanned || e.Plan == nil || len(e.Plan.Changes) == 0 {
+		if e.Kind != services.EventPlanned || e.Plan == nil || len(e.Plan.Changes) == 0 && e.Plan.Action != release.Upgraded {
 			continue
 		}
 		title := line(e.Service)
@@ -122,10 +123,16 @@ func WriteServicePlan(w io.Writer, events []services.Event) error {
 		for _, c := range e.Plan.Changes {
 			writeChange(out, "  ", mark(c.Action)+" "+line(c.Action)+" "+line(c.Object), c.Diff)
 		}
+		for _, object := range e.Plan.Kept {
+			fmt.Fprintf(out, "  = keep %s, which the chart no longer has\n", line(object))
+		}
+		if len(e.Plan.Changes) == 0 {
+			fmt.Fprintln(out, "  a new revision, in which no object changes")
+		}
 		fmt.Fprintln(out)
 		total += len(e.Plan.Changes)
 	}
-	if total == 0 {
+	if total+touched == 0 {
 		fmt.Fprintln(out, "No changes: the services match the configuration.")
 		return out.err
 	}

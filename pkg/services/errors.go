@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// PartialError says that some services failed, or wait for one that did.
+// PartialError says that some services failed, or wait for one that did; after an upgrade, that they are left as they are.
 type PartialError struct {
 	Failed     []Failed
 	NotStarted []string
@@ -21,7 +21,9 @@ func (e *PartialError) Error() string {
 		names = append(names, f.Service)
 	}
 	text := fmt.Sprintf("%d of %d services failed to %s: %s", len(e.Failed), e.Services, e.Verb, strings.Join(names, ", "))
-	if n := len(e.NotStarted); n > 0 {
+	if n := len(e.NotStarted); n > 0 && e.Verb == verbUpgrade {
+		text += "; left as they are: " + strings.Join(e.NotStarted, ", ")
+	} else if n > 0 {
 		text += fmt.Sprintf("; %s: %s", waiting(n), strings.Join(e.NotStarted, ", "))
 	}
 	return text

@@ -163,7 +163,7 @@ func (f *releases) Plan(_ context.Context, r release.Request) (release.Plan, err
 	switch {
 	case !ok:
 		return release.Plan{Action: release.Installed, Changes: []release.Change{{Action: "create", Object: "Deployment pai-system/" + r.Name, Diff: "+ x\n"}}}, nil
-	case !sameValues(old.Values, r.Values):
+	case !sameValues(old.Values, r.Values) || old.Version != r.Chart.Metadata.Version:
 		return release.Plan{Action: release.Upgraded, Changes: []release.Change{{Action: "update", Object: "Deployment pai-system/" + r.Name}}}, nil
 	}
 	return release.Plan{Action: release.Unchanged}, nil
@@ -179,7 +179,7 @@ func (f *releases) Apply(ctx context.Context, r release.Request) (release.Outcom
 	old, ok := f.have[r.Name]
 	out := release.Outcome{Action: release.Installed, Revision: old.Revision + 1, Previous: old.Revision, Manifest: manifestOf(r.Name)}
 	switch {
-	case ok && old.Status == statusDeployed && sameValues(old.Values, r.Values):
+	case ok && old.Status == statusDeployed && sameValues(old.Values, r.Values) && old.Version == r.Chart.Metadata.Version:
 		out.Action, out.Revision = release.Unchanged, old.Revision
 		return out, nil
 	case ok:
@@ -194,6 +194,23 @@ func (f *releases) Apply(ctx context.Context, r release.Request) (release.Outcom
 	f.have[r.Name] = release.Release{Name: r.Name, Namespace: r.Namespace, Chart: r.Chart.Name(), Version: r.Chart.Metadata.Version,
 		Status: status, Revision: out.Revision, Manifest: out.Manifest, Values: r.Values}
 	return out, err
+}
+
+func (f *releases) Outdated(_ context.Context, requests []release.Request) ([]release.Release, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []release.Release
+	for _, r := range requests {
+		if old, ok := f.have[r.Name]; ok && old.Version != r.Chart.Metadata.Version {
+			out = append(out, old)
+		}
+	}
+	return out, nil
+}
+
+func (f *releases) Settle(_ context.Context, _, name string) error {
+	f.note("settle %s", name)
+	return nil
 }
 
 func (f *releases) Rollback(_ context.Context, _, name string, revision int) error {

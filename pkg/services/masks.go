@@ -19,8 +19,8 @@ const shortestMask = 4
 // container, an answer of the API server.
 type masks struct{ replacer *strings.Replacer }
 
-// newMasks knows the secrets of a configuration and its services.
-func newMasks(c *config.Cluster, all []*catalogue.Service) *masks {
+// newMasks knows the secrets of a configuration and its services, and those that more adds.
+func newMasks(c *config.Cluster, all []*catalogue.Service, more ...func(add func(secret.String))) *masks {
 	var secrets []string
 	add := func(s secret.String) {
 		for l := range strings.Lines(s.Reveal()) { // a key of several lines is printed line by line
@@ -43,6 +43,9 @@ func newMasks(c *config.Cluster, all []*catalogue.Service) *masks {
 			add(v)
 		}
 		hidden(s.ReleaseValues(), s.ShownValues(), add)
+	}
+	for _, m := range more {
+		m(add)
 	}
 	// The longest first: a secret may be the beginning of another one.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })

@@ -18,9 +18,23 @@ func (r *run) planStart(ctx context.Context, chosen []*catalogue.Service) error 
 	if err := r.reachable(chosen); err != nil {
 		return err
 	}
+	if err := r.sameCharts(ctx, chosen); err != nil {
+		return err
+	}
 	if err := r.nodeLabels(ctx, chosen); err != nil {
 		return err
 	}
+	plans, failed := r.plans(ctx, chosen)
+	for i, s := range chosen {
+		if failed[i] == nil {
+			r.plan(s.Name, plans[i])
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// plans are what a run would do to each service, or why it couldn't.
+func (r *run) plans(ctx context.Context, chosen []*catalogue.Service) ([]release.Plan, []error) {
 	plans := make([]release.Plan, len(chosen))
 	index := make([]int, len(chosen))
 	for i := range index {
@@ -31,12 +45,7 @@ func (r *run) planStart(ctx context.Context, chosen []*catalogue.Service) error 
 		plans[i], failed[i] = r.planOne(ctx, chosen[i])
 		return nil
 	})
-	for i, s := range chosen {
-		if failed[i] == nil {
-			r.plan(s.Name, plans[i])
-		}
-	}
-	return errors.Join(failed...)
+	return plans, failed
 }
 
 func (r *run) planOne(ctx context.Context, s *catalogue.Service) (release.Plan, error) {
@@ -51,7 +60,7 @@ func (r *run) planOne(ctx context.Context, s *catalogue.Service) (release.Plan, 
 			first = append(first, *change)
 		}
 	}
-	p, err := r.Releases.Plan(ctx, request(s))
+	p, err := r.Releases.Plan(ctx, r.request(s))
 	if err != nil {
 		return release.Plan{}, err // it says which service's
 	}

@@ -75,6 +75,10 @@ type Options struct {
 	WithDependents bool
 	// Confirm is asked before data is deleted; an error ends the run with nothing changed.
 	Confirm func(context.Context, Deletion) error
+	// ConfirmUpgrade is asked before an upgrade changes anything, with an EventPlanned of each installed service; an error ends the run.
+	ConfirmUpgrade func(context.Context, []Event) error
+	// MaxFailures is how many services may fail to upgrade before the others are left as they are; 0 means 1.
+	MaxFailures int
 	// Parallel bounds the services that are worked on at a time; 0 means 8.
 	Parallel int
 	// Command is what was typed; Again is the same without the names of services.

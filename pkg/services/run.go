@@ -168,8 +168,8 @@ func past(verb string) string {
 	switch verb {
 	case "stop":
 		return "stopped"
-	case "delete":
-		return "deleted"
+	case "delete", verbUpgrade:
+		return verb[:len(verb)-1] + "ed"
 	}
 	return verb + "ed"
 }

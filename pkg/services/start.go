@@ -16,7 +16,8 @@ import (
 
 // Start makes the services what the configuration says, each after those that it requires,
 // and waits until they are ready. What is as it should be is not touched. Where services
-// failed and others didn't, the error is a *PartialError.
+// failed and others didn't, the error is a *PartialError; where some run with another
+// paictl's charts, it is an *OutdatedError and nothing has changed.
 func (p *Platform) Start(ctx context.Context, o Options) error {
 	return p.start(ctx, "start", o)
 }
@@ -136,6 +137,11 @@ func (r *run) prepare(ctx context.Context, chosen []*catalogue.Service) error {
 	if err := r.reachable(chosen); err != nil {
 		return err
 	}
+	if r.verb != verbUpgrade {
+		if err := r.sameCharts(ctx, chosen); err != nil {
+			return err
+		}
+	}
 	spaces := namespaces(chosen)
 	for _, ns := range spaces {
 		if err := r.ensureNamespace(ctx, ns); err != nil {
@@ -233,7 +239,7 @@ func (r *run) applyOne(ctx context.Context, s *catalogue.Service) (release.Outco
 	if err := r.keepCredentials(ctx, s); err != nil {
 		return release.Outcome{}, err
 	}
-	out, err := r.Releases.Apply(ctx, request(s))
+	out, err := r.Releases.Apply(ctx, r.request(s))
 	if err != nil {
 		return out, fmt.Errorf("%s of %s: %w", r.verb, s.Name, err)
 	}
@@ -258,6 +264,13 @@ func (r *run) keepCredentials(ctx context.Context, s *catalogue.Service) error {
 
 func request(s *catalogue.Service) release.Request {
 	return release.Request{Name: s.Name, Namespace: s.Namespace, Chart: s.Chart, Values: s.ReleaseValues()}
+}
+
+// request is what the run asks for of a service.
+func (r *run) request(s *catalogue.Service) release.Request {
+	out := request(s)
+	out.Upgrade = r.verb == verbUpgrade
+	return out
 }
 
 // revert undoes what a failed start did: the release goes back to what it was, or goes, and

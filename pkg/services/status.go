@@ -18,6 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/version"
 )
 
 // States of a service; States says what they mean.
@@ -48,20 +49,23 @@ func States() [][2]string {
 const (
 	ConfigurationCurrent = "up to date"
 	ConfigurationChanged = "changed: restart needed"
+	ConfigurationChart   = "other chart: upgrade needed"
 )
 
 // Status is what there is of a service.
 type Status struct {
-	Name          string          `json:"name"`
-	Namespace     string          `json:"namespace"`
-	State         string          `json:"state"`
-	Pods          int             `json:"pods"`
-	ReadyPods     int             `json:"readyPods"`
-	Revision      int             `json:"revision,omitempty"`
-	Chart         string          `json:"chart,omitempty"` // name and version
-	Updated       time.Time       `json:"updated,omitzero"`
-	Configuration string          `json:"configuration,omitempty"`
-	Problems      []ready.Problem `json:"problems,omitempty"`
+	Name          string    `json:"name"`
+	Namespace     string    `json:"namespace"`
+	State         string    `json:"state"`
+	Pods          int       `json:"pods"`
+	ReadyPods     int       `json:"readyPods"`
+	Revision      int       `json:"revision,omitempty"`
+	Chart         string    `json:"chart,omitempty"` // name and version
+	Updated       time.Time `json:"updated,omitzero"`
+	Configuration string    `json:"configuration,omitempty"`
+	// Paictl is the version that installed the revision, "" where no one has noted it.
+	Paictl   string          `json:"paictl,omitempty"`
+	Problems []ready.Problem `json:"problems,omitempty"`
 	// Hint is the command that starts a service that is stopped or not installed.
 	Hint string `json:"hint,omitempty"`
 }
@@ -259,6 +263,7 @@ func (s *snapshot) status(name string, k known, have ready.State) Status {
 		return st
 	}
 	st.Revision, st.Chart, st.Updated = rel.Revision, rel.Chart+" "+rel.Version, rel.Updated
+	st.Paictl = version.OfTag(rel.By)
 	st.Pods, st.ReadyPods, st.Problems, st.State = have.Pods, have.ReadyPods, have.Problems, stateOf(have)
 	if k.service != nil && k.service.Enabled {
 		st.Configuration = s.compare(k.service, rel)
@@ -351,8 +356,11 @@ func (s *snapshot) absent(name string, k known) string {
 }
 
 // compare reports whether a start would change the release: other values, other credentials,
-// or another version of the chart.
+// or another version of an upstream chart; or that it takes an upgrade.
 func (s *snapshot) compare(svc *catalogue.Service, rel *release.Release) string {
+	if svc.Upstream == nil && svc.Chart != nil && svc.Chart.Metadata.Version != rel.Version {
+		return ConfigurationChart
+	}
 	if want := credentials(svc); want != nil {
 		have := s.secrets[want.Namespace+"/"+want.Name]
 		if have == nil || !sameSecret(have, want) {

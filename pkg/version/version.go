@@ -19,6 +19,9 @@ const Kubernetes = "v1.36.3"
 // v0.1.0-dev_1a2b, as Helm writes it.
 func Tag() string { return strings.ReplaceAll(Version, "+", "_") }
 
+// OfTag is the version that has a tag, for people to read.
+func OfTag(tag string) string { return strings.Replace(tag, "_", "+", 1) }
+
 // Build describes the running binary.
 type Build struct {
 	Version    string `json:"version"`

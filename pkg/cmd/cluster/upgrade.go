@@ -173,7 +173,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 		}
 	}
 	if err == nil && !opts.DryRun {
-		fmt.Fprintf(opts.Factory.IO.Err, "Then bring the services to this paictl's charts:\n  paictl service start -p %s\n", session.Quote(opts.Flags.Dir))
+		fmt.Fprintf(opts.Factory.IO.Err, "Then bring the services to this paictl's charts:\n  paictl service upgrade -p %s\n", session.Quote(opts.Flags.Dir))
 	}
 	return err
 }

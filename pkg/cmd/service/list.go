@@ -54,14 +54,14 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	for _, s := range all {
 		t.Rows = append(t.Rows, []string{
 			s.Name, yesNo(s.Enabled), orDash(strings.Join(s.Placement, ",")), orDash(strings.Join(s.Requires, ",")),
-			orDash(version(s)), s.Source, s.Description,
+			orDash(versionOf(s)), s.Source, s.Description,
 		})
 	}
 	return opts.Output.Write(opts.Factory.IO.Out, all, t)
 }
 
-// version is the program's where it is known, else the chart's.
-func version(s services.Description) string {
+// versionOf is the program's where it is known, else the chart's.
+func versionOf(s services.Description) string {
 	if s.AppVersion != "" {
 		return s.AppVersion
 	}

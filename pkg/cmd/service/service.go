@@ -14,7 +14,7 @@ import (
 func NewCmdService(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "service",
-		Short: "Start, stop and inspect the platform's services",
+		Short: "Start, stop, upgrade and inspect the platform's services",
 		Long: `Runs the services of services-configuration.yaml in a Kubernetes cluster: monitoring, alerts,
 storage and others. Each is a Helm chart that is part of paictl, or one of yours.
 
@@ -29,7 +29,7 @@ Each command changes only what differs from the configuration. After any failure
   paictl service logs -n prometheus -f
   paictl service stop -n grafana`,
 	}
-	cmd.AddCommand(NewCmdList(f, nil), NewCmdStart(f, nil), NewCmdStop(f, nil), NewCmdRestart(f, nil), NewCmdDelete(f, nil),
+	cmd.AddCommand(NewCmdList(f, nil), NewCmdStart(f, nil), NewCmdStop(f, nil), NewCmdRestart(f, nil), NewCmdUpgrade(f, nil), NewCmdDelete(f, nil),
 		NewCmdStatus(f, nil), NewCmdLogs(f, nil), NewCmdValues(f, nil), NewCmdTemplate(f, nil))
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/version"
 )
 
 // StatusOptions are those of "paictl service status".
@@ -95,7 +97,31 @@ func writeStatus(w io.Writer, out *cmdutil.Output, all []services.Status, now ti
 	if err := out.Write(w, all, t); err != nil || !out.IsTable() {
 		return err
 	}
-	return writeProblems(w, all)
+	if err := writeProblems(w, all); err != nil {
+		return err
+	}
+	return writeOlder(w, all)
+}
+
+// writeOlder names services that another paictl installed: their charts may be others.
+func writeOlder(w io.Writer, all []services.Status) error {
+	var names, by []string
+	for _, s := range all {
+		if s.Paictl == "" || s.Paictl == version.OfTag(version.Tag()) || s.State == services.StateOrphan {
+			continue
+		}
+		names = append(names, s.Name)
+		if !slices.Contains(by, s.Paictl) {
+			by = append(by, s.Paictl)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(by)
+	_, err := fmt.Fprintf(w, "\n%s: installed by paictl %s, this is %s\n  -> paictl service upgrade\n",
+		terminal.Line(strings.Join(names, ", ")), terminal.Line(strings.Join(by, " and ")), version.Version)
+	return err
 }
 
 // writeProblems prints one line per problem, and below it what to do. Services that were not started share a

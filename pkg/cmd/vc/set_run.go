@@ -228,7 +228,11 @@ func (opts *SetOptions) apply(ctx context.Context, c *cluster, ch *change) error
 		Command: "paictl vc set", Again: "paictl service start", Sink: warnings(opts.Factory.IO.Err, opts.Output.Is("text")),
 	})
 	if err != nil {
-		return hint.Wrap(fmt.Errorf("revision %d is pushed, but not in use: %w", r.Number, err), "continue with: paictl service start -n scheduler")
+		err = fmt.Errorf("revision %d is pushed, but not in use: %w", r.Number, err)
+		if _, outdated := errors.AsType[*services.OutdatedError](err); outdated {
+			return err // its own remedy is an upgrade
+		}
+		return hint.Wrap(err, "continue with: paictl service start -n scheduler")
 	}
 	if opts.Wait == 0 || ch.before == nil {
 		return nil

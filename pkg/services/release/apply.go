@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"helm.sh/helm/v3/pkg/action"
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -22,6 +21,7 @@ type job struct {
 	want     manifest
 	base     manifest // as it was sent last
 	findings []finding
+	kinds    []definition // what the request's definitions change in the cluster
 	action   string
 }
 
@@ -38,7 +38,7 @@ func (h *helm) apply(ctx context.Context, r Request) (Outcome, error) {
 	}
 	out := Outcome{Action: j.action, Previous: j.past.previous(), Manifest: j.manifest}
 	if j.action == Unchanged {
-		out.Revision = j.past.last.Version
+		out.Revision, out.Unproven = j.past.last.Version, j.past.proven
 		return out, nil
 	}
 	if err := j.heal(ctx); err != nil {
@@ -71,7 +71,10 @@ func (h *helm) study(ctx context.Context, r Request, rehearsal bool) (*job, erro
 	if err := j.parse(); err != nil {
 		return nil, err
 	}
-	j.findings, err = s.survey(ctx, r.Name, j.base, j.want, rehearsal)
+	if j.kinds, err = j.definitionsThatChange(ctx, j.viewOf(rehearsal)); err != nil {
+		return nil, err
+	}
+	j.findings, err = j.viewOf(rehearsal).all(ctx, j.want)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +130,7 @@ func (j *job) parse() (err error) {
 
 // decide names what will be done. same says that chart and values are those deployed.
 func (j *job) decide(same bool) string {
-	whole := true
+	whole := len(j.kinds) == 0
 	for _, f := range j.findings {
 		whole = whole && !f.missing() && !f.changed()
 	}
@@ -209,12 +212,13 @@ func (j *job) present() string {
 	return b.String()
 }
 
-// definitionTimeout bounds the wait until the API serves a new kind.
-const definitionTimeout = time.Minute
-
 // define brings the kinds that the chart defines and the cluster doesn't have. Helm does it
-// at the first install only, and not for definitions among the templates.
+// at the first install only, and not for definitions among the templates. Those that change
+// come before all objects, too: some may be of a version, or have a field, that is new.
 func (j *job) define(ctx context.Context) error {
+	if err := j.redefine(ctx); err != nil {
+		return err
+	}
 	if !slices.ContainsFunc(j.findings, func(f finding) bool { return f.mapping == nil }) {
 		return nil
 	}
@@ -270,12 +274,13 @@ func (j *job) run(ctx context.Context) (done *helmrelease.Release, err error) {
 			a.ReleaseName, a.Namespace = j.request.Name, j.request.Namespace
 			a.Replace = true // a failed or uninstalled record of that name may be there
 			a.TakeOwnership, a.DisableOpenAPIValidation, a.SkipSchemaValidation = true, true, true
-			a.Timeout = hookTimeout
+			a.Timeout, a.Labels = hookTimeout, j.notes()
 			done, err = a.Run(chart, j.request.Values)
 			return err
 		}
 		a := action.NewUpgrade(j.helm())
 		a.Namespace, a.MaxHistory, a.Timeout = j.request.Namespace, historyMax, hookTimeout
+		a.Labels = j.notes()
 		a.ResetValues = true // empty values mean the chart's, not those of the last revision
 		a.TakeOwnership, a.DisableOpenAPIValidation, a.SkipSchemaValidation = true, true, true
 		done, err = a.Run(j.request.Name, chart, j.request.Values)

@@ -17,6 +17,9 @@ type client struct {
 	*helmkube.Client
 	// needed are the kinds of the manifest that is being sent: none of them may be missing.
 	needed map[schema.GroupKind]bool
+	// back says that an earlier revision comes back. Definitions of kinds don't go back with it: objects may have been stored since
+	// that only the newer ones allow.
+	back bool
 	// undeleted is why objects could not be deleted: Helm only logs it.
 	undeleted []error
 }
@@ -49,9 +52,14 @@ func (c *client) Update(original, target helmkube.ResourceList, force bool) (*he
 	return c.UpdateThreeWayMerge(original, target, force)
 }
 
-// UpdateThreeWayMerge leaves claims where they are that the new manifest has no more.
+// UpdateThreeWayMerge leaves claims and definitions where they are that the new manifest has no more.
 func (c *client) UpdateThreeWayMerge(original, target helmkube.ResourceList, force bool) (*helmkube.Result, error) {
-	original = original.Filter(func(i *resource.Info) bool { return !isClaim(i) || target.Contains(i) })
+	if c.back {
+		had := original
+		target = target.Filter(func(i *resource.Info) bool { return !isDefinition(i) || !had.Contains(i) })
+		original = original.Filter(func(i *resource.Info) bool { return !isDefinition(i) })
+	}
+	original = original.Filter(func(i *resource.Info) bool { return !isClaim(i) && !isDefinition(i) || target.Contains(i) })
 	return c.Client.UpdateThreeWayMerge(original, target, force)
 }
 
@@ -59,7 +67,15 @@ func (c *client) UpdateThreeWayMerge(original, target helmkube.ResourceList, for
 // so themselves, and most of upstream's don't.
 func isClaim(i *resource.Info) bool { return i.Mapping.GroupVersionKind.GroupKind() == claims }
 
-var claims = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+// isDefinition tells what defines a kind: with it, all objects of the kind would go.
+func isDefinition(i *resource.Info) bool {
+	return i.Mapping.GroupVersionKind.GroupKind() == definitions
+}
+
+var (
+	claims      = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	definitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+)
 
 // DeleteWithPropagationPolicy leaves claims where they are, and keeps the causes.
 func (c *client) DeleteWithPropagationPolicy(list helmkube.ResourceList, policy metav1.DeletionPropagation) (*helmkube.Result, []error) {

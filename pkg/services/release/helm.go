@@ -98,6 +98,7 @@ func (s *session) render(r Request, o chartutil.ReleaseOptions) (rendering, erro
 func (h *helm) Rollback(ctx context.Context, namespace, name string, revision int) error {
 	s, err := h.session(ctx, namespace)
 	if err == nil {
+		s.kube.back = true
 		err = bounded(ctx, func() error {
 			a := action.NewRollback(s.helm())
 			a.Version, a.MaxHistory, a.Timeout = revision, historyMax, hookTimeout

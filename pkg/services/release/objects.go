@@ -126,26 +126,41 @@ func (s *session) mapObjects(text string, may func(schema.GroupKind) bool) (mani
 	}
 	out := make(manifest, 0, len(parsed))
 	for _, u := range parsed {
-		gvk := u.GroupVersionKind()
-		mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		if meta.IsNoMatchError(err) && !may(gvk.GroupKind()) {
-			// Another release may have brought it since the API was asked.
-			s.mapper.Reset()
-			mapping, err = s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		o, err := s.mapObject(u, may)
+		if err != nil {
+			return nil, err
 		}
-		switch {
-		case meta.IsNoMatchError(err) && may(gvk.GroupKind()):
-			mapping = nil
-		case err != nil:
-			return nil, noKind(u, err)
-		case mapping.Scope.Name() == meta.RESTScopeNameNamespace && u.GetNamespace() == "":
-			u.SetNamespace(s.namespace)
-		case mapping.Scope.Name() == meta.RESTScopeNameRoot:
-			u.SetNamespace("")
-		}
-		out = append(out, object{idOf(u), u, mapping})
+		out = append(out, o)
 	}
 	return out, nil
+}
+
+// mustBeServed is for texts whose kinds the cluster has.
+func mustBeServed(schema.GroupKind) bool { return false }
+
+func (s *session) mapObject(u *unstructured.Unstructured, may func(schema.GroupKind) bool) (object, error) {
+	gvk := u.GroupVersionKind()
+	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) && !may(gvk.GroupKind()) {
+		// Another release may have brought it since the API was asked.
+		s.mapper.Reset()
+		mapping, err = s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	}
+	switch {
+	case meta.IsNoMatchError(err) && may(gvk.GroupKind()):
+		mapping = nil
+		// Another version of the kind tells where its objects are.
+		if now, err := s.mapper.RESTMapping(gvk.GroupKind()); err == nil && now.Scope.Name() == meta.RESTScopeNameNamespace && u.GetNamespace() == "" {
+			u.SetNamespace(s.namespace)
+		}
+	case err != nil:
+		return object{}, noKind(u, err)
+	case mapping.Scope.Name() == meta.RESTScopeNameNamespace && u.GetNamespace() == "":
+		u.SetNamespace(s.namespace)
+	case mapping.Scope.Name() == meta.RESTScopeNameRoot:
+		u.SetNamespace("")
+	}
+	return object{idOf(u), u, mapping}, nil
 }
 
 func idOf(u *unstructured.Unstructured) id {

@@ -1,7 +1,9 @@
 package release
 
 import (
+	"cmp"
 	"context"
+	"strconv"
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -18,6 +20,8 @@ type past struct {
 	cut bool
 	// leaving: the last run was an uninstall that was killed.
 	leaving bool
+	// proven is the revision that worked before the base, where the base is an upgrade that no run has seen ready; else 0.
+	proven int
 }
 
 func (s *session) past(ctx context.Context, name string) (past, error) {
@@ -25,7 +29,22 @@ func (s *session) past(ctx context.Context, name string) (past, error) {
 	if err != nil {
 		return past{}, err
 	}
-	return h.judge()
+	p, err := h.judge()
+	p.proven = h.proven(p.base)
+	return p, err
+}
+
+// proven is the revision before an upgrade that no run has seen ready, as long as its record is there.
+func (h history) proven(base *helmrelease.Release) int {
+	if base == nil {
+		return 0
+	}
+	for _, r := range h {
+		if strconv.Itoa(r.revision) == base.Labels[labelFrom] && r.revision < base.Version {
+			return r.revision
+		}
+	}
+	return 0
 }
 
 // judge tells from the states of the revisions what has happened.
@@ -90,7 +109,7 @@ func (p past) previous() int {
 	if p.base == nil {
 		return 0
 	}
-	return p.base.Version
+	return cmp.Or(p.proven, p.base.Version)
 }
 
 // attempt is a revision that a killed or failed run has begun and that isn't the base.

@@ -30,12 +30,19 @@ func (h *helm) Plan(ctx context.Context, r Request) (Plan, error) {
 		return Plan{}, h.explain("plan", r.Name, err)
 	}
 	changes, err := j.changes()
-	return Plan{Action: j.action, Changes: changes}, h.explain("plan", r.Name, err)
+	if err != nil {
+		return Plan{}, h.explain("plan", r.Name, err)
+	}
+	kept, err := j.kept(ctx)
+	return Plan{Action: j.action, Changes: changes, Kept: kept}, h.explain("plan", r.Name, err)
 }
 
 // changes compares with what was sent last, and where that is the same, with what is there.
 func (j *job) changes() ([]Change, error) {
-	out := j.missingKinds()
+	out, err := j.changesOfKinds()
+	if err != nil {
+		return nil, err
+	}
 	base := j.base.byID()
 	if j.past.leaving {
 		base = nil
@@ -51,16 +58,30 @@ func (j *job) changes() ([]Change, error) {
 	}
 	wanted := j.want.byID()
 	for _, o := range j.base {
-		if _, stays := wanted[o.id]; !stays && o.GetAnnotations()[resourcePolicy] != resourcePolicyKeep && o.GroupVersionKind().GroupKind() != claims {
+		kind := o.GroupVersionKind().GroupKind()
+		if _, stays := wanted[o.id]; !stays && o.GetAnnotations()[resourcePolicy] != resourcePolicyKeep && kind != claims && kind != definitions {
 			out = append(out, Change{Action: Delete, Object: o.title()})
 		}
 	}
 	return out, nil
 }
 
-// missingKinds are the definitions of the chart's crds folder that the cluster doesn't have.
-func (j *job) missingKinds() []Change {
+// changesOfKinds are those to definitions of the chart's crds folder: all in an upgrade, else those that the cluster doesn't have.
+func (j *job) changesOfKinds() ([]Change, error) {
 	var out []Change
+	for _, d := range j.kinds {
+		if d.template {
+			continue // it is among the objects
+		}
+		c, err := d.change()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	if j.request.Upgrade {
+		return out, nil
+	}
 	for _, crd := range j.request.Chart.CRDObjects() {
 		parsed, err := parseObjects(string(crd.File.Data))
 		if err != nil {
@@ -72,7 +93,7 @@ func (j *job) missingKinds() []Change {
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 func planObject(base map[id]object, f finding) (*Change, error) {

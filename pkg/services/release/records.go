@@ -19,6 +19,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
+// recordMax bounds what a record of at most 1 MiB may unpack to, in bytes: a chart with its values and manifest has some hundred KiB.
+const recordMax = 64 << 20
+
 // historyMax is how many revisions of a release the cluster keeps.
 const historyMax = 10
 
@@ -29,6 +32,8 @@ type record struct {
 	revision        int
 	status          helmrelease.Status
 	data            []byte
+	secret          string            // the name of the Secret
+	labels          map[string]string // of the Secret, without Helm's own
 }
 
 // history are the revisions of one release, newest first.
@@ -41,7 +46,7 @@ func newRecord(s *corev1.Secret) (record, bool) {
 	}
 	return record{
 		namespace: s.Namespace, name: s.Labels["name"], revision: revision,
-		status: helmrelease.Status(s.Labels["status"]), data: s.Data["release"],
+		status: helmrelease.Status(s.Labels["status"]), data: s.Data["release"], secret: s.Name, labels: ownLabels(s.Labels),
 	}, true
 }
 
@@ -99,8 +104,11 @@ func decodeRecord(data []byte, v any) error {
 		if err != nil {
 			return err
 		}
-		if raw, err = io.ReadAll(z); err != nil {
+		if raw, err = io.ReadAll(io.LimitReader(z, recordMax+1)); err != nil {
 			return err
+		}
+		if len(raw) > recordMax {
+			return fmt.Errorf("it has more than %d MiB", recordMax>>20)
 		}
 	}
 	return json.Unmarshal(raw, v)
@@ -127,7 +135,7 @@ func (r record) release() (Release, error) {
 	return Release{
 		Name: r.name, Namespace: r.namespace, Revision: r.revision, Status: r.status.String(),
 		Chart: v.Chart.Metadata.Name, Version: v.Chart.Metadata.Version,
-		Updated: v.Info.LastDeployed.Time, Manifest: v.Manifest, Values: v.Config,
+		Updated: v.Info.LastDeployed.Time, Manifest: v.Manifest, Values: v.Config, By: r.labels[labelBy],
 	}, nil
 }
 
@@ -140,6 +148,6 @@ func (r record) full() (*helmrelease.Release, error) {
 	if v.Info == nil {
 		v.Info = &helmrelease.Info{}
 	}
-	v.Info.Status = r.status
+	v.Info.Status, v.Labels = r.status, r.labels // neither is in the data, or not as it is now
 	return &v, nil
 }

@@ -24,6 +24,9 @@ type Request struct {
 	Namespace string
 	Chart     *chart.Chart
 	Values    map[string]any
+	// Upgrade says that the chart may be another one than the release's. Then the definitions in its crds folder are brought up to
+	// date as well, and the revision before stays noted until Settle.
+	Upgrade bool
 }
 
 // Release is one as it is in the cluster.
@@ -37,14 +40,19 @@ type Release struct {
 	Updated   time.Time
 	Manifest  string
 	Values    map[string]any // those given, without the chart's defaults
+	// By is the paictl that wrote the revision, as version.Tag spells it; "" where it is not known.
+	By string
 }
 
 // Outcome says what Apply did.
 type Outcome struct {
 	Action   string
 	Revision int
-	// Previous is the revision that was deployed before, 0 where there was none.
+	// Previous is the revision that was deployed before, 0 where there was none. Upgrades that no run has seen ready don't count.
 	Previous int
+	// Unproven is the revision to go back to of a release that this call left unchanged, and whose upgrade no run has seen ready;
+	// 0 for others.
+	Unproven int
 	Manifest string
 }
 
@@ -60,6 +68,8 @@ type Change struct {
 type Plan struct {
 	Action  string   `json:"action"`
 	Changes []Change `json:"changes,omitempty"`
+	// Kept are definitions of kinds that the chart no longer has. They stay, because all objects of their kinds would go with them.
+	Kept []string `json:"kept,omitempty"`
 }
 
 // Manager keeps releases. Each call is safe to repeat after the program was killed in it.
@@ -74,7 +84,11 @@ type Manager interface {
 	Plan(ctx context.Context, r Request) (Plan, error)
 	// Apply installs or upgrades. It doesn't wait for pods.
 	Apply(ctx context.Context, r Request) (Outcome, error)
-	// Rollback goes back to an earlier revision.
+	// Outdated returns those of the requested releases that run with another chart. Releases that were never deployed are none of them.
+	Outdated(ctx context.Context, requests []Request) ([]Release, error)
+	// Settle notes of the current revision that it works and is what this paictl's chart makes of it. It makes no new revision.
+	Settle(ctx context.Context, namespace, name string) error
+	// Rollback goes back to an earlier revision. Definitions of kinds stay as they are.
 	Rollback(ctx context.Context, namespace, name string, revision int) error
 	// Uninstall removes the release. Objects that say helm.sh/resource-policy: keep stay.
 	// A release that isn't there is no error.

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
@@ -48,15 +49,26 @@ type survey struct {
 	creates map[string]bool
 	// rehearsal is a plan: it waits for nothing, and the release's own namespace may be missing.
 	rehearsal bool
+	// changing are the kinds whose definitions are about to change: what the API says of their objects now doesn't count.
+	changing map[schema.GroupKind]bool
 }
 
-func (s *session) survey(ctx context.Context, release string, base, want manifest, rehearsal bool) ([]finding, error) {
-	v := survey{session: s, release: release, base: base.byID(), creates: map[string]bool{}, rehearsal: rehearsal}
-	for _, o := range want {
+// viewOf is how the job looks at the cluster before it changes anything.
+func (j *job) viewOf(rehearsal bool) survey {
+	v := survey{session: j.session, release: j.request.Name, base: j.base.byID(), creates: map[string]bool{}, rehearsal: rehearsal, changing: map[schema.GroupKind]bool{}}
+	for _, o := range j.want {
 		if o.kind == "Namespace" && o.group == "" {
 			v.creates[o.name] = true
 		}
 	}
+	for _, d := range j.kinds {
+		v.changing[definedKind(d.want)] = true
+	}
+	return v
+}
+
+// all asks about all objects of a manifest, many at a time.
+func (v survey) all(ctx context.Context, want manifest) ([]finding, error) {
 	out, errs := make([]finding, len(want)), make([]error, len(want))
 	var group errgroup.Group
 	group.SetLimit(surveyLimit)
@@ -85,6 +97,14 @@ func (v survey) look(ctx context.Context, o object) (finding, error) {
 	}
 	target := v.owned(o.Unstructured)
 	_, known := v.base[o.id]
+	if v.changing[o.GroupVersionKind().GroupKind()] {
+		live, err := v.get(ctx, o)
+		if err == nil && live != nil && !known {
+			err = v.adoptable(o, live)
+		}
+		f.live = live
+		return f, err
+	}
 	if !known {
 		// Mostly it isn't there yet: one request less.
 		err := v.tryCreate(ctx, o, target)

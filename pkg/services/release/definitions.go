@@ -1,0 +1,280 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+const (
+	// definitionTimeout bounds the wait until the API serves a new kind.
+	definitionTimeout = time.Minute
+	// schemaTimeout bounds the wait until objects are read with a changed definition: the API server takes it over a moment after
+	// it has stored it.
+	schemaTimeout      = 10 * time.Second
+	definitionInterval = 100 * time.Millisecond
+)
+
+// definition is one of the chart's that isn't in the cluster as the chart has it.
+type definition struct {
+	want  *unstructured.Unstructured
+	live  *unstructured.Unstructured // nil where it is missing
+	after *unstructured.Unstructured // as it would become
+	// template: it is among the templates, so it is an object of the release as well.
+	template bool
+}
+
+// change is what a plan says of it.
+func (d definition) change() (Change, error) {
+	i := idOf(d.want)
+	out := Change{Action: Create, Object: i.title()}
+	if d.live == nil {
+		return out, nil
+	}
+	diff, err := diffObjects(i, &unstructured.Unstructured{Object: withoutBookkeeping(d.live)}, &unstructured.Unstructured{Object: withoutBookkeeping(d.after)})
+	out.Action, out.Diff = Update, diff
+	return out, err
+}
+
+// definitionsThatChange compares the definitions that the chart has with those of the cluster. Those of the crds folder are compared in
+// an upgrade only: the operator who starts a service may have newer ones from elsewhere. Nothing is kept: the API is asked what it would do.
+func (j *job) definitionsThatChange(ctx context.Context, v survey) ([]definition, error) {
+	var out []definition
+	for _, o := range j.want {
+		if o.GroupVersionKind().GroupKind() != definitions {
+			continue
+		}
+		if old, known := v.base[o.id]; known && sameJSON(old.Object, o.Object) {
+			continue
+		}
+		d, err := v.compareDefinition(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		if d != nil && d.live != nil { // one that is missing comes with the objects
+			d.template = true
+			out = append(out, *d)
+		}
+	}
+	if !j.request.Upgrade {
+		return out, nil
+	}
+	inFolder, err := j.definitionsInFolder()
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range inFolder {
+		d, err := v.compareDefinition(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			out = append(out, *d)
+		}
+	}
+	return out, nil
+}
+
+// definitionsInFolder are those of the chart's crds folder.
+func (j *job) definitionsInFolder() (manifest, error) {
+	var out manifest
+	for _, crd := range j.request.Chart.CRDObjects() {
+		found, err := j.mapObjects(string(crd.File.Data), mustBeServed)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", crd.Filename, err)
+		}
+		for _, o := range found {
+			if o.GroupVersionKind().GroupKind() == definitions {
+				out = append(out, o)
+			}
+		}
+	}
+	return out, nil
+}
+
+// compareDefinition returns nil where the cluster has the definition as it is wanted.
+func (v survey) compareDefinition(ctx context.Context, o object) (*definition, error) {
+	live, err := v.get(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", o, err)
+	}
+	if live != nil {
+		if err := keepsStored(o, live); err != nil {
+			return nil, err
+		}
+	}
+	after, err := v.applyDefinition(ctx, o, metav1.DryRunAll)
+	if err != nil {
+		return nil, v.refusal(o, err)
+	}
+	if live != nil && sameObject(live, after) {
+		return nil, nil
+	}
+	return &definition{want: o.Unstructured, live: live, after: after}, nil
+}
+
+// applyDefinition sends a definition by server-side apply. The chart has the last word on what it says, and what others say beside it,
+// such as the certificate of a conversion webhook, stays.
+func (v survey) applyDefinition(ctx context.Context, o object, dryRun ...string) (*unstructured.Unstructured, error) {
+	raw, err := o.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	force := true
+	return v.resource(o).Patch(ctx, o.name, types.ApplyPatchType, raw, metav1.PatchOptions{
+		DryRun: dryRun, Force: &force, FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict,
+	})
+}
+
+const remedyStored = "write its objects again in a version that the chart has, and take the old one out of status.storedVersions: " +
+	"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version"
+
+// keepsStored refuses a definition without a version in which objects may be stored: no one could read them any more.
+func keepsStored(o object, live *unstructured.Unstructured) error {
+	stored, _, _ := unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
+	has := versionsOf(o.Unstructured, false)
+	gone := slices.DeleteFunc(stored, func(version string) bool { return slices.Contains(has, version) })
+	if len(gone) == 0 {
+		return nil
+	}
+	return hint.Errorf(remedyStored, "%s: the chart no longer has version %s, in which the cluster stores objects", o, strings.Join(gone, ", "))
+}
+
+// versionsOf are the names of a definition's versions, or of those that are served.
+func versionsOf(u *unstructured.Unstructured, served bool) []string {
+	all, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
+	var out []string
+	for _, one := range all {
+		version, _ := one.(map[string]any)
+		name, _ := version["name"].(string)
+		if on, _ := version["served"].(bool); name != "" && (on || !served) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// redefine sends the definitions that change, waits until the API works by them, and looks at the objects of their kinds.
+func (j *job) redefine(ctx context.Context) error {
+	if len(j.kinds) == 0 {
+		return nil
+	}
+	v := j.viewOf(false)
+	for _, d := range j.kinds {
+		o, err := j.mapObject(d.want, mustBeServed)
+		if err != nil {
+			return err
+		}
+		if _, err := v.applyDefinition(ctx, o); err != nil {
+			return v.refusal(o, err)
+		}
+	}
+	for _, d := range j.kinds {
+		if err := j.awaitServed(ctx, d.want); err != nil {
+			return err
+		}
+	}
+	j.forget()
+	return j.lookAgain(ctx, v)
+}
+
+// awaitServed waits until the API tells of all versions that a definition has.
+func (j *job) awaitServed(ctx context.Context, crd *unstructured.Unstructured) error {
+	group := definedKind(crd).Group
+	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	for _, version := range versionsOf(crd, true) {
+		err := wait.PollUntilContextTimeout(ctx, definitionInterval, definitionTimeout, true, func(context.Context) (bool, error) {
+			list, err := j.client.Discovery().ServerResourcesForGroupVersion(group + "/" + version)
+			if apierrors.IsNotFound(err) {
+				return false, nil
+			}
+			return err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == plural }), err
+		})
+		if err != nil {
+			return fmt.Errorf("wait until the API serves %s.%s/%s: %w", plural, group, version, err)
+		}
+	}
+	return nil
+}
+
+// lookAgain asks about the objects whose kinds have just changed, as the survey does of all others.
+func (j *job) lookAgain(ctx context.Context, v survey) error {
+	changed := v.changing
+	v.changing = nil
+	for i, f := range j.findings {
+		if !changed[f.GroupVersionKind().GroupKind()] {
+			continue
+		}
+		var found finding
+		var refused error
+		err := wait.PollUntilContextTimeout(ctx, definitionInterval, schemaTimeout, true, func(ctx context.Context) (bool, error) {
+			o, err := j.mapObject(f.Unstructured, mustBeServed)
+			if err == nil {
+				found, err = v.look(ctx, o)
+			}
+			refused = err
+			return err == nil, nil
+		})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return refused
+		}
+		j.findings[i] = found
+	}
+	return nil
+}
+
+// kept are the definitions of the release's chart that the wanted one no longer has, and that the cluster has.
+func (j *job) kept(ctx context.Context) ([]string, error) {
+	if j.past.base == nil || j.past.base.Chart == nil {
+		return nil, nil
+	}
+	had := manifest{}
+	for _, o := range j.base {
+		if o.GroupVersionKind().GroupKind() == definitions {
+			had = append(had, o)
+		}
+	}
+	for _, crd := range j.past.base.Chart.CRDObjects() {
+		found, err := j.mapObjects(string(crd.File.Data), mustBeServed)
+		if err != nil {
+			continue // the record of a chart that isn't ours; what the cluster has of it is no business of this run
+		}
+		had = append(had, found...)
+	}
+	has := j.want.byID()
+	folder, err := j.definitionsInFolder()
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range folder {
+		has[o.id] = o
+	}
+	v := j.viewOf(true)
+	var out []string
+	for _, o := range had {
+		if _, stays := has[o.id]; stays || o.GroupVersionKind().GroupKind() != definitions {
+			continue
+		}
+		live, err := v.get(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", o, err)
+		}
+		if live != nil {
+			out = append(out, o.title())
+		}
+	}
+	return out, nil
+}

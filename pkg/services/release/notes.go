@@ -1,0 +1,150 @@
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"helm.sh/helm/v3/pkg/storage/driver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// Labels of a revision's record, which Helm keeps and gives back with the revision at a rollback.
+const (
+	// labelBy is the paictl that wrote the revision, as version.Tag spells it.
+	labelBy = "paictl.openpai.org/version"
+	// labelFrom is the revision before an upgrade, as long as no run has seen the upgraded one ready.
+	labelFrom = "paictl.openpai.org/upgraded-from"
+	// dropped is the value with which Helm drops a label that the revision before had.
+	dropped = "null"
+)
+
+// notes are the labels of the revision that the job is about to make.
+func (j *job) notes() map[string]string {
+	out := map[string]string{}
+	if by := thisPaictl(); by != "" {
+		out[labelBy] = by
+	}
+	if j.past.base == nil { // an install takes labels as they are
+		return out
+	}
+	if out[labelBy] == "" {
+		out[labelBy] = dropped
+	}
+	out[labelFrom] = dropped
+	if j.request.Upgrade {
+		out[labelFrom] = strconv.Itoa(j.past.previous())
+	}
+	return out
+}
+
+// thisPaictl is "" where a build calls itself what no label can say.
+func thisPaictl() string {
+	if tag := version.Tag(); len(validation.IsValidLabelValue(tag)) == 0 {
+		return tag
+	}
+	return ""
+}
+
+// ownLabels are those of a record's Secret that aren't Helm's.
+func ownLabels(all map[string]string) map[string]string {
+	out := maps.Clone(all)
+	maps.DeleteFunc(out, func(key, _ string) bool { return slices.Contains(driver.GetSystemLabels(), key) })
+	return out
+}
+
+// Settle implements Manager. It writes labels alone: the record is what Helm wrote.
+func (h *helm) Settle(ctx context.Context, namespace, name string) error {
+	return h.explain("note the state of", name, h.settle(ctx, namespace, name))
+}
+
+func (h *helm) settle(ctx context.Context, namespace, name string) error {
+	client, err := h.secretsClient(h.config)
+	if err != nil {
+		return err
+	}
+	all, err := readHistory(ctx, client, namespace, name)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	last := all[0]
+	_, unproven := last.labels[labelFrom]
+	if by := thisPaictl(); !unproven && (by == "" || by == last.labels[labelBy]) {
+		return nil
+	}
+	labels := map[string]any{labelFrom: nil}
+	if by := thisPaictl(); by != "" {
+		labels[labelBy] = by
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
+	if err != nil {
+		return err
+	}
+	_, err = client.CoreV1().Secrets(namespace).Patch(ctx, last.secret, types.MergePatchType, raw, metav1.PatchOptions{})
+	return err
+}
+
+// Outdated implements Manager. It asks once for each namespace.
+func (h *helm) Outdated(ctx context.Context, requests []Request) ([]Release, error) {
+	client, err := h.secretsClient(h.config)
+	if err != nil {
+		return nil, err
+	}
+	spaces := map[string]map[string]history{}
+	var out []Release
+	for _, r := range requests {
+		if spaces[r.Namespace] == nil {
+			records, err := readRecords(ctx, client, r.Namespace, "owner=helm,status!=superseded")
+			if err != nil {
+				return nil, h.cluster.Explain(err)
+			}
+			spaces[r.Namespace] = byRelease(records)
+		}
+		old, err := outdated(spaces[r.Namespace][r.Name], r)
+		if err != nil {
+			return nil, h.explain("compare", r.Name, err)
+		}
+		if old != nil {
+			out = append(out, *old)
+		}
+	}
+	return out, nil
+}
+
+func byRelease(records []record) map[string]history {
+	out := map[string]history{}
+	for _, r := range records {
+		out[r.name] = append(out[r.name], r)
+	}
+	for _, h := range out {
+		slices.SortFunc(h, func(a, b record) int { return b.revision - a.revision })
+	}
+	return out
+}
+
+// outdated returns the release where its chart is another one than the request's, else nil.
+func outdated(h history, r Request) (*Release, error) {
+	p, err := h.judge()
+	if err != nil || p.base == nil || p.leaving {
+		return nil, err
+	}
+	chart, err := prepareChart(r.Chart, r.Values)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the chart: %w", err)
+	}
+	if sameChart(p.base.Chart, chart) {
+		return nil, nil
+	}
+	out := &Release{Name: r.Name, Namespace: r.Namespace, Revision: p.base.Version, Status: p.base.Info.Status.String(), By: p.base.Labels[labelBy]}
+	if c := p.base.Chart; c != nil && c.Metadata != nil {
+		out.Chart, out.Version = c.Metadata.Name, c.Metadata.Version
+	}
+	return out, nil
+}

@@ -1,0 +1,321 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// verbUpgrade is the verb of a run that brings releases to other charts.
+const verbUpgrade = "upgrade"
+
+// ErrConfigurationChanged says that what was agreed to is no longer what the cluster's configuration means.
+var ErrConfigurationChanged = errors.New("someone pushed a configuration since the changes were shown; nothing was changed")
+
+// upgradeStep is one service of an upgrade.
+type upgradeStep struct {
+	service *catalogue.Service
+	plan    release.Plan
+}
+
+// Upgrade brings the installed ones of the chosen services to this paictl's charts, one at a time, each after those that it requires: the
+// definitions of its kinds, then its release. Each must become ready before the next one begins. One that doesn't goes back to the revision
+// before, and then, or after MaxFailures of them, the others are left as they are; the error is a *PartialError. Services that are not
+// installed, or not part of the configuration, are named and left alone. Nothing is changed before Options.ConfirmUpgrade agreed.
+func (p *Platform) Upgrade(ctx context.Context, o Options) error {
+	o.MaxFailures = max(o.MaxFailures, 1)
+	r := p.newRun(verbUpgrade, o)
+	chosen, err := r.choose(ctx)
+	if err != nil {
+		return err
+	}
+	steps, absent, err := r.upgradeSteps(ctx, chosen)
+	if err != nil {
+		return r.masks.error(err)
+	}
+	if o.DryRun {
+		r.beginUpgrade(chosen, steps, absent)
+		for _, s := range steps {
+			r.plan(s.service.Name, s.plan)
+		}
+		started, err := readInventory(ctx, r.Client)
+		if err != nil {
+			return r.abort(err)
+		}
+		r.tellOrphans(started)
+		return r.finish(ctx)
+	}
+	if err := r.agree(ctx, steps); err != nil {
+		return err
+	}
+	return r.locked(ctx, func(ctx context.Context) error {
+		if err := r.unpushed(ctx); err != nil {
+			return err
+		}
+		r.beginUpgrade(chosen, steps, absent)
+		if err := r.prepare(ctx, servicesOf(steps)); err != nil {
+			return r.abort(err)
+		}
+		r.upgradeAll(ctx, steps)
+		return r.finish(ctx)
+	})
+}
+
+// upgradeSteps looks what would change for the installed ones of the chosen services. absent are the others.
+func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (steps []upgradeStep, absent []string, err error) {
+	started, err := readInventory(ctx, r.Client)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := r.unmoved(ctx, chosen.Services); err != nil {
+		return nil, nil, err
+	}
+	var installed []*catalogue.Service
+	var old []map[string]any
+	for _, s := range chosen.Services {
+		// A release of that name that no paictl has started is someone else's.
+		have, err := r.Releases.Get(ctx, s.Namespace, s.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if _, ours := started[s.Name]; have == nil || !ours {
+			absent = append(absent, s.Name)
+			continue
+		}
+		installed, old = append(installed, s), append(old, have.Values)
+	}
+	r.hideOld(installed, old)
+	if err := r.reachable(installed); err != nil {
+		return nil, nil, err
+	}
+	plans, failed := r.plans(ctx, installed)
+	if err := errors.Join(failed...); err != nil {
+		return nil, nil, err
+	}
+	for i, s := range installed {
+		steps = append(steps, upgradeStep{service: s, plan: plans[i]})
+	}
+	return steps, absent, nil
+}
+
+// hideOld also masks the secrets that releases have now: a diff shows what goes, too.
+func (r *run) hideOld(all []*catalogue.Service, values []map[string]any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	shown := make([]map[string]any, len(all))
+	for i, s := range all {
+		shown[i] = s.ShownValues()
+	}
+	r.masks = newMasks(r.desired.Config, r.desired.Catalogue.Services(), func(add func(secret.String)) {
+		for i := range all {
+			hidden(values[i], shown[i], add)
+		}
+	})
+}
+
+func servicesOf(steps []upgradeStep) []*catalogue.Service {
+	var out []*catalogue.Service
+	for _, s := range steps {
+		out = append(out, s.service)
+	}
+	return out
+}
+
+// agree asks whether the changes may be made; where there are none, it doesn't ask.
+func (r *run) agree(ctx context.Context, steps []upgradeStep) error {
+	if r.o.ConfirmUpgrade == nil || !slices.ContainsFunc(steps, upgradeStep.changes) {
+		return nil
+	}
+	var events []Event
+	for _, s := range steps {
+		events = append(events, r.masks.event(Event{Kind: EventPlanned, Service: s.service.Name, Action: s.plan.Action, Plan: &s.plan}))
+	}
+	return r.o.ConfirmUpgrade(ctx, events)
+}
+
+func (s upgradeStep) changes() bool { return s.plan.Action != release.Unchanged }
+
+// unpushed refuses to go on where the configuration is another one than that of which the changes were shown.
+func (r *run) unpushed(ctx context.Context) error {
+	if r.Current == nil {
+		return nil
+	}
+	now, err := r.Current(ctx)
+	if err != nil {
+		return err
+	}
+	if had := r.desired.Revision; now.Number != had.Number || now.UID != had.UID {
+		return hint.Wrap(ErrConfigurationChanged, "run the same command again")
+	}
+	return nil
+}
+
+// beginUpgrade tells what the run works on, and what it leaves alone.
+func (r *run) beginUpgrade(chosen catalogue.Selection, steps []upgradeStep, absent []string) {
+	installed := catalogue.Selection{Services: servicesOf(steps)}
+	for _, name := range chosen.Added {
+		if !slices.Contains(absent, name) {
+			installed.Added = append(installed.Added, name)
+		}
+	}
+	r.begin(installed)
+	if len(absent) > 0 {
+		r.warn("not installed, left alone: "+strings.Join(absent, ", "), "start them with: "+StartCommand(absent...))
+	}
+	if r.o.DryRun {
+		return
+	}
+	for _, s := range slices.DeleteFunc(slices.Clone(steps), func(s upgradeStep) bool { return !s.changes() }) {
+		r.emit(Event{Kind: EventPlanned, Service: s.service.Name, Action: s.plan.Action, Plan: &s.plan})
+	}
+}
+
+// upgradeAll upgrades one service after the other. What requires one that failed is left as it is, and so are all that follow once too many failed.
+func (r *run) upgradeAll(ctx context.Context, steps []upgradeStep) {
+	behind := map[string]string{} // services that are not what they should be, each with why
+	failures := []string{}
+	for _, s := range steps {
+		if ctx.Err() != nil {
+			return
+		}
+		name := s.service.Name
+		why := ""
+		for _, need := range r.requires(name) {
+			if behind[need] != "" {
+				why = "it requires " + need
+			}
+		}
+		if len(failures) >= r.o.MaxFailures {
+			why = "the upgrade of " + strings.Join(failures, ", ") + " failed"
+		}
+		if why != "" {
+			behind[name] = why
+			r.leave(name, why)
+			continue
+		}
+		if err := r.upgradeOne(ctx, s.service); err != nil && ctx.Err() == nil {
+			behind[name] = "failed"
+			failures = append(failures, name)
+		}
+	}
+}
+
+// leave tells that a service stays as it is.
+func (r *run) leave(name, why string) {
+	r.mu.Lock()
+	r.waits = append(r.waits, name)
+	r.mu.Unlock()
+	r.emit(Event{Kind: EventNotStarted, Service: name, Message: "not upgraded: " + why})
+}
+
+// upgradeOne upgrades one service and waits for it. One that is as it should be is waited for only where an earlier run upgraded it and was
+// killed before it was ready. The returned error has been told.
+func (r *run) upgradeOne(ctx context.Context, s *catalogue.Service) error {
+	began := r.Clock()
+	r.emit(Event{Kind: EventStarted, Service: s.Name})
+	out, err := r.applyOne(ctx, s)
+	if err == nil && (out.Action != release.Unchanged || out.Unproven > 0) {
+		err = r.awaitOne(ctx, s, out)
+	}
+	if err == nil {
+		err = r.Releases.Settle(ctx, s.Namespace, s.Name)
+		if err == nil {
+			r.emit(Event{Kind: EventReady, Service: s.Name, Action: out.Action, Revision: out.Revision, Elapsed: r.Clock().Sub(began)})
+			return nil
+		}
+		if ctx.Err() == nil {
+			r.fail(s.Name, began, err) // it works: only the note is missing, and the next run makes it
+		}
+		return err
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	r.fail(s.Name, began, err)
+	if unknown := (*ready.UnknownError)(nil); errors.As(err, &unknown) {
+		r.emit(Event{Kind: EventReverted, Service: s.Name, Message: "left as it is: its state is unknown", Hint: "the next upgrade goes on with it"})
+		return err
+	}
+	if out.Action == release.Unchanged {
+		out.Action, out.Previous = release.Upgraded, out.Unproven
+	}
+	r.revert(ctx, s, out)
+	r.tellAfterRevert(ctx, s, out)
+	return err
+}
+
+// tellAfterRevert tells whether the revision before works again.
+func (r *run) tellAfterRevert(ctx context.Context, s *catalogue.Service, out release.Outcome) {
+	if out.Previous == 0 || r.o.KeepFailed || ctx.Err() != nil {
+		return
+	}
+	now, err := r.Releases.Get(ctx, s.Namespace, s.Name)
+	if err != nil || now == nil || now.Status != statusDeployed {
+		return // the rollback itself failed, and was told
+	}
+	state, err := r.Ready.Wait(ctx, s.Namespace, now.Manifest, ready.WaitOptions{Timeout: r.o.Wait, Grace: grace, OnChange: func(ready.State) {}})
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		err = unready(state, err)
+		r.warn(fmt.Sprintf("%s isn't ready after the rollback either: %v", s.Name, err), hint.Of(err))
+	default:
+		r.emit(Event{Kind: EventReverted, Service: s.Name, Revision: now.Revision, Message: "ready again"})
+	}
+}
+
+// OutdatedError says that services run with other charts than this paictl's. A start changes no charts.
+type OutdatedError struct {
+	Services []string
+	// By are the paictls that installed them, as far as they are known.
+	By   []string
+	This string
+}
+
+func (e *OutdatedError) Error() string {
+	verb, charts := "runs", "another chart"
+	if len(e.Services) > 1 {
+		verb, charts = "run", "other charts"
+	}
+	text := fmt.Sprintf("%s %s with %s than this paictl's (%s)", strings.Join(e.Services, ", "), verb, charts, e.This)
+	if len(e.By) > 0 && !slices.Contains(e.By, e.This) {
+		text += ", from " + strings.Join(e.By, " and ")
+	}
+	return text
+}
+
+// sameCharts refuses to start services that run with other charts than this paictl's: a start doesn't change versions by the way. Upstream
+// charts are what the configuration says, so a start follows it.
+func (r *run) sameCharts(ctx context.Context, chosen []*catalogue.Service) error {
+	var requests []release.Request
+	for _, s := range chosen {
+		if s.Upstream == nil {
+			requests = append(requests, r.request(s))
+		}
+	}
+	old, err := r.Releases.Outdated(ctx, requests)
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	e := &OutdatedError{This: version.Version}
+	by := map[string]bool{}
+	for _, rel := range old {
+		e.Services = append(e.Services, rel.Name)
+		if rel.By != "" {
+			by[version.OfTag(rel.By)] = true
+		}
+	}
+	slices.Sort(e.Services)
+	e.By = slices.Sorted(maps.Keys(by))
+	return hint.Wrap(e, "bring them to this paictl's charts with: paictl service upgrade -n "+strings.Join(e.Services, ",")+"; --dry-run shows what it changes")
+}

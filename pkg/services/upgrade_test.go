@@ -1,0 +1,332 @@
+package services
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// brings makes the loaded charts of services those of another paictl.
+func (p *Platform) brings(edit func(*helmchart.Chart), names ...string) {
+	load := p.Load
+	p.Load = func(ctx context.Context) (*Desired, error) {
+		d, err := load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			edit(d.Catalogue.Get(name).Chart)
+		}
+		return d, nil
+	}
+}
+
+func newer(c *helmchart.Chart) { c.Metadata.Version = "0.2.0" }
+
+// withNewer is a lab in which all services run, and of which some charts have changed since.
+func withNewer(t *testing.T, changed ...string) *lab {
+	t.Helper()
+	l := newLab(t)
+	require.NoError(t, l.start())
+	l.releases.forget()
+	l.client.ClearActions()
+	l.brings(newer, changed...)
+	return l
+}
+
+func (l *lab) upgrade(only ...string) error { return l.Upgrade(l.t.Context(), l.options(only...)) }
+
+var allServices = []string{"alerts", "grafana", "node-exporter", "prometheus", "storage"}
+
+func TestServicesAreUpgradedOneAfterTheOther(t *testing.T) {
+	l := withNewer(t, allServices...)
+	working := 0
+	l.ready.wait = func(context.Context, string) error { working++; return nil }
+	require.NoError(t, l.upgrade())
+	log := l.releases.changes()
+	require.Len(t, log, 10)
+	for i := 0; i < len(log); i += 2 { // each is settled before the next one begins
+		name := log[i][len("upgraded "):]
+		assert.Equal(t, []string{"upgraded " + name, "settle " + name}, log[i:i+2])
+	}
+	before(t, log, "settle storage", "upgraded prometheus")
+	before(t, log, "settle alerts", "upgraded prometheus")
+	before(t, log, "settle prometheus", "upgraded grafana")
+	assert.Equal(t, 5, working)
+	assert.Len(t, l.story.summary().Changed, 5)
+
+	l.releases.forget()
+	require.NoError(t, l.upgrade())
+	assert.Zero(t, l.story.summary().Changes)
+	assert.Equal(t, 5, working, "what is as it should be isn't waited for")
+}
+
+func TestAServiceThatDoesNotBecomeReadyEndsTheUpgrade(t *testing.T) {
+	l := withNewer(t, allServices...)
+	l.ready.states["alerts"] = ready.State{Pods: 1, Problems: []ready.Problem{{Object: "pod/alerts-0", Reason: "ImagePullBackOff", Message: "no such image", Hint: "check it", Final: true}}}
+	err := l.upgrade()
+	var partial *PartialError
+	require.ErrorAs(t, err, &partial)
+	assert.Equal(t, []Failed{{Service: "alerts", Error: "pod/alerts-0: ImagePullBackOff: no such image", Hint: "check it"}}, partial.Failed)
+	assert.Equal(t, []string{"upgraded alerts", "rollback alerts to 1"}, l.releases.changes(), "alerts is the first")
+	assert.Equal(t, []string{"grafana", "node-exporter", "prometheus", "storage"}, l.story.services(EventNotStarted))
+	assert.Equal(t, 1, partial.ExitCode())
+	assert.Equal(t, "1 of 5 services failed to upgrade: alerts; left as they are: grafana, node-exporter, prometheus, storage", err.Error())
+}
+
+func TestMoreFailuresAreAllowedButNothingFollowsWhatFailed(t *testing.T) {
+	l := withNewer(t, allServices...)
+	l.ready.states["alerts"] = ready.State{}
+	o := l.options()
+	o.MaxFailures = 2
+	err := l.Upgrade(t.Context(), o)
+	var partial *PartialError
+	require.ErrorAs(t, err, &partial)
+	assert.Equal(t, 3, partial.ExitCode())
+	assert.Equal(t, []string{"grafana", "prometheus"}, l.story.services(EventNotStarted))
+	for _, e := range l.story.of(EventNotStarted) {
+		assert.Contains(t, []string{"not upgraded: it requires alerts", "not upgraded: it requires prometheus"}, e.Message)
+	}
+	assert.ElementsMatch(t, []string{"upgraded alerts", "rollback alerts to 1", "upgraded node-exporter", "settle node-exporter", "upgraded storage", "settle storage"}, l.releases.changes())
+}
+
+func TestWhatIsNotInstalledIsNamedAndLeftAlone(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.start("prometheus"))
+	// A release of that name that paictl has not started.
+	l.releases.have["grafana"] = release.Release{Name: "grafana", Namespace: kube.SystemNamespace, Status: statusDeployed, Revision: 1, Version: "7"}
+	l.releases.forget()
+	l.configure("", "alerts: {enabled: false}\n")
+	l.brings(newer, allServices...)
+	require.NoError(t, l.upgrade())
+	assert.Equal(t, []string{"upgraded storage", "settle storage", "upgraded prometheus", "settle prometheus"}, l.releases.changes())
+	var texts []string
+	for _, e := range l.story.of(EventWarning) {
+		texts = append(texts, e.Message)
+	}
+	assert.Contains(t, texts, "not installed, left alone: grafana, node-exporter")
+	assert.Contains(t, texts, "started earlier, but now disabled or no longer in the configuration: alerts")
+	assert.Equal(t, 2, l.story.summary().Services)
+}
+
+func TestAnUpgradeAsksOnceAndChangesNothingBefore(t *testing.T) {
+	l := withNewer(t, "prometheus", "storage")
+	o := l.options()
+	var asked [][]string
+	o.ConfirmUpgrade = func(_ context.Context, events []Event) error {
+		var changed []string
+		for _, e := range events {
+			if e.Action != release.Unchanged {
+				changed = append(changed, e.Service)
+			}
+		}
+		asked = append(asked, changed)
+		return errors.New("no")
+	}
+	require.ErrorContains(t, l.Upgrade(t.Context(), o), "no")
+	assert.Equal(t, [][]string{{"storage", "prometheus"}}, asked)
+	assert.Empty(t, l.releases.changes())
+	assert.Empty(t, l.writes())
+
+	same := withNewer(t)
+	o = same.options()
+	o.ConfirmUpgrade = func(context.Context, []Event) error { return errors.New("there is nothing to ask about") }
+	require.NoError(t, same.Upgrade(t.Context(), o))
+}
+
+func TestAConfigurationThatWasPushedMeanwhileIsNotWhatWasAgreedTo(t *testing.T) {
+	l := withNewer(t, "storage")
+	l.Current = func(context.Context) (store.Revision, error) { return store.Revision{Number: 7}, nil }
+	err := l.upgrade()
+	require.ErrorIs(t, err, ErrConfigurationChanged)
+	assert.Equal(t, "run the same command again", hint.Of(err))
+	assert.Empty(t, l.releases.changes())
+}
+
+func TestADryRunOfAnUpgradeChangesNothing(t *testing.T) {
+	l := withNewer(t, "storage")
+	o := l.options()
+	o.DryRun = true
+	require.NoError(t, l.Upgrade(t.Context(), o))
+	assert.Empty(t, l.releases.changes())
+	assert.Empty(t, l.writes())
+	assert.Equal(t, []string{"storage"}, l.story.summary().Changed)
+}
+
+func TestAStartDoesNotChangeChartsByTheWay(t *testing.T) {
+	l := withNewer(t, "storage", "alerts")
+	for verb, run := range map[string]func(context.Context, Options) error{"start": l.Start, "restart": l.Restart} {
+		for _, dry := range []bool{true, false} {
+			o := l.options()
+			o.DryRun = dry
+			err := run(t.Context(), o)
+			var old *OutdatedError
+			require.ErrorAs(t, err, &old, verb)
+			assert.Equal(t, "alerts, storage run with other charts than this paictl's ("+version.Version+")", err.Error())
+			assert.Contains(t, hint.Of(err), "paictl service upgrade -n alerts,storage")
+		}
+	}
+	assert.Empty(t, l.releases.changes())
+	assert.Equal(t, []string{"node-exporter"}, func() []string { require.NoError(t, l.start("node-exporter")); return l.story.services(EventReady) }(), "others start")
+}
+
+func TestStatusTellsWhoseChartAServiceRunsWith(t *testing.T) {
+	l := withNewer(t, "storage")
+	r := l.releases.have["storage"]
+	r.By = "v1.0.0_abc"
+	l.releases.have["storage"] = r
+	list, err := l.Status(t.Context(), []string{"storage", "alerts"})
+	require.NoError(t, err)
+	assert.Equal(t, ConfigurationCurrent, list[0].Configuration)
+	assert.Empty(t, list[0].Paictl)
+	assert.Equal(t, ConfigurationChart, list[1].Configuration)
+	assert.Equal(t, "v1.0.0+abc", list[1].Paictl)
+}
+
+// adds makes a chart have one more template.
+func adds(name, text string) func(*helmchart.Chart) {
+	return func(c *helmchart.Chart) {
+		c.Templates = append(c.Templates, &helmchart.File{Name: "templates/" + name, Data: []byte(text)})
+	}
+}
+
+const (
+	harmless = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-next}\ndata: {word: next}\n"
+	// No node has that label, so no pod of it ever runs.
+	homeless = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: homeless}
+spec:
+  selector: {matchLabels: {app: homeless}}
+  template:
+    metadata: {labels: {app: homeless}}
+    spec: {nodeSelector: {no: such-node}, containers: [{name: a, image: example.org/a:1}]}
+`
+)
+
+func (l *apiLab) has(configMap string) bool {
+	l.t.Helper()
+	_, err := l.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(l.t.Context(), configMap, metav1.GetOptions{})
+	return err == nil
+}
+
+func (l *apiLab) hasHomeless() bool {
+	l.t.Helper()
+	_, err := l.Client.AppsV1().Deployments(kube.SystemNamespace).Get(l.t.Context(), "homeless", metav1.GetOptions{})
+	return err == nil
+}
+
+func TestAnUpgradeOnARealAPI(t *testing.T) {
+	l := newAPILab(t)
+	require.NoError(t, l.Start(t.Context(), l.options("watchdog", "node-exporter")))
+	was := l.revisions()
+	load := l.Load
+
+	// All goes well: one revision more, and a start is content with it.
+	l.brings(adds("next.yaml", harmless), "watchdog")
+	require.ErrorAs(t, l.Start(t.Context(), l.options("watchdog")), new(*OutdatedError))
+	require.NoError(t, l.Upgrade(t.Context(), l.options()))
+	assert.True(t, l.has("watchdog-next"))
+	assert.Equal(t, []string{"watchdog"}, l.story.summary().Changed)
+	assert.Equal(t, was["watchdog"]+1, l.revisions()["watchdog"])
+	require.NoError(t, l.Start(t.Context(), l.options("watchdog")))
+	require.NoError(t, l.Upgrade(t.Context(), l.options()))
+	assert.Zero(t, l.story.summary().Changes)
+	good := l.Load
+
+	// One never becomes ready: it goes back, says why, and what follows is left as it is.
+	l.brings(adds("homeless.yaml", homeless), "node-exporter")
+	l.brings(adds("more.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"), "watchdog")
+	o := l.options()
+	o.Wait = 40 * time.Second
+	err := l.Upgrade(t.Context(), o)
+	var partial *PartialError
+	require.ErrorAs(t, err, &partial)
+	require.Len(t, partial.Failed, 1)
+	assert.Equal(t, "node-exporter", partial.Failed[0].Service)
+	assert.Contains(t, partial.Failed[0].Error, "homeless")
+	assert.Equal(t, []string{"watchdog"}, partial.NotStarted)
+	assert.False(t, l.hasHomeless())
+	assert.False(t, l.has("more"))
+	texts := []string{}
+	for _, e := range l.story.of(EventReverted) {
+		texts = append(texts, e.Message)
+	}
+	assert.Equal(t, []string{"rolled back to revision 1", "ready again"}, texts)
+
+	// Killed while it waits: the next run goes on, and it goes back by the revision that worked.
+	ctx, kill := context.WithCancel(t.Context())
+	o = l.options()
+	told := o.Sink
+	o.Sink = SinkFunc(func(e Event) {
+		told.Emit(e)
+		if e.Kind == EventApplied && e.Service == "node-exporter" {
+			kill()
+		}
+	})
+	require.ErrorIs(t, l.Upgrade(ctx, o), context.Canceled)
+	assert.True(t, l.hasHomeless())
+	o = l.options()
+	o.Wait = 40 * time.Second
+	require.ErrorAs(t, l.Upgrade(t.Context(), o), &partial)
+	assert.False(t, l.hasHomeless())
+	for _, e := range l.story.of(EventApplied) {
+		assert.Equal(t, release.Unchanged, e.Action, "%s was there, and is only waited for", e.Service)
+	}
+
+	// The paictl of before still knows its charts.
+	l.Load = good
+	require.NoError(t, l.Start(t.Context(), l.options()))
+	l.Load = load
+	require.ErrorAs(t, l.Start(t.Context(), l.options()), new(*OutdatedError), "an earlier paictl doesn't go back by the way either")
+}
+
+func TestSecretsOfBeforeAndAfterAreNotInDiffs(t *testing.T) {
+	l := newAPILab(t)
+	chart := func(text string) func(*helmchart.Chart) {
+		return func(c *helmchart.Chart) {
+			*c = helmchart.Chart{Metadata: &helmchart.Metadata{APIVersion: "v2", Name: "demo", Version: "0.1.0"},
+				Templates: []*helmchart.File{{Name: "templates/c.yaml", Data: []byte(text)}}}
+		}
+	}
+	const text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: demo}\ndata: {login: 'user {{ .Values.word }}'}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: demo}\nstringData: {word: {{ .Values.word }}}\n"
+	use := func(secret, text string) {
+		l.configure("demo: {chart: ./demo, version: 0.1.0, secretValues: {word: " + secret + "}}\n")
+		l.Load = func(ctx context.Context) (*Desired, error) {
+			d, err := FromFolder(l.dir)(ctx)
+			if err == nil {
+				d.Catalogue.Get("demo").Chart = &helmchart.Chart{}
+				chart(text)(d.Catalogue.Get("demo").Chart)
+			}
+			return d, err
+		}
+	}
+	use("first-word", text)
+	require.NoError(t, l.Start(t.Context(), l.options("demo")))
+	use("second-word", text+"immutable: false\n")
+	o := l.options("demo")
+	o.DryRun = true
+	require.NoError(t, l.Upgrade(t.Context(), o))
+	planned := l.story.of(EventPlanned)
+	require.Len(t, planned, 1)
+	require.Len(t, planned[0].Plan.Changes, 2)
+	raw, err := json.Marshal(l.story.events)
+	require.NoError(t, err)
+	assert.NotContains(t, string(raw), "first-word")
+	assert.NotContains(t, string(raw), "second-word")
+	assert.Contains(t, string(raw), "********")
+}
