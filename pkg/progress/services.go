@@ -241,7 +241,10 @@ func problemText(p ready.Problem) string {
 }
 
 func planned(p *release.Plan) string {
-	if p == nil || len(p.Changes) == 0 {
+	switch {
+	case p != nil && len(p.Changes) == 0 && p.Action == release.Upgraded:
+		return "a new revision planned, in which no object changes"
+	case p == nil || len(p.Changes) == 0:
 		return "up to date"
 	}
 	return plural.Of(len(p.Changes), "change") + " planned"

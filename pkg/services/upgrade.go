@@ -172,12 +172,6 @@ func (r *run) beginUpgrade(chosen catalogue.Selection, steps []upgradeStep, abse
 	if len(absent) > 0 {
 		r.warn("not installed, left alone: "+strings.Join(absent, ", "), "start them with: "+StartCommand(absent...))
 	}
-	if r.o.DryRun {
-		return
-	}
-	for _, s := range slices.DeleteFunc(slices.Clone(steps), func(s upgradeStep) bool { return !s.changes() }) {
-		r.emit(Event{Kind: EventPlanned, Service: s.service.Name, Action: s.plan.Action, Plan: &s.plan})
-	}
 }
 
 // upgradeAll upgrades one service after the other. What requires one that failed is left as it is, and so are all that follow once too many failed.
@@ -202,6 +196,9 @@ func (r *run) upgradeAll(ctx context.Context, steps []upgradeStep) {
 			behind[name] = why
 			r.leave(name, why)
 			continue
+		}
+		if s.changes() {
+			r.emit(Event{Kind: EventPlanned, Service: name, Action: s.plan.Action, Plan: &s.plan})
 		}
 		if err := r.upgradeOne(ctx, s.service); err != nil && ctx.Err() == nil {
 			behind[name] = "failed"

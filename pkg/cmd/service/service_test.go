@@ -16,6 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/progress"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/version"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -54,6 +56,66 @@ func TestStatusIsATableWithALinePerProblem(t *testing.T) {
 		var b bytes.Buffer
 		require.NoError(t, writeStatus(&b, &out, statuses(now), now))
 		golden(t, "status."+format+".golden", b.String())
+	}
+}
+
+func TestServicesThatAnotherPaictlInstalledAreNamed(t *testing.T) {
+	all := statuses(time.Now())
+	for i, by := range []string{version.OfTag(version.Tag()), "", "v0.0.2", "v0.0.1+abc", "", ""} {
+		all[i].Paictl = by
+	}
+	all = append(all, services.Status{Name: "old", State: services.StateOrphan, Paictl: "v0.0.1"})
+	var b bytes.Buffer
+	require.NoError(t, writeOlder(&b, all))
+	assert.Equal(t, "\nprometheus, scheduler: installed by paictl v0.0.1+abc and v0.0.2, this is "+version.Version+"\n  -> paictl service upgrade\n", b.String())
+	b.Reset()
+	require.NoError(t, writeOlder(&b, all[:2]))
+	assert.Empty(t, b.String())
+}
+
+func TestAnUpgradeShowsItsPlanAndAsks(t *testing.T) {
+	planned := []services.Event{
+		{Kind: services.EventPlanned, Service: "prometheus", Action: release.Upgraded, Plan: &release.Plan{Action: release.Upgraded,
+			Changes: []release.Change{{Action: release.Update, Object: "ConfigMap pai-system/prometheus", Diff: "-a\n+b\n"}}, Kept: []string{"CustomResourceDefinition gears.example.org"}}},
+		{Kind: services.EventPlanned, Service: "grafana", Action: release.Upgraded, Plan: &release.Plan{Action: release.Upgraded}},
+		{Kind: services.EventPlanned, Service: "storage", Action: release.Unchanged, Plan: &release.Plan{Action: release.Unchanged}},
+	}
+	for _, tc := range []struct {
+		name, typed   string
+		terminal, yes bool
+		err           string
+	}{
+		{name: "yes", typed: "yes\n", terminal: true},
+		{name: "no", typed: "no\n", terminal: true, err: "service upgrade was not confirmed"},
+		{name: "no one there", err: "add --yes"},
+		{name: "no one there, and --yes", yes: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := cmdutil.New("v0")
+			io, in, _, errOut := iostreams.Test()
+			io.SetTerminal(tc.terminal)
+			f.IO = io
+			in.WriteString(tc.typed)
+			err := (&UpgradeOptions{Factory: f, Yes: tc.yes}).confirm(planned, "admin@k8s")
+			if tc.err != "" {
+				require.ErrorContains(t, err, tc.err)
+			} else {
+				require.NoError(t, err)
+			}
+			if tc.terminal {
+				assert.Equal(t, `prometheus
+  ~ update ConfigMap pai-system/prometheus
+      -a
+      +b
+  = keep CustomResourceDefinition gears.example.org, which the chart no longer has
+
+grafana
+  a new revision, in which no object changes
+
+1 change, 2 services
+Upgrade 2 services of the cluster admin@k8s to the charts of paictl `+version.Version+`? [yes/no] `, errOut.String())
+			}
+		})
 	}
 }
 

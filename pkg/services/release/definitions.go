@@ -78,11 +78,24 @@ func (j *job) definitionsThatChange(ctx context.Context, v survey) ([]definition
 		if err != nil {
 			return nil, err
 		}
-		if d != nil {
+		if d != nil && !v.othersDefinition(d.live) {
 			out = append(out, *d)
 		}
 	}
 	return out, nil
+}
+
+// othersDefinition reports whether a definition is an object of another release, which has it among its templates: it is that one's to change.
+func (v survey) othersDefinition(live *unstructured.Unstructured) bool {
+	if live == nil {
+		return false
+	}
+	owner := live.GetAnnotations()
+	other := owner[ownerName] != "" && (owner[ownerName] != v.release || owner[ownerNamespace] != v.namespace)
+	if other {
+		v.log.Info("a definition of the chart belongs to another release", "definition", live.GetName(), "release", owner[ownerNamespace]+"/"+owner[ownerName])
+	}
+	return other
 }
 
 // definitionsInFolder are those of the chart's crds folder.

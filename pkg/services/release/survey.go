@@ -20,7 +20,7 @@ import (
 const (
 	// surveyLimit is how many questions about objects are open at a time.
 	surveyLimit = 16
-	// fieldManager is who dry runs are made for. Nothing is stored under this name.
+	// fieldManager is who dry runs are made for. Definitions of kinds are stored under this name, nothing else is.
 	fieldManager = "paictl"
 	// goneTimeout bounds the wait for objects that an earlier stop is still deleting; pods have
 	// 30 seconds to end.

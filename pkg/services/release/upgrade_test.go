@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -81,8 +82,12 @@ func (w world) write(group, version, name string) string {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": group + "/" + version, "kind": "Gear", "metadata": map[string]any{"name": name}, "spec": map[string]any{"size": int64(1), "color": "red"},
 	}}
-	made, err := w.gears(group, version).Create(w.Context(), u, metav1.CreateOptions{})
-	require.NoError(w, err)
+	var made *unstructured.Unstructured
+	require.EventuallyWithT(w, func(c *assert.CollectT) { // the API takes a moment to serve a kind that an install has just brought
+		var err error
+		made, err = w.gears(group, version).Create(w.Context(), u, metav1.CreateOptions{})
+		require.NoError(c, err)
+	}, 30*time.Second, 50*time.Millisecond)
 	color, _, _ := unstructured.NestedString(made.Object, "spec", "color")
 	return color
 }
@@ -122,6 +127,18 @@ func TestAStartLeavesDefinitionsOfTheFolder(t *testing.T) {
 	next := w.upgrade(map[string]string{"crds/gear.yaml": gears(group, "v1", "v2")})
 	next.Upgrade = false
 	w.apply(next)
+	assert.Equal(t, []string{"v1"}, versionsOf(w.definition(group), true))
+}
+
+func TestADefinitionOfAnotherReleaseIsLeftToIt(t *testing.T) {
+	w := newWorld(t)
+	const group = "others.test.paictl.example"
+	owner := w.upgrade(map[string]string{"templates/gear.yaml": gears(group, "v1")})
+	owner.Name = "owner"
+	w.apply(owner)
+	r := w.upgrade(map[string]string{"crds/gear.yaml": gears(group, "v1", "v2"), "templates/c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: demo}\n"})
+	assert.Equal(t, Installed, w.apply(r).Action)
+	assert.Equal(t, Unchanged, w.apply(r).Action)
 	assert.Equal(t, []string{"v1"}, versionsOf(w.definition(group), true))
 }
 
