@@ -13,8 +13,8 @@ import (
 	"net"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
@@ -60,12 +60,11 @@ func (s caStep) phase() string { return []string{"", phaseTrust, phaseSign, phas
 // RotateAuthorities replaces the certificate authorities of a cluster: of Kubernetes, of etcd and of the API's extensions. All machines first
 // trust the new ones beside the old ones, then get certificates of the new ones for the keys that they have, and then trust the old ones no longer. Masters follow
 // one after the other. A certificate of the new authority by the old one goes with the API servers', so that programs which know only the old one go on
-// until they start again. What the machines have tells how far an earlier run has come. leave goes on without nodes that can't be reached.
-// With Options.DryRun it returns what it would do.
-func RotateAuthorities(ctx context.Context, s *Spec, o Options, leave bool) ([]Change, error) {
+// until they start again. What the machines have tells how far an earlier run has come. With Options.DryRun it returns what it would do.
+func RotateAuthorities(ctx context.Context, s *Spec, o Options, how AuthorityOptions) ([]Change, error) {
 	r := newRun(s, o)
 	defer r.close()
-	k := &caRotation{run: r, leave: leave, machines: map[*Node]*caMachine{}}
+	k := &caRotation{run: r, how: how, machines: map[*Node]*caMachine{}}
 	r.started = o.Clock()
 	r.emit(Event{Kind: EventRunStarted, Message: "cluster certs rotate-ca", Hosts: hostnames(s.Nodes), Phases: []string{phaseTrust, phaseSign, phaseForget}})
 	if err := r.connect(ctx, s.Nodes); err != nil {
@@ -95,14 +94,22 @@ func RotateAuthorities(ctx context.Context, s *Spec, o Options, leave bool) ([]C
 	return k.planned, r.summary("cluster certs rotate-ca", s.Nodes, k.planned)
 }
 
+// AuthorityOptions say what RotateAuthorities does with machines that it can't reach.
+type AuthorityOptions struct {
+	// Leave goes on without them.
+	Leave bool
+	// CatchUp brings them the authorities that the masters have, and makes no new ones.
+	CatchUp bool
+}
+
 // caRotation is a rotation of a cluster's authorities.
 type caRotation struct {
 	*run
-	leave    bool
+	how      AuthorityOptions
 	masters  []*Node // members, by address
 	workers  []*Node
 	machines map[*Node]*caMachine
-	old      map[string]*x509.Certificate // nil for machines that were left behind by a rotation that has ended
+	old      map[string]*x509.Certificate // nil where machines catch up
 	next     map[string]*pki.Authority
 	keys     map[string]secret.String // of the new ones, as PEM
 	cross    *x509.Certificate
@@ -111,12 +118,14 @@ type caRotation struct {
 
 // caMachine is what a machine has.
 type caMachine struct {
-	certs  map[string][]*x509.Certificate // by path; files and kubelet's
-	pems   map[string][]*x509.Certificate
+	certs  map[string][]*x509.Certificate // by path
+	pems   map[string][]*x509.Certificate // the kubelet's, in files with their keys
 	confs  map[string]caConf
-	sums   map[string]string // of keys
+	keys   map[string]string // checksums of authorities' keys
+	sums   map[string]string // of the other files
 	signer string
 	due    []string
+	clock  time.Time
 }
 
 // caConf is a kubeconfig.
@@ -128,6 +137,9 @@ func (k *caRotation) rotate(ctx context.Context) error {
 	}
 	if len(k.masters) == 0 {
 		return hint.Errorf("make it: paictl cluster up", "there is no cluster yet")
+	}
+	if err := k.refuse(ctx); err != nil {
+		return err
 	}
 	step, err := k.begin(ctx)
 	if err != nil {
@@ -157,27 +169,18 @@ func (k *caRotation) rotate(ctx context.Context) error {
 
 // read asks all machines that answer.
 func (k *caRotation) read(ctx context.Context) error {
-	var mu sync.Mutex
-	for n, err := range k.each(ctx, k.alive(k.spec.Nodes), func(ctx context.Context, n *Node) error {
-		res, err := k.run.read(ctx, n, "authority", "read", authorityScript+"a_read\n")
-		if err != nil {
-			return err
+	errs := k.each(ctx, k.alive(k.spec.Nodes), k.look)
+	for n, err := range errs {
+		if n.ControlPlane || ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", n.Hostname, err)
 		}
-		m, err := parseMachine(res.Stdout)
-		if err != nil || m == nil {
-			return err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		k.machines[n] = m
-		return nil
-	}) {
-		return fmt.Errorf("%s: %w", n.Hostname, err)
 	}
-	k.masters, k.workers = nil, nil
+	if err := k.setAsideAll(ctx, "read", errs); err != nil {
+		return err
+	}
 	for _, n := range k.spec.Nodes {
 		switch {
-		case k.machines[n] == nil:
+		case k.machine(n) == nil || k.isAside(n):
 		case n.ControlPlane:
 			k.masters = append(k.masters, n)
 		default:
@@ -188,34 +191,65 @@ func (k *caRotation) read(ctx context.Context) error {
 	return nil
 }
 
-func parseMachine(said []byte) (*caMachine, error) {
+// machine is what a machine had when it was asked last, nil where it is no member.
+func (k *caRotation) machine(n *Node) *caMachine {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.machines[n]
+}
+
+// look asks one machine what it has.
+func (k *caRotation) look(ctx context.Context, n *Node) error {
+	res, err := k.run.read(ctx, n, "authority", "read", authorityScript+"a_read\n")
+	if err != nil {
+		return err
+	}
+	m, err := parseMachine(n, res.Stdout)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.machines[n] = m
+	return nil
+}
+
+// parseMachine reads what a machine says. Who rules a worker makes it say anything, so only what concerns its kubelet counts there.
+func parseMachine(n *Node, said []byte) (*caMachine, error) {
 	a, err := answer.Parse(said)
 	if err != nil || a.Value("member") != "yes" {
 		return nil, err
 	}
-	m := &caMachine{certs: map[string][]*x509.Certificate{}, pems: map[string][]*x509.Certificate{}, confs: map[string]caConf{}, sums: map[string]string{}, signer: a.Value("signer")}
+	m := &caMachine{certs: map[string][]*x509.Certificate{}, pems: map[string][]*x509.Certificate{}, confs: map[string]caConf{}, keys: map[string]string{}, sums: map[string]string{}}
 	for kind, into := range map[string]map[string][]*x509.Certificate{"cert": m.certs, "pem": m.pems} {
 		for _, row := range a.All(kind) {
-			if len(row) != 2 {
+			if len(row) != 3 || kind == "cert" && !n.ControlPlane && row[0] != authorityCert(clusterCA) || kind == "pem" && !slices.Contains(kubeletPEMs, row[0]) {
 				continue
 			}
 			if into[row[0]], err = pki.Parse(decoded(row[1])); err != nil {
 				return nil, fmt.Errorf("%s: %w", row[0], err)
 			}
+			m.sums[row[0]] = row[2]
 		}
 	}
 	for _, row := range a.All("conf") {
-		if len(row) == 3 {
-			m.confs[row[0]] = caConf{decoded(row[1]), decoded(row[2])}
+		if len(row) == 4 && (n.ControlPlane || row[0] == kubeletConf) {
+			m.confs[row[0]], m.sums[row[0]] = caConf{decoded(row[1]), decoded(row[2])}, row[3]
 		}
 	}
-	for _, row := range a.All("key") {
-		if len(row) == 2 {
-			m.sums[row[0]] = row[1]
+	if n.ControlPlane {
+		m.signer = a.Value("signer")
+		for _, row := range a.All("key") {
+			if len(row) == 2 {
+				m.keys[row[0]] = row[1]
+			}
 		}
 	}
 	for _, row := range a.All("due") {
 		m.due = append(m.due, row...)
+	}
+	if seconds, err := strconv.ParseInt(a.Value("now"), 10, 64); err == nil {
+		m.clock = time.Unix(seconds, 0)
 	}
 	if m.certs[authorityCert(clusterCA)] == nil {
 		return nil, fmt.Errorf("%s is missing", authorityCert(clusterCA))
@@ -223,43 +257,88 @@ func parseMachine(said []byte) (*caMachine, error) {
 	return m, nil
 }
 
+const (
+	kubeletConf = "/etc/kubernetes/kubelet.conf"
+	kubeletCert = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+	// skew is how far a machine's clock may be behind: certificates begin an hour before they are made.
+	skew = 30 * time.Minute
+)
+
+var kubeletPEMs = []string{kubeletCert, "/var/lib/kubelet/pki/kubelet-server-current.pem"}
+
+// refuse refuses a rotation that would leave a part of the control plane out, or certificates that don't hold yet.
+func (k *caRotation) refuse(ctx context.Context) error {
+	for _, n := range append(slices.Clone(k.masters), k.workers...) {
+		if behind := k.opts.Clock().Sub(k.machine(n).clock); behind > skew {
+			return hint.Errorf("set the clocks", "the clock of %s is %s behind this machine's: new certificates wouldn't be valid there yet", n.Hostname, behind.Round(time.Minute))
+		}
+	}
+	a, err := k.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range a.All("master") {
+		if len(row) > 0 && !slices.ContainsFunc(k.masters, func(n *Node) bool { return n.Hostname == row[0] }) {
+			return hint.Errorf("list it in layout.yaml, or take it out of the cluster: kubectl delete node "+row[0],
+				"the cluster has a master that layout.yaml doesn't: %s; its etcd would be left out", row[0])
+		}
+	}
+	return nil
+}
+
+// nodes asks the cluster for its own.
+func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
+	leader := k.masters[0]
+	res, err := k.run.read(ctx, leader, "authority", "nodes", selfAPI(k.spec, leader)+authorityScript+"a_nodes\n")
+	if err != nil {
+		return answer.Answer{}, err
+	}
+	return answer.Parse(res.Stdout)
+}
+
 // begin finds the new authorities, or makes them, and returns the step to go on with.
 func (k *caRotation) begin(ctx context.Context) (caStep, error) {
 	var from *Node
 	for _, n := range k.masters {
-		if k.whole(k.machines[n]) {
+		if k.whole(k.machine(n)) {
 			from = n
 			break
 		}
 	}
 	if from != nil {
+		if k.how.CatchUp {
+			return 0, hint.Errorf("run the command without --catch-up, which goes on with it", "a rotation of the cluster's authorities was interrupted")
+		}
 		return k.resume(ctx, from)
 	}
 	leader := k.masters[0]
+	have := k.machine(leader)
+	for _, n := range k.masters {
+		for _, name := range authorityNames {
+			if c := k.machine(n).certs[authorityCert(name)]; len(c) != 1 || !c[0].Equal(have.certs[authorityCert(name)][0]) {
+				return 0, hint.Errorf("compare them: paictl cluster certs list; restore "+pkiDir+" from a backup", "%s of %s is not that of %s alone, and no rotation is under way", authorityCert(name), n.Hostname, leader.Hostname)
+			}
+		}
+	}
+	if k.opts.DryRun {
+		if k.how.CatchUp {
+			return caForget, nil
+		}
+		return caTrust, nil
+	}
 	keys, err := k.secrets(ctx, leader)
 	if err != nil {
 		return 0, err
 	}
-	have := k.machines[leader]
 	current := map[string]*pki.Authority{}
 	for _, name := range authorityNames {
-		if n := len(have.certs[authorityCert(name)]); n != 1 {
-			return 0, hint.Errorf("restore "+pkiDir+" of the masters from a backup", "%s of %s has %d certificates, and no rotation is under way", authorityCert(name), leader.Hostname, n)
-		}
 		if current[name], err = pki.Load(pki.Encode(have.certs[authorityCert(name)]...), []byte(keys[authorityKey(name)].Reveal())); err != nil {
 			return 0, hint.Errorf("bring the authority's key to the masters; one that is kept elsewhere is rotated there", "the authority %s on %s: %w", name, leader.Hostname, err)
 		}
 	}
-	for _, n := range k.masters {
-		for _, name := range authorityNames {
-			if c := k.machines[n].certs[authorityCert(name)]; len(c) != 1 || !c[0].Equal(current[name].Cert) {
-				return 0, hint.Errorf("see which one made it: paictl cluster certs list", "%s of %s is not that of %s", authorityCert(name), n.Hostname, leader.Hostname)
-			}
-		}
-	}
 	now := k.opts.Clock()
 	k.next, k.keys = map[string]*pki.Authority{}, map[string]secret.String{}
-	if behind := k.behind(current[clusterCA].Cert); len(behind) > 0 { // by a rotation that has ended
+	if k.how.CatchUp {
 		k.next = current
 		return caForget, nil
 	}
@@ -279,21 +358,13 @@ func (k *caRotation) begin(ctx context.Context) (caStep, error) {
 	return caTrust, err
 }
 
-// behind returns the machines that don't trust an authority alone.
-func (k *caRotation) behind(ca *x509.Certificate) []*Node {
-	return slices.DeleteFunc(slices.Clone(k.workers), func(n *Node) bool {
-		c := k.machines[n].certs[authorityCert(clusterCA)]
-		return len(c) == 1 && c[0].Equal(ca) && len(k.machines[n].due) == 0
-	})
-}
-
 func stored(name, kind string) string { return path.Join(rotationDir, name+kind) }
 
 // whole reports whether a master has all that a rotation needs.
 func (*caRotation) whole(m *caMachine) bool {
 	ok := len(m.certs[stored("cross", ".crt")]) == 1
 	for _, name := range authorityNames {
-		ok = ok && len(m.certs[stored(name, ".crt")]) == 1 && len(m.certs[stored(name, ".old.crt")]) == 1 && m.sums[stored(name, ".key")] != ""
+		ok = ok && len(m.certs[stored(name, ".crt")]) == 1 && len(m.certs[stored(name, ".old.crt")]) == 1 && m.keys[stored(name, ".key")] != ""
 	}
 	return ok
 }
@@ -304,7 +375,7 @@ func (k *caRotation) resume(ctx context.Context, from *Node) (caStep, error) {
 	if err != nil {
 		return 0, err
 	}
-	m := k.machines[from]
+	m := k.machine(from)
 	k.old, k.next, k.keys, k.cross = map[string]*x509.Certificate{}, map[string]*pki.Authority{}, map[string]secret.String{}, m.certs[stored("cross", ".crt")][0]
 	for _, name := range authorityNames {
 		k.old[name], k.keys[name] = m.certs[stored(name, ".old.crt")][0], keys[stored(name, ".key")]
@@ -314,7 +385,7 @@ func (k *caRotation) resume(ctx context.Context, from *Node) (caStep, error) {
 	}
 	step := caTrust
 	for _, n := range k.masters {
-		have := pki.Encode(k.machines[n].certs[authorityCert(clusterCA)]...)
+		have := pki.Encode(k.machine(n).certs[authorityCert(clusterCA)]...)
 		switch {
 		case bytes.Equal(have, k.bundle(clusterCA, caOld)), bytes.Equal(have, k.bundle(clusterCA, caTrust)):
 		case bytes.Equal(have, k.bundle(clusterCA, caSign)):
@@ -364,16 +435,16 @@ func (k *caRotation) secrets(ctx context.Context, n *Node) (map[string]secret.St
 // store keeps the new authorities on all masters, before anyone is told of them.
 func (k *caRotation) store(ctx context.Context) error {
 	for n, err := range k.each(ctx, k.masters, func(ctx context.Context, n *Node) error {
-		if k.whole(k.machines[n]) {
+		if k.whole(k.machine(n)) {
 			return nil
 		}
 		var b strings.Builder
 		for _, name := range authorityNames {
-			b.WriteString(heredoc("a_file "+stored(name, ".key")+" 600", []byte(k.keys[name].Reveal())))
-			b.WriteString(heredoc("a_file "+stored(name, ".old.crt")+" 600", pki.Encode(k.old[name])))
-			b.WriteString(heredoc("a_file "+stored(name, ".crt")+" 600", pki.Encode(k.next[name].Cert)))
+			b.WriteString(heredoc("a_file "+stored(name, ".key")+" 600 -", []byte(k.keys[name].Reveal())))
+			b.WriteString(heredoc("a_file "+stored(name, ".old.crt")+" 600 -", pki.Encode(k.old[name])))
+			b.WriteString(heredoc("a_file "+stored(name, ".crt")+" 600 -", pki.Encode(k.next[name].Cert)))
 		}
-		b.WriteString(heredoc("a_file "+stored("cross", ".crt")+" 600", pki.Encode(k.cross)))
+		b.WriteString(heredoc("a_file "+stored("cross", ".crt")+" 600 -", pki.Encode(k.cross)))
 		_, err := k.run.script(ctx, n, phaseTrust, "store", authorityScript+b.String())
 		return err
 	}) {
@@ -399,20 +470,29 @@ func (k *caRotation) bring(ctx context.Context, step caStep) error {
 	return err
 }
 
-// change takes one machine to a step.
+// change takes one machine to a step. What it has is read right before: a kubelet, or the daily renewal, may have got other certificates and keys.
 func (k *caRotation) change(ctx context.Context, n *Node, step caStep) error {
-	edits, err := k.edits(n, step)
-	if err != nil {
+	if err := k.look(ctx, n); err != nil {
 		return err
 	}
-	m := k.machines[n]
-	if len(edits) == 0 && len(m.due) == 0 {
-		return nil
+	m := k.machine(n)
+	if m == nil {
+		return hint.Errorf("run paictl cluster up once the rotation has ended", "it is no longer a member of the cluster")
+	}
+	edits, err := k.edits(n, m, step)
+	if err != nil || len(edits) == 0 && len(m.due) == 0 {
+		return err
 	}
 	return k.tell(ctx, n, step.phase(), func(ctx context.Context, n *Node) ([]Change, error) {
+		if err := k.othersReady(ctx, n); err != nil {
+			return nil, err
+		}
 		var done []Change
 		if len(edits) > 0 {
 			var b strings.Builder
+			if n.ControlPlane {
+				b.WriteString(certificatesScript + "c_restore\n") // a renewal that was cut off goes by the authority of before
+			}
 			b.WriteString("a_due " + strings.Join(holders(n), " ") + "\n")
 			for _, e := range edits {
 				b.WriteString(e.shell)
@@ -426,21 +506,24 @@ func (k *caRotation) change(ctx context.Context, n *Node, step caStep) error {
 		if err != nil {
 			return done, err
 		}
-		m.due = nil
-		// What it has now: the next step changes it again.
-		res, err := k.run.read(ctx, n, "authority", "read", authorityScript+"a_read\n")
-		if err != nil {
-			return done, err
-		}
-		now, err := parseMachine(res.Stdout)
-		if err != nil {
-			return done, err
-		}
-		k.mu.Lock()
-		k.machines[n] = now
-		k.mu.Unlock()
-		return append(done, restarted...), nil
+		return append(done, restarted...), k.look(ctx, n)
 	})
+}
+
+// othersReady makes sure that a master's restart leaves etcd its majority.
+func (k *caRotation) othersReady(ctx context.Context, n *Node) error {
+	if !n.ControlPlane {
+		return nil
+	}
+	for _, other := range k.masters {
+		if other == n {
+			continue
+		}
+		if _, err := k.run.read(ctx, other, "authority", "ready", selfAPI(k.spec, other)+"self get --raw /readyz --request-timeout=15s >/dev/null\n"); err != nil {
+			return hint.Errorf("see paictl cluster status", "%s is not ready, so %s isn't restarted: %w", other.Hostname, n.Hostname, err)
+		}
+	}
+	return nil
 }
 
 // holders are what has read certificates on a machine.
@@ -483,11 +566,10 @@ func (k *caRotation) restart(ctx context.Context, n *Node, step caStep) ([]Chang
 type caEdit struct{ path, detail, shell string }
 
 // edits are the changes that take a machine to a step, in their order.
-func (k *caRotation) edits(n *Node, step caStep) ([]caEdit, error) {
-	m := k.machines[n]
+func (k *caRotation) edits(n *Node, m *caMachine, step caStep) ([]caEdit, error) {
 	var out []caEdit
-	file := func(to, mode string, data []byte, detail string) {
-		out = append(out, caEdit{to, detail, heredoc("a_file "+shell.Quote(to)+" "+mode, data)})
+	file := func(to, mode string, data []byte) {
+		out = append(out, caEdit{to, "", heredoc("a_file "+shell.Quote(to)+" "+mode+" -", data)})
 	}
 	signer := func(to string) {
 		if m.signer != "" && m.signer != to && (m.signer == signerFile || m.signer == authorityCert(clusterCA)) {
@@ -500,32 +582,31 @@ func (k *caRotation) edits(n *Node, step caStep) ([]caEdit, error) {
 			by = k.next[clusterCA].Cert
 		}
 		if have := m.certs[signerFile]; len(have) != 1 || !have[0].Equal(by) {
-			file(signerFile, "644", pki.Encode(by), "")
+			file(signerFile, "644", pki.Encode(by))
 		}
 		signer(signerFile)
 	}
 	for _, name := range authorityNames {
 		have, want := m.certs[authorityCert(name)], k.bundle(name, step)
 		if have != nil && !bytes.Equal(pki.Encode(have...), want) {
-			file(authorityCert(name), "644", want, "")
+			file(authorityCert(name), "644", want)
 		}
-		if _, ours := m.sums[authorityKey(name)]; !ours || k.old == nil || step < caSign {
+		if !n.ControlPlane || k.old == nil || step < caSign { // no worker has a key, whatever lies there
 			continue
 		}
-		if sum := sha256.Sum256([]byte(k.keys[name].Reveal())); m.sums[authorityKey(name)] != hex.EncodeToString(sum[:]) {
-			file(authorityKey(name), "600", []byte(k.keys[name].Reveal()), "")
+		if sum := sha256.Sum256([]byte(k.keys[name].Reveal())); m.keys[authorityKey(name)] != hex.EncodeToString(sum[:]) {
+			file(authorityKey(name), "600", []byte(k.keys[name].Reveal()))
 		}
 	}
 	if n.ControlPlane && step == caForget {
 		signer(authorityCert(clusterCA))
 	}
-	more, err := k.leaves(n, step)
+	more, err := k.leaves(n, m, step)
 	return append(out, more...), err
 }
 
 // leaves are the changes of what is signed by authorities, and of kubeconfigs.
-func (k *caRotation) leaves(n *Node, step caStep) ([]caEdit, error) {
-	m := k.machines[n]
+func (k *caRotation) leaves(n *Node, m *caMachine, step caStep) ([]caEdit, error) {
 	var out []caEdit
 	for _, p := range slices.Sorted(maps.Keys(m.certs)) {
 		if strings.HasPrefix(p, rotationDir) || slices.ContainsFunc(authorityNames, func(n string) bool { return authorityCert(n) == p }) {
@@ -536,7 +617,7 @@ func (k *caRotation) leaves(n *Node, step caStep) ([]caEdit, error) {
 			return nil, err
 		}
 		if chain != nil && p != signerFile {
-			out = append(out, caEdit{p, "", heredoc("a_file "+shell.Quote(p)+" 644", chain)})
+			out = append(out, caEdit{p, "", heredoc("a_file "+shell.Quote(p)+" 644 "+shell.Quote(m.sums[p]), chain)})
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(m.pems)) {
@@ -545,7 +626,7 @@ func (k *caRotation) leaves(n *Node, step caStep) ([]caEdit, error) {
 			return nil, err
 		}
 		if chain != nil {
-			out = append(out, caEdit{p, "", heredoc("a_pem "+shell.Quote(p), chain)})
+			out = append(out, caEdit{p, "", heredoc("a_pem "+shell.Quote(p)+" "+shell.Quote(m.sums[p]), chain)})
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(m.confs)) {
@@ -556,12 +637,25 @@ func (k *caRotation) leaves(n *Node, step caStep) ([]caEdit, error) {
 				return nil, err
 			}
 		}
+		if !k.ours(conf.ca) && (k.old != nil || p != kubeletConf) {
+			continue // another server's
+		}
 		if chain != nil || !bytes.Equal(conf.ca, want) {
-			out = append(out, caEdit{p, "", fmt.Sprintf("a_conf %s %s %s\n", shell.Quote(p),
+			out = append(out, caEdit{p, "", fmt.Sprintf("a_conf %s %s %s %s\n", shell.Quote(p), shell.Quote(m.sums[p]),
 				base64.StdEncoding.EncodeToString(want), shell.Quote(base64.StdEncoding.EncodeToString(chain)))})
 		}
 	}
 	return out, nil
+}
+
+// ours reports whether a kubeconfig's authority is that of the cluster, in some step.
+func (k *caRotation) ours(ca []byte) bool {
+	for step := caOld; step <= caForget; step++ {
+		if bytes.Equal(ca, k.bundle(clusterCA, step)) {
+			return true
+		}
+	}
+	return false
 }
 
 // again returns a certificate signed by the new authority where the old one has signed it, nil where it stays as it is. That of a server goes
@@ -570,7 +664,11 @@ func (k *caRotation) again(n *Node, have []*x509.Certificate, step caStep) ([]by
 	if step < caSign || have[0].IsCA || !n.ControlPlane && !kubelets(n, have[0]) {
 		return nil, nil
 	}
-	for _, name := range authorityNames {
+	names := authorityNames
+	if !n.ControlPlane {
+		names = []string{clusterCA}
+	}
+	for _, name := range names {
 		next := k.next[name]
 		switch {
 		case pki.Signed(next.Cert, have[0]):
@@ -594,27 +692,44 @@ func (k *caRotation) again(n *Node, have []*x509.Certificate, step caStep) ([]by
 
 // kubelets reports whether a certificate is one that a machine's kubelet may have. Who rules the machine can put any other in its place, to have it signed.
 func kubelets(n *Node, c *x509.Certificate) bool {
-	if c.Subject.CommonName != "system:node:"+n.Hostname || !slices.Equal(c.Subject.Organization, []string{"system:nodes"}) || len(c.EmailAddresses)+len(c.URIs) > 0 {
+	const uses = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
+	for _, use := range c.ExtKeyUsage {
+		if use != x509.ExtKeyUsageClientAuth && use != x509.ExtKeyUsageServerAuth {
+			return false
+		}
+	}
+	if c.KeyUsage&^uses != 0 || len(c.UnknownExtKeyUsage) > 0 || c.Subject.CommonName != "system:node:"+n.Hostname || !slices.Equal(c.Subject.Organization, []string{"system:nodes"}) || len(c.EmailAddresses)+len(c.URIs) > 0 {
 		return false
 	}
 	return !slices.ContainsFunc(c.DNSNames, func(name string) bool { return name != n.Hostname }) &&
 		!slices.ContainsFunc(c.IPAddresses, func(ip net.IP) bool { return ip.String() != n.HostIP })
 }
 
+// follows reports whether a machine's kubelet has a certificate of the new authority.
+func (k *caRotation) follows(n *Node) bool {
+	m := k.machine(n)
+	if m == nil || k.isAside(n) {
+		return false
+	}
+	certs := m.pems[kubeletCert]
+	if conf := m.confs[kubeletConf]; len(conf.cert) > 0 {
+		certs, _ = pki.Parse(conf.cert) // what can't be read is none
+	}
+	return len(certs) > 0 && pki.Signed(k.next[clusterCA].Cert, certs[0])
+}
+
 // refuseLeft refuses to forget the old authority while nodes of the cluster have no certificate of the new one.
 func (k *caRotation) refuseLeft(ctx context.Context) error {
-	leader := k.masters[0]
-	res, err := k.run.read(ctx, leader, phaseForget, "nodes", selfAPI(k.spec, leader)+authorityScript+"a_nodes\n")
-	if err != nil {
-		return err
+	if k.old == nil {
+		return nil
 	}
-	a, err := answer.Parse(res.Stdout)
+	a, err := k.nodes(ctx)
 	if err != nil {
 		return err
 	}
 	var left []string
 	for _, row := range a.All("node") {
-		if len(row) > 0 && !slices.ContainsFunc(k.spec.Nodes, func(n *Node) bool { return n.Hostname == row[0] && k.machines[n] != nil && !k.isAside(n) }) {
+		if len(row) > 0 && !slices.ContainsFunc(k.spec.Nodes, func(n *Node) bool { return n.Hostname == row[0] && k.follows(n) }) {
 			left = append(left, row[0])
 		}
 	}
@@ -622,18 +737,67 @@ func (k *caRotation) refuseLeft(ctx context.Context) error {
 	if len(left) == 0 {
 		return nil
 	}
-	message := "the old authority is still needed by " + strings.Join(left, ", ") + ", which couldn't be reached"
-	if k.leave {
-		k.emit(Event{Kind: EventWarning, Phase: phaseForget, Message: message, Hint: "once it is back: paictl cluster certs rotate-ca, which brings it the new one"})
+	message := "the old authority is still needed by " + strings.Join(left, ", ") + ": no answer, or its kubelet has another certificate than one of the old authority for its own name"
+	if k.how.Leave {
+		k.emit(Event{Kind: EventWarning, Phase: phaseForget, Message: message, Hint: "once it is back: paictl cluster certs rotate-ca --catch-up"})
 		return nil
 	}
 	return hint.Errorf("run the same command again once it answers, or take it out of the cluster: paictl node remove "+left[0]+"; to go on without it: --leave-behind", "%s", message)
+}
+
+// unpublish has the API servers tell extensions of the new authorities alone. Each adds what it trusts to what is there, one that
+// restarted early also what it trusted before, so it is looked at again.
+func (k *caRotation) unpublish(ctx context.Context) error {
+	leader := k.masters[0]
+	for try := 0; ; try++ {
+		res, err := k.run.read(ctx, leader, phaseForget, "published", selfAPI(k.spec, leader)+authorityScript+"a_published\n")
+		if err != nil {
+			return err
+		}
+		a, err := answer.Parse(res.Stdout)
+		if err != nil {
+			return err
+		}
+		old := false
+		for _, row := range a.All("published") {
+			certs, _ := pki.Parse(decoded(strings.Join(row, ""))) // nothing there yet is nothing old
+			for _, was := range k.old {
+				old = old || slices.ContainsFunc(certs, was.Equal)
+			}
+		}
+		switch {
+		case !old:
+			return nil
+		case try > 5:
+			return hint.Errorf("run the same command again", "API servers still tell extensions to trust the old authorities (configmap kube-system/extension-apiserver-authentication)")
+		}
+		if _, err := k.run.script(ctx, leader, phaseForget, "publish", selfAPI(k.spec, leader)+authorityScript+"a_publish\n"); err != nil {
+			return err
+		}
+		if err := k.pause(ctx, time.Duration(min(try, 1))*10*time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+func (*caRotation) pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
 }
 
 // end restarts what has read the old authority in the cluster's own pods, and takes away what a rotation needs.
 func (k *caRotation) end(ctx context.Context) error {
 	leader := k.masters[0]
 	if k.old != nil {
+		if err := k.unpublish(ctx); err != nil {
+			return err
+		}
 		if _, err := k.run.script(ctx, leader, phaseForget, "pods", selfAPI(k.spec, leader)+authorityScript+"a_renew_pods\n"); err != nil {
 			return err
 		}
@@ -655,6 +819,10 @@ func (w *world) rotating() *Node {
 		}
 	}
 	return nil
+}
+
+func errRotating(n *Node) error {
+	return hint.Errorf("run paictl cluster certs rotate-ca, which goes on with it", "a rotation of the cluster's authorities was interrupted, as %s says", n.Hostname)
 }
 
 // plan tells what a run would do, beginning with a step.

@@ -76,6 +76,8 @@ func withAuthorities(t testing.TB, masters, workers int) *caLab {
 	for _, n := range l.spec().Nodes {
 		l.certify(n, files)
 	}
+	require.NoError(t, os.WriteFile(l.cluster+"/published-client-ca-file}", files[authorityCert(clusterCA)], 0o600))
+	require.NoError(t, os.WriteFile(l.cluster+"/published-requestheader-client-ca-file}", files[authorityCert("front-proxy-ca")], 0o600))
 	l.rest()
 	return l
 }
@@ -131,7 +133,7 @@ done
 `)
 }
 
-func (l *caLab) rotate(leave bool, edit ...func(*Options)) *outcome {
+func (l *caLab) rotate(how AuthorityOptions, edit ...func(*Options)) *outcome {
 	l.t.Helper()
 	so, events := sshtest.Options(l.t, l.servers()...), &sink{}
 	if c := l.crash.Load(); c != nil {
@@ -144,7 +146,7 @@ func (l *caLab) rotate(leave bool, edit ...func(*Options)) *outcome {
 	for _, e := range edit {
 		e(&o)
 	}
-	cs, err := RotateAuthorities(l.t.Context(), l.spec(), o, leave)
+	cs, err := RotateAuthorities(l.t.Context(), l.spec(), o, how)
 	return &outcome{changes: cs, err: err, events: events.events}
 }
 
@@ -239,17 +241,26 @@ func (l *caLab) pair(c *x509.Certificate, data []byte) {
 func TestAuthoritiesAreRotated(t *testing.T) {
 	l := withAuthorities(t, 2, 1)
 	before := strings.Join(l.state(), "\n")
-	dry := l.rotate(false, func(o *Options) { o.DryRun = true })
+	dry := l.rotate(AuthorityOptions{}, func(o *Options) { o.DryRun = true })
 	require.NoError(t, dry.err)
 	assert.Len(t, dry.changes, 9)
 	assert.Equal(t, before, strings.Join(l.state(), "\n"), "a dry run changes nothing")
 
-	o := l.rotate(false)
+	o := l.rotate(AuthorityOptions{})
 	require.NoError(t, o.err, "%s", l.story(o))
 	l.settled("m1", "m2", "w1")
 	for _, phase := range []string{phaseTrust, phaseSign, phaseForget} {
 		assert.Less(t, o.at(EventPhaseDone, "m1", phase), o.at(EventPhaseStarted, "m2", phase))
 		assert.Less(t, o.at(EventPhaseDone, "m2", phase), o.at(EventPhaseStarted, "w1", phase))
+	}
+	for _, x := range []string{"client-ca-file}", "requestheader-client-ca-file}"} {
+		data, err := os.ReadFile(l.cluster + "/published-" + x)
+		require.NoError(t, err)
+		certs, err := pki.Parse(data)
+		require.NoError(t, err)
+		for _, c := range certs {
+			assert.False(t, c.Equal(l.old[clusterCA].Cert) || c.Equal(l.old["front-proxy-ca"].Cert), "extensions are told of the old authority")
+		}
 	}
 	key := l.host("m1").read(authorityKey(clusterCA))
 	for _, h := range l.hosts {
@@ -261,7 +272,7 @@ func TestAuthoritiesAreRotated(t *testing.T) {
 
 	first := l.parse("m1", authorityCert(clusterCA), "")[0]
 	l.old[clusterCA] = &pki.Authority{Cert: first}
-	require.NoError(t, l.rotate(false).err)
+	require.NoError(t, l.rotate(AuthorityOptions{}).err)
 	l.settled("m1", "m2", "w1")
 }
 
@@ -269,7 +280,7 @@ func TestARotationOfAuthoritiesThatWasCutOffGoesOn(t *testing.T) {
 	clean := withAuthorities(t, 2, 1)
 	clean.crash.Store(&crash{lab: clean.lab, breaks: 1 << 30})
 	clean.commands.Store(0)
-	require.NoError(t, clean.rotate(false).err)
+	require.NoError(t, clean.rotate(AuthorityOptions{}).err)
 	commands, points := int(clean.commands.Load()), clean.crash.Load().hits()
 	clean.crash.Store(nil)
 	t.Logf("%d commands, %d points", commands, points)
@@ -278,14 +289,14 @@ func TestARotationOfAuthoritiesThatWasCutOffGoesOn(t *testing.T) {
 		c.lab = l.lab
 		l.crash.Store(c)
 		l.commands.Store(0)
-		l.rotate(false)
+		l.rotate(AuthorityOptions{})
 		if c.happened() {
 			c.now() // wait for its end
 		}
 		l.crash.Store(nil)
-		second := l.rotate(false)
+		second := l.rotate(AuthorityOptions{})
 		for errors.As(second.err, new(*LockedError)) {
-			second = l.rotate(false)
+			second = l.rotate(AuthorityOptions{})
 		}
 		require.NoError(t, second.err, "%+v: %s", c, l.story(second))
 		l.settled("m1", "m2", "w1")
@@ -308,31 +319,76 @@ func TestARotationOfAuthoritiesWaitsForAllNodes(t *testing.T) {
 	files := l.host("w2").read(authorityCert(clusterCA))
 	address := l.host("w2").server
 	address.Close()
-	o := l.rotate(false)
-	require.ErrorContains(t, o.err, "the old authority is still needed by w2, which couldn't be reached")
+	o := l.rotate(AuthorityOptions{})
+	require.ErrorContains(t, o.err, "the old authority is still needed by w2: no answer")
 	assert.Len(t, l.parse("m1", authorityCert(clusterCA), ""), 2, "it is still trusted")
 	assert.Contains(t, l.host("m1").read(kcmManifest), "--cluster-signing-cert-file="+signerFile)
 	require.ErrorContains(t, l.up(t.Context()).err, "a rotation of the cluster's authorities was interrupted")
 
 	var partial *PartialError
-	require.ErrorAs(t, l.rotate(true).err, &partial)
+	require.ErrorAs(t, l.rotate(AuthorityOptions{Leave: true}).err, &partial)
 	l.settled("m1", "w1")
 	assert.Equal(t, files, l.host("w2").read(authorityCert(clusterCA)))
 
-	// It comes back, and what its kubelet has isn't what a kubelet may have.
+	// It comes back. What its kubelet may not have isn't signed for it, and it gets no authority's key.
 	w2 := l.host("w2")
 	w2.server = sshtest.NewServer(t, sshtest.Config{Name: "w2", Handler: w2})
 	good := w2.read("/var/lib/kubelet/pki/kubelet-client-1.pem")
 	key, text := newKeyPEM(t)
-	forged := issue(t, &x509.Certificate{Subject: pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}}}, key, l.old[clusterCA])
+	catchUp := AuthorityOptions{CatchUp: true}
+	for name, evil := range map[string]*x509.Certificate{
+		"an administrator":           {Subject: pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}}},
+		"another node":               {Subject: pkix.Name{CommonName: "system:node:w1", Organization: []string{"system:nodes"}}},
+		"one that signs":             {Subject: pkix.Name{CommonName: "system:node:w2", Organization: []string{"system:nodes"}}, KeyUsage: x509.KeyUsageCertSign},
+		"one with another's address": {Subject: pkix.Name{CommonName: "system:node:w2", Organization: []string{"system:nodes"}}, IPAddresses: []net.IP{net.ParseIP("10.9.0.1")}},
+	} {
+		forged := issue(t, evil, key, l.old[clusterCA])
+		w2.write("/var/lib/kubelet/pki/kubelet-client-1.pem", string(pki.Encode(forged))+string(text))
+		require.NoError(t, l.rotate(catchUp).err)
+		got, err := pki.Parse([]byte(w2.read("/var/lib/kubelet/pki/kubelet-client-1.pem")))
+		require.NoError(t, err)
+		assert.True(t, got[0].Equal(forged), name)
+	}
+	forged := issue(t, &x509.Certificate{Subject: pkix.Name{CommonName: "system:node:w2", Organization: []string{"system:nodes"}}}, key, l.old["etcd/ca"])
 	w2.write("/var/lib/kubelet/pki/kubelet-client-1.pem", string(pki.Encode(forged))+string(text))
-	require.NoError(t, l.rotate(false).err)
+	require.NoError(t, l.rotate(catchUp).err)
 	got, err := pki.Parse([]byte(w2.read("/var/lib/kubelet/pki/kubelet-client-1.pem")))
 	require.NoError(t, err)
-	assert.True(t, got[0].Equal(forged), "no one's certificate but its kubelet's is signed for it")
+	assert.True(t, got[0].Equal(forged), "the name of etcd's authority")
 
 	w2.write("/var/lib/kubelet/pki/kubelet-client-1.pem", good)
-	w2.write(authorityCert(clusterCA), files)
-	require.NoError(t, l.rotate(false).err)
+	require.NoError(t, l.rotate(catchUp).err)
 	l.settled("m1", "w1", "w2")
+}
+
+func TestAWorkerGetsNoKeyOfAnAuthority(t *testing.T) {
+	l := withAuthorities(t, 1, 1)
+	w1 := l.host("w1")
+	for _, name := range authorityNames {
+		w1.write(authorityKey(name), "here\n")
+		w1.write(authorityCert(name), l.host("m1").read(authorityCert(name)))
+	}
+	w1.write("/etc/kubernetes/other.conf", "certificate-authority-data: "+base64.StdEncoding.EncodeToString([]byte("another server's"))+"\n")
+	l.host("m1").write("/etc/kubernetes/other.conf", w1.read("/etc/kubernetes/other.conf"))
+	require.NoError(t, l.rotate(AuthorityOptions{}).err)
+	l.settled("m1", "w1")
+	for _, name := range authorityNames {
+		assert.Equal(t, "here\n", w1.read(authorityKey(name)))
+	}
+	assert.Equal(t, w1.read("/etc/kubernetes/other.conf"), l.host("m1").read("/etc/kubernetes/other.conf"), "it is another server's")
+	assert.NotContains(t, l.host("m1").read("/etc/kubernetes/other.conf"), "LS0t")
+}
+
+func TestARotationOfAuthoritiesIsRefused(t *testing.T) {
+	l := withAuthorities(t, 2, 0)
+	late := l.rotate(AuthorityOptions{}, func(o *Options) { o.Clock = func() time.Time { return time.Now().Add(time.Hour) } })
+	require.ErrorContains(t, late.err, "behind this machine's")
+	l.host("m2").write("/.fake/fail/api", "")
+	err := l.rotate(AuthorityOptions{}).err
+	require.ErrorContains(t, err, "m2 is not ready, so m1 isn't restarted")
+	assert.Len(t, l.parse("m1", authorityCert(clusterCA), ""), 1)
+	l.host("m2").remove("/.fake/fail/api")
+	require.ErrorContains(t, l.rotate(AuthorityOptions{CatchUp: true}).err, "was interrupted")
+	require.NoError(t, l.rotate(AuthorityOptions{}).err)
+	l.settled("m1", "m2")
 }

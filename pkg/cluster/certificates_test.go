@@ -266,7 +266,7 @@ func TestOnlyWhatExpiresIsRenewedAndOnlyWhatHoldsItIsRestarted(t *testing.T) {
 		},
 		{
 			name: "an authority", record: "healthy", edit: func(m *master) { m.expires("etcd-ca", 100*day) },
-			says: "the certificate authority etcd-ca has 100 days left and is not renewed by paictl",
+			says: "the certificate authority etcd-ca has 100 days left and is not renewed here -> paictl cluster certs rotate-ca",
 		},
 		{
 			name: "a short life, of which less than half is over", record: "healthy",

@@ -182,7 +182,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 			if p.spec.upgrading {
 				apart = "apart"
 			}
-			res.after += fmt.Sprintf("ETCD_DIR=%s\nk_reconfigure %s %s\n", shell.Quote(strings.TrimSuffix(p.spec.etcdData(), "/")), want, apart)
+			res.after += certificatesScript + fmt.Sprintf("ETCD_DIR=%s\nk_reconfigure %s %s\n", shell.Quote(strings.TrimSuffix(p.spec.etcdData(), "/")), want, apart)
 		case runUpload:
 			res.after += "k_upload\n"
 			if p.spec.upgrading {

@@ -237,7 +237,7 @@ func (k *keyRotation) give(ctx context.Context, phase string, keys []restKey) er
 		return k.tell(ctx, n, phase, func(ctx context.Context, n *Node) ([]Change, error) {
 			var done []Change
 			if k.written[n] != data {
-				if _, err := k.run.script(ctx, n, phase, "keys", heredoc("p_file "+encryptionFile+" 600", []byte(data.Reveal()))); err != nil {
+				if _, err := k.run.script(ctx, n, phase, "keys", secretsScript+heredoc("s_put", []byte(data.Reveal()))); err != nil {
 					return nil, err
 				}
 				done = append(done, Change{Action: "update", Target: encryptionFile, Detail: "writes by key " + keys[0].name + reads(keys[1:])})

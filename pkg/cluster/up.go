@@ -74,7 +74,7 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		return nil, hint.Errorf(recoverAgain+n.Hostname, "a recovery of etcd from %s was interrupted", n.Hostname)
 	}
 	if n := w.rotating(); n != nil {
-		return reset, hint.Errorf("run paictl cluster certs rotate-ca, which goes on with it", "a rotation of the cluster's authorities was interrupted, as %s says", n.Hostname)
+		return reset, errRotating(n)
 	}
 	if w, err = r.preflight(ctx, w, nodes); err != nil {
 		return reset, err

@@ -124,6 +124,9 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 	if len(findings) > 0 {
 		return nil, u.refuse(append(u.check(w, members), findings...))
 	}
+	if n := w.rotating(); n != nil {
+		return nil, errRotating(n)
+	}
 	if w, err = u.preflight(ctx, w, members); err != nil {
 		return nil, err
 	}

@@ -116,6 +116,7 @@ renew() {
 	mv "$W/new" "$W/undo"
 	sync "$W"
 	if adm certs renew "$1" >&2 && ! cmp -s "$W/undo/files/${files##* }" "$K/${files##* }"; then
+		case $1 in *.conf) ;; *) c_chain "$W/undo/files/${files##* }" "$K/${files##* }" ;; esac
 		for f in $files; do sync "$K/$f"; done
 		holder=$(holder_of "$1")
 		if [ -n "$holder" ]; then owe "$holder" "$2"; fi

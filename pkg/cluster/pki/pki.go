@@ -22,7 +22,9 @@ const (
 	certificateBlock = "CERTIFICATE"
 	leastRSA         = 2048
 	// before is how long before now a certificate begins, for machines whose clocks are behind.
-	before = 5 * time.Minute
+	before = time.Hour
+	// leaf is how long another's certificate lives at most, as kubeadm's do.
+	leaf = 366 * 24 * time.Hour
 )
 
 // Authority is a certificate authority with its key.
@@ -139,13 +141,14 @@ func sameKind(public any) (crypto.Signer, error) {
 // Cross certifies a successor by this authority: who trusts only this one accepts what the successor has signed, given that certificate.
 func (a *Authority) Cross(successor *Authority, now time.Time) (*x509.Certificate, error) {
 	t := template(successor.Cert, now, a.Cert.NotAfter.Sub(now))
-	t.SubjectKeyId = successor.Cert.SubjectKeyId
+	// Both have the same name. Without the second one OpenSSL takes the certificate for one that has signed itself.
+	t.SubjectKeyId, t.AuthorityKeyId = successor.Cert.SubjectKeyId, a.Cert.SubjectKeyId
 	return sign(t, successor.Cert.PublicKey, a)
 }
 
-// Certify signs another's certificate again: the same key, names and uses, for as long as it was made for at first.
+// Certify signs another's certificate again: the same key, names and uses, for as long as it was made for at first, a year at most.
 func (a *Authority) Certify(c *x509.Certificate, now time.Time) (*x509.Certificate, error) {
-	return sign(template(c, now, min(c.NotAfter.Sub(c.NotBefore), a.Cert.NotAfter.Sub(now))), c.PublicKey, a)
+	return sign(template(c, now, min(c.NotAfter.Sub(c.NotBefore), leaf, a.Cert.NotAfter.Sub(now))), c.PublicKey, a)
 }
 
 // Signed reports whether this certificate's key has signed another one.

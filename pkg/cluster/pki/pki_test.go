@@ -9,6 +9,9 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -77,8 +80,26 @@ func TestASuccessorIsTrustedByThoseWhoTrustTheOldAuthority(t *testing.T) {
 			require.NoError(t, check(next.Cert, cross), "who trusts the new one isn't led astray")
 			require.NoError(t, check(old.Cert, cross), "who trusts the old one follows the chain")
 			require.Error(t, check(old.Cert))
+			assert.Equal(t, old.Cert.SubjectKeyId, cross.AuthorityKeyId)
+			openssl(t, Encode(old.Cert), Encode(cross), Encode(again))
 		})
 	}
+}
+
+// openssl has OpenSSL verify a certificate, where there is one: it builds chains otherwise than Go.
+func openssl(t *testing.T, root, between, leaf []byte) {
+	t.Helper()
+	program, err := exec.LookPath("openssl")
+	if err != nil {
+		t.Log("there is no openssl here")
+		return
+	}
+	dir := t.TempDir()
+	for name, data := range map[string][]byte{"root": root, "between": between, "leaf": leaf} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+	}
+	out, err := exec.CommandContext(t.Context(), program, "verify", "-CAfile", filepath.Join(dir, "root"), "-untrusted", filepath.Join(dir, "between"), filepath.Join(dir, "leaf")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
 }
 
 func TestAuthoritiesAreReadAndWritten(t *testing.T) {

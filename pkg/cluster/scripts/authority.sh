@@ -8,6 +8,15 @@ KCM=$R/etc/kubernetes/manifests/kube-controller-manager.yaml
 # a_certs FILE: its certificates, without a key.
 a_certs() { awk '/^-----BEGIN CERTIFICATE-----/ { on = 1 } on { print } /^-----END CERTIFICATE-----/ { on = 0 }' "$1" | base64 | tr -d '\n'; }
 
+a_sum() { sha256sum <"$1" | cut -c1-64; }
+
+# a_as FILE SUM: makes sure that it is what was read: the daily renewal, or the kubelet, may have got another certificate and key meanwhile.
+a_as() {
+	if [ "$2" = - ] || [ "$(a_sum "$1")" = "$2" ]; then return 0; fi
+	echo "${1#"$R"} has changed meanwhile -> run the same command again" >&2
+	exit 1
+}
+
 # a_real PATH: sets real to the file that a link leads to.
 a_real() {
 	real=$(readlink "$R$1") || real=$1
@@ -17,19 +26,19 @@ a_real() {
 # a_read: all certificates of the cluster on this machine, and what an earlier run has left to do.
 a_read() {
 	[ -f "$S/member" ] || [ -f "$R/etc/kubernetes/kubelet.conf" ] || return 0
-	printf 'member\tyes\n'
+	printf 'member\tyes\nnow\t%s\n' "$(date +%s)"
 	for f in "$P"/*.crt "$P"/etcd/*.crt "$A"/*.crt "$A"/*/*.crt; do
-		[ ! -f "$f" ] || printf 'cert\t%s\t%s\n' "${f#"$R"}" "$(a_certs "$f")"
+		[ ! -f "$f" ] || printf 'cert\t%s\t%s\t%s\n' "${f#"$R"}" "$(a_certs "$f")" "$(a_sum "$f")"
 	done
 	for f in "$P/ca.key" "$P/etcd/ca.key" "$P/front-proxy-ca.key" "$A"/*.key "$A"/*/*.key; do
-		[ ! -f "$f" ] || printf 'key\t%s\t%s\n' "${f#"$R"}" "$(sha256sum <"$f" | cut -c1-64)"
+		[ ! -f "$f" ] || printf 'key\t%s\t%s\n' "${f#"$R"}" "$(a_sum "$f")"
 	done
 	for f in /var/lib/kubelet/pki/kubelet-client-current.pem /var/lib/kubelet/pki/kubelet-server-current.pem; do
-		[ ! -e "$R$f" ] || { a_real "$f" && printf 'pem\t%s\t%s\n' "$f" "$(a_certs "$R$real")"; }
+		[ ! -e "$R$f" ] || { a_real "$f" && printf 'pem\t%s\t%s\t%s\n' "$f" "$(a_certs "$R$real")" "$(a_sum "$R$real")"; }
 	done
 	for f in "$R"/etc/kubernetes/*.conf; do
-		[ ! -f "$f" ] || awk -v f="${f#"$R"}" '$1 == "certificate-authority-data:" { ca = $2 } $1 == "client-certificate-data:" { cert = $2 }
-			END { if (ca != "") printf "conf\t%s\t%s\t%s\n", f, ca, cert }' "$f"
+		[ ! -f "$f" ] || awk -v f="${f#"$R"}" -v sum="$(a_sum "$f")" '$1 == "certificate-authority-data:" { ca = $2 } $1 == "client-certificate-data:" { cert = $2 }
+			END { if (ca != "") printf "conf\t%s\t%s\t%s\t%s\n", f, ca, cert, sum }' "$f"
 	done
 	[ ! -f "$KCM" ] || printf 'signer\t%s\n' "$(sed -n 's/^ *- --cluster-signing-cert-file=//p' "$KCM")"
 	for c in etcd kube-apiserver kube-controller-manager kube-scheduler; do
@@ -66,24 +75,27 @@ a_put() {
 	note change "${1#"$R"}"
 }
 
-# a_file PATH MODE: the content comes as base64 on standard input.
+# a_file PATH MODE SUM: the content comes as base64 on standard input, for the file of that checksum; "-" is any, or none.
 a_file() {
+	a_as "$R$1" "$3"
 	(umask 077; mkdir -p "$R${1%/*}"; base64 -d >"$R$1.paictl-new")
 	chmod "$2" "$R$1.paictl-new"
 	a_put "$R$1"
 }
 
-# a_pem PATH: new certificates for the key in a file of both.
+# a_pem PATH SUM: new certificates for the key in a file of both.
 a_pem() {
 	a_real "$1"
+	a_as "$R$real" "$2"
 	(umask 077; { base64 -d; awk '/^-----BEGIN .*PRIVATE KEY-----/ { on = 1 } on { print }' "$R$real"; } >"$R$real.paictl-new")
 	grep -q 'PRIVATE KEY' "$R$real.paictl-new" || { echo "$1 has no private key" >&2; exit 1; }
 	a_put "$R$real"
 }
 
-# a_conf PATH CA CERTIFICATE: a kubeconfig's authority, and its certificate where one is given.
+# a_conf PATH SUM CA CERTIFICATE: a kubeconfig's authority, and its certificate where one is given.
 a_conf() {
-	(umask 077; awk -v ca="$2" -v cert="$3" '
+	a_as "$R$1" "$2"
+	(umask 077; awk -v ca="$3" -v cert="$4" '
 		$1 == "certificate-authority-data:" { sub(/certificate-authority-data:.*/, "certificate-authority-data: " ca) }
 		$1 == "client-certificate-data:" && cert != "" { sub(/client-certificate-data:.*/, "client-certificate-data: " cert) }
 		{ print }' "$R$1" >"$R$1.paictl-new")
@@ -95,6 +107,7 @@ a_signer() {
 	(umask 077; sed "s|^\( *- --cluster-signing-cert-file=\).*|\1$1|" "$KCM" >"$S/kcm.yaml")
 	cp "$S/kcm.yaml" "${KCM%/*}/.kube-controller-manager.yaml.paictl-new"
 	chmod 600 "${KCM%/*}/.kube-controller-manager.yaml.paictl-new"
+	sync "${KCM%/*}/.kube-controller-manager.yaml.paictl-new"
 	mv -f "${KCM%/*}/.kube-controller-manager.yaml.paictl-new" "$KCM"
 	rm -f "$S/kcm.yaml"
 	note change "$KCM"
@@ -111,7 +124,8 @@ a_kubelet() {
 
 # a_info CA: the authority that machines find which join.
 a_info() {
-	info=$(self -n kube-public get configmap cluster-info --request-timeout=10s -o 'jsonpath={.data.kubeconfig}')
+	info=$(self -n kube-public get configmap cluster-info --ignore-not-found --request-timeout=10s -o 'jsonpath={.data.kubeconfig}')
+	[ -n "$info" ] || return 0
 	if printf '%s\n' "$info" | grep -q "^ *certificate-authority-data: *$1\$"; then return 0; fi
 	printf 'data:\n  kubeconfig: |\n' >"$S/cluster-info.yaml"
 	printf '%s\n' "$info" | awk -v ca="$1" '$1 == "certificate-authority-data:" { sub(/certificate-authority-data:.*/, "certificate-authority-data: " ca) } { print "    " $0 }' >>"$S/cluster-info.yaml"
@@ -120,15 +134,29 @@ a_info() {
 	note change "configmap cluster-info"
 }
 
-# a_nodes: those that the cluster has.
-a_nodes() { self get nodes --request-timeout=30s -o 'go-template={{range .items}}node{{"\t"}}{{.metadata.name}}{{"\n"}}{{end}}'; }
+# a_nodes: those that the cluster has, and which of them are masters.
+a_nodes() {
+	self get nodes --request-timeout=30s -o 'go-template={{range .items}}node{{"\t"}}{{.metadata.name}}{{"\n"}}{{end}}'
+	self get nodes -l node-role.kubernetes.io/control-plane --request-timeout=15s -o 'go-template={{range .items}}master{{"\t"}}{{.metadata.name}}{{"\n"}}{{end}}'
+}
+
+# a_published: the authorities of which API servers tell extensions that they are to be trusted. They only ever add to it.
+a_published() {
+	for x in client-ca-file requestheader-client-ca-file; do
+		printf 'published\t%s\n' "$(self -n kube-system get configmap extension-apiserver-authentication --ignore-not-found --request-timeout=15s -o "jsonpath={.data.$x}" | base64 | tr -d '\n')"
+	done
+}
+
+# a_publish: has API servers write it again. One whose authorities haven't changed in its own eyes adds the old ones, so the caller looks again.
+a_publish() { self -n kube-system delete configmap extension-apiserver-authentication --ignore-not-found --request-timeout=15s >&2; }
 
 # a_renew_pods: what runs in the cluster's own namespaces has read the old authority when it started.
 a_renew_pods() {
 	for ns in kube-system kube-flannel pai-system; do
 		list=$(self -n "$ns" get daemonsets,deployments,statefulsets -o name --request-timeout=30s 2>/dev/null) || continue
-		# shellcheck disable=SC2086 # one word each
-		[ -z "$list" ] || self -n "$ns" rollout restart $list >&2
+		for x in $list; do
+			self -n "$ns" rollout restart "$x" >&2 || echo "not restarted: $x in $ns" >&2 # one that is paused, for example
+		done
 	done
 }
 

@@ -46,3 +46,10 @@ c_undo() {
 	fi
 	rm -rf "$W"/gone.* "$W/new"
 }
+
+# c_chain OLD NEW: what followed a server's certificate follows the new one: a certificate of the authority by the one before it, for programs that know only
+# that. The authority is the same in both.
+c_chain() {
+	[ -f "$1" ] || return 0
+	awk '/^-----BEGIN CERTIFICATE-----/ { n++ } n > 1 { print }' "$1" >>"$2"
+}

@@ -16,7 +16,7 @@ k_clear() {
 		note change "kubeadm reset"
 		kubeadm reset -f --cri-socket "$CRI" ${ALONE:+--skip-phases=remove-etcd-member} >&2
 	fi
-	rm -rf "$R/etc/kubernetes/pki" "$R$ETCD_DIR/member" "$S/kubeadm-applied" "$S/manifests" "$S/recover" "$S/kubelet-moves"
+	rm -rf "$R/etc/kubernetes/pki" "$R$ETCD_DIR/member" "$S/kubeadm-applied" "$S/manifests" "$S/recover" "$S/kubelet-moves" "$S/authority-kubelet"
 	k_pod_network
 }
 
@@ -56,7 +56,9 @@ resources:
       - identity: {}
 EOF
 	)
+	sync "$f.paictl-new"
 	mv -f "$f.paictl-new" "$f"
+	sync "${f%/*}"
 }
 
 # k_applied HASH: remembers which configuration the control plane runs with.
@@ -151,6 +153,7 @@ k_certificate() {
 	for n; do
 		kubeadm init phase certs "$n" --config "$S/certificates.yaml" >&2
 		f=$(printf %s "$n" | sed 's|^etcd-|etcd/|')
+		c_chain "$pki/$f.crt" "$new/$f.crt"
 		mv -f "$new/$f.key" "$pki/$f.key"
 		mv -f "$new/$f.crt" "$pki/$f.crt"
 	done

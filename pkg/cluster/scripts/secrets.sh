@@ -20,33 +20,64 @@ s_loaded() {
 	done
 }
 
-# s_count KEY: how many Secrets etcd has, and how many of them are encrypted by the key.
-s_count() {
-	self -n kube-system exec "etcd-$NODE" -- etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt \
-		--cert=/etc/kubernetes/pki/etcd/server.crt --key=/etc/kubernetes/pki/etcd/server.key get /registry/secrets/ --prefix >"$S/secrets.etcd"
-	LC_ALL=C grep -aoE "^/registry/secrets/[a-z0-9.-]+/[a-z0-9.-]+\$|^k8s:enc:secretbox:v1:$1:" "$S/secrets.etcd" |
-		awk '/^\// { all++ } /^k/ { new++ } END { printf "secrets\t%d\nnew\t%d\n", all, new }'
-	rm -f "$S/secrets.etcd"
+# s_put: the key file from standard input (base64). It is on the disk before another master may write by what is in it.
+s_put() {
+	f=$R/etc/paictl/encryption.yaml
+	own_file /etc/paictl/encryption.yaml
+	(umask 077; base64 -d >"$f.paictl-new")
+	sync "$f.paictl-new"
+	mv -f "$f.paictl-new" "$f"
+	sync "${f%/*}"
+	note change /etc/paictl/encryption.yaml
 }
 
-# s_rewrite KEY: has the API server write all Secrets again, by the key, as long as etcd has others. Kubernetes writes what doesn't change only
-# where it was encrypted otherwise. A Secret that is changed or deleted meanwhile is refused, and needs it no longer.
+# s_etcd ARGS...: etcdctl in etcd's own pod.
+s_etcd() {
+	self -n kube-system exec "etcd-$NODE" -- etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt \
+		--cert=/etc/kubernetes/pki/etcd/server.crt --key=/etc/kubernetes/pki/etcd/server.key --command-timeout=2m "$@"
+}
+
+# s_page FROM KEY: prints "secret KEY" for each of the next Secrets, and "new" for each that is encrypted by the key.
+s_page() {
+	s_etcd get "$1" /registry/secrets0 --limit=200 | LC_ALL=C grep -aoE "^/registry/secrets/[a-z0-9.-]+/[a-z0-9.-]+\$|^k8s:enc:secretbox:v1:$2:" |
+		awk '/^\// { print "secret " $0 } /^k/ { print "new" }' || true
+}
+
+# s_count KEY: sets all to how many Secrets etcd has, seen to how many of them it showed and new to how many of those are encrypted by the key. What
+# an exec prints may end early without an error, so etcd says first how many there are.
+s_count() {
+	all=$(s_etcd get /registry/secrets/ --prefix --count-only --write-out=fields | sed -n 's/^"Count" : //p')
+	all=${all:-0} seen=0 new=0 from=/registry/secrets/
+	while :; do
+		page=$(s_page "$from" "$1")
+		n=$(printf '%s\n' "$page" | grep -c '^secret ' || true)
+		seen=$((seen + n)) new=$((new + $(printf '%s\n' "$page" | grep -c '^new$' || true)))
+		[ "$n" -gt 0 ] || return 0
+		# No key lies between a key and this: names have no byte below "-".
+		from=$(printf '%s\n' "$page" | sed -n 's/^secret //p' | tail -n 1),
+	done
+}
+
+# s_rewrite KEY: has the API server write all Secrets again, by the key, as long as etcd has others. It writes what an empty patch doesn't change
+# where it was encrypted otherwise. A Secret that is changed or deleted meanwhile needs it no longer.
 s_rewrite() {
-	for _ in 1 2 3; do
+	for _ in 1 2 3 4 5; do
 		: >"$S/secrets.said"
-		for ns in $(self get namespaces --request-timeout=60s -o 'jsonpath={.items[*].metadata.name}'); do
-			self -n "$ns" get secrets -o json --request-timeout=5m | self -n "$ns" replace --request-timeout=5m -f - >/dev/null 2>>"$S/secrets.said" || true
-		done
-		said=$(s_count "$1")
-		all=$(printf '%s\n' "$said" | sed -n 's/^secrets\t//p') new=$(printf '%s\n' "$said" | sed -n 's/^new\t//p')
-		if [ "$all" -gt 0 ] && [ "$new" -ge "$all" ]; then
+		self get secrets -A --chunk-size=200 --request-timeout=5m -o 'go-template={{range .items}}{{.metadata.namespace}}{{"\t"}}{{.metadata.name}}{{"\n"}}{{end}}' |
+			awk -F '\t' '$1 != ns || n == 100 { if (n) print line; ns = $1; n = 0; line = $1 } { line = line " " $2; n++ } END { if (n) print line }' |
+			while read -r ns names; do
+				# shellcheck disable=SC2086 # one word each
+				self -n "$ns" patch secrets $names --type merge -p '{}' --request-timeout=5m </dev/null >/dev/null 2>>"$S/secrets.said" || true
+			done
+		s_count "$1"
+		if [ "$new" -eq "$seen" ] && [ "$seen" -ge "$all" ]; then
 			rm -f "$S/secrets.said"
-			printf 'secrets\t%s\n' "$all"
+			printf 'secrets\t%s\n' "$seen"
 			return 0
 		fi
 	done
-	why=$(grep -v 'no objects passed' "$S/secrets.said" | tail -n 1 | cut -c1-300)
+	why=$(tail -n 1 "$S/secrets.said" | cut -c1-300)
 	rm -f "$S/secrets.said"
-	echo "$((all - new)) of $all Secrets are not encrypted by the new key, so the old one stays: ${why:-no reason given} -> run the same command again" >&2
+	echo "$((all > seen ? all - new : seen - new)) of $all Secrets are not encrypted by the new key, or were not seen, so the old one stays: ${why:-no reason given} -> run the same command again" >&2
 	exit 1
 }

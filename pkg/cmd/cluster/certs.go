@@ -23,7 +23,8 @@ type CertsOptions struct {
 	Output  cmdutil.Output
 	Within  int // days; negative is all
 
-	DryRun, Yes, Leave bool // of rotate-ca
+	DryRun, Yes bool // of rotate-ca
+	How         cluster.AuthorityOptions
 }
 
 // NewCmdCerts returns "paictl cluster certs". runF replaces the runs in tests.
@@ -168,14 +169,15 @@ steps, each on one master after the other, then on the other machines:
 
 Everything goes on meanwhile: jobs, the API with several masters, and programs that know only the old authority of the API, to which its
 servers show a certificate of the new one by the old one. Those in kube-system, kube-flannel and pai-system are restarted at the end;
-restart others that talk to the API within a few months.
+restart others that talk to the API.
 
 All kubeconfigs become invalid, also copies that were stolen: get yours again with "paictl cluster kubeconfig". Tokens stay valid.
 
-All masters have to answer. Before the last step all nodes must have followed. Run it again if it is interrupted; until it has ended,
-"cluster up" refuses to run.`,
+All masters have to answer. Before the last step all nodes must have followed, or --leave-behind goes on without those that haven't; they
+come back with --catch-up. Run it again if it is interrupted; until it has ended, "cluster up" and "cluster upgrade" refuse to run.`,
 		Example: `  paictl cluster certs rotate-ca -p ./cluster --dry-run
-  paictl cluster certs rotate-ca -p ./cluster`,
+  paictl cluster certs rotate-ca -p ./cluster
+  paictl cluster certs rotate-ca -p ./cluster --catch-up`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if runF != nil {
@@ -187,7 +189,9 @@ All masters have to answer. Before the last step all nodes must have followed. R
 	opts.Flags.AddConfig(cmd, f)
 	opts.Flags.AddConnection(cmd)
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be done")
-	cmd.Flags().BoolVar(&opts.Leave, "leave-behind", false, "go on without nodes that don't answer; run it again for them")
+	cmd.Flags().BoolVar(&opts.How.Leave, "leave-behind", false, "go on without nodes that don't answer")
+	cmd.Flags().BoolVar(&opts.How.CatchUp, "catch-up", false, "make no new authorities: bring those of the masters to machines that were left behind")
+	cmd.MarkFlagsMutuallyExclusive("leave-behind", "catch-up")
 	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 	return cmd
@@ -199,20 +203,20 @@ func certsRotateCARun(ctx context.Context, opts *CertsOptions) error {
 		return err
 	}
 	defer s.Close()
-	if !opts.DryRun {
+	if !opts.DryRun && !opts.How.CatchUp {
 		if err := prompt.Confirm(opts.Factory.IO, opts.Yes, "replacing the cluster's authorities",
 			"Replace the cluster's certificate authorities? Kubeconfigs that people have become invalid."); err != nil {
 			return err
 		}
 	}
-	changes, err := cluster.RotateAuthorities(ctx, s.Spec, s.Options, opts.Leave)
+	changes, err := cluster.RotateAuthorities(ctx, s.Spec, s.Options, opts.How)
 	if cerr := s.CloseSink(); err == nil {
 		err = cerr
 	}
 	if opts.DryRun && len(changes) > 0 && !opts.Output.Is("json") {
 		return firstError(progress.WritePlan(opts.Factory.IO.Out, changes), err)
 	}
-	if err == nil && !opts.DryRun && !opts.Output.Is("json") {
+	if err == nil && !opts.DryRun && !opts.How.CatchUp && !opts.Output.Is("json") {
 		_, err = fmt.Fprintln(opts.Factory.IO.Err, "\nYour kubeconfig is no longer valid:\n  paictl cluster kubeconfig -p "+session.Quote(opts.Flags.Dir))
 	}
 	return err
