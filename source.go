@@ -15,8 +15,8 @@ import (
 )
 
 //go:embed go.mod go.sum
-//go:embed cmd/pai-agent cmd/pai-api-proxy cmd/pai-controller cmd/pai-logs cmd/pai-nvml cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
-//go:embed pkg/access pkg/agent pkg/apiproxy pkg/hint pkg/kube/*.go pkg/plural pkg/version
+//go:embed cmd/pai-agent cmd/pai-api-proxy cmd/pai-controller cmd/pai-csr-approver cmd/pai-logs cmd/pai-nvml cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
+//go:embed pkg/access pkg/agent pkg/apiproxy pkg/approver pkg/hint pkg/kube/*.go pkg/plural pkg/version
 //go:embed pkg/incluster/logstore pkg/incluster/podapi pkg/incluster/volume pkg/incluster/watchdog
 //go:embed pkg/framework/api pkg/framework/archive pkg/framework/controller pkg/framework/listing pkg/framework/machine
 //go:embed pkg/framework/rendezvous pkg/framework/server pkg/framework/status pkg/framework/v1
@@ -34,7 +34,7 @@ const Module = "github.com/openpai/paictl"
 // Program is one of paictl's own, in an image of its name.
 type Program struct {
 	Name    string // of its folder cmd/NAME, too
-	Service string // whose chart runs the image; "" for the one in the pods of jobs
+	Service string // whose chart runs the image; "" for the one in the pods of jobs, and the one that "cluster up" runs
 	Masters bool   // only machines of the control plane need the image
 	// Machine runs on the machines themselves: a bundle that is built has the program, and its image only carries it to those who fetch one.
 	Machine bool
@@ -46,6 +46,7 @@ func InCluster() []Program {
 		{Name: "pai-agent", Service: "agent"},
 		{Name: "pai-api-proxy", Machine: true},
 		{Name: "pai-controller", Service: "job-controller", Masters: true},
+		{Name: "pai-csr-approver", Masters: true},
 		{Name: "pai-logs", Service: "log-manager"},
 		{Name: "pai-runtime"},
 		{Name: "pai-scheduler", Service: "scheduler", Masters: true},

@@ -1,0 +1,75 @@
+// Package machines is how a cluster is told which addresses its machines have.
+// In: names and addresses of the layout. Out: the data of a ConfigMap, and what is read back from it.
+//
+// "cluster up" writes it and pai-csr-approver reads it. What a Node object says of its addresses is written by the
+// node itself, and proves nothing.
+package machines
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// The ConfigMap. Its keys are the names of nodes, its values their addresses with commas between.
+const (
+	Namespace = "kube-system"
+	Name      = "paictl-machines"
+)
+
+// Value is what stands at a machine's key.
+func Value(addresses ...string) string { return strings.Join(addresses, ",") }
+
+// Addresses reads a value back.
+func Addresses(value string) ([]netip.Addr, error) {
+	var out []netip.Addr
+	for _, text := range strings.Split(value, ",") {
+		a, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("%q is no address", text)
+		}
+		out = append(out, a.Unmap())
+	}
+	return out, nil
+}
+
+// Difference says in a few words how what is wanted differs from what is there; "" where it doesn't.
+func Difference(want, have map[string]string) string {
+	var added, gone, changed []string
+	for name, w := range want {
+		h, known := have[name]
+		switch {
+		case !known:
+			added = append(added, name)
+		case h != w:
+			changed = append(changed, name)
+		}
+	}
+	for name := range have {
+		if _, wanted := want[name]; !wanted {
+			gone = append(gone, name)
+		}
+	}
+	var out []string
+	for _, group := range []struct {
+		names []string
+		what  string
+	}{{added, "added"}, {changed, "changed"}, {gone, "removed"}} {
+		if len(group.names) > 0 {
+			slices.Sort(group.names)
+			out = append(out, some(group.names)+" "+group.what)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// some names a few, and counts the others.
+func some(names []string) string {
+	const most = 3
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
