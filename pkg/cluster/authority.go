@@ -32,7 +32,7 @@ const (
 	pkiDir       = "/etc/kubernetes/pki"
 	rotationDir  = pkiDir + "/paictl-rotation"
 	signerFile   = pkiDir + "/ca-signing.crt"
-	clusterCA    = "ca"
+	kubernetesCA    = "ca"
 	restartLimit = 30 * time.Minute
 )
 
@@ -40,7 +40,7 @@ const (
 var authorityScript string
 
 // authorityNames are those that kubeadm makes, by their files' paths.
-var authorityNames = []string{clusterCA, "etcd/ca", "front-proxy-ca"}
+var authorityNames = []string{kubernetesCA, "etcd/ca", "front-proxy-ca"}
 
 func authorityCert(name string) string { return path.Join(pkiDir, name+".crt") }
 func authorityKey(name string) string  { return path.Join(pkiDir, name+".key") }
@@ -223,7 +223,7 @@ func parseMachine(n *Node, said []byte) (*caMachine, error) {
 	m := &caMachine{certs: map[string][]*x509.Certificate{}, pems: map[string][]*x509.Certificate{}, confs: map[string]caConf{}, keys: map[string]string{}, sums: map[string]string{}}
 	for kind, into := range map[string]map[string][]*x509.Certificate{"cert": m.certs, "pem": m.pems} {
 		for _, row := range a.All(kind) {
-			if len(row) != 3 || kind == "cert" && !n.ControlPlane && row[0] != authorityCert(clusterCA) || kind == "pem" && !slices.Contains(kubeletPEMs, row[0]) {
+			if len(row) != 3 || kind == "cert" && !n.ControlPlane && row[0] != authorityCert(kubernetesCA) || kind == "pem" && !slices.Contains(kubeletPEMs, row[0]) {
 				continue
 			}
 			if into[row[0]], err = pki.Parse(decoded(row[1])); err != nil {
@@ -251,8 +251,8 @@ func parseMachine(n *Node, said []byte) (*caMachine, error) {
 	if seconds, err := strconv.ParseInt(a.Value("now"), 10, 64); err == nil {
 		m.clock = time.Unix(seconds, 0)
 	}
-	if m.certs[authorityCert(clusterCA)] == nil {
-		return nil, fmt.Errorf("%s is missing", authorityCert(clusterCA))
+	if m.certs[authorityCert(kubernetesCA)] == nil {
+		return nil, fmt.Errorf("%s is missing", authorityCert(kubernetesCA))
 	}
 	return m, nil
 }
@@ -354,7 +354,7 @@ func (k *caRotation) begin(ctx context.Context) (caStep, error) {
 		}
 		k.keys[name] = secret.String(pem)
 	}
-	k.cross, err = current[clusterCA].Cross(k.next[clusterCA], now)
+	k.cross, err = current[kubernetesCA].Cross(k.next[kubernetesCA], now)
 	return caTrust, err
 }
 
@@ -385,15 +385,15 @@ func (k *caRotation) resume(ctx context.Context, from *Node) (caStep, error) {
 	}
 	step := caTrust
 	for _, n := range k.masters {
-		have := pki.Encode(k.machine(n).certs[authorityCert(clusterCA)]...)
+		have := pki.Encode(k.machine(n).certs[authorityCert(kubernetesCA)]...)
 		switch {
-		case bytes.Equal(have, k.bundle(clusterCA, caOld)), bytes.Equal(have, k.bundle(clusterCA, caTrust)):
-		case bytes.Equal(have, k.bundle(clusterCA, caSign)):
+		case bytes.Equal(have, k.bundle(kubernetesCA, caOld)), bytes.Equal(have, k.bundle(kubernetesCA, caTrust)):
+		case bytes.Equal(have, k.bundle(kubernetesCA, caSign)):
 			step = max(step, caSign)
-		case bytes.Equal(have, k.bundle(clusterCA, caForget)):
+		case bytes.Equal(have, k.bundle(kubernetesCA, caForget)):
 			step = caForget
 		default:
-			return 0, hint.Errorf("restore "+pkiDir+" of the masters from a backup", "%s of %s is neither the old authority nor the new one of the rotation that is under way", authorityCert(clusterCA), n.Hostname)
+			return 0, hint.Errorf("restore "+pkiDir+" of the masters from a backup", "%s of %s is neither the old authority nor the new one of the rotation that is under way", authorityCert(kubernetesCA), n.Hostname)
 		}
 	}
 	return step, nil
@@ -465,7 +465,7 @@ func (k *caRotation) bring(ctx context.Context, step caStep) error {
 		return err
 	}
 	leader := k.masters[0]
-	ca := base64.StdEncoding.EncodeToString(k.bundle(clusterCA, step))
+	ca := base64.StdEncoding.EncodeToString(k.bundle(kubernetesCA, step))
 	_, err := k.run.script(ctx, leader, step.phase(), "cluster-info", selfAPI(k.spec, leader)+authorityScript+"a_info "+ca+"\n")
 	return err
 }
@@ -572,14 +572,14 @@ func (k *caRotation) edits(n *Node, m *caMachine, step caStep) ([]caEdit, error)
 		out = append(out, caEdit{to, "", heredoc("a_file "+shell.Quote(to)+" "+mode+" -", data)})
 	}
 	signer := func(to string) {
-		if m.signer != "" && m.signer != to && (m.signer == signerFile || m.signer == authorityCert(clusterCA)) {
+		if m.signer != "" && m.signer != to && (m.signer == signerFile || m.signer == authorityCert(kubernetesCA)) {
 			out = append(out, caEdit{"/etc/kubernetes/manifests/kube-controller-manager.yaml", "signs by " + to, "a_signer " + to + "\n"})
 		}
 	}
 	if n.ControlPlane && step < caForget {
-		by := k.old[clusterCA]
+		by := k.old[kubernetesCA]
 		if step == caSign {
-			by = k.next[clusterCA].Cert
+			by = k.next[kubernetesCA].Cert
 		}
 		if have := m.certs[signerFile]; len(have) != 1 || !have[0].Equal(by) {
 			file(signerFile, "644", pki.Encode(by))
@@ -599,7 +599,7 @@ func (k *caRotation) edits(n *Node, m *caMachine, step caStep) ([]caEdit, error)
 		}
 	}
 	if n.ControlPlane && step == caForget {
-		signer(authorityCert(clusterCA))
+		signer(authorityCert(kubernetesCA))
 	}
 	more, err := k.leaves(n, m, step)
 	return append(out, more...), err
@@ -630,7 +630,7 @@ func (k *caRotation) leaves(n *Node, m *caMachine, step caStep) ([]caEdit, error
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(m.confs)) {
-		conf, want := m.confs[p], k.bundle(clusterCA, step)
+		conf, want := m.confs[p], k.bundle(kubernetesCA, step)
 		var chain []byte
 		if certs, err := pki.Parse(conf.cert); err == nil { // the kubelet's names a file instead
 			if chain, err = k.again(n, certs, step); err != nil {
@@ -651,7 +651,7 @@ func (k *caRotation) leaves(n *Node, m *caMachine, step caStep) ([]caEdit, error
 // ours reports whether a kubeconfig's authority is that of the cluster, in some step.
 func (k *caRotation) ours(ca []byte) bool {
 	for step := caOld; step <= caForget; step++ {
-		if bytes.Equal(ca, k.bundle(clusterCA, step)) {
+		if bytes.Equal(ca, k.bundle(kubernetesCA, step)) {
 			return true
 		}
 	}
@@ -666,7 +666,7 @@ func (k *caRotation) again(n *Node, have []*x509.Certificate, step caStep) ([]by
 	}
 	names := authorityNames
 	if !n.ControlPlane {
-		names = []string{clusterCA}
+		names = []string{kubernetesCA}
 	}
 	for _, name := range names {
 		next := k.next[name]
@@ -682,7 +682,7 @@ func (k *caRotation) again(n *Node, have []*x509.Certificate, step caStep) ([]by
 		if err != nil {
 			return nil, err
 		}
-		if name == clusterCA && k.cross != nil && slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth) {
+		if name == kubernetesCA && k.cross != nil && slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth) {
 			return pki.Encode(c, k.cross), nil
 		}
 		return pki.Encode(c), nil
@@ -715,7 +715,7 @@ func (k *caRotation) follows(n *Node) bool {
 	if conf := m.confs[kubeletConf]; len(conf.cert) > 0 {
 		certs, _ = pki.Parse(conf.cert) // what can't be read is none
 	}
-	return len(certs) > 0 && pki.Signed(k.next[clusterCA].Cert, certs[0])
+	return len(certs) > 0 && pki.Signed(k.next[kubernetesCA].Cert, certs[0])
 }
 
 // refuseLeft refuses to forget the old authority while nodes of the cluster have no certificate of the new one.

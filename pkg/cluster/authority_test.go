@@ -67,7 +67,7 @@ func withAuthorities(t testing.TB, masters, workers int) *caLab {
 	l := &caLab{newLab(t, masters, workers), map[string]*pki.Authority{}}
 	l.made()
 	files := map[string][]byte{}
-	for name, cn := range map[string]string{clusterCA: "kubernetes", "etcd/ca": "etcd-ca", "front-proxy-ca": "front-proxy-ca"} {
+	for name, cn := range map[string]string{kubernetesCA: "kubernetes", "etcd/ca": "etcd-ca", "front-proxy-ca": "front-proxy-ca"} {
 		key, text := newKeyPEM(t)
 		cert := issue(t, &x509.Certificate{Subject: pkix.Name{CommonName: cn}, IsCA: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}, key, nil)
 		l.old[name] = &pki.Authority{Cert: cert, Key: key}
@@ -76,7 +76,7 @@ func withAuthorities(t testing.TB, masters, workers int) *caLab {
 	for _, n := range l.spec().Nodes {
 		l.certify(n, files)
 	}
-	require.NoError(t, os.WriteFile(l.cluster+"/published-client-ca-file}", files[authorityCert(clusterCA)], 0o600))
+	require.NoError(t, os.WriteFile(l.cluster+"/published-client-ca-file}", files[authorityCert(kubernetesCA)], 0o600))
 	require.NoError(t, os.WriteFile(l.cluster+"/published-requestheader-client-ca-file}", files[authorityCert("front-proxy-ca")], 0o600))
 	l.rest()
 	return l
@@ -91,12 +91,12 @@ func (l *caLab) certify(n *Node, files map[string][]byte) {
 		signer, text := newKeyPEM(l.t)
 		return pki.Encode(issue(l.t, c, signer, l.old[by])), text
 	}
-	ca := base64.StdEncoding.EncodeToString(files[authorityCert(clusterCA)])
-	cert, key := leaf(clusterCA, &x509.Certificate{Subject: pkix.Name{CommonName: "system:node:" + n.Hostname, Organization: []string{"system:nodes"}}}, x509.ExtKeyUsageClientAuth)
+	ca := base64.StdEncoding.EncodeToString(files[authorityCert(kubernetesCA)])
+	cert, key := leaf(kubernetesCA, &x509.Certificate{Subject: pkix.Name{CommonName: "system:node:" + n.Hostname, Organization: []string{"system:nodes"}}}, x509.ExtKeyUsageClientAuth)
 	h.write("/var/lib/kubelet/pki/kubelet-client-1.pem", string(cert)+string(key))
 	require.NoError(l.t, os.Symlink("kubelet-client-1.pem", h.root+kubeletPEM))
 	h.write("/etc/kubernetes/kubelet.conf", h.read("/etc/kubernetes/kubelet.conf")+"    certificate-authority-data: "+ca+"\n    client-certificate: "+kubeletPEM+"\n")
-	h.write(authorityCert(clusterCA), string(files[authorityCert(clusterCA)]))
+	h.write(authorityCert(kubernetesCA), string(files[authorityCert(kubernetesCA)]))
 	if !n.ControlPlane {
 		return
 	}
@@ -110,7 +110,7 @@ func (l *caLab) certify(n *Node, files map[string][]byte) {
 	for path, data := range files {
 		h.write(path, string(data))
 	}
-	for path, of := range map[string]string{"apiserver": clusterCA, "apiserver-kubelet-client": clusterCA, "apiserver-etcd-client": "etcd/ca", "etcd/server": "etcd/ca", "front-proxy-client": "front-proxy-ca"} {
+	for path, of := range map[string]string{"apiserver": kubernetesCA, "apiserver-kubelet-client": kubernetesCA, "apiserver-etcd-client": "etcd/ca", "etcd/server": "etcd/ca", "front-proxy-client": "front-proxy-ca"} {
 		use := x509.ExtKeyUsageClientAuth
 		if strings.HasSuffix(path, "server") {
 			use = x509.ExtKeyUsageServerAuth
@@ -119,7 +119,7 @@ func (l *caLab) certify(n *Node, files map[string][]byte) {
 		h.write(pkiDir+"/"+path+".crt", string(cert))
 		h.write(pkiDir+"/"+path+".key", string(key))
 	}
-	cert, key = leaf(clusterCA, &x509.Certificate{Subject: pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}}}, x509.ExtKeyUsageClientAuth)
+	cert, key = leaf(kubernetesCA, &x509.Certificate{Subject: pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}}}, x509.ExtKeyUsageClientAuth)
 	h.write(adminKubeconfig, h.read(adminKubeconfig)+"    certificate-authority-data: "+ca+"\n    client-certificate-data: "+base64.StdEncoding.EncodeToString(cert)+
 		"\n    client-key-data: "+base64.StdEncoding.EncodeToString(key)+"\n")
 	h.write(kcmManifest, h.read(kcmManifest)+"    - --cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt\n")
@@ -179,15 +179,15 @@ func (l *caLab) settled(hosts ...string) {
 		return ca[0]
 	}
 	for _, host := range hosts {
-		assert.Equal(l.t, l.host("m1").read(authorityCert(clusterCA)), l.host(host).read(authorityCert(clusterCA)), host)
+		assert.Equal(l.t, l.host("m1").read(authorityCert(kubernetesCA)), l.host(host).read(authorityCert(kubernetesCA)), host)
 		current := l.host(host).root + "/var/lib/kubelet/pki/kubelet-client-1.pem"
 		data, err := os.ReadFile(current)
 		require.NoError(l.t, err)
 		certs, err := pki.Parse(data)
 		require.NoError(l.t, err)
-		isNew(clusterCA, certs[0])
+		isNew(kubernetesCA, certs[0])
 		l.pair(certs[0], data)
-		assert.True(l.t, l.parse(host, "/etc/kubernetes/kubelet.conf", "certificate-authority")[0].Equal(isNew(clusterCA, certs[0])))
+		assert.True(l.t, l.parse(host, "/etc/kubernetes/kubelet.conf", "certificate-authority")[0].Equal(isNew(kubernetesCA, certs[0])))
 		assert.NoFileExists(l.t, l.host(host).root+"/var/lib/paictl/authority-kubelet")
 		if !strings.HasPrefix(host, "m") {
 			continue
@@ -197,19 +197,19 @@ func (l *caLab) settled(hosts ...string) {
 			_, err := pki.Load([]byte(l.host(host).read(authorityCert(name))), []byte(l.host(host).read(authorityKey(name))))
 			require.NoError(l.t, err)
 		}
-		for path, of := range map[string]string{"apiserver": clusterCA, "apiserver-kubelet-client": clusterCA, "apiserver-etcd-client": "etcd/ca", "etcd/server": "etcd/ca", "front-proxy-client": "front-proxy-ca"} {
+		for path, of := range map[string]string{"apiserver": kubernetesCA, "apiserver-kubelet-client": kubernetesCA, "apiserver-etcd-client": "etcd/ca", "etcd/server": "etcd/ca", "front-proxy-client": "front-proxy-ca"} {
 			certs := l.parse(host, pkiDir+"/"+path+".crt", "")
 			isNew(of, certs[0])
 			l.pair(certs[0], []byte(l.host(host).read(pkiDir+"/"+path+".key")))
 		}
 		admin := l.parse(host, adminKubeconfig, "client-certificate")
-		isNew(clusterCA, admin[0])
+		isNew(kubernetesCA, admin[0])
 		assert.Equal(l.t, []string{"system:masters"}, admin[0].Subject.Organization)
 		assert.Len(l.t, l.parse(host, adminKubeconfig, "certificate-authority"), 1)
 		server := l.parse(host, pkiDir+"/apiserver.crt", "")
 		require.Len(l.t, server, 2, "its chain leads to the old authority")
 		roots, between := x509.NewCertPool(), x509.NewCertPool()
-		roots.AddCert(l.old[clusterCA].Cert)
+		roots.AddCert(l.old[kubernetesCA].Cert)
 		between.AddCert(server[1])
 		_, err = server[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: "kubernetes"})
 		require.NoError(l.t, err)
@@ -259,10 +259,10 @@ func TestAuthoritiesAreRotated(t *testing.T) {
 		certs, err := pki.Parse(data)
 		require.NoError(t, err)
 		for _, c := range certs {
-			assert.False(t, c.Equal(l.old[clusterCA].Cert) || c.Equal(l.old["front-proxy-ca"].Cert), "extensions are told of the old authority")
+			assert.False(t, c.Equal(l.old[kubernetesCA].Cert) || c.Equal(l.old["front-proxy-ca"].Cert), "extensions are told of the old authority")
 		}
 	}
-	key := l.host("m1").read(authorityKey(clusterCA))
+	key := l.host("m1").read(authorityKey(kubernetesCA))
 	for _, h := range l.hosts {
 		for _, call := range h.calls() {
 			assert.NotContains(t, call, "PRIVATE KEY")
@@ -270,8 +270,8 @@ func TestAuthoritiesAreRotated(t *testing.T) {
 	}
 	assert.NotContains(t, l.story(o), key)
 
-	first := l.parse("m1", authorityCert(clusterCA), "")[0]
-	l.old[clusterCA] = &pki.Authority{Cert: first}
+	first := l.parse("m1", authorityCert(kubernetesCA), "")[0]
+	l.old[kubernetesCA] = &pki.Authority{Cert: first}
 	require.NoError(t, l.rotate(AuthorityOptions{}).err)
 	l.settled("m1", "m2", "w1")
 }
@@ -316,19 +316,19 @@ func TestARotationOfAuthoritiesThatWasCutOffGoesOn(t *testing.T) {
 
 func TestARotationOfAuthoritiesWaitsForAllNodes(t *testing.T) {
 	l := withAuthorities(t, 1, 2)
-	files := l.host("w2").read(authorityCert(clusterCA))
+	files := l.host("w2").read(authorityCert(kubernetesCA))
 	address := l.host("w2").server
 	address.Close()
 	o := l.rotate(AuthorityOptions{})
 	require.ErrorContains(t, o.err, "the old authority is still needed by w2: no answer")
-	assert.Len(t, l.parse("m1", authorityCert(clusterCA), ""), 2, "it is still trusted")
+	assert.Len(t, l.parse("m1", authorityCert(kubernetesCA), ""), 2, "it is still trusted")
 	assert.Contains(t, l.host("m1").read(kcmManifest), "--cluster-signing-cert-file="+signerFile)
 	require.ErrorContains(t, l.up(t.Context()).err, "a rotation of the cluster's authorities was interrupted")
 
 	var partial *PartialError
 	require.ErrorAs(t, l.rotate(AuthorityOptions{Leave: true}).err, &partial)
 	l.settled("m1", "w1")
-	assert.Equal(t, files, l.host("w2").read(authorityCert(clusterCA)))
+	assert.Equal(t, files, l.host("w2").read(authorityCert(kubernetesCA)))
 
 	// It comes back. What its kubelet may not have isn't signed for it, and it gets no authority's key.
 	w2 := l.host("w2")
@@ -342,7 +342,7 @@ func TestARotationOfAuthoritiesWaitsForAllNodes(t *testing.T) {
 		"one that signs":             {Subject: pkix.Name{CommonName: "system:node:w2", Organization: []string{"system:nodes"}}, KeyUsage: x509.KeyUsageCertSign},
 		"one with another's address": {Subject: pkix.Name{CommonName: "system:node:w2", Organization: []string{"system:nodes"}}, IPAddresses: []net.IP{net.ParseIP("10.9.0.1")}},
 	} {
-		forged := issue(t, evil, key, l.old[clusterCA])
+		forged := issue(t, evil, key, l.old[kubernetesCA])
 		w2.write("/var/lib/kubelet/pki/kubelet-client-1.pem", string(pki.Encode(forged))+string(text))
 		require.NoError(t, l.rotate(catchUp).err)
 		got, err := pki.Parse([]byte(w2.read("/var/lib/kubelet/pki/kubelet-client-1.pem")))
@@ -386,7 +386,7 @@ func TestARotationOfAuthoritiesIsRefused(t *testing.T) {
 	l.host("m2").write("/.fake/fail/api", "")
 	err := l.rotate(AuthorityOptions{}).err
 	require.ErrorContains(t, err, "m2 is not ready, so m1 isn't restarted")
-	assert.Len(t, l.parse("m1", authorityCert(clusterCA), ""), 1)
+	assert.Len(t, l.parse("m1", authorityCert(kubernetesCA), ""), 1)
 	l.host("m2").remove("/.fake/fail/api")
 	require.ErrorContains(t, l.rotate(AuthorityOptions{CatchUp: true}).err, "was interrupted")
 	require.NoError(t, l.rotate(AuthorityOptions{}).err)

@@ -1,7 +1,15 @@
 package cluster
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -43,4 +51,29 @@ func TestCertificatesAreRenewedOnOneMasterAfterTheOther(t *testing.T) {
 	require.NoError(t, l.renewCertificates("m2", "w1").err)
 	assert.True(t, l.has("m2", "/renewed"))
 	require.ErrorContains(t, l.renewCertificates("w1").err, "none of these machines runs the control plane")
+}
+
+func TestTheCertificateOfAKubeletsServerIsListedWithItsSigner(t *testing.T) {
+	l := newWholeLab(t, 1, 2)
+	now := time.Now()
+	l.host("w1").write("/var/lib/kubelet/pki/kubelet.crt", signedBy(t, "w1@1764250732", "w1-ca@1764250732", now.Add(300*24*time.Hour)))
+	l.host("w2").write("/var/lib/kubelet/pki/kubelet.crt", signedBy(t, "w2@1764250732", "w2-ca@1764250732", now.Add(300*24*time.Hour)))
+	l.host("w2").write("/var/lib/kubelet/pki/kubelet-server-current.pem", signedBy(t, "system:node:w2", "kubernetes", now.Add(200*24*time.Hour)))
+	st, err := GetStatus(t.Context(), l.spec(), l.options())
+	require.NoError(t, err)
+	require.Len(t, st.Certificates, 2)
+	w2, w1 := st.Certificates[0], st.Certificates[1]
+	assert.Equal(t, []any{"w2", "kubelet-server", "kubernetes", false, 199}, []any{w2.Host, w2.Name, w2.Issuer, w2.SelfSigned, w2.Days}, "not the one that it signed before")
+	assert.Equal(t, []any{"w1", "kubelet-server", "w1-ca@1764250732", true, 299}, []any{w1.Host, w1.Name, w1.Issuer, w1.SelfSigned, w1.Days})
+}
+
+// signedBy is a certificate in PEM whose issuer has that name.
+func signedBy(t *testing.T, name, issuer string, end time.Time) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: end}
+	der, err := x509.CreateCertificate(rand.Reader, c, &x509.Certificate{Subject: pkix.Name{CommonName: issuer}}, &key.PublicKey, key)
+	require.NoError(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }

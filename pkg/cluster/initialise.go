@@ -45,6 +45,11 @@ func (p *initialise) waits(n *Node, pl *plan) []step {
 			out = append(out, step{host: m.Hostname, phase: phaseAPIProxy})
 		}
 	}
+	if pl.world.beginsToVerify(n) { // kubelets have their certificates before anyone wants to see them
+		for _, m := range p.spec.Nodes {
+			out = append(out, step{host: m.Hostname, phase: phaseKubelet})
+		}
+	}
 	var before []step
 	for _, m := range pl.world.controlPlane() {
 		if m == n {
@@ -106,6 +111,9 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 	if !w.member(n) || w.expelled(n) {
 		if n == w.leader {
 			cs = append(cs, Change{Action: "run", Target: runInit, Detail: p.spec.Config.Kubernetes.Kubernetes.Version})
+			if !p.spec.selfSigned { // kubelets ask as soon as they have joined
+				cs = append(cs, Change{Action: "set", Target: setMachines}, p.spec.approverChange())
+			}
 		}
 		return cs, nil
 	}
@@ -191,10 +199,19 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 			res.after += fmt.Sprintf("k_stored %s\n", stored)
 		}
 	}
+	approve, err := p.spec.approve(cs)
+	if err != nil {
+		return err
+	}
+	res.setup += approverScript
+	res.after += approve
 	if slices.ContainsFunc(cs, func(c Change) bool { return c.Target == runReconfigure || c.Target == runUpload }) {
 		if err := r.withoutProxy(); err != nil {
 			return err
 		}
+	}
+	if n == r.leader && reconfigures(r.planned, n) {
+		r.warnUnverified(n)
 	}
 	if err := r.stage(ctx, n, phaseInit, res.uploads(cs)); err != nil {
 		return err

@@ -208,9 +208,9 @@ func (p *join) forget(ctx context.Context, r *run, n *Node, node bool) error {
 
 func (p *join) verify(n *Node) string {
 	if p.spec.Config.Kubernetes.Kubernetes.NetworkPlugin != flannelPlugin {
-		return ""
+		return p.spec.serving(n)
 	}
-	return waitReady(n)
+	return waitReady(n) + p.spec.serving(n)
 }
 
 // ticket is what a machine needs to join. Machines share one until it is halfway to its end.

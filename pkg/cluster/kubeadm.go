@@ -130,7 +130,7 @@ func (s *Spec) clusterConfiguration() (map[string]any, error) {
 	return merged, nil
 }
 
-// apiServer switches on encryption of secrets at rest and the audit log.
+// apiServer switches on encryption of secrets at rest, the audit log, and the verification of kubelets.
 func (s *Spec) apiServer() map[string]any {
 	sans := []any{}
 	for _, n := range s.ControlPlane() {
@@ -146,16 +146,20 @@ func (s *Spec) apiServer() map[string]any {
 	if host, _, err := net.SplitHostPort(config.LocalAPI()); err == nil {
 		sans = append(sans, host)
 	}
+	flags := []string{
+		"audit-log-maxage", "30", "audit-log-maxbackup", "10", "audit-log-maxsize", "100",
+		"audit-log-path", "/var/log/kubernetes/audit.log",
+		"audit-policy-file", auditPolicyFile,
+		"encryption-provider-config", encryptionFile,
+		"encryption-provider-config-automatic-reload", "true",
+		"profiling", "false",
+	}
+	if !s.unverified {
+		flags = append(flags, "kubelet-certificate-authority", clusterCA)
+	}
 	return map[string]any{
-		"certSANs": unique(sans),
-		"extraArgs": args(
-			"audit-log-maxage", "30", "audit-log-maxbackup", "10", "audit-log-maxsize", "100",
-			"audit-log-path", "/var/log/kubernetes/audit.log",
-			"audit-policy-file", auditPolicyFile,
-			"encryption-provider-config", encryptionFile,
-			"encryption-provider-config-automatic-reload", "true",
-			"profiling", "false",
-		),
+		"certSANs":  unique(sans),
+		"extraArgs": args(flags...),
 		"extraVolumes": []any{
 			map[string]any{"name": "paictl", "hostPath": confDir, "mountPath": confDir, "readOnly": true, "pathType": "Directory"},
 			map[string]any{"name": "audit-log", "hostPath": "/var/log/kubernetes", "mountPath": "/var/log/kubernetes", "pathType": "DirectoryOrCreate"},

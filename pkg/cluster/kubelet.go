@@ -24,6 +24,8 @@ const (
 	kubeletUnit   = "/etc/systemd/system/kubelet.service"
 	kubeletDropIn = confDir + "/kubelet.conf.d/10-paictl.conf"
 	resolvConf    = confDir + "/resolv.conf"
+	// servingCertificate is what clients of the kubelet verify.
+	servingCertificate = "certificate of the kubelet's server"
 )
 
 //go:embed files/kubelet.service
@@ -33,8 +35,13 @@ func (*kubelet) name() string        { return phaseKubelet }
 func (*kubelet) applies(*Node) bool  { return true }
 func (*kubelet) verify(*Node) string { return "" } // apply does, on members
 
+// waits: a member's kubelet may be about to request a certificate, which the approver has to know of.
 func (p *kubelet) waits(n *Node, pl *plan) []step {
-	return p.spec.rollout(n, pl, phaseKubelet, "kubelet.service")
+	out := p.spec.rollout(n, pl, phaseKubelet, kubeletName)
+	if leader := pl.world.leader; leader != n && len(pl.of(leader, phaseApprover)) > 0 && p.spec.stays(n, pl.world) {
+		out = append(out, step{host: leader.Hostname, phase: phaseApprover, must: true})
+	}
+	return out
 }
 
 func (p *kubelet) resources(n *Node) (resources, error) {
@@ -87,6 +94,9 @@ func (s *Spec) kubeletSettings() map[string]any {
 		"systemReserved": map[string]any{"cpu": "100m", "memory": "256Mi"},
 		"kubeReserved":   map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi"},
 	}
+	if !s.selfSigned {
+		conf["serverTLSBootstrap"] = true // the cluster signs its server's certificate, so that it can be verified
+	}
 	if len(k.ClusterDNS) > 0 {
 		conf["resolvConf"] = resolvConf
 	}
@@ -104,7 +114,7 @@ func (p *kubelet) detect(n *Node) (string, error) {
 			version = fmt.Sprintf("d_kubernetes %s %s\n", shell.Quote(a.path), a.src.SHA256)
 		}
 	}
-	return res.detect() + version + "d_looping kubelet.service\n", nil
+	return res.detect() + version + "d_looping kubelet.service\n" + servingScript + "d_serving\n", nil
 }
 
 // wanted returns the resources of a machine. Where it is a member and stays one the kubelet
@@ -122,7 +132,13 @@ func (p *kubelet) diff(n *Node, w *world) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return res.diff(w.of(n, phaseKubelet)), nil
+	a := w.of(n, phaseKubelet)
+	cs := res.diff(a)
+	// Also where an earlier run has set it up, and the certificate didn't come.
+	if !p.spec.selfSigned && a.Value("serving") != "yes" && p.spec.stays(n, w) && w.healthy(w.leader) {
+		cs = append(cs, Change{Action: "request", Target: servingCertificate, Detail: "signed by the cluster"})
+	}
+	return cs, nil
 }
 
 func (p *kubelet) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
@@ -133,11 +149,17 @@ func (p *kubelet) apply(ctx context.Context, r *run, n *Node, cs []Change) error
 	if err := r.applyResources(ctx, n, phaseKubelet, res, cs); err != nil {
 		return err
 	}
-	starts := slices.ContainsFunc(cs, func(c Change) bool { return c.Target == res.units[0].name })
-	if !starts || res.units[0].later {
+	verify := ""
+	if !res.units[0].later && slices.ContainsFunc(cs, func(c Change) bool { return c.Target == res.units[0].name }) {
+		verify = p.staysUp(n)
+	}
+	if slices.ContainsFunc(cs, func(c Change) bool { return c.Target == servingCertificate }) {
+		verify += p.spec.serving(n)
+	}
+	if verify == "" {
 		return nil
 	}
-	_, err = r.read(ctx, n, phaseKubelet, "verify", p.staysUp(n))
+	_, err = r.read(ctx, n, phaseKubelet, "verify", verify)
 	return err
 }
 

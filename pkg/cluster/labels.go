@@ -23,7 +23,9 @@ const phaseLabels = "labels"
 func (*labels) name() string                 { return phaseLabels }
 func (*labels) applies(n *Node) bool         { return n.ControlPlane }
 func (*labels) detect(*Node) (string, error) { return ":\n", nil }
-func (*labels) verify(*Node) string          { return "" }
+
+// verify waits for the certificate of the machine on which the cluster was made. The others have waited when they joined.
+func (p *labels) verify(n *Node) string { return p.spec.serving(n) }
 
 func (p *labels) waits(n *Node, _ *plan) []step {
 	out := []step{{host: n.Hostname, phase: phaseInit, must: true}}

@@ -53,6 +53,7 @@ func (w *world) elect() {
 	if len(members) == 0 {
 		w.leader = w.founder()
 		w.spec.reached = ""
+		w.settleCertificates()
 		return
 	}
 	// Machines with another authority belong to another cluster, which the checks report; the
@@ -68,6 +69,7 @@ func (w *world) elect() {
 		)
 	})
 	w.spec.reached = w.reachedAt()
+	w.settleCertificates()
 }
 
 func compareBool(a, b bool) int {

@@ -59,6 +59,8 @@ type world struct {
 	forgotten bool
 	// mayFound says that the phases of this run would make a cluster where there is none.
 	mayFound bool
+	// whole says that the run takes all machines through all phases.
+	whole bool
 	// outside holds the machines outside of --limit that are members of a cluster; it is
 	// filled only where this run would make one.
 	outside map[string]bool
@@ -87,7 +89,7 @@ func (w *world) of(n *Node, phase string) answer.Answer {
 // upPhases are the phases of "cluster up", in order.
 func upPhases(s *Spec) []phase {
 	return []phase{
-		&base{spec: s}, &nvidiaDriver{spec: s}, &containerd{spec: s}, &kubelet{spec: s}, &images{spec: s},
+		&base{spec: s}, &nvidiaDriver{spec: s}, &containerd{spec: s}, &images{spec: s}, &approver{spec: s}, &kubelet{spec: s},
 		&apiProxy{spec: s}, &initialise{spec: s}, &network{spec: s}, &join{spec: s}, &labels{spec: s},
 	}
 }

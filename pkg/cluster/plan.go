@@ -27,7 +27,7 @@ func (r *run) plan(w *world, nodes []*Node, phases []phase) (*plan, error) {
 	for _, n := range r.alive(nodes) {
 		p.todo[n.Hostname] = map[string][]Change{}
 		for _, ph := range phases {
-			if !ph.applies(n) || !w.concerns(n) && ph.name() != phaseLabels {
+			if !ph.applies(n) || !w.concerns(n) && ph.name() != phaseLabels && ph.name() != phaseApprover {
 				continue
 			}
 			cs, err := ph.diff(n, w)

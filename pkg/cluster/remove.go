@@ -357,7 +357,7 @@ func (m *removal) delete(ctx context.Context, n *Node) ([]Change, error) {
 		body += heredoc("r_bar", removedMachines)
 		done = append(done, Change{Action: "refuse", Target: "credentials of " + n.Hostname, Detail: "until it is added again"})
 	}
-	if _, err := m.onLeader(ctx, "remove/delete", body+"r_delete\n", 2*time.Minute); err != nil {
+	if _, err := m.onLeader(ctx, "remove/delete", body+"r_unknown\nr_delete\n", 2*time.Minute); err != nil {
 		return nil, err
 	}
 	return append(done, Change{Action: "delete", Target: "node " + n.Hostname}), nil

@@ -48,7 +48,7 @@ func TestARemovedNodeIsDrainedGivenBackAndForgotten(t *testing.T) {
 	assert.Equal(t, []string{
 		"kubectl cordon w1", "kubectl cordon w1",
 		"kubectl drain w1 --ignore-daemonsets --delete-emptydir-data --timeout=300s",
-		"kubectl delete node w1 --ignore-not-found --timeout=60s",
+		"kubectl patch configmap paictl-machines w1", "kubectl delete node w1 --ignore-not-found --timeout=60s",
 	}, l.host("m1").calls())
 }
 

@@ -90,8 +90,8 @@ func TestAMachineThatWasRemovedWhileItWasOffIsRefusedUntilItIsAdded(t *testing.T
 	calls := l.host("m1").calls()
 	assert.Equal(t, []string{
 		"kubectl apply -f -", "kubectl create configmap -n kube-system paictl-removed", "kubectl patch configmap paictl-removed w1",
-		"kubectl delete node w1 --ignore-not-found --timeout=60s",
-	}, calls[len(calls)-4:], "it can't make its node again in between")
+		"kubectl patch configmap paictl-machines w1", "kubectl delete node w1 --ignore-not-found --timeout=60s",
+	}, calls[len(calls)-5:], "it can't make its node again in between")
 
 	w1.server = sshtest.NewServer(t, sshtest.Config{Name: "w1", Handler: w1})
 	l.forgetCalls()

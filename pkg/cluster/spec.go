@@ -22,6 +22,9 @@ type Spec struct {
 	// reached is the address at which the members of a running cluster reach the API, HOST:PORT, where it
 	// isn't the configured one; "" otherwise.
 	reached string
+	// selfSigned says that kubelets sign the certificates of their servers themselves, and unverified that API servers don't verify them: the cluster is an
+	// older one that this run doesn't move, or the operator wants it so.
+	selfSigned, unverified bool
 	// upgrading says that members may run another release than the bundle's, to which they are brought.
 	upgrading bool
 }

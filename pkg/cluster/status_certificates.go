@@ -3,16 +3,27 @@ package cluster
 import (
 	"crypto/x509"
 	"encoding/pem"
+	"strings"
 	"time"
+)
+
+// Names of the certificates of a kubelet: by which it logs in, and what it shows to those who log in there.
+const (
+	CertificateKubelet       = "kubelet"
+	CertificateKubeletServer = "kubelet-server"
 )
 
 // Certificate is one of the cluster's certificates on a machine.
 type Certificate struct {
-	Host    string    `json:"host"`
-	Name    string    `json:"name"` // kubelet, apiserver, etcd/server, admin.conf …
-	Subject string    `json:"subject,omitempty"`
-	CA      bool      `json:"ca,omitempty"`
-	Expires time.Time `json:"expires"`
+	Host    string `json:"host"`
+	Name    string `json:"name"` // kubelet, kubelet-server, apiserver, etcd/server, admin.conf …
+	Subject string `json:"subject,omitempty"`
+	// Issuer is the common name of the authority that signed it.
+	Issuer string `json:"issuer,omitempty"`
+	// SelfSigned says of a kubelet's server that the kubelet itself signed it, so that no one can verify it.
+	SelfSigned bool      `json:"selfSigned,omitempty"`
+	CA         bool      `json:"ca,omitempty"`
+	Expires    time.Time `json:"expires"`
 	// Days left, rounded down; negative where it has expired.
 	Days    int  `json:"days"`
 	Expired bool `json:"expired,omitempty"`
@@ -33,7 +44,8 @@ func newCertificate(host, name string, data []byte, now time.Time) Certificate {
 		return c
 	}
 	left := x.NotAfter.Sub(now)
-	c.Subject, c.CA, c.Expires = x.Subject.CommonName, x.IsCA, x.NotAfter.UTC()
+	c.Subject, c.Issuer, c.CA, c.Expires = x.Subject.CommonName, x.Issuer.CommonName, x.IsCA, x.NotAfter.UTC()
 	c.Days, c.Expired = int(left.Hours()/24), left < 0
+	c.SelfSigned = name == CertificateKubeletServer && strings.Contains(c.Issuer, "-ca@") // an authority of its own, NAME-ca@TIME
 	return c
 }

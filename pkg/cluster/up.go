@@ -202,7 +202,7 @@ func refusedAlone(err error, failed, of int) bool {
 // survey asks each host everything at once: one script, one round trip.
 func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 	w := &world{spec: r.spec, facts: map[string]*facts{}, limit: r.limit(), outside: map[string]bool{},
-		mayFound: len(r.opts.Phases) == 0 || slices.Contains(r.opts.Phases, phaseInit)}
+		whole: len(r.opts.Limit)+len(r.opts.Phases) == 0, mayFound: len(r.opts.Phases) == 0 || slices.Contains(r.opts.Phases, phaseInit)}
 	var mu sync.Mutex
 	var findings []preflight.Finding
 	errs := r.each(ctx, r.alive(nodes), func(ctx context.Context, n *Node) error {

@@ -141,7 +141,8 @@ func ownedKubelet() []owned {
 		{field: "registerNode", is: isFalse, why: "the machine would never become a node", fix: "remove it"},
 		{field: "rotateCertificates", is: isFalse, why: "the machine would leave the cluster when its certificate expires, after a year", fix: "remove it"},
 		{field: "runOnce", is: isTrue, why: "the kubelet refuses it", fix: "remove it"},
-		{field: "serverTLSBootstrap", is: isTrue, why: "nothing approves the certificates that the kubelet then requests, and logs and exec fail until someone approves them", fix: "remove it, or approve them: kubectl get csr", warns: true},
+		{field: "serverTLSBootstrap", is: isFalse, why: "kubelets then sign their own certificates, which neither the API server nor Prometheus can verify", fix: "remove it: the cluster signs them, and paictl approves the requests", warns: true},
+		{field: "tlsCertFile", why: "the kubelet shows the certificate that the cluster signs, not this one", fix: "remove it", warns: true},
 		{field: "defaultPodSysctls", why: "the kubelet of Kubernetes 1.36 doesn't know it, and would not start", fix: "remove it"},
 		{field: "readOnlyPort", is: func(v any) bool { return isInteger(v) && !isZero(v) }, why: "everyone on the network could read what runs on the machine", fix: "remove it: authorized users can read metrics on the kubelet's own port", warns: true},
 	}

@@ -164,6 +164,7 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 		"a reservation":               {kube("extra: {kubelet: {systemReserved: {cpu: 1}}}"), "2:43: kubernetes.extra.kubelet.systemReserved.cpu [extra/type]"},
 		"a field deep down":           {kube("extra: {kubelet: {authentication: {x509: {clientCAFiles: /x}}}}"), "2:60: kubernetes.extra.kubelet.authentication.x509.clientCAFiles [extra/unknown-key]"},
 		"more pods than addresses":    {kube("extra: {kubelet: {maxPods: 300}}"), "2:30: kubernetes.extra.kubelet.maxPods [extra/value]"},
+		"unverifiable kubelet":        {kube("extra: {kubelet: {serverTLSBootstrap: false}}"), "2:41: kubernetes.extra.kubelet.serverTLSBootstrap [extra/owned]"},
 		"anonymous kubelet":           {kube("extra: {kubelet: {authentication: {anonymous: {enabled: true}}}}"), "2:59: kubernetes.extra.kubelet.authentication.anonymous.enabled [extra/owned]"},
 		"static pods":                 {kube("extra: {kubelet: {staticPodPath: /x}}"), "2:36: kubernetes.extra.kubelet.staticPodPath [extra/owned]"},
 		"resolver":                    {kube("extra: {kubelet: {resolvConf: /x}}"), "2:33: kubernetes.extra.kubelet.resolvConf [extra/owned]"},

@@ -36,7 +36,11 @@ func renewal(cert *cluster.Certificate) string {
 	switch {
 	case cert.CA:
 		return "an authority can't be renewed in place: plan a new one (docs/cluster.md), and back up /etc/kubernetes/pki before"
-	case cert.Name == "kubelet":
+	case cert.Name == cluster.CertificateKubeletServer && cert.SelfSigned:
+		return "paictl cluster up: the cluster then signs it, and the kubelet renews it"
+	case cert.Name == cluster.CertificateKubeletServer:
+		return "see what kubectl get csr says of the machine's requests, and kubectl -n kube-system logs deployment/pai-csr-approver; then, on the machine: systemctl restart kubelet"
+	case cert.Name == cluster.CertificateKubelet:
 		return "on the machine: systemctl restart kubelet; it then asks for a new one, which kubectl get csr shows. Where it has expired: paictl node remove, then paictl node add"
 	}
 	return "on the machine: systemctl start paictl-certificates.service, and journalctl -u paictl-certificates where that doesn't help; kubeadm certs renew all does it by hand"

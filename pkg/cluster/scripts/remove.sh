@@ -73,6 +73,12 @@ r_admit() { self patch configmap -n kube-system paictl-removed --type merge -p "
 
 r_delete() { self delete node "$NODE" --ignore-not-found --timeout=60s >/dev/null; }
 
+# r_unknown: no certificate is approved any longer for the machine's name and address.
+r_unknown() {
+	[ -n "$(self get configmap -n kube-system paictl-machines --ignore-not-found -o name)" ] || return 0
+	self patch configmap -n kube-system paictl-machines --type merge -p "{\"data\":{\"$NODE\":null}}" >&2
+}
+
 # r_cordoned: since when the node is cordoned, as its taint says; "now" where it has none yet, nothing where it isn't.
 r_cordoned() {
 	[ "$(self get node "$NODE" -o 'jsonpath={.spec.unschedulable}')" = true ] || return 0

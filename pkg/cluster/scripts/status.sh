@@ -16,6 +16,12 @@ s_cert() {
 s_certs() {
 	k=$R/var/lib/kubelet/pki/kubelet-client-current.pem
 	if [ -f "$k" ]; then s_cert kubelet <"$k"; fi
+	# Before it asks the cluster for one, a kubelet signs its own.
+	for k in kubelet-server-current.pem kubelet.crt; do
+		[ -f "$R/var/lib/kubelet/pki/$k" ] || continue
+		s_cert kubelet-server <"$R/var/lib/kubelet/pki/$k"
+		break
+	done
 	for f in "$R"/etc/kubernetes/pki/*.crt "$R"/etc/kubernetes/pki/etcd/*.crt; do
 		[ -f "$f" ] || continue
 		n=${f#"$R/etc/kubernetes/pki/"}

@@ -49,8 +49,8 @@ func newCmdCertsList(f *cmdutil.Factory, runF func(context.Context, *CertsOption
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the certificates on the machines, the first to expire first",
-		Long: `Asks the machines for their certificates: those of the control plane, the kubelets' and the authorities'. No private key leaves a
-machine.`,
+		Long: `Asks the machines for their certificates: those of the control plane, the kubelets' and the authorities'. A kubelet has two: kubelet,
+by which it logs in to the API, and kubelet-server, which the API server and Prometheus verify. No private key leaves a machine.`,
 		Example: `  paictl cluster certs list -p ./cluster
   paictl cluster certs list -p ./cluster --within 30
   paictl cluster certs list -p ./cluster -o json`,
@@ -90,7 +90,7 @@ func certsListRun(ctx context.Context, opts *CertsOptions) error {
 }
 
 func certsTable(certs []cluster.Certificate) cmdutil.Table {
-	t := cmdutil.Table{Header: []string{"HOST", "CERTIFICATE", "EXPIRES", "LEFT", "RENEWED BY"}}
+	t := cmdutil.Table{Header: []string{"HOST", "CERTIFICATE", "EXPIRES", "LEFT", "SIGNED BY", "RENEWED BY"}}
 	for _, c := range certs {
 		left := plural.Of(c.Days, "day")
 		if c.Expired {
@@ -102,12 +102,16 @@ func certsTable(certs []cluster.Certificate) cmdutil.Table {
 		}
 		by := "timer on the master"
 		switch c.Name {
-		case "kubelet":
+		case cluster.CertificateKubelet, cluster.CertificateKubeletServer:
 			by = "kubelet"
 		case "ca", "etcd/ca", "front-proxy-ca":
 			by = "certs rotate-ca"
 		}
-		t.Rows = append(t.Rows, []string{c.Host, c.Name, expires, left, by})
+		signer := c.Issuer
+		if c.SelfSigned {
+			signer, by = "itself", "paictl cluster up"
+		}
+		t.Rows = append(t.Rows, []string{c.Host, c.Name, expires, left, signer, by})
 	}
 	return t
 }

@@ -166,7 +166,11 @@ func writeCertificates(w io.Writer, out *cmdutil.Output, st *cluster.Status) err
 	var order []key
 	left := map[key]string{}
 	for _, c := range st.Certificates {
-		k := key{c.Name, c.Expires.Format(time.DateOnly), c.Error}
+		name := c.Name
+		if c.SelfSigned {
+			name += ", self-signed"
+		}
+		k := key{name, c.Expires.Format(time.DateOnly), c.Error}
 		if hosts[k] == nil {
 			order = append(order, k)
 		}

@@ -1,0 +1,229 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openpai/paictl/pkg/approver/machines"
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
+)
+
+// approver has the cluster sign the certificates of kubelets' own servers: a program on the masters approves what they request, by what the cluster was
+// told of its machines. It comes before the kubelets' settings, so that no kubelet of a cluster that exists waits for it; a new cluster gets it as soon as
+// there is an API, by the phase init.
+type approver struct{ spec *Spec }
+
+const (
+	phaseApprover   = "approver"
+	approverProgram = "pai-csr-approver"
+	runApprover     = approverProgram
+	setMachines     = "configmap " + machines.Name
+	// clusterCA is the authority by which API servers verify kubelets, as kubeadm lays it down.
+	clusterCA = "/etc/kubernetes/pki/ca.crt"
+)
+
+//go:embed files/csr-approver.yaml.tmpl
+var approverTemplate string
+
+//go:embed scripts/approver.sh
+var approverScript string
+
+//go:embed scripts/serving.sh
+var servingScript string
+
+func (*approver) name() string              { return phaseApprover }
+func (*approver) applies(n *Node) bool      { return n.ControlPlane }
+func (*approver) waits(*Node, *plan) []step { return nil }
+
+func (p *approver) detect(n *Node) (string, error) {
+	return selfAPI(p.spec, n) + approverScript + "d_approver\n", nil
+}
+
+func (p *approver) diff(n *Node, w *world) ([]Change, error) {
+	if n != w.leader || w.founding() || !w.healthy(n) || p.spec.selfSigned {
+		return nil, nil
+	}
+	a := w.of(n, phaseApprover)
+	var out []Change
+	if d := machines.Difference(p.spec.addresses(), readMachines(a)); d != "" {
+		out = append(out, Change{Action: "set", Target: setMachines, Detail: d})
+	}
+	_, sum, err := p.spec.approverManifest()
+	if err != nil {
+		return nil, err
+	}
+	if a.Value("approver") != sum && w.concerns(n) {
+		out = append(out, p.spec.approverChange())
+	}
+	return out, nil
+}
+
+func (s *Spec) approverChange() Change {
+	return Change{Action: "run", Target: runApprover, Detail: "it approves the certificates of kubelets' servers"}
+}
+
+func (p *approver) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
+	body, err := p.spec.approve(cs)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(cs, func(c Change) bool { return c.Target == runApprover }) {
+		body += "a_works\n"
+	}
+	_, err = r.script(ctx, n, phaseApprover, "apply", selfAPI(p.spec, n)+approverScript+body)
+	return err
+}
+
+func (*approver) verify(*Node) string { return "" } // apply does
+
+// approve is shell that makes the changes in the cluster, the addresses first: a request is judged by them.
+func (s *Spec) approve(cs []Change) (string, error) {
+	var b strings.Builder
+	for _, c := range cs {
+		switch c.Target {
+		case setMachines:
+			list, err := s.machinesList()
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(heredoc("a_machines", list))
+		case runApprover:
+			manifest, _, err := s.approverManifest()
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(heredoc("a_approver", manifest))
+		}
+	}
+	return b.String(), nil
+}
+
+// addresses are those of the layout's machines, by node.
+func (s *Spec) addresses() map[string]string {
+	out := map[string]string{}
+	for _, n := range s.Nodes {
+		out[n.Hostname] = machines.Value(n.HostIP)
+	}
+	return out
+}
+
+func (s *Spec) machinesList() ([]byte, error) {
+	return yaml.Marshal(corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Name: machines.Name, Namespace: machines.Namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "paictl"}},
+		Data:       s.addresses(),
+	})
+}
+
+func readMachines(a answer.Answer) map[string]string {
+	out := map[string]string{}
+	for _, row := range a.All("machine") {
+		if len(row) == 2 {
+			out[row[0]] = unquoted(row[1])
+		}
+	}
+	return out
+}
+
+// approverManifest is what is applied, and the hash by which it is known.
+func (s *Spec) approverManifest() (manifest []byte, sum string, err error) {
+	image, err := s.image(approverProgram)
+	if err != nil {
+		return nil, "", err
+	}
+	t, err := template.New(approverProgram).Parse(approverTemplate)
+	if err != nil {
+		return nil, "", err
+	}
+	values := map[string]string{
+		"Image": s.imageRef(image), "APIPort": strconv.Itoa(s.Config.Kubernetes.Kubernetes.APIServerPort), "Replicas": strconv.Itoa(min(2, len(s.ControlPlane()))),
+	}
+	for range 2 { // the second time with the hash of the first
+		var b bytes.Buffer
+		if err := t.Execute(&b, values); err != nil {
+			return nil, "", err
+		}
+		manifest = b.Bytes()
+		if values["Hash"] == "" {
+			values["Hash"] = hash(manifest)
+		}
+	}
+	return manifest, values["Hash"], nil
+}
+
+// settleCertificates says, once the leader is known, whether kubelets have their certificates from the cluster, and whether API servers verify them. A new cluster
+// begins that way; one that exists is moved by a run on all machines and phases, and until then stays as it is. An upgrade moves nothing.
+func (w *world) settleCertificates() {
+	s, a := w.spec, w.of(w.leader, phaseApprover)
+	_, there := a.Row("approver")
+	verifies := slices.ContainsFunc(w.members(), func(n *Node) bool { return w.of(n, phaseApprover).Value("verifies") == "yes" })
+	moves := w.whole && !s.upgrading
+	switch {
+	case s.Config.Kubernetes.Kubernetes.Extra.Kubelet["serverTLSBootstrap"] == false: // the operator wants it so
+		s.selfSigned, s.unverified = true, true
+	case w.founding():
+		s.selfSigned, s.unverified = false, false
+	case !w.healthy(w.leader): // of a silent API only this is known
+		s.selfSigned, s.unverified = !verifies, !verifies
+	default:
+		s.selfSigned = !there && !moves
+		s.unverified = s.selfSigned || !verifies && !moves
+	}
+}
+
+// beginsToVerify reports whether the API server of a master is about to verify kubelets, and doesn't so far.
+func (w *world) beginsToVerify(n *Node) bool {
+	return !w.spec.unverified && w.member(n) && w.of(n, phaseApprover).Value("verifies") != "yes"
+}
+
+// warnUnverified names the nodes that run, and whose kubelets can't be verified once the API server begins to.
+func (r *run) warnUnverified(n *Node) {
+	w := r.planned.world
+	nodes, err := w.nodes()
+	if err != nil || !w.beginsToVerify(n) {
+		return
+	}
+	var without []string
+	for _, m := range r.spec.Nodes {
+		if node, known := nodes[m.Hostname]; known && isReady(node) && (r.isAside(m) || w.facts[m.Hostname] == nil) {
+			without = append(without, m.Hostname)
+		}
+	}
+	if len(without) > 0 {
+		r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseInit,
+			Message: "kubectl logs and exec don't reach " + strings.Join(without, ", ") + " from now on: the API servers verify kubelets, and there the certificate could not be replaced",
+			Hint:    "repair what failed there, and run paictl cluster up"})
+	}
+}
+
+// kubeletPort is the port of all kubelets.
+func (s *Spec) kubeletPort() int {
+	switch port := s.Config.Kubernetes.Kubernetes.Extra.Kubelet["port"].(type) {
+	case int:
+		return port
+	case int64:
+		return int(port)
+	case float64:
+		return int(port)
+	}
+	return 10250
+}
+
+// serving is shell that waits for the certificate of a member's kubelet; "" where it signs that itself.
+func (s *Spec) serving(n *Node) string {
+	if s.selfSigned {
+		return ""
+	}
+	return fmt.Sprintf("node=%s\n%sv_serving %s %d\n", shell.Quote(n.Hostname), servingScript, shell.Quote(host(n.HostIP)), s.kubeletPort())
+}

@@ -1,0 +1,43 @@
+# What approves kubelets' certificates, as this machine's own API server has it. Given by the caller: self.
+
+# d_approver: "verifies yes" where the API server of this machine verifies kubelets; "approver HASH" where the cluster has the approver, applied by
+# the manifest of that hash; "machine NAME ADDRESSES" of each machine that it knows.
+d_approver() {
+	if grep -qs -e '--kubelet-certificate-authority=' "$R/etc/kubernetes/manifests/kube-apiserver.yaml"; then printf 'verifies\tyes\n'; fi
+	[ -f "$KUBECONFIG" ] && [ -f "$S/member" ] || return 0
+	self get deployment -n kube-system pai-csr-approver --ignore-not-found --request-timeout=10s \
+		-o 'go-template=approver{{"\t"}}{{with .metadata.annotations}}{{index . "paictl.openpai.org/applied"}}{{end}}{{"\n"}}' 2>/dev/null || return 0
+	self get configmap -n kube-system paictl-machines --ignore-not-found --request-timeout=10s \
+		-o 'go-template={{range $k, $v := .data}}machine{{"\t"}}{{$k}}{{"\t"}}{{printf "%q" $v}}{{"\n"}}{{end}}' 2>/dev/null || true
+}
+
+# a_machines: what the cluster is told of its machines, a ConfigMap on standard input (base64). Applied by the server, since a client's record of
+# what it applied has no room for thousands of machines.
+a_machines() {
+	base64 -d | self apply --server-side --force-conflicts --field-manager=paictl -f - >&2
+	note change "configmap paictl-machines"
+}
+
+# a_approver: the manifest on standard input (base64).
+a_approver() {
+	base64 -d | self apply -f - >&2
+	note change "pai-csr-approver"
+}
+
+# a_works: waits until one approver runs by the manifest of now.
+a_works() {
+	i=0
+	while :; do
+		s=$(self get deployment -n kube-system pai-csr-approver --request-timeout=10s \
+			-o 'go-template={{if eq .metadata.generation .status.observedGeneration}}{{with .status.updatedReplicas}}{{.}}{{else}}0{{end}} {{with .status.availableReplicas}}{{.}}{{else}}0{{end}}{{end}}' 2>/dev/null) || s=
+		case $s in '' | 0\ * | *\ 0) ;; *) return 0 ;; esac
+		i=$((i + 1))
+		[ "$i" -lt 240 ] || break
+		sleep 0.5
+	done
+	why=$(self get pods -n kube-system -l app.kubernetes.io/name=pai-csr-approver --request-timeout=10s \
+		-o 'go-template={{range .items}}{{range .status.conditions}}{{if eq .status "False"}}{{with .message}}{{.}} {{end}}{{end}}{{end}}{{range .status.containerStatuses}}{{range $k, $v := .state}}{{with $v.message}}{{.}} {{end}}{{end}}{{end}}{{end}}' 2>/dev/null |
+		tr '\t\n' '  ' | cut -c1-300) || why=
+	echo "pai-csr-approver, which approves kubelets' certificates, does not run after two minutes: ${why:-no pod of it is there} -> kubectl -n kube-system describe deployment pai-csr-approver, and its pods' logs" >&2
+	exit 1
+}
