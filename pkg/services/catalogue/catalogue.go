@@ -114,6 +114,8 @@ type Catalogue struct {
 	cfg      *config.Cluster
 	services map[string]*Service
 	volumes  []LocalVolume
+	// verifiesKubelets says that paictl decided so, and not the section.
+	verifiesKubelets bool
 }
 
 // Services returns all services by name, those that are disabled too.

@@ -80,6 +80,7 @@ func (b *builder) load() *Catalogue {
 	b.configureScheduler()
 	b.configureAgent()
 	b.configureJobs()
+	c.verifiesKubelets = b.configurePrometheus()
 	c.volumes = b.giveVolumes()
 	b.checkValues()
 	b.checkHostPorts()
