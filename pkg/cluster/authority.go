@@ -32,7 +32,7 @@ const (
 	pkiDir       = "/etc/kubernetes/pki"
 	rotationDir  = pkiDir + "/paictl-rotation"
 	signerFile   = pkiDir + "/ca-signing.crt"
-	kubernetesCA    = "ca"
+	kubernetesCA = "ca"
 	restartLimit = 30 * time.Minute
 )
 
