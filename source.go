@@ -15,8 +15,8 @@ import (
 )
 
 //go:embed go.mod go.sum
-//go:embed cmd/pai-agent cmd/pai-api-proxy cmd/pai-controller cmd/pai-csr-approver cmd/pai-logs cmd/pai-nvml cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
-//go:embed pkg/access pkg/agent pkg/apiproxy pkg/approver pkg/hint pkg/kube/*.go pkg/plural pkg/version
+//go:embed cmd/pai-agent cmd/pai-api-proxy cmd/pai-controller cmd/pai-csr-approver cmd/pai-logs cmd/pai-nvml cmd/pai-peer cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
+//go:embed pkg/access pkg/agent pkg/apiproxy pkg/approver pkg/hint pkg/kube/*.go pkg/peer pkg/plural pkg/version
 //go:embed pkg/incluster/logstore pkg/incluster/podapi pkg/incluster/volume pkg/incluster/watchdog
 //go:embed pkg/framework/api pkg/framework/archive pkg/framework/controller pkg/framework/listing pkg/framework/machine
 //go:embed pkg/framework/rendezvous pkg/framework/server pkg/framework/status pkg/framework/v1
@@ -48,6 +48,7 @@ func InCluster() []Program {
 		{Name: "pai-controller", Service: "job-controller", Masters: true},
 		{Name: "pai-csr-approver", Masters: true},
 		{Name: "pai-logs", Service: "log-manager"},
+		{Name: "pai-peer", Machine: true},
 		{Name: "pai-runtime"},
 		{Name: "pai-scheduler", Service: "scheduler", Masters: true},
 		{Name: "pai-volume", Service: "storage"},

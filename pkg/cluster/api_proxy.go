@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
@@ -73,6 +74,11 @@ func (p *apiProxy) diff(n *Node, w *world) ([]Change, error) {
 	}
 	res, err := p.resources(n)
 	return res.diff(a), err
+}
+
+func (p *apiProxy) carries(n *Node, _ *world, cs []Change) ([]bundle.Artifact, error) {
+	res, err := p.resources(n)
+	return sources(res.uploads(cs)), err
 }
 
 func (p *apiProxy) apply(ctx context.Context, r *run, n *Node, cs []Change) error {

@@ -124,6 +124,11 @@ func (p *containerd) diff(n *Node, w *world) ([]Change, error) {
 	return res.diff(w.of(n, phaseContainerd)), nil
 }
 
+func (p *containerd) carries(n *Node, _ *world, cs []Change) ([]bundle.Artifact, error) {
+	res, err := p.resources(n)
+	return sources(res.uploads(cs)), err
+}
+
 func (p *containerd) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
 	res, err := p.resources(n)
 	if err != nil {

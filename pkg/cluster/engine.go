@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/openpai/paictl/pkg/bundle"
@@ -48,6 +49,8 @@ type Options struct {
 	// Parallel is how many hosts are worked on at once; the Dialer limits how many of them
 	// receive files.
 	Parallel int
+	// NoPeers sends every file from here, also where machines could get it from each other.
+	NoPeers bool
 	// StepTimeout limits one script on one host.
 	StepTimeout time.Duration
 	// RoundTrips returns how many round trips a host needed so far; may be nil.
@@ -88,6 +91,9 @@ type run struct {
 	leader *Node
 	// servers are the API's address by the masters' own kubeconfigs, where findLeader asked.
 	servers map[*Node]string
+	// peers is nil while machines get all their files from here. sent and passed count bytes of files.
+	peers        *peers
+	sent, passed atomic.Int64
 }
 
 func newRun(s *Spec, o Options) *run {
@@ -115,6 +121,9 @@ func (r *run) host(n *Node) ssh.Host {
 }
 
 func (r *run) close() {
+	if r.peers != nil {
+		r.peers.close()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, h := range r.hosts {
@@ -260,6 +269,9 @@ func (r *run) summary(command string, nodes []*Node, planned []Change) error {
 		for _, n := range nodes {
 			s.RoundTrips = max(s.RoundTrips, r.opts.RoundTrips(n.Hostname))
 		}
+	}
+	if t := (Traffic{Sent: r.sent.Load(), Passed: r.passed.Load()}); t != (Traffic{}) {
+		s.Traffic = &t
 	}
 	if len(s.Failed) > 0 {
 		s.Retry = r.retry(s.Failed, len(nodes))

@@ -15,6 +15,7 @@ const (
 	EventHostSetAside = "host-set-aside"
 	EventHostDone     = "host-done"
 	EventWarning      = "warning"
+	EventNote         = "note"     // Message: what the run is about to do, or does, of no host in particular
 	EventRunDone      = "run-done" // Summary is set
 )
 
@@ -50,8 +51,10 @@ type Summary struct {
 	// Retry is the command that goes on with the hosts that failed.
 	Retry string `json:"retry,omitempty"`
 	// RoundTrips is the largest number of round trips that one host needed, beyond the dial.
-	RoundTrips int           `json:"roundTrips"`
-	Elapsed    time.Duration `json:"elapsed"`
+	RoundTrips int `json:"roundTrips"`
+	// Traffic is nil where no file was brought to a machine.
+	Traffic *Traffic      `json:"traffic,omitempty"`
+	Elapsed time.Duration `json:"elapsed"`
 }
 
 // Failed is a host that was set aside.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/bundle"
@@ -64,26 +65,30 @@ func (p *images) present(a answer.Answer, img bundle.Artifact) bool {
 	return ok && len(imported) == 2 && imported[0] == img.SHA256 && imported[1] == a.Value("image", ref) && imported[1] != ""
 }
 
-func (p *images) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
+func (p *images) carries(n *Node, _ *world, cs []Change) ([]bundle.Artifact, error) {
 	todo := map[string]bool{}
 	for _, c := range cs {
 		todo[c.Target] = true
 	}
+	return slices.DeleteFunc(p.spec.artifacts(n, bundle.KindImage), func(img bundle.Artifact) bool { return !todo[p.spec.imageRef(img.Image)] }), nil
+}
+
+func (p *images) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
+	imgs, err := p.carries(n, r.planned.world, cs)
+	if err != nil {
+		return err
+	}
 	var files []ssh.File
 	var b strings.Builder
 	b.WriteString("p_images <<'PAICTL_DATA'\n")
-	for _, img := range p.spec.artifacts(n, bundle.KindImage) {
-		ref := p.spec.imageRef(img.Image)
-		if !todo[ref] {
-			continue
-		}
+	for _, img := range imgs {
 		files = append(files, r.uploadFile(staged(img), img))
-		fmt.Fprintf(&b, "%s\t%s\t%s\n", img.SHA256, img.Image, ref)
+		fmt.Fprintf(&b, "%s\t%s\t%s\n", img.SHA256, img.Image, p.spec.imageRef(img.Image))
 	}
 	if err := r.upload(ctx, n, phaseImages, files); err != nil {
 		return err
 	}
 	b.WriteString("PAICTL_DATA\n")
-	_, err := r.script(ctx, n, phaseImages, "import", b.String())
+	_, err = r.script(ctx, n, phaseImages, "import", b.String())
 	return err
 }

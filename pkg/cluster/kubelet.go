@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/cluster/paths"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
@@ -139,6 +140,11 @@ func (p *kubelet) diff(n *Node, w *world) ([]Change, error) {
 		cs = append(cs, Change{Action: "request", Target: servingCertificate, Detail: "signed by the cluster"})
 	}
 	return cs, nil
+}
+
+func (p *kubelet) carries(n *Node, w *world, cs []Change) ([]bundle.Artifact, error) {
+	res, err := p.wanted(n, w)
+	return sources(res.uploads(cs)), err
 }
 
 func (p *kubelet) apply(ctx context.Context, r *run, n *Node, cs []Change) error {

@@ -183,12 +183,21 @@ func (r *run) stage(ctx context.Context, n *Node, phase string, as []artifact) e
 	return r.upload(ctx, n, phase, files)
 }
 
+// upload brings files to a node, those of the bundle by way of other machines where that is less work for this one.
 func (r *run) upload(ctx context.Context, n *Node, phase string, files []ssh.File) error {
+	if r.peers != nil {
+		return r.peers.bring(ctx, n, phase, files)
+	}
+	return r.send(ctx, n, phase, files)
+}
+
+// send brings files to a node from here.
+func (r *run) send(ctx context.Context, n *Node, phase string, files []ssh.File) error {
 	if len(files) == 0 {
 		return nil
 	}
 	var told int64
-	_, err := r.host(n).Upload(ctx, files, func(sent, total int64) {
+	res, err := r.host(n).Upload(ctx, files, func(sent, total int64) {
 		// A hundred steps are enough for any bar; a chunk each would be thousands of lines.
 		if sent < total && sent-told < total/100 {
 			return
@@ -196,6 +205,7 @@ func (r *run) upload(ctx context.Context, n *Node, phase string, files []ssh.Fil
 		told = sent
 		r.emit(Event{Kind: EventProgress, Host: n.Hostname, Phase: phase, Message: "upload", Done: sent, Total: total})
 	})
+	r.sent.Add(res.Bytes)
 	return err
 }
 

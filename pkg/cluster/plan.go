@@ -116,6 +116,9 @@ var errSetAside = errors.New("set aside")
 // applyAll takes each node through its phases. A node waits for others only where a phase
 // says so; a node that fails is set aside and the others go on.
 func (r *run) applyAll(ctx context.Context, p *plan, nodes []*Node) error {
+	if err := r.share(p, nodes); err != nil {
+		return err
+	}
 	pr := newProgress(p, nodes)
 	r.planned = p
 	var wg sync.WaitGroup

@@ -97,6 +97,9 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		}
 		r.tellCopy(ctx)
 	} else {
+		if err := r.share(p, nodes); err != nil {
+			return changes, err
+		}
 		for _, c := range changes {
 			r.emit(Event{Kind: EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
 		}

@@ -304,6 +304,9 @@ func (u *upgrade) through(ctx context.Context, w *world, nodes []*Node, keep fun
 			}
 		}
 	}
+	if err := u.share(p, nodes); err != nil {
+		return err
+	}
 	u.planned = p
 	pr := newProgress(p, nodes)
 	var wg sync.WaitGroup

@@ -90,6 +90,9 @@ const (
 	LocalAPIPort     = 6444
 )
 
+// PeerPort is the TCP port at which machines pass files on to each other while paictl works on them.
+const PeerPort = 6445
+
 // Whether pods reach the cloud's metadata service.
 const (
 	MetadataClosed = "closed"

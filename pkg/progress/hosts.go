@@ -28,6 +28,8 @@ func (b hosts) apply(e cluster.Event) {
 		return
 	case cluster.EventWarning:
 		b.tell(skipped, e, "warning: "+e.Message+arrow(e.Hint))
+	case cluster.EventNote:
+		b.tell(done, e, e.Message)
 	}
 	if e.Host == "" {
 		if e.Kind == cluster.EventPhaseFailed {
@@ -139,6 +141,9 @@ func hostsEnding(s *cluster.Summary) *outcome {
 		return nil
 	}
 	end := &outcome{figures: totals(plural.Of(s.Hosts, "host"), s.Changed, s.Changes, s.DryRun, s.Elapsed), retry: s.Retry, blame: plural.Of(len(s.Failed), "host") + " set aside:"}
+	if t := s.Traffic; t != nil && t.Passed > 0 {
+		end.figures += fmt.Sprintf("; %s sent from here, %s from machine to machine", megabytes(t.Sent), megabytes(t.Passed))
+	}
 	if len(s.Failed) == 1 {
 		end.blame = "1 host failed:"
 	}
@@ -201,6 +206,8 @@ func (r *Plain) Emit(e cluster.Event) {
 	case cluster.EventWarning:
 		r.say(e, r.p.Warn.Text("warning: "+line(e.Message)))
 		r.hint(e.Hint)
+	case cluster.EventNote:
+		r.say(e, line(e.Message))
 	case cluster.EventRunDone:
 		writeEnding(r.w, hostsEnding(e.Summary), r.p)
 	}
@@ -269,6 +276,8 @@ func describe(c *cluster.Change) string {
 	}
 	return line(s)
 }
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
 // totals are the figures of a run that has ended.
 func totals(of string, changed, changes int, dry bool, took time.Duration) string {

@@ -182,3 +182,21 @@ func TestFiguresReadAsAPersonSaysThem(t *testing.T) {
 	assert.Empty(t, amount(5, 0))
 	assert.Equal(t, "100%", percent(20, 10))
 }
+
+func TestPlainLinesSayWhereFilesComeFrom(t *testing.T) {
+	var b bytes.Buffer
+	p := NewPlain(&b, false)
+	for _, e := range []cluster.Event{
+		{Time: at(0), Kind: cluster.EventRunStarted, Message: "cluster up", Hosts: []string{"w1"}, Phases: []string{"images"}},
+		{Time: at(1), Kind: cluster.EventNote, Message: "files for 4 machines"},
+		{Time: at(2), Kind: cluster.EventPhaseStarted, Host: "w1", Phase: "images"},
+		{Time: at(20), Kind: cluster.EventProgress, Host: "w1", Phase: "images", Message: "from w3", Done: 5e6, Total: 1e7},
+		{Time: at(30), Kind: cluster.EventRunDone, Summary: &cluster.Summary{Hosts: 1, Changed: 1, Changes: 1, Elapsed: 30 * time.Second,
+			Traffic: &cluster.Traffic{Sent: 12e6, Passed: 34e6}}},
+	} {
+		p.Emit(e)
+	}
+	assert.Contains(t, b.String(), "\nfiles for 4 machines\n")
+	assert.Contains(t, b.String(), "w1  images  from w3 5/10 MB")
+	assert.Contains(t, b.String(), "1 change, 30 s; 12.0 MB sent from here, 34.0 MB from machine to machine\n")
+}

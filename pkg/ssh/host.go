@@ -49,6 +49,13 @@ type File struct {
 	Open func() (io.ReadCloser, error)
 }
 
+// Missing is a file that a host doesn't have with the right content.
+type Missing struct {
+	File
+	// Part is the path of its unfinished content, beside Path. Upload goes on from what is there.
+	Part string
+}
+
 // UploadResult counts what an upload did.
 type UploadResult struct {
 	Sent, Skipped int   // files
@@ -71,6 +78,9 @@ type Host interface {
 	// written beside its target, checked, then renamed. progress may be nil and is
 	// called with the bytes sent so far; calls are never concurrent.
 	Upload(ctx context.Context, files []File, progress func(sent, total int64)) (UploadResult, error)
+	// Missing returns those of files that Upload would send now, and prepares their folders. It is for
+	// those who bring a file to the host in another way.
+	Missing(ctx context.Context, files []File) ([]Missing, error)
 	Close() error
 }
 

@@ -41,28 +41,49 @@ type pending struct {
 // upload of a large file left behind is used by the next. The host keeps the sums of what
 // it has in /var/lib/paictl/sums.
 func (h *host) Upload(ctx context.Context, files []File, progress func(sent, total int64)) (UploadResult, error) {
+	u := &upload{h: h, progress: progress}
+	err := u.traced(ctx, files, u.all)
+	return u.result, err
+}
+
+// Missing is the first of Upload's round trips.
+func (h *host) Missing(ctx context.Context, files []File) ([]Missing, error) {
+	u := &upload{h: h}
+	var out []Missing
+	err := u.traced(ctx, files, func(ctx context.Context, files []File) error {
+		todo, _, err := u.check(ctx, files)
+		for _, f := range todo {
+			out = append(out, Missing{File: f.File, Part: path.Join(path.Dir(f.Path), f.temp)})
+		}
+		return err
+	})
+	return out, err
+}
+
+// traced does something with files that no one else works on meanwhile.
+func (u *upload) traced(ctx context.Context, files []File, do func(context.Context, []File) error) error {
+	h := u.h
 	if len(files) == 0 {
-		return UploadResult{}, nil
+		return nil
 	}
 	if err := h.client.o.Gate.Check(h.name, Script{Name: "upload", Mutates: true}); err != nil {
-		return UploadResult{}, err
+		return err
 	}
 	if err := checkFiles(files); err != nil {
-		return UploadResult{}, err
+		return err
 	}
 	free, err := h.conn.claim(ctx, files)
 	if err != nil {
-		return UploadResult{}, h.conn.explain(ctx, "upload", err)
+		return h.conn.explain(ctx, "upload", err)
 	}
 	defer free()
-	u := &upload{h: h, progress: progress}
 	start := h.client.o.Now()
-	err = u.all(ctx, files)
+	err = do(ctx, files)
 	h.client.o.Tracer.Trace(Event{
 		Host: h.name, Op: OpUpload, Name: "upload", Start: start, Duration: h.client.o.Now().Sub(start),
 		RoundTrips: u.trips, BytesOut: u.scriptBytes + u.result.Bytes, BytesIn: u.bytesIn, Err: err,
 	})
-	return u.result, err
+	return err
 }
 
 // upload is one call of Upload.

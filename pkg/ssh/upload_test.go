@@ -259,3 +259,48 @@ func assertNoRemains(t *testing.T, root string) {
 		return err
 	}))
 }
+
+// Who brings a file in another way puts it where Upload would, and goes on with what an upload has left.
+func TestMissingFilesAreThoseThatUploadWouldSend(t *testing.T) {
+	root := t.TempDir()
+	h, _, counter := dial(t, sshtest.Config{Name: "node1", Handler: sshtest.Shell{Root: root}})
+	there, missing := file("/srv/there", "alpha\n", 0o600), file("/srv/new folder/missing", "beta\n", 0o640)
+	_, err := h.Upload(t.Context(), []ssh.File{there}, nil)
+	require.NoError(t, err)
+	counter.Reset()
+	got, err := h.Missing(t.Context(), []ssh.File{there, missing})
+	require.NoError(t, err)
+	require.Len(t, got, 1)
+	assert.Equal(t, missing.Path, got[0].Path)
+	assert.Equal(t, 1, counter.Host("node1").RoundTrips)
+	assert.Equal(t, "/srv/new folder", filepath.Dir(got[0].Part))
+	info, err := os.Stat(root + got[0].Part)
+	require.NoError(t, err, "the folder is there, and what an upload goes on with")
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+
+	require.NoError(t, os.WriteFile(root+got[0].Part, []byte("beta\n"), 0o640))
+	require.NoError(t, os.Rename(root+got[0].Part, root+missing.Path))
+	require.NoError(t, os.Chmod(root+missing.Path, 0o640))
+	got, err = h.Missing(t.Context(), []ssh.File{there, missing})
+	require.NoError(t, err)
+	assert.Empty(t, got)
+	none, err := h.Missing(t.Context(), nil)
+	require.NoError(t, err)
+	assert.Empty(t, none)
+	_, err = h.Missing(t.Context(), []ssh.File{{Path: "relative"}})
+	assert.Error(t, err)
+}
+
+func TestADryRunPreparesNoFolderForMissingFiles(t *testing.T) {
+	root := t.TempDir()
+	s := sshtest.NewServer(t, sshtest.Config{Name: "node1", Handler: sshtest.Shell{Root: root}})
+	o := sshtest.Options(t, s)
+	o.Gate = ssh.DryRunGate{}
+	client := ssh.NewClient(o)
+	defer func() { _ = client.Close() }()
+	h, err := client.Dial(t.Context(), s.Target())
+	require.NoError(t, err)
+	_, err = h.Missing(t.Context(), []ssh.File{file("/srv/x", "x", 0o600)})
+	require.ErrorIs(t, err, ssh.ErrDryRun)
+	assert.NoDirExists(t, filepath.Join(root, "srv"))
+}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -209,7 +210,7 @@ func TestServicesImagesAndChartsAreFetchedFromAMirror(t *testing.T) {
 	c.Files = nil
 	for i, img := range c.Images {
 		file := "hello"
-		if img.Output.Name == "kwok" || img.Output.Name == "pai-api-proxy" {
+		if slices.Contains([]string{"kwok", "pai-api-proxy", "pai-peer"}, img.Output.Name) {
 			file = img.Output.Member
 		} else if strings.Contains(img.Ref, "/prometheus:") {
 			file = "bin/promtool" // one image carries both

@@ -75,6 +75,7 @@ If the run is interrupted, run the same command again.`,
 	}
 	opts.Flags.AddConfig(cmd, f)
 	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddPeers(cmd)
 	opts.Flags.AddBundle(cmd)
 	opts.Flags.AddYes(cmd, "don't ask, with --dead and --new")
 	fl := cmd.Flags()

@@ -47,6 +47,7 @@ the control plane must answer. If it is interrupted at any point, run it again t
 	}
 	opts.Flags.AddConfig(cmd, f)
 	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddPeers(cmd)
 	opts.Flags.AddBundle(cmd)
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be lost")
 	cmd.Flags().StringVar(&opts.Confirm, "confirm", "", "the cluster's `NAME`, in place of the question")

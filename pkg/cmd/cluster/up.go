@@ -37,6 +37,9 @@ If a machine fails, the run continues with the others; at the end it lists the f
 the command that retries it (exit 3). To continue an interrupted run, run the same command again. A
 lock on the machines of the control plane prevents two runs at the same time (exit 5).
 
+Files of the bundle are sent from here to at most three machines, which pass them on to the others at
+TCP port 6445, while the run goes on. Machines that reach no other get their files from here.
+
 Any healthy machine of the control plane can lead the run; the order in layout.yaml does not matter.
 A machine that has lost its disk joins again. A new cluster is made only if all machines of the
 control plane answer that they are not members of one; to replace a cluster, use "paictl cluster
@@ -47,6 +50,7 @@ Phases: ` + strings.Join(cluster.PhaseNames(), ", ") + "; --phases selects some 
   paictl cluster up -p ./cluster --dry-run          show what would be changed, with diffs
   paictl cluster up -p ./cluster --limit worker-7   one machine only
   paictl cluster up -p ./cluster --phases labels    labels and taints only
+  paictl cluster up -p ./cluster --no-peers         send everything from here to each machine
   paictl cluster up -p ./cluster -o json            events as JSON lines on stdout`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,6 +63,7 @@ Phases: ` + strings.Join(cluster.PhaseNames(), ", ") + "; --phases selects some 
 	opts.Flags.AddConfig(cmd, f)
 	opts.Flags.AddLimit(cmd)
 	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddPeers(cmd)
 	opts.Flags.AddBundle(cmd)
 	opts.Flags.AddYes(cmd, "for scripts; up asks only about unknown host keys")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be changed")

@@ -71,6 +71,7 @@ point, run it again: the cluster works meanwhile, with machines of both releases
 	}
 	opts.Flags.AddConfig(cmd, f)
 	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddPeers(cmd)
 	opts.Flags.AddBundle(cmd)
 	opts.Flags.AddYes(cmd, "don't ask")
 	fl, up := cmd.Flags(), &opts.Upgrade

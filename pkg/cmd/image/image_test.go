@@ -123,6 +123,7 @@ func TestPushBringsImagesToTheConfiguredRegistry(t *testing.T) {
 		host + "/team/pai-controller:v9":              image.Pushed,
 		host + "/team/pai-csr-approver:v9":            image.Pushed,
 		host + "/team/pai-logs:v9":                    image.Pushed,
+		host + "/team/pai-peer:v9":                    image.Pushed,
 		host + "/team/pai-runtime:v9":                 image.Pushed,
 		host + "/team/pai-scheduler:v9":               image.Pushed,
 		host + "/team/pai-volume:v9":                  image.Pushed,
@@ -158,7 +159,7 @@ func TestListKnowsOwnImagesWithoutABundle(t *testing.T) {
 	assert.Contains(t, errOut, "no images in dist/bundle")
 	out, _, err = paictl(t, "list", "-o", "name")
 	require.NoError(t, err)
-	assert.Equal(t, "pai-agent\npai-api-proxy\npai-controller\npai-csr-approver\npai-logs\npai-runtime\npai-scheduler\npai-volume\npai-watchdog\n", out)
+	assert.Equal(t, "pai-agent\npai-api-proxy\npai-controller\npai-csr-approver\npai-logs\npai-peer\npai-runtime\npai-scheduler\npai-volume\npai-watchdog\n", out)
 }
 
 func TestUpstreamImagesNeedAMirrorToBeLookedFor(t *testing.T) {

@@ -57,6 +57,7 @@ run the same command, or "paictl cluster up", again.`,
 	}
 	opts.Flags.AddConfig(cmd, f)
 	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddPeers(cmd)
 	opts.Flags.AddBundle(cmd)
 	opts.Flags.AddYes(cmd, "for scripts; add asks only about unknown host keys")
 	fl := cmd.Flags()

@@ -20,6 +20,7 @@ type Flags struct {
 	Limit     []string
 	Parallel  int
 	AcceptNew bool
+	NoPeers   bool
 	Bundle    string
 	Yes       bool
 
@@ -49,6 +50,11 @@ func (fl *Flags) AddConfig(cmd *cobra.Command, f *cmdutil.Factory) {
 func (fl *Flags) AddConnection(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&fl.Parallel, "parallel", 64, "how many hosts to work on at the same time")
 	cmd.Flags().BoolVar(&fl.AcceptNew, "accept-new-host-keys", false, "accept and remember the keys of hosts not seen before; changed keys are still refused")
+}
+
+// AddPeers adds the flag of commands that bring files of the bundle to machines.
+func (fl *Flags) AddPeers(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&fl.NoPeers, "no-peers", false, "send every file from here to each machine, not from machine to machine")
 }
 
 // AddLimit adds --limit.
@@ -83,6 +89,9 @@ func (fl *Flags) complete(cmd *cobra.Command, f *cmdutil.Factory, args []string)
 		fl.up += " --bundle " + Quote(fl.Bundle)
 	} else {
 		fl.Bundle = settings.GetString("bundle")
+	}
+	if fl.NoPeers {
+		fl.up += " --no-peers"
 	}
 	if fl.Parallel < 0 {
 		return cmdutil.Usagef("--parallel %d: give a number of hosts, at least 1", fl.Parallel)

@@ -108,7 +108,7 @@ func (s *Session) Use(ctx context.Context, c *config.Cluster) error {
 	fl := s.flags
 	s.Options = cluster.Options{
 		Dialer: s.client, Sink: s.sink, Clock: time.Now, Command: fl.command, Owner: owner(),
-		DryRun: s.needs.ReadOnly, Limit: fl.Limit, Parallel: fl.Parallel, RoundTrips: s.roundTrips,
+		DryRun: s.needs.ReadOnly, Limit: fl.Limit, Parallel: fl.Parallel, NoPeers: fl.NoPeers, RoundTrips: s.roundTrips,
 		Copy: pushedCopy(fl.Dir),
 	}
 	return nil

@@ -150,7 +150,8 @@ func TestQuietTellsOnlyWarningsAndLostHosts(t *testing.T) {
 	var b strings.Builder
 	q := &quiet{w: &b}
 	q.Emit(cluster.Event{Kind: cluster.EventPhaseStarted, Host: "a"})
+	q.Emit(cluster.Event{Kind: cluster.EventNote, Message: "so much"})
 	q.Emit(cluster.Event{Kind: cluster.EventWarning, Message: "careful", Hint: "do this"})
 	q.Emit(cluster.Event{Kind: cluster.EventHostSetAside, Host: "b", Error: "off"})
-	assert.Equal(t, "warning: careful\n  -> do this\nb: off\n", b.String())
+	assert.Equal(t, "so much\nwarning: careful\n  -> do this\nb: off\n", b.String())
 }

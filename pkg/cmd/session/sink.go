@@ -89,6 +89,8 @@ func (q *quiet) Emit(e cluster.Event) {
 	switch e.Kind {
 	case cluster.EventWarning:
 		fmt.Fprintf(q.w, "warning: %s\n", e.Message)
+	case cluster.EventNote:
+		fmt.Fprintf(q.w, "%s\n", e.Message)
 	case cluster.EventHostSetAside:
 		fmt.Fprintf(q.w, "%s: %s\n", e.Host, e.Error)
 	default:

@@ -68,6 +68,7 @@ the measurements, isn't restored; the history is in the backup: "paictl cluster 
 	}
 	opts.Flags.AddConfig(cmd, f)
 	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddPeers(cmd)
 	opts.Flags.AddBundle(cmd)
 	opts.Keys.add(cmd)
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what is in the backup, and what would be changed")

@@ -1,0 +1,22 @@
+// Command pai-peer passes the files of a run of paictl from machine to machine. paictl starts it, and ends it with the run.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/openpai/paictl/pkg/peer"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := peer.Run(ctx, os.Args[1:], os.NewFile(3, "what to do"), os.Stdin, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pai-peer:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,513 @@
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mrand "math/rand/v2"
+	"net"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/shell"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/peer"
+	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+const (
+	peerProgram = "pai-peer"
+	// fewMachines is the number below which paictl sends everything itself: it sends ownCopies in any case.
+	fewMachines = ownCopies + 1
+	// worthSharing is how many bytes a machine must lack before it gets the program, which takes a third of that.
+	worthSharing = 8 << 20
+	// servesFor ends a machine's serving at the latest, where the end of the connection isn't noticed.
+	servesFor = 2 * time.Hour
+	phasePeer = "peer"
+)
+
+//go:embed scripts/peer.sh
+var peerScript string
+
+// peers is the part of a run in which machines pass files on to each other. Only files of the bundle travel so.
+type peers struct {
+	r      *run
+	copies *copies
+	token  string
+	sums   []string // what may be asked for
+	// program is pai-peer, and packed is what is sent of it.
+	program bundle.Artifact
+	packed  []byte
+
+	mu       sync.Mutex
+	joining  map[*Node]*sync.Once
+	sessions []ssh.Session
+	warned   map[string]bool
+}
+
+// Traffic counts what a run has brought to its machines, in bytes.
+type Traffic struct {
+	// Sent went from the operator's machine, Passed from machine to machine.
+	Sent   int64 `json:"sent"`
+	Passed int64 `json:"passed"`
+}
+
+// carrier is a phase that brings files of the bundle to a machine.
+type carrier interface {
+	// carries returns those that changes need.
+	carries(n *Node, w *world, cs []Change) ([]bundle.Artifact, error)
+}
+
+func sources(as []artifact) []bundle.Artifact {
+	out := make([]bundle.Artifact, len(as))
+	for i, a := range as {
+		out[i] = a.src
+	}
+	return out
+}
+
+// share lets the machines of a plan pass files on to each other, where enough of them need enough, and says what is about to travel.
+func (r *run) share(p *plan, nodes []*Node) error {
+	if r.opts.NoPeers || r.peers != nil || r.spec.Bundle == nil {
+		return nil
+	}
+	many, all, own, err := r.cargo(p, nodes)
+	if err != nil || many < fewMachines {
+		return err
+	}
+	program, ok := r.spec.Bundle.Lookup(bundle.KindBinary, peerProgram)
+	if !ok {
+		r.emit(Event{Kind: EventWarning, Message: "the bundle has no " + peerProgram + ": all files are sent from here to each machine",
+			Hint: "make the bundle again with this paictl: paictl bundle build"})
+		return nil
+	}
+	packed, err := pack(r.spec.Bundle.File(program))
+	if err != nil {
+		return err
+	}
+	r.emit(Event{Kind: EventNote, Message: fmt.Sprintf("files for %s, %s: at most %s go from here, the rest from machine to machine (TCP port %d)",
+		plural.Of(many, "machine"), megabytes(all), megabytes(own+int64(many)*int64(len(packed))), config.PeerPort)})
+	if r.opts.DryRun {
+		return nil
+	}
+	r.peers = &peers{r: r, copies: newCopies(mrand.IntN), token: rand.Text() + rand.Text(), program: program, packed: packed,
+		joining: map[*Node]*sync.Once{}, warned: map[string]bool{}}
+	for _, a := range r.spec.Bundle.List("") {
+		r.peers.sums = append(r.peers.sums, a.SHA256)
+	}
+	slices.Sort(r.peers.sums)
+	return nil
+}
+
+// cargo returns how many machines get files that are worth sharing, how many bytes that are, and how many of them are sent from here.
+func (r *run) cargo(p *plan, nodes []*Node) (many int, all, own int64, err error) {
+	times := map[string]int{}
+	for _, n := range nodes {
+		var size int64
+		seen := map[string]bool{}
+		for _, ph := range p.phases {
+			c, ok := ph.(carrier)
+			cs := p.of(n, ph.name())
+			if !ok || len(cs) == 0 {
+				continue
+			}
+			as, err := c.carries(n, p.world, cs)
+			if err != nil {
+				return 0, 0, 0, err
+			}
+			for _, a := range as {
+				if seen[a.SHA256] {
+					continue
+				}
+				seen[a.SHA256] = true
+				size += a.Size
+				if times[a.SHA256]++; times[a.SHA256] <= ownCopies {
+					own += a.Size
+				}
+			}
+		}
+		if size >= worthSharing {
+			many++
+		}
+		all += size
+	}
+	return many, all, own, nil
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+// pack compresses the program: it is what every machine gets from here.
+func pack(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	var out bytes.Buffer
+	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.Copy(z, f); err != nil {
+		return nil, err
+	}
+	err = z.Close() // which writes the end
+	return out.Bytes(), err
+}
+
+// close ends the serving on all machines.
+func (p *peers) close() {
+	p.mu.Lock()
+	sessions := p.sessions
+	p.sessions = nil
+	p.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, s := range sessions {
+		wg.Go(func() { _ = s.Close() }) // who lost the connection has ended by itself
+	}
+	wg.Wait()
+}
+
+// brings reports whether files may come from other machines.
+func (p *peers) brings(f ssh.File) bool {
+	_, listed := slices.BinarySearch(p.sums, f.SHA256)
+	return listed
+}
+
+// bring gets files to a machine, from others where they have them.
+func (p *peers) bring(ctx context.Context, n *Node, phase string, files []ssh.File) error {
+	if size(files) < worthSharing || !slices.ContainsFunc(files, p.brings) {
+		return p.r.send(ctx, n, phase, files)
+	}
+	missing, err := p.r.host(n).Missing(ctx, files)
+	if err != nil {
+		return err
+	}
+	var own []ssh.File
+	b := &bringing{p: p, n: n, phase: phase}
+	for _, f := range missing {
+		if p.brings(f.File) {
+			b.wants = append(b.wants, f)
+			b.total += f.Size
+		} else {
+			own = append(own, f.File)
+		}
+	}
+	if b.total >= worthSharing && p.join(ctx, n) {
+		if err := b.all(ctx); err != nil {
+			return err
+		}
+	}
+	for _, f := range b.wants { // what it has to get from here
+		own = append(own, f.File)
+	}
+	return p.r.send(ctx, n, phase, own)
+}
+
+func size(files []ssh.File) int64 {
+	var n int64
+	for _, f := range files {
+		n += f.Size
+	}
+	return n
+}
+
+// join makes a machine take part, once, and reports whether it does. Where it can't, it gets its files from here, and a warning says why.
+func (p *peers) join(ctx context.Context, n *Node) bool {
+	p.mu.Lock()
+	once := p.joining[n]
+	if once == nil {
+		once = &sync.Once{}
+		p.joining[n] = once
+	}
+	p.mu.Unlock()
+	once.Do(func() {
+		if err := p.start(ctx, n); err != nil && !isCancel(ctx, err) && !errors.Is(err, ssh.ErrClosed) {
+			p.warn("start", n, "it passes no files on to other machines: "+err.Error(), cmp.Or(hint.Of(err), "see what the machine says in the error; --no-peers sends everything from here"))
+		}
+	})
+	return !p.copies.alone(n.Hostname)
+}
+
+// warn tells of each kind of trouble once: where it is everywhere, a line for each machine would say no more.
+func (p *peers) warn(kind string, n *Node, message, remedy string) {
+	p.mu.Lock()
+	known := p.warned[kind]
+	p.warned[kind] = true
+	p.mu.Unlock()
+	if !known {
+		p.r.emit(Event{Kind: EventWarning, Host: n.Hostname, Message: message, Hint: remedy})
+	}
+}
+
+// start sends the program and lets it serve.
+func (p *peers) start(ctx context.Context, n *Node) error {
+	h := p.r.host(n)
+	sum := hash(p.packed)
+	res, err := h.Upload(ctx, []ssh.File{{
+		Path: path.Join(stateDir, "staging", sum), Mode: 0o600, SHA256: sum, Size: int64(len(p.packed)),
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.packed)), nil },
+	}}, nil)
+	p.r.sent.Add(res.Bytes)
+	if err != nil {
+		return err
+	}
+	what := peer.Serving{Address: net.JoinHostPort(n.HostIP, strconv.Itoa(config.PeerPort)), Token: p.token, Folder: p.folder(), Files: p.sums, Seconds: int(servesFor.Seconds())}
+	body, err := p.body(fmt.Sprintf("pp_serve %s %s %s", shell.Quote(p.r.id), sum, p.program.SHA256), what)
+	if err != nil {
+		return err
+	}
+	s, err := h.Hold(ctx, ssh.Script{Name: phasePeer + "/serve", Mutates: true, Timeout: time.Minute, Body: body})
+	if err != nil {
+		return err
+	}
+	var ready peer.Ready
+	if err := json.Unmarshal([]byte(s.FirstLine()), &ready); err != nil {
+		_ = s.Close()
+		return fmt.Errorf("%s on %s: unexpected answer %q", peerProgram, n.Hostname, s.FirstLine())
+	}
+	p.mu.Lock()
+	p.sessions = append(p.sessions, s)
+	p.mu.Unlock()
+	p.copies.join(n.Hostname, ready)
+	go func() {
+		<-s.Done()
+		p.copies.leave(n.Hostname)
+	}()
+	return nil
+}
+
+// folder is what machines serve from in this run.
+func (p *peers) folder() string { return path.Join(stateDir, "peer-"+p.r.id) }
+
+// body is a script whose last command gets what to do as JSON by fd 3: no argument, since these are seen by others.
+func (p *peers) body(command string, what any) (string, error) {
+	b, err := json.Marshal(what)
+	if err != nil {
+		return "", err
+	}
+	return preludeScript + peerScript + command + " 3<<'PAICTL_DATA'\n" + string(b) + "\nPAICTL_DATA\n", nil
+}
+
+// bringing is what a machine gets in one phase.
+type bringing struct {
+	p     *peers
+	n     *Node
+	phase string
+	total int64
+
+	mu    sync.Mutex
+	wants []ssh.Missing // neither there nor on the way
+	done  int64
+	told  int64
+}
+
+// all gets the files. What it leaves in wants, the machine has to get from here.
+func (b *bringing) all(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for range getsAtOnce {
+		group.Go(func() error {
+			for {
+				t, more, err := b.take(ctx)
+				if err != nil || !more {
+					return err
+				}
+				if t.from == nil {
+					err = b.send(ctx, t)
+				} else {
+					err = b.fetch(ctx, t)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		})
+	}
+	return group.Wait()
+}
+
+// take waits for the next transfer.
+func (b *bringing) take(ctx context.Context) (t transfer, more bool, err error) {
+	for {
+		b.mu.Lock()
+		if len(b.wants) == 0 {
+			b.mu.Unlock()
+			return t, false, nil
+		}
+		t, ok, wait := b.p.copies.next(b.n.Hostname, b.wants)
+		if ok {
+			b.wants = slices.DeleteFunc(b.wants, func(f ssh.Missing) bool { return f.Path == t.file.Path })
+		}
+		b.mu.Unlock()
+		if ok || wait == nil {
+			return t, ok, nil
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return t, false, context.Cause(ctx)
+		}
+	}
+}
+
+func (b *bringing) want(f ssh.Missing) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wants = append(b.wants, f)
+}
+
+// send gets a file to the machine from here.
+func (b *bringing) send(ctx context.Context, t transfer) error {
+	r := b.p.r
+	var before int64
+	res, err := r.host(b.n).Upload(ctx, []ssh.File{t.file.File}, func(sent, _ int64) {
+		b.progress("upload", sent-before)
+		before = sent
+	})
+	r.sent.Add(res.Bytes)
+	shared := false
+	if err == nil {
+		share := fmt.Sprintf("pp_share %s %s %s\n", shell.Quote(r.id), t.file.SHA256, shell.Quote(t.file.Path))
+		res, shareErr := r.host(b.n).Run(ctx, ssh.Script{Name: phasePeer + "/share", Mutates: true, Body: preludeScript + peerScript + share})
+		shared = shareErr == nil && res.ExitCode == 0 // else others get it from elsewhere
+	}
+	b.p.copies.sent(b.n.Hostname, t, err == nil, shared)
+	return err
+}
+
+// fetch gets a file to the machine from another one. The error is one for which the machine is set aside.
+func (b *bringing) fetch(ctx context.Context, t transfer) error {
+	p, from := b.p, t.from.name
+	said := &words{got: func(n int64) { b.progress("from "+from, n) }}
+	err := b.command(ctx, t, said)
+	if err != nil && (isCancel(ctx, err) || errors.Is(err, ssh.ErrClosed)) {
+		p.copies.fetched(b.n.Hostname, t, peer.Disk, false)
+		return err
+	}
+	w := said.last
+	if err == nil && !w.Done && w.Failure == "" {
+		err = fmt.Errorf("%s on %s said nothing of how it ended", peerProgram, b.n.Hostname)
+	}
+	if err != nil {
+		// The machine itself is at fault: it can do without the program.
+		p.copies.fetched(b.n.Hostname, t, peer.Disk, false)
+		p.copies.setAlone(b.n.Hostname)
+		b.want(t.file)
+		p.warn("program", b.n, err.Error(), "it gets its files from here; see what the machine says in the error")
+		return nil
+	}
+	p.r.passed.Add(said.sum)
+	if w.Done {
+		p.copies.fetched(b.n.Hostname, t, "", w.Shared)
+		return nil
+	}
+	b.progress("from "+from, -said.sum)
+	if w.Failure == peer.Disk {
+		p.copies.fetched(b.n.Hostname, t, w.Failure, false)
+		return hint.Errorf("check the free space of the machine's disks", "get %s to %s: %s", t.file.Path, b.n.Hostname, w.Error)
+	}
+	b.want(t.file)
+	b.judge(t, w, p.copies.fetched(b.n.Hostname, t, w.Failure, false))
+	return nil
+}
+
+// judge tells what follows from a failure.
+func (b *bringing) judge(t transfer, w peer.Word, v verdict) {
+	p, from := b.p, t.from.name
+	if w.Failure == peer.Wrong {
+		p.r.emit(Event{Kind: EventWarning, Host: b.n.Hostname, Phase: b.phase, Message: fmt.Sprintf("%s got wrong content from %s and has thrown it away: %s", t.file.Path, from, w.Error),
+			Hint: "check the disk and memory of " + from + ", and who else can log in there"})
+	}
+	const remedy = "open TCP port %d between the machines, or use --no-peers"
+	switch v {
+	case offAll:
+		p.warn("network", b.n, fmt.Sprintf("machines don't reach each other: all files are sent from here (%s: %s)", from, w.Error), fmt.Sprintf(remedy, config.PeerPort))
+	case apart:
+		p.warn("network", b.n, fmt.Sprintf("it gets nothing from other machines, and its files are sent from here (%s: %s)", from, w.Error), fmt.Sprintf(remedy, config.PeerPort))
+	case dropped:
+		p.warn("dropped "+from, b.n, fmt.Sprintf("%s serves no files to others any longer (%s)", from, w.Error), "")
+	}
+}
+
+// command runs the program on the machine.
+func (b *bringing) command(ctx context.Context, t transfer, said *words) error {
+	what := peer.Fetching{
+		From: t.from.ready, Token: b.p.token, SHA256: t.file.SHA256, Size: t.file.Size, Mode: t.file.Mode,
+		Path: t.file.Path, Part: t.file.Part, Folder: b.p.folder(),
+	}
+	body, err := b.p.body(`"$S/peer-`+b.p.r.id+`/`+peerProgram+`" fetch "$R"`, what)
+	if err != nil {
+		return err
+	}
+	s := ssh.Script{Name: phasePeer + "/fetch", Mutates: true, Stdout: said, Body: body, Timeout: what.Limit() + time.Minute}
+	res, err := b.p.r.host(b.n).Run(ctx, s)
+	if err == nil && res.ExitCode != 0 {
+		err = scriptError(b.n, s.Name, res)
+	}
+	return err
+}
+
+// progress counts bytes that have come, or are to come again where they are fewer than none.
+func (b *bringing) progress(what string, n int64) {
+	b.mu.Lock()
+	b.done += n
+	done := min(b.done, b.total)
+	tell := done-b.told >= b.total/100 || done == b.total
+	if tell {
+		b.told = done
+	}
+	b.mu.Unlock()
+	if tell {
+		b.p.r.emit(Event{Kind: EventProgress, Host: b.n.Hostname, Phase: b.phase, Message: what, Done: done, Total: b.total})
+	}
+}
+
+// words reads what a fetching machine says, line by line.
+type words struct {
+	got  func(n int64)
+	buf  []byte
+	last peer.Word
+	sum  int64
+}
+
+// longestWord bounds a line, in bytes: machines may say anything.
+const longestWord = 64 << 10
+
+func (w *words) Write(b []byte) (int, error) {
+	w.buf = append(w.buf, b...)
+	for {
+		i := bytes.IndexByte(w.buf, '\n')
+		if i < 0 {
+			if len(w.buf) > longestWord {
+				return 0, errors.New("a line is too long")
+			}
+			return len(b), nil
+		}
+		var said peer.Word
+		if err := json.Unmarshal(w.buf[:i], &said); err != nil {
+			return 0, fmt.Errorf("unexpected answer %.100q", strings.TrimSpace(string(w.buf[:i])))
+		}
+		w.buf, w.last = w.buf[i+1:], said
+		if said.Got > w.sum {
+			w.got(said.Got - w.sum)
+			w.sum = said.Got
+		}
+	}
+}

@@ -1,0 +1,439 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/peer"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// realPeer is pai-peer, built once.
+var realPeer = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "pai-peer-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, peerProgram)
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", file, "../../cmd/pai-peer") //nolint:noctx // no test ends it
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	return os.ReadFile(file)
+})
+
+// newSharingLab makes machines with addresses of their own on this machine's loopback, and a bundle whose programs are large enough to be
+// passed on by program, the real pai-peer where it is nil.
+func newSharingLab(t *testing.T, machines int, program []byte) *lab {
+	t.Helper()
+	if program == nil {
+		if _, err := exec.LookPath("go"); err != nil {
+			t.Skip("skipped: this machine has no go")
+		}
+		var err error
+		program, err = realPeer()
+		require.NoError(t, err)
+	}
+	l := newLab(t, 1, machines-1)
+	l.bundle = sharingBundle(t, l.bundle, program)
+	for i, h := range l.hosts {
+		h.ip = fmt.Sprintf("127.77.%d.%d", os.Getpid()%250, i+1)
+		h.write("/.fake/address", h.ip+"\n")
+		l.conf.Layout.MachineList[i].HostIP = h.ip
+	}
+	t.Cleanup(func() {
+		l.rest()
+		for _, h := range l.hosts {
+			assert.Empty(t, h.serving(), "%s still serves", h.name)
+			left, err := filepath.Glob(h.root + stateDir + "/peer-*")
+			require.NoError(t, err)
+			assert.Empty(t, left)
+		}
+	})
+	return l
+}
+
+// sharingBundle adds the program, and makes others long.
+func sharingBundle(t *testing.T, b *bundle.Bundle, program []byte) *bundle.Bundle {
+	t.Helper()
+	m := b.Manifest()
+	put := func(a bundle.Artifact, content []byte) bundle.Artifact {
+		a.SHA256, a.Size = hash(content), int64(len(content))
+		require.NoError(t, os.WriteFile(b.File(a), content, 0o755))
+		return a
+	}
+	for i, a := range m.Artifacts {
+		if a.Name != "containerd" && a.Name != "runc" && a.Name != "kubelet" && a.Name != "kubectl" {
+			continue
+		}
+		content, err := os.ReadFile(b.File(a))
+		require.NoError(t, err)
+		m.Artifacts[i] = put(a, append(append(content, "exit 0\n"...), bytes.Repeat([]byte("# "+a.Name+" is longer than this\n"), 200_000)...))
+	}
+	a := bundle.Artifact{Name: peerProgram, Version: "v1", Kind: bundle.KindBinary, Path: bundle.PathOf(bundle.KindBinary, peerProgram), Source: "test"}
+	m.Artifacts = append(m.Artifacts, put(a, program))
+	text, err := yaml.Marshal(m)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(b.Dir(), bundle.ManifestFile), text, 0o644))
+	out, err := bundle.Open(b.Dir())
+	require.NoError(t, err)
+	return out
+}
+
+// serving are the processes that serve a machine's files now.
+func (h *fakeHost) serving() []int {
+	var out []int
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	require.NoError(h.lab.t, err)
+	for _, f := range all {
+		b, err := os.ReadFile(f)
+		words := strings.Split(string(b), "\x00")
+		if err == nil && len(words) > 2 && words[1] == "serve" && words[2] == h.root {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+			require.NoError(h.lab.t, err)
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// listening reports whether the machine's port is open.
+func (h *fakeHost) listening() bool {
+	c, err := net.Dial("tcp", net.JoinHostPort(h.ip, strconv.Itoa(config.PeerPort))) //nolint:noctx // of this machine
+	if err == nil {
+		_ = c.Close()
+	}
+	return err == nil
+}
+
+// heard calls do for each event, and passes it on.
+type heard struct {
+	next Sink
+	do   func(Event)
+}
+
+func (s heard) Emit(e Event) {
+	s.do(e)
+	s.next.Emit(e)
+}
+
+func onEvent(do func(Event)) func(*Options, *ssh.Options) {
+	return func(o *Options, _ *ssh.Options) { o.Sink = heard{o.Sink, do} }
+}
+
+// warnings are what the run has warned of.
+func (o *outcome) warnings() string {
+	var b strings.Builder
+	for _, e := range o.events {
+		if e.Kind == EventWarning {
+			fmt.Fprintf(&b, "%s: %s -> %s\n", e.Host, e.Message, e.Hint)
+		}
+	}
+	return b.String()
+}
+
+// from is the machine that an event says bytes come from.
+func from(e Event) (string, bool) {
+	name, ok := strings.CutPrefix(e.Message, "from ")
+	return name, ok && e.Kind == EventProgress
+}
+
+// complete asserts that all machines have what the bundle has.
+func (l *lab) complete() {
+	l.t.Helper()
+	for _, name := range []string{"containerd", "runc", "kubelet", "kubectl"} {
+		a, ok := l.bundle.Lookup(bundle.KindBinary, name)
+		require.True(l.t, ok)
+		for _, h := range l.hosts {
+			assert.Equal(l.t, a.SHA256, hash([]byte(h.read(binDir+"/"+name))), "%s on %s", name, h.name)
+		}
+	}
+}
+
+// shareable is what paictl would send of the long files to one machine.
+func (l *lab) shareable() int64 {
+	var n int64
+	for _, name := range []string{"containerd", "runc", "kubelet", "kubectl"} {
+		a, _ := l.bundle.Lookup(bundle.KindBinary, name)
+		n += a.Size
+	}
+	return n
+}
+
+func TestFilesGoFromMachineToMachine(t *testing.T) {
+	l := newSharingLab(t, 6, nil)
+	var once sync.Once
+	commands := ""
+	o := l.up(t.Context(), onEvent(func(e Event) {
+		if name, ok := from(e); ok {
+			once.Do(func() {
+				assert.True(t, l.host(name).listening())
+				all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+				assert.NoError(t, err)
+				for _, f := range all {
+					b, _ := os.ReadFile(f)
+					commands += string(b) + "\n"
+				}
+			})
+		}
+	}))
+	require.NoError(t, o.err, "%s", l.story(o))
+	l.complete()
+	assert.Empty(t, o.warnings())
+	traffic := o.summary().Traffic
+	require.NotNil(t, traffic)
+	assert.GreaterOrEqual(t, traffic.Passed, 3*l.shareable())
+	own := traffic.Sent - int64(len(l.hosts))*4<<20 // the program, and the small files
+	assert.LessOrEqual(t, own, 3*l.shareable())
+	for _, h := range l.hosts {
+		assert.False(t, h.listening(), "%s is closed when the run ends", h.name)
+	}
+
+	note := ""
+	for _, e := range o.events {
+		if e.Kind == EventNote {
+			note = e.Message
+		}
+	}
+	assert.Regexp(t, `^files for 6 machines, [0-9.]+ MB: at most [0-9.]+ MB go from here, the rest from machine to machine \(TCP port 6445\)$`, note)
+
+	// The token is on no command line, and in no file or event.
+	token := ""
+	for _, h := range l.hosts {
+		for _, r := range h.server.Execs() {
+			if _, after, ok := strings.Cut(r.Body, `"token":"`); ok {
+				token, _, _ = strings.Cut(after, `"`)
+			}
+		}
+	}
+	require.Len(t, token, 52)
+	assert.Contains(t, commands, peerProgram+"\x00serve")
+	assert.NotContains(t, commands, token)
+	for _, e := range o.events {
+		text, err := json.Marshal(e)
+		require.NoError(t, err)
+		assert.NotContains(t, string(text), token)
+	}
+	for name := range l.bytes() {
+		b, err := os.ReadFile(name)
+		require.NoError(t, err)
+		assert.NotContains(t, string(b), token, name)
+	}
+
+	again := l.mustUp()
+	assert.Empty(t, again.changes)
+	assert.Nil(t, again.summary().Traffic)
+}
+
+func TestFewMachinesOrAWishGetEverythingFromHere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two clusters")
+	}
+	for name, tt := range map[string]struct {
+		machines int
+		edit     func(*Options, *ssh.Options)
+	}{
+		"three machines": {3, func(*Options, *ssh.Options) {}},
+		"--no-peers":     {4, func(o *Options, _ *ssh.Options) { o.NoPeers = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newSharingLab(t, tt.machines, nil)
+			o := l.up(t.Context(), tt.edit)
+			require.NoError(t, o.err, "%s", l.story(o))
+			l.complete()
+			assert.Zero(t, o.summary().Traffic.Passed)
+			assert.GreaterOrEqual(t, o.summary().Traffic.Sent, int64(tt.machines)*l.shareable())
+			for _, h := range l.hosts {
+				for _, r := range h.server.Execs() {
+					assert.NotContains(t, r.Body, "pp_serve ")
+				}
+			}
+		})
+	}
+}
+
+func TestADryRunSaysWhatWouldTravelAndStartsNothing(t *testing.T) {
+	l := newSharingLab(t, 5, nil)
+	o := l.up(t.Context(), func(o *Options, so *ssh.Options) { o.DryRun, so.Gate = true, ssh.DryRunGate{} })
+	require.NoError(t, o.err)
+	said := false
+	for _, e := range o.events {
+		said = said || e.Kind == EventNote && strings.HasPrefix(e.Message, "files for 5 machines, ")
+	}
+	assert.True(t, said)
+	assert.Nil(t, o.summary().Traffic)
+}
+
+func TestABundleWithoutTheProgramIsSentAsBefore(t *testing.T) {
+	l := newSharingLab(t, 4, nil)
+	m := l.bundle.Manifest()
+	m.Artifacts = m.Artifacts[:len(m.Artifacts)-1]
+	text, err := yaml.Marshal(m)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(l.bundle.Dir(), bundle.ManifestFile), text, 0o644))
+	l.bundle, err = bundle.Open(l.bundle.Dir())
+	require.NoError(t, err)
+	o := l.mustUp()
+	l.complete()
+	assert.Contains(t, o.warnings(), "the bundle has no pai-peer: all files are sent from here to each machine -> make the bundle again with this paictl: paictl bundle build")
+}
+
+// kill -9, in the middle of what a machine sends.
+func TestAMachineThatDiesWhileItServesIsReplaced(t *testing.T) {
+	l := newSharingLab(t, 6, nil)
+	var once sync.Once
+	killed := ""
+	o := l.up(t.Context(), onEvent(func(e Event) {
+		if name, ok := from(e); ok {
+			once.Do(func() {
+				killed = name
+				for _, pid := range l.host(name).serving() {
+					assert.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+				}
+			})
+		}
+	}))
+	require.NoError(t, o.err, "%s", l.story(o))
+	require.NotEmpty(t, killed)
+	l.complete()
+	assert.Positive(t, o.summary().Traffic.Passed)
+}
+
+// spoil replaces what a machine serves, not what it has itself.
+func (h *fakeHost) spoil() {
+	shared, err := filepath.Glob(h.root + stateDir + "/peer-*/[0-9a-f]*")
+	require.NoError(h.lab.t, err)
+	for _, f := range shared {
+		b, err := os.ReadFile(f)
+		if err != nil || len(b) == 0 {
+			continue
+		}
+		b[len(b)/2]++
+		_ = os.Remove(f)
+		_ = os.WriteFile(f, b, 0o600)
+	}
+}
+
+func TestWrongContentIsThrownAwayAndComesFromAnother(t *testing.T) {
+	l := newSharingLab(t, 6, nil)
+	o := l.up(t.Context(), onEvent(func(e Event) {
+		if e.Kind == EventProgress && e.Message == "upload" {
+			l.host("w1").spoil()
+		}
+	}), func(o *Options, so *ssh.Options) { so.Tracer = spoiler{l.host("w1"), so.Tracer} })
+	require.NoError(t, o.err, "%s", l.story(o))
+	l.complete()
+	assert.Contains(t, o.warnings(), "got wrong content from w1 and has thrown it away")
+	assert.Contains(t, o.warnings(), "check the disk and memory of w1")
+}
+
+// spoiler spoils what a machine serves as soon as it does.
+type spoiler struct {
+	h    *fakeHost
+	next ssh.Tracer
+}
+
+func (s spoiler) Trace(e ssh.Event) {
+	if e.Name == phasePeer+"/share" || e.Name == phasePeer+"/fetch" {
+		s.h.spoil()
+	}
+	s.next.Trace(e)
+}
+
+// A firewall between the machines: what they say is what the real program says, at a port where no one listens.
+func TestWhereMachinesDoNotReachEachOtherEverythingComesFromHere(t *testing.T) {
+	program, err := realPeer()
+	require.NoError(t, err)
+	real := filepath.Join(t.TempDir(), peerProgram)
+	require.NoError(t, os.WriteFile(real, program, 0o755))
+	authorities := t.TempDir()
+	makeAuthorities(t, authorities)
+	cert, err := os.ReadFile(filepath.Join(authorities, "1.crt"))
+	require.NoError(t, err)
+	block, _ := pem.Decode(cert)
+	ready, err := json.Marshal(peer.Ready{Address: "127.0.0.1:1", Certificate: block.Bytes})
+	require.NoError(t, err)
+	l := newSharingLab(t, 6, []byte(fmt.Sprintf("#!/bin/sh\n[ \"$1\" = serve ] || exec %s \"$@\"\necho '%s'\ncat >/dev/null\n", real, ready)))
+	o := l.mustUp()
+	l.complete()
+	assert.Zero(t, o.summary().Traffic.Passed)
+	assert.Equal(t, 1, strings.Count(o.warnings(), "\n"), "%s", o.warnings())
+	assert.Contains(t, o.warnings(), "machines don't reach each other: all files are sent from here")
+	assert.Contains(t, o.warnings(), "open TCP port 6445 between the machines, or use --no-peers")
+}
+
+func TestAMachineWhereTheProgramDoesNotRunGetsItsFilesFromHere(t *testing.T) {
+	l := newSharingLab(t, 4, []byte("#!/bin/sh\necho 'cannot execute: required file not found' >&2\nexit 126\n"))
+	o := l.mustUp()
+	l.complete()
+	assert.Zero(t, o.summary().Traffic.Passed)
+	assert.Equal(t, 1, strings.Count(o.warnings(), "it passes no files on to other machines"), "%s", o.warnings())
+	assert.Contains(t, o.warnings(), "required file not found")
+}
+
+func TestARunThatIsCancelledClosesAllPortsAndTheNextGoesOn(t *testing.T) {
+	l := newSharingLab(t, 6, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o := l.up(ctx, onEvent(func(e Event) {
+		if _, ok := from(e); ok {
+			cancel()
+		}
+	}))
+	require.ErrorIs(t, o.err, context.Canceled)
+	l.rest()
+	for _, h := range l.hosts {
+		assert.False(t, h.listening(), h.name)
+		assert.Empty(t, h.serving(), h.name)
+	}
+	l.mustUp()
+	l.complete()
+}
+
+// The operator's machine vanishes: no one closes anything in order.
+func TestAPaictlThatDiesLeavesNoPortOpen(t *testing.T) {
+	l := newSharingLab(t, 6, nil)
+	c := &crash{lab: l}
+	l.crash.Store(c)
+	o := l.up(t.Context(), onEvent(func(e Event) {
+		if _, ok := from(e); ok {
+			c.now()
+		}
+	}))
+	require.Error(t, o.err)
+	require.True(t, c.happened())
+	l.crash.Store(nil)
+	l.rest()
+	for _, h := range l.hosts {
+		assert.False(t, h.listening(), h.name)
+		assert.Empty(t, h.serving(), h.name)
+	}
+	l.mustUp()
+	l.complete()
+}
+
+func TestKeysOfABackupNeverGoFromMachineToMachine(t *testing.T) {
+	p := &peers{sums: []string{hash([]byte("a program"))}}
+	assert.True(t, p.brings(ssh.File{SHA256: hash([]byte("a program"))}))
+	assert.False(t, p.brings(RestoreFile{SHA256: hash([]byte("the keys"))}.upload(PartKeys)))
+}

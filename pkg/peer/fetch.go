@@ -1,0 +1,251 @@
+package peer
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// backward is how far before its end an unfinished file is continued: an upload over SFTP writes out of order, so that its end may have holes.
+const backward = 4 << 20
+
+// Fetch gets one file, and says on out how far it is and how it ended. The error is one of what it was told, or of out.
+func Fetch(ctx context.Context, f Fetching, out io.Writer) error {
+	f.Patience = f.Patience.withDefaults()
+	if err := f.check(); err != nil {
+		return err
+	}
+	g := &getting{Fetching: f, out: out, now: time.Now}
+	err := g.get(ctx)
+	if g.silent != nil {
+		return g.silent
+	}
+	if err == nil {
+		return say(out, Word{Got: g.got, Done: true, Shared: g.share()})
+	}
+	var why *failed
+	if !errors.As(err, &why) {
+		why = &failed{Disk, err}
+	}
+	return say(out, Word{Got: g.got, Failure: why.kind, Error: why.err.Error()})
+}
+
+func (f Fetching) check() error {
+	switch {
+	case !IsSum(f.SHA256):
+		return fmt.Errorf("%q is not a sha256 in hex", f.SHA256)
+	case f.Size < 0 || f.Mode > 0o7777:
+		return errors.New("the size or the mode is wrong")
+	case !filepath.IsAbs(f.Path) || filepath.Dir(f.Part) != filepath.Dir(f.Path) || f.Part == f.Path:
+		return fmt.Errorf("%q and %q are not two files of one folder", f.Path, f.Part)
+	case f.Folder != "" && !filepath.IsAbs(f.Folder):
+		return fmt.Errorf("the folder %q has no absolute path", f.Folder)
+	}
+	return nil
+}
+
+// failed is an error that says what it means for the one who decides where to ask next.
+type failed struct {
+	kind Failure
+	err  error
+}
+
+func (e *failed) Error() string { return e.err.Error() }
+func (e *failed) Unwrap() error { return e.err }
+
+// getting is one call of Fetch.
+type getting struct {
+	Fetching
+	out io.Writer
+	now func() time.Time
+
+	got, told int64
+	told0     time.Time
+	silent    error // out's
+}
+
+func (g *getting) get(ctx context.Context) error {
+	part, err := os.OpenFile(g.Part, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = part.Close() }()
+	sum := sha256.New()
+	from, err := g.resume(part, sum)
+	if err != nil {
+		return err
+	}
+	if err := g.receive(ctx, part, sum, from); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != g.SHA256 {
+		kind := Wrong
+		if from > 0 {
+			kind = Mixed
+		}
+		err := fmt.Errorf("the content has the sha256 %s, not %s", got, g.SHA256)
+		return &failed{kind, errors.Join(err, os.Remove(g.Part))}
+	}
+	if err := part.Chmod(os.FileMode(g.Mode)); err != nil {
+		return err
+	}
+	return os.Rename(g.Part, g.Path)
+}
+
+// resume hashes what is there from an earlier attempt and returns the offset to go on from.
+func (g *getting) resume(part *os.File, sum hash.Hash) (int64, error) {
+	info, err := part.Stat()
+	if err != nil {
+		return 0, err
+	}
+	from := info.Size() - backward
+	if from <= 0 || info.Size() > g.Size {
+		from = 0
+	}
+	if err := part.Truncate(from); err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(sum, part)
+	return from, err
+}
+
+// receive appends what the other machine has from an offset on.
+func (g *getting) receive(ctx context.Context, part *os.File, sum hash.Hash, from int64) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	answer, err := g.ask(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	start := g.now()
+	stall := time.AfterFunc(g.Patience.Stall, func() { cancel(errStalled) })
+	defer stall.Stop()
+	buf := make([]byte, 256<<10)
+	for want := g.Size - from; want > 0; {
+		n, err := answer.Body.Read(buf[:min(int64(len(buf)), want)])
+		if n > 0 {
+			stall.Reset(g.Patience.Stall)
+			want -= int64(n)
+			g.got += int64(n)
+			if _, werr := part.Write(buf[:n]); werr != nil {
+				return werr
+			}
+			sum.Write(buf[:n])
+			g.tell()
+		}
+		if want > 0 && err == nil && g.tooSlow(g.now().Sub(start)) {
+			err = errTooSlow
+		}
+		if err != nil && want > 0 {
+			return broken(ctx, err)
+		}
+	}
+	return nil
+}
+
+var (
+	errStalled = errors.New("no byte came for too long")
+	errTooSlow = errors.New("it sends too slowly")
+)
+
+func broken(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if errors.Is(err, errStalled) || errors.Is(err, errTooSlow) {
+		return &failed{Slow, err}
+	}
+	return &failed{Broken, fmt.Errorf("the transfer broke off: %w", err)}
+}
+
+// tooSlow reports whether fewer bytes have come than the other machine owes by now.
+func (g *getting) tooSlow(after time.Duration) bool {
+	return after > g.Patience.Grace && float64(g.got) < float64(g.Patience.Rate)*(after-g.Patience.Grace).Seconds()
+}
+
+// ask begins the transfer.
+func (g *getting) ask(ctx context.Context, from int64) (*http.Response, error) {
+	cert, err := x509.ParseCertificate(g.From.Certificate)
+	if err != nil {
+		return nil, &failed{Unreachable, fmt.Errorf("the other machine's certificate: %w", err)}
+	}
+	known := x509.NewCertPool()
+	known.AddCert(cert)
+	dialer := &net.Dialer{Timeout: g.Patience.Dial}
+	client := &http.Client{
+		Transport: &http.Transport{
+			DialContext:     dialer.DialContext,
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: known, ServerName: serverName},
+			// A proxy of the environment knows nothing of the machines.
+			Proxy: nil, DisableCompression: true, DisableKeepAlives: true,
+			TLSHandshakeTimeout: g.Patience.Dial, ResponseHeaderTimeout: g.Patience.Dial, MaxResponseHeaderBytes: 16 << 10,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+g.From.Address+files+g.SHA256, http.NoBody)
+	if err != nil {
+		return nil, &failed{Unreachable, err}
+	}
+	r.Header.Set("Authorization", "Bearer "+g.Token)
+	if from > 0 {
+		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return nil, &failed{Unreachable, err}
+	}
+	want := http.StatusOK
+	if from > 0 {
+		want = http.StatusPartialContent
+	}
+	if answer.StatusCode != want {
+		_ = answer.Body.Close()
+		return nil, &failed{Refused, fmt.Errorf("it answers %q", cmp.Or(answer.Status, "nothing"))}
+	}
+	if answer.ContentLength != g.Size-from {
+		_ = answer.Body.Close()
+		return nil, &failed{Wrong, fmt.Errorf("it has %d bytes instead of %d", answer.ContentLength+from, g.Size)}
+	}
+	return answer, nil
+}
+
+// tell says how far it is, a hundred times and once a second at most.
+func (g *getting) tell() {
+	now := g.now()
+	if g.silent != nil || g.got-g.told < g.Size/100 && now.Sub(g.told0) < time.Second {
+		return
+	}
+	g.told, g.told0 = g.got, now
+	g.silent = say(g.out, Word{Got: g.got})
+}
+
+// share gives the file a second name, under which it is served. Where that can't be, this machine just doesn't serve it.
+func (g *getting) share() bool {
+	return g.Folder != "" && Share(g.Path, g.Folder, g.SHA256) == nil
+}
+
+// Share gives a file that is known to have the sum its name in the folder that is served.
+func Share(file, folder, sum string) error {
+	if !IsSum(sum) {
+		return fmt.Errorf("%q is not a sha256 in hex", sum)
+	}
+	err := os.Link(file, filepath.Join(folder, sum))
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,135 @@
+// Package peer carries files from machine to machine while paictl runs: a machine that has one serves it to the others.
+// In: what a run tells its machines over SSH. Out: files under their names, each with the right SHA-256.
+//
+// Nothing here is trusted for what it sends: who fetches compares the content with a checksum that came over SSH.
+package peer
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Serving is what a machine is told that serves files, as JSON.
+type Serving struct {
+	// Address is HOST:PORT. Where the port is taken, another one of the same address serves.
+	Address string `json:"address"`
+	// Token is the run's: whoever doesn't have it gets nothing.
+	Token string `json:"token"`
+	// Folder has the files, each with its SHA-256 in hex as its name, and Files are the names that may be asked for.
+	Folder string   `json:"folder"`
+	Files  []string `json:"files"`
+	// Seconds is the time after which it ends in any case.
+	Seconds int `json:"seconds"`
+}
+
+// Ready is what a machine says as soon as it serves, as JSON in one line.
+type Ready struct {
+	Address string `json:"address"` // HOST:PORT
+	// Certificate is in DER. It was made for this run, and its key never leaves the machine's memory.
+	Certificate []byte `json:"certificate"`
+}
+
+// Fetching is what a machine is told that fetches one file, as JSON.
+type Fetching struct {
+	From  Ready  `json:"from"`
+	Token string `json:"token"`
+
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"` // bytes
+	Mode   uint32 `json:"mode"`
+	// Path gets the file when its content is right. Part has its content until then; what an earlier attempt has left there
+	// is used.
+	Path string `json:"path"`
+	Part string `json:"part"`
+	// Folder is the one of Serving, which gets a second name of the file; "" for none.
+	Folder string `json:"folder,omitempty"`
+	// Patience limits each wait for the other machine. Zero values mean the usual ones.
+	Patience Patience `json:"patience"`
+}
+
+// Patience says how long a machine waits for another before it gives up.
+type Patience struct {
+	// Dial is until the other has answered, Stall is without a byte.
+	Dial  time.Duration `json:"dial,omitempty"`
+	Stall time.Duration `json:"stall,omitempty"`
+	// Rate is what it must get in bytes a second, over the whole transfer and the first Grace left out.
+	Rate  int64         `json:"rate,omitempty"`
+	Grace time.Duration `json:"grace,omitempty"`
+}
+
+func (p Patience) withDefaults() Patience {
+	if p.Dial <= 0 {
+		p.Dial = 5 * time.Second
+	}
+	if p.Stall <= 0 {
+		p.Stall = 10 * time.Second
+	}
+	if p.Rate <= 0 {
+		p.Rate = 256 << 10
+	}
+	if p.Grace <= 0 {
+		p.Grace = 30 * time.Second
+	}
+	return p
+}
+
+// Limit is how long the transfer may take before it is given up.
+func (f Fetching) Limit() time.Duration {
+	p := f.Patience.withDefaults()
+	return 2*p.Dial + p.Grace + p.Stall + time.Duration(f.Size/p.Rate)*time.Second
+}
+
+// Failure says why a file did not come.
+type Failure string
+
+// The failures. All but Disk are the other machine's, or the network's.
+const (
+	Unreachable Failure = "unreachable" // no connection, or not to the machine that was meant
+	Refused     Failure = "refused"     // it doesn't know the token or the file, or has too much to do
+	Slow        Failure = "slow"
+	Broken      Failure = "broken" // the connection ended early
+	Wrong       Failure = "wrong"  // the content has another checksum, and all of it came from that machine
+	Mixed       Failure = "mixed"  // the same, and part of it was there from an earlier attempt: it is removed
+	Disk        Failure = "disk"   // this machine can't write the file
+)
+
+// Word is a line that a fetching machine prints, as JSON: how many bytes it has got so far, or how it ended.
+type Word struct {
+	Got     int64   `json:"got,omitempty"` // bytes that came over the network
+	Done    bool    `json:"done,omitempty"`
+	Failure Failure `json:"failure,omitempty"`
+	Error   string  `json:"error,omitempty"`
+	// Shared says that the file is in the folder that is served.
+	Shared bool `json:"shared,omitempty"`
+}
+
+// IsSum reports whether a name is a SHA-256 in hex.
+func IsSum(name string) bool {
+	_, err := hex.DecodeString(name)
+	return err == nil && len(name) == 64 && strings.ToLower(name) == name
+}
+
+// told reads what a machine is told.
+func told[T any](r io.Reader) (T, error) {
+	var out T
+	d := json.NewDecoder(io.LimitReader(r, 1<<20))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&out); err != nil {
+		return out, fmt.Errorf("read what to do: %w", err)
+	}
+	return out, nil
+}
+
+// say writes one line of JSON.
+func say(w io.Writer, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(b, '\n'))
+	return err
+}

@@ -1,0 +1,44 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+)
+
+// Run is the program pai-peer: "serve" or "fetch", and what stands before every path, which is nothing but in tests. What to do it
+// reads from what, since other users see the arguments of programs. As a server it ends with stdin: that is the SSH session of the run.
+func Run(ctx context.Context, args []string, what io.Reader, stdin io.Reader, stdout io.Writer) error {
+	if len(args) == 0 || len(args) > 2 {
+		return errUsage
+	}
+	root := strings.Join(args[1:], "")
+	switch args[0] {
+	case "serve":
+		s, err := told[Serving](what)
+		if err != nil {
+			return err
+		}
+		s.Folder = root + s.Folder
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			_, _ = io.Copy(io.Discard, stdin) // its end is all that matters
+		}()
+		return Serve(ctx, s, stdout, gone)
+	case "fetch":
+		f, err := told[Fetching](what)
+		if err != nil {
+			return err
+		}
+		f.Path, f.Part = root+f.Path, root+f.Part
+		if f.Folder != "" {
+			f.Folder = root + f.Folder
+		}
+		return Fetch(ctx, f, stdout)
+	}
+	return errUsage
+}
+
+var errUsage = errors.New("usage: pai-peer serve|fetch [ROOT] 3<WHAT; paictl starts it")
