@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	cssh "golang.org/x/crypto/ssh"
 
+	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
@@ -26,10 +28,19 @@ type quickHost struct {
 	name, ticket, nodes string
 	broken              string // a section of detect that breaks off
 	applied             *atomic.Int64
+	fault               sshtest.Fault
+	// fails answers in the place of the usual answer; nil, or not its script, leaves it at that.
+	fails  func(body string, e *sshtest.Exec) (code int, answered bool)
+	bundle *bundle.Bundle
 }
 
 func (h quickHost) Exec(_ context.Context, e *sshtest.Exec) int {
 	body, held, err := e.Script()
+	if h.fails != nil && err == nil {
+		if code, answered := h.fails(body, e); answered {
+			return code
+		}
+	}
 	switch {
 	case err != nil:
 		return 255
@@ -73,13 +84,13 @@ func quickCluster(t testing.TB, n int, edit func(*quickHost)) (*Spec, ssh.Option
 	key := sshtest.NewKey(t)
 	for _, node := range s.Nodes {
 		h := quickHost{
-			name: node.Hostname, applied: applied, nodes: `{"items":[` + strings.Join(items, ",") + `]}`,
+			name: node.Hostname, applied: applied, bundle: s.Bundle, nodes: `{"items":[` + strings.Join(items, ",") + `]}`,
 			ticket: "token\tabcdef.0123456789abcdef\nca\t" + base64.StdEncoding.EncodeToString(ca) + "\n",
 		}
 		if edit != nil {
 			edit(&h)
 		}
-		server := sshtest.NewServer(t, sshtest.Config{Name: node.Hostname, Handler: h, HostKeys: []cssh.Signer{key}})
+		server := sshtest.NewServer(t, sshtest.Config{Name: node.Hostname, Handler: h, HostKeys: []cssh.Signer{key}, Fault: h.fault})
 		node.Target = server.Target()
 		servers = append(servers, server)
 	}
@@ -122,6 +133,140 @@ func TestTwoHundredMachinesAtOnce(t *testing.T) {
 	assert.Equal(t, trips["w1"].RoundTrips, trips[fmt.Sprintf("w%d", n-1)].RoundTrips)
 	assert.LessOrEqual(t, trips["w1"].RoundTrips, 13, "detect, then per phase: uploads, apply, verify")
 	assert.Equal(t, 1, trips["w1"].Dials)
+}
+
+// trouble is a way in which a machine fails, and what a run says of it.
+type trouble struct {
+	name, phase, says string
+	host              func(*quickHost)
+	node              func(n *Node, so *ssh.Options)
+}
+
+// inPhase answers a phase's script that changes something.
+func inPhase(phase string, code int, says string) func(*quickHost) {
+	begins := regexp.MustCompile(`(?m)^begin \S+ '?` + phase + `'?$`)
+	return func(h *quickHost) {
+		h.fails = func(body string, e *sshtest.Exec) (int, bool) {
+			if !begins.MatchString(body) {
+				return 0, false
+			}
+			_, _ = io.WriteString(e.Stderr, says)
+			return code, true
+		}
+	}
+}
+
+func troubles(t *testing.T) []trouble {
+	other := sshtest.NewKey(t)
+	return []trouble{
+		{"it is off", "connect", "connection refused", nil, func(n *Node, _ *ssh.Options) { n.Target.Port = 1 }},
+		{"it closes every connection", "connect", "", func(h *quickHost) { h.fault.DropDials = 1000 }, nil},
+		{"it knows no login", "connect", "", func(h *quickHost) { h.fault.RefuseAuth = true }, nil},
+		{"it has another key", "connect", "key", nil, func(n *Node, so *ssh.Options) {
+			known, err := os.ReadFile(so.KnownHosts)
+			require.NoError(t, err)
+			at := fmt.Sprintf("[%s]:%d ", n.Target.Address, n.Target.Port)
+			var lines strings.Builder
+			for line := range strings.Lines(string(known)) {
+				if strings.HasPrefix(line, at) {
+					line = at + string(cssh.MarshalAuthorizedKey(other.PublicKey()))
+				}
+				lines.WriteString(line)
+			}
+			require.NoError(t, os.WriteFile(so.KnownHosts, []byte(lines.String()), 0o600))
+		}},
+		{"its power fails while it is asked", phasePreflight, "connection", func(h *quickHost) { h.fault.Exec, h.fault.When = 1, sshtest.MidRun }, nil},
+		{"its disk is full", phaseBase, "no space left on device", inPhase(phaseBase, 1, "sh: 9: cannot create /etc/hosts: no space left on device\n"), nil},
+		{"its memory is full", phaseContainerd, "exit status 137: no message", inPhase(phaseContainerd, 137, ""), nil},
+		{"its answer makes no sense", phaseKubelet, `the machine answered "Last login: Fri Nov 27"`, func(h *quickHost) {
+			h.fails = func(body string, e *sshtest.Exec) (int, bool) {
+				if !strings.HasPrefix(body, "manifest=") || !strings.Contains(body, staged(kubeletOf(t, h))) {
+					return 0, false
+				}
+				_, _ = io.WriteString(e.Stdout, "Last login: Fri Nov 27\n")
+				return 0, true
+			}
+		}, nil},
+		{"it never ends to talk", phaseImages, "it printed more than 1048576 bytes", func(h *quickHost) {
+			inPhase(phaseImages, 0, strings.Repeat("retrying\n", 1<<18))(h)
+		}, nil},
+		{"its kubelet starts no pods", phaseJoin, "timed out waiting for the condition", inPhase(phaseJoin, 1, "error execution phase kubelet-start: timed out waiting for the condition\nTo see the stack trace of this error execute with --v=5 or higher\n"), nil},
+	}
+}
+
+// kubeletOf is the kubelet of the bundle that the quick hosts' specification has.
+func kubeletOf(t *testing.T, h *quickHost) bundle.Artifact {
+	t.Helper()
+	a, ok := h.bundle.Lookup(bundle.KindBinary, "kubelet")
+	require.True(t, ok)
+	return a
+}
+
+// Three of a hundred fail, in ten ways: these are named, with the cause, and all others are done.
+func TestOfAThousandMachinesTheThirtyThatFailAreNamed(t *testing.T) {
+	n, each := 1000, 3
+	if testing.Short() {
+		n, each = 100, 1
+	}
+	kinds := troubles(t)
+	var of func(i int) *trouble // the i-th machine's
+	of = func(i int) *trouble {
+		// Spread over all: the master is the first.
+		step := n / (each * len(kinds))
+		if k := i - 7; k >= 0 && k%step == 0 && k/step < each*len(kinds) {
+			return &kinds[k/step%len(kinds)]
+		}
+		return nil
+	}
+	i := -1
+	s, so, _ := quickCluster(t, n, func(h *quickHost) {
+		i++
+		if x := of(i); x != nil && x.host != nil {
+			x.host(h)
+		}
+	})
+	so.MaxOutput = 1 << 20
+	want := map[string]*trouble{}
+	for i, node := range s.Nodes {
+		x := of(i)
+		if x == nil {
+			continue
+		}
+		want[node.Hostname] = x
+		if x.node != nil {
+			x.node(node, &so)
+		}
+	}
+	require.Len(t, want, each*len(kinds))
+
+	o := runQuick(s, so)
+	partial, ok := errors.AsType[*PartialError](o.err)
+	require.True(t, ok, "%v", o.err)
+	assert.Equal(t, 3, partial.ExitCode())
+	assert.Equal(t, n, partial.Hosts)
+	var names []string
+	for _, f := range partial.Failed {
+		names = append(names, f.Host)
+		x := want[f.Host]
+		if !assert.NotNil(t, x, "%s failed: %s", f.Host, f.Error) {
+			continue
+		}
+		assert.Equal(t, x.phase, f.Phase, "%s: %s: %s", f.Host, x.name, f.Error)
+		assert.Contains(t, f.Error, x.says, x.name)
+		assert.NotEmpty(t, f.Hint, "%s: %s", x.name, f.Error)
+	}
+	assert.Len(t, names, len(want))
+	assert.Equal(t, "paictl cluster up --limit "+strings.Join(names, ","), partial.Retry)
+	done := map[string]bool{}
+	for _, e := range o.events {
+		if e.Kind == EventHostDone {
+			done[e.Host] = true
+		}
+	}
+	assert.Len(t, done, n-len(want))
+	for name := range want {
+		assert.False(t, done[name], name)
+	}
 }
 
 func TestADetectionThatBreaksOffChangesNothing(t *testing.T) {

@@ -26,7 +26,7 @@ func testSpec(t testing.TB, masters, workers int) *Spec {
 		if i >= masters {
 			name, role = fmt.Sprintf("w%d", i-masters+1), "worker"
 		}
-		quick += fmt.Sprintf("  - {hostip: 10.9.0.%d, hostname: %s, roles: [%s]}\n", i+1, name, role)
+		quick += fmt.Sprintf("  - {hostip: 10.9.%d.%d, hostname: %s, roles: [%s]}\n", i/250, i%250+1, name, role)
 	}
 	s, err := NewSpec(configure(t, t.TempDir(), quick), newBundle(t))
 	require.NoError(t, err)

@@ -223,7 +223,8 @@ func (u *upload) run(ctx context.Context, name, manifest, script string) ([]stri
 }
 
 func (u *upload) confused(line string) error {
-	return fmt.Errorf("upload to %s: the machine answered %q", u.h.name, line)
+	return hint.Errorf("look for what prints text at a login that is no one's: ssh the machine and run true, which must print nothing",
+		"upload to %s: the machine answered %q", u.h.name, line)
 }
 
 // tempName returns the name of a file's unfinished content beside it: the same for the
