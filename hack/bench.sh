@@ -22,6 +22,7 @@ if ! why=$(sh hack/sandboxable.sh); then
 elif [ ! -f "$bundle/manifest.yaml" ]; then
 	echo "skip	benchmarks on sandbox hosts: no bundle in $bundle; make bundle BUNDLE=$bundle makes it"
 else
+	PAICTL_E2E=1 PAICTL_BUNDLE="$bundle" go test -run '^$' -bench BenchmarkCopies -benchtime 1x -timeout 60m ./pkg/cluster
 	# shellcheck disable=SC2086
 	PAICTL_E2E=1 PAICTL_BUNDLE="$bundle" go test -run '^$' -bench . -p 1 -timeout 60m $e2e
 fi

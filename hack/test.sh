@@ -192,6 +192,7 @@ if [ -z "$why" ]; then
 		few='^(TestClusterComesUpAndWorks|TestNoMasterIsSpecial)$'
 		skip "tests on sandbox hosts but for $few: to start 1,000 programs takes $starts s of processor time here; PAICTL_TEST_E2E=1 runs them"
 	fi
+	PAICTL_E2E=1 PAICTL_BUNDLE="$bundle" bin/gotest -vet=off -timeout 15m -count 1 -run '^TestFilesGoBetweenRealHosts$' "$longest" || status=$?
 	# shellcheck disable=SC2086 # a list of words
 	PAICTL_E2E=1 PAICTL_BUNDLE="$bundle" bin/gotest -vet=off -p 1 -timeout 75m -count 1 ${few:+-run "$few"} $e2e || status=$?
 fi

@@ -31,10 +31,11 @@ type copies struct {
 	files    map[string]*spread
 	machines map[string]*sharer
 	sending  int
-	// passed says that at least one file went from machine to machine; until then unreached are those that got to no other.
-	passed    bool
-	unreached map[string]bool
-	off       bool
+	// passed says that at least one file went from machine to machine. Until then cut are those that reached no other, and closed those
+	// that weren't reached.
+	passed      bool
+	cut, closed map[string]bool
+	off         bool
 }
 
 // spread is how far a file, by its SHA-256, has come.
@@ -52,7 +53,7 @@ type sharer struct {
 	alone bool // gets everything from paictl
 	busy  int  // files that it sends now
 	gave  int  // files that others have from it
-	// left are those from which it wants nothing more, and accused by those who got wrong content from it, or nothing.
+	// left are those from which it wants nothing more. wrongFor are those who got wrong content from it, vainFor those who got nothing.
 	left, wrongFor, vainFor map[string]bool
 }
 
@@ -63,7 +64,7 @@ type transfer struct {
 }
 
 func newCopies(pick func(n int) int) *copies {
-	return &copies{pick: pick, changed: make(chan struct{}), files: map[string]*spread{}, machines: map[string]*sharer{}, unreached: map[string]bool{}}
+	return &copies{pick: pick, changed: make(chan struct{}), files: map[string]*spread{}, machines: map[string]*sharer{}, cut: map[string]bool{}, closed: map[string]bool{}}
 }
 
 // wake lets all waiting machines look again. The caller holds mu.
@@ -256,7 +257,8 @@ func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared b
 		t.from.vainFor[name] = true
 	}
 	if failure == peer.Unreachable && !c.passed {
-		if c.unreached[name] = true; len(c.unreached) >= enoughFailures {
+		c.cut[name], c.closed[t.from.name] = true, true
+		if len(c.cut) >= enoughFailures && len(c.closed) > 1 { // a single one may be closed for itself
 			c.off = true
 			return offAll
 		}
@@ -264,6 +266,9 @@ func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared b
 	// One machine's word isn't enough: it may be the one that lies. But who never gave anything is no loss.
 	if len(t.from.wrongFor) > 1 || len(t.from.vainFor) >= enoughFailures && t.from.gave == 0 {
 		c.drop(t.from)
+		if failure != peer.Wrong && !c.passed {
+			return goOn // a firewall between all of them may yet turn out to be the reason
+		}
 		return dropped
 	}
 	if len(m.left) >= enoughFailures {

@@ -79,13 +79,8 @@ func TestPaictlSendsAtMostThreeCopiesAndAFewAtATime(t *testing.T) {
 func TestTheRarestFileIsFetchedFirst(t *testing.T) {
 	c := sharing(4)
 	rare, frequent := missing("rare", 1), missing("frequent", 9)
-	for i, f := range []ssh.Missing{frequent, frequent, rare} {
-		name := fmt.Sprintf("w%d", i+1)
-		c.sent(name, mustNext(t, c, name, f), true, true)
-		if i == 1 {
-			continue
-		}
-	}
+	holds(c, frequent, "w1", "w2")
+	holds(c, rare, "w3")
 	assert.Equal(t, "rare", mustNext(t, c, "w4", frequent, rare).file.SHA256)
 }
 
@@ -162,13 +157,30 @@ func TestAFirewallBetweenAllMachinesIsFoundOutByThree(t *testing.T) {
 	f := missing("a", 1)
 	c := sharing(8)
 	holds(c, f, "w1", "w2", "w3")
-	var vs []verdict
+	var ts []transfer
 	for i := range enoughFailures {
-		name := fmt.Sprintf("w%d", i+4)
-		vs = append(vs, c.fetched(name, mustNext(t, c, name, f), peer.Unreachable, false))
+		ts = append(ts, mustNext(t, c, fmt.Sprintf("w%d", i+4), f))
+	}
+	var vs []verdict
+	for i, tr := range ts {
+		vs = append(vs, c.fetched(fmt.Sprintf("w%d", i+4), tr, peer.Unreachable, false))
 	}
 	assert.Equal(t, []verdict{goOn, goOn, offAll}, vs)
 	assert.True(t, c.alone("w8"))
+}
+
+func TestAMachineWhosePortIsClosedIsNotTakenForAFirewallBetweenAll(t *testing.T) {
+	f := missing("a", 1)
+	c := sharing(8)
+	holds(c, f, "w1")
+	var v verdict
+	for i := range enoughFailures {
+		name := fmt.Sprintf("w%d", i+4)
+		v = c.fetched(name, mustNext(t, c, name, f), peer.Unreachable, false)
+	}
+	assert.Equal(t, goOn, v, "it is left out, and no one is told before another reason is ruled out")
+	assert.False(t, c.alone("w8"))
+	assert.Nil(t, mustNext(t, c, "w8", f).from)
 }
 
 func TestWhoTakesNoPartGetsEverythingFromHere(t *testing.T) {

@@ -279,9 +279,11 @@ func (p *peers) start(ctx context.Context, n *Node) error {
 		return err
 	}
 	var ready peer.Ready
-	if err := json.Unmarshal([]byte(s.FirstLine()), &ready); err != nil {
+	err = json.Unmarshal([]byte(s.FirstLine()), &ready)
+	// It names its port. At another address it would have the others knock elsewhere.
+	if host, _, splitErr := net.SplitHostPort(ready.Address); err != nil || splitErr != nil || host != n.HostIP {
 		_ = s.Close()
-		return fmt.Errorf("%s on %s: unexpected answer %q", peerProgram, n.Hostname, s.FirstLine())
+		return fmt.Errorf("%s on %s: unexpected answer %.200q", peerProgram, n.Hostname, s.FirstLine())
 	}
 	p.mu.Lock()
 	p.sessions = append(p.sessions, s)

@@ -371,9 +371,9 @@ func TestWhereMachinesDoNotReachEachOtherEverythingComesFromHere(t *testing.T) {
 	cert, err := os.ReadFile(filepath.Join(authorities, "1.crt"))
 	require.NoError(t, err)
 	block, _ := pem.Decode(cert)
-	ready, err := json.Marshal(peer.Ready{Address: "127.0.0.1:1", Certificate: block.Bytes})
+	ready, err := json.Marshal(peer.Ready{Address: "ADDRESS:1", Certificate: block.Bytes})
 	require.NoError(t, err)
-	l := newSharingLab(t, 6, []byte(fmt.Sprintf("#!/bin/sh\n[ \"$1\" = serve ] || exec %s \"$@\"\necho '%s'\ncat >/dev/null\n", real, ready)))
+	l := newSharingLab(t, 6, fmt.Appendf(nil, "#!/bin/sh\n[ \"$1\" = serve ] || exec %s \"$@\"\necho '%s' | sed \"s/ADDRESS/$(cat \"$2/.fake/address\")/\"\ncat >/dev/null\n", real, ready))
 	o := l.mustUp()
 	l.complete()
 	assert.Zero(t, o.summary().Traffic.Passed)
@@ -389,6 +389,15 @@ func TestAMachineWhereTheProgramDoesNotRunGetsItsFilesFromHere(t *testing.T) {
 	assert.Zero(t, o.summary().Traffic.Passed)
 	assert.Equal(t, 1, strings.Count(o.warnings(), "it passes no files on to other machines"), "%s", o.warnings())
 	assert.Contains(t, o.warnings(), "required file not found")
+}
+
+// One that names another address has no one knock there.
+func TestAMachineThatNamesAnotherAddressTakesNoPart(t *testing.T) {
+	l := newSharingLab(t, 4, []byte("#!/bin/sh\necho '{\"address\":\"127.0.0.1:22\",\"certificate\":\"\"}'\ncat >/dev/null\n"))
+	o := l.mustUp()
+	l.complete()
+	assert.Zero(t, o.summary().Traffic.Passed)
+	assert.Contains(t, o.warnings(), "unexpected answer")
 }
 
 func TestARunThatIsCancelledClosesAllPortsAndTheNextGoesOn(t *testing.T) {

@@ -1,0 +1,242 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/sandbox"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// lightLab is a sandbox of hosts with nothing but sshd, which get files of a real bundle.
+type lightLab struct {
+	t    testing.TB
+	spec *Spec
+}
+
+// newLightLab makes hosts. As root on Linux, with PAICTL_E2E=1 and a bundle in PAICTL_BUNDLE.
+func newLightLab(t testing.TB, hosts int) *lightLab {
+	t.Helper()
+	if os.Getenv("PAICTL_E2E") == "" || os.Getenv("PAICTL_BUNDLE") == "" {
+		t.Skip("skipped: sandbox hosts are tested with PAICTL_E2E=1 and PAICTL_BUNDLE, as root")
+	}
+	b, err := bundle.Open(os.Getenv("PAICTL_BUNDLE"))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	s, err := sandbox.Up(t.Context(), sandbox.Options{Dir: filepath.Join(dir, "sandbox"), Name: "copies", Hosts: hosts, Kind: sandbox.Light})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.Down(context.Background())) })
+	g, err := config.Generate(t.Context(), config.Generation{QuickStart: s.QuickStart(), OutDir: filepath.Join(dir, "conf"), Offline: true, DryRun: true})
+	require.NoError(t, err)
+	spec, err := NewSpec(g.Cluster, b)
+	require.NoError(t, err)
+	return &lightLab{t: t, spec: spec}
+}
+
+// limit limits what each host sends and gets, and, where own isn't empty, what paictl's machine sends, such as 100mbit.
+func (l *lightLab) limit(each, own string) {
+	l.t.Helper()
+	limit := func(dev, rate string) {
+		args := []string{"qdisc", "del", "dev", dev, "root"}
+		if rate != "" {
+			args = []string{"qdisc", "replace", "dev", dev, "root", "tbf", "rate", rate, "burst", "64kb", "latency", "100ms"}
+		}
+		out, err := exec.CommandContext(l.t.Context(), "tc", args...).CombinedOutput()
+		if rate != "" {
+			require.NoError(l.t, err, "%s", out)
+		}
+	}
+	for i := range l.spec.Nodes {
+		limit(fmt.Sprintf("vb-copies-%d", i+1), each)
+	}
+	limit("pb-copies", own)
+	l.all("tc qdisc replace dev host0 root tbf rate " + each + " burst 64kb latency 100ms\n")
+}
+
+// all runs a script on all hosts.
+func (l *lightLab) all(script string) {
+	l.t.Helper()
+	r, _ := l.connected(Options{})
+	defer r.close()
+	for n, err := range r.each(l.t.Context(), l.spec.Nodes, func(ctx context.Context, n *Node) error {
+		res, err := r.host(n).Run(ctx, ssh.Script{Name: "test", Mutates: true, Body: script})
+		if err == nil && res.ExitCode != 0 {
+			err = fmt.Errorf("%s", res.Stderr)
+		}
+		return err
+	}) {
+		require.NoError(l.t, err, n.Hostname)
+	}
+}
+
+// connected is a run with connections to all hosts.
+func (l *lightLab) connected(o Options) (*run, *sink) {
+	l.t.Helper()
+	events := &sink{}
+	client := ssh.NewClient(ssh.Options{})
+	l.t.Cleanup(func() { _ = client.Close() })
+	o.Dialer, o.Clock = client, time.Now
+	if o.Sink == nil {
+		o.Sink = events
+	}
+	r := newRun(l.spec, o)
+	for n, err := range r.each(l.t.Context(), l.spec.Nodes, r.dial) {
+		require.NoError(l.t, err, n.Hostname)
+	}
+	return r, events
+}
+
+// bring gets the files of phases to all hosts, as fresh ones get them, without the phases' other work.
+func (l *lightLab) bring(ctx context.Context, r *run, phases ...phase) map[*Node]error {
+	l.t.Helper()
+	p, err := r.plan(&world{spec: l.spec, facts: map[string]*facts{}, outside: map[string]bool{}}, l.spec.Nodes, phases)
+	require.NoError(l.t, err)
+	require.NoError(l.t, r.share(p, l.spec.Nodes))
+	return r.each(ctx, l.spec.Nodes, func(ctx context.Context, n *Node) error {
+		for _, ph := range phases {
+			as, err := ph.(carrier).carries(n, p.world, p.of(n, ph.name()))
+			if err != nil {
+				return err
+			}
+			var files []ssh.File
+			for _, a := range as {
+				files = append(files, r.uploadFile(staged(a), a))
+			}
+			if err := r.upload(ctx, n, ph.name(), files); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// complete asserts that each host has the files of phases, by the host's own word.
+func (l *lightLab) complete(phases ...phase) {
+	l.t.Helper()
+	for _, n := range l.spec.Nodes {
+		var sums bytes.Buffer
+		r, _ := l.connected(Options{Limit: []string{n.Hostname}})
+		p, err := r.plan(&world{spec: l.spec, facts: map[string]*facts{}, outside: map[string]bool{}}, []*Node{n}, phases)
+		require.NoError(l.t, err)
+		for _, ph := range phases {
+			as, err := ph.(carrier).carries(n, p.world, p.of(n, ph.name()))
+			require.NoError(l.t, err)
+			for _, a := range as {
+				fmt.Fprintf(&sums, "%s  %s\n", a.SHA256, staged(a))
+			}
+		}
+		res, err := r.host(n).Run(l.t.Context(), ssh.Script{Name: "test", Body: "sha256sum --quiet -c <<'SUMS'\n" + sums.String() + "SUMS\n"})
+		require.NoError(l.t, err)
+		require.Zero(l.t, res.ExitCode, "%s: %s%s", n.Hostname, res.Stdout, res.Stderr)
+		r.close()
+	}
+}
+
+// BenchmarkCopies brings files of the real bundle to hosts whose networks have limits: from machine to machine, and all from here.
+func BenchmarkCopies(b *testing.B) {
+	for _, tt := range []struct {
+		hosts     int
+		each, own string
+		phases    func(s *Spec) []phase
+	}{
+		{8, "100mbit", "", func(s *Spec) []phase { return []phase{&containerd{spec: s}, &kubelet{spec: s}, &images{spec: s}} }},
+		{8, "100mbit", "100mbit", func(s *Spec) []phase { return []phase{&containerd{spec: s}, &kubelet{spec: s}, &images{spec: s}} }},
+		{50, "20mbit", "", func(s *Spec) []phase { return []phase{&containerd{spec: s}} }},
+	} {
+		name := fmt.Sprintf("%d-hosts-%s", tt.hosts, tt.each)
+		if tt.own != "" {
+			name += "-own-" + tt.own
+		}
+		b.Run(name, func(b *testing.B) {
+			l := newLightLab(b, tt.hosts)
+			for _, mode := range []string{"peers", "all-from-here"} {
+				b.Run(mode, func(b *testing.B) {
+					l.t = b
+					for range b.N {
+						b.StopTimer()
+						l.all("rm -rf /var/lib/paictl\n")
+						l.limit(tt.each, tt.own)
+						r, events := l.connected(Options{NoPeers: mode != "peers"})
+						b.StartTimer()
+						errs := l.bring(b.Context(), r, tt.phases(l.spec)...)
+						b.StopTimer()
+						require.Empty(b, errs)
+						r.close()
+						for _, e := range events.events {
+							if e.Kind == EventWarning {
+								b.Log(e.Host, e.Message)
+							}
+						}
+						b.ReportMetric(float64(r.sent.Load())/1e6, "MB-sent")
+						b.ReportMetric(float64(r.passed.Load())/1e6, "MB-passed")
+					}
+				})
+			}
+		})
+	}
+}
+
+// Real hosts with real networks between them: a firewall, and what the port gives to those without a right.
+func TestFilesGoBetweenRealHosts(t *testing.T) {
+	l := newLightLab(t, 6)
+	phases := []phase{&containerd{spec: l.spec}}
+	last := l.spec.Nodes[5]
+
+	t.Run("one host behind a firewall gets its files from here", func(t *testing.T) {
+		l.t = t
+		r, _ := l.connected(Options{})
+		res, err := r.host(last).Run(t.Context(), ssh.Script{Name: "test", Mutates: true, Body: fmt.Sprintf(
+			"nft add table ip wall\nnft 'add chain ip wall out { type filter hook output priority 0; }'\nnft add rule ip wall out tcp dport %d drop\n", config.PeerPort)})
+		require.NoError(t, err)
+		require.Zero(t, res.ExitCode, "%s", res.Stderr)
+		r.close()
+		r, events := l.connected(Options{})
+		require.Empty(t, l.bring(t.Context(), r, phases...))
+		r.close()
+		l.complete(phases...)
+		assert.Positive(t, r.passed.Load())
+		var said []string
+		for _, e := range events.events {
+			if e.Kind == EventWarning {
+				said = append(said, e.Host+": "+e.Message+" -> "+e.Hint)
+			}
+		}
+		require.Len(t, said, 1)
+		assert.Contains(t, said[0], last.Hostname+": it gets nothing from other machines, and its files are sent from here")
+		assert.Contains(t, said[0], "i/o timeout")
+	})
+	t.Run("a firewall between all", func(t *testing.T) {
+		l.t = t
+		l.all("rm -rf /var/lib/paictl\nnft delete table ip wall 2>/dev/null || :\n" + fmt.Sprintf(
+			"nft add table ip wall\nnft 'add chain ip wall in { type filter hook input priority 0; }'\nnft add rule ip wall in tcp dport %d drop\n", config.PeerPort))
+		r, events := l.connected(Options{})
+		require.Empty(t, l.bring(t.Context(), r, phases...))
+		r.close()
+		l.complete(phases...)
+		assert.Zero(t, r.passed.Load())
+		var said []string
+		for _, e := range events.events {
+			if e.Kind == EventWarning {
+				said = append(said, e.Message)
+			}
+		}
+		require.Len(t, said, 1, "%s", strings.Join(said, "\n"))
+		assert.Contains(t, said[0], "machines don't reach each other: all files are sent from here")
+	})
+	t.Run("nothing is left", func(t *testing.T) {
+		l.t = t
+		l.all("nft delete table ip wall\n" + fmt.Sprintf(`[ -z "$(ls -d /var/lib/paictl/peer-* 2>/dev/null)" ] && [ -z "$(ss -Hltn 'sport = :%d')" ]`, config.PeerPort))
+	})
+}
