@@ -76,9 +76,9 @@ func (p *apiProxy) diff(n *Node, w *world) ([]Change, error) {
 	return res.diff(a), err
 }
 
-func (p *apiProxy) carries(n *Node, _ *world, cs []Change) ([]bundle.Artifact, error) {
-	res, err := p.resources(n)
-	return sources(res.uploads(cs)), err
+func (p *apiProxy) carries(n *Node, _ *world, cs []Change) []bundle.Artifact {
+	res, _ := p.resources(n) // diff has had it, without an error
+	return sources(res.uploads(cs))
 }
 
 func (p *apiProxy) apply(ctx context.Context, r *run, n *Node, cs []Change) error {

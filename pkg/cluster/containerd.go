@@ -124,9 +124,9 @@ func (p *containerd) diff(n *Node, w *world) ([]Change, error) {
 	return res.diff(w.of(n, phaseContainerd)), nil
 }
 
-func (p *containerd) carries(n *Node, _ *world, cs []Change) ([]bundle.Artifact, error) {
-	res, err := p.resources(n)
-	return sources(res.uploads(cs)), err
+func (p *containerd) carries(n *Node, _ *world, cs []Change) []bundle.Artifact {
+	res, _ := p.resources(n) // diff has had it, without an error
+	return sources(res.uploads(cs))
 }
 
 func (p *containerd) apply(ctx context.Context, r *run, n *Node, cs []Change) error {

@@ -209,8 +209,7 @@ func TestOfAThousandMachinesTheThirtyThatFailAreNamed(t *testing.T) {
 		n, each = 100, 1
 	}
 	kinds := troubles(t)
-	var of func(i int) *trouble // the i-th machine's
-	of = func(i int) *trouble {
+	of := func(i int) *trouble { // the i-th machine's
 		// Spread over all: the master is the first.
 		step := n / (each * len(kinds))
 		if k := i - 7; k >= 0 && k%step == 0 && k/step < each*len(kinds) {

@@ -65,23 +65,19 @@ func (p *images) present(a answer.Answer, img bundle.Artifact) bool {
 	return ok && len(imported) == 2 && imported[0] == img.SHA256 && imported[1] == a.Value("image", ref) && imported[1] != ""
 }
 
-func (p *images) carries(n *Node, _ *world, cs []Change) ([]bundle.Artifact, error) {
+func (p *images) carries(n *Node, _ *world, cs []Change) []bundle.Artifact {
 	todo := map[string]bool{}
 	for _, c := range cs {
 		todo[c.Target] = true
 	}
-	return slices.DeleteFunc(p.spec.artifacts(n, bundle.KindImage), func(img bundle.Artifact) bool { return !todo[p.spec.imageRef(img.Image)] }), nil
+	return slices.DeleteFunc(p.spec.artifacts(n, bundle.KindImage), func(img bundle.Artifact) bool { return !todo[p.spec.imageRef(img.Image)] })
 }
 
 func (p *images) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
-	imgs, err := p.carries(n, r.planned.world, cs)
-	if err != nil {
-		return err
-	}
 	var files []ssh.File
 	var b strings.Builder
 	b.WriteString("p_images <<'PAICTL_DATA'\n")
-	for _, img := range imgs {
+	for _, img := range p.carries(n, r.planned.world, cs) {
 		files = append(files, r.uploadFile(staged(img), img))
 		fmt.Fprintf(&b, "%s\t%s\t%s\n", img.SHA256, img.Image, p.spec.imageRef(img.Image))
 	}
@@ -89,6 +85,6 @@ func (p *images) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 		return err
 	}
 	b.WriteString("PAICTL_DATA\n")
-	_, err = r.script(ctx, n, phaseImages, "import", b.String())
+	_, err := r.script(ctx, n, phaseImages, "import", b.String())
 	return err
 }

@@ -142,9 +142,9 @@ func (p *kubelet) diff(n *Node, w *world) ([]Change, error) {
 	return cs, nil
 }
 
-func (p *kubelet) carries(n *Node, w *world, cs []Change) ([]bundle.Artifact, error) {
-	res, err := p.wanted(n, w)
-	return sources(res.uploads(cs)), err
+func (p *kubelet) carries(n *Node, w *world, cs []Change) []bundle.Artifact {
+	res, _ := p.wanted(n, w) // diff has had it, without an error
+	return sources(res.uploads(cs))
 }
 
 func (p *kubelet) apply(ctx context.Context, r *run, n *Node, cs []Change) error {

@@ -72,7 +72,7 @@ type Traffic struct {
 // carrier is a phase that brings files of the bundle to a machine.
 type carrier interface {
 	// carries returns those that changes need.
-	carries(n *Node, w *world, cs []Change) ([]bundle.Artifact, error)
+	carries(n *Node, w *world, cs []Change) []bundle.Artifact
 }
 
 func sources(as []artifact) []bundle.Artifact {
@@ -88,9 +88,9 @@ func (r *run) share(p *plan, nodes []*Node) error {
 	if r.opts.NoPeers || r.peers != nil || r.spec.Bundle == nil {
 		return nil
 	}
-	many, all, own, err := r.cargo(p, nodes)
-	if err != nil || many < fewMachines {
-		return err
+	many, all, own := r.cargo(p, nodes)
+	if many < fewMachines {
+		return nil
 	}
 	program, ok := r.spec.Bundle.Lookup(bundle.KindBinary, peerProgram)
 	if !ok {
@@ -117,7 +117,7 @@ func (r *run) share(p *plan, nodes []*Node) error {
 }
 
 // cargo returns how many machines get files that are worth sharing, how many bytes that are, and how many of them are sent from here.
-func (r *run) cargo(p *plan, nodes []*Node) (many int, all, own int64, err error) {
+func (r *run) cargo(p *plan, nodes []*Node) (many int, all, own int64) {
 	times := map[string]int{}
 	for _, n := range nodes {
 		var size int64
@@ -128,11 +128,7 @@ func (r *run) cargo(p *plan, nodes []*Node) (many int, all, own int64, err error
 			if !ok || len(cs) == 0 {
 				continue
 			}
-			as, err := c.carries(n, p.world, cs)
-			if err != nil {
-				return 0, 0, 0, err
-			}
-			for _, a := range as {
+			for _, a := range c.carries(n, p.world, cs) {
 				if seen[a.SHA256] {
 					continue
 				}
@@ -148,7 +144,7 @@ func (r *run) cargo(p *plan, nodes []*Node) (many int, all, own int64, err error
 		}
 		all += size
 	}
-	return many, all, own, nil
+	return many, all, own
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

@@ -37,7 +37,7 @@ func newLightLab(t testing.TB, hosts int) *lightLab {
 	dir := t.TempDir()
 	s, err := sandbox.Up(t.Context(), sandbox.Options{Dir: filepath.Join(dir, "sandbox"), Name: "copies", Hosts: hosts, Kind: sandbox.Light})
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, s.Down(context.Background())) })
+	t.Cleanup(func() { assert.NoError(t, s.Down(context.WithoutCancel(t.Context()))) })
 	g, err := config.Generate(t.Context(), config.Generation{QuickStart: s.QuickStart(), OutDir: filepath.Join(dir, "conf"), Offline: true, DryRun: true})
 	require.NoError(t, err)
 	spec, err := NewSpec(g.Cluster, b)
@@ -106,12 +106,8 @@ func (l *lightLab) bring(ctx context.Context, r *run, phases ...phase) map[*Node
 	require.NoError(l.t, r.share(p, l.spec.Nodes))
 	return r.each(ctx, l.spec.Nodes, func(ctx context.Context, n *Node) error {
 		for _, ph := range phases {
-			as, err := ph.(carrier).carries(n, p.world, p.of(n, ph.name()))
-			if err != nil {
-				return err
-			}
 			var files []ssh.File
-			for _, a := range as {
+			for _, a := range ph.(carrier).carries(n, p.world, p.of(n, ph.name())) {
 				files = append(files, r.uploadFile(staged(a), a))
 			}
 			if err := r.upload(ctx, n, ph.name(), files); err != nil {
@@ -131,9 +127,7 @@ func (l *lightLab) complete(phases ...phase) {
 		p, err := r.plan(&world{spec: l.spec, facts: map[string]*facts{}, outside: map[string]bool{}}, []*Node{n}, phases)
 		require.NoError(l.t, err)
 		for _, ph := range phases {
-			as, err := ph.(carrier).carries(n, p.world, p.of(n, ph.name()))
-			require.NoError(l.t, err)
-			for _, a := range as {
+			for _, a := range ph.(carrier).carries(n, p.world, p.of(n, ph.name())) {
 				fmt.Fprintf(&sums, "%s  %s\n", a.SHA256, staged(a))
 			}
 		}

@@ -34,7 +34,7 @@ var realPeer = sync.OnceValues(func() ([]byte, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, peerProgram)
-	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", file, "../../cmd/pai-peer") //nolint:noctx // no test ends it
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", file, "../../cmd/pai-peer")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out)
@@ -119,7 +119,7 @@ func (h *fakeHost) serving() []int {
 
 // listening reports whether the machine's port is open.
 func (h *fakeHost) listening() bool {
-	c, err := net.Dial("tcp", net.JoinHostPort(h.ip, strconv.Itoa(config.PeerPort))) //nolint:noctx // of this machine
+	c, err := net.Dial("tcp", net.JoinHostPort(h.ip, strconv.Itoa(config.PeerPort)))
 	if err == nil {
 		_ = c.Close()
 	}

@@ -126,7 +126,7 @@ func TestWhatIsAskedForWithoutRightIsRefused(t *testing.T) {
 	linked := strings.Repeat("a", 64)
 	require.NoError(t, os.Symlink(secret, filepath.Join(m.folder, linked)))
 
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}}} //nolint:gosec // who attacks doesn't verify
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}}}
 	ask := func(method, path, authorization string) (int, string) {
 		r, err := http.NewRequestWithContext(t.Context(), method, "https://"+m.Address, http.NoBody)
 		require.NoError(t, err)
@@ -282,7 +282,7 @@ func TestServingEndsWithItsTime(t *testing.T) {
 
 func TestATakenPortIsReplacedByAnother(t *testing.T) {
 	b, sum := content(1000)
-	taken, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it doesn't block
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = taken.Close() }()
 	folder := t.TempDir()
@@ -324,7 +324,7 @@ func answering(t *testing.T, answer http.HandlerFunc) Ready {
 	t.Helper()
 	cert, der, err := newCertificate()
 	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it doesn't block
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s := &http.Server{Handler: answer, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}, ReadHeaderTimeout: time.Minute}
 	go func() { _ = s.ServeTLS(l, "", "") }()
@@ -438,7 +438,7 @@ func TestTheProgramTakesWhatToDoFromAFileAndEndsWithItsInput(t *testing.T) {
 
 	require.NoError(t, session.Close())
 	require.NoError(t, <-ended)
-	_, err = net.DialTimeout("tcp", r.Address, time.Second) //nolint:noctx // with a limit
+	_, err = net.DialTimeout("tcp", r.Address, time.Second)
 	assert.Error(t, err, "the port is closed")
 
 	assert.Error(t, Run(t.Context(), []string{"fetch"}, strings.NewReader(`{"unknown":1}`), nil, &said))
