@@ -226,10 +226,14 @@ func parseMachine(n *Node, said []byte) (*caMachine, error) {
 			if len(row) != 3 || kind == "cert" && !n.ControlPlane && row[0] != authorityCert(kubernetesCA) || kind == "pem" && !slices.Contains(kubeletPEMs, row[0]) {
 				continue
 			}
-			if into[row[0]], err = pki.Parse(decoded(row[1])); err != nil {
+			certs, err := pki.Parse(decoded(row[1]))
+			if err != nil && kind == "pem" && row[0] != kubeletCert {
+				continue // the kubelet requests another one
+			}
+			if err != nil {
 				return nil, fmt.Errorf("%s: %w", row[0], err)
 			}
-			m.sums[row[0]] = row[2]
+			into[row[0]], m.sums[row[0]] = certs, row[2]
 		}
 	}
 	for _, row := range a.All("conf") {
