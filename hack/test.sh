@@ -7,6 +7,7 @@
 #   PAICTL_TEST_ALL=1    also the tests on sandbox hosts that "make soak" runs
 #   PAICTL_BUNDLE=DIR    the bundle of the tests; made there when it is missing
 #   PAICTL_PROMTOOL=FILE promtool for the tests of alert rules; the bundle's where unset
+#   PAICTL_TEST_S3=FILE  versitygw for the tests of backups in S3; built from hack/tools where unset
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -129,6 +130,9 @@ if [ -x "${PAICTL_PROMTOOL:-$bundle/tools/promtool}" ]; then
 else
 	skip "tests of alert rules: $bundle has no tools/promtool (make bundle BUNDLE=$bundle)"
 fi
+
+# Backups are written to a real S3 server.
+PAICTL_TEST_S3=${PAICTL_TEST_S3:-$(sh hack/versitygw.sh)} && export PAICTL_TEST_S3 || skip "tests of backups in S3: versitygw could not be built"
 
 # It is also a setting of paictl, which must not reach the tests of commands.
 unset PAICTL_BUNDLE

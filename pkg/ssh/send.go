@@ -63,7 +63,7 @@ func (u *upload) send(ctx context.Context, files []pending, root string) error {
 
 func (u *upload) sendAll(ctx context.Context, files []pending, root string, meter *meter) error {
 	u.trips++
-	client, stop, err := u.h.sftp(ctx)
+	client, stop, err := u.h.sftp(ctx, u.h.access(true))
 	if err != nil {
 		return err
 	}
@@ -154,17 +154,17 @@ func skip(r io.Reader, n int64) error {
 	return err
 }
 
-// sftp opens an SFTP session with root rights. Through sudo there is no subsystem, so
-// the server is started by its path; the same serves hosts without the subsystem.
-func (h *host) sftp(ctx context.Context) (*sftp.Client, func(), error) {
-	if as := h.access(true); !as.sudo() {
+// sftp opens an SFTP session. Through sudo there is no subsystem, so the server is started
+// by its path; the same serves hosts without the subsystem.
+func (h *host) sftp(ctx context.Context, as access) (*sftp.Client, func(), error) {
+	if !as.sudo() {
 		client, stop, err := h.subsystem(ctx)
 		if err == nil || ctx.Err() != nil || h.conn.isClosed() {
 			return client, stop, err
 		}
 	}
 	out, in := io.Pipe()
-	p, err := h.conn.spawn(ctx, "upload", wire.SFTPServer, h.access(true), in)
+	p, err := h.conn.spawn(ctx, "upload", wire.SFTPServer, as, in)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -31,7 +31,7 @@ type channel struct {
 
 func (channel) Close() error { return nil }
 
-// files is the part of a file system that uploads use.
+// files is the part of a file system that uploads and backups use.
 type files struct{ h Shell }
 
 // path returns a request's path, or an error where it is not below the root.
@@ -39,7 +39,7 @@ func (f *files) path(r *sftp.Request) (string, error) {
 	root := filepath.Clean(f.h.Root)
 	p := filepath.Clean(r.Filepath)
 	if p != root && !strings.HasPrefix(p, root+"/") {
-		return "", os.ErrPermission
+		return "", sftp.ErrSSHFxPermissionDenied
 	}
 	return p, nil
 }
@@ -70,7 +70,7 @@ func (f *files) Filewrite(r *sftp.Request) (io.WriterAt, error) {
 	if want.Excl {
 		flags |= os.O_EXCL
 	}
-	file, err := os.OpenFile(p, flags, 0o600)
+	file, err := os.OpenFile(p, flags, 0o666) // as sftp-server: its client sets the mode
 	if err != nil {
 		return nil, err
 	}
@@ -110,16 +110,57 @@ func (f *files) Filecmd(r *sftp.Request) error {
 	case "Remove":
 		return os.Remove(p)
 	case "Mkdir":
-		return os.Mkdir(p, 0o700)
+		return os.Mkdir(p, 0o777)
+	case "Rmdir":
+		return os.Remove(p)
 	}
 	return sftp.ErrSSHFxOpUnsupported
 }
 
-// Filelist answers stat.
+// PosixRename renames, and replaces what is there.
+func (f *files) PosixRename(r *sftp.Request) error {
+	from, err := f.path(r)
+	if err != nil {
+		return err
+	}
+	to, err := f.path(&sftp.Request{Filepath: r.Target})
+	if err != nil {
+		return err
+	}
+	return os.Rename(from, to)
+}
+
+// Lstat answers about links themselves.
+func (f *files) Lstat(r *sftp.Request) (sftp.ListerAt, error) {
+	p, err := f.path(r)
+	if err != nil {
+		return nil, err
+	}
+	stat, err := os.Lstat(p)
+	if err != nil {
+		return nil, err
+	}
+	return lister{stat}, nil
+}
+
+// Filelist answers stat, and lists folders.
 func (f *files) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 	p, err := f.path(r)
 	if err != nil {
 		return nil, err
+	}
+	if r.Method == "List" {
+		all, err := os.ReadDir(p)
+		if err != nil {
+			return nil, err
+		}
+		var out lister
+		for _, e := range all {
+			if info, err := e.Info(); err == nil {
+				out = append(out, info)
+			}
+		}
+		return out, nil
 	}
 	stat, err := os.Stat(p)
 	if err != nil {

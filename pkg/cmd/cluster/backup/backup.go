@@ -7,23 +7,23 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/dustin/go-humanize"
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/backup/target"
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/plural"
@@ -36,6 +36,7 @@ type Options struct {
 	Flags   session.Flags
 	Output  cmdutil.Output
 	Seal    sealFlags
+	Place   placeFlags
 	File    string
 	To      string
 }
@@ -53,10 +54,12 @@ jobs. The cluster isn't changed and works on meanwhile; etcd and the history are
 
 The file is encrypted with age: to public keys (--recipient), or with a passphrase, for which it asks if
 nothing is given. Keep the private key or passphrase elsewhere: without it no one can restore the cluster.
-The file holds no images, no data of users' storages, and no logs of running tasks.`,
+The file holds no images, no data of users' storages, and no logs of running tasks. It gets its name when it is complete.` + places,
 		Example: `  paictl cluster backup -p ./cluster
   paictl cluster backup -p ./cluster --to /mnt/backups --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p
   paictl cluster backup -p ./cluster --file today.paictl-backup --passphrase-file ./passphrase
+  paictl cluster backup -p ./cluster --to ssh://backup@nas/srv/backups --recipients-file backup.pub
+  paictl cluster backup -p ./cluster --to s3://backups/pai --s3-endpoint https://s3.example.org --recipients-file backup.pub
   paictl cluster backup list --to /mnt/backups
   paictl cluster backup verify today.paictl-backup --passphrase-file ./passphrase
   paictl cluster backup prune --to /mnt/backups --keep-daily 7 --keep-weekly 4`,
@@ -74,6 +77,7 @@ The file holds no images, no data of users' storages, and no logs of running tas
 	opts.Flags.AddConfig(cmd, f)
 	opts.Flags.AddConnection(cmd)
 	opts.Seal.add(cmd)
+	opts.Place.add(cmd, &opts.Flags)
 	cmd.Flags().StringVar(&opts.File, "file", "", "write this `FILE` (default CLUSTER-TIME.paictl-backup in --to)")
 	cmd.Flags().StringVar(&opts.To, "to", ".", "write into this `FOLDER`")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
@@ -103,41 +107,38 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 	}
 	defer s.Close()
 	now, name := time.Now().UTC().Truncate(time.Second), s.Config.Kubernetes.Kubernetes.ClusterName
-	file := opts.File
-	if file == "" {
-		file = filepath.Join(opts.To, backup.Name(name, now))
+	place, file := opts.To, backup.Name(name, now)
+	if opts.File != "" {
+		if place, file, err = target.Split(opts.File); err != nil {
+			return err
+		}
 	}
-	out, err := renameio.NewPendingFile(file, renameio.WithPermissions(0o600), renameio.WithTempDir(filepath.Dir(file)))
-	if err != nil {
-		return hint.Errorf("name a folder that is there and that you may write to", "write the backup: %w", err)
-	}
-	defer func() { _ = out.Cleanup() }()
-	seal, err := opts.Seal.seal(opts.Factory)
+	to, err := opts.Place.open(opts.Factory, place)
 	if err != nil {
 		return err
 	}
-	w, err := backup.NewWriter(out, seal, backup.Head{Paictl: version.Version, Cluster: name, Time: now})
+	defer func() { err = errors.Join(err, to.Close()) }()
+	made := Made{File: to.Path(file)}
+	var api *kube.Cluster
+	var silent error
+	made.Size, err = to.Write(ctx, file, func(ctx context.Context, out io.Writer) error {
+		seal, err := opts.Seal.seal(opts.Factory)
+		if err != nil {
+			return err
+		}
+		made.Encrypted = seal.Sealed()
+		w, err := backup.NewWriter(out, seal, backup.Head{Paictl: version.Version, Cluster: name, Time: now})
+		if err != nil {
+			return err
+		}
+		if api, silent, err = opts.save(ctx, s, w); err != nil {
+			return err
+		}
+		made.Manifest, err = w.Close()
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	opts.say("saving the configuration, keys and etcd of " + name)
-	if err := addFolder(w, s.Config.Dir); err != nil {
-		return err
-	}
-	if err := cluster.BackUp(ctx, s.Spec, s.Options, w); err != nil {
-		return err
-	}
-	opts.say("saving the history of jobs")
-	api, silent := session.MasterKubeconfig(ctx, s.Spec, s.Options)
-	if err := addJobs(ctx, api, silent, w); err != nil {
-		return err
-	}
-	m, err := w.Close()
-	if err != nil {
-		return err
-	}
-	if err := out.CloseAtomicallyReplace(); err != nil {
-		return fmt.Errorf("write the backup: %w", err)
 	}
 	if silent == nil {
 		silent = note(ctx, api, now)
@@ -145,7 +146,21 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 	if silent != nil && ctx.Err() == nil {
 		fmt.Fprintf(opts.Factory.IO.Err, "! the cluster couldn't be told of the backup, so paictl cluster upgrade will ask for another: %v\n", silent)
 	}
-	return opts.told(Made{File: file, Encrypted: seal.Sealed(), Manifest: m})
+	return opts.told(made)
+}
+
+// save adds all parts. It returns the API of the cluster, or why it is silent.
+func (opts *Options) save(ctx context.Context, s *session.Session, w *backup.Writer) (api *kube.Cluster, silent, err error) {
+	opts.say("saving the configuration, keys and etcd of " + s.Config.Kubernetes.Kubernetes.ClusterName)
+	if err := addFolder(w, s.Config.Dir); err != nil {
+		return nil, nil, err
+	}
+	if err := cluster.BackUp(ctx, s.Spec, s.Options, w); err != nil {
+		return nil, nil, err
+	}
+	opts.say("saving the history of jobs")
+	api, silent = session.MasterKubeconfig(ctx, s.Spec, s.Options)
+	return api, silent, addJobs(ctx, api, silent, w)
 }
 
 // say tells a person what is done.
@@ -156,11 +171,6 @@ func (opts *Options) say(what string) {
 }
 
 func (opts *Options) told(m Made) error {
-	info, err := os.Stat(m.File)
-	if err != nil {
-		return fmt.Errorf("write the backup: %w", err)
-	}
-	m.Size = info.Size()
 	if !opts.Output.Is("text") {
 		return opts.Output.Write(opts.Factory.IO.Out, m, cmdutil.Table{})
 	}
@@ -169,7 +179,7 @@ func (opts *Options) told(m Made) error {
 		fmt.Fprintf(w, "! not in it: %s: %s\n", lacks.What, lacks.Why)
 	}
 	fmt.Fprintf(w, "%s: %s in %s, %s\n", m.File, humanize.IBytes(uint64(m.Size)), plural.Of(len(m.Parts), "part"), described(m.Encrypted))
-	fmt.Fprintf(w, "check that it can be opened: paictl cluster backup verify %s%s\n", session.Quote(m.File), opts.opened())
+	fmt.Fprintf(w, "check that it can be opened: paictl cluster backup verify %s%s\n", session.Quote(m.File), opts.opened()+opts.Place.again())
 	return nil
 }
 

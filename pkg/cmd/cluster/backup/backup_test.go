@@ -3,7 +3,10 @@ package backup_test
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +21,9 @@ import (
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
 func paictl(t *testing.T, args ...string) (code int, out, said string) {
@@ -244,4 +249,98 @@ func TestOldBackupsAreListedAndDeleted(t *testing.T) {
 	code, _, said = paictl(t, "cluster", "backup", "list", "--to", dir+"/none")
 	assert.Equal(t, cmdutil.ExitFailure, code)
 	assert.Contains(t, said, "no such file")
+}
+
+// A machine of the layout is reached with its login, under its name and its address.
+func TestBackupsOnAMachineOfTheLayout(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	dir := t.TempDir()
+	server := sshtest.NewServer(t, sshtest.Config{User: "pai", Password: "hunter2-hunter2", Handler: sshtest.Shell{Root: dir}})
+	_, port, err := net.SplitHostPort(server.Addr())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(dir+"/q.yaml", []byte("machines: [127.0.0.1]\nssh-port: "+port+"\nssh-username: pai\nssh-password: hunter2-hunter2\n"), 0o600))
+	code, _, said := paictl(t, "config", "generate", "-i", dir+"/q.yaml", "-o", dir+"/c", "--offline")
+	require.Zero(t, code, said)
+	pair, err := age.GenerateX25519Identity()
+	require.NoError(t, err)
+	key := filepath.Join(t.TempDir(), "key.txt")
+	require.NoError(t, os.WriteFile(key, []byte(pair.String()+"\n"), 0o600))
+	name := filepath.Base(archive(t, dir, dir+"/c", backup.Seal{Recipients: []age.Recipient{pair.Recipient()}}, nil))
+	layout, err := config.Load(dir + "/c")
+	require.NoError(t, err)
+	there := "ssh://" + layout.Layout.MachineList[0].Hostname + dir
+
+	code, _, said = paictl(t, "cluster", "backup", "list", "-p", dir+"/c", "--to", there)
+	assert.Equal(t, cmdutil.ExitFailure, code)
+	assert.Contains(t, said, "host key")
+	code, out, said := paictl(t, "cluster", "backup", "list", "-p", dir+"/c", "--to", there, "--accept-new-host-keys", "-o", "name")
+	require.Zero(t, code, said)
+	assert.Equal(t, there+"/"+name+"\n", out)
+	code, out, said = paictl(t, "cluster", "backup", "verify", "-p", dir+"/c", there+"/"+name, "--identity", key)
+	require.Zero(t, code, said)
+	assert.Contains(t, out, there+"/"+name+": whole, ")
+	code, _, said = paictl(t, "cluster", "backup", "extract", "-p", dir+"/c", "ssh://127.0.0.1"+dir+"/"+name, "--identity", key, "--to", dir+"/unpacked")
+	require.Zero(t, code, said)
+	assert.FileExists(t, dir+"/unpacked/config/layout.yaml")
+	code, _, said = paictl(t, "cluster", "backup", "verify", "-p", dir+"/c", there+"/none", "--identity", key)
+	assert.Equal(t, cmdutil.ExitFailure, code)
+	assert.Contains(t, said, there+"/none: file does not exist")
+	assert.Contains(t, said, "paictl cluster backup list --to "+there)
+
+	for _, elsewhere := range [][]string{{"-p", t.TempDir(), "--to", "ssh://pai@" + server.Addr() + dir}, {"-p", dir + "/c", "--to", "ssh://guest@127.0.0.1:" + port + dir}} {
+		code, _, said = paictl(t, append([]string{"cluster", "backup", "list"}, elsewhere...)...)
+		assert.Equal(t, cmdutil.ExitFailure, code)
+		assert.Contains(t, said, "authentication refused", "the password is of a user of the layout")
+	}
+	code, _, said = paictl(t, "cluster", "backup", "prune", "-p", dir+"/c", "--to", there, "--keep-last", "0", "--keep-daily", "0", "--keep-weekly", "0", "--yes")
+	require.Zero(t, code, said)
+	assert.FileExists(t, dir+"/"+name, "the latest stays")
+}
+
+// A transfer that ends early isn't a damaged backup.
+func TestAConnectionThatIsLostIsNoDamage(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	dir := t.TempDir()
+	server := sshtest.NewServer(t, sshtest.Config{Handler: sshtest.Shell{Root: dir}})
+	var out bytes.Buffer
+	w, err := backup.NewWriter(&out, backup.Seal{Plain: true}, backup.Head{Cluster: "pai"})
+	require.NoError(t, err)
+	noise := make([]byte, 4<<20)
+	_, _ = rand.Read(noise) // never fails
+	require.NoError(t, w.Add("noise", int64(len(noise)), bytes.NewReader(noise)))
+	_, err = w.Close()
+	require.NoError(t, err)
+	file := filepath.Join(dir, backup.Name("pai", time.Now()))
+	require.NoError(t, os.WriteFile(file, out.Bytes(), 0o600))
+	code, _, said := paictl(t, "cluster", "backup", "verify", "--insecure-plain", "--accept-new-host-keys", "ssh://root@"+cutAfter(t, server.Addr(), 1<<20)+file)
+	assert.Equal(t, cmdutil.ExitFailure, code)
+	assert.Contains(t, said, "connection lost")
+	assert.NotContains(t, said, "damaged")
+}
+
+// cutAfter is the address of a server whose connections end after so many bytes from it.
+func cutAfter(t *testing.T, server string, bytes int64) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			go func() { _, _ = io.Copy(out, in) }()
+			go func() {
+				_, _ = io.CopyN(in, out, bytes)
+				_, _ = in.Close(), out.Close()
+			}()
+		}
+	}()
+	return l.Addr().String()
 }

@@ -2,8 +2,9 @@ package backup
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"path"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/plural"
 )
@@ -19,6 +21,7 @@ import (
 type ListOptions struct {
 	Factory *cmdutil.Factory
 	Output  cmdutil.Output
+	Place   placeFlags
 	To      string
 	Cluster string
 }
@@ -30,18 +33,20 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the backups of a folder",
-		Long:    `Lists the backups of a folder by their names, the latest first. It opens none of them.`,
+		Long:    `Lists the backups of a folder by their names, the latest first. It opens none of them.` + places,
 		Example: `  paictl cluster backup list --to /mnt/backups
-  paictl cluster backup list --to /mnt/backups --cluster pai -o json`,
+  paictl cluster backup list --to /mnt/backups --cluster pai -o json
+  paictl cluster backup list --to s3://backups/pai --s3-endpoint https://s3.example.org`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
-			return listRun(opts)
+			return listRun(cmd.Context(), opts)
 		},
 	}
 	addFolderFlags(cmd, &opts.To, &opts.Cluster)
+	opts.Place.addAlone(cmd, f)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
@@ -51,13 +56,18 @@ func addFolderFlags(cmd *cobra.Command, to, cluster *string) {
 	cmd.Flags().StringVar(cluster, "cluster", "", "only those of the cluster of this `NAME`")
 }
 
-func listRun(opts *ListOptions) error {
-	files, err := backup.List(opts.To, opts.Cluster)
+func listRun(ctx context.Context, opts *ListOptions) (err error) {
+	to, err := opts.Place.open(opts.Factory, opts.To)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	files, err := to.List(ctx, opts.Cluster)
 	if err != nil {
 		return err
 	}
 	if len(files) == 0 && opts.Output.IsTable() {
-		fmt.Fprintf(opts.Factory.IO.Err, "no backups in %s -> make one with: paictl cluster backup --to %s\n", opts.To, opts.To)
+		fmt.Fprintf(opts.Factory.IO.Err, "no backups in %s -> make one with: paictl cluster backup --to %s\n", opts.To, session.Quote(opts.To))
 		return nil
 	}
 	return opts.Output.Write(opts.Factory.IO.Out, files, table(files, time.Now()))
@@ -77,6 +87,7 @@ func table(files []backup.File, now time.Time) cmdutil.Table {
 type PruneOptions struct {
 	Factory *cmdutil.Factory
 	Output  cmdutil.Output
+	Place   placeFlags
 	To      string
 	Cluster string
 	Keep    backup.Keep
@@ -92,9 +103,10 @@ func NewCmdPrune(f *cmdutil.Factory, runF func(context.Context, *PruneOptions) e
 		Short: "Delete old backups of a folder",
 		Long: `Deletes the backups of a folder, but for the latest ones (--keep-last) and the last one of each of the latest
 days (--keep-daily) and weeks (--keep-weekly) that have one. It goes by the names of the files, per cluster, and asks
-first. The latest backup of a cluster always stays.`,
+first. The latest backup of a cluster always stays.` + places,
 		Example: `  paictl cluster backup prune --to /mnt/backups --dry-run
-  paictl cluster backup prune --to /mnt/backups --keep-daily 7 --keep-weekly 4 --yes`,
+  paictl cluster backup prune --to /mnt/backups --keep-daily 7 --keep-weekly 4 --yes
+  paictl cluster backup prune --to ssh://backup@nas/srv/backups --dry-run`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Keep.Last < 0 || opts.Keep.Daily < 0 || opts.Keep.Weekly < 0 {
@@ -103,10 +115,11 @@ first. The latest backup of a cluster always stays.`,
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
-			return pruneRun(opts)
+			return pruneRun(cmd.Context(), opts)
 		},
 	}
 	addFolderFlags(cmd, &opts.To, &opts.Cluster)
+	opts.Place.addAlone(cmd, f)
 	cmd.Flags().IntVar(&opts.Keep.Last, "keep-last", 3, "keep so many of the latest")
 	cmd.Flags().IntVar(&opts.Keep.Daily, "keep-daily", 7, "keep the last one of each of so many days")
 	cmd.Flags().IntVar(&opts.Keep.Weekly, "keep-weekly", 4, "keep the last one of each of so many weeks")
@@ -116,8 +129,13 @@ first. The latest backup of a cluster always stays.`,
 	return cmd
 }
 
-func pruneRun(opts *PruneOptions) error {
-	files, err := backup.List(opts.To, opts.Cluster)
+func pruneRun(ctx context.Context, opts *PruneOptions) (err error) {
+	to, err := opts.Place.open(opts.Factory, opts.To)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	files, err := to.List(ctx, opts.Cluster)
 	if err != nil {
 		return err
 	}
@@ -138,8 +156,8 @@ func pruneRun(opts *PruneOptions) error {
 		return err
 	}
 	for _, f := range expired {
-		if err := os.Remove(f.Path); err != nil && !os.IsNotExist(err) {
-			return fmt.Errorf("delete the backup: %w", err)
+		if err := to.Delete(ctx, path.Base(f.Path)); err != nil {
+			return err
 		}
 	}
 	if opts.Output.IsTable() {

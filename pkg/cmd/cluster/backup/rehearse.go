@@ -19,7 +19,6 @@ import (
 	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/cluster"
-	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/sandbox"
@@ -53,25 +52,26 @@ func counted() []schema.GroupVersionResource {
 }
 
 // rehearse serves a backup's database from this machine's loopback, as a restore would, and counts what is in it. All that it wrote is gone afterwards.
-func rehearse(ctx context.Context, f *cmdutil.Factory, opts *VerifyOptions) (out *Rehearsal, err error) {
+// It returns how many bytes the backup has, too.
+func rehearse(ctx context.Context, from archive, bundleDir string) (out *Rehearsal, size int64, err error) {
+	f := from.Factory
 	dir, err := os.MkdirTemp("", "paictl-rehearsal-")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	m, err := unpack(ctx, f, opts.File, filepath.Join(dir, "parts"), &opts.Keys)
+	m, size, err := from.unpack(ctx, filepath.Join(dir, "parts"))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	from := &sandbox.Snapshot{File: filepath.Join(dir, "parts", cluster.PartEtcd), Encryption: filepath.Join(dir, "encryption.yaml")}
-	if err := encryption(filepath.Join(dir, "parts", cluster.PartKeys), from.Encryption); err != nil {
-		return nil, fmt.Errorf("%s: %w", opts.File, err)
+	snapshot := &sandbox.Snapshot{File: filepath.Join(dir, "parts", cluster.PartEtcd), Encryption: filepath.Join(dir, "encryption.yaml")}
+	if err := encryption(filepath.Join(dir, "parts", cluster.PartKeys), snapshot.Encryption); err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", from.File, err)
 	}
-	bundleDir := opts.Bundle
 	if bundleDir == "" {
 		settings, err := f.Settings()
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		bundleDir = cmp.Or(settings.GetString("bundle"), bundle.DefaultDir)
 	}
@@ -82,7 +82,7 @@ func rehearse(ctx context.Context, f *cmdutil.Factory, opts *VerifyOptions) (out
 	go func() {
 		runtime.LockOSThread()
 		var err error
-		s, err = sandbox.ServeAPI(ctx, sandbox.Options{Dir: filepath.Join(dir, "api"), Name: "rehearse", Bundle: bundleDir, Snapshot: from,
+		s, err = sandbox.ServeAPI(ctx, sandbox.Options{Dir: filepath.Join(dir, "api"), Name: "rehearse", Bundle: bundleDir, Snapshot: snapshot,
 			Progress: func(line string) { fmt.Fprintln(f.IO.Err, line) }})
 		ready <- err
 		<-done
@@ -92,17 +92,17 @@ func rehearse(ctx context.Context, f *cmdutil.Factory, opts *VerifyOptions) (out
 		defer func() { err = errors.Join(err, s.Down(context.WithoutCancel(ctx))) }()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("serve the backup's database: %w", err)
+		return nil, 0, fmt.Errorf("serve the backup's database: %w", err)
 	}
 	api, err := kube.Open(kube.Options{Kubeconfig: s.Kubeconfig()})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	objects, err := count(ctx, api)
 	if err != nil {
-		return nil, fmt.Errorf("read the backup's objects: %w", err)
+		return nil, 0, fmt.Errorf("read the backup's objects: %w", err)
 	}
-	return &Rehearsal{Manifest: m, Objects: objects}, nil
+	return &Rehearsal{Manifest: m, Objects: objects}, size, nil
 }
 
 // encryption takes the key for secrets at rest out of a backup's keys.

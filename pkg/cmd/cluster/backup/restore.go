@@ -32,6 +32,7 @@ type RestoreOptions struct {
 	Flags   session.Flags
 	Output  cmdutil.Output
 	Keys    keyFlags
+	Place   placeFlags
 	File    string
 	DryRun  bool
 	Confirm string
@@ -52,10 +53,12 @@ the cluster's name; without a terminal, --confirm NAME is needed. If it is inter
 
 Afterwards all machines of the old cluster are out, with their pods. Jobs that ran begin again, as after the loss of
 their machines. Credentials that were valid stay valid. What lay on the machines' disks, such as the history of jobs and
-the measurements, isn't restored; the history is in the backup: "paictl cluster backup extract".`,
+the measurements, isn't restored; the history is in the backup: "paictl cluster backup extract".
+FILE may be on another machine or in S3: see "paictl cluster backup".`,
 		Example: `  paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --dry-run
   paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --identity key.txt
-  paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --passphrase-file ./passphrase --confirm pai`,
+  paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --passphrase-file ./passphrase --confirm pai
+  paictl cluster restore ssh://backup@nas/srv/backups/pai-20261127T020000Z.paictl-backup -p ./cluster --identity key.txt`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,6 +74,7 @@ the measurements, isn't restored; the history is in the backup: "paictl cluster 
 	opts.Flags.AddPeers(cmd)
 	opts.Flags.AddBundle(cmd)
 	opts.Keys.add(cmd)
+	opts.Place.add(cmd, &opts.Flags)
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what is in the backup, and what would be changed")
 	cmd.Flags().StringVar(&opts.Confirm, "confirm", "", "the cluster's `NAME`, in place of the question")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
@@ -103,7 +107,7 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	m, err := unpack(ctx, opts.Factory, opts.File, dir, &opts.Keys)
+	m, _, err := archive{Factory: opts.Factory, File: opts.File, Keys: &opts.Keys, Place: &opts.Place}.unpack(ctx, dir)
 	if err != nil {
 		return err
 	}

@@ -122,26 +122,36 @@ func (fl *keyFlags) keys(f *cmdutil.Factory) (backup.Keys, error) {
 	return k, nil
 }
 
-// readEach reads an archive, and calls part, which may be nil, with each of its parts. Its errors name the file.
-func readEach(ctx context.Context, f *cmdutil.Factory, file string, fl *keyFlags, part func(string, int64, io.Reader) error) (*backup.Manifest, error) {
-	keys, err := fl.keys(f)
+// archive is one to read, and how.
+type archive struct {
+	Factory *cmdutil.Factory
+	File    string
+	Keys    *keyFlags
+	Place   *placeFlags
+}
+
+// each reads an archive, and calls part, which may be nil, with each of its parts. It returns how many bytes the archive has, too. Its
+// errors name the file.
+func (a archive) each(ctx context.Context, part func(string, int64, io.Reader) error) (*backup.Manifest, int64, error) {
+	keys, err := a.Keys.keys(a.Factory)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	in, err := os.Open(file)
+	in, size, err := a.Place.openFile(ctx, a.Factory, a.File)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer in.Close()
-	m, err := backup.Read(until(ctx, in), keys, part)
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	m, err := backup.Read(in, keys, part)
+	switch {
+	case ctx.Err() != nil:
+		return nil, 0, context.Cause(ctx)
+	case in.failed != nil: // what is said of the archive is a consequence
+		return nil, 0, fmt.Errorf("read %s: %w", a.File, in.failed)
+	case errors.Is(err, backup.ErrNone):
+		return nil, 0, hint.Errorf("backups are made with: paictl cluster backup", "%s: %w", a.File, err)
+	case err != nil:
+		return nil, 0, fmt.Errorf("%s: %w", a.File, err)
 	}
-	if errors.Is(err, backup.ErrNone) {
-		return nil, hint.Errorf("backups are made with: paictl cluster backup", "%s: %w", file, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return m, nil
+	return m, size, nil
 }

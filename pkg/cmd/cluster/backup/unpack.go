@@ -20,16 +20,16 @@ import (
 
 // unpack writes the parts of an archive below dir, which must be empty or missing, and returns what they are. Where it fails, what it wrote
 // is gone.
-func unpack(ctx context.Context, f *cmdutil.Factory, file, dir string, fl *keyFlags) (m *backup.Manifest, err error) {
+func (a archive) unpack(ctx context.Context, dir string) (m *backup.Manifest, size int64, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, empty(dir))
 		}
 	}()
-	return readEach(ctx, f, file, fl, func(name string, _ int64, r io.Reader) error {
+	return a.each(ctx, func(name string, _ int64, r io.Reader) error {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
@@ -55,6 +55,7 @@ func empty(dir string) error {
 type ExtractOptions struct {
 	Factory *cmdutil.Factory
 	Keys    keyFlags
+	Place   placeFlags
 	File    string
 	To      string
 }
@@ -67,9 +68,11 @@ func NewCmdExtract(f *cmdutil.Factory, runF func(context.Context, *ExtractOption
 		Short: "Write the parts of a backup into a folder",
 		Long: `Writes what a backup holds into a new folder (mode 0700), not encrypted: config/ with the configuration folder,
 etcd.db as etcd's own tools take it, keys.tar with the keys of the control plane, and jobs.db with the history of jobs (SQLite).
-Use it if the configuration folder is lost as well, before "paictl cluster restore", and delete the folder afterwards.`,
+Use it if the configuration folder is lost as well, before "paictl cluster restore", and delete the folder afterwards.
+FILE may be on another machine or in S3: see "paictl cluster backup".`,
 		Example: `  paictl cluster backup extract pai-20261127T020000Z.paictl-backup --to ./unpacked
-  cp -r ./unpacked/config ./cluster`,
+  cp -r ./unpacked/config ./cluster
+  paictl cluster backup extract s3://backups/pai/pai-20261127T020000Z.paictl-backup --to ./unpacked --identity key.txt`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,7 +87,9 @@ Use it if the configuration folder is lost as well, before "paictl cluster resto
 		},
 	}
 	opts.Keys.add(cmd)
-	cmd.Flags().StringVar(&opts.To, "to", "", "the new `FOLDER`")
+	opts.Place.addAlone(cmd, f)
+	cmd.Flags().StringVar(&opts.To, "to", "", "the new `FOLDER`, on this machine")
+	_ = cmd.MarkFlagDirname("to")
 	return cmd
 }
 
@@ -96,7 +101,7 @@ func extractRun(ctx context.Context, opts *ExtractOptions) error {
 	if len(all) > 0 {
 		return hint.Errorf("name a new folder", "%s isn't empty", opts.To)
 	}
-	m, err := unpack(ctx, opts.Factory, opts.File, opts.To, &opts.Keys)
+	m, _, err := archive{Factory: opts.Factory, File: opts.File, Keys: &opts.Keys, Place: &opts.Place}.unpack(ctx, opts.To)
 	if err != nil {
 		return err
 	}

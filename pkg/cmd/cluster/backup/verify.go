@@ -3,7 +3,6 @@ package backup
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -22,6 +21,7 @@ type VerifyOptions struct {
 	Factory *cmdutil.Factory
 	Output  cmdutil.Output
 	Keys    keyFlags
+	Place   placeFlags
 	File    string
 	// Rehearse serves the database with the bundle's programs.
 	Rehearse bool
@@ -39,10 +39,11 @@ passphrase if the backup has one and --passphrase-file isn't given. Nothing is w
 
 With --rehearse it also starts etcd and a Kubernetes API server on this machine, from the bundle, on the backup's database and with its key
 for secrets, and counts the objects. They listen on loopback only. The database and that key are unpacked into a folder that only you can read, and
-deleted at the end.`,
+deleted at the end. FILE may be on another machine or in S3: see "paictl cluster backup".`,
 		Example: `  paictl cluster backup verify pai-20261127T020000Z.paictl-backup
   paictl cluster backup verify pai-20261127T020000Z.paictl-backup --identity key.txt
   paictl cluster backup verify pai-20261127T020000Z.paictl-backup --identity key.txt --rehearse --bundle ./bundle
+  paictl cluster backup verify s3://backups/pai/pai-20261127T020000Z.paictl-backup --identity key.txt --s3-endpoint https://s3.example.org
   paictl cluster backup verify pai-20261127T020000Z.paictl-backup --passphrase-file ./passphrase -o json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeFile,
@@ -55,6 +56,7 @@ deleted at the end.`,
 		},
 	}
 	opts.Keys.add(cmd)
+	opts.Place.addAlone(cmd, f)
 	cmd.Flags().BoolVar(&opts.Rehearse, "rehearse", false, "serve the database on this machine, and count its objects")
 	cmd.Flags().StringVar(&opts.Bundle, "bundle", "", "folder of the bundle, for --rehearse (default: $PAICTL_BUNDLE, else "+bundle.DefaultDir+")")
 	_ = cmd.MarkFlagDirname("bundle")
@@ -65,10 +67,12 @@ deleted at the end.`,
 func verifyRun(ctx context.Context, opts *VerifyOptions) error {
 	rehearsed := &Rehearsal{}
 	var err error
+	var size int64
+	from := archive{Factory: opts.Factory, File: opts.File, Keys: &opts.Keys, Place: &opts.Place}
 	if opts.Rehearse {
-		rehearsed, err = rehearse(ctx, opts.Factory, opts)
+		rehearsed, size, err = rehearse(ctx, from, opts.Bundle)
 	} else {
-		rehearsed.Manifest, err = readEach(ctx, opts.Factory, opts.File, &opts.Keys, nil)
+		rehearsed.Manifest, size, err = from.each(ctx, nil)
 	}
 	if err != nil {
 		return err
@@ -80,12 +84,8 @@ func verifyRun(ctx context.Context, opts *VerifyOptions) error {
 	case !opts.Output.Is("text"):
 		return opts.Output.Write(opts.Factory.IO.Out, m, cmdutil.Table{})
 	}
-	info, err := os.Stat(opts.File)
-	if err != nil {
-		return err
-	}
 	w := opts.Factory.IO.Out
-	fmt.Fprintf(w, "%s: whole, %s\n", opts.File, humanize.IBytes(uint64(info.Size())))
+	fmt.Fprintf(w, "%s: whole, %s\n", opts.File, humanize.IBytes(uint64(size)))
 	fmt.Fprintf(w, "cluster %s, %s, saved %s by paictl %s\n", terminal.Word(m.Cluster), terminal.Word(m.Kubernetes), m.Time.Local().Format(time.RFC1123), terminal.Word(m.Paictl))
 	fmt.Fprintf(w, "%s: %s\n", plural.Of(len(m.Machines), "machine"), names(m.Machines))
 	for _, p := range m.Parts {

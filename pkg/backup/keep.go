@@ -3,15 +3,14 @@ package backup
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
 )
 
-// File is an archive in a folder. Size is in bytes.
+// File is an archive in a folder, on a machine or in a bucket. Size is in bytes.
 type File struct {
+	// Path says where it is, as the commands take it: a path here, ssh://..., s3://....
 	Path    string    `json:"path"`
 	Cluster string    `json:"cluster"`
 	Time    time.Time `json:"time"`
@@ -30,32 +29,21 @@ func Name(cluster string, at time.Time) string {
 	return cluster + "-" + at.UTC().Format(stamp) + Ending
 }
 
-// List returns a folder's archives of a cluster, of all where cluster is "", the latest first. It goes by their names.
-func List(dir, cluster string) ([]File, error) {
-	all, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("list backups: %w", err)
+// Named reads the name of an archive; a name of another form is none.
+func Named(name string) (cluster string, at time.Time, ok bool) {
+	m := named.FindStringSubmatch(name)
+	if m == nil {
+		return "", time.Time{}, false
 	}
-	out := []File{}
-	for _, e := range all {
-		m := named.FindStringSubmatch(e.Name())
-		if m == nil || !e.Type().IsRegular() || cluster != "" && m[1] != cluster {
-			continue
-		}
-		at, err := time.Parse(stamp, m[2])
-		if err != nil {
-			continue
-		}
-		info, err := e.Info()
-		if err != nil {
-			continue // gone meanwhile
-		}
-		out = append(out, File{Path: filepath.Join(dir, e.Name()), Cluster: m[1], Time: at, Size: info.Size()})
-	}
-	slices.SortStableFunc(out, func(a, b File) int {
+	at, err := time.Parse(stamp, m[2])
+	return m[1], at, err == nil
+}
+
+// Sort puts archives in the order of lists: the latest first.
+func Sort(files []File) {
+	slices.SortStableFunc(files, func(a, b File) int {
 		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.Path, b.Path))
 	})
-	return out, nil
 }
 
 // Keep says which archives of a cluster stay: the latest ones, and the last one of each of so many days and weeks that have one.
@@ -63,7 +51,7 @@ type Keep struct {
 	Last, Daily, Weekly int
 }
 
-// Expired returns those that don't stay. files are of one cluster, the latest first, as List returns them. The latest always stays.
+// Expired returns those that don't stay. files are of one cluster, as Sort leaves them. The latest always stays.
 func (k Keep) Expired(files []File) []File {
 	days, weeks := map[string]bool{}, map[string]bool{}
 	var out []File
@@ -87,7 +75,7 @@ func (k Keep) Expired(files []File) []File {
 	return out
 }
 
-// ExpiredOfAll returns those that don't stay, where files may be of several clusters. They are in the order of List.
+// ExpiredOfAll returns those that don't stay, where files may be of several clusters. They are in the order of Sort.
 func (k Keep) ExpiredOfAll(files []File) []File {
 	clusters := map[string][]File{}
 	for _, f := range files {

@@ -1,0 +1,152 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/backup/target"
+	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmd/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// places is the part of the help that says where backups can be.
+const places = `
+
+FOLDER is a folder of this machine, ssh://[USER@]HOST[:PORT]/FOLDER on another, or s3://BUCKET/PREFIX in S3-compatible
+storage; a FILE is one of these and the name of a backup. A HOST that is a machine of layout.yaml is reached as paictl reaches
+it, others as ssh does. S3 takes its credentials from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the file ~/.aws/credentials.`
+
+// placeFlags say how the place of backups is reached.
+type placeFlags struct {
+	Endpoint string
+	Region   string
+	CA       string
+	// Machines are those of the configuration, and how host keys are accepted.
+	Machines *session.Flags
+}
+
+// add adds the flags to a command that has those of a configuration folder and of connections to its machines already.
+func (fl *placeFlags) add(cmd *cobra.Command, machines *session.Flags) {
+	fl.Machines = machines
+	cmd.Flags().StringVar(&fl.Endpoint, "s3-endpoint", "", "`URL` of the S3 server (default: $AWS_ENDPOINT_URL, else Amazon's)")
+	cmd.Flags().StringVar(&fl.Region, "s3-region", "", "`REGION` of the bucket (default: $AWS_REGION, else what the server says)")
+	cmd.Flags().StringVar(&fl.CA, "s3-ca", "", "trust the authorities in this `FILE`, too, for the S3 server's certificate")
+	_ = cmd.MarkFlagFilename("s3-ca")
+}
+
+// addAlone adds them to a command that reaches machines only if backups are on one.
+func (fl *placeFlags) addAlone(cmd *cobra.Command, f *cmdutil.Factory) {
+	machines := &session.Flags{}
+	machines.AddConfig(cmd, f)
+	cmd.Flags().BoolVar(&machines.AcceptNew, "accept-new-host-keys", false, "accept and remember the key of a host not seen before; a changed key is still refused")
+	fl.add(cmd, machines)
+}
+
+// again are the flags as they are typed for the same place.
+func (fl *placeFlags) again() string {
+	var out string
+	for _, flag := range []struct{ name, value string }{{"--s3-endpoint", fl.Endpoint}, {"--s3-region", fl.Region}, {"--s3-ca", fl.CA}} {
+		if flag.value != "" {
+			out += " " + flag.name + " " + session.Quote(flag.value)
+		}
+	}
+	return out
+}
+
+// open returns the target of a place. The caller closes it.
+func (fl *placeFlags) open(f *cmdutil.Factory, place string) (target.Target, error) {
+	return target.Open(place, target.Options{
+		S3: target.S3{Endpoint: fl.Endpoint, Region: fl.Region, CA: fl.CA, Getenv: f.Getenv},
+		Dial: func(m target.Machine) (*ssh.Client, ssh.Target, error) {
+			t, err := fl.target(m)
+			if err != nil {
+				return nil, t, err
+			}
+			return fl.client(f), t, nil
+		},
+	})
+}
+
+func (fl *placeFlags) client(f *cmdutil.Factory) *ssh.Client {
+	o := ssh.Options{Tracer: ssh.SlogTracer{Log: f.Log}}
+	if fl.Machines.AcceptNew {
+		o.HostKeys = ssh.HostKeyAcceptNew
+	}
+	if f.IO.CanPrompt() {
+		p := &prompt.Person{IO: f.IO}
+		o.Confirm, o.Prompt = p.ConfirmKey, p.AskSecret
+	}
+	return ssh.NewClient(o)
+}
+
+// target is a machine of the configuration, if there is one of that name or address, and else what ssh makes of it.
+func (fl *placeFlags) target(m target.Machine) (ssh.Target, error) {
+	t := ssh.Target{Address: m.Host, User: m.User, Port: m.Port}
+	_, err := os.Stat(filepath.Join(fl.Machines.Dir, config.LayoutFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	}
+	c, err := config.Load(fl.Machines.Dir)
+	if err != nil {
+		return t, err
+	}
+	for _, of := range c.Layout.MachineList {
+		if of.Hostname != m.Host && of.HostIP != m.Host {
+			continue
+		}
+		known := c.Target(of)
+		if m.User != "" && m.User != known.User { // another one's password and key are of no use
+			known.User, known.Password, known.KeyFile = m.User, "", ""
+		}
+		if m.Port != 0 {
+			known.Port = m.Port
+		}
+		return known, nil
+	}
+	return t, nil
+}
+
+// openFile opens an archive, which has that many bytes.
+func (fl *placeFlags) openFile(ctx context.Context, f *cmdutil.Factory, file string) (*opened, int64, error) {
+	place, name, err := target.Split(file)
+	if err != nil {
+		return nil, 0, err
+	}
+	t, err := fl.open(f, place)
+	if err != nil {
+		return nil, 0, err
+	}
+	in, size, err := t.Open(ctx, name)
+	if err != nil {
+		return nil, 0, errors.Join(err, t.Close())
+	}
+	return &opened{ReadCloser: in, target: t}, size, nil
+}
+
+// opened closes its target with itself.
+type opened struct {
+	io.ReadCloser
+	target target.Target
+	failed error
+}
+
+// Read implements io.Reader, and remembers why it ended early.
+func (o *opened) Read(b []byte) (int, error) {
+	n, err := o.ReadCloser.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		o.failed = err
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (o *opened) Close() error { return errors.Join(o.ReadCloser.Close(), o.target.Close()) }

@@ -1,0 +1,54 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/pkg/sftp"
+)
+
+// Files are a machine's files over SFTP, with the rights of the login user.
+type Files struct {
+	*sftp.Client
+	host *host
+	stop func()
+}
+
+// Files reaches a machine as Dial does, and opens a session of SFTP there. The gate counts it as a change. The session ends with ctx; the
+// caller closes it.
+func (c *Client) Files(ctx context.Context, t Target) (*Files, error) {
+	if err := c.o.Gate.Check(t.String(), Script{Name: "files", Mutates: true}); err != nil {
+		return nil, err
+	}
+	reached, err := c.Dial(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	h := reached.(*host)
+	client, stop, err := h.sftp(ctx, h.access(false))
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return &Files{Client: client, host: h, stop: stop}, nil
+}
+
+// Explain says of what failed in the session whether the connection was lost, or what ended ctx.
+func (f *Files) Explain(ctx context.Context, what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return f.host.conn.explain(ctx, what, context.Cause(ctx))
+	case cutOff(err) && !errors.Is(err, os.ErrNotExist):
+		return f.host.conn.explain(ctx, what, io.EOF)
+	}
+	return err
+}
+
+// Close ends the session, and the connection with its last user.
+func (f *Files) Close() error {
+	f.stop()
+	return f.host.Close()
+}
