@@ -114,6 +114,7 @@ var elsewhere = map[string][]string{
 	"prometheus":            {"default", "kube-system"},         // as watchdog
 	"scheduler":             {kube.JobNamespace, "kube-system"}, // roles: to annotate pods of jobs, to know clients
 	"job-controller":        {kube.JobNamespace},                // a role: to run jobs
+	"cluster-backup":        {"kube-system"},                    // a role, to note when a backup was made
 }
 
 func TestObjectsLieInTheNamespaceOfThePlatform(t *testing.T) {
@@ -241,9 +242,10 @@ func TestServersHaveProbes(t *testing.T) {
 
 // rootAllowed are workloads that run as root, with the capabilities that they may have.
 var rootAllowed = map[string][]corev1.Capability{
-	"storage/Job":           {"CHOWN", "FOWNER", "FSETID", "DAC_OVERRIDE"}, // pai-volume gives folders away
-	"log-manager/DaemonSet": {},                                            // pai-logs reads root's logs
-	"agent/DaemonSet":       {},                                            // pai-agent serves the kubelet in root's folders
+	"storage/Job":            {"CHOWN", "FOWNER", "FSETID", "DAC_OVERRIDE"}, // pai-volume gives folders away
+	"log-manager/DaemonSet":  {},                                            // pai-logs reads root's logs
+	"agent/DaemonSet":        {},                                            // pai-agent serves the kubelet in root's folders
+	"cluster-backup/CronJob": {},                                            // pai-backup reads the cluster's keys, which are root's
 }
 
 // privilegedAllowed are workloads that may have all rights: with less no one opens a GPU's device file that isn't handed to him.
@@ -288,7 +290,7 @@ func TestPodsRunWithAsFewRightsAsTheyCan(t *testing.T) {
 }
 
 // asksTheAPI are services whose pods get a token, because they ask the API server.
-var asksTheAPI = []string{"watchdog", "kube-state-metrics", "prometheus", "scheduler", "job-controller", "agent"}
+var asksTheAPI = []string{"watchdog", "kube-state-metrics", "prometheus", "scheduler", "job-controller", "agent", "cluster-backup"}
 
 func TestPodsGetATokenOnlyToAskTheAPI(t *testing.T) {
 	eachWorkload(t, func(t *testing.T, w workload) {
@@ -320,6 +322,11 @@ var writers = map[string][]string{
 		// A policy leaves it an annotation and a condition of its own machine's.
 		`{"apiGroups":[""],"resources":["nodes"],"verbs":["get","list","watch","patch"]}`,
 		`{"apiGroups":[""],"resources":["nodes/status"],"verbs":["patch"]}`,
+	},
+	"cluster-backup": {
+		`{"apiGroups":[""],"resourceNames":["pai-configuration"],"resources":["configmaps"],"verbs":["get"]}`,
+		`{"apiGroups":[""],"resourceNames":["pai-credentials"],"resources":["secrets"],"verbs":["get"]}`, // its own namespace's: the configuration's secrets
+		`{"apiGroups":[""],"resourceNames":["paictl"],"resources":["configmaps"],"verbs":["patch"]}`,     // the time of the last backup
 	},
 	"job-controller": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,

@@ -1,4 +1,4 @@
-// Command pai-watchdog tells Prometheus when certificates end and whether the API server answers.
+// Command pai-watchdog tells Prometheus when certificates end, whether the API server answers, and how backups go.
 package main
 
 import (

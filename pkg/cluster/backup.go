@@ -24,8 +24,15 @@ const snapshotTimeout = 2 * time.Hour
 
 // Names of the parts of a backup that come from a machine.
 const (
-	PartEtcd = "etcd.db"
-	PartKeys = "keys.tar"
+	PartEtcd = backup.PartEtcd
+	PartKeys = backup.PartKeys
+)
+
+// The cluster's notes of what was done for all of its machines are a ConfigMap. BackupNote is the key of the time of its last backup, RFC 3339.
+const (
+	NotesNamespace = backup.NotesNamespace
+	NotesName      = backup.NotesName
+	BackupNote     = backup.Note
 )
 
 // BackUp adds what a machine of the control plane has to a backup: etcd's database, and the keys that can't be made again. It changes

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
@@ -22,10 +23,8 @@ var restoreScript string
 // restoreDir is where what is restored lies on the machine that founds the cluster, until it does.
 const restoreDir = "/var/lib/paictl/restore"
 
-// keyFiles are what a backup of keys has, all of them and nothing else: the archive is unpacked by root.
-var keyFiles = strings.Fields(`etc/kubernetes/pki/ca.crt etc/kubernetes/pki/ca.key etc/kubernetes/pki/sa.key etc/kubernetes/pki/sa.pub
-	etc/kubernetes/pki/front-proxy-ca.crt etc/kubernetes/pki/front-proxy-ca.key
-	etc/kubernetes/pki/etcd/ca.crt etc/kubernetes/pki/etcd/ca.key etc/paictl/encryption.yaml`)
+// keyFiles are all that a backup of keys may have: the archive is unpacked by root.
+var keyFiles = backup.KeyFiles()
 
 // CheckKeys reports what a backup of keys lacks, and what doesn't belong there.
 func CheckKeys(r io.Reader) error {

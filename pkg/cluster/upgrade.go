@@ -63,13 +63,6 @@ const upgradeMark = "paictl.openpai.org/upgrade"
 // phaseUpgrade begins the names of the scripts of an upgrade.
 const phaseUpgrade = "upgrade"
 
-// The cluster's notes of what was done for all of its machines are a ConfigMap. BackupNote is the key of the time of its last backup, RFC 3339.
-const (
-	NotesNamespace = "kube-system"
-	NotesName      = "paictl"
-	BackupNote     = "backup"
-)
-
 type upgrade struct {
 	rotation
 	opts UpgradeOptions

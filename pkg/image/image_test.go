@@ -59,7 +59,7 @@ func TestImagesGoWhereTheConfigurationSays(t *testing.T) {
 	own := Destination{Registry: "registry.example.org/pai", Tag: "v9"}
 	both := own
 	both.Mirror = "mirror.example.org:5000/cache"
-	ours := []string{"registry.example.org/pai/pai-agent:v9", "registry.example.org/pai/pai-api-proxy:v9", "registry.example.org/pai/pai-controller:v9", "registry.example.org/pai/pai-csr-approver:v9", "registry.example.org/pai/pai-logs:v9", "registry.example.org/pai/pai-peer:v9", "registry.example.org/pai/pai-runtime:v9", "registry.example.org/pai/pai-scheduler:v9", "registry.example.org/pai/pai-volume:v9", "registry.example.org/pai/pai-watchdog:v9"}
+	ours := []string{"registry.example.org/pai/pai-agent:v9", "registry.example.org/pai/pai-api-proxy:v9", "registry.example.org/pai/pai-backup:v9", "registry.example.org/pai/pai-controller:v9", "registry.example.org/pai/pai-csr-approver:v9", "registry.example.org/pai/pai-logs:v9", "registry.example.org/pai/pai-peer:v9", "registry.example.org/pai/pai-runtime:v9", "registry.example.org/pai/pai-scheduler:v9", "registry.example.org/pai/pai-volume:v9", "registry.example.org/pai/pai-watchdog:v9"}
 	const mirrored = "mirror.example.org:5000/cache/prometheus/prometheus:v3.15.0"
 	for name, tt := range map[string]struct {
 		d     Destination

@@ -120,6 +120,7 @@ func TestPushBringsImagesToTheConfiguredRegistry(t *testing.T) {
 	assert.Equal(t, map[string]image.State{
 		host + "/team/pai-agent:v9":                   image.Pushed,
 		host + "/team/pai-api-proxy:v9":               image.Pushed,
+		host + "/team/pai-backup:v9":                  image.Pushed,
 		host + "/team/pai-controller:v9":              image.Pushed,
 		host + "/team/pai-csr-approver:v9":            image.Pushed,
 		host + "/team/pai-logs:v9":                    image.Pushed,
@@ -159,7 +160,7 @@ func TestListKnowsOwnImagesWithoutABundle(t *testing.T) {
 	assert.Contains(t, errOut, "no images in dist/bundle")
 	out, _, err = paictl(t, "list", "-o", "name")
 	require.NoError(t, err)
-	assert.Equal(t, "pai-agent\npai-api-proxy\npai-controller\npai-csr-approver\npai-logs\npai-peer\npai-runtime\npai-scheduler\npai-volume\npai-watchdog\n", out)
+	assert.Equal(t, "pai-agent\npai-api-proxy\npai-backup\npai-controller\npai-csr-approver\npai-logs\npai-peer\npai-runtime\npai-scheduler\npai-volume\npai-watchdog\n", out)
 }
 
 func TestUpstreamImagesNeedAMirrorToBeLookedFor(t *testing.T) {

@@ -19,6 +19,14 @@ var (
 		"When all certificates were last checked.", nil, nil)
 	descRoundTook = prometheus.NewDesc("pai_watchdog_round_duration_seconds",
 		"How long the check of all certificates took.", nil, nil)
+	descBackupMade = prometheus.NewDesc("pai_backup_schedule_created_timestamp_seconds",
+		"Since when the cluster is backed up on a schedule.", nil, nil)
+	descBackupDue = prometheus.NewDesc("pai_backup_last_schedule_timestamp_seconds",
+		"When a backup was last due.", nil, nil)
+	descBackupSucceeded = prometheus.NewDesc("pai_backup_last_success_timestamp_seconds",
+		"When a backup of the schedule was last complete.", nil, nil)
+	descBackupRunning = prometheus.NewDesc("pai_backup_running",
+		"How many backups are being made.", nil, nil)
 	descBuild = prometheus.NewDesc("pai_watchdog_build_info",
 		"The version of the watchdog, as a label.", []string{"version"}, nil)
 )
@@ -46,6 +54,7 @@ type results struct {
 	certificates []certificate
 	took         time.Duration
 	at           time.Time
+	backups      *backups
 }
 
 func newResults() *results { return &results{} }
@@ -62,6 +71,12 @@ func (r *results) setCertificates(servers []server, probes []probe, found []cert
 	r.servers, r.probes, r.certificates, r.took, r.at = servers, probes, found, took, at
 }
 
+func (r *results) setBackups(b *backups) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.backups = b
+}
+
 func (r *results) lastServers() []server {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +85,7 @@ func (r *results) lastServers() []server {
 
 // Describe sends the metrics' descriptions.
 func (r *results) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descExpiry, descSuccess, descTook, descRound, descRoundTook, descBuild} {
+	for _, d := range []*prometheus.Desc{descExpiry, descSuccess, descTook, descRound, descRoundTook, descBuild, descBackupMade, descBackupDue, descBackupSucceeded, descBackupRunning} {
 		ch <- d
 	}
 }
@@ -106,5 +121,14 @@ func (r *results) Collect(ch chan<- prometheus.Metric) {
 	if !r.at.IsZero() {
 		gauge(descRound, float64(r.at.Unix()))
 		gauge(descRoundTook, r.took.Seconds())
+	}
+	if r.backups == nil {
+		return
+	}
+	gauge(descBackupRunning, float64(r.backups.running))
+	for d, at := range map[*prometheus.Desc]time.Time{descBackupMade: r.backups.made, descBackupDue: r.backups.due, descBackupSucceeded: r.backups.succeeded} {
+		if !at.IsZero() {
+			gauge(d, float64(at.Unix()))
+		}
 	}
 }

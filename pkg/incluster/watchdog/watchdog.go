@@ -1,5 +1,5 @@
 // Package watchdog measures what no other exporter tells: when the certificates of the API
-// servers, kubelets and other servers end, and whether the API answers a pod.
+// servers, kubelets and other servers end, whether the API answers a pod, and how backups go.
 // In: the API server's address and the account of the pod, and targets of a configuration.
 // Out: metrics for Prometheus.
 package watchdog
@@ -127,7 +127,10 @@ func (w *Watchdog) Watch(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		every(ctx, time.Duration(w.config.Interval), w.CheckHealth)
+		every(ctx, time.Duration(w.config.Interval), func(ctx context.Context) {
+			w.CheckHealth(ctx)
+			w.CheckBackups(ctx)
+		})
 	}()
 	every(ctx, time.Duration(w.config.CertificateInterval), w.CheckCertificates)
 	<-done

@@ -28,6 +28,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/incluster/podapi"
 )
@@ -65,6 +68,7 @@ type cluster struct {
 	nodes   []Node
 	servers []string
 	down    atomic.Bool
+	backups *batchv1.CronJob
 	seen    sync.Map // paths
 }
 
@@ -88,6 +92,12 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			endpoints = append(endpoints, map[string]any{"addresses": []string{host}})
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"items": []any{map[string]any{"endpoints": endpoints, "ports": []any{map[string]any{"port": port}}}}})
+	case "/apis/batch/v1/namespaces/pai-system/cronjobs/cluster-backup":
+		if c.backups == nil {
+			http.NotFound(w, r)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(c.backups)
 	default:
 		http.NotFound(w, r)
 	}
@@ -313,6 +323,34 @@ func TestTheHealthOfTheAPIIsTold(t *testing.T) {
 	require.Contains(t, fmt.Sprint(logged...), "[-]etcd failed")
 }
 
+func TestHowBackupsGoIsTold(t *testing.T) {
+	c := &cluster{}
+	w := watch(t, c, "", nil)
+	w.CheckBackups(t.Context())
+	require.NotContains(t, scrape(t, w), "pai_backup_", "there is no schedule")
+
+	at := func(seconds int64) *metav1.Time { return &metav1.Time{Time: time.Unix(seconds, 0)} }
+	c.backups = &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: *at(1_000_000)}}
+	w.CheckBackups(t.Context())
+	got := scrape(t, w)
+	require.Contains(t, got, "pai_backup_schedule_created_timestamp_seconds 1e+06\n")
+	require.Contains(t, got, "pai_backup_running 0\n")
+	require.NotContains(t, got, "pai_backup_last_", "none was made yet")
+
+	c.backups.Status = batchv1.CronJobStatus{LastScheduleTime: at(3_000_000), LastSuccessfulTime: at(2_000_000), Active: []corev1.ObjectReference{{Name: "x"}}}
+	w.CheckBackups(t.Context())
+	for _, want := range []string{"pai_backup_last_schedule_timestamp_seconds 3e+06\n", "pai_backup_last_success_timestamp_seconds 2e+06\n", "pai_backup_running 1\n"} {
+		require.Contains(t, scrape(t, w), want)
+	}
+	c.down.Store(true)
+	w.CheckBackups(t.Context())
+	require.Contains(t, scrape(t, w), "pai_backup_last_success_timestamp_seconds 2e+06\n", "it stays until the API answers")
+	c.down.Store(false)
+	c.backups = nil
+	w.CheckBackups(t.Context())
+	require.NotContains(t, scrape(t, w), "pai_backup_")
+}
+
 func TestMetricsAreWellFormed(t *testing.T) {
 	kubelet := tlsServer(t, &tls.Config{Certificates: []tls.Certificate{certificateUntil(t, time.Now().Add(time.Hour))}})
 	w := watch(t, &cluster{nodes: []Node{{"a", "127.0.0.1"}}}, kubelet, nil)
@@ -385,8 +423,11 @@ func TestTheNamesOfMetricsAreAsRecordedForTheDashboards(t *testing.T) {
 	recorded, err := os.ReadFile("../../../templates/testdata/metrics/watchdog.txt")
 	require.NoError(t, err)
 	kubelet := tlsServer(t, &tls.Config{Certificates: []tls.Certificate{certificateUntil(t, time.Now().Add(time.Hour))}})
-	w := watch(t, &cluster{nodes: []Node{{"a", "127.0.0.1"}}}, kubelet, nil)
+	now := metav1.Now()
+	schedule := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: now}, Status: batchv1.CronJobStatus{LastScheduleTime: &now, LastSuccessfulTime: &now}}
+	w := watch(t, &cluster{nodes: []Node{{"a", "127.0.0.1"}}, backups: schedule}, kubelet, nil)
 	w.CheckHealth(t.Context())
+	w.CheckBackups(t.Context())
 	w.CheckCertificates(t.Context())
 	var told []string
 	for line := range strings.Lines(scrape(t, w)) {

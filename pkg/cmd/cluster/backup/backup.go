@@ -206,8 +206,8 @@ func described(encrypted string) string {
 
 // addFolder adds the configuration's files.
 func addFolder(w *backup.Writer, dir string) error {
-	for _, name := range []string{config.LayoutFile, config.KubernetesFile, config.RolesFile, config.ServicesFile} {
-		err := addFile(w, "config/"+name, filepath.Join(dir, name))
+	for _, name := range config.Files() {
+		err := addFile(w, backup.FolderConfig+name, filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -227,9 +227,6 @@ func addFile(w *backup.Writer, name, path string) error {
 	}
 	return w.Add(name, info.Size(), f)
 }
-
-// PartJobs is the history of jobs, a file of SQLite.
-const PartJobs = "jobs.db"
 
 // note keeps in the cluster when its last backup was made.
 func note(ctx context.Context, api *kube.Cluster, at time.Time) error {
@@ -262,5 +259,5 @@ func addJobs(ctx context.Context, api *kube.Cluster, silent error, w *backup.Wri
 		return lacks(err)
 	}
 	defer data.Close()
-	return w.Add(PartJobs, size, data)
+	return w.Add(backup.PartJobs, size, data)
 }

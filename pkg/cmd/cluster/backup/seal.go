@@ -141,7 +141,7 @@ func (a archive) each(ctx context.Context, part func(string, int64, io.Reader) e
 	if err != nil {
 		return nil, 0, err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // nothing was written
 	m, err := backup.Read(in, keys, part)
 	switch {
 	case ctx.Err() != nil:

@@ -1,0 +1,26 @@
+// Command pai-backup saves the cluster that it runs in, once.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/incluster/backups"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := backups.Run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pai-backup:", err)
+		if remedy := hint.Of(err); remedy != "" {
+			fmt.Fprintln(os.Stderr, "  ->", remedy)
+		}
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,30 @@
+package backup
+
+import (
+	"slices"
+	"strings"
+)
+
+// Names of the parts of a backup; those of the configuration folder's files begin with FolderConfig.
+const (
+	PartEtcd = "etcd.db"
+	PartKeys = "keys.tar"
+	// PartJobs is the history of jobs, a file of SQLite.
+	PartJobs     = "jobs.db"
+	FolderConfig = "config/"
+)
+
+// The cluster's notes of what was done for all of its machines are a ConfigMap. Note is the key of the time of its last backup, RFC 3339.
+const (
+	NotesNamespace = "kube-system"
+	NotesName      = "paictl"
+	Note           = "backup"
+)
+
+var keyFiles = strings.Fields(`etc/kubernetes/pki/ca.crt etc/kubernetes/pki/ca.key etc/kubernetes/pki/sa.key etc/kubernetes/pki/sa.pub
+	etc/kubernetes/pki/front-proxy-ca.crt etc/kubernetes/pki/front-proxy-ca.key
+	etc/kubernetes/pki/etcd/ca.crt etc/kubernetes/pki/etcd/ca.key etc/paictl/encryption.yaml`)
+
+// KeyFiles are what PartKeys has, all of them and nothing else, as paths from the root of a machine of the control plane: what can't be
+// made again. Other keys and certificates are signed by these.
+func KeyFiles() []string { return slices.Clone(keyFiles) }

@@ -1,0 +1,316 @@
+package backups
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	cssh "golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/framework/server"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/ssh/sshtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
+
+const token = "open-sesame"
+
+// site is a cluster of a real etcd and a real API server, the files of its machine, and a machine that keeps backups.
+type site struct {
+	t        *testing.T
+	cluster  *kube.Cluster
+	dir      string // of the backups, on the other machine
+	keeper   *sshtest.Server
+	pair     *age.X25519Identity
+	settings Config
+	args     map[string]string
+	secrets  string // the folder of credentials
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{t: t, cluster: kubetest.Start(t), dir: t.TempDir(), secrets: t.TempDir()}
+	var err error
+	s.pair, err = age.GenerateX25519Identity()
+	require.NoError(t, err)
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	key, err := cssh.NewPublicKey(public)
+	require.NoError(t, err)
+	block, err := cssh.MarshalPrivateKey(private, "")
+	require.NoError(t, err)
+	s.secret(filePrivateKey, string(pem.EncodeToMemory(block)))
+	s.keeper = sshtest.NewServer(t, sshtest.Config{User: "keeper", Keys: []cssh.PublicKey{key}, Handler: sshtest.Shell{Root: s.dir}})
+	s.settings.To, s.settings.Recipients, s.settings.SSH.KnownHosts = "ssh://keeper@"+s.keeper.Addr()+s.dir, []string{s.pair.Recipient().String()}, s.keeper.KnownHosts()
+	s.settings.Prune, s.settings.Keep.Last = true, 2
+	s.args = map[string]string{"credentials": s.secrets, "kubeconfig": kubetest.Kubeconfig(t), "root": t.TempDir()}
+	s.args["etcd-port"] = s.machine(s.args["root"])
+	s.pushed()
+	s.history()
+	return s
+}
+
+func (s *site) secret(name, text string) {
+	s.t.Helper()
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.secrets, name), []byte(text), 0o600))
+}
+
+// machine lays the files of a machine of the control plane, and returns the port of its etcd.
+func (s *site) machine(root string) string {
+	s.t.Helper()
+	sandbox := filepath.Dir(kubetest.Kubeconfig(s.t))
+	for _, name := range backup.KeyFiles() {
+		file := filepath.Join(root, name)
+		require.NoError(s.t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(s.t, os.WriteFile(file, []byte("what is in "+name), 0o600))
+	}
+	for to, from := range map[string]string{"ca.crt": "etcd-ca.crt", "server.crt": "apiserver-etcd-client.crt", "server.key": "apiserver-etcd-client.key"} {
+		text, err := os.ReadFile(filepath.Join(sandbox, "api", "pki", from))
+		require.NoError(s.t, err)
+		require.NoError(s.t, os.WriteFile(filepath.Join(root, "etc/kubernetes/pki/etcd", to), text, 0o600))
+	}
+	text, err := os.ReadFile(filepath.Join(sandbox, "sandbox.json"))
+	require.NoError(s.t, err)
+	var state struct {
+		API struct{ Ports struct{ Etcd int } }
+	}
+	require.NoError(s.t, json.Unmarshal(text, &state))
+	return strconv.Itoa(state.API.Ports.Etcd)
+}
+
+// pushed gives the cluster its copy of the configuration.
+func (s *site) pushed() {
+	s.t.Helper()
+	files, err := config.ReadFiles("../../config/store/testdata/cluster")
+	require.NoError(s.t, err)
+	clean := func() {
+		ctx := context.WithoutCancel(s.t.Context())
+		api := s.cluster.Client.CoreV1()
+		for _, err := range []error{
+			api.ConfigMaps(kube.SystemNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+			api.Secrets(kube.SystemNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+			api.ConfigMaps(backup.NotesNamespace).Delete(ctx, backup.NotesName, metav1.DeleteOptions{}),
+		} {
+			if err != nil && !apierrors.IsNotFound(err) {
+				s.t.Error(err)
+			}
+		}
+	}
+	clean()
+	s.t.Cleanup(clean)
+	copies := store.New(s.cluster.Client)
+	d, err := copies.Draft(s.t.Context(), store.Candidate{Dir: "cluster", Files: files})
+	require.NoError(s.t, err)
+	_, err = copies.Push(s.t.Context(), d, store.Entry{By: "ada@desk"})
+	require.NoError(s.t, err)
+	_, err = s.cluster.Client.CoreV1().ConfigMaps(backup.NotesNamespace).Create(s.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: backup.NotesName}}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+}
+
+// history is the job controller's own server, on an archive.
+func (s *site) history() {
+	s.t.Helper()
+	kept, err := archive.Open(s.t.Context(), archive.Options{Path: filepath.Join(s.t.TempDir(), "archive.db")})
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { assert.NoError(s.t, kept.Close()) })
+	registry := prometheus.NewRegistry()
+	jobs := httptest.NewServer(server.New(server.Options{Store: archive.Observe(kept, registry), Ready: func(context.Context) error { return nil },
+		Metrics: registry, Token: func() string { return token }, Log: slog.New(slog.DiscardHandler)}).Handler())
+	s.t.Cleanup(jobs.Close)
+	s.secret("token", token+"\n")
+	s.args["jobs"], s.args["token-file"] = jobs.URL, filepath.Join(s.secrets, "token")
+}
+
+// run runs the program, and returns what it logs.
+func (s *site) run() (string, error) {
+	s.t.Helper()
+	text, err := json.Marshal(s.settings)
+	require.NoError(s.t, err)
+	s.args["config"] = filepath.Join(s.t.TempDir(), "config.json")
+	require.NoError(s.t, os.WriteFile(s.args["config"], text, 0o600))
+	var args []string
+	for name, value := range s.args {
+		args = append(args, "--"+name+"="+value)
+	}
+	var out bytes.Buffer
+	err = Run(s.t.Context(), args, &out)
+	return out.String(), err
+}
+
+// kept are the files where backups are, and what the only archive among them holds.
+func (s *site) kept() (names []string) {
+	s.t.Helper()
+	all, err := os.ReadDir(s.dir)
+	require.NoError(s.t, err)
+	for _, e := range all {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func (s *site) read(name string) (map[string]string, *backup.Manifest) {
+	s.t.Helper()
+	in, err := os.Open(filepath.Join(s.dir, name))
+	require.NoError(s.t, err)
+	defer in.Close()
+	parts := map[string]string{}
+	m, err := backup.Read(in, backup.Keys{Identities: []age.Identity{s.pair}}, func(name string, _ int64, r io.Reader) error {
+		text, err := io.ReadAll(r)
+		parts[name] = string(text)
+		return err
+	})
+	require.NoError(s.t, err)
+	return parts, m
+}
+
+func TestAClusterSavesItself(t *testing.T) {
+	s := newSite(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	_, err := s.cluster.Client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "saved-by-itself"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	old := backup.Name("pai", time.Now().AddDate(0, 0, -9))
+	for _, name := range []string{old, backup.Name("pai", time.Now().AddDate(0, 0, -1)), backup.Name("other", time.Now().AddDate(0, 0, -30))} {
+		require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), nil, 0o600))
+	}
+	log, err := s.run()
+	require.NoError(t, err, log)
+	assert.Contains(t, log, "saved")
+	assert.NotContains(t, log, "level=WARN")
+	assert.Contains(t, log, old, "it is deleted")
+	assert.NotContains(t, s.kept(), old)
+	require.Len(t, s.kept(), 3, "its own, the one before, and another cluster's")
+
+	latest := s.kept()[2]
+	parts, m := s.read(latest)
+	assert.Equal(t, "pai", m.Cluster)
+	assert.Regexp(t, `^v1\.`, m.Kubernetes)
+	assert.Equal(t, "ip-10-0-0-2", m.Machines[1].Name)
+	assert.Empty(t, m.Missing)
+	for _, name := range config.Files() {
+		want, err := os.ReadFile(filepath.Join("../../config/store/testdata/cluster", name))
+		require.NoError(t, err)
+		assert.Equal(t, string(want), parts[backup.FolderConfig+name], "byte for byte, with its secrets")
+	}
+	require.NoError(t, cluster.CheckKeys(strings.NewReader(parts[backup.PartKeys])), "a restore takes them")
+	assert.Contains(t, parts[backup.PartEtcd], "/registry/configmaps/default/saved-by-itself")
+	assert.True(t, strings.HasPrefix(parts[backup.PartJobs], "SQLite format 3\x00"))
+
+	notes, err := s.cluster.Client.CoreV1().ConfigMaps(backup.NotesNamespace).Get(t.Context(), backup.NotesName, metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, m.Time.Format(time.RFC3339), notes.Data[backup.Note])
+	assert.Equal(t, backup.Name("pai", m.Time), latest)
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+func TestABackupOfItselfWithoutAHistorySaysSo(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *site)
+		says   string
+	}{
+		"no job controller":    {func(s *site) { s.args["jobs"] = "" }, "there is no job controller"},
+		"it is away":           {func(s *site) { s.args["jobs"] = "http://127.0.0.1:1" }, "connection refused"},
+		"it has another token": {func(s *site) { s.secret("token", "another") }, "403 Forbidden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			c.change(s)
+			log, err := s.run()
+			require.NoError(t, err)
+			assert.Contains(t, log, c.says)
+			_, m := s.read(s.kept()[0])
+			require.Len(t, m.Missing, 1)
+			assert.Contains(t, m.Missing[0].Why, c.says)
+		})
+	}
+}
+
+func TestABackupOfItselfThatFailsLeavesNothingAndSaysWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		change       func(s *site)
+		says, remedy string
+	}{
+		"no recipients":             {func(s *site) { s.settings.Recipients = nil }, "no backup is made without recipients", "age-keygen"},
+		"no recipient":              {func(s *site) { s.settings.Recipients = []string{"age1x"} }, "\"age1x\" is no recipient", "age-keygen"},
+		"a folder of the container": {func(s *site) { s.settings.To = s.dir }, "is no place outside of the cluster", "s3://"},
+		"no user":                   {func(s *site) { s.settings.To = strings.Replace(s.settings.To, "keeper@", "", 1) }, "names no user", "ssh://USER@"},
+		"no private key":            {func(s *site) { _ = os.Remove(filepath.Join(s.secrets, filePrivateKey)) }, "no such file", "ssh.privateKey"},
+		"an unknown machine":        {func(s *site) { s.settings.SSH.KnownHosts = "" }, "isn't known", "ssh-keyscan"},
+		"another machine": {func(s *site) {
+			s.settings.SSH.KnownHosts = "elsewhere " + strings.SplitN(s.keeper.KnownHosts(), " ", 2)[1]
+		}, "host key", ""},
+		"no configuration": {func(s *site) {
+			_ = s.cluster.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Delete(s.t.Context(), store.ConfigMapName, metav1.DeleteOptions{})
+		}, "the cluster has no configuration", "config push"},
+		"a key is missing": {func(s *site) { _ = os.Remove(filepath.Join(s.args["root"], "etc/kubernetes/pki/sa.key")) }, "/etc/kubernetes/pki/sa.key is missing on this machine", ""},
+		"etcd is away":     {func(s *site) { s.args["etcd-port"] = "1" }, "etcd's database", ""},
+		"another etcd": {func(s *site) {
+			other := httptest.NewTLSServer(nil)
+			s.t.Cleanup(other.Close)
+			_, s.args["etcd-port"], _ = net.SplitHostPort(other.Listener.Addr().String())
+		}, "certificate", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			c.change(s)
+			log, err := s.run()
+			require.ErrorContains(t, err, c.says)
+			assert.Contains(t, hint.Of(err), c.remedy)
+			assert.Empty(t, s.kept())
+			assert.NotContains(t, log+err.Error(), "OPENSSH PRIVATE KEY")
+			notes, err := s.cluster.Client.CoreV1().ConfigMaps(backup.NotesNamespace).Get(t.Context(), backup.NotesName, metav1.GetOptions{})
+			require.NoError(t, err)
+			assert.Empty(t, notes.Data, "it wasn't made")
+		})
+	}
+}
+
+// What fails after the backup is told, and doesn't have it made once more.
+func TestABackupIsGoodWhereTheClusterCannotBeToldOfIt(t *testing.T) {
+	s := newSite(t)
+	require.NoError(t, s.cluster.Client.CoreV1().ConfigMaps(backup.NotesNamespace).Delete(t.Context(), backup.NotesName, metav1.DeleteOptions{}))
+	log, err := s.run()
+	require.NoError(t, err)
+	assert.Contains(t, log, "the cluster couldn't be told of the backup")
+	assert.Len(t, s.kept(), 1)
+}
+
+func TestSettingsWithAMistakeAreRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.json")
+	_, err := readConfig(file)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.WriteFile(file, []byte(`{"too": "s3://backups"}`), 0o600))
+	_, err = readConfig(file)
+	require.ErrorContains(t, err, `unknown field "too"`)
+	require.Error(t, Run(t.Context(), []string{"now"}, io.Discard))
+	require.Error(t, Run(t.Context(), []string{"--never"}, io.Discard))
+}

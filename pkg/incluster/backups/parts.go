@@ -1,0 +1,162 @@
+package backups
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/access"
+	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+const (
+	// answerTime is how long etcd may take to begin its answer; the job controller copies its history before that.
+	answerTime  = time.Minute
+	historyTime = 2 * time.Hour
+	// maxReason bounds what is read of an answer that says why there is none.
+	maxReason = 4 << 10
+)
+
+// parts adds everything, in the order of "paictl cluster backup".
+func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy) error {
+	for _, name := range slices.Sorted(maps.Keys(pushed.Files)) {
+		text := pushed.Files[name]
+		if err := w.Add(backup.FolderConfig+name, int64(len(text)), bytes.NewReader(text)); err != nil {
+			return err
+		}
+	}
+	keys, err := s.keys()
+	if err != nil {
+		return err
+	}
+	if err := w.Add(backup.PartKeys, int64(len(keys)), bytes.NewReader(keys)); err != nil {
+		return err
+	}
+	if err := s.addEtcd(ctx, w); err != nil {
+		return fmt.Errorf("etcd's database: %w", err)
+	}
+	return s.addJobs(ctx, w)
+}
+
+// keys are the files of backup.KeyFiles as a tar archive.
+func (s *saver) keys() ([]byte, error) {
+	var out bytes.Buffer
+	to := tar.NewWriter(&out)
+	for _, name := range backup.KeyFiles() {
+		text, err := os.ReadFile(filepath.Join(s.root, name))
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("/%s is missing on this machine: without it no cluster can be restored", name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the cluster's keys: %w", err)
+		}
+		err = to.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(text))})
+		if err == nil {
+			_, err = to.Write(text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the cluster's keys: %w", err)
+		}
+	}
+	if err := to.Close(); err != nil {
+		return nil, fmt.Errorf("read the cluster's keys: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// addEtcd streams the database of the machine's own etcd.
+func (s *saver) addEtcd(ctx context.Context, w *backup.Writer) error {
+	pki := filepath.Join(s.root, "etc/kubernetes/pki/etcd")
+	own, err := tls.LoadX509KeyPair(filepath.Join(pki, "server.crt"), filepath.Join(pki, "server.key"))
+	if err != nil {
+		return err
+	}
+	authority, err := os.ReadFile(filepath.Join(pki, "ca.crt"))
+	if err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authority) {
+		return fmt.Errorf("%s has no certificate", filepath.Join(pki, "ca.crt"))
+	}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12}, ResponseHeaderTimeout: answerTime,
+	}}
+	defer client.CloseIdleConnections()
+	body, _, err := ask(ctx, client, http.MethodPost, "https://"+net.JoinHostPort(s.etcd, s.etcdPort)+"/v3/maintenance/snapshot", "{}", nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	db, err := backup.NewSnapshot(body)
+	if err != nil {
+		return err
+	}
+	return w.Add(backup.PartEtcd, db.Size(), db)
+}
+
+// addJobs adds the history of jobs. A cluster without it is saved nevertheless, and its backup says so.
+func (s *saver) addJobs(ctx context.Context, w *backup.Writer) error {
+	if s.jobs == "" {
+		w.Lacks("the history of jobs", errors.New("there is no job controller"))
+		return nil
+	}
+	token, err := access.Read(s.token)
+	if err != nil {
+		return fmt.Errorf("read the token for the job controller: %w", err)
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: answerTime}).DialContext, ResponseHeaderTimeout: historyTime}}
+	defer client.CloseIdleConnections()
+	body, size, err := ask(ctx, client, http.MethodGet, s.jobs+"/v1/archive", "", http.Header{access.TokenHeader: {token}})
+	if err == nil && size < 0 {
+		err = errors.Join(errors.New("the job controller doesn't say how large its archive is"), body.Close())
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		w.Lacks("the history of jobs", err)
+		return nil
+	}
+	defer body.Close()
+	return w.Add(backup.PartJobs, size, body)
+}
+
+// ask sends one request. The caller closes the answer; size is -1 where the server doesn't say it.
+func ask(ctx context.Context, client *http.Client, method, url, body string, header http.Header) (answer io.ReadCloser, size int64, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, 0, err
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, 0, hint.Wrap(err, "look whether it runs: kubectl get pods -A")
+	}
+	if res.StatusCode == http.StatusOK {
+		return res.Body, res.ContentLength, nil
+	}
+	defer res.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(res.Body, maxReason))
+	if err != nil {
+		return nil, 0, err
+	}
+	return nil, 0, fmt.Errorf("%s answers %s: %s", url, res.Status, strings.TrimSpace(string(said)))
+}

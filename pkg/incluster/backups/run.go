@@ -1,0 +1,191 @@
+// Package backups is the program cmd/pai-backup: a cluster saves itself, as "paictl cluster backup" does from without.
+// In: settings, the files of a machine of the control plane, its etcd, the API server, the job controller. Out: an archive in its place,
+// encrypted to keys that the cluster doesn't have; old ones deleted; a note of the time.
+package backups
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/backup/target"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// options say where everything is.
+type options struct {
+	config, credentials string
+	root                string // what stands before paths of the machine
+	etcd, etcdPort      string
+	jobs, token         string // the job controller's URL, and the file that opens it
+	kubeconfig          string
+}
+
+// Run is the program pai-backup with its arguments; it logs to out.
+func Run(ctx context.Context, args []string, out io.Writer) error {
+	var o options
+	fs := flag.NewFlagSet("pai-backup", flag.ContinueOnError)
+	fs.SetOutput(out)
+	fs.StringVar(&o.config, "config", "/etc/pai-backup/config.json", "file with the settings, as JSON")
+	fs.StringVar(&o.credentials, "credentials", "/etc/pai-backup-credentials", "folder with the credentials of the place where backups go")
+	fs.StringVar(&o.root, "root", "/host", "where the machine's files are mounted")
+	fs.StringVar(&o.etcd, "etcd-host", "127.0.0.1", "address of the machine's etcd")
+	fs.StringVar(&o.etcdPort, "etcd-port", "2379", "its port")
+	fs.StringVar(&o.jobs, "jobs", "", "URL of the job controller; if empty, the history of jobs isn't saved")
+	fs.StringVar(&o.token, "token-file", "", "file with the token for the job controller")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "of the API server; if empty, that of the pod's cluster")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if fs.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	c, err := readConfig(o.config)
+	if err != nil {
+		return err
+	}
+	api, err := o.api()
+	if err != nil {
+		return err
+	}
+	return (&saver{options: o, config: c, api: api, log: slog.New(slog.NewTextHandler(out, nil)), now: time.Now}).save(ctx)
+}
+
+func (o *options) api() (kubernetes.Interface, error) {
+	if o.kubeconfig != "" {
+		c, err := kube.Open(kube.Options{Kubeconfig: o.kubeconfig})
+		if err != nil {
+			return nil, err
+		}
+		return c.Client, nil
+	}
+	c, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	c.UserAgent = "pai-backup"
+	return kubernetes.NewForConfig(c)
+}
+
+// saver makes one backup.
+type saver struct {
+	options
+	config *Config
+	api    kubernetes.Interface
+	log    *slog.Logger
+	now    func() time.Time
+}
+
+func (s *saver) save(ctx context.Context) (err error) {
+	recipients, err := backup.Recipients(s.config.Recipients, nil)
+	if err != nil {
+		return err
+	}
+	pushed, err := store.New(s.api).Pull(ctx)
+	if err != nil {
+		return err
+	}
+	cluster, err := config.Parse("", pushed.Files)
+	if err != nil {
+		return fmt.Errorf("the cluster's configuration, revision %d: %w", pushed.Revision.Number, err)
+	}
+	own, err := os.MkdirTemp("", "pai-backup-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(own)) }()
+	to, err := s.config.open(s.credentials, own)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+
+	head := backup.Head{Paictl: version.Version, Cluster: cluster.Kubernetes.Kubernetes.ClusterName, Time: s.now().UTC().Truncate(time.Second)}
+	name := backup.Name(head.Cluster, head.Time)
+	var m *backup.Manifest
+	size, err := to.Write(ctx, name, func(ctx context.Context, out io.Writer) error {
+		w, err := backup.NewWriter(out, backup.Seal{Recipients: recipients}, head)
+		if err != nil {
+			return err
+		}
+		if err := s.parts(ctx, w, pushed); err != nil {
+			return err
+		}
+		release, err := s.api.Discovery().ServerVersion()
+		if err != nil {
+			return fmt.Errorf("ask the API server for its version: %w", err)
+		}
+		w.Describe(release.GitVersion, machines(cluster))
+		m, err = w.Close()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, lacks := range m.Missing {
+		s.log.Warn("the backup hasn't all of the cluster", "missing", lacks.What, "why", lacks.Why)
+	}
+	s.log.Info("saved", "backup", to.Path(name), "bytes", size, "parts", len(m.Parts))
+	s.after(ctx, to, head)
+	return nil
+}
+
+// after does what may fail without harm to the backup that was made.
+func (s *saver) after(ctx context.Context, to target.Target, made backup.Head) {
+	warn := func(what string, err error) { s.log.Warn(what, "error", err, "remedy", hint.Of(err)) }
+	if err := s.note(ctx, made.Time); err != nil {
+		warn("the cluster couldn't be told of the backup", err)
+	}
+	if !s.config.Prune {
+		return
+	}
+	files, err := to.List(ctx, made.Cluster)
+	if err != nil {
+		warn("old backups couldn't be listed", err)
+		return
+	}
+	for _, f := range s.config.keep().Expired(files) {
+		if err := to.Delete(ctx, path.Base(f.Path)); err != nil {
+			warn("an old backup couldn't be deleted", err)
+			return // others can't be, either
+		}
+		s.log.Info("deleted", "backup", f.Path)
+	}
+}
+
+// note keeps in the cluster when its last backup was made.
+func (s *saver) note(ctx context.Context, at time.Time) error {
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{backup.Note: at.Format(time.RFC3339)}})
+	if err != nil {
+		return err
+	}
+	_, err = s.api.CoreV1().ConfigMaps(backup.NotesNamespace).Patch(ctx, backup.NotesName, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+func machines(c *config.Cluster) []backup.Machine {
+	var out []backup.Machine
+	for _, m := range c.Layout.MachineList {
+		of := backup.Machine{Name: m.Hostname, IP: m.HostIP}
+		of.Roles = append(of.Roles, m.Roles...)
+		out = append(out, of)
+	}
+	return out
+}
