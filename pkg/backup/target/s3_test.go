@@ -3,183 +3,73 @@ package target_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"io"
 	"io/fs"
-	"math/big"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/backup/target"
+	"github.com/openpai/paictl/pkg/backup/target/targettest"
 	"github.com/openpai/paictl/pkg/hint"
 )
-
-// gateway is a real S3 server on loopback, with one bucket "backups", and a certificate that only its own authority vouches for.
-type gateway struct {
-	dir string // with a folder for each bucket
-	s3  target.S3
-	raw *minio.Client
-}
-
-const (
-	accessKey = "AKIAKEEPER"
-	secretKey = "hunter2-hunter2"
-)
-
-// versitygw is where "sh hack/versitygw.sh" has built it.
-func versitygw(t *testing.T) string {
-	t.Helper()
-	file := os.Getenv("PAICTL_TEST_S3")
-	if file == "" {
-		cache, err := os.UserCacheDir()
-		require.NoError(t, err)
-		built, err := filepath.Glob(filepath.Join(cache, "paictl", "tools", "versitygw-v*-"+runtime.Version()))
-		require.NoError(t, err)
-		if len(built) > 0 {
-			file = built[len(built)-1]
-		}
-	}
-	if _, err := os.Stat(file); err != nil {
-		t.Skip("it needs an S3 server: build one with \"sh hack/versitygw.sh\", and name it in PAICTL_TEST_S3")
-	}
-	return file
-}
-
-func startGateway(t *testing.T) *gateway {
-	t.Helper()
-	program := versitygw(t)
-	g := &gateway{dir: t.TempDir()}
-	require.NoError(t, os.Mkdir(g.dir+"/backups", 0o700))
-	own := t.TempDir()
-	certify(t, own+"/cert.pem", own+"/key.pem")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
-	var log bytes.Buffer
-	cmd := exec.Command(program, "--port", address, "--cert", own+"/cert.pem", "--key", own+"/key.pem", "--quiet", "posix", "--sidecar", t.TempDir(), g.dir)
-	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+accessKey, "ROOT_SECRET_KEY="+secretKey)
-	cmd.Stdout, cmd.Stderr = &log, &log
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Log(log.String())
-		}
-	})
-	g.s3 = target.S3{Endpoint: "https://" + address, CA: own + "/cert.pem", Getenv: env(map[string]string{"AWS_ACCESS_KEY_ID": accessKey, "AWS_SECRET_ACCESS_KEY": secretKey})}
-	text, err := os.ReadFile(g.s3.CA)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM(text))
-	g.raw, err = minio.New(address, &minio.Options{Secure: true, Creds: credentials.NewStaticV4(accessKey, secretKey, ""),
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}})
-	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		there, err := g.raw.BucketExists(t.Context(), "backups")
-		return err == nil && there
-	}, time.Minute, 50*time.Millisecond)
-	return g
-}
-
-// certify writes a certificate for loopback that is its own authority.
-func certify(t *testing.T, cert, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
-	public, err := x509.CreateCertificate(rand.Reader, form, form, private.Public(), private)
-	require.NoError(t, err)
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: public}), 0o600))
-	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
-}
 
 func env(of map[string]string) func(string) string {
 	return func(name string) string { return of[name] }
 }
 
-// names are the objects and the unfinished uploads below a prefix.
-func (g *gateway) names(t *testing.T, prefix string) []string {
-	t.Helper()
-	var out []string
-	for o := range g.raw.ListObjects(context.WithoutCancel(t.Context()), "backups", minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
-		require.NoError(t, o.Err)
-		out = append(out, o.Key[len(prefix):])
-	}
-	for u := range g.raw.ListIncompleteUploads(context.WithoutCancel(t.Context()), "backups", "", true) {
-		require.NoError(t, u.Err)
-		out = append(out, "unfinished "+u.Key)
-	}
-	return out
-}
-
 func onS3(t *testing.T) kept {
 	t.Helper()
-	g := startGateway(t)
-	k := open(t, "s3://backups/of/pai", "", target.Options{S3: g.s3})
-	k.names = func(t *testing.T) []string { return g.names(t, "of/pai/") }
+	g := targettest.S3(t)
+	k := open(t, "s3://backups/of/pai", "", target.Options{S3: g.S3})
+	k.names = func(t *testing.T) []string { return g.Names(t, "of/pai/") }
 	return k
 }
 
 func TestABucketMayBeTheWholePlace(t *testing.T) {
-	g := startGateway(t)
-	k := open(t, "s3://backups", "", target.Options{S3: g.s3})
+	g := targettest.S3(t)
+	k := open(t, "s3://backups", "", target.Options{S3: g.S3})
 	_, err := k.Write(t.Context(), backup.Name("pai", at), text("x"))
 	require.NoError(t, err)
-	_, err = open(t, "s3://backups/deeper", "", target.Options{S3: g.s3}).Write(t.Context(), backup.Name("pai", at), text("y"))
+	_, err = open(t, "s3://backups/deeper", "", target.Options{S3: g.S3}).Write(t.Context(), backup.Name("pai", at), text("y"))
 	require.NoError(t, err)
 	assert.Len(t, backups(t, k), 1, "what lies deeper is another place")
 	assert.Equal(t, "x", read(t, k, backup.Name("pai", at)))
 }
 
 func TestAnUploadToS3ThatWasKilledIsEndedByTheNext(t *testing.T) {
-	g := startGateway(t)
-	core := minio.Core{Client: g.raw}
+	g := targettest.S3(t)
+	core := minio.Core{Client: g.Raw}
 	for _, key := range []string{"pai/" + backup.Name("pai", at), "pai/notes.txt"} {
 		id, err := core.NewMultipartUpload(t.Context(), "backups", key, minio.PutObjectOptions{})
 		require.NoError(t, err)
 		_, err = core.PutObjectPart(t.Context(), "backups", key, id, 1, bytes.NewReader(make([]byte, 5<<20)), 5<<20, minio.PutObjectPartOptions{})
 		require.NoError(t, err)
 	}
-	k := open(t, "s3://backups/pai", "", target.Options{S3: g.s3})
+	k := open(t, "s3://backups/pai", "", target.Options{S3: g.S3})
 	_, err := k.Write(t.Context(), backup.Name("pai", at.Add(time.Hour)), text("x"))
 	require.NoError(t, err)
-	assert.Len(t, g.names(t, "pai/"), 3, "another one may be writing it")
+	assert.Len(t, g.Names(t, "pai/"), 3, "another one may be writing it")
 
 	// The server goes by the times of its files.
 	old := time.Now().Add(-4 * time.Hour)
-	require.NoError(t, filepath.WalkDir(g.dir+"/backups/.sgwtmp", func(path string, _ fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(g.Dir+"/backups/.sgwtmp", func(path string, _ fs.DirEntry, err error) error {
 		return errors.Join(err, os.Chtimes(path, old, old))
 	}))
 	_, err = k.Write(t.Context(), backup.Name("pai", at.Add(2*time.Hour)), text("x"))
 	require.NoError(t, err)
-	assert.ElementsMatch(t, []string{backup.Name("pai", at.Add(time.Hour)), backup.Name("pai", at.Add(2*time.Hour)), "unfinished pai/notes.txt"}, g.names(t, "pai/"))
+	assert.ElementsMatch(t, []string{backup.Name("pai", at.Add(time.Hour)), backup.Name("pai", at.Add(2*time.Hour)), "unfinished pai/notes.txt"}, g.Names(t, "pai/"))
 }
 
 func TestWhatS3RefusesIsToldWithARemedy(t *testing.T) {
-	g := startGateway(t)
+	g := targettest.S3(t)
 	creds := func(key, secret string) func(string) string {
 		return env(map[string]string{"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, "HOME": t.TempDir()})
 	}
@@ -189,16 +79,16 @@ func TestWhatS3RefusesIsToldWithARemedy(t *testing.T) {
 		change              func(s *target.S3)
 	}{
 		"no bucket":            {"s3://nothing", "has no bucket nothing", "make the bucket", func(*target.S3) {}},
-		"an unknown key":       {"s3://backups", "refuses the credentials", "AWS_ACCESS_KEY_ID", func(s *target.S3) { s.Getenv = creds("AKIAOTHER", secretKey) }},
-		"another secret":       {"s3://backups", "refuses the credentials", "AWS_ACCESS_KEY_ID", func(s *target.S3) { s.Getenv = creds(accessKey, "hunter3") }},
+		"an unknown key":       {"s3://backups", "refuses the credentials", "AWS_ACCESS_KEY_ID", func(s *target.S3) { s.Getenv = creds("AKIAOTHER", targettest.SecretKey) }},
+		"another secret":       {"s3://backups", "refuses the credentials", "AWS_ACCESS_KEY_ID", func(s *target.S3) { s.Getenv = creds(targettest.AccessKey, "hunter3") }},
 		"no credentials":       {"s3://backups", "no credentials", "AWS_ACCESS_KEY_ID", func(s *target.S3) { s.Getenv = creds("", "") }},
-		"half of them":         {"s3://backups", "only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", func(s *target.S3) { s.Getenv = creds(accessKey, "") }},
+		"half of them":         {"s3://backups", "only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", func(s *target.S3) { s.Getenv = creds(targettest.AccessKey, "") }},
 		"an unknown authority": {"s3://backups", "certificate", "--s3-ca", func(s *target.S3) { s.CA = "" }},
 		"no one listens":       {"s3://backups", "refused", "--s3-endpoint", func(s *target.S3) { s.Endpoint = closed }},
 		"another region":       {"s3://backups", "us-east-1", "--s3-region", func(s *target.S3) { s.Region = "eu-west-9" }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := g.s3
+			o := g.S3
 			c.change(&o)
 			to, err := target.Open(c.place, target.Options{S3: o})
 			require.NoError(t, err)
@@ -215,20 +105,20 @@ func TestWhatS3RefusesIsToldWithARemedy(t *testing.T) {
 			require.Error(t, err)
 		})
 	}
-	assert.Empty(t, g.names(t, ""))
+	assert.Empty(t, g.Names(t, ""))
 }
 
 func TestCredentialsOfS3AreWhereTheAWSToolsHaveThem(t *testing.T) {
-	g := startGateway(t)
+	g := targettest.S3(t)
 	home := t.TempDir()
 	require.NoError(t, os.Mkdir(home+"/.aws", 0o700))
-	file := "[default]\naws_access_key_id = AKIAOTHER\naws_secret_access_key = x\n[backups]\naws_access_key_id = " + accessKey + "\naws_secret_access_key = " + secretKey + "\n"
+	file := "[default]\naws_access_key_id = AKIAOTHER\naws_secret_access_key = x\n[backups]\naws_access_key_id = " + targettest.AccessKey + "\naws_secret_access_key = " + targettest.SecretKey + "\n"
 	require.NoError(t, os.WriteFile(home+"/.aws/credentials", []byte(file), 0o600))
-	require.NoError(t, os.WriteFile(home+"/elsewhere", []byte("[default]\naws_access_key_id = "+accessKey+"\naws_secret_access_key = "+secretKey+"\n"), 0o600))
-	require.NoError(t, os.WriteFile(home+"/broken", []byte("[default\naws_secret_access_key = "+secretKey+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(home+"/elsewhere", []byte("[default]\naws_access_key_id = "+targettest.AccessKey+"\naws_secret_access_key = "+targettest.SecretKey+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(home+"/broken", []byte("[default\naws_secret_access_key = "+targettest.SecretKey+"\n"), 0o600))
 	list := func(vars map[string]string) error {
-		o := g.s3
-		o.Endpoint, vars["AWS_ENDPOINT_URL"] = "", g.s3.Endpoint
+		o := g.S3
+		o.Endpoint, vars["AWS_ENDPOINT_URL"] = "", g.S3.Endpoint
 		o.Getenv = env(vars)
 		to, err := target.Open("s3://backups", target.Options{S3: o})
 		require.NoError(t, err)

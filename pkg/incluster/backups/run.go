@@ -140,16 +140,18 @@ func (s *saver) save(ctx context.Context) (err error) {
 		return err
 	}
 	for _, lacks := range m.Missing {
-		s.log.Warn("the backup hasn't all of the cluster", "missing", lacks.What, "why", lacks.Why)
+		s.log.WarnContext(ctx, "the backup hasn't all of the cluster", "missing", lacks.What, "why", lacks.Why)
 	}
-	s.log.Info("saved", "backup", to.Path(name), "bytes", size, "parts", len(m.Parts))
+	s.log.InfoContext(ctx, "saved", "backup", to.Path(name), "bytes", size, "parts", len(m.Parts))
 	s.after(ctx, to, head)
 	return nil
 }
 
 // after does what may fail without harm to the backup that was made.
 func (s *saver) after(ctx context.Context, to target.Target, made backup.Head) {
-	warn := func(what string, err error) { s.log.Warn(what, "error", err, "remedy", hint.Of(err)) }
+	warn := func(what string, err error) {
+		s.log.WarnContext(ctx, "the backup is made, but", "what", what, "error", err, "remedy", hint.Of(err))
+	}
 	if err := s.note(ctx, made.Time); err != nil {
 		warn("the cluster couldn't be told of the backup", err)
 	}
@@ -166,7 +168,7 @@ func (s *saver) after(ctx context.Context, to target.Target, made backup.Head) {
 			warn("an old backup couldn't be deleted", err)
 			return // others can't be, either
 		}
-		s.log.Info("deleted", "backup", f.Path)
+		s.log.InfoContext(ctx, "deleted", "backup", f.Path)
 	}
 }
 

@@ -33,7 +33,7 @@ func (a API) backups(ctx context.Context) (*backups, error) {
 	}
 	err := a.Read(ctx, backupsPath, &job)
 	if said, ok := errors.AsType[*podapi.StatusError](err); ok && said.Code == http.StatusNotFound {
-		return nil, nil //nolint:nilerr // there is no schedule
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ask for the schedule of backups: %w", err)

@@ -3,6 +3,7 @@ package backup_test
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"io"
@@ -18,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/backup/target"
+	"github.com/openpai/paictl/pkg/backup/target/targettest"
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -28,10 +31,15 @@ import (
 
 func paictl(t *testing.T, args ...string) (code int, out, said string) {
 	t.Helper()
+	return paictlIn(t, func(string) string { return "" }, args...)
+}
+
+func paictlIn(t *testing.T, getenv func(string) string, args ...string) (code int, out, said string) {
+	t.Helper()
 	f := cmdutil.New("v0.0.0-test")
 	io, _, stdout, stderr := iostreams.Test()
 	f.IO = io
-	f.Getenv = func(string) string { return "" }
+	f.Getenv = getenv
 	code = cmd.Main(t.Context(), f, args)
 	return code, stdout.String(), stderr.String()
 }
@@ -343,4 +351,63 @@ func cutAfter(t *testing.T, server string, bytes int64) string {
 		}
 	}()
 	return l.Addr().String()
+}
+
+func TestBackupsInS3(t *testing.T) {
+	g := targettest.S3(t)
+	dir := t.TempDir()
+	keys := map[string]string{}
+	var pairs []*age.X25519Identity
+	for _, name := range []string{"its", "another"} {
+		pair, err := age.GenerateX25519Identity()
+		require.NoError(t, err)
+		pairs, keys[name] = append(pairs, pair), filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(keys[name], []byte(pair.String()+"\n"), 0o600))
+	}
+	file := archive(t, dir, folder(t), backup.Seal{Recipients: []age.Recipient{pairs[0].Recipient()}}, nil)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	to, err := target.Open("s3://backups/pai", target.Options{S3: g.S3})
+	require.NoError(t, err)
+	put := func(name string, text []byte) {
+		_, err := to.Write(t.Context(), name, func(_ context.Context, w io.Writer) error { _, err := w.Write(text); return err })
+		require.NoError(t, err)
+	}
+	name := filepath.Base(file)
+	put(name, text)
+	flipped := bytes.Clone(text)
+	flipped[len(flipped)/2] ^= 1
+	damaged := backup.Name("pai", time.Date(2026, 11, 26, 2, 0, 0, 0, time.UTC))
+	put(damaged, flipped)
+	s3 := func(verb string, args ...string) (int, string, string) {
+		return paictlIn(t, g.S3.Getenv, append([]string{"cluster", "backup", verb, "--s3-endpoint", g.S3.Endpoint, "--s3-ca", g.S3.CA}, args...)...)
+	}
+
+	code, out, said := s3("list", "--to", "s3://backups/pai", "-o", "name")
+	require.Zero(t, code, said)
+	assert.Equal(t, "s3://backups/pai/"+name+"\ns3://backups/pai/"+damaged+"\n", out)
+	code, out, said = s3("verify", "s3://backups/pai/"+name, "-i", keys["its"])
+	require.Zero(t, code, said)
+	assert.Contains(t, out, "s3://backups/pai/"+name+": whole, ")
+	code, _, said = s3("verify", "s3://backups/pai/"+name, "-i", keys["another"])
+	assert.Equal(t, cmdutil.ExitFailure, code)
+	assert.Contains(t, said, "they belong to other recipients")
+	code, _, said = s3("verify", "s3://backups/pai/"+damaged, "-i", keys["its"])
+	assert.Equal(t, cmdutil.ExitFailure, code)
+	assert.Contains(t, said, "the backup is damaged")
+	code, _, said = s3("verify", "s3://backups/pai/none", "-i", keys["its"])
+	assert.Equal(t, cmdutil.ExitFailure, code)
+	assert.Contains(t, said, "paictl cluster backup list --to s3://backups/pai")
+	code, _, said = s3("extract", "s3://backups/pai/"+name, "-i", keys["its"], "--to", dir+"/unpacked")
+	require.Zero(t, code, said)
+	assert.FileExists(t, dir+"/unpacked/etcd.db")
+	code, _, said = s3("prune", "--to", "s3://backups/pai", "--keep-last", "1", "--keep-daily", "0", "--keep-weekly", "0", "--yes")
+	require.Zero(t, code, said)
+	assert.Equal(t, []string{name}, g.Names(t, "pai/"))
+
+	// Neither the flags nor what is said hold the key.
+	code, _, said = paictl(t, "cluster", "backup", "list", "--to", "s3://backups/pai", "--s3-endpoint", g.S3.Endpoint, "--s3-ca", g.S3.CA)
+	assert.Equal(t, cmdutil.ExitFailure, code)
+	assert.Contains(t, said, "AWS_SECRET_ACCESS_KEY")
+	assert.NotContains(t, said, targettest.SecretKey)
 }
