@@ -8,6 +8,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	// Its image has no certificates of authorities, and servers of S3 have certificates of public ones.
+	_ "golang.org/x/crypto/x509roots/fallback"
+
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/incluster/backups"
 )

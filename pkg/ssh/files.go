@@ -27,7 +27,7 @@ func (c *Client) Files(ctx context.Context, t Target) (*Files, error) {
 		return nil, err
 	}
 	h := reached.(*host)
-	client, stop, err := h.sftp(ctx, h.access(false))
+	client, stop, err := h.sftp(ctx, "reach files", h.access(false))
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
 	}

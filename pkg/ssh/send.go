@@ -63,7 +63,7 @@ func (u *upload) send(ctx context.Context, files []pending, root string) error {
 
 func (u *upload) sendAll(ctx context.Context, files []pending, root string, meter *meter) error {
 	u.trips++
-	client, stop, err := u.h.sftp(ctx, u.h.access(true))
+	client, stop, err := u.h.sftp(ctx, "upload", u.h.access(true))
 	if err != nil {
 		return err
 	}
@@ -154,17 +154,17 @@ func skip(r io.Reader, n int64) error {
 	return err
 }
 
-// sftp opens an SFTP session. Through sudo there is no subsystem, so the server is started
+// sftp opens an SFTP session; what names it in errors. Through sudo there is no subsystem, so the server is started
 // by its path; the same serves hosts without the subsystem.
-func (h *host) sftp(ctx context.Context, as access) (*sftp.Client, func(), error) {
+func (h *host) sftp(ctx context.Context, what string, as access) (*sftp.Client, func(), error) {
 	if !as.sudo() {
-		client, stop, err := h.subsystem(ctx)
+		client, stop, err := h.subsystem(ctx, what)
 		if err == nil || ctx.Err() != nil || h.conn.isClosed() {
 			return client, stop, err
 		}
 	}
 	out, in := io.Pipe()
-	p, err := h.conn.spawn(ctx, "upload", wire.SFTPServer, as, in)
+	p, err := h.conn.spawn(ctx, what, wire.SFTPServer, as, in)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -178,9 +178,9 @@ func (h *host) sftp(ctx context.Context, as access) (*sftp.Client, func(), error
 		unwatch()
 		p.abort()
 		if ctx.Err() != nil || h.conn.isClosed() {
-			return nil, nil, h.conn.explain(ctx, "upload", err)
+			return nil, nil, h.conn.explain(ctx, what, err)
 		}
-		return nil, nil, hint.Errorf("install openssh-sftp-server on the machine", "upload to %s: the machine has no SFTP server: %w", h.name, err)
+		return nil, nil, hint.Errorf("install openssh-sftp-server on the machine", "%s on %s: the machine has no SFTP server: %w", what, h.name, err)
 	}
 	return client, func() {
 		unwatch()
@@ -191,10 +191,10 @@ func (h *host) sftp(ctx context.Context, as access) (*sftp.Client, func(), error
 }
 
 // subsystem opens the SFTP session that the server offers.
-func (h *host) subsystem(ctx context.Context) (*sftp.Client, func(), error) {
+func (h *host) subsystem(ctx context.Context, what string) (*sftp.Client, func(), error) {
 	s, free, err := h.conn.session(ctx)
 	if err != nil {
-		return nil, nil, h.conn.explain(ctx, "upload", err)
+		return nil, nil, h.conn.explain(ctx, what, err)
 	}
 	closeAll := func() {
 		_ = s.Close()
@@ -204,14 +204,14 @@ func (h *host) subsystem(ctx context.Context) (*sftp.Client, func(), error) {
 	out, err2 := s.StdoutPipe()
 	if err := errors.Join(err1, err2, s.RequestSubsystem("sftp")); err != nil {
 		closeAll()
-		return nil, nil, h.conn.explain(ctx, "upload", err)
+		return nil, nil, h.conn.explain(ctx, what, err)
 	}
 	unwatch := context.AfterFunc(ctx, func() { _ = s.Close() })
 	client, err := sftp.NewClientPipe(out, in, sftpOptions()...)
 	if err != nil {
 		unwatch()
 		closeAll()
-		return nil, nil, h.conn.explain(ctx, "upload", err)
+		return nil, nil, h.conn.explain(ctx, what, err)
 	}
 	return client, func() {
 		unwatch()

@@ -38,6 +38,7 @@ type machine struct {
 	dial    func(Machine) (*ssh.Client, ssh.Target, error)
 	client  *ssh.Client
 	target  ssh.Target
+	host    ssh.Host // keeps the connection between calls
 }
 
 func openSFTP(scheme, rest string, o Options) (Target, error) {
@@ -89,7 +90,11 @@ func (m *machine) Close() error {
 	if m.client == nil {
 		return nil
 	}
-	return m.client.Close()
+	var err error
+	if m.host != nil {
+		err = m.host.Close()
+	}
+	return errors.Join(err, m.client.Close())
 }
 
 func (m *machine) files(ctx context.Context) (*ssh.Files, error) {
@@ -99,6 +104,13 @@ func (m *machine) files(ctx context.Context) (*ssh.Files, error) {
 			return nil, err
 		}
 		m.client, m.target = client, target
+	}
+	if m.host == nil {
+		host, err := m.client.Dial(ctx, m.target)
+		if err != nil {
+			return nil, err
+		}
+		m.host = host
 	}
 	return m.client.Files(ctx, m.target)
 }

@@ -141,6 +141,23 @@ func TestATargetKeepsBackups(t *testing.T) {
 	}
 }
 
+func TestAMachineIsAskedOverOneConnection(t *testing.T) {
+	k, server := onServer(t)
+	for range 3 {
+		_, err := k.Write(t.Context(), backup.Name("pai", at), text("x"))
+		require.NoError(t, err)
+		assert.Equal(t, "x", read(t, k, backup.Name("pai", at)))
+		require.NoError(t, k.Delete(t.Context(), backup.Name("pai", at)))
+	}
+	assert.Equal(t, 1, server.Dials())
+	server.Drop()
+	require.Eventually(t, func() bool { // the first one to hear of it is told
+		_, err := k.List(t.Context(), "")
+		return err == nil
+	}, time.Minute, 10*time.Millisecond)
+	assert.Equal(t, 2, server.Dials())
+}
+
 // A backup may be larger than what is read at once, and than a part of S3's uploads.
 func TestATargetKeepsALargeBackup(t *testing.T) {
 	large := make([]byte, 70<<20+12345)
