@@ -68,7 +68,7 @@ func TestImagesGoWhereTheConfigurationSays(t *testing.T) {
 		want  []string
 	}{
 		"own images without a word":      {both, nil, false, ours},
-		"one image by name":              {both, []string{"pai-volume"}, false, ours[7:8]},
+		"one image by name":              {both, []string{"pai-volume"}, false, ours[9:10]},
 		"an upstream image by name":      {both, []string{"prometheus"}, false, []string{mirrored}},
 		"all images":                     {both, nil, true, append(ours, mirrored)},
 		"own images need no mirror":      {own, nil, false, ours},

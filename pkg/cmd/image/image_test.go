@@ -132,12 +132,12 @@ func TestPushBringsImagesToTheConfiguredRegistry(t *testing.T) {
 		host + "/cache/prometheus/prometheus:v3.15.0": image.Pushed,
 	}, got)
 	assert.Contains(t, errOut, "note: programs of v1 are tagged v9")
-	assert.Contains(t, errOut, "[1/10] "+host+"/team/pai-agent:v9  pushed\n")
+	assert.Contains(t, errOut, "[1/12] "+host+"/team/pai-agent:v9  pushed\n")
 	assert.NotContains(t, out+errOut, password)
 
 	out, _, err = paictl(t, "push", "-p", conf, "--from", from)
 	require.NoError(t, err)
-	assert.Equal(t, 9, strings.Count(out, "present"), out)
+	assert.Equal(t, 11, strings.Count(out, "present"), out)
 }
 
 func TestListShowsWhatTheRegistryHas(t *testing.T) {
@@ -181,7 +181,7 @@ func TestAFailedPushShowsWhatWasPushed(t *testing.T) {
 	out, _, err := paictl(t, "push", "-p", conf, "--from", from, "--all", "--mirror", "127.0.0.1:1")
 	require.ErrorContains(t, err, "127.0.0.1:1/prometheus/prometheus:v3.15.0")
 	assert.Equal(t, cmdutil.ExitFailure, cmdutil.ExitCode(err))
-	assert.Equal(t, 9, strings.Count(out, "pushed"), out)
+	assert.Equal(t, 11, strings.Count(out, "pushed"), out)
 	assert.NotContains(t, err.Error(), password)
 }
 

@@ -43,7 +43,11 @@ func embedded(t *testing.T) map[string]*chart.Chart {
 func TestOurOwnChartsAreUnchangedTheSecondTime(t *testing.T) {
 	w := newWorld(t)
 	charts := embedded(t)
-	needed := map[string]map[string]any{"grafana": {"adminPassword": "not-a-real-password"}}
+	needed := map[string]map[string]any{
+		"grafana": {"adminPassword": "not-a-real-password"},
+		"cluster-backup": {"to": "s3://backups/pai", "recipients": []any{"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"},
+			"credentialsSecret": "cluster-backup-credentials"},
+	}
 	names := []string{"cluster-configuration"}
 	for name := range charts {
 		if name != names[0] {
