@@ -71,12 +71,12 @@ func S3(t testing.TB) *Gateway {
 	require.NoError(t, os.Mkdir(g.Dir+"/backups", 0o700))
 	own := t.TempDir()
 	certify(t, own+"/cert.pem", own+"/key.pem")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := l.Addr().String()
 	require.NoError(t, l.Close())
 	var log bytes.Buffer
-	cmd := exec.Command(program, "--port", address, "--cert", own+"/cert.pem", "--key", own+"/key.pem", "--quiet", "posix", "--sidecar", t.TempDir(), g.Dir)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "--port", address, "--cert", own+"/cert.pem", "--key", own+"/key.pem", "--quiet", "posix", "--sidecar", t.TempDir(), g.Dir)
 	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+AccessKey, "ROOT_SECRET_KEY="+SecretKey)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	require.NoError(t, cmd.Start())
