@@ -4,15 +4,19 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"k8s.io/klog/v2"
 
 	"github.com/openpai/paictl/pkg/approver"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	klog.SetSlogLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))) // what the libraries say looks like the rest
 	err := approver.Run(ctx, os.Args[1:], os.Stderr)
 	stop()
 	if err != nil {

@@ -27,7 +27,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
 	"github.com/openpai/paictl/pkg/approver/machines"
 )
@@ -60,13 +59,27 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(out, nil))
-	klog.SetSlogLogger(log) // what the libraries say looks like the rest
-	a, err := newApprover(config, log)
+	a, err := newApprover(config, slog.New(slog.NewTextHandler(out, nil)))
 	if err != nil {
 		return err
 	}
 	return a.run(ctx)
+}
+
+// largest is that of a request that is looked at, in bytes. A kubelet's has about 500.
+const largest = 16 << 10
+
+// slim drops what a request is not decided by. One that is too large loses its content, and is denied for that.
+func slim(o any) (any, error) {
+	csr, ok := o.(*certv1.CertificateSigningRequest)
+	if !ok {
+		return o, nil
+	}
+	csr.ManagedFields, csr.Annotations, csr.Labels, csr.Spec.Extra = nil, nil, nil, nil
+	if len(csr.Spec.Request) > largest {
+		csr.Spec.Request = nil
+	}
+	return csr, nil
 }
 
 func clientConfig(kubeconfig string) (*rest.Config, error) {
@@ -113,6 +126,10 @@ func (a *approver) run(ctx context.Context) error {
 	defer cancel()
 	ours := fields.OneTermEqualSelector("spec.signerName", certv1.KubeletServingSignerName)
 	informer := cache.NewSharedIndexInformer(cache.NewListWatchFromClient(a.lists, "certificatesigningrequests", "", ours), &certv1.CertificateSigningRequest{}, 0, nil)
+	// Any node may make requests, and fill them with what it likes: only what is decided by is kept.
+	if err := informer.SetTransform(slim); err != nil {
+		return err
+	}
 	add := func(o any) {
 		if csr, ok := o.(*certv1.CertificateSigningRequest); ok {
 			a.queue.Add(csr.Name)

@@ -42,9 +42,17 @@ var approverScript string
 //go:embed scripts/serving.sh
 var servingScript string
 
-func (*approver) name() string              { return phaseApprover }
-func (*approver) applies(n *Node) bool      { return n.ControlPlane }
-func (*approver) waits(*Node, *plan) []step { return nil }
+func (*approver) name() string         { return phaseApprover }
+func (*approver) applies(n *Node) bool { return n.ControlPlane }
+
+// waits: its pods run on any of the masters, which need its image.
+func (p *approver) waits(_ *Node, pl *plan) []step {
+	var out []step
+	for _, m := range pl.world.controlPlane() {
+		out = append(out, step{host: m.Hostname, phase: phaseImages})
+	}
+	return out
+}
 
 func (p *approver) detect(n *Node) (string, error) {
 	return selfAPI(p.spec, n) + approverScript + "d_approver\n", nil
@@ -177,8 +185,9 @@ func (w *world) settleCertificates() {
 	case !w.healthy(w.leader): // of a silent API only this is known
 		s.selfSigned, s.unverified = !verifies, !verifies
 	default:
-		s.selfSigned = !there && !moves
-		s.unverified = s.selfSigned || !verifies && !moves
+		// Where API servers verify, the approver is missing by mistake, or didn't show in time: what verifies stays.
+		s.selfSigned = !there && !verifies && !moves
+		s.unverified = !verifies && (s.selfSigned || !moves)
 	}
 }
 

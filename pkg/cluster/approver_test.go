@@ -178,6 +178,8 @@ func TestWhetherKubeletsAreVerifiedIsSettledByWhatTheMastersSay(t *testing.T) {
 		"an older one, by an upgrade":                 {join: "member\tyes", init: "api\tup", whole: true, upgrading: true, selfSigned: true, unverified: true},
 		"one that is half moved, a part":              {join: "member\tyes", init: "api\tup", approver: "approver\tx", unverified: true},
 		"one that is moved, a part":                   {join: "member\tyes", init: "api\tup", approver: "verifies\tyes\napprover\tx"},
+		"one whose approver is gone, a part":          {join: "member\tyes", init: "api\tup", approver: "verifies\tyes"},
+		"one whose approver is gone, by an upgrade":   {join: "member\tyes", init: "api\tup", approver: "verifies\tyes", whole: true, upgrading: true},
 		"one whose API is silent, and verifies":       {join: "member\tyes", init: "api\tdown", approver: "verifies\tyes", whole: true},
 		"one whose API is silent, and doesn't verify": {join: "member\tyes", init: "api\tdown", whole: true, selfSigned: true, unverified: true},
 	} {

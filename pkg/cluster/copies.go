@@ -55,6 +55,8 @@ type sharer struct {
 	gave  int  // files that others have from it
 	// left are those from which it wants nothing more. wrongFor are those who got wrong content from it, vainFor those who got nothing.
 	left, wrongFor, vainFor map[string]bool
+	getting                 bool            // something from paictl
+	mixed                   map[string]bool // files that were, with what was there from before
 }
 
 // transfer is one file on its way.
@@ -86,7 +88,7 @@ func (c *copies) file(sum string) *spread {
 func (c *copies) join(name string, ready peer.Ready) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.machines[name] = &sharer{name: name, ready: ready, left: map[string]bool{}, wrongFor: map[string]bool{}, vainFor: map[string]bool{}}
+	c.machines[name] = &sharer{name: name, ready: ready, left: map[string]bool{}, wrongFor: map[string]bool{}, vainFor: map[string]bool{}, mixed: map[string]bool{}}
 }
 
 // leave says that a machine serves no longer.
@@ -135,12 +137,14 @@ func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wa
 		c.file(t.file.SHA256).fetching++
 		return t, true, nil
 	}
-	if c.sending < sendsAtOnce {
+	// One to each, so that one that takes bytes slowly doesn't hold up the others.
+	if c.sending < sendsAtOnce && !m.getting {
 		if f, ok := c.fromHere(m, wants); ok {
 			s := c.file(f.SHA256)
 			s.sent++
 			s.sending++
 			c.sending++
+			m.getting = true
 			return transfer{file: f}, true, nil
 		}
 	}
@@ -205,6 +209,9 @@ func (c *copies) sent(name string, t transfer, ok, shared bool) {
 	s := c.file(t.file.SHA256)
 	c.sending--
 	s.sending--
+	if m := c.machines[name]; m != nil {
+		m.getting = false
+	}
 	if !ok {
 		s.sent--
 	}
@@ -247,7 +254,15 @@ func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared b
 			c.hold(name, s)
 		}
 		return goOn
-	case failure == peer.Disk || failure == peer.Mixed || t.from.gone || m == nil:
+	case failure == peer.Mixed && m != nil:
+		// What was there from before is removed then, so it can't be mixed again.
+		if m.mixed[t.file.SHA256] {
+			m.alone = true
+			return apart
+		}
+		m.mixed[t.file.SHA256] = true
+		return goOn
+	case failure == peer.Disk || t.from.gone || m == nil:
 		return goOn // it says nothing of the other machine
 	}
 	m.left[t.from.name] = true

@@ -291,3 +291,16 @@ func TestWordsOfAMachineAreReadLineByLine(t *testing.T) {
 	_, err = (&words{}).Write([]byte(strings.Repeat("x", longestWord+1)))
 	assert.Error(t, err)
 }
+
+func TestOneThatSaysTheSameThingAgainGetsItsFilesFromHere(t *testing.T) {
+	c := sharing(3)
+	f := missing("a", 1)
+	own := mustNext(t, c, "w1", f)
+	_, ok, _ := c.next("w1", []ssh.Missing{missing("b", 1)})
+	assert.False(t, ok, "one at a time from here, so that a slow one doesn't hold up others")
+	c.sent("w1", own, true, true)
+	assert.Equal(t, goOn, c.fetched("w2", mustNext(t, c, "w2", f), peer.Mixed, false))
+	assert.Equal(t, apart, c.fetched("w2", mustNext(t, c, "w2", f), peer.Mixed, false), "it can't be so twice")
+	assert.True(t, c.alone("w2"))
+	assert.False(t, c.alone("w1"))
+}

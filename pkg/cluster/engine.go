@@ -121,13 +121,19 @@ func (r *run) host(n *Node) ssh.Host {
 }
 
 func (r *run) close() {
-	if r.peers != nil {
-		r.peers.close()
-	}
+	r.closePeers()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, h := range r.hosts {
 		_ = h.Close() // the run is over; there is no one to tell
+	}
+}
+
+// closePeers ends what machines serve to each other.
+func (r *run) closePeers() {
+	if r.peers != nil {
+		r.peers.close()
+		r.peers = nil
 	}
 }
 

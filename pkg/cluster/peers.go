@@ -13,6 +13,7 @@ import (
 	"io"
 	mrand "math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"path"
 	"slices"
@@ -277,7 +278,8 @@ func (p *peers) start(ctx context.Context, n *Node) error {
 	var ready peer.Ready
 	err = json.Unmarshal([]byte(s.FirstLine()), &ready)
 	// It names its port. At another address it would have the others knock elsewhere.
-	if host, _, splitErr := net.SplitHostPort(ready.Address); err != nil || splitErr != nil || host != n.HostIP {
+	at, addressErr := netip.ParseAddrPort(ready.Address)
+	if err != nil || addressErr != nil || at.Addr().String() != n.HostIP {
 		_ = s.Close()
 		return fmt.Errorf("%s on %s: unexpected answer %.200q", peerProgram, n.Hostname, s.FirstLine())
 	}

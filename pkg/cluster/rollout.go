@@ -78,7 +78,7 @@ func (s *Spec) waves(pl *plan, phase, unit string) [][]*Node {
 	fresh := false
 	for _, n := range s.Nodes {
 		cs := pl.of(n, phase)
-		i := slices.IndexFunc(cs, func(c Change) bool { return c.Target == unit && c.Action != "enable" })
+		i := slices.IndexFunc(cs, func(c Change) bool { return c.Target == unit && c.Action != "enable" || c.Target == servingCertificate })
 		if i < 0 || !s.stays(n, pl.world) {
 			continue
 		}

@@ -52,6 +52,7 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		}
 		ctx, unlock = held, release
 		defer unlock()
+		defer r.closePeers() // before the next run may begin
 	}
 	w, err := r.survey(ctx, r.reached(nodes))
 	if err != nil {

@@ -100,6 +100,7 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 			return nil, err
 		}
 		defer release()
+		defer u.closePeers() // before the next run may begin
 		ctx = held
 	}
 	w, err := u.settled(ctx)

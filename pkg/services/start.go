@@ -209,6 +209,9 @@ func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) er
 	}
 	if err == nil {
 		err = r.awaitOne(ctx, s, out)
+		if err == nil && out.Unproven > 0 && r.o.Wait > 0 { // an upgrade that was killed while it waited
+			err = r.Releases.Settle(ctx, s.Namespace, s.Name)
+		}
 	}
 	switch {
 	case err == nil:

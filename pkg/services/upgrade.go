@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
+
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/services/catalogue"
@@ -314,5 +316,19 @@ func (r *run) sameCharts(ctx context.Context, chosen []*catalogue.Service) error
 	}
 	slices.Sort(e.Services)
 	e.By = slices.Sorted(maps.Keys(by))
+	if i := slices.IndexFunc(e.By, func(v string) bool { return laterThan(v, e.This) }); i >= 0 {
+		// An earlier paictl's definitions may have no room for what users' objects have by now.
+		return hint.Wrap(e, "use paictl "+e.By[i]+" or a later one; to go back to an earlier one's charts in spite of that: paictl service upgrade -n "+strings.Join(e.Services, ",")+" --dry-run shows what it takes away")
+	}
 	return hint.Wrap(e, "bring them to this paictl's charts with: paictl service upgrade -n "+strings.Join(e.Services, ",")+"; --dry-run shows what it changes")
+}
+
+// laterThan reports whether a version is a later one than another; builds of one version are not.
+func laterThan(a, b string) bool {
+	x, err := semver.NewVersion(a)
+	if err != nil {
+		return false
+	}
+	y, err := semver.NewVersion(b)
+	return err == nil && x.GreaterThan(y)
 }

@@ -42,7 +42,10 @@ const (
 	// amazon is the server where no one names another.
 	amazon = "https://s3.amazonaws.com"
 	// partSize is how much of an archive is in memory, in bytes. A bucket takes 10,000 parts: 312 GiB.
-	partSize = 32 << 20
+	partSize  = 32 << 20
+	mostParts = 10_000
+	// unfinished is the age of an upload that no one writes any more: older than the longest backup may take.
+	unfinished = 25 * time.Hour
 	// attempts of a request, with up to a second between them.
 	attempts = 4
 )
@@ -183,7 +186,7 @@ func (b *bucket) Write(ctx context.Context, name string, fill func(context.Conte
 	}
 	b.tidy(ctx, time.Now())
 	err = pump(ctx, fill, func(in io.Reader) error {
-		info, err := b.client.PutObject(ctx, b.name, b.prefix+name, in, -1, minio.PutObjectOptions{ContentType: "application/octet-stream", PartSize: partSize})
+		info, err := b.client.PutObject(ctx, b.name, b.prefix+name, &limited{in, mostParts * partSize}, -1, minio.PutObjectOptions{ContentType: "application/octet-stream", PartSize: partSize})
 		size = info.Size
 		return written(b, name, b.explained(err))
 	})
@@ -196,6 +199,26 @@ func (b *bucket) Write(ctx context.Context, name string, fill func(context.Conte
 	_ = b.client.RemoveIncompleteUpload(after, b.name, b.prefix+name) // the next Write tries it again
 	return 0, err
 }
+
+// limited fails where a bucket takes no more. The library would complete what it has so far, under its name.
+type limited struct {
+	io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return 0, errTooLarge
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) { // of the archive, not of this stream: to the library it would be the end
+		err = fmt.Errorf("the archive ends early: %v", err) //nolint:errorlint // it must not be found in it
+	}
+	return n, err
+}
+
+var errTooLarge = hint.Errorf("back up to a folder or a machine instead (--to)", "the backup is larger than the 312 GiB that a bucket takes in parts of 32 MiB")
 
 // reach finds out whether the bucket can be used, before anything is made for it. A list says what is wrong, which the answer to HEAD doesn't.
 func (b *bucket) reach(ctx context.Context) error {
@@ -212,7 +235,7 @@ func (b *bucket) tidy(ctx context.Context, now time.Time) {
 	core := minio.Core{Client: b.client}
 	for u := range b.client.ListIncompleteUploads(ctx, b.name, b.prefix, false) {
 		name := strings.TrimPrefix(u.Key, b.prefix)
-		if _, _, ok := backup.Named(name); u.Err == nil && ok && now.Sub(u.Initiated) > abandoned {
+		if _, _, ok := backup.Named(name); u.Err == nil && ok && now.Sub(u.Initiated) > unfinished {
 			_ = core.AbortMultipartUpload(ctx, b.name, u.Key, u.UploadID)
 		}
 	}
