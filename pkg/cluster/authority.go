@@ -449,7 +449,7 @@ func (k *caRotation) store(ctx context.Context) error {
 			b.WriteString(heredoc("a_file "+stored(name, ".crt")+" 600 -", pki.Encode(k.next[name].Cert)))
 		}
 		b.WriteString(heredoc("a_file "+stored("cross", ".crt")+" 600 -", pki.Encode(k.cross)))
-		_, err := k.run.script(ctx, n, phaseTrust, "store", authorityScript+b.String())
+		_, err := k.script(ctx, n, phaseTrust, "store", authorityScript+b.String())
 		return err
 	}) {
 		return fmt.Errorf("%s: %w", n.Hostname, err)
@@ -470,7 +470,7 @@ func (k *caRotation) bring(ctx context.Context, step caStep) error {
 	}
 	leader := k.masters[0]
 	ca := base64.StdEncoding.EncodeToString(k.bundle(kubernetesCA, step))
-	_, err := k.run.script(ctx, leader, step.phase(), "cluster-info", selfAPI(k.spec, leader)+authorityScript+"a_info "+ca+"\n")
+	_, err := k.script(ctx, leader, step.phase(), "cluster-info", selfAPI(k.spec, leader)+authorityScript+"a_info "+ca+"\n")
 	return err
 }
 
@@ -502,7 +502,7 @@ func (k *caRotation) change(ctx context.Context, n *Node, step caStep) error {
 				b.WriteString(e.shell)
 				done = append(done, Change{Action: "update", Target: e.path, Detail: e.detail})
 			}
-			if _, err := k.run.script(ctx, n, step.phase(), "apply", authorityScript+b.String()); err != nil {
+			if _, err := k.script(ctx, n, step.phase(), "apply", authorityScript+b.String()); err != nil {
 				return nil, err
 			}
 		}
@@ -559,7 +559,7 @@ func (k *caRotation) restart(ctx context.Context, n *Node, step caStep) ([]Chang
 	if k.spec.Config.Kubernetes.Kubernetes.NetworkPlugin == flannelPlugin {
 		wait = 1
 	}
-	_, err := k.run.script(ctx, n, step.phase(), "kubelet", nodeReady(n)+kubeletScript+authorityScript+fmt.Sprintf("a_kubelet %d\n", wait))
+	_, err := k.script(ctx, n, step.phase(), "kubelet", nodeReady(n)+kubeletScript+authorityScript+fmt.Sprintf("a_kubelet %d\n", wait))
 	if err != nil {
 		return done, err
 	}
@@ -775,7 +775,7 @@ func (k *caRotation) unpublish(ctx context.Context) error {
 		case try > 5:
 			return hint.Errorf("run the same command again", "API servers still tell extensions to trust the old authorities (configmap kube-system/extension-apiserver-authentication)")
 		}
-		if _, err := k.run.script(ctx, leader, phaseForget, "publish", selfAPI(k.spec, leader)+authorityScript+"a_publish\n"); err != nil {
+		if _, err := k.script(ctx, leader, phaseForget, "publish", selfAPI(k.spec, leader)+authorityScript+"a_publish\n"); err != nil {
 			return err
 		}
 		if err := k.pause(ctx, time.Duration(min(try, 1))*10*time.Second); err != nil {
@@ -802,12 +802,12 @@ func (k *caRotation) end(ctx context.Context) error {
 		if err := k.unpublish(ctx); err != nil {
 			return err
 		}
-		if _, err := k.run.script(ctx, leader, phaseForget, "pods", selfAPI(k.spec, leader)+authorityScript+"a_renew_pods\n"); err != nil {
+		if _, err := k.script(ctx, leader, phaseForget, "pods", selfAPI(k.spec, leader)+authorityScript+"a_renew_pods\n"); err != nil {
 			return err
 		}
 	}
 	for n, err := range k.each(ctx, k.masters, func(ctx context.Context, n *Node) error {
-		_, err := k.run.script(ctx, n, phaseForget, "end", authorityScript+"a_end\n")
+		_, err := k.script(ctx, n, phaseForget, "end", authorityScript+"a_end\n")
 		return err
 	}) {
 		return fmt.Errorf("%s: %w", n.Hostname, err)

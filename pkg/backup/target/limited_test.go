@@ -1,7 +1,6 @@
 package target
 
 import (
-	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -20,5 +19,5 @@ func TestAnArchiveThatIsTooLargeOrEndsEarlyIsNotTakenForAWholeOne(t *testing.T) 
 	require.ErrorIs(t, err, errTooLarge)
 	_, err = io.ReadAll(&limited{iotest.ErrReader(io.ErrUnexpectedEOF), 5})
 	require.ErrorContains(t, err, "ends early")
-	assert.False(t, errors.Is(err, io.ErrUnexpectedEOF))
+	assert.NotErrorIs(t, err, io.ErrUnexpectedEOF)
 }
