@@ -148,7 +148,6 @@ func TestTheLifeOfAllServicesOnARealAPI(t *testing.T) {
 	require.NoError(t, l.Delete(t.Context(), l.options()))
 	// Kubernetes takes a claim away a moment after it was deleted.
 	assert.Eventually(t, func() bool { return l.states()["prometheus"] == StateNotInstalled }, 30*time.Second, 200*time.Millisecond)
-	states := l.states()
 	claims, err := l.Client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	claims.Items = slices.DeleteFunc(claims.Items, func(pv corev1.PersistentVolume) bool { return pv.DeletionTimestamp != nil })
