@@ -3,23 +3,17 @@ package cluster
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/x509"
 	_ "embed"
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
-	"maps"
-	"net"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/pki"
-	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -116,21 +110,6 @@ type caRotation struct {
 	planned  []Change
 }
 
-// caMachine is what a machine has.
-type caMachine struct {
-	certs  map[string][]*x509.Certificate // by path
-	pems   map[string][]*x509.Certificate // the kubelet's, in files with their keys
-	confs  map[string]caConf
-	keys   map[string]string // checksums of authorities' keys
-	sums   map[string]string // of the other files
-	signer string
-	due    []string
-	clock  time.Time
-}
-
-// caConf is a kubeconfig.
-type caConf struct{ ca, cert []byte }
-
 func (k *caRotation) rotate(ctx context.Context) error {
 	if err := k.read(ctx); err != nil {
 		return err
@@ -190,85 +169,6 @@ func (k *caRotation) read(ctx context.Context) error {
 	slices.SortFunc(k.masters, byAddress)
 	return nil
 }
-
-// machine is what a machine had when it was asked last, nil where it is no member.
-func (k *caRotation) machine(n *Node) *caMachine {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.machines[n]
-}
-
-// look asks one machine what it has.
-func (k *caRotation) look(ctx context.Context, n *Node) error {
-	res, err := k.run.read(ctx, n, "authority", "read", authorityScript+"a_read\n")
-	if err != nil {
-		return err
-	}
-	m, err := parseMachine(n, res.Stdout)
-	if err != nil {
-		return err
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.machines[n] = m
-	return nil
-}
-
-// parseMachine reads what a machine says. Who rules a worker makes it say anything, so only what concerns its kubelet counts there.
-func parseMachine(n *Node, said []byte) (*caMachine, error) {
-	a, err := answer.Parse(said)
-	if err != nil || a.Value("member") != "yes" {
-		return nil, err
-	}
-	m := &caMachine{certs: map[string][]*x509.Certificate{}, pems: map[string][]*x509.Certificate{}, confs: map[string]caConf{}, keys: map[string]string{}, sums: map[string]string{}}
-	for kind, into := range map[string]map[string][]*x509.Certificate{"cert": m.certs, "pem": m.pems} {
-		for _, row := range a.All(kind) {
-			if len(row) != 3 || kind == "cert" && !n.ControlPlane && row[0] != authorityCert(kubernetesCA) || kind == "pem" && !slices.Contains(kubeletPEMs, row[0]) {
-				continue
-			}
-			certs, err := pki.Parse(decoded(row[1]))
-			if err != nil && kind == "pem" && row[0] != kubeletCert {
-				continue // the kubelet requests another one
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", row[0], err)
-			}
-			into[row[0]], m.sums[row[0]] = certs, row[2]
-		}
-	}
-	for _, row := range a.All("conf") {
-		if len(row) == 4 && (n.ControlPlane || row[0] == kubeletConf) {
-			m.confs[row[0]], m.sums[row[0]] = caConf{decoded(row[1]), decoded(row[2])}, row[3]
-		}
-	}
-	if n.ControlPlane {
-		m.signer = a.Value("signer")
-		for _, row := range a.All("key") {
-			if len(row) == 2 {
-				m.keys[row[0]] = row[1]
-			}
-		}
-	}
-	for _, row := range a.All("due") {
-		m.due = append(m.due, row...)
-	}
-	if seconds, err := strconv.ParseInt(a.Value("now"), 10, 64); err == nil {
-		m.clock = time.Unix(seconds, 0)
-	}
-	if m.certs[authorityCert(kubernetesCA)] == nil {
-		return nil, fmt.Errorf("%s is missing", authorityCert(kubernetesCA))
-	}
-	return m, nil
-}
-
-const (
-	kubeletConf = "/etc/kubernetes/kubelet.conf"
-	kubeletCert = "/var/lib/kubelet/pki/kubelet-client-current.pem"
-	// skew is how far a machine's clock may be behind: certificates begin an hour before they are made.
-	skew = 30 * time.Minute
-)
-
-var kubeletPEMs = []string{kubeletCert, "/var/lib/kubelet/pki/kubelet-server-current.pem"}
 
 // refuse refuses a rotation that would leave a part of the control plane out, or certificates that don't hold yet.
 func (k *caRotation) refuse(ctx context.Context) error {
@@ -436,7 +336,7 @@ func (k *caRotation) secrets(ctx context.Context, n *Node) (map[string]secret.St
 	return out, nil
 }
 
-// store keeps the new authorities on all masters, before anyone is told of them.
+// store keeps the new authorities on all masters, before any machine trusts them.
 func (k *caRotation) store(ctx context.Context) error {
 	for n, err := range k.each(ctx, k.masters, func(ctx context.Context, n *Node) error {
 		if k.whole(k.machine(n)) {
@@ -564,149 +464,6 @@ func (k *caRotation) restart(ctx context.Context, n *Node, step caStep) ([]Chang
 		return done, err
 	}
 	return append(done, Change{Action: "restart", Target: kubeletName}), nil
-}
-
-// caEdit changes one file.
-type caEdit struct{ path, detail, shell string }
-
-// edits are the changes that take a machine to a step, in their order.
-func (k *caRotation) edits(n *Node, m *caMachine, step caStep) ([]caEdit, error) {
-	var out []caEdit
-	file := func(to, mode string, data []byte) {
-		out = append(out, caEdit{to, "", heredoc("a_file "+shell.Quote(to)+" "+mode+" -", data)})
-	}
-	signer := func(to string) {
-		if m.signer != "" && m.signer != to && (m.signer == signerFile || m.signer == authorityCert(kubernetesCA)) {
-			out = append(out, caEdit{"/etc/kubernetes/manifests/kube-controller-manager.yaml", "signs by " + to, "a_signer " + to + "\n"})
-		}
-	}
-	if n.ControlPlane && step < caForget {
-		by := k.old[kubernetesCA]
-		if step == caSign {
-			by = k.next[kubernetesCA].Cert
-		}
-		if have := m.certs[signerFile]; len(have) != 1 || !have[0].Equal(by) {
-			file(signerFile, "644", pki.Encode(by))
-		}
-		signer(signerFile)
-	}
-	for _, name := range authorityNames {
-		have, want := m.certs[authorityCert(name)], k.bundle(name, step)
-		if have != nil && !bytes.Equal(pki.Encode(have...), want) {
-			file(authorityCert(name), "644", want)
-		}
-		if !n.ControlPlane || k.old == nil || step < caSign { // no worker has a key, whatever lies there
-			continue
-		}
-		if sum := sha256.Sum256([]byte(k.keys[name].Reveal())); m.keys[authorityKey(name)] != hex.EncodeToString(sum[:]) {
-			file(authorityKey(name), "600", []byte(k.keys[name].Reveal()))
-		}
-	}
-	if n.ControlPlane && step == caForget {
-		signer(authorityCert(kubernetesCA))
-	}
-	more, err := k.leaves(n, m, step)
-	return append(out, more...), err
-}
-
-// leaves are the changes of what is signed by authorities, and of kubeconfigs.
-func (k *caRotation) leaves(n *Node, m *caMachine, step caStep) ([]caEdit, error) {
-	var out []caEdit
-	for _, p := range slices.Sorted(maps.Keys(m.certs)) {
-		if strings.HasPrefix(p, rotationDir) || slices.ContainsFunc(authorityNames, func(n string) bool { return authorityCert(n) == p }) {
-			continue
-		}
-		chain, err := k.again(n, m.certs[p], step)
-		if err != nil {
-			return nil, err
-		}
-		if chain != nil && p != signerFile {
-			out = append(out, caEdit{p, "", heredoc("a_file "+shell.Quote(p)+" 644 "+shell.Quote(m.sums[p]), chain)})
-		}
-	}
-	for _, p := range slices.Sorted(maps.Keys(m.pems)) {
-		chain, err := k.again(n, m.pems[p], step)
-		if err != nil {
-			return nil, err
-		}
-		if chain != nil {
-			out = append(out, caEdit{p, "", heredoc("a_pem "+shell.Quote(p)+" "+shell.Quote(m.sums[p]), chain)})
-		}
-	}
-	for _, p := range slices.Sorted(maps.Keys(m.confs)) {
-		conf, want := m.confs[p], k.bundle(kubernetesCA, step)
-		var chain []byte
-		if certs, err := pki.Parse(conf.cert); err == nil { // the kubelet's names a file instead
-			if chain, err = k.again(n, certs, step); err != nil {
-				return nil, err
-			}
-		}
-		if !k.ours(conf.ca) && (k.old != nil || p != kubeletConf) {
-			continue // another server's
-		}
-		if chain != nil || !bytes.Equal(conf.ca, want) {
-			out = append(out, caEdit{p, "", fmt.Sprintf("a_conf %s %s %s %s\n", shell.Quote(p), shell.Quote(m.sums[p]),
-				base64.StdEncoding.EncodeToString(want), shell.Quote(base64.StdEncoding.EncodeToString(chain)))})
-		}
-	}
-	return out, nil
-}
-
-// ours reports whether a kubeconfig's authority is that of the cluster, in some step.
-func (k *caRotation) ours(ca []byte) bool {
-	for step := caOld; step <= caForget; step++ {
-		if bytes.Equal(ca, k.bundle(kubernetesCA, step)) {
-			return true
-		}
-	}
-	return false
-}
-
-// again returns a certificate signed by the new authority where the old one has signed it, nil where it stays as it is. That of a server goes
-// with the new authority's own by the old one.
-func (k *caRotation) again(n *Node, have []*x509.Certificate, step caStep) ([]byte, error) {
-	if step < caSign || have[0].IsCA || !n.ControlPlane && !kubelets(n, have[0]) {
-		return nil, nil
-	}
-	names := authorityNames
-	if !n.ControlPlane {
-		names = []string{kubernetesCA}
-	}
-	for _, name := range names {
-		next := k.next[name]
-		switch {
-		case pki.Signed(next.Cert, have[0]):
-			return nil, nil
-		case k.old != nil && !pki.Signed(k.old[name], have[0]):
-			continue
-		case k.old == nil && (n.ControlPlane || !bytes.Equal(have[0].RawIssuer, next.Cert.RawSubject)):
-			continue // of a machine that was left behind, only its kubelet's: no one has the authority any more that has signed it
-		}
-		c, err := next.Certify(have[0], k.opts.Clock())
-		if err != nil {
-			return nil, err
-		}
-		if name == kubernetesCA && k.cross != nil && slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth) {
-			return pki.Encode(c, k.cross), nil
-		}
-		return pki.Encode(c), nil
-	}
-	return nil, nil
-}
-
-// kubelets reports whether a certificate is one that a machine's kubelet may have. Who rules the machine can put any other in its place, to have it signed.
-func kubelets(n *Node, c *x509.Certificate) bool {
-	const uses = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
-	for _, use := range c.ExtKeyUsage {
-		if use != x509.ExtKeyUsageClientAuth && use != x509.ExtKeyUsageServerAuth {
-			return false
-		}
-	}
-	if c.KeyUsage&^uses != 0 || len(c.UnknownExtKeyUsage) > 0 || c.Subject.CommonName != "system:node:"+n.Hostname || !slices.Equal(c.Subject.Organization, []string{"system:nodes"}) || len(c.EmailAddresses)+len(c.URIs) > 0 {
-		return false
-	}
-	return !slices.ContainsFunc(c.DNSNames, func(name string) bool { return name != n.Hostname }) &&
-		!slices.ContainsFunc(c.IPAddresses, func(ip net.IP) bool { return ip.String() != n.HostIP })
 }
 
 // follows reports whether a machine's kubelet has a certificate of the new authority.
