@@ -11,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // VersionEdit is a change of a folder's kubernetes-configuration.yaml that has passed all rules and is not written yet: another version of
@@ -35,6 +36,56 @@ func SetDriverVersion(dir, version string) (*VersionEdit, error) {
 func SetKubernetesVersion(dir, version string) (*VersionEdit, error) {
 	return setVersion(dir, version, func(c *Cluster) string { return c.Kubernetes.Kubernetes.Version }, withKubernetesVersion,
 		fmt.Sprintf("write version: %s under kubernetes by hand, then run the same command again", version))
+}
+
+// ServicesEdit is a change of values in a folder's services-configuration.yaml that has passed all rules and is not written yet.
+type ServicesEdit struct {
+	// Changed are the fields that get another value.
+	Changed []strictyaml.Path
+
+	fileEdit
+}
+
+// SetServicesText writes one text into fields of a folder's services-configuration.yaml. Fields that the file doesn't have are left out.
+func SetServicesText(dir string, fields []strictyaml.Path, text string) (*ServicesEdit, error) {
+	data, c, err := loadForEdit(dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &ServicesEdit{fileEdit: fileEdit{path: filepath.Join(dir, ServicesFile), before: data[ServicesFile], secret: c.HoldsSecret(ServicesFile)}}
+	e.after = e.before
+	for _, field := range fields {
+		var doc yaml.Node
+		if err := yaml.Unmarshal(e.after, &doc); err != nil {
+			return nil, err
+		}
+		v := &doc
+		if len(doc.Content) > 0 {
+			v = doc.Content[0]
+		}
+		for _, step := range field {
+			if v = valueOf(v, fmt.Sprint(step)); v == nil {
+				break
+			}
+		}
+		if v == nil || v.Value == text {
+			continue
+		}
+		if e.after, err = spliced(e.after, v, func(string) string { return text }); err != nil {
+			return nil, hint.Errorf(fmt.Sprintf("write %s by hand, then run the same command again", text), "%s: %s: %w", ServicesFile, field, err)
+		}
+		e.Changed = append(e.Changed, field)
+	}
+	after := maps.Clone(data)
+	after[ServicesFile] = e.after
+	c, err = Parse(dir, after)
+	if err == nil {
+		err = Validate(c).Err()
+	}
+	if err != nil {
+		return nil, hint.Wrap(fmt.Errorf("%s was not changed, with this change it would break a rule: %w", ServicesFile, err), hint.Of(err))
+	}
+	return e, nil
 }
 
 // setVersion changes the one value that get reads. The remedy is for a text that it can't change without harm to its style.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 func TestAnotherVersionOfTheDriverIsWrittenWhereItStands(t *testing.T) {
@@ -55,4 +57,31 @@ func TestTheVersionOfTheDriverIsEditedInAFolder(t *testing.T) {
 	assert.True(t, strings.HasSuffix(string(now), "{policy: install}\n"))
 	_, err = SetDriverVersion(dir, "newest")
 	require.ErrorContains(t, err, "was not changed")
+}
+
+func TestTextsOfServicesAreWrittenWhereTheyStand(t *testing.T) {
+	dir := layoutFolder(t, handWritten)
+	path := filepath.Join(dir, ServicesFile)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	before := strings.TrimRight(string(text), "\n") + "\nscheduler:\n  image: {tag: v1.0.0} # ours\nwatchdog:\n  image:\n    tag: 'v1.0.0'\n"
+	require.NoError(t, os.WriteFile(path, []byte(before), 0o640))
+	fields := []strictyaml.Path{{"scheduler", "image", "tag"}, {"watchdog", "image", "tag"}, {"agent", "image", "tag"}}
+	e, err := SetServicesText(dir, fields, "v1.1.0")
+	require.NoError(t, err)
+	assert.Equal(t, fields[:2], e.Changed, "what isn't there isn't added")
+	require.NoError(t, e.Write())
+	now, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, strings.ReplaceAll(strings.ReplaceAll(before, "'v1.0.0'", "v1.1.0"), "v1.0.0", "v1.1.0"), string(now))
+	e, err = SetServicesText(dir, fields, "v1.1.0")
+	require.NoError(t, err)
+	assert.Empty(t, e.Changed)
+
+	require.NoError(t, os.WriteFile(path, []byte(before+"agent:\n  image:\n    tag: |\n      v1.0.0\n"), 0o640))
+	_, err = SetServicesText(dir, fields, "v1.1.0")
+	require.ErrorContains(t, err, ServicesFile+": agent.image.tag: ")
+	e, err = SetServicesText(dir, nil, "v1.1.0")
+	require.NoError(t, err)
+	require.NoError(t, e.Write())
 }

@@ -45,6 +45,9 @@ func (c *Cluster) Finding(file string, severity strictyaml.Severity, p strictyam
 	return r.findings[0]
 }
 
+// RuleVersion is the rule of kubernetes.version.
+const RuleVersion = "kubernetes/version"
+
 // Validate applies all rules to a configuration and returns everything that is wrong or
 // doubtful, in the order of files and lines.
 func Validate(c *Cluster, checks ...Check) Findings {

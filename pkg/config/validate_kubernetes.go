@@ -29,9 +29,9 @@ func (k *checker) checkKubernetes() {
 	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes")
 	switch {
 	case !kubernetesVersion.MatchString(s.Version):
-		r.fail(p.With("version"), "kubernetes/version", fmt.Sprintf("%q is not a version such as %s", s.Version, version.Kubernetes), "write "+version.Kubernetes)
+		r.fail(p.With("version"), RuleVersion, fmt.Sprintf("%q is not a version such as %s", s.Version, version.Kubernetes), "write "+version.Kubernetes)
 	case s.Version != version.Kubernetes:
-		r.warn(p.With("version"), "kubernetes/version", fmt.Sprintf("this paictl is tested with %s", version.Kubernetes), "use a bundle of the same version, or write "+version.Kubernetes)
+		r.warn(p.With("version"), RuleVersion, fmt.Sprintf("this paictl is tested with %s", version.Kubernetes), "use a bundle of the same version, or write "+version.Kubernetes)
 	}
 	if e := validation.IsDNS1123Label(s.ClusterName); len(e) > 0 {
 		r.fail(p.With("cluster-name"), "kubernetes/cluster-name", fmt.Sprintf("%q is not a name: %s", s.ClusterName, e[0]), "use a-z, 0-9 and -")

@@ -14,7 +14,9 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/progress"
+	"github.com/openpai/paictl/pkg/version"
 )
 
 // UpgradeOptions are those of "paictl cluster upgrade".
@@ -148,14 +150,15 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 		}
 	}
 	s.Options.Retry = func([]string) string { return s.Options.Command } // it goes on where it has stopped
-	written := false
+	written, begun := false, false
 	opts.Upgrade.Begin = func() error {
-		if s.Release.Before == release {
-			return nil
-		}
 		// Before the first machine has it: another command would refuse the machines.
-		err := s.Release.Write()
-		written = err == nil
+		if err := s.Release.Write(); err != nil {
+			return err
+		}
+		written = s.Release.Before != release
+		err := s.Images.Write()
+		begun = err == nil
 		return err
 	}
 	changes, err := cluster.Upgrade(ctx, s.Spec, s.Options, opts.Upgrade)
@@ -164,6 +167,13 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 	}
 	if written {
 		fmt.Fprintf(opts.Factory.IO.Err, "%s now names Kubernetes %s\n", config.KubernetesFile, release)
+	}
+	if n := len(s.Images.Changed); n > 0 && (begun || opts.DryRun && changes != nil) {
+		names := "now names"
+		if opts.DryRun {
+			names = "will name"
+		}
+		fmt.Fprintf(opts.Factory.IO.Err, "%s %s the images of this paictl, in %s: %s\n", config.ServicesFile, names, plural.Of(n, "place"), version.Tag())
 	}
 	if opts.Output.Is("json") {
 		return err
@@ -174,7 +184,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 		}
 	}
 	if err == nil && !opts.DryRun {
-		fmt.Fprintf(opts.Factory.IO.Err, "Then bring the services to this paictl's charts:\n  paictl service upgrade -p %s\n", session.Quote(opts.Flags.Dir))
+		fmt.Fprintf(opts.Factory.IO.Err, "Then bring the services to this paictl's charts:\n  paictl config push -p %[1]s\n  paictl service upgrade -p %[1]s\n", session.Quote(opts.Flags.Dir))
 	}
 	return err
 }

@@ -65,7 +65,7 @@ func (opts *Options) hasFolder() bool {
 
 // openFolder reads the folder; the session is nil where paictl leaves its machines alone.
 func (opts *Options) openFolder(ctx context.Context, c *doctor.Cluster) (*session.Session, error) {
-	parsed, _, err := config.LoadValid(opts.Flags.Dir, catalogue.Check)
+	parsed, _, err := config.LoadValid(opts.Flags.Dir, catalogue.CheckMachines)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,8 @@ type Session struct {
 	Dialer ssh.Dialer
 	// Release is the change of the configuration that Needs.Upgrade asks for; nil without it.
 	Release *config.VersionEdit
+	// Images is the other change for it: the services' images become those of this paictl. Nil without Needs.Upgrade.
+	Images *config.ServicesEdit
 
 	client     *ssh.Client
 	roundTrips func(host string) int
@@ -58,13 +60,24 @@ type Needs struct {
 // Open loads and checks the configuration, then the bundle. It connects to nothing. The
 // caller closes the session.
 func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session, error) {
-	c, warnings, err := config.LoadValid(fl.Dir, catalogue.Check)
+	c, warnings, err := config.LoadValid(fl.Dir, catalogue.CheckMachines)
 	if err != nil {
 		return nil, err
 	}
+	var images *config.ServicesEdit
 	if !c.IsManaged() {
 		return nil, hint.Errorf("change it with the tools that installed it; paictl's services run there: see paictl service --help",
 			"the Kubernetes of %s was not installed by paictl (managed: false in %s), so its machines are left alone", fl.Dir, config.KubernetesFile)
+	}
+	if n.Upgrade {
+		fields, tag, err := catalogue.OtherRelease(c)
+		if err != nil {
+			return nil, err
+		}
+		warnings = slices.DeleteFunc(warnings, func(f config.Finding) bool { return f.Rule == catalogue.RuleRelease || f.Rule == config.RuleVersion })
+		if images, err = config.SetServicesText(fl.Dir, fields, tag); err != nil {
+			return nil, err
+		}
 	}
 	// Whoever only looks doesn't want to hear them each time.
 	if n.Bundle {
@@ -72,7 +85,7 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 			return nil, err
 		}
 	}
-	s := &Session{Config: c, f: f, flags: fl, needs: n}
+	s := &Session{Config: c, Images: images, f: f, flags: fl, needs: n}
 	if n.Bundle {
 		if err := cluster.CheckLimit(&c.Layout, fl.Limit); err != nil {
 			return nil, &cmdutil.UsageError{Err: err}

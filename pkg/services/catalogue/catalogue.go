@@ -116,6 +116,8 @@ type Catalogue struct {
 	volumes  []LocalVolume
 	// verifiesKubelets says that paictl decided so, and not the section.
 	verifiesKubelets bool
+	// otherRelease are the tags of another release's images.
+	otherRelease []strictyaml.Path
 }
 
 // Services returns all services by name, those that are disabled too.

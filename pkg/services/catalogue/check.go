@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/openpai/paictl"
+	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/strictyaml"
 	"github.com/openpai/paictl/pkg/version"
 )
@@ -20,13 +22,14 @@ const RuleRelease = "services/release"
 
 // checkRelease refuses images of another release: programs and charts have to be of the same one. A tag of the site's own is its own
 // affair, and a paictl that was built without a version doesn't know its release.
-func (b *builder) checkRelease() {
+func (b *builder) checkRelease() (other []strictyaml.Path) {
 	own := version.Tag()
 	if !release.MatchString(own) {
-		return
+		return nil
 	}
 	check := func(p strictyaml.Path, tag string) {
 		if key := p[len(p)-1]; tag != own && release.MatchString(tag) {
+			other = append(other, p)
 			b.fail(p, RuleRelease, fmt.Sprintf("the images of %s don't match this paictl, which is %s", tag, version.Version),
 				fmt.Sprintf("set %s: %s, and install its images with \"paictl cluster up\" or \"paictl image push\"; or continue to use paictl %s", key, own, tag))
 		}
@@ -37,6 +40,30 @@ func (b *builder) checkRelease() {
 			eachOwnImage(at(name), merge(b.embedded[name].Values, s.Values), check)
 		}
 	}
+	return other
+}
+
+// CheckMachines is Check for commands that work on machines, and start no service: that images are of another release is one warning.
+func CheckMachines(cfg *config.Cluster) config.Findings {
+	found := Check(cfg)
+	first := slices.IndexFunc(found, func(f config.Finding) bool { return f.Rule == RuleRelease })
+	if first < 0 {
+		return found
+	}
+	f := found[first]
+	f.Severity = strictyaml.Warning
+	f.Remedy = "paictl cluster upgrade writes " + version.Tag() + " into the configuration; or set the tags by hand; services of the other release go on until paictl service upgrade"
+	found = slices.DeleteFunc(found, func(f config.Finding) bool { return f.Rule == RuleRelease })
+	return append(found, f)
+}
+
+// OtherRelease returns the fields of the services' configuration whose images are of another release of paictl than this one, and the tag of this one.
+func OtherRelease(cfg *config.Cluster) ([]strictyaml.Path, string, error) {
+	c, _, err := Load(context.Background(), cfg, Options{})
+	if err != nil {
+		return nil, "", err
+	}
+	return c.otherRelease, version.Tag(), nil
 }
 
 // eachOwnImage calls f with the tags of paictl's own images in a service's values: those that are in use, which a digest makes useless.

@@ -74,7 +74,7 @@ func (b *builder) load() *Catalogue {
 		}
 	}
 	c := &Catalogue{cfg: b.cfg, services: b.services}
-	b.checkRelease()
+	c.otherRelease = b.checkRelease()
 	b.checkRequires()
 	b.checkPlacement()
 	b.configureScheduler()

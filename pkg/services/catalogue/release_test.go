@@ -4,7 +4,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/strictyaml"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -45,4 +48,25 @@ func TestWhichImagesAreOfAnotherRelease(t *testing.T) {
 			assert.Equal(t, c.refused, got != "", "own %s: %s", c.own, got)
 		})
 	}
+}
+
+func TestImagesOfAnotherReleaseAreOneWarningForMachines(t *testing.T) {
+	before := version.Version
+	t.Cleanup(func() { version.Version = before })
+	version.Version = "v1.3.0"
+	cfg := gpuCluster(t, 1, "scheduler: {image: {tag: v1.2.3}}\nwatchdog: {image: {tag: v1.2.3}}\n")
+	var got config.Findings
+	for _, f := range CheckMachines(cfg) {
+		if f.Rule == RuleRelease {
+			got = append(got, f)
+		}
+	}
+	require.Len(t, got, 1)
+	assert.Equal(t, strictyaml.Warning, got[0].Severity)
+	require.NoError(t, got.Err())
+	fields, tag, err := OtherRelease(cfg)
+	require.NoError(t, err)
+	assert.Equal(t, "v1.3.0", tag)
+	assert.Contains(t, fields, strictyaml.Path{"scheduler", "image", "tag"})
+	assert.Contains(t, fields, strictyaml.Path{"watchdog", "image", "tag"})
 }
