@@ -43,7 +43,9 @@ type Exec struct {
 // Script reads the program that came and returns the body of the script, whether it is
 // held, and an error where the transfer was cut.
 func (e *Exec) Script() (body string, held bool, err error) {
-	program, err := wire.Read(e.Stdin)
+	in := bufio.NewReader(e.Stdin)
+	e.Stdin = in // with what follows the program
+	program, err := wire.Read(in)
 	if err != nil {
 		return "", false, err
 	}

@@ -1,6 +1,7 @@
 package sshtest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -56,8 +57,7 @@ func (h Shell) Exec(_ context.Context, e *Exec) int {
 		return 127
 	}
 	go func() {
-		var program bytes.Buffer
-		_, _ = io.Copy(stdin, io.TeeReader(&scriptNoter{e: e, r: e.Stdin, program: &program}, &program))
+		_, _ = io.Copy(stdin, &scriptNoter{e: e, r: e.Stdin})
 		_ = stdin.Close()
 	}()
 	return exitCode(cmd.Wait())
@@ -89,19 +89,23 @@ func exitCode(err error) int {
 type scriptNoter struct {
 	e       *Exec
 	r       io.Reader
-	program *bytes.Buffer
+	program bytes.Buffer // as far as it has come
 	noted   bool
 }
 
 func (n *scriptNoter) Read(b []byte) (int, error) {
 	got, err := n.r.Read(b)
-	if !n.noted && got > 0 {
-		whole := append(bytes.Clone(n.program.Bytes()), b[:got]...)
-		if program, readErr := wire.Read(bytes.NewReader(whole)); readErr == nil {
-			n.noted = true
-			if body, held, err := wire.Body(program); err == nil {
-				n.e.note(body, held)
-			}
+	if n.noted || got == 0 {
+		return got, err
+	}
+	n.program.Write(b[:got])
+	if !wire.Ends(n.program.Bytes()) {
+		return got, err
+	}
+	n.noted = true
+	if program, readErr := wire.Read(bufio.NewReader(&n.program)); readErr == nil {
+		if body, held, err := wire.Body(program); err == nil {
+			n.e.note(body, held)
 		}
 	}
 	return got, err

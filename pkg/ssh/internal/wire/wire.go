@@ -4,6 +4,8 @@
 package wire
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -113,21 +115,24 @@ func ParseCommand(line string) (Command, error) {
 	return Command{}, fmt.Errorf("not a command of paictl: %q", line)
 }
 
-// Read reads one program from r, up to its last line, and returns it. It reads no byte
-// further. The error is io.ErrUnexpectedEOF where the program was cut.
-func Read(r io.Reader) (string, error) {
-	var program []byte
-	buf := make([]byte, 1)
+// Read reads one program from r, up to its last line, and returns it. What follows stays in r. The error is
+// io.ErrUnexpectedEOF where the program was cut.
+func Read(r *bufio.Reader) (string, error) {
+	var program strings.Builder
 	for {
-		if _, err := io.ReadFull(r, buf); err != nil {
-			return string(program), fmt.Errorf("read program: %w", io.ErrUnexpectedEOF)
-		}
-		program = append(program, buf[0])
-		if buf[0] == '\n' && strings.HasSuffix(string(program[max(0, len(program)-len(end)-2):]), "\n"+end+"\n") {
-			return string(program), nil
+		line, err := r.ReadString('\n')
+		program.WriteString(line)
+		switch {
+		case err != nil:
+			return program.String(), fmt.Errorf("read program: %w", io.ErrUnexpectedEOF)
+		case line == end+"\n" && program.Len() > len(line):
+			return program.String(), nil
 		}
 	}
 }
+
+// Ends reports whether text has the last line of a program.
+func Ends(text []byte) bool { return bytes.Contains(text, []byte("\n"+end+"\n")) }
 
 // Body returns the body of a program of Run or Hold, and whether it was Hold's.
 func Body(program string) (body string, held bool, err error) {
