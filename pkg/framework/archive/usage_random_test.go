@@ -111,19 +111,30 @@ func sumUp(q api.UsageQuery, now int64, holds, hours []usageRow) (items map[stri
 		at := time.Unix(hour, 0).UTC()
 		var key []string
 		for _, by := range q.By {
-			key = append(key, map[string]string{
-				api.ByVC: r.vc, api.ByUser: r.user, api.ByType: r.typ,
-				api.ByHour: at.Format("2006-01-02T15"), api.ByDay: at.Format("2006-01-02T00"), api.ByMonth: at.Format("2006-01") + "-01T00",
-			}[by])
+			switch by {
+			case api.ByVC:
+				key = append(key, r.vc)
+			case api.ByUser:
+				key = append(key, r.user)
+			case api.ByType:
+				key = append(key, r.typ)
+			case api.ByHour:
+				key = append(key, at.Format("2006-01-02T15"))
+			case api.ByDay:
+				key = append(key, at.Format("2006-01-02T00"))
+			case api.ByMonth:
+				key = append(key, at.Format("2006-01")+"-01T00")
+			}
 		}
 		one := api.GPUTime{Guaranteed: held, Preempted: preempted, Failed: failed}
 		if r.opportunistic != 0 {
 			one.Guaranteed, one.Opportunistic = 0, held
 		}
-		of := items[strings.Join(key, " ")]
+		name := strings.Join(key, " ")
+		of := items[name]
 		of.Add(one)
 		total.Add(one)
-		items[strings.Join(key, " ")] = of
+		items[name] = of
 	}
 	for _, r := range hours {
 		if r.hour/1e6 >= from && r.hour/1e6 < to {
