@@ -4,13 +4,19 @@
 v_kubelet() {
 	i=0 same=0 last='' s='' before=''
 	while :; do
-		now=$(systemctl show -p ActiveState -p MainPID -p NRestarts kubelet.service | sort | tr '\n' ' ')
-		case $now in
-		ActiveState=active\ *) if [ "$now" = "$last" ]; then same=$((same + 1)); else same=0; fi ;;
-		*) same=0 ;;
-		esac
-		last=$now restarts=${now##*NRestarts=}
-		restarts=${restarts%% *}
+		state_='' pid_='' restarts=''
+		while IFS== read -r key_ value_; do
+			case $key_ in
+			ActiveState) state_=$value_ ;;
+			MainPID) pid_=$value_ ;;
+			NRestarts) restarts=$value_ ;;
+			esac
+		done <<EOF
+$(systemctl show -p ActiveState -p MainPID -p NRestarts kubelet.service)
+EOF
+		now="$state_ $pid_ $restarts"
+		if [ "$state_" = active ] && [ "$now" = "$last" ]; then same=$((same + 1)); else same=0; fi
+		last=$now
 		before=${before:-$restarts}
 		if [ "$same" -ge 10 ]; then
 			[ "$1" = 1 ] || return 0
