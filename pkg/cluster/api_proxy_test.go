@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -142,42 +141,20 @@ func TestTheAPIsAddressMovesToALoadBalancer(t *testing.T) {
 }
 
 func TestAMoveOfTheAPIsAddressThatIsCutOffIsFinishedByTheNext(t *testing.T) {
-	story := func(c *crash) (l *lab, commands int) {
-		l = newLab(t, 2, 1)
+	cutOff(t, 2, 2, func(t *testing.T) story {
+		l := newLab(t, 2, 1)
 		all := l.conf.Layout.MachineList
 		l.conf.Layout.MachineList = slices.Concat(all[:1], all[2:])
 		l.conf.Kubernetes.Kubernetes.APIEndpoint = ""
 		l.made()
 		l.conf.Layout.MachineList = all
-		c.lab = l
-		l.crash.Store(c)
-		l.commands.Store(0)
-		l.up(t.Context())
-		commands = int(l.commands.Load())
-		if c.happened() {
-			c.now() // wait for its end
-		}
-		l.crash.Store(nil)
-		second := l.up(t.Context())
-		for errors.As(second.err, new(*LockedError)) {
-			second = l.up(t.Context())
-		}
-		require.NoError(t, second.err, "%s", l.story(second))
-		return l, commands
-	}
-	_, commands := story(&crash{})
-	require.Greater(t, commands, 20)
-	every := 16
-	if allCrashes() {
-		every = 1
-	}
-	for at := 12; at <= commands; at += every {
-		l, _ := story(&crash{at: at, when: duringCommand})
-		assert.Equal(t, localAPI+" -", l.api("w1"), "command %d", at)
-		assert.Equal(t, localAPI, l.discovery(), "command %d", at)
-		assert.Equal(t, []string{"m1", "m2"}, l.members())
-		assert.Empty(t, lines(l.mustUp().changes))
-	}
+		return story{lab: l, run: func() *outcome { return l.up(t.Context()) }, check: func(*crash, *outcome) {
+			assert.Equal(t, localAPI+" -", l.api("w1"))
+			assert.Equal(t, localAPI, l.discovery())
+			assert.Equal(t, []string{"m1", "m2"}, l.members())
+			assert.Empty(t, lines(l.mustUp().changes))
+		}}
+	})
 }
 
 func TestAKubeletThatDoesNotReachTheNewAddressGoesBack(t *testing.T) {

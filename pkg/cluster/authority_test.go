@@ -9,7 +9,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
-	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -278,41 +277,10 @@ func TestAuthoritiesAreRotated(t *testing.T) {
 }
 
 func TestARotationOfAuthoritiesThatWasCutOffGoesOn(t *testing.T) {
-	clean := withAuthorities(t, 2, 1)
-	clean.crash.Store(&crash{lab: clean.lab, breaks: 1 << 30})
-	clean.commands.Store(0)
-	require.NoError(t, clean.rotate(AuthorityOptions{}).err)
-	commands, points := int(clean.commands.Load()), clean.crash.Load().hits()
-	clean.crash.Store(nil)
-	t.Logf("%d commands, %d points", commands, points)
-	run := func(c *crash) {
+	cutOff(t, 2, 2, func(t *testing.T) story {
 		l := withAuthorities(t, 2, 1)
-		c.lab = l.lab
-		l.crash.Store(c)
-		l.commands.Store(0)
-		l.rotate(AuthorityOptions{})
-		if c.happened() {
-			c.now() // wait for its end
-		}
-		l.crash.Store(nil)
-		second := l.rotate(AuthorityOptions{})
-		for errors.As(second.err, new(*LockedError)) {
-			second = l.rotate(AuthorityOptions{})
-		}
-		require.NoError(t, second.err, "%+v: %s", c, l.story(second))
-		l.settled("m1", "m2", "w1")
-	}
-	everyCommand, everyPoint := 31, 400 // the usual run takes some, as it does of other crashes
-	if allCrashes() {
-		everyCommand, everyPoint = 1, 5
-	}
-	moments := []moment{beforeCommand, duringCommand, afterCommand}
-	for at := 7; at <= commands; at += everyCommand {
-		run(&crash{at: at, when: moments[at%3]})
-	}
-	for k := 3; k <= points; k += everyPoint {
-		run(&crash{breaks: k})
-	}
+		return story{lab: l.lab, run: func() *outcome { return l.rotate(AuthorityOptions{}) }, check: func(*crash, *outcome) { l.settled("m1", "m2", "w1") }}
+	})
 }
 
 func TestARotationOfAuthoritiesWaitsForAllNodes(t *testing.T) {

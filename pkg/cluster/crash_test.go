@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -28,6 +27,9 @@ const (
 	afterCommand  moment = "after"  // it has ended; paictl never hears of it
 )
 
+// countOnly is a point that no run comes to.
+const countOnly = 1 << 30
+
 // crash ends paictl as kill -9 does: all its connections at once, and it never comes back.
 type crash struct {
 	lab    *lab
@@ -35,9 +37,10 @@ type crash struct {
 	when   moment //
 	breaks int    // or: the power fails at that point inside the stubs; 0 for none
 
-	once sync.Once
-	mu   sync.Mutex
-	dead bool
+	once     sync.Once
+	mu       sync.Mutex
+	dead     bool
+	commands map[int]string // kinds of those that came, where they are counted
 }
 
 func (c *crash) happened() bool {
@@ -73,6 +76,11 @@ func (c *crash) exec(ctx context.Context, h *fakeHost, shell sshtest.Shell, n in
 		shell.Path = append([]string{h.lab.path[0] + "/../break"}, shell.Path...)
 		shell.Env = append(shell.Env, "FAKE_BREAK="+strconv.Itoa(c.breaks))
 	}
+	if c.breaks == countOnly {
+		program := &listened{r: e.Stdin}
+		e.Stdin = program
+		defer func() { c.note(n, program.kind()) }()
+	}
 	if n == c.at && c.when == beforeCommand {
 		c.now()
 		return 255
@@ -96,6 +104,36 @@ func (c *crash) hits() int {
 	return int(info.Size())
 }
 
+// note keeps the kind of the n-th command.
+func (c *crash) note(n int, kind string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.commands == nil {
+		c.commands = map[int]string{}
+	}
+	c.commands[n] = kind
+}
+
+// commandKinds returns the kinds of all commands, in their order.
+func (c *crash) commandKinds() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]string, c.lab.commands.Load())
+	for i := range out {
+		out[i] = "held" // it hasn't ended yet, as the one that holds the lock
+		if kind, ended := c.commands[i+1]; ended {
+			out[i] = kind
+		}
+	}
+	return out
+}
+
+// pointKinds returns the programs that the points are in, in their order.
+func (c *crash) pointKinds() []string {
+	b, _ := os.ReadFile(c.lab.cluster + "/points")
+	return strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' })
+}
+
 // cutting cuts when something has been read and nothing more is there: when the whole
 // script has come, or the first packets of an upload.
 type cutting struct {
@@ -113,37 +151,8 @@ func (c *cutting) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// crashOnce prepares a lab, lets c happen to a run of up there, and runs it again to its end.
-func crashOnce(t testing.TB, prepare func(*lab), c *crash) *lab {
-	l := newLab(t, 1, 1)
-	prepare(l)
-	c.lab = l
-	l.crash.Store(c)
-	l.commands.Store(0)
-	first := l.up(t.Context())
-	if c.happened() {
-		c.now() // wait for its end
-	} else {
-		require.NoError(t, first.err)
-	}
-	l.crash.Store(nil)
-	// At once: what the dead paictl has started may still be at work. Only the lock is
-	// waited for, which the machine gives up when it sees the connection end.
-	second := l.up(t.Context())
-	for errors.As(second.err, new(*LockedError)) {
-		second = l.up(t.Context())
-	}
-	require.NoError(t, second.err, "%s", l.story(second))
-	return l
-}
-
-// TestEveryCrashHealsByTheNextRun cuts paictl off at its remote commands: before, during and
-// after them. It also kills everything at points inside of what they run, as a power failure
-// does. Each time the next run must come to the state of one that no one disturbed. The usual
-// run takes every eighth command, at one moment each, and a few points; PAICTL_TEST_CRASH=all
-// all commands, moments and points, which takes long.
+// TestEveryCrashHealsByTheNextRun cuts "cluster up" off. The next run must come to the state of one that no one disturbed.
 func TestEveryCrashHealsByTheNextRun(t *testing.T) {
-	all := allCrashes()
 	for name, prepare := range map[string]func(*lab){
 		"new machines": func(l *lab) {
 			l.host("w1").swap()
@@ -152,43 +161,24 @@ func TestEveryCrashHealsByTheNextRun(t *testing.T) {
 		},
 		"a changed configuration": changeMuch,
 	} {
-		clean := newLab(t, 1, 1)
-		prepare(clean)
-		clean.crash.Store(&crash{lab: clean, breaks: 1 << 30})
-		clean.commands.Store(0)
-		clean.mustUp()
-		commands, points := int(clean.commands.Load()), clean.crash.Load().hits()
-		t.Logf("%s: %d commands, %d points", name, commands, points)
-		clean.crash.Store(nil)
-		require.Empty(t, clean.mustUp().changes)
-		want := strings.Join(clean.state(), "\n")
-		run := func(what string, c *crash) {
-			t.Run(name+", "+what, func(t *testing.T) {
-				t.Parallel()
-				l := crashOnce(t, prepare, c)
-				assert.Empty(t, unified("state", []byte(strings.Join(l.state(), "\n")), []byte(want)))
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var want string
+			cutOff(t, 6, 6, func(t *testing.T) story {
+				l := newLab(t, 1, 1)
+				prepare(l)
+				return story{lab: l, run: func() *outcome { return l.up(t.Context()) }, check: func(c *crash, _ *outcome) {
+					if c == nil {
+						require.Empty(t, l.mustUp().changes)
+						want = strings.Join(l.state(), "\n")
+						return
+					}
+					assert.Empty(t, unified("state", []byte(strings.Join(l.state(), "\n")), []byte(want)))
+				}}
 			})
-		}
-		moments := []moment{beforeCommand, duringCommand, afterCommand}
-		for k := 1; k <= commands; k++ {
-			for i, m := range moments {
-				if all || k%8 == 0 && k/8%3 == i && (!testing.Short() || k%16 == 0) {
-					run(fmt.Sprintf("%s command %d", m, k), &crash{at: k, when: m})
-				}
-			}
-		}
-		step := 257 // a prime, so that the points do not fall into the rhythm of a script
-		if all {
-			step = 1
-		}
-		for k := 1; k <= points && !testing.Short(); k += step {
-			run(fmt.Sprintf("power off at point %d", k), &crash{breaks: k})
-		}
+		})
 	}
 }
-
-// allCrashes reports whether the tests that cut paictl off leave no moment out, which takes long.
-func allCrashes() bool { return os.Getenv("PAICTL_TEST_CRASH") == "all" }
 
 // changeMuch makes a cluster, and then changes what leads to work in every phase.
 func changeMuch(l *lab) {

@@ -258,43 +258,15 @@ func sleeper(t *testing.T, h *fakeHost, cgroup, cmdline string) <-chan struct{} 
 	return ended
 }
 
-// TestADownThatIsCutOffAnywhereIsFinishedByTheNext kills everything at points inside of the
-// script, as a power failure does.
 func TestADownThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
-	l := newWholeLab(t, 1, 0)
-	before := l.machines()
-	l.made()
-	up := t.TempDir()
-	copyTree(t, l.host("m1").root, up+"/m1")
-	copyTree(t, l.cluster, up+"/cluster")
-	restore := func() {
-		l.rest()
-		copyTree(t, up+"/m1", l.host("m1").root)
-		copyTree(t, up+"/cluster", l.cluster)
-	}
-	l.crash.Store(&crash{lab: l, breaks: 1 << 30})
-	require.NoError(t, l.down(t.Context(), false).err)
-	points := l.crash.Load().hits()
-	require.Greater(t, points, 50)
-	step := 23
-	if allCrashes() {
-		step = 1
-	}
-	for k := 1; k <= points; k += step {
-		restore()
-		c := &crash{lab: l, breaks: k}
-		l.crash.Store(c)
-		_ = l.down(t.Context(), false) // it dies
-		c.now()                        // wait for it
-		l.crash.Store(nil)
-		require.NoError(t, os.RemoveAll(l.cluster+"/hits"))
-		o := l.down(t.Context(), false)
-		for isLocked(o.err) { // the dead one's session ends in a moment
-			o = l.down(t.Context(), false)
-		}
-		require.NoError(t, o.err, "point %d: %s", k, l.story(o))
-		require.Empty(t, unified("machines", []byte(l.machines()), []byte(before)), "point %d", k)
-	}
+	cutOff(t, 2, 6, func(t *testing.T) story {
+		l := newWholeLab(t, 1, 0)
+		before := l.machines()
+		l.made()
+		return story{lab: l, run: func() *outcome { return l.down(t.Context(), false) }, check: func(*crash, *outcome) {
+			assertSame(t, before, l.machines())
+		}}
+	})
 }
 
 func copyTree(t *testing.T, from, to string) {

@@ -695,57 +695,49 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 	}
 }
 
-// TestBringingPackagesMayBeCutOffAnywhere does it at every second command of the run, at one moment each, and inside of what apt and dpkg
-// do; PAICTL_TEST_CRASH=all at all commands and moments.
+// bringsPackages is a run that brings the packages of a driver to a machine that has none.
+func bringsPackages(t *testing.T) (story, *fakeHost) {
+	t.Helper()
+	l, h := gpuLab(t)
+	l.bundled(h, "535.261.03")
+	return story{
+		lab: l, run: l.driverUp, between: l.rest,
+		check: func(*crash, *outcome) {
+			o := l.driverUp()
+			require.NoError(t, o.err)
+			assert.Empty(t, o.changes)
+			assert.Equal(t, wholeDriver, h.packages())
+			assert.NoDirExists(t, h.folder())
+			assert.NoFileExists(t, h.root+stateDir+"/driver-change")
+		},
+	}, h
+}
+
+// TestBringingPackagesMayBeCutOffAnywhere does it also inside of what apt and dpkg do.
 func TestBringingPackagesMayBeCutOffAnywhere(t *testing.T) {
-	clean, h := gpuLab(t)
-	clean.bundled(h, "535.261.03")
-	clean.crash.Store(&crash{lab: clean, breaks: 1 << 30})
-	clean.commands.Store(0)
-	require.NoError(t, clean.driverUp().err)
-	commands, points := int(clean.commands.Load()), clean.crash.Load().hits()
-	clean.crash.Store(nil)
-	t.Logf("%d commands, %d points", commands, points)
-	waiting := 0 // cuts between the upload and the installation
-	cut := func(c *crash) {
-		l, h := gpuLab(t)
-		l.bundled(h, "535.261.03")
-		c.lab = l
-		l.crash.Store(c)
-		l.commands.Store(0)
-		l.driverUp()
-		c.now()
-		l.crash.Store(nil)
-		l.rest()
-		there := len(h.packages()) == 0 && h.read(driverRepository+"/nvidia-smi_535.261.03-1_amd64.deb") != ""
-		o := l.driverUp()
-		require.NoError(t, o.err, "%+v: %s", c, l.story(o))
-		if there {
-			waiting++
-			for _, e := range o.events {
-				assert.NotEqual(t, EventProgress, e.Kind, "nothing is sent again")
-			}
-		}
-		o = l.driverUp()
-		require.NoError(t, o.err)
-		assert.Empty(t, o.changes)
-		assert.Equal(t, wholeDriver, h.packages(), "command %d %s, point %d", c.at, c.when, c.breaks)
-		assert.NoDirExists(t, h.folder())
-		assert.NoFileExists(t, h.root+stateDir+"/driver-change")
+	cutOff(t, 4, 8, func(t *testing.T) story {
+		s, _ := bringsPackages(t)
+		return s
+	})
+}
+
+func TestPackagesThatWereBroughtBeforeACrashAreNotSentAgain(t *testing.T) {
+	clean, _ := bringsPackages(t)
+	all := &crash{breaks: countOnly}
+	require.NoError(t, clean.cut(all).err)
+	kinds := all.commandKinds()
+	slices.Reverse(kinds)
+	last := len(kinds) - slices.Index(kinds, kindUpload)
+
+	s, h := bringsPackages(t)
+	s.cut(&crash{at: last + 1, when: beforeCommand})
+	s.between()
+	require.Empty(t, h.packages())
+	require.NotEmpty(t, h.read(driverRepository+"/nvidia-smi_535.261.03-1_amd64.deb"))
+	o := s.run()
+	require.NoError(t, o.err)
+	for _, e := range o.events {
+		assert.NotEqual(t, EventProgress, e.Kind)
 	}
-	moments, apart := []moment{beforeCommand, duringCommand, afterCommand}, 7
-	if !allCrashes() {
-		apart = 42
-	}
-	for k := 1; k <= commands; k++ {
-		for i, m := range moments {
-			if allCrashes() || k%2 == 1 && i == k/2%len(moments) {
-				cut(&crash{at: k, when: m})
-			}
-		}
-	}
-	for k := 1; k <= points; k += apart {
-		cut(&crash{breaks: k})
-	}
-	assert.NotZero(t, waiting)
+	s.check(nil, o)
 }

@@ -77,7 +77,7 @@ func ignored(path string) bool {
 		return true // each joining takes the next
 	}
 	for _, p := range []string{
-		"/.fake/calls", "/hits", "/tokens", "/certificate-key", "/ca", "/subnets", clusterLock,
+		"/.fake/calls", "/hits", "/points", "/tokens", "/certificate-key", "/ca", "/subnets", clusterLock,
 		// Stamps spare a hash, no more; what is being written beside a record counts for nothing.
 		stateDir + "/stamps", stateDir + "/images.new",
 	} {

@@ -177,11 +177,14 @@ func (l *lab) mustUp() *outcome {
 	return o
 }
 
-// madeLabs are what machines and cluster have after the up of a made lab, as an archive.
-var (
-	madeLabs   = map[string][]byte{}
-	madeLabsMu sync.Mutex
-)
+// madeLab is what machines and cluster have after the up of a made lab, as an archive.
+type madeLab struct {
+	mu      sync.Mutex
+	archive []byte // nil until one was made
+}
+
+// madeLabs are those of all tests, by what they are made of.
+var madeLabs sync.Map
 
 // made is mustUp for tests that begin behind it. Labs with the same configuration and the same
 // machines share one such run: the others get a copy of what it left.
@@ -189,23 +192,24 @@ func (l *lab) made() {
 	l.t.Helper()
 	conf, err := json.Marshal([]any{l.conf.Layout, l.conf.Kubernetes})
 	require.NoError(l.t, err)
-	key := string(conf) + strings.Join(l.state(), "\n")
 	folders := []string{"cluster"}
 	for _, h := range l.hosts {
 		folders = append(folders, h.name)
 	}
-	madeLabsMu.Lock()
-	defer madeLabsMu.Unlock()
-	if archive, ok := madeLabs[key]; ok {
+	found, _ := madeLabs.LoadOrStore(string(conf)+strings.Join(l.state(), "\n"), &madeLab{})
+	m := found.(*madeLab)
+	m.mu.Lock() // others that want the same wait for the first
+	defer m.mu.Unlock()
+	if m.archive != nil {
 		for _, f := range folders {
 			require.NoError(l.t, os.RemoveAll(filepath.Join(l.dir, f)))
 		}
-		l.tar(bytes.NewReader(archive), "-xp")
+		l.tar(bytes.NewReader(m.archive), "-xp")
 		return
 	}
 	l.mustUp()
 	l.rest()
-	madeLabs[key] = l.tar(nil, append([]string{"-c", "--format=posix"}, folders...)...)
+	m.archive = l.tar(nil, append([]string{"-c", "--format=posix"}, folders...)...)
 }
 
 func (l *lab) tar(in io.Reader, args ...string) []byte {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -352,28 +351,14 @@ func TestRecreateMakesTheClusterAgain(t *testing.T) {
 		assert.True(t, l.kept())
 	})
 	t.Run("and killed anywhere it is finished by running it again", func(t *testing.T) {
-		step, last := 4, 12
-		if allCrashes() {
-			step, last = 1, math.MaxInt
-		}
-		for at := 1; at < last; at += step {
+		cutOff(t, 2, 2, func(t *testing.T) story {
 			l := newLab(t, 1, 1)
 			prepare(l)
-			c := &crash{lab: l, at: at, when: duringCommand}
-			l.crash.Store(c)
-			l.commands.Store(0)
-			_ = l.up(t.Context(), again)
-			if !c.happened() {
-				break // the run has no so many commands
-			}
-			c.now()
-			l.crash.Store(nil)
-			l.rest()
-			o := l.up(t.Context(), again)
-			require.NoError(t, o.err, "after command %d: %s", at, l.story(o))
-			assert.Equal(t, []string{"m1", "w1"}, l.nodes())
-			assert.Empty(t, strings.TrimSpace(lines(l.mustUp().changes)))
-		}
+			return story{lab: l, run: func() *outcome { return l.up(t.Context(), again) }, between: l.rest, check: func(*crash, *outcome) {
+				assert.Equal(t, []string{"m1", "w1"}, l.nodes())
+				assert.Empty(t, strings.TrimSpace(lines(l.mustUp().changes)))
+			}}
+		})
 	})
 }
 

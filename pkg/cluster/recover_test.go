@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"os"
 	"testing"
 
@@ -144,47 +143,18 @@ func TestAnEtcdThatDoesNotGoOnAloneKeepsItsData(t *testing.T) {
 }
 
 func TestARecoveryThatIsCutOffIsFinishedByTheSameCommand(t *testing.T) {
-	clean := lost(t)
-	clean.crash.Store(&crash{lab: clean, breaks: 1 << 30})
-	clean.commands.Store(0)
-	require.NoError(t, clean.recover("m3").err)
-	commands, points := int(clean.commands.Load()), clean.crash.Load().hits()
-	clean.crash.Store(nil)
-	t.Logf("%d commands, %d points", commands, points)
-	run := func(c *crash) {
+	cutOff(t, 3, 3, func(t *testing.T) story {
 		l := lost(t)
-		c.lab = l
-		l.crash.Store(c)
-		l.commands.Store(0)
-		l.recover("m3")
-		if c.happened() {
-			c.now() // wait for its end
-		}
-		l.crash.Store(nil)
-		second := l.recover("m3")
-		for errors.As(second.err, new(*LockedError)) {
-			second = l.recover("m3")
-		}
-		if second.err != nil { // etcd was whole again, and up does the rest
-			require.ErrorContains(t, second.err, "etcd has a quorum")
-			second = l.up(t.Context())
-		}
-		require.NoError(t, second.err, "%+v: %s", c, l.story(second))
-		assert.True(t, l.kept())
-		assert.Equal(t, []string{"m1", "m2", "m3"}, l.members())
-		assert.Empty(t, lines(l.mustUp().changes))
-	}
-	// The usual run takes some, as it does of other crashes.
-	everyCommand, everyPoint := 16, 131
-	if allCrashes() {
-		everyCommand, everyPoint = 1, 7
-	}
-	for at := 10; at <= commands; at += everyCommand {
-		run(&crash{at: at, when: duringCommand})
-	}
-	for k := 29; k <= points; k += everyPoint {
-		run(&crash{breaks: k})
-	}
+		return story{lab: l, run: func() *outcome { return l.recover("m3") }, check: func(c *crash, again *outcome) {
+			if again.err != nil { // etcd was whole again, and up does the rest
+				require.ErrorContains(t, again.err, "etcd has a quorum")
+				l.mustUp()
+			}
+			assert.True(t, l.kept())
+			assert.Equal(t, []string{"m1", "m2", "m3"}, l.members())
+			assert.Empty(t, lines(l.mustUp().changes))
+		}, mayFail: true}
+	})
 }
 
 func TestAnInterruptedRecoveryIsNotFinishedOnceEtcdHasAQuorumAgain(t *testing.T) {

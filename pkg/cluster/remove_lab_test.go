@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -156,51 +155,20 @@ func TestAMachineOfTheControlPlaneLeavesEtcdBeforeItIsCleaned(t *testing.T) {
 	assert.Equal(t, []string{"m1"}, l.nodes())
 }
 
-// TestARemovalThatIsCutOffIsFinishedByTheNext ends paictl before, during and after each of
-// its remote commands.
 func TestARemovalThatIsCutOffIsFinishedByTheNext(t *testing.T) {
-	l := newWholeLab(t, 1, 1)
-	before := l.tree(l.host("w1").root, "w1")
-	l.made()
-	up := t.TempDir()
-	for _, h := range l.hosts {
-		copyTree(t, h.root, up+"/"+h.name)
-	}
-	copyTree(t, l.cluster, up+"/cluster")
-	l.commands.Store(0)
-	o, _ := l.removeNodes(t.Context(), RemoveOptions{}, "w1")
-	require.NoError(t, o.err)
-	commands := int(l.commands.Load())
-	require.Greater(t, commands, 5)
-	for k := 1; k <= commands; k++ {
-		for i, when := range []moment{beforeCommand, duringCommand, afterCommand} {
-			if k%3 != i && !allCrashes() {
-				continue
-			}
-			l.rest()
-			for _, h := range l.hosts {
-				copyTree(t, up+"/"+h.name, h.root)
-			}
-			copyTree(t, up+"/cluster", l.cluster)
-			c := &crash{lab: l, at: k, when: when}
-			l.crash.Store(c)
-			l.commands.Store(0)
-			_, _ = l.removeNodes(t.Context(), RemoveOptions{}, "w1") // it dies
-			c.now()                                                  // wait for it
-			l.crash.Store(nil)
-			again, left := l.removeNodes(t.Context(), RemoveOptions{}, "w1")
-			for isLocked(again.err) { // the dead one's session ends in a moment
-				again, left = l.removeNodes(t.Context(), RemoveOptions{}, "w1")
-			}
-			require.NoError(t, again.err, "%s command %d: %s", when, k, l.story(again))
-			require.Equal(t, []string{"w1"}, left)
-			require.Equal(t, []string{"m1"}, l.nodes())
-			require.Empty(t, unified("w1", []byte(withoutImages(l.tree(l.host("w1").root, "w1"))), []byte(withoutImages(before))), "%s command %d", when, k)
+	cutOff(t, 4, 4, func(t *testing.T) story {
+		l := newWholeLab(t, 1, 1)
+		before := l.tree(l.host("w1").root, "w1")
+		l.made()
+		var left []string
+		run := func() (o *outcome) {
+			o, left = l.removeNodes(t.Context(), RemoveOptions{}, "w1")
+			return o
 		}
-	}
-}
-
-func isLocked(err error) bool {
-	_, is := errors.AsType[*LockedError](err)
-	return is
+		return story{lab: l, run: run, check: func(*crash, *outcome) {
+			assert.Equal(t, []string{"w1"}, left)
+			assert.Equal(t, []string{"m1"}, l.nodes())
+			assert.Empty(t, unified("w1", []byte(withoutImages(l.tree(l.host("w1").root, "w1"))), []byte(withoutImages(before))))
+		}}
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"io"
 	"os"
 	"strings"
@@ -132,50 +131,22 @@ func TestARestoreThatFailedIsFinishedByTheNext(t *testing.T) {
 	}
 }
 
-// TestARestoreThatIsInterruptedIsFinishedByTheNext cuts one off at two of its commands and two points inside of them;
-// PAICTL_TEST_CRASH=all at all commands and many points.
 func TestARestoreThatIsInterruptedIsFinishedByTheNext(t *testing.T) {
 	from := saved(t)
-	clean := newLab(t, 1, 1)
-	clean.crash.Store(&crash{lab: clean, breaks: 1 << 30})
-	clean.commands.Store(0)
-	require.NoError(t, clean.up(t.Context(), restoring(from)).err)
-	commands, points := int(clean.commands.Load()), clean.crash.Load().hits()
-	t.Logf("%d commands, %d points", commands, points)
-	cut := func(c *crash) {
+	cutOff(t, 3, 3, func(t *testing.T) story {
 		l := newLab(t, 1, 1)
-		c.lab = l
-		l.crash.Store(c)
-		l.commands.Store(0)
-		first := l.up(t.Context(), restoring(from))
-		if !c.happened() {
-			require.NoError(t, first.err)
-			return
+		return story{
+			lab: l, run: func() *outcome { return l.up(t.Context(), restoring(from)) }, between: l.rest, mayFail: true,
+			check: func(c *crash, again *outcome) {
+				if again.err != nil {
+					require.True(t, l.isMember("m1"), "%s", l.story(again))
+					require.ErrorContains(t, again.err, "of a cluster that runs") // only others hadn't joined
+					l.mustUp()
+				}
+				l.checkRestored()
+			},
 		}
-		c.now()
-		l.crash.Store(nil)
-		l.rest()
-		second := l.up(t.Context(), restoring(from))
-		for errors.As(second.err, new(*LockedError)) {
-			second = l.up(t.Context(), restoring(from))
-		}
-		if second.err != nil && l.isMember("m1") {
-			require.ErrorContains(t, second.err, "of a cluster that runs", "%+v: %s", c, l.story(second)) // only others hadn't joined
-			second = l.up(t.Context())
-		}
-		require.NoError(t, second.err, "%+v: %s", c, l.story(second))
-		l.checkRestored()
-	}
-	commandsApart, pointsApart := commands/2, points/2
-	if allCrashes() {
-		commandsApart, pointsApart = 1, 7
-	}
-	for k := commandsApart; k <= commands; k += commandsApart {
-		cut(&crash{at: k, when: []moment{beforeCommand, duringCommand, afterCommand}[k%3]})
-	}
-	for k := pointsApart; k <= points; k += pointsApart {
-		cut(&crash{breaks: k})
-	}
+	})
 }
 
 // isMember reports whether a machine belongs to the cluster.

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -101,43 +100,14 @@ func TestTheKeyOfSecretsIsRotated(t *testing.T) {
 
 // TestARotationOfTheKeyThatWasCutOffGoesOn has paictl or the masters' power end at points of a rotation. No Secret may become unreadable.
 func TestARotationOfTheKeyThatWasCutOffGoesOn(t *testing.T) {
-	clean := withSecrets(t, 2)
-	clean.crash.Store(&crash{lab: clean, breaks: 1 << 30})
-	clean.commands.Store(0)
-	require.NoError(t, clean.rotateSecrets().err)
-	commands, points := int(clean.commands.Load()), clean.crash.Load().hits()
-	clean.crash.Store(nil)
-	t.Logf("%d commands, %d points", commands, points)
-	run := func(c *crash) {
+	cutOff(t, 3, 3, func(t *testing.T) story {
 		l := withSecrets(t, 2)
-		c.lab = l
-		l.crash.Store(c)
-		l.commands.Store(0)
-		l.rotateSecrets()
-		if c.happened() {
-			c.now() // wait for its end
-		}
-		l.crash.Store(nil)
-		second := l.rotateSecrets()
-		for errors.As(second.err, new(*LockedError)) {
-			second = l.rotateSecrets()
-		}
-		require.NoError(t, second.err, "%+v: %s", c, l.story(second))
-		key := l.keyNames("m1")
-		assert.Contains(t, []string{"paictl-2", "paictl-3"}, key) // the first run may have come to its end
-		l.rotated(key)
-	}
-	everyCommand, everyPoint := 4, 29 // the usual run takes some, as it does of other crashes
-	if allCrashes() {
-		everyCommand, everyPoint = 1, 1
-	}
-	moments := []moment{beforeCommand, duringCommand, afterCommand}
-	for at := 5; at <= commands; at += everyCommand {
-		run(&crash{at: at, when: moments[at%3]})
-	}
-	for k := 1; k <= points; k += everyPoint {
-		run(&crash{breaks: k})
-	}
+		return story{lab: l, run: func() *outcome { return l.rotateSecrets() }, check: func(*crash, *outcome) {
+			key := l.keyNames("m1")
+			assert.Contains(t, []string{"paictl-2", "paictl-3"}, key) // the first run may have come to its end
+			l.rotated(key)
+		}}
+	})
 }
 
 func TestKeysThatNoRotationHasWrittenAreRefused(t *testing.T) {

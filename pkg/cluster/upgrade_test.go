@@ -312,38 +312,21 @@ func TestJobsOnAMachine(t *testing.T) {
 	})
 }
 
-// TestAnUpgradeThatIsKilledIsCompletedByTheNext cuts paictl off at two commands; PAICTL_TEST_CRASH=all at all.
 func TestAnUpgradeThatIsKilledIsCompletedByTheNext(t *testing.T) {
-	clean := upgradeLab(t, 1, 1)
-	clean.commands.Store(0)
-	require.NoError(t, clean.upgrade(t.Context(), UpgradeOptions{}).err)
-	commands := int(clean.commands.Load())
-	want := strings.Join(clean.state(), "\n")
-	moments := []moment{beforeCommand, duringCommand, afterCommand}
-	for k := 1; k <= commands; k++ {
-		for i, m := range moments {
-			if !allCrashes() && (k%20 != 10 || i != k/20%len(moments)) {
-				continue
-			}
-			t.Run(fmt.Sprintf("%s command %d of %d", m, k, commands), func(t *testing.T) {
-				t.Parallel()
-				l := upgradeLab(t, 1, 1)
-				c := &crash{lab: l, at: k, when: m}
-				l.crash.Store(c)
-				l.commands.Store(0)
-				l.upgrade(t.Context(), UpgradeOptions{})
-				c.now()
-				l.crash.Store(nil)
-				l.rest()
-				o := l.upgrade(t.Context(), UpgradeOptions{})
-				for errors.As(o.err, new(*LockedError)) {
-					o = l.upgrade(t.Context(), UpgradeOptions{})
+	var want string
+	cutOff(t, 3, 3, func(t *testing.T) story {
+		l := upgradeLab(t, 1, 1)
+		return story{
+			lab: l, run: func() *outcome { return l.upgrade(t.Context(), UpgradeOptions{}) }, between: l.rest,
+			check: func(c *crash, _ *outcome) {
+				state := strings.Join(l.state(), "\n")
+				if c == nil {
+					want = state
 				}
-				require.NoError(t, o.err, "%s", l.story(o))
 				assert.Empty(t, l.cordoned())
-				assert.Empty(t, unified("state", []byte(strings.Join(l.state(), "\n")), []byte(want)))
+				assert.Empty(t, unified("state", []byte(state), []byte(want)))
 				assert.Empty(t, lines(l.mustUp().changes))
-			})
+			},
 		}
-	}
+	})
 }

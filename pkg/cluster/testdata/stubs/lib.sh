@@ -7,9 +7,20 @@ C=$FAKE_CLUSTER
 me=${0##*/}
 log() { printf '%s\n' "$me $*" >>"$F/calls"; }
 
-# hit is a point at which a crash test may end everything: at the FAKE_BREAKth and all after.
+# hit is a point at which a crash test may end everything: at the FAKE_BREAKth and all after. What kind it is lies in a file:
+# the program, and the first word that says what it does.
+point=$me
+if [ -n "${FAKE_BREAK:-}" ]; then
+	for word in "$@"; do
+		case $word in
+		-* | *[!a-z-]*) ;;
+		?*) point="$me $word" && break ;;
+		esac
+	done
+fi
 hit() {
 	[ -n "${FAKE_BREAK:-}" ] || return 0
+	printf '%s\n' "$point" >>"$C/points"
 	printf x >>"$C/hits"
 	read -r hits <"$C/hits" || :
 	if [ "${#hits}" -ge "$FAKE_BREAK" ]; then kill -KILL 0; fi

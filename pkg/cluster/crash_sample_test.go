@@ -1,0 +1,247 @@
+package cluster
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// story is a run that a test cuts off somewhere, and what must be true after it was run again.
+type story struct {
+	lab *lab // where it happens, made as far as the run wants it
+	// run makes one run, as a new process of paictl.
+	run func() *outcome
+	// between is called when the run that was cut off is over. Without it the next one comes at once: what the dead
+	// paictl has started may still be at work.
+	between func()
+	// check looks at what the last run left. The crash is nil for a run that nothing disturbed, which comes first.
+	check func(c *crash, last *outcome)
+	// mayFail says that check judges how the next run ends.
+	mayFail bool
+}
+
+// cutOff lets a story be cut off, and run again to its end: paictl ends before, during or after one of its commands, or
+// the power fails at a point inside of what they run. Each time begin makes the story in a lab of its own.
+//
+// The usual run takes so many commands and points, of as many kinds as there are. Which they are follows from the test's own
+// program: they are others when the code has changed, and the same when the test is repeated. PAICTL_TEST_CRASH=NUMBER
+// takes those of a number, and PAICTL_TEST_CRASH=all takes all commands, and up to mostPoints points, for hours.
+func cutOff(t *testing.T, commands, points int, begin func(t *testing.T) story) {
+	t.Helper()
+	clean := begin(t)
+	c := &crash{breaks: countOnly}
+	o := clean.cut(c)
+	require.NoError(t, o.err, "%s", clean.lab.story(o))
+	clean.check(nil, o)
+	seed, all := sampleSeed(t)
+	cuts := sampleOf(c.commandKinds(), c.pointKinds(), commands, points, seed)
+	if all {
+		cuts = allCuts(c.commandKinds(), c.pointKinds(), seed)
+	}
+	for _, cut := range cuts {
+		t.Run(cut.name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if t.Failed() {
+					t.Logf("PAICTL_TEST_CRASH=%d takes the same commands and points", seed)
+				}
+			}()
+			s := begin(t)
+			c := &crash{at: cut.at, when: cut.when, breaks: cut.breaks}
+			last := s.cut(c)
+			if !c.happened() {
+				require.NoError(t, last.err, "%s", s.lab.story(last))
+				s.check(c, last) // this run had fewer of them
+				return
+			}
+			if s.between != nil {
+				s.between()
+			}
+			// Only the lock is waited for, which the machine gives up when it sees the connection end.
+			last = s.run()
+			for isLocked(last.err) {
+				last = s.run()
+			}
+			if !s.mayFail {
+				require.NoError(t, last.err, "%s", s.lab.story(last))
+			}
+			s.check(c, last)
+		})
+	}
+}
+
+// cut lets c happen to one run.
+func (s story) cut(c *crash) *outcome {
+	c.lab = s.lab
+	s.lab.crash.Store(c)
+	s.lab.commands.Store(0)
+	defer s.lab.crash.Store(nil)
+	o := s.run()
+	if c.happened() {
+		c.now() // wait for its end
+	}
+	return o
+}
+
+// cut is a crash that is to come.
+type cut struct {
+	name   string
+	at     int
+	when   moment
+	breaks int
+}
+
+var moments = []moment{beforeCommand, duringCommand, afterCommand}
+
+func cutAt(kinds []string, i int, when moment) cut {
+	return cut{name: fmt.Sprintf("%s command %d, %s", when, i+1, kinds[i]), at: i + 1, when: when}
+}
+
+func cutInside(kinds []string, i int) cut {
+	return cut{name: fmt.Sprintf("power off at point %d, %s", i+1, kinds[i]), breaks: i + 1}
+}
+
+// mostPoints is up to how many points are taken of each story by PAICTL_TEST_CRASH=all.
+const mostPoints = 700
+
+func allCuts(commands, points []string, seed uint32) []cut {
+	var out []cut
+	for i := range commands {
+		for _, when := range moments {
+			out = append(out, cutAt(commands, i, when))
+		}
+	}
+	step := 1 + len(points)/mostPoints
+	for i := int(seed) % step; i < len(points); i += step {
+		out = append(out, cutInside(points, i))
+	}
+	return out
+}
+
+// sampleOf returns so many of the commands and points, each of another kind.
+func sampleOf(commands, points []string, ofCommands, ofPoints int, seed uint32) []cut {
+	var out []cut
+	for n, i := range amongKinds(commands, ofCommands, seed) {
+		out = append(out, cutAt(commands, i, moments[(int(seed%3)+n)%len(moments)]))
+	}
+	for _, i := range amongKinds(points, ofPoints, seed) {
+		out = append(out, cutInside(points, i))
+	}
+	return out
+}
+
+// amongKinds returns n places: their kinds lie evenly among all kinds, and the seed says which come first, and which of
+// the places of a kind it is.
+func amongKinds(kinds []string, n int, seed uint32) []int {
+	var order []string
+	places := map[string][]int{}
+	for i, k := range kinds {
+		if places[k] == nil {
+			order = append(order, k)
+		}
+		places[k] = append(places[k], i)
+	}
+	var out []int
+	for i := range min(n, len(kinds)) {
+		of := places[order[(int(seed)+i*len(order)/n)%len(order)]]
+		out = append(out, of[(int(seed)/len(order)+i*len(of)/n)%len(of)])
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// program stands for the test's own program, and with it for all code that it tests.
+var program = sync.OnceValues(func() (uint32, error) {
+	name, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return binary.BigEndian.Uint32(h.Sum(nil)), err
+})
+
+// sampleSeed returns what a test draws its sample by, and whether it takes all instead.
+func sampleSeed(t *testing.T) (seed uint32, all bool) {
+	t.Helper()
+	v := os.Getenv("PAICTL_TEST_CRASH")
+	if v != "" && v != "all" {
+		n, err := strconv.ParseUint(v, 10, 32)
+		require.NoError(t, err, `PAICTL_TEST_CRASH is "all" or a number`)
+		return uint32(n), false
+	}
+	seed, err := program()
+	require.NoError(t, err)
+	name := fnv.New32a()
+	_, _ = io.WriteString(name, t.Name())
+	return seed ^ name.Sum32(), v == "all"
+}
+
+// allCrashes reports whether the tests that cut paictl off leave no moment out, which takes long.
+func allCrashes() bool { return os.Getenv("PAICTL_TEST_CRASH") == "all" }
+
+func isLocked(err error) bool {
+	_, is := errors.AsType[*LockedError](err)
+	return is
+}
+
+// listened is a reader that keeps a copy of what was read.
+type listened struct {
+	r    io.Reader
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (h *listened) Read(b []byte) (int, error) {
+	n, err := h.r.Read(b)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.text.Write(b[:n])
+	return n, err
+}
+
+var (
+	ofPhase  = regexp.MustCompile(`\nbegin \S+ [\\']*([a-z-]+)`)
+	function = regexp.MustCompile(`^\s*([a-z]+_[a-z_]+)`)
+)
+
+// kindUpload is what has no script.
+const kindUpload = "upload"
+
+// kind is what a command does: the phase of a script that changes something, else the last function that it calls.
+func (h *listened) kind() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	text := h.text.String()
+	if m := ofPhase.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	if strings.Contains(text, `printf '\''@@ `) {
+		return "look"
+	}
+	lines := strings.Split(text, "\n")
+	for _, line := range slices.Backward(lines) {
+		if m := function.FindStringSubmatch(line); m != nil && !strings.HasPrefix(m[1], "_paictl") {
+			return m[1]
+		}
+	}
+	return kindUpload
+}
