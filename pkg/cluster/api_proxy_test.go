@@ -47,6 +47,7 @@ func (l *lab) has(name, file string) bool {
 }
 
 func TestMachinesOfSeveralMastersReachAnyOfThem(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 3, 1)
 	l.made()
 	for _, name := range []string{"m1", "m2", "m3", "w1"} {
@@ -64,6 +65,7 @@ func TestMachinesOfSeveralMastersReachAnyOfThem(t *testing.T) {
 }
 
 func TestTheAPIsAddressMovesAsTheMastersBecomeMoreAndFewer(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 3, 2)
 	all := l.conf.Layout.MachineList
 	l.conf.Layout.MachineList = slices.Concat(all[:1], all[3:])
@@ -116,6 +118,7 @@ func TestTheAPIsAddressMovesAsTheMastersBecomeMoreAndFewer(t *testing.T) {
 }
 
 func TestTheAPIsAddressMovesToALoadBalancer(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 2, 1)
 	l.made()
 	l.conf.Kubernetes.Kubernetes.APIEndpoint = "10.9.0.100:443"
@@ -141,6 +144,7 @@ func TestTheAPIsAddressMovesToALoadBalancer(t *testing.T) {
 }
 
 func TestAMoveOfTheAPIsAddressThatIsCutOffIsFinishedByTheNext(t *testing.T) {
+	t.Parallel()
 	cutOff(t, 2, 2, func(t *testing.T) story {
 		l := newLab(t, 2, 1)
 		all := l.conf.Layout.MachineList
@@ -158,6 +162,7 @@ func TestAMoveOfTheAPIsAddressThatIsCutOffIsFinishedByTheNext(t *testing.T) {
 }
 
 func TestAKubeletThatDoesNotReachTheNewAddressGoesBack(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 2, 2)
 	l.made()
 	k := &l.conf.Kubernetes.Kubernetes
@@ -182,6 +187,7 @@ func TestAKubeletThatDoesNotReachTheNewAddressGoesBack(t *testing.T) {
 }
 
 func TestARestartOfTheKubeletThatWasInterruptedIsMadeUpFor(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 2, 1)
 	l.made()
 	l.host("w1").write("/var/lib/paictl/kubelet-moves", "")

@@ -60,6 +60,7 @@ func (l *lab) mustUpOf(host string) *outcome {
 }
 
 func TestAClusterWhoseOperatorWantsItSignsNoKubeletsCertificates(t *testing.T) {
+	t.Parallel()
 	l := olderLab(t, 1, 1)
 	l.conf.Kubernetes.Kubernetes.Extra.Kubelet = map[string]any{"serverTLSBootstrap": false}
 	assert.Empty(t, lines(l.mustUp().changes))
@@ -67,6 +68,7 @@ func TestAClusterWhoseOperatorWantsItSignsNoKubeletsCertificates(t *testing.T) {
 }
 
 func TestAnOlderClusterIsMovedByAWholeRun(t *testing.T) {
+	t.Parallel()
 	l := olderLab(t, 2, 3)
 	l.mustUpOf("w1")
 	assert.NoFileExists(t, l.cluster+"/objects/approver", "part of the machines can't be moved alone")
@@ -96,6 +98,7 @@ func TestAnOlderClusterIsMovedByAWholeRun(t *testing.T) {
 }
 
 func TestAKubeletWhoseRequestIsDeniedIsNamedWithTheReason(t *testing.T) {
+	t.Parallel()
 	l := olderLab(t, 1, 3)
 	const why = "10.9.0.77: not an address of w1, which has 10.9.0.2"
 	l.host("w1").write("/.fake/fail/serving", "2026-11-27T10:00:00Z\tcsr-abcde\tDenied\t\""+why+"\"\n")
@@ -116,6 +119,7 @@ func TestAKubeletWhoseRequestIsDeniedIsNamedWithTheReason(t *testing.T) {
 }
 
 func TestNoKubeletIsTouchedWhileTheApproverDoesNotRun(t *testing.T) {
+	t.Parallel()
 	l := olderLab(t, 1, 1)
 	l.host("m1").write("/.fake/fail/approver", "0/1 nodes are available: 1 Insufficient memory. ")
 	o := l.up(t.Context())
@@ -129,6 +133,7 @@ func TestNoKubeletIsTouchedWhileTheApproverDoesNotRun(t *testing.T) {
 }
 
 func TestTheClusterIsToldOfItsMachines(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 2)
 	l.made()
 	list := l.cluster + "/objects/machines"
@@ -155,6 +160,7 @@ func TestTheClusterIsToldOfItsMachines(t *testing.T) {
 }
 
 func TestAnUpgradeMovesNoOlderCluster(t *testing.T) {
+	t.Parallel()
 	l := olderLab(t, 1, 1)
 	l.release(nextRelease, "")
 	o := l.upgrade(t.Context(), UpgradeOptions{})
@@ -165,6 +171,7 @@ func TestAnUpgradeMovesNoOlderCluster(t *testing.T) {
 }
 
 func TestWhetherKubeletsAreVerifiedIsSettledByWhatTheMastersSay(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	for name, tt := range map[string]struct {
 		join, init, approver string
@@ -202,6 +209,7 @@ func TestWhetherKubeletsAreVerifiedIsSettledByWhatTheMastersSay(t *testing.T) {
 
 // TestTheApproverHasTheRightsThatItNeeds runs it on a real API server, as the account and with the roles of its manifest.
 func TestTheApproverHasTheRightsThatItNeeds(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 3, 1)
 	manifest, _, err := l.spec().approverManifest()
 	require.NoError(t, err)
@@ -285,6 +293,7 @@ func nodeRequest(t *testing.T, node, address string) *certv1.CertificateSigningR
 }
 
 func TestAMachineThatCouldNotBeMovedIsNamedWhenAPIServersBeginToVerify(t *testing.T) {
+	t.Parallel()
 	l := olderLab(t, 1, 2)
 	l.host("w2").server.Close() // its node runs, but no one can log in
 	o := l.up(t.Context())

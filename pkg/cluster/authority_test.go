@@ -239,6 +239,7 @@ func (l *caLab) pair(c *x509.Certificate, data []byte) {
 }
 
 func TestAuthoritiesAreRotated(t *testing.T) {
+	t.Parallel()
 	l := withAuthorities(t, 2, 1)
 	before := strings.Join(l.state(), "\n")
 	dry := l.rotate(AuthorityOptions{}, func(o *Options) { o.DryRun = true })
@@ -277,6 +278,7 @@ func TestAuthoritiesAreRotated(t *testing.T) {
 }
 
 func TestARotationOfAuthoritiesThatWasCutOffGoesOn(t *testing.T) {
+	t.Parallel()
 	cutOff(t, 2, 2, func(t *testing.T) story {
 		l := withAuthorities(t, 2, 1)
 		return story{lab: l.lab, run: func() *outcome { return l.rotate(AuthorityOptions{}) }, check: func(*crash, *outcome) { l.settled("m1", "m2", "w1") }}
@@ -284,6 +286,7 @@ func TestARotationOfAuthoritiesThatWasCutOffGoesOn(t *testing.T) {
 }
 
 func TestARotationOfAuthoritiesWaitsForAllNodes(t *testing.T) {
+	t.Parallel()
 	l := withAuthorities(t, 1, 2)
 	files := l.host("w2").read(authorityCert(kubernetesCA))
 	address := l.host("w2").server
@@ -331,6 +334,7 @@ func TestARotationOfAuthoritiesWaitsForAllNodes(t *testing.T) {
 }
 
 func TestAWorkerGetsNoKeyOfAnAuthority(t *testing.T) {
+	t.Parallel()
 	l := withAuthorities(t, 1, 1)
 	w1 := l.host("w1")
 	for _, name := range authorityNames {
@@ -349,6 +353,7 @@ func TestAWorkerGetsNoKeyOfAnAuthority(t *testing.T) {
 }
 
 func TestARotationOfAuthoritiesIsRefused(t *testing.T) {
+	t.Parallel()
 	l := withAuthorities(t, 2, 0)
 	late := l.rotate(AuthorityOptions{}, func(o *Options) { o.Clock = func() time.Time { return time.Now().Add(time.Hour) } })
 	require.ErrorContains(t, late.err, "behind this machine's")

@@ -73,6 +73,7 @@ func (l *lab) backUp(edit ...func(*ssh.Options)) (map[string][]byte, *backup.Man
 }
 
 func TestABackupHasTheKeysAndEtcdAndChangesNothing(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 2, 1)
 	l.made()
 	l.hasKeys()
@@ -112,6 +113,7 @@ func TestABackupHasTheKeysAndEtcdAndChangesNothing(t *testing.T) {
 }
 
 func TestABackupIsOfAMasterThatAnswers(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 2, 0)
 	l.made()
 	l.hasKeys()
@@ -124,6 +126,7 @@ func TestABackupIsOfAMasterThatAnswers(t *testing.T) {
 }
 
 func TestABackupThatCannotBeMadeSaysWhy(t *testing.T) {
+	t.Parallel()
 	db := []byte("objects of Kubernetes")
 	for name, c := range map[string]struct {
 		breaks func(l *lab)

@@ -225,6 +225,7 @@ var everything = []string{
 }
 
 func TestOnlyWhatExpiresIsRenewedAndOnlyWhatHoldsItIsRestarted(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, record string
 		edit         func(*master)
@@ -319,6 +320,7 @@ func TestOnlyWhatExpiresIsRenewedAndOnlyWhatHoldsItIsRestarted(t *testing.T) {
 }
 
 func TestTheOrderOfRestartsIsThatInWhichTheyNeedEachOther(t *testing.T) {
+	t.Parallel()
 	m := newMaster(t, "expired")
 	_, ok := m.renew()
 	assert.True(t, ok)
@@ -326,6 +328,7 @@ func TestTheOrderOfRestartsIsThatInWhichTheyNeedEachOther(t *testing.T) {
 }
 
 func TestAMasterWithoutTheAdministratorsCredentialsRenewsItsCertificates(t *testing.T) {
+	t.Parallel()
 	for _, mode := range [][]string{nil, {"boot"}} {
 		m := newMaster(t, "expired")
 		m.remove("/etc/kubernetes/admin.conf")
@@ -358,6 +361,7 @@ func TestAMasterWithoutTheAdministratorsCredentialsRenewsItsCertificates(t *test
 }
 
 func TestAMachineThatIsNoMasterIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	m := newMaster(t, "expired")
 	m.remove("/etc/kubernetes/admin.conf")
 	m.remove("/etc/kubernetes/pki/ca.key")
@@ -372,6 +376,7 @@ func TestAMachineThatIsNoMasterIsLeftAlone(t *testing.T) {
 // them, the machine starts again as well. For time's sake it takes every second point, and with
 // PAICTL_TEST_CRASH=all each, both ways.
 func TestARenewalThatIsKilledAnywhereIsFinishedByTheNextStart(t *testing.T) {
+	t.Parallel()
 	names := []string{"etcd-server", "scheduler.conf"}
 	step := 2
 	if allCrashes() {
@@ -415,6 +420,7 @@ func TestARenewalThatIsKilledAnywhereIsFinishedByTheNextStart(t *testing.T) {
 }
 
 func TestAnotherMasterThatIsNotReadyPutsRestartsOff(t *testing.T) {
+	t.Parallel()
 	away := func(left int) *master {
 		m := newMaster(t, "joined")
 		m.expires("etcd-server", left)
@@ -449,6 +455,7 @@ func TestAnotherMasterThatIsNotReadyPutsRestartsOff(t *testing.T) {
 }
 
 func TestWhatDoesNotComeBackKeepsTheOthersFromBeingRestarted(t *testing.T) {
+	t.Parallel()
 	m := newMaster(t, "expired")
 	m.write("/.fake/fail/etcd", "")
 	said, ok := m.renew()
@@ -465,6 +472,7 @@ func TestWhatDoesNotComeBackKeepsTheOthersFromBeingRestarted(t *testing.T) {
 }
 
 func TestNothingIsEndedThatNothingWouldStartAgain(t *testing.T) {
+	t.Parallel()
 	for path, why := range map[string]string{
 		"/.fake/kubelet":         "the kubelet does not run, so etcd was not restarted",
 		"/.fake/fail/containerd": "containerd does not answer, so etcd was not restarted",
@@ -490,6 +498,7 @@ func TestNothingIsEndedThatNothingWouldStartAgain(t *testing.T) {
 }
 
 func TestWhatKubeadmDoesNotRenewStaysAsItWas(t *testing.T) {
+	t.Parallel()
 	m := newMaster(t, "healthy")
 	m.expires("apiserver", 3*day)
 	m.expires("scheduler.conf", 3*day)
@@ -509,6 +518,7 @@ func TestWhatKubeadmDoesNotRenewStaysAsItWas(t *testing.T) {
 }
 
 func TestAnExpiredCertificateOfTheKubeletIsReplaced(t *testing.T) {
+	t.Parallel()
 	const conf = "/etc/kubernetes/kubelet.conf"
 	replaced := func(m *master, args ...string) {
 		said, ok := m.renew(args...)
@@ -550,6 +560,7 @@ func TestAnExpiredCertificateOfTheKubeletIsReplaced(t *testing.T) {
 // TestWhatTheOldProgramLeftIsPutBack: it moved the manifests away for 25 seconds, and a power
 // cut left them there.
 func TestWhatTheOldProgramLeftIsPutBack(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{nil, {"boot"}} {
 		m := newMaster(t, "healthy")
 		for _, c := range components {
@@ -571,6 +582,7 @@ func TestWhatTheOldProgramLeftIsPutBack(t *testing.T) {
 }
 
 func TestWhatAnEarlierClusterLeftIsNotPutBack(t *testing.T) {
+	t.Parallel()
 	m := newMaster(t, "healthy")
 	m.write("/var/lib/paictl/certificates/undo/ca.crt", "of another cluster")
 	m.write("/var/lib/paictl/certificates/undo/files/pki/apiserver.crt", "of another cluster")
@@ -582,6 +594,7 @@ func TestWhatAnEarlierClusterLeftIsNotPutBack(t *testing.T) {
 // TestBeforeTheKubeletNothingIsWaitedFor: a script of "cluster up" that starts the kubelet
 // holds the host's lock, and would wait for the program that waits for the lock.
 func TestBeforeTheKubeletNothingIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	m := newMaster(t, "expired")
 	m.write(hostLock, "")
 	f, err := os.Open(m.root + hostLock)
@@ -594,6 +607,7 @@ func TestBeforeTheKubeletNothingIsWaitedFor(t *testing.T) {
 }
 
 func TestTheOrderIsANumberOfDays(t *testing.T) {
+	t.Parallel()
 	for _, arg := range []string{"all", "-1", "6d"} {
 		said, ok := newMaster(t, "healthy").renew(arg)
 		assert.False(t, ok)
@@ -603,6 +617,7 @@ func TestTheOrderIsANumberOfDays(t *testing.T) {
 
 // TestTheStubOfKubeadmAnswersAsTheRealOne: the records are of v1.36.3.
 func TestTheStubOfKubeadmAnswersAsTheRealOne(t *testing.T) {
+	t.Parallel()
 	for _, record := range []string{"healthy", "joined", "external", "expired"} {
 		m := newMaster(t, record)
 		out, err := m.command("", m.stubs+"/renew/bin/kubeadm", "certs", "check-expiration",
@@ -617,6 +632,7 @@ func TestTheStubOfKubeadmAnswersAsTheRealOne(t *testing.T) {
 // TestUpPutsBackWhatARenewalHasLeft: the machine would be a member forever whose control
 // plane does not run.
 func TestUpPutsBackWhatARenewalHasLeft(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 0)
 	l.made()
 	h := l.host("m1")

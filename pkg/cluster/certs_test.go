@@ -23,6 +23,7 @@ func (l *lab) renewCertificates(limit ...string) *outcome {
 }
 
 func TestCertificatesAreRenewedOnOneMasterAfterTheOther(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 2, 1)
 	require.ErrorContains(t, l.renewCertificates().err, "it is no master of the cluster yet")
 	l.made()
@@ -54,6 +55,7 @@ func TestCertificatesAreRenewedOnOneMasterAfterTheOther(t *testing.T) {
 }
 
 func TestTheCertificateOfAKubeletsServerIsListedWithItsSigner(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 2)
 	now := time.Now()
 	l.host("w1").write("/var/lib/kubelet/pki/kubelet.crt", signedBy(t, "w1@1764250732", "w1-ca@1764250732", now.Add(300*24*time.Hour)))

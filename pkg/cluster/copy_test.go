@@ -35,6 +35,7 @@ func warnings(o *outcome) []Event {
 }
 
 func TestARunEndsWithWhatServicesDoNotKnowYet(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	withCopy := func(c *Copy) *outcome {
 		o := l.up(t.Context(), func(o *Options, _ *ssh.Options) { o.Copy = c })
@@ -68,6 +69,7 @@ func TestARunEndsWithWhatServicesDoNotKnowYet(t *testing.T) {
 }
 
 func TestARemovalEndsWithWhatServicesDoNotKnowYet(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	l.made()
 	require.NoError(t, os.WriteFile(filepath.Join(l.cluster, "objects", "pai-configuration"), []byte("{pushed}\n"), 0o644))

@@ -153,6 +153,7 @@ func (c *cutting) Read(b []byte) (int, error) {
 
 // TestEveryCrashHealsByTheNextRun cuts "cluster up" off. The next run must come to the state of one that no one disturbed.
 func TestEveryCrashHealsByTheNextRun(t *testing.T) {
+	t.Parallel()
 	for name, prepare := range map[string]func(*lab){
 		"new machines": func(l *lab) {
 			l.host("w1").swap()

@@ -70,6 +70,7 @@ func assertSame(t *testing.T, before, after string) {
 }
 
 func TestDownGivesMachinesBackAsTheyWere(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 2)
 	l.host("w1").write("/etc/containerd/config.toml", "# the operator's\n")
 	l.host("w1").write("/etc/fstab", "UUID=1 / ext4 defaults 0 1\n/swap.img none swap sw 0 0\n")
@@ -107,6 +108,7 @@ func TestDownGivesMachinesBackAsTheyWere(t *testing.T) {
 }
 
 func TestDownOfMachinesThatWereNeverTouchedChangesNothing(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 1)
 	before := l.machines()
 	o := l.down(t.Context(), false)
@@ -116,6 +118,7 @@ func TestDownOfMachinesThatWereNeverTouchedChangesNothing(t *testing.T) {
 }
 
 func TestDownLeavesAHalfInstalledMachineAsItWas(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 1)
 	before := l.machines()
 	l.host("w1").write("/.fake/fail/containerd.service", "")
@@ -127,6 +130,7 @@ func TestDownLeavesAHalfInstalledMachineAsItWas(t *testing.T) {
 }
 
 func TestDownSetsAsideAMachineThatIsOffAndFinishesTheOthers(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 2)
 	before := l.machines()
 	l.made()
@@ -216,6 +220,7 @@ func names(t *testing.T, dir string) []string {
 }
 
 func TestDownEndsThePodsProcessesAndNoOthers(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 0)
 	l.made()
 	h := l.host("m1")
@@ -259,6 +264,7 @@ func sleeper(t *testing.T, h *fakeHost, cgroup, cmdline string) <-chan struct{} 
 }
 
 func TestADownThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
+	t.Parallel()
 	cutOff(t, 2, 6, func(t *testing.T) story {
 		l := newWholeLab(t, 1, 0)
 		before := l.machines()
@@ -290,6 +296,7 @@ func TestDownRefusesToEraseFoldersOfTheSystem(t *testing.T) {
 // TestScriptsOfThisHalfAreSound runs the shell's own check over every script, as rendered,
 // with names that a careless script would trip over.
 func TestScriptsOfThisHalfAreSound(t *testing.T) {
+	t.Parallel()
 	s := newLab(t, 1, 1).spec()
 	odd := `it's "$(odd)"`
 	scripts := map[string]string{

@@ -41,6 +41,7 @@ func (d *dialed) Dial(context.Context, ssh.Target) (ssh.Host, error) {
 }
 
 func TestAMachineThatComesBackWithAnotherHostKeyEndsTheWaitAtOnce(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 1)
 	s := l.spec()
 	d := &dialed{answers: []error{fmt.Errorf("w1: %w", ssh.ErrHostKey)}}

@@ -114,6 +114,7 @@ func actions(cs []Change) []string {
 }
 
 func TestADriverIsInstalledHeldLoadedAndTakenAwayAgain(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	before := strings.Join(h.tree("w1"), "\n")
 	o := l.mustUp()
@@ -151,6 +152,7 @@ func TestADriverIsInstalledHeldLoadedAndTakenAwayAgain(t *testing.T) {
 }
 
 func TestWithoutGPUsInTheLayoutOrWithSimulatedOnesNothingIsAsked(t *testing.T) {
+	t.Parallel()
 	for name, gpu := range map[string]*layout.GPU{"none": nil, "simulated": {Type: "NVIDIA-A100", Count: 2, Simulated: true}} {
 		l, h := gpuLab(t)
 		sku := l.conf.Layout.MachineSKU["gpu"]
@@ -162,6 +164,7 @@ func TestWithoutGPUsInTheLayoutOrWithSimulatedOnesNothingIsAsked(t *testing.T) {
 }
 
 func TestADriverIsKeptWhereNothingElseIsSaid(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	l.driver(config.GPUDriver{})
 	o := l.mustUp()
@@ -194,6 +197,7 @@ func (l *lab) warnings(o *outcome) string {
 }
 
 func TestWhatStandsInTheWayIsFoundBeforeAnythingIsTouched(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		prepare func(*lab, *fakeHost)
@@ -237,6 +241,7 @@ func (h *fakeHost) opens(pid, program, file string) {
 }
 
 func TestNetworkCardsReachTheGPUsMemory(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	require.NoError(t, l.driverUp().err)
 	assert.NotContains(t, h.read(nouveauFile), "peermem")
@@ -250,6 +255,7 @@ func TestNetworkCardsReachTheGPUsMemory(t *testing.T) {
 }
 
 func TestAPackageThatBreaksIsTakenAwayAgain(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	h.write("/.fake/fail/postinst-nvidia-kernel-dkms-535.261.03-1", "")
 	l.driverFails("dpkg: error processing package nvidia-kernel-dkms", "taken away again")
@@ -265,6 +271,7 @@ func at(version string) config.GPUDriver {
 }
 
 func TestADriverIsUpgradedDowngradedAndRolledBack(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	l.driver(at("535.247.01"))
 	require.NoError(t, l.driverUp().err)
@@ -300,6 +307,7 @@ func TestADriverIsUpgradedDowngradedAndRolledBack(t *testing.T) {
 }
 
 func TestADriverThatSomeoneElseInstalledComesBack(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	for _, name := range []string{"nvidia-smi", "libnvidia-cfg1", "libnvidia-ml1", "libcuda1", "nvidia-kernel-dkms"} {
 		h.has(name, "535.247.01-1 ii")
@@ -334,6 +342,7 @@ func TestADriverThatSomeoneElseInstalledComesBack(t *testing.T) {
 }
 
 func TestMarksComeBackWithAnUndoing(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	for _, name := range []string{"nvidia-smi", "libnvidia-cfg1", "libnvidia-ml1", "libcuda1", "nvidia-kernel-dkms"} {
 		h.has(name, "535.247.01-1 ii")
@@ -349,6 +358,7 @@ func TestMarksComeBackWithAnUndoing(t *testing.T) {
 }
 
 func TestGPUsOfVirtualMachinesAreNotTheDrivers(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	h.write("/.fake/fail/gpu-0000:0a:00.0", "")
 	require.NoError(t, os.Symlink("../../../bus/pci/drivers/vfio-pci", h.root+"/sys/bus/pci/devices/0000:0a:00.0/driver"))
@@ -389,6 +399,7 @@ apt-cache $o -o Dir::Etc::preferences=$PWD/S/driver.preferences -o Dir::Etc::pre
 }
 
 func TestTheModuleInUseIsFoundBeforeItsPackagesChange(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	l.driver(at("535.247.01"))
 	require.NoError(t, l.driverUp().err)
@@ -406,6 +417,7 @@ func TestTheModuleInUseIsFoundBeforeItsPackagesChange(t *testing.T) {
 }
 
 func TestWhileAnotherInstallsPackagesGPUsWork(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	l.driver(at("535.247.01"))
 	require.NoError(t, l.driverUp().err)
@@ -422,6 +434,7 @@ func TestWhileAnotherInstallsPackagesGPUsWork(t *testing.T) {
 
 // As Ubuntu's are: the packages of 570 need those of 580, and hold nothing.
 func TestABranchThatIsAnotherUnderItsNameIsRefused(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	h.write("/.fake/removes", "Inst libnvidia-compute-580-server (580.95.05-0ubuntu0.24.04.2 Ubuntu:24.04/noble-updates [amd64])\n")
 	l.driverFails("the packages of the driver 535.261.03 are those of the branch 580 under another name", `write version: "580" under gpu-driver`)
@@ -429,6 +442,7 @@ func TestABranchThatIsAnotherUnderItsNameIsRefused(t *testing.T) {
 }
 
 func TestWhereTheModuleDoesntLoad(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	h.write("/.fake/fail/modprobe-nvidia", "")
 	o := l.driverUp()
@@ -444,6 +458,7 @@ func TestWhereTheModuleDoesntLoad(t *testing.T) {
 
 // Containers can't load it: without it no program in one can use CUDA.
 func TestTheModuleOfUnifiedMemoryIsLoadedToo(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	h.write("/.fake/fail/modprobe-nvidia-uvm", "")
 	o := l.driverUp()
@@ -461,6 +476,7 @@ func TestTheModuleOfUnifiedMemoryIsLoadedToo(t *testing.T) {
 }
 
 func TestNouveauInUseNeedsARebootAndTheNextRunCompletes(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	h.write("/sys/module/nouveau/refcnt", "1\n")
 	h.write("/sys/class/vtconsole/vtcon1/name", "(M) frame buffer device\n")
@@ -478,6 +494,7 @@ func TestNouveauInUseNeedsARebootAndTheNextRunCompletes(t *testing.T) {
 }
 
 func TestPackagesThatWereLeftHalfConfiguredAreFinishedFirst(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	h.has("tzdata", "2025b-0 iF")
 	o := l.driverUp()
@@ -493,6 +510,7 @@ func TestPackagesThatWereLeftHalfConfiguredAreFinishedFirst(t *testing.T) {
 }
 
 func TestAnInstallationThatWasCutOffIsUndoneWhereNoneIsWantedAnyMore(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*lab, *fakeHost){
 		"keep": func(l *lab, _ *fakeHost) { l.driver(config.GPUDriver{}) },
 		"none": func(l *lab, _ *fakeHost) { l.driver(config.GPUDriver{Policy: config.GPUDriverNone}) },
@@ -524,6 +542,7 @@ func TestAnInstallationThatWasCutOffIsUndoneWhereNoneIsWantedAnyMore(t *testing.
 }
 
 func TestAptMayNotTouchWhatIsntTheDrivers(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ line, says string }{
 		"remove":  {"Remv nvidia-legacy-390xx-driver [390.157-1]\n", "apt would remove nvidia-legacy-390xx-driver, which paictl hasn't installed"},
 		"upgrade": {"Inst libc6 [2.36-9] (2.36-9+deb12u10 Debian:12.15/oldstable [amd64])\n", "need newer versions of packages that aren't the driver's: libc6"},
@@ -542,12 +561,14 @@ func TestAptMayNotTouchWhatIsntTheDrivers(t *testing.T) {
 }
 
 func TestAGPUThatTheDriverDoesntSeeIsTold(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	h.write("/.fake/fail/gpu-0000:0a:00.0", "")
 	l.driverFails("the driver sees 1 of 2 GPUs")
 }
 
 func TestWithTheRepositoryAwayNoPackageChanges(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	h.write("/.fake/fail/repository", "") // its lists are there from before
 	l.driverFails("can't be had: E: Failed to fetch")
@@ -592,6 +613,7 @@ func (l *lab) bundled(h *fakeHost, releases ...string) {
 func (h *fakeHost) folder() string { return h.root + driverRepository }
 
 func TestADriverIsInstalledFromTheBundleWithoutANetwork(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	l.bundled(h, "535.261.03", "535.247.01")
 	l.forgetCalls()
@@ -624,6 +646,7 @@ func TestADriverIsInstalledFromTheBundleWithoutANetwork(t *testing.T) {
 }
 
 func TestABundleWithoutTheDriverSaysWhatToAdd(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	l.bundled(h, "535.261.03")
 	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle, Version: "535.274.02"})
@@ -650,6 +673,7 @@ func TestABundleWithoutTheDriverSaysWhatToAdd(t *testing.T) {
 }
 
 func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
+	t.Parallel()
 	l, h := gpuLab(t)
 	l.bundled(h, "535.261.03", "535.247.01")
 	f := layout.Facts{OSID: "debian", OSVersion: "12", Kernel: "6.1.0-fake", Arch: "amd64", PCIGPUs: []layout.PCIDevice{{Vendor: "10de", Device: "2330"}}}
@@ -715,6 +739,7 @@ func bringsPackages(t *testing.T) (story, *fakeHost) {
 
 // TestBringingPackagesMayBeCutOffAnywhere does it also inside of what apt and dpkg do.
 func TestBringingPackagesMayBeCutOffAnywhere(t *testing.T) {
+	t.Parallel()
 	cutOff(t, 4, 8, func(t *testing.T) story {
 		s, _ := bringsPackages(t)
 		return s
@@ -722,6 +747,7 @@ func TestBringingPackagesMayBeCutOffAnywhere(t *testing.T) {
 }
 
 func TestPackagesThatWereBroughtBeforeACrashAreNotSentAgain(t *testing.T) {
+	t.Parallel()
 	clean, _ := bringsPackages(t)
 	all := &crash{breaks: countOnly}
 	require.NoError(t, clean.cut(all).err)

@@ -73,6 +73,7 @@ func (l *lab) cordoned() []string {
 }
 
 func TestDriversAreExchangedOnOneMachineAfterTheOther(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 2)
 	dry := l.upgradeDriver(t.Context(), DriverOptions{}, func(o *Options) { o.DryRun = true })
 	require.NoError(t, dry.err)
@@ -99,6 +100,7 @@ func TestDriversAreExchangedOnOneMachineAfterTheOther(t *testing.T) {
 }
 
 func TestTheExchangeOfDriversStopsAtTheFirstMachineThatFails(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 3)
 	l.host("w1").write("/.fake/fail/modprobe-nvidia", "")
 	o := l.upgradeDriver(t.Context(), DriverOptions{})
@@ -123,6 +125,7 @@ func TestTheExchangeOfDriversStopsAtTheFirstMachineThatFails(t *testing.T) {
 }
 
 func TestAMachineWhosePodsStayGoesOnAsItIs(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 1)
 	require.NoError(t, os.WriteFile(l.dir+"/cluster/nodes/w1/pods", []byte(`{"items":[]}`), 0o600))
 	o := l.upgradeDriver(t.Context(), DriverOptions{DrainTimeout: time.Second})
@@ -136,6 +139,7 @@ func TestAMachineWhosePodsStayGoesOnAsItIs(t *testing.T) {
 }
 
 func TestAMachineThatSomebodyHasCordonedStaysSo(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 1)
 	require.NoError(t, os.WriteFile(l.dir+"/cluster/nodes/w1/cordoned", nil, 0o600))
 	o := l.upgradeDriver(t.Context(), DriverOptions{})
@@ -145,6 +149,7 @@ func TestAMachineThatSomebodyHasCordonedStaysSo(t *testing.T) {
 }
 
 func TestARunThatWasCutOffAfterTheExchangePutsTheMachineBack(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 1)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cut := errors.New("cut off")
@@ -169,6 +174,7 @@ type sinkFunc func(Event)
 func (f sinkFunc) Emit(e Event) { f(e) }
 
 func TestProgramsThatAreNoPodsKeepTheDriverAsItIs(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 1)
 	l.host("w1").opens("4711", "python3", "/dev/nvidia0")
 	o := l.upgradeDriver(t.Context(), DriverOptions{})
@@ -178,6 +184,7 @@ func TestProgramsThatAreNoPodsKeepTheDriverAsItIs(t *testing.T) {
 }
 
 func TestOnlyDriversThatAreOursAreExchanged(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 1)
 	o := l.upgradeDriver(t.Context(), DriverOptions{}, func(o *Options) { o.Limit = []string{"m1"} })
 	require.EqualError(t, o.err, "m1 has no GPUs in the layout")
@@ -193,6 +200,7 @@ func TestOnlyDriversThatAreOursAreExchanged(t *testing.T) {
 }
 
 func TestAMachineWhoseDriverWasSeenNotToWorkStaysOut(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 1)
 	l.host("w1").write("/.fake/fail/gpu-0000:07:00.0", "")
 	for range 2 {
@@ -209,6 +217,7 @@ func TestAMachineWhoseDriverWasSeenNotToWorkStaysOut(t *testing.T) {
 }
 
 func TestAMachineThatAnEarlierRunHasLeftStaysOutWhereItsPodsStay(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 1)
 	l.host("w1").write("/.fake/fail/modprobe-nvidia-uvm", "")
 	o := l.upgradeDriver(t.Context(), DriverOptions{})
@@ -220,6 +229,7 @@ func TestAMachineThatAnEarlierRunHasLeftStaysOutWhereItsPodsStay(t *testing.T) {
 }
 
 func TestAMachineThatAnEarlierRunHasLeftIsNamedWhereOthersAreGiven(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 2)
 	l.host("w1").write("/.fake/fail/modprobe-nvidia", "")
 	require.Error(t, l.upgradeDriver(t.Context(), DriverOptions{}).err)
@@ -235,6 +245,7 @@ func TestAMachineThatAnEarlierRunHasLeftIsNamedWhereOthersAreGiven(t *testing.T)
 
 // A mark is of the cordon that it was written for, and of no later one.
 func TestALaterCordonOfSomebodyElsesStays(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 1)
 	l.host("w1").write("/.fake/fail/modprobe-nvidia", "")
 	o := l.upgradeDriver(t.Context(), DriverOptions{})
@@ -250,6 +261,7 @@ func TestALaterCordonOfSomebodyElsesStays(t *testing.T) {
 }
 
 func TestAMachineThatIsNotReadyEndsARunWithItsName(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 3)
 	require.NoError(t, os.WriteFile(l.dir+"/cluster/nodes/w1/notready", nil, 0o600))
 	for range 2 { // the second finds nothing to exchange there
@@ -266,6 +278,7 @@ func TestAMachineThatIsNotReadyEndsARunWithItsName(t *testing.T) {
 }
 
 func TestAnInterruptedRunSaysWhichMachinesAreOut(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 2)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cut := errors.New("cut off")
@@ -288,6 +301,7 @@ func TestAnInterruptedRunSaysWhichMachinesAreOut(t *testing.T) {
 }
 
 func TestAMachineWhoseKubeletDoesntReportStaysOut(t *testing.T) {
+	t.Parallel()
 	l := driversLab(t, 1)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	o := l.upgradeDriver(ctx, DriverOptions{}, func(o *Options) {

@@ -15,6 +15,7 @@ import (
 )
 
 func TestNoClusterIsMadeBehindTheAddressOfAnother(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 3, 1)
 	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
 	for _, h := range l.hosts {
@@ -27,6 +28,7 @@ func TestNoClusterIsMadeBehindTheAddressOfAnother(t *testing.T) {
 }
 
 func TestALoadBalancerThatIsReadyBeforeTheClusterKeepsNoOneFromMakingIt(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
 	m1 := l.host("m1")

@@ -54,6 +54,7 @@ func TestTheRetryReachesNoFurtherThanTheRunDid(t *testing.T) {
 }
 
 func TestALimitedRunThatFailedIsRetriedLimited(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 2)
 	l.host("w2").server.Close()
 	limited := func(o *Options, _ *ssh.Options) { o.Limit = []string{"w2"} }
@@ -70,6 +71,7 @@ func TestALimitedRunThatFailedIsRetriedLimited(t *testing.T) {
 }
 
 func TestPreflightDoesNotCallAHostReadyThatItCouldNotAsk(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 2)
 	l.host("w2").server.Close()
 	findings, err := Preflight(t.Context(), l.spec(), l.options())

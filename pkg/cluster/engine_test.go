@@ -34,6 +34,7 @@ func (o *outcome) at(kind, host, phase string) int {
 }
 
 func TestUpMakesAClusterAndTheSecondUpChangesNothing(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 2)
 	before := map[string]bool{}
 	for _, line := range l.state() {
@@ -105,6 +106,7 @@ func (g *recordingGate) Check(host string, s ssh.Script) error {
 }
 
 func TestADryRunChangesNothingAndPlansWhatUpDoes(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 2)
 	plan := func() *outcome {
 		t.Helper()
@@ -126,6 +128,7 @@ func TestADryRunChangesNothingAndPlansWhatUpDoes(t *testing.T) {
 }
 
 func TestReadingLeavesNoCacheOfKubectl(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	l.made()
 	m1 := l.host("m1")
@@ -150,6 +153,7 @@ func (gs gates) Check(host string, s ssh.Script) error {
 }
 
 func TestAHostThatIsOffIsSetAsideAndJoinsLater(t *testing.T) {
+	t.Parallel()
 	whole := newLab(t, 1, 2)
 	whole.made()
 
@@ -194,6 +198,7 @@ func (l *lab) nodes() []string {
 }
 
 func TestAHostThatIsLostOnTheWayIsSetAside(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 2)
 	l.host("w2").server.SetFault(sshtest.Fault{Exec: 6, When: sshtest.MidRun})
 	o := l.up(t.Context())
@@ -208,6 +213,7 @@ func TestAHostThatIsLostOnTheWayIsSetAside(t *testing.T) {
 }
 
 func TestTheLossOfTheLockEndsTheRun(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	m1 := l.host("m1").server
 	o := l.up(t.Context(), func(o *Options, _ *ssh.Options) {
@@ -234,6 +240,7 @@ func (h *hook) Emit(e Event) {
 }
 
 func TestASecondRunIsToldWhoHoldsTheLock(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	at, goOn, ended := make(chan bool), make(chan bool), make(chan *outcome)
 	var once sync.Once

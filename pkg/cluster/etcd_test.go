@@ -37,6 +37,7 @@ func removedWhileOff(t *testing.T) *lab {
 }
 
 func TestAMasterThatWasRemovedWhileItWasOffJoinsAgain(t *testing.T) {
+	t.Parallel()
 	l := removedWhileOff(t)
 	o := l.mustUp()
 	assert.Contains(t, lines(o.changes), "m2 join run kubeadm join")
@@ -51,6 +52,7 @@ func TestAMasterThatWasRemovedWhileItWasOffJoinsAgain(t *testing.T) {
 }
 
 func TestAMasterIsResetOnlyWhereEtcdSaysThatItIsNoMember(t *testing.T) {
+	t.Parallel()
 	for what, edit := range map[string]func(*lab){
 		"the list can't be read": func(l *lab) { l.host("m1").write("/.fake/fail/etcd", ""); l.host("m3").write("/.fake/fail/etcd", "") },
 		"its member has not started yet": func(l *lab) {
@@ -91,6 +93,7 @@ func TestAMasterIsResetOnlyWhereEtcdSaysThatItIsNoMember(t *testing.T) {
 }
 
 func TestWithoutAQuorumNothingIsChanged(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 3, 1)
 	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
 	l.made()
@@ -108,6 +111,7 @@ func TestWithoutAQuorumNothingIsChanged(t *testing.T) {
 
 // A master that lost a file by which it is known has etcd's data still, and a majority may need it.
 func TestAMasterOnWhichEtcdCountsIsNotReset(t *testing.T) {
+	t.Parallel()
 	for _, file := range []string{"/etc/kubernetes/kubelet.conf", paths.Member} {
 		t.Run(file, func(t *testing.T) {
 			l := newLab(t, 3, 1)
@@ -148,6 +152,7 @@ func TestAMasterOnWhichEtcdCountsIsNotReset(t *testing.T) {
 
 // etcd keeps a member without which too few would run; then nothing on the machine is lost.
 func TestWhatEtcdKeepsIsNotCleared(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 3, 1)
 	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
 	l.made()
@@ -170,6 +175,7 @@ func TestWhatEtcdKeepsIsNotCleared(t *testing.T) {
 }
 
 func TestMastersThatWorkAreNotResetForBeingUnknown(t *testing.T) {
+	t.Parallel()
 	s := preflightSpec(t, 0)
 	n := *s.Nodes[0]
 	n.Hostname, n.HostIP = "m2", "10.0.0.2"

@@ -13,6 +13,7 @@ import (
 )
 
 func TestMachinesAreHeardInOneRoundTripWithTheirStatus(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 2)
 	o := l.options()
 	o.StepTimeout = 2 * time.Second

@@ -8,6 +8,7 @@ import (
 )
 
 func TestListsOfKubeadmAreAddedToPaictlsOwn(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 0)
 	api := func(extra map[string]any) map[string]any {
 		t.Helper()

@@ -136,6 +136,7 @@ func TestMergeLeavesAFileThatItCannotRead(t *testing.T) {
 }
 
 func TestKubeconfigOfAMachineWithoutAClusterSaysWhatToRun(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 0)
 	o := l.options()
 	_, err := Kubeconfig(t.Context(), l.spec(), o)

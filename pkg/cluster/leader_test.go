@@ -54,6 +54,7 @@ func (l *lab) members() []string {
 // The stub of kubeadm ends a test that makes a cluster while another machine is a member of one,
 // and a machine that comes back under its old identity in etcd.
 func TestAMasterThatLostItsDiskJoinsTheClusterThatIsThere(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 3, 1)
 	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
 	l.made()
@@ -71,6 +72,7 @@ func TestAMasterThatLostItsDiskJoinsTheClusterThatIsThere(t *testing.T) {
 }
 
 func TestAMasterListedAboveTheOthersJoinsThem(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 2, 1)
 	machines := l.conf.Layout.MachineList
 	k := &l.conf.Kubernetes.Kubernetes
@@ -98,6 +100,7 @@ func TestAMasterListedAboveTheOthersJoinsThem(t *testing.T) {
 }
 
 func TestTheOrderOfTheLayoutMeansNothing(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 3, 2)
 	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
 	l.made()
@@ -120,6 +123,7 @@ func limited(hosts ...string) func(*Options, *ssh.Options) {
 }
 
 func TestNoClusterIsMadeWhereThereMayBeOne(t *testing.T) {
+	t.Parallel()
 	t.Run("a master that is off may be a member of it", func(t *testing.T) {
 		l := newLab(t, 2, 1)
 		machines := l.conf.Layout.MachineList
@@ -168,6 +172,7 @@ func TestNoClusterIsMadeWhereThereMayBeOne(t *testing.T) {
 }
 
 func TestAnyMasterLeadsARunWhenOthersAreOff(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 3, 1)
 	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
 	l.made()
@@ -184,6 +189,7 @@ func TestAnyMasterLeadsARunWhenOthersAreOff(t *testing.T) {
 }
 
 func TestSettingsReachOneMasterAfterTheOtherEtcdToo(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 3, 1)
 	k := &l.conf.Kubernetes.Kubernetes
 	k.LoadBalanceIP = "10.9.0.100"
@@ -225,6 +231,7 @@ func TestSettingsReachOneMasterAfterTheOtherEtcdToo(t *testing.T) {
 }
 
 func TestAChangeOfAnotherComponentRestartsNoEtcd(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 2, 0)
 	k := &l.conf.Kubernetes.Kubernetes
 	k.LoadBalanceIP = "10.9.0.100"
@@ -246,6 +253,7 @@ func TestAChangeOfAnotherComponentRestartsNoEtcd(t *testing.T) {
 
 // What an earlier run wrote, the pods run with already: it is not waited for as if it were new.
 func TestSettingsThatCameUpBeforeARunWasCutOffStay(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 0)
 	l.made()
 	m1 := l.host("m1")
@@ -270,6 +278,7 @@ func TestSettingsThatCameUpBeforeARunWasCutOffStay(t *testing.T) {
 }
 
 func TestATicketIsMadeAgainBeforeItsTokenEnds(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 3)
 	start := time.Now()
 	var asked atomic.Int64 // machines are worked on at once
@@ -286,6 +295,7 @@ func TestATicketIsMadeAgainBeforeItsTokenEnds(t *testing.T) {
 }
 
 func TestALimitedRunWithoutAClusterSaysWhatToRun(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	o := l.up(t.Context(), limited("w1"))
 	require.Error(t, o.err)
@@ -293,6 +303,7 @@ func TestALimitedRunWithoutAClusterSaysWhatToRun(t *testing.T) {
 }
 
 func TestRecreateMakesTheClusterAgain(t *testing.T) {
+	t.Parallel()
 	again := func(o *Options, _ *ssh.Options) { o.Recreate = true }
 	prepare := func(l *lab) {
 		l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
@@ -394,6 +405,7 @@ type dialerFunc func(context.Context, ssh.Target) (ssh.Host, error)
 func (f dialerFunc) Dial(ctx context.Context, t ssh.Target) (ssh.Host, error) { return f(ctx, t) }
 
 func TestWhatAReconfigurationThatWasCutOffLeftIsMendedByTheSettingsOfNow(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 0)
 	l.made()
 	m1 := l.host("m1")
@@ -413,6 +425,7 @@ func TestWhatAReconfigurationThatWasCutOffLeftIsMendedByTheSettingsOfNow(t *test
 }
 
 func TestAMasterGetsItsAdministratorsCredentialsAgain(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 0)
 	l.made()
 	l.host("m1").remove("/etc/kubernetes/admin.conf")
@@ -422,6 +435,7 @@ func TestAMasterGetsItsAdministratorsCredentialsAgain(t *testing.T) {
 }
 
 func TestAMasterThatLostPaictlsRecordIsNotThrownAway(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 0)
 	l.made()
 	l.host("m1").remove(stateDir)
@@ -431,6 +445,7 @@ func TestAMasterThatLostPaictlsRecordIsNotThrownAway(t *testing.T) {
 }
 
 func TestAMasterThatLostPaictlsMarkIsNotThrownAway(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 0)
 	l.made()
 	l.host("m1").remove(paths.Member)
@@ -438,6 +453,7 @@ func TestAMasterThatLostPaictlsMarkIsNotThrownAway(t *testing.T) {
 }
 
 func TestAMachineIsResetOnlyWhenItsNodeIsAskedForByName(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	l.made()
 	p := &join{spec: l.spec()}

@@ -11,6 +11,7 @@ import (
 )
 
 func TestAMachineIsLookedAtInOneRoundTripAndNothingOfItSpoilsTheRest(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 2)
 	l.host("w2").server.Close()
 	l.host("w1").write("/etc/kubernetes/kubelet.conf", "x")
@@ -43,6 +44,7 @@ func TestAMachineIsLookedAtInOneRoundTripAndNothingOfItSpoilsTheRest(t *testing.
 }
 
 func TestWhatWasFoundIsRepaired(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 1)
 	o := l.options()
 	look, err := LookAt(t.Context(), l.spec(), o, func(*Node) string { return "" })
@@ -71,6 +73,7 @@ func TestWhatWasFoundIsRepaired(t *testing.T) {
 }
 
 func TestTheLooksScriptsAreSound(t *testing.T) {
+	t.Parallel()
 	s := newLab(t, 1, 1).spec()
 	for _, n := range s.Nodes {
 		settings, err := (&base{spec: s}).detect(n)

@@ -19,6 +19,7 @@ import (
 // the configuration or on a host, and wants the next up to answer with these changes and
 // no others, so that also nothing is left of what the one before it had to do.
 func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	k := &l.conf.Kubernetes.Kubernetes
 	w1 := l.host("w1")
@@ -208,6 +209,7 @@ func onBoth(changes ...string) []string {
 }
 
 func TestThreeControlPlaneMachinesJoinOneAfterTheOther(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 3, 1)
 	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
 	o := l.mustUp() // the stub of kubeadm refuses to add two members at once
@@ -228,6 +230,7 @@ func TestThreeControlPlaneMachinesJoinOneAfterTheOther(t *testing.T) {
 }
 
 func TestPhasesAndLimitNarrowARunDown(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 2)
 	narrow := func(phases, hosts string) func(*Options, *ssh.Options) {
 		return func(o *Options, _ *ssh.Options) { o.Phases, o.Limit = strings.Fields(phases), strings.Fields(hosts) }
@@ -249,6 +252,7 @@ func TestPhasesAndLimitNarrowARunDown(t *testing.T) {
 }
 
 func TestAnotherRegistryNamesTheImages(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	l.conf.Kubernetes.Kubernetes.DockerRegistry = "harbor.example.org/k8s"
 	l.mustUp()
@@ -261,6 +265,7 @@ func TestAnotherRegistryNamesTheImages(t *testing.T) {
 }
 
 func TestTheNetworkPluginMayBeTheOperatorsOwn(t *testing.T) {
+	t.Parallel()
 	t.Run("none: nothing is installed, and no node is waited for", func(t *testing.T) {
 		l := newLab(t, 1, 1)
 		l.conf.Kubernetes.Kubernetes.NetworkPlugin = networkNone

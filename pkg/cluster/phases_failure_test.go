@@ -13,6 +13,7 @@ import (
 
 // TestAFailureOnAHostIsToldWithItsCauseAndARemedy breaks one thing on one machine.
 func TestAFailureOnAHostIsToldWithItsCauseAndARemedy(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, host, file, text      string
 		phase, failure, remedy, all string
@@ -69,6 +70,7 @@ func TestAFailureOnAHostIsToldWithItsCauseAndARemedy(t *testing.T) {
 // TestWhatWasCutOffRightAfterItsEffectIsStillFinished ends a program after it has changed the
 // host: nothing differs any more, and yet something is left to do or to be remembered.
 func TestWhatWasCutOffRightAfterItsEffectIsStillFinished(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, program, file, want string }{
 		{"swap stays off after a restart", "swapoff", "/etc/fstab", "\n#paictl-swap# /dev/vda2 none swap"},
 		{"a module is known to be paictl's", "modprobe", stateDir + "/owned", "module\toverlay\tloaded\n"},

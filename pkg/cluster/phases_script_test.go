@@ -21,6 +21,7 @@ import (
 // TestEveryScriptThatIsSentIsPOSIXShell collects all that hosts are sent while clusters of
 // several shapes are made, changed and repaired, and has it parsed twice.
 func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
+	t.Parallel()
 	bodies := map[string]bool{}
 	collect := func(l *lab) {
 		for _, h := range l.hosts {

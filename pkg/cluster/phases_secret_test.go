@@ -22,6 +22,7 @@ import (
 // TestNoSecretLeavesItsPlace brings up a cluster with a password that is hard to quote and
 // looks for it, and for the secrets that the run makes, wherever someone else could read.
 func TestNoSecretLeavesItsPlace(t *testing.T) {
+	t.Parallel()
 	const password = `pä'ss"w\ord# $(x) %s 日本`
 	l := newLab(t, 2, 1)
 	for _, h := range l.hosts {

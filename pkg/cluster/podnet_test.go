@@ -28,6 +28,7 @@ func (h *fakeHost) podNet(bridge, subnet, pod string) {
 }
 
 func TestAMachineThatJoinsAgainHasNothingOfItsOldPodNetwork(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	l.made()
 	w1 := l.host("w1")
@@ -48,6 +49,7 @@ func TestAMachineThatJoinsAgainHasNothingOfItsOldPodNetwork(t *testing.T) {
 }
 
 func TestPodsReachNoMetadataServiceUnlessTheyMay(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	l.made()
 	w1 := l.host("w1")
@@ -67,6 +69,7 @@ func TestPodsReachNoMetadataServiceUnlessTheyMay(t *testing.T) {
 // TestTheBridgeGetsTheNodesSubnet: someone deleted the node, and its kubelet registered it
 // again, so that no join cleans the machine.
 func TestTheBridgeGetsTheNodesSubnet(t *testing.T) {
+	t.Parallel()
 	const repair = "w1 network delete interface cni0 it has 10.244.9.1/24, the node's subnet is 10.244.1.0/24; its pods start again"
 	for _, c := range []struct {
 		name    string

@@ -11,6 +11,7 @@ import (
 )
 
 func TestAFileThatWinsAtTheNextBootIsNamed(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	w1 := l.host("w1")
 	// Read before ours, hidden, commented out, or saying the same: none of them matters.
@@ -30,6 +31,7 @@ func TestAFileThatWinsAtTheNextBootIsNamed(t *testing.T) {
 }
 
 func TestTheSettingsOfAnEarlierReleaseMoveToTheFileThatWins(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 0)
 	l.made()
 	m1 := l.host("m1")
@@ -48,6 +50,7 @@ func TestTheSettingsOfAnEarlierReleaseMoveToTheFileThatWins(t *testing.T) {
 }
 
 func TestACloudInitThatWritesTheNamesOfMachinesAwayIsWarnedOf(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		files map[string]string

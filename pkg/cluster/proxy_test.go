@@ -18,6 +18,7 @@ import (
 // TestAMachinesProxyReachesNoProgram: the lab's machines all set a proxy for their users, and
 // its stubs refuse to run where they see one; without the prelude's line each of them does.
 func TestAMachinesProxyReachesNoProgram(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	l.mustUp()
 	assert.Contains(t, strings.Join(l.host("m1").calls(), "\n"), "kubeadm init")
@@ -31,6 +32,7 @@ func TestAMachinesProxyReachesNoProgram(t *testing.T) {
 }
 
 func TestTheProxyIsContainerdsAndItsPasswordStaysThere(t *testing.T) {
+	t.Parallel()
 	const password = "s3cr3t-of-the-proxy"
 	l := newLab(t, 1, 1)
 	k := &l.conf.Kubernetes.Kubernetes

@@ -42,6 +42,7 @@ func (l *lab) wouldRecover(host string) (string, error) {
 }
 
 func TestOneMemberOfEtcdGoesOnAlone(t *testing.T) {
+	t.Parallel()
 	l := lost(t)
 	require.ErrorContains(t, l.refusedUp(), "quorum")
 	before := l.bytes()
@@ -75,6 +76,7 @@ func (l *lab) refusedUp() error {
 }
 
 func TestARecoveryIsRefused(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 3, 1)
 	l.made()
 	for host, says := range map[string]string{
@@ -99,6 +101,7 @@ func TestARecoveryIsRefused(t *testing.T) {
 }
 
 func TestTheMemberWithMoreDataIsNamed(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 5, 0)
 	l.made()
 	for _, name := range []string{"m1", "m2"} {
@@ -121,6 +124,7 @@ func TestTheMemberWithMoreDataIsNamed(t *testing.T) {
 }
 
 func TestAnEtcdThatDoesNotGoOnAloneKeepsItsData(t *testing.T) {
+	t.Parallel()
 	l := lost(t)
 	l.host("m3").write("/.fake/fail/etcd-force", "")
 	o := l.recover("m3")
@@ -143,6 +147,7 @@ func TestAnEtcdThatDoesNotGoOnAloneKeepsItsData(t *testing.T) {
 }
 
 func TestARecoveryThatIsCutOffIsFinishedByTheSameCommand(t *testing.T) {
+	t.Parallel()
 	cutOff(t, 3, 3, func(t *testing.T) story {
 		l := lost(t)
 		return story{lab: l, run: func() *outcome { return l.recover("m3") }, check: func(c *crash, again *outcome) {
@@ -158,6 +163,7 @@ func TestARecoveryThatIsCutOffIsFinishedByTheSameCommand(t *testing.T) {
 }
 
 func TestAnInterruptedRecoveryIsNotFinishedOnceEtcdHasAQuorumAgain(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 3, 0)
 	l.made()
 	l.host("m3").write("/var/lib/paictl/recover/etcd.yaml", l.host("m3").read("/etc/kubernetes/manifests/etcd.yaml"))
@@ -173,6 +179,7 @@ func TestAnInterruptedRecoveryIsNotFinishedOnceEtcdHasAQuorumAgain(t *testing.T)
 }
 
 func TestMastersThatHaveTheirDataMayJustBeStarting(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 3, 0)
 	l.made()
 	for _, name := range []string{"m1", "m2", "m3"} {

@@ -35,6 +35,7 @@ func (l *lab) removeNodes(ctx context.Context, ro RemoveOptions, names ...string
 }
 
 func TestARemovedNodeIsDrainedGivenBackAndForgotten(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 2)
 	before := l.tree(l.host("w1").root, "w1")
 	l.made()
@@ -62,6 +63,7 @@ func withoutImages(lines []string) string {
 }
 
 func TestTheDataOnAMachineIsNamedBeforeItLeaves(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 2)
 	l.made()
 	volume := func(name, spec, labels string) string {
@@ -104,6 +106,7 @@ func TestTheDataOnAMachineIsNamedBeforeItLeaves(t *testing.T) {
 }
 
 func TestADeadMachineLeavesTheClusterAndItIsSaidWhatStaysOnIt(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 2)
 	l.made()
 	l.forgetCalls()
@@ -126,6 +129,7 @@ func TestADeadMachineLeavesTheClusterAndItIsSaidWhatStaysOnIt(t *testing.T) {
 }
 
 func TestANodeWhosePodsDoNotLeaveStaysAndTheOthersGo(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 2)
 	l.made()
 	stuck := `{"items":[{"metadata":{"name":"p","namespace":"research"}}]}`
@@ -145,6 +149,7 @@ func TestANodeWhosePodsDoNotLeaveStaysAndTheOthersGo(t *testing.T) {
 }
 
 func TestAMachineOfTheControlPlaneLeavesEtcdBeforeItIsCleaned(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 2, 0)
 	l.made()
 	l.forgetCalls()
@@ -156,6 +161,7 @@ func TestAMachineOfTheControlPlaneLeavesEtcdBeforeItIsCleaned(t *testing.T) {
 }
 
 func TestARemovalThatIsCutOffIsFinishedByTheNext(t *testing.T) {
+	t.Parallel()
 	cutOff(t, 4, 4, func(t *testing.T) story {
 		l := newWholeLab(t, 1, 1)
 		before := l.tree(l.host("w1").root, "w1")

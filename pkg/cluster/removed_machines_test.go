@@ -79,6 +79,7 @@ func TestARemovedMachinesCredentialsMakeNoNode(t *testing.T) {
 }
 
 func TestAMachineThatWasRemovedWhileItWasOffIsRefusedUntilItIsAdded(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 2)
 	l.made()
 	l.forgetCalls()

@@ -63,6 +63,7 @@ func (l *lab) checkRestored() {
 }
 
 func TestARestoreMakesTheClusterOfTheBackup(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 2, 1)
 	from := saved(t)
 	o := l.up(t.Context(), restoring(from), func(o *Options, _ *ssh.Options) { o.DryRun = true })
@@ -85,6 +86,7 @@ func TestARestoreMakesTheClusterOfTheBackup(t *testing.T) {
 }
 
 func TestARestoreThatFailedIsFinishedByTheNext(t *testing.T) {
+	t.Parallel()
 	for fails, c := range map[string]struct {
 		text string
 		says string
@@ -132,6 +134,7 @@ func TestARestoreThatFailedIsFinishedByTheNext(t *testing.T) {
 }
 
 func TestARestoreThatIsInterruptedIsFinishedByTheNext(t *testing.T) {
+	t.Parallel()
 	from := saved(t)
 	cutOff(t, 3, 3, func(t *testing.T) story {
 		l := newLab(t, 1, 1)

@@ -32,6 +32,7 @@ func failures(t *testing.T, o *outcome, exit int) map[string]Failed {
 // TestAKubeletThatDoesNotRunOnAMemberIsStarted: whatever ended it, "up" starts it and sees that
 // it stays up.
 func TestAKubeletThatDoesNotRunOnAMemberIsStarted(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 2)
 	l.made()
 	w1 := l.host("w1")
@@ -68,6 +69,7 @@ func TestAKubeletThatDoesNotRunOnAMemberIsStarted(t *testing.T) {
 // TestABadSettingOfTheKubeletBreaksOneMachine: the same one each time, whose cause is told; the
 // others keep their settings, and a good setting brings all of them there.
 func TestABadSettingOfTheKubeletBreaksOneMachine(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 3)
 	l.made()
 	k := &l.conf.Kubernetes.Kubernetes
@@ -101,6 +103,7 @@ func TestABadSettingOfTheKubeletBreaksOneMachine(t *testing.T) {
 
 // TestABadSettingOfContainerdBreaksOneMachine: its own first words are the cause that is told.
 func TestABadSettingOfContainerdBreaksOneMachine(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 2)
 	l.made()
 	l.host("w1").write("/.fake/fail/containerd.service", "")
@@ -118,6 +121,7 @@ func TestABadSettingOfContainerdBreaksOneMachine(t *testing.T) {
 
 // TestAMachineThatFailedElsewhereHoldsNobodyBack: of the kubelet's settings that says nothing.
 func TestAMachineThatFailedElsewhereHoldsNobodyBack(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 2)
 	l.made()
 	w1 := l.host("w1")
@@ -132,6 +136,7 @@ func TestAMachineThatFailedElsewhereHoldsNobodyBack(t *testing.T) {
 }
 
 func TestANodeThatIsNotReadyWithoutADifferenceIsWarnedOf(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	l.made()
 	warnings := func(o *outcome) string {

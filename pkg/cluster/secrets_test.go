@@ -72,6 +72,7 @@ func (l *lab) rotated(key string) {
 }
 
 func TestTheKeyOfSecretsIsRotated(t *testing.T) {
+	t.Parallel()
 	l := withSecrets(t, 2)
 	old := keysOf.FindStringSubmatch(l.host("m1").read(encryptionFile))[2]
 	dry := l.rotateSecrets(func(o *Options) { o.DryRun = true })
@@ -100,6 +101,7 @@ func TestTheKeyOfSecretsIsRotated(t *testing.T) {
 
 // TestARotationOfTheKeyThatWasCutOffGoesOn has paictl or the masters' power end at points of a rotation. No Secret may become unreadable.
 func TestARotationOfTheKeyThatWasCutOffGoesOn(t *testing.T) {
+	t.Parallel()
 	cutOff(t, 3, 3, func(t *testing.T) story {
 		l := withSecrets(t, 2)
 		return story{lab: l, run: func() *outcome { return l.rotateSecrets() }, check: func(*crash, *outcome) {
@@ -145,6 +147,7 @@ func TestKeysThatNoRotationHasWrittenAreRefused(t *testing.T) {
 }
 
 func TestARotationOfTheKeyIsRefused(t *testing.T) {
+	t.Parallel()
 	l := withSecrets(t, 2)
 	file := l.host("m1").read(encryptionFile)
 	require.NoError(t, os.MkdirAll(l.cluster+"/nodes/stranger", 0o700))

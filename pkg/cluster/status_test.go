@@ -53,6 +53,7 @@ func certificate(t *testing.T, name string, end time.Time) string {
 }
 
 func TestStatusAsksEachMachineOnceAndReadsCertificatesWithoutTheirKeys(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 1)
 	now := time.Now()
 	m, w := l.host("m1"), l.host("w1")
@@ -98,6 +99,7 @@ func TestStatusAsksEachMachineOnceAndReadsCertificatesWithoutTheirKeys(t *testin
 }
 
 func TestStatusOfAMachineThatIsOffIsPartOfTheAnswer(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 1)
 	l.host("w1").server.Close()
 	st, err := GetStatus(t.Context(), l.spec(), l.options())
@@ -125,6 +127,7 @@ func TestStatusDoesNotGuessAboutAnAPIThatItCouldNotAsk(t *testing.T) {
 }
 
 func TestStatusNamesWhoHoldsTheLock(t *testing.T) {
+	t.Parallel()
 	l := newWholeLab(t, 1, 0)
 	held := l.options()
 	so := sshtest.Options(t, l.servers()...)

@@ -68,6 +68,7 @@ func (l *lab) file(path, text string) {
 }
 
 func TestAnUpgradeGoesFromTheControlPlaneToOneMachineAfterTheOther(t *testing.T) {
+	t.Parallel()
 	l := upgradeLab(t, 2, 1)
 	before := l.bytes()
 	dry := l.upgrade(t.Context(), UpgradeOptions{}, func(o *Options) { o.DryRun = true })
@@ -122,6 +123,7 @@ func TestAnUpgradeGoesFromTheControlPlaneToOneMachineAfterTheOther(t *testing.T)
 }
 
 func TestAnUpgradeIsRefusedBeforeAnythingIsChanged(t *testing.T) {
+	t.Parallel()
 	day := UpgradeOptions{MaxBackupAge: 24 * time.Hour}
 	note := func(l *lab, text string) {
 		old, err := os.ReadFile(filepath.Join(l.cluster, "objects/paictl"))
@@ -195,6 +197,7 @@ func TestAnUpgradeIsRefusedBeforeAnythingIsChanged(t *testing.T) {
 }
 
 func TestAPatchReleaseCanBeTakenBack(t *testing.T) {
+	t.Parallel()
 	const earlier = "v1.36.1"
 	l := upgradeLab(t, 1, 1)
 	l.release(earlier, "")
@@ -205,6 +208,7 @@ func TestAPatchReleaseCanBeTakenBack(t *testing.T) {
 }
 
 func TestAControlPlaneThatDoesNotComeUpIsPutBackAndNothingFollows(t *testing.T) {
+	t.Parallel()
 	l := upgradeLab(t, 2, 1)
 	good := l.host("m2").read("/etc/kubernetes/manifests/kube-apiserver.yaml")
 	bad := l.host("m2").root + "/.fake/bad/kube-apiserver"
@@ -237,6 +241,7 @@ func TestAControlPlaneThatDoesNotComeUpIsPutBackAndNothingFollows(t *testing.T) 
 }
 
 func TestAWorkerThatFailsStopsTheRollout(t *testing.T) {
+	t.Parallel()
 	for most, reached := range map[int][]string{1: nil, 2: {"w2"}} {
 		l := upgradeLab(t, 1, 2)
 		l.host("w1").write("/.fake/fail/kubeadm-upgrade", "couldn't retrieve it")
@@ -261,6 +266,7 @@ func TestAWorkerThatFailsStopsTheRollout(t *testing.T) {
 }
 
 func TestJobsOnAMachine(t *testing.T) {
+	t.Parallel()
 	const tasks = "pai-jobs alice~train\npai-jobs alice~train\npai-jobs bob~eval\n"
 	prepare := func(t *testing.T) *lab {
 		l := upgradeLab(t, 1, 2)
@@ -313,6 +319,7 @@ func TestJobsOnAMachine(t *testing.T) {
 }
 
 func TestAnUpgradeThatIsKilledIsCompletedByTheNext(t *testing.T) {
+	t.Parallel()
 	var want string
 	cutOff(t, 3, 3, func(t *testing.T) story {
 		l := upgradeLab(t, 1, 1)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestAConfigurationOfAnotherKubernetesThanTheBundlesIsRefused(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 0)
 	l.conf.Kubernetes.Kubernetes.Version = "v1.99.0"
 	_, err := NewSpec(l.conf, l.bundle)
@@ -32,6 +33,7 @@ func (l *lab) release(kubernetes, build string) {
 }
 
 func TestMembersAreBroughtToNoOtherKubernetes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, bundle, want, remedy string }{
 		{"newer", "v1.37.0", "the machine runs Kubernetes " + version.Kubernetes + ", the bundle has v1.37.0", "to bring the cluster to v1.37.0: paictl cluster upgrade; else use the bundle of " + version.Kubernetes + " (--bundle)"},
 		{"older", "v1.35.9", "the machine runs Kubernetes " + version.Kubernetes + ", the bundle has v1.35.9", "use the bundle of " + version.Kubernetes + " (--bundle); Kubernetes can't go back to an earlier minor release"},
@@ -56,6 +58,7 @@ func TestMembersAreBroughtToNoOtherKubernetes(t *testing.T) {
 }
 
 func TestANewMachineDoesNotJoinAClusterOfAnotherKubernetes(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	only := func(host string) func(*Options, *ssh.Options) {
 		return func(o *Options, _ *ssh.Options) { o.Limit = []string{host} }
@@ -67,6 +70,7 @@ func TestANewMachineDoesNotJoinAClusterOfAnotherKubernetes(t *testing.T) {
 }
 
 func TestAnAPIServerOfAnotherKubernetesIsSeenBeforeAnUpgradeThatBeganElsewhereGoesOn(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 0)
 	l.made()
 	l.host("m1").write("/etc/kubernetes/manifests/kube-apiserver.yaml", "spec:\n  containers:\n  - command:\n    - kube-apiserver\n    image: registry.example.org:5000/k8s/kube-apiserver:v1.35.2\n    imagePullPolicy: IfNotPresent\n")
@@ -75,6 +79,7 @@ func TestAnAPIServerOfAnotherKubernetesIsSeenBeforeAnUpgradeThatBeganElsewhereGo
 }
 
 func TestARebuiltBundleOfTheSameKubernetesIsInstalled(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1, 1)
 	l.made()
 	l.release(version.Kubernetes, "2")
