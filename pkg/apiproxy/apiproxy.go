@@ -20,6 +20,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,6 +39,9 @@ const (
 	// verifyAfter is the number of checks after which a new connection is made, and the certificate verified again. More often would
 	// cost the masters of a large cluster a processor each.
 	verifyAfter = 30
+	// leaveAfter is how long a master may be not ready before connections to it are closed, if another one is ready. An API server whose etcd is
+	// away keeps its connections, and a kubelet that can't report for 50 seconds is taken for dead. A check that is late for once moves no one.
+	leaveAfter = 8 * time.Second
 )
 
 // A master that answers but isn't ready is taken where no other is: what it says is worth more than a closed connection.
@@ -68,6 +73,7 @@ type proxy struct {
 	log               *slog.Logger
 	list              *upstream.List[*server]
 	known             map[string]*server
+	others            atomic.Pointer[[]*server] // those in known
 }
 
 func (p *proxy) run(ctx context.Context, listen string) error {
@@ -125,6 +131,7 @@ func (p *proxy) resolve(addresses []string) []*server {
 		out = append(out, s)
 	}
 	p.known = known
+	p.others.Store(&out)
 	return out
 }
 
@@ -160,10 +167,16 @@ type server struct {
 	client            *http.Client
 	was               string
 	checks            int
+	p                 *proxy
+	ready             atomic.Bool
+	notReady          time.Time // since when; zero where it is ready
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
 }
 
 func (p *proxy) newServer(address string) *server {
-	s := &server{address: address, ca: p.ca, name: p.name, log: p.log}
+	s := &server{address: address, ca: p.ca, name: p.name, log: p.log, p: p, conns: map[net.Conn]struct{}{}}
 	s.client = &http.Client{Transport: &http.Transport{
 		DialContext: (&net.Dialer{Timeout: dialTimeout, Control: acknowledged}).DialContext, TLSHandshakeTimeout: dialTimeout,
 		TLSClientConfig: &tls.Config{
@@ -222,7 +235,46 @@ func (s *server) HealthCheck(ctx context.Context) (upstream.Tier, error) {
 		s.log.InfoContext(ctx, "server", "address", s.address, "says", said)
 		s.was = said
 	}
+	s.ready.Store(err == nil && tier == tierReady)
+	switch {
+	case s.ready.Load():
+		s.notReady = time.Time{}
+	case ctx.Err() != nil && err != nil: // the proxy ends
+	case s.notReady.IsZero():
+		s.notReady = time.Now()
+	case time.Since(s.notReady) >= leaveAfter && s.p.hasReady():
+		if n := s.leave(); n > 0 {
+			s.log.InfoContext(ctx, "connections closed", "address", s.address, "connections", n, "not ready for", time.Since(s.notReady).Round(time.Second))
+		}
+	}
 	return tier, err
+}
+
+// hasReady reports whether any master is ready.
+func (p *proxy) hasReady() bool {
+	return slices.ContainsFunc(*p.others.Load(), func(s *server) bool { return s.ready.Load() })
+}
+
+// leave closes all connections to the server, whose clients then find another one, and returns their number.
+func (s *server) leave() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		_ = c.Close() // it is given up
+	}
+	return len(s.conns)
+}
+
+func (s *server) add(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns[c] = struct{}{}
+}
+
+func (s *server) remove(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
 }
 
 func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
@@ -268,6 +320,8 @@ func (t target) HandleConn(src net.Conn) {
 		to := tcpproxy.To(s.address)
 		to.KeepAlivePeriod, to.TCPUserTimeout = silence, silence
 		to.DialContext = func(context.Context, string, string) (net.Conn, error) { return dst, nil }
+		s.add(dst)
+		defer s.remove(dst)
 		to.HandleConn(src)
 		return
 	}

@@ -1,6 +1,7 @@
 package apiproxy
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -166,6 +167,45 @@ func TestConnectionsGoToMastersThatAreReady(t *testing.T) {
 	}
 	m2.Close()
 	p.only("")
+}
+
+func TestConnectionsLeaveAMasterThatIsNoLongerReady(t *testing.T) {
+	a := newAuthority(t)
+	m1, m2 := a.master(t, "m1", "127.0.0.1"), a.master(t, "m2", "127.0.0.1")
+	m2.status.Store(http.StatusInternalServerError)
+	p := a.proxy(t, m1.address(), m2.address())
+	p.only("m1")
+	// One connection, as a kubelet has it.
+	var conn net.Conn
+	kept := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: p.client.Transport.(*http.Transport).TLSClientConfig,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			conn = c
+			return c, err
+		}}}
+	ask := func() string {
+		res, err := kept.Get("https://" + p.listen)
+		if err != nil {
+			return err.Error()
+		}
+		defer res.Body.Close()
+		b, _ := io.ReadAll(res.Body)
+		return string(b)
+	}
+	require.Equal(t, "m1", ask())
+	first := conn
+
+	m1.status.Store(http.StatusInternalServerError)
+	time.Sleep(leaveAfter + 3*checkEvery)
+	assert.Equal(t, "m1", ask(), "no master is ready: what there is stays")
+	assert.Same(t, first, conn)
+	m2.status.Store(http.StatusOK)
+	require.Eventually(t, func() bool { return ask() == "m2" }, leaveAfter+10*time.Second, 200*time.Millisecond)
+	m1.status.Store(http.StatusOK)
+	second := conn
+	time.Sleep(2 * checkEvery)
+	assert.Equal(t, "m2", ask(), "it stays where it works")
+	assert.Same(t, second, conn)
 }
 
 func TestTheListOfMastersIsReadAgain(t *testing.T) {

@@ -42,6 +42,9 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 		`"containers":[{"name":"app","image":%q}]}}`, worker, strings.TrimSpace(l.on(worker, "ctr -n k8s.io images ls -q | grep /pause: | head -n 1")))
 	l.kubectl("create namespace pai-jobs")
 	l.kubectl("create -f - <<'EOF'\n" + pod + "\nEOF\n")
+	eventually(t, time.Minute, "the task runs", func() bool {
+		return strings.TrimSpace(l.kubectl("-n pai-jobs get pod task -o jsonpath={.status.phase}")) == "Running"
+	})
 	c := l.client(3)
 	c.begins()
 
@@ -92,6 +95,7 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 	}
 	assert.Contains(t, l.kubectl("-n kube-system get daemonset kube-proxy -o jsonpath={.spec.template.spec.containers[0].image}"), release)
 	assert.NotContains(t, l.kubectl("get nodes"), "SchedulingDisabled")
+	assert.NotContains(t, l.kubectl("get events -A --field-selector reason=NodeNotReady"), worker, "its kubelet could report all the time")
 	l.isReady(4)
 	assert.Zero(t, l.up(0, "--bundle", next).Changes)
 	r = ok(t, upgrade...)
