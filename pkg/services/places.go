@@ -9,7 +9,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -17,20 +16,20 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// LoadPlaced loads the configuration, and leaves the services' volumes on the machines where they lie, and kubelets unverified where the cluster doesn't
-// sign their certificates yet.
+// LoadPlaced loads the configuration, and leaves the services' volumes on the machines where they lie, and kubelets unverified as long as the API
+// servers don't verify them.
 func (p *Platform) LoadPlaced(ctx context.Context) (*Desired, error) {
 	d, err := p.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if d.Catalogue.VerifiesKubelets() {
-		_, err := p.Client.AppsV1().Deployments(metav1.NamespaceSystem).Get(ctx, kubeletApprover, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
+		verified, err := p.kubeletsVerified(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !verified {
 			d.Catalogue.LeaveKubeletsUnverified()
-		case err != nil:
-			return nil, fmt.Errorf("look for %s: %w", kubeletApprover, err)
 		}
 	}
 	volumes := d.Catalogue.LocalVolumes()
@@ -49,9 +48,6 @@ func (p *Platform) LoadPlaced(ctx context.Context) (*Desired, error) {
 	})
 	return d, nil
 }
-
-// kubeletApprover is what "cluster up" runs where the cluster signs the certificates of kubelets.
-const kubeletApprover = "pai-csr-approver"
 
 // places is what the cluster knows of where services keep data.
 type places struct {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,32 +155,6 @@ func TestDataOnAMachineThatPodsCannotReachIsNotLeftBehindSilently(t *testing.T) 
 			}
 			require.NoError(t, l.start(c.harmless), "what has nothing there is started")
 			assert.Equal(t, "w2", promNode(t, l))
-		})
-	}
-}
-
-func TestKubeletsAreVerifiedOnceTheClusterSignsTheirCertificates(t *testing.T) {
-	approver := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: kubeletApprover}}
-	for name, c := range map[string]struct {
-		objects []runtime.Object
-		skip    bool
-	}{
-		"cluster up hasn't moved it yet": {nil, true},
-		"it has the approver":            {[]runtime.Object{approver}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, c.objects...)
-			l.Load = func(ctx context.Context) (*Desired, error) {
-				d := desired(t, "", "")
-				fs := testCharts()
-				fs["charts/prometheus/values.yaml"].Data = append(fs["charts/prometheus/values.yaml"].Data, "kubelet: {insecureSkipVerify: true}\n"...)
-				var err error
-				d.Catalogue, _, err = catalogue.Load(ctx, d.Config, catalogue.Options{Charts: fs})
-				return d, err
-			}
-			d, err := l.LoadPlaced(t.Context())
-			require.NoError(t, err)
-			assert.Equal(t, c.skip, d.Catalogue.Get("prometheus").Values["kubelet"].(map[string]any)["insecureSkipVerify"])
 		})
 	}
 }
