@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/x509"
 	_ "embed"
@@ -28,6 +29,9 @@ const (
 	signerFile   = pkiDir + "/ca-signing.crt"
 	kubernetesCA = "ca"
 	restartLimit = 30 * time.Minute
+	// readyLimit is how long the program that restarts components waits for one, and some more.
+	readyLimit = 7 * time.Minute
+	readyPause = 5 * time.Second
 )
 
 //go:embed scripts/authority.sh
@@ -94,6 +98,8 @@ type AuthorityOptions struct {
 	Leave bool
 	// CatchUp brings them the authorities that the masters have, and makes no new ones.
 	CatchUp bool
+	// Wait is how long an API server is waited for that isn't ready; 0 is as long as a restart on the machine may take.
+	Wait time.Duration
 }
 
 // caRotation is a rotation of a cluster's authorities.
@@ -193,6 +199,9 @@ func (k *caRotation) refuse(ctx context.Context) error {
 // nodes asks the cluster for its own.
 func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 	leader := k.masters[0]
+	if err := k.awaitAPI(ctx, leader); err != nil {
+		return answer.Answer{}, err
+	}
 	res, err := k.run.read(ctx, leader, "authority", "nodes", selfAPI(k.spec, leader)+authorityScript+"a_nodes\n")
 	if err != nil {
 		return answer.Answer{}, err
@@ -423,11 +432,28 @@ func (k *caRotation) othersReady(ctx context.Context, n *Node) error {
 		if other == n {
 			continue
 		}
-		if _, err := k.run.read(ctx, other, "authority", "ready", selfAPI(k.spec, other)+"self get --raw /readyz --request-timeout=15s >/dev/null\n"); err != nil {
+		if err := k.awaitAPI(ctx, other); err != nil {
 			return hint.Errorf("see paictl cluster status", "%s is not ready, so %s isn't restarted: %w", other.Hostname, n.Hostname, err)
 		}
 	}
 	return nil
+}
+
+// awaitAPI waits until the API server of a master is ready: where a run was killed, its restarts go on.
+func (k *caRotation) awaitAPI(ctx context.Context, n *Node) error {
+	limit := cmp.Or(k.how.Wait, readyLimit)
+	for end, told := k.opts.Clock().Add(limit), false; ; told = true {
+		_, err := k.run.read(ctx, n, "authority", "ready", selfAPI(k.spec, n)+"self get --raw /readyz --request-timeout=15s >/dev/null\n")
+		if err == nil || !k.opts.Clock().Before(end) {
+			return err
+		}
+		if !told {
+			k.emit(Event{Kind: EventNote, Message: fmt.Sprintf("the API server of %s isn't ready; waiting for it, at most %s", n.Hostname, limit)})
+		}
+		if err := k.pause(ctx, min(readyPause, limit)); err != nil {
+			return err
+		}
+	}
 }
 
 // holders are what has read certificates on a machine.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -146,6 +147,7 @@ func (l *caLab) rotate(how AuthorityOptions, edit ...func(*Options)) *outcome {
 	for _, e := range edit {
 		e(&o)
 	}
+	how.Wait = cmp.Or(how.Wait, time.Millisecond)
 	cs, err := RotateAuthorities(l.t.Context(), l.spec(), o, how)
 	return &outcome{changes: cs, err: err, events: events.events}
 }
@@ -350,6 +352,28 @@ func TestAWorkerGetsNoKeyOfAnAuthority(t *testing.T) {
 	}
 	assert.Equal(t, w1.read("/etc/kubernetes/other.conf"), l.host("m1").read("/etc/kubernetes/other.conf"), "it is another server's")
 	assert.NotContains(t, l.host("m1").read("/etc/kubernetes/other.conf"), "LS0t")
+}
+
+// Where a run was killed, what it has begun on a master goes on: an API server is about to come back.
+func TestARotationOfAuthoritiesWaitsForAPIServersThatRestart(t *testing.T) {
+	for _, restarts := range []string{"m1", "m2"} {
+		t.Run(restarts, func(t *testing.T) {
+			l := withAuthorities(t, 2, 0)
+			l.host(restarts).write("/.fake/fail/api", "")
+			told := ""
+			o := l.rotate(AuthorityOptions{Wait: time.Minute}, func(o *Options) {
+				o.Sink = heard{o.Sink, func(e Event) {
+					if e.Kind == EventNote && told == "" {
+						told = e.Message
+						l.host(restarts).remove("/.fake/fail/api")
+					}
+				}}
+			})
+			require.NoError(t, o.err, "%s", l.story(o))
+			assert.Equal(t, "the API server of "+restarts+" isn't ready; waiting for it, at most 1m0s", told)
+			l.settled("m1", "m2")
+		})
+	}
 }
 
 func TestARotationOfAuthoritiesIsRefused(t *testing.T) {
