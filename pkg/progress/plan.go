@@ -126,6 +126,9 @@ func WriteServicePlan(w io.Writer, events []services.Event) error {
 		for _, object := range e.Plan.Kept {
 			fmt.Fprintf(out, "  = keep %s, which the chart no longer has\n", line(object))
 		}
+		for _, what := range e.Plan.Loses {
+			fmt.Fprintf(out, "  ! objects lose what they have in %s\n", line(what))
+		}
 		if len(e.Plan.Changes) == 0 {
 			fmt.Fprintln(out, "  a new revision, in which no object changes")
 		}

@@ -77,6 +77,8 @@ type Options struct {
 	Confirm func(context.Context, Deletion) error
 	// ConfirmUpgrade is asked before an upgrade changes anything, with an EventPlanned of each installed service; an error ends the run.
 	ConfirmUpgrade func(context.Context, []Event) error
+	// Downgrade lets Upgrade go back to charts of an earlier paictl, and lets definitions of kinds lose versions and fields.
+	Downgrade bool
 	// MaxFailures is how many services may fail to upgrade before the others are left as they are; 0 means 1.
 	MaxFailures int
 	// Parallel bounds the services that are worked on at a time; 0 means 8.

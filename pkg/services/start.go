@@ -273,6 +273,7 @@ func request(s *catalogue.Service) release.Request {
 func (r *run) request(s *catalogue.Service) release.Request {
 	out := request(s)
 	out.Upgrade = r.verb == verbUpgrade
+	out.Downgrade = out.Upgrade && r.o.Downgrade
 	return out
 }
 

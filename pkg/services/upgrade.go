@@ -33,7 +33,8 @@ type upgradeStep struct {
 // Upgrade brings the installed ones of the chosen services to this paictl's charts, one at a time, each after those that it requires: the
 // definitions of its kinds, then its release. Each must become ready before the next one begins. One that doesn't goes back to the revision
 // before, and then, or after MaxFailures of them, the others are left as they are; the error is a *PartialError. Services that are not
-// installed, or not part of the configuration, are named and left alone. Nothing is changed before Options.ConfirmUpgrade agreed.
+// installed, or not part of the configuration, are named and left alone. Nothing is changed before Options.ConfirmUpgrade agreed. An earlier
+// paictl than the one that installed a service changes nothing without Options.Downgrade; the error is a *DowngradeError.
 func (p *Platform) Upgrade(ctx context.Context, o Options) error {
 	o.MaxFailures = max(o.MaxFailures, 1)
 	r := p.newRun(verbUpgrade, o)
@@ -84,6 +85,7 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 	}
 	var installed []*catalogue.Service
 	var old []map[string]any
+	back := &DowngradeError{This: version.Version}
 	for _, s := range chosen.Services {
 		// A release of that name that no paictl has started is someone else's.
 		have, err := r.Releases.Get(ctx, s.Namespace, s.Name)
@@ -95,6 +97,13 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 			continue
 		}
 		installed, old = append(installed, s), append(old, have.Values)
+		// Which chart of someone else's a service has is the configuration's to say.
+		if by := version.OfTag(have.By); s.Upstream == nil && LaterPaictl(by, back.This) {
+			back.add(s.Name, by)
+		}
+	}
+	if len(back.Services) > 0 && !r.o.Downgrade {
+		return nil, nil, back.explained()
 	}
 	r.hideOld(installed, old)
 	if err := r.reachable(installed); err != nil {
@@ -173,6 +182,11 @@ func (r *run) beginUpgrade(chosen catalogue.Selection, steps []upgradeStep, abse
 	r.begin(installed)
 	if len(absent) > 0 {
 		r.warn("not installed, left alone: "+strings.Join(absent, ", "), "start them with: "+StartCommand(absent...))
+	}
+	for _, s := range steps {
+		for _, what := range s.plan.Loses {
+			r.warn(s.service.Name+": objects lose what they have in "+what, "a backup that was made before has it (paictl cluster backup)")
+		}
 	}
 }
 
@@ -273,6 +287,44 @@ func (r *run) tellAfterRevert(ctx context.Context, s *catalogue.Service, out rel
 	}
 }
 
+// DowngradeError says that services were installed by a later paictl: an upgrade by this one would take their charts back.
+type DowngradeError struct {
+	Services []string
+	By       []string
+	This     string
+}
+
+func (e *DowngradeError) add(service, by string) {
+	e.Services = append(e.Services, service)
+	if !slices.Contains(e.By, by) {
+		e.By = append(e.By, by)
+		slices.SortFunc(e.By, func(a, b string) int {
+			if LaterPaictl(a, b) {
+				return -1
+			}
+			return 1
+		})
+	}
+}
+
+func (e *DowngradeError) Error() string {
+	verb := "was"
+	if len(e.Services) > 1 {
+		verb = "were"
+	}
+	return fmt.Sprintf("%s %s installed by paictl %s, and this is %s: its charts are older", strings.Join(e.Services, ", "), verb, strings.Join(e.By, " and "), e.This)
+}
+
+// explained adds the remedy. By is sorted, the latest first.
+func (e *DowngradeError) explained() error {
+	slices.Sort(e.Services)
+	return hint.Wrap(e, laterRemedy(e.By[0], e.Services))
+}
+
+func laterRemedy(later string, services []string) string {
+	return "use paictl " + later + " or a later one; to go back to older charts in spite of that: paictl service upgrade -n " + strings.Join(services, ",") + " --downgrade, of which --dry-run shows what is lost"
+}
+
 // OutdatedError says that services run with other charts than this paictl's. A start changes no charts.
 type OutdatedError struct {
 	Services []string
@@ -316,15 +368,15 @@ func (r *run) sameCharts(ctx context.Context, chosen []*catalogue.Service) error
 	}
 	slices.Sort(e.Services)
 	e.By = slices.Sorted(maps.Keys(by))
-	if i := slices.IndexFunc(e.By, func(v string) bool { return laterThan(v, e.This) }); i >= 0 {
+	if i := slices.IndexFunc(e.By, func(v string) bool { return LaterPaictl(v, e.This) }); i >= 0 {
 		// An earlier paictl's definitions may have no room for what users' objects have by now.
-		return hint.Wrap(e, "use paictl "+e.By[i]+" or a later one; to go back to an earlier one's charts in spite of that: paictl service upgrade -n "+strings.Join(e.Services, ",")+" --dry-run shows what it takes away")
+		return hint.Wrap(e, laterRemedy(e.By[i], e.Services))
 	}
 	return hint.Wrap(e, "bring them to this paictl's charts with: paictl service upgrade -n "+strings.Join(e.Services, ",")+"; --dry-run shows what it changes")
 }
 
-// laterThan reports whether a version is a later one than another; builds of one version are not.
-func laterThan(a, b string) bool {
+// LaterPaictl reports whether a version of paictl is a later one than another; builds of one version are not.
+func LaterPaictl(a, b string) bool {
 	x, err := semver.NewVersion(a)
 	if err != nil {
 		return false

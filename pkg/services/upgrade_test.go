@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -184,6 +186,61 @@ func TestAStartDoesNotChangeChartsByTheWay(t *testing.T) {
 	assert.Equal(t, []string{"node-exporter"}, func() []string { require.NoError(t, l.start("node-exporter")); return l.story.services(EventReady) }(), "others start")
 }
 
+// by says which paictl installed a service.
+func (l *lab) by(version string, names ...string) {
+	for _, name := range names {
+		r := l.releases.have[name]
+		r.By = version
+		l.releases.have[name] = r
+	}
+}
+
+func becomes(t *testing.T, v string) {
+	t.Helper()
+	was := version.Version
+	version.Version = v
+	t.Cleanup(func() { version.Version = was })
+}
+
+func TestAnEarlierPaictlDoesNotUpgrade(t *testing.T) {
+	becomes(t, "v1.2.3")
+	l := withNewer(t, "storage", "alerts", "prometheus")
+	l.by("v1.10.0", "alerts")
+	l.by("v2.0.0_abc", "prometheus")
+	for _, dry := range []bool{true, false} {
+		o := l.options("prometheus")
+		o.DryRun = dry
+		o.ConfirmUpgrade = func(context.Context, []Event) error { return errors.New("it asked") }
+		err := l.Upgrade(t.Context(), o)
+		var back *DowngradeError
+		require.ErrorAs(t, err, &back)
+		assert.Equal(t, "alerts, prometheus were installed by paictl v2.0.0+abc and v1.10.0, and this is v1.2.3: its charts are older", err.Error())
+		assert.Equal(t, "use paictl v2.0.0+abc or a later one; to go back to older charts in spite of that: paictl service upgrade -n alerts,prometheus --downgrade, of which --dry-run shows what is lost", hint.Of(err))
+		assert.Empty(t, l.releases.changes())
+		assert.Empty(t, l.writes())
+	}
+	require.NoError(t, l.upgrade("storage"), "what it installed itself, it upgrades")
+	l.releases.forget()
+
+	o := l.options("prometheus")
+	o.Downgrade = true
+	require.NoError(t, l.Upgrade(t.Context(), o))
+	assert.Equal(t, []string{"upgraded alerts", "settle alerts", "upgraded prometheus", "settle prometheus"}, withoutStorage(l.releases.changes()))
+}
+
+func withoutStorage(log []string) []string {
+	return slices.DeleteFunc(log, func(s string) bool { return strings.HasSuffix(s, "storage") })
+}
+
+func TestBuildsOfOneVersionMayUpgradeEachOther(t *testing.T) {
+	becomes(t, "v1.2.4-dev+aaa")
+	l := withNewer(t, "storage")
+	l.by("v1.2.4-dev_bbb", "storage")
+	require.NoError(t, l.upgrade("storage"))
+	l.by("custom", "storage")
+	require.NoError(t, l.upgrade("storage"), "what is no version is not a later one")
+}
+
 func TestStatusTellsWhoseChartAServiceRunsWith(t *testing.T) {
 	l := withNewer(t, "storage")
 	r := l.releases.have["storage"]
@@ -293,6 +350,65 @@ func TestAnUpgradeOnARealAPI(t *testing.T) {
 	require.NoError(t, l.Start(t.Context(), l.options()))
 	l.Load = load
 	require.ErrorAs(t, l.Start(t.Context(), l.options()), new(*OutdatedError), "an earlier paictl doesn't go back by the way either")
+}
+
+const wheels = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: wheels.test.paictl.example}
+spec:
+  group: test.paictl.example
+  scope: Namespaced
+  names: {kind: Wheel, plural: wheels, singular: wheel, listKind: WheelList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}COLOR}}}}}}
+`
+
+func TestAnEarlierPaictlTakesNothingBackOnARealAPI(t *testing.T) {
+	l := newAPILab(t)
+	load := l.Load
+	later := strings.Replace(wheels, "COLOR", ", color: {type: string}", 1)
+	becomes(t, "v1.2.4-dev+one")
+	l.brings(adds("wheels.yaml", later), "watchdog")
+	require.NoError(t, l.Start(t.Context(), l.options("watchdog")))
+	fields := func() string {
+		raw, err := l.Client.Discovery().RESTClient().Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/wheels.test.paictl.example").DoRaw(t.Context())
+		require.NoError(t, err)
+		var crd struct {
+			Spec struct {
+				Versions []struct{ Schema map[string]any }
+			}
+		}
+		require.NoError(t, json.Unmarshal(raw, &crd))
+		text, err := json.Marshal(crd.Spec.Versions)
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.Contains(t, fields(), "color")
+	was := l.revisions()
+
+	becomes(t, "v1.2.3")
+	l.Load = load
+	l.brings(adds("wheels.yaml", strings.Replace(wheels, "COLOR", "", 1)), "watchdog")
+	require.ErrorAs(t, l.Upgrade(t.Context(), l.options("watchdog")), new(*DowngradeError))
+	becomes(t, "v1.2.4-dev+another") // as between builds of one version
+	err := l.Upgrade(t.Context(), l.options("watchdog"))
+	require.ErrorContains(t, err, "customresourcedefinition wheels.test.paictl.example would lose field spec.color of version v1")
+	assert.Equal(t, was, l.revisions())
+	assert.Contains(t, fields(), "color")
+
+	becomes(t, "v1.2.3")
+	o := l.options("watchdog")
+	o.Downgrade = true
+	require.NoError(t, l.Upgrade(t.Context(), o))
+	assert.NotContains(t, fields(), "color")
+	var texts []string
+	for _, e := range l.story.of(EventWarning) {
+		texts = append(texts, e.Message)
+	}
+	assert.Contains(t, texts, "watchdog: objects lose what they have in CustomResourceDefinition wheels.test.paictl.example: field spec.color of version v1")
+	list, err := l.Status(t.Context(), []string{"watchdog"})
+	require.NoError(t, err)
+	assert.Equal(t, "v1.2.3", list[0].Paictl)
 }
 
 func TestSecretsOfBeforeAndAfterAreNotInDiffs(t *testing.T) {

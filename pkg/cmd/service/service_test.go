@@ -71,12 +71,15 @@ func TestServicesThatAnotherPaictlInstalledAreNamed(t *testing.T) {
 	b.Reset()
 	require.NoError(t, writeOlder(&b, all[:2]))
 	assert.Empty(t, b.String())
+	all[1].Paictl = "v99.0.0"
+	require.NoError(t, writeOlder(&b, all[:2]))
+	assert.Contains(t, b.String(), "installed by paictl v99.0.0, this is "+version.Version+"\n  -> use a paictl that is as new\n")
 }
 
 func TestAnUpgradeShowsItsPlanAndAsks(t *testing.T) {
 	planned := []services.Event{
 		{Kind: services.EventPlanned, Service: "prometheus", Action: release.Upgraded, Plan: &release.Plan{Action: release.Upgraded,
-			Changes: []release.Change{{Action: release.Update, Object: "ConfigMap pai-system/prometheus", Diff: "-a\n+b\n"}}, Kept: []string{"CustomResourceDefinition gears.example.org"}}},
+			Changes: []release.Change{{Action: release.Update, Object: "ConfigMap pai-system/prometheus", Diff: "-a\n+b\n"}}, Kept: []string{"CustomResourceDefinition gears.example.org"}, Loses: []string{"CustomResourceDefinition wheels.example.org: version v2"}}},
 		{Kind: services.EventPlanned, Service: "grafana", Action: release.Upgraded, Plan: &release.Plan{Action: release.Upgraded}},
 		{Kind: services.EventPlanned, Service: "storage", Action: release.Unchanged, Plan: &release.Plan{Action: release.Unchanged}},
 	}
@@ -108,6 +111,7 @@ func TestAnUpgradeShowsItsPlanAndAsks(t *testing.T) {
       -a
       +b
   = keep CustomResourceDefinition gears.example.org, which the chart no longer has
+  ! objects lose what they have in CustomResourceDefinition wheels.example.org: version v2
 
 grafana
   a new revision, in which no object changes

@@ -119,8 +119,14 @@ func writeOlder(w io.Writer, all []services.Status) error {
 		return nil
 	}
 	slices.Sort(by)
-	_, err := fmt.Fprintf(w, "\n%s: installed by paictl %s, this is %s\n  -> paictl service upgrade\n",
-		terminal.Line(strings.Join(names, ", ")), terminal.Line(strings.Join(by, " and ")), version.Version)
+	remedy := "paictl service upgrade"
+	for _, v := range by {
+		if services.LaterPaictl(v, version.Version) {
+			remedy = "use a paictl that is as new"
+		}
+	}
+	_, err := fmt.Fprintf(w, "\n%s: installed by paictl %s, this is %s\n  -> %s\n",
+		terminal.Line(strings.Join(names, ", ")), terminal.Line(strings.Join(by, " and ")), version.Version, remedy)
 	return err
 }
 

@@ -25,6 +25,7 @@ type UpgradeOptions struct {
 	DryRun      bool
 	Yes         bool
 	KeepFailed  bool
+	Downgrade   bool
 	MaxFailures int
 }
 
@@ -49,6 +50,7 @@ left alone. If the run is interrupted or killed, run it again. "paictl service s
 		Example: `  paictl service upgrade --dry-run         show what would be changed, with diffs
   paictl service upgrade
   paictl service upgrade grafana           and the services that it requires
+  paictl service upgrade --downgrade --dry-run
   paictl service upgrade --yes --wait 10m --max-failures 3 -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Wait <= 0 {
@@ -69,6 +71,7 @@ left alone. If the run is interrupted or killed, run it again. "paictl service s
 	cmd.Flags().DurationVar(&opts.Wait, "wait", defaultWait, "wait this long for each service before it is rolled back")
 	cmd.Flags().IntVar(&opts.MaxFailures, "max-failures", 1, "how many services may fail before the others are left as they are")
 	addKeepFailed(cmd, &opts.KeepFailed)
+	cmd.Flags().BoolVar(&opts.Downgrade, "downgrade", false, "also go back to charts of an earlier paictl, and let definitions lose versions and fields")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be changed")
 	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask, for scripts")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
@@ -81,7 +84,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 		return err
 	}
 	o := opts.Flags.options(opts.Wait)
-	o.DryRun, o.KeepFailed, o.MaxFailures = opts.DryRun, opts.KeepFailed, opts.MaxFailures
+	o.DryRun, o.KeepFailed, o.MaxFailures, o.Downgrade = opts.DryRun, opts.KeepFailed, opts.MaxFailures, opts.Downgrade
 	o.ConfirmUpgrade = func(_ context.Context, planned []services.Event) error {
 		return opts.confirm(planned, c.cluster.Context)
 	}

@@ -78,6 +78,13 @@ func (h *helm) study(ctx context.Context, r Request, rehearsal bool) (*job, erro
 	if err != nil {
 		return nil, err
 	}
+	j.kube.left = map[string]bool{}
+	for _, f := range j.findings {
+		if f.left {
+			j.kube.left[f.name] = true
+			j.log.InfoContext(ctx, "a definition has more than the chart's, and is left as it is", "definition", f.name, "release", r.Name)
+		}
+	}
 	j.action = j.decide(same)
 	return j, nil
 }

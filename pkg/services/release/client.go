@@ -20,6 +20,8 @@ type client struct {
 	// back says that an earlier revision comes back. Definitions of kinds don't go back with it: objects may have been stored since
 	// that only the newer ones allow.
 	back bool
+	// left are definitions, by name, that stay as they are.
+	left map[string]bool
 	// undeleted is why objects could not be deleted: Helm only logs it.
 	undeleted []error
 }
@@ -58,6 +60,11 @@ func (c *client) UpdateThreeWayMerge(original, target helmkube.ResourceList, for
 		had := original
 		target = target.Filter(func(i *resource.Info) bool { return !isDefinition(i) || !had.Contains(i) })
 		original = original.Filter(func(i *resource.Info) bool { return !isDefinition(i) })
+	}
+	if len(c.left) > 0 {
+		stays := func(i *resource.Info) bool { return isDefinition(i) && c.left[i.Name] }
+		original = original.Filter(func(i *resource.Info) bool { return !stays(i) })
+		target = target.Filter(func(i *resource.Info) bool { return !stays(i) })
 	}
 	original = original.Filter(func(i *resource.Info) bool { return !isClaim(i) && !isDefinition(i) || target.Contains(i) })
 	return c.Client.UpdateThreeWayMerge(original, target, force)

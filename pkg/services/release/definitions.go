@@ -32,6 +32,8 @@ type definition struct {
 	after *unstructured.Unstructured // as it would become
 	// template: it is among the templates, so it is an object of the release as well.
 	template bool
+	// loses is what objects would no longer have.
+	loses []string
 }
 
 // change is what a plan says of it.
@@ -54,7 +56,7 @@ func (j *job) definitionsThatChange(ctx context.Context, v survey) ([]definition
 		if o.GroupVersionKind().GroupKind() != definitions {
 			continue
 		}
-		if old, known := v.base[o.id]; known && sameJSON(old.Object, o.Object) {
+		if old, known := v.base[o.id]; known && sameJSON(old.Object, o.Object) && !v.downgrade {
 			continue
 		}
 		d, err := v.compareDefinition(ctx, o)
@@ -78,7 +80,7 @@ func (j *job) definitionsThatChange(ctx context.Context, v survey) ([]definition
 		if err != nil {
 			return nil, err
 		}
-		if d != nil && !v.othersDefinition(d.live) {
+		if d != nil {
 			out = append(out, *d)
 		}
 	}
@@ -87,9 +89,6 @@ func (j *job) definitionsThatChange(ctx context.Context, v survey) ([]definition
 
 // othersDefinition reports whether a definition is an object of another release, which has it among its templates: it is that one's to change.
 func (v survey) othersDefinition(live *unstructured.Unstructured) bool {
-	if live == nil {
-		return false
-	}
 	owner := live.GetAnnotations()
 	other := owner[ownerName] != "" && (owner[ownerName] != v.release || owner[ownerNamespace] != v.namespace)
 	if other {
@@ -115,15 +114,28 @@ func (j *job) definitionsInFolder() (manifest, error) {
 	return out, nil
 }
 
-// compareDefinition returns nil where the cluster has the definition as it is wanted.
+// compareDefinition returns nil where the cluster has the definition as it is wanted, or where it stays as it is. An upgrade refuses to take
+// something away from objects; a start leaves a definition that has more than the chart's.
 func (v survey) compareDefinition(ctx context.Context, o object) (*definition, error) {
 	live, err := v.get(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", o, err)
 	}
+	var lost []string
 	if live != nil {
+		if v.othersDefinition(live) {
+			return nil, nil
+		}
+		if !v.upgrade {
+			if more, err := v.keepsMore(o, live); more || err != nil {
+				return nil, err
+			}
+		}
 		if err := keepsStored(o, live); err != nil {
 			return nil, err
+		}
+		if lost = losses(live, o.Unstructured); len(lost) > 0 && !v.downgrade {
+			return nil, v.refuseLosses(o, lost)
 		}
 	}
 	after, err := v.applyDefinition(ctx, o, metav1.DryRunAll)
@@ -133,7 +145,7 @@ func (v survey) compareDefinition(ctx context.Context, o object) (*definition, e
 	if live != nil && sameObject(live, after) {
 		return nil, nil
 	}
-	return &definition{want: o.Unstructured, live: live, after: after}, nil
+	return &definition{want: o.Unstructured, live: live, after: after, loses: lost}, nil
 }
 
 // applyDefinition sends a definition by server-side apply. The chart has the last word on what it says, and what others say beside it,
@@ -165,13 +177,10 @@ func keepsStored(o object, live *unstructured.Unstructured) error {
 
 // versionsOf are the names of a definition's versions, or of those that are served.
 func versionsOf(u *unstructured.Unstructured, served bool) []string {
-	all, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
 	var out []string
-	for _, one := range all {
-		version, _ := one.(map[string]any)
-		name, _ := version["name"].(string)
-		if on, _ := version["served"].(bool); name != "" && (on || !served) {
-			out = append(out, name)
+	for _, v := range versions(u) {
+		if on, _ := v["served"].(bool); nameOf(v) != "" && (on || !served) {
+			out = append(out, nameOf(v))
 		}
 	}
 	return out

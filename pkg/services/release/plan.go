@@ -34,7 +34,18 @@ func (h *helm) Plan(ctx context.Context, r Request) (Plan, error) {
 		return Plan{}, h.explain("plan", r.Name, err)
 	}
 	kept, err := j.kept(ctx)
-	return Plan{Action: j.action, Changes: changes, Kept: kept}, h.explain("plan", r.Name, err)
+	return Plan{Action: j.action, Changes: changes, Kept: kept, Loses: j.loses()}, h.explain("plan", r.Name, err)
+}
+
+// loses says what objects would no longer have.
+func (j *job) loses() []string {
+	var out []string
+	for _, d := range j.kinds {
+		if len(d.loses) > 0 {
+			out = append(out, idOf(d.want).title()+": "+few(d.loses))
+		}
+	}
+	return out
 }
 
 // changes compares with what was sent last, and where that is the same, with what is there.

@@ -27,6 +27,8 @@ type Request struct {
 	// Upgrade says that the chart may be another one than the release's. Then the definitions in its crds folder are brought up to
 	// date as well, and the revision before stays noted until Settle.
 	Upgrade bool
+	// Downgrade lets definitions lose versions and fields. Without it an upgrade that would do so is refused, and a start leaves them.
+	Downgrade bool
 }
 
 // Release is one as it is in the cluster.
@@ -70,6 +72,8 @@ type Plan struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Kept are definitions of kinds that the chart no longer has. They stay, because all objects of their kinds would go with them.
 	Kept []string `json:"kept,omitempty"`
+	// Loses says, by definition, which versions and fields objects would no longer have.
+	Loses []string `json:"loses,omitempty"`
 }
 
 // Manager keeps releases. Each call is safe to repeat after the program was killed in it.

@@ -33,6 +33,8 @@ type finding struct {
 	object
 	live  *unstructured.Unstructured // nil where it isn't there
 	after *unstructured.Unstructured // nil where sending it would change nothing
+	// left: it is a definition that has more in the cluster than in the chart, and stays so.
+	left bool
 }
 
 func (f finding) missing() bool { return f.live == nil && f.mapping != nil }
@@ -49,13 +51,16 @@ type survey struct {
 	creates map[string]bool
 	// rehearsal is a plan: it waits for nothing, and the release's own namespace may be missing.
 	rehearsal bool
+	// upgrade and downgrade are the request's.
+	upgrade, downgrade bool
 	// changing are the kinds whose definitions are about to change: what the API says of their objects now doesn't count.
 	changing map[schema.GroupKind]bool
 }
 
 // viewOf is how the job looks at the cluster before it changes anything.
 func (j *job) viewOf(rehearsal bool) survey {
-	v := survey{session: j.session, release: j.request.Name, base: j.base.byID(), creates: map[string]bool{}, rehearsal: rehearsal, changing: map[schema.GroupKind]bool{}}
+	v := survey{session: j.session, release: j.request.Name, base: j.base.byID(), creates: map[string]bool{}, rehearsal: rehearsal,
+		upgrade: j.request.Upgrade, downgrade: j.request.Downgrade, changing: map[schema.GroupKind]bool{}}
 	for _, o := range j.want {
 		if o.kind == "Namespace" && o.group == "" {
 			v.creates[o.name] = true
@@ -125,6 +130,11 @@ func (v survey) look(ctx context.Context, o object) (finding, error) {
 		}
 	}
 	f.live = live
+	if o.GroupVersionKind().GroupKind() == definitions {
+		if f.left, err = v.keepsMore(o, live); f.left || err != nil {
+			return f, err
+		}
+	}
 	f.after, err = v.tryPatch(ctx, o, target, live)
 	return f, v.refusal(o, err)
 }

@@ -1,0 +1,139 @@
+package release
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/plural"
+)
+
+const preservesUnknown = "x-kubernetes-preserve-unknown-fields"
+
+// losses says what objects could no longer have if a definition became another one: versions and fields. The API server drops the content of a field
+// that a definition doesn't have, also of objects that are there.
+func losses(from, to *unstructured.Unstructured) []string {
+	next := map[string]map[string]any{}
+	for _, v := range versions(to) {
+		next[nameOf(v)] = v
+	}
+	var out []string
+	for _, v := range versions(from) {
+		name := nameOf(v)
+		n, there := next[name]
+		served, _ := v["served"].(bool)
+		serves, _ := n["served"].(bool)
+		switch {
+		case !there:
+			out = append(out, "version "+name)
+			continue
+		case served && !serves:
+			out = append(out, "version "+name+", which would no longer be served")
+		}
+		for _, field := range lostFields(schemaOf(v), schemaOf(n), "") {
+			out = append(out, field+" of version "+name)
+		}
+	}
+	return out
+}
+
+func versions(u *unstructured.Unstructured) []map[string]any {
+	all, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
+	var out []map[string]any
+	for _, one := range all {
+		if v, ok := one.(map[string]any); ok {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func nameOf(version map[string]any) string {
+	name, _ := version["name"].(string)
+	return name
+}
+
+func schemaOf(version map[string]any) map[string]any {
+	s, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+	return s
+}
+
+// lostFields are the outermost fields that one schema has and another one doesn't, below a path.
+func lostFields(from, to map[string]any, path string) []string {
+	if keepsUnknown(to) {
+		return nil
+	}
+	if keepsUnknown(from) {
+		return []string{"fields without a name in " + cmp.Or(path, "the object")}
+	}
+	var out []string
+	had, _ := from["properties"].(map[string]any)
+	has, _ := to["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(had)) {
+		below := strings.TrimPrefix(path+"."+name, ".")
+		old, _ := had[name].(map[string]any)
+		if next, there := has[name].(map[string]any); there {
+			out = append(out, lostFields(old, next, below)...)
+		} else if to["additionalProperties"] == nil {
+			out = append(out, "field "+below)
+		}
+	}
+	for _, key := range []string{"items", "additionalProperties"} {
+		old, ok := from[key].(map[string]any)
+		if !ok {
+			continue
+		}
+		next, _ := to[key].(map[string]any)
+		if next == nil && key == "additionalProperties" {
+			out = append(out, "fields without a name in "+cmp.Or(path, "the object"))
+			continue
+		}
+		out = append(out, lostFields(old, next, path+map[string]string{"items": "[]", "additionalProperties": ".*"}[key])...)
+	}
+	return out
+}
+
+// keepsUnknown reports whether a schema keeps fields that it doesn't name.
+func keepsUnknown(schema map[string]any) bool {
+	keeps, _ := schema[preservesUnknown].(bool)
+	all, _ := schema["additionalProperties"].(bool)
+	return keeps || all
+}
+
+// few names some, and counts the others.
+func few(all []string) string {
+	const most = 5
+	if len(all) <= most {
+		return strings.Join(all, ", ")
+	}
+	return strings.Join(all[:most], ", ") + " and " + plural.Of(len(all)-most, "other")
+}
+
+// refuseLosses refuses a definition that would take something away from objects.
+func (v survey) refuseLosses(o object, lost []string) error {
+	remedy := "use the paictl, or the chart, that brought it; to take it away in spite of that: paictl service upgrade -n " + v.release + " --downgrade"
+	if len(v.base) == 0 { // an upgrade is of what is installed
+		remedy = "use the paictl, or the chart, that brought it; or delete the definition with all objects of its kind: kubectl delete " + kubectlName(o)
+	}
+	return hint.Errorf(remedy, "%s would lose %s, with the content that objects have there", o, few(lost))
+}
+
+// keepsMore reports whether a definition of a chart stays as it is in the cluster: it has there all that the chart has, and more. It is one of a later
+// chart, which was rolled back or stopped. A definition that would both gain and lose something is refused.
+func (v survey) keepsMore(o object, live *unstructured.Unstructured) (bool, error) {
+	if v.downgrade {
+		return false, nil
+	}
+	lost := losses(live, o.Unstructured)
+	if len(lost) == 0 {
+		return false, nil
+	}
+	if len(losses(o.Unstructured, live)) > 0 {
+		return false, v.refuseLosses(o, lost)
+	}
+	return true, nil
+}
