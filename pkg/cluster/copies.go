@@ -36,6 +36,8 @@ type copies struct {
 	passed      bool
 	cut, closed map[string]bool
 	off         bool
+	// proven says that some machine took what paictl sent as fast as it must: the way out of here is fast enough.
+	proven bool
 }
 
 // spread is how far a file, by its SHA-256, has come.
@@ -55,7 +57,9 @@ type sharer struct {
 	gave  int  // files that others have from it
 	// left are those from which it wants nothing more. wrongFor are those who got wrong content from it, vainFor those who got nothing.
 	left, wrongFor, vainFor map[string]bool
-	getting                 bool            // something from paictl
+	getting                 string          // the file, by its SHA-256, that comes from paictl; "" for none
+	slow                    bool            // takes too slowly what paictl sends
+	released                map[string]bool // files from paictl that come so slowly that they no longer count
 	mixed                   map[string]bool // files that were, with what was there from before
 }
 
@@ -88,7 +92,7 @@ func (c *copies) file(sum string) *spread {
 func (c *copies) join(name string, ready peer.Ready) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.machines[name] = &sharer{name: name, ready: ready, left: map[string]bool{}, wrongFor: map[string]bool{}, vainFor: map[string]bool{}, mixed: map[string]bool{}}
+	c.machines[name] = &sharer{name: name, ready: ready, left: map[string]bool{}, wrongFor: map[string]bool{}, vainFor: map[string]bool{}, mixed: map[string]bool{}, released: map[string]bool{}}
 }
 
 // leave says that a machine serves no longer.
@@ -138,13 +142,13 @@ func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wa
 		return t, true, nil
 	}
 	// One to each, so that one that takes bytes slowly doesn't hold up the others.
-	if c.sending < sendsAtOnce && !m.getting {
+	if c.sending < sendsAtOnce && m.getting == "" {
 		if f, ok := c.fromHere(m, wants); ok {
 			s := c.file(f.SHA256)
 			s.sent++
 			s.sending++
 			c.sending++
-			m.getting = true
+			m.getting = f.SHA256
 			return transfer{file: f}, true, nil
 		}
 	}
@@ -186,13 +190,14 @@ func (c *copies) holder(m *sharer, s *spread) *sharer {
 	return second
 }
 
-// fromHere finds a file that paictl is to send: the one with the fewest copies. Beyond its own copies paictl sends only what a machine gets from no one else.
+// fromHere finds a file that paictl is to send: the one with the fewest copies. Beyond its own copies, and to a slow machine, paictl sends only what it gets
+// from no one else.
 func (c *copies) fromHere(m *sharer, wants []ssh.Missing) (best ssh.Missing, ok bool) {
 	fewest := 0
 	for _, f := range wants {
 		s := c.file(f.SHA256)
 		hopeless := s.sending == 0 && s.fetching == 0 && !slices.ContainsFunc(s.holders, func(h *sharer) bool { return !m.left[h.name] && h != m })
-		if s.sent >= ownCopies && !hopeless {
+		if (s.sent >= ownCopies || m.slow) && !hopeless {
 			continue
 		}
 		if !ok || cmp.Or(cmp.Compare(s.sent, fewest), cmp.Compare(best.Size, f.Size)) < 0 {
@@ -206,19 +211,51 @@ func (c *copies) fromHere(m *sharer, wants []ssh.Missing) (best ssh.Missing, ok 
 func (c *copies) sent(name string, t transfer, ok, shared bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.file(t.file.SHA256)
-	c.sending--
-	s.sending--
+	s, released := c.file(t.file.SHA256), false
 	if m := c.machines[name]; m != nil {
-		m.getting = false
+		released = m.released[t.file.SHA256]
+		delete(m.released, t.file.SHA256)
+		m.getting = ""
 	}
-	if !ok {
-		s.sent--
+	switch {
+	case !released:
+		c.sending--
+		s.sending--
+		if !ok {
+			s.sent--
+		}
+	case ok:
+		s.sent++
 	}
 	if ok && shared {
 		c.hold(name, s)
 	}
 	c.wake()
+}
+
+// release gives a sending's place to other machines, because the machine takes it too slowly. It goes on, but no longer counts. It reports whether it did:
+// as long as no machine was fast enough, the way out of here may be what is slow, and more copies would make it slower.
+func (c *copies) release(name string, t transfer) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.machines[name]
+	if !c.proven || m == nil || m.getting != t.file.SHA256 || m.released[t.file.SHA256] {
+		return false
+	}
+	m.released[t.file.SHA256], m.slow = true, true
+	s := c.file(t.file.SHA256)
+	c.sending--
+	s.sending--
+	s.sent--
+	c.wake()
+	return true
+}
+
+// prove says that a machine was fast enough.
+func (c *copies) prove() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.proven = true
 }
 
 func (c *copies) hold(name string, s *spread) {

@@ -76,6 +76,55 @@ func TestPaictlSendsAtMostThreeCopiesAndAFewAtATime(t *testing.T) {
 	assert.False(t, ok)
 }
 
+func TestASendingThatIsTooSlowNoLongerCounts(t *testing.T) {
+	c := sharing(7)
+	f, g := missing("a", 1), missing("b", 1)
+	var own []transfer
+	for i := range ownCopies {
+		own = append(own, mustNext(t, c, fmt.Sprintf("w%d", i+1), f))
+	}
+	_, ok, _ := c.next("w4", []ssh.Missing{f})
+	require.False(t, ok, "three copies of it are on their way")
+	require.False(t, c.release("w1", own[0]), "the way out of here may be what is slow")
+	c.prove()
+	_, _, wait := c.next("w4", []ssh.Missing{f})
+	require.True(t, c.release("w1", own[0]))
+	require.False(t, c.release("w1", own[0]), "once")
+	select {
+	case <-wait:
+	default:
+		t.Fatal("who waits isn't woken")
+	}
+	instead := mustNext(t, c, "w4", f)
+	assert.Nil(t, instead.from)
+	assert.Equal(t, 3, c.sending)
+
+	_, ok, _ = c.next("w1", []ssh.Missing{g})
+	assert.False(t, ok, "it still gets something")
+	c.sent("w4", instead, true, true)
+	c.sent("w1", own[0], true, true)
+	assert.Equal(t, 2, c.sending)
+	assert.Equal(t, 4, c.file("a").sent, "it came in the end")
+	assert.False(t, c.release("w1", own[0]), "it is over")
+	other := mustNext(t, c, "w5", g)
+	_, ok, _ = c.next("w1", []ssh.Missing{g})
+	assert.False(t, ok, "a slow machine waits until another one has the file")
+	c.sent("w5", other, false, false)
+	assert.Nil(t, mustNext(t, c, "w1", g).from, "unless no one else has it or gets it")
+}
+
+func TestASlowSendingThatFailsIsNoCopy(t *testing.T) {
+	c := sharing(2)
+	c.prove()
+	f := missing("a", 1)
+	own := mustNext(t, c, "w1", f)
+	require.True(t, c.release("w1", own))
+	c.sent("w1", own, false, false)
+	assert.Zero(t, c.sending)
+	assert.Zero(t, c.file("a").sent)
+	assert.Zero(t, c.file("a").sending)
+}
+
 func TestTheRarestFileIsFetchedFirst(t *testing.T) {
 	c := sharing(4)
 	rare, frequent := missing("rare", 1), missing("frequent", 9)

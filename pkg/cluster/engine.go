@@ -16,6 +16,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/peer"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -51,6 +52,8 @@ type Options struct {
 	Parallel int
 	// NoPeers sends every file from here, also where machines could get it from each other.
 	NoPeers bool
+	// Patience is how long machines wait for each other, and paictl for them, where they pass files on. Zero values mean the usual.
+	Patience peer.Patience
 	// StepTimeout limits one script on one host.
 	StepTimeout time.Duration
 	// RoundTrips returns how many round trips a host needed so far; may be nil.

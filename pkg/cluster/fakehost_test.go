@@ -47,6 +47,8 @@ type fakeHost struct {
 	name, ip string
 	root     string
 	server   *sshtest.Server
+	// taking is called before the machine writes some bytes of a file that is uploaded.
+	taking func(offset int64)
 }
 
 // newLab makes machines m1, m2 … for the control plane and w1, w2 … for work.
@@ -256,6 +258,9 @@ func (h *fakeHost) Exec(ctx context.Context, e *sshtest.Exec) int {
 		"http_proxy=" + machineProxy, "https_proxy=" + machineProxy, "all_proxy=" + machineProxy, "no_proxy=localhost",
 		"HTTP_PROXY=" + machineProxy, "HTTPS_PROXY=" + machineProxy, "ALL_PROXY=" + machineProxy, "NO_PROXY=localhost",
 	}}
+	if h.taking != nil {
+		shell.Corrupt = func(_ string, offset int64, _ []byte) { h.taking(offset) }
+	}
 	if c := h.lab.crash.Load(); c != nil {
 		return c.exec(ctx, h, shell, n, e)
 	}

@@ -56,6 +56,8 @@ type peers struct {
 	// program is pai-peer, and packed is what is sent of it.
 	program bundle.Artifact
 	packed  []byte
+	// patience is that of machines with each other, and of paictl with them.
+	patience peer.Patience
 
 	mu       sync.Mutex
 	joining  map[*Node]*sync.Once
@@ -109,7 +111,7 @@ func (r *run) share(p *plan, nodes []*Node) error {
 		return nil
 	}
 	r.peers = &peers{r: r, copies: newCopies(mrand.IntN), token: rand.Text() + rand.Text(), program: program, packed: packed,
-		joining: map[*Node]*sync.Once{}, warned: map[string]bool{}}
+		patience: r.opts.Patience.WithDefaults(), joining: map[*Node]*sync.Once{}, warned: map[string]bool{}}
 	for _, a := range r.spec.Bundle.List("") {
 		r.peers.sums = append(r.peers.sums, a.SHA256)
 	}
@@ -257,7 +259,7 @@ func (p *peers) warn(kind string, n *Node, message, remedy string) {
 // start sends the program and lets it serve.
 func (p *peers) start(ctx context.Context, n *Node) error {
 	h := p.r.host(n)
-	sum := hash(p.packed)
+	sum, began := hash(p.packed), p.r.opts.Clock()
 	res, err := h.Upload(ctx, []ssh.File{{
 		Path: path.Join(stateDir, "staging", sum), Mode: 0o600, SHA256: sum, Size: int64(len(p.packed)),
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.packed)), nil },
@@ -266,6 +268,7 @@ func (p *peers) start(ctx context.Context, n *Node) error {
 	if err != nil {
 		return err
 	}
+	p.prove(res.Bytes, began)
 	what := peer.Serving{Address: net.JoinHostPort(n.HostIP, strconv.Itoa(config.PeerPort)), Token: p.token, Folder: p.folder(), Files: p.sums, Seconds: int(servesFor.Seconds())}
 	body, err := p.body(fmt.Sprintf("pp_serve %s %s %s", shell.Quote(p.r.id), sum, p.program.SHA256), what)
 	if err != nil {
@@ -292,6 +295,16 @@ func (p *peers) start(ctx context.Context, n *Node) error {
 		p.copies.leave(n.Hostname)
 	}()
 	return nil
+}
+
+// enoughProof is what a machine must take before its speed says anything, in bytes.
+const enoughProof = 1 << 20
+
+// prove notes whether a machine took what was sent as fast as machines have to.
+func (p *peers) prove(sent int64, began time.Time) {
+	if took := p.r.opts.Clock().Sub(began); sent >= enoughProof && float64(sent) >= float64(p.patience.Rate)*took.Seconds() {
+		p.copies.prove()
+	}
 }
 
 // folder is what machines serve from in this run.
@@ -376,20 +389,63 @@ func (b *bringing) want(f ssh.Missing) {
 // send gets a file to the machine from here.
 func (b *bringing) send(ctx context.Context, t transfer) error {
 	r := b.p.r
+	began := r.opts.Clock()
+	took, end := b.watch(t, began)
 	var before int64
-	res, err := r.host(b.n).Upload(ctx, []ssh.File{t.file.File}, func(sent, _ int64) {
+	res, err := r.host(b.n).Upload(ctx, []ssh.File{t.file.File}, func(sent, total int64) {
+		took(sent, total)
 		b.progress("upload", sent-before)
 		before = sent
 	})
+	end()
 	r.sent.Add(res.Bytes)
 	shared := false
 	if err == nil {
+		b.p.prove(res.Bytes, began)
 		share := fmt.Sprintf("pp_share %s %s %s\n", shell.Quote(r.id), t.file.SHA256, shell.Quote(t.file.Path))
 		res, shareErr := r.host(b.n).Run(ctx, ssh.Script{Name: phasePeer + "/share", Mutates: true, Body: preludeScript + peerScript + share})
 		shared = shareErr == nil && res.ExitCode == 0 // else others get it from elsewhere
 	}
 	b.p.copies.sent(b.n.Hostname, t, err == nil, shared)
 	return err
+}
+
+// watch has other machines wait no longer for one that takes a file too slowly, or not at all: it keeps one of the few places of what is sent from here. took is
+// called with what it has taken, and end when it is over.
+func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int64), end func()) {
+	p, now := b.p.patience, b.p.r.opts.Clock
+	var mu sync.Mutex
+	last, got, all := began, int64(0), false
+	slow := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		still := now().Sub(last)
+		if got == 0 || all { // it looks what it has, or checks what came
+			return still > p.Grace
+		}
+		return still > p.Stall || p.TooSlow(got, now().Sub(began))
+	}
+	done := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(p.Stall / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			if slow() && b.p.copies.release(b.n.Hostname, t) {
+				b.p.warn("slow", b.n, "it takes too slowly what is sent from here: other machines don't wait for it", "check its network and its disk")
+				return
+			}
+		}
+	}()
+	return func(sent, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		last, got, all = now(), sent, sent >= total
+	}, func() { close(done) }
 }
 
 // fetch gets a file to the machine from another one. The error is one for which the machine is set aside.
@@ -450,7 +506,7 @@ func (b *bringing) judge(t transfer, w peer.Word, v verdict) {
 func (b *bringing) command(ctx context.Context, t transfer, said *words) error {
 	what := peer.Fetching{
 		From: t.from.ready, Token: b.p.token, SHA256: t.file.SHA256, Size: t.file.Size, Mode: t.file.Mode,
-		Path: t.file.Path, Part: t.file.Part, Folder: b.p.folder(),
+		Path: t.file.Path, Part: t.file.Part, Folder: b.p.folder(), Patience: b.p.patience,
 	}
 	body, err := b.p.body(`"$S/peer-`+b.p.r.id+`/`+peerProgram+`" fetch "$R"`, what)
 	if err != nil {

@@ -13,8 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -439,6 +441,54 @@ func TestAPaictlThatDiesLeavesNoPortOpen(t *testing.T) {
 	}
 	l.mustUp()
 	l.complete()
+}
+
+// Four of seven machines stop in the middle of what paictl sends them first: as many as it sends to at a time.
+func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
+	l := newSharingLab(t, 7, nil)
+	stopped := []string{"w3", "w4", "w5", "w6"}
+	goOn := make(chan struct{})
+	var once sync.Once
+	release := func() { once.Do(func() { close(goOn) }) }
+	t.Cleanup(release)
+	for _, name := range stopped {
+		l.host(name).taking = func(offset int64) {
+			if offset > 7<<19 { // it gets pai-peer, which is smaller
+				<-goOn
+			}
+		}
+	}
+	kubectl, ok := l.bundle.Lookup(bundle.KindBinary, "kubectl")
+	require.True(t, ok)
+	has := func(name string) bool {
+		b, err := os.ReadFile(l.host(name).root + binDir + "/kubectl")
+		return err == nil && hash(b) == kubectl.SHA256
+	}
+	done := make(chan struct{})
+	var whole atomic.Bool
+	go func() { // the run can't end before the others go on
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+			if has("m1") && has("w1") && has("w2") {
+				whole.Store(true)
+				release()
+				return
+			}
+		}
+	}()
+	began := time.Now()
+	o := l.up(t.Context(), func(o *Options, _ *ssh.Options) {
+		o.Patience = peer.Patience{Stall: 3 * time.Second, Grace: 3 * time.Second, Rate: 1 << 10}
+	})
+	close(done)
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.True(t, whole.Load(), "after %s only what takes bytes is waited for", time.Since(began))
+	l.complete()
+	assert.Equal(t, 1, strings.Count(o.warnings(), "it takes too slowly what is sent from here: other machines don't wait for it"), "%s", o.warnings())
 }
 
 func TestKeysOfABackupNeverGoFromMachineToMachine(t *testing.T) {

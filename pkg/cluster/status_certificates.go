@@ -5,6 +5,8 @@ import (
 	"encoding/pem"
 	"strings"
 	"time"
+
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // Names of the certificates of a kubelet: by which it logs in, and what it shows to those who log in there.
@@ -27,8 +29,22 @@ type Certificate struct {
 	// Days left, rounded down; negative where it has expired.
 	Days    int  `json:"days"`
 	Expired bool `json:"expired,omitempty"`
+	left    time.Duration
 	// Error says why the file could not be read as a certificate.
 	Error string `json:"error,omitempty"`
+}
+
+// Left says for people how long it is still valid: in days, or in hours or minutes on its last day.
+func (c *Certificate) Left() string {
+	switch {
+	case c.Expired:
+		return "EXPIRED"
+	case c.Days > 0 || c.left == 0:
+		return plural.Of(c.Days, "day")
+	case c.left >= time.Hour:
+		return plural.Of(int(c.left.Hours()), "hour")
+	}
+	return plural.Of(int(c.left.Minutes()), "minute")
 }
 
 func newCertificate(host, name string, data []byte, now time.Time) Certificate {
@@ -45,7 +61,7 @@ func newCertificate(host, name string, data []byte, now time.Time) Certificate {
 	}
 	left := x.NotAfter.Sub(now)
 	c.Subject, c.Issuer, c.CA, c.Expires = x.Subject.CommonName, x.Issuer.CommonName, x.IsCA, x.NotAfter.UTC()
-	c.Days, c.Expired = int(left.Hours()/24), left < 0
+	c.Days, c.Expired, c.left = int(left.Hours()/24), left < 0, left
 	c.SelfSigned = name == CertificateKubeletServer && strings.Contains(c.Issuer, "-ca@") // an authority of its own, NAME-ca@TIME
 	return c
 }

@@ -17,9 +17,9 @@ func certificates(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		case cert.Expired:
 			f = problem(cert.Host, renewal(&cert), "the certificate %s has expired", cert.Name)
 		case cert.Days < certificateProblem:
-			f = problem(cert.Host, renewal(&cert), "the certificate %s expires in %s", cert.Name, plural.Of(cert.Days, "day"))
+			f = problem(cert.Host, renewal(&cert), "the certificate %s expires in %s", cert.Name, cert.Left())
 		case cert.Days < certificateWarning:
-			f = warning(cert.Host, renewal(&cert), "the certificate %s expires in %s", cert.Name, plural.Of(cert.Days, "day"))
+			f = warning(cert.Host, renewal(&cert), "the certificate %s expires in %s", cert.Name, cert.Left())
 		default:
 			continue
 		}
@@ -35,7 +35,7 @@ func certificates(_ context.Context, c *Cluster) (out []Finding, _ error) {
 func renewal(cert *cluster.Certificate) string {
 	switch {
 	case cert.CA:
-		return "an authority can't be renewed in place: plan a new one (docs/cluster.md), and back up /etc/kubernetes/pki before"
+		return "replace the authority, after a backup (paictl cluster backup): paictl cluster certs rotate-ca"
 	case cert.Name == cluster.CertificateKubeletServer && cert.SelfSigned:
 		return "paictl cluster up: the cluster then signs it, and the kubelet renews it"
 	case cert.Name == cluster.CertificateKubeletServer:

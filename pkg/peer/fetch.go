@@ -24,7 +24,7 @@ const backward = 4 << 20
 
 // Fetch gets one file, and says on out how far it is and how it ended. The error is one of what it was told, or of out.
 func Fetch(ctx context.Context, f Fetching, out io.Writer) error {
-	f.Patience = f.Patience.withDefaults()
+	f.Patience = f.Patience.WithDefaults()
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (g *getting) receive(ctx context.Context, part *os.File, sum hash.Hash, fro
 			sum.Write(buf[:n])
 			g.tell()
 		}
-		if want > 0 && err == nil && g.tooSlow(g.now().Sub(start)) {
+		if want > 0 && err == nil && g.Patience.TooSlow(g.got, g.now().Sub(start)) {
 			err = errTooSlow
 		}
 		if err != nil && want > 0 {
@@ -170,11 +170,6 @@ func broken(ctx context.Context, err error) error {
 		return &failed{Slow, err}
 	}
 	return &failed{Broken, fmt.Errorf("the transfer broke off: %w", err)}
-}
-
-// tooSlow reports whether fewer bytes have come than the other machine owes by now.
-func (g *getting) tooSlow(after time.Duration) bool {
-	return after > g.Patience.Grace && float64(g.got) < float64(g.Patience.Rate)*(after-g.Patience.Grace).Seconds()
 }
 
 // ask begins the transfer.

@@ -61,7 +61,13 @@ type Patience struct {
 	Grace time.Duration `json:"grace,omitempty"`
 }
 
-func (p Patience) withDefaults() Patience {
+// TooSlow reports whether fewer bytes have come than are owed after some time.
+func (p Patience) TooSlow(got int64, after time.Duration) bool {
+	return after > p.Grace && float64(got) < float64(p.Rate)*(after-p.Grace).Seconds()
+}
+
+// WithDefaults fills in what is zero.
+func (p Patience) WithDefaults() Patience {
 	if p.Dial <= 0 {
 		p.Dial = 5 * time.Second
 	}
@@ -79,7 +85,7 @@ func (p Patience) withDefaults() Patience {
 
 // Limit is how long the transfer may take before it is given up.
 func (f Fetching) Limit() time.Duration {
-	p := f.Patience.withDefaults()
+	p := f.Patience.WithDefaults()
 	return 2*p.Dial + p.Grace + p.Stall + time.Duration(f.Size/p.Rate)*time.Second
 }
 

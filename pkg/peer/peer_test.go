@@ -367,12 +367,11 @@ func TestAMachineThatNeverAnswersIsLeft(t *testing.T) {
 }
 
 func TestAMachineThatSendsDropsIsTooSlow(t *testing.T) {
-	g := &getting{Fetching: Fetching{Patience: Patience{}.withDefaults()}}
-	assert.False(t, g.tooSlow(30*time.Second), "a slow start is forgiven")
-	assert.True(t, g.tooSlow(31*time.Second))
-	g.got = 10 << 20
-	assert.False(t, g.tooSlow(70*time.Second))
-	assert.True(t, g.tooSlow(71*time.Second))
+	p := Patience{}.WithDefaults()
+	assert.False(t, p.TooSlow(0, 30*time.Second), "a slow start is forgiven")
+	assert.True(t, p.TooSlow(0, 31*time.Second))
+	assert.False(t, p.TooSlow(10<<20, 70*time.Second))
+	assert.True(t, p.TooSlow(10<<20, 71*time.Second))
 }
 
 func TestARedirectIsNotFollowed(t *testing.T) {

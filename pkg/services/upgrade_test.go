@@ -366,6 +366,12 @@ spec:
 func TestAnEarlierPaictlTakesNothingBackOnARealAPI(t *testing.T) {
 	l := newAPILab(t)
 	load := l.Load
+	// The API server is shared: neither what others have left, nor what this test leaves, is another one's.
+	away := func() {
+		assert.NoError(t, l.Releases.Uninstall(context.WithoutCancel(t.Context()), kube.SystemNamespace, "watchdog"))
+	}
+	away()
+	t.Cleanup(away)
 	later := strings.Replace(wheels, "COLOR", ", color: {type: string}", 1)
 	becomes(t, "v1.2.4-dev+one")
 	l.brings(adds("wheels.yaml", later), "watchdog")

@@ -117,7 +117,8 @@ func checkOwner(s *Host) []Finding {
 			if own == leads {
 				return nil
 			}
-			return []Finding{s.fail("cluster", "the machine is a member of another cluster: its certificate authority is not that of "+o.Hostname, leave)}
+			return []Finding{s.fail("cluster", "the machine is a member of another cluster: its certificate authority is not that of "+o.Hostname,
+				"if it was off while this cluster's authorities were replaced: paictl cluster certs rotate-ca --catch-up; else "+leave)}
 		}
 	}
 	server := strings.TrimPrefix(s.Probe.Value("server"), "https://")

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/progress"
 )
 
@@ -92,11 +92,7 @@ func certsListRun(ctx context.Context, opts *CertsOptions) error {
 func certsTable(certs []cluster.Certificate) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"HOST", "CERTIFICATE", "EXPIRES", "LEFT", "SIGNED BY", "RENEWED BY"}}
 	for _, c := range certs {
-		left := plural.Of(c.Days, "day")
-		if c.Expired {
-			left = "EXPIRED"
-		}
-		expires := c.Expires.Format(time.DateOnly)
+		expires, left := c.Expires.Format(time.DateOnly), c.Left()
 		if c.Error != "" {
 			expires, left = "unreadable", c.Error
 		}
@@ -201,6 +197,15 @@ come back with --catch-up. Run it again if it is interrupted; until it has ended
 	return cmd
 }
 
+// goOn returns the command for machines that a rotation could not change; typed is the one that ran. Those that were left behind must not cause
+// another rotation.
+func (opts *CertsOptions) goOn(typed string) string {
+	if opts.How.Leave {
+		return "paictl cluster certs rotate-ca --catch-up -p " + session.Quote(opts.Flags.Dir)
+	}
+	return typed
+}
+
 func certsRotateCARun(ctx context.Context, opts *CertsOptions) error {
 	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Format: opts.Output.String(), ReadOnly: opts.DryRun})
 	if err != nil {
@@ -213,6 +218,7 @@ func certsRotateCARun(ctx context.Context, opts *CertsOptions) error {
 			return err
 		}
 	}
+	s.Options.Retry = func([]string) string { return opts.goOn(s.Options.Command) }
 	changes, err := cluster.RotateAuthorities(ctx, s.Spec, s.Options, opts.How)
 	if cerr := s.CloseSink(); err == nil {
 		err = cerr
@@ -220,8 +226,10 @@ func certsRotateCARun(ctx context.Context, opts *CertsOptions) error {
 	if opts.DryRun && len(changes) > 0 && !opts.Output.Is("json") {
 		return firstError(progress.WritePlan(opts.Factory.IO.Out, changes), err)
 	}
-	if err == nil && !opts.DryRun && !opts.How.CatchUp && !opts.Output.Is("json") {
-		_, err = fmt.Fprintln(opts.Factory.IO.Err, "\nYour kubeconfig is no longer valid:\n  paictl cluster kubeconfig -p "+session.Quote(opts.Flags.Dir))
+	ended := err == nil || opts.How.Leave && errors.As(err, new(*cluster.PartialError))
+	if ended && !opts.DryRun && !opts.How.CatchUp && !opts.Output.Is("json") {
+		_, werr := fmt.Fprintln(opts.Factory.IO.Err, "\nYour kubeconfig is no longer valid:\n  paictl cluster kubeconfig -p "+session.Quote(opts.Flags.Dir))
+		err = firstError(err, werr)
 	}
 	return err
 }

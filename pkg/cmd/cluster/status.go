@@ -175,10 +175,7 @@ func writeCertificates(w io.Writer, out *cmdutil.Output, st *cluster.Status) err
 			order = append(order, k)
 		}
 		hosts[k] = append(hosts[k], c.Host)
-		left[k] = plural.Of(c.Days, "day")
-		if c.Expired {
-			left[k] = "EXPIRED"
-		}
+		left[k] = c.Left()
 	}
 	for _, k := range order {
 		row := []string{k.name, k.day, left[k], hostList(hosts[k], out.Is("wide"))}
