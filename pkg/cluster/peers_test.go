@@ -465,7 +465,7 @@ func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 		return err == nil && hash(b) == kubectl.SHA256
 	}
 	done := make(chan struct{})
-	var whole atomic.Bool
+	var whole, warned atomic.Bool
 	go func() { // the run can't end before the others go on
 		for {
 			select {
@@ -473,7 +473,7 @@ func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 				return
 			case <-time.After(100 * time.Millisecond):
 			}
-			if has("m1") && has("w1") && has("w2") {
+			if warned.Load() && has("m1") && has("w1") && has("w2") {
 				whole.Store(true)
 				release()
 				return
@@ -481,7 +481,11 @@ func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 		}
 	}()
 	began := time.Now()
-	o := l.up(t.Context(), func(o *Options, _ *ssh.Options) {
+	o := l.up(t.Context(), onEvent(func(e Event) {
+		if e.Kind == EventWarning {
+			warned.Store(true)
+		}
+	}), func(o *Options, _ *ssh.Options) {
 		o.Patience = peer.Patience{Stall: 3 * time.Second, Grace: 3 * time.Second, Rate: 1 << 10}
 	})
 	close(done)

@@ -10,6 +10,8 @@ pp_serve() {
 	trap : TERM HUP
 	code=0
 	( pp_run "$d" "$S/staging/$2" "$3" ) || code=$?
+	# So does rm: what the shell catches ends its children, what it ignores they ignore.
+	trap '' TERM HUP
 	rm -rf "$d" "$S/staging/$2"
 	exit "$code"
 }
