@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -120,5 +121,5 @@ func (o *options) archive() (archive.Options, error) {
 	if dsn == "" {
 		return archive.Options{}, fmt.Errorf("%s is empty: it holds the DSN of the archive", o.dsnFile)
 	}
-	return archive.Options{DSN: dsn, CodeLimit: o.codeBytes, CodeLimitPerUser: o.userBytes}, nil
+	return archive.Options{DSN: dsn, Scratch: filepath.Dir(o.database), CodeLimit: o.codeBytes, CodeLimitPerUser: o.userBytes}, nil
 }

@@ -62,7 +62,7 @@ var errFailing = errors.New("the history of jobs fails")
 // historyTimeout bounds one question, so that a hung controller doesn't keep a list from being shown.
 const historyTimeout = 15 * time.Second
 
-// archiveTimeout bounds how long the controller copies its archive.
+// archiveTimeout bounds how long the controller copies its archive, and how long it takes what is put back.
 const archiveTimeout = 2 * time.Hour
 
 // maxError is how much of an answer is read that is no success.
@@ -219,6 +219,30 @@ func (h *History) Archive(ctx context.Context) (io.ReadCloser, int64, error) {
 	return resp.Body, resp.ContentLength, nil
 }
 
+// PutBack adds what a copy of the archive has and the archive hasn't, and says what that was. size is in bytes.
+func (h *History) PutBack(ctx context.Context, r io.Reader, size int64) (*api.Import, error) {
+	ctx = kube.WithPatience(ctx, archiveTimeout) // it is added before the answer begins
+	resp, err := h.Do(ctx, http.MethodPut, h.get("/v1/archive").URL(), &sized{r, size})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	out := &api.Import{}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return nil, fmt.Errorf("read the job controller's answer: %w", err)
+	}
+	return out, nil
+}
+
+// sized is a body of a size that is known.
+type sized struct {
+	io.Reader
+	size int64
+}
+
+// Size is in bytes.
+func (s *sized) Size() int64 { return s.size }
+
 // CodeURL is where a folder of code lies, for Do.
 func (h *History) CodeURL(sha256 string) *url.URL { return h.get("/v1/code/" + path(sha256)).URL() }
 
@@ -282,6 +306,8 @@ func understand(err error, body []byte) error {
 		return hint.Wrap(&closed{"your account may not read the Secret " + api.TokenSecret + " in the namespace " + kube.SystemNamespace}, remedyRight)
 	case apierrors.IsForbidden(err):
 		return hint.Wrap(&closed{"your account may not connect to the job controller (" + lacks(err) + ")"}, remedyRight)
+	case spoke && said.Code == api.CodeBusy:
+		return hint.Errorf("try again when that has ended", "ask the job controller: %s", said.Message)
 	case spoke && apierrors.IsConflict(err):
 		return hint.Errorf("the history marks a job that is gone from the cluster as finished within ten minutes; try again then", "ask the job controller: %s", said.Message)
 	case spoke && apierrors.IsMethodNotSupported(err):

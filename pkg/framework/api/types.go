@@ -76,6 +76,15 @@ type Deletion struct {
 	Jobs int `json:"jobs"`
 }
 
+// Import is what a history that was put back has added.
+type Import struct {
+	// Jobs were added, Known were there already.
+	Jobs  int `json:"jobs"`
+	Known int `json:"known"`
+	// CodeLeftOut is how many archives of code the limits of today left out.
+	CodeLeftOut int `json:"codeLeftOut,omitempty"`
+}
+
 // Attempt is one attempt of a job, latest first.
 type Attempt struct {
 	ID         int32                                `json:"id"`
@@ -124,6 +133,9 @@ type LogKey struct {
 	Attempt     int32 // of the Framework
 	TaskAttempt int32
 }
+
+// CodeBusy is the Code of an Error that passes when another copy of the archive is written or read.
+const CodeBusy = "Busy"
 
 // Error is the body of an answer that is no success.
 type Error struct {

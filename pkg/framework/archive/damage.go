@@ -111,6 +111,9 @@ func (d *database) openSQLite(ctx context.Context, o Options) error {
 		return fmt.Errorf("archive: %w", err)
 	}
 	d.path = path
+	if err := forgetImport(path + importSuffix); err != nil { // of a process that was killed
+		return fmt.Errorf("archive: %w", err)
+	}
 	if err := finish(ctx, path); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func Observe(s Store, r prometheus.Registerer) Store {
 	}, []string{"operation"})
 	r.MustRegister(took, failed)
 	o := &observed{Store: s, took: took, failed: failed}
-	for _, name := range []string{"save", "save_events", "save_log", "list", "get", "events", "log", "put_code", "code", "prune", "unended", "end_gone", "delete", "copy", "usage"} {
+	for _, name := range []string{"save", "save_events", "save_log", "list", "get", "events", "log", "put_code", "code", "prune", "unended", "end_gone", "delete", "copy", "usage", "export", "import"} {
 		took.WithLabelValues(name)
 		failed.WithLabelValues(name)
 	}
@@ -168,4 +168,10 @@ func (o *observed) Copy(ctx context.Context) (err error) {
 func (o *observed) Export(ctx context.Context) (_ io.ReadCloser, _ int64, err error) {
 	defer o.note("export", time.Now(), &err)
 	return o.Store.Export(ctx)
+}
+
+// Import implements Store.
+func (o *observed) Import(ctx context.Context, r io.Reader, size int64) (_ *api.Import, err error) {
+	defer o.note("import", time.Now(), &err)
+	return o.Store.Import(ctx, r, size)
 }

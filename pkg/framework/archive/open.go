@@ -22,6 +22,8 @@ type Options struct {
 	Path string
 	// DSN is a PostgreSQL database, as postgres://… or as "host=… dbname=…"; it wins over Path.
 	DSN string
+	// Scratch is the folder where an import into PostgreSQL lies meanwhile; one into a file lies beside that.
+	Scratch string
 	// CodeLimit bounds the code of all jobs together, in bytes; 0: no limit.
 	CodeLimit int64
 	// CodeLimitPerUser bounds the code that one user sent, in bytes; 0: no limit.
@@ -40,7 +42,7 @@ func Open(ctx context.Context, o Options) (Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	d := &database{now: o.Now, codeLimit: o.CodeLimit, codeLimitPerUser: o.CodeLimitPerUser, failed: make(chan error, 1)}
+	d := &database{now: o.Now, codeLimit: o.CodeLimit, codeLimitPerUser: o.CodeLimitPerUser, scratch: o.Scratch, failed: make(chan error, 1)}
 	var err error
 	if o.DSN != "" {
 		err = d.openPostgres(ctx, o.DSN)
@@ -65,6 +67,8 @@ type database struct {
 	codeLimit, codeLimitPerUser int64
 
 	path      string // of the file; empty for PostgreSQL
+	scratch   string // folder for imports into PostgreSQL
+	importing sync.Mutex
 	exporting sync.Mutex
 	once      sync.Once
 	failed    chan error // with room for one

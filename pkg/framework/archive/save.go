@@ -43,6 +43,11 @@ func taskRow() *upsert {
 		OR excluded.completion IS NOT NULL AND tasks.completion IS NULL)`)}
 }
 
+func eventRow() *upsert {
+	columns := []string{"uid", "framework", "time", "type", "reason", "message", "object", "count", "source"}
+	return &upsert{"events", columns, replace(columns[:1], columns, "excluded.time > events.time OR excluded.time = events.time AND excluded.count > events.count")}
+}
+
 // SaveJob implements Store.
 func (d *database) SaveJob(ctx context.Context, f *v1.Framework) error {
 	statements, err := jobStatements(f)
@@ -162,8 +167,7 @@ func lastOfEach(rows [][]any, key int) [][]any {
 
 // SaveEvents implements Store.
 func (d *database) SaveEvents(ctx context.Context, framework string, events []api.Event) error {
-	columns := []string{"uid", "framework", "time", "type", "reason", "message", "object", "count", "source"}
-	u := &upsert{"events", columns, replace(columns[:1], columns, "excluded.time > events.time OR excluded.time = events.time AND excluded.count > events.count")}
+	u := eventRow()
 	rows := make([][]any, 0, len(events))
 	for i := range events {
 		e := &events[i]

@@ -74,6 +74,9 @@ type Store interface {
 	// Export returns a copy of the whole as a file of SQLite, and its size in bytes. Its errors wrap ErrElsewhere and ErrExporting. The
 	// caller closes it.
 	Export(ctx context.Context) (io.ReadCloser, int64, error)
+	// Import adds what an export of this archive, or of another one, has and this one hasn't; size is in bytes. Jobs that are here stay as they
+	// are. Its errors wrap ErrMismatch where it is no export, and ErrImporting.
+	Import(ctx context.Context, r io.Reader, size int64) (*api.Import, error)
 	// Failed delivers why the store is of no use until the program starts again.
 	Failed() <-chan error
 	Close() error

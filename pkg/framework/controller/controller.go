@@ -41,6 +41,8 @@ type Controller struct {
 	filled  atomic.Bool  // the caches have been
 	list    atomic.Pointer[list]
 	events  *eventSink
+	// vanished says that jobs may have gone whose end isn't in the archive; it has room for one.
+	vanished chan struct{}
 }
 
 // New checks the options. Nothing is asked or started yet.
@@ -52,7 +54,7 @@ func New(o Options) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Controller{o: o, metrics: m, events: newEventSink()}, nil
+	return &Controller{o: o, metrics: m, events: newEventSink(), vanished: make(chan struct{}, 1)}, nil
 }
 
 // Leader returns the identity of the replica that works, or "" where that isn't known yet.
@@ -96,7 +98,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	r := &reconciler{
 		o: c.o, api: api, pods: clients.CoreV1(), cache: caches, metrics: c.metrics, recorder: mgr.GetEventRecorder(name),
 		entries: entries{m: map[string]*entry{}, begun: map[string]bool{}}, rules: newRuleBook(c.metrics), policy: c.o.policy, now: time.Now, began: time.Now(),
-		vanished: make(chan struct{}, 1), refilled: newGate(), quick: rate.NewLimiter(quickWrites, 2*quickWrites), events: c.events,
+		vanished: c.vanished, refilled: newGate(), quick: rate.NewLimiter(quickWrites, 2*quickWrites), events: c.events,
 	}
 	if c.o.Replaced == nil {
 		r.refilled.close()

@@ -86,9 +86,15 @@ func (r *reconciler) exists(ctx context.Context, name, uid string) (bool, error)
 }
 
 // vanish notes that a Framework is gone whose end isn't in the archive.
-func (r *reconciler) vanish() {
+func (r *reconciler) vanish() { vanish(r.vanished) }
+
+// LookForGone has jobs looked for whose Frameworks are gone, at once: the archive has other jobs than it had. A replica that doesn't
+// lead leaves that to the next turn of the one that does.
+func (c *Controller) LookForGone() { vanish(c.vanished) }
+
+func vanish(to chan<- struct{}) {
 	select {
-	case r.vanished <- struct{}{}:
+	case to <- struct{}{}:
 	default: // it will be looked for anyway
 	}
 }

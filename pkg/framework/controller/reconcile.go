@@ -38,7 +38,7 @@ type reconciler struct {
 	earlier  earlier
 	began    time.Time
 	quick    *rate.Limiter // of writes
-	vanished chan struct{} // with room for one
+	vanished chan struct{} // the Controller's
 	refilled *gate         // closed once the archive has what it can have again
 }
 

@@ -187,6 +187,11 @@ func (*memory) Copy(context.Context) error { return errUnused }
 // Copied implements Store.
 func (*memory) Copied() time.Time { return time.Time{} }
 
+// Import implements Store.
+func (*memory) Import(context.Context, io.Reader, int64) (*api.Import, error) {
+	return nil, errors.New("not in these tests")
+}
+
 // Export implements Store.
 func (*memory) Export(context.Context) (io.ReadCloser, int64, error) {
 	return nil, 0, archive.ErrElsewhere

@@ -1,10 +1,32 @@
 package server
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
+
+	"github.com/openpai/paictl/pkg/framework/archive"
 )
+
+// receiveArchive adds what such a copy has. What is here already stays.
+func (s *Server) receiveArchive(w http.ResponseWriter, r *http.Request) error {
+	if r.ContentLength < 0 {
+		w.Header().Set("Connection", "close") // what comes is not read
+		return fmt.Errorf("%w: the size is missing", archive.ErrBadQuery)
+	}
+	added, err := s.o.Store.Import(r.Context(), r.Body, r.ContentLength)
+	if err != nil {
+		w.Header().Set("Connection", "close") // there may be more
+		return err
+	}
+	s.o.Log.InfoContext(r.Context(), "a history of jobs was put back", "jobs", added.Jobs, "known", added.Known)
+	if s.o.Imported != nil {
+		s.o.Imported()
+	}
+	write(w, http.StatusOK, added)
+	return nil
+}
 
 // serveArchive sends a copy of the whole archive, as a file of SQLite.
 func (s *Server) serveArchive(w http.ResponseWriter, r *http.Request) error {

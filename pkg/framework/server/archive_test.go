@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strconv"
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
 )
 
@@ -26,6 +29,39 @@ func TestTheWholeArchiveIsSentToWhoHasTheToken(t *testing.T) {
 
 	h.options.Token = func() string { return "another" }
 	assert.Equal(t, http.StatusForbidden, h.ask(t, http.MethodGet, "/v1/archive", nil).StatusCode)
+}
+
+func TestAHistoryIsTakenFromWhoHasTheToken(t *testing.T) {
+	old, h := newHarness(t), newHarness(t)
+	old.save(t, "alice", "train", 0)
+	data, size, err := old.store.Export(t.Context())
+	require.NoError(t, err)
+	text, err := io.ReadAll(data)
+	require.NoError(t, err)
+	require.NoError(t, data.Close())
+	looked := 0
+	h.options.Imported = func() { looked++ }
+	put := func(body io.Reader) *http.Response { return h.ask(t, http.MethodPut, "/v1/archive", body) }
+	resp := put(bytes.NewReader(text))
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	require.Len(t, text, int(size))
+	var added api.Import
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&added))
+	assert.Equal(t, api.Import{Jobs: 1}, added)
+	assert.Equal(t, 1, looked, "whether its jobs still are")
+	assert.Equal(t, "train", get[api.JobPage](t, h, "/v1/jobs").Items[0].Name)
+
+	for says, body := range map[string]io.Reader{
+		"isn't a history of jobs": bytes.NewReader([]byte("no database, but long enough to be one")),
+		"the size is missing":     io.MultiReader(bytes.NewReader(text)),
+	} {
+		resp := put(body)
+		assert.Equal(t, http.StatusBadRequest, resp.StatusCode)
+		assert.Contains(t, failure(t, resp).Message, says)
+	}
+	assert.Equal(t, 1, looked)
+	h.options.Token = func() string { return "another" }
+	assert.Equal(t, http.StatusForbidden, put(bytes.NewReader(text)).StatusCode)
 }
 
 // elsewhere is a store whose database someone else keeps.

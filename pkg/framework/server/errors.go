@@ -27,7 +27,9 @@ func statusOf(err error) (status int, code string) {
 		return http.StatusNotFound, "NotFound"
 	case errors.Is(err, archive.ErrElsewhere):
 		return http.StatusNotImplemented, "Elsewhere"
-	case errors.Is(err, archive.ErrNotEnded), errors.Is(err, archive.ErrExporting):
+	case errors.Is(err, archive.ErrExporting), errors.Is(err, archive.ErrImporting):
+		return http.StatusConflict, api.CodeBusy
+	case errors.Is(err, archive.ErrNotEnded):
 		return http.StatusConflict, "Conflict"
 	case errors.Is(err, archive.ErrTooLarge), errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge, "TooLarge"

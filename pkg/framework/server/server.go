@@ -26,7 +26,7 @@ const (
 	readTime = 30 * time.Second
 	// codeTime bounds one upload or download of code: 256 MiB at 150 KiB/s.
 	codeTime = 30 * time.Minute
-	// exportTime bounds a copy of the whole archive.
+	// exportTime bounds a copy of the whole archive, and how long one takes to be put back.
 	exportTime = 2 * time.Hour
 	// pageTime bounds a page of a log: 8 MiB to a slow reader, after a wait for lines.
 	pageTime = 5 * time.Minute
@@ -54,7 +54,9 @@ type Options struct {
 	GPUs GPUs
 	// Jobs lists jobs that live; nil where nothing knows them.
 	Jobs Jobs
-	Log  *slog.Logger
+	// Imported is called when a history was put back; it may be nil.
+	Imported func()
+	Log      *slog.Logger
 }
 
 // Server answers.
@@ -84,6 +86,7 @@ func (s *Server) Handler() http.Handler {
 	api.Handle("GET /v1/code/{sha256}", within(codeTime, s.serveCode)) // HEAD, too
 	api.Handle("PUT /v1/code/{sha256}", within(codeTime, s.receiveCode))
 	api.Handle("GET /v1/archive", within(exportTime, s.serveArchive))
+	api.Handle("PUT /v1/archive", within(exportTime, s.receiveArchive))
 
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", s.guard(jsonErrors(api)))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -100,6 +101,7 @@ func archive(t *testing.T, dir, conf string, seal backup.Seal, edit func(text st
 		"etc/kubernetes/pki/etcd/ca.key", "etc/paictl/encryption.yaml")
 	require.NoError(t, w.Add(cluster.PartKeys, int64(len(keys)), bytes.NewReader(keys)))
 	require.NoError(t, w.Add(cluster.PartEtcd, 4, strings.NewReader("etcd")))
+	w.Lacks("the history of jobs", errors.New("it is in PostgreSQL"))
 	w.Describe(strings.Join(append(kubernetes, "v1.36.3")[:1], ""), []backup.Machine{{Name: "m1", IP: "10.0.0.1"}})
 	_, err = w.Close()
 	require.NoError(t, err)
@@ -188,6 +190,7 @@ func TestARestoreIsRefusedBeforeAMachineIsAsked(t *testing.T) {
 		"no backup":          {[]string{conf + "/layout.yaml", "--confirm", "pai"}, cmdutil.ExitFailure, "it isn't a backup of paictl"},
 		"another network":    {[]string{other, "--confirm", "pai"}, cmdutil.ExitFailure, "the objects in the backup have addresses of "},
 		"a later Kubernetes": {[]string{older, "--confirm", "pai"}, cmdutil.ExitFailure, "the backup was written by Kubernetes v1.37.0"},
+		"no history":         {[]string{whole, "--confirm", "pai", "--history"}, cmdutil.ExitFailure, "the backup has no history of jobs: it is in PostgreSQL"},
 		"no one is at home":  {[]string{whole, "--confirm", "pai"}, cmdutil.ExitPreflight, "127.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,6 +36,8 @@ type RestoreOptions struct {
 	File    string
 	DryRun  bool
 	Confirm string
+	// History puts the history of jobs back into a cluster that runs, and nothing else.
+	History bool
 }
 
 // NewCmdRestore returns "paictl cluster restore". runF replaces the run in tests.
@@ -52,12 +54,16 @@ The whole backup is checked before a machine is asked. Then it shows what would 
 the cluster's name; without a terminal, --confirm NAME is needed. If it is interrupted at any point, run it again.
 
 Afterwards all machines of the old cluster are out, with their pods. Jobs that ran begin again, as after the loss of
-their machines. Credentials that were valid stay valid. What lay on the machines' disks, such as the history of jobs and
-the measurements, isn't restored; the history is in the backup: "paictl cluster backup extract".
+their machines. Credentials that were valid stay valid. What lay on the machines' disks, such as measurements, isn't restored.
+
+The history of jobs, with logs of ended tasks and submitted code, is put back in a second step, when the services run:
+the same command with --history. It adds to the history of the cluster what that hasn't, changes no other job, and may be repeated.
+Do it soon: jobs that begin again need their code.
 FILE may be on another machine or in S3: see "paictl cluster backup".`,
 		Example: `  paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --dry-run
   paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --identity key.txt
   paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --passphrase-file ./passphrase --confirm pai
+  paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --identity key.txt --history
   paictl cluster restore ssh://backup@nas/srv/backups/pai-20261127T020000Z.paictl-backup -p ./cluster --identity key.txt`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeFile,
@@ -76,6 +82,7 @@ FILE may be on another machine or in S3: see "paictl cluster backup".`,
 	opts.Keys.add(cmd)
 	opts.Place.add(cmd, &opts.Flags)
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what is in the backup, and what would be changed")
+	cmd.Flags().BoolVar(&opts.History, "history", false, "put the history of jobs back into the cluster, which runs, and do nothing else")
 	cmd.Flags().StringVar(&opts.Confirm, "confirm", "", "the cluster's `NAME`, in place of the question")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 	return cmd
@@ -89,7 +96,7 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 		defer stop()
 	}
 	io := opts.Factory.IO
-	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: true, ReadOnly: opts.DryRun, Format: opts.Output.String()})
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, opts.needs())
 	if err != nil {
 		return err
 	}
@@ -107,6 +114,9 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if opts.History {
+		return historyRun(ctx, opts, s, dir)
+	}
 	m, _, err := archive{Factory: opts.Factory, File: opts.File, Keys: &opts.Keys, Place: &opts.Place}.unpack(ctx, dir)
 	if err != nil {
 		return err
@@ -139,9 +149,27 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 		}
 	}
 	if err == nil && !opts.DryRun {
-		fmt.Fprintf(io.Err, "Look at what runs again:\n  paictl cluster kubeconfig -p %[1]s\n  paictl service start -p %[1]s\n  paictl status\n", session.Quote(opts.Flags.Dir))
+		fmt.Fprint(io.Err, opts.next(m))
 	}
 	return err
+}
+
+// needs are what a run opens: for the history only the API of the cluster.
+func (opts *RestoreOptions) needs() session.Needs {
+	if opts.History {
+		return session.Needs{ReadOnly: true, Format: "quiet"}
+	}
+	return session.Needs{Bundle: true, ReadOnly: opts.DryRun, Format: opts.Output.String()}
+}
+
+// next is what is left to do for a cluster that was restored.
+func (opts *RestoreOptions) next(m *backup.Manifest) string {
+	dir := session.Quote(opts.Flags.Dir)
+	out := fmt.Sprintf("Bring back the rest:\n  paictl cluster kubeconfig -p %[1]s\n  paictl service start -p %[1]s\n", dir)
+	if historyOf(m) >= 0 {
+		out += fmt.Sprintf("  paictl cluster restore %s -p %s%s --history\n", session.Quote(opts.File), dir, opts.Keys.again()+opts.Place.again())
+	}
+	return out + "  paictl status\n"
 }
 
 // parts are what the machine that founds the cluster gets.
@@ -189,10 +217,20 @@ func readable(written, by string) error {
 		"the backup was written by Kubernetes %s, and %s may not read it: only the same minor version and the next one do", terminal.Word(written), by)
 }
 
-// fits refuses a backup whose objects would not work with the configuration.
-func fits(m *backup.Manifest, s *session.Session, dir string) error {
+func sameCluster(m *backup.Manifest, s *session.Session) error {
 	if name := s.Config.Kubernetes.Kubernetes.ClusterName; m.Cluster != name {
 		return hint.Errorf("name the folder of that cluster with -p", "the backup is of the cluster %s, and the configuration of %s", terminal.Word(m.Cluster), name)
+	}
+	return nil
+}
+
+// localTime is when a backup was made, for people.
+func localTime(m *backup.Manifest) string { return m.Time.Local().Format(time.RFC1123) }
+
+// fits refuses a backup whose objects would not work with the configuration.
+func fits(m *backup.Manifest, s *session.Session, dir string) error {
+	if err := sameCluster(m, s); err != nil {
+		return err
 	}
 	if err := readable(m.Kubernetes, s.Config.Kubernetes.Kubernetes.Version); err != nil {
 		return err
@@ -219,5 +257,5 @@ func announced(m *backup.Manifest, s *session.Session) string {
 		onto = append(onto, n.Hostname+" ("+n.HostIP+")")
 	}
 	return fmt.Sprintf("The cluster %s as it was at %s, of the machines %s,\nis made again on %s.\nWhat was changed in it since then is lost. Jobs that ran then begin again.",
-		terminal.Word(m.Cluster), m.Time.Local().Format(time.RFC1123), names(m.Machines), strings.Join(onto, ", "))
+		terminal.Word(m.Cluster), localTime(m), names(m.Machines), strings.Join(onto, ", "))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
@@ -103,6 +104,21 @@ func (fl *keyFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&fl.Identities, "identity", "i", nil, "open it with the private keys of age in this `FILE`")
 	cmd.Flags().BoolVar(&fl.Plain, "insecure-plain", false, "take one that isn't encrypted, which anyone may have written")
 	cmd.Flags().StringVar(&fl.PassphraseFile, "passphrase-file", "", "open it with the passphrase in this `FILE`, its first line")
+}
+
+// again are the flags as they are typed for the same archive.
+func (fl *keyFlags) again() string {
+	var out string
+	for _, file := range fl.Identities {
+		out += " --identity " + session.Quote(file)
+	}
+	if fl.PassphraseFile != "" {
+		out += " --passphrase-file " + session.Quote(fl.PassphraseFile)
+	}
+	if fl.Plain {
+		out += " --insecure-plain"
+	}
+	return out
 }
 
 func (fl *keyFlags) keys(f *cmdutil.Factory) (backup.Keys, error) {
