@@ -323,6 +323,9 @@ var writers = map[string][]string{
 		`{"apiGroups":[""],"resources":["nodes"],"verbs":["get","list","watch","patch"]}`,
 		`{"apiGroups":[""],"resources":["nodes/status"],"verbs":["patch"]}`,
 	},
+	"watchdog": {
+		`{"apiGroups":[""],"resourceNames":["paictl"],"resources":["configmaps"],"verbs":["get"]}`, // the time of the last backup
+	},
 	"cluster-backup": {
 		`{"apiGroups":[""],"resourceNames":["pai-configuration"],"resources":["configmaps"],"verbs":["get"]}`,
 		`{"apiGroups":[""],"resourceNames":["pai-credentials"],"resources":["secrets"],"verbs":["get"]}`, // its own namespace's: the configuration's secrets

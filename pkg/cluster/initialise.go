@@ -177,14 +177,14 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 				if err := r.uploadRestore(ctx, n); err != nil {
 					return err
 				}
-				if before, after, err = p.restore(n); err != nil {
+				if before, after, err = p.restore(n, r.opts.Restore); err != nil {
 					return err
 				}
 				before, ignored = restoreScript+before, p.spec.ignoredWith(dirCheck(p.spec.etcdData()))
 			}
 			res.after += fmt.Sprintf("%s%sp_encryption\nk_init %s %s\nk_stored %s\n%s", p.spec.clear(), before, shell.Quote(ignored), want, stored, after)
 		case runForget:
-			res.after += restoreScript + forget(n)
+			res.after += restoreScript + p.spec.forget(n)
 		case runReconfigure:
 			apart := ""
 			if p.spec.upgrading {

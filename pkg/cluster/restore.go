@@ -53,6 +53,23 @@ func CheckKeys(r io.Reader) error {
 // Restore is what a new cluster is made of: parts of a backup.
 type Restore struct {
 	Keys, Etcd RestoreFile
+	// History is the history of jobs; nil: it isn't put on a machine.
+	History *RestoreHistory
+}
+
+// RestoreHistory is the history of jobs, and where the job controller will look for it: a folder of the machine Node, which is Owner's. It comes there
+// if that machine founds the cluster, and before the controller may begin.
+type RestoreHistory struct {
+	RestoreFile
+	Node, Folder string
+	Owner        int64
+}
+
+func (r *Restore) historyOn(n *Node) *RestoreHistory {
+	if r.History == nil || r.History.Node != n.Hostname {
+		return nil
+	}
+	return r.History
 }
 
 // RestoreFile is a part of a backup. Size is in bytes.
@@ -115,21 +132,34 @@ func sentence(names []string, one, many string) string {
 // uploadRestore brings the parts of the backup to the machine that founds the cluster.
 func (r *run) uploadRestore(ctx context.Context, n *Node) error {
 	from := r.opts.Restore
-	return r.upload(ctx, n, phaseInit, []ssh.File{from.Keys.upload(PartKeys), from.Etcd.upload(PartEtcd)})
+	files := []ssh.File{from.Keys.upload(PartKeys), from.Etcd.upload(PartEtcd)}
+	if h := from.historyOn(n); h != nil {
+		files = append(files, h.upload(backup.PartJobs))
+	}
+	return r.upload(ctx, n, phaseInit, files)
 }
 
 // restore is shell that comes between clear and "kubeadm init", and what follows that.
-func (p *initialise) restore(n *Node) (before, after string, err error) {
+func (p *initialise) restore(n *Node, from *Restore) (before, after string, err error) {
 	image, err := p.spec.image("etcd")
 	if err != nil {
 		return "", "", err
 	}
 	before = fmt.Sprintf("r_keys\nr_etcd %s %s %s\n", shell.Quote(p.spec.imageRef(image)), shell.Quote(n.Hostname), shell.Quote("https://"+host(n.HostIP)+":2380"))
-	return before, forget(n), nil
+	if h := from.historyOn(n); h != nil {
+		before += fmt.Sprintf("r_history %s %d\n", shell.Quote(h.Folder), h.Owner)
+	}
+	return before, p.spec.forget(n), nil
 }
 
 // forget is the shell that ends a restore.
-func forget(n *Node) string { return fmt.Sprintf("r_forget %s\n", shell.Quote(n.Hostname)) }
+func (s *Spec) forget(n *Node) string {
+	names := make([]string, 0, len(s.Nodes))
+	for _, m := range s.Nodes {
+		names = append(names, m.Hostname)
+	}
+	return fmt.Sprintf("r_forget %s %s\n", shell.Quote(n.Hostname), shell.Quote(strings.Join(names, " ")))
+}
 
 // isRestoring reports whether a restore on a machine has not come to its end.
 func isRestoring(a answer.Answer) bool { return a.Value("restoring") != "" }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -38,6 +39,52 @@ func saved(t *testing.T) *Restore {
 	}
 	require.NoError(t, w.Close())
 	return &Restore{Keys: restoreFile(out.Bytes()), Etcd: restoreFile([]byte("node old-1\nnode w1\n"))}
+}
+
+func TestARestorePutsTheHistoryOfJobsWhereTheControllerLooks(t *testing.T) {
+	for name, c := range map[string]struct{ node, there, want string }{
+		"a new machine":                     {"m1", "", "the jobs that were"},
+		"a machine with a history":          {"m1", "what it has had", "what it has had"},
+		"the volume is another machine's":   {"m2", "", ""},
+		"the history is elsewhere, or none": {"", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, from := newLab(t, 2, 1), saved(t)
+			const folder, file = "/data/job-controller/job-controller-data", "/data/job-controller/job-controller-data/archive.db"
+			if c.node != "" {
+				from.History = &RestoreHistory{RestoreFile: restoreFile([]byte("the jobs that were")), Node: c.node, Folder: folder, Owner: 65532}
+			}
+			if c.there != "" {
+				l.host("m1").write(file, c.there)
+			}
+			o := l.up(t.Context(), restoring(from))
+			require.NoError(t, o.err, l.story(o))
+			l.checkRestored()
+			assert.Equal(t, c.want, l.host("m1").read(file))
+			assert.Empty(t, l.host("m2").read(file))
+			if c.want == "the jobs that were" {
+				root := l.host("m1").root
+				assert.Contains(t, l.host("m1").calls(), "chown 65532:65532 "+root+folder+" "+root+file+".paictl-new")
+				info, err := os.Stat(root + file)
+				require.NoError(t, err)
+				assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+			}
+		})
+	}
+}
+
+func TestARestoreForgetsVolumesOfServicesOnMachinesThatAreGone(t *testing.T) {
+	l := newLab(t, 1, 1)
+	volumes := filepath.Join(l.cluster, "volumes")
+	require.NoError(t, os.WriteFile(volumes, []byte("pv-1 pai-system prometheus-data old-1\npv-2 pai-system grafana-data w1\n"), 0o600))
+	o := l.up(t.Context(), restoring(saved(t)))
+	require.NoError(t, o.err, l.story(o))
+	left, err := os.ReadFile(volumes)
+	require.NoError(t, err)
+	assert.Equal(t, "pv-2 pai-system grafana-data w1\n", string(left), "w1 joins again, with its disk")
+	calls := strings.Join(l.host("m1").calls(), "\n")
+	assert.Contains(t, calls, "kubectl delete pvc -n pai-system prometheus-data ")
+	assert.NotContains(t, calls, "grafana-data")
 }
 
 func restoring(from *Restore) func(*Options, *ssh.Options) {

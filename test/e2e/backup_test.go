@@ -9,15 +9,25 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 )
 
-// TestAClusterIsRestoredOntoAnotherMachine saves a cluster, takes its machine away, and makes the cluster again on one with another name and address.
+// TestAClusterIsRestoredOntoAnotherMachine saves a cluster, takes its machine away, and makes the cluster again on one with another name and address. A job
+// that ended is in its history then, and one that ran begins again, with its code.
 func TestAClusterIsRestoredOntoAnotherMachine(t *testing.T) {
 	thorough(t)
-	l := newLab(t, "e2eb", 1)
-	l.generate()
-	l.up(0)
-	l.isReady(1)
+	l := newServices(t, "e2eb", 1)
+	runsJobs := []string{"-n", "scheduler", "-n", "storage", "-n", "job-controller"}
+	l.push()
+	l.start(0, runsJobs...)
+	before := &jobs{&gpus{services: l}}
+	code := filepath.Join(t.TempDir(), "code")
+	require.NoError(t, os.CopyFS(code, os.DirFS("../../examples/jobs/code")))
+	before.submit(t, example(t, "hello"), "--code", code)
+	before.ended(t, "hello", "succeeded", "")
+	ok(t, before.job("delete", "hello", "--yes")...)
+	before.submit(t, example(t, "hello", "name: hello", "name: runs", "- echo", "- sleep 3600; echo"), "--code", code)
+	before.is(t, "runs", "running")
 	l.kubectl("create secret generic kept --from-literal=word=sesame")
 	token := strings.TrimSpace(l.kubectl("create token default --duration=24h"))
 	dir := filepath.Dir(l.cluster)
@@ -43,7 +53,7 @@ func TestAClusterIsRestoredOntoAnotherMachine(t *testing.T) {
 	damaged := file("damaged.paictl-backup", data)
 	ok(t, "sandbox", "stop", "--dir", l.dir, "--unplug", l.names[0])
 
-	m := labIn(t, t.TempDir())
+	m := &services{lab: labIn(t, t.TempDir())}
 	t.Cleanup(m.destroy)
 	m.hosts("e2ec", 1)
 	m.generate()
@@ -63,4 +73,28 @@ func TestAClusterIsRestoredOntoAnotherMachine(t *testing.T) {
 	assert.Equal(t, "node/"+m.names[0], strings.TrimSpace(m.kubectl("get nodes -o name")))
 	assert.Contains(t, m.on(m.names[0], "kubectl --kubeconfig=/dev/null --server=https://127.0.0.1:6443 --insecure-skip-tls-verify --token="+token+" auth whoami 2>&1"), "system:serviceaccount:default:default")
 	assert.Zero(t, m.up(0).Changes)
+
+	assert.Contains(t, m.on(m.names[0], "stat -c '%u %a' /datastorage/job-controller/job-controller-data/archive.db"), "65532 600")
+	m.kubeconfig = filepath.Join(filepath.Dir(m.cluster), "kubeconfig")
+	require.NoError(t, os.WriteFile(m.kubeconfig, nil, 0o600))
+	cmd, _, errOut := command(t.Context(), t, "cluster", "kubeconfig", "-p", m.cluster, "--use")
+	cmd.Env = append(cmd.Env, "KUBECONFIG="+m.kubeconfig)
+	require.NoError(t, cmd.Run(), errOut)
+	ok(t, m.args("config", "push", "--yes", "--force", "-p", m.cluster)...)
+	m.start(0, runsJobs...)
+	after := &jobs{&gpus{services: m}}
+	after.is(t, "hello", "succeeded")
+	assert.Contains(t, after.log(t, "hello"), "Hello ann")
+	after.is(t, "runs", "running")
+	assert.Equal(t, []string{m.names[0]}, nodesOf(after.podsOf(t, "runs")))
+	again := ok(t, "cluster", "restore", saved, "-p", m.cluster, "--passphrase-file", phrase, "--confirm", "pai", "--history")
+	assert.Contains(t, again.stderr, "0 jobs put back, 1 job were there already")
+	after.is(t, "runs", "running")
+}
+
+func nodesOf(pods []corev1.Pod) (out []string) {
+	for i := range pods {
+		out = append(out, pods[i].Spec.NodeName)
+	}
+	return out
 }

@@ -37,8 +37,33 @@ r_etcd() {
 	note change "etcd restored"
 }
 
-# r_forget NODE: takes the machines that were out of the cluster, but for this one. Their pods go with them. Those that are machines of this
-# cluster join again. This machine's own API server is asked: behind a load balancer there may still be one of the cluster that was.
+# r_history FOLDER OWNER: puts the history of jobs where the job controller looks for it, before that begins: jobs that begin again fetch their
+# code from there. One that is there already belongs to this machine, and is newer.
+r_history() {
+	[ ! -e "$R$1/archive.db" ] || return 0
+	mkdir -p "$R$1"
+	cp "$RESTORE/jobs.db" "$R$1/archive.db.paictl-new" # it may be another disk
+	chmod 600 "$R$1/archive.db.paictl-new"
+	chown "$2:$2" "$R$1" "$R$1/archive.db.paictl-new"
+	mv -f "$R$1/archive.db.paictl-new" "$R$1/archive.db"
+	note change "history of jobs restored"
+}
+
+# r_volumes NODES: forgets the volumes of services that lie on machines which are no longer in the layout: services couldn't start there, and
+# begin with new ones. What lies in the folders stays. NODES are the machines of the layout.
+r_volumes() {
+	volumes=$(self get pv -l paictl.openpai.org/service --request-timeout=30s -o go-template='{{range .items}}{{if and .spec.local .spec.claimRef}}{{.metadata.name}} {{.spec.claimRef.namespace}} {{.spec.claimRef.name}}{{range .spec.nodeAffinity.required.nodeSelectorTerms}}{{range .matchExpressions}}{{range .values}} {{.}}{{end}}{{end}}{{end}}{{"\n"}}{{end}}{{end}}')
+	printf '%s\n' "$volumes" | while read -r pv space claim at; do
+		[ -n "$at" ] || continue
+		case " $1 " in *" $at "*) continue ;; esac
+		self delete pvc -n "$space" "$claim" --ignore-not-found --wait=false --request-timeout=60s >&2
+		self delete pv "$pv" --ignore-not-found --wait=false --request-timeout=60s >&2
+		note change "volume of $space/$claim on $at forgotten"
+	done
+}
+
+# r_forget NODE NODES: takes the machines that were out of the cluster, but for this one. Their pods go with them. Those that are machines of this
+# cluster, NODES, join again. This machine's own API server is asked: behind a load balancer there may still be one of the cluster that was.
 r_forget() {
 	i=0
 	until self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; do
@@ -50,5 +75,6 @@ r_forget() {
 	for other in $others; do
 		[ "$other" = "node/$1" ] || self delete node "${other#node/}" --request-timeout=60s >&2
 	done
+	r_volumes "$2"
 	rm -rf "$RESTORE"
 }

@@ -6,39 +6,116 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+	_ "time/tzdata" // the image has no zones
+
+	"github.com/robfig/cron/v3"
 
 	"github.com/openpai/paictl/pkg/incluster/podapi"
 )
 
-// backupsPath is the CronJob of the service cluster-backup.
-const backupsPath = "/apis/batch/v1/namespaces/pai-system/cronjobs/cluster-backup"
+const (
+	// backupsPath is the CronJob of the service cluster-backup.
+	backupsPath = "/apis/batch/v1/namespaces/pai-system/cronjobs/cluster-backup"
+	// notesPath is where those who make a backup note when it was, whoever they are.
+	notesPath = "/api/v1/namespaces/kube-system/configmaps/paictl"
+	noteKey   = "backup"
+	// missed is how many runs may fail in a row before the last good backup is too old.
+	missed = 2
+	// unknownInterval stands for a schedule that can't be read.
+	unknownInterval = 24 * time.Hour
+)
 
 // backups is how the schedule of backups goes. A time that is zero has never come.
 type backups struct {
-	made, due, succeeded time.Time
-	running              int
+	due, succeeded time.Time
+	running        int
+	suspended      bool
+	// good is when the last good backup was made; where there is none, when the schedule began. overdue is when it is too old.
+	good, overdue time.Time
+}
+
+// cronJob is what is read of the CronJob.
+type cronJob struct {
+	Metadata struct {
+		CreationTimestamp time.Time `json:"creationTimestamp"`
+	} `json:"metadata"`
+	Spec struct {
+		Schedule    string `json:"schedule"`
+		TimeZone    string `json:"timeZone"`
+		Suspend     bool   `json:"suspend"`
+		JobTemplate struct {
+			Spec struct {
+				ActiveDeadlineSeconds int64 `json:"activeDeadlineSeconds"`
+			} `json:"spec"`
+		} `json:"jobTemplate"`
+	} `json:"spec"`
+	Status struct {
+		Active             []struct{} `json:"active"`
+		LastScheduleTime   time.Time  `json:"lastScheduleTime"`
+		LastSuccessfulTime time.Time  `json:"lastSuccessfulTime"`
+	} `json:"status"`
 }
 
 // backups asks for the schedule of backups; nil where there is none.
 func (a API) backups(ctx context.Context) (*backups, error) {
-	var job struct {
-		Metadata struct {
-			CreationTimestamp time.Time `json:"creationTimestamp"`
-		} `json:"metadata"`
-		Status struct {
-			Active             []struct{} `json:"active"`
-			LastScheduleTime   time.Time  `json:"lastScheduleTime"`
-			LastSuccessfulTime time.Time  `json:"lastSuccessfulTime"`
-		} `json:"status"`
-	}
+	var job cronJob
 	err := a.Read(ctx, backupsPath, &job)
-	if said, ok := errors.AsType[*podapi.StatusError](err); ok && said.Code == http.StatusNotFound {
+	if isMissing(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ask for the schedule of backups: %w", err)
 	}
-	return &backups{made: job.Metadata.CreationTimestamp, due: job.Status.LastScheduleTime, succeeded: job.Status.LastSuccessfulTime, running: len(job.Status.Active)}, nil
+	var notes struct {
+		Data map[string]string `json:"data"`
+	}
+	if err := a.Read(ctx, notesPath, &notes); err != nil && !isMissing(err) {
+		return nil, fmt.Errorf("ask when the last backup was made: %w", err)
+	}
+	b := &backups{
+		due: job.Status.LastScheduleTime, succeeded: job.Status.LastSuccessfulTime, running: len(job.Status.Active), suspended: job.Spec.Suspend,
+		good: later(job.Metadata.CreationTimestamp, job.Status.LastSuccessfulTime),
+	}
+	if noted, err := time.Parse(time.RFC3339, notes.Data[noteKey]); err == nil {
+		b.good = later(b.good, noted)
+	}
+	b.overdue = job.overdue(b.good)
+	return b, nil
+}
+
+// overdue is when two runs after a good backup could have been complete: a run has until its deadline, or until the next one is due.
+func (j *cronJob) overdue(good time.Time) time.Time {
+	zone, err := time.LoadLocation(j.Spec.TimeZone) // "" is UTC
+	if err != nil {
+		zone = time.UTC
+	}
+	schedule, err := cron.ParseStandard(j.Spec.Schedule) // as Kubernetes reads it
+	if err != nil {
+		return good.Add(missed * unknownInterval)
+	}
+	at := good.In(zone)
+	for range missed {
+		if at = schedule.Next(at); at.IsZero() { // the 31st of February
+			return good.Add(missed * unknownInterval)
+		}
+	}
+	last := at.Add(time.Duration(j.Spec.JobTemplate.Spec.ActiveDeadlineSeconds) * time.Second)
+	if next := schedule.Next(at); !next.IsZero() && next.Before(last) {
+		return next
+	}
+	return last
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func isMissing(err error) bool {
+	said, ok := errors.AsType[*podapi.StatusError](err)
+	return ok && said.Code == http.StatusNotFound
 }
 
 // CheckBackups asks how the schedule of backups goes. What was known stays where no one answers.

@@ -19,8 +19,12 @@ var (
 		"When all certificates were last checked.", nil, nil)
 	descRoundTook = prometheus.NewDesc("pai_watchdog_round_duration_seconds",
 		"How long the check of all certificates took.", nil, nil)
-	descBackupMade = prometheus.NewDesc("pai_backup_schedule_created_timestamp_seconds",
-		"Since when the cluster is backed up on a schedule.", nil, nil)
+	descBackupGood = prometheus.NewDesc("pai_backup_last_good_timestamp_seconds",
+		"When the last good backup was made, by the schedule or by hand; where there is none, since when there is a schedule.", nil, nil)
+	descBackupOverdue = prometheus.NewDesc("pai_backup_overdue_timestamp_seconds",
+		"When the last good backup is too old: two runs of the schedule have come after it, and could have been complete.", nil, nil)
+	descBackupSuspended = prometheus.NewDesc("pai_backup_suspended",
+		"Whether the schedule of backups is suspended.", nil, nil)
 	descBackupDue = prometheus.NewDesc("pai_backup_last_schedule_timestamp_seconds",
 		"When a backup was last due.", nil, nil)
 	descBackupSucceeded = prometheus.NewDesc("pai_backup_last_success_timestamp_seconds",
@@ -85,7 +89,7 @@ func (r *results) lastServers() []server {
 
 // Describe sends the metrics' descriptions.
 func (r *results) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descExpiry, descSuccess, descTook, descRound, descRoundTook, descBuild, descBackupMade, descBackupDue, descBackupSucceeded, descBackupRunning} {
+	for _, d := range []*prometheus.Desc{descExpiry, descSuccess, descTook, descRound, descRoundTook, descBuild, descBackupGood, descBackupOverdue, descBackupSuspended, descBackupDue, descBackupSucceeded, descBackupRunning} {
 		ch <- d
 	}
 }
@@ -126,7 +130,12 @@ func (r *results) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	gauge(descBackupRunning, float64(r.backups.running))
-	for d, at := range map[*prometheus.Desc]time.Time{descBackupMade: r.backups.made, descBackupDue: r.backups.due, descBackupSucceeded: r.backups.succeeded} {
+	suspended := 0.0
+	if r.backups.suspended {
+		suspended = 1
+	}
+	gauge(descBackupSuspended, suspended)
+	for d, at := range map[*prometheus.Desc]time.Time{descBackupGood: r.backups.good, descBackupOverdue: r.backups.overdue, descBackupDue: r.backups.due, descBackupSucceeded: r.backups.succeeded} {
 		if !at.IsZero() {
 			gauge(d, float64(at.Unix()))
 		}

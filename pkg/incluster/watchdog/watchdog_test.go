@@ -69,6 +69,7 @@ type cluster struct {
 	servers []string
 	down    atomic.Bool
 	backups *batchv1.CronJob
+	noted   string   // when a backup was made, as its maker notes it
 	seen    sync.Map // paths
 }
 
@@ -98,6 +99,12 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		_ = json.NewEncoder(w).Encode(c.backups)
+	case "/api/v1/namespaces/kube-system/configmaps/paictl":
+		if c.noted == "" {
+			http.NotFound(w, r)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(corev1.ConfigMap{Data: map[string]string{"backup": c.noted}})
 	default:
 		http.NotFound(w, r)
 	}
@@ -333,15 +340,20 @@ func TestHowBackupsGoIsTold(t *testing.T) {
 	c.backups = &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: *at(1_000_000)}}
 	w.CheckBackups(t.Context())
 	got := scrape(t, w)
-	require.Contains(t, got, "pai_backup_schedule_created_timestamp_seconds 1e+06\n")
+	require.Contains(t, got, "pai_backup_last_good_timestamp_seconds 1e+06\n", "it begins with the schedule")
 	require.Contains(t, got, "pai_backup_running 0\n")
-	require.NotContains(t, got, "pai_backup_last_", "none was made yet")
+	require.Contains(t, got, "pai_backup_suspended 0\n")
+	require.NotContains(t, got, "pai_backup_last_s", "none was made yet")
 
 	c.backups.Status = batchv1.CronJobStatus{LastScheduleTime: at(3_000_000), LastSuccessfulTime: at(2_000_000), Active: []corev1.ObjectReference{{Name: "x"}}}
 	w.CheckBackups(t.Context())
-	for _, want := range []string{"pai_backup_last_schedule_timestamp_seconds 3e+06\n", "pai_backup_last_success_timestamp_seconds 2e+06\n", "pai_backup_running 1\n"} {
+	for _, want := range []string{"pai_backup_last_schedule_timestamp_seconds 3e+06\n", "pai_backup_last_success_timestamp_seconds 2e+06\n", "pai_backup_last_good_timestamp_seconds 2e+06\n", "pai_backup_running 1\n"} {
 		require.Contains(t, scrape(t, w), want)
 	}
+	c.noted, c.backups.Spec.Suspend = "1970-02-04T17:20:00Z", new(true)
+	w.CheckBackups(t.Context())
+	require.Contains(t, scrape(t, w), "pai_backup_last_good_timestamp_seconds 3e+06\n", "one that was made by hand is as good")
+	require.Contains(t, scrape(t, w), "pai_backup_suspended 1\n")
 	c.down.Store(true)
 	w.CheckBackups(t.Context())
 	require.Contains(t, scrape(t, w), "pai_backup_last_success_timestamp_seconds 2e+06\n", "it stays until the API answers")
@@ -349,6 +361,28 @@ func TestHowBackupsGoIsTold(t *testing.T) {
 	c.backups = nil
 	w.CheckBackups(t.Context())
 	require.NotContains(t, scrape(t, w), "pai_backup_")
+}
+
+func TestABackupIsTooOldWhenTwoRunsHaveCome(t *testing.T) {
+	for name, c := range map[string]struct{ schedule, zone, good, overdue string }{
+		"each night":             {"0 2 * * *", "", "2026-11-01T02:10:00Z", "2026-11-03T06:00:00Z"},
+		"each night, in Berlin":  {"0 2 * * *", "Europe/Berlin", "2026-11-01T01:10:00Z", "2026-11-03T05:00:00Z"},
+		"each hour":              {"0 * * * *", "", "2026-11-01T02:10:00Z", "2026-11-01T05:00:00Z"},
+		"each week":              {"@weekly", "", "2026-11-03T12:00:00Z", "2026-11-15T04:00:00Z"},
+		"made by hand":           {"0 2 * * *", "", "2026-11-01T18:00:00Z", "2026-11-03T06:00:00Z"},
+		"a zone that isn't":      {"0 2 * * *", "Nowhere/Land", "2026-11-01T02:10:00Z", "2026-11-03T06:00:00Z"},
+		"a day that never comes": {"0 2 31 2 *", "", "2026-11-01T02:10:00Z", "2026-11-03T02:10:00Z"},
+		"what can't be read":     {"now and then", "", "2026-11-01T02:10:00Z", "2026-11-03T02:10:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var j cronJob
+			j.Spec.Schedule, j.Spec.TimeZone = c.schedule, c.zone
+			j.Spec.JobTemplate.Spec.ActiveDeadlineSeconds = 4 * 3600
+			good, err := time.Parse(time.RFC3339, c.good)
+			require.NoError(t, err)
+			require.Equal(t, c.overdue, j.overdue(good).UTC().Format(time.RFC3339))
+		})
+	}
 }
 
 func TestMetricsAreWellFormed(t *testing.T) {

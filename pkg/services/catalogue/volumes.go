@@ -26,14 +26,15 @@ type LocalVolume struct {
 	Node string
 	// Machines are those on which the service's placement allows pods.
 	Machines []string
+	// Owner is the user and group to whom it belongs.
+	Owner int64
 
-	owner int64
-	size  any
+	size any
 }
 
 func (v LocalVolume) value() map[string]any {
 	return map[string]any{
-		"service": v.Service, "claim": v.Claim, "namespace": v.Namespace, "owner": v.owner, "size": v.size, "node": v.Node, "path": v.Path,
+		"service": v.Service, "claim": v.Claim, "namespace": v.Namespace, "owner": v.Owner, "size": v.size, "node": v.Node, "path": v.Path,
 	}
 }
 
@@ -111,7 +112,7 @@ func volumesOf(cfg *config.Cluster, s *Service) []LocalVolume {
 		out = append(out, LocalVolume{
 			Service: s.Name, Namespace: s.Namespace, Claim: claim.Name, Node: names[0], Machines: names,
 			Path:  path.Join(cfg.Services.Cluster.Common.DataPath, s.Name, claim.Name),
-			owner: claim.Owner, size: persistence["size"],
+			Owner: claim.Owner, size: persistence["size"],
 		})
 	}
 	return out

@@ -12,12 +12,14 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
@@ -69,6 +71,41 @@ func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, d
 			plural.Of(added.CodeLeftOut, "submission"))
 	}
 	return nil
+}
+
+// historyOnDisk is the history for a restore that puts it where the job controller will look for it; nil where that isn't known: the volume is none that
+// paictl makes, or will be on another machine than that which founds the cluster, or the history is in PostgreSQL.
+func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *session.Session) (*cluster.RestoreHistory, error) {
+	if historyOf(m) < 0 {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	all, _, err := catalogue.Load(ctx, s.Config, catalogue.Options{})
+	if err != nil {
+		return nil, err
+	}
+	service := all.Get(api.Service)
+	if service == nil || !service.Enabled {
+		return nil, nil //nolint:nilnil // as above
+	}
+	if postgres, _ := service.Values["postgresql"].(map[string]any); postgres["enabled"] == true {
+		return nil, nil //nolint:nilnil // as above
+	}
+	for _, v := range all.LocalVolumes() {
+		if v.Service != api.Service || v.Node != s.Spec.ControlPlane()[0].Hostname || stays(v, m) {
+			continue
+		}
+		file, err := unpacked(m, dir, backup.PartJobs)
+		if err != nil {
+			return nil, err
+		}
+		return &cluster.RestoreHistory{RestoreFile: file, Node: v.Node, Folder: v.Path, Owner: v.Owner}, nil
+	}
+	return nil, nil //nolint:nilnil // as above
+}
+
+// stays reports whether a volume may lie on another machine that both the backup's cluster and this one have, and stay there.
+func stays(v catalogue.LocalVolume, m *backup.Manifest) bool {
+	return slices.ContainsFunc(m.Machines, func(of backup.Machine) bool { return of.Name != v.Node && slices.Contains(v.Machines, of.Name) })
 }
 
 func putBack(ctx context.Context, s *session.Session, file string, size int64) (*api.Import, error) {

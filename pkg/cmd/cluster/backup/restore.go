@@ -56,9 +56,10 @@ the cluster's name; without a terminal, --confirm NAME is needed. If it is inter
 Afterwards all machines of the old cluster are out, with their pods. Jobs that ran begin again, as after the loss of
 their machines. Credentials that were valid stay valid. What lay on the machines' disks, such as measurements, isn't restored.
 
-The history of jobs, with logs of ended tasks and submitted code, is put back in a second step, when the services run:
-the same command with --history. It adds to the history of the cluster what that hasn't, changes no other job, and may be repeated.
-Do it soon: jobs that begin again need their code.
+The history of jobs, with logs of ended tasks and submitted code, is put on the machine that founds the cluster. Where the job
+controller will have it on another one, or in PostgreSQL, the command says at its end that it is put back in a second step, when
+the services run: the same command with --history. That adds to the history of the cluster what it hasn't, changes no other job, and
+may be repeated. Do it soon: jobs that begin again need their code.
 FILE may be on another machine or in S3: see "paictl cluster backup".`,
 		Example: `  paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --dry-run
   paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --identity key.txt
@@ -136,6 +137,9 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 	if o.Restore, err = parts(m, dir); err != nil {
 		return err
 	}
+	if o.Restore.History, err = historyOnDisk(ctx, m, dir, s); err != nil {
+		return err
+	}
 	changes, err := cluster.Up(ctx, s.Spec, o)
 	if cerr := s.CloseSink(); err == nil {
 		err = cerr
@@ -149,7 +153,7 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 		}
 	}
 	if err == nil && !opts.DryRun {
-		fmt.Fprint(io.Err, opts.next(m))
+		fmt.Fprint(io.Err, opts.next(m, o.Restore.History != nil))
 	}
 	return err
 }
@@ -163,10 +167,10 @@ func (opts *RestoreOptions) needs() session.Needs {
 }
 
 // next is what is left to do for a cluster that was restored.
-func (opts *RestoreOptions) next(m *backup.Manifest) string {
+func (opts *RestoreOptions) next(m *backup.Manifest, isHistoryThere bool) string {
 	dir := session.Quote(opts.Flags.Dir)
 	out := fmt.Sprintf("Bring back the rest:\n  paictl cluster kubeconfig -p %[1]s\n  paictl service start -p %[1]s\n", dir)
-	if historyOf(m) >= 0 {
+	if historyOf(m) >= 0 && !isHistoryThere {
 		out += fmt.Sprintf("  paictl cluster restore %s -p %s%s --history\n", session.Quote(opts.File), dir, opts.Keys.again()+opts.Place.again())
 	}
 	return out + "  paictl status\n"
@@ -174,24 +178,26 @@ func (opts *RestoreOptions) next(m *backup.Manifest) string {
 
 // parts are what the machine that founds the cluster gets.
 func parts(m *backup.Manifest, dir string) (*cluster.Restore, error) {
-	file := func(name string) (cluster.RestoreFile, error) {
-		i := slices.IndexFunc(m.Parts, func(p backup.Part) bool { return p.Name == name })
-		if i < 0 {
-			return cluster.RestoreFile{}, fmt.Errorf("the backup has no %s", name)
-		}
-		return cluster.RestoreFile{Size: m.Parts[i].Size, SHA256: m.Parts[i].SHA256, Open: func() (io.ReadCloser, error) {
-			return os.Open(filepath.Join(dir, name))
-		}}, nil
-	}
-	keys, err := file(cluster.PartKeys)
+	keys, err := unpacked(m, dir, cluster.PartKeys)
 	if err != nil {
 		return nil, err
 	}
-	etcd, err := file(cluster.PartEtcd)
+	etcd, err := unpacked(m, dir, cluster.PartEtcd)
 	if err != nil {
 		return nil, err
 	}
 	return &cluster.Restore{Keys: keys, Etcd: etcd}, nil
+}
+
+// unpacked is a part of a backup below dir.
+func unpacked(m *backup.Manifest, dir, name string) (cluster.RestoreFile, error) {
+	i := slices.IndexFunc(m.Parts, func(p backup.Part) bool { return p.Name == name })
+	if i < 0 {
+		return cluster.RestoreFile{}, fmt.Errorf("the backup has no %s", name)
+	}
+	return cluster.RestoreFile{Size: m.Parts[i].Size, SHA256: m.Parts[i].SHA256, Open: func() (io.ReadCloser, error) {
+		return os.Open(filepath.Join(dir, name))
+	}}, nil
 }
 
 func checkKeys(file string) error {
