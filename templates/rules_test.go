@@ -328,8 +328,8 @@ var writers = map[string][]string{
 	},
 	"cluster-backup": {
 		`{"apiGroups":[""],"resourceNames":["pai-configuration"],"resources":["configmaps"],"verbs":["get"]}`,
-		`{"apiGroups":[""],"resourceNames":["pai-credentials"],"resources":["secrets"],"verbs":["get"]}`, // its own namespace's: the configuration's secrets
-		`{"apiGroups":[""],"resourceNames":["paictl"],"resources":["configmaps"],"verbs":["patch"]}`,     // the time of the last backup
+		`{"apiGroups":[""],"resourceNames":["pai-credentials"],"resources":["secrets"],"verbs":["get"]}`,   // its own namespace's: the configuration's secrets
+		`{"apiGroups":[""],"resourceNames":["paictl"],"resources":["configmaps"],"verbs":["get","patch"]}`, // which cluster it is, and the time of the last backup
 	},
 	"job-controller": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,

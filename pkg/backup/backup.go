@@ -28,10 +28,12 @@ const (
 
 // Head is what an archive begins with.
 type Head struct {
-	Format  int       `json:"format"`
-	Paictl  string    `json:"paictl"`
-	Cluster string    `json:"cluster"`
-	Time    time.Time `json:"time"`
+	Format  int    `json:"format"`
+	Paictl  string `json:"paictl"`
+	Cluster string `json:"cluster"`
+	// ID tells clusters of one name apart.
+	ID   string    `json:"id,omitempty"`
+	Time time.Time `json:"time"`
 }
 
 // Manifest is what an archive ends with.

@@ -311,14 +311,47 @@ func TestASnapshotThatIsNotWholeIsAnError(t *testing.T) {
 }
 
 func TestNamesOfArchives(t *testing.T) {
-	cluster, when, ok := backup.Named(backup.Name("pai-2", at.In(time.FixedZone("", 3600))))
-	require.True(t, ok)
-	assert.Equal(t, "pai-2", cluster)
-	assert.Equal(t, at, when)
+	for of, want := range map[string]backup.File{
+		"pai-2":              {Cluster: "pai-2", Time: at},
+		"pai-2.0123456789ab": {Cluster: "pai-2", ID: "0123456789ab", Time: at},
+	} {
+		got, ok := backup.Named(backup.Name(of, at.In(time.FixedZone("", 3600))))
+		require.True(t, ok)
+		assert.Equal(t, want, got)
+		assert.Equal(t, of, backup.Of(got.Cluster, got.ID))
+		for _, asked := range []string{"", "pai-2", of} {
+			assert.True(t, got.IsOf(asked))
+		}
+		for _, asked := range []string{"pai", "pai-2.ffffffffffff"} {
+			assert.False(t, got.IsOf(asked))
+		}
+	}
 	for _, other := range []string{"", "pai-20261127.paictl-backup", "notes.txt", ".pai-20261127T020000Z.paictl-backup123", "pai-20269927T020000Z.paictl-backup", "-20261127T020000Z.paictl-backup"} {
-		_, _, ok := backup.Named(other)
+		_, ok := backup.Named(other)
 		assert.False(t, ok, other)
 	}
+}
+
+func TestClustersOfOneNameAreToldApart(t *testing.T) {
+	first, twin := backup.ID("u", ""), backup.ID("u", "20261127T020000Z-m2")
+	assert.NotEqual(t, first, twin, "one that was restored has the UID of the one that was saved")
+	assert.NotEqual(t, first, backup.ID("v", ""))
+	assert.Empty(t, backup.ID("", "20261127T020000Z-m2"))
+	var all []backup.File
+	for n, id := range []string{first, twin, ""} {
+		for day := range 2 {
+			f, ok := backup.Named(backup.Name(backup.Of("pai", id), at.AddDate(0, 0, -10*n-day)))
+			require.True(t, ok)
+			f.Path = backup.Name(backup.Of("pai", id), f.Time)
+			all = append(all, f)
+		}
+	}
+	backup.Sort(all)
+	var gone []string
+	for _, f := range (backup.Keep{}).ExpiredOfAll(all) {
+		gone = append(gone, f.ID)
+	}
+	assert.ElementsMatch(t, []string{first, twin, ""}, gone, "of each the latest stays")
 }
 
 func TestWhichBackupsStay(t *testing.T) {

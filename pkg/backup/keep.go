@@ -2,6 +2,8 @@ package backup
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,10 +13,12 @@ import (
 // File is an archive in a folder, on a machine or in a bucket. Size is in bytes.
 type File struct {
 	// Path says where it is, as the commands take it: a path here, ssh://..., s3://....
-	Path    string    `json:"path"`
-	Cluster string    `json:"cluster"`
-	Time    time.Time `json:"time"`
-	Size    int64     `json:"size"`
+	Path    string `json:"path"`
+	Cluster string `json:"cluster"`
+	// ID tells clusters of one name apart; archives of before there was one have none.
+	ID   string    `json:"id,omitempty"`
+	Time time.Time `json:"time"`
+	Size int64     `json:"size"`
 }
 
 // Ending is that of archives' names.
@@ -22,21 +26,44 @@ const Ending = ".paictl-backup"
 
 const stamp = "20060102T150405Z"
 
-var named = regexp.MustCompile(`^(.+)-([0-9]{8}T[0-9]{6}Z)\.paictl-backup$`)
+var named = regexp.MustCompile(`^(.+?)(?:\.([0-9a-f]{12}))?-([0-9]{8}T[0-9]{6}Z)\.paictl-backup$`)
 
-// Name is what the archive of a cluster is called: CLUSTER-20261127T020000Z.paictl-backup.
-func Name(cluster string, at time.Time) string {
-	return cluster + "-" + at.UTC().Format(stamp) + Ending
+// ID is what tells a cluster from others of its name: made of the UID of its namespace kube-system, which no other cluster has, and of the note
+// that a restore leaves, since a cluster that was restored has the UID of the one that was saved. It is empty where the UID isn't known.
+func ID(uid, restored string) string {
+	if uid == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(uid + "\n" + restored))
+	return hex.EncodeToString(sum[:6])
+}
+
+// Of is a cluster as it stands in the names of its archives. No name of a cluster has a dot.
+func Of(cluster, id string) string {
+	if id == "" {
+		return cluster
+	}
+	return cluster + "." + id
+}
+
+// Name is what the archive of a cluster is called: CLUSTER.ID-20261127T020000Z.paictl-backup. of is what Of returns.
+func Name(of string, at time.Time) string {
+	return of + "-" + at.UTC().Format(stamp) + Ending
 }
 
 // Named reads the name of an archive; a name of another form is none.
-func Named(name string) (cluster string, at time.Time, ok bool) {
+func Named(name string) (File, bool) {
 	m := named.FindStringSubmatch(name)
 	if m == nil {
-		return "", time.Time{}, false
+		return File{}, false
 	}
-	at, err := time.Parse(stamp, m[2])
-	return m[1], at, err == nil
+	at, err := time.Parse(stamp, m[3])
+	return File{Cluster: m[1], ID: m[2], Time: at}, err == nil
+}
+
+// IsOf reports whether an archive is of a cluster: of any of that name, or where of has an ID, of that one alone. "" is any.
+func (f File) IsOf(of string) bool {
+	return of == "" || of == f.Cluster || of == Of(f.Cluster, f.ID)
 }
 
 // Sort puts archives in the order of lists: the latest first.
@@ -79,7 +106,8 @@ func (k Keep) Expired(files []File) []File {
 func (k Keep) ExpiredOfAll(files []File) []File {
 	clusters := map[string][]File{}
 	for _, f := range files {
-		clusters[f.Cluster] = append(clusters[f.Cluster], f)
+		of := Of(f.Cluster, f.ID)
+		clusters[of] = append(clusters[of], f)
 	}
 	gone := map[string]bool{}
 	for _, of := range clusters {

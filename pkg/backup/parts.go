@@ -19,6 +19,8 @@ const (
 	NotesNamespace = "kube-system"
 	NotesName      = "paictl"
 	Note           = "backup"
+	// NoteRestored is the key of when and where the cluster was made of a backup.
+	NoteRestored = "restored"
 )
 
 var keyFiles = strings.Fields(`etc/kubernetes/pki/ca.crt etc/kubernetes/pki/ca.key etc/kubernetes/pki/sa.key etc/kubernetes/pki/sa.pub

@@ -51,7 +51,7 @@ func (f folder) tidy(now time.Time) {
 	all, _ := filepath.Glob(f.Path(".*" + backup.Ending + "*"))
 	for _, path := range all {
 		name, _, _ := strings.Cut(filepath.Base(path), backup.Ending)
-		if _, _, ok := backup.Named(strings.TrimPrefix(name, ".") + backup.Ending); !ok {
+		if _, ok := backup.Named(strings.TrimPrefix(name, ".") + backup.Ending); !ok {
 			continue
 		}
 		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > abandoned {

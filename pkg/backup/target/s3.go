@@ -235,7 +235,7 @@ func (b *bucket) tidy(ctx context.Context, now time.Time) {
 	core := minio.Core{Client: b.client}
 	for u := range b.client.ListIncompleteUploads(ctx, b.name, b.prefix, false) {
 		name := strings.TrimPrefix(u.Key, b.prefix)
-		if _, _, ok := backup.Named(name); u.Err == nil && ok && now.Sub(u.Initiated) > unfinished {
+		if _, ok := backup.Named(name); u.Err == nil && ok && now.Sub(u.Initiated) > unfinished {
 			_ = core.AbortMultipartUpload(ctx, b.name, u.Key, u.UploadID)
 		}
 	}

@@ -24,7 +24,7 @@ type Target interface {
 	// the target can't be written to; its context ends when the target fails. Where one of both fails nothing stays, but after a kill or a
 	// cut connection, of which the next Write removes what is older than three hours. It returns the size in bytes.
 	Write(ctx context.Context, name string, fill func(context.Context, io.Writer) error) (int64, error)
-	// List returns the archives of a cluster, of all where cluster is "", the latest first. It goes by their names.
+	// List returns the archives of a cluster, as backup.File.IsOf takes it, the latest first. It goes by their names.
 	List(ctx context.Context, cluster string) ([]backup.File, error)
 	// Open reads an archive of that many bytes. Reading fails when ctx has ended.
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
@@ -108,11 +108,12 @@ func missing(t Target, name string) error {
 
 // found adds an archive to a list, if a name is one's.
 func found(files []backup.File, t Target, cluster, name string, size int64) []backup.File {
-	of, at, ok := backup.Named(name)
-	if !ok || cluster != "" && of != cluster {
+	f, ok := backup.Named(name)
+	if !ok || !f.IsOf(cluster) {
 		return files
 	}
-	return append(files, backup.File{Path: t.Path(name), Cluster: of, Time: at, Size: size})
+	f.Path, f.Size = t.Path(name), size
+	return append(files, f)
 }
 
 // errUnread ends a writer whose reader has gone.

@@ -76,5 +76,7 @@ r_forget() {
 		[ "$other" = "node/$1" ] || self delete node "${other#node/}" --request-timeout=60s >&2
 	done
 	r_volumes "$2"
+	# It is another cluster than the one that was saved, which may still run: their backups are told apart by this.
+	k_remember restored "$(date -u +%Y%m%dT%H%M%SZ)-$1"
 	rm -rf "$RESTORE"
 }

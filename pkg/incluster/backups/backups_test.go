@@ -196,8 +196,15 @@ func TestAClusterSavesItself(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	_, err := s.cluster.Client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "saved-by-itself"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	old := backup.Name("pai", time.Now().AddDate(0, 0, -9))
-	for _, name := range []string{old, backup.Name("pai", time.Now().AddDate(0, 0, -1)), backup.Name("other", time.Now().AddDate(0, 0, -30))} {
+	ns, err := s.cluster.Client.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
+	require.NoError(t, err)
+	own := backup.Of("pai", backup.ID(string(ns.UID), ""))
+	old := backup.Name(own, time.Now().AddDate(0, 0, -9))
+	ofOthers := []string{backup.Name("other", time.Now().AddDate(0, 0, -30))}
+	for day := range 3 { // a twin's, and those of before there were IDs, which may be another's
+		ofOthers = append(ofOthers, backup.Name(backup.Of("pai", backup.ID(string(ns.UID), "elsewhere")), time.Now().AddDate(0, 0, -20-day)), backup.Name("pai", time.Now().AddDate(0, 0, -20-day)))
+	}
+	for _, name := range append([]string{old, backup.Name(own, time.Now().AddDate(0, 0, -1))}, ofOthers...) {
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), nil, 0o600))
 	}
 	log, err := s.run()
@@ -206,9 +213,15 @@ func TestAClusterSavesItself(t *testing.T) {
 	assert.NotContains(t, log, "level=WARN")
 	assert.Contains(t, log, old, "it is deleted")
 	assert.NotContains(t, s.kept(), old)
-	require.Len(t, s.kept(), 3, "its own, the one before, and another cluster's")
+	assert.Subset(t, s.kept(), ofOthers)
+	require.Len(t, s.kept(), 2+len(ofOthers), "its own, the one before, and other clusters'")
 
-	latest := s.kept()[2]
+	latest := ""
+	for _, name := range s.kept() {
+		if f, ok := backup.Named(name); ok && f.IsOf(own) && backup.Name(own, f.Time) == name {
+			latest = name // they are sorted
+		}
+	}
 	parts, m := s.read(latest)
 	assert.Equal(t, "pai", m.Cluster)
 	assert.Regexp(t, `^v1\.`, m.Kubernetes)
@@ -226,7 +239,8 @@ func TestAClusterSavesItself(t *testing.T) {
 	notes, err := s.cluster.Client.CoreV1().ConfigMaps(backup.NotesNamespace).Get(t.Context(), backup.NotesName, metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, m.Time.Format(time.RFC3339), notes.Data[backup.Note])
-	assert.Equal(t, backup.Name("pai", m.Time), latest)
+	assert.Equal(t, backup.Name(own, m.Time), latest)
+	assert.Equal(t, own, backup.Of(m.Cluster, m.ID))
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	require.NoError(t, err)
 	assert.Empty(t, left)

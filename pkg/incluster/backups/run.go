@@ -118,7 +118,12 @@ func (s *saver) save(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, to.Close()) }()
 
 	head := backup.Head{Paictl: version.Version, Cluster: cluster.Kubernetes.Kubernetes.ClusterName, Time: s.now().UTC().Truncate(time.Second)}
-	name := backup.Name(head.Cluster, head.Time)
+	uid, notes, err := kube.Identity(ctx, s.api, backup.NotesName)
+	if err != nil {
+		return err
+	}
+	head.ID = backup.ID(uid, notes[backup.NoteRestored])
+	name := backup.Name(backup.Of(head.Cluster, head.ID), head.Time)
 	var m *backup.Manifest
 	size, err := to.Write(ctx, name, func(ctx context.Context, out io.Writer) error {
 		w, err := backup.NewWriter(out, backup.Seal{Recipients: recipients}, head)
@@ -158,7 +163,7 @@ func (s *saver) after(ctx context.Context, to target.Target, made backup.Head) {
 	if !s.config.Prune {
 		return
 	}
-	files, err := to.List(ctx, made.Cluster)
+	files, err := to.List(ctx, backup.Of(made.Cluster, made.ID)) // another cluster's, of the same name, aren't this one's to delete
 	if err != nil {
 		warn("old backups couldn't be listed", err)
 		return

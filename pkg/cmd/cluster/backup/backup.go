@@ -78,7 +78,7 @@ The file holds no images, no data of users' storages, and no logs of running tas
 	opts.Flags.AddConnection(cmd)
 	opts.Seal.add(cmd)
 	opts.Place.add(cmd, &opts.Flags)
-	cmd.Flags().StringVar(&opts.File, "file", "", "write this `FILE` (default CLUSTER-TIME.paictl-backup in --to)")
+	cmd.Flags().StringVar(&opts.File, "file", "", "write this `FILE` (default CLUSTER.ID-TIME.paictl-backup in --to)")
 	cmd.Flags().StringVar(&opts.To, "to", ".", "write into this `FOLDER`")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 	cmd.AddCommand(NewCmdList(f, nil), NewCmdVerify(f, nil), NewCmdPrune(f, nil), NewCmdExtract(f, nil))
@@ -107,7 +107,7 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 	}
 	defer s.Close()
 	now, name := time.Now().UTC().Truncate(time.Second), s.Config.Kubernetes.Kubernetes.ClusterName
-	place, file := opts.To, backup.Name(name, now)
+	place, file := opts.To, ""
 	if opts.File != "" {
 		if place, file, err = target.Split(opts.File); err != nil {
 			return err
@@ -118,20 +118,32 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
+	if _, err := to.List(ctx, name); err != nil { // is it there? The cluster is asked after that
+		return err
+	}
+	api, silent := session.MasterKubeconfig(ctx, s.Spec, s.Options)
+	id := ""
+	if silent == nil {
+		id, silent = identify(ctx, api)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if file == "" {
+		file = backup.Name(backup.Of(name, id), now)
+	}
 	made := Made{File: to.Path(file)}
-	var api *kube.Cluster
-	var silent error
 	made.Size, err = to.Write(ctx, file, func(ctx context.Context, out io.Writer) error {
 		seal, err := opts.Seal.seal(opts.Factory)
 		if err != nil {
 			return err
 		}
 		made.Encrypted = seal.Sealed()
-		w, err := backup.NewWriter(out, seal, backup.Head{Paictl: version.Version, Cluster: name, Time: now})
+		w, err := backup.NewWriter(out, seal, backup.Head{Paictl: version.Version, Cluster: name, ID: id, Time: now})
 		if err != nil {
 			return err
 		}
-		if api, silent, err = opts.save(ctx, s, w); err != nil {
+		if err = opts.save(ctx, s, w, api, silent); err != nil {
 			return err
 		}
 		made.Manifest, err = w.Close()
@@ -149,18 +161,23 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 	return opts.told(made)
 }
 
-// save adds all parts. It returns the API of the cluster, or why it is silent.
-func (opts *Options) save(ctx context.Context, s *session.Session, w *backup.Writer) (api *kube.Cluster, silent, err error) {
+// identify returns what tells the cluster from others of its name.
+func identify(ctx context.Context, api *kube.Cluster) (string, error) {
+	uid, notes, err := kube.Identity(ctx, api.Client, backup.NotesName)
+	return backup.ID(uid, notes[backup.NoteRestored]), err
+}
+
+// save adds all parts. silent is why the API of the cluster doesn't answer.
+func (opts *Options) save(ctx context.Context, s *session.Session, w *backup.Writer, api *kube.Cluster, silent error) error {
 	opts.say("saving the configuration, keys and etcd of " + s.Config.Kubernetes.Kubernetes.ClusterName)
 	if err := addFolder(w, s.Config.Dir); err != nil {
-		return nil, nil, err
+		return err
 	}
 	if err := cluster.BackUp(ctx, s.Spec, s.Options, w); err != nil {
-		return nil, nil, err
+		return err
 	}
 	opts.say("saving the history of jobs")
-	api, silent = session.MasterKubeconfig(ctx, s.Spec, s.Options)
-	return api, silent, addJobs(ctx, api, silent, w)
+	return addJobs(ctx, api, silent, w)
 }
 
 // say tells a person what is done.

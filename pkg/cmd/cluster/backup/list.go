@@ -53,7 +53,7 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 
 func addFolderFlags(cmd *cobra.Command, to, cluster *string) {
 	cmd.Flags().StringVar(to, "to", ".", "the `FOLDER` of the backups")
-	cmd.Flags().StringVar(cluster, "cluster", "", "only those of the cluster of this `NAME`")
+	cmd.Flags().StringVar(cluster, "cluster", "", "only those of the cluster of this `NAME`; NAME.ID is one of several clusters of that name")
 }
 
 func listRun(ctx context.Context, opts *ListOptions) (err error) {
@@ -77,7 +77,7 @@ func table(files []backup.File, now time.Time) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"FILE", "CLUSTER", "TIME", "AGE", "SIZE"}}
 	for _, f := range files {
 		t.Rows = append(t.Rows, []string{
-			f.Path, f.Cluster, f.Time.Local().Format("2006-01-02 15:04"), humanize.RelTime(f.Time, now, "", ""), humanize.IBytes(uint64(f.Size)),
+			f.Path, backup.Of(f.Cluster, f.ID), f.Time.Local().Format("2006-01-02 15:04"), humanize.RelTime(f.Time, now, "", ""), humanize.IBytes(uint64(f.Size)),
 		})
 	}
 	return t
@@ -102,8 +102,9 @@ func NewCmdPrune(f *cmdutil.Factory, runF func(context.Context, *PruneOptions) e
 		Use:   "prune",
 		Short: "Delete old backups of a folder",
 		Long: `Deletes the backups of a folder, but for the latest ones (--keep-last) and the last one of each of the latest
-days (--keep-daily) and weeks (--keep-weekly) that have one. It goes by the names of the files, per cluster, and asks
-first. The latest backup of a cluster always stays.` + places,
+days (--keep-daily) and weeks (--keep-weekly) that have one. It goes by the names of the files, and asks first. Each
+cluster is taken for itself, clusters of one name as well, such as one and another that was restored from its backup. The latest
+backup of a cluster always stays.` + places,
 		Example: `  paictl cluster backup prune --to /mnt/backups --dry-run
   paictl cluster backup prune --to /mnt/backups --keep-daily 7 --keep-weekly 4 --yes
   paictl cluster backup prune --to ssh://backup@nas/srv/backups --dry-run`,
