@@ -5,11 +5,15 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"io"
 	"log/slog"
+	"math/big"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -126,13 +130,30 @@ func (s *site) pushed() {
 	}
 	clean()
 	s.t.Cleanup(clean)
+	s.give(files)
+	_, err = s.cluster.Client.CoreV1().ConfigMaps(backup.NotesNamespace).Create(s.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: backup.NotesName}}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+}
+
+func (s *site) give(files map[string][]byte) {
+	s.t.Helper()
 	copies := store.New(s.cluster.Client)
 	d, err := copies.Draft(s.t.Context(), store.Candidate{Dir: "cluster", Files: files})
 	require.NoError(s.t, err)
 	_, err = copies.Push(s.t.Context(), d, store.Entry{By: "ada@desk"})
 	require.NoError(s.t, err)
-	_, err = s.cluster.Client.CoreV1().ConfigMaps(backup.NotesNamespace).Create(s.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: backup.NotesName}}, metav1.CreateOptions{})
+}
+
+// push gives the cluster another configuration, with a text in place of another one.
+func (s *site) push(old, text string) {
+	s.t.Helper()
+	require.NoError(s.t, s.cluster.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Delete(s.t.Context(), store.ConfigMapName, metav1.DeleteOptions{}))
+	files, err := config.ReadFiles("../../config/store/testdata/cluster")
 	require.NoError(s.t, err)
+	for name := range files {
+		files[name] = bytes.ReplaceAll(files[name], []byte(old), []byte(text))
+	}
+	s.give(files)
 }
 
 // history is the job controller's own server, on an archive.
@@ -244,6 +265,57 @@ func TestAClusterSavesItself(t *testing.T) {
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	require.NoError(t, err)
 	assert.Empty(t, left)
+}
+
+// TestTheEtcdOfAnotherMasterIsSavedWhereTheOwnIsNone makes the real etcd that of another master, and the machine's own one that is off, or cut off from the
+// others as etcd 3.6 says it.
+func TestTheEtcdOfAnotherMasterIsSavedWhereTheOwnIsNone(t *testing.T) {
+	const own = "127.0.0.2"
+	for name, c := range map[string]struct {
+		member http.HandlerFunc
+		says   string
+	}{
+		"it is off": {nil, "connection refused"},
+		"it is cut off": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, `{"error":"etcdserver: request timed out","code":14,"message":"etcdserver: request timed out"}`)
+		}, "etcdserver: request timed out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.push("hostip: 10.0.0.1\n", "hostip: 127.0.0.1\n")
+			s.args["etcd-host"] = own
+			if c.member != nil {
+				s.member(own, c.member)
+			}
+			log, err := s.run()
+			require.NoError(t, err, log)
+			assert.Contains(t, log, "etcd of another machine is saved")
+			assert.Contains(t, log, c.says)
+			parts, _ := s.read(s.kept()[0])
+			assert.Contains(t, parts[backup.PartEtcd], "/registry/namespaces/kube-system")
+		})
+	}
+}
+
+// member is a member of etcd at an address, with a certificate that the machine's authority vouches for.
+func (s *site) member(host string, answer http.HandlerFunc) {
+	s.t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(s.t, err)
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.ParseIP(host)}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, public, private)
+	require.NoError(s.t, err)
+	file := filepath.Join(s.args["root"], "etc/kubernetes/pki/etcd/ca.crt")
+	text, err := os.ReadFile(file)
+	require.NoError(s.t, err)
+	require.NoError(s.t, os.WriteFile(file, append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...), 0o600))
+	var lc net.ListenConfig
+	l, err := lc.Listen(s.t.Context(), "tcp", net.JoinHostPort(host, s.args["etcd-port"]))
+	require.NoError(s.t, err)
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: answer}, TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: private}}}}
+	server.StartTLS()
+	s.t.Cleanup(server.Close)
 }
 
 func TestABackupOfItselfWithoutAHistorySaysSo(t *testing.T) {

@@ -28,12 +28,14 @@ const (
 	// answerTime is how long etcd may take to begin its answer; the job controller copies its history before that.
 	answerTime  = time.Minute
 	historyTime = 2 * time.Hour
+	// quorumTime is how long a member of etcd may take to agree with the others.
+	quorumTime = 15 * time.Second
 	// maxReason bounds what is read of an answer that says why there is none.
 	maxReason = 4 << 10
 )
 
 // parts adds everything, in the order of "paictl cluster backup".
-func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy) error {
+func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy, masters []string) error {
 	for _, name := range slices.Sorted(maps.Keys(pushed.Files)) {
 		text := pushed.Files[name]
 		if err := w.Add(backup.FolderConfig+name, int64(len(text)), bytes.NewReader(text)); err != nil {
@@ -47,7 +49,7 @@ func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy)
 	if err := w.Add(backup.PartKeys, int64(len(keys)), bytes.NewReader(keys)); err != nil {
 		return err
 	}
-	if err := s.addEtcd(ctx, w); err != nil {
+	if err := s.addEtcd(ctx, w, masters); err != nil {
 		return fmt.Errorf("etcd's database: %w", err)
 	}
 	return s.addJobs(ctx, w)
@@ -79,35 +81,68 @@ func (s *saver) keys() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// addEtcd streams the database of the machine's own etcd.
-func (s *saver) addEtcd(ctx context.Context, w *backup.Writer) error {
+// addEtcd streams the database of the machine's own etcd, or where that doesn't answer, or is cut off from the other members, of another machine's.
+func (s *saver) addEtcd(ctx context.Context, w *backup.Writer, masters []string) error {
+	client, err := s.etcdClient()
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	var errs []error
+	for _, host := range masters {
+		url := "https://" + net.JoinHostPort(host, s.etcdPort)
+		if err := isCurrent(ctx, client, url); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if len(errs) > 0 {
+			s.log.WarnContext(ctx, "etcd of another machine is saved", "machine", host, "why", errors.Join(errs...))
+		}
+		body, _, err := ask(ctx, client, http.MethodPost, url+"/v3/maintenance/snapshot", "{}", nil)
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+		db, err := backup.NewSnapshot(body)
+		if err != nil {
+			return err
+		}
+		return w.Add(backup.PartEtcd, db.Size(), db)
+	}
+	return errors.Join(errs...)
+}
+
+// isCurrent is nil where a member of etcd knows what the others do: that question is answered by most of them together. A snapshot is of one member,
+// and would be old.
+func isCurrent(ctx context.Context, client *http.Client, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, quorumTime)
+	defer cancel()
+	body, _, err := ask(ctx, client, http.MethodPost, url+"/v3/cluster/member/list", `{"linearizable":true}`, nil)
+	if err != nil {
+		return err
+	}
+	return body.Close()
+}
+
+// etcdClient has the certificate of the machine's own member, which the others take as well.
+func (s *saver) etcdClient() (*http.Client, error) {
 	pki := filepath.Join(s.root, "etc/kubernetes/pki/etcd")
 	own, err := tls.LoadX509KeyPair(filepath.Join(pki, "server.crt"), filepath.Join(pki, "server.key"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	authority, err := os.ReadFile(filepath.Join(pki, "ca.crt"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(authority) {
-		return fmt.Errorf("%s has no certificate", filepath.Join(pki, "ca.crt"))
+		return nil, fmt.Errorf("%s has no certificate", filepath.Join(pki, "ca.crt"))
 	}
-	client := &http.Client{Transport: &http.Transport{
+	return &http.Client{Transport: &http.Transport{
+		DialContext:     (&net.Dialer{Timeout: quorumTime}).DialContext, // a machine that is off doesn't answer at all
 		TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12}, ResponseHeaderTimeout: answerTime,
-	}}
-	defer client.CloseIdleConnections()
-	body, _, err := ask(ctx, client, http.MethodPost, "https://"+net.JoinHostPort(s.etcd, s.etcdPort)+"/v3/maintenance/snapshot", "{}", nil)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	db, err := backup.NewSnapshot(body)
-	if err != nil {
-		return err
-	}
-	return w.Add(backup.PartEtcd, db.Size(), db)
+	}}, nil
 }
 
 // addJobs adds the history of jobs. A cluster without it is saved nevertheless, and its backup says so.

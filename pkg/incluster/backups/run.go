@@ -26,6 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -130,7 +131,7 @@ func (s *saver) save(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := s.parts(ctx, w, pushed); err != nil {
+		if err := s.parts(ctx, w, pushed, s.masters(cluster)); err != nil {
 			return err
 		}
 		release, err := s.api.Discovery().ServerVersion()
@@ -185,6 +186,17 @@ func (s *saver) note(ctx context.Context, at time.Time) error {
 	}
 	_, err = s.api.CoreV1().ConfigMaps(backup.NotesNamespace).Patch(ctx, backup.NotesName, types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
+}
+
+// masters are the addresses of the machines with etcd, this one first.
+func (s *saver) masters(c *config.Cluster) []string {
+	out := []string{s.etcd}
+	for _, m := range c.Layout.MachineList {
+		if m.HasRole(layout.RoleMaster) && m.HostIP != s.etcd {
+			out = append(out, m.HostIP)
+		}
+	}
+	return out
 }
 
 func machines(c *config.Cluster) []backup.Machine {
