@@ -66,6 +66,13 @@ func BackUp(ctx context.Context, s *Spec, o Options, w *backup.Writer) error {
 	if err := r.snapshot(ctx, n, func(db *backup.Snapshot) error { return w.Add(PartEtcd, db.Size(), db) }); err != nil {
 		return fmt.Errorf("etcd's database on %s: %w", n.Hostname, err)
 	}
+	after, err := r.read(ctx, n, "backup", "keys", backupScript+"b_keys\n")
+	if err != nil {
+		return err
+	}
+	if err := backup.StillTheKeys(keys.Stdout, after.Stdout); err != nil {
+		return err
+	}
 	version, err := r.servedVersion(ctx, n)
 	if err != nil {
 		r.warnOf(n, fmt.Sprintf("its API server doesn't say its version: %v", err))

@@ -132,10 +132,13 @@ func TestABackupThatCannotBeMadeSaysWhy(t *testing.T) {
 		breaks func(l *lab)
 		says   string
 	}{
-		"etcd is away":         {func(l *lab) { l.host("m1").write("/.fake/fail/etcd", "") }, "etcd on m1 doesn't answer"},
-		"another checksum":     {func(l *lab) { l.serveSnapshot(db, [32]byte{}) }, "its checksum differs"},
-		"a stream is cut off":  {func(l *lab) { l.cutSnapshot() }, "it was interrupted"},
-		"etcd refuses":         {func(l *lab) { l.host("m1").write("/.fake/fail/snapshot", "") }, "etcdserver: permission denied"},
+		"etcd is away":        {func(l *lab) { l.host("m1").write("/.fake/fail/etcd", "") }, "etcd on m1 doesn't answer"},
+		"another checksum":    {func(l *lab) { l.serveSnapshot(db, [32]byte{}) }, "its checksum differs"},
+		"a stream is cut off": {func(l *lab) { l.cutSnapshot() }, "it was interrupted"},
+		"etcd refuses":        {func(l *lab) { l.host("m1").write("/.fake/fail/snapshot", "") }, "etcdserver: permission denied"},
+		"a rotation ends": {func(l *lab) {
+			l.host("m1").write("/.fake/during/snapshot", "echo another >\"$R/etc/paictl/encryption.yaml\"\n")
+		}, "the cluster's keys changed while it was saved"},
 		"no key is there":      {func(l *lab) { l.host("m1").remove("/etc/kubernetes/pki/sa.key") }, "/etc/kubernetes/pki/sa.key is missing on this machine"},
 		"nothing is installed": {func(l *lab) { l.host("m1").remove("/var/lib/paictl/member") }, "there is no cluster on m1 yet"},
 	} {

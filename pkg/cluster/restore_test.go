@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/pki"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -27,12 +28,18 @@ func restoreFile(content []byte) RestoreFile {
 // saved is a backup of a cluster of the machines old-1 and w1.
 func saved(t *testing.T) *Restore {
 	t.Helper()
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
-	for name, text := range map[string]string{
+	return savedAs(t, map[string]string{
 		"etc/kubernetes/pki/sa.key": "the old key of service accounts", "etc/kubernetes/pki/etcd/ca.key": "the old key of etcd's authority",
 		"etc/kubernetes/pki/ca.key": "the old key of the authority", "etc/paictl/encryption.yaml": "the old key of secrets at rest",
-	} {
+	})
+}
+
+// savedAs has these keys.
+func savedAs(t *testing.T, keys map[string]string) *Restore {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for name, text := range keys {
 		require.NoError(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(text))}))
 		_, err := io.WriteString(w, text)
 		require.NoError(t, err)
@@ -69,6 +76,36 @@ func TestARestorePutsTheHistoryOfJobsWhereTheControllerLooks(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 			}
+		})
+	}
+}
+
+// TestABackupOfTheMiddleOfARotationIsRestored has both keys of Secrets, and both certificates of an authority, of which it has the key of the first.
+func TestABackupOfTheMiddleOfARotationIsRestored(t *testing.T) {
+	one, other := withAuthorities(t, 1, 0), withAuthorities(t, 1, 0)
+	first, second := string(pki.Encode(one.old[kubernetesCA].Cert)), string(pki.Encode(other.old[kubernetesCA].Cert))
+	key := one.host("m1").read(authorityKey(kubernetesCA))
+	was := one.host("m1").read(encryptionFile)
+	found := keysOf.FindStringSubmatch(was)
+	require.NotNil(t, found)
+	both := strings.Replace(was, "keys:", "keys:\n            - name: paictl-2\n              secret: "+strings.Repeat("QUJD", 10)+"QUI=", 1)
+	require.Len(t, keysOf.FindAllString(both, -1), 2)
+	for name, text := range map[string]string{"it writes by the new key": both, "it has the old one alone": was} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 1, 0)
+			from := savedAs(t, map[string]string{
+				"etc/kubernetes/pki/ca.crt": first + second, "etc/kubernetes/pki/ca.key": key, "etc/paictl/encryption.yaml": text,
+				"etc/kubernetes/pki/etcd/ca.key": "the old key of etcd's authority",
+			})
+			o := l.up(t.Context(), restoring(from))
+			require.NoError(t, o.err, l.story(o))
+			assert.Equal(t, first, l.host("m1").read(authorityCert(kubernetesCA)), "kube-controller-manager takes one, that of the key")
+			assert.Equal(t, text, l.host("m1").read(encryptionFile), "what either key has written can be read")
+			l.put("secrets", "default a paictl-1\njobs b "+found[1]+"\njobs c paictl-1\n")
+			o = l.rotateSecrets()
+			require.NoError(t, o.err, "%s", l.story(o))
+			l.rotated("paictl-2")
+			assert.Empty(t, l.mustUp().changes)
 		})
 	}
 }

@@ -52,6 +52,13 @@ func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy,
 	if err := s.addEtcd(ctx, w, masters); err != nil {
 		return fmt.Errorf("etcd's database: %w", err)
 	}
+	after, err := s.keys()
+	if err != nil {
+		return err
+	}
+	if err := backup.StillTheKeys(keys, after); err != nil {
+		return err
+	}
 	return s.addJobs(ctx, w)
 }
 
