@@ -18,6 +18,7 @@ func TestAClusterIsRestoredOntoAnotherMachine(t *testing.T) {
 	thorough(t)
 	l := newServices(t, "e2eb", 1)
 	runsJobs := []string{"-n", "scheduler", "-n", "storage", "-n", "job-controller"}
+	l.set("scheduler", map[string]any{"enabled": true}) // it is off where there are no GPUs
 	l.push()
 	l.start(0, runsJobs...)
 	before := &jobs{&gpus{services: l}}
@@ -68,7 +69,7 @@ func TestAClusterIsRestoredOntoAnotherMachine(t *testing.T) {
 	begun := time.Now()
 	ok(t, "cluster", "restore", saved, "-p", m.cluster, "--passphrase-file", phrase, "--confirm", "pai")
 	t.Logf("restored in %s", time.Since(begun).Round(time.Second))
-	m.isReady(1)
+	m.kubectl("wait node --all --for=condition=Ready --timeout=180s") // the job controller waits for its volume
 	assert.Equal(t, "c2VzYW1l", strings.TrimSpace(m.kubectl("get secret kept -o jsonpath={.data.word}")))
 	assert.Equal(t, "node/"+m.names[0], strings.TrimSpace(m.kubectl("get nodes -o name")))
 	assert.Contains(t, m.on(m.names[0], "kubectl --kubeconfig=/dev/null --server=https://127.0.0.1:6443 --insecure-skip-tls-verify --token="+token+" auth whoami 2>&1"), "system:serviceaccount:default:default")
@@ -80,15 +81,17 @@ func TestAClusterIsRestoredOntoAnotherMachine(t *testing.T) {
 	cmd, _, errOut := command(t.Context(), t, "cluster", "kubeconfig", "-p", m.cluster, "--use")
 	cmd.Env = append(cmd.Env, "KUBECONFIG="+m.kubeconfig)
 	require.NoError(t, cmd.Run(), errOut)
+	m.set("scheduler", map[string]any{"enabled": true})
 	ok(t, m.args("config", "push", "--yes", "--force", "-p", m.cluster)...)
 	m.start(0, runsJobs...)
+	m.isReady(1)
 	after := &jobs{&gpus{services: m}}
 	after.is(t, "hello", "succeeded")
 	assert.Contains(t, after.log(t, "hello"), "Hello ann")
 	after.is(t, "runs", "running")
 	assert.Equal(t, []string{m.names[0]}, nodesOf(after.podsOf(t, "runs")))
 	again := ok(t, "cluster", "restore", saved, "-p", m.cluster, "--passphrase-file", phrase, "--confirm", "pai", "--history")
-	assert.Contains(t, again.stderr, "0 jobs put back, 1 job were there already")
+	assert.Contains(t, again.stderr, "0 jobs put back; there already: 1")
 	after.is(t, "runs", "running")
 }
 

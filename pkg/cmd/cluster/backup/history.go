@@ -65,7 +65,7 @@ func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, d
 		return opts.Output.Write(opts.Factory.IO.Out, added, cmdutil.Table{})
 	}
 	w := opts.Factory.IO.Err
-	fmt.Fprintf(w, "%s put back, %s were there already\n", plural.Of(added.Jobs, "job"), plural.Of(added.Known, "job"))
+	fmt.Fprintf(w, "%s put back; there already: %d\n", plural.Of(added.Jobs, "job"), added.Known)
 	if added.CodeLeftOut > 0 {
 		fmt.Fprintf(w, "! the code of %s isn't put back: retention.codeGiB or retention.codeGiBPerUser of the section job-controller is too small -> set it higher and run this again\n",
 			plural.Of(added.CodeLeftOut, "submission"))
