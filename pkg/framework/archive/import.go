@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// ErrImporting: another import into this archive isn't finished.
+// ErrImporting says that another import into this archive isn't finished.
 var ErrImporting = errors.New("another import is running")
 
 const (
@@ -282,7 +282,7 @@ func (i *importer) add(ctx context.Context, u *upsert, after string) error {
 
 // read reads rows of the other archive, and gives them on in batches.
 func (i *importer) read(ctx context.Context, u *upsert, where string, args []any, give func(rows [][]any) error) error {
-	rows, err := i.from.read.QueryContext(ctx, "SELECT "+strings.Join(u.columns, ", ")+" FROM "+u.table+where, args...)
+	rows, err := i.from.read.QueryContext(ctx, i.from.rebind("SELECT "+strings.Join(u.columns, ", ")+" FROM "+u.table+where), args...)
 	if err != nil {
 		return fmt.Errorf("read the import: %w", err)
 	}
