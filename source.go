@@ -15,8 +15,8 @@ import (
 )
 
 //go:embed go.mod go.sum
-//go:embed cmd/pai-agent cmd/pai-api-proxy cmd/pai-backup cmd/pai-controller cmd/pai-csr-approver cmd/pai-logs cmd/pai-nvml cmd/pai-peer cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
-//go:embed pkg/access pkg/agent pkg/apiproxy pkg/approver pkg/hint pkg/kube/*.go pkg/peer pkg/plural pkg/version
+//go:embed cmd/pai-agent cmd/pai-api-proxy cmd/pai-api-vip cmd/pai-backup cmd/pai-controller cmd/pai-csr-approver cmd/pai-logs cmd/pai-nvml cmd/pai-peer cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
+//go:embed pkg/access pkg/agent pkg/apiproxy pkg/apivip pkg/approver pkg/hint pkg/kube/*.go pkg/peer pkg/plural pkg/version
 //go:embed pkg/backup/*.go pkg/backup/target/*.go pkg/config/*.go pkg/config/store/*.go pkg/ssh/*.go pkg/ssh/internal pkg/ssh/scripts
 //go:embed pkg/incluster/backups pkg/incluster/logstore pkg/incluster/podapi pkg/incluster/volume pkg/incluster/watchdog
 //go:embed pkg/framework/api pkg/framework/archive pkg/framework/controller pkg/framework/listing pkg/framework/machine
@@ -46,6 +46,7 @@ func InCluster() []Program {
 	return []Program{
 		{Name: "pai-agent", Service: "agent"},
 		{Name: "pai-api-proxy", Machine: true},
+		{Name: "pai-api-vip", Masters: true},
 		{Name: "pai-backup", Service: "cluster-backup", Masters: true},
 		{Name: "pai-controller", Service: "job-controller", Masters: true},
 		{Name: "pai-csr-approver", Masters: true},

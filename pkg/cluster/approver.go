@@ -150,12 +150,16 @@ func (s *Spec) approverManifest() (manifest []byte, sum string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	t, err := template.New(approverProgram).Parse(approverTemplate)
+	return hashed(approverProgram, approverTemplate, map[string]string{
+		"Image": s.imageRef(image), "APIPort": strconv.Itoa(s.Config.Kubernetes.Kubernetes.APIServerPort), "Replicas": strconv.Itoa(min(2, len(s.ControlPlane()))),
+	})
+}
+
+// hashed renders a manifest that holds its own hash, and returns both.
+func hashed(name, text string, values map[string]string) (manifest []byte, sum string, err error) {
+	t, err := template.New(name).Parse(text)
 	if err != nil {
 		return nil, "", err
-	}
-	values := map[string]string{
-		"Image": s.imageRef(image), "APIPort": strconv.Itoa(s.Config.Kubernetes.Kubernetes.APIServerPort), "Replicas": strconv.Itoa(min(2, len(s.ControlPlane()))),
 	}
 	for range 2 { // the second time with the hash of the first
 		var b bytes.Buffer

@@ -70,6 +70,7 @@ func newBundleOf(t testing.TB, release, build string) *bundle.Bundle {
 	add(bundle.KindImage, "pause", k8s+"pause:3.10.1")
 	add(bundle.KindImage, "coredns", k8s+"coredns/coredns:v1.12.1")
 	add(bundle.KindImage, "pai-csr-approver", bundle.OwnRegistry+"/pai-csr-approver:v1", "master")
+	add(bundle.KindImage, "pai-api-vip", bundle.OwnRegistry+"/pai-api-vip:v1", "master")
 	add(bundle.KindImage, "flannel", "ghcr.io/flannel-io/flannel:v0.27.0")
 	text, err := yaml.Marshal(m)
 	require.NoError(t, err)

@@ -142,6 +142,9 @@ func (s *Spec) apiServer() map[string]any {
 	if host, _, err := net.SplitHostPort(s.endpoint()); err == nil {
 		sans = append(sans, host)
 	}
+	if vip := s.Config.Kubernetes.Kubernetes.APIVIP; vip != "" {
+		sans = append(sans, vip)
+	}
 	// Machines with a proxy go on using it while the API's address moves to another one.
 	if host, _, err := net.SplitHostPort(config.LocalAPI()); err == nil {
 		sans = append(sans, host)

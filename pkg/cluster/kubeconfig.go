@@ -88,9 +88,12 @@ func (s *Spec) serverOf(n *Node, raw []byte) string {
 }
 
 // reachedBy returns the API's address for people: the configured one, unless that is a master's and the
-// members' kubeconfigs name another master. Where each machine has an address of its own it is that of n, a master that
+// members' kubeconfigs name another master. Where each machine has an address of its own it is the virtual one, or that of n, a master that
 // answers.
 func (s *Spec) reachedBy(n *Node, server string) string {
+	if vip := s.Config.Kubernetes.Kubernetes.APIVIP; vip != "" {
+		return "https://" + s.atPort(vip)
+	}
 	if s.local() {
 		return "https://" + s.ownEndpoint(n)
 	}

@@ -90,7 +90,7 @@ func (w *world) of(n *Node, phase string) answer.Answer {
 func upPhases(s *Spec) []phase {
 	return []phase{
 		&base{spec: s}, &nvidiaDriver{spec: s}, &containerd{spec: s}, &images{spec: s}, &approver{spec: s}, &kubelet{spec: s},
-		&apiProxy{spec: s}, &initialise{spec: s}, &network{spec: s}, &join{spec: s}, &labels{spec: s},
+		&apiProxy{spec: s}, &initialise{spec: s}, &network{spec: s}, &join{spec: s}, &labels{spec: s}, &apiVIP{spec: s},
 	}
 }
 

@@ -47,6 +47,9 @@ func (s *Spec) noProxy() string {
 	if k.LoadBalanceIP != "" {
 		out = append(out, k.LoadBalanceIP)
 	}
+	if k.APIVIP != "" {
+		out = append(out, k.APIVIP)
+	}
 	for _, n := range s.Nodes {
 		if !slices.Contains(out, n.HostIP) {
 			out = append(out, n.HostIP)

@@ -115,7 +115,8 @@ func CheckLimit(l *layout.Layout, names []string) error {
 func (s *Spec) artifacts(n *Node, kind string) []bundle.Artifact {
 	var out []bundle.Artifact
 	for _, a := range s.Bundle.List(kind) {
-		if a.NeededBy(n.ControlPlane, n.Worker) {
+		unused := kind == bundle.KindImage && a.Name == vipProgram && s.Config.Kubernetes.Kubernetes.APIVIP == ""
+		if a.NeededBy(n.ControlPlane, n.Worker) && !unused {
 			out = append(out, a)
 		}
 	}

@@ -37,6 +37,8 @@ type Status struct {
 	Lock       *LockOwner        `json:"lock,omitempty"`
 	Machines   []MachineStatus   `json:"machines"`
 	Components []ComponentStatus `json:"components"`
+	// VIP is the API's virtual address; absent where the configuration has none.
+	VIP *VIPStatus `json:"vip,omitempty"`
 	// Knocks are machines that were removed and try to come back.
 	Knocks []Knock `json:"knocks,omitempty"`
 	// Certificates in the order of their expiry, the first to expire first.
@@ -80,6 +82,12 @@ type MachineStatus struct {
 	Kubelet    *ProgramStatus `json:"kubelet,omitempty"`
 	Containerd *ProgramStatus `json:"containerd,omitempty"`
 	Kernel     string         `json:"kernel,omitempty"`
+}
+
+// VIPStatus is the API's virtual address, and the node that has it; "" where none has, or the API didn't answer.
+type VIPStatus struct {
+	Address string `json:"address"`
+	Holder  string `json:"holder"`
 }
 
 // ProgramStatus is a program on a machine.
@@ -179,6 +187,9 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map
 		}
 	}
 	st.Endpoint = s.reachedBy(asked, api.Value("server"))
+	if k.APIVIP != "" {
+		st.VIP = &VIPStatus{Address: k.APIVIP, Holder: unquoted(api.Value("vip-holder"))}
+	}
 	st.addComponents(api)
 	st.Renewal = Renewal{Kubelet: true, ControlPlane: true}
 	for _, n := range nodes {

@@ -255,7 +255,7 @@ func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.findings = append(w.findings, apart...)
+	w.findings = slices.Concat(w.findings, apart, w.claimed())
 	r.leader = w.leader
 	return w, nil
 }

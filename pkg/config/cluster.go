@@ -64,6 +64,8 @@ type KubernetesSpec struct {
 	// APIEndpoint is APIEndpointLocal, or HOST[:PORT] of a load balancer. Empty, it is what LoadBalanceIP says if that is no master,
 	// local with several masters, and else the master's address.
 	APIEndpoint string `yaml:"api-endpoint,omitempty" json:"api-endpoint,omitempty"`
+	// APIVIP is a virtual address that one of the masters has, for people and programs outside of the cluster. Machines go on using their own.
+	APIVIP string `yaml:"api-vip,omitempty" json:"api-vip,omitempty"`
 	// APIServerCertSANs are further names and addresses in the API server's certificate.
 	APIServerCertSANs []string `yaml:"api-server-cert-sans,omitempty" json:"api-server-cert-sans,omitempty"`
 	EtcdDataPath      string   `yaml:"etcd-data-path" json:"etcd-data-path"` // /var/lib/etcd

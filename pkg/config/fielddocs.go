@@ -85,6 +85,7 @@ func kubernetesDocs() map[string]string {
 		"kubernetes.pod-cidr":                 "Addresses of pods: a /24 of it for each machine.",
 		"kubernetes.dns-domain":               "Domain of services and pods.",
 		"kubernetes.load-balance-ip":          "Address of the Kubernetes API: the first master's, or that of a load balancer in front of several masters, which all machines then use. With a master's address and several masters, api-endpoint decides.",
+		"kubernetes.api-vip":                  "A free IPv4 address in the masters' network, for people and programs outside of the cluster: one of the masters whose API server is ready has it (see cluster.md). Only with api-endpoint: local.",
 		"kubernetes.api-endpoint":             "How machines reach the Kubernetes API: local, each by a proxy of its own that finds a master which is ready (the default with several masters); or the HOST:PORT of a load balancer of yours.",
 		"kubernetes.api-servers-port":         "Port of the Kubernetes API.",
 		"kubernetes.api-server-cert-sans":     "Further names and addresses in the API server's certificate.",

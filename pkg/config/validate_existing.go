@@ -27,7 +27,7 @@ func (k *checker) checkExisting() {
 			r.fail(p.With(n.field), "network/cidr", fmt.Sprintf("%q is not an address range such as %s", n.cidr, defaultPodCIDR), "write the range that the cluster has, or remove the line")
 		}
 	}
-	for _, field := range []string{"cluster-dns", "api-server-cert-sans", "etcd-data-path", "docker-registry", "network-plugin", "metadata-address", "bundle", "gpu-driver", "extra"} {
+	for _, field := range []string{"cluster-dns", "api-vip", "api-server-cert-sans", "etcd-data-path", "docker-registry", "network-plugin", "metadata-address", "bundle", "gpu-driver", "extra"} {
 		if r.doc.Has("kubernetes", field) {
 			r.warn(p.With(field), "kubernetes/not-managed", "has no effect: paictl did not install this Kubernetes (managed: false)", "remove it, or set it where Kubernetes was installed")
 		}

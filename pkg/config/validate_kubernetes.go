@@ -73,6 +73,7 @@ func (k *checker) checkAPI() {
 	isMachine := slices.IndexFunc(k.c.Layout.MachineList, func(m machine) bool { return m.HostIP == s.LoadBalanceIP })
 	isMaster := slices.ContainsFunc(masters, func(m machine) bool { return m.HostIP == s.LoadBalanceIP })
 	k.checkEndpoint(masters)
+	k.checkVIP()
 	switch {
 	case len(masters) == 1 && isMachine >= 0 && !isMaster:
 		r.fail(p.With("load-balance-ip"), "kubernetes/load-balance-ip", fmt.Sprintf("%s is the address of %s, which is not a master", s.LoadBalanceIP, k.c.Layout.MachineList[isMachine].Hostname), "write the master's address, "+masters[0].HostIP)
@@ -123,6 +124,30 @@ func (k *checker) checkEndpoint(masters []machine) {
 		r.warn(p, "kubernetes/no-load-balancer", fmt.Sprintf("%d masters, but all machines use only the API of %s: when it is down, so is the cluster", len(masters), host), fix)
 	case !isMaster && port == "":
 		r.fail(p, "kubernetes/api-endpoint", fmt.Sprintf("%s is the address of %s, which is not a master", host, m.Hostname), fix)
+	}
+}
+
+// checkVIP checks api-vip. Whether it is in the masters' network, and free, only the machines can tell.
+func (k *checker) checkVIP() {
+	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes").With("api-vip")
+	if s.APIVIP == "" {
+		return
+	}
+	const rule, fix = "kubernetes/api-vip", "write a free IPv4 address in the masters' network"
+	address, err := netip.ParseAddr(s.APIVIP)
+	if err != nil || !address.Is4() || !address.IsGlobalUnicast() {
+		r.fail(p, rule, fmt.Sprintf("%q is not an IPv4 address that a machine can have", s.APIVIP), fix)
+		return
+	}
+	if !k.c.EndpointIsLocal() {
+		r.fail(p, rule, fmt.Sprintf("machines use the API at %s, beside which there is no virtual address", k.c.Endpoint()), "set api-endpoint: local; or remove api-vip")
+		return
+	}
+	if i := slices.IndexFunc(k.c.Layout.MachineList, func(m machine) bool { return m.HostIP == s.APIVIP }); i >= 0 {
+		r.fail(p, rule, fmt.Sprintf("%s is the address of %s", s.APIVIP, k.c.Layout.MachineList[i].Hostname), fix)
+	}
+	if slices.Contains(s.ClusterDNS, s.APIVIP) {
+		r.fail(p, rule, fmt.Sprintf("%s is the address of a DNS server", s.APIVIP), fix)
 	}
 }
 
@@ -179,6 +204,9 @@ func (k *checker) checkRange(field, cidr string) {
 	}
 	if ip := k.c.Kubernetes.Kubernetes.LoadBalanceIP; contains(cidr, ip) && !slices.ContainsFunc(k.c.Layout.MachineList, func(m machine) bool { return m.HostIP == ip }) {
 		r.fail(p, "network/overlaps-api", fmt.Sprintf("%s contains load-balance-ip %s", cidr, ip), "choose a range that is not used in the machines' network")
+	}
+	if vip := k.c.Kubernetes.Kubernetes.APIVIP; contains(cidr, vip) {
+		r.fail(p, "network/overlaps-api", fmt.Sprintf("%s contains api-vip %s", cidr, vip), "choose a range that is not used in the machines' network")
 	}
 	for _, special := range []string{"127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "0.0.0.0/8"} {
 		if overlap(cidr, special) {

@@ -287,7 +287,21 @@ func TestSeveralMastersBehindOneAddressAreWarnedAbout(t *testing.T) {
 		"api-endpoint: Local":               {"kubernetes/api-endpoint"},
 		"api-endpoint: 10.0.0.100\n  load-balance-ip: 10.0.0.99": {"kubernetes/api-endpoint"},
 		"api-endpoint: local\n  load-balance-ip: 10.0.0.99":      {"kubernetes/api-endpoint"},
-		"api-servers-port: 6444":                                 {"kubernetes/reserved-port"},
+		"api-vip: 10.0.0.50":                                nil,
+		"api-endpoint: local\n  api-vip: 10.0.0.50":         nil,
+		"api-vip: 10.0.0.2":                                 {"kubernetes/api-vip"}, // a worker's
+		"api-vip: 10.0.0.50:6443":                           {"kubernetes/api-vip"},
+		"api-vip: fd00::1":                                  {"kubernetes/api-vip"},
+		"api-vip: 127.0.0.1":                                {"kubernetes/api-vip"},
+		"api-vip: 224.0.0.18":                               {"kubernetes/api-vip"},
+		"api-vip: 169.254.0.1":                              {"kubernetes/api-vip"},
+		"api-vip: 0.0.0.0":                                  {"kubernetes/api-vip"},
+		"api-vip: api.example.org":                          {"kubernetes/api-vip"},
+		"api-vip: 10.244.3.1":                               {"network/overlaps-api"},
+		"api-vip: 10.254.0.9":                               {"network/overlaps-api"},
+		"api-endpoint: 10.0.0.100\n  api-vip: 10.0.0.50":    {"kubernetes/api-vip"},
+		"load-balance-ip: 10.0.0.100\n  api-vip: 10.0.0.50": {"kubernetes/api-vip"},
+		"api-servers-port: 6444":                            {"kubernetes/reserved-port"},
 	} {
 		files := goodFiles()
 		files[LayoutFile] += twoMoreMasters

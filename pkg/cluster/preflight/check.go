@@ -41,6 +41,7 @@ func Checks() []Check {
 		{ID: "etc-hosts", Looks: "whether cloud-init rewrites /etc/hosts", Host: checkEtcHosts},
 		{ID: "port", Looks: "programs that listen on the cluster's ports", Host: checkPorts},
 		{ID: "network", Looks: "addresses and routes within the networks of pods and services", Joining: true, Host: checkNetworks},
+		{ID: CheckVIP, Looks: "whether the API's virtual address is in a network of the master, and free", Host: checkVIP},
 		{ID: "reach", Looks: "whether the machine reaches the control plane", Joining: true, Host: checkReach},
 		{ID: "security", Looks: "firewalls and SELinux", Joining: true, Host: checkSecurity},
 		{ID: "runtime", Looks: "other container runtimes", Joining: true, Host: checkRuntime},

@@ -95,6 +95,12 @@ func writeStatus(opts *StatusOptions, st *cluster.Status) error {
 	if st.APIMessage != "" {
 		fmt.Fprintf(w, "  %s\n", st.APIMessage)
 	}
+	switch {
+	case st.VIP != nil && st.VIP.Holder == "":
+		fmt.Fprintf(w, "virtual address %s of the API: no machine has it\n", st.VIP.Address)
+	case st.VIP != nil:
+		fmt.Fprintf(w, "virtual address %s of the API: at %s\n", st.VIP.Address, terminal.Word(st.VIP.Holder))
+	}
 	if st.Lock != nil {
 		fmt.Fprintf(w, "locked by %s, since %s\n", st.Lock.Owner, st.Lock.Since)
 	}

@@ -1,0 +1,26 @@
+// Command pai-api-vip gives one of the masters the virtual address of the Kubernetes API.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/klog/v2"
+
+	"github.com/openpai/paictl/pkg/apivip"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	klog.SetSlogLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))) // what the libraries say looks like the rest
+	err := apivip.Run(ctx, os.Args[1:], os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pai-api-vip:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,112 @@
+// Package apivip gives one of the masters the virtual address of the Kubernetes API: the one that holds a lease, and whose own API server is ready.
+// In: a lease of the cluster, the API server of this machine. Out: an address on one of the machine's interfaces, and ARP packets that tell of it.
+//
+// Each of these programs talks to the API server of its own machine alone, so that a master whose API server doesn't work loses the address. The kernel
+// gets it with a lifetime of seconds, which is renewed: it ends also where this program was killed or stands still.
+package apivip
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// Name is the program's, its pods' and the lease's, in namespace Namespace. The lease's holder is the node that has the address.
+const (
+	Name      = "pai-api-vip"
+	Namespace = "kube-system"
+)
+
+// timing is what the fail-over takes: another master takes the address at most lease + 2.2 × retry after the last renewal.
+type timing struct {
+	lease, renew, retry time.Duration // of the lease: renew is how long its holder has the address without a renewal
+	tick                time.Duration // between two looks at the address
+	lifetime            time.Duration // that the kernel gets, in whole seconds
+	check               time.Duration // between two questions to the API server, and how long one may take
+	failures            int           // questions in a row without an answer, after which the API server isn't ready
+}
+
+var usual = timing{
+	lease: 5 * time.Second, renew: 4 * time.Second, retry: time.Second,
+	tick: 500 * time.Millisecond, lifetime: 3 * time.Second, check: time.Second, failures: 3,
+}
+
+// Run holds the address whenever it is this machine's turn, until ctx ends.
+func Run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet(Name, flag.ContinueOnError)
+	flags.SetOutput(out)
+	kubeconfig := flags.String("kubeconfig", "", "kubeconfig of this machine's API server; without it, the one that the pod's environment names")
+	vip := flags.String("address", "", "the virtual address, IPv4")
+	own := flags.String("host-ip", os.Getenv("KUBERNETES_SERVICE_HOST"), "the machine's own address")
+	node := flags.String("node", os.Getenv("NODE_NAME"), "the machine's name in the cluster")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil
+		}
+		return err
+	}
+	address, err := netip.ParseAddr(*vip)
+	if err != nil || !address.Is4() {
+		return fmt.Errorf("--address: %q is not an IPv4 address", *vip)
+	}
+	host, err := netip.ParseAddr(*own)
+	if err != nil {
+		return fmt.Errorf("--host-ip: %w", err)
+	}
+	if *node == "" {
+		return errors.New("--node: the machine's name is missing")
+	}
+	config, err := clientConfig(*kubeconfig)
+	if err != nil {
+		return err
+	}
+	// An answer that comes later is of no use: the lease would have passed to another.
+	config.UserAgent, config.Timeout = Name, usual.renew
+	client, err := coordclient.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(out, nil))
+	k := &keeper{
+		link: &ethernet{address: address, own: host, lifetime: usual.lifetime},
+		lock: &lock{Interface: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name}, Client: client,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: *node},
+		}},
+		ready: func(ctx context.Context) error {
+			return client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		},
+		timing: usual, log: log.With("address", address.String()),
+	}
+	return k.run(ctx)
+}
+
+func clientConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", kubeconfig)
+}
+
+// elector takes part in the election once.
+func (k *keeper) elector() (*leaderelection.LeaderElector, error) {
+	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name: Name, Lock: k.lock, ReleaseOnCancel: true,
+		LeaseDuration: k.timing.lease, RenewDeadline: k.timing.renew, RetryPeriod: k.timing.retry,
+		// Whether the address may be held is what the lock says: callbacks come after a release that may take long.
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}},
+	})
+}

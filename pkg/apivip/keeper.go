@@ -1,0 +1,176 @@
+package apivip
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// link is where the address is put.
+type link interface {
+	// put gives the machine the address, or extends its lifetime.
+	put() error
+	// remove takes it away; it is no error where the machine doesn't have it.
+	remove() error
+	// announce tells the machines of the network that the address is here.
+	announce() error
+	// other asks the network for another machine that answers at the address, and returns its hardware address; "" where there is none.
+	other(ctx context.Context) (string, error)
+}
+
+// keeper holds the address while the lease is this machine's and its API server is ready.
+type keeper struct {
+	link   link
+	lock   *lock
+	ready  func(context.Context) error
+	timing timing
+	log    *slog.Logger
+
+	isReady  atomic.Bool
+	has      bool // the address is here
+	since    int  // ticks since then
+	conflict string
+}
+
+// Ticks at which the address is announced, and at which another claim on it is looked for. The first announcements may be lost.
+const (
+	announceOften = 4
+	announceEvery = 10
+	lookEvery     = 60
+)
+
+func (k *keeper) run(ctx context.Context) error {
+	if err := k.link.remove(); err != nil { // a process before this one may have been killed
+		return err
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { k.watch(ctx) })
+	for k.untilReady(ctx) {
+		if err := k.term(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch asks the API server of this machine again and again whether it is ready.
+func (k *keeper) watch(ctx context.Context) {
+	failed := k.timing.failures
+	for ctx.Err() == nil {
+		ask, cancel := context.WithTimeout(ctx, k.timing.check)
+		err := k.ready(ask)
+		cancel()
+		switch {
+		case err == nil:
+			if !k.isReady.Swap(true) {
+				k.log.InfoContext(ctx, "the API server of this machine is ready")
+			}
+			failed = 0
+		case ctx.Err() == nil:
+			failed++
+			if failed >= k.timing.failures && k.isReady.Swap(false) {
+				k.log.WarnContext(ctx, "the API server of this machine is not ready", "err", err)
+			}
+		}
+		pause(ctx, k.timing.check)
+	}
+}
+
+func (k *keeper) untilReady(ctx context.Context) bool {
+	for ctx.Err() == nil && !k.isReady.Load() {
+		pause(ctx, k.timing.tick)
+	}
+	return ctx.Err() == nil
+}
+
+// term takes part in the election until the API server isn't ready, the lease is lost, or ctx ends. The address goes before the lease does.
+func (k *keeper) term(ctx context.Context) error {
+	e, err := k.elector()
+	if err != nil {
+		return err
+	}
+	election, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		e.Run(election)
+	}()
+	for running := true; running && ctx.Err() == nil && k.isReady.Load(); {
+		k.look(ctx)
+		select {
+		case <-over:
+			running = k.lock.holds(k.timing.renew)
+		case <-ctx.Done():
+		case <-time.After(k.timing.tick):
+		}
+	}
+	k.drop(ctx)
+	end()
+	<-over
+	return nil
+}
+
+// look brings the address to where the lease says.
+func (k *keeper) look(ctx context.Context) {
+	if !k.lock.holds(k.timing.renew) {
+		k.drop(ctx)
+		return
+	}
+	if !k.has || k.since%lookEvery == lookEvery-1 {
+		if k.claimed(ctx) && !k.has || !k.lock.holds(k.timing.renew) {
+			return
+		}
+	}
+	if err := k.link.put(); err != nil {
+		k.log.ErrorContext(ctx, "the address can't be set", "err", err)
+		return
+	}
+	if !k.has {
+		k.log.InfoContext(ctx, "this machine has the address")
+		k.has, k.since = true, 0
+	}
+	if k.since < announceOften || k.since%announceEvery == 0 {
+		if err := k.link.announce(); err != nil {
+			k.log.ErrorContext(ctx, "the address can't be announced", "err", err)
+		}
+	}
+	k.since++
+}
+
+// claimed reports whether another machine answers at the address: one that is not ours, or a master that had it and stands still.
+func (k *keeper) claimed(ctx context.Context) bool {
+	mac, err := k.link.other(ctx)
+	if err != nil {
+		k.log.ErrorContext(ctx, "the network can't be asked for the address", "err", err)
+		return false
+	}
+	if mac != "" && mac != k.conflict {
+		k.log.ErrorContext(ctx, "another machine of the network has the address", "hardware-address", mac)
+	}
+	k.conflict = mac
+	return mac != ""
+}
+
+// drop takes the address away. Where that fails the kernel does, within its lifetime.
+func (k *keeper) drop(ctx context.Context) {
+	if !k.has {
+		return
+	}
+	if err := k.link.remove(); err != nil {
+		k.log.ErrorContext(ctx, "the address can't be removed", "err", err)
+		return
+	}
+	k.has = false
+	k.log.InfoContext(ctx, "this machine no longer has the address")
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

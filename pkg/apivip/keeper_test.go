@@ -1,0 +1,268 @@
+package apivip
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// lease is the one in the cluster. Like the API server it refuses who writes without having read the last version.
+type lease struct {
+	mu      sync.Mutex
+	record  resourcelock.LeaderElectionRecord
+	version int
+}
+
+// access is one machine's view of the lease; down is its API server without power.
+type access struct {
+	*lease
+	node string
+	seen int
+	down atomic.Bool
+}
+
+var errDown = errors.New("connection refused")
+
+func (a *access) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.down.Load() {
+		return nil, nil, errDown
+	}
+	a.seen = a.version
+	r := a.record
+	raw, err := json.Marshal(r)
+	return &r, raw, err
+}
+
+func (a *access) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return a.Update(ctx, r)
+}
+
+func (a *access) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.down.Load():
+		return errDown
+	case a.seen != a.version:
+		return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, Name, errors.New("the object has been modified"))
+	}
+	a.record = r
+	a.version++
+	a.seen = a.version
+	return nil
+}
+
+func (a *access) RecordEvent(string)              {}
+func (a *access) Identity() string                { return a.node }
+func (a *access) Describe() string                { return a.node }
+func (a *access) SetEventRecorder(runtime.Object) {}
+func (a *access) check(context.Context) error {
+	if a.down.Load() {
+		return errDown
+	}
+	return nil
+}
+
+// segment is a network; it says when two machines had the address at once.
+type segment struct {
+	mu      sync.Mutex
+	holders map[string]bool
+	foreign string
+	twice   bool
+	told    map[string]int // announcements by machine
+}
+
+func newSegment() *segment { return &segment{holders: map[string]bool{}, told: map[string]int{}} }
+
+func (s *segment) holder() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for h := range s.holders {
+		out = append(out, h)
+	}
+	return strings.Join(out, ",")
+}
+
+type port struct {
+	*segment
+	node  string
+	stuck atomic.Bool // the kernel refuses to remove the address
+}
+
+func (p *port) put() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holders[p.node] = true
+	p.twice = p.twice || len(p.holders) > 1
+	return nil
+}
+
+func (p *port) remove() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stuck.Load() {
+		return errors.New("device is busy")
+	}
+	delete(p.holders, p.node)
+	return nil
+}
+
+func (p *port) announce() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told[p.node]++
+	return nil
+}
+
+func (p *port) other(context.Context) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for h := range p.holders {
+		if h != p.node {
+			return h, nil
+		}
+	}
+	return p.foreign, nil
+}
+
+// quick is usual, forty times as fast; the API's record of a lease has whole seconds, so that the lease itself isn't.
+var quick = timing{
+	lease: time.Second, renew: 600 * time.Millisecond, retry: 50 * time.Millisecond,
+	tick: 10 * time.Millisecond, lifetime: time.Second, check: 20 * time.Millisecond, failures: 3,
+}
+
+type machine struct {
+	*access
+	*port
+	stop func()
+}
+
+func start(t *testing.T, l *lease, s *segment, node string) *machine {
+	t.Helper()
+	m := &machine{access: &access{lease: l, node: node}, port: &port{segment: s, node: node}}
+	k := &keeper{link: m.port, lock: &lock{Interface: m.access}, ready: m.check, timing: quick, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- k.run(ctx) }()
+	m.stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	t.Cleanup(m.stop)
+	return m
+}
+
+func has(t *testing.T, s *segment, node string, within time.Duration) {
+	t.Helper()
+	require.Eventually(t, func() bool { return s.holder() == node }, within, 5*time.Millisecond, "%q has the address", node)
+}
+
+// keeps says that a node has the address all the time.
+func keeps(t *testing.T, s *segment, node string, during time.Duration, why string) {
+	t.Helper()
+	assert.Never(t, func() bool { return s.holder() != node }, during, 5*time.Millisecond, why)
+}
+
+func TestOneMachineHasTheAddress(t *testing.T) {
+	l, s := &lease{}, newSegment()
+	a := start(t, l, s, "a")
+	has(t, s, "a", 5*time.Second)
+	b := start(t, l, s, "b")
+	keeps(t, s, "a", 3*quick.lease/2, "who has it keeps it")
+	s.mu.Lock()
+	assert.GreaterOrEqual(t, s.told["a"], announceOften)
+	assert.Zero(t, s.told["b"])
+	s.mu.Unlock()
+
+	a.stop()
+	has(t, s, "b", quick.lease)
+	b.stop()
+	assert.Empty(t, s.holder())
+	l.mu.Lock()
+	assert.Empty(t, l.record.HolderIdentity, "the next one has not to wait for the lease")
+	l.mu.Unlock()
+	assert.False(t, s.twice)
+}
+
+func TestAMachineWhoseAPIServerStopsLosesTheAddressBeforeAnotherTakesIt(t *testing.T) {
+	l, s := &lease{}, newSegment()
+	a := start(t, l, s, "a")
+	has(t, s, "a", 5*time.Second)
+	start(t, l, s, "b")
+	a.down.Store(true)
+	has(t, s, "", quick.renew)
+	has(t, s, "b", 4*quick.lease)
+	a.down.Store(false)
+	keeps(t, s, "b", 3*quick.lease/2, "back again, it takes nothing away")
+	assert.False(t, s.twice)
+}
+
+func TestWithoutAMajorityNoMachineHasTheAddressAndItComesBack(t *testing.T) {
+	l, s := &lease{}, newSegment()
+	a, b := start(t, l, s, "a"), start(t, l, s, "b")
+	require.Eventually(t, func() bool { return s.holder() != "" }, 5*time.Second, 5*time.Millisecond)
+	a.down.Store(true)
+	b.down.Store(true)
+	has(t, s, "", quick.lease)
+	keeps(t, s, "", 2*quick.lease, "no one can have the lease")
+	a.down.Store(false)
+	b.down.Store(false)
+	require.Eventually(t, func() bool { return s.holder() != "" }, 4*quick.lease, 5*time.Millisecond)
+	assert.False(t, s.twice)
+}
+
+func TestAnAddressThatAnotherMachineHasIsNotTaken(t *testing.T) {
+	l, s := &lease{}, newSegment()
+	s.foreign = "02:00:00:00:00:99"
+	start(t, l, s, "a")
+	keeps(t, s, "", 2*quick.lease, "another machine has it")
+	s.mu.Lock()
+	s.foreign = ""
+	s.mu.Unlock()
+	has(t, s, "a", quick.lease)
+}
+
+func TestAnotherClaimTakesNoAddressAway(t *testing.T) {
+	l, s := &lease{}, newSegment()
+	start(t, l, s, "a")
+	has(t, s, "a", 5*time.Second)
+	s.mu.Lock()
+	s.foreign = "02:00:00:00:00:99"
+	before := s.told["a"]
+	s.mu.Unlock()
+	keeps(t, s, "a", (lookEvery+announceEvery)*quick.tick*2, "it was here first")
+	s.mu.Lock()
+	assert.Greater(t, s.told["a"], before, "it goes on telling that the address is here")
+	s.mu.Unlock()
+}
+
+func TestAnAddressThatCouldNotBeRemovedIsNotTakenByAnother(t *testing.T) {
+	l, s := &lease{}, newSegment()
+	a := start(t, l, s, "a")
+	has(t, s, "a", 5*time.Second)
+	start(t, l, s, "b")
+	a.stuck.Store(true)
+	a.down.Store(true)
+	keeps(t, s, "a", 2*quick.lease, "the kernel still answers for it")
+	a.stuck.Store(false)
+	_ = a.remove() // what the kernel does at the end of the lifetime
+	has(t, s, "b", quick.lease)
+	assert.False(t, s.twice)
+}

@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+const vipImage = "docker.io/openpai/pai-api-vip:v1"
+
+func (l *lab) vip(address string) { l.conf.Kubernetes.Kubernetes.APIVIP = address }
+
+func dry(o *Options, _ *ssh.Options) { o.DryRun = true }
+
+func (l *lab) applied() string {
+	b, err := os.ReadFile(l.cluster + "/objects/api-vip")
+	if os.IsNotExist(err) {
+		return ""
+	}
+	require.NoError(l.t, err)
+	return string(b)
+}
+
+func TestTheAPIHasAVirtualAddressOnlyWhereItIsConfigured(t *testing.T) {
+	l := newLab(t, 2, 1)
+	l.made()
+	assert.Empty(t, l.applied())
+	assert.NotContains(t, lines(l.mustUp().changes), vipImage, "no machine is sent what it doesn't need")
+	assert.Equal(t, "https://10.9.0.1:6443", l.spec().reachedBy(l.spec().Nodes[0], ""))
+	assert.NotContains(t, l.host("m1").read(kubeadmConf), "10.9.0.77")
+
+	l.vip("10.9.0.77")
+	o := l.up(t.Context(), dry)
+	require.NoError(t, o.err)
+	assert.Contains(t, lines(o.changes), "m1 api-vip run pai-api-vip the API's virtual address 10.9.0.77")
+	assert.Empty(t, l.applied(), "a dry run changes nothing")
+
+	o = l.mustUp()
+	changes := lines(o.changes)
+	for _, m := range []string{"m1", "m2"} {
+		assert.Contains(t, changes, m+" images import "+vipImage)
+		assert.Contains(t, l.host(m).read(kubeadmConf), "- 10.9.0.77\n", "the certificate of %s names it", m)
+		assert.Less(t, o.at(EventPhaseDone, m, phaseInit), o.at(EventPhaseStarted, "m1", phaseAPIVIP))
+	}
+	assert.NotContains(t, changes, "w1 images import")
+	assert.NotContains(t, changes, "m2 api-vip")
+	assert.Contains(t, l.applied(), "--address=10.9.0.77")
+	assert.Equal(t, localAPI+" -", l.api("w1"), "machines go on using their own")
+	assert.Equal(t, "https://10.9.0.77:6443", l.spec().reachedBy(l.spec().Nodes[0], localAPI))
+	assert.Empty(t, lines(l.mustUp().changes))
+
+	require.NoError(t, os.WriteFile(l.cluster+"/objects/no-lease", nil, 0o600))
+	assert.Contains(t, lines(l.up(t.Context(), dry).changes), "m1 api-vip run pai-api-vip", "without the lease no machine takes the address")
+	require.NoError(t, os.Remove(l.cluster+"/objects/no-lease"))
+
+	l.vip("10.9.0.78")
+	changes = lines(l.mustUp().changes)
+	assert.Contains(t, changes, "m1 api-vip run pai-api-vip the API's virtual address 10.9.0.78, no longer 10.9.0.77")
+	assert.Contains(t, l.applied(), "--address=10.9.0.78")
+	assert.Empty(t, lines(l.mustUp().changes))
+
+	l.vip("")
+	changes = lines(l.mustUp().changes)
+	assert.Contains(t, changes, "m1 api-vip remove pai-api-vip the API no longer has a virtual address")
+	assert.Empty(t, l.applied())
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
+func TestANewClusterHasItsVirtualAddress(t *testing.T) {
+	l := newLab(t, 3, 0)
+	l.vip("10.9.0.77")
+	assert.Contains(t, lines(l.mustUp().changes), "m1 api-vip run pai-api-vip")
+	assert.Contains(t, l.applied(), "--address=10.9.0.77")
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
+func TestAVirtualAddressThatAnswersIsRefusedBeforeAnythingChanges(t *testing.T) {
+	const mac = "02:42:0a:09:00:63"
+	for _, founded := range []bool{false, true} {
+		l := newLab(t, 2, 1)
+		if founded {
+			l.made()
+		}
+		l.vip("10.9.0.77")
+		l.host("m1").write("/.fake/arp", mac+"\n")
+		l.host("m2").write("/.fake/arp", mac+"\n")
+		o := l.up(t.Context())
+		var refused *PreflightError
+		require.ErrorAs(t, o.err, &refused)
+		require.Len(t, refused.Findings, 1)
+		f := refused.Findings[0]
+		assert.Equal(t, preflight.CheckVIP, f.Check)
+		assert.Equal(t, "another machine of the network answers at api-vip 10.9.0.77: its hardware address is "+mac+", seen from m1, m2", f.Message)
+		assert.Contains(t, hint.Of(o.err), "set api-vip in kubernetes-configuration.yaml to a free address")
+		assert.True(t, l.has("m1", "/.fake/flushed"), "what the machine remembers of the address may be old")
+		assert.Empty(t, l.applied())
+		assert.Empty(t, lines(o.changes))
+
+		l.host("m1").remove("/.fake/arp")
+		l.host("m2").remove("/.fake/arp")
+		l.host("m2").write("/.fake/own-address", "10.9.0.77")
+		o = l.up(t.Context())
+		require.ErrorAs(t, o.err, &refused)
+		assert.Equal(t, []string{"m2", "api-vip 10.9.0.77 is an address that the machine has by itself"}, []string{refused.Findings[0].Host, refused.Findings[0].Message})
+
+		l.host("m2").remove("/.fake/own-address")
+		l.mustUp()
+		// Once it is the cluster's, a master answers at it.
+		l.host("m1").write("/.fake/arp", mac+"\n")
+		assert.Empty(t, lines(l.mustUp().changes))
+	}
+}
+
+func TestAMasterThatJoinsFindsTheVirtualAddressInUse(t *testing.T) {
+	l := newLab(t, 2, 1)
+	all := l.conf.Layout.MachineList
+	l.conf.Layout.MachineList = append([]layout.Machine{all[0]}, all[2:]...)
+	l.conf.Kubernetes.Kubernetes.APIEndpoint, l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "local", ""
+	l.vip("10.9.0.77")
+	l.mustUp()
+	l.conf.Layout.MachineList = all
+	l.host("m2").write("/.fake/arp", "02:42:0a:09:00:01\n")
+	changes := lines(l.mustUp().changes)
+	assert.Contains(t, changes, "m2 join run")
+	assert.Contains(t, changes, "m2 images import "+vipImage)
+}
+
+func TestAVirtualAddressInNoNetworkOfAMasterIsRefused(t *testing.T) {
+	l := newLab(t, 2, 1)
+	l.vip("10.8.0.77")
+	o := l.up(t.Context())
+	var refused *PreflightError
+	require.ErrorAs(t, o.err, &refused)
+	var got []string
+	for _, f := range refused.Findings {
+		got = append(got, f.Host+" "+f.Check+": "+f.Message)
+	}
+	const message = " api-vip: api-vip 10.8.0.77 is in no network of this master, which has 10.9.0.0/24"
+	assert.Equal(t, []string{"m1" + message, "m2" + message}, got)
+	assert.Contains(t, refused.Findings[0].Remedy, "where their networks differ, use a load balancer")
+}
+
+func TestAVirtualAddressAtWhichTheAPIDoesNotAnswerIsTold(t *testing.T) {
+	l := newLab(t, 1, 0)
+	l.conf.Kubernetes.Kubernetes.APIEndpoint, l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "local", ""
+	l.vip("10.9.0.77")
+	l.host("m1").write("/.fake/fail/api-vip", `time=2026-11-27T18:00:00Z level=ERROR msg="another machine of the network has the address" hardware-address=02:42:0a:09:00:63`+"\n")
+	f := failures(t, l.up(t.Context()), 1)["m1"]
+	assert.Contains(t, f.Error, `the API does not answer at its virtual address 10.9.0.77: time=2026-11-27T18:00:00Z level=ERROR msg="another machine of the network has the address"`)
+	assert.Contains(t, f.Hint, "kubectl -n kube-system describe daemonset pai-api-vip")
+	f = failures(t, l.up(t.Context()), 1)["m1"] // it is still so
+	assert.Contains(t, f.Error, "the API does not answer at its virtual address")
+	l.host("m1").remove("/.fake/fail/api-vip")
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
+func TestAnUpgradeBringsTheVirtualAddressItsImage(t *testing.T) {
+	l := newLab(t, 2, 0)
+	l.vip("10.9.0.77")
+	l.made()
+	before := l.applied()
+	l.release(nextRelease, "")
+	o := l.upgrade(t.Context(), UpgradeOptions{})
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, strings.Count(before, "image: "), strings.Count(l.applied(), "image: "))
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
+func TestTheVirtualAddressIsRenderedAsItAlwaysWas(t *testing.T) {
+	s := testSpec(t, 3, 1)
+	s.Config.Kubernetes.Kubernetes.APIVIP = "10.9.0.77"
+	manifest, sum, err := (&apiVIP{spec: s}).manifest()
+	require.NoError(t, err)
+	golden(t, "api-vip.yaml", strings.ReplaceAll(string(manifest), sum, "HASH"))
+	assert.Contains(t, s.noProxy(), ",10.9.0.77,")
+}
+
+func TestStatusTellsWhoHasTheVirtualAddress(t *testing.T) {
+	s := testSpec(t, 2, 0)
+	status := func(words string) *Status {
+		answers := map[*Node]answer.Answer{s.Nodes[0]: sectionsOf([]byte("@@ status\napi\tup\t\n" + words))["status"]}
+		return newStatus(s, s.Nodes, answers, nil, time.Now())
+	}
+	assert.Nil(t, status("vip-holder\t\"m2\"\n").VIP, "none is configured")
+	s.Config.Kubernetes.Kubernetes.APIVIP = "10.9.0.77"
+	st := status("vip-holder\t\"m2\"\n")
+	assert.Equal(t, &VIPStatus{Address: "10.9.0.77", Holder: "m2"}, st.VIP)
+	assert.Equal(t, "https://10.9.0.77:6443", st.Endpoint)
+	assert.Equal(t, &VIPStatus{Address: "10.9.0.77"}, status("").VIP)
+}

@@ -1,0 +1,33 @@
+package preflight
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// CheckVIP is the check of the API's virtual address, here and by the engine, which knows whether it is free.
+const CheckVIP = "api-vip"
+
+// checkVIP: one of a master's networks has the address in it, since machines find it by ARP.
+func checkVIP(s *Host) []Finding {
+	vip, err := netip.ParseAddr(s.Cluster.Kubernetes.APIVIP)
+	if err != nil || !s.ControlPlane { // none, or config validate's business
+		return nil
+	}
+	var have []string
+	for _, a := range s.Facts.Addresses {
+		p, err := netip.ParsePrefix(a.CIDR)
+		if err != nil || !p.Addr().Is4() || p.Addr() == vip {
+			continue
+		}
+		if p.Bits() < 31 && p.Contains(vip) {
+			return nil
+		}
+		have = append(have, p.Masked().String())
+	}
+	slices.Sort(have)
+	return []Finding{s.fail(CheckVIP, fmt.Sprintf("api-vip %s is in no network of this master, which has %s", vip, strings.Join(slices.Compact(have), ", ")),
+		"set api-vip in kubernetes-configuration.yaml to a free address of a network that all masters have; where their networks differ, use a load balancer (api-endpoint: HOST:PORT)")}
+}

@@ -1,0 +1,56 @@
+# The virtual address of the API, as this machine's own API server and the network have it. Given by the caller: self.
+
+# d_vip ADDRESS PORT: "vip HASH ADDRESS" where the cluster has a virtual address, applied by the manifest of that hash; "lease yes" where its lease is
+# there; "answers yes" where the API answers at it. Of an address that the cluster doesn't have yet: "here yes" where this machine has it by itself, and "claimed HARDWARE" where another
+# machine answers at it. ADDRESS is "" where none is wanted.
+d_vip() {
+	has=
+	if [ -f "$KUBECONFIG" ] && [ -f "$S/member" ]; then
+		has=$(self get daemonset/pai-api-vip lease/pai-api-vip -n kube-system --ignore-not-found --request-timeout=10s \
+			-o 'go-template={{range .items}}{{if eq .kind "Lease"}}lease{{"\t"}}yes{{else}}{{with .metadata.annotations}}vip{{"\t"}}{{index . "paictl.openpai.org/applied"}}{{"\t"}}{{index . "paictl.openpai.org/address"}}{{end}}{{end}}{{"\n"}}{{end}}' 2>/dev/null) || return 0
+		[ -z "$has" ] || printf '%s\n' "$has"
+	fi
+	[ -n "$1" ] || return 0
+	case $NL$has$NL in
+	*"$TAB$1$NL"*)
+		if kubectl --server="https://$1:$2" get --raw /readyz --request-timeout=5s >/dev/null 2>&1; then printf 'answers\tyes\n'; fi
+		return 0
+		;;
+	esac
+	# One that pai-api-vip sets ends by itself after seconds.
+	case $(ip -4 -o addr show to "$1/32") in *"valid_lft forever"*) printf 'here\tyes\n' && return 0 ;; esac
+	# What is remembered may be of a machine that had the address before. Whether the port is open doesn't matter: who has the address answers to ARP.
+	ip neigh flush to "$1/32" >/dev/null 2>&1 || true
+	timeout 2 bash -c 'exec 3<>"/dev/tcp/$1/$2"' claimed "$1" "$2" >/dev/null 2>&1 </dev/null || true
+	mac=$(ip neigh show to "$1/32" | sed -n 's/.* lladdr \([0-9a-f:]*\).*/\1/p' | head -n 1)
+	[ -z "$mac" ] || printf 'claimed\t%s\n' "$mac"
+}
+
+# v_apply: the manifest on standard input (base64).
+v_apply() {
+	base64 -d | self apply -f - >&2
+	note change "pai-api-vip"
+}
+
+# v_works ADDRESS PORT: waits until the API of this cluster answers at the address.
+v_works() {
+	i=0
+	until why=$(kubectl --server="https://$1:$2" get --raw /readyz --request-timeout=5s 2>&1 >/dev/null); do
+		i=$((i + 1))
+		[ "$i" -lt 120 ] || v_silent "$1"
+		sleep 0.5
+	done
+}
+
+v_silent() {
+	pods=$(self logs -n kube-system -l app.kubernetes.io/name=pai-api-vip --tail=20 --request-timeout=10s 2>/dev/null | grep 'level=ERROR' | tail -n 1) || pods=
+	echo "the API does not answer at its virtual address $1: $(printf %s "${pods:-$why}" | tr '\t\n' '  ' | cut -c1-300) -> kubectl -n kube-system describe daemonset pai-api-vip, and its pods' logs; or remove api-vip from kubernetes-configuration.yaml" >&2
+	exit 1
+}
+
+# v_gone: takes the address from the cluster. The pods end it; those of a machine without power don't matter.
+v_gone() {
+	self delete daemonset/pai-api-vip rolebinding/pai-api-vip role/pai-api-vip serviceaccount/pai-api-vip lease/pai-api-vip -n kube-system --ignore-not-found >&2
+	self wait --for=delete pods -n kube-system -l app.kubernetes.io/name=pai-api-vip --timeout=30s >&2 || true
+	note change "pai-api-vip removed"
+}
