@@ -40,7 +40,7 @@ type timing struct {
 }
 
 var usual = timing{
-	lease: 5 * time.Second, renew: 4 * time.Second, retry: time.Second,
+	lease: 5 * time.Second, renew: 4 * time.Second, retry: 500 * time.Millisecond,
 	tick: 500 * time.Millisecond, lifetime: 3 * time.Second, check: time.Second, failures: 3,
 }
 

@@ -103,7 +103,7 @@ func (k *keeper) term(ctx context.Context) error {
 		k.look(ctx)
 		select {
 		case <-over:
-			running = k.lock.holds(k.timing.renew)
+			running = false
 		case <-ctx.Done():
 		case <-time.After(k.timing.tick):
 		}

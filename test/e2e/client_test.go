@@ -20,8 +20,13 @@ type client struct {
 // client starts one on a host that has no administrator's kubeconfig of its own.
 func (l *lab) client(host int) *client {
 	l.t.Helper()
+	return l.clientWith(host, l.on(l.names[0], "cat /etc/kubernetes/admin.conf"))
+}
+
+// clientWith starts one with a kubeconfig.
+func (l *lab) clientWith(host int, conf string) *client {
+	l.t.Helper()
 	c := &client{t: l.t, lab: l, host: l.names[host]}
-	conf := l.on(l.names[0], "cat /etc/kubernetes/admin.conf")
 	l.on(c.host, "umask 077; cat >/root/client.conf <<'EOF'\n"+conf+"\nEOF\n"+`
 cat >/root/client.sh <<'EOF'
 export KUBECONFIG=/root/client.conf

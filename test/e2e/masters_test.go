@@ -33,6 +33,37 @@ func TestNoMasterIsSpecial(t *testing.T) {
 		}
 		c.ends()
 	})
+	t.Run("the API's virtual address goes to a master that works, and ends with its line", func(t *testing.T) {
+		vip := l.address(0)[:strings.LastIndex(l.address(0), ".")] + ".200"
+		line := "kubernetes:\n  api-vip: " + vip + "\n"
+		edit(t, l.conf(), "kubernetes:\n", line)
+		l.up(0)
+		assert.Zero(t, l.up(0).Changes)
+		conf := ok(t, "cluster", "kubeconfig", "-p", l.cluster, "--print").stdout
+		assert.Contains(t, conf, "server: https://"+vip+":6443\n")
+		holder := func(asked int) int {
+			return slices.Index(l.names, l.from(asked, "get lease -n kube-system pai-api-vip -o jsonpath={.spec.holderIdentity}"))
+		}
+		c := l.clientWith(3, conf)
+		c.begins()
+		had := holder(0)
+		require.GreaterOrEqual(t, had, 0)
+		ok(t, "sandbox", "stop", "--dir", l.dir, "--unplug", l.names[had])
+		time.Sleep(25 * time.Second) // for the client to notice
+		gap := c.gap()
+		t.Logf("without %s the client waited at most %.1f s", l.names[had], gap)
+		assert.Less(t, gap, 10.0)
+		assert.NotEqual(t, had, holder((had+1)%3))
+		ok(t, "sandbox", "start", "--dir", l.dir, l.names[had])
+		l.keeps(had)
+		c.ends()
+		edit(t, l.conf(), line, "kubernetes:\n")
+		l.up(0)
+		for _, h := range l.names {
+			assert.NotContains(t, l.on(h, "ip -4 addr"), vip)
+		}
+		assert.Zero(t, l.up(0).Changes)
+	})
 	t.Run("a master that lost its disk joins again, the first too", func(t *testing.T) {
 		l.replaceDisk(0)
 		assert.LessOrEqual(t, l.up(0).Changed, 2, "the machine with the new disk, and the one that sets its labels")
