@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -157,7 +156,7 @@ type machine struct {
 func start(t *testing.T, l *lease, s *segment, node string) *machine {
 	t.Helper()
 	m := &machine{access: &access{lease: l, node: node}, port: &port{segment: s, node: node}}
-	k := &keeper{link: m.port, lock: &lock{Interface: m.access}, ready: m.check, timing: quick, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	k := &keeper{link: m.port, lock: &lock{Interface: m.access}, ready: m.check, timing: quick, log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- k.run(ctx) }()
