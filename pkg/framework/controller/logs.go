@@ -101,10 +101,11 @@ func (l *logSaver) saved(f *v1.Framework, d machine.Deletion) bool {
 }
 
 // taken begins to save the logs of pods that others take away: the scheduler for another gang, an eviction, a person. They go when their
-// programs have ended, whatever the job waits for.
+// programs have ended, whatever the job waits for. A pod whose program has ended goes at once when a machine is drained, without a word
+// before: its log is saved when it ends.
 func (l *logSaver) taken(f *v1.Framework, pods []*corev1.Pod) {
 	for _, p := range pods {
-		if p.DeletionTimestamp == nil {
+		if p.DeletionTimestamp == nil && !terminated(p) {
 			continue
 		}
 		if of := logOf(p); of != nil {
@@ -304,6 +305,9 @@ func (l *logSaver) copy(ctx context.Context, j logJob) error {
 	container := logContainer(p)
 	if container == "" {
 		return errNoLog
+	}
+	if _, truncated, err := l.r.o.Store.Log(ctx, j.key()); err == nil && !truncated {
+		return nil // by the controller that led before this one
 	}
 	data, more, ok := l.kept(ctx, p, container)
 	if ok {

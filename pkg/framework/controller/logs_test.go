@@ -31,7 +31,7 @@ import (
 
 // logStore is an archive that only takes logs.
 type logStore struct {
-	archive.Store
+	noLogs
 	saved chan api.LogKey
 }
 
@@ -156,7 +156,7 @@ func BenchmarkLogsOfOneJob(b *testing.B) {
 
 // slowStore is asked to save a log, and does it when it is told.
 type slowStore struct {
-	archive.Store
+	noLogs
 	asked chan api.LogKey
 	may   chan struct{}
 }
@@ -223,7 +223,7 @@ func TestTheLogOfAPodThatOthersTakeAwayIsKept(t *testing.T) {
 			cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
 			require.NoError(t, err)
 			require.NoError(t, cache.pods.GetIndexer().Add(packed(t, pod)))
-			store := bytesStore{saved: make(chan string, 2)}
+			store := bytesStore{Store: noLogs{}, saved: make(chan string, 2)}
 			r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard(), Logs: agent}, cache: cache, metrics: m, pods: fake.NewClientset(pod).CoreV1(), now: time.Now}
 			r.logs = newLogSaver(r)
 			r.logs.taken(&v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "fuid"}}, []*corev1.Pod{pod, other})
@@ -239,6 +239,54 @@ func TestTheLogOfAPodThatOthersTakeAwayIsKept(t *testing.T) {
 			assert.Empty(t, store.saved, "of one that nobody takes away nothing is read")
 		})
 	}
+}
+
+// noLogs is an archive that has none yet.
+type noLogs struct{ archive.Store }
+
+// Log implements archive.Store.
+func (noLogs) Log(context.Context, api.LogKey) ([]byte, bool, error) {
+	return nil, false, archive.ErrNotFound
+}
+
+func TestTheLogOfAProgramThatHasEndedIsKeptBeforeAnyoneTakesItsPod(t *testing.T) {
+	agent := agentOf(func(_, _, _, _ string) (string, http.Header, error) { return "done\n", http.Header{}, nil })
+	m, err := newMetrics(nil)
+	require.NoError(t, err)
+	pod := worker1()
+	pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodSucceeded
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.Now()}}}}
+	cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
+	require.NoError(t, err)
+	require.NoError(t, cache.pods.GetIndexer().Add(packed(t, pod)))
+	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "fuid"}}
+	for name, before := range map[string]archive.Store{"first": noLogs{}, "the controller begins again": hasLogs{}} {
+		t.Run(name, func(t *testing.T) {
+			store := bytesStore{Store: before, saved: make(chan string, 2)}
+			r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard(), Logs: agent}, cache: cache, metrics: m, pods: fake.NewClientset(pod).CoreV1(), now: time.Now}
+			r.logs = newLogSaver(r)
+			r.logs.taken(f, []*corev1.Pod{pod})
+			r.logs.taken(f, []*corev1.Pod{pod})
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- r.logs.run(ctx) }()
+			require.Eventually(t, func() bool { return r.logs.saved(f, machine.Deletion{Name: pod.Name, UID: pod.UID, Log: logOf(pod)}) }, 10*time.Second, time.Millisecond)
+			cancel()
+			require.NoError(t, <-ended)
+			if name == "first" {
+				assert.Equal(t, "done\nfalse", <-store.saved)
+			}
+			assert.Empty(t, store.saved, "once")
+		})
+	}
+}
+
+// hasLogs is an archive that has every log.
+type hasLogs struct{ archive.Store }
+
+// Log implements archive.Store.
+func (hasLogs) Log(context.Context, api.LogKey) ([]byte, bool, error) {
+	return []byte("done\n"), false, nil
 }
 
 // bytesStore keeps what it is given.
@@ -301,7 +349,7 @@ func TestTheEndOfALogIsTheAgentsWhereTheKubeletHasRotatedIt(t *testing.T) {
 			cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
 			require.NoError(t, err)
 			require.NoError(t, cache.pods.GetIndexer().Add(packed(t, pod)))
-			store := bytesStore{saved: make(chan string, 1)}
+			store := bytesStore{Store: noLogs{}, saved: make(chan string, 1)}
 			r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard(), Logs: c.agent}, cache: cache, pods: fake.NewClientset(pod).CoreV1(), now: time.Now}
 			require.NoError(t, newLogSaver(r).copy(t.Context(), logJob{"f", "fuid", machine.Deletion{Name: pod.Name, UID: pod.UID, Log: logOf(pod)}, pod}))
 			assert.Equal(t, c.want, <-store.saved)
