@@ -110,7 +110,7 @@ func TestAnUpgradeGoesFromTheControlPlaneToOneMachineAfterTheOther(t *testing.T)
 	}
 	said := strings.Join(l.host("m1").calls(), "\n")
 	assert.Contains(t, said, "kubectl snapshot save\nkubeadm init phase etcd local")
-	assert.Contains(t, said, "kubeadm init phase control-plane apiserver\nkubeadm init phase control-plane controller-manager\nkubeadm init phase control-plane scheduler")
+	assert.Contains(t, said, "kubeadm init phase control-plane apiserver\nkubeadm init phase control-plane all")
 	assert.FileExists(t, l.host("m1").root+stateDir+"/etcd-before-upgrade.db")
 	assert.Less(t, strings.Index(said, "kubeadm init phase upload-config"), strings.Index(said, "kubeadm upgrade apply phase bootstrap-token "+nextRelease))
 

@@ -249,8 +249,8 @@ k_save_etcd() {
 	chmod 600 "$S/etcd-before-upgrade.db"
 }
 
-# k_reconfigure HASH [apart]: brings changed settings to the static pods of this machine, etcd's first; with "apart" to the others one by one, since none
-# may be newer than the API server.
+# k_reconfigure HASH [apart]: brings changed settings to the static pods of this machine, etcd's first; with "apart" to the API server's before the
+# others', since none may be newer than it.
 # Given by the caller: ETCD_DIR, and API, the URL of the API for all machines.
 k_reconfigure() {
 	c=$R/etc/paictl/kubeadm.yaml
@@ -270,7 +270,8 @@ k_reconfigure() {
 		k_static "etcd local" etcd
 	fi
 	if [ -n "${2-}" ]; then
-		for x in apiserver controller-manager scheduler; do k_static "control-plane $x" "kube-$x"; done
+		k_static "control-plane apiserver" kube-apiserver
+		k_static "control-plane all" kube-controller-manager kube-scheduler # that of the API server stays as it is
 	else
 		k_static "control-plane all" kube-apiserver kube-controller-manager kube-scheduler
 	fi
