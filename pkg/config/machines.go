@@ -121,6 +121,13 @@ func (e *fileEdit) write(b []byte) error {
 	if bytes.Equal(e.before, e.after) {
 		return nil
 	}
+	now, err := os.ReadFile(e.path)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", e.path, err)
+	}
+	if !bytes.Equal(now, e.before) && !bytes.Equal(now, e.after) {
+		return hint.Errorf("run the same command again", "%s was changed meanwhile, by something else", e.path)
+	}
 	mode := os.FileMode(0o600)
 	if info, err := os.Stat(e.path); err == nil && !e.secret {
 		mode = info.Mode().Perm()

@@ -40,13 +40,13 @@ func SetKubernetesVersion(dir, version string) (*VersionEdit, error) {
 
 // ServicesEdit is a change of values in a folder's services-configuration.yaml that has passed all rules and is not written yet.
 type ServicesEdit struct {
-	// Changed are the fields that get another value.
-	Changed []strictyaml.Path
+	// Changed are the fields that get another value. Left are those that can't be changed where they stand: by an anchor, a tag or a merge.
+	Changed, Left []strictyaml.Path
 
 	fileEdit
 }
 
-// SetServicesText writes one text into fields of a folder's services-configuration.yaml. Fields that the file doesn't have are left out.
+// SetServicesText writes one text into fields of a folder's services-configuration.yaml.
 func SetServicesText(dir string, fields []strictyaml.Path, text string) (*ServicesEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
@@ -68,12 +68,18 @@ func SetServicesText(dir string, fields []strictyaml.Path, text string) (*Servic
 				break
 			}
 		}
-		if v == nil || v.Value == text {
+		if v != nil && v.Value == text {
 			continue
 		}
-		if e.after, err = spliced(e.after, v, func(string) string { return text }); err != nil {
-			return nil, hint.Errorf(fmt.Sprintf("write %s by hand, then run the same command again", text), "%s: %s: %w", ServicesFile, field, err)
+		after, err := e.after, errStyle
+		if v != nil {
+			after, err = spliced(e.after, v, func(string) string { return text })
 		}
+		if err != nil {
+			e.Left = append(e.Left, field)
+			continue
+		}
+		e.after = after
 		e.Changed = append(e.Changed, field)
 	}
 	after := maps.Clone(data)

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
-
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/services/catalogue"
@@ -98,7 +96,7 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 		}
 		installed, old = append(installed, s), append(old, have.Values)
 		// Which chart of someone else's a service has is the configuration's to say.
-		if by := version.OfTag(have.By); s.Upstream == nil && LaterPaictl(by, back.This) {
+		if by := version.OfTag(have.By); s.Upstream == nil && catalogue.LaterPaictl(by, back.This) {
 			back.add(s.Name, by)
 		}
 	}
@@ -299,7 +297,7 @@ func (e *DowngradeError) add(service, by string) {
 	if !slices.Contains(e.By, by) {
 		e.By = append(e.By, by)
 		slices.SortFunc(e.By, func(a, b string) int {
-			if LaterPaictl(a, b) {
+			if catalogue.LaterPaictl(a, b) {
 				return -1
 			}
 			return 1
@@ -368,19 +366,9 @@ func (r *run) sameCharts(ctx context.Context, chosen []*catalogue.Service) error
 	}
 	slices.Sort(e.Services)
 	e.By = slices.Sorted(maps.Keys(by))
-	if i := slices.IndexFunc(e.By, func(v string) bool { return LaterPaictl(v, e.This) }); i >= 0 {
+	if i := slices.IndexFunc(e.By, func(v string) bool { return catalogue.LaterPaictl(v, e.This) }); i >= 0 {
 		// An earlier paictl's definitions may have no room for what users' objects have by now.
 		return hint.Wrap(e, laterRemedy(e.By[i], e.Services))
 	}
 	return hint.Wrap(e, "bring them to this paictl's charts with: paictl service upgrade -n "+strings.Join(e.Services, ",")+"; --dry-run shows what it changes")
-}
-
-// LaterPaictl reports whether a version of paictl is a later one than another; builds of one version are not.
-func LaterPaictl(a, b string) bool {
-	x, err := semver.NewVersion(a)
-	if err != nil {
-		return false
-	}
-	y, err := semver.NewVersion(b)
-	return err == nil && x.GreaterThan(y)
 }

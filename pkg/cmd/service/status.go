@@ -13,6 +13,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/terminal"
 	"github.com/openpai/paictl/pkg/version"
 )
@@ -121,7 +122,7 @@ func writeOlder(w io.Writer, all []services.Status) error {
 	slices.Sort(by)
 	remedy := "paictl service upgrade"
 	for _, v := range by {
-		if services.LaterPaictl(v, version.Version) {
+		if catalogue.LaterPaictl(v, version.Version) {
 			remedy = "use a paictl that is as new"
 		}
 	}

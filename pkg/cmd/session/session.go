@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/openpai/paictl/pkg/bundle"
@@ -60,24 +61,23 @@ type Needs struct {
 // Open loads and checks the configuration, then the bundle. It connects to nothing. The
 // caller closes the session.
 func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session, error) {
-	c, warnings, err := config.LoadValid(fl.Dir, catalogue.CheckMachines)
+	check := catalogue.Check
+	switch {
+	case n.Upgrade:
+		check = catalogue.CheckUpgrade
+	case !n.Bundle:
+		check = catalogue.CheckMachines
+	}
+	c, warnings, err := config.LoadValid(fl.Dir, check)
 	if err != nil {
 		return nil, err
 	}
-	var images *config.ServicesEdit
 	if !c.IsManaged() {
 		return nil, hint.Errorf("change it with the tools that installed it; paictl's services run there: see paictl service --help",
 			"the Kubernetes of %s was not installed by paictl (managed: false in %s), so its machines are left alone", fl.Dir, config.KubernetesFile)
 	}
 	if n.Upgrade {
-		fields, tag, err := catalogue.OtherRelease(c)
-		if err != nil {
-			return nil, err
-		}
-		warnings = slices.DeleteFunc(warnings, func(f config.Finding) bool { return f.Rule == catalogue.RuleRelease || f.Rule == config.RuleVersion })
-		if images, err = config.SetServicesText(fl.Dir, fields, tag); err != nil {
-			return nil, err
-		}
+		warnings = slices.DeleteFunc(warnings, func(f config.Finding) bool { return f.Rule == config.RuleVersion })
 	}
 	// Whoever only looks doesn't want to hear them each time.
 	if n.Bundle {
@@ -85,7 +85,7 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 			return nil, err
 		}
 	}
-	s := &Session{Config: c, Images: images, f: f, flags: fl, needs: n}
+	s := &Session{Config: c, f: f, flags: fl, needs: n}
 	if n.Bundle {
 		if err := cluster.CheckLimit(&c.Layout, fl.Limit); err != nil {
 			return nil, &cmdutil.UsageError{Err: err}
@@ -95,6 +95,9 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 		}
 	}
 	if n.Upgrade {
+		if s.Images, err = s.images(c); err != nil {
+			return nil, err
+		}
 		if s.Release, err = config.SetKubernetesVersion(fl.Dir, s.bundle.Manifest().Kubernetes); err != nil {
 			return nil, err
 		}
@@ -102,6 +105,30 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 	}
 	s.connectWith(n)
 	return s, s.Use(ctx, c)
+}
+
+// images is the change of the services' configuration to the images of this paictl, which have to be the bundle's.
+func (s *Session) images(c *config.Cluster) (*config.ServicesEdit, error) {
+	fields, tag, _, err := catalogue.OtherRelease(c)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range s.bundle.List(bundle.KindImage) {
+		name, own := strings.CutPrefix(a.Image, bundle.OwnRegistry+"/pai-")
+		if _, has, _ := strings.Cut(name, ":"); own && has != tag && len(fields) > 0 {
+			return nil, hint.Errorf("build it with this paictl: paictl bundle build; or write the tags of the bundle's images into "+config.ServicesFile,
+				"the images of services would become those of %s, and the bundle has those of %s", tag, has)
+		}
+	}
+	e, err := config.SetServicesText(s.flags.Dir, fields, tag)
+	if err != nil {
+		return nil, err
+	}
+	for _, field := range e.Left {
+		fmt.Fprintf(s.f.IO.Err, "warning: %s: %s names images of another release, and can't be changed without harm to its style\n  -> write %s there by hand, before paictl config push\n",
+			config.ServicesFile, field, tag)
+	}
+	return e, nil
 }
 
 // Use makes the session one for a configuration, after it was opened or was changed: the

@@ -116,8 +116,9 @@ type Catalogue struct {
 	volumes  []LocalVolume
 	// verifiesKubelets says that paictl decided so, and not the section.
 	verifiesKubelets bool
-	// otherRelease are the tags of another release's images.
+	// otherRelease are the tags of another release's images; laterRelease says that one of them is later than this paictl.
 	otherRelease []strictyaml.Path
+	laterRelease bool
 }
 
 // Services returns all services by name, those that are disabled too.

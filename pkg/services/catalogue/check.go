@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/Masterminds/semver/v3"
+
 	"github.com/openpai/paictl"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/strictyaml"
@@ -22,14 +24,15 @@ const RuleRelease = "services/release"
 
 // checkRelease refuses images of another release: programs and charts have to be of the same one. A tag of the site's own is its own
 // affair, and a paictl that was built without a version doesn't know its release.
-func (b *builder) checkRelease() (other []strictyaml.Path) {
+func (b *builder) checkRelease() (other []strictyaml.Path, later bool) {
 	own := version.Tag()
 	if !release.MatchString(own) {
-		return nil
+		return nil, false
 	}
 	check := func(p strictyaml.Path, tag string) {
 		if key := p[len(p)-1]; tag != own && release.MatchString(tag) {
 			other = append(other, p)
+			later = later || LaterPaictl(version.OfTag(tag), version.Version)
 			b.fail(p, RuleRelease, fmt.Sprintf("the images of %s don't match this paictl, which is %s", tag, version.Version),
 				fmt.Sprintf("set %s: %s, and install its images with \"paictl cluster up\" or \"paictl image push\"; or continue to use paictl %s", key, own, tag))
 		}
@@ -40,30 +43,40 @@ func (b *builder) checkRelease() (other []strictyaml.Path) {
 			eachOwnImage(at(name), merge(b.embedded[name].Values, s.Values), check)
 		}
 	}
-	return other
+	return other, later
 }
 
-// CheckMachines is Check for commands that work on machines, and start no service: that images are of another release is one warning.
+// CheckMachines is Check for commands that neither copy images nor start services: images of another release are no mistake for them.
 func CheckMachines(cfg *config.Cluster) config.Findings {
-	found := Check(cfg)
-	first := slices.IndexFunc(found, func(f config.Finding) bool { return f.Rule == RuleRelease })
-	if first < 0 {
-		return found
-	}
-	f := found[first]
-	f.Severity = strictyaml.Warning
-	f.Remedy = "paictl cluster upgrade writes " + version.Tag() + " into the configuration; or set the tags by hand; services of the other release go on until paictl service upgrade"
-	found = slices.DeleteFunc(found, func(f config.Finding) bool { return f.Rule == RuleRelease })
-	return append(found, f)
+	return slices.DeleteFunc(Check(cfg), func(f config.Finding) bool { return f.Rule == RuleRelease })
 }
 
-// OtherRelease returns the fields of the services' configuration whose images are of another release of paictl than this one, and the tag of this one.
-func OtherRelease(cfg *config.Cluster) ([]strictyaml.Path, string, error) {
+// CheckUpgrade is Check for a command that writes this paictl's release into the configuration. Images of a later release stay a mistake.
+func CheckUpgrade(cfg *config.Cluster) config.Findings {
+	if _, _, later, err := OtherRelease(cfg); err != nil || later {
+		return Check(cfg)
+	}
+	return CheckMachines(cfg)
+}
+
+// OtherRelease returns the fields of the services' configuration whose images are of another release of paictl than this one, the tag of this one, and
+// whether one of the others is later.
+func OtherRelease(cfg *config.Cluster) (fields []strictyaml.Path, own string, later bool, err error) {
 	c, _, err := Load(context.Background(), cfg, Options{})
 	if err != nil {
-		return nil, "", err
+		return nil, "", false, err
 	}
-	return c.otherRelease, version.Tag(), nil
+	return c.otherRelease, version.Tag(), c.laterRelease, nil
+}
+
+// LaterPaictl reports whether a version of paictl is a later one than another; builds of one version are not.
+func LaterPaictl(a, b string) bool {
+	x, err := semver.NewVersion(a)
+	if err != nil {
+		return false
+	}
+	y, err := semver.NewVersion(b)
+	return err == nil && x.GreaterThan(y)
 }
 
 // eachOwnImage calls f with the tags of paictl's own images in a service's values: those that are in use, which a digest makes useless.

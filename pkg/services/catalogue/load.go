@@ -74,7 +74,7 @@ func (b *builder) load() *Catalogue {
 		}
 	}
 	c := &Catalogue{cfg: b.cfg, services: b.services}
-	c.otherRelease = b.checkRelease()
+	c.otherRelease, c.laterRelease = b.checkRelease()
 	b.checkRequires()
 	b.checkPlacement()
 	b.configureScheduler()

@@ -50,23 +50,29 @@ func TestWhichImagesAreOfAnotherRelease(t *testing.T) {
 	}
 }
 
-func TestImagesOfAnotherReleaseAreOneWarningForMachines(t *testing.T) {
+func TestImagesOfAnotherReleaseKeepNoMachinesFromBeingLookedAt(t *testing.T) {
 	before := version.Version
 	t.Cleanup(func() { version.Version = before })
-	version.Version = "v1.3.0"
 	cfg := gpuCluster(t, 1, "scheduler: {image: {tag: v1.2.3}}\nwatchdog: {image: {tag: v1.2.3}}\n")
-	var got config.Findings
-	for _, f := range CheckMachines(cfg) {
-		if f.Rule == RuleRelease {
-			got = append(got, f)
+	of := func(found config.Findings) (n int) {
+		for _, f := range found {
+			if f.Rule == RuleRelease {
+				n++
+			}
 		}
+		return n
 	}
-	require.Len(t, got, 1)
-	assert.Equal(t, strictyaml.Warning, got[0].Severity)
-	require.NoError(t, got.Err())
-	fields, tag, err := OtherRelease(cfg)
+	version.Version = "v1.3.0"
+	assert.Zero(t, of(CheckMachines(cfg)))
+	assert.Zero(t, of(CheckUpgrade(cfg)))
+	fields, tag, later, err := OtherRelease(cfg)
 	require.NoError(t, err)
 	assert.Equal(t, "v1.3.0", tag)
+	assert.False(t, later)
 	assert.Contains(t, fields, strictyaml.Path{"scheduler", "image", "tag"})
 	assert.Contains(t, fields, strictyaml.Path{"watchdog", "image", "tag"})
+
+	version.Version = "v1.1.0"
+	assert.Zero(t, of(CheckMachines(cfg)))
+	assert.NotZero(t, of(CheckUpgrade(cfg)), "an earlier paictl takes nothing back")
 }
