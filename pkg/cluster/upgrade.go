@@ -90,7 +90,7 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 	defer u.close()
 	nodes := to.Nodes
 	u.emit(Event{Kind: EventRunStarted, Message: "cluster upgrade", Hosts: hostnames(nodes),
-		Phases: []string{phasePreflight, phaseImages, phaseInit, phaseDrain, phaseContainerd, phaseKubelet, phaseUncordon, phaseBase, phaseApprover, phaseNetwork, phaseLabels, phaseAPIVIP}})
+		Phases: []string{phasePreflight, phaseImages, phaseInit, phaseDrain, phaseContainerd, phaseKubelet, phaseUncordon, phaseBase, phaseAPIProxy, phaseApprover, phaseNetwork, phaseLabels, phaseAPIVIP}})
 	if err := u.connect(ctx, nodes); err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (u *upgrade) phasesOfPrograms() []phase {
 
 // phasesAfter disturb nothing that runs.
 func (u *upgrade) phasesAfter() []phase {
-	return []phase{&base{spec: u.spec}, &approver{spec: u.spec}, &network{spec: u.spec}, &labels{spec: u.spec}, &apiVIP{spec: u.spec}}
+	return []phase{&base{spec: u.spec}, &apiProxy{spec: u.spec}, &approver{spec: u.spec}, &network{spec: u.spec}, &labels{spec: u.spec}, &apiVIP{spec: u.spec}}
 }
 
 // members are the machines that answer and belong to the cluster. Others are for "cluster up".
@@ -195,7 +195,7 @@ func (u *upgrade) changesOf(w *world) ([]Change, error) {
 		}
 	}
 	for _, n := range members {
-		add(n, phaseBase, phaseApprover, phaseNetwork, phaseLabels, phaseAPIVIP)
+		add(n, phaseBase, phaseAPIProxy, phaseApprover, phaseNetwork, phaseLabels, phaseAPIVIP)
 	}
 	return out, nil
 }

@@ -36,10 +36,11 @@ const (
 // logSaver keeps the ends of logs before their pods are removed. It is best effort: a kubelet that
 // doesn't answer delays a retry by seconds, never for good.
 type logSaver struct {
-	r    *reconciler
-	work chan logJob
-	open chan struct{}           // has room for the logs that are followed
-	done chan event.GenericEvent // Frameworks whose logs are saved
+	r     *reconciler
+	work  chan logJob             // of pods that go
+	early chan logJob             // of programs that have ended, whose pods no one takes away yet
+	open  chan struct{}           // has room for the logs that are followed
+	done  chan event.GenericEvent // Frameworks whose logs are saved
 
 	mu      sync.Mutex
 	state   map[types.UID]*logState
@@ -58,6 +59,7 @@ type logJob struct {
 	uid       types.UID // of the Framework: what runs may not be in the archive yet
 	d         machine.Deletion
 	pod       *corev1.Pod // as it was last seen; nil where it never was
+	early     bool
 }
 
 func (j *logJob) key() api.LogKey {
@@ -66,13 +68,15 @@ func (j *logJob) key() api.LogKey {
 }
 
 type logState struct {
-	asked time.Time
-	done  bool
+	asked  time.Time
+	done   bool
+	early  bool // no one took the pod away when it was asked for
+	failed bool
 }
 
 func newLogSaver(r *reconciler) *logSaver {
 	return &logSaver{
-		r: r, work: make(chan logJob, logQueue), open: make(chan struct{}, logFollowed), done: make(chan event.GenericEvent, logQueue),
+		r: r, work: make(chan logJob, logQueue), early: make(chan logJob, logQueue), open: make(chan struct{}, logFollowed), done: make(chan event.GenericEvent, logQueue),
 		state: map[types.UID]*logState{}, reading: map[string]*logReading{}, waiting: map[string]bool{},
 	}
 }
@@ -87,9 +91,12 @@ func (l *logSaver) saved(f *v1.Framework, d machine.Deletion) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.state[d.UID]
+	if s != nil && s.early && (!s.done || s.failed) {
+		s = nil // it goes before those whose pods stay, or gets a second chance
+	}
 	if s == nil {
 		select {
-		case l.work <- logJob{f.Name, f.UID, d, l.r.cache.podOf(d.Name, d.UID)}:
+		case l.work <- logJob{f.Name, f.UID, d, l.r.cache.podOf(d.Name, d.UID), false}:
 			s = &logState{asked: now}
 			l.state[d.UID] = s
 		default:
@@ -100,6 +107,24 @@ func (l *logSaver) saved(f *v1.Framework, d machine.Deletion) bool {
 	return s.done || now.Sub(s.asked) > logPatience
 }
 
+// ends begins to save the log of a program that has ended.
+func (l *logSaver) ends(f *v1.Framework, d machine.Deletion) {
+	if l.r.o.LogBytes < 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state[d.UID] != nil {
+		return
+	}
+	select {
+	case l.early <- logJob{f.Name, f.UID, d, l.r.cache.podOf(d.Name, d.UID), true}:
+		l.state[d.UID] = &logState{asked: l.r.now(), early: true}
+	default:
+		l.waiting[f.Name] = true
+	}
+}
+
 // taken begins to save the logs of pods that others take away: the scheduler for another gang, an eviction, a person. They go when their
 // programs have ended, whatever the job waits for. A pod whose program has ended goes at once when a machine is drained, without a word
 // before: its log is saved when it ends.
@@ -108,8 +133,13 @@ func (l *logSaver) taken(f *v1.Framework, pods []*corev1.Pod) {
 		if p.DeletionTimestamp == nil && !terminated(p) {
 			continue
 		}
-		if of := logOf(p); of != nil {
-			l.saved(f, machine.Deletion{Name: p.Name, UID: p.UID, Log: of})
+		of := logOf(p)
+		switch d := (machine.Deletion{Name: p.Name, UID: p.UID, Log: of}); {
+		case of == nil:
+		case p.DeletionTimestamp != nil:
+			l.saved(f, d)
+		default:
+			l.ends(f, d)
 		}
 	}
 }
@@ -167,20 +197,19 @@ func (l *logSaver) run(ctx context.Context) error {
 	for range logWorkers {
 		group.Go(func() {
 			for {
-				select {
-				case <-ctx.Done():
+				j, ok := l.next(ctx)
+				if !ok {
 					return
-				case j := <-l.work:
-					l.room(ctx)
-					if p := l.r.cache.podOf(j.d.Name, j.d.UID); p != nil {
-						j.pod = p
-						if !terminated(p) {
-							group.Go(func() { l.follow(ctx, j, p) })
-							continue
-						}
-					}
-					l.ended(ctx, j, l.copy(ctx, j))
 				}
+				l.room(ctx)
+				if p := l.r.cache.podOf(j.d.Name, j.d.UID); p != nil {
+					j.pod = p
+					if !terminated(p) {
+						group.Go(func() { l.follow(ctx, j, p) })
+						continue
+					}
+				}
+				l.ended(ctx, j, l.copy(ctx, j))
 			}
 		})
 	}
@@ -188,9 +217,26 @@ func (l *logSaver) run(ctx context.Context) error {
 	return nil
 }
 
+// next waits for a log to save, first those of pods that go; false at the end.
+func (l *logSaver) next(ctx context.Context) (logJob, bool) {
+	select {
+	case j := <-l.work:
+		return j, true
+	default:
+	}
+	select {
+	case <-ctx.Done():
+		return logJob{}, false
+	case j := <-l.work:
+		return j, true
+	case j := <-l.early:
+		return j, true
+	}
+}
+
 // room has Frameworks looked at again that found none, once half of the logs before theirs have been taken up.
 func (l *logSaver) room(ctx context.Context) {
-	if len(l.work) > cap(l.work)/2 {
+	if len(l.work) > cap(l.work)/2 || len(l.early) > cap(l.early)/2 {
 		return
 	}
 	l.mu.Lock()
@@ -211,7 +257,16 @@ func (l *logSaver) ended(ctx context.Context, j logJob, err error) {
 		result = "none"
 	} else if err != nil {
 		result = "error"
-		l.r.o.Log.Info("a log is lost", "pod", j.d.Name, "reason", err.Error())
+		what := "a log is lost"
+		if j.early {
+			what = "a log isn't saved yet; it is asked for again before its pod goes"
+		}
+		l.r.o.Log.Info(what, "pod", j.d.Name, "reason", err.Error())
+		l.mu.Lock()
+		if s := l.state[j.d.UID]; s != nil && s.early == j.early {
+			s.failed = true
+		}
+		l.mu.Unlock()
 	}
 	l.r.metrics.logs.WithLabelValues(result).Inc()
 	l.release(ctx, j)
@@ -221,8 +276,8 @@ func (l *logSaver) ended(ctx context.Context, j logJob, err error) {
 func (l *logSaver) release(ctx context.Context, j logJob) {
 	l.mu.Lock()
 	waited := false
-	if s := l.state[j.d.UID]; s != nil && !s.done {
-		s.done, waited = true, true
+	if s := l.state[j.d.UID]; s != nil && !s.done && s.early == j.early {
+		s.done, waited = true, !j.early
 	}
 	l.mu.Unlock()
 	if waited {
@@ -273,7 +328,7 @@ func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
 		defer l.finish(ctx, j.framework)
 		l.release(ctx, j)
 		data, truncated, err := tail(stream, l.r.o.LogBytes)
-		data, truncated = l.best(ctx, p, container, data, truncated)
+		data, truncated = l.best(ctx, p, container, data, truncated || err != nil)
 		if err != nil && len(data) == 0 {
 			return err
 		}
@@ -323,7 +378,7 @@ func (l *logSaver) copy(ctx context.Context, j logJob) error {
 	if err != nil && len(data) == 0 {
 		return err
 	}
-	return l.r.o.Store.SaveLog(ctx, j.key(), data, more || partial(data, truncated) || len(data) == 0) // it may have been rotated away
+	return l.r.o.Store.SaveLog(ctx, j.key(), data, more || err != nil || partial(data, truncated) || len(data) == 0) // it may have been rotated away
 }
 
 // logContainer is the one whose log says most: the user's program, or what kept it from starting.

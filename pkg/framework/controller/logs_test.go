@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -270,7 +271,12 @@ func TestTheLogOfAProgramThatHasEndedIsKeptBeforeAnyoneTakesItsPod(t *testing.T)
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() { ended <- r.logs.run(ctx) }()
-			require.Eventually(t, func() bool { return r.logs.saved(f, machine.Deletion{Name: pod.Name, UID: pod.UID, Log: logOf(pod)}) }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool {
+				r.logs.mu.Lock()
+				defer r.logs.mu.Unlock()
+				return r.logs.state[pod.UID].done
+			}, 10*time.Second, time.Millisecond)
+			assert.True(t, r.logs.saved(f, machine.Deletion{Name: pod.Name, UID: pod.UID, Log: logOf(pod)}), "the pod may go at once")
 			cancel()
 			require.NoError(t, <-ended)
 			if name == "first" {
@@ -279,6 +285,57 @@ func TestTheLogOfAProgramThatHasEndedIsKeptBeforeAnyoneTakesItsPod(t *testing.T)
 			assert.Empty(t, store.saved, "once")
 		})
 	}
+}
+
+func TestALogThatCouldNotBeSavedAtTheEndIsAskedForAgainBeforeItsPodGoes(t *testing.T) {
+	agent := agentOf(func(_, _, _, _ string) (string, http.Header, error) { return "done\n", http.Header{}, nil })
+	m, err := newMetrics(nil)
+	require.NoError(t, err)
+	pod := worker1()
+	pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodSucceeded
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.Now()}}}}
+	cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
+	require.NoError(t, err)
+	require.NoError(t, cache.pods.GetIndexer().Add(packed(t, pod)))
+	store := &failingStore{bytesStore: bytesStore{Store: noLogs{}, saved: make(chan string, 2)}}
+	store.fails.Store(true)
+	r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard(), Logs: agent}, cache: cache, metrics: m, pods: fake.NewClientset(pod).CoreV1(), now: time.Now}
+	r.logs = newLogSaver(r)
+	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "fuid"}}
+	d := machine.Deletion{Name: pod.Name, UID: pod.UID, Log: logOf(pod)}
+	r.logs.taken(f, []*corev1.Pod{pod})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- r.logs.run(ctx) }()
+	require.Eventually(t, func() bool {
+		r.logs.mu.Lock()
+		defer r.logs.mu.Unlock()
+		s := r.logs.state[pod.UID]
+		return s.done && s.failed
+	}, 10*time.Second, time.Millisecond)
+	r.logs.taken(f, []*corev1.Pod{pod})
+	assert.Empty(t, r.logs.early, "it isn't tried again and again")
+	store.fails.Store(false)
+	assert.False(t, r.logs.saved(f, d), "the pod waits for its log")
+	assert.Equal(t, "f", (<-r.logs.done).Object.GetName())
+	assert.True(t, r.logs.saved(f, d))
+	assert.NotEmpty(t, <-store.saved)
+	cancel()
+	require.NoError(t, <-ended)
+}
+
+// failingStore is an archive that can be away.
+type failingStore struct {
+	bytesStore
+	fails atomic.Bool
+}
+
+// SaveLog implements archive.Store.
+func (s *failingStore) SaveLog(ctx context.Context, key api.LogKey, data []byte, truncated bool) error {
+	if s.fails.Load() {
+		return errors.New("the archive is away")
+	}
+	return s.bytesStore.SaveLog(ctx, key, data, truncated)
 }
 
 // hasLogs is an archive that has every log.
@@ -351,7 +408,7 @@ func TestTheEndOfALogIsTheAgentsWhereTheKubeletHasRotatedIt(t *testing.T) {
 			require.NoError(t, cache.pods.GetIndexer().Add(packed(t, pod)))
 			store := bytesStore{Store: noLogs{}, saved: make(chan string, 1)}
 			r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard(), Logs: c.agent}, cache: cache, pods: fake.NewClientset(pod).CoreV1(), now: time.Now}
-			require.NoError(t, newLogSaver(r).copy(t.Context(), logJob{"f", "fuid", machine.Deletion{Name: pod.Name, UID: pod.UID, Log: logOf(pod)}, pod}))
+			require.NoError(t, newLogSaver(r).copy(t.Context(), logJob{"f", "fuid", machine.Deletion{Name: pod.Name, UID: pod.UID, Log: logOf(pod)}, pod, false}))
 			assert.Equal(t, c.want, <-store.saved)
 		})
 	}
