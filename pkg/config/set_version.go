@@ -32,10 +32,18 @@ func SetDriverVersion(dir, version string) (*VersionEdit, error) {
 		fmt.Sprintf("write version: %q under kubernetes.gpu-driver by hand, then run the same command without --to", version))
 }
 
-// SetKubernetesVersion writes a release of Kubernetes into a folder's configuration.
-func SetKubernetesVersion(dir, version string) (*VersionEdit, error) {
-	return setVersion(dir, version, func(c *Cluster) string { return c.Kubernetes.Kubernetes.Version }, withKubernetesVersion,
-		fmt.Sprintf("write version: %s under kubernetes by hand, then run the same command again", version))
+// SetKubernetesVersion writes a release of Kubernetes into a folder's configuration, and the folder of its bundle, if that isn't "" and the configuration
+// names another one.
+func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
+	with := func(text []byte, version string) ([]byte, error) {
+		text, err := withKubernetesValue(text, "version", version)
+		if err != nil || bundle == "" {
+			return text, err
+		}
+		return withKubernetesValue(text, "bundle", strconv.Quote(bundle))
+	}
+	return setVersion(dir, version, func(c *Cluster) string { return c.Kubernetes.Kubernetes.Version }, with,
+		fmt.Sprintf("write version: %s under kubernetes by hand, and bundle if it is there, then run the same command again", version))
 }
 
 // ServicesEdit is a change of values in a folder's services-configuration.yaml that has passed all rules and is not written yet.
@@ -122,8 +130,8 @@ func setVersion(dir, version string, get func(*Cluster) string, with func(text [
 	return e, nil
 }
 
-// withKubernetesVersion returns the text with another kubernetes.version.
-func withKubernetesVersion(text []byte, version string) ([]byte, error) {
+// withKubernetesValue returns the text with another value of a field under kubernetes.
+func withKubernetesValue(text []byte, field, value string) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return nil, err
@@ -132,12 +140,12 @@ func withKubernetesVersion(text []byte, version string) ([]byte, error) {
 	if len(doc.Content) > 0 {
 		v = doc.Content[0]
 	}
-	for _, key := range []string{"kubernetes", "version"} {
+	for _, key := range []string{"kubernetes", field} {
 		if v = valueOf(v, key); v == nil {
 			return nil, fmt.Errorf("it has no %s", key)
 		}
 	}
-	return spliced(text, v, func(string) string { return version })
+	return spliced(text, v, func(string) string { return value })
 }
 
 // withDriverVersion returns the text with the version under kubernetes.gpu-driver. It changes one value, or adds it after the policy.

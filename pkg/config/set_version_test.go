@@ -90,3 +90,22 @@ func TestTextsOfServicesAreWrittenWhereTheyStand(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, e.Write())
 }
+
+func TestAnUpgradeNamesItsBundle(t *testing.T) {
+	dir := layoutFolder(t, handWritten)
+	path := filepath.Join(dir, KubernetesFile)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	before := strings.TrimRight(string(text), "\n") + "\n  bundle: ../old # ours\n"
+	require.NoError(t, os.WriteFile(path, []byte(before), 0o600))
+	e, err := SetKubernetesVersion(dir, "v1.37.0", "/srv/a new one")
+	require.NoError(t, err)
+	require.NoError(t, e.Write())
+	now, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Contains(t, string(now), "  bundle: \"/srv/a new one\" # ours\n")
+	assert.Contains(t, string(now), "v1.37.0")
+	e, err = SetKubernetesVersion(dir, "v1.37.1", "")
+	require.NoError(t, err)
+	assert.Equal(t, "/srv/a new one", e.Cluster.Kubernetes.Kubernetes.Bundle)
+}

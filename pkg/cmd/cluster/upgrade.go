@@ -166,7 +166,11 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 		err = cerr
 	}
 	if written {
-		fmt.Fprintf(opts.Factory.IO.Err, "%s now names Kubernetes %s\n", config.KubernetesFile, release)
+		fmt.Fprintf(opts.Factory.IO.Err, "%s now names Kubernetes %s", config.KubernetesFile, release)
+		if s.NewBundle != "" {
+			fmt.Fprintf(opts.Factory.IO.Err, " and the bundle %s", s.NewBundle)
+		}
+		fmt.Fprintln(opts.Factory.IO.Err)
 	}
 	if n := len(s.Images.Changed); n > 0 && (begun || opts.DryRun && changes != nil) {
 		names := "now names"

@@ -159,6 +159,19 @@ func (fl *Flags) bundleDir(c *config.Cluster) string {
 	return bundle.DefaultDir
 }
 
+// newBundle is the absolute path of the flag's bundle where the configuration names another one, "" where there is nothing to write.
+func (fl *Flags) newBundle(c *config.Cluster) string {
+	named := c.Kubernetes.Kubernetes.Bundle
+	if fl.Bundle == "" || named == "" {
+		return ""
+	}
+	given, err := filepath.Abs(fl.Bundle)
+	if had, herr := filepath.Abs(named); err != nil || herr == nil && had == given {
+		return ""
+	}
+	return given
+}
+
 // CompleteHosts completes host names of the layout, for comma-separated values too.
 func (fl *Flags) CompleteHosts(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	dir := fl.Dir

@@ -33,6 +33,8 @@ type Session struct {
 	Dialer ssh.Dialer
 	// Release is the change of the configuration that Needs.Upgrade asks for; nil without it.
 	Release *config.VersionEdit
+	// NewBundle is the bundle that Release writes, "" for none.
+	NewBundle string
 	// Images is the other change for it: the services' images become those of this paictl. Nil without Needs.Upgrade.
 	Images *config.ServicesEdit
 
@@ -98,7 +100,8 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 		if s.Images, err = s.images(c); err != nil {
 			return nil, err
 		}
-		if s.Release, err = config.SetKubernetesVersion(fl.Dir, s.bundle.Manifest().Kubernetes); err != nil {
+		s.NewBundle = fl.newBundle(c)
+		if s.Release, err = config.SetKubernetesVersion(fl.Dir, s.bundle.Manifest().Kubernetes, s.NewBundle); err != nil {
 			return nil, err
 		}
 		c = s.Release.Cluster
