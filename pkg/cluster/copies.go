@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/openpai/paictl/pkg/peer"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -30,14 +31,15 @@ type copies struct {
 	changed  chan struct{} // closed, and replaced, whenever a waiting machine may find something
 	files    map[string]*spread
 	machines map[string]*sharer
-	sending  int
+	sending  int       // what counts against sendsAtOnce
+	sendings []*sharer // all that get something from paictl, those released included
 	// passed says that at least one file went from machine to machine. Until then cut are those that reached no other, and closed those
 	// that weren't reached.
 	passed      bool
 	cut, closed map[string]bool
 	off         bool
-	// proven says that some machine took what paictl sent as fast as it must: the way out of here is fast enough.
-	proven bool
+	// proven is when a machine last had taken something as fast as it must.
+	proven time.Time
 }
 
 // spread is how far a file, by its SHA-256, has come.
@@ -57,10 +59,17 @@ type sharer struct {
 	gave  int  // files that others have from it
 	// left are those from which it wants nothing more. wrongFor are those who got wrong content from it, vainFor those who got nothing.
 	left, wrongFor, vainFor map[string]bool
-	getting                 string          // the file, by its SHA-256, that comes from paictl; "" for none
-	slow                    bool            // takes too slowly what paictl sends
-	released                map[string]bool // files from paictl that come so slowly that they no longer count
 	mixed                   map[string]bool // files that were, with what was there from before
+	slow                    bool            // took too slowly what paictl sent
+	getting                 *sending        // what comes from paictl; nil for nothing
+}
+
+// sending is a file that paictl sends to a machine.
+type sending struct {
+	sum      string
+	slow     bool      // when it was looked at last
+	fast     time.Time // when it was last seen to be fast enough
+	released bool      // so slow that it no longer counts
 }
 
 // transfer is one file on its way.
@@ -92,7 +101,7 @@ func (c *copies) file(sum string) *spread {
 func (c *copies) join(name string, ready peer.Ready) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.machines[name] = &sharer{name: name, ready: ready, left: map[string]bool{}, wrongFor: map[string]bool{}, vainFor: map[string]bool{}, mixed: map[string]bool{}, released: map[string]bool{}}
+	c.machines[name] = &sharer{name: name, ready: ready, left: map[string]bool{}, wrongFor: map[string]bool{}, vainFor: map[string]bool{}, mixed: map[string]bool{}}
 }
 
 // leave says that a machine serves no longer.
@@ -142,17 +151,37 @@ func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wa
 		return t, true, nil
 	}
 	// One to each, so that one that takes bytes slowly doesn't hold up the others.
-	if c.sending < sendsAtOnce && m.getting == "" {
-		if f, ok := c.fromHere(m, wants); ok {
+	if m.getting != nil {
+		return transfer{}, false, c.changed
+	}
+	if trial := c.stuck() && !m.slow; c.sending < sendsAtOnce || c.sending == sendsAtOnce && trial {
+		if f, ok := c.fromHere(m, wants, trial); ok {
 			s := c.file(f.SHA256)
 			s.sent++
 			s.sending++
 			c.sending++
-			m.getting = f.SHA256
+			m.getting = &sending{sum: f.SHA256}
+			c.sendings = append(c.sendings, m)
 			return transfer{file: f}, true, nil
 		}
 	}
 	return transfer{}, false, c.changed
+}
+
+// stuck reports whether all places are taken by machines that take too slowly what is sent. Then one more sending shows whether that is for these machines or
+// for the way out of here, which all share.
+func (c *copies) stuck() bool {
+	return c.sending >= sendsAtOnce && !slices.ContainsFunc(c.sendings, func(m *sharer) bool { return !m.getting.released && !m.getting.slow })
+}
+
+// slowOnes is how many of a file's copies are on their way to machines that take them too slowly, those released left out.
+func (c *copies) slowOnes(sum string) (n int) {
+	for _, m := range c.sendings {
+		if g := m.getting; g.sum == sum && g.slow && !g.released {
+			n++
+		}
+	}
+	return n
 }
 
 // fromOthers finds a file that another machine has and can send now.
@@ -191,13 +220,17 @@ func (c *copies) holder(m *sharer, s *spread) *sharer {
 }
 
 // fromHere finds a file that paictl is to send: the one with the fewest copies. Beyond its own copies, and to a slow machine, paictl sends only what it gets
-// from no one else.
-func (c *copies) fromHere(m *sharer, wants []ssh.Missing) (best ssh.Missing, ok bool) {
+// from no one else. For a trial, copies that come too slowly don't count as long as no machine has the file.
+func (c *copies) fromHere(m *sharer, wants []ssh.Missing, trial bool) (best ssh.Missing, ok bool) {
 	fewest := 0
 	for _, f := range wants {
 		s := c.file(f.SHA256)
 		hopeless := s.sending == 0 && s.fetching == 0 && !slices.ContainsFunc(s.holders, func(h *sharer) bool { return !m.left[h.name] && h != m })
-		if (s.sent >= ownCopies || m.slow) && !hopeless {
+		copies := s.sent
+		if trial && len(s.holders) == 0 {
+			copies -= c.slowOnes(f.SHA256)
+		}
+		if (copies >= ownCopies || m.slow) && !hopeless {
 			continue
 		}
 		if !ok || cmp.Or(cmp.Compare(s.sent, fewest), cmp.Compare(best.Size, f.Size)) < 0 {
@@ -213,9 +246,9 @@ func (c *copies) sent(name string, t transfer, ok, shared bool) {
 	defer c.mu.Unlock()
 	s, released := c.file(t.file.SHA256), false
 	if m := c.machines[name]; m != nil {
-		released = m.released[t.file.SHA256]
-		delete(m.released, t.file.SHA256)
-		m.getting = ""
+		released = m.getting.released
+		m.getting = nil
+		c.sendings = slices.DeleteFunc(c.sendings, func(o *sharer) bool { return o == m })
 	}
 	switch {
 	case !released:
@@ -233,16 +266,35 @@ func (c *copies) sent(name string, t transfer, ok, shared bool) {
 	c.wake()
 }
 
-// release gives a sending's place to other machines, because the machine takes it too slowly. It goes on, but no longer counts. It reports whether it did:
-// as long as no machine was fast enough, the way out of here may be what is slow, and more copies would make it slower.
-func (c *copies) release(name string, t transfer) bool {
+// look says how a machine takes what paictl sends. It reports whether the sending was released, because it is too slow: it goes on, but other machines get its
+// place. This takes another sending that is fast enough at the same time, within recent. Else the way out of here, which all share, may be what is slow, or be down
+// for a while, and more copies would make it slower. For the same reason no more are released at a time than may be sent.
+func (c *copies) look(name string, t transfer, slow, fast bool, now time.Time, recent time.Duration) (released bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.machines[name]
-	if !c.proven || m == nil || m.getting != t.file.SHA256 || m.released[t.file.SHA256] {
+	if m == nil || m.getting == nil || m.getting.sum != t.file.SHA256 || m.getting.released {
 		return false
 	}
-	m.released[t.file.SHA256], m.slow = true, true
+	if fast {
+		m.getting.fast = now
+	}
+	if m.getting.slow != slow {
+		m.getting.slow = slow
+		c.wake() // it may be the last that was not
+	}
+	late := 0
+	other := now.Sub(c.proven) <= recent
+	for _, o := range c.sendings {
+		if o.getting.released {
+			late++
+		}
+		other = other || o != m && now.Sub(o.getting.fast) <= recent
+	}
+	if !slow || !other || late >= sendsAtOnce {
+		return false
+	}
+	m.getting.released, m.slow = true, true
 	s := c.file(t.file.SHA256)
 	c.sending--
 	s.sending--
@@ -251,11 +303,11 @@ func (c *copies) release(name string, t transfer) bool {
 	return true
 }
 
-// prove says that a machine was fast enough.
-func (c *copies) prove() {
+// prove says that a machine has taken something fast enough.
+func (c *copies) prove(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.proven = true
+	c.proven = now
 }
 
 func (c *copies) hold(name string, s *spread) {

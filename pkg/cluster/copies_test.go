@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -85,11 +86,16 @@ func TestASendingThatIsTooSlowNoLongerCounts(t *testing.T) {
 	}
 	_, ok, _ := c.next("w4", []ssh.Missing{f})
 	require.False(t, ok, "three copies of it are on their way")
-	require.False(t, c.release("w1", own[0]), "the way out of here may be what is slow")
-	c.prove()
+	clock := time.Unix(1e9, 0)
+	release := func(name string, own transfer) bool { return c.look(name, own, true, false, clock, 5*time.Second) }
+	require.False(t, release("w1", own[0]), "the way out of here may be what is slow")
+	c.prove(clock)
+	clock = clock.Add(6 * time.Second)
+	require.False(t, release("w1", own[0]), "it may be slow by now")
+	require.False(t, c.look("w2", own[1], false, true, clock, 5*time.Second), "it is fast")
 	_, _, wait := c.next("w4", []ssh.Missing{f})
-	require.True(t, c.release("w1", own[0]))
-	require.False(t, c.release("w1", own[0]), "once")
+	require.True(t, release("w1", own[0]))
+	require.False(t, release("w1", own[0]), "once")
 	select {
 	case <-wait:
 	default:
@@ -105,7 +111,7 @@ func TestASendingThatIsTooSlowNoLongerCounts(t *testing.T) {
 	c.sent("w1", own[0], true, true)
 	assert.Equal(t, 2, c.sending)
 	assert.Equal(t, 4, c.file("a").sent, "it came in the end")
-	assert.False(t, c.release("w1", own[0]), "it is over")
+	assert.False(t, release("w1", own[0]), "it is over")
 	other := mustNext(t, c, "w5", g)
 	_, ok, _ = c.next("w1", []ssh.Missing{g})
 	assert.False(t, ok, "a slow machine waits until another one has the file")
@@ -115,14 +121,22 @@ func TestASendingThatIsTooSlowNoLongerCounts(t *testing.T) {
 
 func TestASlowSendingThatFailsIsNoCopy(t *testing.T) {
 	c := sharing(2)
-	c.prove()
+	clock := time.Unix(1e9, 0)
+	c.prove(clock)
 	f := missing("a", 1)
 	own := mustNext(t, c, "w1", f)
-	require.True(t, c.release("w1", own))
+	require.True(t, c.look("w1", own, true, false, clock, time.Second))
 	c.sent("w1", own, false, false)
 	assert.Zero(t, c.sending)
 	assert.Zero(t, c.file("a").sent)
 	assert.Zero(t, c.file("a").sending)
+}
+
+func TestAMachineIsNoProofForItself(t *testing.T) {
+	c, clock := sharing(2), time.Unix(1e9, 0)
+	own := mustNext(t, c, "w1", missing("a", 1))
+	require.False(t, c.look("w1", own, false, true, clock, time.Minute))
+	assert.False(t, c.look("w1", own, true, false, clock.Add(time.Second), time.Minute))
 }
 
 func TestTheRarestFileIsFetchedFirst(t *testing.T) {

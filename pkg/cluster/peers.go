@@ -302,8 +302,9 @@ const enoughProof = 1 << 20
 
 // prove notes whether a machine took what was sent as fast as machines have to.
 func (p *peers) prove(sent int64, began time.Time) {
-	if took := p.r.opts.Clock().Sub(began); sent >= enoughProof && float64(sent) >= float64(p.patience.Rate)*took.Seconds() {
-		p.copies.prove()
+	now := p.r.opts.Clock()
+	if sent >= enoughProof && float64(sent) >= float64(p.patience.Rate)*now.Sub(began).Seconds() {
+		p.copies.prove(now)
 	}
 }
 
@@ -413,21 +414,18 @@ func (b *bringing) send(ctx context.Context, t transfer) error {
 // watch has other machines wait no longer for one that takes a file too slowly, or not at all: it keeps one of the few places of what is sent from here. took is
 // called with what it has taken, and end when it is over.
 func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int64), end func()) {
-	p, now := b.p.patience, b.p.r.opts.Clock
+	now, w := b.p.r.opts.Clock, newPace(b.p.patience, began)
 	var mu sync.Mutex
-	last, got, all := began, int64(0), false
-	slow := func() bool {
+	look := func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		still := now().Sub(last)
-		if got == 0 || all { // it looks what it has, or checks what came
-			return still > p.Grace
-		}
-		return still > p.Stall || p.TooSlow(got, now().Sub(began))
+		at := now()
+		slow, fast := w.look(at)
+		return b.p.copies.look(b.n.Hostname, t, slow, fast, at, w.recent())
 	}
 	done := make(chan struct{})
 	go func() {
-		tick := time.NewTicker(p.Stall / 4)
+		tick := time.NewTicker(w.looks())
 		defer tick.Stop()
 		for {
 			select {
@@ -435,7 +433,7 @@ func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int
 				return
 			case <-tick.C:
 			}
-			if slow() && b.p.copies.release(b.n.Hostname, t) {
+			if look() {
 				b.p.warn("slow", b.n, "it takes too slowly what is sent from here: other machines don't wait for it", "check its network and its disk")
 				return
 			}
@@ -444,7 +442,7 @@ func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int
 	return func(sent, total int64) {
 		mu.Lock()
 		defer mu.Unlock()
-		last, got, all = now(), sent, sent >= total
+		w.took(sent, total, now())
 	}, func() { close(done) }
 }
 

@@ -1,0 +1,62 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/openpai/paictl/pkg/peer"
+)
+
+// pace is how fast a machine takes a file that paictl sends. It is looked at several times in patience.Stall, which is its window.
+type pace struct {
+	patience    peer.Patience
+	began, last time.Time // last is when it took something
+	got         int64
+	all         bool
+	seen        []sample // of the window, and one before
+}
+
+// sample is what a machine had got at a time.
+type sample struct {
+	at  time.Time
+	got int64
+}
+
+func newPace(p peer.Patience, began time.Time) *pace {
+	return &pace{patience: p, began: began, last: began, seen: []sample{{began, 0}}}
+}
+
+// looks is how often the pace is looked at, and recent is how long what was seen counts.
+func (p *pace) looks() time.Duration  { return p.patience.Stall / 4 }
+func (p *pace) recent() time.Duration { return p.patience.Stall / 2 }
+
+// took says how much a machine has got.
+func (p *pace) took(sent, total int64, now time.Time) {
+	p.last, p.got, p.all = now, sent, sent >= total
+}
+
+// look reports whether the machine takes the file too slowly, and whether it does so fast enough: in both halves of the window, since the first bytes may only
+// fill buffers on the way. Between the two there is what can't be said yet.
+func (p *pace) look(now time.Time) (slow, fast bool) {
+	begin, middle := now.Add(-p.patience.Stall), now.Add(-p.recent())
+	for len(p.seen) > 1 && !p.seen[1].at.After(begin) {
+		p.seen = p.seen[1:]
+	}
+	p.seen = append(p.seen, sample{now, p.got})
+	half := p.seen[0]
+	for _, s := range p.seen {
+		if !s.at.After(middle) {
+			half = s
+		}
+	}
+	whole := !p.seen[0].at.After(begin)
+	fast = whole && p.enough(p.seen[0], half) && p.enough(half, p.seen[len(p.seen)-1])
+	still := now.Sub(p.last)
+	if p.got == 0 || p.all { // it looks what it has, or checks what came
+		return still > p.patience.Grace, fast
+	}
+	return still > p.patience.Stall || p.patience.TooSlow(p.got, now.Sub(p.began)) && !p.enough(p.seen[0], p.seen[len(p.seen)-1]), fast
+}
+
+func (p *pace) enough(from, to sample) bool {
+	return to.at.After(from.at) && float64(to.got-from.got) >= float64(p.patience.Rate)*to.at.Sub(from.at).Seconds()
+}
