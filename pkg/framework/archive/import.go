@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -84,7 +85,7 @@ func (d *database) importFile(ctx context.Context, file string, r io.Reader, siz
 	}
 	i := &importer{database: d, from: from, out: out}
 	// Code first: jobs that begin again wait for it.
-	for _, step := range []func(context.Context) error{i.code, i.jobs, i.events, i.logs, i.folded, i.hours, i.holds} {
+	for _, step := range []func(context.Context) error{i.code, i.jobs, i.events, i.logs, i.same, i.folded, i.hours, i.holds} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -242,6 +243,28 @@ func (i *importer) logs(ctx context.Context) error {
 	})
 }
 
+// same sums up the holds of the other archive whose jobs are in the hours here. Then each of its hours that has jobs of its own has theirs as well: it has summed
+// up only what ended days before, and knows who else held GPUs at that time. What became of these later, a failure perhaps, it doesn't know.
+func (i *importer) same(ctx context.Context) error {
+	jobs, err := i.from.column(ctx, "SELECT DISTINCT uid FROM gpu_holds WHERE NOT EXISTS (SELECT 1 FROM gpu_folded WHERE gpu_folded.uid = gpu_holds.uid)")
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(jobs, importRows) {
+		marks, args := list(some)
+		here, err := i.column(ctx, "SELECT uid FROM gpu_folded WHERE uid IN "+marks, args...)
+		if err != nil {
+			return err
+		}
+		for _, uid := range here {
+			if err := i.from.foldJob(ctx, uid); err != nil {
+				return fmt.Errorf("sum up the GPU time of job %s: %w", uid, err)
+			}
+		}
+	}
+	return nil
+}
+
 // folded says of which jobs the GPU time is in the hours. Holds of theirs that are here would count twice.
 func (i *importer) folded(ctx context.Context) error {
 	u := &upsert{"gpu_folded", []string{"uid", "folded"}, "(uid)" + kept}
@@ -255,7 +278,7 @@ func (i *importer) folded(ctx context.Context) error {
 	})
 }
 
-// hours takes the larger sum of both: this archive either doesn't know the hour, or has counted on from what is imported.
+// hours takes the larger sum of both: this archive either doesn't know jobs of the hour, or has counted on from what is imported.
 func (i *importer) hours(ctx context.Context) error {
 	larger := func(column string) string {
 		return fmt.Sprintf("%[1]s = CASE WHEN excluded.%[1]s > gpu_hours.%[1]s THEN excluded.%[1]s ELSE gpu_hours.%[1]s END", column)

@@ -181,6 +181,43 @@ func TestGPUTimeIsCountedOnceHoweverOftenItIsPutBack(t *testing.T) {
 	})
 }
 
+// The history comes back weeks after the cluster, which has summed up by then what was open at the time of the backup.
+func TestAHistoryThatComesLateHasAllItsGPUTime(t *testing.T) {
+	const week = 7 * 24 * 3600
+	was := newLab(t, sqlitePlace(t))
+	folded := end(holding(run(job("ann", "folded", 0, 1), 0, 0), 1, 0), 0, 3600, false)
+	both := end(holding(run(job("ann", "both", 0, 1), 0, 0), 1, 0), 0, 3600, false)
+	require.NoError(t, was.SaveJob(t.Context(), folded))
+	require.NoError(t, was.SaveJob(t.Context(), both))
+	was.now = 3600
+	long := holding(run(job("ann", "long", 0, 1), 0, 0), 1, 0)
+	require.NoError(t, was.SaveHolds(t.Context(), long))
+	was.now = week + 7200
+	_, err := was.Prune(t.Context(), epoch.AddDate(-1, 0, 0), nil)
+	require.NoError(t, err)
+	require.NoError(t, was.SaveHolds(t.Context(), long))
+	text := exportOf(t, was.Store)
+	onBoth(t, func(t *testing.T, p place) {
+		p.Scratch = t.TempDir()
+		l := newLab(t, p)
+		l.now = week + 9000
+		require.NoError(t, l.SaveJob(t.Context(), both))
+		require.NoError(t, l.SaveJob(t.Context(), end(holding(run(job("ann", "long", 0, 1), 0, 0), 1, 0), 0, week+8000, false)))
+		require.NoError(t, l.SaveJob(t.Context(), end(holding(run(job("bob", "later", week+7200, 1), 0, week+7200), 1, week+7200), 0, week+7300, false)))
+		l.now = 3 * week
+		_, err := l.Prune(t.Context(), epoch.AddDate(-1, 0, 0), nil)
+		require.NoError(t, err)
+		for range 2 {
+			_, err = importInto(t, l.Store, text)
+			require.NoError(t, err)
+			assert.Equal(t, []string{
+				fmt.Sprintf("ann %d+0 preempted 0 failed 0", 3600+3600+week+8000),
+				"bob 100+0 preempted 0 failed 0",
+			}, l.used(t, api.ByUser))
+		}
+	})
+}
+
 func TestWhatIsNoHistoryIsRefusedAndChangesNothing(t *testing.T) {
 	_, text := past(t)
 	broken := bytes.Clone(text)
