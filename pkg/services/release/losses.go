@@ -1,9 +1,6 @@
 package release
 
 import (
-	"cmp"
-	"maps"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,8 +8,6 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/plural"
 )
-
-const preservesUnknown = "x-kubernetes-preserve-unknown-fields"
 
 // losses says what objects could no longer have if a definition became another one: versions and fields. The API server drops the content of a field
 // that a definition doesn't have, also of objects that are there.
@@ -34,7 +29,7 @@ func losses(from, to *unstructured.Unstructured) []string {
 		case served && !serves:
 			out = append(out, "version "+name+", which would no longer be served")
 		}
-		for _, field := range lostFields(schemaOf(v), schemaOf(n), "") {
+		for _, field := range lostFields(root(v), root(n), "") {
 			out = append(out, field+" of version "+name)
 		}
 	}
@@ -55,53 +50,6 @@ func versions(u *unstructured.Unstructured) []map[string]any {
 func nameOf(version map[string]any) string {
 	name, _ := version["name"].(string)
 	return name
-}
-
-func schemaOf(version map[string]any) map[string]any {
-	s, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
-	return s
-}
-
-// lostFields are the outermost fields that one schema has and another one doesn't, below a path.
-func lostFields(from, to map[string]any, path string) []string {
-	if keepsUnknown(to) {
-		return nil
-	}
-	if keepsUnknown(from) {
-		return []string{"fields without a name in " + cmp.Or(path, "the object")}
-	}
-	var out []string
-	had, _ := from["properties"].(map[string]any)
-	has, _ := to["properties"].(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(had)) {
-		below := strings.TrimPrefix(path+"."+name, ".")
-		old, _ := had[name].(map[string]any)
-		if next, there := has[name].(map[string]any); there {
-			out = append(out, lostFields(old, next, below)...)
-		} else if to["additionalProperties"] == nil {
-			out = append(out, "field "+below)
-		}
-	}
-	for _, key := range []string{"items", "additionalProperties"} {
-		old, ok := from[key].(map[string]any)
-		if !ok {
-			continue
-		}
-		next, _ := to[key].(map[string]any)
-		if next == nil && key == "additionalProperties" {
-			out = append(out, "fields without a name in "+cmp.Or(path, "the object"))
-			continue
-		}
-		out = append(out, lostFields(old, next, path+map[string]string{"items": "[]", "additionalProperties": ".*"}[key])...)
-	}
-	return out
-}
-
-// keepsUnknown reports whether a schema keeps fields that it doesn't name.
-func keepsUnknown(schema map[string]any) bool {
-	keeps, _ := schema[preservesUnknown].(bool)
-	all, _ := schema["additionalProperties"].(bool)
-	return keeps || all
 }
 
 // few names some, and counts the others.

@@ -26,15 +26,38 @@ func TestWhatObjectsLoseByAnotherDefinition(t *testing.T) {
 		from, to *unstructured.Unstructured
 		want     []string
 	}{
-		"nothing":                  {v(spec + "a: {type: string}}}}}"), v(spec + "a: {type: integer}, b: {type: string}}}}}"), nil},
-		"a field":                  {v(spec + "a: {type: string}, b: {type: string}}}}}"), v(spec + "b: {type: string}}}}}"), []string{"field spec.a of version v1"}},
-		"a field with all below":   {v(spec + "a: {type: object, properties: {x: {type: string}}}}}}}"), v(spec + "}}}}"), []string{"field spec.a of version v1"}},
-		"a field of a list":        {v(spec + "a: {type: array, items: {type: object, properties: {x: {type: string}, z: {}}}}}}}}"), v(spec + "a: {type: array, items: {type: object, properties: {x: {}}}}}}}}"), []string{"field spec.a[].z of version v1"}},
-		"a field of a map":         {v(spec + "a: {additionalProperties: {properties: {x: {}}}}}}}}"), v(spec + "a: {additionalProperties: {properties: {}}}}}}}"), []string{"field spec.a.*.x of version v1"}},
-		"a map":                    {v(spec + "a: {additionalProperties: {type: string}}}}}}"), v(spec + "a: {type: object}}}}}"), []string{"fields without a name in spec.a of version v1"}},
-		"it becomes a map":         {v(spec + "a: {properties: {x: {}}}}}}}"), v(spec + "a: {additionalProperties: {type: string}}}}}}"), nil},
-		"free fields":              {v("{type: object, x-kubernetes-preserve-unknown-fields: true}"), v("{type: object}"), []string{"fields without a name in the object of version v1"}},
-		"all fields become free":   {v(spec + "a: {}}}}}"), v("{type: object, x-kubernetes-preserve-unknown-fields: true}"), nil},
+		"nothing":                {v(spec + "a: {type: string}}}}}"), v(spec + "a: {type: integer}, b: {type: string}}}}}"), nil},
+		"a field":                {v(spec + "a: {type: string}, b: {type: string}}}}}"), v(spec + "b: {type: string}}}}}"), []string{"field spec.a of version v1"}},
+		"a field with all below": {v(spec + "a: {type: object, properties: {x: {type: string}}}}}}}"), v(spec + "}}}}"), []string{"field spec.a of version v1"}},
+		"a field of a list":      {v(spec + "a: {type: array, items: {type: object, properties: {x: {type: string}, z: {}}}}}}}}"), v(spec + "a: {type: array, items: {type: object, properties: {x: {}}}}}}}}"), []string{"field spec.a[].z of version v1"}},
+		"a field of a map":       {v(spec + "a: {additionalProperties: {properties: {x: {}}}}}}}}"), v(spec + "a: {additionalProperties: {properties: {}}}}}}}"), []string{"field spec.a.*.x of version v1"}},
+		"a map":                  {v(spec + "a: {additionalProperties: {type: string}}}}}}"), v(spec + "a: {type: object}}}}}"), []string{"fields without a name in spec.a of version v1"}},
+		"it becomes a map":       {v(spec + "a: {properties: {x: {}}}}}}}"), v(spec + "a: {additionalProperties: {type: string}}}}}}"), nil},
+		"free fields":            {v("{type: object, x-kubernetes-preserve-unknown-fields: true}"), v("{type: object}"), []string{"fields without a name in the object of version v1"}},
+		"all fields become free": {v(spec + "a: {}}}}}"), v("{type: object, x-kubernetes-preserve-unknown-fields: true}"), nil},
+		"named fields of free ones": {
+			v(spec + "a: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {x: {type: object, properties: {w: {type: string}}}}}}}}}"),
+			v(spec + "a: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {x: {type: object}}}}}}}"), []string{"field spec.a.x.w of version v1"},
+		},
+		"a free field gets a name": {
+			v(spec + "a: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}"),
+			v(spec + "a: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {x: {type: object}, w: {type: string}}}}}}}"), []string{"fields without a name in spec.a.x of version v1"},
+		},
+		"a list of free fields": {
+			v(spec + "a: {type: array, items: {type: object, properties: {x: {type: string}}}}}}}}"),
+			v(spec + "a: {type: array, x-kubernetes-preserve-unknown-fields: true, items: {type: object}}}}}}"), nil,
+		},
+		"a map of anything empties objects": {
+			v(spec + "a: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}}}}}"),
+			v(spec + "a: {type: object, additionalProperties: true}}}}}"), []string{"field spec.a.*.x of version v1"},
+		},
+		"a map of anything":         {v(spec + "a: {type: object, additionalProperties: {type: string}}}}}}"), v(spec + "a: {type: object, additionalProperties: true}}}}}"), nil},
+		"what every object has":     {v("{type: object, properties: {apiVersion: {type: string}, kind: {type: string}, metadata: {type: object}}}"), v("{type: object}"), nil},
+		"what an object inside has": {v(spec + "a: {type: object, x-kubernetes-embedded-resource: true, properties: {kind: {type: string}, metadata: {type: object}}}}}}}"), v(spec + "a: {type: object, x-kubernetes-embedded-resource: true}}}}}"), nil},
+		"it is no longer an object inside": {
+			v(spec + "a: {type: object, x-kubernetes-embedded-resource: true}}}}}"), v(spec + "a: {type: object, properties: {kind: {type: string}}}}}}}"),
+			[]string{"field spec.a.apiVersion of version v1", "field spec.a.metadata of version v1"},
+		},
 		"a version":                {one("{name: v1, served: true}, {name: v2, served: true}"), one("{name: v1, served: true}"), []string{"version v2"}},
 		"a version that is served": {one("{name: v1, served: true}"), one("{name: v1, served: false}"), []string{"version v1, which would no longer be served"}},
 	} {
