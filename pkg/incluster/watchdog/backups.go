@@ -21,6 +21,8 @@ const (
 	noteKey   = "backup"
 	// missed is how many runs may fail in a row before the last good backup is too old.
 	missed = 2
+	// skew is how far the clock of who noted a backup may be ahead. A later time is none: it would keep the last good backup from ever being too old.
+	skew = 5 * time.Minute
 	// unknownInterval stands for a schedule that can't be read.
 	unknownInterval = 24 * time.Hour
 )
@@ -56,8 +58,8 @@ type cronJob struct {
 	} `json:"status"`
 }
 
-// backups asks for the schedule of backups; nil where there is none.
-func (a API) backups(ctx context.Context) (*backups, error) {
+// backups asks for the schedule of backups as it is now; nil where there is none.
+func (a API) backups(ctx context.Context, now time.Time) (*backups, error) {
 	var job cronJob
 	err := a.Read(ctx, backupsPath, &job)
 	if isMissing(err) {
@@ -76,7 +78,7 @@ func (a API) backups(ctx context.Context) (*backups, error) {
 		due: job.Status.LastScheduleTime, succeeded: job.Status.LastSuccessfulTime, running: len(job.Status.Active), suspended: job.Spec.Suspend,
 		good: later(job.Metadata.CreationTimestamp, job.Status.LastSuccessfulTime),
 	}
-	if noted, err := time.Parse(time.RFC3339, notes.Data[noteKey]); err == nil {
+	if noted, err := time.Parse(time.RFC3339, notes.Data[noteKey]); err == nil && noted.Before(now.Add(skew)) {
 		b.good = later(b.good, noted)
 	}
 	b.overdue = job.overdue(b.good)
@@ -122,7 +124,7 @@ func isMissing(err error) bool {
 func (w *Watchdog) CheckBackups(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.config.Timeout))
 	defer cancel()
-	b, err := w.api.backups(ctx)
+	b, err := w.api.backups(ctx, time.Now())
 	if err != nil {
 		w.log("the schedule of backups is unknown", "err", err)
 		return
