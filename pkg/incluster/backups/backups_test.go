@@ -15,8 +15,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,9 +30,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	cssh "golang.org/x/crypto/ssh"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/cluster"
@@ -57,6 +62,7 @@ type site struct {
 	settings Config
 	args     map[string]string
 	secrets  string // the folder of credentials
+	disk     string // of the machine; what the chart mounts of it is below the argument "root"
 }
 
 func newSite(t *testing.T) *site {
@@ -76,7 +82,9 @@ func newSite(t *testing.T) *site {
 	s.settings.To, s.settings.Recipients, s.settings.SSH.KnownHosts = "ssh://keeper@"+s.keeper.Addr()+s.dir, []string{s.pair.Recipient().String()}, s.keeper.KnownHosts()
 	s.settings.Prune, s.settings.Keep.Last = true, 2
 	s.args = map[string]string{"credentials": s.secrets, "kubeconfig": kubetest.Kubeconfig(t), "root": t.TempDir()}
-	s.args["etcd-port"] = s.machine(s.args["root"])
+	s.disk = t.TempDir()
+	s.args["etcd-port"] = s.machine(s.disk)
+	s.mount()
 	s.pushed()
 	s.history()
 	return s
@@ -108,6 +116,36 @@ func (s *site) machine(root string) string {
 	}
 	require.NoError(s.t, json.Unmarshal(text, &state))
 	return strconv.Itoa(state.API.Ports.Etcd)
+}
+
+// mount shows the pod what the chart mounts of the machine: a folder, or one file as it is when the pod starts, whatever takes its name later.
+func (s *site) mount() {
+	s.t.Helper()
+	text, err := os.ReadFile("../../../templates/testdata/golden/cluster-backup.plain.yaml")
+	require.NoError(s.t, err)
+	var job batchv1.CronJob
+	for _, doc := range strings.Split(string(text), "\n---\n") {
+		if strings.Contains(doc, "\nkind: CronJob\n") {
+			require.NoError(s.t, yaml.Unmarshal([]byte(doc), &job))
+		}
+	}
+	pod, mounted := job.Spec.JobTemplate.Spec.Template.Spec, 0
+	for _, m := range pod.Containers[0].VolumeMounts {
+		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+		if pod.Volumes[i].HostPath == nil {
+			continue
+		}
+		assert.True(s.t, m.ReadOnly, m.Name)
+		from, to := filepath.Join(s.disk, pod.Volumes[i].HostPath.Path), filepath.Join(s.args["root"], strings.TrimPrefix(m.MountPath, "/host"))
+		require.NoError(s.t, os.MkdirAll(filepath.Dir(to), 0o755))
+		show := os.Symlink
+		if *pod.Volumes[i].HostPath.Type == corev1.HostPathFile {
+			show = os.Link
+		}
+		require.NoError(s.t, show(from, to))
+		mounted++
+	}
+	require.Equal(s.t, 2, mounted)
 }
 
 // pushed gives the cluster its copy of the configuration.
@@ -316,6 +354,30 @@ func (s *site) member(host string, answer http.HandlerFunc) {
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: answer}, TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: private}}}}
 	server.StartTLS()
 	s.t.Cleanup(server.Close)
+}
+
+// TestAKeyThatIsReplacedMeanwhileIsNoticed has a rotation of secrets put another file in the place of the first while etcd's database is read, as "cluster
+// secrets rotate" does.
+func TestAKeyThatIsReplacedMeanwhileIsNoticed(t *testing.T) {
+	const own = "127.0.0.3"
+	s := newSite(t)
+	pki := filepath.Join(s.disk, "etc/kubernetes/pki/etcd")
+	pair, err := tls.LoadX509KeyPair(filepath.Join(pki, "server.crt"), filepath.Join(pki, "server.key"))
+	require.NoError(t, err)
+	etcd := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "https", Host: "127.0.0.1:" + s.args["etcd-port"]})
+	etcd.Transport = &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}}
+	s.args["etcd-host"] = own
+	s.member(own, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/snapshot") {
+			file := filepath.Join(s.disk, "etc/paictl/encryption.yaml")
+			assert.NoError(t, os.WriteFile(file+".new", []byte("another key"), 0o600))
+			assert.NoError(t, os.Rename(file+".new", file))
+		}
+		etcd.ServeHTTP(w, r)
+	})
+	_, err = s.run()
+	require.ErrorContains(t, err, "the cluster's keys changed while it was saved")
+	assert.Empty(t, s.kept())
 }
 
 func TestABackupOfItselfWithoutAHistorySaysSo(t *testing.T) {
