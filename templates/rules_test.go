@@ -110,7 +110,7 @@ func TestObjectsCarryTheCommonLabels(t *testing.T) {
 var elsewhere = map[string][]string{
 	"cluster-configuration": {kube.JobNamespace},
 	"storage":               {kube.JobNamespace, "default"},     // claims, where the values say so
-	"watchdog":              {"default"},                        // roles, to read what lies there
+	"watchdog":              {"default", "kube-system"},         // roles, to read what lies there
 	"prometheus":            {"default", "kube-system"},         // as watchdog
 	"scheduler":             {kube.JobNamespace, "kube-system"}, // roles: to annotate pods of jobs, to know clients
 	"job-controller":        {kube.JobNamespace},                // a role: to run jobs

@@ -32,7 +32,9 @@ type Head struct {
 	Paictl  string `json:"paictl"`
 	Cluster string `json:"cluster"`
 	// ID tells clusters of one name apart.
-	ID   string    `json:"id,omitempty"`
+	ID string `json:"id,omitempty"`
+	// UID is that of the cluster's namespace kube-system, which a cluster that is restored keeps; "" in archives of before it was noted.
+	UID  string    `json:"uid,omitempty"`
 	Time time.Time `json:"time"`
 }
 

@@ -28,7 +28,7 @@ var at = time.Date(2026, 11, 27, 2, 0, 0, 0, time.UTC)
 func archived(t *testing.T, seal backup.Seal, parts map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := backup.NewWriter(&out, seal, backup.Head{Paictl: "v1", Cluster: "pai", Time: at})
+	w, err := backup.NewWriter(&out, seal, backup.Head{Paictl: "v1", Cluster: "pai", UID: "5b1e", Time: at})
 	require.NoError(t, err)
 	for _, name := range []string{"a", "b/c"} {
 		if text, ok := parts[name]; ok {
@@ -186,6 +186,12 @@ func TestPartsAreThoseOfTheManifest(t *testing.T) {
 		"a manifest of another backup": func(name, text string) string {
 			if name == "manifest.json" {
 				return strings.Replace(text, `"pai"`, `"other"`, 1)
+			}
+			return text
+		},
+		"a manifest of a cluster of that name": func(name, text string) string {
+			if name == "manifest.json" {
+				return strings.Replace(text, `"5b1e"`, `"77aa"`, 1)
 			}
 			return text
 		},

@@ -159,7 +159,7 @@ func (r *reader) manifest(h *tar.Header) (*Manifest, error) {
 	if err := r.decode(h, m); err != nil {
 		return nil, err
 	}
-	if !m.Time.Equal(r.begin.Time) || m.Cluster != r.begin.Cluster || m.ID != r.begin.ID || m.Format != r.begin.Format || m.Paictl != r.begin.Paictl {
+	if !m.Time.Equal(r.begin.Time) || m.Cluster != r.begin.Cluster || m.ID != r.begin.ID || m.UID != r.begin.UID || m.Format != r.begin.Format || m.Paictl != r.begin.Paictl {
 		return nil, damaged(errors.New("its beginning and its end are of different backups"))
 	}
 	for _, p := range m.Parts {

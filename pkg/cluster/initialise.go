@@ -174,10 +174,11 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 		case runInit:
 			before, after, ignored := "rm -rf \"$S/restore\"\n", "", p.spec.ignoredChecks()
 			if r.opts.Restore != nil {
-				if err := r.uploadRestore(ctx, n); err != nil {
+				history, err := r.uploadRestore(ctx, n)
+				if err != nil {
 					return err
 				}
-				if before, after, err = p.restore(n, r.opts.Restore); err != nil {
+				if before, after, err = p.restore(n, r.opts.Restore, history); err != nil {
 					return err
 				}
 				before, ignored = restoreScript+before, p.spec.ignoredWith(dirCheck(p.spec.etcdData()))
@@ -216,8 +217,11 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 	if err := r.stage(ctx, n, phaseInit, res.uploads(cs)); err != nil {
 		return err
 	}
-	_, err = r.script(ctx, n, phaseInit, "apply", kubeadmScript+res.script(cs))
-	return err
+	out, err := r.script(ctx, n, phaseInit, "apply", kubeadmScript+res.script(cs))
+	if err != nil || !slices.ContainsFunc(cs, func(c Change) bool { return c.Target == runForget || c.Target == runInit }) {
+		return err
+	}
+	return r.founded(n, out.Stdout)
 }
 
 // clear is shell that takes away what an attempt that was cut off has left.

@@ -7,8 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/dustin/go-humanize"
 
 	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/cluster/answer"
@@ -53,17 +57,31 @@ func CheckKeys(r io.Reader) error {
 // Restore is what a new cluster is made of: parts of a backup.
 type Restore struct {
 	Keys, Etcd RestoreFile
-	// History is the history of jobs; nil: it isn't put on a machine.
+	// History is the history of jobs; nil: it isn't put on a machine. Left says why, where the backup has one.
 	History *RestoreHistory
+	Left    string
+	// Founded is called when there is a cluster, with why the history of jobs isn't in place; "" says that it is, or that there is none. nil: no one asks.
+	Founded func(left string)
 }
 
 // RestoreHistory is the history of jobs, and where the job controller will look for it: a folder of the machine Node, which is Owner's. It comes there
-// if that machine founds the cluster, and before the controller may begin.
+// if that machine founds the cluster, has room for it and no other one, and before the controller may begin.
 type RestoreHistory struct {
 	RestoreFile
 	Node, Folder string
 	Owner        int64
 }
+
+// What a machine tells of the history of jobs.
+const (
+	historyNone   = "none"
+	historyPlaced = "placed"
+	historyThere  = "there"
+	historyNoRoom = "room"
+)
+
+// restoreReserve is what a disk must have left with a history of jobs on it, in bytes: the machine needs room for images and logs as well.
+const restoreReserve = 1 << 30
 
 func (r *Restore) historyOn(n *Node) *RestoreHistory {
 	if r.History == nil || r.History.Node != n.Hostname {
@@ -129,27 +147,146 @@ func sentence(names []string, one, many string) string {
 	return strings.Join(names, ", ") + " " + verb
 }
 
-// uploadRestore brings the parts of the backup to the machine that founds the cluster.
-func (r *run) uploadRestore(ctx context.Context, n *Node) error {
+// uploadRestore brings the parts of the backup to the machine that founds the cluster. It returns what is to be done there with the history of jobs, or
+// what has become of it.
+func (r *run) uploadRestore(ctx context.Context, n *Node) (history string, err error) {
 	from := r.opts.Restore
 	files := []ssh.File{from.Keys.upload(PartKeys), from.Etcd.upload(PartEtcd)}
 	if h := from.historyOn(n); h != nil {
-		files = append(files, h.upload(backup.PartJobs))
+		if history, err = r.roomForHistory(ctx, n, h); err != nil {
+			return "", err
+		}
+		if history == historyNone {
+			files = append(files, h.upload(backup.PartJobs))
+		}
 	}
-	return r.upload(ctx, n, phaseInit, files)
+	return history, r.upload(ctx, n, phaseInit, files)
 }
 
-// restore is shell that comes between clear and "kubeadm init", and what follows that.
-func (p *initialise) restore(n *Node, from *Restore) (before, after string, err error) {
+// roomForHistory looks whether the history of jobs is needed on a machine, and fits. Where it doesn't, the cluster can be restored nevertheless.
+func (r *run) roomForHistory(ctx context.Context, n *Node, h *RestoreHistory) (string, error) {
+	res, err := r.read(ctx, n, phaseInit, "room", restoreScript+fmt.Sprintf("ETCD_DIR=%s\nr_room %s %d %s\n",
+		shell.Quote(strings.TrimSuffix(r.spec.etcdData(), "/")), shell.Quote(h.Folder), h.Size, shell.Quote(h.SHA256)))
+	if err != nil {
+		return "", err
+	}
+	a, err := answer.Parse(res.Stdout)
+	if err != nil {
+		return "", err
+	}
+	state := a.Value("history")
+	switch state {
+	case historyPlaced, historyThere:
+		return state, nil
+	case historyNone:
+	default:
+		return "", fmt.Errorf("%s doesn't say whether it has a history of jobs: %q", n.Hostname, a.Raw)
+	}
+	short, err := r.opts.Restore.tooFull(a)
+	if err != nil {
+		return "", fmt.Errorf("the disks of %s: %w", n.Hostname, err)
+	}
+	if short == "" {
+		return historyNone, nil
+	}
+	r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseInit, Message: "no room for the history of jobs: " + short,
+		Hint: "the restore goes on without it"})
+	return historyNoRoom, nil
+}
+
+// tooFull says which disk hasn't the room for the parts of a backup that come there, the history of jobs among them; "" where all have.
+func (r *Restore) tooFull(a answer.Answer) (string, error) {
+	brought := func(name string, of RestoreFile) int64 {
+		size, err := strconv.ParseInt(a.Value("brought", name), 10, 64)
+		if err != nil {
+			return of.Size // nothing is there yet
+		}
+		return max(0, of.Size-size)
+	}
+	etcd, history := brought(PartEtcd, r.Etcd), brought(backup.PartJobs, r.History.RestoreFile)
+	needs, free, hasHistory := map[string]int64{}, map[string]int64{}, map[string]bool{}
+	for where, need := range map[string]int64{"parts": r.Keys.Size + etcd + history, "etcd": r.Etcd.Size, "history": r.History.Size} {
+		row, _ := a.Row("disk", where)
+		if len(row) != 2 {
+			return "", fmt.Errorf("no answer for %s: %q", where, a.Raw)
+		}
+		kib, err := strconv.ParseInt(row[1], 10, 64)
+		if err != nil {
+			return "", fmt.Errorf("the room on %s: %w", row[0], err)
+		}
+		needs[row[0]] += need
+		free[row[0]] = kib << 10
+		hasHistory[row[0]] = hasHistory[row[0]] || where != "etcd"
+	}
+	for _, mount := range slices.Sorted(maps.Keys(needs)) {
+		if need := needs[mount] + restoreReserve; hasHistory[mount] && free[mount] < need {
+			return fmt.Sprintf("%s has %s free, and needs %s for the restore", mount, humanize.IBytes(uint64(max(0, free[mount]))), humanize.IBytes(uint64(need))), nil
+		}
+	}
+	return "", nil
+}
+
+// restore is shell that comes between clear and "kubeadm init", and what follows that. history is what uploadRestore returned.
+func (p *initialise) restore(n *Node, from *Restore, history string) (before, after string, err error) {
 	image, err := p.spec.image("etcd")
 	if err != nil {
 		return "", "", err
 	}
 	before = fmt.Sprintf("r_keys\nr_etcd %s %s %s\n", shell.Quote(p.spec.imageRef(image)), shell.Quote(n.Hostname), shell.Quote("https://"+host(n.HostIP)+":2380"))
-	if h := from.historyOn(n); h != nil {
+	switch h := from.historyOn(n); {
+	case h == nil:
+	case history == historyNone:
 		before += fmt.Sprintf("r_history %s %d\n", shell.Quote(h.Folder), h.Owner)
+	default:
+		before += "r_told " + history + "\n"
 	}
 	return before, p.spec.forget(n), nil
+}
+
+// founded ends a restore on the machine that has founded the cluster, and tells what that says of the history of jobs.
+func (r *run) founded(n *Node, stdout []byte) error {
+	a, err := answer.Parse(stdout)
+	if err != nil {
+		return err
+	}
+	state, from := a.Value("history"), r.opts.Restore
+	if from == nil { // "cluster up" has finished it, and doesn't know the backup
+		if state != "" && state != historyPlaced {
+			r.warnOfHistory(n, (&RestoreHistory{Node: n.Hostname}).left(n, state))
+		}
+		return nil
+	}
+	left := from.Left
+	if from.History != nil {
+		left = from.History.left(n, state)
+	}
+	if left != "" {
+		r.warnOfHistory(n, left)
+	}
+	if from.Founded != nil {
+		from.Founded(left)
+	}
+	return nil
+}
+
+func (r *run) warnOfHistory(n *Node, left string) {
+	r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseInit, Message: "the history of jobs isn't in place: " + left,
+		Hint: "put it back when the services run: paictl cluster restore FILE --history"})
+}
+
+// left says why the history of jobs isn't in place, as a machine that founded a cluster tells it; "" where it is.
+func (h *RestoreHistory) left(n *Node, state string) string {
+	switch {
+	case state == historyPlaced:
+		return ""
+	case n.Hostname != h.Node:
+		return fmt.Sprintf("the job controller's volume will be on %s, and %s founds the cluster", h.Node, n.Hostname)
+	case state == historyThere:
+		return n.Hostname + " has another one already, which stays"
+	case state == historyNoRoom:
+		return n.Hostname + " has no room for it"
+	}
+	return n.Hostname + " doesn't say what has become of it"
 }
 
 // forget is the shell that ends a restore.

@@ -4,7 +4,9 @@ import (
 	"archive/tar"
 	"bytes"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/openpai/paictl/pkg/cluster/pki"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -49,33 +52,161 @@ func savedAs(t *testing.T, keys map[string]string) *Restore {
 }
 
 func TestARestorePutsTheHistoryOfJobsWhereTheControllerLooks(t *testing.T) {
-	for name, c := range map[string]struct{ node, there, want string }{
-		"a new machine":                     {"m1", "", "the jobs that were"},
-		"a machine with a history":          {"m1", "what it has had", "what it has had"},
-		"the volume is another machine's":   {"m2", "", ""},
-		"the history is elsewhere, or none": {"", "", ""},
+	const was = "the jobs that were"
+	for name, c := range map[string]struct{ node, there, free, want, left string }{
+		"a new machine":                       {"m1", "", "", was, ""},
+		"an earlier attempt has put it there": {"m1", was, "", was, ""},
+		"a machine with a history":            {"m1", "what it has had", "", "what it has had", "m1 has another one already, which stays"},
+		"one of the same size":                {"m1", "the jobs that are!", "", "the jobs that are!", "m1 has another one already, which stays"},
+		"an empty one":                        {"m1", "-", "", "", "m1 has another one already, which stays"},
+		"there is no room":                    {"m1", "", "1048576", "", "m1 has no room for it"},
+		"there is just room":                  {"m1", "", "1048577", was, ""},
+		"the volume is another machine's":     {"m2", "", "", "", "the job controller's volume will be on m2, and m1 founds the cluster"},
+		"the history is elsewhere":            {"", "", "", "", "it is elsewhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, from := newLab(t, 2, 1), saved(t)
 			const folder, file = "/data/job-controller/job-controller-data", "/data/job-controller/job-controller-data/archive.db"
+			from.Left = c.left
 			if c.node != "" {
-				from.History = &RestoreHistory{RestoreFile: restoreFile([]byte("the jobs that were")), Node: c.node, Folder: folder, Owner: 65532}
+				from.Left, from.History = "", &RestoreHistory{RestoreFile: restoreFile([]byte(was)), Node: c.node, Folder: folder, Owner: 65532}
 			}
 			if c.there != "" {
-				l.host("m1").write(file, c.there)
+				l.host("m1").write(file, strings.TrimPrefix(c.there, "-"))
 			}
+			if c.free != "" {
+				l.host("m1").write("/data/lost+found/x", "")
+				l.host("m1").write("/.fake/data-kib", c.free+"\n")
+			}
+			told := []string{}
+			from.Founded = func(left string) { told = append(told, left) }
 			o := l.up(t.Context(), restoring(from))
 			require.NoError(t, o.err, l.story(o))
 			l.checkRestored()
+			assert.Equal(t, []string{c.left}, told)
 			assert.Equal(t, c.want, l.host("m1").read(file))
 			assert.Empty(t, l.host("m2").read(file))
-			if c.want == "the jobs that were" {
+			if c.free == "1048576" {
+				assert.Contains(t, fmt.Sprint(warnings(o)), "/data has 1.0 GiB free, and needs 1.0 GiB for the restore")
+			}
+			if warned := fmt.Sprint(warnings(o)); c.left == "" {
+				assert.NotContains(t, warned, "history")
+			} else {
+				assert.Contains(t, warned, "the history of jobs isn't in place: "+c.left)
+			}
+			if c.want == was && c.there == "" {
 				root := l.host("m1").root
 				assert.Contains(t, l.host("m1").calls(), "chown 65532:65532 "+root+folder+" "+root+file+".paictl-new")
 				info, err := os.Stat(root + file)
 				require.NoError(t, err)
 				assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 			}
+		})
+	}
+}
+
+// What was told is kept, for the run that ends the restore.
+func TestAHistoryThatWasNotPutInPlaceIsToldByTheRunThatEndsTheRestore(t *testing.T) {
+	for by, c := range map[string]struct{ there, left string }{
+		"restore": {"what it has had", "m1 has another one already, which stays"}, "up": {"what it has had", "m1 has another one already, which stays"},
+		"restore, of one that is": {"", ""}, "up, of one that is": {"", ""},
+	} {
+		t.Run(by, func(t *testing.T) {
+			l, from := newLab(t, 1, 0), saved(t)
+			from.History = &RestoreHistory{RestoreFile: restoreFile([]byte("the jobs that were")), Node: "m1", Folder: "/data/jobs"}
+			if c.there != "" {
+				l.host("m1").write("/data/jobs/archive.db", c.there)
+			}
+			l.host("m1").write("/.fake/fail/delete-node", "")
+			require.Error(t, l.up(t.Context(), restoring(from)).err)
+			l.host("m1").remove("/.fake/fail/delete-node")
+			l.host("m1").write("/data/jobs/archive.db", "the controller has begun")
+			told := []string{}
+			from.Founded = func(left string) { told = append(told, left) }
+			var o *outcome
+			if strings.HasPrefix(by, "restore") {
+				o = l.up(t.Context(), restoring(from))
+				assert.Equal(t, []string{c.left}, told)
+			} else {
+				o = l.up(t.Context())
+			}
+			require.NoError(t, o.err, l.story(o))
+			if c.left == "" {
+				assert.NotContains(t, fmt.Sprint(warnings(o)), "history")
+			} else {
+				assert.Contains(t, fmt.Sprint(warnings(o)), "the history of jobs isn't in place: "+c.left)
+			}
+		})
+	}
+}
+
+// TestWhatLiesBesideTheHistoryOfJobsDoesNotComeBack has a real log of SQLite of a former life, which SQLite would put into any file that it lies beside.
+func TestWhatLiesBesideTheHistoryOfJobsDoesNotComeBack(t *testing.T) {
+	const folder = "/data/jobs"
+	l, from := newLab(t, 1, 0), saved(t)
+	history := func(file, job string) *sql.DB {
+		db, err := sql.Open("sqlite", file)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = db.Close() })
+		db.SetMaxOpenConns(1)
+		for _, statement := range []string{"PRAGMA journal_mode=wal", "PRAGMA wal_autocheckpoint=0", "CREATE TABLE jobs (name TEXT)", "INSERT INTO jobs VALUES ('" + job + "')"} {
+			_, err := db.ExecContext(t.Context(), statement)
+			require.NoError(t, err)
+		}
+		return db
+	}
+	jobs := func(file string) (name string) {
+		db, err := sql.Open("sqlite", file)
+		require.NoError(t, err)
+		defer func() { _ = db.Close() }()
+		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT group_concat(name) FROM jobs").Scan(&name))
+		return name
+	}
+	dir := t.TempDir()
+	_, err := history(filepath.Join(dir, "of-the-backup"), "saved").ExecContext(t.Context(), "VACUUM INTO '"+filepath.Join(dir, "export")+"'")
+	require.NoError(t, err)
+	export, err := os.ReadFile(filepath.Join(dir, "export"))
+	require.NoError(t, err)
+	old := filepath.Join(dir, "old")
+	history(old, "old") // it is open, so that its log stays
+	both := filepath.Join(dir, "both")
+	require.NoError(t, os.WriteFile(both, export, 0o600))
+	for _, suffix := range []string{"-wal", "-shm"} {
+		text, err := os.ReadFile(old + suffix)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(both+suffix, text, 0o600))
+		l.host("m1").write(folder+"/archive.db"+suffix, string(text))
+	}
+	require.Equal(t, "old", jobs(both), "it does")
+
+	for _, suffix := range []string{".copy", ".copy.new", ".damaged", ".replaced", ".broken-20261127T020000.000Z"} {
+		l.host("m1").write(folder+"/archive.db"+suffix, "old")
+	}
+	from.History = &RestoreHistory{RestoreFile: restoreFile(export), Node: "m1", Folder: folder, Owner: 65532}
+	o := l.up(t.Context(), restoring(from))
+	require.NoError(t, o.err, l.story(o))
+	var names []string
+	there, err := os.ReadDir(l.host("m1").root + folder)
+	require.NoError(t, err)
+	for _, e := range there {
+		names = append(names, e.Name())
+	}
+	assert.Equal(t, []string{"archive.db", "archive.db.broken-20261127T020000.000Z"}, names, "what was put aside as damaged is for people")
+	assert.Equal(t, "saved", jobs(l.host("m1").root+folder+"/archive.db"))
+}
+
+// TestFoldersOfVolumesAreMadeAgain has the Jobs of the backup, which are done, and machines of the same names with new disks.
+func TestFoldersOfVolumesAreMadeAgain(t *testing.T) {
+	for name, masters := range map[string]int{"one master": 1, "three masters": 3} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, masters, 1)
+			jobs := filepath.Join(l.cluster, "jobs")
+			require.NoError(t, os.WriteFile(jobs, []byte("pai-system pai-volume-1-a pai-prometheus-1\npai-system pai-volume-2-a pai-job-controller-2\ndefault a-users-own -\n"), 0o600))
+			o := l.up(t.Context(), restoring(saved(t)))
+			require.NoError(t, o.err, l.story(o))
+			left, err := os.ReadFile(jobs)
+			require.NoError(t, err)
+			assert.Equal(t, "default a-users-own -\n", string(left))
 		})
 	}
 }

@@ -37,17 +37,54 @@ r_etcd() {
 	note change "etcd restored"
 }
 
+# r_room FOLDER SIZE SHA256: whether a history of jobs is in the FOLDER already, "placed" if it is this one; and where it and the other parts come, the
+# KiB that are free: "disk WHERE MOUNT KIB". What an earlier attempt has brought is told as well, in bytes. Given by the caller: ETCD_DIR.
+r_room() {
+	r_looked=none
+	if [ -e "$R$1/archive.db" ]; then
+		r_looked=there
+		if [ "$(wc -c <"$R$1/archive.db")" -eq "$2" ]; then
+			sha_in "$R$1/archive.db"
+			[ "$sha" != "$3" ] || r_looked=placed
+		fi
+	fi
+	printf 'history\t%s\n' "$r_looked"
+	r_disk parts "$RESTORE"
+	r_disk etcd "$R$ETCD_DIR"
+	r_disk history "$R$1"
+	for f in "$RESTORE/etcd.db" "$RESTORE/jobs.db"; do
+		[ ! -f "$f" ] || printf 'brought\t%s\t%s\n' "${f##*/}" "$(wc -c <"$f" | tr -d ' ')"
+	done
+}
+
+# r_disk WHERE FOLDER: the folder may not be there yet.
+r_disk() {
+	d=$2
+	while [ -n "$d" ] && [ ! -d "$d" ]; do d=${d%/*}; done
+	df -Pk "${d:-/}" | awk -v where="$1" 'NR == 2 { printf "disk\t%s\t%s\t%s\n", where, $6, $4 }'
+}
+
 # r_history FOLDER OWNER: puts the history of jobs where the job controller looks for it, before that begins: jobs that begin again fetch their
-# code from there. One that is there already belongs to this machine, and is newer.
+# code from there. One that is there already belongs to this machine, and is newer. What lies beside one that is gone is of a former life: SQLite and the
+# controller would put it into this one, or in its place.
 r_history() {
-	[ ! -e "$R$1/archive.db" ] || return 0
+	f=$R$1/archive.db
+	if [ -e "$f" ]; then
+		r_told there
+		return 0
+	fi
 	mkdir -p "$R$1"
-	cp "$RESTORE/jobs.db" "$R$1/archive.db.paictl-new" # it may be another disk
-	chmod 600 "$R$1/archive.db.paictl-new"
-	chown "$2:$2" "$R$1" "$R$1/archive.db.paictl-new"
-	mv -f "$R$1/archive.db.paictl-new" "$R$1/archive.db"
+	cp "$RESTORE/jobs.db" "$f.paictl-new" # it may be another disk
+	chmod 600 "$f.paictl-new"
+	chown "$2:$2" "$R$1" "$f.paictl-new"
+	rm -f "$f-wal" "$f-shm" "$f-journal" "$f.replaced" "$f.replaced.new" "$f.copy" "$f.copy.new" "$f.damaged" "$f.new"
+	mv -f "$f.paictl-new" "$f"
+	r_told placed
 	note change "history of jobs restored"
 }
+
+# r_told WORD: keeps what became of the history of jobs until the restore tells it at its end.
+r_told() { printf '%s\n' "$1" >"$RESTORE/history"; }
 
 # r_volumes NODES: forgets the volumes of services that lie on machines which are no longer in the layout: services couldn't start there, and
 # begin with new ones. What lies in the folders stays. NODES are the machines of the layout.
@@ -63,7 +100,7 @@ r_volumes() {
 }
 
 # r_forget NODE NODES: takes the machines that were out of the cluster, but for this one. Their pods go with them. Those that are machines of this
-# cluster, NODES, join again. This machine's own API server is asked: behind a load balancer there may still be one of the cluster that was.
+# cluster, NODES, join again. It tells what became of the history of jobs. This machine's own API server is asked: behind a load balancer there may still be one of the cluster that was.
 r_forget() {
 	i=0
 	until self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; do
@@ -75,8 +112,11 @@ r_forget() {
 	for other in $others; do
 		[ "$other" = "node/$1" ] || self delete node "${other#node/}" --request-timeout=60s >&2
 	done
+	# They made the folders of volumes on disks that may be new now, and "service start" takes one that is done for a folder that is there. It makes them again.
+	self delete jobs -A -l paictl.openpai.org/volume --ignore-not-found --wait=false --request-timeout=60s >&2
 	r_volumes "$2"
 	# It is another cluster than the one that was saved, which may still run: their backups are told apart by this.
 	k_remember restored "$(date -u +%Y%m%dT%H%M%SZ)-$1"
+	[ ! -f "$RESTORE/history" ] || printf 'history\t%s\n' "$(cat "$RESTORE/history")"
 	rm -rf "$RESTORE"
 }

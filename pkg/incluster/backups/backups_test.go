@@ -300,6 +300,7 @@ func TestAClusterSavesItself(t *testing.T) {
 	assert.Equal(t, m.Time.Format(time.RFC3339), notes.Data[backup.Note])
 	assert.Equal(t, backup.Name(own, m.Time), latest)
 	assert.Equal(t, own, backup.Of(m.Cluster, m.ID))
+	assert.Equal(t, string(ns.UID), m.UID)
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	require.NoError(t, err)
 	assert.Empty(t, left)

@@ -123,7 +123,7 @@ func (s *saver) save(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	head.ID = backup.ID(uid, notes[backup.NoteRestored])
+	head.ID, head.UID = backup.ID(uid, notes[backup.NoteRestored]), uid
 	name := backup.Name(backup.Of(head.Cluster, head.ID), head.Time)
 	var m *backup.Manifest
 	size, err := to.Write(ctx, name, func(ctx context.Context, out io.Writer) error {

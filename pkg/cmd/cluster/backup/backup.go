@@ -122,15 +122,15 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 		return err
 	}
 	api, silent := session.MasterKubeconfig(ctx, s.Spec, s.Options)
-	id := ""
+	head := backup.Head{Paictl: version.Version, Cluster: name, Time: now}
 	if silent == nil {
-		id, silent = identify(ctx, api)
+		head.ID, head.UID, silent = identify(ctx, api)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if file == "" {
-		file = backup.Name(backup.Of(name, id), now)
+		file = backup.Name(backup.Of(name, head.ID), now)
 	}
 	made := Made{File: to.Path(file)}
 	made.Size, err = to.Write(ctx, file, func(ctx context.Context, out io.Writer) error {
@@ -139,7 +139,7 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 			return err
 		}
 		made.Encrypted = seal.Sealed()
-		w, err := backup.NewWriter(out, seal, backup.Head{Paictl: version.Version, Cluster: name, ID: id, Time: now})
+		w, err := backup.NewWriter(out, seal, head)
 		if err != nil {
 			return err
 		}
@@ -161,10 +161,10 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 	return opts.told(made)
 }
 
-// identify returns what tells the cluster from others of its name.
-func identify(ctx context.Context, api *kube.Cluster) (string, error) {
+// identify returns what tells the cluster from others of its name, also from one that is restored, and what it has in common with that.
+func identify(ctx context.Context, api *kube.Cluster) (id, uid string, err error) {
 	uid, notes, err := kube.Identity(ctx, api.Client, backup.NotesName)
-	return backup.ID(uid, notes[backup.NoteRestored]), err
+	return backup.ID(uid, notes[backup.NoteRestored]), uid, err
 }
 
 // save adds all parts. silent is why the API of the cluster doesn't answer.

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/dustin/go-humanize"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/cluster"
@@ -18,6 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/terminal"
@@ -47,6 +49,13 @@ func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, d
 		return hint.Errorf("where the history is in PostgreSQL, that has backups of its own; another backup: paictl cluster backup list",
 			"the backup has no history of jobs%s", why(m))
 	}
+	c, err := session.MasterKubeconfig(ctx, s.Spec, s.Options)
+	if err != nil {
+		return err
+	}
+	if err := opts.sameUID(ctx, c.Client, m); err != nil {
+		return err
+	}
 	announced := fmt.Sprintf("The history of jobs of %s as it was at %s (%s) is added to what its job controller has now.\nWhat is there already stays; jobs that were deleted since then come back.",
 		terminal.Word(m.Cluster), localTime(m), humanize.IBytes(uint64(m.Parts[i].Size)))
 	if opts.DryRun || opts.Confirm != "" {
@@ -57,7 +66,7 @@ func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, d
 	if opts.DryRun {
 		return nil
 	}
-	added, err := putBack(ctx, s, filepath.Join(dir, backup.PartJobs), m.Parts[i].Size)
+	added, err := putBack(ctx, c, filepath.Join(dir, backup.PartJobs), m.Parts[i].Size)
 	if err != nil {
 		return hint.Wrap(fmt.Errorf("put the history of jobs back: %w", err), "run it again when the job controller works: paictl service start -n job-controller")
 	}
@@ -73,34 +82,40 @@ func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, d
 	return nil
 }
 
-// historyOnDisk is the history for a restore that puts it where the job controller will look for it; nil where that isn't known: the volume is none that
-// paictl makes, or will be on another machine than that which founds the cluster, or the history is in PostgreSQL.
-func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *session.Session) (*cluster.RestoreHistory, error) {
+// historyOnDisk is the history for a restore that puts it where the job controller will look for it. Where that isn't known, it is nil, and left says why; both are
+// empty where the backup has none.
+func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *session.Session) (on *cluster.RestoreHistory, left string, err error) {
 	if historyOf(m) < 0 {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, "", nil
 	}
 	all, _, err := catalogue.Load(ctx, s.Config, catalogue.Options{})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	service := all.Get(api.Service)
 	if service == nil || !service.Enabled {
-		return nil, nil //nolint:nilnil // as above
+		return nil, "the service job-controller is off", nil
 	}
 	if postgres, _ := service.Values["postgresql"].(map[string]any); postgres["enabled"] == true {
-		return nil, nil //nolint:nilnil // as above
+		return nil, "the job controller has it in PostgreSQL", nil
 	}
 	for _, v := range all.LocalVolumes() {
-		if v.Service != api.Service || v.Node != s.Spec.ControlPlane()[0].Hostname || stays(v, m) {
+		if v.Service != api.Service {
 			continue
+		}
+		if first := s.Spec.ControlPlane()[0].Hostname; v.Node != first {
+			return nil, fmt.Sprintf("the job controller's volume will be on %s, and %s founds the cluster", v.Node, first), nil
+		}
+		if stays(v, m) {
+			return nil, "the job controller's volume may be on another machine than " + v.Node + " already", nil
 		}
 		file, err := unpacked(m, dir, backup.PartJobs)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		return &cluster.RestoreHistory{RestoreFile: file, Node: v.Node, Folder: v.Path, Owner: v.Owner}, nil
+		return &cluster.RestoreHistory{RestoreFile: file, Node: v.Node, Folder: v.Path, Owner: v.Owner}, "", nil
 	}
-	return nil, nil //nolint:nilnil // as above
+	return nil, "the job controller's volume is none that paictl makes", nil
 }
 
 // stays reports whether a volume may lie on another machine that both the backup's cluster and this one have, and stay there.
@@ -108,11 +123,24 @@ func stays(v catalogue.LocalVolume, m *backup.Manifest) bool {
 	return slices.ContainsFunc(m.Machines, func(of backup.Machine) bool { return of.Name != v.Node && slices.Contains(v.Machines, of.Name) })
 }
 
-func putBack(ctx context.Context, s *session.Session, file string, size int64) (*api.Import, error) {
-	c, err := session.MasterKubeconfig(ctx, s.Spec, s.Options)
-	if err != nil {
-		return nil, err
+// sameUID refuses the history of another cluster with the same name, unless that is wanted.
+func (opts *RestoreOptions) sameUID(ctx context.Context, c kubernetes.Interface, m *backup.Manifest) error {
+	uid, _, err := kube.Identity(ctx, c, backup.NotesName)
+	switch {
+	case err != nil:
+		return err
+	case m.UID == "":
+		fmt.Fprintln(opts.Factory.IO.Err, "! the backup has no UID of its cluster: only the name was compared")
+	case m.UID != uid && opts.OtherCluster:
+		fmt.Fprintf(opts.Factory.IO.Err, "! the backup is of another cluster with the name %s\n", terminal.Word(m.Cluster))
+	case m.UID != uid:
+		return hint.Errorf("take a backup of this cluster, or of the one from which it was restored; to add the history of the other one nevertheless: --other-cluster",
+			"the backup is of another cluster with the name %s: its namespace kube-system has the UID %s, and that of this cluster %s", terminal.Word(m.Cluster), terminal.Word(m.UID), uid)
 	}
+	return nil
+}
+
+func putBack(ctx context.Context, c *kube.Cluster, file string, size int64) (*api.Import, error) {
 	jobs, err := job.New(c)
 	if err != nil {
 		return nil, err

@@ -38,6 +38,8 @@ type RestoreOptions struct {
 	Confirm string
 	// History puts the history of jobs back into a cluster that runs, and nothing else.
 	History bool
+	// OtherCluster lets that history be of another cluster with the same name.
+	OtherCluster bool
 }
 
 // NewCmdRestore returns "paictl cluster restore". runF replaces the run in tests.
@@ -57,9 +59,10 @@ Afterwards all machines of the old cluster are out, with their pods. Jobs that r
 their machines. Credentials that were valid stay valid. What lay on the machines' disks, such as measurements, isn't restored.
 
 The history of jobs, with logs of ended tasks and submitted code, is put on the machine that founds the cluster. Where the job
-controller will have it on another one, or in PostgreSQL, the command says at its end that it is put back in a second step, when
-the services run: the same command with --history. That adds to the history of the cluster what it hasn't, changes no other job, and
-may be repeated. Do it soon: jobs that begin again need their code.
+controller will have it on another one, or in PostgreSQL, or the machine has another history already, or no room for this one, the
+command says at its end why it is put back in a second step, when the services run: the same command with --history. That adds to
+the history of the cluster what it hasn't, changes no other job, and may be repeated. Do it soon: jobs that begin again need their code.
+It takes a backup of this cluster, or of the one from which it was restored.
 FILE may be on another machine or in S3: see "paictl cluster backup".`,
 		Example: `  paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --dry-run
   paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --identity key.txt
@@ -70,6 +73,9 @@ FILE may be on another machine or in S3: see "paictl cluster backup".`,
 		ValidArgsFunction: completeFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.File = args[0]
+			if opts.OtherCluster && !opts.History {
+				return cmdutil.Usagef("--other-cluster is for --history alone: a restore takes the cluster of the backup")
+			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -84,6 +90,7 @@ FILE may be on another machine or in S3: see "paictl cluster backup".`,
 	opts.Place.add(cmd, &opts.Flags)
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what is in the backup, and what would be changed")
 	cmd.Flags().BoolVar(&opts.History, "history", false, "put the history of jobs back into the cluster, which runs, and do nothing else")
+	cmd.Flags().BoolVar(&opts.OtherCluster, "other-cluster", false, "with --history: take the history of another cluster with the same name, too")
 	cmd.Flags().StringVar(&opts.Confirm, "confirm", "", "the cluster's `NAME`, in place of the question")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 	return cmd
@@ -137,9 +144,14 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 	if o.Restore, err = parts(m, dir); err != nil {
 		return err
 	}
-	if o.Restore.History, err = historyOnDisk(ctx, m, dir, s); err != nil {
+	if o.Restore.History, o.Restore.Left, err = historyOnDisk(ctx, m, dir, s); err != nil {
 		return err
 	}
+	left := o.Restore.Left
+	if o.Restore.History != nil {
+		left = "it isn't known what has become of it" // until a machine tells
+	}
+	o.Restore.Founded = func(why string) { left = why }
 	changes, err := cluster.Up(ctx, s.Spec, o)
 	if cerr := s.CloseSink(); err == nil {
 		err = cerr
@@ -153,7 +165,7 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 		}
 	}
 	if err == nil && !opts.DryRun {
-		fmt.Fprint(io.Err, opts.next(m, o.Restore.History != nil))
+		fmt.Fprint(io.Err, opts.next(left))
 	}
 	return err
 }
@@ -166,14 +178,18 @@ func (opts *RestoreOptions) needs() session.Needs {
 	return session.Needs{Bundle: true, ReadOnly: opts.DryRun, Format: opts.Output.String()}
 }
 
-// next is what is left to do for a cluster that was restored.
-func (opts *RestoreOptions) next(m *backup.Manifest, isHistoryThere bool) string {
+// next is what is left to do for a cluster that was restored. left says why the history of jobs isn't in place.
+func (opts *RestoreOptions) next(left string) string {
 	dir := session.Quote(opts.Flags.Dir)
 	out := fmt.Sprintf("Bring back the rest:\n  paictl cluster kubeconfig -p %[1]s\n  paictl service start -p %[1]s\n", dir)
-	if historyOf(m) >= 0 && !isHistoryThere {
+	if left != "" {
 		out += fmt.Sprintf("  paictl cluster restore %s -p %s%s --history\n", session.Quote(opts.File), dir, opts.Keys.again()+opts.Place.again())
 	}
-	return out + "  paictl status\n"
+	out += "  paictl status\n"
+	if left != "" {
+		out += fmt.Sprintf("The history of jobs is put back by the command with --history: %s.\n", left)
+	}
+	return out
 }
 
 // parts are what the machine that founds the cluster gets.
