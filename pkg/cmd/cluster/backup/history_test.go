@@ -1,6 +1,10 @@
 package backup
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,9 +14,13 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/layout"
 )
 
 func TestTheHistoryOfAnotherClusterIsTakenOnlyIfThatIsSaid(t *testing.T) {
@@ -44,6 +52,54 @@ func TestTheHistoryOfAnotherClusterIsTakenOnlyIfThatIsSaid(t *testing.T) {
 			} else {
 				assert.Contains(t, stderr.String(), c.says)
 			}
+		})
+	}
+}
+
+func TestWhereTheHistoryIsPutIsSaidOrWhyNot(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS("../../../config/store/testdata/cluster")))
+	layoutFile, servicesFile := filepath.Join(dir, config.LayoutFile), filepath.Join(dir, config.ServicesFile)
+	machines, err := os.ReadFile(layoutFile)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(layoutFile, bytes.Replace(machines, []byte("- worker"), []byte("- master"), 1), 0o600))
+	was, err := os.ReadFile(servicesFile)
+	require.NoError(t, err)
+	names := []string{"ip-10-0-0-1", "ip-10-0-0-2"}
+	history := backup.Part{Name: backup.PartJobs, Size: 3, SHA256: "abc"}
+	for name, c := range map[string]struct {
+		services string
+		first    string // the master that founds the cluster
+		machines []backup.Machine
+		parts    []backup.Part
+		on, left string
+	}{
+		"it has one":                     {first: names[0], parts: []backup.Part{history}, on: names[0]},
+		"it has none":                    {first: names[0]},
+		"another machine founds it":      {first: names[1], parts: []backup.Part{history}, left: "the job controller's volume will be on " + names[0] + ", and " + names[1] + " founds the cluster"},
+		"a machine of before has it":     {first: names[0], machines: []backup.Machine{{Name: names[1]}}, parts: []backup.Part{history}, left: "may be on another machine than " + names[0]},
+		"the service is off":             {services: "job-controller: {enabled: false}\n", first: names[0], parts: []backup.Part{history}, left: "the service job-controller is off"},
+		"the history goes to PostgreSQL": {services: "job-controller: {postgresql: {enabled: true, host: db.example.org, password: x}}\n", first: names[0], parts: []backup.Part{history}, left: "PostgreSQL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.WriteFile(servicesFile, append(slices.Clone(was), c.services...), 0o600))
+			loaded, err := config.Load(dir)
+			require.NoError(t, err)
+			s := &session.Session{Config: loaded, Spec: &cluster.Spec{Nodes: []*cluster.Node{{Machine: layout.Machine{Hostname: c.first}, ControlPlane: true}}}}
+			on, left, err := historyOnDisk(t.Context(), &backup.Manifest{Machines: c.machines, Parts: c.parts}, dir, s)
+			require.NoError(t, err)
+			if c.left == "" {
+				assert.Empty(t, left)
+			} else {
+				assert.Contains(t, left, c.left)
+			}
+			if c.on == "" {
+				assert.Nil(t, on)
+				return
+			}
+			require.NotNil(t, on)
+			assert.Equal(t, c.on, on.Node)
+			assert.Equal(t, history.Size, on.Size)
 		})
 	}
 }
