@@ -8,6 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
 const (
@@ -16,28 +19,73 @@ const (
 	// masters selects their nodes. No node can give itself this label.
 	masters          = "node-role.kubernetes.io/control-plane"
 	kubeletAuthority = "--kubelet-certificate-authority="
+	// prometheus is the service whose setting follows them.
+	prometheus = "prometheus"
 )
 
-// kubeletsVerified reports whether an API server verifies kubelets. "cluster up" lets the first one begin after all kubelets have certificates of the
-// cluster; that someone approves their requests says nothing of it. A node may show a pod as its own static one, so only those of masters count.
-func (p *Platform) kubeletsVerified(ctx context.Context) (bool, error) {
+// settleKubelets brings Prometheus to what the API servers do. Where none of them is seen, which says nothing of them, it stays as it is.
+func (p *Platform) settleKubelets(ctx context.Context, d *Desired) error {
+	if !d.Catalogue.VerifiesKubelets() {
+		return nil
+	}
+	seen, verified, err := p.kubeletsVerified(ctx)
+	if err != nil {
+		return err
+	}
+	if !seen {
+		if verified, err = p.verifiedSoFar(ctx, d.Catalogue.Get(prometheus)); err != nil {
+			return err
+		}
+		stays := "stays switched on"
+		if !verified {
+			stays = "stays switched off"
+		}
+		d.Notes = append(d.Notes, Note{
+			Message: "no static pod of an API server is seen on a master, so that it is unknown whether the API servers verify kubelets: Prometheus's verification of kubelets " + stays,
+			Remedy:  "see whether the masters have their pods: kubectl -n kube-system get pods -l " + apiServers,
+		})
+	}
+	if !verified {
+		d.Catalogue.LeaveKubeletsUnverified()
+	}
+	return nil
+}
+
+// verifiedSoFar reports whether the release of Prometheus verifies kubelets. One that is about to be made does: nothing is weaker than before.
+func (p *Platform) verifiedSoFar(ctx context.Context, s *catalogue.Service) (bool, error) {
+	have, err := p.Releases.Get(ctx, s.Namespace, s.Name)
+	if err != nil {
+		return false, fmt.Errorf("look whether Prometheus verifies kubelets: %w", err)
+	}
+	if have == nil {
+		return true, nil
+	}
+	skips, set, _ := unstructured.NestedBool(have.Values, "kubelet", "insecureSkipVerify")
+	return set && !skips, nil // releases of an earlier paictl have the chart's value, which skips it
+}
+
+// kubeletsVerified reports whether an API server is seen, and whether one verifies kubelets. "cluster up" lets the first one begin after all kubelets have
+// certificates of the cluster; that someone approves their requests says nothing of it. A node may show a pod as its own static one, so only those of masters count.
+func (p *Platform) kubeletsVerified(ctx context.Context) (seen, verified bool, err error) {
 	pods, err := p.Client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: apiServers})
 	if err != nil {
-		return false, fmt.Errorf("look whether the API servers verify kubelets: %w", err)
+		return false, false, fmt.Errorf("look whether the API servers verify kubelets: %w", err)
 	}
 	nodes, err := p.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: masters})
 	if err != nil {
-		return false, fmt.Errorf("look which nodes are masters: %w", err)
+		return false, false, fmt.Errorf("look which nodes are masters: %w", err)
 	}
-	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
-		return verifiesKubelets(&pod) && slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == pod.Spec.NodeName })
-	}), nil
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; !static || !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == pod.Spec.NodeName }) {
+			continue
+		}
+		seen, verified = true, verified || verifiesKubelets(pod)
+	}
+	return seen, verified, nil
 }
 
 func verifiesKubelets(pod *corev1.Pod) bool {
-	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; !static {
-		return false
-	}
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		return slices.ContainsFunc(slices.Concat(c.Command, c.Args), func(arg string) bool { return strings.HasPrefix(arg, kubeletAuthority) })
 	})

@@ -68,18 +68,17 @@ func TestPrometheusVerifiesKubeletsOnceTheAPIServersDo(t *testing.T) {
 	}
 	worker := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}}
 	byHand := staticPod("m1", verifies)
-	byHand.Annotations = nil
+	byHand.Name, byHand.Annotations = "kube-apiserver", nil
 	for name, c := range map[string]struct {
 		objects []runtime.Object
 		skip    bool
 	}{
-		"no API server is seen":                                 {nil, true},
 		"cluster up hasn't moved them yet":                      {apiServer("m1"), true},
 		"the approver is there, the kubelets are being moved":   {append(apiServer("m1"), approver), true},
 		"the first API server verifies, all kubelets are moved": {both(apiServer("m1", verifies), apiServer("m2")), false},
 		"all of them verify":                                    {both(apiServer("m1", verifies), apiServer("m2", verifies)), false},
 		"a worker says that it has an API server":               {append(apiServer("m1"), worker, staticPod("w1", verifies)), true},
-		"an ordinary pod looks like one":                        {[]runtime.Object{apiServer("m1")[0], byHand}, true},
+		"an ordinary pod looks like one":                        {append(apiServer("m1"), byHand), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, c.skip, withKubelets(newLab(t, c.objects...)).skipsVerification())
@@ -99,6 +98,30 @@ func TestPrometheusGoesBackWithTheAPIServers(t *testing.T) {
 	assert.Equal(t, ConfigurationChanged, list[0].Configuration, "status says that a start is due")
 	require.NoError(t, l.start("prometheus"))
 	assert.Equal(t, true, l.releases.have["prometheus"].Values["kubelet"].(map[string]any)["insecureSkipVerify"])
+}
+
+// A kubelet's pods are away for a moment while it is upgraded, and where a person deletes them.
+func TestPrometheusStaysAsItIsWhereNoAPIServerIsSeen(t *testing.T) {
+	for _, flags := range [][]string{{verifies}, nil} {
+		l := withKubelets(newLab(t, apiServer("m1", flags...)...))
+		require.NoError(t, l.start("prometheus"))
+		l.releases.forget()
+		require.NoError(t, l.client.CoreV1().Pods("kube-system").Delete(t.Context(), "kube-apiserver-m1", metav1.DeleteOptions{}))
+		require.NoError(t, l.start("prometheus"))
+		assert.Empty(t, l.releases.changes(), "verified: %v", flags != nil)
+		assert.Equal(t, flags == nil, l.skipsVerification())
+		want := "Prometheus's verification of kubelets stays switched on"
+		if flags == nil {
+			want = "Prometheus's verification of kubelets stays switched off"
+		}
+		told := l.story.of(EventWarning)
+		require.NotEmpty(t, told)
+		assert.Contains(t, told[0].Message, want)
+		assert.Contains(t, told[0].Hint, "kubectl -n kube-system get pods -l component=kube-apiserver")
+	}
+	assert.Equal(t, false, withKubelets(newLab(t)).skipsVerification(), "a first start doesn't begin with less than the configuration says")
+	worker := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}}
+	assert.Equal(t, false, withKubelets(newLab(t, worker, staticPod("w1"))).skipsVerification(), "a worker's word counts in neither way")
 }
 
 func TestAnAPIThatDoesNotSayChangesNothingOfPrometheus(t *testing.T) {

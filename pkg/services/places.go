@@ -23,14 +23,8 @@ func (p *Platform) LoadPlaced(ctx context.Context) (*Desired, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.Catalogue.VerifiesKubelets() {
-		verified, err := p.kubeletsVerified(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if !verified {
-			d.Catalogue.LeaveKubeletsUnverified()
-		}
+	if err := p.settleKubelets(ctx, d); err != nil {
+		return nil, err
 	}
 	volumes := d.Catalogue.LocalVolumes()
 	if len(volumes) == 0 {

@@ -138,7 +138,7 @@ func fetcher(f *cmdutil.Factory) func(*services.Desired) catalogue.Fetcher {
 
 // load returns the configuration of the named folder, else that of the cluster; the
 // connection is nil for a folder.
-func (fl *Flags) load(ctx context.Context) (*services.Desired, *connection, error) {
+func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desired, *connection, error) {
 	if fl.DirGiven {
 		d, err := services.FromFolder(fl.Dir)(ctx)
 		return d, nil, err
@@ -147,7 +147,10 @@ func (fl *Flags) load(ctx context.Context) (*services.Desired, *connection, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	p := services.Platform{Client: c.Client, Load: services.FromCluster(store.New(c.Client), "")}
+	p, err := Platform(f, c, "")
+	if err != nil {
+		return nil, &connection{cluster: c}, err
+	}
 	d, err := p.LoadPlaced(ctx) // the values with which a start would go on
 	return d, &connection{cluster: c}, err
 }

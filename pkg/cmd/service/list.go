@@ -45,7 +45,7 @@ Without -p it asks the cluster for its configuration; with -p it reads a folder 
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	d, c, err := opts.Flags.load(ctx)
+	d, c, err := opts.Flags.load(ctx, opts.Factory)
 	if err != nil {
 		return c.explain(err)
 	}

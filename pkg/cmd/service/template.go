@@ -45,7 +45,7 @@ Without -p it asks the cluster for its configuration; with -p it reads a folder 
 }
 
 func templateRun(ctx context.Context, opts *TemplateOptions) error {
-	d, c, err := opts.Flags.load(ctx)
+	d, c, err := opts.Flags.load(ctx, opts.Factory)
 	if err != nil {
 		return c.explain(err)
 	}

@@ -47,7 +47,7 @@ Without -p it asks the cluster for its configuration; with -p it reads a folder 
 }
 
 func valuesRun(ctx context.Context, opts *ValuesOptions) error {
-	d, c, err := opts.Flags.load(ctx)
+	d, c, err := opts.Flags.load(ctx, opts.Factory)
 	if err != nil {
 		return c.explain(err)
 	}
