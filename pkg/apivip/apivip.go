@@ -79,6 +79,10 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	ready, err := readiness(config, address)
+	if err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(out, nil))
 	k := &keeper{
 		link: &ethernet{address: address, own: host, lifetime: usual.lifetime},
@@ -86,12 +90,22 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 			LeaseMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name}, Client: client,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: *node},
 		}},
-		ready: func(ctx context.Context) error {
-			return client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-		},
-		timing: usual, log: log.With("address", address.String()),
+		ready: ready, timing: usual, log: log.With("address", address.String()),
 	}
 	return k.run(ctx)
+}
+
+// readiness asks the API server of this machine whether it is ready. Its certificate must name the virtual address: clients would refuse it there.
+func readiness(config *rest.Config, vip netip.Addr) (func(context.Context) error, error) {
+	config = rest.CopyConfig(config)
+	config.ServerName = vip.String()
+	client, err := coordclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		return client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	}, nil
 }
 
 func clientConfig(kubeconfig string) (*rest.Config, error) {

@@ -35,6 +35,9 @@ func (e *ethernet) device() (netlink.Link, error) {
 	if len(l.Attrs().HardwareAddr) != 6 {
 		return nil, fmt.Errorf("%s, the interface of %s, is not of an Ethernet", l.Attrs().Name, e.address)
 	}
+	if l.Attrs().RawFlags&unix.IFF_RUNNING == 0 || l.Attrs().RawFlags&unix.IFF_LOWER_UP == 0 {
+		return nil, fmt.Errorf("%s, the interface of %s, has no link: it is down, or no cable is in it", l.Attrs().Name, e.address)
+	}
 	return l, nil
 }
 

@@ -161,6 +161,27 @@ func TestTheAddressOnARealNetwork(t *testing.T) {
 	})
 }
 
+func TestAnInterfaceWithoutALinkCannotHaveTheAddress(t *testing.T) {
+	in := twoMachines(t)
+	first := &ethernet{address: netip.MustParseAddr("10.99.0.100"), own: netip.MustParseAddr("10.99.0.1"), lifetime: 10 * time.Second}
+	in[0](func() { require.NoError(t, first.put()) })
+	in[1](func() { // the cable's other end
+		l, err := netlink.LinkByName("eth0")
+		require.NoError(t, err)
+		require.NoError(t, netlink.LinkSetDown(l))
+	})
+	in[0](func() {
+		const want = "eth0, the interface of 10.99.0.100, has no link: it is down, or no cable is in it"
+		until(t, func() bool { _, err := first.device(); return err != nil })
+		require.EqualError(t, first.put(), want)
+		require.EqualError(t, first.announce(), want)
+		_, err := first.other(t.Context())
+		require.EqualError(t, err, want)
+		require.NoError(t, first.remove())
+		assert.Equal(t, []string{"10.99.0.1/24"}, addresses(t))
+	})
+}
+
 func TestAnAnnouncementReachesWhoKnewAnotherMachine(t *testing.T) {
 	in := twoMachines(t)
 	vip := netip.MustParseAddr("10.99.0.100")

@@ -32,6 +32,7 @@ type keeper struct {
 	has      bool // the address is here
 	since    int  // ticks since then
 	conflict string
+	failing  time.Time // since when the lease is here, and the address can't be; zero where it can
 }
 
 // Ticks at which the address is announced, and at which another claim on it is looked for. The first announcements may be lost.
@@ -52,13 +53,18 @@ func (k *keeper) run(ctx context.Context) error {
 		if err := k.term(ctx); err != nil {
 			return err
 		}
+		if k.gaveUp() {
+			k.log.WarnContext(ctx, "this machine gave up the lease, and stays out of the election for a while: it can't have the address")
+			pause(ctx, 2*k.timing.lease) // another one, if there is one, has the lease by then
+		}
+		k.failing = time.Time{}
 	}
 	return nil
 }
 
 // watch asks the API server of this machine again and again whether it is ready.
 func (k *keeper) watch(ctx context.Context) {
-	failed := k.timing.failures
+	failed, told := k.timing.failures, false
 	for ctx.Err() == nil {
 		ask, cancel := context.WithTimeout(ctx, k.timing.check)
 		err := k.ready(ask)
@@ -68,10 +74,15 @@ func (k *keeper) watch(ctx context.Context) {
 			if !k.isReady.Swap(true) {
 				k.log.InfoContext(ctx, "the API server of this machine is ready")
 			}
-			failed = 0
+			failed, told = 0, false
 		case ctx.Err() == nil:
 			failed++
-			if failed >= k.timing.failures && k.isReady.Swap(false) {
+			if failed < k.timing.failures {
+				break
+			}
+			k.isReady.Store(false)
+			if !told { // also of a server that never was ready
+				told = true
 				k.log.WarnContext(ctx, "the API server of this machine is not ready", "err", err)
 			}
 		}
@@ -86,7 +97,8 @@ func (k *keeper) untilReady(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// term takes part in the election until the API server isn't ready, the lease is lost, or ctx ends. The address goes before the lease does.
+// term takes part in the election until the API server isn't ready, the lease is lost, the address can't be set, or ctx ends. The address goes before
+// the lease does.
 func (k *keeper) term(ctx context.Context) error {
 	e, err := k.elector()
 	if err != nil {
@@ -99,7 +111,7 @@ func (k *keeper) term(ctx context.Context) error {
 		defer close(over)
 		e.Run(election)
 	}()
-	for running := true; running && ctx.Err() == nil && k.isReady.Load(); {
+	for running := true; running && ctx.Err() == nil && k.isReady.Load() && !k.gaveUp(); {
 		k.look(ctx)
 		select {
 		case <-over:
@@ -114,21 +126,41 @@ func (k *keeper) term(ctx context.Context) error {
 	return nil
 }
 
+// gaveUp reports whether this machine had the lease without the address for too long. That is as long as an address may stay at a master that stands still:
+// until then it is no fault of this machine that another one answers.
+func (k *keeper) gaveUp() bool {
+	return !k.failing.IsZero() && time.Since(k.failing) > k.timing.lifetime
+}
+
+// failed says when the address could not be had first.
+func (k *keeper) failed() {
+	if k.failing.IsZero() {
+		k.failing = time.Now()
+	}
+}
+
 // look brings the address to where the lease says.
 func (k *keeper) look(ctx context.Context) {
 	if !k.lock.holds(k.timing.renew) {
 		k.drop(ctx)
+		k.failing = time.Time{}
 		return
 	}
 	if !k.has || k.since%lookEvery == lookEvery-1 {
-		if k.claimed(ctx) && !k.has || !k.lock.holds(k.timing.renew) {
+		if k.claimed(ctx) && !k.has {
+			k.failed()
+			return
+		}
+		if !k.lock.holds(k.timing.renew) {
 			return
 		}
 	}
 	if err := k.link.put(); err != nil {
 		k.log.ErrorContext(ctx, "the address can't be set", "err", err)
+		k.failed()
 		return
 	}
+	k.failing = time.Time{}
 	if !k.has {
 		k.log.InfoContext(ctx, "this machine has the address")
 		k.has, k.since = true, 0

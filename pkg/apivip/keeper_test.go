@@ -103,9 +103,15 @@ type port struct {
 	*segment
 	node  string
 	stuck atomic.Bool // the kernel refuses to remove the address
+	cut   atomic.Bool // the interface has no link
 }
 
+var errNoLink = errors.New("eth0 has no link")
+
 func (p *port) put() error {
+	if p.cut.Load() {
+		return errNoLink
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.holders[p.node] = true
@@ -131,6 +137,9 @@ func (p *port) announce() error {
 }
 
 func (p *port) other(context.Context) (string, error) {
+	if p.cut.Load() {
+		return "", errNoLink
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for h := range p.holders {
@@ -144,7 +153,7 @@ func (p *port) other(context.Context) (string, error) {
 // quick is usual, forty times as fast; the API's record of a lease has whole seconds, so that the lease itself isn't.
 var quick = timing{
 	lease: time.Second, renew: 600 * time.Millisecond, retry: 50 * time.Millisecond,
-	tick: 10 * time.Millisecond, lifetime: time.Second, check: 20 * time.Millisecond, failures: 3,
+	tick: 10 * time.Millisecond, lifetime: 200 * time.Millisecond, check: 20 * time.Millisecond, failures: 3,
 }
 
 type machine struct {
@@ -235,6 +244,46 @@ func TestAnAddressThatAnotherMachineHasIsNotTaken(t *testing.T) {
 	s.mu.Lock()
 	s.foreign = ""
 	s.mu.Unlock()
+	has(t, s, "a", 4*quick.lease) // it may stay out of the election just now
+}
+
+func (l *lease) holder() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.record.HolderIdentity
+}
+
+func TestAHolderThatCannotHaveTheAddressLeavesItToAnother(t *testing.T) {
+	l, s := &lease{}, newSegment()
+	a := start(t, l, s, "a")
+	has(t, s, "a", 5*time.Second)
+	b := start(t, l, s, "b")
+	a.cut.Store(true)
+	has(t, s, "b", 2*quick.lease)
+	a.cut.Store(false)
+	keeps(t, s, "b", 3*quick.lease, "back in the election, it takes nothing away")
+	assert.Equal(t, "b", l.holder())
+	assert.False(t, s.twice)
+
+	a.cut.Store(true)
+	b.cut.Store(true)
+	has(t, s, "", 2*quick.lease)
+	require.Eventually(t, func() bool { return l.holder() == "" }, 5*quick.lease, 5*time.Millisecond, "a lease without the address is given up")
+	a.cut.Store(false)
+	has(t, s, "a", 5*quick.lease)
+}
+
+// What claims it is a master that stands still: its kernel ends the address after the lifetime.
+func TestAnAddressThatEndsSoonIsWaitedFor(t *testing.T) {
+	l, s := &lease{}, newSegment()
+	s.foreign = "02:00:00:00:00:99"
+	start(t, l, s, "a")
+	require.Eventually(t, func() bool { return l.holder() == "a" }, 5*time.Second, 5*time.Millisecond)
+	time.AfterFunc(quick.lifetime/2, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.foreign = ""
+	})
 	has(t, s, "a", quick.lease)
 }
 
@@ -261,7 +310,7 @@ func TestAnAddressThatCouldNotBeRemovedIsNotTakenByAnother(t *testing.T) {
 	a.down.Store(true)
 	keeps(t, s, "a", 2*quick.lease, "the kernel still answers for it")
 	a.stuck.Store(false)
-	_ = a.remove() // what the kernel does at the end of the lifetime
-	has(t, s, "b", quick.lease)
+	_ = a.remove()                // what the kernel does at the end of the lifetime
+	has(t, s, "b", 4*quick.lease) // it may stay out of the election just now
 	assert.False(t, s.twice)
 }
