@@ -1,15 +1,19 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/cluster/shell"
+	"github.com/openpai/paictl/pkg/hint"
 )
 
 // apiVIP gives the API a virtual address for people and programs outside of the cluster: a program on each master, of which the holder of a lease sets it.
@@ -54,6 +58,12 @@ func (p *apiVIP) diff(n *Node, w *world) ([]Change, error) {
 		return nil, nil
 	}
 	has, there := w.vip()
+	// As with the kubelets' certificates, a run on all machines and phases moves the cluster, and an upgrade moves nothing: part of the masters may have no
+	// certificate for another address yet, or not the image.
+	moves := w.whole && !p.spec.upgrading
+	if !moves && has.address != p.address() {
+		return nil, nil
+	}
 	if p.address() == "" {
 		if there {
 			return []Change{{Action: "remove", Target: vipProgram, Detail: "the API no longer has a virtual address"}}, nil
@@ -64,8 +74,11 @@ func (p *apiVIP) diff(n *Node, w *world) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !moves && !p.spec.upgrading && has.hash != sum {
+		return nil, nil
+	}
 	a := w.of(n, phaseAPIVIP)
-	answers := a.Value("answers") == "yes"
+	answers := p.spec.vipSeen(vipHolder(a), func(m *Node) answer.Answer { return w.of(m, phaseAPIVIP) })
 	if there && has.hash == sum && a.Value("lease") == "yes" && answers {
 		return nil, nil
 	}
@@ -105,8 +118,91 @@ func (p *apiVIP) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 		}
 		body += heredoc("v_apply", manifest) + p.call("v_works")
 	}
-	_, err := r.script(ctx, n, phaseAPIVIP, "apply", body)
-	return err
+	res, err := r.script(ctx, n, phaseAPIVIP, "apply", body)
+	if err != nil || cs[0].Action == "remove" {
+		return err
+	}
+	a, err := answer.Parse(res.Stdout)
+	if err != nil {
+		return err
+	}
+	return p.reached(ctx, r, cmp.Or(vipHolder(a), n.Hostname))
+}
+
+// reached asks a machine that doesn't have the address: that its holder reaches it says nothing of the network.
+func (p *apiVIP) reached(ctx context.Context, r *run, holder string) error {
+	workers := slices.DeleteFunc(slices.Clone(r.spec.Nodes), func(n *Node) bool { return n.ControlPlane })
+	for _, n := range r.alive(slices.Concat(r.spec.ControlPlane(), workers)) {
+		if n.Hostname == holder {
+			continue
+		}
+		res, err := r.read(ctx, n, phaseAPIVIP, "reach", vipScript+p.call("v_reach"))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			continue // its own phases tell of it
+		}
+		a, err := answer.Parse(res.Stdout)
+		if err != nil {
+			return err
+		}
+		switch a.Value("reach") {
+		case "yes":
+			return nil
+		case "no":
+			return hint.Errorf("see whether the network lets the masters' ARP through (security of ports at switches, clouds); or remove api-vip from kubernetes-configuration.yaml",
+				"the API answers at its virtual address %s at %s, which has it, but not from %s: %s", p.address(), holder, n.Hostname, a.Value("reach", "no"))
+		}
+	}
+	return nil
+}
+
+// vipHolder is the node that holds the lease, by an answer; "" where none does.
+func vipHolder(a answer.Answer) string { return unquoted(a.Value("vip-holder")) }
+
+// vipSeen reports whether the API answers at its virtual address, by what the masters say: one that isn't the holder, where one was asked.
+func (s *Spec) vipSeen(holder string, says func(*Node) answer.Answer) bool {
+	byHolder, asked := false, false
+	for _, n := range s.ControlPlane() {
+		switch said := says(n).Value("vip-answers"); {
+		case said == "":
+		case n.Hostname == holder:
+			byHolder = said == "yes"
+		case said == "yes":
+			return true
+		default:
+			asked = true
+		}
+	}
+	return byHolder && !asked
+}
+
+// vipAnswers asks the masters that are connected.
+func (r *run) vipAnswers(ctx context.Context) (bool, error) {
+	p := &apiVIP{spec: r.spec}
+	var mu sync.Mutex
+	said, holder := map[*Node]answer.Answer{}, ""
+	errs := r.each(ctx, r.alive(r.spec.ControlPlane()), func(ctx context.Context, n *Node) error {
+		res, err := r.read(ctx, n, phaseAPIVIP, "look", selfAPI(r.spec, n)+vipScript+p.call("v_look"))
+		if err != nil {
+			return err
+		}
+		a, err := answer.Parse(res.Stdout)
+		mu.Lock()
+		defer mu.Unlock()
+		said[n], holder = a, cmp.Or(holder, vipHolder(a))
+		return err
+	})
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	if len(said) == 0 {
+		for _, err := range errs {
+			return false, err
+		}
+	}
+	return r.spec.vipSeen(holder, func(n *Node) answer.Answer { return said[n] }), nil
 }
 
 // manifest is what is applied, and the hash by which it is known.

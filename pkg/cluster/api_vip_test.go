@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	api "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
@@ -36,7 +38,6 @@ func TestTheAPIHasAVirtualAddressOnlyWhereItIsConfigured(t *testing.T) {
 	l.made()
 	assert.Empty(t, l.applied())
 	assert.NotContains(t, lines(l.mustUp().changes), vipImage, "no machine is sent what it doesn't need")
-	assert.Equal(t, "https://10.9.0.1:6443", l.spec().reachedBy(l.spec().Nodes[0], ""))
 	assert.NotContains(t, l.host("m1").read(kubeadmConf), "10.9.0.77")
 
 	l.vip("10.9.0.77")
@@ -56,15 +57,18 @@ func TestTheAPIHasAVirtualAddressOnlyWhereItIsConfigured(t *testing.T) {
 	assert.NotContains(t, changes, "m2 api-vip")
 	assert.Contains(t, l.applied(), "--address=10.9.0.77")
 	assert.Equal(t, localAPI+" -", l.api("w1"), "machines go on using their own")
-	assert.Equal(t, "https://10.9.0.77:6443", l.spec().reachedBy(l.spec().Nodes[0], localAPI))
 	assert.Empty(t, lines(l.mustUp().changes))
 
 	require.NoError(t, os.WriteFile(l.cluster+"/objects/no-lease", nil, 0o600))
 	assert.Contains(t, lines(l.up(t.Context(), dry).changes), "m1 api-vip run pai-api-vip", "without the lease no machine takes the address")
 	require.NoError(t, os.Remove(l.cluster+"/objects/no-lease"))
 
+	const names = "/var/lib/paictl/api-names"
 	l.vip("10.9.0.78")
 	changes = lines(l.mustUp().changes)
+	for _, m := range []string{"m1", "m2"} {
+		assert.Contains(t, l.host(m).read(names), "10.9.0.77\n", "until the new one answers the API is used at the old one")
+	}
 	assert.Contains(t, changes, "m1 api-vip run pai-api-vip the API's virtual address 10.9.0.78, no longer 10.9.0.77")
 	assert.Contains(t, l.applied(), "--address=10.9.0.78")
 	assert.Empty(t, lines(l.mustUp().changes))
@@ -73,6 +77,7 @@ func TestTheAPIHasAVirtualAddressOnlyWhereItIsConfigured(t *testing.T) {
 	changes = lines(l.mustUp().changes)
 	assert.Contains(t, changes, "m1 api-vip remove pai-api-vip the API no longer has a virtual address")
 	assert.Empty(t, l.applied())
+	assert.NotContains(t, l.host("m1").read(names), "10.9.0.78")
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
@@ -150,6 +155,21 @@ func TestAVirtualAddressInNoNetworkOfAMasterIsRefused(t *testing.T) {
 	assert.Contains(t, refused.Findings[0].Remedy, "where their networks differ, use a load balancer")
 }
 
+func TestAVirtualAddressThatNoMachineCanHaveIsRefused(t *testing.T) {
+	l := newLab(t, 1, 0)
+	for vip, want := range map[string]string{
+		"10.9.0.0":   "api-vip 10.9.0.0 is the network's own address of 10.9.0.0/24, which no machine can have",
+		"10.9.0.255": "api-vip 10.9.0.255 is the broadcast address of 10.9.0.0/24, which no machine can have",
+	} {
+		l.vip(vip)
+		var refused *PreflightError
+		require.ErrorAs(t, l.up(t.Context()).err, &refused)
+		require.Len(t, refused.Findings, 1)
+		assert.Equal(t, want, refused.Findings[0].Message)
+		assert.Empty(t, l.applied())
+	}
+}
+
 func TestAVirtualAddressAtWhichTheAPIDoesNotAnswerIsTold(t *testing.T) {
 	l := newLab(t, 1, 0)
 	l.conf.Kubernetes.Kubernetes.APIEndpoint, l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "local", ""
@@ -187,14 +207,123 @@ func TestTheVirtualAddressIsRenderedAsItAlwaysWas(t *testing.T) {
 
 func TestStatusTellsWhoHasTheVirtualAddress(t *testing.T) {
 	s := testSpec(t, 2, 0)
-	status := func(words string) *Status {
-		answers := map[*Node]answer.Answer{s.Nodes[0]: sectionsOf([]byte("@@ status\napi\tup\t\n" + words))["status"]}
+	s.Config.Kubernetes.Kubernetes.APIEndpoint, s.Config.Kubernetes.Kubernetes.LoadBalanceIP = "local", ""
+	status := func(words ...string) *Status { // of m1, m2
+		answers := map[*Node]answer.Answer{}
+		for i, w := range words {
+			answers[s.Nodes[i]] = sectionsOf([]byte("@@ status\napi\tup\t\n" + w))["status"]
+		}
 		return newStatus(s, s.Nodes, answers, nil, time.Now())
 	}
-	assert.Nil(t, status("vip-holder\t\"m2\"\n").VIP, "none is configured")
+	const holder, yes, no = "vip-holder\t\"m2\"\n", "vip-answers\tyes\n", "vip-answers\tno\n"
+	assert.Nil(t, status(holder).VIP, "none is configured")
 	s.Config.Kubernetes.Kubernetes.APIVIP = "10.9.0.77"
-	st := status("vip-holder\t\"m2\"\n")
-	assert.Equal(t, &VIPStatus{Address: "10.9.0.77", Holder: "m2"}, st.VIP)
-	assert.Equal(t, "https://10.9.0.77:6443", st.Endpoint)
+	for _, tt := range []struct {
+		m1, m2  string
+		answers bool
+	}{
+		{holder + yes, holder + yes, true},
+		{holder + yes, holder + no, true},
+		{holder + no, holder + yes, false}, // who has it reaches it in any case
+		{holder, holder + yes, true},       // no other was asked
+		{holder, holder, false},
+	} {
+		st := status(tt.m1, tt.m2)
+		assert.Equal(t, &VIPStatus{Address: "10.9.0.77", Holder: "m2", Answers: tt.answers}, st.VIP, "%q", tt)
+		assert.Equal(t, tt.answers, st.Endpoint == "https://10.9.0.77:6443", "%q: %s", tt, st.Endpoint)
+	}
 	assert.Equal(t, &VIPStatus{Address: "10.9.0.77"}, status("").VIP)
+}
+
+func TestAKubeconfigNamesAMasterWhileTheVirtualAddressDoesNotAnswer(t *testing.T) {
+	l := newLab(t, 2, 1)
+	l.conf.Kubernetes.Kubernetes.APIEndpoint, l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "local", ""
+	l.vip("10.9.0.77")
+	l.mustUp()
+	for _, m := range []string{"m1", "m2"} {
+		_, authority, _ := strings.Cut(l.host(m).read("/etc/kubernetes/admin.conf"), "# ca ") // by which the lab's API knows its own
+		l.host(m).write("/etc/kubernetes/admin.conf", strings.ReplaceAll(adminConf, "10.0.0.1:6443", "127.0.0.1:6444")+"# ca "+authority)
+	}
+	var warned []string
+	fetch := func(by func(context.Context, *Spec, Options) (*api.Config, error)) string {
+		t.Helper()
+		warned = nil
+		o, events := l.options(), &sink{}
+		o.Sink = events
+		c, err := by(t.Context(), l.spec(), o)
+		require.NoError(t, err)
+		for _, e := range events.events {
+			if e.Kind == EventWarning {
+				warned = append(warned, e.Message)
+			}
+		}
+		return c.Clusters["pai"].Server
+	}
+	assert.Equal(t, "https://10.9.0.77:6443", fetch(Kubeconfig))
+	assert.Empty(t, warned)
+	assert.Equal(t, "https://10.9.0.1:6443", fetch(MasterKubeconfig), "paictl itself needs no virtual address")
+
+	l.host("m2").write("/.fake/fail/api-vip", "")
+	assert.Equal(t, "https://10.9.0.1:6443", fetch(Kubeconfig), "m1 has it, and reaches it in any case")
+	assert.Equal(t, []string{"the API doesn't answer at its virtual address 10.9.0.77: the kubeconfig names m1, 10.9.0.1, and stops working with that master"}, warned)
+	assert.Equal(t, "https://10.9.0.1:6443", fetch(MasterKubeconfig))
+	assert.Empty(t, warned)
+}
+
+func TestAVirtualAddressThatOnlyItsHolderReachesIsTold(t *testing.T) {
+	for _, other := range []string{"m2", "w1"} {
+		masters, workers := 2, 0
+		if other == "w1" {
+			masters, workers = 1, 1
+		}
+		l := newLab(t, masters, workers)
+		l.conf.Kubernetes.Kubernetes.APIEndpoint, l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "local", ""
+		l.mustUp()
+		l.vip("10.9.0.77")
+		l.host(other).write("/.fake/fail/api-vip", "")
+		f := failures(t, l.up(t.Context()), 3)["m1"]
+		assert.Equal(t, "the API answers at its virtual address 10.9.0.77 at m1, which has it, but not from "+other+
+			": Unable to connect to the server: dial tcp 10.9.0.77:6443: connect: no route to host", f.Error)
+		assert.Contains(t, f.Hint, "see whether the network lets the masters' ARP through")
+		if other == "m2" { // the masters are asked each time
+			f = failures(t, l.up(t.Context()), 3)["m1"]
+			assert.Contains(t, f.Error, "but not from m2")
+		}
+		l.host(other).remove("/.fake/fail/api-vip")
+		l.mustUp()
+		assert.Empty(t, lines(l.mustUp().changes))
+	}
+}
+
+func TestOnlyAWholeRunMovesTheVirtualAddress(t *testing.T) {
+	l := newLab(t, 2, 1)
+	l.made()
+	l.vip("10.9.0.77")
+	some := []func(*Options, *ssh.Options){
+		func(o *Options, _ *ssh.Options) { o.Limit = []string{"m1"} },
+		func(o *Options, _ *ssh.Options) { o.Phases = []string{phaseImages, phaseInit, phaseAPIVIP} },
+	}
+	same := func(why string) {
+		t.Helper()
+		before := l.applied()
+		for _, part := range some {
+			o := l.up(t.Context(), part)
+			require.NoError(t, o.err)
+			assert.NotContains(t, lines(o.changes), " api-vip ", why)
+			assert.Equal(t, before, l.applied(), why)
+		}
+	}
+	same("the other masters may have no certificate for it")
+	l.mustUp()
+	assert.Contains(t, l.applied(), "--address=10.9.0.77")
+	l.vip("10.9.0.78")
+	same("as it was")
+	l.vip("")
+	same("as it was")
+
+	l.vip("10.9.0.77")
+	require.NoError(t, os.WriteFile(l.cluster+"/objects/no-lease", nil, 0o600))
+	o := l.up(t.Context(), some[0], dry)
+	require.NoError(t, o.err)
+	assert.Contains(t, lines(o.changes), "m1 api-vip run pai-api-vip", "what is there is repaired")
 }

@@ -191,7 +191,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 			if p.spec.upgrading {
 				apart = "apart"
 			}
-			res.after += certificatesScript + fmt.Sprintf("ETCD_DIR=%s\nk_reconfigure %s %s\n", shell.Quote(strings.TrimSuffix(p.spec.etcdData(), "/")), want, apart)
+			res.after += certificatesScript + p.keepVIP(r.planned.world) + fmt.Sprintf("ETCD_DIR=%s\nk_reconfigure %s %s\n", shell.Quote(strings.TrimSuffix(p.spec.etcdData(), "/")), want, apart)
 		case runUpload:
 			res.after += "k_upload\n"
 			if p.spec.upgrading {
@@ -222,6 +222,15 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 		return err
 	}
 	return r.founded(n, out.Stdout)
+}
+
+// keepVIP is shell by which certificates go on naming a virtual address that is about to change: the API is used at it until the new one is set.
+func (p *initialise) keepVIP(w *world) string {
+	has, _ := w.vip()
+	if vip := p.spec.Config.Kubernetes.Kubernetes.APIVIP; vip == "" || has.address == "" || has.address == vip {
+		return ""
+	}
+	return "k_keep " + shell.Quote(has.address) + "\n"
 }
 
 // clear is shell that takes away what an attempt that was cut off has left.

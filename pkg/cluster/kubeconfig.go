@@ -21,15 +21,39 @@ import (
 
 // Kubeconfig fetches the administrator's kubeconfig from a machine of the control plane, a
 // healthy one where there is one, and names its entries after the cluster: cluster and context
-// NAME, user NAME-admin. It holds a private key.
+// NAME, user NAME-admin. It holds a private key. It is for people: its address is the API's virtual one, where that answers.
 func Kubeconfig(ctx context.Context, s *Spec, o Options) (*api.Config, error) {
 	r := newRun(s, o)
 	defer r.close()
+	return r.kubeconfig(ctx, func(n *Node, server string) (string, error) {
+		vip := s.Config.Kubernetes.Kubernetes.APIVIP
+		if vip == "" {
+			return s.reachedBy(n, server), nil
+		}
+		answers, err := r.vipAnswers(ctx)
+		if err != nil || answers {
+			return "https://" + s.atPort(vip), err
+		}
+		r.emit(Event{Kind: EventWarning, Message: fmt.Sprintf("the API doesn't answer at its virtual address %s: the kubeconfig names %s, %s, and stops working with that master", vip, n.Hostname, n.HostIP),
+			Hint: "see paictl cluster status; after cluster up has set the address, run this command again"})
+		return s.reachedBy(n, server), nil
+	})
+}
+
+// MasterKubeconfig is Kubeconfig for paictl itself: it leads to a master, which is ready where one is, also while the API's virtual address doesn't work.
+func MasterKubeconfig(ctx context.Context, s *Spec, o Options) (*api.Config, error) {
+	r := newRun(s, o)
+	defer r.close()
+	return r.kubeconfig(ctx, func(n *Node, server string) (string, error) { return s.reachedBy(n, server), nil })
+}
+
+// kubeconfig fetches one. address chooses the API's, by the master that it is from and the one that is in it.
+func (r *run) kubeconfig(ctx context.Context, address func(n *Node, server string) (string, error)) (*api.Config, error) {
 	n, err := r.reachLeader(ctx)
 	if err != nil {
 		return nil, err
 	}
-	res, err := r.exec(ctx, n, ssh.Script{Name: "kubeconfig", Timeout: o.StepTimeout, Body: preludeScript + `
+	res, err := r.exec(ctx, n, ssh.Script{Name: "kubeconfig", Timeout: r.opts.StepTimeout, Body: preludeScript + `
 [ -f "$KUBECONFIG" ] || exit 0
 base64 <"$KUBECONFIG" | tr -d '\n'
 `})
@@ -43,7 +67,11 @@ base64 <"$KUBECONFIG" | tr -d '\n'
 	if err != nil {
 		return nil, fmt.Errorf("fetch the kubeconfig from %s: %w", n.Hostname, err)
 	}
-	return renameKubeconfig(raw, s.Config.Kubernetes.Kubernetes.ClusterName, s.serverOf(n, raw))
+	server, err := address(n, serverIn(raw))
+	if err != nil {
+		return nil, err
+	}
+	return renameKubeconfig(raw, r.spec.Config.Kubernetes.Kubernetes.ClusterName, server)
 }
 
 func noClusterYet(n *Node) error {
@@ -75,25 +103,21 @@ func (r *run) reachLeader(ctx context.Context) (*Node, error) {
 	return nil, noClusterYet(masters[0])
 }
 
-// serverOf returns the API's address for people, by a master's own kubeconfig.
-func (s *Spec) serverOf(n *Node, raw []byte) string {
+// serverIn returns the API's address in a master's own kubeconfig.
+func serverIn(raw []byte) string {
 	c, err := clientcmd.Load(raw)
 	if err != nil {
-		return s.reachedBy(n, "")
+		return ""
 	}
 	for _, cl := range c.Clusters {
-		return s.reachedBy(n, cl.Server)
+		return cl.Server
 	}
-	return s.reachedBy(n, "")
+	return ""
 }
 
-// reachedBy returns the API's address for people: the configured one, unless that is a master's and the
-// members' kubeconfigs name another master. Where each machine has an address of its own it is the virtual one, or that of n, a master that
-// answers.
+// reachedBy returns the API's address for who is outside of the cluster: the configured one, unless that is a master's and the
+// members' kubeconfigs name another master. Where each machine has an address of its own it is that of n, a master that answers.
 func (s *Spec) reachedBy(n *Node, server string) string {
-	if vip := s.Config.Kubernetes.Kubernetes.APIVIP; vip != "" {
-		return "https://" + s.atPort(vip)
-	}
 	if s.local() {
 		return "https://" + s.ownEndpoint(n)
 	}

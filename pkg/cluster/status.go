@@ -84,10 +84,12 @@ type MachineStatus struct {
 	Kernel     string         `json:"kernel,omitempty"`
 }
 
-// VIPStatus is the API's virtual address, and the node that has it; "" where none has, or the API didn't answer.
+// VIPStatus is the API's virtual address, and the node that holds its lease; "" where none does, or the API didn't answer.
 type VIPStatus struct {
 	Address string `json:"address"`
 	Holder  string `json:"holder"`
+	// Answers reports whether the API answers at it, to a master that isn't the holder where one was asked.
+	Answers bool `json:"answers"`
 }
 
 // ProgramStatus is a program on a machine.
@@ -170,7 +172,8 @@ func statusCall(s *Spec, n *Node) string {
 	if n.ControlPlane {
 		cp = 1
 	}
-	return fmt.Sprintf("CONTROL_PLANE=%d SELF=%s PORT=%d\nstatus\n", cp, shell.Quote(n.HostIP), s.Config.Kubernetes.Kubernetes.APIServerPort)
+	k := s.Config.Kubernetes.Kubernetes
+	return fmt.Sprintf("CONTROL_PLANE=%d SELF=%s PORT=%d VIP=%s\nstatus\n", cp, shell.Quote(n.HostIP), k.APIServerPort, shell.Quote(k.APIVIP))
 }
 
 func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map[*Node]error, now time.Time) *Status {
@@ -188,7 +191,11 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map
 	}
 	st.Endpoint = s.reachedBy(asked, api.Value("server"))
 	if k.APIVIP != "" {
-		st.VIP = &VIPStatus{Address: k.APIVIP, Holder: unquoted(api.Value("vip-holder"))}
+		holder := vipHolder(api)
+		st.VIP = &VIPStatus{Address: k.APIVIP, Holder: holder, Answers: s.vipSeen(holder, func(n *Node) answer.Answer { return answers[n] })}
+		if st.VIP.Answers {
+			st.Endpoint = "https://" + s.atPort(k.APIVIP)
+		}
 	}
 	st.addComponents(api)
 	st.Renewal = Renewal{Kubelet: true, ControlPlane: true}

@@ -10,7 +10,7 @@ import (
 // CheckVIP is the check of the API's virtual address, here and by the engine, which knows whether it is free.
 const CheckVIP = "api-vip"
 
-// checkVIP: one of a master's networks has the address in it, since machines find it by ARP.
+// checkVIP: one of a master's networks has the address in it, since machines find it by ARP, and it is one that a machine can have there.
 func checkVIP(s *Host) []Finding {
 	vip, err := netip.ParseAddr(s.Cluster.Kubernetes.APIVIP)
 	if err != nil || !s.ControlPlane { // none, or config validate's business
@@ -23,6 +23,10 @@ func checkVIP(s *Host) []Finding {
 			continue
 		}
 		if p.Bits() < 31 && p.Contains(vip) {
+			if what := reserved(p, vip); what != "" {
+				return []Finding{s.fail(CheckVIP, fmt.Sprintf("api-vip %s is %s of %s, which no machine can have", vip, what, p.Masked()),
+					"set api-vip in kubernetes-configuration.yaml to a free address of the masters' network")}
+			}
 			return nil
 		}
 		have = append(have, p.Masked().String())
@@ -30,4 +34,15 @@ func checkVIP(s *Host) []Finding {
 	slices.Sort(have)
 	return []Finding{s.fail(CheckVIP, fmt.Sprintf("api-vip %s is in no network of this master, which has %s", vip, strings.Join(slices.Compact(have), ", ")),
 		"set api-vip in kubernetes-configuration.yaml to a free address of a network that all masters have; where their networks differ, use a load balancer (api-endpoint: HOST:PORT)")}
+}
+
+// reserved says what an address is that no machine of its network can have; "" for others.
+func reserved(network netip.Prefix, a netip.Addr) string {
+	if a == network.Masked().Addr() {
+		return "the network's own address"
+	}
+	if !network.Contains(a.Next()) {
+		return "the broadcast address"
+	}
+	return ""
 }

@@ -1,19 +1,19 @@
 # The virtual address of the API, as this machine's own API server and the network have it. Given by the caller: self.
 
 # d_vip ADDRESS PORT: "vip HASH ADDRESS" where the cluster has a virtual address, applied by the manifest of that hash; "lease yes" where its lease is
-# there; "answers yes" where the API answers at it. Of an address that the cluster doesn't have yet: "here yes" where this machine has it by itself, and "claimed HARDWARE" where another
+# there, and "vip-holder" with that of the lease; "vip-answers" yes or no, whether the API answers at it. Of an address that the cluster doesn't have yet: "here yes" where this machine has it by itself, and "claimed HARDWARE" where another
 # machine answers at it. ADDRESS is "" where none is wanted.
 d_vip() {
 	has=
 	if [ -f "$KUBECONFIG" ] && [ -f "$S/member" ]; then
 		has=$(self get daemonset/pai-api-vip lease/pai-api-vip -n kube-system --ignore-not-found --request-timeout=10s \
-			-o 'go-template={{range .items}}{{if eq .kind "Lease"}}lease{{"\t"}}yes{{else}}{{with .metadata.annotations}}vip{{"\t"}}{{index . "paictl.openpai.org/applied"}}{{"\t"}}{{index . "paictl.openpai.org/address"}}{{end}}{{end}}{{"\n"}}{{end}}' 2>/dev/null) || return 0
+			-o 'go-template={{range .items}}{{if eq .kind "Lease"}}lease{{"\t"}}yes{{with .spec}}{{with .holderIdentity}}{{"\n"}}vip-holder{{"\t"}}{{printf "%q" .}}{{end}}{{end}}{{else}}{{with .metadata.annotations}}vip{{"\t"}}{{index . "paictl.openpai.org/applied"}}{{"\t"}}{{index . "paictl.openpai.org/address"}}{{end}}{{end}}{{"\n"}}{{end}}' 2>/dev/null) || return 0
 		[ -z "$has" ] || printf '%s\n' "$has"
 	fi
 	[ -n "$1" ] || return 0
 	case $NL$has$NL in
 	*"$TAB$1$NL"*)
-		if kubectl --server="https://$1:$2" get --raw /readyz --request-timeout=5s >/dev/null 2>&1; then printf 'answers\tyes\n'; fi
+		v_answers "$1" "$2"
 		return 0
 		;;
 	esac
@@ -40,10 +40,38 @@ v_works() {
 		[ "$i" -lt 120 ] || v_silent "$1"
 		sleep 0.5
 	done
+	v_holder
+}
+
+# v_reach ADDRESS PORT: "reach yes" where this machine, a member, reaches the API at the address; else "reach no" and why.
+v_reach() {
+	conf=$R/etc/kubernetes/kubelet.conf i=0
+	[ -f "$conf" ] || return 0
+	until why=$(kubectl --kubeconfig="$conf" --server="https://$1:$2" get --raw /readyz --request-timeout=5s 2>&1 >/dev/null); do
+		i=$((i + 1))
+		[ "$i" -lt 10 ] || { printf 'reach\tno\t%s\n' "$(printf %s "$why" | tr '\t\n' '  ' | cut -c1-300)" && return 0; }
+		sleep 1
+	done
+	printf 'reach\tyes\n'
+}
+
+# v_look ADDRESS PORT: the holder by this machine's own API server, and whether the API answers at the address.
+v_look() {
+	v_holder
+	v_answers "$1" "$2"
+}
+
+v_holder() {
+	self get lease pai-api-vip -n kube-system --ignore-not-found --request-timeout=10s \
+		-o go-template='{{with .spec}}{{with .holderIdentity}}vip-holder{{"\t"}}{{printf "%q" .}}{{"\n"}}{{end}}{{end}}' 2>/dev/null || true
+}
+
+v_answers() {
+	if kubectl --server="https://$1:$2" get --raw /readyz --request-timeout=5s >/dev/null 2>&1; then printf 'vip-answers\tyes\n'; else printf 'vip-answers\tno\n'; fi
 }
 
 v_silent() {
-	pods=$(self logs -n kube-system -l app.kubernetes.io/name=pai-api-vip --tail=20 --request-timeout=10s 2>/dev/null | grep 'level=ERROR' | tail -n 1) || pods=
+	pods=$(self logs -n kube-system -l app.kubernetes.io/name=pai-api-vip --tail=20 --request-timeout=10s 2>/dev/null | grep -e 'level=ERROR' -e 'is not ready' | tail -n 1) || pods=
 	echo "the API does not answer at its virtual address $1: $(printf %s "${pods:-$why}" | tr '\t\n' '  ' | cut -c1-300) -> kubectl -n kube-system describe daemonset pai-api-vip, and its pods' logs; or remove api-vip from kubernetes-configuration.yaml" >&2
 	exit 1
 }

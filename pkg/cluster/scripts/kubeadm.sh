@@ -92,8 +92,13 @@ k_name() {
 	[ -f "$KUBECONFIG" ] || return 0
 	name=$(sed -n '/^ *server: *https:\/\//{s///; s/:[0-9]*$//p;q;}' "$KUBECONFIG")
 	[ -n "$name" ] || return 0
-	if grep -qxF "$name" "$S/api-names" 2>/dev/null; then return 0; fi
-	{ cat "$S/api-names" 2>/dev/null || true; printf '%s\n' "$name"; } >"$S/api-names.new"
+	k_keep "$name"
+}
+
+# k_keep NAME: a name that certificates go on having.
+k_keep() {
+	if grep -qxF "$1" "$S/api-names" 2>/dev/null; then return 0; fi
+	{ cat "$S/api-names" 2>/dev/null || true; printf '%s\n' "$1"; } >"$S/api-names.new"
 	mv -f "$S/api-names.new" "$S/api-names"
 }
 

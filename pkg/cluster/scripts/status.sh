@@ -1,5 +1,5 @@
 # Answers, in one round trip, what "cluster status" shows of a host: lines of fields
-# separated by tabs. Given by the caller: CONTROL_PLANE (0 or 1), SELF (address), PORT.
+# separated by tabs. Given by the caller: CONTROL_PLANE (0 or 1), SELF (address), PORT, VIP (address or "").
 
 s_program() {
 	v=$("$2" --version 2>/dev/null | sed -n '1s/.*\(v[0-9][^ ]*\).*/\1/p') || v=
@@ -77,6 +77,12 @@ s_api() {
 	done
 }
 
+# s_vip: whether the API answers at its virtual address.
+s_vip() {
+	[ -n "$VIP" ] && [ -f "$KUBECONFIG" ] || return 0
+	if kubectl --server="https://$VIP:$PORT" get --raw /readyz --request-timeout=5s >/dev/null 2>&1; then printf 'vip-answers\tyes\n'; else printf 'vip-answers\tno\n'; fi
+}
+
 # s_knocks: machines that were removed while they were off, and try to be nodes again: the last time of each, from the audit log.
 s_knocks() {
 	log=$R/var/log/kubernetes/audit.log
@@ -97,6 +103,7 @@ status() {
 	s_lock
 	if [ "$CONTROL_PLANE" = 1 ]; then
 		s_api 2>/dev/null || true
+		s_vip
 		s_knocks 2>/dev/null || true
 	fi
 }

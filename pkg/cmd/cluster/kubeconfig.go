@@ -32,7 +32,8 @@ func NewCmdKubeconfig(f *cmdutil.Factory, runF func(context.Context, *Kubeconfig
 		Long: `Fetches the administrator's credentials from a healthy machine of the control plane and merges them
 into ~/.kube/config (or the first file of KUBECONFIG, or --file) under the cluster's name: its cluster,
 user and context are replaced as a whole, all other entries stay. Your current context changes only
-with --use. The file is replaced in one step, with mode 0600.`,
+with --use. The file is replaced in one step, with mode 0600. With api-vip the address is the virtual
+one; while the API doesn't answer at it, a master's, with a warning.`,
 		Example: `  paictl cluster kubeconfig -p ./cluster
   paictl cluster kubeconfig -p ./cluster --use
   paictl cluster kubeconfig -p ./cluster --file ./admin.kubeconfig

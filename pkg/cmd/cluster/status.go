@@ -98,6 +98,8 @@ func writeStatus(opts *StatusOptions, st *cluster.Status) error {
 	switch {
 	case st.VIP != nil && st.VIP.Holder == "":
 		fmt.Fprintf(w, "virtual address %s of the API: no machine has it\n", st.VIP.Address)
+	case st.VIP != nil && !st.VIP.Answers:
+		fmt.Fprintf(w, "virtual address %s of the API: should be at %s, but the API doesn't answer there\n", st.VIP.Address, terminal.Word(st.VIP.Holder))
 	case st.VIP != nil:
 		fmt.Fprintf(w, "virtual address %s of the API: at %s\n", st.VIP.Address, terminal.Word(st.VIP.Holder))
 	}

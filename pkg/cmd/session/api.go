@@ -21,7 +21,7 @@ func (silent) Emit(cluster.Event) {}
 // MasterKubeconfig opens the API with the kubeconfig that a master of the cluster hands out.
 func MasterKubeconfig(ctx context.Context, s *cluster.Spec, machines cluster.Options) (*kube.Cluster, error) {
 	machines.Sink, machines.StepTimeout = silent{}, kubeconfigWithin
-	raw, err := cluster.Kubeconfig(ctx, s, machines)
+	raw, err := cluster.MasterKubeconfig(ctx, s, machines)
 	if err != nil {
 		return nil, err
 	}
@@ -35,6 +35,9 @@ func LeadsTo(server string, s *cluster.Spec) bool {
 		return false
 	}
 	if host, _, err := net.SplitHostPort(s.Config.Endpoint()); err == nil && u.Hostname() == host && !s.Config.EndpointIsLocal() {
+		return true
+	}
+	if vip := s.Config.Kubernetes.Kubernetes.APIVIP; vip != "" && u.Hostname() == vip {
 		return true
 	}
 	for _, n := range s.ControlPlane() {
