@@ -31,11 +31,11 @@ var vipTemplate string
 //go:embed scripts/api_vip.sh
 var vipScript string
 
-func (*apiVIP) name() string          { return phaseAPIVIP }
-func (*apiVIP) applies(n *Node) bool  { return n.ControlPlane }
-func (*apiVIP) verify(n *Node) string { return "" } // apply does
-func (p *apiVIP) address() string     { return p.spec.Config.Kubernetes.Kubernetes.APIVIP }
-func (p *apiVIP) port() int           { return p.spec.Config.Kubernetes.Kubernetes.APIServerPort }
+func (*apiVIP) name() string         { return phaseAPIVIP }
+func (*apiVIP) applies(n *Node) bool { return n.ControlPlane }
+func (*apiVIP) verify(*Node) string  { return "" } // apply does
+func (p *apiVIP) address() string    { return p.spec.Config.Kubernetes.Kubernetes.APIVIP }
+func (p *apiVIP) port() int          { return p.spec.Config.Kubernetes.Kubernetes.APIServerPort }
 func (p *apiVIP) call(f string) string {
 	return fmt.Sprintf("%s %s %d\n", f, shell.Quote(p.address()), p.port())
 }
