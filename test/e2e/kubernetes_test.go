@@ -2,7 +2,7 @@ package e2e
 
 import (
 	"fmt"
-	"math/rand"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,13 +48,10 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 	c := l.client(3)
 	c.begins()
 
-	seed := time.Now().UnixNano()
-	t.Logf("killed at moments of seed %d", seed)
-	moments := rand.New(rand.NewSource(seed))
 	for range 5 {
 		cmd, _, out := command(t.Context(), t, upgrade...)
 		require.NoError(t, cmd.Start())
-		after := time.Duration(5+moments.Intn(60)) * time.Second
+		after := time.Duration(5+rand.IntN(60)) * time.Second
 		time.Sleep(after)
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait() // it was killed

@@ -98,7 +98,7 @@ func lostFields(from, to node, path string) []string {
 	if typ != "array" {
 		out, allLost = lostOfObject(from, to, path)
 	}
-	if items := from.items(); typ != "object" && !(allLost && items.all()) {
+	if items := from.items(); typ != "object" && (!allLost || !items.all()) {
 		out = append(out, lostFields(items, to.items(), path+"[]")...)
 	}
 	return out
