@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -318,6 +319,8 @@ func TestJobsOnAMachine(t *testing.T) {
 	})
 }
 
+var oldMark = regexp.MustCompile(`\\n` + regexp.QuoteMeta(upgradeMark) + `=[0-9]+`)
+
 func TestAnUpgradeThatIsKilledIsCompletedByTheNext(t *testing.T) {
 	t.Parallel()
 	var want string
@@ -326,7 +329,8 @@ func TestAnUpgradeThatIsKilledIsCompletedByTheNext(t *testing.T) {
 		return story{
 			lab: l, run: func() *outcome { return l.upgrade(t.Context(), UpgradeOptions{}) }, between: l.rest,
 			check: func(c *crash, _ *outcome) {
-				state := strings.Join(l.state(), "\n")
+				// On a node that is in service the mark means nothing: it stays where the run ended between the two.
+				state := oldMark.ReplaceAllString(strings.Join(l.state(), "\n"), "")
 				if c == nil {
 					want = state
 				}
