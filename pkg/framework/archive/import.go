@@ -93,7 +93,7 @@ func (d *database) importFile(ctx context.Context, file string, r io.Reader, siz
 	return nil
 }
 
-// receiveFile writes what comes into a file, if there is room for it and for what becomes of it.
+// receiveFile writes a stream to a file. It refuses if the disk has no room for the file and for the archive that is made of it.
 func receiveFile(file string, r io.Reader, size int64) error {
 	begin := make([]byte, len(sqliteMagic))
 	if n, err := io.ReadFull(r, begin); err != nil || string(begin) != sqliteMagic {

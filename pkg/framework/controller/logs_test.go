@@ -250,7 +250,9 @@ func (noLogs) Log(context.Context, api.LogKey) ([]byte, bool, error) {
 	return nil, false, archive.ErrNotFound
 }
 
-func TestTheLogOfAProgramThatHasEndedIsKeptBeforeAnyoneTakesItsPod(t *testing.T) {
+// withEndedPod is a reconciler with a pod whose program has ended and has said "done".
+func withEndedPod(t *testing.T, store archive.Store) (*reconciler, *corev1.Pod) {
+	t.Helper()
 	agent := agentOf(func(_, _, _, _ string) (string, http.Header, error) { return "done\n", http.Header{}, nil })
 	m, err := newMetrics(nil)
 	require.NoError(t, err)
@@ -260,12 +262,17 @@ func TestTheLogOfAProgramThatHasEndedIsKeptBeforeAnyoneTakesItsPod(t *testing.T)
 	cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
 	require.NoError(t, err)
 	require.NoError(t, cache.pods.GetIndexer().Add(packed(t, pod)))
+	r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard(), Logs: agent}, cache: cache, metrics: m, pods: fake.NewClientset(pod).CoreV1(), now: time.Now}
+	r.logs = newLogSaver(r)
+	return r, pod
+}
+
+func TestTheLogOfAProgramThatHasEndedIsKeptBeforeAnyoneTakesItsPod(t *testing.T) {
 	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "fuid"}}
 	for name, before := range map[string]archive.Store{"first": noLogs{}, "the controller begins again": hasLogs{}} {
 		t.Run(name, func(t *testing.T) {
 			store := bytesStore{Store: before, saved: make(chan string, 2)}
-			r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard(), Logs: agent}, cache: cache, metrics: m, pods: fake.NewClientset(pod).CoreV1(), now: time.Now}
-			r.logs = newLogSaver(r)
+			r, pod := withEndedPod(t, store)
 			r.logs.taken(f, []*corev1.Pod{pod})
 			r.logs.taken(f, []*corev1.Pod{pod})
 			ctx, cancel := context.WithCancel(t.Context())
@@ -288,19 +295,9 @@ func TestTheLogOfAProgramThatHasEndedIsKeptBeforeAnyoneTakesItsPod(t *testing.T)
 }
 
 func TestALogThatCouldNotBeSavedAtTheEndIsAskedForAgainBeforeItsPodGoes(t *testing.T) {
-	agent := agentOf(func(_, _, _, _ string) (string, http.Header, error) { return "done\n", http.Header{}, nil })
-	m, err := newMetrics(nil)
-	require.NoError(t, err)
-	pod := worker1()
-	pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodSucceeded
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.Now()}}}}
-	cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
-	require.NoError(t, err)
-	require.NoError(t, cache.pods.GetIndexer().Add(packed(t, pod)))
 	store := &failingStore{bytesStore: bytesStore{Store: noLogs{}, saved: make(chan string, 2)}}
 	store.fails.Store(true)
-	r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard(), Logs: agent}, cache: cache, metrics: m, pods: fake.NewClientset(pod).CoreV1(), now: time.Now}
-	r.logs = newLogSaver(r)
+	r, pod := withEndedPod(t, store)
 	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "fuid"}}
 	d := machine.Deletion{Name: pod.Name, UID: pod.UID, Log: logOf(pod)}
 	r.logs.taken(f, []*corev1.Pod{pod})
