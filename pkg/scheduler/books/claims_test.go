@@ -241,7 +241,7 @@ func TestWhatAPodWithoutItsClaimMayUseIsGivenToNoOne(t *testing.T) {
 	require.NoError(t, c.client.ResourceV1().ResourceClaims("jobs").Delete(t.Context(), c.claim(p).Name, metav1.DeleteOptions{}))
 	c.restart()
 	assert.Equal(t, api.Ignored, c.state(p))
-	assert.Contains(t, c.said(), "Warning NotManaged no claim says which GPUs it has; until it ends no cell of "+p.Spec.NodeName+" is allocated to others")
+	c.hears("Warning NotManaged no claim says which GPUs it has; until it ends no cell of " + p.Spec.NodeName + " is allocated to others")
 	q := c.run(claiming(newPod("q", spec("A", 5, "q:1:2"))))
 	assert.NotEqual(t, p.Spec.NodeName, q.Spec.NodeName)
 }
@@ -286,7 +286,7 @@ func TestAClaimThatIsInTheWayKeepsItsPodWaitingAndOthersGetItsPlace(t *testing.T
 	node := c.place(p)
 	require.ErrorContains(t, c.b.Bind(t.Context(), p.UID, node), "the claim jobs/"+name+", which p expects, was created by someone else")
 	assert.Empty(t, c.pod(p).Spec.NodeName)
-	assert.Contains(t, strings.Join(c.said(), "\n"), "was created by someone else")
+	c.hears("was created by someone else")
 	_, metrics := c.ask(http.MethodGet, "/metrics", nil)
 	assert.Contains(t, metrics, `pai_scheduler_bindings_total{result="error"} 1`)
 

@@ -34,9 +34,7 @@ func TestAChangeOfTheConfigurationTakesEffectAtOnce(t *testing.T) {
 		return strings.Contains(c.pod(first).Annotations[annotation.PlacementKey], "true") // downgraded
 	})
 	assert.Equal(t, api.Bound, c.state(first), "it keeps running")
-	said := strings.Join(c.said(), "\n")
-	assert.Contains(t, said, "Downgraded")
-	assert.Contains(t, said, "ConfigurationApplied")
+	c.hears("Downgraded", "ConfigurationApplied")
 	c.place(w) // the other rack is free
 }
 
@@ -55,8 +53,7 @@ func TestAWrongConfigurationIsRefusedAndTheLastOneStays(t *testing.T) {
 			assert.Contains(t, got.Problem, tt.want)
 			assert.Equal(t, int64(1), got.Generation)
 			assert.Equal(t, 2, got.Items[0].Used)
-			c.eventually(func() bool { return len(c.events.Events) > 0 })
-			assert.Contains(t, c.said()[0], "Warning ConfigurationRefused ")
+			c.hears("Warning ConfigurationRefused ")
 			_, metrics := c.ask(http.MethodGet, "/metrics", nil)
 			assert.Contains(t, metrics, "pai_scheduler_config_valid 0")
 			c.reconfigure(twoTeams)
@@ -197,10 +194,8 @@ func TestOnlyTheGPUsThatANodeReallyHasAreUsed(t *testing.T) {
 	assert.Equal(t, []int32{7}, report("a0").Unexpected)
 	assert.Equal(t, []int32{0}, report("a1").Unhealthy)
 	assert.Empty(t, report("b0").Missing, "what can't be read changes nothing")
-	said := strings.Join(c.said(), "\n")
-	assert.Contains(t, said, "Warning DifferentGPUs GPUs [1] of the configuration are missing; GPUs [7] are not in the configuration and not used")
-	assert.Contains(t, said, "Warning DifferentGPUs GPUs [0] are not healthy; GPU 0: XID 79: gone")
-	assert.Contains(t, said, "can't be read")
+	c.hears("Warning DifferentGPUs GPUs [1] of the configuration are missing; GPUs [7] are not in the configuration and not used",
+		"Warning DifferentGPUs GPUs [0] are not healthy; GPU 0: XID 79: gone", "can't be read")
 	_, metrics := c.ask(http.MethodGet, "/metrics", nil)
 	assert.Contains(t, metrics, `pai_scheduler_node_gpus_different{kind="missing",node="a0"} 1`)
 	assert.Contains(t, metrics, "pai_scheduler_bad_gpus 2")

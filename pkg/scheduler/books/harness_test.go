@@ -383,12 +383,16 @@ func (c *cluster) said() []string {
 	}
 }
 
-// hears waits for an event with text. Events are written after the lock is given up, by whichever goroutine held it.
-func (c *cluster) hears(text string) {
+// hears waits for events with these texts, and returns all that came until then, a line each. Events are written after the lock is
+// given up, by whichever goroutine held it.
+func (c *cluster) hears(texts ...string) string {
 	c.t.Helper()
+	var all []string
 	c.eventually(func() bool {
-		return slices.ContainsFunc(c.said(), func(e string) bool { return strings.Contains(e, text) })
+		all = append(all, c.said()...)
+		return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(strings.Join(all, "\n"), text) })
 	})
+	return strings.Join(all, "\n")
 }
 
 // gpus is where a bound pod runs: node and indices.

@@ -129,7 +129,7 @@ func TestALostClaimIsToldOnceHoweverLongItTakesToWriteItAgain(t *testing.T) {
 		for range 3 {
 			require.ErrorContains(t, c.b.reclaim(t.Context(), p.UID), "etcd is away")
 		}
-		said := strings.Join(c.said(), "\n")
+		said := c.hears("Warning ClaimLost", "etcd is away")
 		assert.Equal(t, 1, strings.Count(said, "Warning ClaimLost"), "%d: %s", i, said) // the second time as well
 		assert.Equal(t, 1, strings.Count(said, "etcd is away"), "%d: %s", i, said)
 		_, metrics := c.ask(http.MethodGet, "/metrics", nil)

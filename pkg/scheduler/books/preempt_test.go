@@ -51,7 +51,7 @@ func TestGuaranteedWorkReplacesOpportunisticWork(t *testing.T) {
 	c.bind(p1, c.place(p1))
 	c.bind(p2, c.place(p2))
 	var reasons []string
-	for _, e := range c.said() {
+	for e := range strings.Lines(c.hears(" "+api.ReasonPreempting+" ", " "+api.ReasonPreempted+" ")) {
 		reasons = append(reasons, strings.Fields(e)[1])
 	}
 	assert.Contains(t, reasons, api.ReasonPreempting)

@@ -109,7 +109,8 @@ func TestPodsBoundByOthersAreIgnored(t *testing.T) {
 	for _, p := range []*corev1.Pod{foreign, garbled, unreadable} {
 		assert.Equal(t, api.Ignored, c.state(p), p.Name)
 	}
-	said := c.said()
+	var said []string
+	c.eventually(func() bool { said = append(said, c.said()...); return len(said) >= 3 })
 	require.Len(t, said, 3)
 	for _, text := range said {
 		assert.Contains(t, text, "Warning NotManaged ")
