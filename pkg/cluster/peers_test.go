@@ -446,17 +446,25 @@ func TestAPaictlThatDiesLeavesNoPortOpen(t *testing.T) {
 // Four of seven machines stop in the middle of what paictl sends them first: as many as it sends to at a time.
 func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 	l := newSharingLab(t, 7, nil)
+	const tooSlowly = "it takes too slowly what is sent from here: other machines don't wait for it"
 	stopped := []string{"w3", "w4", "w5", "w6"}
 	goOn := make(chan struct{})
 	var once sync.Once
 	release := func() { once.Do(func() { close(goOn) }) }
 	t.Cleanup(release)
+	var all sync.WaitGroup // of the four
+	all.Add(len(stopped))
 	for _, name := range stopped {
+		var stops sync.Once
 		l.host(name).taking = func(offset int64) {
 			if offset > 7<<19 { // it gets pai-peer, which is smaller
+				stops.Do(all.Done)
 				<-goOn
 			}
 		}
+	}
+	for _, name := range []string{"m1", "w1", "w2"} { // which come after them
+		l.host(name).taking = func(int64) { all.Wait() }
 	}
 	kubectl, ok := l.bundle.Lookup(bundle.KindBinary, "kubectl")
 	require.True(t, ok)
@@ -482,7 +490,7 @@ func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 	}()
 	began := time.Now()
 	o := l.up(t.Context(), onEvent(func(e Event) {
-		if e.Kind == EventWarning {
+		if strings.HasPrefix(e.Message, tooSlowly) {
 			warned.Store(true)
 		}
 	}), func(o *Options, _ *ssh.Options) {
@@ -492,7 +500,7 @@ func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 	require.NoError(t, o.err, "%s", l.story(o))
 	assert.True(t, whole.Load(), "after %s only what takes bytes is waited for", time.Since(began))
 	l.complete()
-	assert.Equal(t, 1, strings.Count(o.warnings(), "it takes too slowly what is sent from here: other machines don't wait for it"), "%s", o.warnings())
+	assert.Equal(t, 1, strings.Count(o.warnings(), tooSlowly), "%s", o.warnings())
 }
 
 func TestKeysOfABackupNeverGoFromMachineToMachine(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -38,19 +39,20 @@ const environment = "LC_ALL=C; export LC_ALL\nPATH=$PATH:/usr/local/sbin:/usr/sb
 // instead of waiting for more input.
 func Run(body string) string {
 	return "{\n" + environment +
-		"exec 3<&0 </dev/null\n" + watched("", body)
+		"exec 3<&0 </dev/null\n" + watched("", 5, body)
 }
 
 // Hold returns the program that runs body with the session's input as its own, so that
-// body can wait for the end of it; the watcher comes five seconds after that.
+// body can wait for the end of it; the watcher comes five seconds after that, and leaves
+// it twenty to tidy up, since a busy machine takes its time.
 func Hold(body string) string {
 	return "{\n" + environment +
-		"exec 3<&0\n" + watched("sleep 5; ", body)
+		"exec 3<&0\n" + watched("sleep 5; ", 20, body)
 }
 
-// watched is the rest of a program, in which fd 3 is the session's input.
-func watched(grace, body string) string {
-	return "( trap '' TERM HUP; read -r _paictl <&3; " + grace + "kill -TERM 0; sleep 5; kill -KILL 0 ) >/dev/null 2>&1 &\n" +
+// watched is the rest of a program, in which fd 3 is the session's input. It has so many seconds between TERM and KILL.
+func watched(grace string, tidies int, body string) string {
+	return "( trap '' TERM HUP; read -r _paictl <&3; " + grace + "kill -TERM 0; sleep " + strconv.Itoa(tidies) + "; kill -KILL 0 ) >/dev/null 2>&1 &\n" +
 		"_paictl_watcher=$!\n" +
 		"exec 3<&-\n" +
 		"( eval " + Quote(body) + " )\n" +
