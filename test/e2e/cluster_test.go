@@ -124,7 +124,7 @@ echo "# units"; systemctl list-unit-files --no-legend --no-pager | awk '{ print 
 echo "# running"; systemctl list-units --type=service,timer,path --state=active --no-legend --plain --no-pager | awk '{ print $1 }' | grep -v -e ssh -e user@ -e session -e user-runtime -e apt -e dpkg -e e2scrub -e fstrim -e systemd-tmpfiles-clean -e systemd-timedated -e systemd-hostnamed | sort
 echo "# mounts"; awk '{ print $2, $3 }' /proc/mounts | grep -v /run/user | sort
 echo "# nft"; nft list ruleset
-echo "# processes"; ps -eo comm= | grep -v -e ssh -e '^sh$' -e '^ps$' -e sort -e grep -e '^(sd-pam)$' -e kworker -e '^systemd$' -e awk -e sleep -e systemd-timedat -e systemd-hostnam -e systemd-update- | sed 's/^(\(.*\))$/\1/' | sort -u
+echo "# processes"; ps -eo comm= | grep -v -e ssh -e '^sh$' -e '^ps$' -e sort -e grep -e '^(sd-pam)$' -e kworker -e '^systemd$' -e awk -e '^sed$' -e sleep -e systemd-timedat -e systemd-hostnam -e systemd-update- | sed 's/^(\(.*\))$/\1/' | sort -u
 echo "# links"; ip -o link | awk -F': ' '{ print $2 }' | sort
 echo "# routes"; ip route
 echo "# files"; find /etc /opt /usr/local /var/lib /run -xdev \( -path /var/lib/apt -o -path /var/lib/systemd -o -path /run/systemd -o -path /run/user -o -path /run/log -o -path /run/sudo -o -path /run/dbus -o -path /run/udev -o -path /run/agetty.reload \) -prune -o -type f -print | sort

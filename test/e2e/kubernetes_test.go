@@ -39,7 +39,7 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 	// A task, for the upgrade one of the job "train", that ends by itself.
 	worker := l.names[3]
 	pod := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"task","namespace":"pai-jobs","labels":{"FC_FRAMEWORK_NAME":"train"}},"spec":{"nodeName":%q,"restartPolicy":"Never",`+
-		`"containers":[{"name":"app","image":%q}]}}`, worker, strings.TrimSpace(l.on(worker, "ctr -n k8s.io images ls -q | grep /pause: | head -n 1")))
+		`"containers":[{"name":"app","image":%q}]}}`, worker, strings.TrimSpace(l.on(worker, "ctr -n k8s.io images ls -q 2>/dev/null | grep /pause: | head -n 1")))
 	l.kubectl("create namespace pai-jobs")
 	l.kubectl("create -f - <<'EOF'\n" + pod + "\nEOF\n")
 	eventually(t, time.Minute, "the task runs", func() bool {
