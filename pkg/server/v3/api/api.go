@@ -1,0 +1,197 @@
+// Package api has the types of /api/v3, which paictl speaks with the server after "paictl login".
+// In: nothing. Out: what requests and answers look like. Answers about jobs are the types of pkg/job as "-o json" prints them.
+//
+//	GET    /api/v3/version                          Version
+//	GET    /api/v3/whoami                           WhoAmI
+//	POST   /oauth/token                             Tokens; form: grant_type=password&username=&password= or grant_type=refresh_token&refresh_token=
+//	POST   /oauth/revoke                            form: token=; 200 with {}
+//	GET    /api/v3/jobs?user=&vc=&keyword=&name=&state=&since=&limit=&cursor=   job.Page
+//	POST   /api/v3/jobs?check=true                  Submission → Checked
+//	POST   /api/v3/jobs                             Submission → Submitted; header Idempotency-Key
+//	GET    /api/v3/jobs/{user}/{name}               job.Detail
+//	GET    /api/v3/jobs/{user}/{name}/why           job.Why
+//	GET    /api/v3/jobs/{user}/{name}/events        Events
+//	POST   /api/v3/jobs/{user}/{name}/stop          Changed
+//	POST   /api/v3/jobs/{user}/{name}/retry         Changed
+//	POST   /api/v3/jobs/{user}/{name}/scale         Scale → Scaled
+//	DELETE /api/v3/jobs/{user}/{name}               Changed; waits until its name is free
+//	DELETE /api/v3/jobs/{user}/{name}?history=true  Forgotten
+//	PUT    /api/v3/jobs/{user}/{name}/tags/{tag}    {}
+//	DELETE /api/v3/jobs/{user}/{name}/tags/{tag}    {}
+//
+// Who asks sends "Authorization: Bearer TOKEN". An answer that is no success is an Error, of /oauth/token an OAuthError.
+package api
+
+import (
+	"time"
+
+	fapi "github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Paths.
+const (
+	Prefix        = "/api/v3"
+	TokenPath     = "/oauth/token"
+	RevokePath    = "/oauth/revoke"
+	GrantRefresh  = "refresh_token"
+	GrantPassword = "password"
+)
+
+// IdempotencyKey is the header of a submission that is sent again after its answer was lost.
+const IdempotencyKey = "Idempotency-Key"
+
+// RequestID is the header with the name of a request, which the server's log has, too.
+const RequestID = "X-Request-Id"
+
+// Error is the body of an answer that is no success. Its code is one of OpenPAI's, such as NoJobError.
+type Error struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Remedy is what to do about it.
+	Remedy string `json:"remedy,omitempty"`
+	// Findings are what is wrong in a job file.
+	Findings strictyaml.Findings `json:"findings,omitempty"`
+	// Request is the name of the request in the server's log.
+	Request string `json:"request,omitempty"`
+}
+
+// OAuthError is the body of an answer of TokenPath that is no success, as RFC 6749 names it.
+type OAuthError struct {
+	Error       string `json:"error"` // invalid_grant, invalid_request, unsupported_grant_type, temporarily_unavailable, slow_down
+	Description string `json:"error_description,omitempty"`
+}
+
+// Version is what the server calls itself.
+type Version struct {
+	Version string `json:"version"`
+	// OldestClient is the oldest paictl that it understands.
+	OldestClient string `json:"oldestClient"`
+}
+
+// Tokens open the server.
+type Tokens struct {
+	AccessToken  string `json:"access_token"`
+	TokenType    string `json:"token_type"` // Bearer
+	ExpiresIn    int    `json:"expires_in"` // seconds
+	RefreshToken string `json:"refresh_token,omitempty"`
+}
+
+// WhoAmI is who asks, and what the token may.
+type WhoAmI struct {
+	Name        string   `json:"name"`
+	Email       string   `json:"email,omitempty"`
+	DisplayName string   `json:"displayName,omitempty"`
+	Groups      []string `json:"groups"`
+	Grants      Grants   `json:"grants"`
+	Token       Token    `json:"token"`
+}
+
+// Grants are what all groups of a person grant together.
+type Grants struct {
+	Administrator      bool     `json:"administrator,omitempty"`
+	AllVirtualClusters bool     `json:"allVirtualClusters,omitempty"`
+	VirtualClusters    []VC     `json:"virtualClusters"`
+	Storages           []string `json:"storages"`
+	Pages              []string `json:"pages,omitempty"`
+}
+
+// VC is a virtual cluster that one may use.
+type VC struct {
+	Name string `json:"name"`
+	// SeeJobs: also those of others.
+	SeeJobs bool `json:"seeJobs,omitempty"`
+	// MaxPriority is the highest for one's jobs.
+	MaxPriority string `json:"maxPriority,omitempty"`
+	HostNetwork bool   `json:"hostNetwork,omitempty"`
+}
+
+// Token is what is known of the token that came with a request.
+type Token struct {
+	ID          string     `json:"id"`
+	Application bool       `json:"application,omitempty"`
+	Scopes      []string   `json:"scopes,omitempty"`
+	Expires     *time.Time `json:"expires,omitempty"`
+}
+
+// Submission is a job file, and how it is submitted. Whose job it is the token says.
+type Submission struct {
+	// File is how findings call the file.
+	File string `json:"file,omitempty"`
+	// Text is the job file, as the person wrote it.
+	Text string `json:"text"`
+	// Group is one of the person's groups, for its quota.
+	Group string `json:"group,omitempty"`
+	// Code is a folder that was sent before.
+	Code *Code `json:"code,omitempty"`
+	// DryRun lets the API server check the job and keep nothing.
+	DryRun bool `json:"dryRun,omitempty"`
+	// Replace takes the name of a job that has ended.
+	Replace bool `json:"replace,omitempty"`
+	// SkipEnded leaves a job alone whose name one has that has ended.
+	SkipEnded bool `json:"skipEnded,omitempty"`
+	// After are names of jobs to wait for, beside those of the file.
+	After []string `json:"after,omitempty"`
+	// Planned are jobs that are submitted before, which a dry run doesn't find.
+	Planned []string `json:"planned,omitempty"`
+}
+
+// Code is a folder that goes along: its archive's checksum, and its size in bytes.
+type Code struct {
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+}
+
+// Checked is what is known of a job file before it is submitted.
+type Checked struct {
+	Summary
+	// Findings are warnings.
+	Findings strictyaml.Findings `json:"findings,omitempty"`
+	// CodeURL is where tasks fetch code; "" where the cluster takes none.
+	CodeURL string `json:"codeUrl,omitempty"`
+}
+
+// Summary is what a job asks for.
+type Summary struct {
+	User           string `json:"user"`
+	Name           string `json:"name"`
+	Framework      string `json:"framework"`
+	VirtualCluster string `json:"virtualCluster"`
+	Tasks          int    `json:"tasks"`
+	GPUs           int    `json:"gpus"`
+}
+
+// Submitted is what a submission found and did.
+type Submitted struct {
+	Summary
+	Outcome  job.Outcome         `json:"outcome"`
+	Findings strictyaml.Findings `json:"findings,omitempty"`
+}
+
+// Events are a job's, the latest last. Note says what could not be asked.
+type Events struct {
+	Items []fapi.Event `json:"items"`
+	Note  string       `json:"note,omitempty"`
+}
+
+// Changed is what a job was before it was changed.
+type Changed struct {
+	Before job.Phase `json:"before"`
+}
+
+// Scale is how many tasks a role is to have; Role may be empty where there is one.
+type Scale struct {
+	Role  string `json:"role,omitempty"`
+	Tasks int    `json:"tasks"`
+}
+
+// Scaled is how many it had.
+type Scaled struct {
+	Before int `json:"before"`
+}
+
+// Forgotten is how many jobs of a name were removed from the history.
+type Forgotten struct {
+	Jobs int `json:"jobs"`
+}
