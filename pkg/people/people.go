@@ -1,0 +1,90 @@
+// Package people is who may use the cluster: users and groups, what their groups grant, and how both change.
+// In: objects and Secrets of the cluster, by watch or read once. Out: people with their grants, without asking the API server; changes that
+// keep an administrator.
+package people
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/people/rules"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Person is a user and what all groups grant together. It is immutable: a change makes another.
+type Person struct {
+	Name     string
+	UID      types.UID
+	Disabled bool
+	User     *v1.User
+	Grants   rules.Grants
+	// Groups are those that are there, by name in order, also those that a provider says the person is in.
+	Groups []string
+}
+
+// Subject is the person with a token, for rules.
+func (p *Person) Subject(t rules.Token) rules.Subject {
+	return rules.Subject{Name: p.Name, Groups: p.Groups, Grants: p.Grants, Token: t}
+}
+
+// NewUser is a person to be added.
+type NewUser struct {
+	Name, Email, DisplayName string
+	// Groups are names of groups that are there; nil is the group default.
+	Groups     []string
+	Identities []v1.Identity
+	// Password may be unset: then the person can't sign in with one.
+	Password secret.String
+	// Hash is an encoded hash instead of a Password, for people who come from another system.
+	Hash string
+}
+
+// Change says that a person or a group is another one, or gone. Name is empty where all may be.
+type Change struct {
+	User  string
+	Group string
+}
+
+// Extension is what OpenPAI's clients store with a person.
+type Extension map[string]json.RawMessage
+
+// Errors. Those that name something are made by the functions below and wrap these.
+var (
+	ErrNoUser            = errors.New("there is no such person")
+	ErrNoGroup           = errors.New("there is no such group")
+	ErrExists            = errors.New("the name is taken")
+	ErrProtected         = errors.New("the group is needed")
+	ErrLastAdministrator = errors.New("it would leave the cluster without an administrator who can sign in")
+	// ErrInvalid is of what was asked for; ErrUnavailable of an API server that can't be asked now.
+	ErrInvalid     = errors.New("invalid")
+	ErrUnavailable = errors.New("the people of the cluster can't be read now")
+	// ErrStale is of a watch that wasn't confirmed for StaleAfter.
+	ErrStale = fmt.Errorf("%w: the API server didn't answer for %s", ErrUnavailable, StaleAfter)
+)
+
+// StaleAfter is how long what is known counts without being confirmed.
+const StaleAfter = 10 * time.Second
+
+// invalidError is an ErrInvalid that names its field.
+type invalidError struct{ field, why string }
+
+func (e *invalidError) Error() string        { return e.field + ": " + e.why }
+func (e *invalidError) Is(target error) bool { return target == ErrInvalid }
+
+func invalid(field, format string, args ...any) error {
+	return &invalidError{field, fmt.Sprintf(format, args...)}
+}
+
+func noUser(name string) error {
+	return hint.Wrap(fmt.Errorf("%w: %s", ErrNoUser, name), "see: paictl user list")
+}
+
+func noGroup(name string) error {
+	return hint.Wrap(fmt.Errorf("%w: %s", ErrNoGroup, name), "see: paictl group list; make it with: paictl group add "+name)
+}

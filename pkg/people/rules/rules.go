@@ -1,0 +1,290 @@
+// Package rules says who may do what to what: a table, and functions that read it.
+// In: a subject, which is a person with the token of a request, and the thing that is asked for. Out: nil, or why not. It asks nothing and
+// knows no other package, so that the whole table can be tested.
+package rules
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Scope narrows what an application token may do. It never adds to what the person may.
+type Scope string
+
+// Scopes. A session has all of them.
+const (
+	ScopeRead    Scope = "read"
+	ScopeSubmit  Scope = "submit"
+	ScopeAdmin   Scope = "admin"
+	ScopeSecrets Scope = "secrets" // credentials of storages and jobs; asked for by itself
+)
+
+// Scopes returns all scopes.
+func Scopes() []Scope { return []Scope{ScopeRead, ScopeSubmit, ScopeAdmin, ScopeSecrets} }
+
+// DefaultScopes are those of an application token that is made without any.
+func DefaultScopes() []Scope { return []Scope{ScopeRead, ScopeSubmit} }
+
+// ParseScopes reads names of scopes.
+func ParseScopes(names []string) ([]Scope, error) {
+	var out []Scope
+	for _, name := range names {
+		if !slices.Contains(Scopes(), Scope(name)) {
+			return nil, fmt.Errorf("%q is not a scope: there are read, submit, admin and secrets", name)
+		}
+		if !slices.Contains(out, Scope(name)) {
+			out = append(out, Scope(name))
+		}
+	}
+	return out, nil
+}
+
+// Grants is what all groups of a person grant together.
+type Grants struct {
+	Administrator bool            `json:"administrator"`
+	AllVCs        bool            `json:"allVirtualClusters"`
+	VCs           map[string]VC   `json:"virtualClusters"`
+	Storages      []string        `json:"storages"`
+	Pages         map[string]bool `json:"pages,omitempty"`
+}
+
+// VC is what is granted in one virtual cluster.
+type VC struct {
+	SeeJobs     bool   `json:"seeJobs"`
+	MaxPriority string `json:"maxPriority,omitempty"` // "" is prod
+	HostNetwork bool   `json:"hostNetwork,omitempty"`
+}
+
+// MayUse reports whether jobs may be submitted to a virtual cluster.
+func (g *Grants) MayUse(vc string) bool {
+	_, granted := g.VCs[vc]
+	return vc != "" && (g.Administrator || g.AllVCs || granted)
+}
+
+// Subject is a person and the token that came with a request. The zero Subject is a guest. A disabled or removed person is never a subject.
+type Subject struct {
+	Name   string
+	Groups []string
+	Grants Grants
+	Token  Token
+}
+
+// Token is what a rule must know of a request's token. The zero Token is a session.
+type Token struct {
+	ID          string
+	Application bool
+	Scopes      []Scope // of an application token
+}
+
+// Guest reports whether the request came without a person.
+func (s *Subject) Guest() bool { return s == nil || s.Name == "" }
+
+// Kind is a kind of thing.
+type Kind string
+
+// Kinds.
+const (
+	KindNone    Kind = ""
+	KindJob     Kind = "job"
+	KindCode    Kind = "code"
+	KindUsage   Kind = "usage"
+	KindQueue   Kind = "queue"
+	KindUser    Kind = "user"
+	KindGroup   Kind = "group"
+	KindToken   Kind = "token"
+	KindVC      Kind = "virtual-cluster"
+	KindStorage Kind = "storage"
+	KindAlert   Kind = "alert"
+	KindKube    Kind = "kubernetes"
+	KindAudit   Kind = "audit"
+	KindPage    Kind = "page"
+)
+
+// Verb is what is done to a thing, as the audit names it.
+type Verb string
+
+// Thing is what is asked for, as it was found; never as the request named it.
+type Thing struct {
+	Kind    Kind
+	Owner   string // person it belongs to
+	VC      string
+	Name    string
+	Page    string
+	Storage string
+}
+
+// Who says whom a rule lets through.
+type Who uint8
+
+// Whom rules let through. An administrator passes where it doesn't say otherwise.
+const (
+	Never          Who = iota // not even an administrator
+	Open                      // guests, too
+	Signed                    // who is signed in
+	Self                      // whose the thing is
+	SelfOnly                  // whose the thing is, and no administrator
+	SelfHidden                // as SelfOnly; others don't learn that it is there
+	Owner                     // whose job it is; who sees it is forbidden, others don't learn that it is there
+	OwnerOnly                 // as Owner, and no administrator
+	OwnerOrSees               // whose job it is, and who sees the jobs of its virtual cluster
+	SelfOrVC                  // whose it is; without an owner, whoever its virtual cluster is granted to
+	GrantedVC                 // for oneself alone, and where its virtual cluster is granted
+	GrantedStorage            // to whom the storage is granted, administrators included
+	GrantedPage               // to whom the page is granted
+	Administrator
+)
+
+// Rule is one line of the table.
+type Rule struct {
+	ID   string
+	Who  Who
+	Verb Verb
+	Kind Kind
+	// Application lets application tokens pass that have Scope, or any where Scope is empty. Sessions always pass.
+	Application bool
+	Scope       Scope
+}
+
+// Errors. ForbiddenError says why.
+var (
+	ErrGuest     = errors.New("sign in first")
+	ErrForbidden = errors.New("forbidden")
+	// ErrHidden is of things that one must not learn about: there is none, as far as the subject knows.
+	ErrHidden = errors.New("not found")
+)
+
+// ForbiddenError is an ErrForbidden with its reason.
+type ForbiddenError struct{ Why string }
+
+func (e *ForbiddenError) Error() string { return e.Why }
+
+// Is makes errors.Is(err, ErrForbidden) true.
+func (e *ForbiddenError) Is(target error) bool { return target == ErrForbidden }
+
+func forbidden(format string, args ...any) error {
+	return &ForbiddenError{Why: fmt.Sprintf(format, args...)}
+}
+
+// Class decides what is known before the thing is loaded: sign-in, kind of token, scope, administrator.
+func Class(id string, s *Subject) error {
+	r, known := byID[id]
+	if !known {
+		return forbidden("there is no rule %q", id)
+	}
+	switch {
+	case r.Who == Open:
+		return nil
+	case r.Who == Never:
+		return ErrHidden
+	case s.Guest():
+		return ErrGuest
+	case s.Token.Application && !r.Application:
+		return forbidden("an application token may not do this: sign in")
+	case s.Token.Application && r.Scope != "" && !slices.Contains(s.Token.Scopes, r.Scope):
+		return forbidden("the token doesn't have the scope %s", r.Scope)
+	case r.Who == Administrator && !s.Grants.Administrator:
+		return forbidden("only an administrator may do this")
+	}
+	return nil
+}
+
+// Decide decides about a thing. The error is ErrGuest, a ForbiddenError or ErrHidden.
+func Decide(id string, s *Subject, t Thing) error {
+	if err := Class(id, s); err != nil {
+		return err
+	}
+	own := !s.Guest() && t.Owner == s.Name
+	switch byID[id].Who {
+	case Open, Signed, Administrator:
+		return nil
+	case Self:
+		if own || s.Grants.Administrator {
+			return nil
+		}
+		return forbidden("it is another person's")
+	case SelfOnly:
+		if own {
+			return nil
+		}
+		return forbidden("it is another person's")
+	case SelfHidden:
+		if own {
+			return nil
+		}
+		return ErrHidden
+	case Owner, OwnerOnly, OwnerOrSees:
+		return decideJob(byID[id].Who, s, t)
+	case SelfOrVC:
+		if s.Grants.Administrator || own || t.Owner == "" && s.Grants.MayUse(t.VC) {
+			return nil
+		}
+		return forbidden("it is another person's, or of a virtual cluster that isn't granted to you")
+	case GrantedVC:
+		return decideVC(s, t)
+	case GrantedStorage:
+		if t.Storage != "" && slices.Contains(s.Grants.Storages, t.Storage) {
+			return nil
+		}
+		return forbidden("the storage %s isn't granted to you", t.Storage)
+	case GrantedPage:
+		if t.Page != "" && (s.Grants.Administrator || s.Grants.Pages[t.Page]) {
+			return nil
+		}
+		return forbidden("the page isn't granted to you")
+	case Never:
+	}
+	return ErrHidden
+}
+
+func decideJob(who Who, s *Subject, t Thing) error {
+	switch {
+	case t.Owner != "" && t.Owner == s.Name:
+		return nil
+	case !Visible(s).Fits(t.Owner, t.VC):
+		return ErrHidden
+	case who == OwnerOrSees:
+		return nil
+	case who == Owner && s.Grants.Administrator:
+		return nil
+	}
+	return forbidden("the job is another person's")
+}
+
+func decideVC(s *Subject, t Thing) error {
+	if t.Owner != "" && t.Owner != s.Name {
+		return forbidden("you can do this for yourself alone")
+	}
+	if !s.Grants.MayUse(t.VC) {
+		return forbidden("the virtual cluster %s isn't granted to you", cmp.Or(t.VC, "default"))
+	}
+	return nil
+}
+
+// Visibility says which jobs a subject sees. The zero Visibility fits none.
+type Visibility struct {
+	All  bool     `json:"all,omitempty"`
+	User string   `json:"user,omitempty"`
+	VCs  []string `json:"virtualClusters,omitempty"` // sorted
+}
+
+// Visible is the filter of every list of jobs.
+func Visible(s *Subject) Visibility {
+	if s.Guest() {
+		return Visibility{}
+	}
+	v := Visibility{All: s.Grants.Administrator, User: s.Name}
+	for _, name := range slices.Sorted(maps.Keys(s.Grants.VCs)) {
+		if s.Grants.VCs[name].SeeJobs {
+			v.VCs = append(v.VCs, name)
+		}
+	}
+	return v
+}
+
+// Fits reports whether a job of an owner in a virtual cluster is seen.
+func (v Visibility) Fits(owner, vc string) bool {
+	return v.All || owner != "" && owner == v.User || vc != "" && slices.Contains(v.VCs, vc)
+}

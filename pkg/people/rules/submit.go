@@ -1,0 +1,97 @@
+package rules
+
+import "slices"
+
+// Submission is what a job asks for, read from what was rendered; never from the text of the job file.
+type Submission struct {
+	VCs         []string // of all of its tasks
+	Priority    string   // "" is prod
+	HostNetwork bool
+	Storages    []string
+	Group       string // whose quota it counts on; "" is none
+}
+
+// priorities, lowest first.
+var priorities = []string{"oppo", "test", "prod", "crit"}
+
+// Submit decides about a submission, and about whatever brings a job back. Storages must be granted to administrators, too.
+func Submit(s *Subject, j Submission) error {
+	if err := Class("job.submit", s); err != nil {
+		return err
+	}
+	if len(j.VCs) == 0 {
+		return forbidden("the job names no virtual cluster")
+	}
+	for _, vc := range j.VCs {
+		if err := decideVC(s, Thing{VC: vc}); err != nil {
+			return err
+		}
+		if err := s.within(vc, j); err != nil {
+			return err
+		}
+	}
+	for _, storage := range j.Storages {
+		if !slices.Contains(s.Grants.Storages, storage) {
+			return forbidden("the storage %s isn't granted to you", storage)
+		}
+	}
+	if j.Group != "" && !slices.Contains(s.Groups, j.Group) {
+		return forbidden("you aren't in the group %s", j.Group)
+	}
+	return nil
+}
+
+// within decides what needs a grant in a virtual cluster beside being allowed there.
+func (s *Subject) within(vc string, j Submission) error {
+	if s.Grants.Administrator {
+		return nil
+	}
+	grant := s.Grants.VCs[vc]
+	asked, most := rank(j.Priority), rank(grant.MaxPriority)
+	switch {
+	case asked < 0:
+		return forbidden("%q is not a priority", j.Priority)
+	case asked > most:
+		return forbidden("the priority %s isn't granted to you in the virtual cluster %s", j.Priority, vc)
+	case j.HostNetwork && !grant.HostNetwork:
+		return forbidden("the machines' network isn't granted to you in the virtual cluster %s", vc)
+	}
+	return nil
+}
+
+// rank is the place of a priority, or -1. None is prod.
+func rank(priority string) int {
+	if priority == "" {
+		priority = "prod"
+	}
+	return slices.Index(priorities, priority)
+}
+
+// Higher returns the higher of two priorities of grants, where "" is prod.
+func Higher(a, b string) string {
+	if rank(b) > rank(a) {
+		return b
+	}
+	return a
+}
+
+// UserView is how much of a person another sees.
+type UserView struct {
+	Whole     bool // else name and e-mail
+	Extension bool // what OpenPAI's clients stored with the person
+}
+
+// ViewUser says how much of a person a subject sees.
+func ViewUser(s *Subject, name string) UserView {
+	if s.Guest() {
+		return UserView{}
+	}
+	own := name == s.Name
+	secrets := !s.Token.Application || slices.Contains(s.Token.Scopes, ScopeSecrets)
+	return UserView{Whole: own || s.Grants.Administrator, Extension: own || s.Grants.Administrator && secrets}
+}
+
+// ViewGroup reports whether a subject sees what a group grants, and not only its name and description.
+func ViewGroup(s *Subject, name string) bool {
+	return !s.Guest() && (s.Grants.Administrator || slices.Contains(s.Groups, name))
+}

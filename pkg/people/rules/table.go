@@ -1,0 +1,79 @@
+package rules
+
+import "slices"
+
+// The pages that a group can grant.
+const (
+	PageMonitoring      = "monitoring"
+	PageAlerts          = "alerts"
+	PageMonitoringWrite = "monitoring-write"
+)
+
+// table is the one list of rules. Application tokens pass where the last two columns say so.
+var table = []Rule{
+	{ID: "open", Who: Open},
+
+	{"jobs.list", Signed, "list", KindJob, true, ScopeRead}, // filtered by Visible
+	{"jobs.watch", Signed, "watch", KindJob, true, ScopeRead},
+	{"jobs.count", Signed, "count", KindJob, true, ScopeRead},
+	{"job.read", OwnerOrSees, "read", KindJob, true, ScopeRead},
+	{"job.config", OwnerOrSees, "config", KindJob, true, ScopeRead},
+	{"job.logs", OwnerOrSees, "logs", KindJob, true, ScopeRead},
+	{"job.ssh", OwnerOnly, "ssh", KindJob, true, ScopeSecrets},
+	{"job.stop", Owner, "stop", KindJob, true, ScopeSubmit},
+	{"job.tag", Owner, "tag", KindJob, true, ScopeSubmit},
+	{"job.retry", Owner, "retry", KindJob, true, ScopeSubmit},
+	{"job.scale", Owner, "scale", KindJob, true, ScopeSubmit},
+	{"job.delete", Owner, "delete", KindJob, true, ScopeSubmit},
+	{"job.forget", Owner, "forget", KindJob, true, ScopeSubmit},
+	{"job.enter", Owner, "enter", KindJob, true, ScopeSubmit},
+	{"job.submit", GrantedVC, "submit", KindJob, true, ScopeSubmit}, // and Submission
+	{"job.after", OwnerOrSees, "after", KindJob, true, ScopeSubmit}, // by the job that another waits for
+
+	{"code.put", SelfOnly, "put", KindCode, true, ScopeSubmit},
+	{"code.head", SelfOnly, "head", KindCode, true, ScopeSubmit},
+	{"usage.read", SelfOrVC, "read", KindUsage, true, ScopeRead},
+	{"queue.read", GrantedVC, "read", KindQueue, true, ScopeRead},
+
+	{"user.list", Signed, "list", KindUser, true, ScopeRead}, // fields by ViewUser
+	{"user.read", Signed, "read", KindUser, true, ScopeRead},
+	{"user.change.self", SelfOnly, "change", KindUser, false, ""},
+	{"user.manage", Administrator, "manage", KindUser, false, ""},
+	{"group.read", Signed, "read", KindGroup, true, ScopeRead}, // fields by ViewGroup
+	{"group.members", Administrator, "members", KindGroup, true, ScopeAdmin},
+	{"group.manage", Administrator, "manage", KindGroup, false, ""},
+	{"token.own", SelfHidden, "own", KindToken, false, ""},
+	{"token.manage", Administrator, "manage", KindToken, false, ""},
+	{"token.check", Signed, "check", KindToken, true, ""},
+
+	{"vc.read", Signed, "read", KindVC, true, ScopeRead},
+	{"sku.read", Signed, "read", KindVC, true, ScopeRead},
+	{"vc.manage", Administrator, "manage", KindVC, true, ScopeAdmin},
+	{"storage.list", GrantedStorage, "list", KindStorage, true, ScopeRead},
+	{"storage.all", Administrator, "list", KindStorage, true, ScopeRead},
+	{"storage.secrets", GrantedStorage, "secrets", KindStorage, true, ScopeSecrets},
+	{"alert.read", OwnerOrSees, "read", KindAlert, true, ScopeRead}, // by the job that it is about
+	{"kube.read", Administrator, "read", KindKube, true, ScopeAdmin},
+	{"audit.read", Self, "read", KindAudit, false, ""},
+
+	{"page.monitoring", GrantedPage, "read", KindPage, true, ScopeRead},
+	{"page.monitoring.write", GrantedPage, "write", KindPage, true, ScopeAdmin},
+	{"page.internal", Never, "read", KindPage, false, ""},
+}
+
+var byID = func() map[string]Rule {
+	out := make(map[string]Rule, len(table))
+	for _, r := range table {
+		out[r.ID] = r
+	}
+	return out
+}()
+
+// Table returns all rules. Their ids are unique.
+func Table() []Rule { return slices.Clone(table) }
+
+// Find returns the rule of an id.
+func Find(id string) (Rule, bool) {
+	r, known := byID[id]
+	return r, known
+}

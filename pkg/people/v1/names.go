@@ -1,0 +1,62 @@
+package v1
+
+import (
+	"encoding/hex"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// MaxName is the length of the longest name of a person or group, that of a label value.
+const MaxName = 63
+
+var (
+	named  = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
+	simple = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+)
+
+// coded begins the names of objects whose person's or group's name can't be an object's.
+const coded = "x-"
+
+// ValidName reports whether a person or a group may have a name.
+func ValidName(name string) bool { return named.MatchString(name) }
+
+// ObjectName is the name in Kubernetes of the User or Group of a name. No two names have the same.
+func ObjectName(name string) string {
+	if simple.MatchString(name) && !strings.HasPrefix(name, coded) {
+		return name
+	}
+	return coded + hex.EncodeToString([]byte(name))
+}
+
+// NameOf is the name of the person or group whose object has a name, where there can be one.
+func NameOf(object string) (string, bool) {
+	name := object
+	if text, isCoded := strings.CutPrefix(object, coded); isCoded {
+		b, err := hex.DecodeString(text)
+		if err != nil {
+			return "", false
+		}
+		name = string(b)
+	}
+	return name, ValidName(name) && ObjectName(name) == object
+}
+
+// FoldName is what no two names may have in common: folders of storages may not tell case.
+func FoldName(name string) string { return strings.ToLower(name) }
+
+// reserved are names that mean something else in paths, or stand for the platform.
+var reserved = []string{"me", "pai", "application", "default", "administrator"}
+
+// Reserved reports whether no person may have a name.
+func Reserved(name string) bool {
+	return slices.Contains(reserved, FoldName(name)) || strings.HasPrefix(FoldName(name), "system:")
+}
+
+// The groups that are always there.
+const (
+	// GroupDefault is where people are who are added without groups.
+	GroupDefault = "default"
+	// GroupAdministrators is where the first administrator is.
+	GroupAdministrators = "administrators"
+)

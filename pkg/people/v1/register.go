@@ -1,0 +1,29 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is that of User and Group.
+var GroupVersion = schema.GroupVersion{Group: "paictl.openpai.org", Version: "v1"}
+
+// The kinds, and what the API's paths and roles call them.
+const (
+	KindUser  = "User"
+	KindGroup = "Group"
+)
+
+// The resources. Both are cluster-scoped.
+var (
+	Users  = GroupVersion.WithResource("users")
+	Groups = GroupVersion.WithResource("groups")
+)
+
+// AddToScheme adds the types to a scheme, for clients.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &User{}, &UserList{}, &Group{}, &GroupList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}

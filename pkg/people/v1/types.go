@@ -1,0 +1,199 @@
+// Package v1 is the API group paictl.openpai.org/v1: the people of a cluster and their groups.
+// In: nothing. Out: types, names of objects and Secrets, the custom resource definitions.
+//
+// Nothing in a User or a Group is secret. What is lies in Secrets of Namespace, see secrets.go.
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=users,singular=user,scope=Cluster
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Person",type=string,JSONPath=`.spec.name`
+// +kubebuilder:printcolumn:name="Groups",type=string,JSONPath=`.spec.groups`
+// +kubebuilder:printcolumn:name="Disabled",type=boolean,JSONPath=`.spec.disabled`
+// +kubebuilder:printcolumn:name="Removed",type=boolean,JSONPath=`.spec.removed`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+
+// User is a person, or one that was removed. Its name in Kubernetes is ObjectName(spec.name).
+type User struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   UserSpec   `json:"spec"`
+	Status UserStatus `json:"status,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// UserList is what the API returns for many.
+type UserList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []User `json:"items"`
+}
+
+// UserSpec is what administrators say about a person, and what the person says.
+type UserSpec struct {
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a person keeps the name"
+
+	// Name is the person's name. It is a label value, because jobs bear it as a label.
+	Name string `json:"name"`
+	// +kubebuilder:validation:MaxLength=320
+
+	// Email is for people who read it; nothing is decided by it.
+	Email string `json:"email,omitempty"`
+	// +kubebuilder:validation:MaxLength=256
+
+	DisplayName string `json:"displayName,omitempty"`
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=500
+
+	// Groups are names of Groups. One that isn't there grants nothing.
+	Groups []string `json:"groups,omitempty"`
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+
+	// Identities are how issuers and directories know the person. At most one person has each.
+	Identities []Identity `json:"identities,omitempty"`
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+
+	// SSHKeys are public keys.
+	SSHKeys []SSHKey `json:"sshKeys,omitempty"`
+	// Disabled people can't sign in, and their tokens are refused.
+	Disabled bool `json:"disabled,omitempty"`
+	// Removed people are gone. The name stays taken, because jobs in the history bear it.
+	Removed bool `json:"removed,omitempty"`
+}
+
+// Identity is a person as a provider of sign-ins knows them.
+type Identity struct {
+	// +kubebuilder:validation:MinLength=1
+	Provider string `json:"provider"`
+	// +kubebuilder:validation:MinLength=1
+	Subject string `json:"subject"`
+}
+
+// SSHKey is a public key, as one line of authorized_keys.
+type SSHKey struct {
+	Title string `json:"title,omitempty"`
+	Value string `json:"value"`
+}
+
+// UserStatus is written by the server alone.
+type UserStatus struct {
+	// +listType=map
+	// +listMapKey=provider
+
+	// External are the groups that providers say the person is in.
+	External   []External   `json:"external,omitempty"`
+	LastSignIn *metav1.Time `json:"lastSignIn,omitempty"`
+	// +listType=map
+	// +listMapKey=type
+
+	// Conditions has Valid=False where the object is ignored, and why.
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ConditionValid is the condition that says whether a User counts.
+const ConditionValid = "Valid"
+
+// External are the groups that one provider says a person is in.
+type External struct {
+	Provider string `json:"provider"`
+	// +listType=set
+	Groups    []string    `json:"groups,omitempty"`
+	CheckedAt metav1.Time `json:"checkedAt"`
+}
+
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=groups,singular=group,scope=Cluster
+// +kubebuilder:printcolumn:name="Group",type=string,JSONPath=`.spec.name`
+// +kubebuilder:printcolumn:name="Administrator",type=boolean,JSONPath=`.spec.administrator`
+// +kubebuilder:printcolumn:name="Virtual clusters",type=string,JSONPath=`.spec.virtualClusters[*].name`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+
+// Group is what its members may do.
+type Group struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec GroupSpec `json:"spec"`
+}
+
+// +kubebuilder:object:root=true
+
+// GroupList is what the API returns for many.
+type GroupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Group `json:"items"`
+}
+
+// GroupSpec is what a group grants, and who is in it beside those that name it.
+type GroupSpec struct {
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a group keeps its name"
+
+	// Name is the group's name. It is a label value, because jobs bear it as a label.
+	Name string `json:"name"`
+	// +kubebuilder:validation:MaxLength=1024
+
+	Description string `json:"description,omitempty"`
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+
+	// External are groups of providers. Whoever is in one of them is in this group.
+	External []ExternalGroup `json:"external,omitempty"`
+	// Administrator lets members do everything, storages apart.
+	Administrator bool `json:"administrator,omitempty"`
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=500
+
+	// VirtualClusters are those that members may submit jobs to.
+	VirtualClusters []VCGrant `json:"virtualClusters,omitempty"`
+	// AllVirtualClusters lets members submit to each virtual cluster, also to one that comes later.
+	AllVirtualClusters bool `json:"allVirtualClusters,omitempty"`
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=500
+
+	// Storages that members may use. The first is the default storage of the group.
+	Storages []string `json:"storages,omitempty"`
+	// +listType=set
+	// +kubebuilder:validation:items:Enum=monitoring;alerts;monitoring-write
+
+	// Pages are web pages of the platform that members may see.
+	Pages []string `json:"pages,omitempty"`
+	// +kubebuilder:pruning:PreserveUnknownFields
+
+	// Extension keeps what clients of OpenPAI's API stored with the group.
+	Extension *runtime.RawExtension `json:"extension,omitempty"`
+}
+
+// ExternalGroup is a group as a provider of sign-ins knows it.
+type ExternalGroup struct {
+	// +kubebuilder:validation:MinLength=1
+	Provider string `json:"provider"`
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+}
+
+// VCGrant is what members may do in one virtual cluster.
+type VCGrant struct {
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+	// SeeJobs lets members see each other's jobs there.
+	SeeJobs bool `json:"seeJobs,omitempty"`
+	// +kubebuilder:validation:Enum=oppo;test;prod;crit
+
+	// MaxPriority is the highest priority that members may ask for; empty means prod.
+	MaxPriority string `json:"maxPriority,omitempty"`
+	// HostNetwork lets members use the machines' network.
+	HostNetwork bool `json:"hostNetwork,omitempty"`
+}
