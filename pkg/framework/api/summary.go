@@ -37,6 +37,7 @@ func Summary(f *v1.Framework) Job {
 		Framework: f.Name, UID: string(f.UID), User: f.Labels[v1.LabelUser], Name: f.Annotations[v1.AnnotationJobName],
 		VirtualCluster: f.Labels[v1.LabelVC], Priority: f.Annotations[v1.AnnotationPriority],
 		State: StateOf(f), Submitted: f.CreationTimestamp.UTC(),
+		ExecutionType: string(f.Spec.ExecutionType), Roles: len(f.Spec.TaskRoles), Tags: v1.ReadTags(f.Annotations[v1.AnnotationTags]),
 	}
 	if out.Name == "" {
 		out.Name = f.Name // made by other tools
@@ -53,7 +54,8 @@ func Summary(f *v1.Framework) Job {
 		}
 	}
 	if s := f.Status; s != nil {
-		out.Retries = s.RetryPolicyStatus.TotalRetriedCount
+		out.Retries, out.AccountableRetries = s.RetryPolicyStatus.TotalRetriedCount, s.RetryPolicyStatus.AccountableRetriedCount
+		out.FrameworkState = string(s.State)
 		out.Started, out.Completed = UTC(s.RunTime), UTC(s.CompletionTime)
 		if c := s.AttemptStatus.CompletionStatus; c != nil && c.CompletionStatus != nil && s.State == v1.Completed {
 			code := c.Code

@@ -45,6 +45,13 @@ type Job struct {
 	Submitted time.Time  `json:"submitted"`
 	Started   *time.Time `json:"started,omitempty"`
 	Completed *time.Time `json:"completed,omitempty"`
+
+	// What OpenPAI's lists show, too. Of jobs that earlier versions wrote to the history it isn't known: then all of it is empty.
+	FrameworkState     string   `json:"frameworkState,omitempty"` // the controller's word: AttemptRunning, Completed
+	ExecutionType      string   `json:"executionType,omitempty"`  // Start, Stop
+	Roles              int      `json:"roles,omitempty"`          // how many task roles
+	AccountableRetries int32    `json:"accountableRetries,omitempty"`
+	Tags               []string `json:"tags,omitempty"` // in order
 }
 
 // JobQuery selects jobs. Empty fields select all.

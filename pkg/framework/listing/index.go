@@ -173,6 +173,22 @@ func (x *Index) Rows(f Filter, n int) ([]Row, error) {
 	return out, nil
 }
 
+// Sorted returns all jobs that the filter selects, in its order: what Ordered needs of those that live. Neither its cursor nor its limit
+// is looked at.
+func (x *Index) Sorted(f Filter) []Row {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.settle()
+	out := []Row{}
+	for e := range newest(x.sources(&f), Cursor{}) {
+		if f.Fits(&e.row) {
+			out = append(out, e.row)
+		}
+	}
+	f.Sort(out)
+	return out
+}
+
 // settle works out the states that may have changed.
 func (x *Index) settle() {
 	for e := range x.stale {
@@ -197,18 +213,26 @@ func (x *Index) settle() {
 // sources are the shortest orders that together have all jobs that a filter selects.
 func (x *Index) sources(f *Filter) []*order {
 	best := []*order{&x.all}
-	narrow := func(by map[string]*order, value string) {
-		if value == "" {
-			return
-		}
-		if o := by[value]; o == nil {
-			best = nil
-		} else if len(*o) < total(best) {
-			best = []*order{o}
+	narrow := func(some []*order) {
+		if total(some) < total(best) {
+			best = some
 		}
 	}
-	narrow(x.users, f.User)
-	narrow(x.vcs, f.VirtualCluster)
+	if f.User != "" {
+		narrow(these(x.users, f.User))
+	}
+	if f.VirtualCluster != "" {
+		narrow(these(x.vcs, f.VirtualCluster))
+	}
+	if len(f.Users) > 0 {
+		narrow(these(x.users, f.Users...))
+	}
+	if len(f.VirtualClusters) > 0 {
+		narrow(these(x.vcs, f.VirtualClusters...))
+	}
+	if v := f.Visible; v != nil && !v.All {
+		narrow(append(these(x.users, v.User), these(x.vcs, v.VCs...)...))
+	}
 	if len(f.Phases) == 0 {
 		return best
 	}
@@ -225,4 +249,14 @@ func (x *Index) sources(f *Filter) []*order {
 		return phases
 	}
 	return best
+}
+
+// these are the orders of some keys that have one.
+func these(by map[string]*order, keys ...string) (out []*order) {
+	for _, key := range keys {
+		if o := by[key]; o != nil && !slices.Contains(out, o) {
+			out = append(out, o)
+		}
+	}
+	return out
 }

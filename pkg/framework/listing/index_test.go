@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/listing"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
@@ -59,6 +60,8 @@ func drawnFilter(t *rapid.T) listing.Filter {
 		User: rapid.SampledFrom([]string{"", "", "ann", "train", "nobody"}).Draw(t, "of user"), VirtualCluster: rapid.SampledFrom([]string{"", "", "nlp"}).Draw(t, "of vc"),
 		Keyword: rapid.SampledFrom([]string{"", "", "TRAIN", "nlp", "%"}).Draw(t, "keyword"), InName: rapid.SampledFrom([]string{"", "", "serve"}).Draw(t, "in name"),
 		Phases: rapid.SliceOfN(rapid.SampledFrom(listing.Phases()), 0, 3).Draw(t, "phases"),
+		Users:  rapid.SampledFrom([][]string{nil, nil, {"ann", "train", "nobody"}}).Draw(t, "of users"), VirtualClusters: rapid.SampledFrom([][]string{nil, nil, {"nlp", "none"}}).Draw(t, "of vcs"),
+		Visible: rapid.SampledFrom([]*listing.Visibility{nil, nil, {All: true}, {User: "bob"}, {User: "ann", VCs: []string{"nlp"}}, {}}).Draw(t, "visible"),
 	}
 	if second := rapid.IntRange(-3, 5).Draw(t, "since"); second >= 0 {
 		f.Since = epoch.Add(time.Duration(second) * time.Second)
@@ -135,6 +138,9 @@ func compare(t *rapid.T, x *listing.Index, jobs map[string]*v1.Framework, pods m
 		f.Cursor = listing.NewCursor(&part[n-1])
 	}
 	require.Equal(t, names(want), names(paged))
+	f.Cursor, f.Order, f.Descending = "", rapid.SampledFrom(api.Orders()).Draw(t, "order"), rapid.Bool().Draw(t, "descending")
+	f.Sort(want)
+	require.Equal(t, want, x.Sorted(f))
 }
 
 func names(rows []listing.Row) []string {

@@ -100,6 +100,9 @@ func (m *merge) ended(ctx context.Context) (out []Row, missing, err error) {
 func (m *merge) query() (q api.JobQuery, asks bool) {
 	f := m.filter
 	q = api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: archivePage}
+	if v := f.Visible; q.User == "" && v != nil && !v.All && len(v.VCs) == 0 {
+		q.User = v.User // the history has an index for that; else what isn't seen is sorted out here
+	}
 	if f.Limit > 0 {
 		q.Limit = min(archivePage, f.Limit+1)
 		if len(m.live.Rows) > f.Limit && m.live.Rows[f.Limit].Submitted.After(q.Since) {

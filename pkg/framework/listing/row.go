@@ -54,19 +54,37 @@ type Page struct {
 	Note string `json:"note,omitempty"`
 }
 
+// Visibility is whose jobs a person sees.
+type Visibility = api.Visibility
+
 // Filter selects jobs. Empty fields select all.
 type Filter struct {
 	User, VirtualCluster string
+	// Users and VirtualClusters select jobs of any of these, also where the fields above select.
+	Users, VirtualClusters []string
+	// Visible leaves out what a person doesn't see; nil: who asks sees all.
+	Visible *Visibility
 	// Keyword is a part of the user's, the job's or the virtual cluster's name.
 	Keyword string
 	// InName is a part of the job's own name.
 	InName string
 	Phases []Phase
-	Since  time.Time // of submission
-	// Limit is how many rows a page has; 0 is all.
+	// Priorities may have api.NoPriority for jobs without one.
+	Priorities []string
+	// TagsAny selects jobs that have one of these tags, TagsNone those that have none of these.
+	TagsAny, TagsNone []string
+	Since             time.Time // of submission
+	// Limit is how many rows a page has; 0 is all. Of an ordered page 0 is none.
 	Limit int
-	// Cursor is Page.Next of the page before.
+	// Cursor is Page.Next of the page before. Ordered pages have none.
 	Cursor string
+
+	// The rest is for ordered pages alone. Order is one of api.Orders, or "" for api.OrderSubmitted.
+	Order      string
+	Descending bool
+	Offset     int
+	// Count asks for how many jobs there are in all.
+	Count bool
 }
 
 // Fits reports whether a job is one of those that the filter selects. An unplaced one is where a queued one is wanted.
@@ -74,12 +92,28 @@ func (o *Filter) Fits(r *Row) bool {
 	switch {
 	case o.User != "" && r.User != o.User, o.VirtualCluster != "" && r.VirtualCluster != o.VirtualCluster:
 		return false
+	case !anyOf(o.Users, r.User), !anyOf(o.VirtualClusters, r.VirtualCluster), !o.Visible.Sees(&r.Job):
+		return false
+	case !anyOf(o.Priorities, cmp.Or(r.Priority, api.NoPriority)):
+		return false
+	case len(o.TagsAny) > 0 && !tagged(r.Tags, o.TagsAny), tagged(r.Tags, o.TagsNone):
+		return false
 	case r.Submitted.Before(o.Since), o.InName != "" && !has(r.Name, o.InName):
 		return false
 	case len(o.Phases) > 0 && !slices.Contains(o.Phases, Phase(r.State)) && (!r.Unplaced || !slices.Contains(o.Phases, Queued)):
 		return false
 	}
 	return o.Keyword == "" || has(r.User, o.Keyword) || has(r.Name, o.Keyword) || has(r.VirtualCluster, o.Keyword)
+}
+
+// anyOf reports whether a value is among those that are wanted; where none are, all are.
+func anyOf(wanted []string, value string) bool {
+	return len(wanted) == 0 || slices.Contains(wanted, value)
+}
+
+// tagged reports whether one of the tags is among some.
+func tagged(tags, some []string) bool {
+	return slices.ContainsFunc(tags, func(tag string) bool { return slices.Contains(some, tag) })
 }
 
 // has reports whether a text contains a part, whatever its case.

@@ -1,0 +1,96 @@
+package api
+
+import "time"
+
+// Visibility is whose jobs a person sees: all, or those of User and those in VCs. It is one question with every other filter.
+type Visibility struct {
+	All  bool
+	User string
+	VCs  []string
+}
+
+// Sees reports whether a job is seen.
+func (v *Visibility) Sees(j *Job) bool {
+	if v == nil || v.All || v.User != "" && j.User == v.User {
+		return true
+	}
+	for _, vc := range v.VCs {
+		if j.VirtualCluster == vc {
+			return true
+		}
+	}
+	return false
+}
+
+// What lists can be ordered by. Jobs that are equal in it are in the order of their UIDs.
+const (
+	OrderSubmitted = "submitted"
+	OrderName      = "name"
+	OrderUser      = "user"
+	OrderVC        = "vc"
+	OrderRetries   = "retries"
+	OrderTasks     = "tasks"
+	OrderGPUs      = "gpus"
+	OrderState     = "state"     // failed, running, stopped, stopping, succeeded, waiting, and what is part of these
+	OrderCompleted = "completed" // of those that have ended; the others come after them
+	OrderPriority  = "priority"  // by name; those without one come after them
+)
+
+// Orders are all of them.
+func Orders() []string {
+	return []string{
+		OrderSubmitted, OrderName, OrderUser, OrderVC, OrderRetries, OrderTasks, OrderGPUs, OrderState, OrderCompleted, OrderPriority,
+	}
+}
+
+// StateRank is the place of a state in OrderState, which is the alphabet of OpenPAI's words for it.
+func StateRank(state string) int {
+	switch state {
+	case Failed:
+		return 0
+	case Running, "barrier", "retry":
+		return 1
+	case Stopped, Deleted:
+		return 2
+	case Stopping:
+		return 3
+	case Succeeded:
+		return 4
+	}
+	return 5 // waiting, queued, pulling
+}
+
+// NoPriority selects jobs without a priority among OrderedQuery.Priorities.
+const NoPriority = "default"
+
+// OrderedQuery selects jobs of the history that have ended and whose Frameworks are gone, in any order: no other source has them. Empty
+// fields select all.
+type OrderedQuery struct {
+	Users, VirtualClusters []string
+	Visible                *Visibility
+	// Keyword is a part of the user's, the job's or the virtual cluster's name, InName of the job's own, whatever their case.
+	Keyword, InName string
+	States          []string
+	Priorities      []string
+	// TagsAny selects jobs that have one of these tags, TagsNone those that have none of these.
+	TagsAny, TagsNone []string
+	Since, Before     time.Time // of submission
+
+	Order      string // "" is OrderSubmitted
+	Descending bool
+	Offset     int
+	// Limit is how many jobs come at most, up to MaxOrdered; 0: none.
+	Limit int
+	// Count asks for how many there are in all.
+	Count bool
+}
+
+// MaxOrdered is how many jobs one answer has at most.
+const MaxOrdered = 5000
+
+// OrderedPage is a part of an ordered list.
+type OrderedPage struct {
+	Items []Job `json:"items"`
+	// Total is how many jobs the question selects, where it asked for that.
+	Total *int `json:"total,omitempty"`
+}

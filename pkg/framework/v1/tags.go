@@ -1,0 +1,38 @@
+package v1
+
+import (
+	"slices"
+	"strings"
+)
+
+// AnnotationTags are words that people give a job to find it by, with commas between them, in order.
+const AnnotationTags = "paictl.openpai.org/tags"
+
+// Limits of tags.
+const (
+	MaxTag  = 512 // bytes of one
+	MaxTags = 100 // of one job
+)
+
+// ReadTags reads the annotation; nil where there are none. Anyone may have written it: what can be no tag is left out, and what is more than MaxTags.
+func ReadTags(text string) []string {
+	var out []string
+	for tag := range strings.SplitSeq(text, ",") {
+		if tag != "" && len(tag) <= MaxTag {
+			out = append(out, tag)
+		}
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return out[:min(len(out), MaxTags)]
+}
+
+// WriteTags makes the annotation of tags, none of which has a comma.
+func WriteTags(tags []string) string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(tags))), ",")
+}
+
+// ValidTag reports whether a text can be a tag: not empty, no comma, at most MaxTag bytes.
+func ValidTag(tag string) bool {
+	return tag != "" && len(tag) <= MaxTag && !strings.Contains(tag, ",")
+}
