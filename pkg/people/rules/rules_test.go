@@ -1,0 +1,219 @@
+package rules_test
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/openpai/paictl/pkg/people/rules"
+)
+
+// line is one of testdata/rules.txt.
+type line struct {
+	rule                           string
+	guest, own, sees, other, admin string
+	scopes                         string
+}
+
+func table(t *testing.T) map[string]line {
+	t.Helper()
+	f, err := os.Open("testdata/rules.txt")
+	require.NoError(t, err)
+	defer f.Close()
+	out := map[string]line{}
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if strings.HasPrefix(s.Text(), "#") {
+			continue
+		}
+		w := strings.Fields(s.Text())
+		require.Len(t, w, 7, "%s", s.Text())
+		require.NotContains(t, out, w[0])
+		out[w[0]] = line{w[0], w[1], w[2], w[3], w[4], w[5], w[6]}
+	}
+	return out
+}
+
+func answer(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, rules.ErrGuest):
+		return "401"
+	case errors.Is(err, rules.ErrForbidden):
+		return "403"
+	case errors.Is(err, rules.ErrHidden):
+		return "404"
+	}
+	return err.Error()
+}
+
+func ann() *rules.Subject {
+	return &rules.Subject{Name: "ann", Grants: rules.Grants{
+		VCs: map[string]rules.VC{"shown": {SeeJobs: true}, "quiet": {}}, Storages: []string{"data"}, Pages: map[string]bool{rules.PageMonitoring: true}}}
+}
+
+func root() *rules.Subject {
+	return &rules.Subject{Name: "root", Grants: rules.Grants{Administrator: true}}
+}
+
+var (
+	mine = rules.Thing{Owner: "ann", VC: "quiet", Storage: "data", Page: rules.PageMonitoring}
+	// Another's in a virtual cluster whose jobs ann sees. A storage and a page are granted, or not.
+	seen  = rules.Thing{Owner: "bob", VC: "shown", Storage: "secret", Page: "other"}
+	other = rules.Thing{Owner: "bob", VC: "quiet", Storage: "secret", Page: "other"}
+)
+
+func TestEachRuleIsAsSpecified(t *testing.T) {
+	want := table(t)
+	ids := map[string]bool{}
+	for _, r := range rules.Table() {
+		assert.False(t, ids[r.ID], "%s is there twice", r.ID)
+		ids[r.ID] = true
+		assert.Contains(t, want, r.ID, "a rule without a line in testdata/rules.txt")
+	}
+	for id, w := range want {
+		t.Run(id, func(t *testing.T) {
+			assert.True(t, ids[id], "a line without a rule")
+			assert.Equal(t, w.guest, answer(rules.Decide(id, &rules.Subject{}, mine)), "guest")
+			assert.Equal(t, w.guest, answer(rules.Decide(id, nil, rules.Thing{})), "guest, and a thing without an owner")
+			assert.Equal(t, w.own, answer(rules.Decide(id, ann(), mine)), "own")
+			assert.Equal(t, w.sees, answer(rules.Decide(id, ann(), seen)), "sees")
+			assert.Equal(t, w.other, answer(rules.Decide(id, ann(), other)), "other")
+			assert.Equal(t, w.admin, answer(rules.Decide(id, root(), other)), "admin")
+		})
+	}
+}
+
+func TestScopesNarrowAndNeverAdd(t *testing.T) {
+	letters := map[rules.Scope]string{rules.ScopeRead: "r", rules.ScopeSubmit: "s", rules.ScopeAdmin: "a", rules.ScopeSecrets: "k"}
+	for id, w := range table(t) {
+		for scope, letter := range letters {
+			for _, test := range []struct {
+				who   *rules.Subject
+				thing rules.Thing
+			}{{ann(), mine}, {ann(), seen}, {ann(), other}, {root(), other}} {
+				session := answer(rules.Decide(id, test.who, test.thing))
+				test.who.Token = rules.Token{ID: "x", Application: true, Scopes: []rules.Scope{scope}}
+				got := answer(rules.Decide(id, test.who, test.thing))
+				switch {
+				case strings.Contains(w.scopes, letter):
+					assert.Equal(t, session, got, "%s with %s", id, scope)
+				case session != "404" || got == "ok":
+					assert.Contains(t, []string{"403", "404"}, got, "%s with %s", id, scope)
+				}
+			}
+		}
+		who := ann()
+		who.Token = rules.Token{ID: "x", Application: true}
+		if w.scopes != "rsak" {
+			assert.NotEqual(t, "ok", answer(rules.Decide(id, who, mine)), "%s without a scope", id)
+		}
+	}
+}
+
+func TestAThingWithoutAnOwnerIsNotAnyones(t *testing.T) {
+	for _, id := range []string{"job.read", "job.stop", "job.ssh", "alert.read"} {
+		assert.Equal(t, "404", answer(rules.Decide(id, ann(), rules.Thing{})), id)
+	}
+	assert.Equal(t, "403", answer(rules.Decide("usage.read", ann(), rules.Thing{})), "of the whole cluster")
+	assert.Equal(t, "ok", answer(rules.Decide("usage.read", ann(), rules.Thing{VC: "quiet"})))
+	assert.Equal(t, "403", answer(rules.Decide("job.submit", ann(), rules.Thing{})), "no virtual cluster")
+	assert.Equal(t, "ok", answer(rules.Decide("job.submit", root(), rules.Thing{VC: "any"})))
+	assert.Equal(t, "403", answer(rules.Decide("storage.list", root(), rules.Thing{})))
+	assert.Equal(t, "403", answer(rules.Decide("no.such.rule", root(), rules.Thing{})), "what has no rule is refused")
+}
+
+func TestASubmissionIsWithinTheGrants(t *testing.T) {
+	s := ann()
+	s.Groups = []string{"team"}
+	s.Grants.VCs["fast"] = rules.VC{MaxPriority: "crit", HostNetwork: true}
+	s.Grants.VCs["slow"] = rules.VC{MaxPriority: "oppo"}
+	all := ann()
+	all.Grants = rules.Grants{AllVCs: true}
+	for name, test := range map[string]struct {
+		who *rules.Subject
+		job rules.Submission
+		why string
+	}{
+		"granted":                        {s, rules.Submission{VCs: []string{"quiet", "shown"}, Priority: "prod", Storages: []string{"data"}, Group: "team"}, ""},
+		"no virtual cluster":             {s, rules.Submission{}, "names no virtual cluster"},
+		"one of two isn't granted":       {s, rules.Submission{VCs: []string{"quiet", "vision"}}, "vision isn't granted"},
+		"crit without a grant":           {s, rules.Submission{VCs: []string{"quiet"}, Priority: "crit"}, "the priority crit isn't granted"},
+		"crit with one":                  {s, rules.Submission{VCs: []string{"fast"}, Priority: "crit"}, ""},
+		"no priority is prod":            {s, rules.Submission{VCs: []string{"slow"}}, "isn't granted"},
+		"within a low one":               {s, rules.Submission{VCs: []string{"slow"}, Priority: "oppo"}, ""},
+		"an unknown one":                 {s, rules.Submission{VCs: []string{"fast"}, Priority: "huge"}, "not a priority"},
+		"the machines' network":          {s, rules.Submission{VCs: []string{"quiet"}, HostNetwork: true}, "network isn't granted"},
+		"the machines' network, granted": {s, rules.Submission{VCs: []string{"fast"}, HostNetwork: true}, ""},
+		"another storage":                {s, rules.Submission{VCs: []string{"fast"}, Storages: []string{"data", "secret"}}, "storage secret"},
+		"another group's quota":          {s, rules.Submission{VCs: []string{"fast"}, Group: "rich"}, "aren't in the group rich"},
+		"every virtual cluster":          {all, rules.Submission{VCs: []string{"vision"}}, ""},
+		"but not every priority":         {all, rules.Submission{VCs: []string{"vision"}, Priority: "crit"}, "crit"},
+		"an administrator":               {root(), rules.Submission{VCs: []string{"vision"}, Priority: "crit", HostNetwork: true}, ""},
+		"an administrator's storages":    {root(), rules.Submission{VCs: []string{"vision"}, Storages: []string{"data"}}, "storage data"},
+		"a guest":                        {nil, rules.Submission{VCs: []string{"quiet"}}, "sign in"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := rules.Submit(test.who, test.job)
+			if test.why == "" {
+				assert.NoError(t, err)
+				return
+			}
+			assert.ErrorContains(t, err, test.why)
+		})
+	}
+	s.Token = rules.Token{Application: true, Scopes: []rules.Scope{rules.ScopeRead}}
+	assert.ErrorContains(t, rules.Submit(s, rules.Submission{VCs: []string{"quiet"}}), "scope submit")
+}
+
+// A list must show what can be opened, and nothing else.
+func TestListsShowWhatCanBeRead(t *testing.T) {
+	names := rapid.SampledFrom([]string{"", "ann", "bob", "eve"})
+	vcs := rapid.SampledFrom([]string{"", "a", "b", "c"})
+	rapid.Check(t, func(t *rapid.T) {
+		s := &rules.Subject{Name: names.Draw(t, "subject"), Grants: rules.Grants{
+			Administrator: rapid.Bool().Draw(t, "administrator"), AllVCs: rapid.Bool().Draw(t, "all"),
+			VCs: rapid.MapOf(vcs, rapid.Custom(func(t *rapid.T) rules.VC { return rules.VC{SeeJobs: rapid.Bool().Draw(t, "sees")} })).Draw(t, "grants"),
+		}}
+		owner, vc := names.Draw(t, "owner"), vcs.Draw(t, "vc")
+		fits := rules.Visible(s).Fits(owner, vc)
+		err := rules.Decide("job.read", s, rules.Thing{Kind: rules.KindJob, Owner: owner, VC: vc})
+		if fits != (err == nil) {
+			t.Fatalf("in the list: %v; read: %v", fits, err)
+		}
+		for _, id := range []string{"job.stop", "job.enter", "job.delete", "job.ssh"} {
+			if rules.Decide(id, s, rules.Thing{Owner: owner, VC: vc}) == nil && !fits {
+				t.Fatalf("%s of a job that isn't seen", id)
+			}
+		}
+	})
+}
+
+func TestHowMuchOfAPersonIsSeen(t *testing.T) {
+	app := root()
+	app.Token = rules.Token{Application: true, Scopes: []rules.Scope{rules.ScopeRead}}
+	secrets := root()
+	secrets.Token = rules.Token{Application: true, Scopes: []rules.Scope{rules.ScopeRead, rules.ScopeSecrets}}
+	assert.Equal(t, rules.UserView{}, rules.ViewUser(nil, ""))
+	assert.Equal(t, rules.UserView{Whole: true, Extension: true}, rules.ViewUser(ann(), "ann"))
+	assert.Equal(t, rules.UserView{}, rules.ViewUser(ann(), "bob"))
+	assert.Equal(t, rules.UserView{Whole: true, Extension: true}, rules.ViewUser(root(), "bob"))
+	assert.Equal(t, rules.UserView{Whole: true}, rules.ViewUser(app, "bob"))
+	assert.Equal(t, rules.UserView{Whole: true, Extension: true}, rules.ViewUser(secrets, "bob"))
+}
+
+func TestScopesAreNamed(t *testing.T) {
+	got, err := rules.ParseScopes([]string{"read", "admin", "read"})
+	require.NoError(t, err)
+	assert.Equal(t, []rules.Scope{rules.ScopeRead, rules.ScopeAdmin}, got)
+	_, err = rules.ParseScopes([]string{"write"})
+	assert.ErrorContains(t, err, `"write" is not a scope`)
+	assert.Equal(t, "crit", rules.Higher("", "crit"))
+	assert.Equal(t, "", rules.Higher("oppo", ""))
+}
