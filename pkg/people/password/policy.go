@@ -1,0 +1,51 @@
+package password
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/trustelem/zxcvbn"
+
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Lengths of new passwords, in characters and in bytes.
+const (
+	MinLength = 10
+	maxBytes  = 1024
+)
+
+// minGuesses is how many guesses a password must take, as zxcvbn reckons them: more than whoever guesses through the throttle makes in months.
+// The ten thousand passwords that are chosen most take ten thousand at most.
+const minGuesses = 1e6
+
+// judged is how many characters of a password are judged: the time grows faster than their number.
+const judged = 64
+
+// Check says why a password is too weak for a person. Passwords that are there already stay valid.
+func Check(p secret.String, name string) error {
+	text := p.Reveal()
+	switch {
+	case utf8.RuneCountInString(text) < MinLength:
+		return fmt.Errorf("the password is too short: take %d characters or more", MinLength)
+	case len(text) > maxBytes:
+		return fmt.Errorf("the password is too long: %d bytes at most", maxBytes)
+	case !utf8.ValidString(text) || strings.ContainsAny(text, "\x00\r\n"):
+		return errors.New("the password has an end of line or other bytes in it that can't be typed")
+	case zxcvbn.PasswordStrength(string([]rune(text)[:min(judged, utf8.RuneCountInString(text))]), []string{name, "paictl", "openpai"}).Guesses < minGuesses:
+		return errors.New("the password is easy to guess: take several words that don't belong together, and not the name")
+	}
+	return nil
+}
+
+// New makes a password of 100 random bits, in four groups that can be read out.
+func New() secret.String {
+	b := make([]byte, 15)
+	_, _ = rand.Read(b) // never fails
+	t := strings.ToLower(base32.StdEncoding.EncodeToString(b))[:20]
+	return secret.String(t[:5] + "-" + t[5:10] + "-" + t[10:15] + "-" + t[15:])
+}
