@@ -54,10 +54,10 @@ func (c *Client) afterOne(ctx context.Context, user string, a protocol.After) (v
 	}
 	out := v1.After{Framework: j.Object, Job: j.Title(), Ended: a.Ended}
 	var state string
-	if j.Live() {
-		out.UID, state = j.Framework.UID, api.StateOf(j.Framework)
+	if j.Live {
+		out.UID, state = j.framework.UID, api.StateOf(j.framework)
 	} else {
-		out.UID, state = types.UID(j.Archived.UID), j.Archived.State
+		out.UID, state = types.UID(j.archived.UID), j.archived.State
 	}
 	if p := Phase(state); p.Done() && state != api.Succeeded && !a.Ended {
 		return out, hint.Errorf("see why: paictl job why "+a.Job+"; to start after any end, write {job: "+a.Job+", when: ended}",

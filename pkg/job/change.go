@@ -19,11 +19,11 @@ import (
 
 // Stop asks for the end of a job, and returns what it was before. One that has ended stays as it is.
 func (c *Client) Stop(ctx context.Context, j *Job) (before Phase, err error) {
-	if !j.Live() {
+	if !j.Live {
 		return endedPhase(j), nil
 	}
-	before = Phase(api.StateOf(j.Framework))
-	if before.Done() || j.Framework.Spec.ExecutionType == v1.ExecutionStop {
+	before = Phase(api.StateOf(j.framework))
+	if before.Done() || j.framework.Spec.ExecutionType == v1.ExecutionStop {
 		return before, nil
 	}
 	patch := map[string]any{"spec": map[string]any{"executionType": v1.ExecutionStop}}
@@ -43,10 +43,10 @@ type operation struct {
 // Scale changes how many tasks a role has, while the job runs, and returns how many it had. Tasks of a
 // gang know each other from the start, so that only jobs without one can be scaled.
 func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int) (before int, err error) {
-	if !j.Live() || Phase(api.StateOf(j.Framework)).Done() {
+	if !j.Live || Phase(api.StateOf(j.framework)).Done() {
 		return 0, hint.Errorf("run it again: paictl job retry "+j.Name, "%s has ended", j.Title())
 	}
-	f := j.Framework
+	f := j.framework
 	at := -1
 	for i := range f.Spec.TaskRoles {
 		if r := &f.Spec.TaskRoles[i]; isRole(r, role) || role == "" && len(f.Spec.TaskRoles) == 1 {

@@ -65,21 +65,6 @@ func New(c *kube.Cluster) (*Client, error) {
 	}, nil
 }
 
-// Job is one job: its Framework where there still is one, and what the history has of it else.
-type Job struct {
-	User, Name string
-	Object     string        // name of the Framework
-	Framework  *v1.Framework // nil where it is gone
-	// Archived is nil where the Framework is there.
-	Archived *api.JobDetail
-}
-
-// Title is how a person names it: user/name.
-func (j *Job) Title() string { return j.User + "/" + j.Name }
-
-// Live reports whether its Framework is there.
-func (j *Job) Live() bool { return j.Framework != nil }
-
 // objectName is what the name of a Framework looks like.
 var objectName = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
@@ -103,14 +88,14 @@ func (c *Client) Resolve(ctx context.Context, user, name string) (*Job, error) {
 // find reads a job with all its tasks.
 func (c *Client) find(ctx context.Context, user, name, object string) (*Job, error) {
 	j, err := c.brief(ctx, user, name, object)
-	if err != nil || !j.Live() || j.Framework.Status == nil || j.Framework.Status.AttemptStatus.TaskChunks == 0 {
+	if err != nil || !j.Live || j.framework.Status == nil || j.framework.Status.AttemptStatus.TaskChunks == 0 {
 		return j, err
 	}
 	chunks, err := c.chunks(ctx, j)
 	if err != nil {
 		return nil, c.Explain(fmt.Errorf("read the tasks of %s: %w", j.Title(), err))
 	}
-	status.Fill(j.Framework, chunks) // what is lost the controller finds again in the pods
+	status.Fill(j.framework, chunks) // what is lost the controller finds again in the pods
 	return j, nil
 }
 
@@ -120,7 +105,7 @@ const fewChunks = 16
 // chunks reads the ConfigMaps with the tasks of a large job that are there.
 func (c *Client) chunks(ctx context.Context, j *Job) ([]*corev1.ConfigMap, error) {
 	all := c.Client.CoreV1().ConfigMaps(c.Namespace)
-	if n := j.Framework.Status.AttemptStatus.TaskChunks; n <= fewChunks {
+	if n := j.framework.Status.AttemptStatus.TaskChunks; n <= fewChunks {
 		names := make([]string, n)
 		for k := range n {
 			names[k] = status.Name(j.Object, k)
@@ -166,9 +151,7 @@ func (c *Client) brief(ctx context.Context, user, name, object string) (*Job, er
 	f, err := c.Frameworks.Get(ctx, object)
 	switch {
 	case err == nil:
-		row := api.Summary(f)
-		j.Framework, j.User, j.Name = f, row.User, row.Name
-		return j, nil
+		return Of(f), nil
 	case !apierrors.IsNotFound(err):
 		return nil, c.Explain(err)
 	}
@@ -176,8 +159,9 @@ func (c *Client) brief(ctx context.Context, user, name, object string) (*Job, er
 	archived, err := c.History.Job(ctx, object)
 	switch {
 	case err == nil:
-		j.Archived, j.User, j.Name = archived, archived.User, archived.Name
-		return j, nil
+		past := Past(archived)
+		past.Object = object // which may be the UID that was asked for
+		return past, nil
 	case apierrors.IsNotFound(err):
 		return j, notFound(user, name, nil)
 	case isNoCRD(missing):
@@ -189,6 +173,14 @@ func (c *Client) brief(ctx context.Context, user, name, object string) (*Job, er
 // Get reads the job again. A Framework that has gone meanwhile is looked for in the history.
 func (c *Client) Get(ctx context.Context, j *Job) (*Job, error) {
 	return c.find(ctx, j.User, j.Name, j.Object)
+}
+
+// Kept is what the history has of a job. Of one that lives it may be an earlier job of that name.
+func (c *Client) Kept(ctx context.Context, j *Job) (*api.JobDetail, error) {
+	if j.archived != nil {
+		return j.archived, nil
+	}
+	return c.History.Job(ctx, j.Object)
 }
 
 // fewPods is up to how many pods are asked for one by one: to list a job's, the API server looks at those of all jobs.
@@ -218,11 +210,11 @@ func (c *Client) Pods(ctx context.Context, j *Job) ([]corev1.Pod, error) {
 
 // podsOf are the names of the pods that a job may have, where they are few.
 func podsOf(j *Job) (names []string, few bool) {
-	if !j.Live() {
+	if !j.Live {
 		return nil, false // pods of one that was removed by force may be there yet
 	}
 	names = podNames(j, fewPods)
-	if s := j.Framework.Status; s != nil {
+	if s := j.framework.Status; s != nil {
 		for _, r := range s.AttemptStatus.TaskRoleStatuses {
 			for _, t := range r.TaskStatuses {
 				// Also of tasks that are taken away.

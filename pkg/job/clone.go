@@ -39,15 +39,9 @@ func (c *Client) FreeName(ctx context.Context, j *Job) (string, error) {
 
 // Clone is the job file of a job under another name; secrets reports whether some are masked in it.
 func Clone(j *Job, as string) (text []byte, secrets bool, err error) {
-	config := ""
-	if j.Live() {
-		config = j.Framework.Annotations[v1.AnnotationConfig]
-	} else {
-		config = j.Archived.Config
-	}
-	if config == "" {
+	if j.Config == "" {
 		return nil, false, hint.Errorf("only jobs that were submitted by paictl or OpenPAI can be cloned", "%s has no job file", j.Title())
 	}
-	text, err = SetName(j.Title(), []byte(config), as)
+	text, err = SetName(j.Title(), []byte(j.Config), as)
 	return text, bytes.Contains(text, []byte(protocol.Masked)), err
 }

@@ -35,6 +35,8 @@ type Detail struct {
 	// Note says what could not be asked.
 	Note string `json:"note,omitempty"`
 
+	begun, total int // tasks; see Progress
+
 	job   *Job
 	pods  []corev1.Pod
 	group string // the gang that waits in the queue, or ""
@@ -50,6 +52,8 @@ type Role struct {
 	Image        string `json:"image,omitempty"`
 	MinFailed    int    `json:"minFailed,omitempty"`
 	MinSucceeded int    `json:"minSucceeded,omitempty"`
+
+	written string // as it stands in the job file
 }
 
 // Task is one task of the latest attempt.
@@ -67,11 +71,7 @@ func (t *Task) Name() string { return TaskName(t.Role, t.Index) }
 
 // Progress counts the tasks of a live job, and those that have begun.
 func (d *Detail) Progress() (begun, total int) {
-	if !d.Live || d.job.Framework.Status == nil {
-		return 0, 0
-	}
-	total, begun, _ = listing.Tasks(d.job.Framework)
-	return begun, total
+	return d.begun, d.total
 }
 
 // Code is the exit code of a task that has ended; ok is false before.
@@ -90,7 +90,7 @@ func (t *Task) GPUFault() string {
 
 // Detail reads all about a job.
 func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
-	if !j.Live() {
+	if !j.Live {
 		return archivedDetail(j), nil
 	}
 	var pods []corev1.Pod
@@ -103,12 +103,12 @@ func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 		return err
 	})
 	g.Go(func() error {
-		row := api.Summary(j.Framework)
+		row := api.Summary(j.framework)
 		queue, queueErr = c.places(ctx, row.VirtualCluster, []*Row{{Job: row}})
 		return nil
 	})
 	g.Go(func() error {
-		past, pastErr = c.History.Job(ctx, string(j.Framework.UID))
+		past, pastErr = c.History.Job(ctx, string(j.framework.UID))
 		return nil
 	})
 	if err := g.Wait(); err != nil {
@@ -129,7 +129,7 @@ func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 }
 
 func archivedDetail(j *Job) *Detail {
-	a := j.Archived
+	a := j.archived
 	d := &Detail{Row: listing.NewArchivedRow(a.Job), Config: a.Config, Attempts: a.Attempts, job: j, Tasks: []Task{}, Roles: []Role{}}
 	if len(a.Attempts) == 0 {
 		return d
@@ -182,7 +182,7 @@ func endPhase(code int32) Phase {
 
 // liveDetail puts a Framework and its pods together.
 func liveDetail(j *Job, pods []corev1.Pod, queue Queue) *Detail {
-	f := j.Framework
+	f := j.framework
 	d := &Detail{Row: listing.NewRow(api.Summary(f), StateOf(f, pods, queue), true), Config: f.Annotations[v1.AnnotationConfig], job: j, pods: pods, Tasks: []Task{}}
 	if q, ok := queue[f.Name]; ok {
 		d.group = q.Group
@@ -191,21 +191,16 @@ func liveDetail(j *Job, pods []corev1.Pod, queue Queue) *Detail {
 	for i := range pods {
 		byName[pods[i].Name] = &pods[i]
 	}
+	d.Roles = rolesOf(f)
 	names := map[string]string{}
-	for i := range f.Spec.TaskRoles {
-		r := &f.Spec.TaskRoles[i]
-		names[r.Name] = RoleName(r)
-		role := Role{Name: RoleName(r), Object: r.Name, Tasks: int(r.TaskNumber),
-			MinFailed: int(r.FrameworkAttemptCompletionPolicy.MinFailedTaskCount), MinSucceeded: int(r.FrameworkAttemptCompletionPolicy.MinSucceededTaskCount)}
-		if cs := r.Task.Pod.Spec.Containers; len(cs) > 0 {
-			role.Image = cs[0].Image
-		}
-		d.Roles = append(d.Roles, role)
+	for i := range d.Roles {
+		names[d.Roles[i].Object] = d.Roles[i].Name
 	}
 	d.After, _ = f.After() // what can't be read the message tells
 	if f.Status == nil {
 		return d
 	}
+	d.total, d.begun, _ = listing.Tasks(f)
 	d.Message, d.AvoidedNodes = f.Status.Message, f.Status.AvoidedNodes
 	s := &f.Status.AttemptStatus
 	current := api.Attempt{ID: s.ID, Started: s.StartTime.UTC(), Run: api.UTC(s.RunTime), Completed: api.UTC(s.CompletionTime), Completion: s.CompletionStatus, Tasks: []api.TaskAttempt{}}

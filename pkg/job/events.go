@@ -23,7 +23,7 @@ func (c *Client) Events(ctx context.Context, j *Job) (list []api.Event, note, er
 	list, err = c.collected(ctx, j)
 	switch {
 	case err == nil:
-	case !j.Live():
+	case !j.Live:
 		return nil, nil, c.Explain(err)
 	default:
 		note = fmt.Errorf("earlier events are not shown: %w", err)
@@ -38,13 +38,13 @@ func (c *Client) Events(ctx context.Context, j *Job) (list []api.Event, note, er
 // collected are the events that the controller knows. One that had the job's name before told its own.
 func (c *Client) collected(ctx context.Context, j *Job) ([]api.Event, error) {
 	all, err := c.History.Events(ctx, j.Object)
-	if !j.Live() {
+	if !j.Live {
 		return all, err
 	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil // the job is there, and nothing was told of it yet
 	}
-	return slices.DeleteFunc(all, func(e api.Event) bool { return e.Time.Before(j.Framework.CreationTimestamp.Time) }), err
+	return slices.DeleteFunc(all, func(e api.Event) bool { return e.Time.Before(j.framework.CreationTimestamp.Time) }), err
 }
 
 // manyNames is from how many pods on all events are read at once instead of those of each pod.
@@ -54,8 +54,8 @@ const manyNames = 40
 // there is one more than that.
 func podNames(j *Job, most int) []string {
 	names := []string{}
-	for i := range j.Framework.Spec.TaskRoles {
-		r := &j.Framework.Spec.TaskRoles[i]
+	for i := range j.framework.Spec.TaskRoles {
+		r := &j.framework.Spec.TaskRoles[i]
 		for k := range r.TaskNumber {
 			if len(names) > most {
 				return names
@@ -104,7 +104,7 @@ func (c *Client) selected(ctx context.Context, j *Job, selector string) ([]api.E
 		for i := range page.Items {
 			e, about := &page.Items[i], &page.Items[i].InvolvedObject
 			known := about.Name == j.Object || strings.HasPrefix(about.Name, j.Object+"-")
-			same := about.UID == j.Framework.UID || !e.CreationTimestamp.Time.Before(j.Framework.CreationTimestamp.Time)
+			same := about.UID == j.framework.UID || !e.CreationTimestamp.Time.Before(j.framework.CreationTimestamp.Time)
 			if known && same {
 				out = append(out, NewEvent(e))
 			}

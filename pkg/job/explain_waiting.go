@@ -39,7 +39,7 @@ func (e *evidence) explain() *Why {
 	case e.cutOff:
 		w.Sentence = "Its submission was interrupted before its commands were stored."
 		w.Remedy = []string{"submit the same file again: that completes it"}
-	case e.job.Framework.Status == nil:
+	case e.job.framework.Status == nil:
 		e.unseen(w)
 	case e.trouble(w):
 	case e.Message != "":
@@ -259,7 +259,7 @@ func (e *evidence) stopping(w *Why) {
 		}
 	}
 	w.Sentence = "It was asked to stop"
-	if e.job.Framework.Spec.ExecutionType != "Stop" {
+	if e.job.framework.Spec.ExecutionType != "Stop" {
 		w.Sentence = "An attempt has ended, and its other tasks are being stopped"
 	}
 	if len(left) > 0 {

@@ -113,7 +113,7 @@ func (c *Client) look(ctx context.Context, j *Job) (*Detail, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !now.Live() {
+	if !now.Live {
 		return archivedDetail(now), nil
 	}
 	list, err := c.Client.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
@@ -121,5 +121,5 @@ func (c *Client) look(ctx context.Context, j *Job) (*Detail, error) {
 	if err != nil {
 		return nil, c.Explain(err)
 	}
-	return liveDetail(now, append([]corev1.Pod{}, list.Items...), c.queue(ctx, now.Framework.Labels[v1.LabelVC])), nil
+	return liveDetail(now, append([]corev1.Pod{}, list.Items...), c.queue(ctx, now.framework.Labels[v1.LabelVC])), nil
 }

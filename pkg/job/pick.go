@@ -3,7 +3,9 @@ package job
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
@@ -20,15 +23,29 @@ const RuntimePath = spec.Runtime
 
 // Target is a task whose program runs.
 type Target struct {
-	Task      string // role[index]
-	Pod       *corev1.Pod
-	Container string
-	Others    int // further tasks that would have fitted
+	Task  string `json:"task"` // role[index]
+	Role  string `json:"role"` // the Framework's name of it
+	Index int32  `json:"index"`
+	Node  string `json:"node"`
+	// Pod has the task, in Namespace. UID tells it from one that had its name before.
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	UID       string `json:"uid"`
+	Container string `json:"container"`
 	// OwnRuntime reports whether the runtime of jobs is in the container.
-	OwnRuntime bool
+	OwnRuntime bool `json:"ownRuntime"`
 	// Program is where it is.
-	Program string
+	Program string `json:"program"`
+	// Ports are those that the runtime hands out to the task, by their label; nil where the job has none with labels.
+	Ports map[string][]int `json:"ports,omitempty"`
+	// Others are further tasks that would have fitted.
+	Others int `json:"-"`
+
+	pod *corev1.Pod
 }
+
+// Kubernetes is the pod as it was found; nil of a target that was read from JSON.
+func (r *Target) Kubernetes() *corev1.Pod { return r.pod }
 
 // Command makes a command run with the environment of the task, where the runtime can do so.
 func (r *Target) Command(args ...string) []string {
@@ -67,25 +84,27 @@ func program(p *corev1.Pod, container string) string {
 
 // Pick finds a task that runs: the one of a role and index, or with index -1 the first.
 func (c *Client) Pick(ctx context.Context, j *Job, role string, index int32) (*Target, error) {
-	if !j.Live() {
-		return nil, hint.Errorf("read its logs with: paictl job logs "+j.Name, "%s has ended", j.Title())
-	}
-	object := ""
-	if role != "" {
-		if object = j.RoleObject(role); object == "" {
-			return nil, hint.Errorf("there are: "+strings.Join(j.RoleNames(), ", "), "%s has no task role %q", j.Title(), role)
-		}
+	if err := checkRole(j, role); err != nil {
+		return nil, err
 	}
 	all, err := c.Targets(ctx, j)
 	if err != nil {
 		return nil, err
 	}
+	return PickOf(j, all, role, index)
+}
+
+// PickOf does so among the tasks of a job that run.
+func PickOf(j *Job, all []*Target, role string, index int32) (*Target, error) {
+	if err := checkRole(j, role); err != nil {
+		return nil, err
+	}
+	object := j.RoleObject(role)
 	var first *Target
 	others := 0
 	for _, t := range all {
-		labels := t.Pod.Labels
 		switch {
-		case object != "" && labels[v1.LabelTaskRole] != object, index >= 0 && labels[v1.LabelTaskIndex] != strconv.Itoa(int(index)):
+		case role != "" && t.Role != object, index >= 0 && t.Index != index:
 		case first == nil:
 			first = t
 		default:
@@ -99,10 +118,21 @@ func (c *Client) Pick(ctx context.Context, j *Job, role string, index int32) (*T
 	return first, nil
 }
 
+// checkRole refuses a job that has ended, and a role that it doesn't have; "" is any.
+func checkRole(j *Job, role string) error {
+	if !j.Live {
+		return hint.Errorf("read its logs with: paictl job logs "+j.Name, "%s has ended", j.Title())
+	}
+	if role != "" && j.RoleObject(role) == "" {
+		return hint.Errorf("there are: "+strings.Join(j.RoleNames(), ", "), "%s has no task role %q", j.Title(), role)
+	}
+	return nil
+}
+
 // Targets finds all tasks that run, in the order of roles.
 func (c *Client) Targets(ctx context.Context, j *Job) ([]*Target, error) {
-	if !j.Live() {
-		return nil, hint.Errorf("read its logs with: paictl job logs "+j.Name, "%s has ended", j.Title())
+	if err := checkRole(j, ""); err != nil {
+		return nil, err
 	}
 	pods, err := c.Pods(ctx, j)
 	if err != nil {
@@ -140,16 +170,49 @@ func target(j *Job, p *corev1.Pod) *Target {
 		if s.Name != name || s.State.Running == nil {
 			continue
 		}
-		role := p.Labels[v1.LabelTaskRole]
-		for k := range j.Framework.Spec.TaskRoles {
-			if r := &j.Framework.Spec.TaskRoles[k]; r.Name == role {
-				role = RoleName(r)
-			}
+		object := p.Labels[v1.LabelTaskRole]
+		role := object
+		if at := slices.IndexFunc(j.Roles, func(r Role) bool { return r.Object == object }); at >= 0 {
+			role = j.Roles[at].Name
 		}
-		return &Target{Task: TaskName(role, int32(index)), Pod: p, Container: name,
-			OwnRuntime: j.Framework.Annotations[v1.AnnotationRuntime] != "", Program: program(p, name)}
+		return &Target{Task: TaskName(role, int32(index)), Role: object, Index: int32(index), Node: p.Spec.NodeName,
+			Namespace: p.Namespace, Pod: p.Name, UID: string(p.UID), Container: name,
+			OwnRuntime: j.framework.Annotations[v1.AnnotationRuntime] != "", Program: program(p, name), Ports: ports(j, p), pod: p}
 	}
 	return nil
+}
+
+// ports are the ports of a task by their labels, as the runtime hands them out.
+func ports(j *Job, p *corev1.Pod) map[string][]int {
+	var asked struct {
+		Start int `json:"schedulePortStart"`
+		End   int `json:"schedulePortEnd"`
+		Ports map[string]struct {
+			Count int `json:"count"`
+		} `json:"ports"`
+	}
+	if json.Unmarshal([]byte(p.Annotations[v1.AnnotationPorts]), &asked) != nil {
+		return nil
+	}
+	list := []spec.Port{}
+	for _, l := range slices.Sorted(maps.Keys(asked.Ports)) {
+		list = append(list, spec.Port{Label: l, Count: asked.Ports[l].Count})
+	}
+	if j.framework.Annotations[v1.AnnotationHostNetwork] == "true" {
+		return peers.HostPorts(string(p.UID), list, asked.Start, asked.End)
+	}
+	return peers.PodPorts(list)
+}
+
+// Port is the first port of a label.
+func (r *Target) Port(label string) (int, error) {
+	switch {
+	case r.Ports == nil:
+		return 0, hint.Errorf("give its number", "the ports of %s have no labels", r.Task)
+	case len(r.Ports[label]) == 0:
+		return 0, hint.Errorf("there are: "+strings.Join(slices.Sorted(maps.Keys(r.Ports)), ", ")+"; or give a number", "%s has no ports with the label %q", r.Task, label)
+	}
+	return r.Ports[label][0], nil
 }
 
 func noneRuns(j *Job, role string, index int32) error {

@@ -26,7 +26,7 @@ func TestTheRuntimeThatIsRunInATaskIsOneThatTheTaskCannotReplace(t *testing.T) {
 			p := &corev1.Pod{Spec: c.pod}
 			got := program(p, "app")
 			assert.Equal(t, c.want, got)
-			target := &Target{Pod: p, OwnRuntime: true, Program: got}
+			target := &Target{OwnRuntime: true, Program: got}
 			assert.Equal(t, []string{got, "exec", "--", got, "cp-kind", "x"}, target.Runtime("cp-kind", "x"))
 		})
 	}

@@ -29,12 +29,12 @@ const (
 // In between, the job lies in a Secret of its own. Killed there, the next Retry goes on, also of a job
 // that is neither live nor in the history.
 func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
-	if j.Live() && !Phase(api.StateOf(j.Framework)).Done() {
-		before = Phase(api.StateOf(j.Framework))
-		if j.Framework.Spec.ExecutionType == v1.ExecutionStop {
+	if j.Live && !Phase(api.StateOf(j.framework)).Done() {
+		before = Phase(api.StateOf(j.framework))
+		if j.framework.Spec.ExecutionType == v1.ExecutionStop {
 			return before, hint.Errorf("wait for its end first: paictl job wait "+j.Name, "%s is stopping", j.Title())
 		}
-		if kept, err := c.keptOf(ctx, j.Framework); err != nil {
+		if kept, err := c.keptOf(ctx, j.framework); err != nil {
 			return before, c.Explain(err)
 		} else if kept != nil {
 			return before, c.bringBack(ctx, kept)
@@ -46,8 +46,8 @@ func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 		return before, nil
 	}
 	var kept *render.Objects
-	if j.Live() {
-		before = Phase(api.StateOf(j.Framework))
+	if j.Live {
+		before = Phase(api.StateOf(j.framework))
 		if kept, err = c.keep(ctx, j); err != nil {
 			return before, c.Explain(fmt.Errorf("save %s while it is created again: %w", j.Title(), err))
 		}
@@ -59,13 +59,13 @@ func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 		}
 	} else {
 		before = Deleted
-		if j.Archived != nil {
+		if j.archived != nil {
 			before = endedPhase(j)
 		}
 		if kept, err = c.kept(ctx, j.Object); err != nil {
 			return before, c.Explain(err)
 		}
-		if kept == nil && j.Archived == nil {
+		if kept == nil && j.archived == nil {
 			return before, notFound(j.User, j.Name, nil)
 		}
 		if kept == nil {
@@ -78,7 +78,7 @@ func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 
 // keep stores what the job was submitted as.
 func (c *Client) keep(ctx context.Context, j *Job) (*render.Objects, error) {
-	f := j.Framework.DeepCopy()
+	f := j.framework.DeepCopy()
 	f.TypeMeta = metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.Kind}
 	f.ObjectMeta = bare(&f.ObjectMeta)
 	f.Status, f.Spec.ExecutionType = nil, v1.ExecutionStart
@@ -153,8 +153,7 @@ func (c *Client) bringBack(ctx context.Context, o *render.Objects) error {
 			equal, err = c.same(ctx, made, o)
 		}
 		if err == nil && !equal {
-			row := api.Summary(made)
-			err = conflict(&Job{User: row.User, Name: row.Name, Object: made.Name, Framework: made})
+			err = conflict(Of(made))
 		}
 	}
 	if err != nil {

@@ -17,24 +17,38 @@ func RoleName(r *v1.TaskRole) string {
 
 // isRole reports whether a user means a role of a Framework, by the name that is shown, the one that was written or the
 // Framework's.
-func isRole(r *v1.TaskRole, name string) bool {
-	return RoleName(r) == name || r.Task.Pod.Annotations[v1.AnnotationTaskRole] == name && name != "" || r.Name == name
+func isRole(r *v1.TaskRole, name string) bool { return roleOf(r).is(name) }
+
+// is reports whether a user means a role, by the name that is shown, the one that was written or the Framework's.
+func (r *Role) is(name string) bool {
+	return r.Name == name || r.written == name && name != "" || r.Object == name
+}
+
+// roleOf is a role of a Framework.
+func roleOf(r *v1.TaskRole) *Role {
+	out := &Role{Name: RoleName(r), Object: r.Name, Tasks: int(r.TaskNumber), written: r.Task.Pod.Annotations[v1.AnnotationTaskRole],
+		MinFailed: int(r.FrameworkAttemptCompletionPolicy.MinFailedTaskCount), MinSucceeded: int(r.FrameworkAttemptCompletionPolicy.MinSucceededTaskCount)}
+	if cs := r.Task.Pod.Spec.Containers; len(cs) > 0 {
+		out.Image = cs[0].Image
+	}
+	return out
+}
+
+// rolesOf are the roles of a Framework, in the order of the job file.
+func rolesOf(f *v1.Framework) []Role {
+	out := []Role{}
+	for i := range f.Spec.TaskRoles {
+		out = append(out, *roleOf(&f.Spec.TaskRoles[i]))
+	}
+	return out
 }
 
 // RoleNames are the names of a job's task roles as the user wrote them, in the order of the job file.
 func (j *Job) RoleNames() []string {
 	var out []string
-	if j.Live() {
-		for i := range j.Framework.Spec.TaskRoles {
-			out = append(out, RoleName(&j.Framework.Spec.TaskRoles[i]))
-		}
-		return out
-	}
-	for _, a := range j.Archived.Attempts {
-		for i := range a.Tasks {
-			if name := terminal.Line(a.Tasks[i].Role); !slices.Contains(out, name) {
-				out = append(out, name)
-			}
+	for i := range j.Roles {
+		if name := j.Roles[i].Name; j.Live || !slices.Contains(out, name) {
+			out = append(out, name)
 		}
 	}
 	return out
@@ -42,19 +56,9 @@ func (j *Job) RoleNames() []string {
 
 // RoleObject is the Framework's name of a role that the user names; "" where there is no such role.
 func (j *Job) RoleObject(name string) string {
-	if j.Live() {
-		for i := range j.Framework.Spec.TaskRoles {
-			if r := &j.Framework.Spec.TaskRoles[i]; isRole(r, name) {
-				return r.Name
-			}
-		}
-		return ""
-	}
-	for _, a := range j.Archived.Attempts {
-		for i := range a.Tasks {
-			if t := &a.Tasks[i]; terminal.Line(t.Role) == name || t.Role == name || t.RoleObject == name {
-				return t.RoleObject
-			}
+	for i := range j.Roles {
+		if j.Roles[i].is(name) {
+			return j.Roles[i].Object
 		}
 	}
 	return ""

@@ -15,8 +15,8 @@ func TestNamesOfRolesStayInTheirLine(t *testing.T) {
 	const written = "wor\nker\u2028x\x1b[2J"
 	const shown = "wor ker x[2J"
 	role := v1.TaskRole{Name: "a", Task: v1.Task{Pod: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1.AnnotationTaskRole: written}}}}}
-	live := &Job{Framework: &v1.Framework{Spec: v1.FrameworkSpec{TaskRoles: []v1.TaskRole{role}}}}
-	past := &Job{Archived: &api.JobDetail{Attempts: []api.Attempt{{Tasks: []api.TaskAttempt{{Role: written, RoleObject: "a"}}}}}}
+	live := Of(&v1.Framework{Spec: v1.FrameworkSpec{TaskRoles: []v1.TaskRole{role}}})
+	past := Past(&api.JobDetail{Attempts: []api.Attempt{{Tasks: []api.TaskAttempt{{Role: written, RoleObject: "a"}}}}})
 	for name, j := range map[string]*Job{"live": live, "archived": past} {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, []string{shown}, j.RoleNames())

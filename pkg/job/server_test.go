@@ -111,10 +111,10 @@ func TestAJobIsSubmittedOnceHoweverOftenItIsSent(t *testing.T) {
 	j, err := c.Resolve(ctx, "once", "train")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"Worker_1"}, j.RoleNames())
-	assert.NotContains(t, j.Framework.Annotations[v1.AnnotationConfig], "hunter2")
+	assert.NotContains(t, j.framework.Annotations[v1.AnnotationConfig], "hunter2")
 	s, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, v1.SpecSecretName(j.Object), metav1.GetOptions{})
 	require.NoError(t, err)
-	assert.True(t, metav1.IsControlledBy(s, j.Framework))
+	assert.True(t, metav1.IsControlledBy(s, j.framework))
 	assert.Contains(t, string(s.Data[v1.SpecKey]), "hunter2")
 
 	_, err = c.Submit(ctx, objects(t, "once", "train", "another"), SubmitOptions{})
@@ -195,7 +195,7 @@ func TestANameThatOnlyTheHistoryHasIsTaken(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "--replace")
 	j, err := c.Resolve(t.Context(), "past", "train")
 	require.NoError(t, err)
-	assert.False(t, j.Live())
+	assert.False(t, j.Live)
 	name, err := c.FreeName(t.Context(), j)
 	require.NoError(t, err)
 	assert.Equal(t, "train-2", name)
@@ -283,7 +283,7 @@ func TestStopAndScaleChangeWhatTheControllerReads(t *testing.T) {
 	before, err := c.Scale(ctx, get(), "Worker_1", 5)
 	require.NoError(t, err)
 	assert.Equal(t, 2, before)
-	f := get().Framework
+	f := get().framework
 	assert.EqualValues(t, 5, f.Spec.TaskRoles[0].TaskNumber)
 	assert.EqualValues(t, 5, f.Spec.TaskRoles[0].FrameworkAttemptCompletionPolicy.MinSucceededTaskCount, "all of them still")
 	s, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, v1.SpecSecretName(f.Name), metav1.GetOptions{})
@@ -291,7 +291,7 @@ func TestStopAndScaleChangeWhatTheControllerReads(t *testing.T) {
 	assert.Contains(t, string(s.Data[v1.SpecKey]), `"instances":5`)
 	assert.NotContains(t, f.Annotations, v1.AnnotationGPUsTaken)
 	gang := get()
-	gang.Framework.Annotations[v1.AnnotationGang] = "true"
+	gang.framework.Annotations[v1.AnnotationGang] = "true"
 	_, err = c.Scale(ctx, gang, "", 6)
 	require.EqualError(t, err, "change/train can't be scaled: its tasks are a gang, which gets its machines together, and each task knows all others from the start")
 	assert.Contains(t, hint.Of(err), "paictl job clone change/train -o job.yaml")
@@ -301,8 +301,8 @@ func TestStopAndScaleChangeWhatTheControllerReads(t *testing.T) {
 	phase, err := c.Stop(ctx, get())
 	require.NoError(t, err)
 	assert.Equal(t, Waiting, phase)
-	assert.Equal(t, v1.ExecutionStop, get().Framework.Spec.ExecutionType)
-	assert.Equal(t, Stopping, StateOf(get().Framework, nil, nil).Phase)
+	assert.Equal(t, v1.ExecutionStop, get().framework.Spec.ExecutionType)
+	assert.Equal(t, Stopping, StateOf(get().framework, nil, nil).Phase)
 	_, err = c.Retry(ctx, get())
 	require.ErrorContains(t, err, "is stopping")
 }
@@ -324,11 +324,11 @@ func TestAScaledJobTakesAsManyGPUsAsItsTasks(t *testing.T) {
 		require.NoError(t, err)
 		return j
 	}
-	row := api.Summary(get().Framework)
+	row := api.Summary(get().framework)
 	assert.Equal(t, []int{8, 10, 10}, []int{row.GPUs, row.TakesGPUs, row.Taken()})
 	_, err = c.Scale(ctx, get(), "", 3)
 	require.NoError(t, err)
-	row = api.Summary(get().Framework)
+	row = api.Summary(get().framework)
 	assert.Equal(t, []int{12, 15}, []int{row.GPUs, row.TakesGPUs})
 	why, err := c.Why(ctx, get())
 	require.NoError(t, err)
@@ -417,7 +417,7 @@ func TestARetryStartsAfterTheJobThatHasTheNameNow(t *testing.T) {
 	f, err := c.Frameworks.Get(ctx, first)
 	require.NoError(t, err)
 	collect(t, c, first)
-	require.NoError(t, c.Remove(ctx, &Job{User: "chain", Name: "first", Object: first, Framework: f}))
+	require.NoError(t, c.Remove(ctx, Of(f)))
 	_, err = c.Submit(ctx, objects(t, "chain", "first", "echo"), SubmitOptions{Replace: true})
 	require.NoError(t, err)
 	again, err := c.Frameworks.Get(ctx, first)
@@ -460,7 +460,7 @@ func TestARetryThatWasKilledGoesOn(t *testing.T) {
 	equal, err := c.same(ctx, f, kept)
 	require.NoError(t, err)
 	assert.True(t, equal)
-	j.Framework = nil
+	j.framework = nil
 	other := &Job{User: "halfway", Name: "never", Object: v1.ObjectName("halfway", "never")}
 	_, err = c.Retry(ctx, other)
 	assert.True(t, IsNotFound(err))

@@ -110,6 +110,6 @@ func StateOf(f *v1.Framework, pods []corev1.Pod, queue Queue) State {
 
 // endedPhase is how a job ended that has no Framework.
 func endedPhase(j *Job) Phase {
-	row := listing.NewArchivedRow(j.Archived.Job)
+	row := listing.NewArchivedRow(j.archived.Job)
 	return Phase(row.State)
 }

@@ -94,9 +94,9 @@ func (c *Client) checkName(ctx context.Context, o *render.Objects, opts SubmitOp
 	case err != nil:
 		return err
 	}
-	running := j.Live() && !Phase(api.StateOf(j.Framework)).Done()
+	running := j.Live && !Phase(api.StateOf(j.framework)).Done()
 	if running {
-		equal, err := c.same(ctx, j.Framework, o)
+		equal, err := c.same(ctx, j.framework, o)
 		if err != nil {
 			return c.Explain(err)
 		}
@@ -109,7 +109,7 @@ func (c *Client) checkName(ctx context.Context, o *render.Objects, opts SubmitOp
 		return errSkip
 	case !opts.Replace || running:
 		return conflict(j)
-	case !j.Live() || opts.DryRun:
+	case !j.Live || opts.DryRun:
 		return nil
 	}
 	return c.Remove(ctx, j)
@@ -143,15 +143,15 @@ func (c *Client) same(ctx context.Context, there *v1.Framework, o *render.Object
 
 // conflict says which job has the name.
 func conflict(j *Job) error {
-	if !j.Live() {
+	if !j.Live {
 		when := ""
-		if at := j.Archived.Completed; at != nil {
+		if at := j.archived.Completed; at != nil {
 			when = " on " + at.Local().Format(time.DateOnly)
 		}
 		return hint.Errorf("give this job another name, or submit it with --replace; the old one stays in the history",
 			"user %s already had a job %s, which %s%s", j.User, j.Name, endedPhase(j).Verb(), when)
 	}
-	switch s := api.StateOf(j.Framework); {
+	switch s := api.StateOf(j.framework); {
 	case Phase(s).Done():
 		return hint.Errorf("give this job another name, or submit it with --replace; to run the old one again: paictl job retry "+j.Name,
 			"user %s already has a job %s, which %s", j.User, j.Name, Phase(s).Verb())
@@ -170,8 +170,7 @@ func (c *Client) complete(ctx context.Context, there *v1.Framework, o *render.Ob
 		return "", c.Explain(err)
 	}
 	if !equal || there.DeletionTimestamp != nil {
-		row := api.Summary(there)
-		return "", conflict(&Job{User: row.User, Name: row.Name, Object: there.Name, Framework: there})
+		return "", conflict(Of(there))
 	}
 	outcome := Repeated
 	for _, s := range o.Secrets {
@@ -236,7 +235,7 @@ func (c *Client) undo(ctx context.Context, made *v1.Framework, cause error) erro
 // Remove deletes a job's Framework and waits until it is gone, so that its name is free. The controller
 // holds it until its pods have ended and it lies in the history.
 func (c *Client) Remove(ctx context.Context, j *Job) error {
-	if err := c.Frameworks.Delete(ctx, j.Object, j.Framework.UID); err != nil && !apierrors.IsNotFound(err) {
+	if err := c.Frameworks.Delete(ctx, j.Object, j.framework.UID); err != nil && !apierrors.IsNotFound(err) {
 		return c.Explain(fmt.Errorf("delete %s: %w", j.Title(), err))
 	}
 	tick := time.NewTicker(removePoll)
@@ -244,7 +243,7 @@ func (c *Client) Remove(ctx context.Context, j *Job) error {
 	for {
 		f, err := c.Frameworks.Get(ctx, j.Object)
 		switch {
-		case apierrors.IsNotFound(err), err == nil && f.UID != j.Framework.UID:
+		case apierrors.IsNotFound(err), err == nil && f.UID != j.framework.UID:
 			return nil
 		case err != nil:
 			return c.Explain(fmt.Errorf("look whether %s is gone: %w", j.Title(), err))

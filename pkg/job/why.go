@@ -71,7 +71,7 @@ func (c *Client) Why(ctx context.Context, j *Job) (*Why, error) {
 
 func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
 	e := &evidence{now: c.Now(), rules: c.rules(ctx)}
-	if !j.Live() {
+	if !j.Live {
 		e.Detail = archivedDetail(j)
 		return e, nil
 	}
@@ -99,11 +99,11 @@ func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
 		return err
 	})
 	g.Go(func() error {
-		if j.Framework.Annotations[v1.AnnotationRuntime] == "" {
+		if j.framework.Annotations[v1.AnnotationRuntime] == "" {
 			return nil
 		}
 		s, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, v1.SpecSecretName(j.Object), metav1.GetOptions{})
-		e.cutOff = apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(s, j.Framework)
+		e.cutOff = apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(s, j.framework)
 		return nil
 	})
 	return e, c.Explain(g.Wait())

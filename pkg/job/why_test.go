@@ -105,7 +105,7 @@ func endedBy(code int32, phrase string, r *report.Report, attributes ...v1.Compl
 }
 
 func (s situation) evidence() *evidence {
-	j := &Job{User: "alice", Name: "train", Object: s.f.Name, Framework: s.f}
+	j := Of(s.f)
 	e := &evidence{Detail: liveDetail(j, s.pods, s.queue), now: noon, rules: rules.Builtin()}
 	if s.change != nil {
 		s.change(e)
@@ -387,17 +387,17 @@ func TestAnEndedJobIsExplainedFromTheHistory(t *testing.T) {
 	d := &api.JobDetail{Job: api.Job{User: "alice", Name: "train", State: "failed", Code: &code, Phrase: c.Phrase, Submitted: started, Started: &started, Completed: &end},
 		Attempts: []api.Attempt{{Completion: &v1.FrameworkAttemptCompletionStatus{CompletionStatus: c, Trigger: &v1.CompletionTrigger{TaskRoleName: "psserver", TaskIndex: &index}},
 			Tasks: []api.TaskAttempt{{Role: "ps_server", RoleObject: "psserver", Node: "gpu-1", Run: &started, Completed: &end, Completion: &v1.TaskAttemptCompletionStatus{CompletionStatus: c}}}}}}
-	w := (&evidence{Detail: archivedDetail(&Job{User: "alice", Name: "train", Archived: d}), now: noon, rules: rules.Builtin()}).explain()
+	w := (&evidence{Detail: archivedDetail(Past(d)), now: noon, rules: rules.Builtin()}).explain()
 	assert.Equal(t, "ps_server[0] failed on gpu-1 after 59m: the program needs more memory of the GPU than there is (ContainerCudaOOMKilled, code 226).", w.Sentence)
 	assert.NotEmpty(t, w.Remedy)
 
 	d.State = "running"
-	w = (&evidence{Detail: archivedDetail(&Job{User: "alice", Name: "train", Archived: d}), now: noon, rules: rules.Builtin()}).explain()
+	w = (&evidence{Detail: archivedDetail(Past(d)), now: noon, rules: rules.Builtin()}).explain()
 	assert.Equal(t, "deleted", w.State)
 	assert.Equal(t, "Its Framework was removed before the job had finished; only the history has it.", w.Sentence)
 
 	d.State, d.Phrase, d.Code = api.Deleted, api.PhraseGone, nil
-	w = (&evidence{Detail: archivedDetail(&Job{User: "alice", Name: "train", Archived: d}), now: noon, rules: rules.Builtin()}).explain()
+	w = (&evidence{Detail: archivedDetail(Past(d)), now: noon, rules: rules.Builtin()}).explain()
 	assert.Equal(t, "deleted", w.State)
 	assert.Equal(t, "Its Framework was removed without the job controller, before the job had finished: the result of its tasks is unknown.", w.Sentence)
 	assert.Equal(t, []string{"write its job file, to run it again: paictl job clone train"}, w.Remedy)

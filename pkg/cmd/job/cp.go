@@ -168,7 +168,7 @@ func (t *copier) explain(err error) error {
 
 // run runs the runtime in the task.
 func (t *copier) run(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
-	return stream.Exec(ctx, t.client.Cluster, stream.Command{Namespace: t.target.Pod.Namespace, Pod: t.target.Pod.Name, Container: t.target.Container,
+	return stream.Exec(ctx, t.client.Cluster, stream.Command{Namespace: t.target.Namespace, Pod: t.target.Pod, Container: t.target.Container,
 		Args: t.target.Runtime(args...), Stdin: in, Stdout: out, Stderr: t.said})
 }
 

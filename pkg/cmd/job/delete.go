@@ -53,7 +53,7 @@ including their logs and jobs that Kubernetes no longer has. This can't be undon
 
 func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 	return opts.each(ctx, func(ctx context.Context, c *job.Client, j *job.Job) error {
-		if !j.Live() && !opts.History {
+		if !j.Live && !opts.History {
 			opts.Factory.IO.Say("%s is already gone; the history keeps it (--history removes it there)", j.Title())
 			return nil
 		}
@@ -65,7 +65,7 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 			defer cancel()
 			ctx = limited
 		}
-		if j.Live() {
+		if j.Live {
 			if err := c.Remove(ctx, j); err != nil {
 				return err
 			}
@@ -81,15 +81,14 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 // question says what is lost.
 func (opts *DeleteOptions) question(j *job.Job) string {
 	past := "what the history has of jobs of that name, with their logs? This can't be undone."
-	if !j.Live() {
+	if !j.Live {
 		return fmt.Sprintf("Delete %s: %s", j.Title(), past)
 	}
-	state := job.StateOf(j.Framework, nil, nil)
-	text := fmt.Sprintf("Delete %s, which %s?", j.Title(), state.Phase.Verb())
+	text := fmt.Sprintf("Delete %s, which %s?", j.Title(), j.State.Verb())
 	if opts.History {
-		text = fmt.Sprintf("Delete %s, which %s, and %s", j.Title(), state.Phase.Verb(), past)
+		text = fmt.Sprintf("Delete %s, which %s, and %s", j.Title(), j.State.Verb(), past)
 	}
-	if !state.Phase.Done() {
+	if !j.State.Done() {
 		text += " Its tasks are stopped."
 	}
 	return text

@@ -132,7 +132,7 @@ func TestJobsAreDeletedFromTheHistoryOnRequestOnly(t *testing.T) {
 }
 
 func TestTheQuestionSaysWhatIsLost(t *testing.T) {
-	live := &job.Job{User: "ann", Name: "train", Framework: &v1.Framework{}}
+	live := job.Of(&v1.Framework{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1.LabelUser: "ann"}, Annotations: map[string]string{v1.AnnotationJobName: "train"}}})
 	for want, c := range map[string]struct {
 		history bool
 		job     *job.Job

@@ -134,7 +134,7 @@ func execRun(ctx context.Context, opts *ExecOptions) error {
 // run runs the command in a task.
 func (opts *ExecOptions) run(ctx context.Context, c *job.Client, j *job.Job, target *job.Target) error {
 	io := opts.Factory.IO
-	e := stream.Command{Namespace: target.Pod.Namespace, Pod: target.Pod.Name, Container: target.Container,
+	e := stream.Command{Namespace: target.Namespace, Pod: target.Pod, Container: target.Container,
 		Args: target.Command(opts.Command...), Stdout: io.Out, Stderr: io.Err}
 	if opts.Stdin {
 		e.Stdin = io.In
@@ -189,6 +189,6 @@ func lacksRuntime(target *job.Target, err error) bool {
 
 func noRuntime(target *job.Target) error {
 	return hint.Errorf("a program of the task removed it, or a volume of the job hides it: don't use the path "+path.Dir(target.Program)+
-		"; until then use: kubectl exec -n "+target.Pod.Namespace+" "+target.Pod.Name,
+		"; until then use: kubectl exec -n "+target.Namespace+" "+target.Pod,
 		"the container of %s has no job runtime at %s", target.Task, target.Program)
 }

@@ -146,7 +146,7 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 	o.Out = out
 	o.Problem = func(err error) { io.Say("warning: %v", err) }
 	o.Note = func(text string) { io.Say("--- %s ---", text) }
-	if logs.Tasks(c, j, o.Selection) > 1 {
+	if logs.Tasks(j, o.Selection) > 1 {
 		if !opts.NoPrefix {
 			o.Prefix = prefixes(io)
 		}

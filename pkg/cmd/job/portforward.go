@@ -2,11 +2,8 @@ package job
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,12 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/stream"
-	"github.com/openpai/paictl/pkg/runtime/peers"
-	"github.com/openpai/paictl/pkg/runtime/spec"
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
@@ -106,7 +100,7 @@ func portForwardRun(ctx context.Context, opts *PortForwardOptions) error {
 		}
 	}()
 	for _, p := range opts.Ports {
-		l, err := opts.listen(ctx, j, target, p)
+		l, err := opts.listen(ctx, target, p)
 		if err != nil {
 			return err
 		}
@@ -127,14 +121,14 @@ func portForwardRun(ctx context.Context, opts *PortForwardOptions) error {
 	return err
 }
 
-func (opts *PortForwardOptions) listen(ctx context.Context, j *job.Job, target *job.Target, text string) (*forwarded, error) {
+func (opts *PortForwardOptions) listen(ctx context.Context, target *job.Target, text string) (*forwarded, error) {
 	local, remote, err := splitPort(text)
 	if err != nil {
 		return nil, err
 	}
-	f := &forwarded{port: stream.Port{Namespace: target.Pod.Namespace, Pod: target.Pod.Name}, what: "port " + remote}
+	f := &forwarded{port: stream.Port{Namespace: target.Namespace, Pod: target.Pod}, what: "port " + remote}
 	if f.port.Number, err = strconv.Atoi(remote); err != nil {
-		if f.port.Number, err = labelled(j, target, remote); err != nil {
+		if f.port.Number, err = target.Port(remote); err != nil {
 			return nil, err
 		}
 		f.what = fmt.Sprintf("port %d (%s)", f.port.Number, remote)
@@ -147,30 +141,4 @@ func (opts *PortForwardOptions) listen(ctx context.Context, j *job.Job, target *
 		return nil, hint.Wrap(fmt.Errorf("listen at port %d: %w", local, err), fmt.Sprintf("choose another with LOCAL:%s; 0:%[1]s uses any free port", remote))
 	}
 	return f, nil
-}
-
-// labelled finds the first port of a label, as the runtime hands them out.
-func labelled(j *job.Job, target *job.Target, label string) (int, error) {
-	var asked struct {
-		Start int `json:"schedulePortStart"`
-		End   int `json:"schedulePortEnd"`
-		Ports map[string]struct {
-			Count int `json:"count"`
-		} `json:"ports"`
-	}
-	if err := json.Unmarshal([]byte(target.Pod.Annotations[v1.AnnotationPorts]), &asked); err != nil {
-		return 0, hint.Errorf("give its number", "the ports of %s have no labels", target.Task)
-	}
-	var list []spec.Port
-	for _, l := range slices.Sorted(maps.Keys(asked.Ports)) {
-		list = append(list, spec.Port{Label: l, Count: asked.Ports[l].Count})
-	}
-	ports := peers.PodPorts(list)
-	if j.Framework.Annotations[v1.AnnotationHostNetwork] == "true" {
-		ports = peers.HostPorts(string(target.Pod.UID), list, asked.Start, asked.End)
-	}
-	if len(ports[label]) == 0 {
-		return 0, hint.Errorf("there are: "+strings.Join(slices.Sorted(maps.Keys(ports)), ", ")+"; or give a number", "%s has no ports with the label %q", target.Task, label)
-	}
-	return ports[label][0], nil
 }

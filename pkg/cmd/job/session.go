@@ -98,7 +98,7 @@ func (opts *RunOptions) enter(ctx context.Context, c *job.Client, j *job.Job) er
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	opts.Factory.IO.Say("in %s on %s; the job ends with this session", target.Task, target.Pod.Spec.NodeName)
+	opts.Factory.IO.Say("in %s on %s; the job ends with this session", target.Task, target.Node)
 	command := opts.Command
 	if len(command) == 0 {
 		command = shellCommand(opts.Factory.Getenv("TERM"))
@@ -118,7 +118,7 @@ func keep(ctx context.Context, c *job.Client, target *job.Target, ready func()) 
 		in, out := io.Pipe()
 		stop := context.AfterFunc(ctx, func() { _ = out.Close() })
 		go beat(ctx, out)
-		err := stream.Exec(ctx, c.Cluster, stream.Command{Namespace: target.Pod.Namespace, Pod: target.Pod.Name, Container: target.Container,
+		err := stream.Exec(ctx, c.Cluster, stream.Command{Namespace: target.Namespace, Pod: target.Pod, Container: target.Container,
 			Args: []string{"sh", "-c", keeper}, Stdin: in, Stdout: writerFunc(func(p []byte) {
 				if strings.Contains(string(p), "ready") {
 					there = true

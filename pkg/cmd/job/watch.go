@@ -46,7 +46,7 @@ func logOptions(f *cmdutil.Factory, c *job.Client, j *job.Job, several bool, out
 		Problem: func(err error) { f.IO.Say("warning: %v", err) },
 		Note:    func(string) {}, // attempts are shown as states
 	}
-	if several || logs.Tasks(c, j, o.Selection) > 1 {
+	if several || logs.Tasks(j, o.Selection) > 1 {
 		name := prefixes(f.IO)
 		o.Prefix = func(task string) string {
 			if several {

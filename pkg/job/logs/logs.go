@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 )
@@ -89,7 +88,7 @@ func Write(ctx context.Context, c *job.Client, j *job.Job, o Options) error {
 	w := &writer{o: &o}
 	r.match, r.warn = o.Match, o.Problem
 	r.awayFirst, r.awayRest, r.awayTold = cmp.Or(o.AwayFirst, awayFirst), cmp.Or(o.AwayRest, awayRest), cmp.Or(o.AwayTold, awayTold)
-	if o.Follow && j.Live() && (j.Framework.Status == nil || j.Framework.Status.State != v1.Completed) {
+	if o.Follow && !j.Ended() {
 		return newFollower(r, w).run(ctx)
 	}
 	list, err := r.sources(ctx, o.Selection)
@@ -106,20 +105,19 @@ func Write(ctx context.Context, c *job.Client, j *job.Job, o Options) error {
 }
 
 // Tasks counts the tasks that are meant.
-func Tasks(c *job.Client, j *job.Job, sel Selection) int {
-	r := newReader(c, j)
-	if j.Live() {
-		return r.expected(sel)
-	}
-	tasks := map[task]bool{}
-	for _, a := range j.Archived.Attempts {
-		for i := range a.Tasks {
-			if t := (task{a.Tasks[i].RoleObject, a.Tasks[i].Index}); r.selected(sel, t) {
-				tasks[t] = true
-			}
+func Tasks(j *job.Job, sel Selection) int {
+	n := 0
+	for i := range j.Roles {
+		r := &j.Roles[i]
+		switch {
+		case sel.Role != "" && j.RoleObject(sel.Role) != r.Object:
+		case sel.Task < 0:
+			n += r.Tasks
+		case int(sel.Task) < r.Tasks:
+			n++
 		}
 	}
-	return len(tasks)
+	return n
 }
 
 // nothing explains that there is no log at all.

@@ -74,8 +74,8 @@ func notYet(err error) bool {
 
 func (r *reader) readArchive(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(line) error) error {
 	key := api.LogKey{Framework: r.job.Object, Role: s.role, Task: s.index, Attempt: s.attempt, TaskAttempt: s.taskAttempt}
-	if r.job.Live() {
-		key.UID = string(r.job.Framework.UID)
+	if r.job.Live {
+		key.UID = r.job.UID
 	}
 	body, truncated, err := r.client.History.Log(ctx, key)
 	if apierrors.IsNotFound(err) {

@@ -185,14 +185,11 @@ func (r *reader) check(s Selection) error {
 	if s.Role != "" && r.job.RoleObject(s.Role) == "" {
 		return hint.Errorf("its roles are: "+strings.Join(r.job.RoleNames(), ", "), "%s has no task role %q", r.job.Title(), s.Role)
 	}
-	if !r.job.Live() || s.Task < 0 {
+	if !r.job.Live || s.Task < 0 {
 		return nil
 	}
-	for i := range r.job.Framework.Spec.TaskRoles {
-		t := &r.job.Framework.Spec.TaskRoles[i]
-		if (s.Role == "" || r.job.RoleObject(s.Role) == t.Name) && s.Task < t.TaskNumber {
-			return nil
-		}
+	if Tasks(r.job, s) > 0 {
+		return nil
 	}
 	return hint.Errorf("tasks are counted from 0", "%s has no task %d", r.job.Title(), s.Task)
 }
@@ -233,7 +230,7 @@ func (r *reader) sources(ctx context.Context, sel Selection) ([]*source, error) 
 			known[s.task] = append(known[s.task], s)
 		}
 	}
-	if !r.job.Live() || sel.Attempt >= 0 || sel.Previous || len(known) < r.expected(sel) {
+	if !r.job.Live || sel.Attempt >= 0 || sel.Previous || len(known) < Tasks(r.job, sel) {
 		err = r.archived(ctx, sel, known)
 		if err != nil && (len(known) == 0 || sel.Attempt >= 0 || sel.Previous) {
 			return nil, err
@@ -251,35 +248,13 @@ func (r *reader) sources(ctx context.Context, sel Selection) ([]*source, error) 
 	return out, nil
 }
 
-// expected is how many tasks are meant, as far as the Framework says.
-func (r *reader) expected(sel Selection) int {
-	n := 0
-	if !r.job.Live() {
-		return n
-	}
-	for i := range r.job.Framework.Spec.TaskRoles {
-		t := &r.job.Framework.Spec.TaskRoles[i]
-		switch {
-		case !r.selected(sel, task{t.Name, max(sel.Task, 0)}):
-		case sel.Task < 0:
-			n += int(t.TaskNumber)
-		default:
-			n++
-		}
-	}
-	return n
-}
-
 // archived adds what the archive has and no pod.
 func (r *reader) archived(ctx context.Context, sel Selection, known map[task][]*source) error {
-	past := r.job.Archived
-	if past == nil {
-		var err error
-		if past, err = r.client.History.Job(ctx, r.job.Object); err != nil {
-			return fmt.Errorf("look for logs of earlier attempts: %w", err)
-		}
+	past, err := r.client.Kept(ctx, r.job)
+	if err != nil {
+		return fmt.Errorf("look for logs of earlier attempts: %w", err)
 	}
-	if r.job.Live() && past.UID != "" && past.UID != string(r.job.Framework.UID) {
+	if r.job.Live && past.UID != "" && past.UID != r.job.UID {
 		return nil // an earlier job of that name
 	}
 	for _, a := range past.Attempts {

@@ -140,7 +140,7 @@ func Of(ctx context.Context, c *job.Client, j *job.Job) (list []Task, problems [
 	}
 	nodes := map[string]*summary{}
 	for _, t := range targets {
-		nodes[t.Pod.Spec.NodeName] = nil
+		nodes[t.Node] = nil
 	}
 	var mu sync.Mutex
 	g, asking := errgroup.WithContext(ctx)
@@ -163,7 +163,7 @@ func Of(ctx context.Context, c *job.Client, j *job.Job) (list []Task, problems [
 	}
 	list = []Task{}
 	for _, t := range targets {
-		list = append(list, measure(t, nodes[t.Pod.Spec.NodeName]))
+		list = append(list, measure(t, nodes[t.Node]))
 	}
 	problems = append(problems, cards(ctx, c, list)...)
 	if err := context.Cause(ctx); err != nil {
@@ -183,16 +183,17 @@ func ask(ctx context.Context, c *job.Client, node string) (*summary, error) {
 }
 
 func measure(t *job.Target, s *summary) Task {
-	u := Task{Task: t.Task, Pod: t.Pod.Name, Node: t.Pod.Spec.NodeName, GPUIndices: []string{}}
-	for i := range t.Pod.Spec.Containers {
-		if k := &t.Pod.Spec.Containers[i]; k.Name == t.Container {
+	u := Task{Task: t.Task, Pod: t.Pod, Node: t.Node, GPUIndices: []string{}}
+	pod := t.Kubernetes()
+	for i := range pod.Spec.Containers {
+		if k := &pod.Spec.Containers[i]; k.Name == t.Container {
 			u.CPULimit, u.MemoryLimit = k.Resources.Limits.Cpu().AsApproximateFloat64(), k.Resources.Limits.Memory().Value()
 			u.GPUs = devices(k)
 		}
 	}
-	if text := t.Pod.Annotations[annotation.IsolationKey]; text != "" {
+	if text := pod.Annotations[annotation.IsolationKey]; text != "" {
 		indices := strings.Split(text, ",")
-		if annotation.SeesNoGPU(t.Pod) {
+		if annotation.SeesNoGPU(pod) {
 			u.ShareOfGPUs = len(indices)
 		} else {
 			u.GPUs, u.GPUIndices = len(indices), indices
@@ -202,7 +203,7 @@ func measure(t *job.Target, s *summary) Task {
 		return u
 	}
 	for _, p := range s.Pods {
-		if p.Ref.UID != string(t.Pod.UID) {
+		if p.Ref.UID != t.UID {
 			continue
 		}
 		for _, k := range p.Containers {

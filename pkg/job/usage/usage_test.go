@@ -39,8 +39,8 @@ func TestTasksWithoutGPUsUseNone(t *testing.T) {
 	require.NoError(t, err)
 	c, err := job.New(&kube.Cluster{Config: config, Client: client})
 	require.NoError(t, err)
-	j := &job.Job{User: "ann", Name: "prep", Object: "f", Framework: &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f"},
-		Spec: v1.FrameworkSpec{TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: 2}}}}}
+	j := job.Of(&v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", Labels: map[string]string{v1.LabelUser: "ann"}, Annotations: map[string]string{v1.AnnotationJobName: "prep"}},
+		Spec: v1.FrameworkSpec{TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: 2}}}})
 	list, _, err := Of(t.Context(), c, j)
 	require.NoError(t, err)
 	require.Len(t, list, 2)
@@ -87,8 +87,8 @@ func measured(t *testing.T, url string) ([]Task, []error) {
 	require.NoError(t, err)
 	c, err := job.New(&kube.Cluster{Config: config, Client: client})
 	require.NoError(t, err)
-	j := &job.Job{User: "ann", Name: "train", Object: "f", Framework: &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f"},
-		Spec: v1.FrameworkSpec{TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: 3}}}}}
+	j := job.Of(&v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", Labels: map[string]string{v1.LabelUser: "ann"}, Annotations: map[string]string{v1.AnnotationJobName: "train"}},
+		Spec: v1.FrameworkSpec{TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: 3}}}})
 	list, problems, err := Of(t.Context(), c, j)
 	require.NoError(t, err)
 	return list, problems

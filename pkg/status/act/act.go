@@ -63,20 +63,10 @@ func (c *Cluster) find(ctx context.Context, row *status.Job) (*job.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if uid := uidOf(j); row.UID != "" && uid != "" && uid != row.UID {
+	if row.UID != "" && j.UID != "" && j.UID != row.UID {
 		return nil, hint.Errorf("look at the list again", "another job is now named %s", row.Title())
 	}
 	return j, nil
-}
-
-func uidOf(j *job.Job) string {
-	switch {
-	case j.Live():
-		return string(j.Framework.UID)
-	case j.Archived != nil:
-		return j.Archived.UID
-	}
-	return ""
 }
 
 // Tasks implements view.Actions.
@@ -119,7 +109,7 @@ func (c *Cluster) JobLogs(ctx context.Context, row *status.Job, task string, out
 	if role, index, ok := job.ParseTask(task); ok {
 		o.Role, o.Task = role, index
 	}
-	if logs.Tasks(c.Jobs, j, o.Selection) > 1 {
+	if logs.Tasks(j, o.Selection) > 1 {
 		o.Prefix = func(task string) string { return task + "  " }
 	}
 	return c.Jobs.Explain(logs.Write(ctx, c.Jobs, j, o))
@@ -159,7 +149,7 @@ func (c *Cluster) RetryJob(ctx context.Context, row *status.Job) error {
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
 	j, err := c.find(ctx, row)
-	for err == nil && stopping(j) {
+	for err == nil && j.Stopping() {
 		select {
 		case <-ctx.Done():
 			return hint.Errorf("retry it when it has ended", "%s has not stopped within %s", row.Title(), stopWait)
@@ -172,11 +162,6 @@ func (c *Cluster) RetryJob(ctx context.Context, row *status.Job) error {
 	}
 	_, err = c.Jobs.Retry(ctx, j)
 	return err
-}
-
-// stopping reports whether the end of a job was asked for and hasn't come.
-func stopping(j *job.Job) bool {
-	return j.Live() && j.Framework.Spec.ExecutionType == "Stop" && !job.Phase(api.StateOf(j.Framework)).Done()
 }
 
 // ServicePods implements view.Actions.

@@ -1,0 +1,66 @@
+package job
+
+import (
+	"slices"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/terminal"
+)
+
+// Job is one job: one that lives, with a Framework, or one that only the history has. It can be written as JSON: what is read
+// back tells all that commands show of a job, and methods of Client take only those that a Client has found.
+type Job struct {
+	User   string `json:"user"`
+	Name   string `json:"name"`
+	Object string `json:"object"` // name of the Framework
+	UID    string `json:"uid,omitempty"`
+	// Live reports whether its Framework is there.
+	Live bool `json:"live"`
+	// State is what is known without the pods and the queue.
+	State Phase `json:"state"`
+	// StopAsked reports whether its end was asked for.
+	StopAsked bool `json:"stopAsked,omitempty"`
+	// Roles are in the order of the job file; of one that is gone, those of tasks that the history has.
+	Roles []Role `json:"roles"`
+	// Config is the job file, secrets masked; "" where it wasn't submitted as one.
+	Config string `json:"config,omitempty"`
+
+	framework *v1.Framework // nil where it is gone
+	// archived is nil where the Framework is there.
+	archived *api.JobDetail
+}
+
+// Of is the job of a Framework.
+func Of(f *v1.Framework) *Job {
+	row := api.Summary(f)
+	return &Job{User: row.User, Name: row.Name, Object: f.Name, UID: string(f.UID), Live: true, State: StateOf(f, nil, nil).Phase,
+		StopAsked: f.Spec.ExecutionType == v1.ExecutionStop, Roles: rolesOf(f), Config: f.Annotations[v1.AnnotationConfig], framework: f}
+}
+
+// Past is a job that only the history has.
+func Past(a *api.JobDetail) *Job {
+	j := &Job{User: a.User, Name: a.Name, Object: a.Framework, UID: a.UID, Roles: []Role{}, Config: a.Config, archived: a}
+	j.State = endedPhase(j)
+	for _, attempt := range a.Attempts {
+		for i := range attempt.Tasks {
+			t := &attempt.Tasks[i]
+			at := slices.IndexFunc(j.Roles, func(r Role) bool { return r.Object == t.RoleObject })
+			if at < 0 {
+				at = len(j.Roles)
+				j.Roles = append(j.Roles, Role{Name: terminal.Line(t.Role), Object: t.RoleObject, written: t.Role})
+			}
+			j.Roles[at].Tasks = max(j.Roles[at].Tasks, int(t.Index)+1)
+		}
+	}
+	return j
+}
+
+// Title is how a person names it: user/name.
+func (j *Job) Title() string { return j.User + "/" + j.Name }
+
+// Stopping reports whether the end of a job was asked for and hasn't come.
+func (j *Job) Stopping() bool { return j.Live && j.StopAsked && !j.State.Done() }
+
+// Ended reports whether a job has ended.
+func (j *Job) Ended() bool { return !j.Live || j.State.Done() }
