@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,7 +25,7 @@ func (c *Client) after(ctx context.Context, o *render.Objects, opts SubmitOption
 		if opts.DryRun && slices.Contains(opts.Planned, a.Job) {
 			continue
 		}
-		one, err := c.afterOne(ctx, user, a)
+		one, err := c.afterOne(ctx, user, a, opts.MaySee)
 		if err != nil {
 			return err
 		}
@@ -47,10 +48,14 @@ func (c *Client) after(ctx context.Context, o *render.Objects, opts SubmitOption
 	return nil
 }
 
-func (c *Client) afterOne(ctx context.Context, user string, a protocol.After) (v1.After, error) {
+func (c *Client) afterOne(ctx context.Context, user string, a protocol.After, maySee func(*Job) error) (v1.After, error) {
 	j, err := c.Resolve(ctx, user, a.Job)
 	if err != nil {
 		return v1.After{}, fmt.Errorf("find the job to start after: %w", err)
+	}
+	if maySee != nil && maySee(j) != nil {
+		owner, name, _ := protocol.SplitName(a.Job) // it could be read above
+		return v1.After{}, fmt.Errorf("find the job to start after: %w", notFound(cmp.Or(owner, user), name, nil))
 	}
 	out := v1.After{Framework: j.Object, Job: j.Title(), Ended: a.Ended}
 	var state string

@@ -44,7 +44,7 @@ type operation struct {
 // gang know each other from the start, so that only jobs without one can be scaled.
 func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int) (before int, err error) {
 	if !j.Live || Phase(api.StateOf(j.framework)).Done() {
-		return 0, hint.Errorf("run it again: paictl job retry "+j.Name, "%s has ended", j.Title())
+		return 0, ended(j, "run it again: paictl job retry "+j.Name)
 	}
 	f := j.framework
 	at := -1

@@ -201,6 +201,7 @@ func (e *evidence) queued(w *Why) {
 		missing = append(missing, fmt.Sprintf("%d × %s", m.Count, m.CellType))
 	}
 	for _, h := range x.Holders {
+		w.others = append(w.others, JobOfGroup(h.Gang))
 		holders = append(holders, fmt.Sprintf("%s (%s)", JobOfGroup(h.Gang), plural.Of(h.GPUs+h.CPUCells, unit)))
 	}
 	w.fact("missing", strings.Join(missing, ", "))

@@ -41,6 +41,17 @@ const (
 type Facts struct {
 	Configuration api.Configuration
 	Cluster       render.Cluster
+
+	unknown []string // what could not be read, and why
+}
+
+// Complete returns an UnavailableError where something could not be read. Such facts check less: a virtual cluster that isn't known
+// of may be any.
+func (f *Facts) Complete() error {
+	if len(f.unknown) == 0 {
+		return nil
+	}
+	return hint.Wrap(&UnavailableError{errors.New("what the cluster offers to jobs is not known now: " + strings.Join(f.unknown, "; "))}, "try again in a moment")
 }
 
 // ErrNoConfiguration is returned where the job controller isn't started.
@@ -61,9 +72,16 @@ func (c *Client) Facts(ctx context.Context) (*Facts, error) {
 		f.Configuration = api.ReadConfiguration(m.Data)
 		return nil
 	})
-	g.Go(func() error { return c.hardware(ctx, &f.Cluster) })
+	var hardware, storages string
+	g.Go(func() (err error) {
+		hardware, err = c.hardware(ctx, &f.Cluster)
+		return err
+	})
 	g.Go(func() (err error) {
 		f.Cluster.Storages, err = c.storages(ctx)
+		if f.Cluster.Storages == nil {
+			storages = "the storages may not be read"
+		}
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -74,7 +92,13 @@ func (c *Client) Facts(ctx context.Context) (*Facts, error) {
 	f.Cluster.SchedulerName, f.Cluster.Domain = f.Configuration.SchedulerName, f.Configuration.DNSDomain
 	f.Cluster.Claims = f.Configuration.Claims
 	if f.Cluster.SchedulerName == "" {
+		hardware = ""
 		f.Cluster.VirtualClusters, f.Cluster.SKUs = nil, nil // no one enforces them
+	}
+	for _, text := range []string{hardware, storages} {
+		if text != "" {
+			f.unknown = append(f.unknown, text)
+		}
 	}
 	return f, nil
 }
@@ -109,37 +133,41 @@ func readOnly(modes []corev1.PersistentVolumeAccessMode) bool {
 }
 
 // hardware is which nodes run jobs, what virtual clusters own, and which share of a machine goes with
-// one of its GPUs.
-func (c *Client) hardware(ctx context.Context, out *render.Cluster) error {
+// one of its GPUs. unknown says what of it could not be read.
+func (c *Client) hardware(ctx context.Context, out *render.Cluster) (unknown string, err error) {
 	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil && !apierrors.IsForbidden(err) {
-		return fmt.Errorf("read the nodes: %w", err)
+		return "", fmt.Errorf("read the nodes: %w", err)
+	}
+	if err != nil {
+		nodes, unknown = nil, "the nodes may not be read"
 	}
 	marked := func(n corev1.Node) bool { return n.Labels[labelWorker] == "true" }
-	if err != nil || slices.ContainsFunc(nodes.Items, marked) {
+	if nodes == nil || slices.ContainsFunc(nodes.Items, marked) {
 		out.NodeLabels = map[string]string{labelWorker: "true"}
 	}
 	m, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return nil
+		return "the scheduler's configuration can't be read", nil
 	}
 	if err != nil {
-		return fmt.Errorf("read the scheduler's configuration: %w", err)
+		return "", fmt.Errorf("read the scheduler's configuration: %w", err)
 	}
 	config, found := schedulerconfig.Parse(schedulerKey, []byte(m.Data[schedulerKey]))
 	if len(found.Errors()) > 0 {
-		return nil // the scheduler goes on with the one before, which no one else has
+		// The scheduler goes on with the one before, which no one else has.
+		return "the scheduler's configuration has a mistake", nil
 	}
 	core, err := cell.New(config)
 	if err != nil {
-		return nil //nolint:nilerr // as above
+		return "the scheduler's configuration has a mistake", nil //nolint:nilerr // as above
 	}
 	out.VirtualClusters = owned(&config, core.Virtual())
 	if nodes != nil {
 		cpu, memory := c.platform(ctx)
 		out.SKUs = shares(nodes.Items, machinesByLeaf(core.Physical()), config.Processors, cpu, memory)
 	}
-	return nil
+	return unknown, nil
 }
 
 // platform is what the programs that run on every machine ask for there, in thousandths of a processor

@@ -121,7 +121,7 @@ func PickOf(j *Job, all []*Target, role string, index int32) (*Target, error) {
 // checkRole refuses a job that has ended, and a role that it doesn't have; "" is any.
 func checkRole(j *Job, role string) error {
 	if !j.Live {
-		return hint.Errorf("read its logs with: paictl job logs "+j.Name, "%s has ended", j.Title())
+		return ended(j, "read its logs with: paictl job logs "+j.Name)
 	}
 	if role != "" && j.RoleObject(role) == "" {
 		return hint.Errorf("there are: "+strings.Join(j.RoleNames(), ", "), "%s has no task role %q", j.Title(), role)

@@ -28,6 +28,11 @@ type WaitingGang struct {
 
 // Waiting asks the scheduler who waits in a virtual cluster, or in all: the first so many, or all where limit is 0.
 func (c *Client) Waiting(ctx context.Context, vc string, limit int) (*WaitingList, error) {
+	return c.WaitingFor(ctx, vc, limit, nil)
+}
+
+// WaitingFor tells it to those who may not know the names of all jobs; see NameOf.
+func (c *Client) WaitingFor(ctx context.Context, vc string, limit int, names NameOf) (*WaitingList, error) {
 	q, err := c.Scheduler.Queue(ctx, schedulerapi.QueueQuery{VC: vc, Limit: limit})
 	if err != nil {
 		return nil, err
@@ -37,7 +42,9 @@ func (c *Client) Waiting(ctx context.Context, vc string, limit int) (*WaitingLis
 			return nil, err
 		}
 	}
-	return &WaitingList{Items: Gangs(q, func(object, other string) string { return c.titleOf(ctx, object, other) }), Total: q.Total}, nil
+	out := &WaitingList{Items: Gangs(q, func(object, other string) string { return c.titleOf(ctx, object, other) }), Total: q.Total}
+	names.waiting(out)
+	return out, nil
 }
 
 // queue is who waits for GPUs; no one where no scheduler answers, since jobs then wait in no queue.

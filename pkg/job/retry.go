@@ -22,17 +22,33 @@ const (
 	keptSuffix = "-retry"
 )
 
+// RetryOptions say how a job is run again.
+type RetryOptions struct {
+	// Allow, not nil, returns an error for what the job may no longer use: it comes back as it was submitted.
+	Allow func(Use) error
+}
+
+func (o *RetryOptions) allow(f *v1.Framework) error {
+	if o.Allow == nil {
+		return nil
+	}
+	return o.Allow(UseOf(f))
+}
+
 // Retry runs a job again, under its name and as it was submitted, secrets and code included. One that
 // has not ended gets one more attempt now. One that has ended becomes a new job of the same name; the
 // old one stays in the history.
 //
 // In between, the job lies in a Secret of its own. Killed there, the next Retry goes on, also of a job
 // that is neither live nor in the history.
-func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
+func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phase, err error) {
 	if j.Live && !Phase(api.StateOf(j.framework)).Done() {
 		before = Phase(api.StateOf(j.framework))
 		if j.framework.Spec.ExecutionType == v1.ExecutionStop {
 			return before, hint.Errorf("wait for its end first: paictl job wait "+j.Name, "%s is stopping", j.Title())
+		}
+		if err := o.allow(j.framework); err != nil {
+			return before, err
 		}
 		if kept, err := c.keptOf(ctx, j.framework); err != nil {
 			return before, c.Explain(err)
@@ -48,6 +64,9 @@ func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 	var kept *render.Objects
 	if j.Live {
 		before = Phase(api.StateOf(j.framework))
+		if err := o.allow(j.framework); err != nil {
+			return before, err
+		}
 		if kept, err = c.keep(ctx, j); err != nil {
 			return before, c.Explain(fmt.Errorf("save %s while it is created again: %w", j.Title(), err))
 		}
@@ -71,6 +90,9 @@ func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 		if kept == nil {
 			return before, hint.Errorf("write its job file with another name: paictl job clone "+j.Name+" -o job.yaml",
 				"%s has %s long ago: its commands and secrets are no longer kept", j.Title(), before)
+		}
+		if err := o.allow(kept.Framework); err != nil {
+			return before, err
 		}
 	}
 	return before, c.bringBack(ctx, kept)

@@ -210,7 +210,7 @@ func TestTheRoleOfTheDocumentationIsEnough(t *testing.T) {
 	j, err = c.Resolve(ctx, "carol", "train")
 	require.NoError(t, err)
 	collect(t, &Client{Cluster: cluster, Frameworks: mustFrameworks(t, cluster), Namespace: c.Namespace}, j.Object)
-	_, err = c.Retry(ctx, j)
+	_, err = c.Retry(ctx, j, RetryOptions{})
 	require.NoError(t, err)
 	j, err = c.Resolve(ctx, "carol", "train")
 	require.NoError(t, err)

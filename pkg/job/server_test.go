@@ -199,7 +199,7 @@ func TestANameThatOnlyTheHistoryHasIsTaken(t *testing.T) {
 	name, err := c.FreeName(t.Context(), j)
 	require.NoError(t, err)
 	assert.Equal(t, "train-2", name)
-	_, err = c.Retry(t.Context(), j)
+	_, err = c.Retry(t.Context(), j, RetryOptions{})
 	require.ErrorContains(t, err, "has failed long ago")
 	outcome, err := c.Submit(t.Context(), objects(t, "past", "train", "echo"), SubmitOptions{SkipEnded: true})
 	require.NoError(t, err)
@@ -303,7 +303,7 @@ func TestStopAndScaleChangeWhatTheControllerReads(t *testing.T) {
 	assert.Equal(t, Waiting, phase)
 	assert.Equal(t, v1.ExecutionStop, get().framework.Spec.ExecutionType)
 	assert.Equal(t, Stopping, StateOf(get().framework, nil, nil).Phase)
-	_, err = c.Retry(ctx, get())
+	_, err = c.Retry(ctx, get(), RetryOptions{})
 	require.ErrorContains(t, err, "is stopping")
 }
 
@@ -358,7 +358,7 @@ func TestAnEndedJobRunsAgainAsItWasSubmitted(t *testing.T) {
 	require.ErrorContains(t, err, "already has a job train, which has failed")
 
 	collect(t, c, object)
-	before, err := c.Retry(ctx, j)
+	before, err := c.Retry(ctx, j, RetryOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, Failed, before)
 	second, err := c.Frameworks.Get(ctx, object)
@@ -375,7 +375,7 @@ func TestAnEndedJobRunsAgainAsItWasSubmitted(t *testing.T) {
 
 	j, err = c.Resolve(ctx, "again", "train")
 	require.NoError(t, err)
-	before, err = c.Retry(ctx, j)
+	before, err = c.Retry(ctx, j, RetryOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, Waiting, before)
 	third, err := c.Frameworks.Get(ctx, object)
@@ -425,7 +425,7 @@ func TestARetryStartsAfterTheJobThatHasTheNameNow(t *testing.T) {
 
 	j, err := c.Resolve(ctx, "chain", "second")
 	require.NoError(t, err)
-	_, err = c.Retry(ctx, j)
+	_, err = c.Retry(ctx, j, RetryOptions{})
 	require.NoError(t, err)
 	f, err = c.Frameworks.Get(ctx, object)
 	require.NoError(t, err)
@@ -451,7 +451,7 @@ func TestARetryThatWasKilledGoesOn(t *testing.T) {
 
 	j, err = c.Resolve(ctx, "halfway", "train")
 	require.True(t, IsNotFound(err))
-	_, err = c.Retry(ctx, j)
+	_, err = c.Retry(ctx, j, RetryOptions{})
 	require.NoError(t, err)
 	_, err = c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, v1.SpecSecretName(object), metav1.GetOptions{})
 	require.NoError(t, err, "its commands are back")
@@ -462,7 +462,7 @@ func TestARetryThatWasKilledGoesOn(t *testing.T) {
 	assert.True(t, equal)
 	j.framework = nil
 	other := &Job{User: "halfway", Name: "never", Object: v1.ObjectName("halfway", "never")}
-	_, err = c.Retry(ctx, other)
+	_, err = c.Retry(ctx, other, RetryOptions{})
 	assert.True(t, IsNotFound(err))
 }
 
@@ -483,7 +483,7 @@ func TestARetryThatWasKilledIsNotTakenForAJobWithAnotherSecret(t *testing.T) {
 	require.NoError(t, err)
 	j, err = c.Resolve(ctx, "stalekept", "train")
 	require.NoError(t, err)
-	_, err = c.Retry(ctx, j)
+	_, err = c.Retry(ctx, j, RetryOptions{})
 	require.NoError(t, err)
 	f, err := c.Frameworks.Get(ctx, object)
 	require.NoError(t, err)

@@ -46,12 +46,21 @@ type SubmitOptions struct {
 	After []protocol.After
 	// Planned are jobs that are submitted before, which a dry run doesn't find.
 	Planned []string
+	// Sure refuses a submission with an UnavailableError where the history can't be asked whether the name was used.
+	Sure bool
+	// MaySee, not nil, returns an error for a job that whoever submits may not know of: such a one is none to wait for.
+	MaySee func(*Job) error
+	// Key is the same where a submission is sent again whose answer was lost: it finds what it made, also where that has ended.
+	Key string
 }
 
 // Submit makes a job: the Framework first, then its Secrets, which it owns. It may be killed anywhere
 // and repeated: what is missing is made, and nothing is made twice.
 func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptions) (Outcome, error) {
 	user, name := o.Framework.Labels[v1.LabelUser], o.Framework.Annotations[v1.AnnotationJobName]
+	if opts.Key != "" {
+		metav1.SetMetaDataAnnotation(&o.Framework.ObjectMeta, v1.AnnotationSubmission, opts.Key)
+	}
 	if err := c.after(ctx, o, opts); err != nil { // before a job of the name is removed
 		return "", err
 	}
@@ -88,14 +97,18 @@ var errSkip = errors.New("a job of that name has ended")
 func (c *Client) checkName(ctx context.Context, o *render.Objects, opts SubmitOptions) error {
 	f := o.Framework
 	j, err := c.brief(ctx, f.Labels[v1.LabelUser], f.Annotations[v1.AnnotationJobName], f.Name)
+	missing, gone := errors.AsType[*NotFoundError](err)
 	switch {
-	case IsNotFound(err):
+	case gone && opts.Sure && missing.Unsure != nil:
+		return hint.Wrap(&UnavailableError{fmt.Errorf("look whether the name %s was used: %w", missing.Name, missing.Unsure)}, "try again in a moment")
+	case gone:
 		return nil
 	case err != nil:
 		return err
 	}
+	again := opts.Key != "" && j.Live && j.framework.Annotations[v1.AnnotationSubmission] == opts.Key
 	running := j.Live && !Phase(api.StateOf(j.framework)).Done()
-	if running {
+	if running || again {
 		equal, err := c.same(ctx, j.framework, o)
 		if err != nil {
 			return c.Explain(err)
@@ -117,7 +130,10 @@ func (c *Client) checkName(ctx context.Context, o *render.Objects, opts SubmitOp
 
 // same reports whether a job comes of the same text, secrets and code.
 func (c *Client) same(ctx context.Context, there *v1.Framework, o *render.Objects) (bool, error) {
-	for _, key := range []string{v1.AnnotationConfigHash, v1.AnnotationCode} {
+	if there.Labels[v1.LabelUser] != o.Framework.Labels[v1.LabelUser] {
+		return false, nil // names of objects are checksums
+	}
+	for _, key := range []string{v1.AnnotationJobName, v1.AnnotationConfigHash, v1.AnnotationCode} {
 		if there.Annotations[key] != o.Framework.Annotations[key] {
 			return false, nil
 		}
@@ -143,24 +159,25 @@ func (c *Client) same(ctx context.Context, there *v1.Framework, o *render.Object
 
 // conflict says which job has the name.
 func conflict(j *Job) error {
+	e := &ConflictError{User: j.User, Name: j.Name, Phase: j.State}
 	if !j.Live {
 		when := ""
 		if at := j.archived.Completed; at != nil {
 			when = " on " + at.Local().Format(time.DateOnly)
 		}
-		return hint.Errorf("give this job another name, or submit it with --replace; the old one stays in the history",
-			"user %s already had a job %s, which %s%s", j.User, j.Name, endedPhase(j).Verb(), when)
+		e.text = fmt.Sprintf("user %s already had a job %s, which %s%s", j.User, j.Name, endedPhase(j).Verb(), when)
+		return hint.Wrap(e, "give this job another name, or submit it with --replace; the old one stays in the history")
 	}
 	switch s := api.StateOf(j.framework); {
 	case Phase(s).Done():
-		return hint.Errorf("give this job another name, or submit it with --replace; to run the old one again: paictl job retry "+j.Name,
-			"user %s already has a job %s, which %s", j.User, j.Name, Phase(s).Verb())
+		e.text = fmt.Sprintf("user %s already has a job %s, which %s", j.User, j.Name, Phase(s).Verb())
+		return hint.Wrap(e, "give this job another name, or submit it with --replace; to run the old one again: paictl job retry "+j.Name)
 	case s == api.Stopping:
-		return hint.Errorf("wait for its end, then submit this one with --replace: paictl job wait "+j.Name,
-			"user %s already has a job %s, which is stopping", j.User, j.Name)
+		e.text = fmt.Sprintf("user %s already has a job %s, which is stopping", j.User, j.Name)
+		return hint.Wrap(e, "wait for its end, then submit this one with --replace: paictl job wait "+j.Name)
 	}
-	return hint.Errorf("give this job another name, or stop the other one first: paictl job stop "+j.Name,
-		"user %s has another job %s, which has not finished", j.User, j.Name)
+	e.text = fmt.Sprintf("user %s has another job %s, which has not finished", j.User, j.Name)
+	return hint.Wrap(e, "give this job another name, or stop the other one first: paictl job stop "+j.Name)
 }
 
 // complete makes what a submission of the same job has left out.

@@ -28,6 +28,8 @@ type Why struct {
 	Facts  []Fact   `json:"facts,omitempty"`
 	// Log is what a failed program wrote last, or around what its failure was recognised by.
 	Log []string `json:"log,omitempty"`
+
+	others []string // titles of jobs that it names
 }
 
 // Fact is one thing that is known.
@@ -61,12 +63,17 @@ type evidence struct {
 }
 
 // Why explains a job.
-func (c *Client) Why(ctx context.Context, j *Job) (*Why, error) {
+func (c *Client) Why(ctx context.Context, j *Job) (*Why, error) { return c.WhyFor(ctx, j, nil) }
+
+// WhyFor explains a job to those who may not know the names of all others; see NameOf.
+func (c *Client) WhyFor(ctx context.Context, j *Job, names NameOf) (*Why, error) {
 	e, err := c.evidence(ctx, j)
 	if err != nil {
 		return nil, err
 	}
-	return e.explain(), nil
+	w := e.explain()
+	names.why(w, j)
+	return w, nil
 }
 
 func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {

@@ -43,6 +43,8 @@ const (
 	// AnnotationCode is the sha256 of the folder of code that was submitted along, so that the archive
 	// keeps it as long as the job.
 	AnnotationCode = "paictl.openpai.org/code"
+	// AnnotationSubmission is the key of the submission that made a job: one that is sent again, because its answer was lost, has the same.
+	AnnotationSubmission = "paictl.openpai.org/submission"
 
 	// AnnotationTaskRole on a pod template is the role's name as the user wrote it.
 	AnnotationTaskRole = "paictl.openpai.org/task-role"

@@ -160,7 +160,7 @@ func (c *Cluster) RetryJob(ctx context.Context, row *status.Job) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Jobs.Retry(ctx, j)
+	_, err = c.Jobs.Retry(ctx, j, job.RetryOptions{})
 	return err
 }
 

@@ -1,0 +1,61 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
+)
+
+// ConflictError says that another job has a name.
+type ConflictError struct {
+	User, Name string
+	// Phase is where that job is on its way.
+	Phase Phase
+	text  string
+}
+
+// Error says which job it is, and what has become of it.
+func (e *ConflictError) Error() string { return e.text }
+
+// EndedError says that what is asked for needs a job that has not ended.
+type EndedError struct{ User, Name string }
+
+// Error names the job.
+func (e *EndedError) Error() string { return e.User + "/" + e.Name + " has ended" }
+
+func ended(j *Job, remedy string) error { return hint.Wrap(&EndedError{j.User, j.Name}, remedy) }
+
+// LimitError says that a job would be more than its user may have.
+type LimitError struct{ Err error }
+
+// Error is what the API server says.
+func (e *LimitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the API server's error.
+func (e *LimitError) Unwrap() error { return e.Err }
+
+// UnavailableError says that a question can't be answered now, and may be later.
+type UnavailableError struct{ Err error }
+
+// Error says why.
+func (e *UnavailableError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// IsUnavailable reports whether an error passes by itself, or with something that is started again: the API server, the job
+// controller or the scheduler doesn't answer, or not in time.
+func IsUnavailable(err error) bool {
+	if _, ok := errors.AsType[*UnavailableError](err); ok {
+		return true
+	}
+	_, offline := errors.AsType[net.Error](err)
+	return offline || errors.Is(err, ErrAway) || errors.Is(err, errFailing) || errors.Is(err, ErrNoController) && !errors.Is(err, errClosed) ||
+		errors.Is(err, vc.ErrNotRunning) || errors.Is(err, context.DeadlineExceeded) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
+}

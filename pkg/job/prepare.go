@@ -1,0 +1,88 @@
+package job
+
+import (
+	"strings"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/protocol/render"
+	"github.com/openpai/paictl/pkg/runtime/spec"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Request is a job file that a job is to be made of.
+type Request struct {
+	// File is how findings call it.
+	File string
+	Text []byte
+	// Parsed is what the text says, where that was read before; nil: it is read.
+	Parsed *protocol.Job
+	// User is whose job it becomes, Group the one whose quota it counts to.
+	User, Group string
+	// Code is a folder that the cluster has; nil where none goes along.
+	Code *Code
+}
+
+// Code is a folder that goes along with a job: the checksum of its archive, and its size in bytes.
+type Code struct {
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+}
+
+// Summary is what a job is called and what it asks for.
+type Summary struct {
+	User           string `json:"user"`
+	Name           string `json:"name"`
+	Framework      string `json:"framework"`
+	VirtualCluster string `json:"virtualCluster"`
+	Tasks          int    `json:"tasks"`
+	GPUs           int    `json:"gpus"`
+}
+
+// Prepared is a job that can be submitted.
+type Prepared struct {
+	Summary
+	Request Request
+	// Objects are what is made in the cluster; nil where a server has prepared them and keeps them to itself.
+	Objects *render.Objects
+}
+
+// Workspace is where a folder that goes along lies in a task.
+const Workspace = spec.Home + "/workspace"
+
+// Prepare reads and checks a job file against what a cluster offers, and makes its objects. Nothing is asked or written. What
+// is wrong in the file are findings, and then Prepared is nil.
+func (c *Client) Prepare(f *Facts, r Request) (*Prepared, strictyaml.Findings, error) {
+	var found strictyaml.Findings
+	if r.Parsed == nil {
+		if r.Parsed, found = protocol.Parse(r.File, r.Text); len(found.Errors()) > 0 {
+			return nil, found, nil
+		}
+	}
+	o := render.Options{User: r.User, Group: r.Group, Namespace: c.Namespace, Cluster: f.Cluster, Now: c.Now()}
+	if r.Code != nil {
+		if !f.TakesCode() {
+			return nil, nil, ErrNoCode
+		}
+		o.Code = r.Code.At(f.Configuration.CodeURL)
+	}
+	objects, more := render.Render(r.Parsed, o)
+	if found = append(found, more...); objects == nil {
+		return nil, found, nil
+	}
+	p := &Prepared{Request: r, Objects: objects, Summary: Summary{User: objects.Framework.Labels[v1.LabelUser], Name: r.Parsed.Name,
+		Framework: objects.Framework.Name, VirtualCluster: r.Parsed.VirtualCluster, Tasks: r.Parsed.Tasks(), GPUs: r.Parsed.GPUs()}}
+	return p, found, nil
+}
+
+// ErrNoCode is returned for a folder that a cluster can't keep.
+var ErrNoCode = hint.Errorf("update it: paictl service start -n job-controller", "the job controller of this cluster doesn't accept code")
+
+// TakesCode reports whether folders can go along with jobs.
+func (f *Facts) TakesCode() bool { return f.Configuration.CodeURL != "" }
+
+// At is the code as tasks are told of it, which fetch it below a URL.
+func (c *Code) At(url string) *spec.Code {
+	return &spec.Code{URL: strings.TrimSuffix(url, "/") + "/" + c.SHA256, SHA256: c.SHA256, Size: c.Size, Dir: Workspace}
+}
