@@ -1,0 +1,145 @@
+// Package desk is what one person may do, with the token of one request.
+// In: a subject, and the libraries of people, tokens and jobs. Out: methods that decide by pkg/people/rules first, then act; those that
+// change something write it to the audit, also when they refuse. Handlers have nothing else, so none can forget to ask.
+package desk
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/people/signin"
+	"github.com/openpai/paictl/pkg/people/token"
+)
+
+// Lister lists jobs without asking the API server for all of them; pkg/job/live has it.
+type Lister interface {
+	List(ctx context.Context, f listing.Filter) (*listing.Page, error)
+	Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error)
+	// Where returns the virtual cluster of a job that lives.
+	Where(user, name string) (vc string, known bool)
+}
+
+// Audit takes records.
+type Audit interface {
+	Write(ctx context.Context, r audit.Record)
+}
+
+// Shop has what all desks of a process share.
+type Shop struct {
+	People *people.Directory
+	Tokens *token.Service
+	SignIn *signin.Service
+	Jobs   *job.Client
+	Live   Lister
+	Audit  Audit
+	Now    func() time.Time
+	// Version is what the server calls itself.
+	Version string
+}
+
+// Origin is where a request came from.
+type Origin struct {
+	Request string // its id
+	Address string
+}
+
+// Caller is who sent a request; the zero Caller is a guest.
+type Caller struct {
+	rules.Subject
+	person *people.Person
+	claims token.Claims
+	ended  <-chan struct{}
+	text   string // the token itself, which logout ends
+}
+
+// Desk is what one caller may do.
+type Desk struct {
+	shop   *Shop
+	caller Caller
+	origin Origin
+}
+
+// For is the desk of a caller.
+func (s *Shop) For(c Caller, o Origin) *Desk { return &Desk{s, c, o} }
+
+// Name is the caller's; "" of a guest.
+func (d *Desk) Name() string { return d.caller.Name }
+
+// Administrator reports whether the caller is one.
+func (d *Desk) Administrator() bool { return d.caller.Grants.Administrator }
+
+// ErrToken is of a token that isn't valid, whatever is wrong with it.
+var ErrToken = errors.New("your token is invalid")
+
+// Caller reads an Authorization header. Basic has an application token of that very user as its password.
+func (s *Shop) Caller(ctx context.Context, header string) (Caller, error) {
+	scheme, text, _ := strings.Cut(strings.TrimSpace(header), " ")
+	text = strings.TrimSpace(text)
+	basic := ""
+	switch strings.ToLower(scheme) {
+	case "bearer":
+	case "basic":
+		plain, err := base64.StdEncoding.DecodeString(text)
+		user, password, ok := strings.Cut(string(plain), ":")
+		if err != nil || !ok || user == "" {
+			return Caller{}, ErrToken
+		}
+		basic, text = user, password
+	default:
+		return Caller{}, ErrToken
+	}
+	if text == "" {
+		return Caller{}, ErrToken
+	}
+	v, err := s.Tokens.Verify(ctx, text)
+	if err != nil {
+		return Caller{}, err
+	}
+	if basic != "" && (!v.Subject.Token.Application || v.Subject.Name != basic) {
+		return Caller{}, ErrToken
+	}
+	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, ended: v.Ended, text: text}, nil
+}
+
+// audited writes what was done, and returns err as it is. It is for what changes something, and for sign-ins.
+func (d *Desk) audited(ctx context.Context, rule string, t rules.Thing, detail map[string]string, err error) error {
+	r, _ := rules.Find(rule)
+	return d.auditedAs(ctx, string(r.Verb), t, detail, err)
+}
+
+// auditedAs is audited with another verb than a rule's.
+func (d *Desk) auditedAs(ctx context.Context, verb string, t rules.Thing, detail map[string]string, err error) error {
+	record := audit.Record{
+		ID: rand.Text(), Time: d.shop.now(), Request: d.origin.Request, Address: d.origin.Address,
+		Actor: d.caller.Name, Token: d.caller.Token.ID, Verb: verb, Kind: string(t.Kind), Object: t.Name, Owner: t.Owner, VC: t.VC,
+		Outcome: audit.Done, Detail: detail,
+	}
+	if d.caller.person != nil {
+		record.ActorUID = string(d.caller.person.UID)
+	}
+	if err != nil {
+		e := Meaning(err)
+		record.Outcome, record.Status, record.Reason = audit.Failed, e.Status, e.Message
+		if e.Status == 401 || e.Status == 403 || e.Status == 404 {
+			record.Outcome = audit.Refused
+		}
+	}
+	d.shop.Audit.Write(ctx, record)
+	return err
+}
+
+func (s *Shop) now() time.Time {
+	if s.Now == nil {
+		return time.Now()
+	}
+	return s.Now()
+}

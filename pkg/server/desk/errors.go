@@ -1,0 +1,101 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/people/signin"
+	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/server/wire"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Codes of OpenPAI that only errors below have.
+const (
+	codeNoJob       = "NoJobError"
+	codeNoJobConfig = "NoJobConfigError"
+	codeNoUser      = "NoUserError"
+	codeNoGroup     = "NoGroupError"
+	codeConflictJob = "ConflictJobError"
+	codeConflict    = "ConflictUserError"
+	codeProtocol    = "InvalidProtocolError"
+	codePassword    = "IncorrectPasswordError"
+	codeLast        = "RemoveAdminError"
+	codeQuota       = "NoEnoughQuotaError"
+	codeNoToken     = "NoTokenError"
+)
+
+// retryAfter is when what passes by itself may have passed.
+const retryAfter = 2 * time.Second
+
+// Meaning is what an error means to who asked. It is the one place that says so. What is nowhere below is the server's own trouble: its
+// text stays in the log.
+func Meaning(err error) *wire.Error {
+	e := meaning(err)
+	if e.Remedy == "" && e.Status < http.StatusInternalServerError {
+		e.Remedy = hint.Of(err)
+	}
+	return e
+}
+
+func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		out := *e
+		return &out
+	}
+	made := func(status int, code string) *wire.Error {
+		return &wire.Error{Status: status, Code: code, Message: err.Error()}
+	}
+	findings := strictyaml.Findings{}
+	throttled, conflict, ended, limit := (*signin.ThrottledError)(nil), (*job.ConflictError)(nil), (*job.EndedError)(nil), (*job.LimitError)(nil)
+	switch {
+	case errors.Is(err, rules.ErrGuest):
+		return &wire.Error{Status: http.StatusUnauthorized, Code: wire.CodeUnauthorized, Message: "Guest is not allowed to do this operation.", Remedy: "sign in: paictl login"}
+	case errors.Is(err, ErrToken), errors.Is(err, token.ErrInvalid):
+		return &wire.Error{Status: http.StatusUnauthorized, Code: wire.CodeUnauthorized, Message: "Your token is invalid.", Remedy: "sign in: paictl login"}
+	case errors.Is(err, rules.ErrForbidden):
+		return made(http.StatusForbidden, wire.CodeForbidden)
+	case errors.Is(err, rules.ErrHidden):
+		return &wire.Error{Status: http.StatusNotFound, Code: codeNoJob, Message: "It is not found."}
+	case errors.As(err, &findings):
+		return &wire.Error{Status: http.StatusBadRequest, Code: codeProtocol, Message: findings.Summary(), Findings: findings}
+	case errors.As(err, &throttled):
+		return &wire.Error{Status: http.StatusTooManyRequests, Code: wire.CodeTooMany, Message: "too many sign-ins", RetryAfter: throttled.After}
+	case errors.Is(err, signin.ErrBusy):
+		return &wire.Error{Status: http.StatusTooManyRequests, Code: wire.CodeTooMany, Message: "too many sign-ins", RetryAfter: retryAfter}
+	case errors.Is(err, signin.ErrWrong):
+		return made(http.StatusBadRequest, codePassword)
+	case errors.Is(err, token.ErrNone):
+		return made(http.StatusNotFound, codeNoToken)
+	case errors.As(err, &conflict):
+		return made(http.StatusConflict, codeConflictJob)
+	case errors.As(err, &ended):
+		return made(http.StatusConflict, codeConflictJob)
+	case errors.As(err, &limit):
+		return made(http.StatusForbidden, codeQuota)
+	case job.IsNotFound(err):
+		return made(http.StatusNotFound, codeNoJob)
+	case errors.Is(err, people.ErrNoUser):
+		return made(http.StatusNotFound, codeNoUser)
+	case errors.Is(err, people.ErrNoGroup):
+		return made(http.StatusNotFound, codeNoGroup)
+	case errors.Is(err, people.ErrExists):
+		return made(http.StatusConflict, codeConflict)
+	case errors.Is(err, people.ErrLastAdministrator):
+		return made(http.StatusForbidden, codeLast)
+	case errors.Is(err, people.ErrProtected):
+		return made(http.StatusForbidden, wire.CodeForbidden)
+	case errors.Is(err, people.ErrInvalid):
+		return made(http.StatusBadRequest, wire.CodeParameters)
+	case errors.Is(err, people.ErrUnavailable), errors.Is(err, listing.ErrUnavailable), job.IsUnavailable(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the server can't answer this now", Remedy: "try again in a moment", RetryAfter: retryAfter}
+	}
+	return &wire.Error{Status: http.StatusInternalServerError, Code: wire.CodeUnknown, Message: "the server couldn't do this; its log says why, under the id of the request"}
+}

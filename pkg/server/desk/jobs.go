@@ -1,0 +1,206 @@
+package desk
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	fapi "github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Job is a job that a caller may look at. Each of its methods decides by its own rule: whatever it was found for, it can't be
+// used for more.
+type Job struct {
+	desk  *Desk
+	job   *job.Job
+	thing rules.Thing
+}
+
+// NoJob says that there is no such job, in OpenPAI's words. It is the same for one that isn't there and one that the caller must not
+// learn about.
+func NoJob(user, name string) error {
+	return &wire.Error{Status: http.StatusNotFound, Code: codeNoJob, Message: fmt.Sprintf("Job %s~%s is not found.", wire.Shown(user), wire.Shown(name)), Remedy: "see the names of jobs with: paictl job list"}
+}
+
+// Job finds the job of exactly that user and name. A rule decides on what was found, never on what was asked for.
+func (d *Desk) Job(ctx context.Context, rule, user, name string) (*Job, error) {
+	if err := rules.Class(rule, &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	// Whoever can see no job but their own gets the answer without a question, so that its time tells nothing.
+	if v := rules.Visible(&d.caller.Subject); !v.All && len(v.VCs) == 0 && user != v.User {
+		return nil, NoJob(user, name)
+	}
+	found, err := d.shop.Jobs.ResolveExact(ctx, user, name)
+	if job.IsNotFound(err) && !job.IsUnavailable(err) {
+		return nil, NoJob(user, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{d, found, rules.Thing{Kind: rules.KindJob, Owner: found.User, VC: found.VirtualCluster(), Name: found.Name}}
+	if err := j.decide(rule); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// decide decides by a rule. What is hidden is not found.
+func (j *Job) decide(rule string) error {
+	err := rules.Decide(rule, &j.desk.caller.Subject, j.thing)
+	if err == rules.ErrHidden { //nolint:errorlint // it is returned as it is
+		return NoJob(j.thing.Owner, j.thing.Name)
+	}
+	return err
+}
+
+// User is whose job it is.
+func (j *Job) User() string { return j.thing.Owner }
+
+// Name is the job's.
+func (j *Job) Name() string { return j.thing.Name }
+
+// Jobs lists the jobs that the caller sees.
+func (d *Desk) Jobs(ctx context.Context, f listing.Filter) (*listing.Page, error) {
+	if err := rules.Class("jobs.list", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	f.Visible = d.visible()
+	return d.shop.Live.List(ctx, f)
+}
+
+// Ordered lists the jobs that the caller sees in any order.
+func (d *Desk) Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error) {
+	if err := rules.Class("jobs.list", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	f.Visible = d.visible()
+	return d.shop.Live.Ordered(ctx, f)
+}
+
+// visible is the filter of lists. It is never nil, which would be all jobs.
+func (d *Desk) visible() *listing.Visibility {
+	v := rules.Visible(&d.caller.Subject)
+	return &listing.Visibility{All: v.All, User: v.User, VCs: v.VCs}
+}
+
+// Detail reads all about the job.
+func (j *Job) Detail(ctx context.Context) (*job.Detail, error) {
+	if err := j.decide("job.read"); err != nil {
+		return nil, err
+	}
+	d, err := j.desk.shop.Jobs.Detail(ctx, j.job)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.decide("job.config"); err != nil {
+		d.Config = ""
+	}
+	return d, nil
+}
+
+// Config is the job file, secrets masked.
+func (j *Job) Config(ctx context.Context) (string, error) {
+	if err := j.decide("job.config"); err != nil {
+		return "", err
+	}
+	d, err := j.desk.shop.Jobs.Detail(ctx, j.job)
+	if err != nil {
+		return "", err
+	}
+	if d.Config == "" {
+		return "", &wire.Error{Status: http.StatusNotFound, Code: codeNoJobConfig, Message: fmt.Sprintf("Config of job %s~%s is not found.", j.User(), j.Name())}
+	}
+	return d.Config, nil
+}
+
+// Why explains the job. Names of jobs that the caller doesn't see are not in it.
+func (j *Job) Why(ctx context.Context) (*job.Why, error) {
+	if err := j.decide("job.read"); err != nil {
+		return nil, err
+	}
+	return j.desk.shop.Jobs.WhyFor(ctx, j.job, j.desk.nameOf)
+}
+
+// nameOf is how another job is called to the caller; "" where they don't see it.
+func (d *Desk) nameOf(user, name string) string {
+	vc, known := d.shop.Live.Where(user, name)
+	if !known && user != d.caller.Name && !d.caller.Grants.Administrator || known && !rules.Visible(&d.caller.Subject).Fits(user, vc) {
+		return ""
+	}
+	return user + "/" + name
+}
+
+// Events are the job's, the latest last; note is why some are missing.
+func (j *Job) Events(ctx context.Context) (list []fapi.Event, note, err error) {
+	if err := j.decide("job.read"); err != nil {
+		return nil, nil, err
+	}
+	return j.desk.shop.Jobs.Events(ctx, j.job)
+}
+
+// change decides by a rule, acts, and writes what came of it to the audit.
+func (j *Job) change(ctx context.Context, rule string, detail map[string]string, act func() error) error {
+	err := j.decide(rule)
+	if err == nil {
+		err = act()
+	}
+	return j.desk.audited(ctx, rule, j.thing, detail, err)
+}
+
+// Stop asks for the job's end.
+func (j *Job) Stop(ctx context.Context) (before job.Phase, err error) {
+	err = j.change(ctx, "job.stop", nil, func() (err error) {
+		before, err = j.desk.shop.Jobs.Stop(ctx, j.job)
+		return err
+	})
+	return before, err
+}
+
+// Retry runs the job again, as it was submitted. What is granted today must still allow that.
+func (j *Job) Retry(ctx context.Context) (before job.Phase, err error) {
+	err = j.change(ctx, "job.retry", nil, func() (err error) {
+		owner, err := j.desk.shop.subjectOf(j.thing.Owner)
+		if err != nil {
+			return err
+		}
+		before, err = j.desk.shop.Jobs.Retry(ctx, j.job, job.RetryOptions{Allow: func(u job.Use) error { return rules.Submit(owner, submission(u, u.VirtualCluster)) }})
+		return err
+	})
+	return before, err
+}
+
+// Scale changes how many tasks a role has, and returns how many it had.
+func (j *Job) Scale(ctx context.Context, role string, tasks int) (before int, err error) {
+	err = j.change(ctx, "job.scale", map[string]string{"tasks": strconv.Itoa(tasks)}, func() (err error) {
+		before, err = j.desk.shop.Jobs.Scale(ctx, j.job, role, tasks)
+		return err
+	})
+	return before, err
+}
+
+// Remove deletes the job's Framework and waits until its name is free; the history keeps it. One that is gone stays as it is.
+func (j *Job) Remove(ctx context.Context) (before job.Phase, err error) {
+	before = j.job.State
+	err = j.change(ctx, "job.delete", nil, func() error {
+		if !j.job.Live {
+			return nil
+		}
+		return j.desk.shop.Jobs.Remove(ctx, j.job)
+	})
+	return before, err
+}
+
+// Forget removes all jobs of that name that have ended from the history, and says how many.
+func (j *Job) Forget(ctx context.Context) (jobs int, err error) {
+	err = j.change(ctx, "job.forget", nil, func() (err error) {
+		jobs, err = j.desk.shop.Jobs.History.Delete(ctx, j.job.Object)
+		return err
+	})
+	return jobs, err
+}

@@ -1,0 +1,188 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/people/signin"
+	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Me is who the caller is, and what their token may.
+type Me struct {
+	Name, Email, DisplayName string
+	Groups                   []string
+	Grants                   rules.Grants
+	Token                    rules.Token
+	Expires                  *time.Time
+	// Claims are the token's, as OpenPAI's clients read them.
+	Claims token.Claims
+}
+
+// WhoAmI tells the caller who they are.
+func (d *Desk) WhoAmI() (*Me, error) {
+	if err := rules.Class("token.check", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	me := &Me{Name: d.caller.Name, Groups: d.caller.Groups, Grants: d.caller.Grants, Token: d.caller.Token, Claims: d.caller.claims}
+	if p := d.caller.person; p != nil && p.User != nil {
+		me.Email, me.DisplayName = p.User.Spec.Email, p.User.Spec.DisplayName
+	}
+	if exp := d.caller.claims.Expires; exp > 0 {
+		at := time.Unix(exp, 0).UTC()
+		me.Expires = &at
+	}
+	return me, nil
+}
+
+// SignedIn is a person who has just shown their password, and a token for them.
+type SignedIn struct {
+	Name          string
+	Administrator bool
+	Token         secret.String
+}
+
+// Bounds of how long a token of a sign-in lasts, as OpenPAI has them.
+const (
+	MinLife = time.Minute
+	MaxLife = 7 * 24 * time.Hour
+)
+
+// SignIn checks a password and makes a token as browsers and OpenPAI's clients keep it. life is 0 for the default.
+func (d *Desk) SignIn(ctx context.Context, name string, password secret.String, life time.Duration, client string) (*SignedIn, error) {
+	p, err := d.admit(ctx, name, password)
+	if err != nil {
+		return nil, err
+	}
+	if life > 0 {
+		life = min(max(life, MinLife), MaxLife)
+	}
+	made, err := d.shop.Tokens.Browser(ctx, p, token.New{Life: life, Client: client, Address: d.origin.Address})
+	if err != nil {
+		return nil, err
+	}
+	return &SignedIn{p.Name, p.Grants.Administrator, made.Token}, nil
+}
+
+// admit checks a password and writes to the audit who came in, or which name was tried.
+func (d *Desk) admit(ctx context.Context, name string, password secret.String) (*people.Person, error) {
+	p, err := d.shop.SignIn.SignIn(ctx, name, password, d.origin.Address)
+	thing := rules.Thing{Kind: rules.KindToken}
+	if err == nil {
+		thing.Owner = p.Name
+		d.caller.Subject, d.caller.person = p.Subject(rules.Token{}), p
+	}
+	// A person who typed the password into the field of the name must not find it in the audit.
+	detail := map[string]string{"way": "password"}
+	if err != nil && len(name) <= maxName {
+		if _, known := d.shop.People.Person(name); known == nil {
+			detail["name"] = name
+		}
+	}
+	return p, d.auditedAs(ctx, "sign-in", thing, detail, err)
+}
+
+// maxName is the length of the longest name.
+const maxName = 63
+
+// Session checks a password and begins a session, as paictl has it.
+func (d *Desk) Session(ctx context.Context, name string, password secret.String, client string) (*token.Pair, error) {
+	p, err := d.admit(ctx, name, password)
+	if err != nil {
+		return nil, err
+	}
+	return d.shop.Tokens.Session(ctx, p, token.New{Client: client, Address: d.origin.Address})
+}
+
+// Refresh gives the next tokens of a session.
+func (d *Desk) Refresh(ctx context.Context, refresh secret.String, client string) (*token.Pair, error) {
+	pair, err := d.shop.Tokens.Refresh(ctx, refresh, token.New{Client: client, Address: d.origin.Address})
+	if errors.Is(err, token.ErrReused) {
+		_ = d.auditedAs(ctx, "reuse", rules.Thing{Kind: rules.KindToken}, nil, err)
+	}
+	return pair, err
+}
+
+// EndSession ends the session of a refresh token. Of one that isn't known nothing is said, as RFC 7009 has it.
+func (d *Desk) EndSession(ctx context.Context, refresh secret.String) error {
+	err := d.shop.Tokens.RevokeRefresh(ctx, refresh)
+	if errors.Is(err, token.ErrNone) || errors.Is(err, token.ErrInvalid) {
+		return nil
+	}
+	return d.auditedAs(ctx, "sign-out", rules.Thing{Kind: rules.KindToken}, nil, err)
+}
+
+// Logout ends the token that came with the request.
+func (d *Desk) Logout(ctx context.Context) error {
+	if err := rules.Class("token.own", &d.caller.Subject); err != nil {
+		return err
+	}
+	err := d.shop.Tokens.Revoke(ctx, d.caller.Name, d.caller.text)
+	return d.auditedAs(ctx, "sign-out", rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}, nil, err)
+}
+
+// Tokens are the records of the caller's tokens, newest first.
+func (d *Desk) Tokens() ([]token.Record, error) {
+	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
+		return nil, err
+	}
+	return d.shop.Tokens.Of(d.caller.Name), nil
+}
+
+// Handle names a token and is good for nothing but its revocation.
+func Handle(r token.Record) string { return token.Handle(r) }
+
+// NewToken is what an application token is made with.
+type NewToken struct {
+	Label  string
+	Scopes []string
+	Life   time.Duration // 0: until it is revoked
+	Client string
+}
+
+// NewToken makes an application token for the caller. It is shown once.
+func (d *Desk) NewToken(ctx context.Context, n NewToken) (secret.String, error) {
+	thing := rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}
+	if err := rules.Decide("token.own", &d.caller.Subject, thing); err != nil {
+		return "", d.auditedAs(ctx, "create", thing, nil, err)
+	}
+	scopes, err := rules.ParseScopes(n.Scopes)
+	if err != nil {
+		return "", wire.Bad(err.Error())
+	}
+	if n.Life < 0 || len(n.Label) > maxLabel {
+		return "", wire.Bad("a token's label has at most 200 characters, and its expiration is not negative")
+	}
+	made, err := d.shop.Tokens.Application(ctx, d.caller.person, token.New{Label: n.Label, Scopes: scopes, Life: n.Life, Client: n.Client, Address: d.origin.Address})
+	if err := d.auditedAs(ctx, "create", thing, map[string]string{"label": n.Label}, err); err != nil {
+		return "", err
+	}
+	return made.Token, nil
+}
+
+const maxLabel = 200
+
+// Revoke ends a token of the caller: by the token, by its handle, or by its id. Administrators end others' too.
+func (d *Desk) Revoke(ctx context.Context, text string) error {
+	if err := rules.Class("token.own", &d.caller.Subject); err != nil {
+		return err
+	}
+	id, err := token.IDOf(text)
+	if err != nil {
+		return wire.Bad("that is no token")
+	}
+	user := d.caller.Name
+	if d.caller.Grants.Administrator {
+		user = ""
+	}
+	err = d.shop.Tokens.Revoke(ctx, user, id)
+	return d.auditedAs(ctx, "revoke", rules.Thing{Kind: rules.KindToken, Name: id}, nil, err)
+}
+
+// SignInBusy reports whether an error is of too many sign-ins.
+func SignInBusy(err error) bool { return errors.Is(err, signin.ErrBusy) }

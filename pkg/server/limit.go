@@ -1,0 +1,113 @@
+package server
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/openpai/paictl/pkg/people/rules"
+)
+
+// Limits are how much one may ask. 0 is the default.
+type Limits struct {
+	// PerMinute is for an address without a token, PerTokenMinute for a token, SubmitPerHour for a person.
+	PerMinute, PerTokenMinute, SubmitPerHour int
+}
+
+func (l Limits) complete() Limits {
+	if l.PerMinute == 0 {
+		l.PerMinute = 600
+	}
+	if l.PerTokenMinute == 0 {
+		l.PerTokenMinute = 3000
+	}
+	if l.SubmitPerHour == 0 {
+		l.SubmitPerHour = 3600
+	}
+	return l
+}
+
+const (
+	// maxBuckets bounds the memory that strangers can take.
+	maxBuckets = 100_000
+	// idle is after which time a bucket is full again, whatever it was.
+	idle = time.Hour
+)
+
+// limiter counts requests. The key is the token where there is one, so that a class behind one address doesn't share a limit.
+type limiter struct {
+	limits  Limits
+	now     func() time.Time
+	mu      sync.Mutex
+	buckets map[string]*bucket
+	swept   time.Time
+}
+
+type bucket struct {
+	*rate.Limiter
+	used time.Time
+}
+
+func newLimiter(l Limits, now func() time.Time) *limiter {
+	return &limiter{limits: l.complete(), now: now, buckets: map[string]*bucket{}}
+}
+
+// take counts a request. It returns how long to wait before the next one, 0 where this one may pass.
+func (l *limiter) take(a netip.Addr, s *rules.Subject) time.Duration {
+	if s.Guest() {
+		return l.address(a)
+	}
+	return l.spend("t"+s.Token.ID+"/"+s.Name, l.limits.PerTokenMinute, time.Minute)
+}
+
+// address counts a request of someone without a token that counts. Of IPv6, whoever has one address has a network of them.
+func (l *limiter) address(a netip.Addr) time.Duration {
+	key := a.String()
+	if a.Is6() {
+		if p, err := a.Prefix(64); err == nil {
+			key = p.String()
+		}
+	}
+	return l.spend("a"+key, l.limits.PerMinute, time.Minute)
+}
+
+// submission counts one.
+func (l *limiter) submission(s *rules.Subject) time.Duration {
+	return l.spend("s"+s.Name, l.limits.SubmitPerHour, time.Hour)
+}
+
+func (l *limiter) spend(key string, n int, per time.Duration) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	if now.Sub(l.swept) > time.Minute || len(l.buckets) >= maxBuckets {
+		l.sweep(now)
+	}
+	b := l.buckets[key]
+	if b == nil {
+		b = &bucket{Limiter: rate.NewLimiter(rate.Limit(float64(n)/per.Seconds()), n)}
+		l.buckets[key] = b
+	}
+	b.used = now
+	r := b.ReserveN(now, 1)
+	if wait := r.DelayFrom(now); wait > 0 {
+		r.CancelAt(now)
+		return wait
+	}
+	return 0
+}
+
+// sweep forgets who hasn't asked for long; where they are too many, all.
+func (l *limiter) sweep(now time.Time) {
+	l.swept = now
+	for key, b := range l.buckets {
+		if now.Sub(b.used) > idle {
+			delete(l.buckets, key)
+		}
+	}
+	if len(l.buckets) >= maxBuckets {
+		clear(l.buckets)
+	}
+}

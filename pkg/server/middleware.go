@@ -1,0 +1,177 @@
+package server
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// answer is a ResponseWriter that knows what became of the request.
+type answer struct {
+	http.ResponseWriter
+	started time.Time
+	id      string
+	address netip.Addr
+	route   *Route // nil where none was found
+	user    string
+	token   string // its id
+	status  int
+	bytes   int64
+	cut     bool
+	after   []func()
+}
+
+// WriteHeader notes the status.
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 && status >= http.StatusOK || status == http.StatusSwitchingProtocols {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write counts.
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	n, err := a.ResponseWriter.Write(p)
+	a.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// Flush sends what was written.
+func (a *answer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
+
+// done logs and counts a request that is over. The log has no value of a query but those of some harmless keys, and no body.
+func (s *Server) done(a *answer, r *http.Request) {
+	for _, f := range a.after {
+		f()
+	}
+	took := s.o.Now().Sub(a.started)
+	route, status := "", a.status
+	if a.route != nil {
+		route = a.route.Path
+	}
+	if status == 0 {
+		status = http.StatusOK
+		if err := r.Context().Err(); err != nil {
+			status = clientGone
+		}
+	}
+	s.metrics.end(r.Method, route, status, took)
+	attrs := []slog.Attr{
+		slog.String("request", a.id), slog.String("method", shortMethod(r.Method)), slog.String("path", shownPath(a, r)), slog.Int("status", status),
+		slog.Int64("bytes", a.bytes), slog.Duration("took", took), slog.String("address", a.address.String()),
+	}
+	if q := shownQuery(r.URL.RawQuery); q != "" {
+		attrs = append(attrs, slog.String("query", q))
+	}
+	if a.user != "" {
+		attrs = append(attrs, slog.String("user", a.user), slog.String("token", a.token))
+	}
+	if a.cut {
+		attrs = append(attrs, slog.Bool("cut", true))
+	}
+	s.o.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
+}
+
+// secretPaths are routes with a secret in their path: what is logged is the route.
+var secretPaths = []string{"/tokens/{token}", "/token/{token}", "/joblogs/{link}"}
+
+func shownPath(a *answer, r *http.Request) string {
+	if a.route == nil {
+		path := r.URL.EscapedPath()
+		if strings.Contains(strings.ToLower(path), "token") || strings.Contains(path, "eyJ") {
+			return "(not shown)" // a token in a path that the table hasn't got
+		}
+		return path[:min(len(path), 256)]
+	}
+	for _, end := range secretPaths {
+		if strings.HasSuffix(a.route.Path, end) {
+			return a.route.Path
+		}
+	}
+	return r.URL.EscapedPath()
+}
+
+// shownKeys are keys of queries whose values are logged.
+var shownKeys = []string{"limit", "offset", "order", "state", "vc", "check", "withTotalCount", "follow", "history", "dryRun"}
+
+// shownQuery is a query without the values that may be secret.
+func shownQuery(raw string) string {
+	if raw == "" {
+		return ""
+	}
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return "(malformed)"
+	}
+	var out []string
+	for key := range values {
+		if slices.Contains(shownKeys, key) {
+			out = append(out, key+"="+values.Get(key)[:min(len(values.Get(key)), 64)])
+		} else {
+			out = append(out, key[:min(len(key), 32)]+"=…")
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out[:min(len(out), 16)], "&")
+}
+
+func shortMethod(m string) string { return m[:min(len(m), 16)] }
+
+// cors lets pages of other origins ask: the portal of one cluster asks another. No cookie counts here, so that the browser has nothing to
+// send that a page wouldn't know.
+func cors(h http.Header) {
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Total-Count, Retry-After, ETag")
+}
+
+// preflight answers what a browser asks before a request of another origin.
+func preflight(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
+	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
+		h.Set("Access-Control-Allow-Headers", asked)
+		h.Add("Vary", "Access-Control-Request-Headers")
+	}
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// forwarded is the last hop before the proxies that are trusted. What others write into the header is not believed.
+func forwarded(peer netip.Addr, headers []string, trusted []netip.Prefix) netip.Addr {
+	is := func(a netip.Addr) bool {
+		return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(a) })
+	}
+	if !is(peer) {
+		return peer
+	}
+	var hops []string
+	for _, line := range headers {
+		hops = append(hops, strings.Split(line, ",")...)
+	}
+	at := peer
+	for i := len(hops) - 1; i >= 0; i-- {
+		hop := strings.TrimSpace(hops[i])
+		if host, _, err := net.SplitHostPort(hop); err == nil {
+			hop = host
+		}
+		next, err := netip.ParseAddr(hop)
+		if err != nil {
+			return at // nothing before it can be told apart from an invention
+		}
+		if at = next.Unmap(); !is(at) {
+			return at
+		}
+	}
+	return at
+}

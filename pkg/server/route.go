@@ -1,0 +1,127 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Route is one operation of the API, as a value: the router, the documents and the tests read the same table.
+type Route struct {
+	// Method is GET, POST and so on; "" is any. Who answers GET answers HEAD.
+	Method string
+	// Path is a pattern of net/http's ServeMux: /api/v2/jobs/{job}.
+	Path string
+	// Aliases are other paths of the same operation.
+	Aliases []string
+	// Rule is the id of a rule in rules.Table. What is known before the thing itself is loaded is checked before the handler runs.
+	Rule string
+	// In and Out are the types of the request and of the answer; nil is none.
+	In, Out reflect.Type
+	// Media is the answer's; "" is JSON.
+	Media string
+	// Status is that of success; 0 is 200.
+	Status int
+	// Limit bounds the request.
+	Limit Limit
+	// Errors are the codes that it answers with, beside those that all do.
+	Errors []string
+	// Summary says what it does, in one sentence.
+	Summary string
+	// Serve answers. An error becomes an answer in the one place that does so.
+	Serve func(*Call) error
+}
+
+// Limit bounds a request.
+type Limit struct {
+	// Body is in bytes; 0 is 100 kB, as in OpenPAI.
+	Body int64
+	// Time bounds the answer; 0 is 30 seconds. Streams have none.
+	Time   time.Duration
+	Stream bool
+	// Submit: it counts as a submission.
+	Submit bool
+}
+
+// Call is one request on its way.
+type Call struct {
+	http.ResponseWriter
+	*http.Request
+	Desk  *desk.Desk
+	Route *Route
+}
+
+// Decode fills a struct from the request; see wire.Decode.
+func (c *Call) Decode(in any) error { return wire.Decode(c.Request, in) }
+
+// JSON answers with a value and the route's status.
+func (c *Call) JSON(value any) error {
+	return wire.JSON(c.ResponseWriter, c.Request, c.Route.status(), value)
+}
+
+// Text answers with a text of the route's media type.
+func (c *Call) Text(body string) error {
+	wire.Bytes(c.ResponseWriter, c.Request, c.Route.status(), c.Route.Media, []byte(body))
+	return nil
+}
+
+func (r *Route) status() int {
+	if r.Status == 0 {
+		return http.StatusOK
+	}
+	return r.Status
+}
+
+// Option changes a route that JSON makes.
+type Option func(*Route)
+
+// Also adds other paths of the same operation.
+func Also(paths ...string) Option { return func(r *Route) { r.Aliases = append(r.Aliases, paths...) } }
+
+// Status is that of success.
+func Status(code int) Option { return func(r *Route) { r.Status = code } }
+
+// Body bounds the request's, in bytes.
+func Body(n int64) Option { return func(r *Route) { r.Limit.Body = n } }
+
+// Within bounds the time of an answer.
+func Within(d time.Duration) Option { return func(r *Route) { r.Limit.Time = d } }
+
+// Submits counts the operation as a submission.
+func Submits() Option { return func(r *Route) { r.Limit.Submit = true } }
+
+// Errors are codes that the operation answers with.
+func Errors(codes ...string) Option { return func(r *Route) { r.Errors = append(r.Errors, codes...) } }
+
+// JSON is a route whose handler takes a decoded request and returns what is answered as JSON.
+func JSON[In, Out any](method, path, rule, summary string, h func(context.Context, *desk.Desk, *In) (*Out, error), o ...Option) Route {
+	r := Route{Method: method, Path: path, Rule: rule, Summary: summary, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out]()}
+	r.Serve = func(c *Call) error {
+		in := new(In)
+		if err := c.Decode(in); err != nil {
+			return err
+		}
+		out, err := h(c.Context(), c.Desk, in)
+		if err != nil {
+			return err
+		}
+		return c.JSON(out)
+	}
+	for _, change := range o {
+		change(&r)
+	}
+	return r
+}
+
+// Text is a route whose answer is a fixed text.
+func Text(method, path, rule, summary, text string, o ...Option) Route {
+	r := Route{Method: method, Path: path, Rule: rule, Summary: summary, Media: "text/plain; charset=utf-8", Serve: func(c *Call) error { return c.Text(text) }}
+	for _, change := range o {
+		change(&r)
+	}
+	return r
+}

@@ -1,0 +1,282 @@
+// Package server is the API of the platform for people: OpenPAI's and paictl's own, over HTTPS.
+// In: a table of routes, and the shop that gives each request its desk. Out: a handler, and the server around it.
+//
+// A request passes, in this order: its path is spelled as the table does, it is counted, its token is looked at, limits, the rule of its
+// route as far as it needs no thing, and the handler, which decides about things by its desk.
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+const (
+	// bodyBytes is how long a body may be where its route doesn't say.
+	bodyBytes = 100 << 10
+	// answerTime bounds an answer where its route doesn't say.
+	answerTime = 30 * time.Second
+	// headerTime bounds how long the head of a request may take.
+	headerTime = 5 * time.Second
+	// drainTime is how long answers that are under way may take when the program ends.
+	drainTime = 25 * time.Second
+	// clientGone is what the log says of a request whose client didn't wait for the answer.
+	clientGone = 499
+)
+
+// Options say what is served.
+type Options struct {
+	Shop    *desk.Shop
+	Routes  []Route
+	Limits  Limits
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+	// TrustedProxies are networks whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
+	Now            func() time.Time
+}
+
+// Server answers.
+type Server struct {
+	o       Options
+	table   *table
+	mux     *http.ServeMux
+	metrics *metrics
+	limits  *limiter
+	// draining ends when the program is about to: streams end with it.
+	draining context.Context
+	drain    context.CancelFunc
+}
+
+// New makes a server.
+func New(o Options) *Server {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Server{o: o, table: newTable(), mux: http.NewServeMux(), metrics: newMetrics(o.Metrics), limits: newLimiter(o.Limits, o.Now)}
+	s.draining, s.drain = context.WithCancel(context.Background())
+	for i := range o.Routes {
+		route := &o.Routes[i]
+		for _, path := range append([]string{route.Path}, route.Aliases...) {
+			s.table.add(route.Method, path)
+			pattern := path
+			if route.Method != "" {
+				pattern = route.Method + " " + path
+			}
+			s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w.(*answer), r, route) })
+		}
+	}
+	return s
+}
+
+// Routes are those that it has.
+func (s *Server) Routes() []Route { return s.o.Routes }
+
+// requestID is what another program may call its request.
+var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := &answer{ResponseWriter: w, started: s.o.Now(), id: r.Header.Get("X-Request-Id"), address: s.address(r)}
+	if !requestID.MatchString(a.id) {
+		a.id = rand.Text()
+	}
+	h := w.Header()
+	h.Set("X-Request-Id", a.id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	cors(h)
+	s.metrics.begin()
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+				s.done(a, r)
+				panic(p)
+			}
+			s.o.Log.ErrorContext(r.Context(), "a handler panicked", "request", a.id, "panic", p, "stack", string(debug.Stack()))
+			s.fail(a, r, errors.New("the server made a mistake"))
+		}
+		s.done(a, r)
+	}()
+	path, err := normal(r)
+	if err != nil {
+		s.fail(a, r, err)
+		return
+	}
+	if r.Method == http.MethodOptions {
+		preflight(a, r)
+		return
+	}
+	path, methods := s.table.find(path)
+	if len(methods) == 0 {
+		if s.limited(a, r, s.limits.address(a.address)) {
+			return
+		}
+		s.fail(a, r, noAPI(path))
+		return
+	}
+	if fine, allow := allowed(r.Method, methods); !fine {
+		h.Set("Allow", allow)
+		s.fail(a, r, &wire.Error{Status: http.StatusMethodNotAllowed, Code: wire.CodeMethod, Message: r.Method + " is not allowed here: " + allow})
+		return
+	}
+	spelled := r.Clone(r.Context())
+	spelled.URL.Path, spelled.URL.RawPath = path, ""
+	s.mux.ServeHTTP(a, spelled)
+}
+
+// serve answers by a route.
+func (s *Server) serve(a *answer, r *http.Request, route *Route) {
+	a.route = route
+	if r.Header.Get("Upgrade") != "" && !route.Limit.Stream {
+		s.fail(a, r, wire.Bad("this operation takes no upgrade of the connection"))
+		return
+	}
+	if err := s.within(a, &r, route); err != nil {
+		s.fail(a, r, err)
+		return
+	}
+	caller, err := s.caller(r)
+	if err != nil {
+		if s.limited(a, r, s.limits.address(a.address)) {
+			return
+		}
+		s.fail(a, r, err)
+		return
+	}
+	subject := caller.Subject
+	a.user, a.token = subject.Name, subject.Token.ID
+	if s.limited(a, r, s.limits.take(a.address, &subject)) || route.Limit.Submit && s.limited(a, r, s.limits.submission(&subject)) {
+		return
+	}
+	if err := rules.Class(route.Rule, &subject); err != nil {
+		s.fail(a, r, err)
+		return
+	}
+	body := route.Limit.Body
+	if body == 0 {
+		body = bodyBytes
+	}
+	r.Body = http.MaxBytesReader(a, r.Body, body)
+	d := s.o.Shop.For(caller, desk.Origin{Request: a.id, Address: a.address.String()})
+	if err := route.Serve(&Call{ResponseWriter: a, Request: r, Desk: d, Route: route}); err != nil {
+		s.fail(a, r, err)
+	}
+}
+
+// within bounds an answer: its context, and how long the connection may read and write.
+func (s *Server) within(a *answer, r **http.Request, route *Route) error {
+	limit := route.Limit.Time
+	if limit == 0 {
+		limit = answerTime
+	}
+	control, end := http.NewResponseController(a.ResponseWriter), time.Now().Add(limit+time.Second)
+	if route.Limit.Stream {
+		ctx, cancel := context.WithCancel((*r).Context())
+		stop := context.AfterFunc(s.draining, cancel)
+		a.after = append(a.after, func() { stop(); cancel() })
+		*r, end = (*r).WithContext(ctx), time.Time{}
+	} else {
+		ctx, cancel := context.WithTimeout((*r).Context(), limit)
+		a.after = append(a.after, cancel)
+		*r = (*r).WithContext(ctx)
+	}
+	err := errors.Join(control.SetReadDeadline(end), control.SetWriteDeadline(end))
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
+}
+
+// caller is who sent a request, by its one Authorization header.
+func (s *Server) caller(r *http.Request) (desk.Caller, error) {
+	switch all := r.Header.Values("Authorization"); len(all) {
+	case 0:
+		return desk.Caller{}, nil
+	case 1:
+		return s.o.Shop.Caller(r.Context(), all[0])
+	}
+	return desk.Caller{}, desk.ErrToken
+}
+
+// fail answers with an error, unless the answer has begun: then the client sees that it is cut.
+func (s *Server) fail(a *answer, r *http.Request, err error) {
+	e := desk.Meaning(err)
+	e.Request = a.id
+	if e.Status == http.StatusInternalServerError {
+		s.o.Log.ErrorContext(r.Context(), "a request failed", "request", a.id, "error", err.Error())
+	}
+	if a.status != 0 {
+		a.cut = true
+		return
+	}
+	wire.Fail(a, r, e)
+}
+
+// limited answers with 429 where a limit is reached.
+func (s *Server) limited(a *answer, r *http.Request, wait time.Duration) bool {
+	if wait <= 0 {
+		return false
+	}
+	s.metrics.limited.Inc()
+	s.fail(a, r, &wire.Error{Status: http.StatusTooManyRequests, Code: wire.CodeTooMany, Message: "too many requests", Remedy: "wait a little, then try again", RetryAfter: wait})
+	return true
+}
+
+// address is where a request came from. Proxies that are trusted say it for others.
+func (s *Server) address(r *http.Request) netip.Addr {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return forwarded(at.Addr().Unmap(), r.Header.Values("X-Forwarded-For"), s.o.TrustedProxies)
+}
+
+// Serve answers on a listener until the context ends: then it takes no new requests, ends streams, and lets the others be answered.
+func (s *Server) Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	srv := &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug), // connections that were cut
+	}
+	stopped := make(chan error, 1)
+	context.AfterFunc(ctx, func() {
+		s.drain()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+		defer cancel()
+		stopped <- srv.Shutdown(grace)
+	})
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-stopped
+}
+
+// Redirect sends who comes without TLS to the same address with it.
+func Redirect() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead || host == "" {
+			http.Error(w, "this server is asked over https", http.StatusForbidden) // a password has gone over the wire already: it must not seem to work
+			return
+		}
+		to := *r.URL
+		to.Scheme, to.Host = "https", host
+		http.Redirect(w, r, to.String(), http.StatusPermanentRedirect)
+	})
+}

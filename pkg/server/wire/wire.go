@@ -1,0 +1,164 @@
+// Package wire is what goes over the wire: bodies, queries, answers and errors in the forms that clients of OpenPAI send and expect.
+// In: requests, values. Out: filled values, and answers.
+package wire
+
+import (
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Error is an answer that is no success.
+type Error struct {
+	Status  int    `json:"-"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Remedy is what to do about it.
+	Remedy string `json:"remedy,omitempty"`
+	// Findings are what is wrong in a job file.
+	Findings strictyaml.Findings `json:"findings,omitempty"`
+	// Request is the name of the request in the server's log.
+	Request string `json:"request,omitempty"`
+	// RetryAfter is when to try again; only of what passes by itself.
+	RetryAfter time.Duration `json:"-"`
+}
+
+// Error is its message.
+func (e *Error) Error() string { return e.Message }
+
+// Errors that handlers and the router need. Their codes are OpenPAI's.
+const (
+	CodeParameters   = "InvalidParametersError"
+	CodeNoAPI        = "NoApiError"
+	CodeUnauthorized = "UnauthorizedUserError"
+	CodeForbidden    = "ForbiddenUserError"
+	CodeUnavailable  = "UnavailableError"
+	CodeUnknown      = "UnknownError"
+	CodeTooMany      = "TooManyRequestsError"
+	CodeTooLarge     = "TooLargeError"
+	CodeMethod       = "MethodNotAllowedError"
+)
+
+// Bad is a request that can't be understood.
+func Bad(message string) *Error {
+	return &Error{Status: http.StatusBadRequest, Code: CodeParameters, Message: message}
+}
+
+const (
+	// gzipFrom is from which size on an answer is compressed, in bytes.
+	gzipFrom = 1 << 10
+	// shown is how much of a name that a client sent is repeated in an error.
+	shown = 64
+)
+
+// Shown is a name that a client sent, cut, for errors. Values are never repeated.
+func Shown(s string) string {
+	s = strings.ToValidUTF8(s, "?")
+	if len(s) > shown {
+		return strings.ToValidUTF8(s[:shown], "") + "…"
+	}
+	return s
+}
+
+// JSON answers with a value, compact, as OpenPAI does.
+func JSON(w http.ResponseWriter, r *http.Request, status int, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	Bytes(w, r, status, "application/json; charset=utf-8", body)
+	return nil
+}
+
+// Bytes answers with a whole body. What was read without a change since is 304; what is long is compressed where the client takes that.
+func Bytes(w http.ResponseWriter, r *http.Request, status int, media string, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", media)
+	h.Add("Vary", "Accept-Encoding")
+	read := r.Method == http.MethodGet || r.Method == http.MethodHead
+	switch {
+	case h.Get("Cache-Control") != "":
+	case read && status == http.StatusOK:
+		h.Set("Cache-Control", "private, no-cache")
+		sum := sha256.Sum256(body)
+		tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`
+		h.Set("ETag", tag)
+		if has(r.Header.Values("If-None-Match"), tag) {
+			h.Del("Content-Type")
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	default:
+		h.Set("Cache-Control", "no-store")
+	}
+	if len(body) >= gzipFrom && takesGzip(r) {
+		h.Set("Content-Encoding", "gzip")
+		w.WriteHeader(status)
+		if r.Method == http.MethodHead {
+			return
+		}
+		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // a level that there is
+		_, _ = z.Write(body)                           // a client that is gone
+		_ = z.Close()
+		return
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // a client that is gone
+	}
+}
+
+// Fail answers with an error.
+func Fail(w http.ResponseWriter, r *http.Request, e *Error) {
+	h := w.Header()
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
+	}
+	if e.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="pai"`)
+	}
+	h.Set("Cache-Control", "no-store")
+	out := *e
+	out.Code = cmp.Or(out.Code, CodeUnknown)
+	body, err := json.Marshal(&out)
+	if err != nil {
+		body = []byte(`{"code":"UnknownError","message":"the error can't be written"}`)
+	}
+	Bytes(w, r, e.Status, "application/json; charset=utf-8", body)
+}
+
+// has reports whether a list of entity tags has one. Weak ones are compared as such.
+func has(headers []string, tag string) bool {
+	for _, line := range headers {
+		for one := range strings.SplitSeq(line, ",") {
+			one = strings.TrimSpace(one)
+			if one == "*" || strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// takesGzip reports whether a client takes compressed answers.
+func takesGzip(r *http.Request) bool {
+	for _, line := range r.Header.Values("Accept-Encoding") {
+		for one := range strings.SplitSeq(line, ",") {
+			name, quality, _ := strings.Cut(one, ";")
+			name, quality = strings.TrimSpace(name), strings.ReplaceAll(quality, " ", "")
+			if (strings.EqualFold(name, "gzip") || name == "*") && strings.Trim(strings.TrimPrefix(quality, "q="), "0.") != "" || strings.EqualFold(name, "gzip") && quality == "" {
+				return true
+			}
+		}
+	}
+	return false
+}

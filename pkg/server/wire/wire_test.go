@@ -1,0 +1,173 @@
+package wire_test
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+type login struct {
+	Username   string `json:"username"`
+	Password   string `json:"password"`
+	Expiration *int   `json:"expiration"`
+}
+
+type patch struct {
+	Patch bool `json:"patch"`
+	Data  struct {
+		Username string   `json:"username"`
+		VCs      []string `json:"virtualCluster"`
+	} `json:"data"`
+}
+
+func request(media, body string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)) //nolint:noctx // no one answers
+	r.Header.Set("Content-Type", media)
+	return r
+}
+
+func TestBodiesAreReadWhateverTheClientCallsThem(t *testing.T) {
+	n := 4000
+	want := login{"alice", "s=e&c", &n}
+	for name, r := range map[string]*http.Request{
+		"JSON":                                request("application/json", `{"username":"alice","password":"s=e&c","expiration":4000}`),
+		"a number as text":                    request("application/json", `{"username":"alice","password":"s=e&c","expiration":"4000"}`),
+		"JSON as the portal sends it":         request("text/plain;charset=UTF-8", ` {"username":"alice","password":"s=e&c","expiration":4e3}`),
+		"a form, as the SDK sends it":         request("application/x-www-form-urlencoded", `username=alice&password=s%3De%26c&expiration=4000`),
+		"JSON that curl calls a form":         request("application/x-www-form-urlencoded", `{"username":"alice","password":"s=e&c","expiration":4000}`),
+		"JSON in a JSON string":               request("application/json", `"{\"username\":\"alice\",\"password\":\"s=e&c\",\"expiration\":4000}"`),
+		"a form whose last value counts":      request("", `username=bob&username=alice&password=s%3De%26c&expiration=4000`),
+		"a null is as if it weren't there":    request("", `{"username":"alice","password":"s=e&c","expiration":4000}`),
+		"a key of a form, no value elsewhere": request("", `expiration=4000&username=alice&password=s%3De%26c`),
+	} {
+		got := login{}
+		require.NoError(t, wire.Body(r, &got), name)
+		assert.Equal(t, want, got, name)
+	}
+	got := patch{}
+	require.NoError(t, wire.Body(request("text/plain", `{"patch":"true","data":"{\"username\":\"bob\",\"virtualCluster\":[\"a\",\"b\"]}"}`), &got))
+	assert.True(t, got.Patch)
+	assert.Equal(t, "bob", got.Data.Username)
+	assert.Equal(t, []string{"a", "b"}, got.Data.VCs)
+	require.NoError(t, wire.Body(request("", "  "), &login{}), "a body may be missing")
+}
+
+func TestErrorsNameKeysAndNeverValues(t *testing.T) {
+	const secret = "hunter2hunter2"
+	for body, want := range map[string]string{
+		`{"username":"a","role":"` + secret + `"}`:                     `"role" is not allowed`,
+		`{"expiration":"` + secret + `"}`:                              `"expiration" must be an integer`,
+		`{"username":{"a":"` + secret + `"}}`:                          `"username" must be a string`,
+		`{"username":"a"} {"password":"` + secret + `"}`:               "the body has more than one JSON value",
+		`{"username":"` + secret:                                       "the body is malformed JSON",
+		`["` + secret + `"]`:                                           "the body must be an object",
+		`"` + secret + `"`:                                             "the body is a JSON string, and no object",
+		secret:                                                         "the body is neither JSON nor a form",
+		`%zz=` + secret:                                                "the body is neither JSON nor a form",
+		strings.Repeat("[", 100) + `"` + secret:                        "the body is nested too deeply",
+		`{"` + strings.Repeat("k", 200) + `":"` + secret + `"}`:        `"` + strings.Repeat("k", 64) + `…" is not allowed`,
+		`{"expiration":1e300,"password":"` + secret + `"}`:             `"expiration" must be an integer`,
+		"username=\xff" + secret:                                       "the body is not UTF-8",
+		`{"expiration":99999999999999999999,"x":"` + secret + `"}`:     "",
+		`{"username":"a","password":"b","password2":"` + secret + `"}`: `"password2" is not allowed`,
+	} {
+		err := wire.Body(request("", body), &login{})
+		require.Error(t, err, body)
+		assert.Contains(t, err.Error(), want)
+		assert.NotContains(t, err.Error(), secret)
+	}
+}
+
+func TestABodyThatIsTooLargeIs413(t *testing.T) {
+	r := request("", `{"username":"`+strings.Repeat("a", 100)+`"}`)
+	r.Body = http.MaxBytesReader(httptest.NewRecorder(), r.Body, 50)
+	err := wire.Body(r, &login{})
+	var e *wire.Error
+	require.ErrorAs(t, err, &e)
+	assert.Equal(t, 413, e.Status)
+}
+
+type query struct {
+	User  string   `path:"user"`
+	Limit *int     `query:"limit"`
+	Nodes bool     `query:"nodes"`
+	State []string `query:"state"`
+	Key   string   `header:"Idempotency-Key"`
+	Text  string   `body:"text"`
+}
+
+func TestQueriesTakeTheLastValue(t *testing.T) {
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/x?limit=5&limit=0&nodes&state=A,B&state=C&other=1", strings.NewReader("a: 1\n"))
+	r.SetPathValue("user", "alice")
+	r.Header.Set("Idempotency-Key", "k")
+	got := query{}
+	require.NoError(t, wire.Decode(r, &got))
+	zero := 0
+	assert.Equal(t, query{"alice", &zero, true, []string{"A", "B", "C"}, "k", "a: 1\n"}, got)
+	for _, bad := range []string{"/x?limit=abc", "/x?limit=", "/x?nodes=2x", "/x?limit=1.5", "/x?limit=%zz"} {
+		require.Error(t, wire.Decode(httptest.NewRequestWithContext(t.Context(), http.MethodGet, bad, nil), &query{}), bad)
+	}
+}
+
+func TestAnswersAreCompressedAndKnownAgain(t *testing.T) {
+	long := map[string]string{"a": strings.Repeat("x", 5000)}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	r.Header.Set("Accept-Encoding", "br, gzip;q=0.5")
+	w := httptest.NewRecorder()
+	require.NoError(t, wire.JSON(w, r, 200, long))
+	require.Equal(t, "gzip", w.Header().Get("Content-Encoding"))
+	z, err := gzip.NewReader(w.Body)
+	require.NoError(t, err)
+	body, err := io.ReadAll(z)
+	require.NoError(t, err)
+	assert.Len(t, body, 5008)
+
+	tag := w.Header().Get("ETag")
+	r.Header.Set("If-None-Match", `"other", `+tag)
+	w = httptest.NewRecorder()
+	require.NoError(t, wire.JSON(w, r, 200, long))
+	assert.Equal(t, 304, w.Code)
+	assert.Empty(t, w.Body.String())
+
+	for _, no := range []string{"", "gzip;q=0", "gzip;q=0.000", "identity"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.Header.Set("Accept-Encoding", no)
+		w := httptest.NewRecorder()
+		require.NoError(t, wire.JSON(w, r, 200, long))
+		assert.Empty(t, w.Header().Get("Content-Encoding"), no)
+	}
+}
+
+func FuzzBody(f *testing.F) {
+	for _, s := range []string{`{"username":"a"}`, `"{\"username\":1}"`, `username=a&expiration=3`, `{"expiration":"1e2"}`, `[[`, `{"data":"{}"}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, out := range []any{&login{}, &patch{}, &map[string]any{}} {
+			err := wire.Body(request("", body), out)
+			if e, ok := err.(*wire.Error); err != nil && (!ok || e.Status != 400) {
+				t.Errorf("%q: %v", body, err)
+			}
+		}
+	})
+}
+
+func FuzzQuery(f *testing.F) {
+	f.Add("limit=3&state=a,b&nodes")
+	f.Fuzz(func(t *testing.T, raw string) {
+		r := request("", "")
+		r.URL.RawQuery = raw
+		err := wire.Decode(r, &query{})
+		if e, ok := err.(*wire.Error); err != nil && (!ok || e.Status != 400) {
+			t.Errorf("%q: %v", raw, err)
+		}
+	})
+}
