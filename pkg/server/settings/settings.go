@@ -1,0 +1,145 @@
+// Package settings is what pai-server is told by its chart.
+// In: the file that the chart makes of the section rest-server. Out: settings that are complete and right. Nothing in them is secret.
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"time"
+)
+
+// Settings are what the section rest-server says.
+type Settings struct {
+	// Names are the names and addresses by which people reach the server, Addresses those of the machines where it listens, and
+	// ServiceNames those inside of the cluster.
+	Names        []string `json:"names"`
+	Addresses    []string `json:"addresses"`
+	ServiceNames []string `json:"serviceNames"`
+	// Port is the one by which people reach it.
+	Port int `json:"port"`
+	// TrustedProxies are networks whose X-Forwarded-For counts.
+	TrustedProxies []netip.Prefix `json:"trustedProxies"`
+
+	Tokens Tokens `json:"tokens"`
+	Limits Limits `json:"limits"`
+	SignIn SignIn `json:"signIn"`
+}
+
+// Tokens says how long people stay signed in.
+type Tokens struct {
+	BrowserHours int `json:"browserHours"`
+	RefreshDays  int `json:"refreshDays"`
+	RotateDays   int `json:"rotateDays"`
+}
+
+// Limits says how much one client may ask for.
+type Limits struct {
+	PerMinute      int `json:"perMinute"`      // requests from an address without a token
+	PerTokenMinute int `json:"perTokenMinute"` // requests with one token
+	SubmitPerHour  int `json:"submitPerHour"`  // jobs of one person
+	Streams        int `json:"streams"`        // that are open at a time
+}
+
+// SignIn are the ways in.
+type SignIn struct {
+	Password struct {
+		Enabled bool `json:"enabled"`
+	} `json:"password"`
+}
+
+// Default are the settings of a section that says nothing.
+func Default() *Settings {
+	s := &Settings{
+		Port:   443,
+		Tokens: Tokens{BrowserHours: 24, RefreshDays: 30, RotateDays: 30},
+		Limits: Limits{PerMinute: 600, PerTokenMinute: 3000, SubmitPerHour: 3600, Streams: 2000},
+	}
+	s.SignIn.Password.Enabled = true
+	return s
+}
+
+// Read reads a file over the defaults. What it doesn't know it refuses.
+func Read(file string) (*Settings, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the settings: %w", err)
+	}
+	s := Default()
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(s); err != nil {
+		return nil, fmt.Errorf("read the settings in %s: %w", file, err)
+	}
+	if in.More() {
+		return nil, fmt.Errorf("read the settings in %s: there is more behind them", file)
+	}
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("read the settings in %s: %w", file, err)
+	}
+	return s, nil
+}
+
+func (s *Settings) check() error {
+	var wrong []error
+	for _, n := range []struct {
+		name  string
+		value int
+	}{
+		{"port", s.Port}, {"tokens.browserHours", s.Tokens.BrowserHours}, {"tokens.refreshDays", s.Tokens.RefreshDays}, {"tokens.rotateDays", s.Tokens.RotateDays},
+		{"limits.perMinute", s.Limits.PerMinute}, {"limits.perTokenMinute", s.Limits.PerTokenMinute},
+		{"limits.submitPerHour", s.Limits.SubmitPerHour}, {"limits.streams", s.Limits.Streams},
+	} {
+		if n.value < 1 {
+			wrong = append(wrong, fmt.Errorf("%s: %d is less than 1", n.name, n.value))
+		}
+	}
+	if s.Port > 65535 {
+		wrong = append(wrong, fmt.Errorf("port: %d is no port", s.Port))
+	}
+	return errors.Join(wrong...)
+}
+
+// Hosts are all names and addresses that a certificate of the server has.
+func (s *Settings) Hosts() []string {
+	var out []string
+	for _, some := range [][]string{s.Names, s.Addresses, s.ServiceNames} {
+		out = append(out, some...)
+	}
+	return out
+}
+
+// URL is the address of the server for people: its first name, else the first machine; "" where it knows neither.
+func (s *Settings) URL() string {
+	for _, some := range [][]string{s.Names, s.Addresses} {
+		if len(some) > 0 {
+			return Address(some[0], s.Port)
+		}
+	}
+	return ""
+}
+
+// Address is the URL of a host.
+func Address(host string, port int) string {
+	if port == 443 {
+		if ip, err := netip.ParseAddr(host); err == nil && ip.Is6() {
+			host = "[" + host + "]"
+		}
+		return "https://" + host
+	}
+	return "https://" + net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// BrowserLife is how long a sign-in of a browser holds.
+func (t *Tokens) BrowserLife() time.Duration { return time.Duration(t.BrowserHours) * time.Hour }
+
+// RefreshLife is how long a refresh token holds without being used.
+func (t *Tokens) RefreshLife() time.Duration { return time.Duration(t.RefreshDays) * 24 * time.Hour }
+
+// KeyLife is how long tokens are signed with one key.
+func (t *Tokens) KeyLife() time.Duration { return time.Duration(t.RotateDays) * 24 * time.Hour }

@@ -1,0 +1,50 @@
+package settings_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/server/settings"
+)
+
+func read(t *testing.T, text string) (*settings.Settings, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "settings.json")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return settings.Read(file)
+}
+
+func TestWhatIsntSaidHasItsDefault(t *testing.T) {
+	s, err := read(t, `{"addresses": ["10.0.0.1", "10.0.0.2"], "limits": {"perMinute": 10}, "trustedProxies": ["10.0.0.0/8"]}`)
+	require.NoError(t, err)
+	assert.Equal(t, 10, s.Limits.PerMinute)
+	assert.Equal(t, settings.Default().Limits.Streams, s.Limits.Streams)
+	assert.True(t, s.SignIn.Password.Enabled)
+	assert.Equal(t, "https://10.0.0.1", s.URL())
+	assert.Equal(t, "10.0.0.0/8", s.TrustedProxies[0].String())
+}
+
+func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
+	for text, says := range map[string]string{
+		`{"limit": 1}`:                        `unknown field "limit"`,
+		`{"tokens": {"browserHours": 0}}`:     "tokens.browserHours: 0 is less than 1",
+		`{"port": 70000}`:                     "port: 70000 is no port",
+		`{"trustedProxies": ["10.0.0.0/33"]}`: "10.0.0.0/33",
+		`{} {}`:                               "there is more behind them",
+		``:                                    "EOF",
+	} {
+		_, err := read(t, text)
+		assert.ErrorContains(t, err, says, text)
+	}
+}
+
+func TestAddressesAreURLs(t *testing.T) {
+	assert.Equal(t, "https://gpu.example.org", settings.Address("gpu.example.org", 443))
+	assert.Equal(t, "https://[fd00::1]", settings.Address("fd00::1", 443))
+	assert.Equal(t, "https://[fd00::1]:8443", settings.Address("fd00::1", 8443))
+	assert.Equal(t, "https://10.0.0.1:8443", settings.Address("10.0.0.1", 8443))
+}
