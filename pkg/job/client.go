@@ -49,19 +49,33 @@ func Open(o kube.Options) (*Client, error) {
 	return New(c)
 }
 
+// Options say where the platform's own programs are asked: "" is through the API server, as from outside of the cluster; else the
+// URL of the program's Service, as its pods reach each other.
+type Options struct {
+	HistoryURL   string // of the job controller: http://job-controller.pai-system:9097
+	SchedulerURL string // http://scheduler.pai-system:9096
+}
+
 // New makes a client of a connection.
-func New(c *kube.Cluster) (*Client, error) {
+func New(c *kube.Cluster) (*Client, error) { return NewAt(c, Options{}) }
+
+// NewAt makes one that asks the platform's own programs elsewhere.
+func NewAt(c *kube.Cluster, o Options) (*Client, error) {
 	f, err := newFrameworks(c.Config, kube.JobNamespace)
 	if err != nil {
 		return nil, err
 	}
-	h, err := newHistory(c)
+	h, err := newHistory(c, o.HistoryURL)
+	if err != nil {
+		return nil, err
+	}
+	s, err := vc.NewSchedulerAt(c.Client, o.SchedulerURL)
 	if err != nil {
 		return nil, err
 	}
 	return &Client{
 		Cluster: c, Frameworks: f, History: h,
-		Scheduler: vc.NewScheduler(c.Client), Namespace: kube.JobNamespace, Now: time.Now,
+		Scheduler: s, Namespace: kube.JobNamespace, Now: time.Now,
 	}, nil
 }
 

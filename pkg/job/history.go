@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -65,6 +66,9 @@ const historyTimeout = 15 * time.Second
 // archiveTimeout bounds how long the controller copies its archive, and how long it takes what is put back.
 const archiveTimeout = 2 * time.Hour
 
+// idleConnections is how many connections to the controller are kept.
+const idleConnections = 16
+
 // maxError is how much of an answer is read that is no success.
 const maxError = 64 << 10
 
@@ -72,9 +76,19 @@ const maxError = 64 << 10
 type History struct {
 	client rest.Interface
 	http   *http.Client
+	// at is where the controller is asked without the API server; nil: through it.
+	at *url.URL
 }
 
-func newHistory(c *kube.Cluster) (*History, error) {
+func newHistory(c *kube.Cluster, at string) (*History, error) {
+	if at != "" {
+		to, err := url.Parse(at)
+		if err != nil {
+			return nil, fmt.Errorf("open the history of jobs: %w", err)
+		}
+		// A Transport of its own: the default one heeds proxies of the environment.
+		return &History{at: to, http: &http.Client{Transport: newWithToken(&http.Transport{MaxIdleConnsPerHost: idleConnections, IdleConnTimeout: time.Minute}, c.Client)}}, nil
+	}
 	config := rest.CopyConfig(c.Config)
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return newWithToken(rt, c.Client) })
 	h, err := rest.HTTPClientFor(config)
@@ -85,7 +99,7 @@ func newHistory(c *kube.Cluster) (*History, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the history of jobs: %w", err)
 	}
-	return &History{client.CoreV1().RESTClient(), h}, nil
+	return &History{client: client.CoreV1().RESTClient(), http: h}, nil
 }
 
 // Jobs reads one page of a list, newest submission first.
@@ -171,7 +185,7 @@ func (h *History) GPUs(ctx context.Context, node string) ([]api.GPU, error) {
 // that the history doesn't have is a NotFound error of the API.
 func (h *History) Delete(ctx context.Context, framework string) (jobs int, err error) {
 	out := api.Deletion{}
-	err = h.ask(ctx, h.request(h.client.Delete(), "/v1/jobs/"+path(framework)), &out)
+	err = h.ask(ctx, h.request(http.MethodDelete, "/v1/jobs/"+path(framework)), &out)
 	return out.Jobs, err
 }
 
@@ -258,7 +272,7 @@ func (h *History) Do(ctx context.Context, method string, to *url.URL, body io.Re
 	}
 	resp, err := h.http.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, h.offline(err)
 	}
 	if resp.StatusCode < http.StatusMultipleChoices {
 		return resp, nil
@@ -272,10 +286,13 @@ func (h *History) Do(ctx context.Context, method string, to *url.URL, body io.Re
 	return nil, understand(err, text)
 }
 
-func (h *History) get(suffix string) *rest.Request { return h.request(h.client.Get(), suffix) }
+func (h *History) get(suffix string) *rest.Request { return h.request(http.MethodGet, suffix) }
 
-func (h *History) request(r *rest.Request, suffix string) *rest.Request {
-	return r.Namespace(kube.SystemNamespace).Resource("services").Name(service).SubResource("proxy").Suffix(suffix)
+func (h *History) request(method, suffix string) *rest.Request {
+	if h.at != nil {
+		return rest.NewRequestWithClient(h.at, "", rest.ClientContentConfig{}, h.http).Verb(method).AbsPath(suffix)
+	}
+	return h.client.Verb(method).Namespace(kube.SystemNamespace).Resource("services").Name(service).SubResource("proxy").Suffix(suffix)
 }
 
 func (h *History) ask(ctx context.Context, r *rest.Request, out any) error {
@@ -284,12 +301,20 @@ func (h *History) ask(ctx context.Context, r *rest.Request, out any) error {
 	result := r.Do(ctx)
 	body, _ := result.Raw()
 	if err := result.Error(); err != nil {
-		return understand(err, body)
+		return h.offline(understand(err, body))
 	}
 	if err := json.Unmarshal(body, out); err != nil {
 		return fmt.Errorf("read the job controller's answer: %w", err)
 	}
 	return nil
+}
+
+// offline makes of a failed connection to the controller itself what the API server's proxy says in its place.
+func (h *History) offline(err error) error {
+	if failed, ok := errors.AsType[*net.OpError](err); ok && h.at != nil {
+		return away{noController("none of its pods is ready: " + failed.Error())}
+	}
+	return err
 }
 
 // understand tells what the controller answered from what the API server says in its place.

@@ -1,8 +1,10 @@
 package job
 
 import (
+	"context"
 	"net/http"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -11,30 +13,64 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// withToken adds the token that opens the job controller's API. Who may not read it is told so by the
-// controller. It is read when it is first needed, and again only by another run.
+// readAgain is how long a token that was refused is not read again.
+const readAgain = 5 * time.Second
+
+// withToken adds the token that opens the job controller's API. Who may not read it is told so by the controller. It is read when
+// it is first needed, and again when it is refused: it may have changed.
 type withToken struct {
 	http.RoundTripper
 	client kubernetes.Interface
-	read   *sync.Once
-	token  *string
+
+	mu    sync.Mutex
+	token string
+	read  time.Time
 }
 
 func newWithToken(rt http.RoundTripper, client kubernetes.Interface) http.RoundTripper {
-	return withToken{rt, client, &sync.Once{}, new(string)}
+	return &withToken{RoundTripper: rt, client: client}
+}
+
+// known is the token; refused is one that doesn't open, or "".
+func (w *withToken) known(ctx context.Context, refused string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.read.IsZero() || refused != "" && refused == w.token && time.Since(w.read) >= readAgain {
+		w.read = time.Now()
+		s, err := w.client.CoreV1().Secrets(kube.SystemNamespace).Get(ctx, api.TokenSecret, metav1.GetOptions{})
+		if err == nil {
+			w.token = string(s.Data[api.TokenKey])
+		}
+	}
+	return w.token
 }
 
 // RoundTrip sends a request with the token.
-func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
-	w.read.Do(func() {
-		s, err := w.client.CoreV1().Secrets(kube.SystemNamespace).Get(r.Context(), api.TokenSecret, metav1.GetOptions{})
-		if err == nil {
-			*w.token = string(s.Data[api.TokenKey])
-		}
-	})
-	if *w.token != "" {
-		r = r.Clone(r.Context())
-		r.Header.Set(api.TokenHeader, *w.token)
+func (w *withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	token := w.known(r.Context(), "")
+	if token == "" {
+		return w.RoundTripper.RoundTrip(r)
 	}
+	resp, err := w.send(r, token)
+	if err != nil || resp.StatusCode != http.StatusForbidden || r.Body != nil && r.GetBody == nil {
+		return resp, err
+	}
+	changed := w.known(r.Context(), token)
+	if changed == token {
+		return resp, nil
+	}
+	again := r.Clone(r.Context())
+	if r.GetBody != nil {
+		if again.Body, err = r.GetBody(); err != nil {
+			return resp, nil //nolint:nilerr // the refusal is the answer then
+		}
+	}
+	_ = resp.Body.Close()
+	return w.send(again, changed)
+}
+
+func (w *withToken) send(r *http.Request, token string) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set(api.TokenHeader, token)
 	return w.RoundTripper.RoundTrip(r)
 }

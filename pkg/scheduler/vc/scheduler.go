@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,38 +41,69 @@ var ErrNotInstalled = fmt.Errorf("%w: it isn't installed", ErrNotRunning)
 // Scheduler is the one that runs in a cluster, asked through the cluster's API.
 type Scheduler struct {
 	client kubernetes.Interface
-	read   sync.Once
-	token  string
+	// at is where it is asked without the API server; nil: through it.
+	at *url.URL
+
+	mu    sync.Mutex
+	read  time.Time
+	token string
 }
 
 // NewScheduler asks nothing yet.
 func NewScheduler(client kubernetes.Interface) *Scheduler { return &Scheduler{client: client} }
 
-// authorize adds the token that opens the scheduler's API. Who may not read it is told so by the scheduler;
-// one without a token, of an earlier version, asks for none.
-func (s *Scheduler) authorize(ctx context.Context, r *rest.Request) *rest.Request {
-	s.read.Do(func() {
+// NewSchedulerAt asks at a URL, such as that of its Service, as pods reach it; "" is through the API server.
+func NewSchedulerAt(client kubernetes.Interface, at string) (*Scheduler, error) {
+	s := NewScheduler(client)
+	if at == "" {
+		return s, nil
+	}
+	var err error
+	if s.at, err = url.Parse(at); err != nil {
+		return nil, fmt.Errorf("open the scheduler: %w", err)
+	}
+	return s, nil
+}
+
+// inside asks without the proxies of the environment: the Service is reached from pods alone.
+var inside = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute}}
+
+// request begins a question.
+func (s *Scheduler) request(method, path string) *rest.Request {
+	if s.at != nil {
+		return rest.NewRequestWithClient(s.at, "", rest.ClientContentConfig{}, inside).Verb(method).AbsPath(path)
+	}
+	return s.client.CoreV1().RESTClient().Verb(method).Namespace(kube.SystemNamespace).Resource("services").Name(service).SubResource("proxy").Suffix(path)
+}
+
+// known is the token that opens the scheduler's API. Who may not read it is told so by the scheduler;
+// one without a token, of an earlier version, asks for none. refused is a token that doesn't open, or "": it may have changed.
+func (s *Scheduler) known(ctx context.Context, refused string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read.IsZero() || refused != "" && refused == s.token && time.Since(s.read) >= readAgain {
+		s.read = time.Now()
 		held, err := s.client.CoreV1().Secrets(kube.SystemNamespace).Get(ctx, access.TokenSecret, metav1.GetOptions{})
 		if err == nil {
 			s.token = string(held.Data[access.TokenKey])
 		}
-	})
-	if s.token == "" {
-		return r
 	}
-	return r.SetHeader(access.TokenHeader, s.token)
+	return s.token
 }
+
+// readAgain is how long a token that was refused is not read again.
+const readAgain = 5 * time.Second
 
 // VirtualClusters asks what all of them own and use.
 func (s *Scheduler) VirtualClusters(ctx context.Context) (*api.VirtualClusters, error) {
 	out := &api.VirtualClusters{}
-	return out, s.ask(ctx, s.client.CoreV1().RESTClient().Get(), api.PathVirtualClusters, "", out)
+	return out, s.ask(ctx, s.request(http.MethodGet, api.PathVirtualClusters), "", out)
 }
 
 // Queue asks which gangs wait. A scheduler of an earlier version knows neither prefixes nor a limit and tells of all: what isn't
 // asked for is left out here.
 func (s *Scheduler) Queue(ctx context.Context, q api.QueueQuery) (*api.Queue, error) {
-	r := s.client.CoreV1().RESTClient().Get()
+	r := s.request(http.MethodGet, api.PathQueue)
 	for _, prefix := range q.Prefixes {
 		r = r.Param("prefix", prefix)
 	}
@@ -77,7 +111,7 @@ func (s *Scheduler) Queue(ctx context.Context, q api.QueueQuery) (*api.Queue, er
 		r = r.Param("limit", strconv.Itoa(q.Limit))
 	}
 	out := &api.Queue{}
-	if err := s.ask(ctx, r, api.PathQueue, q.VC, out); err != nil {
+	if err := s.ask(ctx, r, q.VC, out); err != nil {
 		return out, err
 	}
 	out.Items = slices.DeleteFunc(out.Items, func(g api.Queued) bool { return !q.Selects(g.VC, g.Group) })
@@ -91,31 +125,44 @@ func (s *Scheduler) Queue(ctx context.Context, q api.QueueQuery) (*api.Queue, er
 // Why asks what a gang of a virtual cluster does and waits for.
 func (s *Scheduler) Why(ctx context.Context, vc, group string) (*api.Why, error) {
 	out := &api.Why{}
-	return out, s.ask(ctx, s.client.CoreV1().RESTClient().Get(), api.PathWhy+group, vc, out)
+	return out, s.ask(ctx, s.request(http.MethodGet, api.PathWhy+group), vc, out)
 }
 
 // Nodes asks which GPUs each machine has, and who has them.
 func (s *Scheduler) Nodes(ctx context.Context) (*api.Nodes, error) {
 	out := &api.Nodes{}
-	return out, s.ask(ctx, s.client.CoreV1().RESTClient().Get(), api.PathNodes, "", out)
+	return out, s.ask(ctx, s.request(http.MethodGet, api.PathNodes), "", out)
 }
 
 // Validate asks what a configuration would do. It changes nothing.
 func (s *Scheduler) Validate(ctx context.Context, configuration []byte) (*api.Validation, error) {
 	out := &api.Validation{}
-	return out, s.ask(ctx, s.client.CoreV1().RESTClient().Post().Body(configuration).SetHeader("Content-Type", "application/yaml"), api.PathValidate, "", out)
+	return out, s.ask(ctx, s.request(http.MethodPost, api.PathValidate).Body(configuration).SetHeader("Content-Type", "application/yaml"), "", out)
 }
 
-func (s *Scheduler) ask(ctx context.Context, r *rest.Request, path, vc string, out any) error {
+func (s *Scheduler) ask(ctx context.Context, r *rest.Request, vc string, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	r = r.Namespace(kube.SystemNamespace).Resource("services").Name(service).SubResource("proxy").Suffix(path)
 	if vc != "" {
 		r = r.Param("vc", vc)
 	}
-	result := s.authorize(ctx, r).Do(ctx)
+	token := s.known(ctx, "")
+	if token != "" {
+		r = r.SetHeader(access.TokenHeader, token)
+	}
+	result := r.Do(ctx)
 	body, _ := result.Raw()
 	err := result.Error() // this one also reads what the API server says
+	if token != "" && apierrors.IsForbidden(err) && said(body) != "" {
+		if changed := s.known(ctx, token); changed != token {
+			result = r.SetHeader(access.TokenHeader, changed).Do(ctx)
+			body, _ = result.Raw()
+			err = result.Error()
+		}
+	}
+	if failed, ok := errors.AsType[*net.OpError](err); ok && s.at != nil {
+		return fmt.Errorf("%w: none of its pods is ready: %s", ErrNotRunning, failed.Error())
+	}
 	switch {
 	case err == nil:
 	case apierrors.IsNotFound(err) && said(body) == "":
