@@ -47,7 +47,6 @@ func TestInTheClusterTheProgramsAreAskedDirectlyAndATokenThatChangedIsReadAgain(
 	require.NoError(t, err)
 	ask := func() {
 		t.Helper()
-		c.History.http.Transport.(*withToken).read = time.Now().Add(-2 * readAgain) // and not a moment ago
 		j, err := c.History.Job(t.Context(), "f")
 		require.NoError(t, err)
 		assert.Equal(t, "train", j.Name)
@@ -59,6 +58,7 @@ func TestInTheClusterTheProgramsAreAskedDirectlyAndATokenThatChangedIsReadAgain(
 	token.Store("second")
 	_, err = client.CoreV1().Secrets(kube.SystemNamespace).Update(t.Context(), secret("second"), metav1.UpdateOptions{})
 	require.NoError(t, err)
+	c.History.http.Transport.(*withToken).read = time.Now().Add(-2 * readAgain) // and not a moment ago
 	ask()
 
 	controller.Close()

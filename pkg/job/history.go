@@ -290,7 +290,7 @@ func (h *History) get(suffix string) *rest.Request { return h.request(http.Metho
 
 func (h *History) request(method, suffix string) *rest.Request {
 	if h.at != nil {
-		return rest.NewRequestWithClient(h.at, "", rest.ClientContentConfig{}, h.http).Verb(method).AbsPath(suffix)
+		return kube.Direct(h.at, h.http, method, suffix)
 	}
 	return h.client.Verb(method).Namespace(kube.SystemNamespace).Resource("services").Name(service).SubResource("proxy").Suffix(suffix)
 }

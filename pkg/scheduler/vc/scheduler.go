@@ -71,7 +71,7 @@ var inside = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, Idl
 // request begins a question.
 func (s *Scheduler) request(method, path string) *rest.Request {
 	if s.at != nil {
-		return rest.NewRequestWithClient(s.at, "", rest.ClientContentConfig{}, inside).Verb(method).AbsPath(path)
+		return kube.Direct(s.at, inside, method, path)
 	}
 	return s.client.CoreV1().RESTClient().Verb(method).Namespace(kube.SystemNamespace).Resource("services").Name(service).SubResource("proxy").Suffix(path)
 }
