@@ -1,0 +1,185 @@
+package tls
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const (
+	// leafLife is how long a server's certificate holds, and renewBefore how long before its end another one is made.
+	leafLife    = 30 * 24 * time.Hour
+	renewBefore = 10 * 24 * time.Hour
+	// lookEvery is how often files are looked at.
+	lookEvery = 10 * time.Second
+)
+
+// Source gives the certificate for a connection.
+type Source interface {
+	GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
+}
+
+// Own makes certificates of the platform's authority, and others before they end. Its keys are in memory only: each server has its own.
+type Own struct {
+	authority *Authority
+	hosts     []string
+	now       func() time.Time
+
+	mu   sync.Mutex
+	leaf *tls.Certificate
+}
+
+// NewOwn makes the first certificate for hosts, which are names and addresses.
+func NewOwn(a *Authority, hosts []string, now func() time.Time) (*Own, error) {
+	o := &Own{authority: a, hosts: hosts, now: now}
+	_, err := o.GetCertificate(nil)
+	return o, err
+}
+
+// GetCertificate implements Source. Whom the client calls doesn't matter: there is one.
+func (o *Own) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now := o.now(); o.leaf == nil || now.After(o.leaf.Leaf.NotAfter.Add(-renewBefore)) {
+		leaf, err := o.authority.sign(o.hosts, now)
+		if err != nil {
+			return nil, fmt.Errorf("make the server's certificate: %w", err)
+		}
+		o.leaf = leaf
+	}
+	return o.leaf, nil
+}
+
+// sign makes a certificate. The authority's comes along, so that who compares its fingerprint sees it.
+func (a *Authority) sign(hosts []string, now time.Time) (*tls.Certificate, error) {
+	if len(hosts) == 0 {
+		return nil, errNoHosts
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	number, err := serial()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: number, Subject: pkix.Name{CommonName: "pai-server"}, NotBefore: now.Add(-backdate), NotAfter: now.Add(leafLife),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
+	}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.Certificate, key.Public(), a.key)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{der, a.Certificate.Raw}, PrivateKey: key, Leaf: leaf}, nil
+}
+
+// Files are a certificate that others keep, in the files tls.crt and tls.key of a folder. They may be replaced at any time.
+type Files struct {
+	folder string
+	now    func() time.Time
+	failed func(error) // is told what is wrong with files that came later; the ones before go on
+
+	mu     sync.Mutex
+	have   *tls.Certificate
+	looked time.Time
+	stamp  time.Time
+}
+
+// NewFiles reads them for the first time.
+func NewFiles(folder string, now func() time.Time, failed func(error)) (*Files, error) {
+	f := &Files{folder: folder, now: now, failed: failed}
+	stamp, err := f.changed()
+	if err != nil {
+		return nil, err
+	}
+	if f.have, err = f.read(); err != nil {
+		return nil, err
+	}
+	f.stamp, f.looked = stamp, now()
+	return f, nil
+}
+
+// GetCertificate implements Source.
+func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := f.now(); now.Sub(f.looked) >= lookEvery {
+		f.looked = now
+		if err := f.look(); err != nil {
+			f.failed(err)
+		}
+	}
+	return f.have, nil
+}
+
+// look reads the files again where they have changed.
+func (f *Files) look() error {
+	stamp, err := f.changed()
+	if err != nil || stamp.Equal(f.stamp) {
+		return err
+	}
+	have, err := f.read()
+	if err != nil {
+		return err // of a pair that is being replaced, perhaps
+	}
+	f.have, f.stamp = have, stamp
+	return nil
+}
+
+// changed is when the files changed last.
+func (f *Files) changed() (last time.Time, err error) {
+	for _, name := range []string{"tls.crt", "tls.key"} {
+		info, err := os.Stat(filepath.Join(f.folder, name))
+		if err != nil {
+			return last, fmt.Errorf("read the server's certificate: %w", err)
+		}
+		if info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return last, nil
+}
+
+func (f *Files) read() (*tls.Certificate, error) {
+	c, err := tls.LoadX509KeyPair(filepath.Join(f.folder, "tls.crt"), filepath.Join(f.folder, "tls.key"))
+	if err != nil {
+		return nil, fmt.Errorf("read the server's certificate in %s: %w", f.folder, err)
+	}
+	return &c, nil
+}
+
+// Config is for a listener: TLS 1.2 and later, HTTP/2 and 1.1, with a source's certificates.
+func Config(s Source) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: s.GetCertificate}
+}
+
+// Listen listens for TLS connections.
+func Listen(ctx context.Context, address string, s Source) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return tls.NewListener(l, Config(s)), nil
+}
