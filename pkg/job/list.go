@@ -26,16 +26,21 @@ func (c *Client) List(ctx context.Context, f Filter) (*Page, error) {
 	if _, err := listing.ReadCursor(f.Cursor); err != nil {
 		return nil, err
 	}
-	page, err := c.listed(ctx, f)
+	page, err := c.Listed(ctx, f, c.History)
 	if err == nil || ctx.Err() != nil {
 		return page, err
 	}
 	return c.gathered(ctx, f, err)
 }
 
-// listed asks the job controller. Which of the jobs that wait for a machine are queued, and where, the scheduler knows: where that is
+// Lister has lists of jobs ready, page by page: the job controller, or who follows the jobs as it does.
+type Lister interface {
+	List(ctx context.Context, f Filter) (*Page, error)
+}
+
+// Listed asks a lister. Which of the jobs that wait for a machine are queued, and where, the scheduler knows: where that is
 // what the filter asks for, pages are read until one is full of what it selects.
-func (c *Client) listed(ctx context.Context, f Filter) (*Page, error) {
+func (c *Client) Listed(ctx context.Context, f Filter, from Lister) (*Page, error) {
 	out := &Page{Items: []Row{}}
 	ask := f
 	for {
@@ -43,11 +48,11 @@ func (c *Client) listed(ctx context.Context, f Filter) (*Page, error) {
 		if f.Limit > 0 {
 			ask.Limit = min(maxPage, f.Limit+1-len(out.Items))
 		}
-		page, err := c.History.List(ctx, ask)
+		page, err := from.List(ctx, ask)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.place(ctx, f.VirtualCluster, page.Items); err != nil {
+		if err := c.Place(ctx, f.VirtualCluster, page.Items); err != nil {
 			return nil, err
 		}
 		for i := range page.Items {
@@ -68,8 +73,8 @@ func (c *Client) listed(ctx context.Context, f Filter) (*Page, error) {
 	}
 }
 
-// place asks the scheduler which of the jobs without a machine are in its queue. Without a scheduler that answers they wait in none.
-func (c *Client) place(ctx context.Context, vc string, rows []Row) error {
+// Place asks the scheduler which of the jobs without a machine are in its queue. Without a scheduler that answers they wait in none.
+func (c *Client) Place(ctx context.Context, vc string, rows []Row) error {
 	var unplaced []*Row
 	for i := range rows {
 		if rows[i].Unplaced {

@@ -49,23 +49,26 @@ type Limit struct {
 
 // Call is one request on its way.
 type Call struct {
-	http.ResponseWriter
-	*http.Request
-	Desk  *desk.Desk
-	Route *Route
+	Writer  http.ResponseWriter
+	Request *http.Request
+	Desk    *desk.Desk
+	Route   *Route
 }
+
+// Context is the request's.
+func (c *Call) Context() context.Context { return c.Request.Context() }
 
 // Decode fills a struct from the request; see wire.Decode.
 func (c *Call) Decode(in any) error { return wire.Decode(c.Request, in) }
 
 // JSON answers with a value and the route's status.
 func (c *Call) JSON(value any) error {
-	return wire.JSON(c.ResponseWriter, c.Request, c.Route.status(), value)
+	return wire.JSON(c.Writer, c.Request, c.Route.status(), value)
 }
 
 // Text answers with a text of the route's media type.
 func (c *Call) Text(body string) error {
-	wire.Bytes(c.ResponseWriter, c.Request, c.Route.status(), c.Route.Media, []byte(body))
+	wire.Bytes(c.Writer, c.Request, c.Route.status(), c.Route.Media, []byte(body))
 	return nil
 }
 

@@ -172,7 +172,7 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	}
 	r.Body = http.MaxBytesReader(a, r.Body, body)
 	d := s.o.Shop.For(caller, desk.Origin{Request: a.id, Address: a.address.String()})
-	if err := route.Serve(&Call{ResponseWriter: a, Request: r, Desk: d, Route: route}); err != nil {
+	if err := route.Serve(&Call{Writer: a, Request: r, Desk: d, Route: route}); err != nil {
 		s.fail(a, r, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/framework/listing/feed"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
@@ -44,13 +45,9 @@ func newList(o *Options, config *rest.Config, cache *caches) (*list, error) {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	l := &list{index: listing.NewIndex(), cache: cache, store: o.Store, api: client}
+	follow := &feed.Feed{Index: l.index, Brief: briefOf, Pod: podOf}
 	for informer, handler := range map[toolscache.SharedIndexInformer]toolscache.ResourceEventHandler{
-		cache.frameworks: toolscache.ResourceEventHandlerFuncs{
-			AddFunc: l.put, UpdateFunc: func(_, o any) { l.put(o) }, DeleteFunc: l.remove,
-		},
-		cache.pods: toolscache.ResourceEventHandlerFuncs{
-			AddFunc: l.pod, UpdateFunc: func(_, o any) { l.pod(o) }, DeleteFunc: l.podGone,
-		},
+		cache.frameworks: follow.Frameworks(), cache.pods: follow.Pods(),
 	} {
 		r, err := informer.AddEventHandler(handler)
 		if err != nil {
@@ -61,36 +58,20 @@ func newList(o *Options, config *rest.Config, cache *caches) (*list, error) {
 	return l, nil
 }
 
-func (l *list) put(o any) {
-	if f, ok := o.(*v1.Framework); ok {
-		l.index.Put(listing.NewBrief(f))
+func briefOf(o any) *listing.Brief {
+	f, ok := o.(*v1.Framework)
+	if !ok {
+		return nil
 	}
+	return listing.NewBrief(f)
 }
 
-func (l *list) remove(o any) {
-	if f, ok := last(o).(*v1.Framework); ok {
-		l.index.Remove(f.Name, string(f.UID))
+func podOf(o any) (feed.Pod, bool) {
+	p := podFrom(o)
+	if p == nil {
+		return feed.Pod{}, false
 	}
-}
-
-func (l *list) pod(o any) {
-	if p := podFrom(o); p != nil {
-		l.index.Pod(p.Labels[v1.LabelFramework], p.UID, listing.NewStart(p))
-	}
-}
-
-func (l *list) podGone(o any) {
-	if p := podFrom(o); p != nil {
-		l.index.PodGone(p.Labels[v1.LabelFramework], p.UID)
-	}
-}
-
-// last is an object that is gone, as it was known last.
-func last(o any) any {
-	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
-		return gone.Obj
-	}
-	return o
+	return feed.Pod{Framework: p.Labels[v1.LabelFramework], UID: p.UID, Start: listing.NewStart(p)}, true
 }
 
 // Leads reports whether this replica works.

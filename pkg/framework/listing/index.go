@@ -141,6 +141,17 @@ func (x *Index) Len() int {
 	return len(x.jobs)
 }
 
+// Row returns the job of a Framework's name as the index has it now.
+func (x *Index) Row(framework string) (Row, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.settle()
+	if e := x.jobs[framework]; e != nil {
+		return e.row, true
+	}
+	return Row{}, false
+}
+
 // Has reports whether the job of a UID is there.
 func (x *Index) Has(uid string) bool {
 	x.mu.Lock()

@@ -26,6 +26,8 @@ type Lister interface {
 	Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error)
 	// Where returns the virtual cluster of a job that lives.
 	Where(user, name string) (vc string, known bool)
+	// Await waits until a Framework is known, or the context ends.
+	Await(ctx context.Context, framework string)
 }
 
 // Audit takes records.

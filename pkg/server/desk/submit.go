@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/people/rules"
@@ -158,6 +159,9 @@ type SubmitOptions struct {
 	Key string
 }
 
+// awaitTime bounds how long a submission waits to be seen in lists.
+const awaitTime = 2 * time.Second
+
 // submissionKey is what a client may call a submission.
 var submissionKey = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
@@ -176,6 +180,11 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 	outcome, err = p.desk.shop.Jobs.Submit(ctx, p.prepared.Objects, opts)
 	if o.DryRun {
 		return outcome, err
+	}
+	if err == nil {
+		seen, cancel := context.WithTimeout(ctx, awaitTime)
+		p.desk.shop.Live.Await(seen, p.prepared.Framework)
+		cancel()
 	}
 	return outcome, p.desk.audited(ctx, "job.submit", p.thing, map[string]string{"outcome": string(outcome)}, err)
 }

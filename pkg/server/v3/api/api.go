@@ -138,10 +138,7 @@ type Submission struct {
 }
 
 // Code is a folder that goes along: its archive's checksum, and its size in bytes.
-type Code struct {
-	SHA256 string `json:"sha256"`
-	Size   int64  `json:"size"`
-}
+type Code = job.Code
 
 // Checked is what is known of a job file before it is submitted.
 type Checked struct {
@@ -152,15 +149,8 @@ type Checked struct {
 	CodeURL string `json:"codeUrl,omitempty"`
 }
 
-// Summary is what a job asks for.
-type Summary struct {
-	User           string `json:"user"`
-	Name           string `json:"name"`
-	Framework      string `json:"framework"`
-	VirtualCluster string `json:"virtualCluster"`
-	Tasks          int    `json:"tasks"`
-	GPUs           int    `json:"gpus"`
-}
+// Summary is what a job is called and what it asks for.
+type Summary = job.Summary
 
 // Submitted is what a submission found and did.
 type Submitted struct {

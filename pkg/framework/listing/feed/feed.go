@@ -1,0 +1,78 @@
+// Package feed tells an index of jobs what informers tell.
+// In: informers of Frameworks and of their pods, whatever form their objects lie there in. Out: an index that follows them.
+package feed
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/openpai/paictl/pkg/framework/listing"
+)
+
+// Feed is the way from informers to an index.
+type Feed struct {
+	Index *listing.Index
+	// Brief reads a Framework from what an informer has; nil where that is none.
+	Brief func(any) *listing.Brief
+	// Pod reads a pod from what an informer has.
+	Pod func(any) (Pod, bool)
+	// Changed, which may be nil, is called after the index has a Framework's change. A job that is gone comes with gone.
+	Changed func(b *listing.Brief, gone bool)
+}
+
+// Pod is what of a pod an index keeps.
+type Pod struct {
+	Framework string
+	UID       types.UID
+	Start     listing.Start
+}
+
+// Frameworks is the handler for an informer of Frameworks.
+func (f *Feed) Frameworks() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: f.put, UpdateFunc: func(_, o any) { f.put(o) }, DeleteFunc: f.remove}
+}
+
+// Pods is the handler for an informer of pods.
+func (f *Feed) Pods() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: f.pod, UpdateFunc: func(_, o any) { f.pod(o) }, DeleteFunc: f.podGone}
+}
+
+func (f *Feed) put(o any) {
+	if b := f.Brief(o); b != nil {
+		f.Index.Put(b)
+		f.tell(b, false)
+	}
+}
+
+func (f *Feed) remove(o any) {
+	if b := f.Brief(last(o)); b != nil {
+		f.Index.Remove(b.Job.Framework, b.Job.UID)
+		f.tell(b, true)
+	}
+}
+
+func (f *Feed) tell(b *listing.Brief, gone bool) {
+	if f.Changed != nil {
+		f.Changed(b, gone)
+	}
+}
+
+func (f *Feed) pod(o any) {
+	if p, ok := f.Pod(o); ok {
+		f.Index.Pod(p.Framework, p.UID, p.Start)
+	}
+}
+
+func (f *Feed) podGone(o any) {
+	if p, ok := f.Pod(last(o)); ok {
+		f.Index.PodGone(p.Framework, p.UID)
+	}
+}
+
+// last is an object that is gone, as it was known last.
+func last(o any) any {
+	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		return gone.Obj
+	}
+	return o
+}

@@ -1,0 +1,217 @@
+// Package live has the jobs that live in memory, by watch, and lists them together with those that ended.
+// In: Frameworks and pods of a cluster by watch; the history of jobs. Out: pages of lists that ask the API server nothing.
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/framework/listing/feed"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// Live follows the jobs of a cluster.
+type Live struct {
+	jobs             *job.Client
+	index            *listing.Index
+	frameworks, pods toolscache.SharedIndexInformer
+	synced           []toolscache.InformerSynced
+	mu               sync.Mutex
+	changed          chan struct{} // closed and made again at each change
+}
+
+// New makes one that knows nothing yet.
+func New(jobs *job.Client) (*Live, error) {
+	l := &Live{jobs: jobs, index: listing.NewIndex(), changed: make(chan struct{})}
+	l.frameworks = toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return jobs.Frameworks.Page(ctx, o)
+		},
+		WatchFuncWithContext: jobs.Frameworks.WatchAll,
+	}, &v1.Framework{}, 0, toolscache.Indexers{})
+	pods, ours := jobs.Client.CoreV1().Pods(jobs.Namespace), func(o metav1.ListOptions) metav1.ListOptions {
+		o.LabelSelector = v1.LabelFramework
+		return o
+	}
+	l.pods = toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return pods.List(ctx, ours(o))
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return pods.Watch(ctx, ours(o))
+		},
+	}, &corev1.Pod{}, 0, toolscache.Indexers{})
+	if err := errors.Join(l.frameworks.SetTransform(slim), l.pods.SetTransform(slim)); err != nil {
+		return nil, fmt.Errorf("follow the jobs: %w", err)
+	}
+	follow := &feed.Feed{Index: l.index, Brief: briefOf, Pod: podOf, Changed: func(*listing.Brief, bool) { l.tell() }}
+	for informer, handler := range map[toolscache.SharedIndexInformer]toolscache.ResourceEventHandler{l.frameworks: follow.Frameworks(), l.pods: follow.Pods()} {
+		r, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return nil, fmt.Errorf("follow the jobs: %w", err)
+		}
+		l.synced = append(l.synced, r.HasSynced)
+	}
+	return l, nil
+}
+
+// known is what is kept of an object: a hundredth of it.
+type known struct {
+	namespace, name, version string
+	uid                      types.UID
+	brief                    *listing.Brief
+	pod                      feed.Pod
+}
+
+// GetObjectMeta returns what an informer asks for.
+func (k *known) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: k.namespace, Name: k.name, ResourceVersion: k.version, UID: k.uid}
+}
+
+func slim(o any) (any, error) {
+	switch o := o.(type) {
+	case *v1.Framework:
+		return &known{namespace: o.Namespace, name: o.Name, version: o.ResourceVersion, uid: o.UID, brief: listing.NewBrief(o)}, nil
+	case *corev1.Pod:
+		return &known{namespace: o.Namespace, name: o.Name, version: o.ResourceVersion, uid: o.UID,
+			pod: feed.Pod{Framework: o.Labels[v1.LabelFramework], UID: o.UID, Start: listing.NewStart(o)}}, nil
+	}
+	return o, nil
+}
+
+func briefOf(o any) *listing.Brief {
+	if k, ok := o.(*known); ok {
+		return k.brief
+	}
+	return nil
+}
+
+func podOf(o any) (feed.Pod, bool) {
+	if k, ok := o.(*known); ok && k.brief == nil {
+		return k.pod, true
+	}
+	return feed.Pod{}, false
+}
+
+// Run follows until the context ends.
+func (l *Live) Run(ctx context.Context) error {
+	var parts sync.WaitGroup
+	parts.Go(func() { l.frameworks.RunWithContext(ctx) })
+	parts.Go(func() { l.pods.RunWithContext(ctx) })
+	parts.Wait()
+	return nil
+}
+
+// Filled reports whether all jobs have been read once.
+func (l *Live) Filled() bool {
+	for _, synced := range l.synced {
+		if !synced() {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *Live) tell() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// next is closed at the next change.
+func (l *Live) next() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
+}
+
+// Await waits until a Framework is known, or the context ends: who has submitted a job sees it in the next list.
+func (l *Live) Await(ctx context.Context, framework string) {
+	for {
+		next := l.next()
+		if _, ok := l.index.Row(framework); ok {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-next:
+		}
+	}
+}
+
+// Where returns the virtual cluster of a job that lives.
+func (l *Live) Where(user, name string) (vc string, known bool) {
+	r, ok := l.index.Row(v1.ObjectName(user, name))
+	return r.VirtualCluster, ok && r.User == user && r.Name == name
+}
+
+// errEmpty is of lists that are asked for before all jobs have been read.
+var errEmpty = fmt.Errorf("%w: the jobs have not been read yet", listing.ErrUnavailable)
+
+// List lists jobs, newest first, with their places in the queue.
+func (l *Live) List(ctx context.Context, f listing.Filter) (*listing.Page, error) {
+	if !l.Filled() {
+		return nil, errEmpty
+	}
+	return l.jobs.Listed(ctx, f, pages{l})
+}
+
+// pages are lists without the queue.
+type pages struct{ *Live }
+
+// List implements job.Lister.
+func (l pages) List(ctx context.Context, f listing.Filter) (*listing.Page, error) {
+	rows, err := l.index.Rows(f, f.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	page, missing, err := listing.Merge(ctx, f, listing.Live{Rows: rows, There: l.index.Has, Gone: l.gone}, l.jobs.History)
+	if err != nil {
+		return nil, err
+	}
+	if missing != nil {
+		if ctx.Err() != nil {
+			return nil, missing
+		}
+		page.Note = listing.Without(errHistory)
+	}
+	return page, nil
+}
+
+// errHistory is what is told of a history that doesn't answer. Why is for those who look after the cluster.
+var errHistory = errors.New("the history of jobs doesn't answer now")
+
+// gone reports whether a Framework isn't there, by the last that was heard.
+func (l *Live) gone(_ context.Context, j *api.Job) (bool, error) {
+	r, ok := l.index.Row(j.Framework)
+	return !ok || r.UID != j.UID, nil
+}
+
+// Ordered lists jobs in any order, with their places in the queue.
+func (l *Live) Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error) {
+	if !l.Filled() {
+		return nil, errEmpty
+	}
+	page, missing := listing.Ordered(ctx, f, l.index.Sorted(f), l.index.Has, l.ended())
+	if missing != nil {
+		if ctx.Err() != nil {
+			return nil, missing
+		}
+		page.Note = listing.Without(errHistory)
+	}
+	return page, l.jobs.Place(ctx, f.VirtualCluster, page.Items)
+}

@@ -1,0 +1,211 @@
+// Package v3 is paictl's own API: pkg/job's types, as "-o json" prints them.
+// In: requests of paictl. Out: routes.
+package v3
+
+import (
+	"context"
+	"time"
+
+	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+const (
+	// textBytes is how long a request with a job file may be: a file of 1 MiB with its line ends escaped.
+	textBytes = 3 << 20
+	// removeTime bounds how long a job's end is waited for.
+	removeTime = 10 * time.Minute
+)
+
+// Routes are all of /api/v3, and those of signing in.
+func Routes(version string) []server.Route {
+	return append(jobRoutes(), signInRoutes(version)...)
+}
+
+const one = api.Prefix + "/jobs/{user}/{name}"
+
+func jobRoutes() []server.Route {
+	return []server.Route{
+		server.JSON("GET", api.Prefix+"/jobs", "jobs.list", "Lists jobs, newest first", list),
+		server.JSON("POST", api.Prefix+"/jobs", "job.submit", "Checks a job file, or submits it", submit, server.Body(textBytes), server.Submits(), server.Within(time.Minute),
+			server.Errors("InvalidProtocolError", "ConflictJobError")),
+		server.JSON("GET", one, "job.read", "Tells all about a job", get, server.Errors("NoJobError")),
+		server.JSON("GET", one+"/why", "job.read", "Explains what keeps a job from going on, or how it ended", why, server.Errors("NoJobError")),
+		server.JSON("GET", one+"/events", "job.read", "Lists what Kubernetes told of a job", events, server.Errors("NoJobError")),
+		server.JSON("POST", one+"/stop", "job.stop", "Asks for a job's end", stop, server.Errors("NoJobError")),
+		server.JSON("POST", one+"/retry", "job.retry", "Runs a job again, as it was submitted", retry, server.Submits(), server.Within(removeTime), server.Errors("NoJobError", "ConflictJobError")),
+		server.JSON("POST", one+"/scale", "job.scale", "Changes how many tasks a role has", scale, server.Errors("NoJobError", "ConflictJobError")),
+		{Method: "DELETE", Path: one, Rule: "job.delete", Summary: "Deletes a job, or with ?history=true its name from the history", Serve: remove,
+			Limit: server.Limit{Time: removeTime}, Errors: []string{"NoJobError"}},
+	}
+}
+
+type listIn struct {
+	User    string   `query:"user"`
+	VC      string   `query:"vc"`
+	Keyword string   `query:"keyword"`
+	Name    string   `query:"name"`
+	State   []string `query:"state"`
+	Since   string   `query:"since"`
+	Limit   int      `query:"limit"`
+	Cursor  string   `query:"cursor"`
+}
+
+// maxRows is how many rows a page has at most.
+const maxRows = 5000
+
+func list(ctx context.Context, d *desk.Desk, in *listIn) (*job.Page, error) {
+	f := listing.Filter{User: in.User, VirtualCluster: in.VC, Keyword: in.Keyword, InName: in.Name, Limit: in.Limit, Cursor: in.Cursor}
+	if in.Limit <= 0 || in.Limit > maxRows {
+		f.Limit = maxRows
+	}
+	var err error
+	if f.Phases, err = listing.ReadPhases(in.State); err != nil {
+		return nil, wire.Bad(err.Error())
+	}
+	if in.Since != "" {
+		if f.Since, err = time.Parse(time.RFC3339Nano, in.Since); err != nil {
+			return nil, wire.Bad(`"since" must be a time such as 2026-01-31T12:00:00Z`)
+		}
+	}
+	if _, err := listing.ReadCursor(in.Cursor); err != nil {
+		return nil, wire.Bad("the cursor is none: take the one that the page before ended with")
+	}
+	return d.Jobs(ctx, f)
+}
+
+type oneIn struct {
+	User string `path:"user"`
+	Name string `path:"name"`
+}
+
+func get(ctx context.Context, d *desk.Desk, in *oneIn) (*job.Detail, error) {
+	j, err := d.Job(ctx, "job.read", in.User, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	return j.Detail(ctx)
+}
+
+func why(ctx context.Context, d *desk.Desk, in *oneIn) (*job.Why, error) {
+	j, err := d.Job(ctx, "job.read", in.User, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	return j.Why(ctx)
+}
+
+func events(ctx context.Context, d *desk.Desk, in *oneIn) (*api.Events, error) {
+	j, err := d.Job(ctx, "job.read", in.User, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	items, note, err := j.Events(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Events{Items: items}
+	if note != nil {
+		out.Note = note.Error()
+	}
+	return out, nil
+}
+
+type submitIn struct {
+	Check bool           `query:"check"`
+	Key   string         `header:"Idempotency-Key"`
+	Body  api.Submission `body:"json"`
+}
+
+// submitOut is Checked or Submitted: Outcome is missing in the former.
+type submitOut struct {
+	api.Checked
+	Outcome job.Outcome `json:"outcome,omitempty"`
+}
+
+func submit(ctx context.Context, d *desk.Desk, in *submitIn) (*submitOut, error) {
+	r := desk.Request{File: in.Body.File, Text: in.Body.Text, Group: in.Body.Group, Code: in.Body.Code}
+	p, err := d.Prepare(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	out := &submitOut{Checked: api.Checked{Summary: p.Summary(), Findings: p.Findings, CodeURL: p.CodeURL}}
+	if in.Check {
+		return out, nil
+	}
+	out.Outcome, err = p.Submit(ctx, desk.SubmitOptions{DryRun: in.Body.DryRun, Replace: in.Body.Replace, SkipEnded: in.Body.SkipEnded, After: in.Body.After, Planned: in.Body.Planned, Key: in.Key})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func stop(ctx context.Context, d *desk.Desk, in *oneIn) (*api.Changed, error) {
+	j, err := d.Job(ctx, "job.stop", in.User, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	before, err := j.Stop(ctx)
+	return &api.Changed{Before: before}, err
+}
+
+func retry(ctx context.Context, d *desk.Desk, in *oneIn) (*api.Changed, error) {
+	j, err := d.Job(ctx, "job.retry", in.User, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	before, err := j.Retry(ctx)
+	return &api.Changed{Before: before}, err
+}
+
+type scaleIn struct {
+	User string    `path:"user"`
+	Name string    `path:"name"`
+	Body api.Scale `body:"json"`
+}
+
+func scale(ctx context.Context, d *desk.Desk, in *scaleIn) (*api.Scaled, error) {
+	j, err := d.Job(ctx, "job.scale", in.User, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	before, err := j.Scale(ctx, in.Body.Role, in.Body.Tasks)
+	return &api.Scaled{Before: before}, err
+}
+
+type removeIn struct {
+	User    string `path:"user"`
+	Name    string `path:"name"`
+	History bool   `query:"history"`
+}
+
+func remove(c *server.Call) error {
+	in := removeIn{}
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	rule := "job.delete"
+	if in.History {
+		rule = "job.forget"
+	}
+	j, err := c.Desk.Job(c.Context(), rule, in.User, in.Name)
+	if err != nil {
+		return err
+	}
+	if in.History {
+		n, err := j.Forget(c.Context())
+		if err != nil {
+			return err
+		}
+		return c.JSON(api.Forgotten{Jobs: n})
+	}
+	before, err := j.Remove(c.Context())
+	if err != nil {
+		return err
+	}
+	return c.JSON(api.Changed{Before: before})
+}

@@ -1,0 +1,129 @@
+package v3
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// oldestClient is the oldest paictl that this server understands.
+const oldestClient = "0.1.0"
+
+func signInRoutes(version string) []server.Route {
+	return []server.Route{
+		server.JSON("GET", api.Prefix+"/version", "open", "Says what the server calls itself", func(context.Context, *desk.Desk, *struct{}) (*api.Version, error) {
+			return &api.Version{Version: version, OldestClient: oldestClient}, nil
+		}),
+		server.JSON("GET", api.Prefix+"/whoami", "token.check", "Tells who asks, and what the token may", whoAmI),
+		{Method: "POST", Path: api.TokenPath, Rule: "open", Summary: "Gives tokens for a password or a refresh token, as RFC 6749 has it", Serve: tokens},
+		{Method: "POST", Path: api.RevokePath, Rule: "open", Summary: "Ends the session of a refresh token, as RFC 7009 has it", Serve: revoke},
+	}
+}
+
+func whoAmI(_ context.Context, d *desk.Desk, _ *struct{}) (*api.WhoAmI, error) {
+	me, err := d.WhoAmI()
+	if err != nil {
+		return nil, err
+	}
+	out := &api.WhoAmI{Name: me.Name, Email: me.Email, DisplayName: me.DisplayName, Groups: append([]string{}, me.Groups...),
+		Grants: grants(&me.Grants), Token: api.Token{ID: me.Token.ID, Application: me.Token.Application, Expires: me.Expires}}
+	for _, s := range me.Token.Scopes {
+		out.Token.Scopes = append(out.Token.Scopes, string(s))
+	}
+	return out, nil
+}
+
+func grants(g *rules.Grants) api.Grants {
+	out := api.Grants{Administrator: g.Administrator, AllVirtualClusters: g.AllVCs, VirtualClusters: []api.VC{}, Storages: append([]string{}, g.Storages...)}
+	for name, vc := range g.VCs {
+		out.VirtualClusters = append(out.VirtualClusters, api.VC{Name: name, SeeJobs: vc.SeeJobs, MaxPriority: vc.MaxPriority, HostNetwork: vc.HostNetwork})
+	}
+	slices.SortFunc(out.VirtualClusters, func(a, b api.VC) int { return cmp.Compare(a.Name, b.Name) })
+	for page, granted := range g.Pages {
+		if granted {
+			out.Pages = append(out.Pages, page)
+		}
+	}
+	slices.Sort(out.Pages)
+	return out
+}
+
+type tokensIn struct {
+	Grant    string        `json:"grant_type"`
+	Username string        `json:"username"`
+	Password secret.String `json:"password"`
+	Refresh  secret.String `json:"refresh_token"`
+	Client   string        `json:"client_id"`
+	Scope    string        `json:"scope"`
+}
+
+func tokens(c *server.Call) error {
+	in := tokensIn{}
+	if err := wire.Body(c.Request, &in); err != nil {
+		return refused(c, http.StatusBadRequest, "invalid_request", err)
+	}
+	client := cmp.Or(in.Client, c.Request.UserAgent())
+	client = client[:min(len(client), 64)]
+	switch {
+	case in.Grant == api.GrantPassword && in.Username != "" && in.Password.IsSet():
+		pair, err := c.Desk.Session(c.Context(), in.Username, in.Password, client)
+		if err != nil {
+			return notGranted(c, err)
+		}
+		return c.JSON(api.Tokens{AccessToken: pair.Access.Reveal(), TokenType: "Bearer", ExpiresIn: int(pair.Life.Seconds()), RefreshToken: pair.Refresh.Reveal()})
+	case in.Grant == api.GrantRefresh && in.Refresh.IsSet():
+		pair, err := c.Desk.Refresh(c.Context(), in.Refresh, client)
+		if err != nil {
+			return notGranted(c, err)
+		}
+		return c.JSON(api.Tokens{AccessToken: pair.Access.Reveal(), TokenType: "Bearer", ExpiresIn: int(pair.Life.Seconds()), RefreshToken: pair.Refresh.Reveal()})
+	case in.Grant == api.GrantPassword, in.Grant == api.GrantRefresh:
+		return refused(c, http.StatusBadRequest, "invalid_request", wire.Bad("the grant "+in.Grant+" needs username and password, or refresh_token"))
+	}
+	return refused(c, http.StatusBadRequest, "unsupported_grant_type", wire.Bad("grant_type must be password or refresh_token"))
+}
+
+// notGranted answers for tokens that aren't given. What passes by itself is an answer that tells the client to come again.
+func notGranted(c *server.Call, err error) error {
+	switch e := desk.Meaning(err); e.Status {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusInternalServerError:
+		return err
+	default:
+		return refused(c, http.StatusBadRequest, "invalid_grant", e)
+	}
+}
+
+func refused(c *server.Call, status int, code string, err error) error {
+	c.Writer.Header().Set("Cache-Control", "no-store")
+	return wire.JSON(c.Writer, c.Request, status, struct {
+		api.OAuthError
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}{api.OAuthError{Error: code, Description: err.Error()}, desk.Meaning(err).Code, err.Error()})
+}
+
+type revokeIn struct {
+	Token secret.String `json:"token"`
+	Hint  string        `json:"token_type_hint"`
+}
+
+func revoke(c *server.Call) error {
+	in := revokeIn{}
+	if err := wire.Body(c.Request, &in); err != nil {
+		return refused(c, http.StatusBadRequest, "invalid_request", err)
+	}
+	if in.Token.IsSet() {
+		if err := c.Desk.EndSession(c.Context(), in.Token); err != nil {
+			return err
+		}
+	}
+	return c.JSON(struct{}{})
+}
