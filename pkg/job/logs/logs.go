@@ -21,7 +21,7 @@ import (
 // parallel is how many logs are read at once.
 const parallel = 8
 
-// Options choose what is written, and where.
+// Options choose what is read. Timestamps, Prefix and Out say how it is written.
 type Options struct {
 	Selection
 	Follow bool
@@ -43,9 +43,34 @@ type Options struct {
 	AwayFirst, AwayRest, AwayTold time.Duration
 }
 
-// writer writes whole lines of several logs.
+// Line is a line of a log.
+type Line struct {
+	Task string `json:"task"` // role[index]
+	// Stamp is when it was written, in RFC 3339; "" where that isn't known.
+	Stamp string `json:"stamp,omitempty"`
+	// Text is without the new line at its end. It is what the program wrote, and need not be UTF-8.
+	Text []byte `json:"text"`
+	// Single reports whether it is of the only log that is read.
+	Single bool `json:"single,omitempty"`
+}
+
+// Write writes a line as the options say.
+func (o *Options) Write(l Line) error {
+	var b []byte
+	if o.Prefix != nil && !l.Single {
+		b = append(b, o.Prefix(l.Task)...)
+	}
+	if o.Timestamps && l.Stamp != "" {
+		b = append(append(b, l.Stamp...), ' ')
+	}
+	_, err := o.Out.Write(append(append(b, l.Text...), '\n'))
+	return err
+}
+
+// writer hands over whole lines of several logs, one at a time.
 type writer struct {
-	o *Options
+	o    *Options
+	give func(Line) error
 
 	steps, writing atomic.Int64
 
@@ -60,7 +85,7 @@ func (w *writer) progress() (busy bool, steps int64) {
 	return busy, w.steps.Load()
 }
 
-func (w *writer) write(prefix string, l line) error {
+func (w *writer) write(task string, single bool, l line) error {
 	w.steps.Add(1)
 	w.writing.Add(1)
 	defer func() {
@@ -70,22 +95,24 @@ func (w *writer) write(prefix string, l line) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
-		if w.o.Timestamps && l.stamp != "" {
-			prefix += l.stamp + " "
-		}
-		_, w.err = io.WriteString(w.o.Out, prefix+l.text+"\n")
+		w.err = w.give(Line{Task: task, Stamp: l.stamp, Text: []byte(l.text), Single: single})
 	}
 	return w.err
 }
 
-// Write writes the logs that are meant. With Follow it goes on until the job has ended. Where the rest of a log is lost
-// that has begun, the others are written nevertheless, and the end is an error.
+// Write writes the logs that are meant, as Lines hands them over.
 func Write(ctx context.Context, c *job.Client, j *job.Job, o Options) error {
+	return Lines(ctx, c, j, o, o.Write)
+}
+
+// Lines hands over the lines of the logs that are meant, one at a time. With Follow it goes on until the job has ended. Where the rest of a log is lost
+// that has begun, the others are written nevertheless, and the end is an error.
+func Lines(ctx context.Context, c *job.Client, j *job.Job, o Options, give func(Line) error) error {
 	r := newReader(c, j)
 	if err := r.check(o.Selection); err != nil {
 		return err
 	}
-	w := &writer{o: &o}
+	w := &writer{o: &o, give: give}
 	r.match, r.warn = o.Match, o.Problem
 	r.awayFirst, r.awayRest, r.awayTold = cmp.Or(o.AwayFirst, awayFirst), cmp.Or(o.AwayRest, awayRest), cmp.Or(o.AwayTold, awayTold)
 	if o.Follow && !j.Ended() {
@@ -137,7 +164,7 @@ func (r *reader) hint() string {
 
 // one writes a single log as it is.
 func (r *reader) one(ctx context.Context, s *source, w *writer) error {
-	if err := r.choose(ctx, s, w.o, func(l line) error { return w.write("", l) }); err != nil {
+	if err := r.choose(ctx, s, w.o, func(l line) error { return w.write(s.name, true, l) }); err != nil {
 		return r.explain(s, err)
 	}
 	return nil
@@ -156,9 +183,8 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 	g.SetLimit(parallel)
 	for i, s := range list {
 		g.Go(func() error {
-			prefix := w.prefix(s)
 			failed[i] = r.choose(ctx, s, w.o, func(l line) error {
-				all[i] = append(all[i], merged{l, prefix})
+				all[i] = append(all[i], merged{l, s.name})
 				return nil
 			})
 			return context.Cause(ctx)
@@ -170,7 +196,7 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 	lines := slices.Concat(all...)
 	slices.SortStableFunc(lines, func(a, b merged) int { return strings.Compare(a.stamp, b.stamp) })
 	for _, l := range lines {
-		if err := w.write(l.prefix, l.line); err != nil {
+		if err := w.write(l.task, false, l.line); err != nil {
 			return err
 		}
 	}
@@ -199,12 +225,5 @@ func (r *reader) incomplete() error {
 
 type merged struct {
 	line
-	prefix string
-}
-
-func (w *writer) prefix(s *source) string {
-	if w.o.Prefix == nil {
-		return ""
-	}
-	return w.o.Prefix(s.name)
+	task string
 }
