@@ -71,7 +71,16 @@ func (t *Task) Name() string { return TaskName(t.Role, t.Index) }
 
 // Progress counts the tasks of a live job, and those that have begun.
 func (d *Detail) Progress() (begun, total int) {
-	return d.begun, d.total
+	if d.job != nil || !d.Live {
+		return d.begun, d.total
+	}
+	for i := range d.Tasks { // it was read from JSON
+		switch d.Tasks[i].Phase {
+		case Running, Barrier, Succeeded, Failed:
+			begun++
+		}
+	}
+	return begun, len(d.Tasks)
 }
 
 // Code is the exit code of a task that has ended; ok is false before.

@@ -84,7 +84,7 @@ func program(p *corev1.Pod, container string) string {
 
 // Pick finds a task that runs: the one of a role and index, or with index -1 the first.
 func (c *Client) Pick(ctx context.Context, j *Job, role string, index int32) (*Target, error) {
-	if err := checkRole(j, role); err != nil {
+	if err := CheckRole(j, role); err != nil {
 		return nil, err
 	}
 	all, err := c.Targets(ctx, j)
@@ -96,7 +96,7 @@ func (c *Client) Pick(ctx context.Context, j *Job, role string, index int32) (*T
 
 // PickOf does so among the tasks of a job that run.
 func PickOf(j *Job, all []*Target, role string, index int32) (*Target, error) {
-	if err := checkRole(j, role); err != nil {
+	if err := CheckRole(j, role); err != nil {
 		return nil, err
 	}
 	object := j.RoleObject(role)
@@ -118,8 +118,8 @@ func PickOf(j *Job, all []*Target, role string, index int32) (*Target, error) {
 	return first, nil
 }
 
-// checkRole refuses a job that has ended, and a role that it doesn't have; "" is any.
-func checkRole(j *Job, role string) error {
+// CheckRole refuses a job that has ended, and a role that it doesn't have; "" is any.
+func CheckRole(j *Job, role string) error {
 	if !j.Live {
 		return ended(j, "read its logs with: paictl job logs "+j.Name)
 	}
@@ -131,7 +131,7 @@ func checkRole(j *Job, role string) error {
 
 // Targets finds all tasks that run, in the order of roles.
 func (c *Client) Targets(ctx context.Context, j *Job) ([]*Target, error) {
-	if err := checkRole(j, ""); err != nil {
+	if err := CheckRole(j, ""); err != nil {
 		return nil, err
 	}
 	pods, err := c.Pods(ctx, j)

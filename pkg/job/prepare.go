@@ -86,3 +86,17 @@ func (f *Facts) TakesCode() bool { return f.Configuration.CodeURL != "" }
 func (c *Code) At(url string) *spec.Code {
 	return &spec.Code{URL: strings.TrimSuffix(url, "/") + "/" + c.SHA256, SHA256: c.SHA256, Size: c.Size, Dir: Workspace}
 }
+
+// Offer is what a job may ask of a cluster.
+type Offer struct {
+	// TakesCode reports whether folders can go along with jobs.
+	TakesCode bool `json:"takesCode"`
+	// SKUs are the shares of a machine that go with one cell, by the type of its GPU, or by that of CPU cells.
+	SKUs map[string]render.SKU `json:"skus,omitempty"`
+}
+
+// Name is how a job is called.
+type Name struct {
+	User string `json:"user"`
+	Name string `json:"name"`
+}

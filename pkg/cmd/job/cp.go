@@ -150,7 +150,7 @@ func copyRun(ctx context.Context, opts *CopyOptions) error {
 // copier is one copy.
 type copier struct {
 	opts   *CopyOptions
-	client *job.Client
+	client Jobs
 	target *job.Target
 	bytes  int64     // of files
 	said   io.Writer // what the task says, for the terminal
@@ -168,8 +168,7 @@ func (t *copier) explain(err error) error {
 
 // run runs the runtime in the task.
 func (t *copier) run(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
-	return stream.Exec(ctx, t.client.Cluster, stream.Command{Namespace: t.target.Namespace, Pod: t.target.Pod, Container: t.target.Container,
-		Args: t.target.Runtime(args...), Stdin: in, Stdout: out, Stderr: t.said})
+	return t.client.Exec(ctx, t.target, stream.Command{Args: t.target.Runtime(args...), Stdin: in, Stdout: out, Stderr: t.said})
 }
 
 // maxKind is longer than any kind, in bytes.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -52,7 +51,7 @@ including their logs and jobs that Kubernetes no longer has. This can't be undon
 }
 
 func deleteRun(ctx context.Context, opts *DeleteOptions) error {
-	return opts.each(ctx, func(ctx context.Context, c *job.Client, j *job.Job) error {
+	return opts.each(ctx, func(ctx context.Context, c Jobs, j *job.Job) error {
 		if !j.Live && !opts.History {
 			opts.Factory.IO.Say("%s is already gone; the history keeps it (--history removes it there)", j.Title())
 			return nil
@@ -95,14 +94,14 @@ func (opts *DeleteOptions) question(j *job.Job) string {
 }
 
 // forget removes a job from the history.
-func (opts *DeleteOptions) forget(ctx context.Context, c *job.Client, j *job.Job) error {
-	n, err := c.History.Delete(ctx, j.Object)
+func (opts *DeleteOptions) forget(ctx context.Context, c Jobs, j *job.Job) error {
+	n, err := c.Forget(ctx, j)
 	switch {
-	case apierrors.IsNotFound(err):
-		opts.Factory.IO.Say("the history has nothing of %s", j.Title())
-		return nil
 	case err != nil:
 		return c.Explain(fmt.Errorf("remove %s from the history: %w", j.Title(), err))
+	case n == 0:
+		opts.Factory.IO.Say("the history has nothing of %s", j.Title())
+		return nil
 	case n > 1:
 		opts.Factory.IO.Say("%d jobs named %s were removed from the history", n, j.Title())
 		return nil

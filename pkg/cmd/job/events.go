@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -73,7 +74,7 @@ func eventsRun(ctx context.Context, opts *EventsOptions) error {
 	}
 	t := cmdutil.Table{Header: []string{"AGE", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE"}}
 	for _, e := range list {
-		t.Rows = append(t.Rows, []string{ago(c.Now(), e.Time), e.Type, e.Reason, shortObject(j, e.Object), fmt.Sprint(e.Count), e.Message})
+		t.Rows = append(t.Rows, []string{ago(time.Now(), e.Time), e.Type, e.Reason, shortObject(j, e.Object), fmt.Sprint(e.Count), e.Message})
 	}
 	if len(list) == 0 && opts.Output.IsTable() {
 		opts.Factory.IO.Say("%s has no events", j.Title())

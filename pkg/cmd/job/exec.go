@@ -42,16 +42,28 @@ func (t *TargetFlags) add(f *cmdutil.Factory, fl *Flags, cmd *cobra.Command) {
 }
 
 // pick finds the task, and says on stderr which it is where others would have fitted.
-func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job) (*job.Target, error) {
+func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c Jobs, j *job.Job) (*job.Target, error) {
 	role, index, err := parseTask(t.Role, t.Task)
 	if err != nil {
 		return nil, err
 	}
-	target, err := c.Pick(ctx, j, role, index)
+	target, err := pick(ctx, c, j, role, index)
 	if err == nil && target.Others > 0 {
 		f.IO.Say("in %s, the first of %d running tasks; choose another with --role and --task", target.Task, target.Others+1)
 	}
 	return target, err
+}
+
+// pick finds a task that runs: the one of a role and index, or with index -1 the first.
+func pick(ctx context.Context, c Jobs, j *job.Job, role string, index int32) (*job.Target, error) {
+	if err := job.CheckRole(j, role); err != nil { // before the cluster is asked
+		return nil, err
+	}
+	all, err := c.Targets(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	return job.PickOf(j, all, role, index)
 }
 
 // NewCmdExec returns "paictl job exec". runF replaces the run in tests.
@@ -132,10 +144,9 @@ func execRun(ctx context.Context, opts *ExecOptions) error {
 }
 
 // run runs the command in a task.
-func (opts *ExecOptions) run(ctx context.Context, c *job.Client, j *job.Job, target *job.Target) error {
+func (opts *ExecOptions) run(ctx context.Context, c Jobs, j *job.Job, target *job.Target) error {
 	io := opts.Factory.IO
-	e := stream.Command{Namespace: target.Namespace, Pod: target.Pod, Container: target.Container,
-		Args: target.Command(opts.Command...), Stdout: io.Out, Stderr: io.Err}
+	e := stream.Command{Args: target.Command(opts.Command...), Stdout: io.Out, Stderr: io.Err}
 	if opts.Stdin {
 		e.Stdin = io.In
 	}
@@ -151,7 +162,7 @@ func (opts *ExecOptions) run(ctx context.Context, c *job.Client, j *job.Job, tar
 		defer restore()
 		e.TTY, e.Sizes = true, sizes
 	}
-	return ended(c, j, target, stream.Exec(ctx, c.Cluster, e))
+	return ended(c, j, target, c.Exec(ctx, target, e))
 }
 
 // terminalOf is the terminal at which a person types.
@@ -164,7 +175,7 @@ func terminalOf(io *iostreams.IOStreams) (*os.File, error) {
 }
 
 // ended makes the exit code of a command that of the program.
-func ended(c *job.Client, j *job.Job, target *job.Target, err error) error {
+func ended(c Jobs, j *job.Job, target *job.Target, err error) error {
 	if exit, ok := errors.AsType[*stream.ExitError](err); ok {
 		return &cmdutil.CodeError{Err: exit, Code: exit.Code, Silent: true}
 	}

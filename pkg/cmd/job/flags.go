@@ -9,8 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/local"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/protocol"
 )
@@ -29,12 +30,46 @@ func (fl *Flags) add(f *cmdutil.Factory, cmd *cobra.Command) {
 	cmdutil.AddKubeFlags(cmd, &fl.Kube)
 	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "owner of the jobs (default: the setting user, else you)")
 	_ = cmd.RegisterFlagCompletionFunc("user", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return fl.known(cmd.Context(), f, "", func(w *v1.Framework) string { return w.Labels[v1.LabelUser] }), cobra.ShellCompDirectiveNoFileComp
+		return fl.known(cmd.Context(), f, true, func(n job.Name) string { return n.User }), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-// user is whose jobs are meant: --user, the setting, or the operating system's user.
-func (fl *Flags) user(f *cmdutil.Factory) (string, error) {
+// open connects to the jobs of a cluster. It asks nothing yet.
+func (fl *Flags) open(_ context.Context, _ *cmdutil.Factory) (Jobs, error) {
+	c, err := local.Open(fl.Kube)
+	if err != nil {
+		return nil, err // not a Jobs that is nil inside
+	}
+	return c, nil
+}
+
+// user is whose jobs are meant: --user, whoever has signed in, the setting, or the operating system's user.
+func (fl *Flags) user(ctx context.Context, f *cmdutil.Factory, c Jobs) (string, error) {
+	if fl.User != "" {
+		return fl.User, nil
+	}
+	if me, err := c.Me(ctx); me != "" || err != nil {
+		return me, err
+	}
+	return fl.unsigned(f)
+}
+
+// maker is whose job is made. Who has signed in makes none for others.
+func (fl *Flags) maker(ctx context.Context, f *cmdutil.Factory, c Jobs) (string, error) {
+	me, err := c.Me(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case me == "":
+		return fl.user(ctx, f, c)
+	case fl.User != "" && fl.User != me:
+		return "", hint.Errorf("remove --user, or use the cluster's kubeconfig: --kubeconfig FILE", "you are signed in as %s, and make no jobs for %s", me, fl.User)
+	}
+	return me, nil
+}
+
+// unsigned is whose jobs are meant where no one has signed in.
+func (fl *Flags) unsigned(f *cmdutil.Factory) (string, error) {
 	if fl.User != "" {
 		return fl.User, nil
 	}
@@ -56,15 +91,15 @@ func (fl *Flags) user(f *cmdutil.Factory) (string, error) {
 }
 
 // find connects to the cluster and looks for a job.
-func (fl *Flags) find(ctx context.Context, f *cmdutil.Factory, name string) (*job.Client, *job.Job, error) {
-	owner, err := fl.user(f)
-	if err != nil {
-		return nil, nil, err
-	}
+func (fl *Flags) find(ctx context.Context, f *cmdutil.Factory, name string) (Jobs, *job.Job, error) {
 	if _, _, err := protocol.SplitName(name); err != nil {
 		return nil, nil, &cmdutil.UsageError{Err: err}
 	}
-	c, err := job.Open(fl.Kube)
+	c, err := fl.open(ctx, f)
+	if err != nil {
+		return nil, nil, err
+	}
+	owner, err := fl.user(ctx, f, c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -78,7 +113,7 @@ func (fl *Flags) completeJobs(f *cmdutil.Factory, most int) func(*cobra.Command,
 		if most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		names := fl.known(cmd.Context(), f, fl.selector(f), func(w *v1.Framework) string { return w.Annotations[v1.AnnotationJobName] })
+		names := fl.known(cmd.Context(), f, false, func(n job.Name) string { return n.Name })
 		return slices.DeleteFunc(names, func(n string) bool { return slices.Contains(args, n) }), cobra.ShellCompDirectiveNoFileComp
 	}
 }
@@ -88,11 +123,11 @@ func (fl *Flags) completeVC(f *cmdutil.Factory) func(*cobra.Command, []string, s
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
-		c, err := job.Open(fl.Kube)
+		c, err := fl.open(ctx, f)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		all, err := c.Scheduler.VirtualClusters(ctx)
+		all, err := c.VirtualClusters(ctx)
 		if err != nil {
 			f.Log.DebugContext(ctx, "complete names of virtual clusters", "error", err)
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -103,15 +138,6 @@ func (fl *Flags) completeVC(f *cmdutil.Factory) func(*cobra.Command, []string, s
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-// selector is the label selector of the user's jobs.
-func (fl *Flags) selector(f *cmdutil.Factory) string {
-	owner, err := fl.user(f)
-	if err != nil {
-		return ""
-	}
-	return v1.LabelUser + "=" + owner
 }
 
 // completeRoles completes names of task roles of the job that is the first argument.
@@ -130,23 +156,29 @@ func (fl *Flags) completeRoles(f *cmdutil.Factory) func(*cobra.Command, []string
 	}
 }
 
-// known lists what a function finds in live jobs, once each; nothing where the cluster doesn't answer
-// soon.
-func (fl *Flags) known(ctx context.Context, f *cmdutil.Factory, selector string, of func(*v1.Framework) string) []string {
+// known lists what a function finds in names of live jobs, once each; nothing where the cluster doesn't answer soon. They are the
+// user's, or all.
+func (fl *Flags) known(ctx context.Context, f *cmdutil.Factory, all bool, of func(job.Name) string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	c, err := job.Open(fl.Kube)
+	c, err := fl.open(ctx, f)
 	if err != nil {
 		return nil
 	}
-	list, err := c.Frameworks.List(ctx, selector)
+	owner := ""
+	if !all {
+		if owner, err = fl.user(ctx, f, c); err != nil {
+			return nil
+		}
+	}
+	list, err := c.Known(ctx, owner)
 	if err != nil {
 		f.Log.DebugContext(ctx, "complete names of jobs", "error", err)
 		return nil
 	}
 	var out []string
-	for i := range list {
-		if name := of(&list[i]); name != "" && !slices.Contains(out, name) {
+	for _, one := range list {
+		if name := of(one); name != "" && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}

@@ -27,7 +27,7 @@ var errTimeout = errors.New("timeout")
 
 // follow prints each state of a job, and why it stays in one, until one that is waited for, or the end.
 // Ctrl-C ends only the following.
-func follow(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, o followOptions) (*job.Detail, error) {
+func follow(ctx context.Context, f *cmdutil.Factory, c Jobs, j *job.Job, o followOptions) (*job.Detail, error) {
 	waiting := ctx
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
@@ -37,17 +37,17 @@ func follow(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, 
 	var last *job.Detail
 	told, why := "", newReasons(c, j)
 	tell := func(text string) {
-		f.IO.Say("%s  %s  %s", c.Now().Local().Format(time.TimeOnly), j.Name, text)
+		f.IO.Say("%s  %s  %s", time.Now().Local().Format(time.TimeOnly), j.Name, text)
 	}
 	err := c.Follow(waiting, j, func(d *job.Detail) bool {
 		last = d
-		if text := progressText(d, c.Now()); !o.quiet && text != told {
+		if text := progressText(d, time.Now()); !o.quiet && text != told {
 			tell(text)
 			told = text
 		}
 		if !o.quiet {
 			if w := why.of(waiting, d); w != nil {
-				tell(d.At().Text(c.Now()) + ": " + w.Sentence)
+				tell(d.At().Text(time.Now()) + ": " + w.Sentence)
 				for _, remedy := range w.Remedy {
 					tell("  -> " + remedy)
 				}
@@ -56,10 +56,10 @@ func follow(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, 
 		return !o.until(job.Phase(d.State)) && !job.Phase(d.State).Done()
 	}, func(problem error) {
 		if problem == nil {
-			f.IO.Say("%s  the cluster answers again", c.Now().Local().Format(time.TimeOnly))
+			f.IO.Say("%s  the cluster answers again", time.Now().Local().Format(time.TimeOnly))
 			return
 		}
-		f.IO.Say("%s  %v; trying again", c.Now().Local().Format(time.TimeOnly), problem)
+		f.IO.Say("%s  %v; trying again", time.Now().Local().Format(time.TimeOnly), problem)
 	})
 	switch {
 	case err == nil:
@@ -67,7 +67,7 @@ func follow(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, 
 	case errors.Is(err, errTimeout):
 		at := "whose state is unknown"
 		if last != nil {
-			at = last.At().Text(c.Now())
+			at = last.At().Text(time.Now())
 		}
 		return last, &cmdutil.CodeError{Code: exitTimeout, Err: hint.Errorf("the job continues; see why with: paictl job why "+j.Name,
 			"%s is %s after %s", j.Title(), at, o.timeout)}

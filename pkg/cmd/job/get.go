@@ -85,7 +85,7 @@ func getRun(ctx context.Context, opts *GetOptions) error {
 		_, err := io.WriteString(out, text+"\n")
 		return err
 	case opts.Output.Is("text"), opts.Output.Is("wide"):
-		return writePage(out, &opts.Output, d, c.Now(), opts.AllTasks)
+		return writePage(out, &opts.Output, d, time.Now(), opts.AllTasks)
 	}
 	return opts.Output.Write(out, d, cmdutil.Table{Rows: [][]string{{j.Title()}}})
 }

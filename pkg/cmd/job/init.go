@@ -86,7 +86,7 @@ must be pulled. A comment in the file says which.`,
 func heldImages(ctx context.Context, f *cmdutil.Factory, o kube.Options) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	c, err := job.Open(o)
+	c, err := (&Flags{Kube: o}).open(ctx, f)
 	if err != nil {
 		return nil
 	}

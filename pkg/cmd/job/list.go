@@ -106,10 +106,7 @@ func (opts *ListOptions) complete(cmd *cobra.Command, states []string, since str
 			return cmdutil.Usagef("--columns: there is no column %q; there are: %s", c, strings.Join(columnNames(), ", "))
 		}
 	}
-	if !opts.AllUsers {
-		opts.Filter.User, err = opts.Flags.user(opts.Factory)
-	}
-	return err
+	return nil
 }
 
 // readSince reads 30m, 12h, 7d, or a date.
@@ -139,14 +136,19 @@ func readTime(flag, text string, now time.Time, place *time.Location) (time.Time
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	c, err := job.Open(opts.Flags.Kube)
+	c, err := opts.Flags.open(ctx, opts.Factory)
 	if err != nil {
 		return err
+	}
+	if !opts.AllUsers {
+		if opts.Filter.User, err = opts.Flags.user(ctx, opts.Factory, c); err != nil {
+			return err
+		}
 	}
 	return again(ctx, opts.Watch, func(bool) error { return listOnce(ctx, opts, c) })
 }
 
-func listOnce(ctx context.Context, opts *ListOptions, c *job.Client) error {
+func listOnce(ctx context.Context, opts *ListOptions, c Jobs) error {
 	page, err := c.List(ctx, opts.Filter)
 	if err != nil {
 		return err
@@ -160,7 +162,7 @@ func listOnce(ctx context.Context, opts *ListOptions, c *job.Client) error {
 		io.Say("%s", opts.nothing())
 		return nil
 	}
-	if err := opts.Output.Write(io.Out, page, opts.table(page, c.Now())); err != nil {
+	if err := opts.Output.Write(io.Out, page, opts.table(page, time.Now())); err != nil {
 		return err
 	}
 	if page.Next != "" && person {

@@ -154,7 +154,7 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 			o.Tail = severalTail
 		}
 	}
-	err = logs.Write(ctx, c, j, o)
+	err = c.Logs(ctx, j, o, o.Write)
 	if o.Follow && ctx.Err() != nil {
 		return left(opts.Factory, j, nil)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/job/stream"
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
@@ -80,7 +79,7 @@ func splitPort(s string) (local int, remote string, err error) {
 // forwarded is one port that is listened at.
 type forwarded struct {
 	net.Listener
-	port stream.Port
+	port int
 	what string
 }
 
@@ -111,7 +110,7 @@ func portForwardRun(ctx context.Context, opts *PortForwardOptions) error {
 	for _, l := range all {
 		fmt.Fprintln(io.Out, terminal.Line(fmt.Sprintf("%s -> %s of %s", l.Addr(), l.what, target.Task)))
 		g.Go(func() error {
-			return stream.Serve(serving, c.Cluster, l, l.port, func(err error) { io.Say("warning: %v", c.Explain(err)) })
+			return c.Forward(serving, target, l.port, l, func(err error) { io.Say("warning: %v", c.Explain(err)) })
 		})
 	}
 	err = g.Wait()
@@ -126,15 +125,15 @@ func (opts *PortForwardOptions) listen(ctx context.Context, target *job.Target, 
 	if err != nil {
 		return nil, err
 	}
-	f := &forwarded{port: stream.Port{Namespace: target.Namespace, Pod: target.Pod}, what: "port " + remote}
-	if f.port.Number, err = strconv.Atoi(remote); err != nil {
-		if f.port.Number, err = target.Port(remote); err != nil {
+	f := &forwarded{what: "port " + remote}
+	if f.port, err = strconv.Atoi(remote); err != nil {
+		if f.port, err = target.Port(remote); err != nil {
 			return nil, err
 		}
-		f.what = fmt.Sprintf("port %d (%s)", f.port.Number, remote)
+		f.what = fmt.Sprintf("port %d (%s)", f.port, remote)
 	}
 	if local < 0 {
-		local = f.port.Number
+		local = f.port
 	}
 	var lc net.ListenConfig
 	if f.Listener, err = lc.Listen(ctx, "tcp", net.JoinHostPort(opts.Address, strconv.Itoa(local))); err != nil {

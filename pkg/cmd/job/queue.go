@@ -62,7 +62,7 @@ GPUs wait, CPUS and MEMORY are shown as well. "paictl job why" says more about o
 }
 
 func queueRun(ctx context.Context, opts *QueueOptions) error {
-	c, err := job.Open(opts.Flags.Kube)
+	c, err := opts.Flags.open(ctx, opts.Factory)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func queueRun(ctx context.Context, opts *QueueOptions) error {
 	if opts.Output.Is("name") {
 		return opts.Output.Write(io.Out, waiting, queueNames(waiting))
 	}
-	if err := opts.Output.Write(io.Out, waiting, queueTable(waiting, c.Now())); err != nil {
+	if err := opts.Output.Write(io.Out, waiting, queueTable(waiting, time.Now())); err != nil {
 		return err
 	}
 	if more := waiting.Total - len(waiting.Items); more > 0 && opts.Output.IsTable() {

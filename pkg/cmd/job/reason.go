@@ -24,8 +24,8 @@ type reasons struct {
 	told string
 }
 
-func newReasons(c *job.Client, j *job.Job) *reasons {
-	return &reasons{now: c.Now, why: func(ctx context.Context) (*job.Why, error) {
+func newReasons(c Jobs, j *job.Job) *reasons {
+	return &reasons{now: time.Now, why: func(ctx context.Context) (*job.Why, error) {
 		now, err := c.Get(ctx, j)
 		if err != nil {
 			return nil, err

@@ -96,7 +96,7 @@ func report(f *cmdutil.Factory, findings strictyaml.Findings) error {
 }
 
 func (opts *RenderOptions) options(ctx context.Context) (render.Options, error) {
-	user, err := opts.Flags.user(opts.Factory)
+	user, err := opts.Flags.unsigned(opts.Factory)
 	if err != nil {
 		return render.Options{}, err
 	}
@@ -114,7 +114,13 @@ func (opts *RenderOptions) options(ctx context.Context) (render.Options, error) 
 		}
 		o.Cluster, codeURL = facts.Cluster, facts.Configuration.CodeURL
 	}
-	o.Code, err = opts.Source.pack(ctx, opts.Factory, codeURL, nil)
+	if opts.Source.Code != "" && codeURL == "" {
+		return o, job.ErrNoCode
+	}
+	folder, err := opts.Source.pack(ctx, opts.Factory, nil)
+	if folder != nil {
+		o.Code = folder.At(codeURL)
+	}
 	return o, err
 }
 

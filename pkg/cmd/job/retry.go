@@ -57,8 +57,8 @@ func retryRun(ctx context.Context, opts *RetryOptions) error {
 
 // retry runs one job again. missing is why none of that name was found: it may be one that is between
 // its removal and its return.
-func (opts *RetryOptions) retry(ctx context.Context, c *job.Client, j *job.Job, missing error) error {
-	before, err := c.Retry(ctx, j, job.RetryOptions{})
+func (opts *RetryOptions) retry(ctx context.Context, c Jobs, j *job.Job, missing error) error {
+	before, err := c.Retry(ctx, j)
 	if job.IsNotFound(err) {
 		return missing
 	}

@@ -136,15 +136,15 @@ func isVariable(name string) bool {
 }
 
 func runRun(ctx context.Context, opts *RunOptions) error {
-	c, err := job.Open(opts.Flags.Kube)
+	c, err := opts.Flags.open(ctx, opts.Factory)
 	if err != nil {
 		return err
 	}
-	facts, err := c.Facts(ctx)
+	offer, err := c.Offer(ctx)
 	if err != nil {
 		return err
 	}
-	opts.complete(facts)
+	opts.complete(offer)
 	text, err := opts.Draft.Write()
 	if err != nil {
 		return err
@@ -156,10 +156,10 @@ func runRun(ctx context.Context, opts *RunOptions) error {
 	// Standard output is for what the command prints, or for the job file.
 	opts.aside = !opts.Detach
 	if opts.session() && !opts.Submit.DryRun {
-		return opts.attach(ctx, c, facts, all)
+		return opts.attach(ctx, c, all)
 	}
 	opts.Watch = !opts.Detach && !opts.Submit.DryRun
-	if err := opts.submit(ctx, c, facts, all); err != nil || !opts.Submit.DryRun {
+	if err := opts.submit(ctx, c, all); err != nil || !opts.Submit.DryRun {
 		return err
 	}
 	_, err = opts.Factory.IO.Out.Write(text)
@@ -167,18 +167,18 @@ func runRun(ctx context.Context, opts *RunOptions) error {
 }
 
 // complete fills in what no flag says.
-func (opts *RunOptions) complete(facts *job.Facts) {
+func (opts *RunOptions) complete(offer *job.Offer) {
 	d := &opts.Draft
 	d.Role, d.MaxDurationSec = "main", int(opts.MaxDuration/time.Second)
 	if d.Name == "" {
 		d.Name = nameOf(d.Image) + "-" + strings.ToLower(rand.Text()[:5])
 	}
-	if !opts.given("gpus") && len(facts.Cluster.SKUs) > 0 {
+	if !opts.given("gpus") && len(offer.SKUs) > 0 {
 		d.GPU = 1
 	}
 	cpus, memory := 1.0, 1024
 	if d.GPU > 0 {
-		if c, m := smallest(facts); c > 0 && m > 0 {
+		if c, m := smallest(offer); c > 0 && m > 0 {
 			// Rounded down, so that it is not more than the part of the GPUs.
 			cpus, memory = math.Floor(c*float64(d.GPU)*10)/10, m*d.GPU
 		}
@@ -208,8 +208,8 @@ func (opts *RunOptions) complete(facts *job.Facts) {
 }
 
 // smallest is the smallest part of a machine that goes with one GPU.
-func smallest(facts *job.Facts) (cpus float64, memoryMB int) {
-	for _, s := range facts.Cluster.SKUs {
+func smallest(offer *job.Offer) (cpus float64, memoryMB int) {
+	for _, s := range offer.SKUs {
 		if c := float64(s.MilliCPU) / 1000; cpus == 0 || c < cpus {
 			cpus = c
 		}

@@ -54,14 +54,14 @@ func TestASessionWithoutPaictlEndsByItself(t *testing.T) {
 }
 
 func TestWhatNoFlagSaysDependsOnTheCluster(t *testing.T) {
-	gpus := &job.Facts{Cluster: render.Cluster{SKUs: map[string]render.SKU{"a": {GPU: 1, MilliCPU: 12500, MemoryMB: 64000}, "b": {GPU: 1, MilliCPU: 11990, MemoryMB: 90000}}}}
-	run := func(facts *job.Facts, given ...string) *RunOptions {
+	gpus := &job.Offer{SKUs: map[string]render.SKU{"a": {GPU: 1, MilliCPU: 12500, MemoryMB: 64000}, "b": {GPU: 1, MilliCPU: 11990, MemoryMB: 90000}}}
+	run := func(offer *job.Offer, given ...string) *RunOptions {
 		o := &RunOptions{Command: []string{"true"}, given: func(flag string) bool { return strings.Contains(strings.Join(given, " "), flag) }}
 		o.Draft.Image = "pytorch/pytorch:2.9.0"
-		o.complete(facts)
+		o.complete(offer)
 		return o
 	}
-	d := run(&job.Facts{}).Draft
+	d := run(&job.Offer{}).Draft
 	assert.Equal(t, []any{0, 1.0, 1024}, []any{d.GPU, d.CPU, d.MemoryMB})
 	d = run(gpus).Draft
 	assert.Equal(t, []any{1, 11.9, 64000}, []any{d.GPU, d.CPU, d.MemoryMB}, "the part of the smallest machine that goes with a GPU")

@@ -46,15 +46,15 @@ const (
 )
 
 // attach submits a session, runs the command in it, and stops it.
-func (opts *RunOptions) attach(ctx context.Context, c *job.Client, facts *job.Facts, all []submission) (err error) {
+func (opts *RunOptions) attach(ctx context.Context, c Jobs, all []submission) (err error) {
 	// A terminal that is closed ends the job, too.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
 	opts.whole = true
-	if err := opts.submit(ctx, c, facts, all); err != nil {
+	if err := opts.submit(ctx, c, all); err != nil {
 		return err
 	}
-	owner, err := opts.Flags.user(opts.Factory)
+	owner, err := opts.Flags.maker(ctx, opts.Factory, c)
 	if err != nil {
 		return err
 	}
@@ -78,12 +78,12 @@ func (opts *RunOptions) attach(ctx context.Context, c *job.Client, facts *job.Fa
 }
 
 // enter runs the command in the task, and keeps the session alive meanwhile.
-func (opts *RunOptions) enter(ctx context.Context, c *job.Client, j *job.Job) error {
+func (opts *RunOptions) enter(ctx context.Context, c Jobs, j *job.Job) error {
 	j, err := c.Get(ctx, j)
 	if err != nil {
 		return err
 	}
-	target, err := c.Pick(ctx, j, "", -1)
+	target, err := pick(ctx, c, j, "", -1)
 	if err != nil {
 		return err
 	}
@@ -112,19 +112,18 @@ func (opts *RunOptions) enter(ctx context.Context, c *job.Client, j *job.Job) er
 
 // keep tells the task that paictl is there, until the context ends; a connection that is lost is made again. It returns an
 // error where the first can't be made.
-func keep(ctx context.Context, c *job.Client, target *job.Target, ready func()) error {
+func keep(ctx context.Context, c Jobs, target *job.Target, ready func()) error {
 	there := false
 	for {
 		in, out := io.Pipe()
 		stop := context.AfterFunc(ctx, func() { _ = out.Close() })
 		go beat(ctx, out)
-		err := stream.Exec(ctx, c.Cluster, stream.Command{Namespace: target.Namespace, Pod: target.Pod, Container: target.Container,
-			Args: []string{"sh", "-c", keeper}, Stdin: in, Stdout: writerFunc(func(p []byte) {
-				if strings.Contains(string(p), "ready") {
-					there = true
-					ready()
-				}
-			})})
+		err := c.Exec(ctx, target, stream.Command{Args: []string{"sh", "-c", keeper}, Stdin: in, Stdout: writerFunc(func(p []byte) {
+			if strings.Contains(string(p), "ready") {
+				there = true
+				ready()
+			}
+		})})
 		stop()
 		_ = in.Close()
 		if !there {
@@ -166,7 +165,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 }
 
 // end stops the job of a session, also where the command was interrupted.
-func (opts *RunOptions) end(ctx context.Context, c *job.Client, owner, name string, why error) error {
+func (opts *RunOptions) end(ctx context.Context, c Jobs, owner, name string, why error) error {
 	interrupted := ctx.Err() != nil
 	if opts.TTY && !interrupted {
 		// A terminal is hung up before the signal that says so arrives.

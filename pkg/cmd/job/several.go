@@ -30,7 +30,7 @@ func (s *Several) takes(cmd *cobra.Command, run func(context.Context) error) {
 }
 
 // each runs a verb on all jobs.
-func (s *Several) each(ctx context.Context, run func(context.Context, *job.Client, *job.Job) error) error {
+func (s *Several) each(ctx context.Context, run func(context.Context, Jobs, *job.Job) error) error {
 	return eachName(ctx, s.Factory, s.Names, func(name string) error {
 		c, j, err := s.Flags.find(ctx, s.Factory, name)
 		if err != nil {

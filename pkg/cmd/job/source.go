@@ -11,13 +11,11 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/framework/api"
-	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/code"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/protocol"
-	"github.com/openpai/paictl/pkg/runtime/spec"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
@@ -139,9 +137,6 @@ func (s *Source) text(f *cmdutil.Factory, name string) ([]byte, error) {
 	return data, err
 }
 
-// workspace is where the folder that goes along lies in a task.
-const workspace = spec.Home + "/workspace"
-
 // defaultCodeURL is where tasks get code in a cluster that no one has asked.
 const defaultCodeURL = tasksURL + "/code"
 
@@ -151,12 +146,9 @@ const defaultPeersURL = tasksURL + "/peers"
 const tasksURL = "http://" + api.Service + "." + kube.SystemNamespace + ".svc.cluster.local/v1"
 
 // pack packs the folder that goes along. send brings it to the cluster; without it the folder stays here.
-func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, url string, send func(*code.Archive) (bool, error)) (*spec.Code, error) {
+func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, send func(*code.Archive) (bool, error)) (*job.Code, error) {
 	if s.Code == "" {
 		return nil, nil
-	}
-	if url == "" {
-		return nil, hint.Errorf("update it: paictl service start -n job-controller", "the job controller of this cluster doesn't accept code")
 	}
 	a, err := code.Pack(ctx, s.Code)
 	if err != nil {
@@ -167,7 +159,7 @@ func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, url string, send 
 	for _, name := range a.Left {
 		say("warning: %s is not sent: it is not a file, or it is a link that points outside of the folder", name)
 	}
-	out := &spec.Code{URL: strings.TrimSuffix(url, "/") + "/" + a.SHA256, SHA256: a.SHA256, Size: a.Size, Dir: workspace}
+	out := &job.Code{SHA256: a.SHA256, Size: a.Size}
 	what := fmt.Sprintf("%s: %s, %s (%s packed)", s.Code, plural.Of(a.Files, "file"), code.Size(a.Bytes), code.Size(a.Size))
 	if send == nil {
 		say("%s would be sent", what)

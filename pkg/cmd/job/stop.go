@@ -82,11 +82,11 @@ func (opts *StopOptions) check(cmd *cobra.Command, states []string) (err error) 
 
 // chosen asks for the jobs that --all means, and whether they are to stop.
 func (opts *StopOptions) chosen(ctx context.Context) (err error) {
-	if opts.Filter.User, err = opts.Flags.user(opts.Factory); err != nil {
+	c, err := opts.Flags.open(ctx, opts.Factory)
+	if err != nil {
 		return err
 	}
-	c, err := job.Open(opts.Flags.Kube)
-	if err != nil {
+	if opts.Filter.User, err = opts.Flags.user(ctx, opts.Factory, c); err != nil {
 		return err
 	}
 	page, err := c.List(ctx, opts.Filter)
@@ -118,7 +118,7 @@ func stopRun(ctx context.Context, opts *StopOptions) error {
 			return nil
 		}
 	}
-	return opts.each(ctx, func(ctx context.Context, c *job.Client, j *job.Job) error {
+	return opts.each(ctx, func(ctx context.Context, c Jobs, j *job.Job) error {
 		before, err := c.Stop(ctx, j)
 		if err != nil {
 			return err

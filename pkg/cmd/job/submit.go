@@ -13,8 +13,6 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/code"
 	"github.com/openpai/paictl/pkg/protocol"
-	"github.com/openpai/paictl/pkg/protocol/render"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // SubmitOptions are those of "paictl job submit".
@@ -133,9 +131,9 @@ func (opts *SubmitOptions) check(cmd *cobra.Command) error {
 // submission is one file on its way.
 type submission struct {
 	input
-	job     *protocol.Job
-	objects *render.Objects
-	outcome job.Outcome
+	job      *protocol.Job
+	prepared *job.Prepared
+	outcome  job.Outcome
 }
 
 func submitRun(ctx context.Context, opts *SubmitOptions) error {
@@ -148,42 +146,20 @@ func submitRun(ctx context.Context, opts *SubmitOptions) error {
 			return err
 		}
 	}
-	c, err := job.Open(opts.Flags.Kube)
+	c, err := opts.Flags.open(ctx, opts.Factory)
 	if err != nil {
 		return err
 	}
-	facts, err := c.Facts(ctx)
-	if err != nil {
-		return err
-	}
-	return opts.submit(ctx, c, facts, all)
+	return opts.submit(ctx, c, all)
 }
 
 // submit checks jobs against the cluster, sends them, and follows them where that is asked for.
-func (opts *SubmitOptions) submit(ctx context.Context, c *job.Client, facts *job.Facts, all []submission) error {
-	owner, err := opts.Flags.user(opts.Factory)
+func (opts *SubmitOptions) submit(ctx context.Context, c Jobs, all []submission) error {
+	owner, err := opts.Flags.maker(ctx, opts.Factory, c)
 	if err != nil {
 		return err
 	}
-	send := func(a *code.Archive) (bool, error) {
-		sent, err := code.Upload(ctx, c.History, owner, a)
-		return sent, c.Explain(err)
-	}
-	if opts.Submit.DryRun {
-		send = nil
-	}
-	folder, err := opts.Source.pack(ctx, opts.Factory, facts.Configuration.CodeURL, send)
-	if err != nil {
-		return err
-	}
-	o := render.Options{User: owner, Code: folder, Group: opts.Source.group(opts.Factory), Namespace: c.Namespace, Cluster: facts.Cluster, Now: c.Now()}
-	var findings strictyaml.Findings
-	for i := range all {
-		var found strictyaml.Findings
-		all[i].objects, found = render.Render(all[i].job, o)
-		findings = append(findings, found...)
-	}
-	if err := report(opts.Factory, findings); err != nil {
+	if err := opts.prepare(ctx, c, owner, all); err != nil {
 		return err
 	}
 	sending := ctx
@@ -201,9 +177,52 @@ func (opts *SubmitOptions) submit(ctx context.Context, c *job.Client, facts *job
 	return nil
 }
 
+// prepare sends the folder that goes along, and checks the jobs.
+func (opts *SubmitOptions) prepare(ctx context.Context, c Jobs, owner string, all []submission) error {
+	folder, err := opts.code(ctx, c, owner)
+	if err != nil {
+		return err
+	}
+	group := opts.Source.group(opts.Factory)
+	requests := make([]job.Request, len(all))
+	for i := range all {
+		requests[i] = job.Request{File: all[i].file, Text: all[i].text, Parsed: all[i].job, User: owner, Group: group, Code: folder}
+	}
+	prepared, findings, err := c.Prepare(ctx, requests)
+	if err != nil {
+		return err
+	}
+	if err := report(opts.Factory, findings); err != nil {
+		return err
+	}
+	for i := range all {
+		all[i].prepared = prepared[i]
+	}
+	return nil
+}
+
+// code brings the folder that goes along to the cluster; nil where there is none.
+func (opts *SubmitOptions) code(ctx context.Context, c Jobs, owner string) (*job.Code, error) {
+	if opts.Source.Code == "" {
+		return nil, nil
+	}
+	offer, err := c.Offer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !offer.TakesCode {
+		return nil, job.ErrNoCode
+	}
+	send := func(a *code.Archive) (bool, error) { return c.PutCode(ctx, owner, a) }
+	if opts.Submit.DryRun {
+		send = nil
+	}
+	return opts.Source.pack(ctx, opts.Factory, send)
+}
+
 // follow waits for all jobs at once. The command's exit code is that of the first, in their order, that
 // did not succeed.
-func (opts *SubmitOptions) follow(ctx context.Context, c *job.Client, owner string, all []submission) error {
+func (opts *SubmitOptions) follow(ctx context.Context, c Jobs, owner string, all []submission) error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	for i := range all {
@@ -222,7 +241,7 @@ func (opts *SubmitOptions) follow(ctx context.Context, c *job.Client, owner stri
 	return nil
 }
 
-func (opts *SubmitOptions) followOne(ctx context.Context, c *job.Client, owner, name string, several bool) error {
+func (opts *SubmitOptions) followOne(ctx context.Context, c Jobs, owner, name string, several bool) error {
 	j, err := c.Resolve(ctx, owner, name)
 	if err != nil {
 		return err

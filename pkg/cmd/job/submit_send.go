@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/plural"
@@ -14,33 +13,27 @@ import (
 
 // sent is one line of "submit -o json".
 type sent struct {
-	File           string      `json:"file"`
-	User           string      `json:"user"`
-	Name           string      `json:"name"`
-	Framework      string      `json:"framework"`
-	VirtualCluster string      `json:"virtualCluster"`
-	Tasks          int         `json:"tasks"`
-	GPUs           int         `json:"gpus"`
-	Outcome        job.Outcome `json:"outcome"`
+	File string `json:"file"`
+	job.Summary
+	Outcome job.Outcome `json:"outcome"`
 	// Parameters are those of this job of a sweep.
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
 // send submits all. What was submitted before one that is refused stays submitted, and is reported.
-func (opts *SubmitOptions) send(ctx context.Context, c *job.Client, all []submission) error {
+func (opts *SubmitOptions) send(ctx context.Context, c Jobs, all []submission) error {
 	var done []sent
 	var failed error
 	for i := range all {
 		s := &all[i]
-		outcome, err := c.Submit(ctx, s.objects, opts.Submit)
+		outcome, err := c.Submit(ctx, s.prepared, opts.Submit)
 		if err != nil {
 			failed = err
 			break
 		}
 		s.outcome = outcome
 		opts.Submit.Planned = append(opts.Submit.Planned, s.job.Name)
-		done = append(done, sent{File: s.file, User: s.objects.Framework.Labels[v1.LabelUser], Name: s.job.Name, Framework: s.objects.Framework.Name,
-			VirtualCluster: s.job.VirtualCluster, Tasks: s.job.Tasks(), GPUs: s.job.GPUs(), Outcome: outcome, Parameters: s.parameters})
+		done = append(done, sent{File: s.file, Summary: s.prepared.Summary, Outcome: outcome, Parameters: s.parameters})
 		switch {
 		case opts.aside:
 			opts.Factory.IO.Say("%s", done[i].text())

@@ -11,7 +11,6 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/code"
-	"github.com/openpai/paictl/pkg/job/usage"
 )
 
 // TopOptions are those of "paictl job top".
@@ -70,8 +69,8 @@ func topRun(ctx context.Context, opts *TopOptions) error {
 	})
 }
 
-func topOnce(ctx context.Context, opts *TopOptions, c *job.Client, j *job.Job) error {
-	list, problems, err := usage.Of(ctx, c, j)
+func topOnce(ctx context.Context, opts *TopOptions, c Jobs, j *job.Job) error {
+	list, problems, err := c.Top(ctx, j)
 	if err != nil {
 		return err
 	}

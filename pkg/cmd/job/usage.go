@@ -16,7 +16,6 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/framework/api"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 )
@@ -72,7 +71,7 @@ counted up to the last five minutes. GPU hours are kept longer than the jobs the
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(api.Dimensions(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))
 	_ = cmd.RegisterFlagCompletionFunc("user", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return opts.Flags.known(cmd.Context(), f, "", func(w *v1.Framework) string { return w.Labels[v1.LabelUser] }), cobra.ShellCompDirectiveNoFileComp
+		return opts.Flags.known(cmd.Context(), f, true, func(n job.Name) string { return n.User }), cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = cmd.RegisterFlagCompletionFunc("type", cobra.NoFileCompletions)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml", "csv")
@@ -112,7 +111,7 @@ func (opts *UsageOptions) complete(now time.Time) error {
 }
 
 func usageRun(ctx context.Context, opts *UsageOptions) error {
-	c, err := job.Open(opts.Flags.Kube)
+	c, err := opts.Flags.open(ctx, opts.Factory)
 	if err != nil {
 		return err
 	}

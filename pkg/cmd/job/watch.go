@@ -12,7 +12,7 @@ import (
 
 // watch tells the states of a job on stderr and its logs on stdout, until its end, which becomes the
 // command's. Names of jobs stand before lines where several are watched.
-func watch(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, o followOptions, several bool) error {
+func watch(ctx context.Context, f *cmdutil.Factory, c Jobs, j *job.Job, o followOptions, several bool) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
@@ -20,7 +20,8 @@ func watch(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, o
 	defer out.Close()
 	go func() {
 		defer close(ended)
-		if err := logs.Write(reading, c, j, logOptions(f, c, j, several, out)); err != nil && reading.Err() == nil {
+		o := logOptions(f, j, several, out)
+		if err := c.Logs(reading, j, o, o.Write); err != nil && reading.Err() == nil {
 			f.IO.Say("warning: %v", err)
 			if remedy := hint.Of(err); remedy != "" {
 				f.IO.Say("  -> %s", remedy)
@@ -40,7 +41,7 @@ func watch(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, o
 	return tellEnd(ctx, f, c, j, d, o.quiet)
 }
 
-func logOptions(f *cmdutil.Factory, c *job.Client, j *job.Job, several bool, out io.Writer) logs.Options {
+func logOptions(f *cmdutil.Factory, j *job.Job, several bool, out io.Writer) logs.Options {
 	o := logs.Options{
 		Selection: logs.Selection{Task: logs.All, Attempt: logs.All}, Follow: true, Tail: -1, Out: out,
 		Problem: func(err error) { f.IO.Say("warning: %v", err) },

@@ -24,6 +24,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/local"
 	"github.com/openpai/paictl/pkg/kube"
 )
 
@@ -109,7 +110,7 @@ func TestWatchShowsAllThatWasPrintedHoweverSlowTheTerminal(t *testing.T) {
 		j, err := c.Resolve(t.Context(), "ann", "train")
 		require.NoError(t, err)
 		out, stderr := &slowly{}, &bytes.Buffer{}
-		require.NoError(t, watch(t.Context(), &cmdutil.Factory{IO: &iostreams.IOStreams{Out: out, Err: stderr}}, c, j, followOptions{until: job.Phase.Done}, false))
+		require.NoError(t, watch(t.Context(), &cmdutil.Factory{IO: &iostreams.IOStreams{Out: out, Err: stderr}}, local.New(c), j, followOptions{until: job.Phase.Done}, false))
 		lines := strings.Split(strings.TrimSpace(out.out.String()), "\n")
 		assert.Len(t, lines, 5000)
 		assert.Equal(t, "line 4999", lines[len(lines)-1])
