@@ -2,89 +2,188 @@ package people
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/openpai/paictl/pkg/people/feed"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
-	"github.com/openpai/paictl/pkg/secret"
 )
 
 // Directory knows users and groups by watch (Run), or as they were once (Load). Nothing is asked of the API server per question.
-type Directory struct{}
+type Directory struct {
+	o      Options
+	config *rest.Config
+	api    dynamic.Interface
+	core   kubernetes.Interface
+	users  *feed.Feed[*v1.User]
+	groups *feed.Feed[*v1.Group]
 
-// Options of a Directory.
-type Options struct{}
-
-var errNotYet = errors.New("agreed, written within the hour")
-
-// Open connects. It asks nothing yet.
-func Open(_ *rest.Config, _ Options) (*Directory, error) { return nil, errNotYet }
-
-// Prepare makes what people need where it isn't there: both definitions, the namespace, the groups default and administrators.
-func (d *Directory) Prepare(context.Context) error { return errNotYet }
-
-// Load reads everything once, for commands.
-func (d *Directory) Load(context.Context) error { return errNotYet }
-
-// Run watches until ctx ends.
-func (d *Directory) Run(context.Context) error { return errNotYet }
-
-// Fresh is nil, or ErrStale.
-func (d *Directory) Fresh() error { return errNotYet }
-
-// Person returns a person, ErrNoUser where there is none or one that was removed.
-func (d *Directory) Person(name string) (*Person, error) { return nil, noUser(name) }
-
-// ByUID finds a person by the UID of the User.
-func (d *Directory) ByUID(types.UID) (*Person, error) { return nil, ErrNoUser }
-
-// ByIdentity finds the person whom a provider knows under a subject.
-func (d *Directory) ByIdentity(provider, _ string) (*Person, error) { return nil, noUser(provider) }
-
-// Users returns all people but removed ones, by name.
-func (d *Directory) Users() []*Person { return nil }
-
-// Groups returns all groups, by name.
-func (d *Directory) Groups() []*v1.Group { return nil }
-
-// Group returns a group or ErrNoGroup.
-func (d *Directory) Group(name string) (*v1.Group, error) { return nil, noGroup(name) }
-
-// Members returns who is in a group, by name.
-func (d *Directory) Members(string) []string { return nil }
-
-// Changed returns a channel that gets changes until stop is called. A reader that is too slow gets the zero Change for those it missed.
-func (d *Directory) Changed() (changes <-chan Change, stop func()) { return nil, func() {} }
-
-// Add adds a person: ErrExists where the name, or one that differs in case only, is or was taken.
-func (d *Directory) Add(context.Context, NewUser) (*Person, error) { return nil, errNotYet }
-
-// Update changes a person. change may be called more than once.
-func (d *Directory) Update(context.Context, string, func(*v1.UserSpec) error) (*Person, error) {
-	return nil, errNotYet
+	now     atomic.Pointer[snapshot] // nil after a change, until it is asked for
+	version atomic.Int64             // of what the feeds have
+	making  sync.Mutex
+	changes changes
+	revoked hooks
+	alone   sync.Mutex // one at a time asks for the Lease
 }
 
-// SetPassword sets a person's password, and ends all sessions; application tokens stay.
-func (d *Directory) SetPassword(context.Context, string, secret.String) error { return errNotYet }
+// Options of a Directory.
+type Options struct {
+	Log *slog.Logger // nil is none
+}
 
-// Disable disables a person and ends all sessions, or lets them in again.
-func (d *Directory) Disable(context.Context, string, bool) error { return errNotYet }
+// Open connects. It asks nothing yet.
+func Open(config *rest.Config, o Options) (*Directory, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	api, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	d := &Directory{o: o, config: config, api: api, core: core}
+	d.users = feed.New(feed.Options[*v1.User]{Resource: api.Resource(v1.Users), Name: "users", Decode: decodeUser, Log: o.Log,
+		Changed: func(object string) { d.changed(Change{User: nameOf(object)}) }})
+	d.groups = feed.New(feed.Options[*v1.Group]{Resource: api.Resource(v1.Groups), Name: "groups", Decode: decodeGroup, Log: o.Log,
+		Changed: func(object string) { d.changed(Change{Group: nameOf(object)}) }})
+	return d, nil
+}
 
-// Remove removes a person, with password, tokens and extension. The name stays taken.
-func (d *Directory) Remove(context.Context, string) error { return errNotYet }
+func nameOf(object string) string {
+	name, _ := v1.NameOf(object)
+	return name
+}
 
-// PutGroup makes a group or changes it.
-func (d *Directory) PutGroup(context.Context, *v1.Group) (*v1.Group, error) { return nil, errNotYet }
+func (d *Directory) changed(c Change) {
+	d.version.Add(1)
+	d.now.Store(nil)
+	d.changes.tell(c)
+}
 
-// DeleteGroup deletes a group and takes its members out of it: ErrProtected for default and for the last group of administrators.
-func (d *Directory) DeleteGroup(context.Context, string) error { return errNotYet }
+// decodeUser reads a User. One whose object has another name than its person's is not counted: it could stand for another person.
+func decodeUser(u *unstructured.Unstructured) (*v1.User, error) {
+	out := &v1.User{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
+		return nil, fmt.Errorf("it can't be read: %w", err)
+	}
+	return out, belongs(out.Name, out.Spec.Name)
+}
 
-// Extension returns what OpenPAI's clients stored with a person.
-func (d *Directory) Extension(context.Context, string) (Extension, error) { return nil, errNotYet }
+func decodeGroup(u *unstructured.Unstructured) (*v1.Group, error) {
+	out := &v1.Group{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
+		return nil, fmt.Errorf("it can't be read: %w", err)
+	}
+	return out, belongs(out.Name, out.Spec.Name)
+}
 
-// MergeExtension sets keys of it; null takes one away.
-func (d *Directory) MergeExtension(context.Context, string, Extension) (Extension, error) {
-	return nil, errNotYet
+func belongs(object, name string) error {
+	switch {
+	case !v1.ValidName(name):
+		return fmt.Errorf("spec.name: %q can't be a name", name)
+	case v1.ObjectName(name) != object:
+		return fmt.Errorf("spec.name: the object of %s is called %s", name, v1.ObjectName(name))
+	}
+	return nil
+}
+
+// Load reads everything once, for commands.
+func (d *Directory) Load(ctx context.Context) error {
+	if err := d.users.Load(ctx); err != nil {
+		return explain(err)
+	}
+	return explain(d.groups.Load(ctx))
+}
+
+// Run watches until ctx ends.
+func (d *Directory) Run(ctx context.Context) error {
+	var both sync.WaitGroup
+	both.Go(func() { d.users.Run(ctx) })
+	both.Go(func() { d.groups.Run(ctx) })
+	both.Wait()
+	return nil
+}
+
+// Fresh is nil, or ErrStale. It is for a Directory that runs.
+func (d *Directory) Fresh() error {
+	if time.Since(d.users.Confirmed()) > StaleAfter || time.Since(d.groups.Confirmed()) > StaleAfter {
+		return ErrStale
+	}
+	return nil
+}
+
+// Person returns a person, ErrNoUser where there is none or one that was removed.
+func (d *Directory) Person(name string) (*Person, error) {
+	if p := d.snapshot().people[name]; p != nil {
+		return p, nil
+	}
+	return nil, noUser(name)
+}
+
+// ByUID finds a person by the UID of the User.
+func (d *Directory) ByUID(uid types.UID) (*Person, error) {
+	if p := d.snapshot().byUID[uid]; p != nil {
+		return p, nil
+	}
+	return nil, ErrNoUser
+}
+
+// ByIdentity finds the person whom a provider knows under a subject.
+func (d *Directory) ByIdentity(provider, subject string) (*Person, error) {
+	if p := d.snapshot().byIdentity[v1.Identity{Provider: provider, Subject: subject}]; p != nil {
+		return p, nil
+	}
+	return nil, ErrNoUser
+}
+
+// Users returns all people but removed ones, by name.
+func (d *Directory) Users() []*Person { return d.snapshot().sorted }
+
+// Groups returns all groups, by name.
+func (d *Directory) Groups() []*v1.Group { return d.snapshot().groups }
+
+// Group returns a group or ErrNoGroup.
+func (d *Directory) Group(name string) (*v1.Group, error) {
+	if g := d.snapshot().byGroup[name]; g != nil {
+		return g, nil
+	}
+	return nil, noGroup(name)
+}
+
+// Members returns who is in a group, by name.
+func (d *Directory) Members(group string) []string { return d.snapshot().members[group] }
+
+// Ignored says which Users and Groups don't count, and why, by name of the object.
+func (d *Directory) Ignored() map[string]string { return d.snapshot().ignored }
+
+// snapshot is what is known now, worked out when it is asked for.
+func (d *Directory) snapshot() *snapshot {
+	if s := d.now.Load(); s != nil {
+		return s
+	}
+	d.making.Lock()
+	defer d.making.Unlock()
+	if s := d.now.Load(); s != nil {
+		return s
+	}
+	before := d.version.Load()
+	s := newSnapshot(d.users.All(), d.groups.All(), d.users.Bad(), d.groups.Bad())
+	d.now.Store(s)
+	if d.version.Load() != before {
+		d.now.Store(nil) // something changed while it was worked out
+	}
+	return s
 }

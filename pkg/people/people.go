@@ -26,6 +26,8 @@ type Person struct {
 	Grants   rules.Grants
 	// Groups are those that are there, by name in order, also those that a provider says the person is in.
 	Groups []string
+	// Sessions is the number that sessions bear which begin now; those with a lower one are over.
+	Sessions int64
 }
 
 // Subject is the person with a token, for rules.
@@ -41,6 +43,8 @@ type NewUser struct {
 	Identities []v1.Identity
 	// Password may be unset: then the person can't sign in with one.
 	Password secret.String
+	// TakeOver makes a person of the name of one who was removed: jobs and files of that one are the new one's then.
+	TakeOver bool
 	// Hash is an encoded hash instead of a Password, for people who come from another system.
 	Hash string
 }
@@ -78,7 +82,7 @@ func (e *invalidError) Error() string        { return e.field + ": " + e.why }
 func (e *invalidError) Is(target error) bool { return target == ErrInvalid }
 
 func invalid(field, format string, args ...any) error {
-	return &invalidError{field, fmt.Sprintf(format, args...)}
+	return &invalidError{field, fmt.Errorf(format, args...).Error()}
 }
 
 func noUser(name string) error {

@@ -1,0 +1,164 @@
+package people
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"math/big"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/hint"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+const (
+	// held is how long the Lease of administrators belongs to who has taken it.
+	held = 15 * time.Second
+	// working is how long the work under it may take: it ends before another may take the Lease.
+	working = 12 * time.Second
+	// waitsFor is how long others wait for it.
+	waitsFor = time.Minute
+)
+
+// state is what administrators are counted in.
+type state struct {
+	users  map[string]*v1.User // by name of the object
+	groups map[string]*v1.Group
+	// passwords are UIDs of people who have one.
+	passwords map[string]bool
+}
+
+// administrators counts who can administrate by themselves: enabled people in a group of administrators, by name and not by a provider's word,
+// who have a password or are linked to a provider.
+func (s *state) administrators() int {
+	made := newSnapshot(s.users, s.groups, nil, nil)
+	n := 0
+	for _, p := range made.sorted {
+		inside := false
+		for _, name := range p.User.Spec.Groups {
+			g := made.byGroup[name]
+			inside = inside || g != nil && g.Spec.Administrator
+		}
+		if inside && !p.Disabled && (len(p.User.Spec.Identities) > 0 || s.passwords[string(p.UID)]) {
+			n++
+		}
+	}
+	return n
+}
+
+// keepsAdministrator refuses a change that would leave no administrator where there is one. It reads everything from the API server.
+func (d *Directory) keepsAdministrator(ctx context.Context, change func(*state)) error {
+	s, err := d.counted(ctx)
+	if err != nil {
+		return err
+	}
+	if s.administrators() == 0 {
+		return nil // there is none to be lost
+	}
+	change(s)
+	if s.administrators() == 0 {
+		return hint.Wrap(ErrLastAdministrator, "make another person an administrator first: paictl user add NAME --administrator, or paictl group add-member")
+	}
+	return nil
+}
+
+// counted is what the API server has now.
+func (d *Directory) counted(ctx context.Context) (*state, error) {
+	if err := d.Load(ctx); err != nil {
+		return nil, err
+	}
+	list, err := d.core.CoreV1().Secrets(v1.Namespace).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelPeople + "=" + v1.SecretPassword})
+	if err != nil {
+		return nil, fmt.Errorf("list who has a password: %w", err)
+	}
+	s := &state{users: d.users.All(), groups: d.groups.All(), passwords: map[string]bool{}}
+	for i := range list.Items {
+		s.passwords[string(list.Items[i].Data[keyUID])] = true
+	}
+	return s, nil
+}
+
+// HasAdministrator reports whether a person can sign in and administrate, as the API server has it now.
+func (d *Directory) HasAdministrator(ctx context.Context) (bool, error) {
+	s, err := d.counted(ctx)
+	if err != nil {
+		return false, explain(err)
+	}
+	return s.administrators() > 0, nil
+}
+
+// exclusively does something that could take the last administrator away, while nothing else does so in the whole cluster.
+func (d *Directory) exclusively(ctx context.Context, do func(context.Context) error) error {
+	d.alone.Lock()
+	defer d.alone.Unlock()
+	me := rand.Text()
+	since, err := d.take(ctx, me)
+	if err != nil {
+		return err
+	}
+	defer d.giveBack(context.WithoutCancel(ctx), me)
+	ctx, cancel := context.WithDeadline(ctx, since.Add(working))
+	defer cancel()
+	return do(ctx)
+}
+
+// take takes the Lease, and says when at the latest that was.
+func (d *Directory) take(ctx context.Context, me string) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, waitsFor)
+	defer cancel()
+	leases := d.core.CoordinationV1().Leases(v1.Namespace)
+	var seen string // the version of a Lease that another holds
+	var seenAt time.Time
+	for {
+		began := time.Now()
+		l, err := leases.Get(ctx, v1.AdministratorsLease, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			l = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1.AdministratorsLease, Namespace: v1.Namespace}}
+			fill(l, me)
+			if _, err = leases.Create(ctx, l, metav1.CreateOptions{}); err == nil {
+				return began, nil
+			}
+		case err == nil && l.ResourceVersion != seen && l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != "":
+			seen, seenAt = l.ResourceVersion, time.Now()
+		case err == nil && (l.ResourceVersion != seen || time.Since(seenAt) > held): // free; or its holder is gone, by our own clock
+			fill(l, me)
+			if _, err = leases.Update(ctx, l, metav1.UpdateOptions{}); err == nil {
+				return began, nil
+			}
+		}
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			return time.Time{}, fmt.Errorf("take the Lease %s: %w", v1.AdministratorsLease, err)
+		}
+		pause, _ := rand.Int(rand.Reader, big.NewInt(100))
+		select {
+		case <-ctx.Done():
+			return time.Time{}, fmt.Errorf("%w: another change of administrators takes too long", ErrUnavailable)
+		case <-time.After(20*time.Millisecond + time.Duration(pause.Int64())*time.Millisecond):
+		}
+	}
+}
+
+func fill(l *coordinationv1.Lease, holder string) {
+	seconds, now := int32(held/time.Second), metav1.NowMicro()
+	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.AcquireTime, l.Spec.RenewTime = &holder, &seconds, &now, &now
+}
+
+// giveBack frees the Lease. Where it can't, others wait for its end.
+func (d *Directory) giveBack(ctx context.Context, me string) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	leases := d.core.CoordinationV1().Leases(v1.Namespace)
+	l, err := leases.Get(ctx, v1.AdministratorsLease, metav1.GetOptions{})
+	if err != nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity != me {
+		return
+	}
+	l.Spec.HolderIdentity = nil
+	if _, err := leases.Update(ctx, l, metav1.UpdateOptions{}); err != nil {
+		d.o.Log.Warn("the Lease of administrators stays until its end", "error", err)
+	}
+}

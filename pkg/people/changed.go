@@ -1,0 +1,74 @@
+package people
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// changes tells readers what changes.
+type changes struct {
+	mu      sync.Mutex
+	readers map[chan Change]bool
+}
+
+// waiting is how many changes wait for a reader before it is told that it missed some.
+const waiting = 256
+
+// Changed returns a channel that gets changes until stop is called. A reader that is too slow gets the zero Change for those it missed.
+func (d *Directory) Changed() (changed <-chan Change, stop func()) {
+	c := make(chan Change, waiting)
+	d.changes.mu.Lock()
+	defer d.changes.mu.Unlock()
+	if d.changes.readers == nil {
+		d.changes.readers = map[chan Change]bool{}
+	}
+	d.changes.readers[c] = true
+	return c, func() {
+		d.changes.mu.Lock()
+		defer d.changes.mu.Unlock()
+		delete(d.changes.readers, c)
+	}
+}
+
+func (c *changes) tell(change Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for r := range c.readers {
+		select {
+		case r <- change:
+			continue
+		default:
+		}
+		// It is full: all that waits becomes one word that everything may have changed.
+		for drained := false; !drained; {
+			select {
+			case <-r:
+			default:
+				drained = true
+			}
+		}
+		r <- Change{}
+	}
+}
+
+// hooks are told of Secrets of tokens that were deleted here, before a change is answered.
+type hooks struct {
+	mu  sync.Mutex
+	all []func(secret string, uid types.UID)
+}
+
+// OnRevoke registers what is told the name and UID of each Secret of a token that the Directory deletes, so that it acts at once here.
+func (d *Directory) OnRevoke(tell func(secret string, uid types.UID)) {
+	d.revoked.mu.Lock()
+	defer d.revoked.mu.Unlock()
+	d.revoked.all = append(d.revoked.all, tell)
+}
+
+func (h *hooks) tell(secret string, uid types.UID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, tell := range h.all {
+		tell(secret, uid)
+	}
+}

@@ -1,0 +1,39 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// explain says of an error of the API server whether it is the question's fault, or that nothing can be asked now.
+func explain(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || hint.Of(err) != "" {
+		return err
+	}
+	status := apierrors.APIStatus(nil)
+	switch {
+	case meta.IsNoMatchError(err) || isNoResource(err):
+		return hint.Wrap(fmt.Errorf("the cluster doesn't know users and groups yet: %w", err),
+			"add the first person, as an operator with a kubeconfig: paictl user add NAME --administrator")
+	case apierrors.IsInvalid(err):
+		return invalid("user or group", "%s", err.Error())
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return err
+	case apierrors.IsConflict(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
+		apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err), !errors.As(err, &status):
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return err
+}
+
+// isNoResource reports whether the API server doesn't have the kind. An object that isn't there is another thing.
+func isNoResource(err error) bool {
+	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")
+}

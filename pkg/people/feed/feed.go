@@ -1,0 +1,259 @@
+// Package feed keeps the objects of one resource, as they are in the API server.
+// In: a resource, a decoder for one object. Out: what the decoder made of each, by watch or read once; whether that is confirmed; what changed.
+// An object that can't be decoded is left out, and stops nothing else.
+package feed
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/dynamic"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/pager"
+)
+
+// Options of a Feed.
+type Options[T any] struct {
+	Resource dynamic.ResourceInterface
+	Name     string // for errors and logs: users
+	Selector string // of labels
+	// Decode makes an item of an object, which it must not keep or change.
+	Decode func(*unstructured.Unstructured) (T, error)
+	// Changed is told the name of an object that came, changed or went; "" where all may have. It must not block.
+	Changed func(object string)
+	Log     *slog.Logger
+}
+
+// Feed keeps objects. Items are shared: they must not be changed.
+type Feed[T any] struct {
+	o Options[T]
+
+	mu    sync.RWMutex
+	items map[string]item[T] // by name of the object
+	bad   map[string]string  // why an object is left out
+	gone  map[types.UID]time.Time
+	there bool // a list has come
+
+	watch watching
+}
+
+type item[T any] struct {
+	uid     types.UID
+	version string
+	value   T
+}
+
+// remember is how long an object that was deleted here is remembered: events of its life may still be on their way.
+const remember = 5 * time.Minute
+
+// New returns a Feed that keeps nothing yet.
+func New[T any](o Options[T]) *Feed[T] {
+	if o.Changed == nil {
+		o.Changed = func(string) {}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Feed[T]{o: o, items: map[string]item[T]{}, bad: map[string]string{}, gone: map[types.UID]time.Time{}}
+}
+
+// Get returns what an object was decoded to.
+func (f *Feed[T]) Get(object string) (T, bool) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	i, ok := f.items[object]
+	return i.value, ok
+}
+
+// All returns all items, by name of the object.
+func (f *Feed[T]) All() map[string]T {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	out := make(map[string]T, len(f.items))
+	for name, i := range f.items {
+		out[name] = i.value
+	}
+	return out
+}
+
+// Bad says why objects are left out, by name of the object.
+func (f *Feed[T]) Bad() map[string]string {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	out := make(map[string]string, len(f.bad))
+	for name, why := range f.bad {
+		out[name] = why
+	}
+	return out
+}
+
+// Deleted reports whether an object was deleted here a moment ago.
+func (f *Feed[T]) Deleted(uid types.UID) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	_, gone := f.gone[uid]
+	return gone
+}
+
+// Load reads everything once.
+func (f *Feed[T]) Load(ctx context.Context) error {
+	p := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return f.o.Resource.List(ctx, o)
+	})
+	list, _, err := p.List(ctx, metav1.ListOptions{LabelSelector: f.o.Selector})
+	if err != nil {
+		return fmt.Errorf("list %s: %w", f.o.Name, err)
+	}
+	all, version, err := contents(list)
+	if err != nil {
+		return err
+	}
+	return f.Replace(all, version)
+}
+
+// Put keeps what the API server answered to a write, at once. Events of before don't undo it.
+func (f *Feed[T]) Put(u *unstructured.Unstructured) {
+	f.mu.Lock()
+	known := f.put(u)
+	f.mu.Unlock()
+	if known {
+		f.o.Changed(u.GetName())
+	}
+}
+
+// Drop forgets an object that was deleted, at once.
+func (f *Feed[T]) Drop(object string, uid types.UID) {
+	f.mu.Lock()
+	defer f.o.Changed(object)
+	defer f.mu.Unlock()
+	f.gone[uid] = time.Now()
+	for id, at := range f.gone {
+		if time.Since(at) > remember {
+			delete(f.gone, id)
+		}
+	}
+	if f.items[object].uid == uid {
+		delete(f.items, object)
+		delete(f.bad, object)
+	}
+}
+
+// put keeps an object unless what is known of it is newer. It reports whether something changed.
+func (f *Feed[T]) put(u *unstructured.Unstructured) bool {
+	name, uid := u.GetName(), u.GetUID()
+	if _, gone := f.gone[uid]; gone {
+		return false
+	}
+	if have, ok := f.items[name]; ok && have.uid == uid && !newer(u.GetResourceVersion(), have.version) {
+		return false
+	}
+	value, err := f.o.Decode(u)
+	if err != nil {
+		delete(f.items, name)
+		if f.bad[name] != err.Error() {
+			f.bad[name] = err.Error()
+			f.o.Log.Warn("an object is left out", "kind", f.o.Name, "object", name, "error", err)
+		}
+		return true
+	}
+	delete(f.bad, name)
+	f.items[name] = item[T]{uid: uid, version: u.GetResourceVersion(), value: value}
+	return true
+}
+
+// newer reports whether one version of an object comes after another. Where that can't be told it does.
+func newer(a, b string) bool {
+	n, err := resourceversion.CompareResourceVersion(a, b)
+	return err != nil || n > 0
+}
+
+// Add is what the reflector calls for an object that came.
+func (f *Feed[T]) Add(o any) error {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		f.Put(u)
+	}
+	return nil
+}
+
+// Update is what the reflector calls for an object that changed.
+func (f *Feed[T]) Update(o any) error { return f.Add(o) }
+
+// Delete is what the reflector calls for an object that went.
+func (f *Feed[T]) Delete(o any) error {
+	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	f.mu.Lock()
+	delete(f.gone, u.GetUID())
+	if have, ok := f.items[u.GetName()]; ok && have.uid != u.GetUID() {
+		f.mu.Unlock() // another of that name is there already
+		return nil
+	}
+	delete(f.items, u.GetName())
+	delete(f.bad, u.GetName())
+	f.mu.Unlock()
+	f.o.Changed(u.GetName())
+	return nil
+}
+
+// Replace is what the reflector calls with a whole list. What was written here after the list was made stays.
+func (f *Feed[T]) Replace(all []any, version string) error {
+	f.mu.Lock()
+	listed := map[string]bool{}
+	for _, o := range all {
+		if u, ok := o.(*unstructured.Unstructured); ok {
+			listed[u.GetName()] = true
+			f.put(u)
+		}
+	}
+	for name, i := range f.items {
+		if !listed[name] && !newer(i.version, version) {
+			delete(f.items, name)
+		}
+	}
+	for name := range f.bad {
+		if !listed[name] {
+			delete(f.bad, name)
+		}
+	}
+	f.there = true
+	f.mu.Unlock()
+	f.o.Changed("")
+	return nil
+}
+
+// Resync is part of what the reflector wants of a store.
+func (f *Feed[T]) Resync() error { return nil }
+
+// contents are the objects of a list, and its version.
+func contents(list runtime.Object) (all []any, version string, err error) {
+	l, ok := list.(*unstructured.UnstructuredList)
+	if !ok { // of several pages
+		paged, isList := list.(*metav1.List)
+		if !isList {
+			return nil, "", fmt.Errorf("the API server answered %T", list)
+		}
+		for i := range paged.Items {
+			if u, isObject := paged.Items[i].Object.(*unstructured.Unstructured); isObject {
+				all = append(all, u)
+			}
+		}
+		return all, paged.ResourceVersion, nil
+	}
+	for i := range l.Items {
+		all = append(all, &l.Items[i])
+	}
+	return all, l.GetResourceVersion(), nil
+}

@@ -1,0 +1,144 @@
+package people
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/people/rules"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// AnnotationSessions on a User is a number that goes up when all sessions end. Sessions that were begun with a lower one are over.
+const AnnotationSessions = "paictl.openpai.org/sessions"
+
+// snapshot is everyone at one moment.
+type snapshot struct {
+	people     map[string]*Person
+	sorted     []*Person
+	byUID      map[types.UID]*Person
+	byIdentity map[v1.Identity]*Person
+	taken      map[string]*v1.User // by folded name, removed people included
+	groups     []*v1.Group
+	byGroup    map[string]*v1.Group
+	members    map[string][]string
+	ignored    map[string]string
+}
+
+func newSnapshot(users map[string]*v1.User, groups map[string]*v1.Group, badUsers, badGroups map[string]string) *snapshot {
+	s := &snapshot{
+		people: map[string]*Person{}, byUID: map[types.UID]*Person{}, byIdentity: map[v1.Identity]*Person{}, taken: map[string]*v1.User{},
+		byGroup: map[string]*v1.Group{}, members: map[string][]string{}, ignored: map[string]string{},
+	}
+	maps.Copy(s.ignored, badUsers)
+	maps.Copy(s.ignored, badGroups)
+	for _, g := range groups {
+		s.byGroup[g.Spec.Name] = g
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.byGroup)) {
+		s.groups = append(s.groups, s.byGroup[name])
+	}
+	// Of two that claim the same, the elder is right.
+	elders := slices.SortedFunc(maps.Values(users), func(a, b *v1.User) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
+	})
+	for _, u := range elders {
+		s.add(u)
+	}
+	s.sorted = slices.SortedFunc(maps.Values(s.people), func(a, b *Person) int { return cmp.Compare(a.Name, b.Name) })
+	for _, p := range s.sorted {
+		for _, g := range p.Groups {
+			s.members[g] = append(s.members[g], p.Name)
+		}
+	}
+	return s
+}
+
+func (s *snapshot) add(u *v1.User) {
+	if elder := s.taken[v1.FoldName(u.Spec.Name)]; elder != nil {
+		s.ignored[u.Name] = "spec.name: it differs from " + elder.Spec.Name + " in case only"
+		return
+	}
+	for _, id := range u.Spec.Identities {
+		if other := s.byIdentity[id]; other != nil {
+			s.ignored[u.Name] = "spec.identities: " + id.Subject + " of " + id.Provider + " is " + other.Name
+			return
+		}
+	}
+	s.taken[v1.FoldName(u.Spec.Name)] = u
+	if u.Spec.Removed {
+		return
+	}
+	p := newPerson(u, s.groups)
+	s.people[p.Name], s.byUID[p.UID] = p, p
+	for _, id := range u.Spec.Identities {
+		s.byIdentity[id] = p
+	}
+}
+
+// newPerson works out what a user may do. groups are all, by name.
+func newPerson(u *v1.User, groups []*v1.Group) *Person {
+	p := &Person{Name: u.Spec.Name, UID: u.UID, Disabled: u.Spec.Disabled, User: u, Sessions: sessions(u)}
+	p.Grants.VCs, p.Grants.Pages = map[string]rules.VC{}, map[string]bool{}
+	for _, g := range groups {
+		if isIn(u, g) {
+			p.Groups = append(p.Groups, g.Spec.Name)
+			grant(&p.Grants, &g.Spec)
+		}
+	}
+	return p
+}
+
+// sessions is the number that a session must have been begun with, or a later one.
+func sessions(u *v1.User) int64 {
+	n, err := strconv.ParseInt(u.Annotations[AnnotationSessions], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// isIn reports whether a user is in a group, by name or by a provider's word.
+func isIn(u *v1.User, g *v1.Group) bool {
+	if slices.Contains(u.Spec.Groups, g.Spec.Name) {
+		return true
+	}
+	for _, want := range g.Spec.External {
+		for _, have := range u.Status.External {
+			if have.Provider == want.Provider && slices.Contains(have.Groups, want.Name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// grant adds what a group grants.
+func grant(to *rules.Grants, g *v1.GroupSpec) {
+	to.Administrator = to.Administrator || g.Administrator
+	to.AllVCs = to.AllVCs || g.AllVirtualClusters
+	for _, vc := range g.VirtualClusters {
+		have, there := to.VCs[vc.Name]
+		if !there {
+			have.MaxPriority = vc.MaxPriority
+		}
+		to.VCs[vc.Name] = rules.VC{
+			SeeJobs: have.SeeJobs || vc.SeeJobs, HostNetwork: have.HostNetwork || vc.HostNetwork, MaxPriority: rules.Higher(have.MaxPriority, vc.MaxPriority),
+		}
+	}
+	for _, storage := range g.Storages {
+		if !slices.Contains(to.Storages, storage) {
+			to.Storages = append(to.Storages, storage)
+		}
+	}
+	for _, page := range g.Pages {
+		to.Pages[page] = true
+	}
+}
+
+// list is names for a person.
+func list(names []string) string { return strings.Join(names, ", ") }
