@@ -44,8 +44,8 @@ type Shop struct {
 	Live   Lister
 	Audit  Audit
 	Now    func() time.Time
-	// Version is what the server calls itself.
-	Version string
+	// PasswordSignIn: people sign in with a password.
+	PasswordSignIn bool
 }
 
 // Origin is where a request came from.

@@ -65,6 +65,9 @@ func (j *Job) User() string { return j.thing.Owner }
 // Name is the job's.
 func (j *Job) Name() string { return j.thing.Name }
 
+// Object is the name of its Framework.
+func (j *Job) Object() string { return j.job.Object }
+
 // Jobs lists the jobs that the caller sees.
 func (d *Desk) Jobs(ctx context.Context, f listing.Filter) (*listing.Page, error) {
 	if err := rules.Class("jobs.list", &d.caller.Subject); err != nil {

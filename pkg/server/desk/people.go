@@ -71,6 +71,9 @@ func (d *Desk) SignIn(ctx context.Context, name string, password secret.String, 
 
 // admit checks a password and writes to the audit who came in, or which name was tried.
 func (d *Desk) admit(ctx context.Context, name string, password secret.String) (*people.Person, error) {
+	if !d.shop.PasswordSignIn {
+		return nil, &rules.ForbiddenError{Why: "this cluster has no sign-in by password"}
+	}
 	p, err := d.shop.SignIn.SignIn(ctx, name, password, d.origin.Address)
 	thing := rules.Thing{Kind: rules.KindToken}
 	if err == nil {

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/openpai/paictl/pkg/access"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/assembly"
+	servertls "github.com/openpai/paictl/pkg/server/tls"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// A server that goes away: from then on nothing new is sent to it, and clients that have not heard of it yet are still answered.
+const leaveTime = 3 * time.Second
+
+// run works until the context ends, or until something of it fails: then all of it ends, and the kubelet starts it again.
+func run(ctx context.Context, o *options, log *slog.Logger) error {
+	config, err := o.config()
+	if err != nil {
+		return fmt.Errorf("find the cluster: %w", err)
+	}
+	config.UserAgent = "pai-server/" + version.Version
+	config.QPS, config.Burst = 200, 400
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a, err := assembly.New(assembly.Options{
+		Config: config, Settings: o.settings, HistoryURL: o.history, SchedulerURL: o.scheduler, SystemNamespace: o.system, Identity: o.identity,
+		Audit: os.Stdout, Metrics: registry, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	metrics, err := lc.Listen(ctx, "tcp", o.metricsListen)
+	if err != nil {
+		return err
+	}
+	log.InfoContext(ctx, "starting", "version", version.Version, "listen", o.listen, "identity", o.identity)
+	leaving := make(chan struct{})
+	ready := func() error {
+		select {
+		case <-leaving:
+			return errors.New("the server is about to end")
+		default:
+			return a.Ready()
+		}
+	}
+	// What answers outlives what it asks: the parts end when all answers are sent.
+	background, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	parts := slices.Concat(a.Parts(), []func(context.Context) error{
+		func(inner context.Context) error {
+			return plain(inner, metrics, health(registry, o.accessFile, ready), log)
+		},
+		func(inner context.Context) error {
+			defer end()
+			until, stop := context.WithCancel(inner)
+			defer stop()
+			context.AfterFunc(ctx, func() {
+				close(leaving)
+				time.AfterFunc(leaveTime, stop)
+			})
+			return serve(until, o, a, log)
+		},
+	})
+	err = assembly.Together(background, parts...)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// serve answers people, once there is a certificate.
+func serve(ctx context.Context, o *options, a *assembly.Assembly, log *slog.Logger) error {
+	source, err := certificates(ctx, o, log)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	l, err := servertls.Listen(ctx, o.listen, source)
+	if err != nil {
+		return err
+	}
+	parts := []func(context.Context) error{func(ctx context.Context) error { return a.Server.Serve(ctx, l, a.Server) }}
+	if o.redirectListen != "" {
+		var lc net.ListenConfig
+		to, err := lc.Listen(ctx, "tcp", o.redirectListen)
+		if err != nil {
+			return errors.Join(err, l.Close())
+		}
+		parts = append(parts, func(ctx context.Context) error { return plain(ctx, to, server.Redirect(), log) })
+	}
+	return assembly.Together(ctx, parts...)
+}
+
+// askAgain is how long after a failure the API server is asked again.
+const askAgain = 2 * time.Second
+
+// certificates are those of a folder, or of the platform's own authority. An API server that is away is waited for.
+func certificates(ctx context.Context, o *options, log *slog.Logger) (servertls.Source, error) {
+	if o.tls != "" {
+		return servertls.NewFiles(o.tls, time.Now, func(err error) {
+			log.ErrorContext(ctx, "read the certificate again; the one before is used", "error", err.Error())
+		})
+	}
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		authority, err := servertls.Ensure(ctx, client, time.Now())
+		if err == nil {
+			return servertls.NewOwn(authority, o.settings.Hosts(), time.Now)
+		}
+		if ctx.Err() != nil {
+			return nil, nil //nolint:nilnil // the program ends
+		}
+		log.WarnContext(ctx, "waiting for the authority of the server's certificates", "error", err.Error())
+		select {
+		case <-ctx.Done():
+			return nil, nil //nolint:nilnil // the program ends
+		case <-time.After(askAgain):
+		}
+	}
+}
+
+// health is what the kubelet and Prometheus ask.
+func health(registry *prometheus.Registry, accessFile string, ready func() error) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	mux.Handle("GET /metrics", access.Metrics(accessFile, promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
+	return mux
+}
+
+// plain answers without TLS until the context ends.
+func plain(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer stop()
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

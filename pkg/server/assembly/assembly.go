@@ -1,0 +1,164 @@
+// Package assembly puts a server together: people, tokens, jobs, and the routes that ask them.
+// In: the way to a cluster, and settings. Out: a server, and what has to run beside it.
+package assembly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/live"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/signin"
+	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/settings"
+	v2 "github.com/openpai/paictl/pkg/server/v2"
+	v3 "github.com/openpai/paictl/pkg/server/v3"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// Lease is held by the replica that tends keys and tokens.
+const Lease = "pai-server"
+
+// How long the lease lasts, and how often it is renewed and asked for.
+const (
+	leaseTime = 30 * time.Second
+	renewTime = 20 * time.Second
+	askTime   = 5 * time.Second
+)
+
+// Options say what a server is made of.
+type Options struct {
+	// Config is the way to the API server.
+	Config   *rest.Config
+	Settings *settings.Settings
+	// HistoryURL and SchedulerURL are those of job.Options.
+	HistoryURL, SchedulerURL string
+	// SystemNamespace has the lease, Identity is the name of this replica in it; without one there is no other, and it leads.
+	SystemNamespace, Identity string
+	// Audit gets a line of JSON for each record.
+	Audit   io.Writer
+	Metrics prometheus.Registerer
+	Log     *slog.Logger
+	Now     func() time.Time // nil is time.Now
+}
+
+// Assembly is a server with all its parts.
+type Assembly struct {
+	Server *server.Server
+	People *people.Directory
+	Tokens *token.Service
+	SignIn *signin.Service
+	Live   *live.Live
+
+	o      Options
+	client kubernetes.Interface
+}
+
+// New puts a server together. It asks nothing yet.
+func New(o Options) (*Assembly, error) {
+	client, err := kubernetes.NewForConfig(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	a := &Assembly{o: o, client: client}
+	jobs, err := job.NewAt(&kube.Cluster{Config: o.Config, Client: client, Server: o.Config.Host, Context: "pai-server"}, job.Options{HistoryURL: o.HistoryURL, SchedulerURL: o.SchedulerURL})
+	if err != nil {
+		return nil, err
+	}
+	if a.Live, err = live.New(jobs); err != nil {
+		return nil, err
+	}
+	if a.People, err = people.Open(o.Config, people.Options{}); err != nil {
+		return nil, err
+	}
+	lives := token.Lives{Browser: o.Settings.Tokens.BrowserLife(), Refresh: o.Settings.Tokens.RefreshLife(), Rotate: o.Settings.Tokens.KeyLife()}
+	if a.Tokens, err = token.Open(o.Config, a.People, token.Options{Lives: lives, Now: o.Now}); err != nil {
+		return nil, err
+	}
+	a.SignIn = signin.New(a.People, nil, signin.Options{Now: o.Now})
+	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: audit.NewLines(o.Audit, o.Log), Now: o.Now,
+		PasswordSignIn: o.Settings.SignIn.Password.Enabled}
+	limits := server.Limits{PerMinute: o.Settings.Limits.PerMinute, PerTokenMinute: o.Settings.Limits.PerTokenMinute, SubmitPerHour: o.Settings.Limits.SubmitPerHour}
+	a.Server = server.New(server.Options{
+		Shop: shop, Routes: slices.Concat(v2.Routes(version.Version), v3.Routes(version.Version)), Limits: limits,
+		Log: o.Log, Metrics: o.Metrics, TrustedProxies: o.Settings.TrustedProxies, Now: o.Now,
+	})
+	return a, nil
+}
+
+// Ready says why the server can't answer; nil where it can.
+func (a *Assembly) Ready() error {
+	if !a.Live.Filled() {
+		return errors.New("waiting for the API server: the jobs have not been read yet")
+	}
+	return errors.Join(a.People.Fresh(), a.Tokens.Fresh())
+}
+
+// Parts run beside the server until the context ends; where one of them ends before, something is wrong.
+func (a *Assembly) Parts() []func(context.Context) error {
+	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Live.Run, a.tend}
+}
+
+// tend looks after keys and tokens while this replica leads.
+func (a *Assembly) tend(ctx context.Context) error {
+	if a.o.Identity == "" {
+		return a.Tokens.Tend(ctx)
+	}
+	lock := &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: a.o.SystemNamespace, Name: Lease}, Client: a.client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: a.o.Identity}}
+	for ctx.Err() == nil {
+		e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+			Lock: lock, LeaseDuration: leaseTime, RenewDeadline: renewTime, RetryPeriod: askTime, ReleaseOnCancel: true, Name: Lease,
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: func(ctx context.Context) {
+					if err := a.Tokens.Tend(ctx); err != nil && ctx.Err() == nil {
+						a.o.Log.ErrorContext(ctx, "look after keys and tokens", "error", err.Error())
+					}
+				},
+				OnStoppedLeading: func() {},
+			},
+		})
+		if err != nil {
+			return fmt.Errorf("stand for election: %w", err)
+		}
+		e.Run(ctx) // it returns when the lease was lost: then it stands again
+	}
+	return nil
+}
+
+// Together runs parts; when one ends, the others end, too. The error is the first one's.
+func Together(ctx context.Context, parts ...func(context.Context) error) error {
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(parts))
+	for _, part := range parts {
+		go func() { ended <- part(inner) }()
+	}
+	first := <-ended
+	stopped := ctx.Err() != nil
+	cancel()
+	for range parts[1:] {
+		<-ended
+	}
+	if stopped {
+		return nil
+	}
+	return first
+}

@@ -1,0 +1,12 @@
+package server
+
+// For tests outside of the package.
+var (
+	Normal    = normal
+	NewTable  = newTable
+	Forwarded = forwarded
+)
+
+// Add and Find are those of the table.
+func (t *table) Add(method, path string)             { t.add(method, path) }
+func (t *table) Find(path string) (string, []string) { return t.find(path) }

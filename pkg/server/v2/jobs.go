@@ -1,0 +1,246 @@
+package v2
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	fapi "github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Where a job lies: {job} is USER~NAME.
+const (
+	one    = prefix + "/jobs/{job}"
+	oneOld = old + "/jobs/{job}"
+	ofUser = old + "/user/{user}/jobs"
+)
+
+func jobRoutes() []server.Route {
+	return []server.Route{
+		{Method: http.MethodGet, Path: prefix + "/jobs", Aliases: []string{old + "/jobs", ofUser}, Rule: "jobs.list", Serve: list,
+			Summary: "Lists jobs: an array, or with ?withTotalCount=true an object with their number", Errors: []string{wire.CodeParameters}},
+		{Method: http.MethodPost, Path: prefix + "/jobs", Aliases: []string{old + "/jobs"}, Rule: "job.submit", Serve: submit, Status: http.StatusAccepted,
+			Summary: "Submits a job file", Limit: server.Limit{Body: textBytes, Submit: true, Time: time.Minute}, Errors: []string{"InvalidProtocolError", "ConflictJobError"}},
+		{Method: http.MethodGet, Path: one, Aliases: []string{oneOld, ofUser + "/{job}"}, Rule: "job.read", Serve: get, Summary: "Tells all about a job", Errors: []string{"NoJobError"}},
+		{Method: http.MethodGet, Path: one + "/attempts/{attempt}", Rule: "job.read", Serve: get, Summary: "Tells all about an attempt of a job", Errors: []string{"NoJobError"}},
+		{Method: http.MethodGet, Path: one + "/config", Aliases: []string{ofUser + "/{job}/config"}, Rule: "job.config", Serve: config,
+			Summary: "Gives the job file, secrets masked: JSON, or with ?format=yaml as it was submitted", Media: "text/yaml; charset=utf-8", Errors: []string{"NoJobError", "NoJobConfigError"}},
+		{Method: http.MethodPut, Path: one + "/executionType", Aliases: []string{ofUser + "/{job}/executionType"}, Rule: "job.stop", Serve: execute, Status: http.StatusAccepted,
+			Summary: "Asks for a job's end", Errors: []string{"NoJobError", "ConflictJobError"}},
+		{Method: http.MethodGet, Path: one + "/ssh", Aliases: []string{ofUser + "/{job}/ssh", oneOld + "/ssh"}, Rule: "job.read", Serve: ssh,
+			Summary: "Says that the job has no SSH of its own", Errors: []string{"NoJobSshInfoError"}},
+		{Method: http.MethodGet, Path: one + "/events", Rule: "job.read", Serve: events, Summary: "Lists what Kubernetes told of a job, the latest first", Errors: []string{"NoJobError"}},
+	}
+}
+
+// find finds the job that a path names: USER~NAME, or a user and a name.
+func find(c *server.Call, rule string) (*desk.Job, error) {
+	user, name := c.Request.PathValue("user"), c.Request.PathValue("job")
+	if user == "" {
+		user, name, _ = strings.Cut(name, "~")
+	}
+	return c.Desk.Job(c.Context(), rule, user, name)
+}
+
+type listIn struct {
+	Users      []string `query:"username"`
+	VCs        []string `query:"vc"`
+	States     []string `query:"state"`
+	Keyword    string   `query:"keyword"`
+	Tags       []string `query:"tagsContain"`
+	NoTags     []string `query:"tagsNotContain"`
+	Priorities []string `query:"jobPriority"`
+	Offset     int      `query:"offset"`
+	Limit      *int     `query:"limit"`
+	Order      string   `query:"order"`
+	Total      string   `query:"withTotalCount"`
+	User       string   `path:"user"`
+}
+
+const (
+	defaultRows = 5000
+	maxRows     = 50000
+)
+
+// orders are the fields that lists are ordered by. What isn't one is ignored: clients send such.
+var orders = map[string]string{
+	"jobName": fapi.OrderName, "submissionTime": fapi.OrderSubmitted, "username": fapi.OrderUser, "vc": fapi.OrderVC, "retries": fapi.OrderRetries,
+	"totalTaskNumber": fapi.OrderTasks, "totalGpuNumber": fapi.OrderGPUs, "state": fapi.OrderState, "completionTime": fapi.OrderCompleted, "jobPriority": fapi.OrderPriority,
+}
+
+// filter is what a list's query selects.
+func (in *listIn) filter() (listing.Filter, error) {
+	f := listing.Filter{Users: in.Users, VirtualClusters: in.VCs, Keyword: in.Keyword, TagsAny: in.Tags, TagsNone: in.NoTags, Priorities: in.Priorities,
+		Offset: in.Offset, Limit: defaultRows, Order: fapi.OrderSubmitted, Descending: true, Count: in.Total == "true"}
+	if in.User != "" {
+		f.User = in.User
+	}
+	if in.Limit != nil {
+		f.Limit = *in.Limit
+	}
+	if f.Limit > maxRows || f.Limit < 0 || f.Offset < 0 {
+		return f, wire.Bad(fmt.Sprintf(`"limit" and "offset" must not be negative, and "limit" at most %d`, maxRows))
+	}
+	if field, way, ok := strings.Cut(in.Order, ","); ok && orders[field] != "" && (way == "ASC" || way == "DESC") {
+		f.Order, f.Descending = orders[field], way == "DESC"
+	}
+	for _, word := range in.States {
+		phases := phasesOf(word)
+		if len(phases) == 0 {
+			continue
+		}
+		f.Phases = append(f.Phases, phases...)
+	}
+	if len(in.States) > 0 && len(f.Phases) == 0 {
+		f.Limit, f.Phases = 0, []listing.Phase{"none"} // no job has such a state
+	}
+	return f, nil
+}
+
+// total is a list with the number of all jobs that it selects.
+type total struct {
+	Total int   `json:"totalCount"`
+	Data  []row `json:"data"`
+}
+
+func list(c *server.Call) error {
+	in := listIn{}
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	f, err := in.filter()
+	if err != nil {
+		return err
+	}
+	page, err := c.Desk.Ordered(c.Context(), f)
+	if err != nil {
+		return err
+	}
+	rows := make([]row, len(page.Items))
+	for i := range page.Items {
+		rows[i] = newRow(&page.Items[i])
+	}
+	if page.Note != "" {
+		c.Writer.Header().Set("Warning", `199 - "`+strings.ReplaceAll(page.Note, `"`, "'")+`"`)
+	}
+	if !f.Count {
+		return c.JSON(rows)
+	}
+	c.Writer.Header().Set("X-Total-Count", strconv.Itoa(page.Total))
+	return c.JSON(total{page.Total, rows})
+}
+
+type submitIn struct {
+	Text   string `body:"text"`
+	DryRun bool   `query:"dryRun"`
+	Key    string `header:"Idempotency-Key"`
+}
+
+func submit(c *server.Call) error {
+	in := submitIn{}
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	p, err := c.Desk.Prepare(c.Context(), desk.Request{Text: in.Text})
+	if err != nil {
+		return err
+	}
+	if _, err := p.Submit(c.Context(), desk.SubmitOptions{DryRun: in.DryRun, Key: in.Key}); err != nil {
+		return err
+	}
+	out := message{Status: http.StatusAccepted, Message: fmt.Sprintf("Update job %s for user %s successfully.", p.Summary().Name, p.Summary().User)}
+	for _, f := range p.Findings {
+		out.Warnings = append(out.Warnings, f.String())
+	}
+	return c.JSON(out)
+}
+
+type executeIn struct {
+	Body struct {
+		Value string `json:"value"`
+	} `body:"json"`
+}
+
+func execute(c *server.Call) error {
+	in := executeIn{}
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	j, err := find(c, "job.stop")
+	if err != nil {
+		return err
+	}
+	switch in.Body.Value {
+	case "STOP":
+		if _, err := j.Stop(c.Context()); err != nil {
+			return err
+		}
+		return c.JSON(message{Status: http.StatusAccepted, Message: fmt.Sprintf("Execute job %s~%s successfully.", j.User(), j.Name())})
+	case "START":
+		return &wire.Error{Status: http.StatusConflict, Code: "ConflictJobError", Message: "A job that was stopped can't be started again: submit it under another name."}
+	}
+	return wire.Bad(`"value" must be one of [START, STOP]`)
+}
+
+func ssh(c *server.Call) error {
+	j, err := find(c, "job.read")
+	if err != nil {
+		return err
+	}
+	return &wire.Error{Status: http.StatusNotFound, Code: "NoJobSshInfoError", Message: fmt.Sprintf("SSH info of job %s~%s is not found.", j.User(), j.Name())}
+}
+
+// event is one of Kubernetes' events. Times are texts, unlike anywhere else.
+type event struct {
+	UID       string    `json:"uid"`
+	Framework string    `json:"frameworkName"`
+	Type      string    `json:"type"`
+	Reason    string    `json:"reason"`
+	Message   string    `json:"message"`
+	First     time.Time `json:"firstTimestamp"`
+	Last      time.Time `json:"lastTimestamp"`
+	Count     int32     `json:"count"`
+	Component string    `json:"sourceComponent"`
+	Object    string    `json:"object"`
+}
+
+type eventsIn struct {
+	Type  string `query:"type"`
+	Limit int    `query:"limit"`
+}
+
+func events(c *server.Call) error {
+	in := eventsIn{}
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	j, err := find(c, "job.read")
+	if err != nil {
+		return err
+	}
+	all, _, err := j.Events(c.Context())
+	if err != nil {
+		return err
+	}
+	out := []event{}
+	for _, e := range slices.Backward(all) {
+		if in.Type == "" || e.Type == in.Type {
+			out = append(out, event{e.UID, j.Object(), e.Type, e.Reason, e.Message, e.Time, e.Time, e.Count, e.Source, e.Object})
+		}
+	}
+	n := len(out)
+	if in.Limit > 0 && n > in.Limit {
+		out = out[:in.Limit]
+	}
+	return c.JSON(struct {
+		Total int     `json:"totalCount"`
+		Data  []event `json:"data"`
+	}{n, out})
+}

@@ -1,0 +1,108 @@
+package v2
+
+import (
+	"time"
+
+	"github.com/openpai/paictl/pkg/framework/listing"
+)
+
+// row is one job of a list. Times are milliseconds since 1970, or null.
+type row struct {
+	DebugID        string       `json:"debugId"`
+	Name           string       `json:"name"`
+	Username       string       `json:"username"`
+	State          string       `json:"state"`
+	SubState       string       `json:"subState"`
+	ExecutionType  string       `json:"executionType"`
+	Tags           []string     `json:"tags"`
+	Retries        int32        `json:"retries"`
+	RetryDetails   retryDetails `json:"retryDetails"`
+	RetryDelay     *int64       `json:"retryDelayTime"`
+	Submitted      *int64       `json:"submissionTime"`
+	Created        *int64       `json:"createdTime"`
+	Launched       *int64       `json:"launchedTime"`
+	Completed      *int64       `json:"completedTime"`
+	ExitCode       *int32       `json:"appExitCode"`
+	VirtualCluster string       `json:"virtualCluster"`
+	GPUs           int          `json:"totalGpuNumber"`
+	Tasks          int          `json:"totalTaskNumber"`
+	Roles          int          `json:"totalTaskRoleNumber"`
+	Priority       string       `json:"jobPriority,omitempty"`
+	// Phase is the state in paictl's words, Position the place in the queue of the virtual cluster.
+	Phase    string `json:"phase"`
+	Position int    `json:"position,omitempty"`
+}
+
+type retryDetails struct {
+	User     int32 `json:"user"`
+	Platform int32 `json:"platform"`
+	Resource int32 `json:"resource"`
+}
+
+func newRow(r *listing.Row) row {
+	out := row{
+		DebugID: r.Framework, Name: r.Name, Username: r.User, State: word(listing.Phase(r.State)), SubState: r.FrameworkState, ExecutionType: executionType(r.ExecutionType),
+		Tags: append([]string{}, r.Tags...), Retries: r.Retries,
+		RetryDetails: retryDetails{User: r.AccountableRetries, Platform: max(0, r.Retries-r.AccountableRetries)},
+		Submitted:    milliseconds(&r.Submitted), Created: milliseconds(&r.Submitted), Launched: milliseconds(r.Started), Completed: milliseconds(r.Completed),
+		ExitCode: r.Code, VirtualCluster: r.VirtualCluster, GPUs: max(0, r.GPUs), Tasks: r.Tasks, Roles: r.Roles, Priority: r.Priority,
+		Phase: r.State, Position: r.Position,
+	}
+	if out.Launched == nil {
+		out.Launched = out.Completed // of one that never ran
+	}
+	if r.RetryAt != nil {
+		out.RetryDelay = milliseconds(r.RetryAt)
+	}
+	return out
+}
+
+func executionType(s string) string {
+	if s == "Stop" {
+		return "STOP"
+	}
+	return "START"
+}
+
+func milliseconds(t *time.Time) *int64 {
+	if t == nil || t.IsZero() {
+		return nil
+	}
+	n := t.UnixMilli()
+	return &n
+}
+
+// The states that clients know. They know no others.
+const (
+	waiting   = "WAITING"
+	running   = "RUNNING"
+	stopping  = "STOPPING"
+	succeeded = "SUCCEEDED"
+	failed    = "FAILED"
+	stopped   = "STOPPED"
+)
+
+// words are the phases that each state stands for.
+var words = map[string][]listing.Phase{
+	waiting:   {listing.Waiting, listing.Queued, listing.Pulling},
+	running:   {listing.Barrier, listing.Running, listing.Retry},
+	stopping:  {listing.Stopping},
+	succeeded: {listing.Succeeded},
+	failed:    {listing.Failed},
+	stopped:   {listing.Stopped, listing.Deleted},
+}
+
+// phasesOf are the phases of a state; none of a word that is no state.
+func phasesOf(word string) []listing.Phase { return words[word] }
+
+// word is the state of a phase.
+func word(p listing.Phase) string {
+	for w, phases := range words {
+		for _, one := range phases {
+			if one == p {
+				return w
+			}
+		}
+	}
+	return "UNKNOWN"
+}
