@@ -3,6 +3,7 @@ package server
 import (
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -14,6 +15,8 @@ import (
 type Limits struct {
 	// PerMinute is for an address without a token, PerTokenMinute for a token, SubmitPerHour for a person.
 	PerMinute, PerTokenMinute, SubmitPerHour int
+	// Streams is how many are open at a time.
+	Streams int
 }
 
 func (l Limits) complete() Limits {
@@ -26,8 +29,32 @@ func (l Limits) complete() Limits {
 	if l.SubmitPerHour == 0 {
 		l.SubmitPerHour = 3600
 	}
+	if l.Streams == 0 {
+		l.Streams = 2000
+	}
 	return l
 }
+
+// retryStreams is when to try again where too many streams are open.
+const retryStreams = 10 * time.Second
+
+// streams counts those that are open.
+type streams struct {
+	open atomic.Int64
+	most int64
+}
+
+func newStreams(l Limits) *streams { return &streams{most: int64(l.complete().Streams)} }
+
+func (s *streams) take() bool {
+	if s.open.Add(1) > s.most {
+		s.give()
+		return false
+	}
+	return true
+}
+
+func (s *streams) give() { s.open.Add(-1) }
 
 const (
 	// maxBuckets bounds the memory that strangers can take.

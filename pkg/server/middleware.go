@@ -1,6 +1,9 @@
 package server
 
 import (
+	"bufio"
+	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -23,6 +26,7 @@ type answer struct {
 	status  int
 	bytes   int64
 	cut     bool
+	until   context.Context // of streams: when it ends, they end
 	after   []func()
 }
 
@@ -49,6 +53,20 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // Flush sends what was written.
 func (a *answer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
+
+// Hijack takes the connection over. It is closed when the request's time ends: when the token does, the person does, or the program does.
+func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(a.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	a.status = http.StatusSwitchingProtocols
+	if a.until != nil {
+		stop := context.AfterFunc(a.until, func() { _ = conn.Close() })
+		a.after = append(a.after, func() { stop() })
+	}
+	return conn, rw, errors.Join(conn.SetDeadline(time.Time{}))
+}
 
 // done logs and counts a request that is over. The log has no value of a query but those of some harmless keys, and no body.
 func (s *Server) done(a *answer, r *http.Request) {

@@ -56,6 +56,7 @@ type Server struct {
 	mux     *http.ServeMux
 	metrics *metrics
 	limits  *limiter
+	streams *streams
 	// draining ends when the program is about to: streams end with it.
 	draining context.Context
 	drain    context.CancelFunc
@@ -66,7 +67,7 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{o: o, table: newTable(), mux: http.NewServeMux(), metrics: newMetrics(o.Metrics), limits: newLimiter(o.Limits, o.Now)}
+	s := &Server{o: o, table: newTable(), mux: http.NewServeMux(), metrics: newMetrics(o.Metrics), limits: newLimiter(o.Limits, o.Now), streams: newStreams(o.Limits)}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	for i := range o.Routes {
 		route := &o.Routes[i]
@@ -145,9 +146,12 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 		s.fail(a, r, wire.Bad("this operation takes no upgrade of the connection"))
 		return
 	}
-	if err := s.within(a, &r, route); err != nil {
-		s.fail(a, r, err)
+	if route.Limit.Stream && !s.streams.take() {
+		s.fail(a, r, &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "too many streams are open", RetryAfter: retryStreams})
 		return
+	}
+	if route.Limit.Stream {
+		a.after = append(a.after, s.streams.give)
 	}
 	caller, err := s.caller(r)
 	if err != nil {
@@ -166,6 +170,10 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 		s.fail(a, r, err)
 		return
 	}
+	if err := s.within(a, &r, route, caller.Ended()); err != nil {
+		s.fail(a, r, err)
+		return
+	}
 	body := route.Limit.Body
 	if body == 0 {
 		body = bodyBytes
@@ -177,18 +185,30 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	}
 }
 
-// within bounds an answer: its context, and how long the connection may read and write.
-func (s *Server) within(a *answer, r **http.Request, route *Route) error {
+// streamTime bounds a stream.
+const streamTime = 24 * time.Hour
+
+// within bounds an answer: its context, and how long the connection may read and write. A stream lasts until its token, or the program, ends.
+func (s *Server) within(a *answer, r **http.Request, route *Route, ended <-chan struct{}) error {
 	limit := route.Limit.Time
 	if limit == 0 {
 		limit = answerTime
 	}
 	control, end := http.NewResponseController(a.ResponseWriter), time.Now().Add(limit+time.Second)
 	if route.Limit.Stream {
-		ctx, cancel := context.WithCancel((*r).Context())
+		ctx, cancel := context.WithTimeout((*r).Context(), streamTime)
 		stop := context.AfterFunc(s.draining, cancel)
 		a.after = append(a.after, func() { stop(); cancel() })
-		*r, end = (*r).WithContext(ctx), time.Time{}
+		if ended != nil {
+			go func() {
+				select {
+				case <-ended:
+					cancel()
+				case <-ctx.Done():
+				}
+			}()
+		}
+		*r, a.until, end = (*r).WithContext(ctx), ctx, time.Time{}
 	} else {
 		ctx, cancel := context.WithTimeout((*r).Context(), limit)
 		a.after = append(a.after, cancel)
@@ -201,13 +221,18 @@ func (s *Server) within(a *answer, r **http.Request, route *Route) error {
 	return err
 }
 
+// callerTime bounds how long a token is looked at.
+const callerTime = 10 * time.Second
+
 // caller is who sent a request, by its one Authorization header.
 func (s *Server) caller(r *http.Request) (desk.Caller, error) {
 	switch all := r.Header.Values("Authorization"); len(all) {
 	case 0:
 		return desk.Caller{}, nil
 	case 1:
-		return s.o.Shop.Caller(r.Context(), all[0])
+		ctx, cancel := context.WithTimeout(r.Context(), callerTime)
+		defer cancel()
+		return s.o.Shop.Caller(ctx, all[0])
 	}
 	return desk.Caller{}, desk.ErrToken
 }

@@ -95,7 +95,7 @@ func New(o Options) (*Assembly, error) {
 	a.SignIn = signin.New(a.People, nil, signin.Options{Now: o.Now})
 	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: audit.NewLines(o.Audit, o.Log), Now: o.Now,
 		PasswordSignIn: o.Settings.SignIn.Password.Enabled}
-	limits := server.Limits{PerMinute: o.Settings.Limits.PerMinute, PerTokenMinute: o.Settings.Limits.PerTokenMinute, SubmitPerHour: o.Settings.Limits.SubmitPerHour}
+	limits := server.Limits{PerMinute: o.Settings.Limits.PerMinute, PerTokenMinute: o.Settings.Limits.PerTokenMinute, SubmitPerHour: o.Settings.Limits.SubmitPerHour, Streams: o.Settings.Limits.Streams}
 	a.Server = server.New(server.Options{
 		Shop: shop, Routes: slices.Concat(v2.Routes(version.Version), v3.Routes(version.Version)), Limits: limits,
 		Log: o.Log, Metrics: o.Metrics, TrustedProxies: o.Settings.TrustedProxies, Now: o.Now,

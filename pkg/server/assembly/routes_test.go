@@ -16,9 +16,9 @@ func routes() []server.Route { return slices.Concat(v2.Routes("test"), v3.Routes
 
 // later are rules whose routes are still to come, and those that a desk asks beside a route's own.
 var later = []string{
-	"jobs.watch", "jobs.count", "job.logs", "job.ssh", "job.tag", "job.enter", "code.put", "code.head", "usage.read", "queue.read",
+	"jobs.watch", "jobs.count", "job.ssh", "job.tag", "code.put", "code.head",
 	"user.list", "user.read", "user.change.self", "user.manage", "group.read", "group.members", "group.manage", "token.manage",
-	"vc.read", "sku.read", "vc.manage", "storage.list", "storage.all", "storage.secrets", "alert.read", "kube.read", "audit.read",
+	"sku.read", "vc.manage", "storage.list", "storage.all", "storage.secrets", "alert.read", "kube.read", "audit.read",
 	"page.monitoring", "page.monitoring.write", "page.internal", "job.after", "job.forget",
 }
 

@@ -63,6 +63,9 @@ type Caller struct {
 	text   string // the token itself, which logout ends
 }
 
+// Ended is closed when the caller's token is no longer good for anything; nil of a guest.
+func (c *Caller) Ended() <-chan struct{} { return c.ended }
+
 // Desk is what one caller may do.
 type Desk struct {
 	shop   *Shop

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
@@ -96,6 +99,10 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return made(http.StatusBadRequest, wire.CodeParameters)
 	case errors.Is(err, people.ErrUnavailable), errors.Is(err, listing.ErrUnavailable), job.IsUnavailable(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the server can't answer this now", Remedy: "try again in a moment", RetryAfter: retryAfter}
+	}
+	// What has a remedy is for who asked, but for what the API server refuses to the server itself.
+	if _, told := errors.AsType[*hint.Error](err); told && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
+		return made(http.StatusBadRequest, wire.CodeParameters)
 	}
 	return &wire.Error{Status: http.StatusInternalServerError, Code: wire.CodeUnknown, Message: "the server couldn't do this; its log says why, under the id of the request"}
 }

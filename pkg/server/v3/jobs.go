@@ -4,6 +4,7 @@ package v3
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/openpai/paictl/pkg/framework/listing"
@@ -23,7 +24,7 @@ const (
 
 // Routes are all of /api/v3, and those of signing in.
 func Routes(version string) []server.Route {
-	return append(jobRoutes(), signInRoutes(version)...)
+	return slices.Concat(jobRoutes(), lookRoutes(), signInRoutes(version))
 }
 
 const one = api.Prefix + "/jobs/{user}/{name}"

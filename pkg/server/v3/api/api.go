@@ -11,6 +11,19 @@
 //	GET    /api/v3/jobs/{user}/{name}               job.Detail
 //	GET    /api/v3/jobs/{user}/{name}/why           job.Why
 //	GET    /api/v3/jobs/{user}/{name}/events        Events
+//	GET    /api/v3/jobs/{user}/{name}/brief         job.Job
+//	GET    /api/v3/jobs/{user}/{name}/follow        lines of Frame with Detail or Problem
+//	GET    /api/v3/jobs/{user}/{name}/logs?role=&task=&attempt=&previous=&follow=&since=&tail=&match=   lines of Frame with Line, Note or Problem
+//	GET    /api/v3/jobs/{user}/{name}/top           Top
+//	GET    /api/v3/jobs/{user}/{name}/freename      FreeName
+//	GET    /api/v3/jobs/{user}/{name}/targets       Targets
+//	GET, POST /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/exec?command=&stdin=&stdout=&stderr=&tty=   upgrade, as of a pod
+//	GET, POST /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/portforward                                 upgrade, as of a pod
+//	GET    /api/v3/queue?vc=&limit=                 job.WaitingList
+//	GET    /api/v3/usage?user=&vc=&type=&since=&until=&by=   job.Usage
+//	GET    /api/v3/virtual-clusters                 VirtualClusters of the scheduler's API
+//	GET    /api/v3/images                           Images
+//	GET    /api/v3/offer                            job.Offer
 //	POST   /api/v3/jobs/{user}/{name}/stop          Changed
 //	POST   /api/v3/jobs/{user}/{name}/retry         Changed
 //	POST   /api/v3/jobs/{user}/{name}/scale         Scale → Scaled
@@ -27,6 +40,8 @@ import (
 
 	fapi "github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/logs"
+	"github.com/openpai/paictl/pkg/job/usage"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
@@ -184,4 +199,38 @@ type Scaled struct {
 // Forgotten is how many jobs of a name were removed from the history.
 type Forgotten struct {
 	Jobs int `json:"jobs"`
+}
+
+// Frame is one line of a stream. One without anything says that the server is there. A stream that is complete ends with End or Error;
+// where neither came, the connection was lost.
+type Frame struct {
+	Detail *job.Detail `json:"detail,omitempty"`
+	Line   *logs.Line  `json:"line,omitempty"`
+	Note   string      `json:"note,omitempty"`
+	// Problem is what the server can't ask for the time being; Back says that it can again.
+	Problem string `json:"problem,omitempty"`
+	Back    bool   `json:"back,omitempty"`
+	End     bool   `json:"end,omitempty"`
+	Error   *Error `json:"error,omitempty"`
+}
+
+// Top is what the tasks of a job use; Problems are machines that don't answer.
+type Top struct {
+	Items    []usage.Task `json:"items"`
+	Problems []string     `json:"problems,omitempty"`
+}
+
+// FreeName is a name for a copy of a job.
+type FreeName struct {
+	Name string `json:"name"`
+}
+
+// Targets are tasks that run.
+type Targets struct {
+	Items []*job.Target `json:"items"`
+}
+
+// Images are those that all machines hold.
+type Images struct {
+	Items []string `json:"items"`
 }

@@ -1,0 +1,191 @@
+package desk
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/proxy"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Targets are the tasks of the job that run.
+func (j *Job) Targets(ctx context.Context) ([]*job.Target, error) {
+	if err := j.decide("job.enter"); err != nil {
+		return nil, err
+	}
+	return j.desk.shop.Jobs.Targets(ctx, j.job)
+}
+
+// Exec is what a command in a task is asked with.
+type Exec struct {
+	Command            []string
+	TTY                bool
+	Stdin, Stdout, Err bool
+}
+
+// maxCommand bounds what a command line has in all, in bytes.
+const maxCommand = 64 << 10
+
+// Exec passes an upgraded connection on to a command in a task. What is asked of the API server is made here: of the request only how it speaks
+// goes along. It returns when the connection ends.
+func (j *Job) Exec(ctx context.Context, role string, index int32, e Exec, w http.ResponseWriter, r *http.Request) error {
+	size := 0
+	for _, c := range e.Command {
+		size += len(c)
+	}
+	if len(e.Command) == 0 || size > maxCommand {
+		return wire.Bad("command: name a command, of at most 64 KiB")
+	}
+	q := url.Values{"command": e.Command}
+	for name, wanted := range map[string]bool{"tty": e.TTY, "stdin": e.Stdin, "stdout": e.Stdout, "stderr": e.Err && !e.TTY} {
+		if wanted {
+			q.Set(name, "true")
+		}
+	}
+	return j.enter(ctx, role, index, "exec", q, w, r)
+}
+
+// Forward passes an upgraded connection on to ports of a task.
+func (j *Job) Forward(ctx context.Context, role string, index int32, w http.ResponseWriter, r *http.Request) error {
+	return j.enter(ctx, role, index, "portforward", url.Values{}, w, r)
+}
+
+func (j *Job) enter(ctx context.Context, role string, index int32, way string, q url.Values, w http.ResponseWriter, r *http.Request) error {
+	detail := map[string]string{"way": way, "task": job.TaskName(role, index)}
+	if len(q["command"]) > 0 {
+		detail["program"] = wire.Shown(q["command"][0]) // its arguments may hold secrets
+	}
+	var target *job.Target
+	err := j.change(ctx, "job.enter", detail, func() (err error) {
+		if target, err = j.target(ctx, role, index); err != nil {
+			return err
+		}
+		return upgrades(r)
+	})
+	if err != nil {
+		return err
+	}
+	if way == "exec" {
+		q.Set("container", target.Container)
+	}
+	h, to, err := j.desk.shop.upstream(target, way, q)
+	if err != nil {
+		return err
+	}
+	h.ServeHTTP(w, clean(ctx, r, to))
+	return nil
+}
+
+// target finds the task by the job's own list of its pods, by the role's name as the person or the Framework writes it.
+func (j *Job) target(ctx context.Context, role string, index int32) (*job.Target, error) {
+	all, err := j.desk.shop.Jobs.Targets(ctx, j.job)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range all {
+		if name, _, _ := job.ParseTask(t.Task); t.Index == index && (name == role || t.Role == role) {
+			return t, nil
+		}
+	}
+	return job.PickOf(j.job, all, role, index)
+}
+
+// upgrades refuses a request that isn't an upgrade to one of the two protocols that kubelets speak.
+func upgrades(r *http.Request) error {
+	if r.ProtoMajor != 1 || !strings.EqualFold(strings.TrimSpace(r.Header.Get("Connection")), "upgrade") {
+		return wire.Bad("this operation needs an upgrade of the connection, over HTTP/1.1")
+	}
+	switch up := strings.ToLower(r.Header.Get("Upgrade")); {
+	case up == "websocket" && r.Method == http.MethodGet, up == "spdy/3.1" && len(r.Header.Values("Upgrade")) == 1:
+		return nil
+	}
+	return wire.Bad("the connection can be upgraded to websocket or to SPDY/3.1")
+}
+
+// passed are the headers that go along. Each says how the two ends speak, and nothing of who does.
+var passed = []string{"Upgrade", "X-Stream-Protocol-Version", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions"}
+
+// clean is the request as the API server gets it.
+func clean(ctx context.Context, r *http.Request, to *url.URL) *http.Request {
+	out := (&http.Request{Method: r.Method, URL: to, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: to.Host, Header: http.Header{}, Body: http.NoBody}).WithContext(ctx)
+	for _, name := range passed {
+		for _, v := range r.Header.Values(name) {
+			out.Header.Add(name, v)
+		}
+	}
+	out.Header.Set("Connection", "Upgrade")
+	for _, line := range r.Header.Values("Sec-Websocket-Protocol") {
+		for one := range strings.SplitSeq(line, ",") {
+			// A browser would carry a token in there: it is no way in, and goes no further.
+			if one = strings.TrimSpace(one); one != "" && !strings.HasPrefix(one, "base64url.bearer.") {
+				out.Header.Add("Sec-Websocket-Protocol", one)
+			}
+		}
+	}
+	return out
+}
+
+// upstream is what passes a connection on to a pod, and its address.
+func (s *Shop) upstream(t *job.Target, way string, q url.Values) (http.Handler, *url.URL, error) {
+	config := rest.CopyConfig(s.Jobs.Config)
+	config.WrapTransport = nil // it bounds how long an answer takes: this one lasts
+	config.NextProtos = []string{"http/1.1"}
+	settings, err := config.TransportConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	tls, err := transport.TLSConfigFor(settings)
+	if err != nil {
+		return nil, nil, err
+	}
+	wrapped, err := transport.HTTPWrappersForConfig(settings, proxy.MirrorRequest)
+	if err != nil {
+		return nil, nil, err
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	to := base.JoinPath("api", "v1", "namespaces", t.Namespace, "pods", t.Pod, way)
+	to.RawQuery = q.Encode()
+	h := proxy.NewUpgradeAwareHandler(to, nil, false, true, responder{s})
+	h.UseLocationHost = true
+	through := &http.Transport{TLSClientConfig: tls}
+	if settings.DialHolder != nil {
+		through.DialContext = settings.DialHolder.Dial
+	}
+	h.UpgradeTransport = proxy.NewUpgradeRequestRoundTripper(through, wrapped)
+	return h, to, nil
+}
+
+// responder answers where the API server can't be reached.
+type responder struct{ shop *Shop }
+
+// Error implements proxy.ErrorResponder.
+func (responder) Error(w http.ResponseWriter, r *http.Request, err error) {
+	wire.Fail(w, r, &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: "the task can't be reached: " + reason(err)})
+}
+
+// reason is an error without addresses of the cluster's inside.
+func reason(err error) string {
+	if strings.Contains(err.Error(), "refused") {
+		return "the connection was refused"
+	}
+	return "the connection was lost"
+}
+
+// Index reads the index of a task.
+func Index(text string) (int32, error) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return 0, wire.Bad("the index of a task is a number")
+	}
+	return int32(n), nil
+}

@@ -1,0 +1,154 @@
+package desk
+
+import (
+	"context"
+	"slices"
+
+	fapi "github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/logs"
+	"github.com/openpai/paictl/pkg/job/usage"
+	"github.com/openpai/paictl/pkg/people/rules"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Brief is the job without its attempts.
+func (j *Job) Brief() (*job.Job, error) {
+	if err := j.decide("job.read"); err != nil {
+		return nil, err
+	}
+	out := *j.job
+	if err := j.decide("job.config"); err != nil {
+		out.Config = ""
+	}
+	return &out, nil
+}
+
+// Follow calls seen with what the job is at, now and whenever it may have changed, until seen returns false, or the caller may no longer see it.
+func (j *Job) Follow(ctx context.Context, seen func(*job.Detail) (more bool), problem func(error)) error {
+	var refused error
+	err := j.decide("job.read")
+	if err != nil {
+		return err
+	}
+	err = j.desk.shop.Jobs.Follow(ctx, j.job, func(d *job.Detail) bool {
+		if refused = j.Still(); refused != nil {
+			return false
+		}
+		return seen(d)
+	}, problem)
+	if refused != nil {
+		return refused
+	}
+	return err
+}
+
+// Still decides again whether the caller may look at the job: streams outlive grants.
+func (j *Job) Still() error { return j.still("job.read") }
+
+func (j *Job) still(rule string) error {
+	d := j.desk
+	if err := d.shop.People.Fresh(); err != nil {
+		return nil //nolint:nilerr // what isn't known ends no stream
+	}
+	p, err := d.shop.People.Person(d.caller.Name)
+	if err != nil || p.Disabled || d.caller.person != nil && p.UID != d.caller.person.UID {
+		return ErrToken
+	}
+	subject := p.Subject(d.caller.Token)
+	if err := rules.Decide(rule, &subject, j.thing); err != nil {
+		return NoJob(j.thing.Owner, j.thing.Name)
+	}
+	return nil
+}
+
+// Logs hands over lines of the job's logs.
+func (j *Job) Logs(ctx context.Context, o logs.Options, give func(logs.Line) error) error {
+	if err := j.decide("job.logs"); err != nil {
+		return err
+	}
+	return logs.Lines(ctx, j.desk.shop.Jobs, j.job, o, give)
+}
+
+// Top measures what the tasks use; problems are machines that don't answer.
+func (j *Job) Top(ctx context.Context) (list []usage.Task, problems []error, err error) {
+	if err := j.decide("job.read"); err != nil {
+		return nil, nil, err
+	}
+	return usage.Of(ctx, j.desk.shop.Jobs, j.job)
+}
+
+// FreeName is a name for a copy of the job that the caller hasn't used.
+func (j *Job) FreeName(ctx context.Context) (string, error) {
+	if err := j.decide("job.read"); err != nil {
+		return "", err
+	}
+	return j.desk.shop.Jobs.FreeName(ctx, j.job)
+}
+
+// Waiting is the queue of a virtual cluster that is granted to the caller. Names of jobs that the caller doesn't see are not in it.
+func (d *Desk) Waiting(ctx context.Context, vc string, limit int) (*job.WaitingList, error) {
+	if vc == "" && !d.caller.Grants.Administrator {
+		return nil, wire.Bad("name the virtual cluster: only an administrator sees the queues of all")
+	}
+	if vc == "" {
+		if err := rules.Class("queue.read", &d.caller.Subject); err != nil {
+			return nil, err
+		}
+	} else if err := rules.Decide("queue.read", &d.caller.Subject, rules.Thing{Kind: rules.KindQueue, VC: vc}); err != nil {
+		return nil, err
+	}
+	return d.shop.Jobs.WaitingFor(ctx, vc, limit, d.nameOf)
+}
+
+// Usage sums up GPU time: the caller's own, or that of a virtual cluster without names.
+func (d *Desk) Usage(ctx context.Context, q fapi.UsageQuery) (*job.Usage, error) {
+	if !d.caller.Grants.Administrator {
+		if q.User == "" && q.VirtualCluster == "" {
+			q.User = d.caller.Name
+		}
+		if q.User == "" && slices.Contains(q.By, fapi.ByUser) {
+			return nil, &rules.ForbiddenError{Why: "only an administrator sees who used a virtual cluster: leave out --by user, or name yourself with --user"}
+		}
+		if err := rules.Decide("usage.read", &d.caller.Subject, rules.Thing{Kind: rules.KindUsage, Owner: q.User, VC: q.VirtualCluster}); err != nil {
+			return nil, err
+		}
+	} else if err := rules.Class("usage.read", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	return d.shop.Jobs.Usage(ctx, q)
+}
+
+// VirtualClusters are those that are granted to the caller.
+func (d *Desk) VirtualClusters(ctx context.Context) (*schedulerapi.VirtualClusters, error) {
+	if err := rules.Class("vc.read", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	all, err := d.shop.Jobs.Scheduler.VirtualClusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all.Items = slices.DeleteFunc(slices.Clone(all.Items), func(v schedulerapi.VirtualCluster) bool { return !d.caller.Grants.MayUse(v.Name) })
+	return all, nil
+}
+
+// Images are those that all machines for jobs hold.
+func (d *Desk) Images(ctx context.Context) ([]string, error) {
+	if err := rules.Class("job.submit", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	return d.shop.Jobs.Images(ctx)
+}
+
+// Offer is what a job of the caller may ask of the cluster.
+func (d *Desk) Offer(ctx context.Context) (*job.Offer, error) {
+	if err := rules.Class("job.submit", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	f, err := d.shop.Jobs.Facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &job.Offer{TakesCode: f.TakesCode(), SKUs: f.Cluster.SKUs}, nil
+}

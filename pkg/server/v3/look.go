@@ -1,0 +1,265 @@
+package v3
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"time"
+
+	fapi "github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/logs"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+func lookRoutes() []server.Route {
+	stream := server.Limit{Stream: true}
+	out := []server.Route{
+		server.JSON("GET", one+"/brief", "job.read", "Tells what a job is, without its attempts", brief, server.Errors("NoJobError")),
+		{Method: "GET", Path: one + "/follow", Rule: "job.read", Summary: "Tells what a job is at, whenever that changes, until it has ended", Serve: follow, Limit: stream, Media: "application/x-ndjson", Errors: []string{"NoJobError"}},
+		{Method: "GET", Path: one + "/logs", Rule: "job.logs", Summary: "Gives lines of the logs of a job's tasks", Serve: lines, Limit: stream, Media: "application/x-ndjson", Errors: []string{"NoJobError"}},
+		server.JSON("GET", one+"/top", "job.read", "Measures what the tasks of a job use", top, server.Errors("NoJobError")),
+		server.JSON("GET", one+"/freename", "job.read", "Finds a name for a copy of a job", freeName, server.Errors("NoJobError")),
+		server.JSON("GET", one+"/targets", "job.enter", "Lists the tasks of a job that run", targets, server.Errors("NoJobError")),
+		server.JSON("GET", api.Prefix+"/queue", "queue.read", "Lists what waits for GPUs in a virtual cluster", queue),
+		server.JSON("GET", api.Prefix+"/usage", "usage.read", "Sums up GPU time", gpuTime),
+		server.JSON("GET", api.Prefix+"/virtual-clusters", "vc.read", "Lists the virtual clusters that one may use, and what is used of them", virtualClusters),
+		server.JSON("GET", api.Prefix+"/images", "job.submit", "Lists the images that all machines hold", images),
+		server.JSON("GET", api.Prefix+"/offer", "job.submit", "Tells what a job may ask of the cluster", offer),
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		out = append(out,
+			server.Route{Method: method, Path: one + "/tasks/{role}/{index}/exec", Rule: "job.enter", Summary: "Runs a command in a task, over an upgraded connection", Serve: exec, Limit: stream, Errors: []string{"NoJobError"}},
+			server.Route{Method: method, Path: one + "/tasks/{role}/{index}/portforward", Rule: "job.enter", Summary: "Connects to ports of a task, over an upgraded connection", Serve: forward, Limit: stream, Errors: []string{"NoJobError"}})
+	}
+	return out
+}
+
+func brief(ctx context.Context, d *desk.Desk, in *oneIn) (*job.Job, error) {
+	j, err := d.Job(ctx, "job.read", in.User, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	return j.Brief()
+}
+
+func follow(c *server.Call) error {
+	j, err := c.Desk.Job(c.Context(), "job.read", c.Request.PathValue("user"), c.Request.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	l := c.Lines(j.Still)
+	defer l.End()
+	return end(c, l, j.Follow(l.Context(), func(d *job.Detail) bool {
+		return l.Send(api.Frame{Detail: d}) == nil && !job.Phase(d.State).Done()
+	}, func(err error) {
+		if err == nil {
+			_ = l.Send(api.Frame{Back: true})
+			return
+		}
+		_ = l.Send(api.Frame{Problem: desk.Meaning(err).Message})
+	}))
+}
+
+// end sends how a stream has ended, to whoever is still there.
+func end(c *server.Call, l *server.Lines, err error) error {
+	if cause := context.Cause(l.Context()); cause != nil {
+		err = cause
+	}
+	if err == nil {
+		_ = l.Send(api.Frame{End: true})
+		return nil
+	}
+	e := desk.Meaning(err)
+	_ = l.Send(api.Frame{Error: &api.Error{Code: e.Code, Message: e.Message, Remedy: e.Remedy, Request: c.Writer.Header().Get(api.RequestID)}})
+	return nil
+}
+
+type logsIn struct {
+	User     string `path:"user"`
+	Name     string `path:"name"`
+	Role     string `query:"role"`
+	Task     *int32 `query:"task"`
+	Attempt  *int32 `query:"attempt"`
+	Previous bool   `query:"previous"`
+	Follow   bool   `query:"follow"`
+	Since    string `query:"since"`
+	Tail     *int64 `query:"tail"`
+	Match    string `query:"match"`
+}
+
+// maxMatch bounds the length of an expression that lines are chosen by. It is Go's: its time grows with the text alone.
+const maxMatch = 1000
+
+func (in *logsIn) options() (logs.Options, error) {
+	o := logs.Options{Selection: logs.Selection{Role: in.Role, Task: logs.All, Attempt: logs.All, Previous: in.Previous}, Follow: in.Follow, Tail: -1}
+	if in.Task != nil {
+		o.Task = *in.Task
+	}
+	if in.Attempt != nil {
+		o.Attempt = *in.Attempt
+	}
+	if in.Tail != nil {
+		o.Tail = *in.Tail
+	}
+	var err error
+	if in.Since != "" {
+		if o.Since, err = time.ParseDuration(in.Since); err != nil || o.Since < 0 {
+			return o, wire.Bad(`"since" must be a time span such as 10m`)
+		}
+	}
+	if in.Match != "" {
+		if len(in.Match) > maxMatch {
+			return o, wire.Bad(`"match" is too long`)
+		}
+		if o.Match, err = regexp.Compile(in.Match); err != nil {
+			return o, wire.Bad(`"match" is no regular expression`)
+		}
+	}
+	return o, nil
+}
+
+func lines(c *server.Call) error {
+	in := logsIn{}
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	o, err := in.options()
+	if err != nil {
+		return err
+	}
+	j, err := c.Desk.Job(c.Context(), "job.logs", in.User, in.Name)
+	if err != nil {
+		return err
+	}
+	l := c.Lines(j.Still)
+	defer l.End()
+	o.Problem = func(err error) { _ = l.Send(api.Frame{Problem: err.Error()}) }
+	o.Note = func(text string) { _ = l.Send(api.Frame{Note: text}) }
+	return end(c, l, j.Logs(l.Context(), o, func(line logs.Line) error { return l.Send(api.Frame{Line: &line}) }))
+}
+
+func top(ctx context.Context, d *desk.Desk, in *oneIn) (*api.Top, error) {
+	j, err := d.Job(ctx, "job.read", in.User, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	items, problems, err := j.Top(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Top{Items: items}
+	for _, p := range problems {
+		out.Problems = append(out.Problems, p.Error())
+	}
+	return out, nil
+}
+
+func freeName(ctx context.Context, d *desk.Desk, in *oneIn) (*api.FreeName, error) {
+	j, err := d.Job(ctx, "job.read", in.User, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	name, err := j.FreeName(ctx)
+	return &api.FreeName{Name: name}, err
+}
+
+func targets(ctx context.Context, d *desk.Desk, in *oneIn) (*api.Targets, error) {
+	j, err := d.Job(ctx, "job.enter", in.User, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	items, err := j.Targets(ctx)
+	return &api.Targets{Items: items}, err
+}
+
+type queueIn struct {
+	VC    string `query:"vc"`
+	Limit int    `query:"limit"`
+}
+
+func queue(ctx context.Context, d *desk.Desk, in *queueIn) (*job.WaitingList, error) {
+	return d.Waiting(ctx, in.VC, in.Limit)
+}
+
+type usageIn struct {
+	User  string   `query:"user"`
+	VC    string   `query:"vc"`
+	Type  string   `query:"type"`
+	Since string   `query:"since"`
+	Until string   `query:"until"`
+	By    []string `query:"by"`
+}
+
+func gpuTime(ctx context.Context, d *desk.Desk, in *usageIn) (*job.Usage, error) {
+	q := fapi.UsageQuery{User: in.User, VirtualCluster: in.VC, Type: in.Type, By: in.By}
+	var err error
+	for _, at := range []struct {
+		text string
+		to   *time.Time
+	}{{in.Since, &q.Since}, {in.Until, &q.Until}} {
+		if at.text == "" {
+			continue
+		}
+		if *at.to, err = time.Parse(time.RFC3339, at.text); err != nil {
+			return nil, wire.Bad(`"since" and "until" must be times such as 2026-01-31T12:00:00Z`)
+		}
+	}
+	return d.Usage(ctx, q)
+}
+
+func virtualClusters(ctx context.Context, d *desk.Desk, _ *struct{}) (*schedulerapi.VirtualClusters, error) {
+	return d.VirtualClusters(ctx)
+}
+
+func images(ctx context.Context, d *desk.Desk, _ *struct{}) (*api.Images, error) {
+	items, err := d.Images(ctx)
+	return &api.Images{Items: append([]string{}, items...)}, err
+}
+
+func offer(ctx context.Context, d *desk.Desk, _ *struct{}) (*job.Offer, error) { return d.Offer(ctx) }
+
+type enterIn struct {
+	User   string `path:"user"`
+	Name   string `path:"name"`
+	Role   string `path:"role"`
+	Index  string `path:"index"`
+	Stdin  bool   `query:"stdin"`
+	Stdout bool   `query:"stdout"`
+	Stderr bool   `query:"stderr"`
+	TTY    bool   `query:"tty"`
+}
+
+func exec(c *server.Call) error {
+	j, in, index, err := enter(c)
+	if err != nil {
+		return err
+	}
+	e := desk.Exec{Command: c.Request.URL.Query()["command"], TTY: in.TTY, Stdin: in.Stdin, Stdout: in.Stdout, Err: in.Stderr}
+	return j.Exec(c.Context(), in.Role, index, e, c.Writer, c.Request)
+}
+
+func forward(c *server.Call) error {
+	j, in, index, err := enter(c)
+	if err != nil {
+		return err
+	}
+	return j.Forward(c.Context(), in.Role, index, c.Writer, c.Request)
+}
+
+func enter(c *server.Call) (*desk.Job, *enterIn, int32, error) {
+	in := &enterIn{}
+	if err := c.Decode(in); err != nil {
+		return nil, nil, 0, err
+	}
+	index, err := desk.Index(in.Index)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	j, err := c.Desk.Job(c.Context(), "job.enter", in.User, in.Name)
+	return j, in, index, err
+}
