@@ -326,7 +326,7 @@ func TestARemovedPersonLeavesTheNameAndNothingElse(t *testing.T) {
 	assert.ErrorIs(t, err, people.ErrNoUser)
 }
 
-func TestANewPasswordEndsSessions(t *testing.T) {
+func TestAChangedPasswordEndsSessions(t *testing.T) {
 	c := open(t)
 	ann := c.add("ann")
 	before, err := c.Password(t.Context(), ann)

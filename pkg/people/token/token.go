@@ -4,11 +4,10 @@
 package token
 
 import (
-	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/rules"
@@ -67,7 +66,8 @@ type Verified struct {
 	Person  *people.Person
 	Subject rules.Subject
 	Claims  Claims
-	// Ended is closed when the token was revoked, has expired, or the person was disabled or removed: streams end then.
+	// Ended is closed when the token or its session was revoked or has expired, or the person was disabled or removed: streams end then. That an
+	// access token of a session has expired ends none.
 	Ended <-chan struct{}
 }
 
@@ -89,11 +89,11 @@ var (
 	// ErrInvalid is of a token that isn't ours, has expired, was revoked, or whose person may not sign in.
 	ErrInvalid = errors.New("the token is not valid")
 	// ErrReused is of a refresh token that was used before. Its session is revoked. It is an ErrInvalid.
-	ErrReused = errors.New("the refresh token was used before: the session is revoked")
+	ErrReused = fmt.Errorf("%w: the refresh token was used before, and the session is revoked", ErrInvalid)
 	ErrNone   = errors.New("there is no such token")
+	// ErrTooMany is of a person with as many application tokens as one may have.
+	ErrTooMany = errors.New("there are too many tokens: revoke some")
 )
-
-var errNotYet = errors.New("agreed, written within the hour")
 
 // Lives are how long tokens last. Zero is the default.
 type Lives struct {
@@ -108,59 +108,5 @@ type Lives struct {
 type Options struct {
 	Lives Lives
 	Now   func() time.Time // nil is time.Now
+	Log   *slog.Logger     // nil is none
 }
-
-// Service makes and checks tokens.
-type Service struct{}
-
-// Open connects. It asks nothing yet.
-func Open(_ *rest.Config, _ *people.Directory, _ Options) (*Service, error) { return nil, errNotYet }
-
-// Load reads keys and records once, and makes the first key where there is none; for commands.
-func (s *Service) Load(context.Context) error { return errNotYet }
-
-// Run watches until ctx ends.
-func (s *Service) Run(context.Context) error { return errNotYet }
-
-// Fresh is nil, or an error that wraps people.ErrUnavailable.
-func (s *Service) Fresh() error { return errNotYet }
-
-// Tend makes keys, rotates them, and removes what has expired, until ctx ends. One replica does so, that which leads.
-func (s *Service) Tend(context.Context) error { return errNotYet }
-
-// Session begins a session, after a sign-in.
-func (s *Service) Session(context.Context, *people.Person, New) (*Pair, error) { return nil, errNotYet }
-
-// Refresh gives the next pair of a session.
-func (s *Service) Refresh(context.Context, secret.String, New) (*Pair, error) { return nil, errNotYet }
-
-// Browser makes a token that lasts as long as asked, between a minute and seven days.
-func (s *Service) Browser(context.Context, *people.Person, New) (*Issued, error) {
-	return nil, errNotYet
-}
-
-// Application makes a token for programs. It lasts until it is revoked where New has no Life.
-func (s *Service) Application(context.Context, *people.Person, New) (*Issued, error) {
-	return nil, errNotYet
-}
-
-// Verify checks a token. It asks the API server only for a record that it hasn't heard of, of a token that is signed by us.
-func (s *Service) Verify(context.Context, string) (*Verified, error) { return nil, errNotYet }
-
-// Of returns the records of a person, newest first; all where name is empty.
-func (s *Service) Of(string) []Record { return nil }
-
-// Handle is a text in the shape of a token that names a record and is good for nothing but its revocation.
-func Handle(Record) string { return "" }
-
-// IDOf is the id of the record that a token, a handle or an id names. It checks no signature.
-func IDOf(string) (string, error) { return "", errNotYet }
-
-// Revoke ends a token or session of a person, by id, token or handle; of anyone where user is empty. ErrNone where there is none.
-func (s *Service) Revoke(_ context.Context, _, _ string) error { return errNotYet }
-
-// RevokeRefresh ends the session of a refresh token.
-func (s *Service) RevokeRefresh(context.Context, secret.String) error { return errNotYet }
-
-// RevokeAll ends all tokens of a person, or all but application tokens.
-func (s *Service) RevokeAll(_ context.Context, _ string, _ bool) (int, error) { return 0, errNotYet }

@@ -1,0 +1,239 @@
+package token
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// audience is what all tokens are for.
+const audience = "pai"
+
+// How long a browser's token may last.
+const (
+	minBrowser = time.Minute
+	maxBrowser = 7 * 24 * time.Hour
+)
+
+// How many records a person may have: the eldest session goes, and application tokens are refused.
+const (
+	maxSessions     = 100
+	maxApplications = 500
+)
+
+// Session begins a session, after a sign-in.
+func (s *Service) Session(ctx context.Context, p *people.Person, n New) (*Pair, error) {
+	e := s.entry(p, KindSession, n)
+	refresh := newRefresh(e.ID)
+	e.hash, e.Expires = hashOf(refresh.Reveal()), s.sessionEnd(e.Created)
+	if err := s.room(ctx, p); err != nil {
+		return nil, err
+	}
+	if err := s.create(ctx, e); err != nil {
+		return nil, err
+	}
+	return s.pair(ctx, p, e, refresh)
+}
+
+// sessionEnd is when a session ends that was begun at a moment and is used now.
+func (s *Service) sessionEnd(created time.Time) time.Time {
+	end, last := s.now().Add(s.o.Lives.Refresh), created.Add(s.o.Lives.Session)
+	if last.Before(end) {
+		return last
+	}
+	return end
+}
+
+// pair signs the access token of a session.
+func (s *Service) pair(ctx context.Context, p *people.Person, e *entry, refresh secret.String) (*Pair, error) {
+	now := s.now()
+	access, err := s.sign(ctx, &Claims{
+		Username: p.Name, IssuedAt: now.Unix(), Expires: now.Add(s.o.Lives.Access).Unix(), ID: newID(), Session: e.ID, UID: string(p.UID), Audience: audience, Type: typeAccess,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Pair{Access: access, Refresh: refresh, Life: s.o.Lives.Access, Record: e.Record}, nil
+}
+
+// Browser makes a token that lasts as long as asked, between a minute and seven days.
+func (s *Service) Browser(ctx context.Context, p *people.Person, n New) (*Issued, error) {
+	if n.Life == 0 {
+		n.Life = s.o.Lives.Browser
+	}
+	n.Life = min(max(n.Life, minBrowser), maxBrowser)
+	if err := s.room(ctx, p); err != nil {
+		return nil, err
+	}
+	return s.issue(ctx, p, s.entry(p, KindBrowser, n), n.Life)
+}
+
+// Application makes a token for programs. It lasts until it is revoked where New has no Life.
+func (s *Service) Application(ctx context.Context, p *people.Person, n New) (*Issued, error) {
+	if n.Life < 0 {
+		return nil, fmt.Errorf("%w: the token would have expired", people.ErrInvalid)
+	}
+	if n.Scopes == nil {
+		n.Scopes = rules.DefaultScopes()
+	}
+	names := make([]string, len(n.Scopes))
+	for i, scope := range n.Scopes {
+		names[i] = string(scope)
+	}
+	if _, err := rules.ParseScopes(names); err != nil {
+		return nil, fmt.Errorf("%w: %w", people.ErrInvalid, err)
+	}
+	mine := 0
+	for _, r := range s.Of(p.Name) {
+		if r.Kind == KindApplication {
+			mine++
+		}
+	}
+	if mine >= maxApplications {
+		return nil, ErrTooMany
+	}
+	e := s.entry(p, KindApplication, n)
+	e.Scopes = slices.Clone(n.Scopes)
+	return s.issue(ctx, p, e, n.Life)
+}
+
+// entry is a new record.
+func (s *Service) entry(p *people.Person, kind Kind, n New) *entry {
+	return &entry{
+		Record: Record{ID: newID(), User: p.Name, Kind: kind, Label: line(n.Label), Client: line(n.Client), Address: line(n.Address), Created: s.now().UTC().Truncate(time.Second)},
+		person: p.UID, sessions: p.Sessions,
+	}
+}
+
+// issue signs a token and writes its record. Zero life is without end.
+func (s *Service) issue(ctx context.Context, p *people.Person, e *entry, life time.Duration) (*Issued, error) {
+	c := &Claims{
+		Username: p.Name, Application: e.Kind == KindApplication, IssuedAt: e.Created.Unix(), ID: e.ID, Session: e.ID, UID: string(p.UID), Audience: audience, Type: string(e.Kind),
+	}
+	if life > 0 {
+		e.Expires = e.Created.Add(life).Truncate(time.Second)
+		c.Expires = e.Expires.Unix()
+	}
+	text, err := s.sign(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	e.hash = hashOf(text.Reveal())
+	if err := s.create(ctx, e); err != nil {
+		return nil, err
+	}
+	return &Issued{Token: text, Record: e.Record}, nil
+}
+
+// sign makes the text of a token.
+func (s *Service) sign(ctx context.Context, c *Claims) (secret.String, error) {
+	ring, err := s.keys(ctx)
+	if err != nil {
+		return "", err
+	}
+	id, private := ring.signing(s.now())
+	if private == nil {
+		return "", fmt.Errorf("%w: there is no key to sign with", people.ErrUnavailable)
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: private, KeyID: id}}, (&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		return "", fmt.Errorf("sign a token: %w", err)
+	}
+	text, err := jwt.Signed(signer).Claims(c).Serialize()
+	if err != nil {
+		return "", fmt.Errorf("sign a token: %w", err)
+	}
+	return secret.String(text), nil
+}
+
+// room ends the eldest sessions of a person who has too many.
+func (s *Service) room(ctx context.Context, p *people.Person) error {
+	n := 0
+	for _, r := range s.Of(p.Name) { // newest first
+		if r.Kind == KindApplication {
+			continue
+		}
+		if n++; n < maxSessions {
+			continue
+		}
+		if have, ok := s.feed.Get(secretOf(r.ID)); ok {
+			if err := s.drop(ctx, have.entry); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// refreshPrefix begins each refresh token, so that one that was lost can be found and told from other texts.
+const refreshPrefix = "pair_"
+
+func newRefresh(id string) secret.String {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // never fails
+	return secret.String(refreshPrefix + id + "_" + base64.RawURLEncoding.EncodeToString(b))
+}
+
+// parseRefresh returns the id that a refresh token names.
+func parseRefresh(text string) (id string, ok bool) {
+	rest, ok := strings.CutPrefix(text, refreshPrefix)
+	id, secretPart, found := strings.Cut(rest, "_")
+	return id, ok && found && idForm.MatchString(id) && len(secretPart) == 43
+}
+
+// Handle is a text in the shape of a token that names a record and is good for nothing but its revocation.
+func Handle(r Record) string {
+	c := map[string]any{"username": r.User, "application": r.Kind == KindApplication, "iat": r.Created.Unix(), "jti": r.ID}
+	if !r.Expires.IsZero() {
+		c["exp"] = r.Expires.Unix()
+	}
+	payload, err := json.Marshal(c)
+	if err != nil {
+		return ""
+	}
+	b := base64.RawURLEncoding
+	return b.EncodeToString([]byte(`{"alg":"none"}`)) + "." + b.EncodeToString(payload) + ".x"
+}
+
+// maxText is how long a token may be.
+const maxText = 4096
+
+// IDOf is the id of the record that a token, a handle or an id names. It checks no signature.
+func IDOf(text string) (string, error) {
+	if idForm.MatchString(text) {
+		return text, nil
+	}
+	if id, ok := parseRefresh(text); ok {
+		return id, nil
+	}
+	parts := strings.Split(text, ".")
+	if len(text) > maxText || len(parts) != 3 {
+		return "", fmt.Errorf("%w: it is no token, and no id of one", people.ErrInvalid)
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return "", fmt.Errorf("%w: it is no token, and no id of one", people.ErrInvalid)
+	}
+	var c Claims
+	if err := json.Unmarshal(payload, &c); err != nil {
+		return "", fmt.Errorf("%w: it is no token, and no id of one", people.ErrInvalid)
+	}
+	for _, id := range []string{c.Session, c.ID} {
+		if idForm.MatchString(id) {
+			return id, nil
+		}
+	}
+	return "", fmt.Errorf("%w: the token names no record", people.ErrInvalid)
+}

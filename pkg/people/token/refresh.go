@@ -1,0 +1,149 @@
+package token
+
+import (
+	"context"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"golang.org/x/crypto/chacha20poly1305"
+
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// grace is how long the refresh token before is accepted: an answer may be lost, and two programs may share a session.
+const grace = 30 * time.Second
+
+// Refresh gives the next pair of a session. Whoever shows the token before within half a minute gets the same refresh token; later it revokes the
+// session, because then two have it.
+func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pair, error) {
+	id, ok := parseRefresh(token.Reveal())
+	if !ok {
+		return nil, ErrInvalid
+	}
+	for range tries {
+		e, err := s.live(ctx, id)
+		if isNone(err) {
+			return nil, ErrInvalid
+		}
+		if err != nil {
+			return nil, err
+		}
+		p, err := s.holder(e)
+		if err != nil || e.Kind != KindSession {
+			return nil, ErrInvalid
+		}
+		hash := []byte(hashOf(token.Reveal()))
+		switch {
+		case subtle.ConstantTimeCompare(hash, []byte(e.hash)) == 1:
+			next, err := s.next(ctx, e, token, n)
+			if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+				continue // another replica, or program, was faster; or it was revoked
+			}
+			if err != nil {
+				return nil, away("write a session", err)
+			}
+			return s.pair(ctx, p, e, next)
+		case e.previous == "" || subtle.ConstantTimeCompare(hash, []byte(e.previous)) != 1:
+			return nil, ErrInvalid
+		case !s.now().Before(e.until):
+			if err := s.drop(ctx, e); err != nil {
+				return nil, err
+			}
+			return nil, ErrReused
+		}
+		next, err := open(token, e)
+		if err != nil {
+			return nil, ErrInvalid
+		}
+		return s.pair(ctx, p, e, next)
+	}
+	return nil, fmt.Errorf("%w: the session changes all the time", people.ErrUnavailable)
+}
+
+// next writes the next refresh token of a session. What is written is sealed with the one before: the record alone holds no token.
+func (s *Service) next(ctx context.Context, e *entry, token secret.String, n New) (secret.String, error) {
+	next := newRefresh(e.ID)
+	sealed, err := seal(token, e.ID, next)
+	if err != nil {
+		return "", err
+	}
+	now := s.now()
+	e.previous, e.until, e.next = e.hash, now.Add(grace), sealed
+	e.hash, e.Expires, e.Used = hashOf(next.Reveal()), s.sessionEnd(e.Created), now.UTC().Truncate(time.Second)
+	if n.Address != "" {
+		e.Address = line(n.Address)
+	}
+	object, err := e.object()
+	if err != nil {
+		return "", err
+	}
+	written, err := s.secrets.Update(ctx, object, metav1.UpdateOptions{})
+	if err != nil {
+		return "", err
+	}
+	s.feed.Put(written)
+	return next, nil
+}
+
+// RevokeRefresh ends the session of a refresh token.
+func (s *Service) RevokeRefresh(ctx context.Context, token secret.String) error {
+	id, ok := parseRefresh(token.Reveal())
+	if !ok {
+		return ErrInvalid
+	}
+	e, err := s.live(ctx, id)
+	if err != nil {
+		return err
+	}
+	hash := []byte(hashOf(token.Reveal()))
+	if subtle.ConstantTimeCompare(hash, []byte(e.hash)) != 1 && subtle.ConstantTimeCompare(hash, []byte(e.previous)) != 1 {
+		return ErrInvalid
+	}
+	return s.drop(ctx, e)
+}
+
+// purpose keeps what is sealed here from being opened as something else.
+const purpose = "paictl refresh token"
+
+func box(token secret.String) (cipher.AEAD, error) {
+	key, err := hkdf.Key(sha256.New, []byte(token.Reveal()), nil, purpose, chacha20poly1305.KeySize)
+	if err != nil {
+		return nil, fmt.Errorf("seal a refresh token: %w", err)
+	}
+	return chacha20poly1305.NewX(key)
+}
+
+// seal hides a refresh token from everyone but whoever has the one before.
+func seal(with secret.String, id string, next secret.String) ([]byte, error) {
+	aead, err := box(with)
+	if err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, aead.NonceSize())
+	_, _ = rand.Read(nonce) // never fails
+	return aead.Seal(nonce, nonce, []byte(next.Reveal()), []byte(id)), nil
+}
+
+func open(with secret.String, e *entry) (secret.String, error) {
+	aead, err := box(with)
+	if err != nil {
+		return "", err
+	}
+	if len(e.next) < aead.NonceSize() {
+		return "", ErrInvalid
+	}
+	text, err := aead.Open(nil, e.next[:aead.NonceSize()], e.next[aead.NonceSize():], []byte(e.ID))
+	if err != nil || hashOf(string(text)) != e.hash {
+		return "", ErrInvalid
+	}
+	return secret.String(text), nil
+}

@@ -1,0 +1,203 @@
+package token
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/feed"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// tries is how often a change is made again because the record was another one by then.
+const tries = 8
+
+// Service makes and checks tokens.
+type Service struct {
+	o       Options
+	people  *people.Directory
+	secrets dynamic.ResourceInterface
+	feed    *feed.Feed[stored]
+	now     func() time.Time
+
+	mu      sync.Mutex
+	running bool
+	unknown map[string]time.Time // ids that the API server didn't have, and until when that counts
+	lives   map[string]*life     // by id
+	used    map[string]time.Time // to be written
+	asked   time.Time            // when the keys were read past the watch
+	nudge   chan struct{}        // something changed
+}
+
+// Open connects. It asks nothing yet.
+func Open(config *rest.Config, d *people.Directory, o Options) (*Service, error) {
+	api, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	o.Lives = o.Lives.filled()
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Service{
+		o: o, people: d, secrets: api.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(v1.Namespace), now: o.Now,
+		unknown: map[string]time.Time{}, lives: map[string]*life{}, used: map[string]time.Time{}, nudge: make(chan struct{}, 1),
+	}
+	s.feed = feed.New(feed.Options[stored]{
+		Resource: s.secrets, Name: "tokens", Selector: v1.LabelPeople + " in (" + v1.SecretToken + "," + v1.SecretKeys + ")", Decode: decode, Log: o.Log,
+		Changed: func(string) { s.look() },
+	})
+	d.OnRevoke(func(secret string, uid types.UID) { s.feed.Drop(secret, uid) })
+	return s, nil
+}
+
+func (l Lives) filled() Lives {
+	const day = 24 * time.Hour
+	return Lives{
+		Access: cmp.Or(l.Access, 15*time.Minute), Browser: cmp.Or(l.Browser, day), Refresh: cmp.Or(l.Refresh, 30*day),
+		Session: cmp.Or(l.Session, 90*day), Rotate: cmp.Or(l.Rotate, 30*day),
+	}
+}
+
+// Load reads keys and records once, and makes the first key where there is none; for commands.
+func (s *Service) Load(ctx context.Context) error {
+	if err := s.feed.Load(ctx); err != nil {
+		return away("read the tokens", err)
+	}
+	_, err := s.keys(ctx)
+	return err
+}
+
+// Run watches until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	s.mu.Lock()
+	s.running = true
+	s.mu.Unlock()
+	changed, stop := s.people.Changed()
+	defer stop()
+	var parts sync.WaitGroup
+	parts.Go(func() { s.feed.Run(ctx) })
+	parts.Go(func() { s.end(ctx, changed) })
+	parts.Go(func() { s.writeUsed(ctx) })
+	parts.Wait()
+	return nil
+}
+
+// Fresh is nil, or an error that wraps people.ErrUnavailable.
+func (s *Service) Fresh() error {
+	if time.Since(s.feed.Confirmed()) > people.StaleAfter {
+		return people.ErrStale
+	}
+	return s.people.Fresh()
+}
+
+// tending is how often keys and expired records are looked at.
+const tending = time.Minute
+
+// Tend makes keys, rotates them, and removes what has expired, until ctx ends. One replica does so, that which leads.
+func (s *Service) Tend(ctx context.Context) error {
+	for {
+		if err := s.tend(ctx); err != nil && ctx.Err() == nil {
+			s.o.Log.Error("tend the tokens", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(tending):
+		}
+	}
+}
+
+func (s *Service) tend(ctx context.Context) error {
+	if _, err := s.changeKeys(ctx, func(have keyring) keyring {
+		if have.due(s.now(), s.o.Lives.Rotate) {
+			return have.rotated(s.now())
+		}
+		return have
+	}); err != nil {
+		return err
+	}
+	for _, e := range s.entries() {
+		if e.expired(s.now()) {
+			if err := s.drop(ctx, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Service) entries() []*entry {
+	var out []*entry
+	for _, have := range s.feed.All() {
+		if have.entry != nil {
+			out = append(out, have.entry)
+		}
+	}
+	return out
+}
+
+// Of returns the records of a person, newest first; all where name is empty.
+func (s *Service) Of(user string) []Record {
+	out := []Record{}
+	for _, e := range s.entries() {
+		if (user == "" || e.User == user) && !e.expired(s.now()) && s.counts(e) {
+			out = append(out, e.Record)
+		}
+	}
+	slices.SortFunc(out, func(a, b Record) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID)) })
+	return out
+}
+
+// counts reports whether a record is of a person who is there now, and not of one who was.
+func (s *Service) counts(e *entry) bool {
+	p, err := s.people.ByUID(e.person)
+	return err == nil && p.Name == e.User && (e.Kind == KindApplication || e.sessions >= p.Sessions)
+}
+
+// Revoke ends a token or session of a person, by id, token or handle; of anyone where user is empty. ErrNone where there is none.
+func (s *Service) Revoke(ctx context.Context, user, token string) error {
+	id, err := IDOf(token)
+	if err != nil {
+		return err
+	}
+	e, err := s.live(ctx, id)
+	if err != nil {
+		return err
+	}
+	if user != "" && e.User != user {
+		return ErrNone
+	}
+	return s.drop(ctx, e)
+}
+
+// RevokeAll ends all tokens of a person, or all but application tokens.
+func (s *Service) RevokeAll(ctx context.Context, user string, keepApplication bool) (n int, err error) {
+	if err := s.feed.Load(ctx); err != nil {
+		return 0, away("read the tokens", err)
+	}
+	for _, e := range s.entries() {
+		if e.User != user || keepApplication && e.Kind == KindApplication {
+			continue
+		}
+		if err := s.drop(ctx, e); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}

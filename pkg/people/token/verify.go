@@ -1,0 +1,200 @@
+package token
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/subtle"
+	"errors"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/rules"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+const typeAccess = "access"
+
+const (
+	// leeway is how far the clocks of masters may differ, for when a token was issued. Its end has none.
+	leeway = time.Minute
+	// absent is how long it counts that the API server doesn't have a record.
+	absent = 2 * time.Second
+	// maxAbsent is how many absent records are remembered.
+	maxAbsent = 10000
+)
+
+func secretOf(id string) string { return v1.TokenName(id) }
+
+// Verify checks a token. It asks the API server only for a record that it hasn't heard of, of a token that is signed by us.
+func (s *Service) Verify(ctx context.Context, text string) (*Verified, error) {
+	s.mu.Lock()
+	running := s.running
+	s.mu.Unlock()
+	if running {
+		if err := s.Fresh(); err != nil {
+			return nil, err
+		}
+	}
+	c, signed, err := s.parse(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.record(ctx, c.Session, signed)
+	if err != nil {
+		return nil, err
+	}
+	if !signed && e.Kind != KindApplication {
+		return nil, ErrInvalid
+	}
+	p, err := s.check(c, e, text)
+	if err != nil {
+		return nil, err
+	}
+	s.note(e)
+	t := rules.Token{ID: e.ID, Application: c.Application, Scopes: e.Scopes}
+	return &Verified{Person: p, Subject: p.Subject(t), Claims: *c, Ended: s.watch(e)}, nil
+}
+
+// parse checks what a token says by itself. An application token outlives the key that it was signed with: it isn't signed then, as far as is
+// known, and only its hash can prove it.
+func (s *Service) parse(ctx context.Context, text string) (c *Claims, signed bool, err error) {
+	if len(text) > maxText {
+		return nil, false, ErrInvalid
+	}
+	parsed, err := jwt.ParseSigned(text, []jose.SignatureAlgorithm{jose.EdDSA})
+	if err != nil || len(parsed.Headers) != 1 {
+		return nil, false, ErrInvalid
+	}
+	public, signed, err := s.public(ctx, parsed.Headers[0].KeyID)
+	if err != nil {
+		return nil, false, err
+	}
+	c = &Claims{}
+	if signed {
+		err = parsed.Claims(public, c)
+	} else {
+		err = parsed.UnsafeClaimsWithoutVerification(c)
+	}
+	if err != nil || !signed && c.Type != string(KindApplication) {
+		return nil, false, ErrInvalid
+	}
+	return c, signed, s.checkClaims(c)
+}
+
+// public is the key of an id. One that isn't known may have been made at another replica a moment ago.
+func (s *Service) public(ctx context.Context, id string) (ed25519.PublicKey, bool, error) {
+	ring, err := s.keys(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	if public, known := ring.public(id, s.now()); known {
+		return public, true, nil
+	}
+	s.mu.Lock()
+	again := time.Since(s.asked) > absent
+	if again {
+		s.asked = time.Now()
+	}
+	s.mu.Unlock()
+	if !again {
+		return nil, false, nil
+	}
+	if ring, err = s.changeKeys(ctx, func(have keyring) keyring { return have }); err != nil {
+		return nil, false, err
+	}
+	public, known := ring.public(id, s.now())
+	return public, known, nil
+}
+
+// checkClaims checks what can be checked without a record.
+func (s *Service) checkClaims(c *Claims) error {
+	now := s.now()
+	switch {
+	case c.Audience != audience, !idForm.MatchString(c.ID), !idForm.MatchString(c.Session), c.Username == "", c.UID == "":
+		return ErrInvalid
+	case c.Expires != 0 && now.Unix() >= c.Expires, c.Expires == 0 && c.Type != string(KindApplication):
+		return ErrInvalid
+	case time.Unix(c.IssuedAt, 0).After(now.Add(leeway)):
+		return ErrInvalid
+	}
+	return nil
+}
+
+// record finds a record in what is watched. Else it asks the API server once, for a token that we signed: it may have been made at another
+// replica a moment ago.
+func (s *Service) record(ctx context.Context, id string, signed bool) (*entry, error) {
+	if have, ok := s.feed.Get(secretOf(id)); ok && have.entry != nil {
+		return have.entry, nil
+	}
+	if !signed {
+		return nil, ErrInvalid
+	}
+	s.mu.Lock()
+	until, absentNow := s.unknown[id]
+	s.mu.Unlock()
+	if absentNow && time.Now().Before(until) {
+		return nil, ErrInvalid
+	}
+	e, err := s.live(ctx, id)
+	if errors.Is(err, ErrNone) {
+		s.remember(id)
+		return nil, ErrInvalid
+	}
+	return e, err
+}
+
+// remember notes that a record isn't there.
+func (s *Service) remember(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if len(s.unknown) >= maxAbsent {
+		for other, until := range s.unknown {
+			if now.After(until) {
+				delete(s.unknown, other)
+			}
+		}
+	}
+	if len(s.unknown) < maxAbsent {
+		s.unknown[id] = now.Add(absent)
+	}
+}
+
+// check holds a token against its record and its person.
+func (s *Service) check(c *Claims, e *entry, text string) (*people.Person, error) {
+	kind := e.Kind
+	switch c.Type {
+	case typeAccess:
+		if kind != KindSession {
+			return nil, ErrInvalid
+		}
+	case string(KindBrowser), string(KindApplication):
+		if string(kind) != c.Type || c.ID != e.ID || subtle.ConstantTimeCompare([]byte(hashOf(text)), []byte(e.hash)) != 1 {
+			return nil, ErrInvalid
+		}
+	default:
+		return nil, ErrInvalid
+	}
+	if c.Application != (kind == KindApplication) || c.Username != e.User || c.UID != string(e.person) {
+		return nil, ErrInvalid
+	}
+	return s.holder(e)
+}
+
+// holder is the person of a record that counts.
+func (s *Service) holder(e *entry) (*people.Person, error) {
+	if e.expired(s.now()) || s.feed.Deleted(e.secret) {
+		return nil, ErrInvalid
+	}
+	p, err := s.people.ByUID(e.person)
+	if err != nil || p.Disabled || p.Name != e.User {
+		return nil, ErrInvalid
+	}
+	if e.Kind != KindApplication && e.sessions < p.Sessions {
+		return nil, ErrInvalid
+	}
+	return p, nil
+}
