@@ -1,0 +1,274 @@
+// Package servertest runs a whole server in a test: on a real API server, with a real history of jobs.
+// In: a cluster. Out: the address of the server, people who are signed in, answers.
+package servertest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/archive"
+	historyserver "github.com/openpai/paictl/pkg/framework/server"
+	"github.com/openpai/paictl/pkg/job/jobtest"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/people"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server/assembly"
+	"github.com/openpai/paictl/pkg/server/settings"
+)
+
+// Options change what is run.
+type Options struct {
+	// History answers for the job controller; nil: a real one, with an empty archive, but no controller.
+	History http.Handler
+	// Scheduler answers for the scheduler; nil: there is none.
+	Scheduler http.Handler
+	Settings  *settings.Settings
+	// API changes the way to the API server.
+	API func(*rest.Config)
+}
+
+// Server is one that runs.
+type Server struct {
+	*assembly.Assembly
+	// URL is its address, over TLS, and Client trusts its certificate.
+	URL    string
+	Client *http.Client
+	TLS    *httptest.Server
+	// Store is the archive of the history; nil where the test brought another.
+	Store archive.Store
+	// Printed is all that the server has printed: its log and the audit.
+	Printed *Printed
+	t       testing.TB
+}
+
+// Printed collects what is written.
+type Printed struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (p *Printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+// String is all of it.
+func (p *Printed) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
+// Password is that of all people of tests.
+const Password = "correct horse battery"
+
+// Teams is the configuration of a scheduler with two virtual clusters of one machine each.
+const Teams = `physicalCluster:
+  cellTypes:
+    NODE: {childCellType: G, childCellNumber: 2, isNodeLevel: true}
+  physicalCells:
+    - {cellType: NODE, cellAddress: gpu-1}
+    - {cellType: NODE, cellAddress: gpu-2}
+virtualClusters:
+  speech:
+    virtualCells: [{cellType: NODE, cellNumber: 1}]
+  vision:
+    virtualCells: [{cellType: NODE, cellNumber: 1}]
+`
+
+// Prepare makes what a server needs of a cluster: people, jobs, and the scheduler's configuration with two virtual clusters. It may be called again.
+func Prepare(t testing.TB, c *kube.Cluster) {
+	t.Helper()
+	jobtest.Prepare(t, c)
+	d, err := people.Open(c.Config, people.Options{})
+	require.NoError(t, err)
+	require.NoError(t, d.Prepare(t.Context()))
+	core := c.Client.CoreV1()
+	_, err = core.ConfigMaps(kube.SystemNamespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "scheduler-configuration"}, Data: map[string]string{"hivedscheduler.yaml": Teams}}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
+	patch := []byte(`{"data":{"scheduler-name":"pai-scheduler"}}`)
+	_, err = core.ConfigMaps(kube.SystemNamespace).Patch(t.Context(), api.ConfigMap, "application/merge-patch+json", patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// Start runs a server until the test ends, and waits until it is ready.
+func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
+	t.Helper()
+	s := &Server{Printed: &Printed{}, t: t}
+	if o.Settings == nil {
+		o.Settings = settings.Default()
+	}
+	if o.History == nil {
+		var err error
+		s.Store, err = archive.Open(t.Context(), archive.Options{Path: filepath.Join(t.TempDir(), "archive.db")})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = s.Store.Close() }) // a test may have closed it
+		o.History = historyserver.New(historyserver.Options{Store: s.Store, Ready: func(context.Context) error { return nil }, Metrics: prometheus.NewRegistry(),
+			Token: func() string { return jobtest.Token }, Log: slog.New(slog.DiscardHandler)}).Handler()
+	}
+	urls := map[string]http.Handler{"history": o.History, "scheduler": o.Scheduler}
+	at := func(name string) string {
+		h := urls[name]
+		if h == nil {
+			h = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				http.Error(w, "no one is here", http.StatusServiceUnavailable)
+			})
+		}
+		srv := httptest.NewServer(h)
+		t.Cleanup(srv.Close)
+		return srv.URL
+	}
+	log := slog.New(slog.NewJSONHandler(s.Printed, nil))
+	config := rest.CopyConfig(c.Config)
+	config.QPS, config.Burst = 200, 400
+	if o.API != nil {
+		o.API(config)
+	}
+	var err error
+	s.Assembly, err = assembly.New(assembly.Options{Config: config, Settings: o.Settings, HistoryURL: at("history"), SchedulerURL: at("scheduler"), SystemNamespace: kube.SystemNamespace,
+		Audit: s.Printed, Log: log})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // the parts end after the connections
+	ended := make(chan error, 1)
+	go func() { ended <- assembly.Together(ctx, s.Parts()...) }()
+	s.TLS = httptest.NewUnstartedServer(s.Server)
+	s.TLS.EnableHTTP2 = true
+	s.TLS.StartTLS()
+	s.URL, s.Client = s.TLS.URL, s.TLS.Client()
+	t.Cleanup(func() {
+		s.TLS.CloseClientConnections()
+		s.TLS.Close()
+		cancel()
+		<-ended
+	})
+	deadline := time.Now().Add(time.Minute)
+	for err = s.Ready(); err != nil; err = s.Ready() {
+		select {
+		case e := <-ended:
+			t.Fatalf("the server ended: %v", e)
+		case <-time.After(20 * time.Millisecond):
+		}
+		require.True(t, time.Now().Before(deadline), "the server isn't ready: %v", err)
+	}
+	return s
+}
+
+// Group makes a group, or changes it.
+func (s *Server) Group(name string, change func(*v1.GroupSpec)) {
+	s.t.Helper()
+	g := &v1.Group{Spec: v1.GroupSpec{Name: name}}
+	if change != nil {
+		change(&g.Spec)
+	}
+	_, err := s.People.PutGroup(s.t.Context(), g)
+	require.NoError(s.t, err)
+}
+
+// Person adds a person who is in groups.
+func (s *Server) Person(name string, groups ...string) {
+	s.t.Helper()
+	_, err := s.People.Add(s.t.Context(), people.NewUser{Name: name, Groups: groups, Password: secret.String(Password)})
+	require.NoError(s.t, err)
+	s.Eventually("the person is known", func() bool { _, err := s.People.Person(name); return err == nil })
+}
+
+// Eventually waits for what comes soon.
+func (s *Server) Eventually(what string, ok func() bool) {
+	s.t.Helper()
+	require.Eventually(s.t, ok, 20*time.Second, 10*time.Millisecond, what)
+}
+
+// SignIn signs a person in as OpenPAI's clients do, and returns the token.
+func (s *Server) SignIn(name string) string {
+	s.t.Helper()
+	a := s.Ask("POST", "/api/v2/authn/basic/login", "", fmt.Sprintf(`{"username":%q,"password":%q}`, name, Password))
+	require.Equal(s.t, http.StatusOK, a.Status, a.Body)
+	return a.JSON()["token"].(string)
+}
+
+// Answer is an answer.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   string
+	t      testing.TB
+}
+
+// JSON is the body, an object.
+func (a *Answer) JSON() map[string]any {
+	a.t.Helper()
+	out := map[string]any{}
+	require.NoError(a.t, json.Unmarshal([]byte(a.Body), &out), a.Body)
+	return out
+}
+
+// Into reads the body.
+func (a *Answer) Into(out any) {
+	a.t.Helper()
+	require.NoError(a.t, json.Unmarshal([]byte(a.Body), out), a.Body)
+}
+
+// Code is the code of an error.
+func (a *Answer) Code() string {
+	code, _ := a.JSON()["code"].(string)
+	return code
+}
+
+// Ask sends a request with a token, or without one where it is "".
+func (s *Server) Ask(method, path, token, body string, headers ...string) *Answer {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, strings.NewReader(body))
+	require.NoError(s.t, err)
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := s.Client.Do(r)
+	require.NoError(s.t, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(s.t, err)
+	return &Answer{resp.StatusCode, resp.Header, string(text), s.t}
+}
+
+// Submit submits a small job, and returns its name.
+func (s *Server) Submit(token, name, vc string) *Answer {
+	s.t.Helper()
+	return s.Ask("POST", "/api/v2/jobs", token, JobFile(name, vc), "Content-Type", "text/yaml")
+}
+
+// JobFile is the file of a small job.
+func JobFile(name, vc string) string {
+	text := "protocolVersion: 2\nname: " + name + "\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: 'busybox:1'}]\n" +
+		"taskRoles: {Worker_1: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 1}, commands: ['echo hello']}}\n"
+	if vc != "" {
+		text += "defaults: {virtualCluster: " + vc + "}\n"
+	}
+	return text
+}
