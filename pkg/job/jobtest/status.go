@@ -32,3 +32,17 @@ func SetStatus(t testing.TB, c *kube.Cluster, name string, s *v1.FrameworkStatus
 	_, err = client.Resource(v1.Resource).Namespace(kube.JobNamespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 }
+
+// Framework reads one.
+func Framework(t testing.TB, c *kube.Cluster, name string) *v1.Framework {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c.Config)
+	require.NoError(t, err)
+	u, err := client.Resource(v1.Resource).Namespace(kube.JobNamespace).Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	data, err := u.MarshalJSON()
+	require.NoError(t, err)
+	f := &v1.Framework{}
+	require.NoError(t, json.Unmarshal(data, f))
+	return f
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,6 +49,15 @@ func Meaning(err error) *wire.Error {
 	return e
 }
 
+// told are findings for clients that show the message alone.
+func told(findings strictyaml.Findings) string {
+	var out []string
+	for _, f := range findings.Errors() {
+		out = append(out, f.String())
+	}
+	return strings.Join(out, "\n")
+}
+
 func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		out := *e
@@ -68,7 +78,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 	case errors.Is(err, rules.ErrHidden):
 		return &wire.Error{Status: http.StatusNotFound, Code: codeNoJob, Message: "It is not found."}
 	case errors.As(err, &findings):
-		return &wire.Error{Status: http.StatusBadRequest, Code: codeProtocol, Message: findings.Summary(), Findings: findings}
+		return &wire.Error{Status: http.StatusBadRequest, Code: codeProtocol, Message: told(findings), Findings: findings}
 	case errors.As(err, &throttled):
 		return &wire.Error{Status: http.StatusTooManyRequests, Code: wire.CodeTooMany, Message: "too many sign-ins", RetryAfter: throttled.After}
 	case errors.Is(err, signin.ErrBusy):

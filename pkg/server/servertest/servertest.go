@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -110,6 +112,17 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 	if !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}
+	for _, name := range []string{"gpu-1", "gpu-2"} {
+		n, err := core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pai-worker": "true"}}}, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			continue
+		}
+		require.NoError(t, err)
+		n.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("32Gi")}
+		n.Status.Allocatable = n.Status.Capacity
+		_, err = core.Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
 	patch := []byte(`{"data":{"scheduler-name":"pai-scheduler"}}`)
 	_, err = core.ConfigMaps(kube.SystemNamespace).Patch(t.Context(), api.ConfigMap, "application/merge-patch+json", patch, metav1.PatchOptions{})
 	require.NoError(t, err)
@@ -192,7 +205,9 @@ func (s *Server) Group(name string, change func(*v1.GroupSpec)) {
 func (s *Server) Person(name string, groups ...string) {
 	s.t.Helper()
 	_, err := s.People.Add(s.t.Context(), people.NewUser{Name: name, Groups: groups, Password: secret.String(Password)})
-	require.NoError(s.t, err)
+	if !errors.Is(err, people.ErrExists) { // another test shares the cluster
+		require.NoError(s.t, err)
+	}
 	s.Eventually("the person is known", func() bool { _, err := s.People.Person(name); return err == nil })
 }
 
