@@ -22,6 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/doctor"
 	"github.com/openpai/paictl/pkg/cmd/image"
 	"github.com/openpai/paictl/pkg/cmd/job"
+	"github.com/openpai/paictl/pkg/cmd/login"
 	"github.com/openpai/paictl/pkg/cmd/node"
 	"github.com/openpai/paictl/pkg/cmd/rules"
 	"github.com/openpai/paictl/pkg/cmd/sandbox"
@@ -77,7 +78,7 @@ To try it out, make three hosts on this machine (Linux, as root):
 			root.AddCommand(c)
 		}
 	}
-	add("jobs", job.NewCmdJob(f))
+	add("jobs", job.NewCmdJob(f), login.NewCmdLogin(f, nil), login.NewCmdLogout(f, nil), login.NewCmdWhoami(f, nil))
 	add("main", config.NewCmdConfig(f))
 	add("main", status.NewCmdStatus(f, nil), cluster.NewCmdCluster(f), node.NewCmdNode(f), service.NewCmdService(f), vc.NewCmdVC(f))
 	add("tools", bundle.NewCmdBundle(f), image.NewCmdImage(f))

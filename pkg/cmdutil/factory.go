@@ -61,7 +61,7 @@ func (f *Factory) Settings() (*Settings, error) {
 		return f.settings, nil
 	}
 	v := viper.New()
-	path := filepath.Join(f.configHome(), "paictl", "config.yaml")
+	path := filepath.Join(f.ConfigHome(), "paictl", "config.yaml")
 	v.SetConfigFile(path)
 	if _, err := os.Stat(path); err == nil {
 		if err := v.ReadInConfig(); err != nil {
@@ -72,7 +72,8 @@ func (f *Factory) Settings() (*Settings, error) {
 	return f.settings, nil
 }
 
-func (f *Factory) configHome() string {
+// ConfigHome is the folder of all programs' settings.
+func (f *Factory) ConfigHome() string {
 	if d := f.Getenv("XDG_CONFIG_HOME"); d != "" {
 		return d
 	}

@@ -45,6 +45,9 @@ func notFound(user, name string, unsure error) error {
 	return hint.Wrap(&NotFoundError{user, name, unsure}, "see the names with: paictl job list; jobs of all users with: paictl job list --all-users")
 }
 
+// NotFound says that a user has no job of a name.
+func NotFound(user, name string) error { return notFound(user, name, nil) }
+
 // Error names the job.
 func (e *NotFoundError) Error() string {
 	text := fmt.Sprintf("user %s has no job %q", e.User, e.Name)

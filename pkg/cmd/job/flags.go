@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
@@ -19,6 +21,8 @@ import (
 // Flags are those of all verbs on jobs of a cluster.
 type Flags struct {
 	Kube kube.Options
+	// Server is the name or address of a cluster where one has signed in.
+	Server string
 	// User is whose jobs are meant. Empty is whoever runs the program; see user.
 	User string
 }
@@ -27,15 +31,28 @@ type Flags struct {
 const completionTimeout = 2 * time.Second
 
 func (fl *Flags) add(f *cmdutil.Factory, cmd *cobra.Command) {
-	cmdutil.AddKubeFlags(cmd, &fl.Kube)
-	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "owner of the jobs (default: the setting user, else you)")
+	fl.addWay(f, cmd)
+	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "owner of the jobs (default: who is signed in, else the setting user, else you)")
 	_ = cmd.RegisterFlagCompletionFunc("user", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return fl.known(cmd.Context(), f, true, func(n job.Name) string { return n.User }), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-// open connects to the jobs of a cluster. It asks nothing yet.
-func (fl *Flags) open(_ context.Context, _ *cmdutil.Factory) (Jobs, error) {
+// addWay adds the flags that choose a cluster.
+func (fl *Flags) addWay(f *cmdutil.Factory, cmd *cobra.Command) {
+	cmdutil.AddKubeFlags(cmd, &fl.Kube)
+	way.AddFlag(f, cmd, &fl.Server)
+}
+
+// open connects to the jobs of a cluster: by its server where one has signed in, else by a kubeconfig. It asks nothing yet.
+func (fl *Flags) open(f *cmdutil.Factory) (Jobs, error) {
+	w, err := way.Choose(f, fl.Kube, fl.Server)
+	if err != nil {
+		return nil, err
+	}
+	if w != nil {
+		return &client.Jobs{Server: w.Server, Name: w.User}, nil
+	}
 	c, err := local.Open(fl.Kube)
 	if err != nil {
 		return nil, err // not a Jobs that is nil inside
@@ -95,7 +112,7 @@ func (fl *Flags) find(ctx context.Context, f *cmdutil.Factory, name string) (Job
 	if _, _, err := protocol.SplitName(name); err != nil {
 		return nil, nil, &cmdutil.UsageError{Err: err}
 	}
-	c, err := fl.open(ctx, f)
+	c, err := fl.open(f)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -123,7 +140,7 @@ func (fl *Flags) completeVC(f *cmdutil.Factory) func(*cobra.Command, []string, s
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
-		c, err := fl.open(ctx, f)
+		c, err := fl.open(f)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -161,7 +178,7 @@ func (fl *Flags) completeRoles(f *cmdutil.Factory) func(*cobra.Command, []string
 func (fl *Flags) known(ctx context.Context, f *cmdutil.Factory, all bool, of func(job.Name) string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	c, err := fl.open(ctx, f)
+	c, err := fl.open(f)
 	if err != nil {
 		return nil
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/protocol"
 )
 
@@ -24,7 +23,7 @@ import (
 type InitOptions struct {
 	Factory *cmdutil.Factory
 	IO      *iostreams.IOStreams
-	Kube    kube.Options
+	Flags   Flags
 	Draft   protocol.Draft
 	// Found asks the cluster for an image: no flag names one.
 	Found bool
@@ -75,18 +74,18 @@ must be pulled. A comment in the file says which.`,
 	fl.StringVarP(&opts.File, "output", "o", "", "file to write (default: standard output; on a terminal, it asks)")
 	fl.BoolVar(&opts.Force, "force", false, "overwrite the file")
 	_ = cmd.MarkFlagFilename("output", "yaml", "yml")
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	opts.Flags.addWay(f, cmd)
 	_ = cmd.RegisterFlagCompletionFunc("image", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return heldImages(cmd.Context(), f, opts.Kube), cobra.ShellCompDirectiveNoFileComp
+		return heldImages(cmd.Context(), f, &opts.Flags), cobra.ShellCompDirectiveNoFileComp
 	})
 	return cmd
 }
 
 // heldImages are those that the cluster's machines hold; nothing where it doesn't answer soon.
-func heldImages(ctx context.Context, f *cmdutil.Factory, o kube.Options) []string {
+func heldImages(ctx context.Context, f *cmdutil.Factory, fl *Flags) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	c, err := (&Flags{Kube: o}).open(ctx, f)
+	c, err := fl.open(f)
 	if err != nil {
 		return nil
 	}
@@ -100,7 +99,7 @@ func heldImages(ctx context.Context, f *cmdutil.Factory, o kube.Options) []strin
 // findImage takes an image that is there instead of one that must be pulled.
 func (opts *InitOptions) findImage(ctx context.Context) {
 	opts.Draft.ImageNote = "The images on the machines are not known: this one is pulled from Docker Hub."
-	if held := job.FirstImage(heldImages(ctx, opts.Factory, opts.Kube)); held != "" {
+	if held := job.FirstImage(heldImages(ctx, opts.Factory, &opts.Flags)); held != "" {
 		opts.Draft.Image, opts.Draft.ImageNote = held, "All machines of the cluster have this image."
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/code"
@@ -56,4 +57,7 @@ type Jobs interface {
 	Explain(err error) error
 }
 
-var _ Jobs = (*local.Jobs)(nil)
+var (
+	_ Jobs = (*local.Jobs)(nil)
+	_ Jobs = (*client.Jobs)(nil)
+)

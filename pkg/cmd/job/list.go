@@ -136,7 +136,7 @@ func readTime(flag, text string, now time.Time, place *time.Location) (time.Time
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	c, err := opts.Flags.open(ctx, opts.Factory)
+	c, err := opts.Flags.open(opts.Factory)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ GPUs wait, CPUS and MEMORY are shown as well. "paictl job why" says more about o
 			return queueRun(cmd.Context(), opts)
 		},
 	}
-	cmdutil.AddKubeFlags(cmd, &opts.Flags.Kube)
+	opts.Flags.addWay(f, cmd)
 	cmd.Flags().StringVar(&opts.VC, "vc", "", "only jobs of this virtual cluster")
 	cmd.Flags().IntVar(&opts.Limit, "limit", defaultLimit, "at most this many jobs, those that start next; 0 shows all")
 	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))
@@ -62,7 +62,7 @@ GPUs wait, CPUS and MEMORY are shown as well. "paictl job why" says more about o
 }
 
 func queueRun(ctx context.Context, opts *QueueOptions) error {
-	c, err := opts.Flags.open(ctx, opts.Factory)
+	c, err := opts.Flags.open(opts.Factory)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
@@ -103,6 +104,9 @@ func (opts *RenderOptions) options(ctx context.Context) (render.Options, error) 
 	o := render.Options{User: user, Group: opts.Source.group(opts.Factory), Namespace: kube.JobNamespace, Now: time.Now()}
 	o.Cluster = render.Cluster{RuntimeImage: "pai-runtime:" + opts.Factory.Version, SchedulerName: "pai-scheduler", PeersURL: defaultPeersURL}
 	codeURL := defaultCodeURL
+	if opts.Flags.Server != "" {
+		return o, client.Absent("paictl job render --server")
+	}
 	if opts.Flags.Kube != (kube.Options{}) {
 		c, err := job.Open(opts.Flags.Kube)
 		if err != nil {

@@ -59,7 +59,7 @@ and 1024 MB.`,
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault
 			}
-			return heldImages(cmd.Context(), f, opts.Flags.Kube), cobra.ShellCompDirectiveNoFileComp
+			return heldImages(cmd.Context(), f, &opts.Flags), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Draft.Image, opts.Command, opts.given = args[0], args[1:], cmd.Flags().Changed
@@ -136,13 +136,16 @@ func isVariable(name string) bool {
 }
 
 func runRun(ctx context.Context, opts *RunOptions) error {
-	c, err := opts.Flags.open(ctx, opts.Factory)
+	c, err := opts.Flags.open(opts.Factory)
 	if err != nil {
 		return err
 	}
 	offer, err := c.Offer(ctx)
 	if err != nil {
 		return err
+	}
+	if offer.Unknown && !(opts.given("gpus") && opts.given("cpus") && opts.given("memory")) {
+		return cmdutil.Usagef("what a task gets by default is not known yet to those who signed in: give --gpus, --cpus and --memory")
 	}
 	opts.complete(offer)
 	text, err := opts.Draft.Write()

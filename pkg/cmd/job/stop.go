@@ -82,7 +82,7 @@ func (opts *StopOptions) check(cmd *cobra.Command, states []string) (err error) 
 
 // chosen asks for the jobs that --all means, and whether they are to stop.
 func (opts *StopOptions) chosen(ctx context.Context) (err error) {
-	c, err := opts.Flags.open(ctx, opts.Factory)
+	c, err := opts.Flags.open(opts.Factory)
 	if err != nil {
 		return err
 	}

@@ -146,7 +146,7 @@ func submitRun(ctx context.Context, opts *SubmitOptions) error {
 			return err
 		}
 	}
-	c, err := opts.Flags.open(ctx, opts.Factory)
+	c, err := opts.Flags.open(opts.Factory)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ counted up to the last five minutes. GPU hours are kept longer than the jobs the
 			return usageRun(cmd.Context(), opts)
 		},
 	}
-	cmdutil.AddKubeFlags(cmd, &opts.Flags.Kube)
+	opts.Flags.addWay(f, cmd)
 	fl := cmd.Flags()
 	fl.StringSliceVar(&opts.Query.By, "by", []string{api.ByVC}, "one row for each: "+strings.Join(api.Dimensions(), ",")+"; several separated by commas")
 	fl.StringVar(&opts.since, "since", "30d", "start: 12h, 30d, or a date like 2026-01-31")
@@ -111,7 +111,7 @@ func (opts *UsageOptions) complete(now time.Time) error {
 }
 
 func usageRun(ctx context.Context, opts *UsageOptions) error {
-	c, err := opts.Flags.open(ctx, opts.Factory)
+	c, err := opts.Flags.open(opts.Factory)
 	if err != nil {
 		return err
 	}

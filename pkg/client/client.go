@@ -1,0 +1,287 @@
+// Package client asks the platform's server over HTTPS, for whoever has signed in.
+// In: where the server is, whom its certificate may be signed by, a token. Out: answers of /api/v3, and all that "paictl job" needs.
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+const (
+	// dialTime bounds a connection's beginning, answerTime how long the server may take to begin an answer: it waits up to ten minutes
+	// for the end of a job that is deleted.
+	dialTime   = 10 * time.Second
+	answerTime = 11 * time.Minute
+	// patience is how long a server that is being renewed is asked again, pause how long at first between two questions.
+	patience   = 30 * time.Second
+	pause      = 500 * time.Millisecond
+	longest    = 5 * time.Second
+	tellAfter  = 2 * time.Second
+	maxAnswer  = 256 << 20 // bytes
+	maxRefusal = 1 << 20
+)
+
+// Tokens give what opens the server. It is safe for concurrent use.
+type Tokens interface {
+	// Access is a token that should hold for a while.
+	Access(ctx context.Context) (secret.String, error)
+	// Renewed is one in place of a token that the server refuses; an error says what to do where there is none.
+	Renewed(ctx context.Context, refused secret.String) (secret.String, error)
+}
+
+// Fixed is a token that is never renewed, such as that of an application.
+type Fixed secret.String
+
+// Access returns it.
+func (f Fixed) Access(context.Context) (secret.String, error) { return secret.String(f), nil }
+
+// Renewed has no other.
+func (Fixed) Renewed(context.Context, secret.String) (secret.String, error) {
+	return "", hint.Errorf("make another: paictl token create, or sign in: paictl login", "the server doesn't take the token of PAICTL_TOKEN: it has ended or was revoked")
+}
+
+// Options say which server is asked, and as whom.
+type Options struct {
+	// URL is the server's: https://HOST[:PORT].
+	URL string
+	// CA, not empty, is the PEM of the only authorities that may sign the server's certificate; else those of the system may.
+	CA []byte
+	// Tokens is nil for what is asked before one signs in.
+	Tokens Tokens
+	// Version is paictl's own.
+	Version string
+	// Note is told that the server is asked again; nil is not told.
+	Note func(text string)
+}
+
+// Server is one that is asked.
+type Server struct {
+	base    *url.URL
+	http    *http.Client
+	tokens  Tokens
+	version string
+	note    func(string)
+	// patience is how long it is asked again where it is being renewed.
+	patience time.Duration
+}
+
+// ParseURL reads the address of a server: only its host counts, and https.
+func ParseURL(text string) (*url.URL, error) {
+	if !strings.Contains(text, "://") {
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	remedy := "write https://HOST, as \"paictl service start -n rest-server\" printed it"
+	switch {
+	case err != nil:
+		return nil, hint.Errorf(remedy, "%s is no address of a server", shown(text))
+	case u.Scheme != "https":
+		return nil, hint.Errorf(remedy, "%s: a server is only asked over https", shown(text))
+	case u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, hint.Errorf(remedy, "%s is no address of a server", shown(text))
+	}
+	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}, nil
+}
+
+// shown is an address without a password in it.
+func shown(text string) string {
+	if _, after, ok := strings.Cut(text, "@"); ok {
+		return "…@" + after
+	}
+	return text
+}
+
+// New makes a way to a server. It asks nothing yet.
+func New(o Options) (*Server, error) {
+	base, err := ParseURL(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(o.CA) > 0 {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(o.CA) {
+			return nil, hint.Errorf("give the PEM of the authority: --ca FILE", "the authority of %s is no certificate", base.Host)
+		}
+	}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTime, KeepAlive: 15 * time.Second}).DialContext,
+		TLSClientConfig: config, TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: answerTime, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
+	}
+	s := &Server{base: base, tokens: o.Tokens, version: o.Version, note: o.Note, patience: patience,
+		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	if s.note == nil {
+		s.note = func(string) {}
+	}
+	return s, nil
+}
+
+// Host is where the server is.
+func (s *Server) Host() string { return s.base.Host }
+
+// question is one request.
+type question struct {
+	method, path string
+	query        url.Values
+	header       http.Header
+	body         []byte
+	// open needs no token. again may be asked once more where no answer came, since asking twice does no harm.
+	open, again bool
+	// once isn't asked again at all.
+	once bool
+}
+
+// get is a question that changes nothing.
+func get(path string, query url.Values) question {
+	return question{method: http.MethodGet, path: path, query: query, again: true}
+}
+
+// post is one with a body of JSON.
+func post(path string, query url.Values, in any) (question, error) {
+	body := []byte("{}")
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return question{}, err
+		}
+	}
+	return question{method: http.MethodPost, path: path, query: query, body: body, header: http.Header{"Content-Type": {"application/json"}}}, nil
+}
+
+// ask sends a question and reads the answer, which is JSON, into out, unless that is nil.
+func (s *Server) ask(ctx context.Context, q question, out any) error {
+	resp, err := s.do(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("read the answer of %s: %w", s.base.Host, err)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return hint.Errorf("look whether that is the address of the platform's server", "%s answers with something else than the platform's server does: %w", s.base.Host, err)
+	}
+	return nil
+}
+
+// do sends a question, with a token where it needs one, until there is an answer. One that is no success is an error.
+func (s *Server) do(ctx context.Context, q question) (*http.Response, error) {
+	token := secret.String("")
+	if !q.open {
+		if s.tokens == nil {
+			return nil, errNotSignedIn
+		}
+		var err error
+		if token, err = s.tokens.Access(ctx); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := s.patient(ctx, q, token)
+	refused, ok := errors.AsType[*Error](err)
+	if q.open || !ok || refused.Status != http.StatusUnauthorized {
+		return resp, err
+	}
+	renewed, renewErr := s.tokens.Renewed(ctx, token)
+	if renewErr != nil {
+		return nil, renewErr
+	}
+	return s.patient(ctx, q, renewed)
+}
+
+// patient asks again where the server is being renewed.
+func (s *Server) patient(ctx context.Context, q question, token secret.String) (*http.Response, error) {
+	began, wait, told := time.Now(), pause, false
+	for {
+		resp, err := s.send(ctx, q, token)
+		after, passes := s.passes(q, err)
+		if !passes || ctx.Err() != nil || time.Since(began) >= s.patience {
+			return resp, err
+		}
+		if time.Since(began) >= tellAfter && !told {
+			told = true
+			s.note(fmt.Sprintf("%v; trying again for %s", err, s.patience))
+		}
+		timer := time.NewTimer(max(wait, after))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		case <-timer.C:
+		}
+		wait = min(2*wait, longest)
+	}
+}
+
+// passes reports whether a question is to be asked again, and when at the earliest: the server is being renewed, and either it has not
+// been reached or asking twice does no harm.
+func (s *Server) passes(q question, err error) (after time.Duration, yes bool) {
+	if err == nil || q.once {
+		return 0, false
+	}
+	if refused, ok := errors.AsType[*Error](err); ok {
+		return refused.after, q.again && refused.after > 0 && refused.after <= s.patience
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	if ok && op.Op == "dial" {
+		_, unknown := errors.AsType[*net.DNSError](err)
+		return 0, !unknown
+	}
+	_, offline := errors.AsType[net.Error](err)
+	return 0, q.again && (offline || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
+}
+
+// send asks once.
+func (s *Server) send(ctx context.Context, q question, token secret.String) (*http.Response, error) {
+	to := *s.base
+	path, err := url.PathUnescape(q.path)
+	if err != nil {
+		return nil, err
+	}
+	to.Path, to.RawPath, to.RawQuery = path, q.path, q.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, q.method, to.String(), bytes.NewReader(q.body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range q.header {
+		req.Header[name] = values
+	}
+	req.Header.Set("User-Agent", "paictl/"+s.version)
+	req.Header.Set("Accept", "application/json")
+	if token.IsSet() {
+		req.Header.Set("Authorization", "Bearer "+token.Reveal())
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return nil, s.unreachable(ctx, err)
+	}
+	if resp.StatusCode < http.StatusMultipleChoices {
+		return resp, nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	e := readError(resp.StatusCode, body)
+	e.Host = s.base.Host
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds >= 0 {
+		e.after = time.Duration(max(seconds, 1)) * time.Second
+	}
+	return nil, e
+}

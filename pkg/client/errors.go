@@ -1,0 +1,105 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+)
+
+// errNotSignedIn is returned for what needs a token where there is none.
+var errNotSignedIn = hint.Errorf("sign in: paictl login https://HOST", "you are not signed in")
+
+// Error is an answer of the server that is no success.
+type Error struct {
+	Body   api.Error
+	Status int
+	Host   string
+
+	after time.Duration // when to try again; 0 is not said
+}
+
+// Error is what the server says.
+func (e *Error) Error() string { return e.Body.Message }
+
+// ExitCode tells a server that can't answer now from a refusal, for scripts.
+func (e *Error) ExitCode() int { return 1 }
+
+// Codes that commands tell apart.
+const (
+	codeNoJob    = "NoJobError"
+	codeNoAPI    = "NoApiError"
+	codeProtocol = "InvalidProtocolError"
+)
+
+func readError(status int, body []byte) *Error {
+	e := &Error{Status: status}
+	if json.Unmarshal(body, &e.Body) == nil && e.Body.Code != "" && e.Body.Message != "" {
+		return e
+	}
+	e.Body = api.Error{Message: fmt.Sprintf("the server answers with status %d (%s)", status, http.StatusText(status))}
+	return e
+}
+
+// explained adds what a person can do about an error of the server.
+func explained(err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || hint.Of(err) != "" {
+		return err
+	}
+	switch {
+	case e.Body.Code == codeNoAPI || e.Status == http.StatusMethodNotAllowed:
+		return hint.Errorf("ask an administrator to update it, or use the cluster's kubeconfig: --kubeconfig FILE", "the server %s doesn't offer this: it is older than this paictl", e.Host)
+	case e.Body.Remedy != "":
+		return hint.Wrap(err, e.Body.Remedy)
+	case e.Status == http.StatusForbidden:
+		return hint.Wrap(err, "see what you may do with: paictl whoami; an administrator grants more")
+	case e.Status >= http.StatusInternalServerError && e.Body.Request != "":
+		return hint.Wrap(err, "try again; if it stays, tell an administrator the request's name: "+e.Body.Request)
+	}
+	return err
+}
+
+// Absent is returned for a verb that the server doesn't offer to people yet.
+func Absent(what string) error {
+	return hint.Errorf("use the cluster's kubeconfig: --kubeconfig FILE", "%s is not available yet to those who signed in", what)
+}
+
+// unreachable says what keeps the server from being asked.
+func (s *Server) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // its text repeats the URL
+	}
+	return unreachable(s.base.Host, err)
+}
+
+func unreachable(host string, err error) error {
+	wrapped := fmt.Errorf("ask %s: %w", host, err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, name := errors.AsType[x509.HostnameError](err)
+	_, dns := errors.AsType[*net.DNSError](err)
+	record, plain := errors.AsType[tls.RecordHeaderError](err)
+	switch {
+	case plain && record.Conn != nil:
+		return hint.Wrap(wrapped, "it speaks no https: look whether that is the address of the platform's server")
+	case unknown:
+		return hint.Wrap(wrapped, "if its certificate was changed on purpose, sign in again: paictl login https://"+host+" --fingerprint SHA256; \"paictl service start -n rest-server\" prints it")
+	case name:
+		return hint.Wrap(wrapped, "use a name or address that the certificate is for, or add this one to rest-server.names in services-configuration.yaml")
+	case dns:
+		return hint.Wrap(wrapped, "look whether the name is right")
+	}
+	return hint.Wrap(wrapped, "look whether it runs: paictl service status -n rest-server")
+}

@@ -1,0 +1,277 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	fapi "github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+)
+
+// Jobs are those that whoever has signed in may see and change. Its methods are those of pkg/job, asked of the server.
+type Jobs struct {
+	*Server
+	// Name is who has signed in; "" is asked of the server.
+	Name string
+}
+
+// maxRows is how many rows are asked for at once.
+const maxRows = 1000
+
+// Me is who has signed in.
+func (c *Jobs) Me(ctx context.Context) (string, error) {
+	if c.Name == "" {
+		me, err := c.WhoAmI(ctx)
+		if err != nil {
+			return "", err
+		}
+		c.Name = me.Name
+	}
+	return c.Name, nil
+}
+
+// Explain adds what a person can do about an error.
+func (*Jobs) Explain(err error) error { return explained(err) }
+
+// one is where a job lies.
+func one(j *job.Job, more string) string {
+	return api.Prefix + "/jobs/" + url.PathEscape(j.User) + "/" + url.PathEscape(j.Name) + more
+}
+
+// about makes of an answer that there is no job what pkg/job says.
+func about(j *job.Job, err error) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusNotFound && e.Body.Code == codeNoJob {
+		return job.NotFound(j.User, j.Name)
+	}
+	return explained(err)
+}
+
+// Resolve finds a job by its name, by USER~NAME or USER/NAME. Where there is none it returns what it is called, too.
+func (c *Jobs) Resolve(ctx context.Context, user, name string) (*job.Job, error) {
+	owner, short, err := protocol.SplitName(name)
+	if err != nil {
+		return nil, hint.Wrap(err, hint.Of(err)+"; see the names with: paictl job list")
+	}
+	if owner == "" {
+		owner = user
+	}
+	j := &job.Job{User: owner, Name: short}
+	if protocol.CheckName(short) != nil {
+		return j, job.NotFound(owner, short)
+	}
+	d, err := c.Detail(ctx, j)
+	if err != nil {
+		return j, err
+	}
+	return d.AsJob(), nil
+}
+
+// Get reads a job again.
+func (c *Jobs) Get(ctx context.Context, j *job.Job) (*job.Job, error) {
+	d, err := c.Detail(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	return d.AsJob(), nil
+}
+
+// Detail reads all about a job.
+func (c *Jobs) Detail(ctx context.Context, j *job.Job) (*job.Detail, error) {
+	out := &job.Detail{}
+	if err := c.ask(ctx, get(one(j, ""), nil), out); err != nil {
+		return nil, about(j, err)
+	}
+	return out, nil
+}
+
+// List lists jobs, newest first.
+func (c *Jobs) List(ctx context.Context, f job.Filter) (*job.Page, error) {
+	q := url.Values{}
+	for name, value := range map[string]string{"user": f.User, "vc": f.VirtualCluster, "keyword": f.Keyword, "name": f.InName, "cursor": f.Cursor} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	for _, p := range f.Phases {
+		q.Add("state", string(p))
+	}
+	if !f.Since.IsZero() {
+		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))
+	}
+	out := &job.Page{Items: []job.Row{}}
+	for {
+		most := maxRows
+		if f.Limit > 0 {
+			most = min(most, f.Limit-len(out.Items))
+		}
+		q.Set("limit", strconv.Itoa(most))
+		page := &job.Page{}
+		if err := c.ask(ctx, get(api.Prefix+"/jobs", q), page); err != nil {
+			return nil, explained(err)
+		}
+		out.Items = append(out.Items, page.Items...)
+		if page.Note != "" {
+			out.Note = page.Note
+		}
+		out.Next = page.Next
+		if page.Next == "" || f.Limit > 0 && len(out.Items) >= f.Limit {
+			return out, nil
+		}
+		q.Set("cursor", page.Next)
+	}
+}
+
+// knownAtMost is how many names are completed.
+const knownAtMost = 200
+
+// Known names the jobs that live, of a user or of all that one sees.
+func (c *Jobs) Known(ctx context.Context, user string) ([]job.Name, error) {
+	page, err := c.List(ctx, job.Filter{User: user, Limit: knownAtMost})
+	if err != nil {
+		return nil, err
+	}
+	var out []job.Name
+	for i := range page.Items {
+		if r := &page.Items[i]; r.Live {
+			out = append(out, job.Name{User: r.User, Name: r.Name})
+		}
+	}
+	return out, nil
+}
+
+// Why explains a job.
+func (c *Jobs) Why(ctx context.Context, j *job.Job) (*job.Why, error) {
+	out := &job.Why{}
+	if err := c.ask(ctx, get(one(j, "/why"), nil), out); err != nil {
+		return nil, about(j, err)
+	}
+	return out, nil
+}
+
+// Events are those of a job and its pods, the latest last. note says what could not be asked.
+func (c *Jobs) Events(ctx context.Context, j *job.Job) (list []fapi.Event, note, err error) {
+	out := &api.Events{}
+	if err := c.ask(ctx, get(one(j, "/events"), nil), out); err != nil {
+		return nil, nil, about(j, err)
+	}
+	if out.Note != "" {
+		note = errors.New(out.Note)
+	}
+	return out.Items, note, nil
+}
+
+// How often a job is looked at that is followed.
+const (
+	lookWaiting = 2 * time.Second
+	lookRunning = 5 * time.Second
+	lookAgain   = 15 * time.Second // at most, where the server doesn't answer
+)
+
+// Follow calls seen with what a job is at, now and again, until seen returns false. It survives the loss of the connection: problem is
+// called with the error when it is lost, and with nil when it is back.
+func (c *Jobs) Follow(ctx context.Context, j *job.Job, seen func(*job.Detail) (more bool), problem func(error)) error {
+	lost, wait := false, lookWaiting
+	for {
+		q := get(one(j, ""), nil)
+		q.once = true // it is asked again here
+		d := &job.Detail{}
+		err := c.ask(ctx, q, d)
+		refused, answered := errors.AsType[*Error](err)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			if lost {
+				problem(nil)
+			}
+			lost = false
+			if !seen(d) {
+				return nil
+			}
+			wait = lookWaiting
+			if job.Phase(d.State) == job.Running {
+				wait = lookRunning
+			}
+		case answered && refused.Status < http.StatusInternalServerError && refused.Status != http.StatusTooManyRequests, errors.Is(err, errNotSignedIn):
+			return about(j, err)
+		default:
+			if !lost {
+				problem(err)
+			}
+			lost, wait = true, min(2*wait, lookAgain)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+}
+
+// change sends a question that changes a job.
+func (c *Jobs) change(ctx context.Context, j *job.Job, what string, in, out any) error {
+	q, err := post(one(j, "/"+what), nil, in)
+	if err != nil {
+		return err
+	}
+	return about(j, c.ask(ctx, q, out))
+}
+
+// Stop asks for the end of a job, and returns what it was before.
+func (c *Jobs) Stop(ctx context.Context, j *job.Job) (before job.Phase, err error) {
+	out := api.Changed{}
+	err = c.change(ctx, j, "stop", nil, &out)
+	return out.Before, err
+}
+
+// Retry runs a job again, as it was submitted.
+func (c *Jobs) Retry(ctx context.Context, j *job.Job) (before job.Phase, err error) {
+	out := api.Changed{}
+	err = c.change(ctx, j, "retry", nil, &out)
+	return out.Before, err
+}
+
+// Scale changes how many tasks a role has, and returns how many it had.
+func (c *Jobs) Scale(ctx context.Context, j *job.Job, role string, tasks int) (before int, err error) {
+	out := api.Scaled{}
+	err = c.change(ctx, j, "scale", api.Scale{Role: role, Tasks: tasks}, &out)
+	return out.Before, err
+}
+
+// Remove deletes a job and waits until its name is free.
+func (c *Jobs) Remove(ctx context.Context, j *job.Job) error {
+	return about(j, c.ask(ctx, question{method: http.MethodDelete, path: one(j, "")}, nil))
+}
+
+// Forget removes all jobs of a name that have ended from the history, and says how many.
+func (c *Jobs) Forget(ctx context.Context, j *job.Job) (jobs int, err error) {
+	out := api.Forgotten{}
+	err = c.ask(ctx, question{method: http.MethodDelete, path: one(j, ""), query: url.Values{"history": {"true"}}}, &out)
+	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusNotFound {
+		return 0, nil
+	}
+	return out.Jobs, explained(err)
+}
+
+// FreeName is a name like that of a job which the user hasn't used yet.
+func (c *Jobs) FreeName(ctx context.Context, j *job.Job) (string, error) {
+	for name := range job.NamesLike(j.Name) {
+		_, err := c.Detail(ctx, &job.Job{User: j.User, Name: name})
+		if job.IsNotFound(err) {
+			return name, nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return "", job.NoFreeName(j)
+}

@@ -1,0 +1,110 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/client"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// early is how long before its end a token is renewed.
+const early = time.Minute
+
+// Refresher gets other tokens for a session.
+type Refresher interface {
+	Refresh(ctx context.Context, refresh secret.String) (*client.Pair, error)
+}
+
+// Session is the tokens of one cluster. It is client.Tokens.
+type Session struct {
+	Store Store
+	Name  string
+	// Server renews them.
+	Server Refresher
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+
+	mu     sync.Mutex
+	access secret.String
+	until  time.Time
+}
+
+var _ client.Tokens = (*Session)(nil)
+
+func (s *Session) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
+}
+
+// Access is a token that holds for a minute at least.
+func (s *Session) Access(ctx context.Context) (secret.String, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.access.IsSet() && s.now().Before(s.until.Add(-early)) {
+		return s.access, nil
+	}
+	f, err := s.Store.Read()
+	if err != nil {
+		return "", err
+	}
+	c := f.Clusters[s.Name]
+	if c == nil || !c.Refresh.IsSet() {
+		return "", s.again("you are not signed in at " + s.Name)
+	}
+	if c.Access.IsSet() && s.now().Before(c.Expires.Add(-early)) {
+		s.access, s.until = c.Access, c.Expires
+		return s.access, nil
+	}
+	return s.renew(ctx, c.Access)
+}
+
+// Renewed is one in place of a token that the server refuses.
+func (s *Session) Renewed(ctx context.Context, refused secret.String) (secret.String, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.access.IsSet() && s.access != refused {
+		return s.access, nil // another question has renewed it
+	}
+	return s.renew(ctx, refused)
+}
+
+// renew gets another pair while no other paictl does: a refresh token is good for one use. Another may have renewed it meanwhile.
+func (s *Session) renew(ctx context.Context, old secret.String) (secret.String, error) {
+	err := s.Store.Change(ctx, func(f *File) error {
+		c := f.Clusters[s.Name]
+		if c == nil || !c.Refresh.IsSet() {
+			return s.again("you are not signed in at " + s.Name)
+		}
+		if c.Access.IsSet() && c.Access != old && s.now().Before(c.Expires.Add(-early)) {
+			s.access, s.until = c.Access, c.Expires
+			return nil
+		}
+		pair, err := s.Server.Refresh(ctx, c.Refresh)
+		if _, refused := errors.AsType[*client.RefusedError](err); refused {
+			return s.again("your session at " + s.Name + " has ended")
+		}
+		if err != nil {
+			return err
+		}
+		c.Access, c.Expires = pair.Access, s.now().Add(time.Duration(pair.Life)*time.Second)
+		if pair.Refresh.IsSet() {
+			c.Refresh = pair.Refresh
+		}
+		s.access, s.until = c.Access, c.Expires
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return s.access, nil
+}
+
+func (s *Session) again(text string) error {
+	return hint.Errorf("sign in again: paictl login "+s.Name, "%s", text)
+}

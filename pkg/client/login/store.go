@@ -1,0 +1,171 @@
+// Package login keeps where one has signed in: clusters by name, and the tokens that open them.
+// In: a file that only its owner may read. Out: a cluster by name, and tokens that are renewed before they end.
+package login
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Cluster is one where a person signed in.
+type Cluster struct {
+	// Server is https://HOST.
+	Server string `yaml:"server"`
+	// CA is the PEM of the only authority that may sign the server's certificate; "" where the system's may.
+	CA string `yaml:"ca,omitempty"`
+	// User is who signed in; "" where one has signed out.
+	User string `yaml:"user,omitempty"`
+	// Access opens the server until Expires, Refresh gets another.
+	Access  secret.String `yaml:"access,omitempty"`
+	Expires time.Time     `yaml:"expires,omitempty"`
+	Refresh secret.String `yaml:"refresh,omitempty"`
+}
+
+// File is what is kept.
+type File struct {
+	// Current is the name of the cluster that is meant where none is named.
+	Current  string              `yaml:"current,omitempty"`
+	Clusters map[string]*Cluster `yaml:"clusters,omitempty"`
+}
+
+// Names are those of all clusters, in order.
+func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.Clusters)) }
+
+// At is the name of the cluster with a server; "" where there is none.
+func (f *File) At(server string) string {
+	for _, name := range f.Names() {
+		if f.Clusters[name].Server == server {
+			return name
+		}
+	}
+	return ""
+}
+
+// names are what a cluster may be called.
+var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+
+// CheckName refuses what can't be the name of a cluster.
+func CheckName(name string) error {
+	if !names.MatchString(name) {
+		return hint.Errorf("use up to 63 letters, digits, - _ and .", "%q is no name for a cluster", name)
+	}
+	return nil
+}
+
+// maxFile is how long the file may be, in bytes.
+const maxFile = 4 << 20
+
+// Store is the file.
+type Store struct{ Path string }
+
+// Read reads the file. One that isn't there has no clusters; one that others may read is refused.
+func (s Store) Read() (*File, error) {
+	info, err := os.Stat(s.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &File{Clusters: map[string]*Cluster{}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read where you are signed in: %w", err)
+	}
+	if wide := info.Mode().Perm() & 0o077; wide != 0 && runtime.GOOS != "windows" {
+		return nil, hint.Errorf("chmod 600 "+s.Path, "%s has tokens in it, and others may read it", s.Path)
+	}
+	if info.Size() > maxFile {
+		return nil, hint.Errorf("move it away, then sign in again", "%s is too long", s.Path)
+	}
+	text, err := os.ReadFile(s.Path)
+	if err != nil {
+		return nil, fmt.Errorf("read where you are signed in: %w", err)
+	}
+	return parse(s.Path, text)
+}
+
+func parse(path string, text []byte) (*File, error) {
+	f := &File{}
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(f); err != nil && len(bytes.TrimSpace(text)) > 0 {
+		// The error of a parser repeats what it can't read, which may be a token.
+		return nil, hint.Errorf("move it away, then sign in again: paictl login https://HOST", "%s can't be read: %s", path, place(err))
+	}
+	if f.Clusters == nil {
+		f.Clusters = map[string]*Cluster{}
+	}
+	for name, c := range f.Clusters {
+		if c == nil || CheckName(name) != nil {
+			return nil, hint.Errorf("remove it, or give it a server", "%s: clusters.%s is no cluster", path, name)
+		}
+	}
+	return f, nil
+}
+
+var line = regexp.MustCompile(`line \d+`)
+
+// place is where a parser stopped, and nothing of what it read.
+func place(err error) string {
+	if at := line.FindString(err.Error()); at != "" {
+		return "there is a mistake in " + at
+	}
+	return "it is no YAML of paictl's"
+}
+
+// Change reads the file, lets change change it, and writes it. Others that do so at the same time wait.
+func (s Store) Change(ctx context.Context, change func(*File) error) (err error) {
+	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
+		return fmt.Errorf("keep where you are signed in: %w", err)
+	}
+	lock := flock.New(s.Path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, lockEvery); err != nil {
+		return fmt.Errorf("wait for another paictl that changes %s: %w", s.Path, err)
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	f, err := s.Read()
+	if err != nil {
+		return err
+	}
+	if err := change(f); err != nil {
+		return err
+	}
+	text, err := yaml.Marshal(f)
+	if err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(s.Path, append([]byte(head), text...), 0o600, renameio.WithStaticPermissions(0o600)); err != nil {
+		return fmt.Errorf("keep where you are signed in: %w", err)
+	}
+	return nil
+}
+
+const (
+	lockEvery = 50 * time.Millisecond
+	head      = "# Where you are signed in; written by paictl login and logout. It has tokens in it: give it to no one.\n"
+)
+
+// DefaultName is what a cluster is called that gets no name: its host, as far as a name may have it.
+func DefaultName(host string) string {
+	name := strings.Map(func(r rune) rune {
+		if r == ':' || r == '[' || r == ']' {
+			return '-'
+		}
+		return r
+	}, host)
+	return strings.Trim(name, "-")
+}

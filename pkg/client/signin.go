@@ -1,0 +1,90 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+)
+
+// RefusedError says that the server gives no tokens for what it was shown.
+type RefusedError struct{ text string }
+
+// Error is what the server says.
+func (e *RefusedError) Error() string { return e.text }
+
+// Pair is what opens the server, and what gets another.
+type Pair struct {
+	Access, Refresh secret.String
+	// Life is how long Access holds, in seconds.
+	Life int
+}
+
+// Password signs in.
+func (s *Server) Password(ctx context.Context, name string, password secret.String) (*Pair, error) {
+	return s.tokensFor(ctx, url.Values{"grant_type": {api.GrantPassword}, "username": {name}, "password": {password.Reveal()}}, true)
+}
+
+// Refresh gets other tokens for a session.
+func (s *Server) Refresh(ctx context.Context, refresh secret.String) (*Pair, error) {
+	return s.tokensFor(ctx, url.Values{"grant_type": {api.GrantRefresh}, "refresh_token": {refresh.Reveal()}}, false)
+}
+
+// Revoke ends the session of a refresh token.
+func (s *Server) Revoke(ctx context.Context, refresh secret.String) error {
+	return explained(s.ask(ctx, form(api.RevokePath, url.Values{"token": {refresh.Reveal()}, "token_type_hint": {"refresh_token"}}), nil))
+}
+
+// form is a question that is sent as a browser's form. What is in it is secret.
+func form(path string, values url.Values) question {
+	return question{method: http.MethodPost, path: path, open: true, body: []byte(values.Encode()), header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}}
+}
+
+func (s *Server) tokensFor(ctx context.Context, values url.Values, once bool) (*Pair, error) {
+	values.Set("client_id", "paictl/"+s.version)
+	q := form(api.TokenPath, values)
+	q.once = once
+	// The tokens are strings of JSON here: secret.String would read its own mask.
+	out := struct {
+		Access  string `json:"access_token"`
+		Refresh string `json:"refresh_token"`
+		Life    int    `json:"expires_in"`
+	}{}
+	err := s.ask(ctx, q, &out)
+	if e, ok := errors.AsType[*Error](err); ok {
+		if e.Status == http.StatusBadRequest {
+			return nil, &RefusedError{e.Body.Message}
+		}
+		if e.Status == http.StatusTooManyRequests {
+			return nil, hint.Errorf("wait for some minutes, then try again", "the server refuses more tries to sign in for now")
+		}
+	}
+	if err != nil {
+		return nil, explained(err)
+	}
+	if out.Access == "" {
+		return nil, errors.New("sign in: the server's answer has no token")
+	}
+	return &Pair{Access: secret.String(out.Access), Refresh: secret.String(out.Refresh), Life: out.Life}, nil
+}
+
+// WhoAmI tells who one is to the server.
+func (s *Server) WhoAmI(ctx context.Context) (*api.WhoAmI, error) {
+	out := &api.WhoAmI{}
+	return out, explained(s.ask(ctx, get(api.Prefix+"/whoami", nil), out))
+}
+
+// Version is the server's. It is asked without a token.
+func (s *Server) Version(ctx context.Context) (*api.Version, error) {
+	out := &api.Version{}
+	q := get(api.Prefix+"/version", nil)
+	q.open, q.once = true, true
+	return out, explained(s.ask(ctx, q, out))
+}
+
+var _ json.Marshaler = secret.String("") // so that a Pair that is printed shows no token

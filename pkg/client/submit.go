@@ -1,0 +1,108 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// file is how the server is told that a file is called: where it lies here is nothing that it must know.
+const file = "job.yaml"
+
+// submission is what the server is asked to make.
+func submission(r *job.Request) api.Submission {
+	s := api.Submission{File: file, Text: string(r.Text), Group: r.Group}
+	if r.Code != nil {
+		s.Code = &api.Code{SHA256: r.Code.SHA256, Size: r.Code.Size}
+	}
+	return s
+}
+
+// answer is what the server says of a submission.
+type answer struct {
+	api.Checked
+	Outcome job.Outcome `json:"outcome,omitempty"`
+}
+
+// Prepare has job files checked against what the cluster offers to whoever has signed in. What pkg/protocol alone finds in a file it was
+// read for before, and is left out.
+func (c *Jobs) Prepare(ctx context.Context, all []job.Request) ([]*job.Prepared, strictyaml.Findings, error) {
+	var out []*job.Prepared
+	var findings strictyaml.Findings
+	for i := range all {
+		r := &all[i]
+		q, err := post(api.Prefix+"/jobs", url.Values{"check": {"true"}}, submission(r))
+		if err != nil {
+			return nil, nil, err
+		}
+		q.again = true
+		checked := answer{}
+		err = c.ask(ctx, q, &checked)
+		found, wrong := mistakes(err)
+		if err != nil && !wrong {
+			return nil, nil, explained(err)
+		}
+		findings = append(findings, here(r, append(found, checked.Findings...))...)
+		p := &job.Prepared{Request: *r, Summary: job.Summary(checked.Summary)}
+		out = append(out, p)
+	}
+	return out, findings, nil
+}
+
+// mistakes are what the server finds in a job file.
+func mistakes(err error) (strictyaml.Findings, bool) {
+	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusBadRequest && e.Body.Code == codeProtocol && len(e.Body.Findings) > 0 {
+		return e.Body.Findings, true
+	}
+	return nil, false
+}
+
+// here are findings of a file under the name that it has here.
+func here(r *job.Request, found strictyaml.Findings) strictyaml.Findings {
+	known := strictyaml.Findings(nil)
+	if r.Parsed != nil {
+		_, known = protocol.Parse(r.File, r.Text)
+	}
+	var out strictyaml.Findings
+	for _, f := range found {
+		if f.File == file {
+			f.File = r.File
+		}
+		if !slices.Contains(known, f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Submit makes a job. It is sent again where the answer was lost, with a key that lets the server tell it from another.
+func (c *Jobs) Submit(ctx context.Context, p *job.Prepared, o job.SubmitOptions) (job.Outcome, error) {
+	s := submission(&p.Request)
+	s.DryRun, s.Replace, s.SkipEnded, s.Planned = o.DryRun, o.Replace, o.SkipEnded, o.Planned
+	for _, a := range o.After {
+		if a.Ended {
+			return "", errors.New("submit: a job after any end of another is written into the file")
+		}
+		s.After = append(s.After, a.Job)
+	}
+	q, err := post(api.Prefix+"/jobs", nil, s)
+	if err != nil {
+		return "", err
+	}
+	q.header.Set(api.IdempotencyKey, rand.Text())
+	q.again = true
+	out := answer{}
+	err = c.ask(ctx, q, &out)
+	if found, wrong := mistakes(err); wrong {
+		return "", here(&p.Request, found)
+	}
+	return out.Outcome, explained(err)
+}

@@ -1,0 +1,112 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Untrusted is what a server shows whose certificate is signed by none of the system's authorities.
+type Untrusted struct {
+	// Authority signed the server's certificate, which is for the server's name and holds now.
+	Authority *x509.Certificate
+}
+
+// Fingerprint is the SHA-256 of the authority as people compare it: pairs of hex digits with colons.
+func (u *Untrusted) Fingerprint() string { return Fingerprint(u.Authority.Raw) }
+
+// PEM is the authority for a file.
+func (u *Untrusted) PEM() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: u.Authority.Raw})
+}
+
+// Fingerprint is the SHA-256 of a certificate as people compare it.
+func Fingerprint(der []byte) string {
+	sum := sha256.Sum256(der)
+	var pairs []string
+	for _, b := range sum {
+		pairs = append(pairs, strings.ToUpper(hex.EncodeToString([]byte{b})))
+	}
+	return strings.Join(pairs, ":")
+}
+
+// ParseFingerprint reads one as people write it: with or without colons, in either case.
+func ParseFingerprint(text string) (string, error) {
+	clean := strings.ToLower(strings.NewReplacer(":", "", " ", "").Replace(strings.TrimPrefix(strings.ToLower(strings.TrimSpace(text)), "sha256:")))
+	raw, err := hex.DecodeString(clean)
+	if err != nil || len(raw) != sha256.Size {
+		return "", hint.Errorf("copy what \"paictl service start -n rest-server\" printed", "%q is no fingerprint: it has 64 hex digits", text)
+	}
+	var pairs []string
+	for _, b := range raw {
+		pairs = append(pairs, strings.ToUpper(hex.EncodeToString([]byte{b})))
+	}
+	return strings.Join(pairs, ":"), nil
+}
+
+// Look looks at the certificate of a server, and sends nothing. It returns nil where the system trusts it.
+func Look(ctx context.Context, at *url.URL) (*Untrusted, error) {
+	address := at.Host
+	if at.Port() == "" {
+		address = net.JoinHostPort(at.Hostname(), "443")
+	}
+	untrusted := (*Untrusted)(nil)
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: at.Hostname(),
+		InsecureSkipVerify: true, //nolint:gosec // it is verified below; nothing is sent over the connection
+		VerifyConnection: func(c tls.ConnectionState) (err error) {
+			untrusted, err = look(c.PeerCertificates, at.Hostname())
+			return err
+		},
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, unreachable(at.Host, err)
+	}
+	return untrusted, conn.Close()
+}
+
+// look finds the authority in what a server sent.
+func look(chain []*x509.Certificate, host string) (*Untrusted, error) {
+	if len(chain) == 0 {
+		return nil, errors.New("it shows no certificate")
+	}
+	between := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		between.AddCert(c)
+	}
+	verify := func(roots *x509.CertPool) error {
+		_, err := chain[0].Verify(x509.VerifyOptions{DNSName: host, Roots: roots, Intermediates: between})
+		return err
+	}
+	err := verify(nil)
+	if err == nil {
+		return nil, nil
+	}
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); !unknown {
+		return nil, err
+	}
+	last := chain[len(chain)-1]
+	if !last.IsCA || !bytes.Equal(last.RawSubject, last.RawIssuer) || last.CheckSignatureFrom(last) != nil {
+		return nil, fmt.Errorf("it doesn't show its authority, which must be given with --ca FILE: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(last)
+	if err := verify(roots); err != nil {
+		return nil, err
+	}
+	return &Untrusted{Authority: last}, nil
+}

@@ -1,0 +1,145 @@
+// Package way chooses how a command reaches a cluster: by a kubeconfig, or by the platform's server where one has signed in.
+// In: flags, settings, the file of sign-ins. Out: the server and who asks it, or nothing, which means a kubeconfig.
+package way
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/client"
+	"github.com/openpai/paictl/pkg/client/login"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// Environment variables. The first is also the setting server.
+const (
+	EnvServer = "PAICTL_SERVER"
+	EnvToken  = "PAICTL_TOKEN" //nolint:gosec // a name
+)
+
+// Way is a server, asked by whoever has signed in there.
+type Way struct {
+	// Name is what the cluster is called here; "" where PAICTL_SERVER names one that isn't kept.
+	Name   string
+	Server *client.Server
+	// User has signed in; "" is not known here.
+	User string
+	// Fixed reports whether PAICTL_TOKEN opens the server.
+	Fixed bool
+}
+
+// Store is the file of sign-ins.
+func Store(f *cmdutil.Factory) login.Store {
+	return login.Store{Path: filepath.Join(f.ConfigHome(), "paictl", "clusters.yaml")}
+}
+
+// AddFlag adds --server.
+func AddFlag(f *cmdutil.Factory, cmd *cobra.Command, server *string) {
+	cmd.Flags().StringVar(server, "server", "", "cluster where you are signed in: its name or address (default: the setting server, else the one of the last paictl login)")
+	_ = cmd.RegisterFlagCompletionFunc("server", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return Names(f), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// Names are those of clusters that are kept.
+func Names(f *cmdutil.Factory) []string {
+	file, err := Store(f).Read()
+	if err != nil {
+		return nil
+	}
+	return file.Names()
+}
+
+// Choose finds the server that is meant; nil where it is a kubeconfig. --kubeconfig and --context come first, then --server,
+// PAICTL_SERVER, and the cluster of the last sign-in.
+func Choose(f *cmdutil.Factory, k kube.Options, server string) (*Way, error) {
+	if k != (kube.Options{}) {
+		if server != "" {
+			return nil, cmdutil.Usagef("give --server, or --kubeconfig and --context, not both")
+		}
+		return nil, nil
+	}
+	settings, err := f.Settings()
+	if err != nil {
+		return nil, err
+	}
+	server = cmp.Or(server, settings.GetString("server"))
+	token := f.Getenv(EnvToken)
+	file, err := Store(f).Read()
+	if err != nil {
+		return nil, err
+	}
+	name, at, err := find(file, server)
+	switch {
+	case err != nil:
+		return nil, err
+	case token != "" && at == nil:
+		return nil, hint.Errorf("set "+EnvServer+" to https://HOST", "%s is set, and no server is named for it", EnvToken)
+	case at == nil:
+		return nil, nil
+	case token == "" && !at.Refresh.IsSet() && server == "":
+		return nil, nil // signed out
+	case token == "" && !at.Refresh.IsSet():
+		return nil, hint.Errorf("sign in: paictl login "+cmp.Or(name, at.Server), "you are not signed in at %s", cmp.Or(name, at.Server))
+	}
+	return open(f, name, at, token)
+}
+
+// find finds a cluster by its name or address. nil is none: nothing is named, and there is no current one.
+func find(file *login.File, server string) (name string, at *login.Cluster, err error) {
+	if server == "" {
+		if c := file.Clusters[file.Current]; c != nil {
+			return file.Current, c, nil
+		}
+		return "", nil, nil
+	}
+	if c := file.Clusters[server]; c != nil {
+		return server, c, nil
+	}
+	u, err := client.ParseURL(server)
+	if err != nil {
+		return "", nil, err
+	}
+	if name := file.At(u.String()); name != "" {
+		return name, file.Clusters[name], nil
+	}
+	if !strings.Contains(server, "://") && !strings.ContainsAny(server, ".:") {
+		return "", nil, hint.Errorf(known(file), "there is no cluster %s where you signed in", server)
+	}
+	return "", &login.Cluster{Server: u.String()}, nil
+}
+
+func known(file *login.File) string {
+	if all := file.Names(); len(all) > 0 {
+		return "there are: " + strings.Join(all, ", ") + "; sign in at another with: paictl login https://HOST"
+	}
+	return "sign in: paictl login https://HOST"
+}
+
+// open makes the way. Its tokens are renewed by a second way to the same server, which needs none.
+func open(f *cmdutil.Factory, name string, at *login.Cluster, token string) (*Way, error) {
+	o := client.Options{URL: at.Server, CA: []byte(at.CA), Version: f.Version, Note: func(text string) { f.IO.Say("%s", text) }}
+	w := &Way{Name: name, Fixed: token != ""}
+	if w.Fixed {
+		o.Tokens = client.Fixed(token)
+	} else {
+		renewer, err := client.New(o)
+		if err != nil {
+			return nil, err
+		}
+		w.User = at.User
+		o.Tokens = &login.Session{Store: Store(f), Name: name, Server: renewer}
+	}
+	s, err := client.New(o)
+	if err != nil {
+		return nil, fmt.Errorf("open the cluster %s: %w", cmp.Or(name, at.Server), err)
+	}
+	w.Server = s
+	return w, nil
+}
