@@ -27,6 +27,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/token"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/pages"
 	"github.com/openpai/paictl/pkg/server/settings"
 	v2 "github.com/openpai/paictl/pkg/server/v2"
 	v3 "github.com/openpai/paictl/pkg/server/v3"
@@ -97,7 +98,7 @@ func New(o Options) (*Assembly, error) {
 		PasswordSignIn: o.Settings.SignIn.Password.Enabled}
 	limits := server.Limits{PerMinute: o.Settings.Limits.PerMinute, PerTokenMinute: o.Settings.Limits.PerTokenMinute, SubmitPerHour: o.Settings.Limits.SubmitPerHour, Streams: o.Settings.Limits.Streams}
 	a.Server = server.New(server.Options{
-		Shop: shop, Routes: slices.Concat(v2.Routes(version.Version), v3.Routes(version.Version)), Limits: limits,
+		Shop: shop, Routes: slices.Concat(v2.Routes(version.Version), v3.Routes(version.Version), pages.Routes()), Limits: limits,
 		Log: o.Log, Metrics: o.Metrics, TrustedProxies: o.Settings.TrustedProxies, Now: o.Now,
 	})
 	return a, nil

@@ -8,11 +8,14 @@ import (
 
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/pages"
 	v2 "github.com/openpai/paictl/pkg/server/v2"
 	v3 "github.com/openpai/paictl/pkg/server/v3"
 )
 
-func routes() []server.Route { return slices.Concat(v2.Routes("test"), v3.Routes("test")) }
+func routes() []server.Route {
+	return slices.Concat(v2.Routes("test"), v3.Routes("test"), pages.Routes())
+}
 
 // later are rules whose routes are still to come, and those that a desk asks beside a route's own.
 var later = []string{
@@ -45,6 +48,6 @@ func TestWhatIsOpenIsListedHere(t *testing.T) {
 		}
 	}
 	assert.ElementsMatch(t, []string{
-		" /api/v2", " /api/v2/info", "GET /healthz", "GET /api/v2/authn/info", "POST /api/v2/authn/basic/login", "GET /api/v3/version", "POST /oauth/token", "POST /oauth/revoke",
+		" /api/v2", " /api/v2/info", "GET /healthz", "GET /api/v2/authn/info", "POST /api/v2/authn/basic/login", "GET /api/v3/version", "POST /oauth/token", "POST /oauth/revoke", "POST /api/v3/first", "GET /first",
 	}, open)
 }

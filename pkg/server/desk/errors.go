@@ -85,6 +85,8 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return &wire.Error{Status: http.StatusTooManyRequests, Code: wire.CodeTooMany, Message: "too many sign-ins", RetryAfter: retryAfter}
 	case errors.Is(err, signin.ErrWrong):
 		return made(http.StatusBadRequest, codePassword)
+	case errors.Is(err, people.ErrCode):
+		return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: err.Error(), Remedy: "an operator gets another with: paictl service start -n rest-server"}
 	case errors.Is(err, token.ErrNone):
 		return made(http.StatusNotFound, codeNoToken)
 	case errors.As(err, &conflict):

@@ -189,3 +189,16 @@ func (d *Desk) Revoke(ctx context.Context, text string) error {
 
 // SignInBusy reports whether an error is of too many sign-ins.
 func SignInBusy(err error) bool { return errors.Is(err, signin.ErrBusy) }
+
+// First makes the first administrator, by the one-time code that "paictl service start" printed.
+func (d *Desk) First(ctx context.Context, code secret.String, name string, password secret.String) (string, error) {
+	p, err := d.shop.People.UseFirst(ctx, code, people.NewUser{Name: name, Password: password})
+	thing := rules.Thing{Kind: rules.KindUser}
+	if err == nil {
+		thing.Name = p.Name
+	}
+	if err := d.auditedAs(ctx, "first-administrator", thing, nil, err); err != nil {
+		return "", err
+	}
+	return p.Name, nil
+}

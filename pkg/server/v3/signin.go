@@ -23,6 +23,7 @@ func signInRoutes(version string) []server.Route {
 			return &api.Version{Version: version, OldestClient: oldestClient}, nil
 		}),
 		server.JSON("GET", api.Prefix+"/whoami", "token.check", "Tells who asks, and what the token may", whoAmI),
+		server.JSON("POST", api.Prefix+"/first", "open", "Makes the first administrator, by a one-time code", first),
 		{Method: "POST", Path: api.TokenPath, Rule: "open", Summary: "Gives tokens for a password or a refresh token, as RFC 6749 has it", Serve: tokens},
 		{Method: "POST", Path: api.RevokePath, Rule: "open", Summary: "Ends the session of a refresh token, as RFC 7009 has it", Serve: revoke},
 	}
@@ -126,4 +127,17 @@ func revoke(c *server.Call) error {
 		}
 	}
 	return c.JSON(struct{}{})
+}
+
+type firstIn struct {
+	Body struct {
+		Code     secret.String `json:"code"`
+		Username string        `json:"username"`
+		Password secret.String `json:"password"`
+	} `body:"json"`
+}
+
+func first(ctx context.Context, d *desk.Desk, in *firstIn) (*api.First, error) {
+	name, err := d.First(ctx, in.Body.Code, in.Body.Username, in.Body.Password)
+	return &api.First{Name: name}, err
 }

@@ -3,6 +3,7 @@
 //
 //	GET    /api/v3/version                          Version
 //	GET    /api/v3/whoami                           WhoAmI
+//	POST   /api/v3/first                            {code, username, password} → First
 //	POST   /oauth/token                             Tokens; form: grant_type=password&username=&password= or grant_type=refresh_token&refresh_token=
 //	POST   /oauth/revoke                            form: token=; 200 with {}
 //	GET    /api/v3/jobs?user=&vc=&keyword=&name=&state=&since=&limit=&cursor=   job.Page
@@ -233,4 +234,9 @@ type Targets struct {
 // Images are those that all machines hold.
 type Images struct {
 	Items []string `json:"items"`
+}
+
+// First is the first administrator.
+type First struct {
+	Name string `json:"name"`
 }

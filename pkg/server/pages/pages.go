@@ -1,0 +1,43 @@
+// Package pages is what the server shows to browsers before anyone has signed in.
+// In: nothing. Out: routes of pages that load nothing from elsewhere.
+package pages
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"net/http"
+
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+//go:embed first.html
+var first []byte
+
+// Routes are all pages.
+func Routes() []server.Route {
+	return []server.Route{{Method: http.MethodGet, Path: "/first", Rule: "open", Summary: "Shows the page on which the first administrator is made", Media: "text/html; charset=utf-8", Serve: show(first)}}
+}
+
+// show answers with a page that may run its own script and style, and nothing else.
+func show(page []byte) func(*server.Call) error {
+	policy := "default-src 'none'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; script-src " + hash(page, "script") + "; style-src " + hash(page, "style")
+	return func(c *server.Call) error {
+		h := c.Writer.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Cache-Control", "no-store")
+		wire.Bytes(c.Writer, c.Request, http.StatusOK, "text/html; charset=utf-8", page)
+		return nil
+	}
+}
+
+// hash names what stands in the page's one element of a name, as the policy names it.
+func hash(page []byte, element string) string {
+	_, rest, _ := bytes.Cut(page, []byte("<"+element+">"))
+	inner, _, _ := bytes.Cut(rest, []byte("</"+element+">"))
+	sum := sha256.Sum256(inner)
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
