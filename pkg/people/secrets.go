@@ -60,9 +60,9 @@ func (d *Directory) Password(ctx context.Context, p *Person) (*Password, error) 
 	return out, nil
 }
 
-// NotePassword stores failures, when it may be tried again, and another hash of the same password. Where something else was stored meanwhile
-// nothing is written, and no error returned: that counts.
-func (d *Directory) NotePassword(ctx context.Context, p *Person, w *Password) error {
+// NotePassword stores failures, when it may be tried again, and another hash of the same password. It reports whether it did: where something else
+// was stored since it was read, that counts.
+func (d *Directory) NotePassword(ctx context.Context, p *Person, w *Password) (bool, error) {
 	s := passwordSecret(p.User, w.Hash, w.Sessions)
 	s.ResourceVersion = w.version
 	s.Data[keyFailures] = []byte(strconv.Itoa(w.Failures))
@@ -71,9 +71,9 @@ func (d *Directory) NotePassword(ctx context.Context, p *Person, w *Password) er
 	}
 	_, err := d.core.CoreV1().Secrets(v1.Namespace).Update(ctx, s, metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil
+		return false, nil
 	}
-	return explain(err)
+	return err == nil, explain(err)
 }
 
 func passwordSecret(u *v1.User, hash string, sessions int64) *corev1.Secret {

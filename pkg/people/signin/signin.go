@@ -7,7 +7,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/secret"
 )
 
@@ -31,29 +30,14 @@ type Password interface {
 var (
 	ErrWrong = errors.New("the user name or the password is wrong")
 	ErrBusy  = errors.New("too many sign-ins")
+	// ErrNotAdmitted is of a person whom a provider vouches for, and who isn't here: its text says what an administrator can do.
+	ErrNotAdmitted = errors.New("the person is not known here")
 )
 
 // ThrottledError is an ErrBusy that says when to try again.
 type ThrottledError struct{ After time.Duration }
 
-func (e *ThrottledError) Error() string        { return "too many sign-ins: try again in " + e.After.String() }
+func (e *ThrottledError) Error() string {
+	return "too many sign-ins: try again in " + e.After.Round(time.Second).String()
+}
 func (e *ThrottledError) Is(target error) bool { return target == ErrBusy }
-
-// Options of a Service.
-type Options struct {
-	Now func() time.Time // nil is time.Now
-}
-
-// Service signs people in.
-type Service struct{}
-
-// New returns the service. Local passwords are asked first, then providers in their order.
-func New(_ *people.Directory, _ []Password, _ Options) *Service { return &Service{} }
-
-// SignIn checks a password. address is the client's, for the throttle.
-func (s *Service) SignIn(_ context.Context, _ string, _ secret.String, _ string) (*people.Person, error) {
-	return nil, ErrBusy
-}
-
-// Admit finds the person of an identity that a provider vouches for.
-func (s *Service) Admit(context.Context, *Identity) (*people.Person, error) { return nil, ErrWrong }

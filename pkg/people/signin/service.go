@@ -1,0 +1,208 @@
+package signin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/password"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Options of a Service.
+type Options struct {
+	Now func() time.Time // nil is time.Now
+	Log *slog.Logger     // nil is none
+	// Create has providers whose people are added when they sign in first.
+	Create map[string]bool
+}
+
+// Service signs people in.
+type Service struct {
+	o         Options
+	people    *people.Directory
+	providers []Password
+	throttle  *throttle
+}
+
+// New returns the service. Local passwords are asked first, then providers in their order.
+func New(d *people.Directory, providers []Password, o Options) *Service {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{o: o, people: d, providers: providers, throttle: newThrottle(o.Now)}
+}
+
+// SignIn checks a password. address is the client's, for the throttle.
+func (s *Service) SignIn(ctx context.Context, name string, p secret.String, address string) (*people.Person, error) {
+	if err := s.people.Fresh(); err != nil {
+		return nil, err
+	}
+	try, err := s.throttle.begin(address, name)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	who, err := s.signIn(ctx, name, p, try)
+	switch {
+	case err == nil:
+		try.right()
+	case errors.Is(err, ErrWrong):
+		try.wrong()
+		rest(ctx, began)
+	default: // nothing was learnt of the password
+		try.undo()
+	}
+	return who, err
+}
+
+// floor is how long the answer to a wrong password takes at least. What is written for people who are there takes less.
+const floor = 250 * time.Millisecond
+
+// rest waits for the floor, so that the time of an answer doesn't tell why it is no.
+func rest(ctx context.Context, began time.Time) {
+	select {
+	case <-time.After(time.Until(began.Add(floor))):
+	case <-ctx.Done():
+	}
+}
+
+func (s *Service) signIn(ctx context.Context, name string, p secret.String, try *try) (*people.Person, error) {
+	who, err := s.local(ctx, name, p, try)
+	if !errors.Is(err, ErrWrong) {
+		return who, err
+	}
+	for _, provider := range s.providers {
+		if p.Reveal() == "" { // directories take a bind without a password for one of a guest, and answer yes
+			break
+		}
+		id, err := provider.SignIn(ctx, name, p)
+		switch {
+		case err == nil:
+			return s.Admit(ctx, id)
+		case !errors.Is(err, ErrWrong):
+			return nil, err
+		}
+	}
+	return nil, ErrWrong
+}
+
+// stranger stands for people who aren't there, so that the same is done for them.
+const stranger = "no-person-has-this-name"
+
+// local checks the password that is stored here. Whatever is wrong, it does the same work.
+func (s *Service) local(ctx context.Context, name string, p secret.String, try *try) (*people.Person, error) {
+	who, err := s.people.Person(name)
+	if err != nil || who.Disabled {
+		if !v1.ValidName(name) {
+			name = stranger
+		}
+		if _, err := s.people.Password(ctx, &people.Person{Name: name}); err != nil {
+			return nil, err
+		}
+		return nil, s.unknown(ctx, p)
+	}
+	stored, err := s.people.Password(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	if stored == nil {
+		return nil, s.unknown(ctx, p)
+	}
+	if wait := stored.NotBefore.Sub(s.o.Now()); wait > 0 && !try.trusted() {
+		return nil, &ThrottledError{After: wait}
+	}
+	ok, rehash, err := password.Verify(ctx, stored.Hash, p)
+	if err != nil {
+		return nil, busy(err)
+	}
+	if !ok {
+		s.note(ctx, who, stored, func(w *people.Password) {
+			w.Failures++
+			w.NotBefore = s.o.Now().Add(pause(w.Failures))
+		})
+		return nil, ErrWrong
+	}
+	// Sessions that begin with this password are over when a later one is set.
+	signed := *who
+	signed.Sessions = max(who.Sessions, stored.Sessions)
+	if rehash || stored.Failures > 0 {
+		again := ""
+		if rehash {
+			again = password.Hash(p)
+		}
+		s.note(ctx, who, stored, func(w *people.Password) {
+			w.Hash, w.Failures, w.NotBefore = cmp.Or(again, w.Hash), 0, time.Time{}
+		})
+	}
+	return &signed, nil
+}
+
+// note stores what a sign-in found out. It doesn't fail because that can't be written. Of several at once all are counted, unless another
+// password was set meanwhile.
+func (s *Service) note(ctx context.Context, who *people.Person, stored *people.Password, change func(*people.Password)) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for hash := stored.Hash; stored != nil && stored.Hash == hash; {
+		change(stored)
+		written, err := s.people.NotePassword(ctx, who, stored)
+		if err == nil && !written {
+			stored, err = s.people.Password(ctx, who)
+		}
+		if err != nil {
+			s.o.Log.WarnContext(ctx, "a sign-in isn't noted", "user", who.Name, "error", err)
+			return
+		}
+		if written {
+			return
+		}
+	}
+}
+
+// unknown does the work of a password that is wrong.
+func (s *Service) unknown(ctx context.Context, p secret.String) error {
+	if err := password.Dummy(ctx, p); err != nil {
+		return busy(err)
+	}
+	return ErrWrong
+}
+
+func busy(err error) error {
+	if errors.Is(err, password.ErrBusy) {
+		return &ThrottledError{After: 5 * time.Second}
+	}
+	return err
+}
+
+// Admit finds the person of an identity that a provider vouches for. A person is known by provider and subject, never by name or e-mail: else
+// whoever chooses a name at a provider would be the person of that name here.
+func (s *Service) Admit(ctx context.Context, id *Identity) (*people.Person, error) {
+	if id.Provider == "" || id.Subject == "" {
+		return nil, errors.New("the provider says no subject of the person")
+	}
+	p, err := s.people.ByIdentity(id.Provider, id.Subject)
+	if err == nil {
+		if p.Disabled {
+			return nil, ErrWrong
+		}
+		return p, nil
+	}
+	link := fmt.Sprintf("an administrator can link them: paictl user link NAME --provider %s --subject %s", id.Provider, id.Subject)
+	if !s.o.Create[id.Provider] {
+		return nil, hint.Wrap(fmt.Errorf("%w: %s of %s", ErrNotAdmitted, id.Name, id.Provider), link)
+	}
+	p, err = s.people.Add(ctx, people.NewUser{Name: id.Name, Email: id.Email, Identities: []v1.Identity{{Provider: id.Provider, Subject: id.Subject}}})
+	if errors.Is(err, people.ErrExists) || errors.Is(err, people.ErrInvalid) {
+		return nil, hint.Wrap(fmt.Errorf("%w: %s of %s: %w", ErrNotAdmitted, id.Name, id.Provider, err), link)
+	}
+	return p, err
+}

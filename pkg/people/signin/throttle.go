@@ -1,0 +1,179 @@
+package signin
+
+import (
+	"crypto/sha256"
+	"net/netip"
+	"sync"
+	"time"
+
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+const (
+	// burst is how many sign-ins of an address, and of a name, may be wrong before they are slowed down.
+	burst = 10
+	// every is how soon the next may be wrong then: five a minute.
+	every = 12 * time.Second
+	// maxBuckets is how many addresses and names are remembered.
+	maxBuckets = 100_000
+)
+
+// pause is how long a name isn't tried after so many failures in a row: from a second to five minutes.
+func pause(failures int) time.Duration {
+	if failures < burst {
+		return 0
+	}
+	return min(time.Second<<min(failures-burst, 10), 5*time.Minute)
+}
+
+// key is an address, a name, or both, hashed: names of people who aren't there may be passwords that were typed in the wrong field.
+type key [sha256.Size]byte
+
+func keyOf(kind, text string) key { return sha256.Sum256([]byte(kind + "\x00" + text)) }
+
+// bucket is how many failures are free. It fills with time.
+type bucket struct {
+	free  float64
+	as    time.Time
+	fails int // in a row
+	until time.Time
+}
+
+// throttle slows down who guesses passwords. It counts failures alone: people who sign in all day aren't slowed.
+type throttle struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	buckets map[key]*bucket
+	trusted map[key]time.Time // pairs of an address and a name that have signed in
+}
+
+func newThrottle(now func() time.Time) *throttle {
+	return &throttle{now: now, buckets: map[key]*bucket{}, trusted: map[key]time.Time{}}
+}
+
+// try is one sign-in. It has taken its place as if it were wrong, so that many at once are no way around.
+type try struct {
+	t     *throttle
+	taken []*bucket
+	pair  key
+	name  *bucket
+	known bool
+}
+
+// network is what is throttled as one address: an IPv6 network of one customer has 2⁶⁴ of them.
+func network(address string) string {
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	a = a.Unmap().WithZone("")
+	if a.Is4() {
+		return a.String()
+	}
+	p, err := a.Prefix(64)
+	if err != nil {
+		return address
+	}
+	return p.String()
+}
+
+// trustFor is how long an address that has signed in as a person isn't slowed down by others who fail to.
+const trustFor = 30 * 24 * time.Hour
+
+// begin takes a place at the address and at the name. An address that has signed in as the person before has a place of its own at the name, so
+// that others can't lock the person out.
+func (t *throttle) begin(address, name string) (*try, error) {
+	address, name = network(address), v1.FoldName(name)
+	pair := keyOf("pair", address+"\x00"+name)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	since, known := t.trusted[pair]
+	known = known && now.Sub(since) < trustFor
+	at := t.bucket(keyOf("address", address), now)
+	who := keyOf("name", name)
+	if known {
+		who = pair
+	}
+	of := t.bucket(who, now)
+	if at == nil || of == nil {
+		return nil, &ThrottledError{After: every}
+	}
+	for _, b := range []*bucket{at, of} {
+		if b.free < 1 {
+			return nil, &ThrottledError{After: time.Duration((1 - b.free) * float64(every))}
+		}
+	}
+	if wait := of.until.Sub(now); wait > 0 {
+		return nil, &ThrottledError{After: wait}
+	}
+	at.free--
+	of.free--
+	return &try{t: t, taken: []*bucket{at, of}, pair: pair, name: of, known: known}, nil
+}
+
+// bucket returns one, filled up to now; nil where there are too many.
+func (t *throttle) bucket(k key, now time.Time) *bucket {
+	b := t.buckets[k]
+	if b == nil {
+		if len(t.buckets) >= maxBuckets {
+			t.prune(now)
+		}
+		if len(t.buckets) >= maxBuckets {
+			return nil
+		}
+		b = &bucket{free: burst, as: now}
+		t.buckets[k] = b
+	}
+	if d := now.Sub(b.as); d > 0 {
+		b.free, b.as = min(burst, b.free+float64(d)/float64(every)), now
+	}
+	return b
+}
+
+// prune forgets what is full again.
+func (t *throttle) prune(now time.Time) {
+	for k, b := range t.buckets {
+		if b.free+float64(now.Sub(b.as))/float64(every) >= burst && now.After(b.until) {
+			delete(t.buckets, k)
+		}
+	}
+	for k, since := range t.trusted {
+		if now.Sub(since) > trustFor || len(t.trusted) > maxBuckets {
+			delete(t.trusted, k)
+		}
+	}
+}
+
+// trusted reports whether the address has signed in as the person before.
+func (t *try) trusted() bool { return t.known }
+
+// wrong leaves the places taken, and slows down a name after many in a row; so that an unknown one is slowed down as any other.
+func (t *try) wrong() {
+	t.t.mu.Lock()
+	defer t.t.mu.Unlock()
+	t.name.fails++
+	t.name.until = t.t.now().Add(pause(t.name.fails))
+}
+
+// right gives the places back.
+func (t *try) right() {
+	t.undo()
+	t.t.mu.Lock()
+	defer t.t.mu.Unlock()
+	t.name.fails, t.name.until = 0, time.Time{}
+	if len(t.t.trusted) >= maxBuckets {
+		t.t.prune(t.t.now())
+	}
+	t.t.trusted[t.pair] = t.t.now()
+}
+
+// undo gives the places back.
+func (t *try) undo() {
+	t.t.mu.Lock()
+	defer t.t.mu.Unlock()
+	for _, b := range t.taken {
+		b.free = min(burst, b.free+1)
+	}
+}
