@@ -30,7 +30,12 @@ func newHouse(t *testing.T) *house {
 	t.Helper()
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
-	h := &house{Server: servertest.Start(t, c, servertest.Options{}), cluster: c, tokens: map[string]string{}}
+	return houseOn(t, c, servertest.Options{})
+}
+
+func houseOn(t *testing.T, c *kube.Cluster, o servertest.Options) *house {
+	t.Helper()
+	h := &house{Server: servertest.Start(t, c, o), cluster: c, tokens: map[string]string{}}
 	h.Group("speech", func(g *v1.GroupSpec) { g.VirtualClusters = []v1.VCGrant{{Name: "speech", SeeJobs: true}} })
 	h.Group("vision", func(g *v1.GroupSpec) { g.VirtualClusters = []v1.VCGrant{{Name: "vision"}} })
 	for name, group := range map[string]string{"ann": "speech", "abe": "speech", "vic": "vision", "vera": "vision", "root": v1.GroupAdministrators} {

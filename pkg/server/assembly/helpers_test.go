@@ -1,0 +1,50 @@
+package assembly_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func mustParse(t *testing.T, text string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(text)
+	require.NoError(t, err)
+	return u
+}
+
+// talk says something to an address and returns what it answers.
+func talk(t *testing.T, address, text string) string {
+	t.Helper()
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	defer func() { _ = c.Close() }()
+	_, err = io.WriteString(c, text)
+	require.NoError(t, err)
+	answer, err := io.ReadAll(c)
+	require.NoError(t, err)
+	return string(answer)
+}
+
+// plain asks over HTTP/1.1 and returns the status.
+func (h *house) plain(t *testing.T, method, path, token string, headers ...string) int {
+	t.Helper()
+	own := h.Client.Transport.(*http.Transport).Clone()
+	own.ForceAttemptHTTP2, own.TLSNextProto = false, nil
+	own.TLSClientConfig.NextProtos = []string{"http/1.1"}
+	t.Cleanup(own.CloseIdleConnections)
+	r, err := http.NewRequestWithContext(t.Context(), method, h.URL+path, nil)
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+token)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := (&http.Client{Transport: own}).Do(r)
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	return resp.StatusCode
+}

@@ -1,0 +1,224 @@
+package assembly_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/transport/spdy"
+	utilexec "k8s.io/client-go/util/exec"
+	"k8s.io/streaming/pkg/httpstream"
+
+	fv1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job/jobtest"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/server/servertest"
+)
+
+// rooms is a house whose jobs have containers, which are played here.
+type rooms struct {
+	*house
+	kubelet *jobtest.Kubelet
+}
+
+func newRooms(t *testing.T) *rooms {
+	t.Helper()
+	c := kubetest.Start(t)
+	servertest.Prepare(t, c)
+	k := &jobtest.Kubelet{
+		Exec: func(p *jobtest.Process) *metav1.Status {
+			switch p.Args[0] {
+			case "cat":
+				_, _ = io.Copy(p.Stdout, p.Stdin)
+			case "asked":
+				fmt.Fprintln(p.Stdout, p.Query.Encode())
+			case "wait":
+				fmt.Fprintln(p.Stdout, "begun")
+				_, _ = io.Copy(io.Discard, p.Stdin)
+				return nil
+			case "fail":
+				return jobtest.Exited(7)
+			}
+			return jobtest.Exited(0)
+		},
+		Port: func(number string, conn io.ReadWriter) error {
+			line := make([]byte, 5)
+			if _, err := io.ReadFull(conn, line); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(conn, "%s on %s", line, number)
+			return err
+		},
+	}
+	h, err := jobtest.Handler(c.Config, nil)
+	require.NoError(t, err)
+	front := httptest.NewServer(k.Before(h))
+	t.Cleanup(front.Close)
+	return &rooms{house: houseOn(t, c, servertest.Options{API: func(config *rest.Config) { *config = rest.Config{Host: front.URL} }}), kubelet: k}
+}
+
+// runs gives a job a pod that runs.
+func (r *rooms) runs(t *testing.T, user, name string) {
+	t.Helper()
+	object := fv1.ObjectName(user, name)
+	f := framework(t, r.cluster, user, name)
+	role := f.Spec.TaskRoles[0].Name
+	pods := r.cluster.Client.CoreV1().Pods(kube.JobNamespace)
+	p, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fv1.PodName(object, role, 0), Labels: map[string]string{
+		fv1.LabelFramework: object, fv1.LabelTaskRole: role, fv1.LabelTaskIndex: "0"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "i"}}}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	p.Status.Phase = corev1.PodRunning
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	_, err = pods.UpdateStatus(t.Context(), p, metav1.UpdateOptions{})
+	require.NoError(t, err)
+}
+
+// config is how client-go asks the server as a person.
+func (r *rooms) config(who string) *rest.Config {
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.TLS.Certificate().Raw})
+	return &rest.Config{Host: r.URL, BearerToken: r.tokens[who], TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
+}
+
+// exec runs a command as a person, over one of the two protocols.
+func (r *rooms) exec(t *testing.T, ctx context.Context, way, who, path, stdin string, out io.Writer) error { //nolint:revive // the test comes first
+	t.Helper()
+	target := r.URL + path
+	var e remotecommand.Executor
+	var err error
+	if way == "websocket" {
+		e, err = remotecommand.NewWebSocketExecutor(r.config(who), http.MethodGet, target)
+	} else {
+		u := mustParse(t, target)
+		e, err = remotecommand.NewSPDYExecutor(r.config(who), http.MethodPost, u)
+	}
+	require.NoError(t, err)
+	o := remotecommand.StreamOptions{Stdout: out}
+	if stdin != "" {
+		o.Stdin = strings.NewReader(stdin)
+	}
+	return e.StreamWithContext(ctx, o)
+}
+
+const inTrain = "/api/v3/jobs/ann/inside/tasks/Worker_1/0/exec?stdout=true&command="
+
+func TestAPersonEntersTheirOwnTasks(t *testing.T) {
+	r := newRooms(t)
+	require.Equal(t, 202, r.Submit(r.tokens["ann"], "inside", "speech").Status)
+	r.runs(t, "ann", "inside")
+	for _, way := range []string{"websocket", "spdy"} {
+		t.Run(way, func(t *testing.T) {
+			var out bytes.Buffer
+			require.NoError(t, r.exec(t, t.Context(), way, "ann", inTrain+"cat&stdin=true", "hello", &out))
+			assert.Equal(t, "hello", out.String())
+
+			var exit utilexec.CodeExitError
+			require.ErrorAs(t, r.exec(t, t.Context(), way, "ann", inTrain+"fail", "", io.Discard), &exit)
+			assert.Equal(t, 7, exit.Code)
+
+			// What is asked of the API server is made by the server.
+			out.Reset()
+			require.NoError(t, r.exec(t, t.Context(), way, "ann", inTrain+"asked&container=init&pod=other&namespace=kube-system&command=two%20words", "", &out))
+			assert.Equal(t, "command=asked&command=two+words&container=app&stdout=true\n", out.String())
+
+			for who, code := range map[string]string{"abe": "ForbiddenUserError", "vic": "NoJobError", "nobody": "UnauthorizedUserError"} {
+				err := r.exec(t, t.Context(), way, who, inTrain+"cat", "", io.Discard)
+				require.Error(t, err, who)
+				assert.True(t, httpstream.IsUpgradeFailure(err) || way == "spdy", "%v", err)
+				assert.NotContains(t, r.Printed.String(), "panic")
+				_ = code
+			}
+			require.Error(t, r.exec(t, t.Context(), way, "ann", strings.Replace(inTrain, "/0/", "/1/", 1)+"cat", "", io.Discard), "it doesn't run")
+		})
+	}
+	t.Run("a token that is revoked ends it", func(t *testing.T) {
+		r.person(t, "eve", "speech")
+		require.Equal(t, 202, r.Submit(r.tokens["eve"], "inside", "speech").Status)
+		r.runs(t, "eve", "inside")
+		begun, ended := &signal{made: make(chan struct{})}, make(chan error, 1)
+		in, keep := io.Pipe()
+		t.Cleanup(func() { _ = keep.Close() })
+		go func() {
+			e, err := remotecommand.NewWebSocketExecutor(r.config("eve"), http.MethodGet, r.URL+"/api/v3/jobs/eve/inside/tasks/Worker_1/0/exec?stdout=true&stdin=true&command=wait")
+			if err == nil {
+				err = e.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: in, Stdout: begun})
+			}
+			ended <- err
+		}()
+		select {
+		case <-begun.made:
+		case err := <-ended:
+			t.Fatalf("it ended: %v", err)
+		}
+		at := time.Now()
+		_, err := r.Tokens.RevokeAll(t.Context(), "eve", false)
+		require.NoError(t, err)
+		require.Error(t, <-ended)
+		assert.Less(t, time.Since(at), 3*time.Second)
+	})
+	t.Run("ports", func(t *testing.T) {
+		transport, upgrader, err := spdy.RoundTripperFor(r.config("ann"))
+		require.NoError(t, err)
+		dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, mustParse(t, r.URL+"/api/v3/jobs/ann/inside/tasks/Worker_1/0/portforward"))
+		stop, ready := make(chan struct{}), make(chan struct{})
+		f, err := portforward.New(dialer, []string{"0:8080"}, stop, ready, io.Discard, io.Discard)
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- f.ForwardPorts() }()
+		select {
+		case <-ready:
+		case err := <-done:
+			t.Fatalf("it ended: %v", err)
+		}
+		ports, err := f.GetPorts()
+		require.NoError(t, err)
+		assert.Equal(t, "hello on 8080", talk(t, fmt.Sprintf("127.0.0.1:%d", ports[0].Local), "hello"))
+		close(stop)
+		require.NoError(t, <-done)
+	})
+	t.Run("an upgrade elsewhere is refused", func(t *testing.T) {
+		for _, c := range []struct {
+			path    string
+			headers []string
+		}{
+			{"/api/v2/jobs", []string{"Connection", "Upgrade", "Upgrade", "websocket"}},
+			{inTrain + "cat", []string{"Connection", "Upgrade", "Upgrade", "h2c"}},
+			{inTrain + "cat", nil},
+			{inTrain + "cat", []string{"Connection", "Upgrade, Authorization", "Upgrade", "websocket"}},
+		} {
+			a := r.plain(t, "GET", c.path, r.tokens["ann"], c.headers...)
+			assert.Equal(t, 400, a, "%s %v", c.path, c.headers)
+		}
+	})
+	assert.Contains(t, r.Printed.String(), `"verb":"enter"`)
+	assert.NotContains(t, r.Printed.String(), "two words", "arguments may hold secrets")
+	assert.NotContains(t, r.Printed.String(), "two+words")
+}
+
+// signal tells when something is written.
+type signal struct{ made chan struct{} }
+
+func (s *signal) Write(p []byte) (int, error) {
+	select {
+	case <-s.made:
+		return 0, errors.New("twice")
+	default:
+		close(s.made)
+	}
+	return len(p), nil
+}
