@@ -1,6 +1,7 @@
 package assembly_test
 
 import (
+	"encoding/base64"
 	"io"
 	"net"
 	"net/http"
@@ -48,3 +49,5 @@ func (h *house) plain(t *testing.T, method, path, token string, headers ...strin
 	defer func() { _ = resp.Body.Close() }()
 	return resp.StatusCode
 }
+
+func base64of(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	fapi "github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/job"
@@ -203,6 +205,9 @@ func (j *Job) Remove(ctx context.Context) (before job.Phase, err error) {
 func (j *Job) Forget(ctx context.Context) (jobs int, err error) {
 	err = j.change(ctx, "job.forget", nil, func() (err error) {
 		jobs, err = j.desk.shop.Jobs.History.Delete(ctx, j.job.Object)
+		if apierrors.IsNotFound(err) {
+			return nil // there may be none
+		}
 		return err
 	})
 	return jobs, err
