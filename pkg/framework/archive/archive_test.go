@@ -73,7 +73,7 @@ func (p place) content(t *testing.T) []string {
 	require.NoError(t, err)
 	defer db.Close()
 	var out []string
-	for _, table := range []string{"jobs", "configs", "attempts", "tasks", "events", "logs", "code", "code_chunks", "gpu_holds", "gpu_hours", "gpu_folded"} {
+	for _, table := range []string{"jobs", "configs", "attempts", "tasks", "events", "logs", "code", "code_chunks", "gpu_holds", "gpu_hours", "gpu_folded", "code_owners", "audit"} {
 		rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
 		require.NoError(t, err)
 		columns, err := rows.Columns()
@@ -179,6 +179,7 @@ func TestAJobIsReadAsItWasSaved(t *testing.T) {
 		assert.Equal(t, api.Job{
 			Framework: f.Name, UID: string(f.UID), User: "alice", Name: "train", VirtualCluster: "default", Priority: "prod", State: api.Succeeded, Phrase: "Ended", Code: ptr(int32(0)),
 			GPUs: 8, Tasks: 2, Retries: 1, Submitted: epoch, Started: ptr(at(31).UTC()), Completed: ptr(at(40).UTC()),
+			FrameworkState: "Completed", ExecutionType: "Start", Roles: 1, AccountableRetries: 0, Tags: nil,
 		}, d.Job)
 		assert.Equal(t, "name: train\n", d.Config)
 		require.Len(t, d.Attempts, 2)

@@ -53,8 +53,10 @@ func (d *database) PutCode(ctx context.Context, owner, sum string, size int64, r
 	if err := CheckCode(sum, size); err != nil {
 		return err
 	}
-	if found, err := d.touch(ctx, sum); found || err != nil {
+	if found, err := d.touch(ctx, sum); err != nil {
 		return err
+	} else if found {
+		return d.prove(ctx, owner, sum, size, r)
 	}
 	upload := rand.Text()
 	if err := d.begin(ctx, upload, owner, sum, size); err != nil {
@@ -62,7 +64,7 @@ func (d *database) PutCode(ctx context.Context, owner, sum string, size int64, r
 	}
 	err := d.receive(ctx, upload, sum, size, r)
 	if err == nil {
-		err = d.complete(ctx, upload, sum)
+		err = d.complete(ctx, upload, owner, sum)
 	}
 	if err != nil {
 		// The sender may be gone, and with it the context.
@@ -189,17 +191,62 @@ func (d *database) receive(ctx context.Context, upload, sum string, size int64, 
 	return nil
 }
 
-// complete makes an upload the code of its name, unless another one was faster.
-func (d *database) complete(ctx context.Context, upload, sum string) error {
+// prove makes who sends code that is there an owner of it: the checksum alone, which others may know, isn't the code. Where no owner is told,
+// as by a client with the controller's own token, nothing is read.
+func (d *database) prove(ctx context.Context, owner, sum string, size int64, r io.Reader) error {
+	if owner == "" {
+		return nil
+	}
+	hash := sha256.New()
+	n, err := io.Copy(hash, io.LimitReader(r, size+1))
+	if err != nil {
+		return fmt.Errorf("receive the code: %w", err)
+	}
+	if n != size {
+		return fmt.Errorf("%w: the code doesn't have the %d bytes that were announced", ErrMismatch, size)
+	}
+	if got := hex.EncodeToString(hash.Sum(nil)); got != sum {
+		return fmt.Errorf("%w: the code's SHA-256 is %s, but %s was announced", ErrMismatch, got, sum)
+	}
+	return d.write(ctx, own(owner, sum))
+}
+
+// own makes a user an owner of code.
+func own(owner, sum string) statement {
+	return statement{"INSERT INTO code_owners (sha256, owner) VALUES (?, ?) ON CONFLICT (sha256, owner) DO NOTHING", []any{sum, text(owner)}}
+}
+
+// OwnsCode implements Store.
+func (d *database) OwnsCode(ctx context.Context, owner, sum string) (bool, error) {
+	if err := CheckCode(sum, 0); err != nil {
+		return false, err
+	}
+	var owns bool
+	err := d.read.QueryRowContext(ctx, d.rebind("SELECT EXISTS (SELECT 1 FROM code_owners WHERE sha256 = ? AND owner = ?)"), sum, text(owner)).Scan(&owns)
+	if err != nil {
+		return false, fmt.Errorf("read the archive: %w", err)
+	}
+	if !owns {
+		return false, nil
+	}
+	return d.touch(ctx, sum)
+}
+
+// complete makes an upload the code of its name, unless another one was faster, and who sent it an owner.
+func (d *database) complete(ctx context.Context, upload, owner, sum string) error {
 	first := statement{"UPDATE code SET complete = ? WHERE upload = ? AND NOT EXISTS (SELECT 1 FROM code other WHERE other.sha256 = ? AND other.complete)", []any{true, upload, sum}}
 	late := statement{"DELETE FROM code WHERE upload = ? AND NOT complete", []any{upload}}
-	err := d.write(ctx, first, late)
+	all := []statement{first, late}
+	if owner != "" {
+		all = append(all, own(owner, sum))
+	}
+	err := d.write(ctx, all...)
 	if err == nil {
 		return nil
 	}
 	// Both may have been at it at the same time: the index lets one of them through.
 	if found, again := d.touch(ctx, sum); again == nil && found {
-		return d.write(ctx, late)
+		return d.write(ctx, all[1:]...)
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -174,4 +175,42 @@ func TestCodeOfAllJobsTogetherIsBounded(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "retention.codeGiB")
 	require.NoError(t, put("123456"), "what is there already takes no room")
 	require.NoError(t, put("7890"))
+}
+
+func TestWhoSendsCodeOwnsItAndWhoKnowsItsChecksumDoesnt(t *testing.T) {
+	onBoth(t, func(t *testing.T, p place) {
+		s, ctx := p.open(t), t.Context()
+		const content = "the code of ann"
+		owns := func(owner string) bool {
+			yes, err := s.OwnsCode(ctx, owner, sum(content))
+			require.NoError(t, err)
+			return yes
+		}
+		put := func(owner, body string) error {
+			return s.PutCode(ctx, owner, sum(content), int64(len(content)), strings.NewReader(body))
+		}
+		assert.False(t, owns("ann"))
+		require.NoError(t, put("ann", content))
+		assert.True(t, owns("ann"))
+		assert.False(t, owns("mallory"))
+		for _, body := range []string{"", content[1:], content + "x", strings.ToUpper(content)} {
+			require.ErrorIs(t, put("mallory", body), archive.ErrMismatch)
+		}
+		assert.False(t, owns("mallory"))
+		require.NoError(t, put("bob", content), "who has it has it")
+		assert.True(t, owns("bob"))
+		require.NoError(t, put("", ""), "an operator's client sends nothing where it is there")
+		assert.False(t, owns(""))
+		_, err := s.OwnsCode(ctx, "ann", "../etc")
+		require.ErrorIs(t, err, archive.ErrBadQuery)
+
+		p.Now = func() time.Time { return time.Now().Add(48 * time.Hour) }
+		require.NoError(t, s.Close())
+		s = p.open(t)
+		_, err = s.Prune(ctx, time.Time{}, nil)
+		require.NoError(t, err)
+		assert.False(t, owns("ann"), "code that no one needs goes with its owners")
+		require.NoError(t, put("mallory", content))
+		assert.False(t, owns("ann"))
+	})
 }

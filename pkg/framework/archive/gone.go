@@ -29,7 +29,8 @@ func (d *database) EndGone(ctx context.Context, uids []string) error {
 	for ; len(uids) > 0; uids = uids[min(n, len(uids)):] {
 		marks, args := list(uids[:min(n, len(uids))])
 		out = append(out, endHolds("uid IN "+marks, args...), statement{"UPDATE jobs SET state = ?, phrase = ?, completed = ? WHERE completed IS NULL AND uid IN " + marks,
-			append([]any{api.Deleted, api.PhraseGone, d.now().UnixMicro()}, args...)})
+			append([]any{api.Deleted, api.PhraseGone, d.now().UnixMicro()}, args...)},
+			statement{"UPDATE jobs SET gone = 1 WHERE uid IN " + marks, args})
 	}
 	return d.write(ctx, out...)
 }

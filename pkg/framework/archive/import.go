@@ -164,7 +164,9 @@ func (i *importer) code(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	// Owners whose code was left out own nothing.
+	return i.add(ctx, &upsert{"code_owners", []string{"sha256", "owner"}, "(sha256, owner)" + kept},
+		"DELETE FROM code_owners WHERE NOT EXISTS (SELECT 1 FROM code WHERE code.sha256 = code_owners.sha256)")
 }
 
 // jobs adds jobs with their texts, attempts and tasks. Of a job that is here, what is here stays: the cluster wrote it, and knows more.

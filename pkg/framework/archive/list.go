@@ -22,18 +22,22 @@ const (
 // ErrBadQuery is wrapped by what says that a question makes no sense.
 var ErrBadQuery = errors.New("bad query")
 
-const jobColumns = "framework, uid, user_name, name, vc, priority, state, phrase, code, gpus, tasks, retries, submitted, started, completed"
+const jobColumns = "framework, uid, user_name, name, vc, priority, state, phrase, code, gpus, tasks, retries, submitted, started, completed, " +
+	"tags, framework_state, execution_type, roles, accountable_retries"
 
 func scanJob(scan func(...any) error, more ...any) (api.Job, error) {
 	var (
 		j                        api.Job
 		code, started, completed sql.NullInt64
 		submitted                int64
+		tags                     string
 	)
 	err := scan(append([]any{
 		&j.Framework, &j.UID, &j.User, &j.Name, &j.VirtualCluster, &j.Priority, &j.State, &j.Phrase, &code,
 		&j.GPUs, &j.Tasks, &j.Retries, &submitted, &started, &completed,
+		&tags, &j.FrameworkState, &j.ExecutionType, &j.Roles, &j.AccountableRetries,
 	}, more...)...)
+	j.Tags = readTags(tags)
 	if code.Valid {
 		c := int32(code.Int64)
 		j.Code = &c
@@ -152,8 +156,7 @@ func conditions(q api.JobQuery) (where []string, args []any, err error) {
 		add("vc = ?", q.VirtualCluster)
 	}
 	if q.Keyword != "" {
-		literal := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
-		add(`keywords LIKE ? ESCAPE '\'`, "%"+literal.Replace(text(strings.ToLower(q.Keyword)))+"%")
+		add(`keywords LIKE ? ESCAPE '\'`, likePart(q.Keyword))
 	}
 	if !q.Since.IsZero() {
 		add("submitted >= ?", q.Since.UnixMicro())

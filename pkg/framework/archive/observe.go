@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/openpai/paictl/pkg/audit"
 	"github.com/openpai/paictl/pkg/framework/api"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
@@ -23,7 +24,7 @@ func Observe(s Store, r prometheus.Registerer) Store {
 	}, []string{"operation"})
 	r.MustRegister(took, failed)
 	o := &observed{Store: s, took: took, failed: failed}
-	for _, name := range []string{"save", "save_events", "save_log", "list", "get", "events", "log", "put_code", "code", "prune", "unended", "end_gone", "delete", "copy", "usage", "export", "import"} {
+	for _, name := range []string{"save", "save_events", "save_log", "list", "get", "events", "log", "put_code", "code", "prune", "unended", "end_gone", "delete", "copy", "usage", "export", "import", "tag", "audit"} {
 		took.WithLabelValues(name)
 		failed.WithLabelValues(name)
 	}
@@ -39,7 +40,7 @@ type observed struct {
 // note is deferred around an operation.
 func (o *observed) note(operation string, start time.Time, err *error) {
 	o.took.WithLabelValues(operation).Observe(time.Since(start).Seconds())
-	for _, own := range []error{nil, ErrNotFound, ErrNotEnded, ErrBadQuery, ErrMismatch, ErrTooLarge, context.Canceled} {
+	for _, own := range []error{nil, ErrNotFound, ErrNotEnded, ErrNotGone, ErrBadQuery, ErrMismatch, ErrTooLarge, context.Canceled} {
 		if errors.Is(*err, own) {
 			return
 		}
@@ -174,4 +175,52 @@ func (o *observed) Export(ctx context.Context) (_ io.ReadCloser, _ int64, err er
 func (o *observed) Import(ctx context.Context, r io.Reader, size int64) (_ *api.Import, err error) {
 	defer o.note("import", time.Now(), &err)
 	return o.Store.Import(ctx, r, size)
+}
+
+// MarkGone implements Store.
+func (o *observed) MarkGone(ctx context.Context, f *v1.Framework) (err error) {
+	defer o.note("end_gone", time.Now(), &err)
+	return o.Store.MarkGone(ctx, f)
+}
+
+// Unreleased implements Store.
+func (o *observed) Unreleased(ctx context.Context, after string, limit int) (_ []api.Job, err error) {
+	defer o.note("unended", time.Now(), &err)
+	return o.Store.Unreleased(ctx, after, limit)
+}
+
+// Ordered implements Store.
+func (o *observed) Ordered(ctx context.Context, q api.OrderedQuery) (_ *api.OrderedPage, err error) {
+	defer o.note("list", time.Now(), &err)
+	return o.Store.Ordered(ctx, q)
+}
+
+// Tag implements Store.
+func (o *observed) Tag(ctx context.Context, uid string, add, remove []string) (_ []string, err error) {
+	defer o.note("tag", time.Now(), &err)
+	return o.Store.Tag(ctx, uid, add, remove)
+}
+
+// OwnsCode implements Store.
+func (o *observed) OwnsCode(ctx context.Context, owner, sha256 string) (_ bool, err error) {
+	defer o.note("code", time.Now(), &err)
+	return o.Store.OwnsCode(ctx, owner, sha256)
+}
+
+// SaveAudit implements Store.
+func (o *observed) SaveAudit(ctx context.Context, records []audit.Record) (err error) {
+	defer o.note("audit", time.Now(), &err)
+	return o.Store.SaveAudit(ctx, records)
+}
+
+// Audit implements Store.
+func (o *observed) Audit(ctx context.Context, q audit.Query) (_ *audit.Page, err error) {
+	defer o.note("audit", time.Now(), &err)
+	return o.Store.Audit(ctx, q)
+}
+
+// PruneAudit implements Store.
+func (o *observed) PruneAudit(ctx context.Context, before time.Time) (err error) {
+	defer o.note("audit", time.Now(), &err)
+	return o.Store.PruneAudit(ctx, before)
 }

@@ -65,7 +65,8 @@ func (d *database) pruneCode(ctx context.Context, live []string) error {
 			return err
 		}
 	}
-	return nil
+	// Owners of what is on its way aren't written before it is there.
+	return d.write(ctx, statement{"DELETE FROM code_owners WHERE NOT EXISTS (SELECT 1 FROM code WHERE code.sha256 = code_owners.sha256)", nil})
 }
 
 // uploadsOf are the rows of complete code by name.

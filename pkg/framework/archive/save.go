@@ -16,6 +16,7 @@ func jobRow() *upsert {
 	columns := []string{
 		"uid", "framework", "user_name", "name", "vc", "priority", "state", "phrase", "code", "gpus", "tasks", "retries",
 		"submitted", "started", "completed", "keywords", "code_sha256",
+		"tags", "framework_state", "execution_type", "roles", "accountable_retries",
 	}
 	return &upsert{"jobs", columns, replace(columns[:1], columns,
 		"excluded.retries >= jobs.retries AND (jobs.completed IS NULL OR excluded.completed IS NOT NULL)")}
@@ -112,6 +113,7 @@ func headStatements(f *v1.Framework) ([]statement, error) {
 	out := jobRow().rows([][]any{{
 		j.UID, j.Framework, text(j.User), text(j.Name), text(j.VirtualCluster), text(j.Priority), j.State, text(j.Phrase), code,
 		j.GPUs, j.Tasks, j.Retries, j.Submitted.UnixMicro(), micros(j.Started), micros(j.Completed), text(keywords), text(f.Annotations[v1.AnnotationCode]),
+		tagsColumn(j.Tags), text(j.FrameworkState), text(j.ExecutionType), j.Roles, j.AccountableRetries,
 	}})
 	out = append(out, configRow().rows([][]any{{j.UID, text(f.Annotations[v1.AnnotationConfig])}})...)
 	if f.Status == nil {

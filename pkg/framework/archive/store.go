@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/openpai/paictl/pkg/audit"
 	"github.com/openpai/paictl/pkg/framework/api"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
@@ -36,11 +37,21 @@ type Store interface {
 
 	// Unended returns the jobs whose end isn't known.
 	Unended(ctx context.Context) ([]api.Job, error)
-	// EndGone ends jobs whose Frameworks are gone, by UID, where no one has written their end.
+	// EndGone ends jobs whose Frameworks are gone, by UID, where no one has written their end, and notes that they are gone.
 	EndGone(ctx context.Context, uids []string) error
+	// MarkGone notes that the Framework of a job is about to be gone, and the tags that it has.
+	MarkGone(ctx context.Context, f *v1.Framework) error
+	// Unreleased returns jobs that have ended and of which no one has noted that they are gone: those after a UID, in the order of UIDs, with
+	// nothing but UID and name of the Framework.
+	Unreleased(ctx context.Context, after string, limit int) ([]api.Job, error)
 
 	// Jobs returns a page of a list. An error that wraps ErrBadQuery is the asker's.
 	Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error)
+	// Ordered returns a part of a list of jobs that are gone, in any order. An error that wraps ErrBadQuery is the asker's.
+	Ordered(ctx context.Context, q api.OrderedQuery) (*api.OrderedPage, error)
+	// Tag gives the job of a UID tags and takes others away, and returns those that it has then. Its errors wrap ErrNotFound, ErrNotGone where
+	// its Framework has the tags, and ErrBadQuery.
+	Tag(ctx context.Context, uid string, add, remove []string) ([]string, error)
 	// Job, Events and Log take the name of a Framework, which means the last job of that name, or
 	// the UID of one.
 	Job(ctx context.Context, framework string) (*api.JobDetail, error)
@@ -58,9 +69,18 @@ type Store interface {
 	Delete(ctx context.Context, framework string) (jobs int, err error)
 
 	// PutCode keeps an archive of code under its SHA-256, and refuses another content: its errors
-	// wrap ErrMismatch, ErrTooLarge or ErrBadQuery where the sender is at fault.
+	// wrap ErrMismatch, ErrTooLarge or ErrBadQuery where the sender is at fault. Who has sent all of it owns it, also where it was there.
 	PutCode(ctx context.Context, owner, sha256 string, size int64, r io.Reader) error
 	Code(ctx context.Context, sha256 string) (io.ReadSeekCloser, int64, error)
+	// OwnsCode reports whether a user has sent that code, and notes that it is wanted.
+	OwnsCode(ctx context.Context, owner, sha256 string) (bool, error)
+
+	// SaveAudit adds records; those that are there stay as they are. An error that wraps ErrBadQuery is the sender's.
+	SaveAudit(ctx context.Context, records []audit.Record) error
+	// Audit returns a page of them, the latest first. An error that wraps ErrBadQuery is the asker's.
+	Audit(ctx context.Context, q audit.Query) (*audit.Page, error)
+	// PruneAudit removes those of before a time.
+	PruneAudit(ctx context.Context, before time.Time) error
 
 	// Prune removes jobs that ended before, and code that no job of the archive or of live needs and
 	// no one has asked for since a day. GPU time of jobs that ended long ago is summed up by hours, and kept for

@@ -1,0 +1,141 @@
+package archive
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+const (
+	// auditBatch is how many records are written at once, and auditText how long one text of a record may be.
+	auditBatch = 500
+	auditText  = 4 << 10
+)
+
+var auditID = regexp.MustCompile(`^[A-Za-z0-9-]{20,64}$`)
+
+func auditRow() *upsert {
+	return &upsert{"audit", []string{
+		"id", "time", "request", "actor", "actor_uid", "token", "address", "verb", "kind", "object", "owner", "vc", "outcome", "status", "reason", "detail",
+	}, "(id) DO NOTHING"}
+}
+
+// SaveAudit implements Store.
+func (d *database) SaveAudit(ctx context.Context, records []audit.Record) error {
+	if len(records) > auditBatch {
+		return fmt.Errorf("%w: %d records, and at most %d are taken at once", ErrBadQuery, len(records), auditBatch)
+	}
+	rows := make([][]any, 0, len(records))
+	for i := range records {
+		r := &records[i]
+		if !auditID.MatchString(r.ID) || r.Time.IsZero() || r.Verb == "" || r.Kind == "" || r.Outcome == "" {
+			return fmt.Errorf("%w: a record needs an id of 20 to 64 letters and digits, a time, a verb, a kind and an outcome", ErrBadQuery)
+		}
+		row := []any{r.ID, r.Time.UnixMicro()}
+		for _, t := range []string{r.Request, r.Actor, r.ActorUID, r.Token, r.Address, r.Verb, r.Kind, r.Object, r.Owner, r.VC, r.Outcome} {
+			row = append(row, short(t))
+		}
+		detail := ""
+		if len(r.Detail) > 0 {
+			data, err := json.Marshal(r.Detail)
+			if err != nil {
+				return err
+			}
+			if len(data) > auditText {
+				return fmt.Errorf("%w: the details of a record have %d bytes, and at most %d are taken", ErrBadQuery, len(data), auditText)
+			}
+			detail = text(string(data))
+		}
+		rows = append(rows, append(row, r.Status, short(r.Reason), detail))
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return d.write(ctx, auditRow().rows(lastOfEach(rows, 1))...)
+}
+
+// short is a text that someone else may have chosen.
+func short(s string) string {
+	if len(s) > auditText {
+		s = s[:auditText]
+	}
+	return text(s)
+}
+
+// Audit implements Store. A page ends at a record and the next begins after it: what comes meanwhile moves nothing.
+func (d *database) Audit(ctx context.Context, q audit.Query) (*audit.Page, error) {
+	if q.Limit == 0 {
+		q.Limit = audit.DefaultPage
+	}
+	if q.Limit < 1 || q.Limit > audit.MaxPage {
+		return nil, hint.Errorf(fmt.Sprintf("request 1 to %d records per page", audit.MaxPage), "%w: limit %d", ErrBadQuery, q.Limit)
+	}
+	where, args := []string{"1 = 1"}, []any{}
+	add := func(condition string, values ...any) { where, args = append(where, condition), append(args, values...) }
+	for _, c := range []struct{ column, value string }{
+		{"actor", q.Actor}, {"object", q.Object}, {"owner", q.Owner}, {"kind", q.Kind}, {"verb", q.Verb}, {"outcome", q.Outcome},
+	} {
+		if c.value != "" {
+			add(c.column+" = ?", text(c.value))
+		}
+	}
+	if !q.Since.IsZero() {
+		add("time >= ?", q.Since.UnixMicro())
+	}
+	if !q.Until.IsZero() {
+		add("time < ?", q.Until.UnixMicro())
+	}
+	if q.Cursor != "" {
+		at, id, err := readAuditCursor(q.Cursor)
+		if err != nil {
+			return nil, err
+		}
+		add("(time, id) < (?, ?)", at, id)
+	}
+	rows, err := d.read.QueryContext(ctx, d.rebind("SELECT "+strings.Join(auditRow().columns, ", ")+" FROM audit WHERE "+strings.Join(where, " AND ")+" ORDER BY time DESC, id DESC LIMIT ?"), append(args, q.Limit+1)...)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit: %w", err)
+	}
+	page := &audit.Page{Items: []audit.Record{}}
+	err = each(rows, func() error {
+		var r audit.Record
+		var at int64
+		var detail string
+		err := rows.Scan(&r.ID, &at, &r.Request, &r.Actor, &r.ActorUID, &r.Token, &r.Address, &r.Verb, &r.Kind, &r.Object, &r.Owner, &r.VC, &r.Outcome, &r.Status, &r.Reason, &detail)
+		if err == nil && detail != "" {
+			err = json.Unmarshal([]byte(detail), &r.Detail)
+		}
+		r.Time = instant(at)
+		page.Items = append(page.Items, r)
+		return err
+	})
+	if err == nil && len(page.Items) > q.Limit {
+		page.Items = page.Items[:q.Limit]
+		last := &page.Items[q.Limit-1]
+		page.Next = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "1 %d %s", last.Time.UnixMicro(), last.ID))
+	}
+	return page, err
+}
+
+func readAuditCursor(cursor string) (at int64, id string, err error) {
+	data, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		_, err = fmt.Sscanf(string(data), "1 %d %s", &at, &id)
+	}
+	if err != nil || !auditID.MatchString(id) {
+		return 0, "", hint.Errorf("take the cursor from the page before, or none", "%w: the cursor %q is not valid", ErrBadQuery, cursor)
+	}
+	return at, id, nil
+}
+
+// PruneAudit implements Store.
+func (d *database) PruneAudit(ctx context.Context, before time.Time) error {
+	return d.write(ctx, statement{"DELETE FROM audit WHERE time < ?", []any{before.UnixMicro()}})
+}
