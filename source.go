@@ -15,7 +15,7 @@ import (
 )
 
 //go:embed go.mod go.sum
-//go:embed cmd/pai-agent cmd/pai-api-proxy cmd/pai-api-vip cmd/pai-backup cmd/pai-controller cmd/pai-csr-approver cmd/pai-logs cmd/pai-nvml cmd/pai-peer cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
+//go:embed cmd/pai-agent cmd/pai-api-proxy cmd/pai-api-vip cmd/pai-backup cmd/pai-controller cmd/pai-csr-approver cmd/pai-logs cmd/pai-nvml cmd/pai-peer cmd/pai-runtime cmd/pai-scheduler cmd/pai-server cmd/pai-volume cmd/pai-watchdog
 //go:embed pkg/access pkg/agent pkg/apiproxy pkg/apivip pkg/approver pkg/hint pkg/kube/*.go pkg/peer pkg/plural pkg/version
 //go:embed pkg/backup/*.go pkg/backup/target/*.go pkg/config/*.go pkg/config/store/*.go pkg/ssh/*.go pkg/ssh/internal pkg/ssh/scripts
 //go:embed pkg/incluster/backups pkg/incluster/logstore pkg/incluster/podapi pkg/incluster/volume pkg/incluster/watchdog
@@ -24,9 +24,10 @@ import (
 //go:embed pkg/runtime/barrier pkg/runtime/code pkg/runtime/env pkg/runtime/exit pkg/runtime/install
 //go:embed pkg/runtime/journal pkg/runtime/peers pkg/runtime/plugin pkg/runtime/process pkg/runtime/report
 //go:embed pkg/runtime/rules pkg/runtime/spec pkg/runtime/sshd pkg/runtime/task pkg/runtime/transfer
-//go:embed pkg/layout pkg/secret pkg/strictyaml
+//go:embed pkg/layout pkg/secret pkg/strictyaml pkg/terminal/*.go
+//go:embed pkg/audit pkg/job/*.go pkg/job/live pkg/people pkg/protocol/*.go pkg/protocol/*.json pkg/protocol/render pkg/server
 //go:embed pkg/scheduler/annotation/*.go pkg/scheduler/api/*.go pkg/scheduler/cell/*.go pkg/scheduler/claim
-//go:embed pkg/scheduler/books/*.go pkg/scheduler/config/*.go pkg/scheduler/plugin pkg/scheduler/queue
+//go:embed pkg/scheduler/books/*.go pkg/scheduler/config/*.go pkg/scheduler/plugin pkg/scheduler/queue pkg/scheduler/vc
 var source embed.FS
 
 // Module is the path of the module that Source returns.
@@ -54,6 +55,7 @@ func InCluster() []Program {
 		{Name: "pai-peer", Machine: true},
 		{Name: "pai-runtime"},
 		{Name: "pai-scheduler", Service: "scheduler", Masters: true},
+		{Name: "pai-server", Service: "rest-server", Masters: true},
 		{Name: "pai-volume", Service: "storage"},
 		{Name: "pai-watchdog", Service: "watchdog", Masters: true},
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	people "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
@@ -74,7 +75,7 @@ func (a applier) remove(t *testing.T, o unstructured.Unstructured) {
 
 func ensureNamespaces(t *testing.T, c *kube.Cluster) {
 	t.Helper()
-	for _, name := range []string{kube.SystemNamespace, kube.JobNamespace} {
+	for _, name := range []string{kube.SystemNamespace, kube.JobNamespace, people.Namespace} {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		_, err := c.Client.CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {

@@ -23,6 +23,7 @@ import (
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/kube"
+	people "github.com/openpai/paictl/pkg/people/v1"
 )
 
 var update = flag.Bool("update", false, "write the copies of the library and the golden files")
@@ -194,6 +195,10 @@ func TestChartsCarryTheLibraryAsItIs(t *testing.T) {
 // Jobs are defined where their type is; the chart has a copy.
 func TestTheDefinitionOfJobsIsThatOfTheirType(t *testing.T) {
 	golden(t, filepath.Join("charts", "job-controller", "files", "crd.yaml"), string(v1.CRD))
+}
+
+func TestTheDefinitionsOfPeopleAreThoseOfTheirTypes(t *testing.T) {
+	golden(t, filepath.Join("charts", "rest-server", "files", "crd.yaml"), string(people.CRD))
 }
 
 func TestRenderedManifestsAreAsRecorded(t *testing.T) {

@@ -115,6 +115,7 @@ var elsewhere = map[string][]string{
 	"scheduler":             {kube.JobNamespace, "kube-system"}, // roles: to annotate pods of jobs, to know clients
 	"job-controller":        {kube.JobNamespace},                // a role: to run jobs
 	"cluster-backup":        {"kube-system"},                    // a role, to note when a backup was made
+	"rest-server":           {kube.JobNamespace, "pai-people"},  // roles: to do what people may, to keep their Secrets
 }
 
 func TestObjectsLieInTheNamespaceOfThePlatform(t *testing.T) {
@@ -290,7 +291,7 @@ func TestPodsRunWithAsFewRightsAsTheyCan(t *testing.T) {
 }
 
 // asksTheAPI are services whose pods get a token, because they ask the API server.
-var asksTheAPI = []string{"watchdog", "kube-state-metrics", "prometheus", "scheduler", "job-controller", "agent", "cluster-backup"}
+var asksTheAPI = []string{"watchdog", "kube-state-metrics", "prometheus", "scheduler", "job-controller", "agent", "cluster-backup", "rest-server"}
 
 func TestPodsGetATokenOnlyToAskTheAPI(t *testing.T) {
 	eachWorkload(t, func(t *testing.T, w workload) {
@@ -331,6 +332,23 @@ var writers = map[string][]string{
 		`{"apiGroups":[""],"resourceNames":["pai-credentials"],"resources":["secrets"],"verbs":["get"]}`,   // its own namespace's: the configuration's secrets
 		`{"apiGroups":[""],"resourceNames":["paictl"],"resources":["configmaps"],"verbs":["get","patch"]}`, // which cluster it is, and the time of the last backup
 	},
+	"rest-server": {
+		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,
+		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["pai-server"],"resources":["leases"],"verbs":["get","update","patch"]}`,
+		`{"apiGroups":[""],"resourceNames":["job-configuration","job-failure-rules","scheduler-configuration"],"resources":["configmaps"],"verbs":["get"]}`,
+		`{"apiGroups":[""],"resourceNames":["job-controller-token","job-audit-token"],"resources":["secrets"],"verbs":["get"]}`, // its own namespace's: what opens the job controller's API
+		// The namespace of people, which is its own.
+		`{"apiGroups":[""],"resources":["secrets"],"verbs":["get","list","watch","create","update","patch","delete"]}`,
+		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","create","update","patch","delete"]}`,
+		// The namespace of jobs: it does there what people may, and makes no pods.
+		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks"],"verbs":["get","list","watch","create","patch","delete"]}`,
+		`{"apiGroups":[""],"resources":["secrets"],"verbs":["get","create","update","delete"]}`,
+		`{"apiGroups":[""],"resources":["pods","pods/log","events","configmaps","persistentvolumeclaims"],"verbs":["get","list","watch"]}`,
+		`{"apiGroups":[""],"resources":["pods/exec","pods/portforward"],"verbs":["get","create"]}`,
+		// Users and groups.
+		`{"apiGroups":["paictl.openpai.org"],"resources":["users","groups"],"verbs":["get","list","watch","create","update","patch","delete"]}`,
+		`{"apiGroups":["paictl.openpai.org"],"resources":["users/status","groups/status"],"verbs":["get","update","patch"]}`,
+	},
 	"job-controller": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,
 		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["job-controller"],"resources":["leases"],"verbs":["get","update","patch"]}`,
@@ -350,8 +368,8 @@ var writers = map[string][]string{
 	},
 }
 
-// writesBeyondNamespaces are services that change objects without a namespace; a policy of their chart narrows it.
-var writesBeyondNamespaces = []string{"agent", "scheduler"}
+// writesBeyondNamespaces are services that change objects without a namespace: a policy of their chart narrows it, or the kind is their own.
+var writesBeyondNamespaces = []string{"agent", "scheduler", "rest-server"}
 
 // No one may read secrets of others, run commands in pods, or do whatever comes to mind.
 func TestRolesAreNarrow(t *testing.T) {

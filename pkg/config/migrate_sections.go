@@ -15,6 +15,7 @@ func migratedServices() map[string]func(*sectionMigration) {
 	return map[string]func(*sectionMigration){
 		"prometheus": (*sectionMigration).prometheus, "alert-manager": (*sectionMigration).alertManager,
 		"node-exporter": (*sectionMigration).nodeExporter, "grafana": (*sectionMigration).grafana, "watchdog": (*sectionMigration).watchdog,
+		"rest-server": (*sectionMigration).restServer,
 	}
 }
 
@@ -132,6 +133,22 @@ func (s *sectionMigration) prometheus() {
 func (s *sectionMigration) nodeExporter() { s.port("node-exporter-port", "port") }
 
 func (s *sectionMigration) watchdog() { s.port("port") }
+
+func (s *sectionMigration) restServer() {
+	number := func(least int) func(string) (any, bool) {
+		return func(text string) (any, bool) {
+			n, err := strconv.Atoi(text)
+			return n, err == nil && n >= least && n <= 1000000
+		}
+	}
+	s.move("rate-limit-api-per-min", "limits.perMinute", number(10))
+	s.move("rate-limit-submit-job-per-hour", "limits.submitPerHour", number(1))
+	s.drop("there is no default password: paictl service start prints a link for the first administrator, who adds people", "default-pai-admin-username", "default-pai-admin-password")
+	s.drop("the server makes its own keys", "jwt-secret")
+	s.drop("people reach the server at port 443 of the masters, by HTTPS: see expose and service.hostPorts", "server-port")
+	s.drop("see tokens.browserHours", "jwt-expire-time")
+	s.drop("the scheduler gives tasks their ports", "schedule-port-start", "schedule-port-end")
+}
 
 func (s *sectionMigration) grafana() {
 	s.port("grafana-port", "port")

@@ -104,7 +104,7 @@ func TestCodeThatTwoSendAtATimeIsKeptOnce(t *testing.T) {
 		}
 		got, _ := readCode(t, s, sum(string(content)))
 		assert.Equal(t, sum(string(content)), sum(got))
-		assert.Len(t, p.content(t), 1+2, "one row, two chunks")
+		assert.Len(t, p.content(t), 1+2+1, "one row, two chunks, one owner")
 	})
 }
 

@@ -69,8 +69,8 @@ func TestAMistakeInASectionHasItsPlaceAndRemedy(t *testing.T) {
 			`7:9: metric: there is no service "metric" [services/unknown-service]`, `-> did you mean "metrics"?`}},
 		"a service that nobody knows": {"oracle: {}\n", []string{
 			`7:9: oracle: there is no service "oracle" [services/unknown-service]`, "-> the services are ammeter, base, metrics, storage, cluster; your own service needs the key chart"}},
-		"a service of the original": {"rest-server: {jwt-secret: hunter2}\n", []string{
-			`7:14: warning: rest-server: there is no service rest-server in this release; its section is kept, but not used [services/not-in-release]`}},
+		"a service of the original": {"postgresql: {passwd: hunter2}\n", []string{
+			`7:13: warning: postgresql: there is no service postgresql in this release; its section is kept, but not used [services/not-in-release]`}},
 		"a role that doesn't exist": {"metrics: {placement: [mastr]}\n", []string{
 			`7:22: metrics.placement: there is no role "mastr" [services/placement]`, "-> write all, or some of the roles: bare, master, store, worker"}},
 		"a role that no machine has": {"metrics: {placement: store}\n", []string{

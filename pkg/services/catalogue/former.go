@@ -13,7 +13,26 @@ var former = map[string][]formerKey{
 		{strictyaml.Path{"kubeScheduler", "image"}, "kube-scheduler is part of the scheduler's own image"},
 		{strictyaml.Path{"kubeScheduler", "resources"}, "kube-scheduler is part of the scheduler: its resources hold for both"},
 	},
+	ServerService: formerServer(),
 }
+
+// formerServer are the original's settings of rest-server. A configuration that came from it had them as they were, and some are passwords.
+func formerServer() []formerKey {
+	out := []formerKey{
+		{strictyaml.Path{"default-pai-admin-username"}, noDefaultPassword}, {strictyaml.Path{"default-pai-admin-password"}, noDefaultPassword},
+		{strictyaml.Path{"jwt-secret"}, "the server makes its own keys"},
+	}
+	for _, key := range []string{
+		"server-port", "jwt-expire-time", "rate-limit-api-per-min", "rate-limit-list-job-per-min", "rate-limit-submit-job-per-hour", "schedule-port-start",
+		"schedule-port-end", "debugging-reservation-seconds", "enable-priority-class", "sql-max-connection", "hived-computing-device-envs",
+		"github-owner", "github-repository", "github-path", "log-server",
+	} {
+		out = append(out, formerKey{strictyaml.Path{key}, "it was the original's"})
+	}
+	return out
+}
+
+const noDefaultPassword = "there is no default password: paictl service start prints a link for the first administrator"
 
 type formerKey struct {
 	path strictyaml.Path

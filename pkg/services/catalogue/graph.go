@@ -23,6 +23,7 @@ type Selection struct {
 // enabled. The services in except are left out, which is an error where another one needs
 // them.
 func (c *Catalogue) Select(names, except []string) (Selection, error) {
+	names, except = c.resolve(names), c.resolve(except)
 	if err := c.checkNames(names, except); err != nil {
 		return Selection{}, err
 	}
@@ -50,6 +51,7 @@ func (c *Catalogue) Select(names, except []string) (Selection, error) {
 // which they stop; no names mean all, those that are disabled too. A service in except stays,
 // which is an error where it requires one that is stopped.
 func (c *Catalogue) SelectDependents(names, except []string) (Selection, error) {
+	names, except = c.resolve(names), c.resolve(except)
 	if err := c.checkNames(names, except); err != nil {
 		return Selection{}, err
 	}

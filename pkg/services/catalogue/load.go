@@ -80,6 +80,7 @@ func (b *builder) load() *Catalogue {
 	b.configureScheduler()
 	b.configureAgent()
 	b.configureJobs()
+	b.configureServer()
 	c.verifiesKubelets = b.configurePrometheus()
 	b.checkBackups()
 	c.volumes = b.giveVolumes()
@@ -119,7 +120,7 @@ func otherServices() []string {
 		"authentication", "azure-rdma", "cleaner", "cluster-utilization", "database-controller", "dev-box", "device-plugin", "docker-cache",
 		"end-to-end-test", "etcd-upgrade", "fluentd", "frameworkcontroller", "hadoop-resource-manager", "hivedscheduler", "internal-storage", "job-exit-spec", "job-exporter",
 		"k8s-job-exit-spec", "log-manager", "marketplace-db", "marketplace-restserver", "marketplace-webportal", "openpai-runtime", "postgresql",
-		"prometheus-pushgateway", "pylon", "rest-server", "storage-manager", "utilities", "webportal",
+		"prometheus-pushgateway", "pylon", "storage-manager", "utilities", "webportal",
 	}
 }
 

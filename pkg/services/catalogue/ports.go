@@ -18,6 +18,9 @@ func (b *builder) checkHostPorts() {
 		if s.Upstream != nil || !s.Enabled {
 			continue // what an upstream chart listens on is not known before it is fetched
 		}
+		if name == ServerService && !b.serverOnHosts() {
+			continue
+		}
 		c := b.embedded[name]
 		for _, value := range c.hostPorts {
 			port, ok := portAt(merge(c.Values, s.Values), value)

@@ -35,10 +35,29 @@ func secretPaths(cfg *config.Cluster, embedded map[string]*embeddedChart) []stri
 		case c == nil:
 			leaves(section, at(name), add)
 		case c.schema.root != nil:
+			for _, f := range former[name] {
+				if value, ok := valueAt(section, f.path); ok {
+					leaves(value, append(at(name), f.path...), add)
+				}
+			}
 			writeOnly([]*jsonschema.Schema{c.schema.root}, section, at(name), func(p strictyaml.Path, v any) { leaves(v, p, add) })
 		}
 	}
 	return out
+}
+
+// valueAt finds a value in maps.
+func valueAt(v any, path strictyaml.Path) (any, bool) {
+	for _, step := range path {
+		m, _ := v.(map[string]any)
+		key, _ := step.(string)
+		below, ok := m[key]
+		if !ok {
+			return nil, false
+		}
+		v = below
+	}
+	return v, true
 }
 
 // leaves visits the values that are neither maps nor lists, nor nothing.

@@ -1,0 +1,88 @@
+package catalogue
+
+import "slices"
+
+// ServerService is the service by which people use the cluster, and the name of its section.
+const ServerService = "rest-server"
+
+// aliases are names of the original for services that one of paictl's does the work of.
+var aliases = map[string]string{"pylon": ServerService, "webportal": ServerService}
+
+// resolve returns names as those of services.
+func (c *Catalogue) resolve(names []string) []string {
+	var out []string
+	for _, name := range names {
+		if to, ok := aliases[name]; ok && c.services[name] == nil && c.services[to] != nil {
+			name = to
+		}
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// keyExpose says how people reach the server, and exposeHosts that it listens on machines.
+const (
+	keyExpose   = "expose"
+	exposeHosts = "hostPort"
+)
+
+// configureServer tells the server where it listens, and gives it a pod on each of these machines.
+func (b *builder) configureServer() {
+	s := b.services[ServerService]
+	if s == nil || s.Upstream != nil || !s.Enabled {
+		return
+	}
+	machines := machinesOf(b.cfg, s.Placement)
+	computed := map[string]any{"replicas": int64(min(2, max(1, len(machines))))}
+	if b.serverOnHosts() {
+		computed["replicas"] = int64(min(20, max(1, len(machines))))
+	}
+	addresses := []any{}
+	for _, m := range machines {
+		if m.HostIP != "" { // of a Kubernetes that someone else installed it may not be known
+			addresses = append(addresses, m.HostIP)
+		}
+	}
+	if k := b.cfg.Kubernetes.Kubernetes; k.APIVIP != "" && b.cfg.IsManaged() && slices.Equal(s.Placement, []string{masterRole}) {
+		addresses = append([]any{k.APIVIP}, addresses...) // one of these machines has it
+	}
+	computed["addresses"] = addresses
+	s.Values = mergeComputed(computed, s.Values)
+}
+
+// masterRole is the role of the machines of the control plane.
+const masterRole = "master"
+
+// serverOnHosts reports whether people reach the server by ports of machines.
+func (b *builder) serverOnHosts() bool {
+	s := b.services[ServerService]
+	expose, said := s.Values[keyExpose].(string)
+	return !said || expose == exposeHosts
+}
+
+// ServerAddresses are where a configuration says that people reach the server, the best first, and its port.
+func ServerAddresses(s *Service) (hosts []string, port int) {
+	values := s.Values
+	if s.Chart != nil {
+		values = merge(s.Chart.Values, s.Values)
+	}
+	for _, key := range []string{"names", "addresses"} {
+		list, _ := values[key].([]any)
+		for _, v := range list {
+			if host, ok := v.(string); ok {
+				hosts = append(hosts, host)
+			}
+		}
+	}
+	switch values[keyExpose] {
+	case exposeHosts:
+		port, _ = portAt(values, "service.hostPorts.https")
+	case "service":
+		port, _ = portAt(values, "service.port")
+	default:
+		port = 443
+	}
+	return hosts, port
+}

@@ -1,0 +1,36 @@
+{{/* rest-server.jobs: the namespace where jobs run. */}}
+{{- define "rest-server.jobs" -}}pai-jobs{{- end -}}
+
+{{/* rest-server.people: the namespace with the Secrets of people. */}}
+{{- define "rest-server.people" -}}pai-people{{- end -}}
+
+{{/* rest-server.onHosts: "true" where it listens on machines, or nothing. */}}
+{{- define "rest-server.onHosts" -}}
+{{- if eq .Values.expose "hostPort" }}true{{ end -}}
+{{- end -}}
+
+{{/* rest-server.settings: what pai-server is told, as it reads it. Nothing in it is secret. */}}
+{{- define "rest-server.settings" -}}
+{{- $service := printf "%s.%s" (include "pai.name" .) .Release.Namespace -}}
+{{- $domain := (.Values.global | default dict).dnsDomain | default "cluster.local" -}}
+{{- $port := .Values.service.port -}}
+{{- if include "rest-server.onHosts" . }}{{ $port = .Values.service.hostPorts.https }}{{ end -}}
+{{- if eq .Values.expose "ingress" }}{{ $port = 443 }}{{ end -}}
+{{- dict
+  "names" .Values.names
+  "addresses" .Values.addresses
+  "serviceNames" (list (include "pai.name" .) $service (printf "%s.svc" $service) (printf "%s.svc.%s" $service $domain))
+  "port" $port
+  "trustedProxies" .Values.trustedProxies
+  "tokens" .Values.tokens
+  "limits" .Values.limits
+  "signIn" .Values.signIn
+  | toPrettyJson -}}
+{{- end -}}
+
+{{/* rest-server.check: values that don't go together. */}}
+{{- define "rest-server.check" -}}
+{{- if and (eq .Values.expose "ingress") (not .Values.names) -}}
+{{- fail "names: an Ingress needs the names by which people reach it" -}}
+{{- end -}}
+{{- end -}}
