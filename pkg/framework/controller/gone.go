@@ -63,10 +63,41 @@ func (r *reconciler) endGone(ctx context.Context) error {
 			r.o.Log.Info("a job is gone, and its end was not seen", "framework", open[i].Framework, "uid", open[i].UID)
 		}
 	}
-	if len(gone) == 0 {
-		return nil
+	if len(gone) > 0 {
+		if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.EndGone(ctx, gone) }); err != nil {
+			return err
+		}
 	}
-	return r.archive(ctx, func(ctx context.Context) error { return r.o.Store.EndGone(ctx, gone) })
+	return r.listGone(ctx)
+}
+
+// gonePage is how many jobs are looked at together.
+const gonePage = 5000
+
+// listGone has the archive list jobs that ended and are gone and that it leaves to the API: their Frameworks were removed by force, or came
+// with an import, or were written by an earlier version. The cache is enough: who wrote the end of a job had its Framework in it, or listed it later.
+func (r *reconciler) listGone(ctx context.Context) error {
+	for after := ""; ; {
+		ended, err := r.o.Store.Unreleased(ctx, after, gonePage)
+		if err != nil {
+			return fmt.Errorf("read which jobs of the archive are still there: %w", err)
+		}
+		var gone []string
+		for i := range ended {
+			if f := r.cache.framework(ended[i].Framework); f == nil || string(f.UID) != ended[i].UID {
+				gone = append(gone, ended[i].UID)
+			}
+		}
+		if len(gone) > 0 {
+			if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.EndGone(ctx, gone) }); err != nil {
+				return err
+			}
+		}
+		if len(ended) < gonePage {
+			return nil
+		}
+		after = ended[len(ended)-1].UID
+	}
 }
 
 // exists asks the API where the cache doesn't know: that may be late.

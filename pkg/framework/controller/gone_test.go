@@ -70,3 +70,36 @@ func TestAJobThatIsRemovedByForceIsEndedInTheArchiveAtOnce(t *testing.T) {
 	w.tearOut("forced")
 	w.eventually("its end is in the archive", func() bool { return w.store.isGone(f) })
 }
+
+// No list is without the job: the archive lists it before the API no longer does.
+func TestTheArchiveListsAJobBeforeItsFrameworkGoes(t *testing.T) {
+	w := begin(t)
+	w.submit("done", workers(1))
+	w.reaches("done", v1.AttemptRunning)
+	w.exits("done-worker-0", 0)
+	f := w.reaches("done", v1.Completed)
+	w.eventually("its end is in the archive", func() bool { return w.store.job("done") != nil })
+	assert.False(t, w.store.lists(f), "the API has it")
+	w.store.setDown(true)
+	require.NoError(t, w.c.Delete(t.Context(), f))
+	w.eventually("its deletion is seen", func() bool {
+		got := &v1.Framework{}
+		return w.get(got, "done") && got.DeletionTimestamp != nil
+	})
+	assert.True(t, w.get(&v1.Framework{}, "done"), "it stays while the archive is away")
+	w.store.setDown(false)
+	w.eventually("it is gone", func() bool { return !w.get(&v1.Framework{}, "done") })
+	assert.True(t, w.store.lists(f))
+}
+
+func TestAJobThatEndedAndWasRemovedByForceIsListedByTheArchive(t *testing.T) {
+	w := begin(t)
+	w.submit("done", workers(1))
+	w.reaches("done", v1.AttemptRunning)
+	w.exits("done-worker-0", 0)
+	f := w.reaches("done", v1.Completed)
+	w.eventually("its end is in the archive", func() bool { return w.store.job("done") != nil })
+	w.tearOut("done")
+	w.eventually("it is listed", func() bool { return w.store.lists(f) })
+	assert.False(t, w.store.isGone(f), "its end is known")
+}

@@ -446,7 +446,7 @@ func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (
 	}
 	if leaving {
 		e.released = true
-		if err := r.release(ctx, f); err != nil {
+		if err := r.letGo(ctx, f); err != nil {
 			e.released = false
 			return 0, err
 		}
@@ -456,6 +456,14 @@ func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (
 	err := r.api.Delete(ctx, &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace}},
 		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	return 0, client.IgnoreNotFound(err)
+}
+
+// letGo has the archive list the job before the API no longer does, so that it is in every list, and with the tags that it has now.
+func (r *reconciler) letGo(ctx context.Context, f *v1.Framework) error {
+	if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.MarkGone(ctx, f) }); err != nil {
+		return err
+	}
+	return r.release(ctx, f)
 }
 
 // deleteEnded deletes the pods and the Service of a Framework before it goes itself. Kubernetes would do that after it, and asks for each object

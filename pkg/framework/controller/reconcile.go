@@ -54,7 +54,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		if e := r.entries.forget(req.Name); e != nil {
 			r.count(e, "")
 			r.o.Peers.Forget(req.Name)
-			if e.status == nil || e.status.ArchivedTime == nil {
+			if e.status == nil || e.status.ArchivedTime == nil || !e.released {
 				r.vanish()
 			}
 		}

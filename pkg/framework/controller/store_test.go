@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/openpai/paictl/pkg/audit"
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
@@ -23,6 +26,7 @@ type memory struct {
 	logs     map[api.LogKey]string
 	open     map[string]*v1.Framework // by UID; nil where the end is known
 	gone     map[string]bool          // by UID
+	listed   map[string]bool          // by UID: jobs that the archive lists, since their Frameworks are gone
 	held     map[string]*v1.Framework // by UID, as its GPUs were written last
 	down     bool
 }
@@ -31,7 +35,7 @@ var _ archive.Store = &memory{}
 
 func newMemory() *memory {
 	return &memory{jobs: map[string]*v1.Framework{}, attempts: map[string]*v1.Framework{}, tasks: map[string]v1.TaskStatus{},
-		events: map[string]map[string]api.Event{}, logs: map[api.LogKey]string{}, open: map[string]*v1.Framework{}, gone: map[string]bool{}, held: map[string]*v1.Framework{}}
+		events: map[string]map[string]api.Event{}, logs: map[api.LogKey]string{}, open: map[string]*v1.Framework{}, gone: map[string]bool{}, listed: map[string]bool{}, held: map[string]*v1.Framework{}}
 }
 
 func (m *memory) save(f func()) error {
@@ -90,6 +94,7 @@ func (m *memory) EndGone(_ context.Context, uids []string) error {
 			if m.open[uid] != nil {
 				m.open[uid], m.gone[uid] = nil, true
 			}
+			m.listed[uid] = true
 		}
 	})
 }
@@ -217,3 +222,51 @@ func (m *memory) Usage(context.Context, api.UsageQuery) (*api.Usage, error) {
 
 // Holds implements archive.Store.
 func (m *memory) Holds(context.Context) ([]api.Hold, error) { return nil, nil }
+
+// MarkGone implements archive.Store.
+func (m *memory) MarkGone(_ context.Context, f *v1.Framework) error {
+	return m.save(func() { m.listed[string(f.UID)] = true })
+}
+
+// Unreleased implements archive.Store.
+func (m *memory) Unreleased(_ context.Context, after string, limit int) ([]api.Job, error) {
+	var out []api.Job
+	err := m.save(func() {
+		for _, f := range m.jobs {
+			if uid := string(f.UID); uid > after && !m.listed[uid] && f.Status != nil && f.Status.CompletionTime != nil {
+				out = append(out, api.Job{UID: uid, Framework: f.Name})
+			}
+		}
+	})
+	slices.SortFunc(out, func(a, b api.Job) int { return strings.Compare(a.UID, b.UID) })
+	return out[:min(limit, len(out))], err
+}
+
+// lists reports whether the archive lists a job, since its Framework is gone.
+func (m *memory) lists(f *v1.Framework) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.listed[string(f.UID)]
+}
+
+// Ordered implements archive.Store.
+func (*memory) Ordered(context.Context, api.OrderedQuery) (*api.OrderedPage, error) {
+	return nil, errUnused
+}
+
+// Tag implements archive.Store.
+func (*memory) Tag(context.Context, string, []string, []string) ([]string, error) {
+	return nil, errUnused
+}
+
+// OwnsCode implements archive.Store.
+func (*memory) OwnsCode(context.Context, string, string) (bool, error) { return false, errUnused }
+
+// SaveAudit implements archive.Store.
+func (*memory) SaveAudit(context.Context, []audit.Record) error { return errUnused }
+
+// Audit implements archive.Store.
+func (*memory) Audit(context.Context, audit.Query) (*audit.Page, error) { return nil, errUnused }
+
+// PruneAudit implements archive.Store.
+func (*memory) PruneAudit(context.Context, time.Time) error { return errUnused }
