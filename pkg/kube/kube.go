@@ -46,6 +46,8 @@ type Cluster struct {
 	Server  string // https://10.0.0.1:6443
 	// Raw is the kubeconfig with only this context in it, for libraries that want one.
 	Raw api.Config
+	// Program: a program of the platform asks, and no person with a kubeconfig. Explain leaves its errors as they are.
+	Program bool
 }
 
 // Open reads the kubeconfig. It does not ask the cluster anything yet.
@@ -164,7 +166,7 @@ func notKubeconfig(err error) bool {
 // Explain adds to an error of the API what a person can do about it. Other errors and nil
 // are returned as they are.
 func (c *Cluster) Explain(err error) error {
-	if err == nil || hint.Of(err) != "" {
+	if err == nil || c.Program || hint.Of(err) != "" {
 		return err
 	}
 	name := fmt.Sprintf("the cluster of context %s (%s)", c.Context, c.Server)

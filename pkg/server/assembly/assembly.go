@@ -79,7 +79,7 @@ func New(o Options) (*Assembly, error) {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	a := &Assembly{o: o, client: client}
-	jobs, err := job.NewAt(&kube.Cluster{Config: o.Config, Client: client, Server: o.Config.Host, Context: "pai-server"}, job.Options{HistoryURL: o.HistoryURL, SchedulerURL: o.SchedulerURL})
+	jobs, err := job.NewAt(&kube.Cluster{Config: o.Config, Client: client, Server: o.Config.Host, Context: "pai-server", Program: true}, job.Options{HistoryURL: o.HistoryURL, SchedulerURL: o.SchedulerURL})
 	if err != nil {
 		return nil, err
 	}

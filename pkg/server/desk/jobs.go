@@ -2,6 +2,7 @@ package desk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -39,7 +40,9 @@ func (d *Desk) Job(ctx context.Context, rule, user, name string) (*Job, error) {
 		return nil, NoJob(user, name)
 	}
 	found, err := d.shop.Jobs.ResolveExact(ctx, user, name)
-	if job.IsNotFound(err) && !job.IsUnavailable(err) {
+	if missing, ok := errors.AsType[*job.NotFoundError](err); ok && missing.Unsure != nil {
+		return nil, &job.UnavailableError{Err: err} // it may have ended long ago
+	} else if ok {
 		return nil, NoJob(user, name)
 	}
 	if err != nil {

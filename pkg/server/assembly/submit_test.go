@@ -1,0 +1,150 @@
+package assembly_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fv1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/kube"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/server/servertest"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+)
+
+// storage makes a claim that jobs may mount. By its label it would be everyone's default.
+func (h *house) storage(t *testing.T, name string) {
+	t.Helper()
+	_, err := h.cluster.Client.CoreV1().PersistentVolumeClaims(kube.JobNamespace).Create(t.Context(), &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"paictl.openpai.org/default-storage": "true"}},
+		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
+	}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
+}
+
+// mounted are the claims of a job's first role.
+func mounted(f *fv1.Framework) (out []string) {
+	for _, v := range f.Spec.TaskRoles[0].Task.Pod.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			out = append(out, v.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	return out
+}
+
+func TestStoragesAreThoseThatAreGranted(t *testing.T) {
+	h := newHouse(t)
+	for _, name := range []string{"lab", "home", "vault"} {
+		h.storage(t, name)
+	}
+	h.Group("disks", func(g *v1.GroupSpec) {
+		g.VirtualClusters = []v1.VCGrant{{Name: "speech"}}
+		g.Storages = []string{"lab", "home"}
+	})
+	h.person(t, "dan", "disks")
+	h.Eventually("the grant is known", func() bool {
+		return h.as("dan", "GET", "/api/v3/whoami", "").JSON()["grants"].(map[string]any)["storages"] != nil
+	})
+	with := func(name, storages string) string {
+		return servertest.JobFile(name, "speech") + "extras: {storages: " + storages + "}\n"
+	}
+	send := func(who, text string) *servertest.Answer { return h.as(who, "POST", "/api/v2/jobs", text) }
+
+	a := send("dan", with("disk-1", "[{name: home}]"))
+	require.Equal(t, 202, a.Status, a.Body)
+	assert.Equal(t, []string{"home"}, mounted(framework(t, h.cluster, "dan", "disk-1")))
+	a = send("dan", with("disk-2", "[]"))
+	require.Equal(t, 202, a.Status, a.Body)
+	assert.Equal(t, []string{"lab"}, mounted(framework(t, h.cluster, "dan", "disk-2")), "the first of each group is the default")
+	for _, who := range []string{"ann", "root"} {
+		a = send(who, with("disk-3", "[{name: lab}]"))
+		assert.Contains(t, []int{400, 403}, a.Status, "%s: %s", who, a.Body)
+		assert.NotContains(t, a.Body, "vault", "%s isn't told which there are", who)
+	}
+	a = send("dan", with("disk-4", "[{name: vault}]"))
+	assert.Contains(t, []int{400, 403}, a.Status, a.Body)
+	a = send("ann", with("disk-5", "[]"))
+	if a.Status == 202 {
+		assert.Empty(t, mounted(framework(t, h.cluster, "ann", "disk-5")))
+	}
+}
+
+func TestWhatAJobMayAskForIsGranted(t *testing.T) {
+	h := newHouse(t)
+	text := func(name, extras string) string {
+		return servertest.JobFile(name, "speech") + "extras: " + extras + "\n"
+	}
+	for name, c := range map[string]struct {
+		extras string
+		status int
+	}{
+		"prod":         {"{hivedScheduler: {jobPriorityClass: prod}}", 202},
+		"crit":         {"{hivedScheduler: {jobPriorityClass: crit}}", 403},
+		"host-network": {"{hostNetwork: true}", 403},
+		"after-hidden": {"{after: [vic/hidden]}", 0},
+	} {
+		if c.status == 0 {
+			continue
+		}
+		a := h.as("ann", "POST", "/api/v2/jobs", text("may-"+name, c.extras))
+		assert.Equal(t, c.status, a.Status, "%s: %s", name, a.Body)
+	}
+	require.Equal(t, 202, h.Submit(h.tokens["vic"], "hidden", "vision").Status)
+	there := h.as("ann", "POST", "/api/v2/jobs", text("may-after", "{after: [vic/hidden]}"))
+	missing := h.as("ann", "POST", "/api/v2/jobs", text("may-after", "{after: [vic/nothere]}"))
+	assert.GreaterOrEqual(t, there.Status, 400, there.Body)
+	assert.Equal(t, missing.Status, there.Status)
+	assert.Equal(t, without(missing), strings.ReplaceAll(without(there), "hidden", "nothere"), "a job that isn't seen isn't there")
+}
+
+func TestNamesOfOthersAreInNoAnswer(t *testing.T) {
+	h := newHouse(t)
+	require.Equal(t, 202, h.Submit(h.tokens["ann"], "quietly-done", "speech").Status)
+	require.Equal(t, 202, h.Submit(h.tokens["vic"], "own-thing", "vision").Status)
+	for _, path := range []string{
+		"/api/v2/jobs", "/api/v2/jobs?keyword=quietly", "/api/v2/jobs?username=ann", "/api/v2/jobs?vc=speech", "/api/v2/jobs?withTotalCount=true", "/api/v2/jobs?state=WAITING&order=jobName,DESC",
+		"/api/v3/jobs", "/api/v3/jobs?user=ann", "/api/v3/jobs?keyword=quietly", "/api/v3/jobs/vic/own-thing", "/api/v3/jobs/vic/own-thing/why", "/api/v3/jobs/vic/own-thing/events",
+		"/api/v2/jobs/vic~own-thing", "/api/v3/offer", "/api/v3/usage",
+	} {
+		a := h.as("vic", "GET", path, "")
+		assert.Equal(t, 200, a.Status, "%s: %s", path, a.Body)
+		assert.NotContains(t, a.Body, "quietly-done", path)
+		assert.NotContains(t, a.Body, fv1.ObjectName("ann", "quietly-done"), path)
+	}
+	assert.Contains(t, h.as("abe", "GET", "/api/v2/jobs?keyword=quietly", "").Body, "quietly-done", "who may see it does")
+}
+
+func TestASubmissionSentAgainIsOne(t *testing.T) {
+	h := newHouse(t)
+	data, err := json.Marshal(api.Submission{File: "my.yaml", Text: servertest.JobFile("twice", "speech")})
+	require.NoError(t, err)
+	checked := h.as("ann", "POST", "/api/v3/jobs?check=true", string(data))
+	require.Equal(t, 200, checked.Status, checked.Body)
+	assert.Equal(t, "twice", checked.JSON()["name"])
+	assert.NotContains(t, checked.JSON(), "outcome")
+	assert.Equal(t, 404, h.as("ann", "GET", "/api/v3/jobs/ann/twice", "").Status, "a check makes nothing")
+	for _, want := range []string{"submitted", "repeated"} {
+		a := h.Ask("POST", "/api/v3/jobs", h.tokens["ann"], string(data), "Idempotency-Key", "0123456789abcdef")
+		require.Equal(t, 200, a.Status, a.Body)
+		assert.Equal(t, want, a.JSON()["outcome"])
+	}
+	assert.Contains(t, h.as("ann", "GET", "/api/v3/jobs", "").Body, `"name":"twice"`, "who has submitted a job sees it in the next list")
+	broken, err := json.Marshal(api.Submission{File: "my.yaml", Text: "name: [\n"})
+	require.NoError(t, err)
+	a := h.as("ann", "POST", "/api/v3/jobs", string(broken))
+	assert.Equal(t, 400, a.Status)
+	e := api.Error{}
+	a.Into(&e)
+	require.NotEmpty(t, e.Findings, a.Body)
+	assert.Equal(t, "my.yaml", e.Findings[0].File)
+}
