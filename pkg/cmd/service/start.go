@@ -39,6 +39,9 @@ pulled, a pod that fits on no node, a container that crashes, with its last line
 fails is rolled back to its last revision, or uninstalled if it has none; its volumes stay.
 --keep-failed leaves it as it is. Services that require it are not started, all others are (exit 3).
 
+When rest-server runs, its address and the fingerprint of its certificate's authority are printed, and if no
+administrator can sign in yet, a link that makes one. It can be used once, within 24 hours.
+
 A lock in the cluster prevents two runs at the same time (exit 5).`,
 		Example: `  paictl service start
   paictl service start grafana           and the services that it requires
@@ -72,7 +75,14 @@ func startRun(ctx context.Context, opts *StartOptions) error {
 	}
 	o := opts.Flags.options(opts.Wait)
 	o.DryRun, o.KeepFailed = opts.DryRun, opts.KeepFailed
-	return c.run(ctx, opts.Factory, opts.Output.String(), o, c.Start)
+	if err := c.run(ctx, opts.Factory, opts.Output.String(), o, c.Start); err != nil || opts.DryRun || !asksForServer(o.Names, o.Except) {
+		return err
+	}
+	out := opts.Factory.IO.Out
+	if opts.Output.String() == "json" {
+		out = opts.Factory.IO.Err
+	}
+	return c.explain(c.welcome(ctx, out))
 }
 
 func addWait(cmd *cobra.Command, wait *time.Duration) {

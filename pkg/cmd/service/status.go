@@ -70,6 +70,9 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 		if note := c.PolicyNote(ctx); note != nil {
 			opts.Factory.IO.Say("warning: %s\n  -> %s", note.Message, note.Remedy)
 		}
+		if err := c.writeEntrance(ctx, opts.Factory.IO.Out, all); err != nil {
+			return c.explain(err)
+		}
 	}
 	if opts.ExitCode && !allReady(all) {
 		return &cmdutil.CodeError{Err: errors.New("not all services are ready"), Code: cmdutil.ExitPartial, Silent: true}

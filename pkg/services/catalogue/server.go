@@ -8,11 +8,26 @@ const ServerService = "rest-server"
 // aliases are names of the original for services that one of paictl's does the work of.
 var aliases = map[string]string{"pylon": ServerService, "webportal": ServerService}
 
+// Resolve is the service that a name of the original means, else the name itself.
+func Resolve(name string) string {
+	if to, ok := aliases[name]; ok {
+		return to
+	}
+	return name
+}
+
+// OwnAuthority reports whether a server's certificate is of the platform's own authority.
+func OwnAuthority(s *Service) bool {
+	tls, _ := s.Values["tls"].(map[string]any)
+	name, _ := tls["secretName"].(string)
+	return name == ""
+}
+
 // resolve returns names as those of services.
 func (c *Catalogue) resolve(names []string) []string {
 	var out []string
 	for _, name := range names {
-		if to, ok := aliases[name]; ok && c.services[name] == nil && c.services[to] != nil {
+		if to := Resolve(name); c.services[name] == nil && c.services[to] != nil {
 			name = to
 		}
 		if !slices.Contains(out, name) {

@@ -1,0 +1,117 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server/settings"
+	"github.com/openpai/paictl/pkg/server/tls"
+	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+)
+
+// entrance is how people get into a cluster whose server runs.
+type entrance struct {
+	// URL is the server's address.
+	URL string
+	// Fingerprint is that of the platform's own authority, which clients don't know; "" where the certificate is the site's.
+	Fingerprint string
+}
+
+// entrance finds out; nil where no server is ready.
+func (c *connection) entrance(ctx context.Context, all []services.Status) (*entrance, error) {
+	if !slices.ContainsFunc(all, func(s services.Status) bool {
+		return s.Name == catalogue.ServerService && s.State == services.StateReady
+	}) {
+		return nil, nil
+	}
+	d, err := c.LoadPlaced(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := d.Catalogue.Get(catalogue.ServerService)
+	if s == nil || s.Upstream != nil || !s.Enabled {
+		return nil, nil
+	}
+	e := &entrance{}
+	if hosts, port := catalogue.ServerAddresses(s); len(hosts) > 0 {
+		e.URL = settings.Address(hosts[0], port)
+	}
+	if catalogue.OwnAuthority(s) {
+		authority, err := tls.Read(ctx, c.cluster.Client)
+		if err != nil {
+			return nil, err
+		}
+		if authority != nil {
+			e.Fingerprint = tls.Fingerprint(authority)
+		}
+	}
+	return e, nil
+}
+
+// asksForServer reports whether names, none for all, mean the server, too.
+func asksForServer(names, except []string) bool {
+	means := func(some []string) bool {
+		return slices.ContainsFunc(some, func(name string) bool { return catalogue.Resolve(name) == catalogue.ServerService })
+	}
+	return !means(except) && (len(names) == 0 || means(names))
+}
+
+// welcome tells who has started the server how people get in. Where there is no administrator it makes a link for the first one. The link
+// is a secret: it is in no event of the run.
+func (c *connection) welcome(ctx context.Context, w io.Writer) error {
+	all, err := c.Status(ctx, nil)
+	if err != nil {
+		return err
+	}
+	e, err := c.entrance(ctx, all)
+	if err != nil || e == nil {
+		return err
+	}
+	directory, err := people.Open(c.cluster.Config, people.Options{})
+	if err != nil {
+		return err
+	}
+	code, until, err := directory.OfferFirst(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, e.welcome(code, until))
+	return err
+}
+
+// welcome is what people need; the code is unset where there is an administrator.
+func (e *entrance) welcome(code secret.String, until time.Time) string {
+	url := cmp.Or(e.URL, "https://ADDRESS") // no machine's address is known, nor a name
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nPeople sign in with: paictl login %s\n", url)
+	if e.Fingerprint != "" {
+		fmt.Fprintf(&b, "The authority of its certificate has the fingerprint\n  %s\n", e.Fingerprint)
+	}
+	if code.IsSet() {
+		fmt.Fprintf(&b, "There is no administrator yet. This link makes one, once, until %s:\n  %s/first#%s\n", until.Format("2006-01-02 15:04 MST"), url, code.Reveal())
+	}
+	return b.String()
+}
+
+// writeEntrance adds to a status how people get in. Who may not read that sees the status without it.
+func (c *connection) writeEntrance(ctx context.Context, w io.Writer, all []services.Status) error {
+	e, err := c.entrance(ctx, all)
+	if apierrors.IsForbidden(err) || e == nil || e.Fingerprint == "" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "\n%s: %s, fingerprint of the authority of its certificate:\n  %s\n", catalogue.ServerService, e.URL, e.Fingerprint)
+	return err
+}
