@@ -59,3 +59,12 @@ func IsUnavailable(err error) bool {
 		errors.Is(err, vc.ErrNotRunning) || errors.Is(err, context.DeadlineExceeded) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
 }
+
+// RefusedError says that what was asked of the history, or sent to it, is wrong.
+type RefusedError struct{ Err error }
+
+// Error is what the job controller says.
+func (e *RefusedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns it.
+func (e *RefusedError) Unwrap() error { return e.Err }

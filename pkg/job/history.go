@@ -148,6 +148,45 @@ func query(r *rest.Request, q api.JobQuery) *rest.Request {
 	return r
 }
 
+// Ordered reads a part of a list of jobs that are gone, in any order.
+func (h *History) Ordered(ctx context.Context, q api.OrderedQuery) (*api.OrderedPage, error) {
+	r := h.get("/v1/jobs")
+	for name, values := range q.Values() {
+		for _, v := range values {
+			r = r.Param(name, v)
+		}
+	}
+	out := &api.OrderedPage{}
+	return out, h.ask(ctx, r, out)
+}
+
+// OwnsCode reports whether a user has sent code.
+func (h *History) OwnsCode(ctx context.Context, user, sha256 string) (bool, error) {
+	to := h.CodeURL(sha256)
+	to.RawQuery = url.Values{"user": {user}}.Encode()
+	ctx, cancel := context.WithTimeout(ctx, historyTimeout)
+	defer cancel()
+	resp, err := h.Do(ctx, http.MethodHead, to, nil)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, resp.Body.Close()
+}
+
+// PutCode sends a user's code, of a size in bytes.
+func (h *History) PutCode(ctx context.Context, user, sha256 string, size int64, r io.Reader) error {
+	to := h.CodeURL(sha256)
+	to.RawQuery = url.Values{"user": {user}}.Encode()
+	resp, err := h.Do(ctx, http.MethodPut, to, &sized{r, size})
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
 // Job reads all about the last job of a Framework's name, or the one of a UID. A job that was never
 // there is a NotFound error of the API.
 func (h *History) Job(ctx context.Context, framework string) (*api.JobDetail, error) {
@@ -341,6 +380,8 @@ func understand(err error, body []byte) error {
 		return hint.Wrap(fmt.Errorf("%w: %s", errFailing, said.Message), "see its log: paictl service logs -n job-controller")
 	case spoke && apierrors.IsServiceUnavailable(err):
 		return away{fmt.Errorf("ask the job controller: %s", said.Message)}
+	case spoke && (said.Code == "BadRequest" || said.Code == "TooLarge"):
+		return &RefusedError{fmt.Errorf("ask the job controller: %s", said.Message)}
 	case spoke:
 		return fmt.Errorf("ask the job controller: %s", said.Message)
 	case apierrors.IsNotFound(err):

@@ -3,13 +3,14 @@
 //
 //	GET  /v1/jobs?user=&vc=&state=&keyword=&since=&before=&limit=&cursor=   JobPage
 //	GET  /v1/jobs?live=true&user=&vc=&state=&keyword=&name=&since=&limit=&cursor=   listing.Page
+//	GET  /v1/jobs?order=&desc=true&offset=&limit=&count=true&user=&vc=&visible=some&visibleUser=&visibleVC=…   OrderedPage: jobs that are gone; see OrderedQuery
 //	GET  /v1/jobs/{framework}                                              JobDetail; also by UID
 //	DELETE /v1/jobs/{framework}                                            Deletion; those that have ended
 //	GET  /v1/jobs/{framework}/events                                       []Event
 //	GET  /v1/usage?user=&vc=&type=&since=&until=&by=                       Usage; by: vc, user, type, hour, day, month, with commas
 //	GET  /v1/machines/{node}/gpus                                          []GPU
 //	GET  /v1/jobs/{framework}/logs?uid=&role=&task=&attempt=&taskAttempt=   text; header X-Pai-Truncated: true
-//	HEAD, PUT, GET /v1/code/{sha256}                                       a gzipped tar archive
+//	HEAD, PUT, GET /v1/code/{sha256}?user=                                 a gzipped tar archive; with a user only where they have sent it
 //
 // Who asks sends the token of the Secret TokenSecret in TokenHeader. Errors are {"code": "NotFound", "message": "…"};
 // the codes are BadRequest, Forbidden, NotFound, Conflict, TooLarge, Unavailable and Internal.

@@ -16,6 +16,16 @@ func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) error {
 	if err := archive.CheckCode(sum, 0); err != nil {
 		return err
 	}
+	// Who asks whether a user has sent it learns nothing of what others have.
+	if user := r.URL.Query().Get("user"); user != "" {
+		owns, err := s.o.Store.OwnsCode(r.Context(), user, sum)
+		if err != nil {
+			return err
+		}
+		if !owns {
+			return fmt.Errorf("code %s of %s: %w", sum, user, archive.ErrNotFound)
+		}
+	}
 	data, _, err := s.o.Store.Code(r.Context(), sum)
 	if err != nil {
 		return err

@@ -22,6 +22,9 @@ func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Has("live") {
 		return s.serveLive(w, r)
 	}
+	if r.URL.Query().Has("order") {
+		return s.serveOrdered(w, r)
+	}
 	q, err := jobQuery(r.URL.Query())
 	if err != nil {
 		return err

@@ -206,7 +206,7 @@ func (l *Live) Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedP
 	if !l.Filled() {
 		return nil, errEmpty
 	}
-	page, missing := listing.Ordered(ctx, f, l.index.Sorted(f), l.index.Has, l.ended())
+	page, missing := listing.Ordered(ctx, f, l.index.Sorted(f), l.index.Has, l.jobs.History)
 	if missing != nil {
 		if ctx.Err() != nil {
 			return nil, missing

@@ -108,7 +108,7 @@ func TestRulesTable(t *testing.T) {
 			if r.method != "GET" && (strings.Contains(r.path, "JOB") || strings.Contains(r.path, "PLACE")) {
 				name = job()
 			}
-			path := strings.NewReplacer("JOB", "ann~"+name, "PLACE", "ann/"+name, "{token}", "none", "{attempt}", "7", "{role}", "Worker_1", "{index}", "0").Replace(r.path)
+			path := strings.NewReplacer("JOB", "ann~"+name, "PLACE", "ann/"+name, "{token}", "none", "{attempt}", "7", "{role}", "Worker_1", "{index}", "0", "{sha256}", strings.Repeat("ab", 32)).Replace(r.path)
 			body := r.body
 			n++
 			switch body {
@@ -133,7 +133,7 @@ func TestRulesTable(t *testing.T) {
 			}
 			a := h.Ask(method, path, key, body)
 			assert.Equal(t, r.want[i], a.Status, "%s %s as %q: %s", method, path, who, a.Body)
-			if a.Status >= 400 {
+			if a.Status >= 400 && method != "HEAD" {
 				assert.NotEmpty(t, a.Code(), "%s %s: %s", method, path, a.Body)
 			}
 			if a.Status == http.StatusServiceUnavailable {

@@ -67,6 +67,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return &wire.Error{Status: status, Code: code, Message: err.Error()}
 	}
 	findings := strictyaml.Findings{}
+	refused := (*job.RefusedError)(nil)
 	throttled, conflict, ended, limit := (*signin.ThrottledError)(nil), (*job.ConflictError)(nil), (*job.EndedError)(nil), (*job.LimitError)(nil)
 	switch {
 	case errors.Is(err, rules.ErrGuest):
@@ -93,6 +94,8 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return made(http.StatusConflict, codeConflictJob)
 	case errors.As(err, &ended):
 		return made(http.StatusConflict, codeConflictJob)
+	case errors.As(err, &refused):
+		return made(http.StatusBadRequest, wire.CodeParameters)
 	case errors.As(err, &limit):
 		return made(http.StatusForbidden, codeQuota)
 	case job.IsNotFound(err):

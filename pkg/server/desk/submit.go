@@ -68,6 +68,11 @@ func (d *Desk) prepare(ctx context.Context, r Request) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Code != nil {
+		if err := d.sent(ctx, r.Code.SHA256); err != nil {
+			return nil, err // a checksum stands in annotations, which others read
+		}
+	}
 	facts, err := d.shop.Jobs.Facts(ctx)
 	if err != nil {
 		return nil, err

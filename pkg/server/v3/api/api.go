@@ -20,6 +20,8 @@
 //	GET    /api/v3/jobs/{user}/{name}/targets       Targets
 //	GET, POST /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/exec?command=&stdin=&stdout=&stderr=&tty=   upgrade, as of a pod
 //	GET, POST /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/portforward                                 upgrade, as of a pod
+//	HEAD   /api/v3/code/{sha256}                    200 where one has sent it, else 404
+//	PUT    /api/v3/code/{sha256}                    a gzipped tar archive; 201
 //	GET    /api/v3/queue?vc=&limit=                 job.WaitingList
 //	GET    /api/v3/usage?user=&vc=&type=&since=&until=&by=   job.Usage
 //	GET    /api/v3/virtual-clusters                 VirtualClusters of the scheduler's API

@@ -1,0 +1,50 @@
+package desk
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"regexp"
+
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// checksum is a SHA-256 in hex.
+var checksum = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// errNoCode is of code that the caller hasn't sent, whoever else has.
+var errNoCode = &wire.Error{Status: http.StatusNotFound, Code: "NoCodeError", Message: "the code is not there: send it first"}
+
+// HasCode returns an error where the caller hasn't sent that code.
+func (d *Desk) HasCode(ctx context.Context, sha256 string) error {
+	if err := rules.Decide("code.head", &d.caller.Subject, rules.Thing{Kind: rules.KindCode, Owner: d.caller.Name}); err != nil {
+		return err
+	}
+	return d.sent(ctx, sha256)
+}
+
+func (d *Desk) sent(ctx context.Context, sha256 string) error {
+	if !checksum.MatchString(sha256) {
+		return wire.Bad("the checksum of code is a SHA-256, in 64 hexadecimal digits")
+	}
+	owns, err := d.shop.Jobs.History.OwnsCode(ctx, d.caller.Name, sha256)
+	if err == nil && !owns {
+		return errNoCode
+	}
+	return err
+}
+
+// PutCode keeps code of the caller, of a size in bytes. What is there already of someone else must be sent as a whole, too.
+func (d *Desk) PutCode(ctx context.Context, sha256 string, size int64, body io.Reader) error {
+	if err := rules.Decide("code.put", &d.caller.Subject, rules.Thing{Kind: rules.KindCode, Owner: d.caller.Name}); err != nil {
+		return err
+	}
+	switch {
+	case !checksum.MatchString(sha256):
+		return wire.Bad("the checksum of code is a SHA-256, in 64 hexadecimal digits")
+	case size < 0:
+		return &wire.Error{Status: http.StatusLengthRequired, Code: wire.CodeParameters, Message: "the length of the code is missing"}
+	}
+	return d.shop.Jobs.History.PutCode(ctx, d.caller.Name, sha256, size, body)
+}

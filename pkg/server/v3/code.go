@@ -1,0 +1,38 @@
+package v3
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+)
+
+const (
+	// codeBytes is how long a packed folder may be.
+	codeBytes = 256 << 20
+	// codeTime bounds how long it may take: 256 MiB at 150 KiB/s.
+	codeTime = 30 * time.Minute
+)
+
+func codeRoutes() []server.Route {
+	const path = api.Prefix + "/code/{sha256}"
+	return []server.Route{
+		{Method: http.MethodHead, Path: path, Rule: "code.head", Summary: "Says whether one has sent that code", Serve: headCode, Errors: []string{"NoCodeError"}},
+		{Method: http.MethodPut, Path: path, Rule: "code.put", Summary: "Takes a packed folder of code", Serve: putCode, Status: http.StatusCreated, Limit: server.Limit{Body: codeBytes, Time: codeTime}},
+	}
+}
+
+func headCode(c *server.Call) error {
+	if err := c.Desk.HasCode(c.Context(), c.Request.PathValue("sha256")); err != nil {
+		return err
+	}
+	return c.JSON(struct{}{})
+}
+
+func putCode(c *server.Call) error {
+	if err := c.Desk.PutCode(c.Context(), c.Request.PathValue("sha256"), c.Request.ContentLength, c.Request.Body); err != nil {
+		return err
+	}
+	return c.JSON(struct{}{})
+}
