@@ -20,6 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/config"
 	"github.com/openpai/paictl/pkg/cmd/docs"
 	"github.com/openpai/paictl/pkg/cmd/doctor"
+	"github.com/openpai/paictl/pkg/cmd/group"
 	"github.com/openpai/paictl/pkg/cmd/image"
 	"github.com/openpai/paictl/pkg/cmd/job"
 	"github.com/openpai/paictl/pkg/cmd/login"
@@ -30,6 +31,8 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/service"
 	"github.com/openpai/paictl/pkg/cmd/status"
 	"github.com/openpai/paictl/pkg/cmd/support"
+	"github.com/openpai/paictl/pkg/cmd/token"
+	"github.com/openpai/paictl/pkg/cmd/user"
 	"github.com/openpai/paictl/pkg/cmd/vc"
 	"github.com/openpai/paictl/pkg/cmd/version"
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -81,6 +84,7 @@ To try it out, make three hosts on this machine (Linux, as root):
 	add("jobs", job.NewCmdJob(f), login.NewCmdLogin(f, nil), login.NewCmdLogout(f, nil), login.NewCmdWhoami(f, nil))
 	add("main", config.NewCmdConfig(f))
 	add("main", status.NewCmdStatus(f, nil), cluster.NewCmdCluster(f), node.NewCmdNode(f), service.NewCmdService(f), vc.NewCmdVC(f))
+	add("main", user.NewCmdUser(f), group.NewCmdGroup(f), token.NewCmdToken(f))
 	add("tools", bundle.NewCmdBundle(f), image.NewCmdImage(f))
 	add("tools", sandbox.NewCmdSandbox(f), scheduler.NewCmdScheduler(f), rules.NewCmdRules(f))
 	add("main", doctor.NewCmdDoctor(f, nil))

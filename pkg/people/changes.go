@@ -300,6 +300,34 @@ func (d *Directory) PutGroup(ctx context.Context, g *v1.Group) (*v1.Group, error
 	return d.Group(g.Spec.Name)
 }
 
+// ChangeGroup makes a group where make is set, which must not be there, else it changes one that is. change may be called more than once.
+func (d *Directory) ChangeGroup(ctx context.Context, name string, make bool, change func(*v1.GroupSpec) error) (*v1.Group, error) {
+	var err error
+	for range tries {
+		if err = d.Load(ctx); err != nil {
+			return nil, err
+		}
+		have, known := d.snapshot().byGroup[name]
+		g := &v1.Group{Spec: v1.GroupSpec{Name: name}}
+		switch {
+		case make && known:
+			return nil, fmt.Errorf("%w: the group %s", ErrExists, name)
+		case !make && !known:
+			return nil, noGroup(name)
+		case known:
+			g = have.DeepCopy()
+		}
+		if err = change(&g.Spec); err != nil {
+			return nil, err
+		}
+		var out *v1.Group
+		if out, err = d.PutGroup(ctx, g); err == nil || !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			return out, err
+		}
+	}
+	return nil, err
+}
+
 func checkGroup(g *v1.GroupSpec) error {
 	if !v1.ValidName(g.Name) {
 		return invalid("name", "%q can't be a name: take 1 to %d letters, digits, - _ and ., beginning and ending with a letter or digit", g.Name, v1.MaxName)

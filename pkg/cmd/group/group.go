@@ -1,0 +1,29 @@
+// Package group is the commands "paictl group ...": what people may use, by groups.
+// In: flags, a kubeconfig. Out: groups with their grants and members, in tables and JSON.
+package group
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+)
+
+// NewCmdGroup returns "paictl group".
+func NewCmdGroup(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "group",
+		Short: "Grant virtual clusters, storages and pages to groups of people",
+		Long: `A group grants its members virtual clusters to submit jobs to, storages, web pages, or administration. What several groups
+grant a person adds up. A change takes effect at once, also for people who are signed in.
+
+The group default has everyone who is added without groups; the group administrators has people who may do everything.
+
+These commands need a kubeconfig of an administrator of the cluster.`,
+		Example: `  paictl group add vision --vc vision=see-jobs --vc default --storage datasets
+  paictl group add-member vision ann bob
+  paictl group set vision --add-vc nlp=crit,host-network
+  paictl group show vision`,
+	}
+	cmd.AddCommand(newCmdPut(f, true, nil), newCmdPut(f, false, nil), NewCmdList(f, nil), NewCmdShow(f, nil), NewCmdDelete(f, nil), newCmdMember(f, true), newCmdMember(f, false))
+	return cmd
+}

@@ -1,0 +1,259 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmd/user"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/kube"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/plural"
+)
+
+// ListOptions are those of "paictl group list".
+type ListOptions struct {
+	Factory *cmdutil.Factory
+	Kube    kube.Options
+	Output  cmdutil.Output
+}
+
+// NewCmdList returns "paictl group list". runF replaces the run in tests.
+func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+	opts := &ListOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List groups, what they grant and how many members they have",
+		Example: `  paictl group list
+  paictl group list -o name`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return listRun(cmd.Context(), opts)
+		},
+	}
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	cmdutil.AddOutputFlag(cmd, &opts.Output)
+	return cmd
+}
+
+func listRun(ctx context.Context, opts *ListOptions) error {
+	p, err := user.Open(opts.Factory, opts.Kube)
+	if err != nil {
+		return err
+	}
+	groups, err := p.Groups(ctx)
+	if err != nil {
+		return p.Explain(err)
+	}
+	t := cmdutil.Table{Header: []string{"NAME", "MEMBERS", "VIRTUAL CLUSTERS", "STORAGES", "PAGES", "DESCRIPTION"}}
+	for i := range groups {
+		g := &groups[i]
+		t.Rows = append(t.Rows, []string{g.Name, strconv.Itoa(len(g.Members)), vcs(g), listed(g.Storages), listed(g.Pages), cmp.Or(g.Description, "-")})
+	}
+	return opts.Output.Write(opts.Factory.IO.Out, struct {
+		Items []user.Group `json:"items"`
+	}{groups}, t)
+}
+
+func vcs(g *user.Group) string {
+	if g.Administrator || g.AllVirtualClusters {
+		return "all"
+	}
+	var out []string
+	for _, vc := range g.VirtualClusters {
+		out = append(out, vc.Name)
+	}
+	return listed(out)
+}
+
+func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "-") }
+
+// ShowOptions are those of "paictl group show".
+type ShowOptions struct {
+	Factory *cmdutil.Factory
+	Kube    kube.Options
+	Output  cmdutil.Output
+	Name    string
+}
+
+// NewCmdShow returns "paictl group show". runF replaces the run in tests.
+func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
+	opts := &ShowOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show what a group grants, and who is in it",
+		Example: `  paictl group show vision
+  paictl group show vision -o json | jq -r '.members[]'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = args[0]
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return showRun(cmd.Context(), opts)
+		},
+		ValidArgsFunction: user.CompleteGroups(f, &opts.Kube, func(args []string) bool { return len(args) == 0 }),
+	}
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	return cmd
+}
+
+func showRun(ctx context.Context, opts *ShowOptions) error {
+	p, err := user.Open(opts.Factory, opts.Kube)
+	if err != nil {
+		return err
+	}
+	g, err := p.Group(ctx, opts.Name)
+	if err != nil {
+		return p.Explain(err)
+	}
+	return write(opts.Factory, &opts.Output, g)
+}
+
+// write shows one group.
+func write(f *cmdutil.Factory, o *cmdutil.Output, g *user.Group) error {
+	if !o.Is("text") {
+		return o.Write(f.IO.Out, g, cmdutil.Table{})
+	}
+	r := cmdutil.NewRows(f.IO.Out)
+	r.Add("Name:", g.Name)
+	if g.Description != "" {
+		r.Add("Description:", g.Description)
+	}
+	if g.Administrator {
+		r.Add("Administrator:", "yes")
+	}
+	switch {
+	case g.Administrator || g.AllVirtualClusters:
+		r.Add("Virtual clusters:", "all")
+	case len(g.VirtualClusters) == 0:
+		r.Add("Virtual clusters:", "-")
+	default:
+		r.Add("Virtual clusters:", "")
+	}
+	for _, vc := range g.VirtualClusters {
+		r.Add("  "+vc.Name, user.Grant(vc))
+	}
+	r.Add("Storages:", listed(g.Storages))
+	r.Add("Pages:", listed(g.Pages))
+	for _, e := range g.External {
+		r.Add("Everyone in:", e.Name+" of "+e.Provider)
+	}
+	r.Add("Members:", listed(g.Members))
+	return r.Flush()
+}
+
+// DeleteOptions are those of "paictl group delete".
+type DeleteOptions struct {
+	Factory *cmdutil.Factory
+	Kube    kube.Options
+	Name    string
+	Yes     bool
+}
+
+// NewCmdDelete returns "paictl group delete". runF replaces the run in tests.
+func NewCmdDelete(f *cmdutil.Factory, runF func(context.Context, *DeleteOptions) error) *cobra.Command {
+	opts := &DeleteOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a group, and take its members out of it",
+		Long: `What the group grants is no longer granted, at once. Jobs that run go on.
+
+The group default stays, and so does the last group of administrators.`,
+		Example: `  paictl group delete vision`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = args[0]
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return deleteRun(cmd.Context(), opts)
+		},
+		ValidArgsFunction: user.CompleteGroups(f, &opts.Kube, func(args []string) bool { return len(args) == 0 }),
+	}
+	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	return cmd
+}
+
+func deleteRun(ctx context.Context, opts *DeleteOptions) error {
+	p, err := user.Open(opts.Factory, opts.Kube)
+	if err != nil {
+		return err
+	}
+	g, err := p.Group(ctx, opts.Name)
+	if err != nil {
+		return p.Explain(err)
+	}
+	question := fmt.Sprintf("Delete the group %s, which has %s?", opts.Name, plural.Of(len(g.Members), "member"))
+	if err := prompt.Confirm(opts.Factory.IO, opts.Yes, "the deletion of "+opts.Name, question); err != nil {
+		return err
+	}
+	if err := p.DeleteGroup(ctx, opts.Name); err != nil {
+		return p.Explain(err)
+	}
+	fmt.Fprintf(opts.Factory.IO.Out, "The group %s is deleted.\n", opts.Name)
+	return nil
+}
+
+// newCmdMember returns "paictl group add-member" or "paictl group remove-member".
+func newCmdMember(f *cmdutil.Factory, add bool) *cobra.Command {
+	var o kube.Options
+	cmd := &cobra.Command{
+		Use:     "remove-member GROUP NAME...",
+		Short:   "Take people out of a group",
+		Long:    `People whom a provider of sign-ins says to be in the group stay in it: take them out there.`,
+		Example: `  paictl group remove-member vision bob`,
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return memberRun(cmd.Context(), f, o, args[0], args[1:], add)
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return user.CompleteGroups(f, &o, func([]string) bool { return true })(cmd, args, word)
+			}
+			return user.CompleteUsers(f, &o, true)(cmd, args, word)
+		},
+	}
+	if add {
+		cmd.Use, cmd.Short, cmd.Long = "add-member GROUP NAME...", "Put people into a group", "What the group grants is theirs at once, also where they are signed in."
+		cmd.Example = `  paictl group add-member vision ann bob`
+	}
+	cmdutil.AddKubeFlags(cmd, &o)
+	return cmd
+}
+
+func memberRun(ctx context.Context, f *cmdutil.Factory, o kube.Options, group string, people []string, add bool) error {
+	p, err := user.Open(f, o)
+	if err != nil {
+		return err
+	}
+	if _, err := p.Group(ctx, group); err != nil {
+		return p.Explain(err)
+	}
+	for _, name := range people {
+		u, err := p.Update(ctx, name, func(s *v1.UserSpec) error {
+			s.Groups = slices.DeleteFunc(s.Groups, func(g string) bool { return g == group })
+			if add {
+				s.Groups = append(s.Groups, group)
+			}
+			return nil
+		})
+		if err != nil {
+			return p.Explain(err)
+		}
+		fmt.Fprintf(f.IO.Out, "%s is in %s.\n", name, listed(u.Groups))
+	}
+	return nil
+}

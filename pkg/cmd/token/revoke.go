@@ -1,0 +1,160 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmd/user"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/people/token"
+)
+
+// RevokeOptions are those of "paictl token revoke".
+type RevokeOptions struct {
+	Factory *cmdutil.Factory
+	Kube    kube.Options
+	IDs     []string
+	User    string
+	All     bool
+}
+
+// NewCmdRevoke returns "paictl token revoke". runF replaces the run in tests.
+func NewCmdRevoke(f *cmdutil.Factory, runF func(context.Context, *RevokeOptions) error) *cobra.Command {
+	opts := &RevokeOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "revoke ID...",
+		Short: "End tokens and sessions, at once",
+		Long: `Ends tokens and sessions by the ids of "paictl token list". Whoever shows them is refused within a second, and streams that
+were opened with them end.
+
+--all --user NAME ends all of a person. A token that leaked may be given on stdin, as the ID "-".`,
+		Example: `  paictl token revoke 5k2q7mzv3c6xw4htyd2p
+  paictl token revoke --user bob --all
+  paictl token revoke - <leaked-token`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.IDs = args
+			switch {
+			case opts.All && (opts.User == "" || len(args) > 0):
+				return cmdutil.Usagef("--all goes with --user, and without ids")
+			case !opts.All && len(args) == 0:
+				return cmdutil.Usagef("name ids of tokens (see: paictl token list), or give --user and --all")
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return revokeRun(cmd.Context(), opts)
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) (out []string, _ cobra.ShellCompDirective) {
+			ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
+			defer cancel()
+			if c, err := open(ctx, opts.Kube); err == nil {
+				for _, r := range c.tokens.Of(opts.User) {
+					out = append(out, r.ID+"\t"+r.User+" "+r.Label)
+				}
+			}
+			return out, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	cmd.Flags().StringVar(&opts.User, "user", "", "only if they are this person's")
+	cmd.Flags().BoolVar(&opts.All, "all", false, "all tokens and sessions of the person")
+	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Kube, true))
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	return cmd
+}
+
+// maxToken is more than a token has, in bytes.
+const maxToken = 8192
+
+func revokeRun(ctx context.Context, opts *RevokeOptions) error {
+	c, err := open(ctx, opts.Kube)
+	if err != nil {
+		return err
+	}
+	streams := opts.Factory.IO
+	if opts.All {
+		if _, err := c.people.Person(opts.User); err != nil {
+			return err
+		}
+		n, err := c.tokens.RevokeAll(ctx, opts.User, false)
+		if err != nil {
+			return c.Explain(err)
+		}
+		fmt.Fprintf(streams.Out, "%d of %s revoked.\n", n, opts.User)
+		return nil
+	}
+	for _, id := range opts.IDs {
+		if id == "-" {
+			b, err := io.ReadAll(io.LimitReader(streams.In, maxToken))
+			if err != nil {
+				return fmt.Errorf("read the token from stdin: %w", err)
+			}
+			id = strings.TrimSpace(string(b))
+		}
+		if id, err = token.IDOf(id); err != nil {
+			return hint.Wrap(err, "see the ids with: paictl token list")
+		}
+		if err := c.tokens.Revoke(ctx, opts.User, id); errors.Is(err, token.ErrNone) {
+			return hint.Wrap(fmt.Errorf("%s: %w", id, err), "see the ids with: paictl token list")
+		} else if err != nil {
+			return c.Explain(err)
+		}
+		fmt.Fprintf(streams.Out, "%s is revoked.\n", id)
+	}
+	return nil
+}
+
+// RotateOptions are those of "paictl token rotate-keys".
+type RotateOptions struct {
+	Factory *cmdutil.Factory
+	Kube    kube.Options
+	Revoke  bool
+}
+
+// NewCmdRotateKeys returns "paictl token rotate-keys". runF replaces the run in tests.
+func NewCmdRotateKeys(f *cmdutil.Factory, runF func(context.Context, *RotateOptions) error) *cobra.Command {
+	opts := &RotateOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "rotate-keys",
+		Short: "Sign tokens with a new key",
+		Long: `The server makes a new key every 30 days by itself. This makes one now; tokens that were signed with an earlier key stay valid.
+
+With --revoke, for a key that leaked, what earlier keys signed is refused at once: everyone signs in again. Application tokens
+are known by their hash, and stay valid.`,
+		Example: `  paictl token rotate-keys
+  paictl token rotate-keys --revoke`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return rotateRun(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().BoolVar(&opts.Revoke, "revoke", false, "refuse what earlier keys signed, and end all sessions")
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	return cmd
+}
+
+func rotateRun(ctx context.Context, opts *RotateOptions) error {
+	c, err := open(ctx, opts.Kube)
+	if err != nil {
+		return err
+	}
+	if err := c.tokens.RotateKeys(ctx, opts.Revoke); err != nil {
+		return c.Explain(err)
+	}
+	text := "There is a new key; tokens that were signed before stay valid."
+	if opts.Revoke {
+		text = "There is a new key, and all sessions have ended."
+	}
+	fmt.Fprintln(opts.Factory.IO.Out, text)
+	return nil
+}

@@ -1,0 +1,121 @@
+package user
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/people"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// AddOptions are those of "paictl user add".
+type AddOptions struct {
+	Factory  *cmdutil.Factory
+	Kube     kube.Options
+	Output   cmdutil.Output
+	User     people.NewUser
+	Admin    bool
+	Password passwordFlags
+}
+
+// NewCmdAdd returns "paictl user add". runF replaces the run in tests.
+func NewCmdAdd(f *cmdutil.Factory, runF func(context.Context, *AddOptions) error) *cobra.Command {
+	opts := &AddOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "add NAME",
+		Short: "Add a person",
+		Long: `Adds a person, who can sign in at once.
+
+The password is asked for on the terminal, or read with --password-stdin. --generate-password makes one and prints it once;
+--no-password adds a person who signs in another way, or gets a password later. A password has 10 characters or more, and is
+refused if it is easy to guess.
+
+Without --group the person is in the group default.
+
+The name of a person who was removed stays taken, because jobs of the history bear it. --take-over-history gives it to a new
+person, who then owns these jobs, and the folders of that name on storages. Old passwords and tokens are not valid for them.`,
+		Example: `  paictl user add ann --administrator
+  paictl user add bob --email bob@example.org --group vision --group nlp
+  paictl user add ci --generate-password
+  printf %s "$PASSWORD" | paictl user add eve --password-stdin`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.User.Name = args[0]
+			if err := opts.Password.check(); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return addRun(cmd.Context(), opts)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&opts.User.Email, "email", "", "e-mail address")
+	fl.StringVar(&opts.User.DisplayName, "display-name", "", "name as people write it")
+	fl.StringSliceVar(&opts.User.Groups, "group", nil, "group that the person is in (repeatable, or comma-separated; default: default)")
+	fl.BoolVar(&opts.Admin, "administrator", false, "put the person into the group "+v1.GroupAdministrators+", too")
+	fl.BoolVar(&opts.User.TakeOver, "take-over-history", false, "take the name of a person who was removed, with their jobs")
+	opts.Password.add(cmd, true)
+	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Kube, func([]string) bool { return true }))
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	return cmd
+}
+
+// added is what -o json prints. The password is there if paictl made it.
+type added struct {
+	*User
+	Password string `json:"password,omitempty"`
+}
+
+func addRun(ctx context.Context, opts *AddOptions) error {
+	p, err := Open(opts.Factory, opts.Kube)
+	if err != nil {
+		return err
+	}
+	n := opts.User
+	if opts.Admin && !slices.Contains(n.Groups, v1.GroupAdministrators) {
+		if n.Groups == nil {
+			n.Groups = []string{v1.GroupDefault}
+		}
+		n.Groups = append(n.Groups, v1.GroupAdministrators)
+	}
+	// What is wrong with the name is said before a password is asked for.
+	for _, err := range p.Check(ctx, []people.NewUser{n}) {
+		if err != nil {
+			return p.Explain(err)
+		}
+	}
+	if n.Password, err = opts.Password.get(opts.Factory.IO, n.Name); err != nil {
+		return err
+	}
+	u, err := p.Add(ctx, n)
+	if err != nil {
+		return p.Explain(err)
+	}
+	return opts.tell(u, n.Password)
+}
+
+func (opts *AddOptions) tell(u *User, p secret.String) error {
+	out := added{User: u}
+	if opts.Password.Generate {
+		out.Password = p.Reveal()
+	}
+	io := opts.Factory.IO
+	if !opts.Output.Is("text") {
+		return opts.Output.Write(io.Out, out, cmdutil.Table{})
+	}
+	fmt.Fprintf(io.Out, "Added %s to %s.\n", u.Name, listed(u.Groups))
+	if out.Password != "" {
+		fmt.Fprintf(io.Out, "The password is shown once: %s\n", out.Password)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package user
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/kube"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/plural"
+)
+
+// newCmdDisable returns "paictl user disable" or "paictl user enable".
+func newCmdDisable(f *cmdutil.Factory, disable bool) *cobra.Command {
+	var o kube.Options
+	cmd := &cobra.Command{
+		Use:   "enable NAME...",
+		Short: "Let people in again who were disabled",
+		Long:  `They sign in as before. Their application tokens are valid again; their sessions have ended.`,
+		Example: `  paictl user enable bob
+  paictl user enable bob eve`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return each(cmd.Context(), f, o, args, func(ctx context.Context, p People, name string) (string, error) {
+				_, err := p.Update(ctx, name, func(s *v1.UserSpec) error {
+					s.Disabled = disable
+					return nil
+				})
+				if disable {
+					return name + " is disabled, and all sessions have ended.", err
+				}
+				return name + " is enabled.", err
+			})
+		},
+		ValidArgsFunction: CompleteUsers(f, &o, true),
+	}
+	if disable {
+		cmd.Use, cmd.Short = "disable NAME...", "Keep people from signing in, until they are enabled"
+		cmd.Long = `Their sessions end and their tokens are refused, at once. Their jobs go on: stop them with "paictl job stop".`
+		cmd.Example = `  paictl user disable bob
+  paictl user disable bob eve`
+	}
+	cmdutil.AddKubeFlags(cmd, &o)
+	return cmd
+}
+
+// each does something to each person, and goes on after an error.
+func each(ctx context.Context, f *cmdutil.Factory, o kube.Options, names []string, do func(context.Context, People, string) (string, error)) error {
+	p, err := Open(f, o)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, name := range names {
+		done, err := do(ctx, p, name)
+		if err != nil {
+			failed = append(failed, p.Explain(err))
+			if ctx.Err() != nil {
+				break
+			}
+			continue
+		}
+		fmt.Fprintln(f.IO.Out, done)
+	}
+	if len(failed) == 1 {
+		return failed[0]
+	}
+	return errors.Join(failed...)
+}
+
+// RemoveOptions are those of "paictl user remove".
+type RemoveOptions struct {
+	Factory *cmdutil.Factory
+	Kube    kube.Options
+	Names   []string
+	Yes     bool
+}
+
+// NewCmdRemove returns "paictl user remove". runF replaces the run in tests.
+func NewCmdRemove(f *cmdutil.Factory, runF func(context.Context, *RemoveOptions) error) *cobra.Command {
+	opts := &RemoveOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "remove NAME...",
+		Short: "Remove people, with their passwords and tokens",
+		Long: `Removes people. What they signed in with is deleted, and can't come back. Their jobs go on, and stay in the history:
+stop them first with "paictl job stop". The name stays taken, because jobs bear it.
+
+The last administrator can't be removed.`,
+		Example: `  paictl user remove bob
+  paictl user remove bob eve --yes`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Names = args
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return removeRun(cmd.Context(), opts)
+		},
+		ValidArgsFunction: CompleteUsers(f, &opts.Kube, true),
+	}
+	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	return cmd
+}
+
+func removeRun(ctx context.Context, opts *RemoveOptions) error {
+	what := "the removal of " + opts.Names[0]
+	if n := len(opts.Names); n > 1 {
+		what = "the removal of " + plural.Of(n, "person")
+	}
+	if err := prompt.Confirm(opts.Factory.IO, opts.Yes, what, "Remove "+listed(opts.Names)+" with passwords and tokens?"); err != nil {
+		return err
+	}
+	return each(ctx, opts.Factory, opts.Kube, opts.Names, func(ctx context.Context, p People, name string) (string, error) {
+		return name + " is removed.", p.Remove(ctx, name)
+	})
+}

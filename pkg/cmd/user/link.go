@@ -1,0 +1,76 @@
+package user
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/kube"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// LinkOptions are those of "paictl user link".
+type LinkOptions struct {
+	Factory  *cmdutil.Factory
+	Kube     kube.Options
+	Name     string
+	Identity v1.Identity
+	Remove   bool
+}
+
+// NewCmdLink returns "paictl user link". runF replaces the run in tests.
+func NewCmdLink(f *cmdutil.Factory, runF func(context.Context, *LinkOptions) error) *cobra.Command {
+	opts := &LinkOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "link NAME --provider PROVIDER --subject SUBJECT",
+		Short: "Say who a person is at a provider of sign-ins",
+		Long: `A provider (an issuer or a directory, see signIn in the configuration of rest-server) knows a person by a subject. Whoever
+signs in there with the subject is this person here. Names and e-mail addresses are never compared: people may choose them.`,
+		Example: `  paictl user link bob --provider lab --subject 248289761001
+  paictl user link bob --provider lab --subject 248289761001 --remove`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = args[0]
+			if opts.Identity.Provider == "" || opts.Identity.Subject == "" {
+				return cmdutil.Usagef("--provider and --subject are needed")
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return linkRun(cmd.Context(), opts)
+		},
+		ValidArgsFunction: CompleteUsers(f, &opts.Kube, false),
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&opts.Identity.Provider, "provider", "", "name of the provider in the configuration")
+	fl.StringVar(&opts.Identity.Subject, "subject", "", "subject by which the provider knows the person")
+	fl.BoolVar(&opts.Remove, "remove", false, "take the link away")
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	return cmd
+}
+
+func linkRun(ctx context.Context, opts *LinkOptions) error {
+	p, err := Open(opts.Factory, opts.Kube)
+	if err != nil {
+		return err
+	}
+	_, err = p.Update(ctx, opts.Name, func(s *v1.UserSpec) error {
+		s.Identities = slices.DeleteFunc(s.Identities, func(id v1.Identity) bool { return id == opts.Identity })
+		if !opts.Remove {
+			s.Identities = append(s.Identities, opts.Identity)
+		}
+		return nil
+	})
+	if err != nil {
+		return p.Explain(err)
+	}
+	verb := "is"
+	if opts.Remove {
+		verb = "is no longer"
+	}
+	fmt.Fprintf(opts.Factory.IO.Out, "%s %s %s of %s.\n", opts.Name, verb, opts.Identity.Subject, opts.Identity.Provider)
+	return nil
+}

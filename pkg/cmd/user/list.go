@@ -1,0 +1,95 @@
+package user
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/kube"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// ListOptions are those of "paictl user list".
+type ListOptions struct {
+	Factory *cmdutil.Factory
+	Kube    kube.Options
+	Output  cmdutil.Output
+	Group   string
+}
+
+// NewCmdList returns "paictl user list". runF replaces the run in tests.
+func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+	opts := &ListOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List people and their groups",
+		Example: `  paictl user list
+  paictl user list --group vision
+  paictl user list -o json | jq -r '.items[] | select(.administrator) | .name'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return listRun(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().StringVar(&opts.Group, "group", "", "only people in this group")
+	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Kube, func([]string) bool { return true }))
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	cmdutil.AddOutputFlag(cmd, &opts.Output)
+	return cmd
+}
+
+func listRun(ctx context.Context, opts *ListOptions) error {
+	p, err := Open(opts.Factory, opts.Kube)
+	if err != nil {
+		return err
+	}
+	users, err := p.Users(ctx)
+	if err != nil {
+		return p.Explain(err)
+	}
+	if opts.Group != "" {
+		if _, err := p.Group(ctx, opts.Group); err != nil {
+			return p.Explain(err)
+		}
+		users = slices.DeleteFunc(users, func(u User) bool { return !slices.Contains(u.Groups, opts.Group) })
+	}
+	t := cmdutil.Table{Header: []string{"NAME", "STATE", "GROUPS", "VIRTUAL CLUSTERS", "EMAIL"}}
+	for i := range users {
+		u := &users[i]
+		t.Rows = append(t.Rows, []string{u.Name, state(u), listed(u.Groups), vcs(u.VCs, u.AllVCs || u.Administrator), cmp.Or(u.Email, "-")})
+	}
+	return opts.Output.Write(opts.Factory.IO.Out, struct {
+		Items []User `json:"items"`
+	}{users}, t)
+}
+
+func state(u *User) string {
+	switch {
+	case u.Disabled:
+		return "disabled"
+	case u.Administrator:
+		return "administrator"
+	}
+	return "enabled"
+}
+
+// listed are names for a table.
+func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "-") }
+
+func vcs(grants []v1.VCGrant, all bool) string {
+	if all {
+		return "all"
+	}
+	var names []string
+	for _, g := range grants {
+		names = append(names, g.Name)
+	}
+	return listed(names)
+}

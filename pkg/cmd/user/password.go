@@ -1,0 +1,90 @@
+package user
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/people/password"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// passwordFlags say where a password comes from. It is never an argument: others see those.
+type passwordFlags struct {
+	Stdin, Generate, None bool
+}
+
+func (o *passwordFlags) add(cmd *cobra.Command, none bool) {
+	fl := cmd.Flags()
+	fl.BoolVar(&o.Stdin, "password-stdin", false, "read the password from stdin, up to the end of the line")
+	fl.BoolVar(&o.Generate, "generate-password", false, "make a password and print it once")
+	if none {
+		fl.BoolVar(&o.None, "no-password", false, "set no password")
+	}
+}
+
+// check refuses two ways at once.
+func (o *passwordFlags) check() error {
+	n := 0
+	for _, set := range []bool{o.Stdin, o.Generate, o.None} {
+		if set {
+			n++
+		}
+	}
+	if n > 1 {
+		return cmdutil.Usagef("a password comes from one place: give one of --password-stdin, --generate-password and --no-password")
+	}
+	return nil
+}
+
+// maxPassword is more than a password may have, in bytes.
+const maxPassword = 4096
+
+// get is the password that was chosen for a person; unset with --no-password.
+func (o *passwordFlags) get(streams *iostreams.IOStreams, name string) (secret.String, error) {
+	switch {
+	case o.None:
+		return "", nil
+	case o.Generate:
+		return password.New(), nil
+	case o.Stdin:
+		b, err := io.ReadAll(io.LimitReader(streams.In, maxPassword))
+		if err != nil {
+			return "", fmt.Errorf("read the password from stdin: %w", err)
+		}
+		line, _, _ := strings.Cut(string(b), "\n")
+		p := secret.String(strings.TrimSuffix(line, "\r"))
+		return p, password.Check(p, name)
+	case !streams.CanPrompt():
+		return "", cmdutil.Usagef("there is no terminal to ask for a password on: add --password-stdin or --generate-password")
+	}
+	return o.ask(streams, name)
+}
+
+// ask asks twice, until both are the same and strong enough.
+func (o *passwordFlags) ask(streams *iostreams.IOStreams, name string) (secret.String, error) {
+	person := &prompt.Person{IO: streams}
+	for {
+		p, err := person.AskSecret("Password for " + name)
+		if err != nil {
+			return "", err
+		}
+		if err := password.Check(p, name); err != nil {
+			fmt.Fprintln(streams.Err, err)
+			continue
+		}
+		again, err := person.AskSecret("The same password again")
+		if err != nil {
+			return "", err
+		}
+		if again.Reveal() == p.Reveal() {
+			return p, nil
+		}
+		fmt.Fprintln(streams.Err, "These are two passwords.")
+	}
+}

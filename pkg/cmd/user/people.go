@@ -1,0 +1,213 @@
+package user
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/people"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// People is who may use a cluster, as the commands user and group need it.
+type People interface {
+	Users(ctx context.Context) ([]User, error)
+	User(ctx context.Context, name string) (*User, error)
+	// Check says what is wrong with several new people, together and before any is added.
+	Check(ctx context.Context, users []people.NewUser) []error
+	Add(ctx context.Context, n people.NewUser) (*User, error)
+	Update(ctx context.Context, name string, change func(*v1.UserSpec) error) (*User, error)
+	SetPassword(ctx context.Context, name string, p secret.String) error
+	Remove(ctx context.Context, name string) error
+
+	Groups(ctx context.Context) ([]Group, error)
+	Group(ctx context.Context, name string) (*Group, error)
+	// ChangeGroup makes a group where make is set, which must not be there, else it changes one that is.
+	ChangeGroup(ctx context.Context, name string, make bool, change func(*v1.GroupSpec) error) (*Group, error)
+	DeleteGroup(ctx context.Context, name string) error
+
+	// Explain adds to an error what a person can do about it.
+	Explain(err error) error
+}
+
+// User is a person, as -o json prints one.
+type User struct {
+	Name          string        `json:"name"`
+	Email         string        `json:"email,omitempty"`
+	DisplayName   string        `json:"displayName,omitempty"`
+	Groups        []string      `json:"groups"`
+	Administrator bool          `json:"administrator"`
+	Disabled      bool          `json:"disabled"`
+	AllVCs        bool          `json:"allVirtualClusters"`
+	VCs           []v1.VCGrant  `json:"virtualClusters"`
+	Storages      []string      `json:"storages"`
+	Pages         []string      `json:"pages"`
+	Identities    []v1.Identity `json:"identities,omitempty"`
+	SSHKeys       []v1.SSHKey   `json:"sshKeys,omitempty"`
+	Created       time.Time     `json:"created"`
+	LastSignIn    *time.Time    `json:"lastSignIn,omitempty"`
+}
+
+// Group is a group, as -o json prints one.
+type Group struct {
+	v1.GroupSpec
+	Members []string  `json:"members"`
+	Created time.Time `json:"created"`
+}
+
+// NewUser is how a person is printed.
+func newUser(p *people.Person) *User {
+	u := &User{
+		Name: p.Name, Email: p.User.Spec.Email, DisplayName: p.User.Spec.DisplayName, Groups: orNone(p.Groups), Administrator: p.Grants.Administrator,
+		Disabled: p.Disabled, AllVCs: p.Grants.AllVCs, VCs: []v1.VCGrant{}, Storages: orNone(p.Grants.Storages), Pages: orNone(slices.Sorted(maps.Keys(p.Grants.Pages))),
+		Identities: p.User.Spec.Identities, SSHKeys: p.User.Spec.SSHKeys, Created: p.User.CreationTimestamp.Time,
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Grants.VCs)) {
+		g := p.Grants.VCs[name]
+		u.VCs = append(u.VCs, v1.VCGrant{Name: name, SeeJobs: g.SeeJobs, MaxPriority: g.MaxPriority, HostNetwork: g.HostNetwork})
+	}
+	if at := p.User.Status.LastSignIn; at != nil {
+		u.LastSignIn = &at.Time
+	}
+	return u
+}
+
+func orNone(names []string) []string {
+	if names == nil {
+		return []string{}
+	}
+	return names
+}
+
+// direct is people by a kubeconfig: past the server, which needn't run.
+type direct struct {
+	*people.Directory
+	cluster  *kube.Cluster
+	prepared bool
+}
+
+// Open connects to the people of a cluster. It asks nothing yet.
+func Open(_ *cmdutil.Factory, o kube.Options) (People, error) {
+	c, d, err := OpenDirectory(o)
+	if err != nil {
+		return nil, err
+	}
+	return &direct{Directory: d, cluster: c}, nil
+}
+
+// OpenDirectory connects to the people of a cluster, by its kubeconfig. It asks nothing yet.
+func OpenDirectory(o kube.Options) (*kube.Cluster, *people.Directory, error) {
+	c, err := kube.Open(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := people.Open(c.Config, people.Options{})
+	return c, d, err
+}
+
+func (d *direct) Explain(err error) error { return d.cluster.Explain(err) }
+
+func (d *direct) Users(ctx context.Context) ([]User, error) {
+	if err := d.Load(ctx); err != nil {
+		return nil, err
+	}
+	out := []User{}
+	for _, p := range d.Directory.Users() {
+		out = append(out, *newUser(p))
+	}
+	return out, nil
+}
+
+func (d *direct) User(ctx context.Context, name string) (*User, error) {
+	if err := d.Load(ctx); err != nil {
+		return nil, err
+	}
+	return printed(d.Person(name))
+}
+
+func printed(p *people.Person, err error) (*User, error) {
+	if err != nil {
+		return nil, err
+	}
+	return newUser(p), nil
+}
+
+// Check also makes what people need where they are the first.
+func (d *direct) Check(ctx context.Context, users []people.NewUser) []error {
+	out := make([]error, len(users))
+	err := d.prepare(ctx)
+	if err == nil {
+		err = d.Load(ctx)
+	}
+	if err != nil {
+		return []error{err}
+	}
+	for i := range users {
+		out[i] = d.CheckNew(users[i])
+	}
+	return out
+}
+
+func (d *direct) Add(ctx context.Context, n people.NewUser) (*User, error) {
+	if err := d.prepare(ctx); err != nil {
+		return nil, err
+	}
+	return printed(d.Directory.Add(ctx, n))
+}
+
+// prepare makes what people need, once.
+func (d *direct) prepare(ctx context.Context) error {
+	if d.prepared {
+		return nil
+	}
+	err := d.Prepare(ctx)
+	d.prepared = err == nil
+	return err
+}
+
+func (d *direct) Update(ctx context.Context, name string, change func(*v1.UserSpec) error) (*User, error) {
+	return printed(d.Directory.Update(ctx, name, change))
+}
+
+func (d *direct) Groups(ctx context.Context) ([]Group, error) {
+	if err := d.Load(ctx); err != nil {
+		return nil, err
+	}
+	out := []Group{}
+	for _, g := range d.Directory.Groups() {
+		out = append(out, *d.group(g))
+	}
+	return out, nil
+}
+
+func (d *direct) group(g *v1.Group) *Group {
+	return &Group{GroupSpec: g.Spec, Members: orNone(d.Members(g.Spec.Name)), Created: g.CreationTimestamp.Time}
+}
+
+func (d *direct) Group(ctx context.Context, name string) (*Group, error) {
+	if err := d.Load(ctx); err != nil {
+		return nil, err
+	}
+	g, err := d.Directory.Group(name)
+	if err != nil {
+		return nil, err
+	}
+	return d.group(g), nil
+}
+
+func (d *direct) ChangeGroup(ctx context.Context, name string, make bool, change func(*v1.GroupSpec) error) (*Group, error) {
+	if make {
+		if err := d.prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	g, err := d.Directory.ChangeGroup(ctx, name, make, change)
+	if err != nil {
+		return nil, err
+	}
+	return d.group(g), nil
+}

@@ -1,0 +1,89 @@
+package user
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/kube"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// SetOptions are those of "paictl user set".
+type SetOptions struct {
+	Factory *cmdutil.Factory
+	Kube    kube.Options
+	Name    string
+	// Email and DisplayName are nil where they stay, Groups where it isn't Changed.
+	Email, DisplayName *string
+	Groups             []string
+	SetGroups          bool
+}
+
+// NewCmdSet returns "paictl user set". runF replaces the run in tests.
+func NewCmdSet(f *cmdutil.Factory, runF func(context.Context, *SetOptions) error) *cobra.Command {
+	opts := &SetOptions{Factory: f}
+	var email, display string
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Change a person's e-mail address, display name or groups",
+		Long: `Only what is named changes. --group replaces all groups that the person is in; to put people into one group or out of it,
+use "paictl group add-member" and "paictl group remove-member".`,
+		Example: `  paictl user set ann --email ann@example.org
+  paictl user set ann --group vision --group nlp
+  paictl user set ann --display-name ""`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = args[0]
+			fl := cmd.Flags()
+			if fl.Changed("email") {
+				opts.Email = &email
+			}
+			if fl.Changed("display-name") {
+				opts.DisplayName = &display
+			}
+			opts.SetGroups = fl.Changed("group")
+			if opts.Email == nil && opts.DisplayName == nil && !opts.SetGroups {
+				return cmdutil.Usagef("nothing to change: give --email, --display-name or --group")
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return setRun(cmd.Context(), opts)
+		},
+		ValidArgsFunction: CompleteUsers(f, &opts.Kube, false),
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&email, "email", "", "e-mail address")
+	fl.StringVar(&display, "display-name", "", "name as people write it")
+	fl.StringSliceVar(&opts.Groups, "group", nil, "the groups that the person is in (repeatable, or comma-separated)")
+	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Kube, func([]string) bool { return true }))
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	return cmd
+}
+
+func setRun(ctx context.Context, opts *SetOptions) error {
+	p, err := Open(opts.Factory, opts.Kube)
+	if err != nil {
+		return err
+	}
+	u, err := p.Update(ctx, opts.Name, func(s *v1.UserSpec) error {
+		if opts.Email != nil {
+			s.Email = *opts.Email
+		}
+		if opts.DisplayName != nil {
+			s.DisplayName = *opts.DisplayName
+		}
+		if opts.SetGroups {
+			s.Groups = opts.Groups
+		}
+		return nil
+	})
+	if err != nil {
+		return p.Explain(err)
+	}
+	fmt.Fprintf(opts.Factory.IO.Out, "%s is in %s.\n", u.Name, listed(u.Groups))
+	return nil
+}
