@@ -75,6 +75,7 @@ type Server struct {
 	http    *http.Client
 	tokens  Tokens
 	version string
+	ca      []byte
 	note    func(string)
 	// patience is how long it is asked again where it is being renewed.
 	patience time.Duration
@@ -123,7 +124,7 @@ func New(o Options) (*Server, error) {
 		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTime, KeepAlive: 15 * time.Second}).DialContext,
 		TLSClientConfig: config, TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: answerTime, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
 	}
-	s := &Server{base: base, tokens: o.Tokens, version: o.Version, note: o.Note, patience: patience,
+	s := &Server{base: base, tokens: o.Tokens, version: o.Version, ca: o.CA, note: o.Note, patience: patience,
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	if s.note == nil {
 		s.note = func(string) {}

@@ -66,20 +66,20 @@ func (c *Jobs) Resolve(ctx context.Context, user, name string) (*job.Job, error)
 	if protocol.CheckName(short) != nil {
 		return j, job.NotFound(owner, short)
 	}
-	d, err := c.Detail(ctx, j)
+	out, err := c.Get(ctx, j)
 	if err != nil {
 		return j, err
 	}
-	return d.AsJob(), nil
+	return out, nil
 }
 
 // Get reads a job again.
 func (c *Jobs) Get(ctx context.Context, j *job.Job) (*job.Job, error) {
-	d, err := c.Detail(ctx, j)
-	if err != nil {
-		return nil, err
+	out := &job.Job{}
+	if err := c.ask(ctx, get(one(j, "/brief"), nil), out); err != nil {
+		return nil, about(j, err)
 	}
-	return d.AsJob(), nil
+	return out, nil
 }
 
 // Detail reads all about a job.
@@ -167,56 +167,6 @@ func (c *Jobs) Events(ctx context.Context, j *job.Job) (list []fapi.Event, note,
 	return out.Items, note, nil
 }
 
-// How often a job is looked at that is followed.
-const (
-	lookWaiting = 2 * time.Second
-	lookRunning = 5 * time.Second
-	lookAgain   = 15 * time.Second // at most, where the server doesn't answer
-)
-
-// Follow calls seen with what a job is at, now and again, until seen returns false. It survives the loss of the connection: problem is
-// called with the error when it is lost, and with nil when it is back.
-func (c *Jobs) Follow(ctx context.Context, j *job.Job, seen func(*job.Detail) (more bool), problem func(error)) error {
-	lost, wait := false, lookWaiting
-	for {
-		q := get(one(j, ""), nil)
-		q.once = true // it is asked again here
-		d := &job.Detail{}
-		err := c.ask(ctx, q, d)
-		refused, answered := errors.AsType[*Error](err)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err == nil:
-			if lost {
-				problem(nil)
-			}
-			lost = false
-			if !seen(d) {
-				return nil
-			}
-			wait = lookWaiting
-			if job.Phase(d.State) == job.Running {
-				wait = lookRunning
-			}
-		case answered && refused.Status < http.StatusInternalServerError && refused.Status != http.StatusTooManyRequests, errors.Is(err, errNotSignedIn):
-			return about(j, err)
-		default:
-			if !lost {
-				problem(err)
-			}
-			lost, wait = true, min(2*wait, lookAgain)
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
-		case <-timer.C:
-		}
-	}
-}
-
 // change sends a question that changes a job.
 func (c *Jobs) change(ctx context.Context, j *job.Job, what string, in, out any) error {
 	q, err := post(one(j, "/"+what), nil, in)
@@ -264,14 +214,9 @@ func (c *Jobs) Forget(ctx context.Context, j *job.Job) (jobs int, err error) {
 
 // FreeName is a name like that of a job which the user hasn't used yet.
 func (c *Jobs) FreeName(ctx context.Context, j *job.Job) (string, error) {
-	for name := range job.NamesLike(j.Name) {
-		_, err := c.Detail(ctx, &job.Job{User: j.User, Name: name})
-		if job.IsNotFound(err) {
-			return name, nil
-		}
-		if err != nil {
-			return "", err
-		}
+	out := api.FreeName{}
+	if err := c.ask(ctx, get(one(j, "/freename"), nil), &out); err != nil {
+		return "", about(j, err)
 	}
-	return "", job.NoFreeName(j)
+	return out.Name, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"regexp"
 	"strconv"
 
@@ -19,7 +18,14 @@ var numbered = regexp.MustCompile(`^(.*)-(\d{1,6})$`)
 
 // FreeName is a name like that of a job which the user hasn't used yet.
 func (c *Client) FreeName(ctx context.Context, j *Job) (string, error) {
-	for name := range NamesLike(j.Name) {
+	base, n := j.Name, 1
+	if m := numbered.FindStringSubmatch(j.Name); m != nil {
+		base = m[1]
+		n, _ = strconv.Atoi(m[2]) // digits, few enough
+	}
+	for range 1000 {
+		n++
+		name := fmt.Sprintf("%s-%d", base, n)
 		_, err := c.brief(ctx, j.User, name, v1.ObjectName(j.User, name))
 		if e, missing := errors.AsType[*NotFoundError](err); missing && (e.Unsure == nil || errors.Is(e.Unsure, ErrNoController)) {
 			return name, nil
@@ -28,28 +34,7 @@ func (c *Client) FreeName(ctx context.Context, j *Job) (string, error) {
 			return "", err
 		}
 	}
-	return "", NoFreeName(j)
-}
-
-// NoFreeName says that all names like that of a job are used.
-func NoFreeName(j *Job) error {
-	return hint.Errorf("choose one with --as", "found no unused name for a copy of %s", j.Title())
-}
-
-// NamesLike are names like that of a job, in the order in which they are tried: train-2, train-3.
-func NamesLike(name string) iter.Seq[string] {
-	base, n := name, 1
-	if m := numbered.FindStringSubmatch(name); m != nil {
-		base = m[1]
-		n, _ = strconv.Atoi(m[2]) // digits, few enough
-	}
-	return func(yield func(string) bool) {
-		for i := range 1000 {
-			if !yield(fmt.Sprintf("%s-%d", base, n+1+i)) {
-				return
-			}
-		}
-	}
+	return "", hint.Errorf("choose one with --as", "found no unused name for a copy of %s", j.Title())
 }
 
 // Clone is the job file of a job under another name; secrets reports whether some are masked in it.

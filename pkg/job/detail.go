@@ -44,15 +44,6 @@ type Detail struct {
 	queueErr, historyErr error
 }
 
-// AsJob is the job that it is about, as far as this tells.
-func (d *Detail) AsJob() *Job {
-	if d.job != nil {
-		return d.job
-	}
-	return &Job{User: d.User, Name: d.Name, Object: d.Framework, UID: d.UID, Live: d.Live, State: Phase(d.State),
-		StopAsked: Phase(d.State) == Stopping, Roles: d.Roles, Config: d.Config}
-}
-
 // Role is one task role.
 type Role struct {
 	Name         string `json:"name"`

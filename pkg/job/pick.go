@@ -38,6 +38,9 @@ type Target struct {
 	Program string `json:"program"`
 	// Ports are those that the runtime hands out to the task, by their label; nil where the job has none with labels.
 	Ports map[string][]int `json:"ports,omitempty"`
+	// User and Job say whose task it is; they are known from the question.
+	User string `json:"-"`
+	Job  string `json:"-"`
 	// Others are further tasks that would have fitted.
 	Others int `json:"-"`
 
@@ -175,7 +178,7 @@ func target(j *Job, p *corev1.Pod) *Target {
 		if at := slices.IndexFunc(j.Roles, func(r Role) bool { return r.Object == object }); at >= 0 {
 			role = j.Roles[at].Name
 		}
-		return &Target{Task: TaskName(role, int32(index)), Role: object, Index: int32(index), Node: p.Spec.NodeName,
+		return &Target{User: j.User, Job: j.Name, Task: TaskName(role, int32(index)), Role: object, Index: int32(index), Node: p.Spec.NodeName,
 			Namespace: p.Namespace, Pod: p.Name, UID: string(p.UID), Container: name,
 			OwnRuntime: j.framework.Annotations[v1.AnnotationRuntime] != "", Program: program(p, name), Ports: ports(j, p), pod: p}
 	}

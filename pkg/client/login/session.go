@@ -106,5 +106,5 @@ func (s *Session) renew(ctx context.Context, old secret.String) (secret.String, 
 }
 
 func (s *Session) again(text string) error {
-	return hint.Errorf("sign in again: paictl login "+s.Name, "%s", text)
+	return hint.Wrap(&client.SessionError{Text: text}, "sign in again: paictl login "+s.Name)
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -47,7 +48,12 @@ func Exec(ctx context.Context, c *kube.Cluster, cmd Command) error {
 	r := c.Client.CoreV1().RESTClient().Post().Namespace(cmd.Namespace).Resource("pods").Name(cmd.Pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: cmd.Container, Command: cmd.Args, TTY: cmd.TTY,
 			Stdin: cmd.Stdin != nil, Stdout: true, Stderr: !cmd.TTY}, scheme.ParameterCodec)
-	e, err := executor(heeding(c.Config), r)
+	return ExecAt(ctx, c.Config, r.URL(), cmd)
+}
+
+// ExecAt runs a command over a connection to a URL, whose query says what is run.
+func ExecAt(ctx context.Context, config *rest.Config, to *url.URL, cmd Command) error {
+	e, err := executor(heeding(config), to)
 	if err != nil {
 		return err
 	}
@@ -67,12 +73,12 @@ func Exec(ctx context.Context, c *kube.Cluster, cmd Command) error {
 	return told(err)
 }
 
-func executor(config *rest.Config, r *rest.Request) (remotecommand.Executor, error) {
-	ws, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, r.URL().String())
+func executor(config *rest.Config, to *url.URL) (remotecommand.Executor, error) {
+	ws, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, to.String())
 	if err != nil {
 		return nil, err
 	}
-	spdy, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, r.URL())
+	spdy, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, to)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync"
 
@@ -31,6 +32,15 @@ type Port struct {
 // PortForwarder has one for all, and gives up, with its listeners, when a single one fails because the
 // program in the pod doesn't listen yet.
 func Serve(ctx context.Context, c *kube.Cluster, l net.Listener, p Port, problem func(error)) error {
+	return ServeAt(ctx, c.Config, portURL(c, p), l, p, problem)
+}
+
+func portURL(c *kube.Cluster, p Port) *url.URL {
+	return c.Client.CoreV1().RESTClient().Post().Namespace(p.Namespace).Resource("pods").Name(p.Pod).SubResource("portforward").URL()
+}
+
+// ServeAt forwards them over connections to a URL.
+func ServeAt(ctx context.Context, config *rest.Config, to *url.URL, l net.Listener, p Port, problem func(error)) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	var wg sync.WaitGroup
@@ -45,7 +55,7 @@ func Serve(ctx context.Context, c *kube.Cluster, l net.Listener, p Port, problem
 		}
 		wg.Go(func() {
 			defer func() { _ = from.Close() }()
-			if err := connect(ctx, c, from, p); err != nil && ctx.Err() == nil {
+			if err := connect(ctx, config, to, from, p); err != nil && ctx.Err() == nil {
 				problem(fmt.Errorf("forward a connection to port %d of %s: %w", p.Number, p.Pod, err))
 			}
 		})
@@ -59,7 +69,7 @@ func Dial(c *kube.Cluster, p Port) net.Conn {
 	out := &conn{Conn: near, cancel: cancel, ended: make(chan struct{})}
 	go func() {
 		defer func() { _ = far.Close() }()
-		out.err = connect(ctx, c, far, p)
+		out.err = connect(ctx, c.Config, portURL(c, p), far, p)
 		close(out.ended)
 	}()
 	return out
@@ -95,8 +105,8 @@ func (c *conn) Close() error {
 }
 
 // connect forwards one connection.
-func connect(ctx context.Context, c *kube.Cluster, from net.Conn, p Port) error {
-	to, err := dial(ctx, c, p)
+func connect(ctx context.Context, config *rest.Config, at *url.URL, from net.Conn, p Port) error {
+	to, err := dial(ctx, config, at)
 	if err != nil {
 		return told(err)
 	}
@@ -146,9 +156,8 @@ func exchange(from net.Conn, data httpstream.Stream) {
 
 // dial opens a connection to a pod. client-go's dialers know no context; theirs ends at the latest when
 // the API server doesn't answer in time.
-func dial(ctx context.Context, c *kube.Cluster, p Port) (httpstream.Connection, error) {
-	r := c.Client.CoreV1().RESTClient().Post().Namespace(p.Namespace).Resource("pods").Name(p.Pod).SubResource("portforward")
-	d, err := dialer(ctx, heeding(c.Config), r)
+func dial(ctx context.Context, config *rest.Config, at *url.URL) (httpstream.Connection, error) {
+	d, err := dialer(ctx, heeding(config), at)
 	if err != nil {
 		return nil, err
 	}
@@ -178,8 +187,8 @@ func dial(ctx context.Context, c *kube.Cluster, p Port) (httpstream.Connection, 
 	}
 }
 
-func dialer(ctx context.Context, config *rest.Config, r *rest.Request) (httpstream.Dialer, error) {
-	ws, err := portforward.NewSPDYOverWebsocketDialerWithLogger(klog.FromContext(quiet(ctx)), r.URL(), config)
+func dialer(ctx context.Context, config *rest.Config, at *url.URL) (httpstream.Dialer, error) {
+	ws, err := portforward.NewSPDYOverWebsocketDialerWithLogger(klog.FromContext(quiet(ctx)), at, config)
 	if err != nil {
 		return nil, err
 	}
@@ -187,5 +196,5 @@ func dialer(ctx context.Context, config *rest.Config, r *rest.Request) (httpstre
 	if err != nil {
 		return nil, err
 	}
-	return portforward.NewFallbackDialer(ws, spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, r.URL()), noWebSockets), nil
+	return portforward.NewFallbackDialer(ws, spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, at), noWebSockets), nil
 }

@@ -1,0 +1,88 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strconv"
+	"time"
+
+	fapi "github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/usage"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+)
+
+// Offer is what a job may ask of the cluster.
+func (c *Jobs) Offer(ctx context.Context) (*job.Offer, error) {
+	out := &job.Offer{}
+	return out, explained(c.ask(ctx, get(api.Prefix+"/offer", nil), out))
+}
+
+// VirtualClusters are those that one may use, and what is used of them.
+func (c *Jobs) VirtualClusters(ctx context.Context) (*schedulerapi.VirtualClusters, error) {
+	out := &schedulerapi.VirtualClusters{}
+	return out, explained(c.ask(ctx, get(api.Prefix+"/virtual-clusters", nil), out))
+}
+
+// Images are those that all machines hold.
+func (c *Jobs) Images(ctx context.Context) ([]string, error) {
+	out := &api.Images{}
+	err := c.ask(ctx, get(api.Prefix+"/images", nil), out)
+	return out.Items, explained(err)
+}
+
+// Waiting is who waits in a virtual cluster, or in all that one may use: the first so many, or all where limit is 0.
+func (c *Jobs) Waiting(ctx context.Context, vc string, limit int) (*job.WaitingList, error) {
+	q := url.Values{}
+	if vc != "" {
+		q.Set("vc", vc)
+	}
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	out := &job.WaitingList{}
+	return out, explained(c.ask(ctx, get(api.Prefix+"/queue", q), out))
+}
+
+// Usage sums up GPU time.
+func (c *Jobs) Usage(ctx context.Context, u fapi.UsageQuery) (*job.Usage, error) {
+	q := url.Values{"by": u.By}
+	for name, value := range map[string]string{"user": u.User, "vc": u.VirtualCluster, "type": u.Type} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	for name, at := range map[string]time.Time{"since": u.Since, "until": u.Until} {
+		if !at.IsZero() {
+			q.Set(name, at.UTC().Format(time.RFC3339))
+		}
+	}
+	out := &job.Usage{}
+	return out, explained(c.ask(ctx, get(api.Prefix+"/usage", q), out))
+}
+
+// Top measures what the tasks of a job use; problems are machines that don't answer.
+func (c *Jobs) Top(ctx context.Context, j *job.Job) (list []usage.Task, problems []error, err error) {
+	out := &api.Top{}
+	if err := c.ask(ctx, get(one(j, "/top"), nil), out); err != nil {
+		return nil, nil, about(j, err)
+	}
+	for _, p := range out.Problems {
+		problems = append(problems, errors.New(p))
+	}
+	return out.Items, problems, nil
+}
+
+// Targets are the tasks of a job that run.
+func (c *Jobs) Targets(ctx context.Context, j *job.Job) ([]*job.Target, error) {
+	out := &api.Targets{}
+	if err := c.ask(ctx, get(one(j, "/targets"), nil), out); err != nil {
+		return nil, about(j, err)
+	}
+	for _, t := range out.Items {
+		t.User, t.Job = j.User, j.Name
+	}
+	return out.Items, nil
+}

@@ -1,0 +1,163 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+)
+
+const (
+	// silence is how long a stream may be without a line: the server sends an empty one every 15 seconds.
+	silence = 45 * time.Second
+	// maxFrame bounds a line of a stream: a line of a log has a MiB at most, and base64 makes it longer.
+	maxFrame = 64 << 20
+	// between is how long it is waited before a stream is opened again, at first and at most.
+	between     = time.Second
+	betweenMost = 15 * time.Second
+)
+
+// errBroken is a stream that ended before the server said that it has.
+var errBroken = errors.New("the connection to the server was lost")
+
+// frames opens a stream and hands over its lines until the server ends it. What it returns is nil where the server said that this was all;
+// an Error where it said something else; errBroken, or another error, where the connection was lost. clock is told the server's time.
+func (s *Server) frames(ctx context.Context, q question, clock func(time.Time), take func(*api.Frame) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	resp, err := s.do(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		clock(at)
+	}
+	watch := time.AfterFunc(silence, func() { cancel(fmt.Errorf("%w: it says nothing", errBroken)) })
+	defer watch.Stop()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(make([]byte, 64<<10), maxFrame)
+	for lines.Scan() {
+		watch.Stop() // whoever takes the line may need long
+		f := &api.Frame{}
+		if err := json.Unmarshal(bytes.TrimSpace(lines.Bytes()), f); err != nil {
+			return fmt.Errorf("read what %s sends: %w", s.base.Host, err)
+		}
+		switch {
+		case f.End:
+			return nil
+		case f.Error != nil:
+			return &Error{Body: *f.Error, Host: s.base.Host, Status: statusOf(f.Error.Code)}
+		}
+		if err := take(f); err != nil {
+			return err
+		}
+		watch.Reset(silence)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case lines.Err() != nil && !errors.Is(lines.Err(), io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: %w", errBroken, lines.Err())
+	}
+	return errBroken
+}
+
+// statusOf is what an error in a stream, which has no status any more, would have had.
+func statusOf(code string) int {
+	switch code {
+	case codeNoJob:
+		return http.StatusNotFound
+	case "UnavailableError":
+		return http.StatusServiceUnavailable
+	case "UnauthorizedUserError":
+		return http.StatusUnauthorized
+	case "ForbiddenUserError":
+		return http.StatusForbidden
+	case "UnknownError":
+		return http.StatusInternalServerError
+	}
+	return http.StatusBadRequest
+}
+
+// lasts reports whether an error stays, however often one asks.
+func lasts(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	if ok {
+		return e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests && e.Status != http.StatusUnauthorized
+	}
+	_, session := errors.AsType[*SessionError](err)
+	return session || errors.Is(err, errNotSignedIn)
+}
+
+// SessionError says that one has to sign in again.
+type SessionError struct{ Text string }
+
+// Error says why.
+func (e *SessionError) Error() string { return e.Text }
+
+// wait waits before a stream is opened again, longer each time, and returns how long the next time.
+func wait(ctx context.Context, d time.Duration) (next time.Duration, err error) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return d, context.Cause(ctx)
+	case <-timer.C:
+		return min(2*d, betweenMost), nil
+	}
+}
+
+// errEnough ends a stream from this side.
+var errEnough = errors.New("enough")
+
+// Follow calls seen with what a job is at, now and whenever it may have changed, until seen returns false. It survives the loss of the
+// connection: problem is called with the error when it is lost, and with nil when it is back.
+func (c *Jobs) Follow(ctx context.Context, j *job.Job, seen func(*job.Detail) (more bool), problem func(error)) error {
+	lost, pause := false, between
+	lose := func(err error) {
+		if !lost {
+			problem(err)
+		}
+		lost = true
+	}
+	for {
+		q := get(one(j, "/follow"), nil)
+		q.once = true // it is asked again here
+		err := c.frames(ctx, q, func(time.Time) {}, func(f *api.Frame) error {
+			switch {
+			case f.Problem != "":
+				lose(errors.New(f.Problem))
+			case f.Detail != nil:
+				if lost {
+					problem(nil)
+				}
+				lost, pause = false, between
+				if !seen(f.Detail) {
+					return errEnough
+				}
+			}
+			return nil
+		})
+		switch {
+		case errors.Is(err, errEnough), err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case lasts(err):
+			return about(j, err)
+		}
+		lose(err)
+		if pause, err = wait(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
