@@ -5,6 +5,7 @@ package cmdtest
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 	"strconv"
 	"testing"
@@ -27,8 +28,27 @@ func Run(t *testing.T) {
 // RunIn runs the scripts of another folder, with further variables in their environment.
 func RunIn(t *testing.T, dir string, env map[string]string) {
 	t.Helper()
+	run(t, testscript.Params{Dir: dir}, env)
+}
+
+// RunFiles runs some scripts so.
+func RunFiles(t *testing.T, files []string, env map[string]string) {
+	t.Helper()
+	run(t, testscript.Params{Files: files}, env)
+}
+
+// run runs scripts. The condition [signed-in] holds where the environment names a server.
+func run(t *testing.T, p testscript.Params, env map[string]string) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
-		Dir:                 dir,
+		Dir:   p.Dir,
+		Files: p.Files,
+		Condition: func(cond string) (bool, error) {
+			if cond != "signed-in" {
+				return false, fmt.Errorf("unknown condition %q", cond)
+			}
+			return env["PAICTL_SERVER"] != "", nil
+		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},

@@ -1,0 +1,169 @@
+// Package ways runs the scripts of "paictl job" a second time, signed in at a server, and compares what both ways print.
+// In: the scripts of pkg/cmd/job, a server on a real API server. Out: what differs.
+package ways
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/client"
+	"github.com/openpai/paictl/pkg/client/login"
+	"github.com/openpai/paictl/pkg/cmd"
+	"github.com/openpai/paictl/pkg/cmd/cmdtest"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job/jobtest"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/people"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server/servertest"
+)
+
+func TestMain(m *testing.M) {
+	cmdtest.Main(kubetest.Wrap(m), func() {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // as in cmd/paictl
+		context.AfterFunc(ctx, stop)
+		os.Exit(cmd.Main(ctx, cmdutil.New("v0.0.0-test"), os.Args[1:]))
+	})
+}
+
+// history answers for the job controller as in the scripts' other run.
+func history(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case jobtest.RefusesLists(w, r):
+	case r.URL.Path == "/v1/jobs":
+		fmt.Fprint(w, `{"items":[]}`)
+	case r.URL.Path == "/v1/usage" && r.URL.Query().Get("user") == "nobody":
+		fmt.Fprint(w, `{"since":"2026-01-01T00:00:00Z","until":"2026-01-11T00:00:00Z","items":[],"total":{}}`)
+	case r.URL.Path == "/v1/usage":
+		fmt.Fprintf(w, `{"since":"2026-01-01T00:00:00Z","until":"2026-01-11T00:00:00Z","items":[
+			{"virtualCluster":"speech","user":"%[1]s","guaranteedSeconds":0,"opportunisticSeconds":36000,"preemptedSeconds":3600,"failedSeconds":0},
+			{"virtualCluster":"vision","user":"%[1]s","guaranteedSeconds":432000,"opportunisticSeconds":0,"preemptedSeconds":0,"failedSeconds":1800}],
+			"total":{"guaranteedSeconds":432000,"opportunisticSeconds":36000,"preemptedSeconds":3600,"failedSeconds":1800}}`, r.URL.Query().Get("by"))
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"code":"NotFound","message":"no such job"}`)
+	}
+}
+
+func scheduler(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/v1/virtualclusters" {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprint(w, `{"items":[{"name":"vision","guaranteed":2}]}`)
+}
+
+// both is a cluster with its two ways in.
+type both struct {
+	t       *testing.T
+	cluster *kube.Cluster
+	server  *servertest.Server
+	// home has where people are signed in, kubeconfig is the other way.
+	home, kubeconfig string
+}
+
+func open(t *testing.T) *both {
+	t.Helper()
+	cluster := kubetest.Start(t)
+	jobtest.Prepare(t, cluster)
+	d, err := people.Open(cluster.Config, people.Options{})
+	require.NoError(t, err)
+	require.NoError(t, d.Prepare(t.Context()))
+	services := jobtest.Services{api.Service: http.HandlerFunc(history), "scheduler": http.HandlerFunc(scheduler)}
+	b := &both{t: t, cluster: cluster, home: t.TempDir(), kubeconfig: jobtest.Front(t, cluster, services),
+		server: servertest.Start(t, cluster, servertest.Options{History: services[api.Service], Scheduler: services["scheduler"]})}
+	b.server.Group("team", func(g *v1.GroupSpec) { g.VirtualClusters = []v1.VCGrant{{Name: "default"}} })
+	b.server.Group("operators", func(g *v1.GroupSpec) { g.Administrator = true })
+	return b
+}
+
+func (b *both) ca() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.server.TLS.Certificate().Raw})
+}
+
+// signIn signs a person in, under their name.
+func (b *both) signIn(name string, groups ...string) {
+	b.t.Helper()
+	b.server.Person(name, groups...)
+	s, err := client.New(client.Options{URL: b.server.URL, CA: b.ca(), Version: "test"})
+	require.NoError(b.t, err)
+	pair, err := s.Password(b.t.Context(), name, secret.String(servertest.Password))
+	require.NoError(b.t, err)
+	require.NoError(b.t, login.Store{Path: filepath.Join(b.home, "paictl", "clusters.yaml")}.Change(b.t.Context(), func(f *login.File) error {
+		f.Clusters[name] = &login.Cluster{Server: b.server.URL, CA: string(b.ca()), User: name, Access: pair.Access, Refresh: pair.Refresh, Expires: time.Now().Add(time.Minute)}
+		return nil
+	}))
+}
+
+const scripts = "../../pkg/cmd/job/testdata/server/"
+
+func TestTheScriptsOfPaictlJobPassForWhoeverSignedIn(t *testing.T) {
+	b := open(t)
+	garbage := filepath.Join(t.TempDir(), "garbage.yaml")
+	require.NoError(t, os.WriteFile(garbage, bytes.Repeat([]byte{7}, 1<<20), 0o600))
+	t.Run("scripts", func(t *testing.T) { // which run side by side
+		b.scripts(t, garbage)
+	})
+	b.same("ann")
+}
+
+func (b *both) scripts(t *testing.T, garbage string) {
+	for name, c := range map[string]struct{ user, group string }{"life": {"ann", "team"}, "run": {"ida", "team"}, "usage": {"root", "operators"}} {
+		b.signIn(c.user, c.group)
+		cmdtest.RunFiles(t, []string{scripts + name + ".txtar"}, map[string]string{"XDG_CONFIG_HOME": b.home, "PAICTL_SERVER": c.user, "GARBAGE": garbage})
+	}
+}
+
+// passing are times, which differ between two runs.
+var passing = regexp.MustCompile(`\b\d+(ms|s|m)\b( ago)?|\d\d:\d\d:\d\d`)
+
+// same compares what both ways print of the jobs that a script has left.
+func (b *both) same(user string) {
+	run := func(args []string, env ...string) string {
+		ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+		defer cancel()
+		c := exec.CommandContext(ctx, "paictl", args...)
+		c.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.t.TempDir()}, env...)
+		out, err := c.CombinedOutput()
+		return passing.ReplaceAllString(fmt.Sprintf("%s%v\n", out, err), "TIME")
+	}
+	for _, line := range []string{
+		"job list", "job list -A -o wide", "job list -o json", "job list -o name --state waiting", "job list --keyword lat", "job list --limit 1",
+		"job get train", "job get train -o json", "job get train -o yaml", "job get later", "job get nobody", "job get nobody/train", "job get train --config",
+		"job why train", "job why later -o json", "job events train", "job clone train", "job clone later --as x",
+		"job logs train", "job logs train --role nobody", "job exec train -- true", "job exec train --task 9 -- true", "job top train", "job port-forward train 1",
+		"job stop later", "job stop later", "job scale later --tasks 3", "job submit nofile.yaml",
+		"job wait train --timeout 1s", "__complete job get ''",
+	} {
+		args := strings.Fields(strings.ReplaceAll(line, "''", ""))
+		if strings.HasSuffix(line, "''") {
+			args = append(args, "")
+		}
+		here := run(args, "KUBECONFIG="+b.kubeconfig, "PAICTL_USER="+user)
+		there := run(args, "XDG_CONFIG_HOME="+b.home, "PAICTL_SERVER="+user)
+		if line == "job stop later" { // the first has stopped it
+			continue
+		}
+		assert.Equal(b.t, here, there, line)
+	}
+}
