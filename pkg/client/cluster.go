@@ -1,9 +1,11 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -35,6 +37,32 @@ func (c *Jobs) Images(ctx context.Context) ([]string, error) {
 
 // Waiting is who waits in a virtual cluster, or in all that one may use: the first so many, or all where limit is 0.
 func (c *Jobs) Waiting(ctx context.Context, vc string, limit int) (*job.WaitingList, error) {
+	if vc != "" {
+		return c.waiting(ctx, vc, limit)
+	}
+	me, err := c.WhoAmI(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if me.Grants.Administrator {
+		return c.waiting(ctx, "", limit)
+	}
+	out := &job.WaitingList{Items: []job.WaitingGang{}} // only an administrator may ask for all at once
+	for _, granted := range me.Grants.VirtualClusters {
+		one, err := c.waiting(ctx, granted.Name, limit)
+		if err != nil {
+			return nil, err
+		}
+		out.Items, out.Total = append(out.Items, one.Items...), out.Total+one.Total
+	}
+	slices.SortStableFunc(out.Items, func(a, b job.WaitingGang) int { return cmp.Compare(a.Position, b.Position) })
+	if limit > 0 && len(out.Items) > limit {
+		out.Items = out.Items[:limit]
+	}
+	return out, nil
+}
+
+func (c *Jobs) waiting(ctx context.Context, vc string, limit int) (*job.WaitingList, error) {
 	q := url.Values{}
 	if vc != "" {
 		q.Set("vc", vc)

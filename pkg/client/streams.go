@@ -92,7 +92,11 @@ func statusOf(code string) int {
 func lasts(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if ok {
-		return e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests && e.Status != http.StatusUnauthorized
+		switch e.Status {
+		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests, http.StatusUnauthorized:
+			return false
+		}
+		return true
 	}
 	_, session := errors.AsType[*SessionError](err)
 	return session || errors.Is(err, errNotSignedIn)

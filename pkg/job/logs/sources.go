@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
@@ -251,6 +252,9 @@ func (r *reader) sources(ctx context.Context, sel Selection) ([]*source, error) 
 // archived adds what the archive has and no pod.
 func (r *reader) archived(ctx context.Context, sel Selection, known map[task][]*source) error {
 	past, err := r.client.Kept(ctx, r.job)
+	if apierrors.IsNotFound(err) {
+		return nil // it is the first of its name, and nothing of it has ended
+	}
 	if err != nil {
 		return fmt.Errorf("look for logs of earlier attempts: %w", err)
 	}
