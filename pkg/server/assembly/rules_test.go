@@ -62,7 +62,7 @@ func specification(t *testing.T) []rule {
 
 // place is how the specification writes a route's path.
 func place(path string) string {
-	return strings.NewReplacer("{user}/{name}", "PLACE", "{job}", "JOB").Replace(path)
+	return strings.NewReplacer("jobs/{user}/{name}", "jobs/PLACE", "{job}", "JOB").Replace(path)
 }
 
 func TestEveryRouteIsInTheSpecification(t *testing.T) {
@@ -108,8 +108,11 @@ func TestRulesTable(t *testing.T) {
 			if r.method != "GET" && (strings.Contains(r.path, "JOB") || strings.Contains(r.path, "PLACE")) {
 				name = job()
 			}
-			path := strings.NewReplacer("JOB", "ann~"+name, "PLACE", "ann/"+name, "{token}", "none", "{attempt}", "7", "{role}", "Worker_1", "{index}", "0", "{sha256}", strings.Repeat("ab", 32)).Replace(r.path)
-			body := r.body
+			path := strings.NewReplacer("JOB", "ann~"+name, "PLACE", "ann/"+name, "{token}", "none", "{attempt}", "7", "{role}", "Worker_1", "{index}", "0", "{user}", "ann", "{group}", "speech", "{sha256}", strings.Repeat("ab", 32)).Replace(r.path)
+			body := strings.ReplaceAll(r.body, "NUMBER", strconv.Itoa(n))
+			if other, ok := strings.CutPrefix(body, "as "); ok {
+				path, body = other, ""
+			}
 			n++
 			switch body {
 			case "SPEECH":

@@ -137,6 +137,14 @@ func (d *Desk) Tokens() ([]token.Record, error) {
 	return d.shop.Tokens.Of(d.caller.Name), nil
 }
 
+// TokensOf are the records of another person's tokens, or of all people's where name is empty.
+func (d *Desk) TokensOf(name string) ([]token.Record, error) {
+	if err := rules.Class("token.manage", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	return d.shop.Tokens.Of(name), nil
+}
+
 // Handle names a token and is good for nothing but its revocation.
 func Handle(r token.Record) string { return token.Handle(r) }
 
@@ -149,23 +157,23 @@ type NewToken struct {
 }
 
 // NewToken makes an application token for the caller. It is shown once.
-func (d *Desk) NewToken(ctx context.Context, n NewToken) (secret.String, error) {
+func (d *Desk) NewToken(ctx context.Context, n NewToken) (*token.Issued, error) {
 	thing := rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}
 	if err := rules.Decide("token.own", &d.caller.Subject, thing); err != nil {
-		return "", d.auditedAs(ctx, "create", thing, nil, err)
+		return nil, d.auditedAs(ctx, "create", thing, nil, err)
 	}
 	scopes, err := rules.ParseScopes(n.Scopes)
 	if err != nil {
-		return "", wire.Bad(err.Error())
+		return nil, wire.Bad(err.Error())
 	}
 	if n.Life < 0 || len(n.Label) > maxLabel {
-		return "", wire.Bad("a token's label has at most 200 characters, and its expiration is not negative")
+		return nil, wire.Bad("a token's label has at most 200 characters, and its expiration is not negative")
 	}
 	made, err := d.shop.Tokens.Application(ctx, d.caller.person, token.New{Label: n.Label, Scopes: scopes, Life: n.Life, Client: n.Client, Address: d.origin.Address})
 	if err := d.auditedAs(ctx, "create", thing, map[string]string{"label": n.Label}, err); err != nil {
-		return "", err
+		return nil, err
 	}
-	return made.Token, nil
+	return made, nil
 }
 
 const maxLabel = 200

@@ -104,7 +104,7 @@ func newToken(ctx context.Context, d *desk.Desk, in *newTokenIn) (*application, 
 	if err != nil {
 		return nil, err
 	}
-	return &application{made.Reveal(), true}, nil
+	return &application{made.Token.Reveal(), true}, nil
 }
 
 type revokeIn struct {

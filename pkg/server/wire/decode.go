@@ -201,6 +201,13 @@ func assign(at string, from any, to reflect.Value) error {
 		to.SetBytes(data)
 		return err
 	}
+	if own, ok := reader(to); ok {
+		data, err := json.Marshal(from)
+		if err != nil || own.UnmarshalJSON(data) != nil {
+			return wrong(at, to)
+		}
+		return nil
+	}
 	switch to.Kind() {
 	case reflect.Pointer:
 		to.Set(reflect.New(to.Type().Elem()))
@@ -254,6 +261,15 @@ func assign(at string, from any, to reflect.Value) error {
 		return structure(at, from, to)
 	}
 	return nil
+}
+
+// reader is a value that reads JSON by itself.
+func reader(v reflect.Value) (json.Unmarshaler, bool) {
+	if !v.CanAddr() || v.Kind() == reflect.Pointer {
+		return nil, false
+	}
+	own, ok := v.Addr().Interface().(json.Unmarshaler)
+	return own, ok
 }
 
 // structure fills a struct by its json tags. A key that it hasn't got is an error.

@@ -34,6 +34,17 @@
 //	DELETE /api/v3/jobs/{user}/{name}?history=true  Forgotten
 //	PUT    /api/v3/jobs/{user}/{name}/tags/{tag}    {}
 //	DELETE /api/v3/jobs/{user}/{name}/tags/{tag}    {}
+//	GET    /api/v3/users, /api/v3/users/{user}      Users, User
+//	POST   /api/v3/users                            NewUser → User
+//	PUT    /api/v3/users/{user}                     UserChange → User
+//	PUT    /api/v3/users/{user}/password            PasswordChange → {}
+//	DELETE /api/v3/users/{user}                     {}
+//	GET    /api/v3/groups, /api/v3/groups/{group}   Groups, Group
+//	PUT    /api/v3/groups/{group}                   GroupChange → Group
+//	DELETE /api/v3/groups/{group}                   {}
+//	GET    /api/v3/tokens?user=                     TokenRecords
+//	POST   /api/v3/tokens                           NewToken → IssuedToken
+//	DELETE /api/v3/tokens/{token}                   {}; by id, token or handle
 //
 // Who asks sends "Authorization: Bearer TOKEN". An answer that is no success is an Error, of /oauth/token an OAuthError.
 package api
