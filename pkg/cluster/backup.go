@@ -60,6 +60,9 @@ func BackUp(ctx context.Context, s *Spec, o Options, w *backup.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := backup.CheckAuthorities(keys.Stdout); err != nil {
+		return fmt.Errorf("%s: %w", n.Hostname, err)
+	}
 	if err := w.Add(PartKeys, int64(len(keys.Stdout)), bytes.NewReader(keys.Stdout)); err != nil {
 		return err
 	}

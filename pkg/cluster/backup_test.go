@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -19,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/cluster/pki"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
@@ -38,9 +41,12 @@ func (l *lab) hasKeys() {
 	for _, h := range l.hosts {
 		if strings.HasPrefix(h.name, "m") {
 			h.write("/etc/kubernetes/pki/sa.key", "the key of service accounts")
-			h.write("/etc/kubernetes/pki/etcd/ca.key", "the key of etcd's authority")
-			for _, name := range []string{"sa.pub", "front-proxy-ca.crt", "front-proxy-ca.key"} {
-				h.write("/etc/kubernetes/pki/"+name, name)
+			h.write("/etc/kubernetes/pki/sa.pub", "the public key of service accounts")
+			for _, name := range authorityNames {
+				key, text := newKeyPEM(l.t)
+				cert := issue(l.t, &x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true}, key, nil)
+				h.write(authorityCert(name), string(pki.Encode(cert)))
+				h.write(authorityKey(name), string(text))
 			}
 		}
 	}
@@ -139,6 +145,9 @@ func TestABackupThatCannotBeMadeSaysWhy(t *testing.T) {
 		"a rotation ends": {func(l *lab) {
 			l.host("m1").write("/.fake/during/snapshot", "echo another >\"$R/etc/paictl/encryption.yaml\"\n")
 		}, "the cluster's keys changed while it was saved"},
+		"a key that isn't the certificate's": {func(l *lab) {
+			l.host("m1").write("/etc/kubernetes/pki/front-proxy-ca.key", l.host("m1").read("/etc/kubernetes/pki/ca.key"))
+		}, "m1: /etc/kubernetes/pki/front-proxy-ca.crt and /etc/kubernetes/pki/front-proxy-ca.key don't belong together"},
 		"no key is there":      {func(l *lab) { l.host("m1").remove("/etc/kubernetes/pki/sa.key") }, "/etc/kubernetes/pki/sa.key is missing on this machine"},
 		"nothing is installed": {func(l *lab) { l.host("m1").remove("/var/lib/paictl/member") }, "there is no cluster on m1 yet"},
 	} {

@@ -2,8 +2,11 @@ package cluster
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -27,12 +30,19 @@ var restoreScript string
 // restoreDir is where what is restored lies on the machine that founds the cluster, until it does.
 const restoreDir = "/var/lib/paictl/restore"
 
+// mostKeys bounds what is read of PartKeys, in bytes.
+const mostKeys = 16 << 20
+
 // keyFiles are all that a backup of keys may have: the archive is unpacked by root.
 var keyFiles = backup.KeyFiles()
 
-// CheckKeys reports what a backup of keys lacks, and what doesn't belong there.
+// CheckKeys reports what is missing in a backup of keys, what doesn't belong there, and what doesn't belong together.
 func CheckKeys(r io.Reader) error {
-	in, seen := tar.NewReader(r), map[string]bool{}
+	text, err := readKeys(r)
+	if err != nil {
+		return err
+	}
+	in, seen := tar.NewReader(bytes.NewReader(text)), map[string]bool{}
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -51,7 +61,22 @@ func CheckKeys(r io.Reader) error {
 			return fmt.Errorf("the keys in the backup: %s is missing, without which its objects can't be used", name)
 		}
 	}
+	if err := backup.CheckAuthorities(text); err != nil {
+		return fmt.Errorf("the keys in the backup: %w", err)
+	}
 	return nil
+}
+
+// readKeys reads PartKeys, and no more than that has by far.
+func readKeys(r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, mostKeys+1))
+	if err != nil {
+		return nil, fmt.Errorf("the keys in the backup: %w", err)
+	}
+	if len(text) > mostKeys {
+		return nil, fmt.Errorf("the keys in the backup: more than %d bytes", mostKeys)
+	}
+	return text, nil
 }
 
 // Restore is what a new cluster is made of: parts of a backup.
@@ -99,6 +124,26 @@ type RestoreFile struct {
 
 func (f RestoreFile) upload(name string) ssh.File {
 	return ssh.File{Path: restoreDir + "/" + name, Mode: 0o600, SHA256: f.SHA256, Size: f.Size, Open: f.Open}
+}
+
+// oneCertificateEach is PartKeys in which each authority has the certificate of its key alone. No machine has a program for certain that could tell which.
+func (f RestoreFile) oneCertificateEach() (RestoreFile, error) {
+	in, err := f.Open()
+	if err != nil {
+		return RestoreFile{}, err
+	}
+	defer in.Close()
+	text, err := readKeys(in)
+	if err != nil {
+		return RestoreFile{}, err
+	}
+	if text, err = backup.OneCertificateEach(text); err != nil {
+		return RestoreFile{}, fmt.Errorf("the keys in the backup: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return RestoreFile{Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:]), Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(text)), nil
+	}}, nil
 }
 
 // refuseRestore refuses a restore that may neither begin nor go on, and any other run where one was interrupted too early. Machines that
@@ -151,7 +196,11 @@ func sentence(names []string, one, many string) string {
 // what has become of it.
 func (r *run) uploadRestore(ctx context.Context, n *Node) (history string, err error) {
 	from := r.opts.Restore
-	files := []ssh.File{from.Keys.upload(PartKeys), from.Etcd.upload(PartEtcd)}
+	keys, err := from.Keys.oneCertificateEach()
+	if err != nil {
+		return "", err
+	}
+	files := []ssh.File{keys.upload(PartKeys), from.Etcd.upload(PartEtcd)}
 	if h := from.historyOn(n); h != nil {
 		if history, err = r.roomForHistory(ctx, n, h); err != nil {
 			return "", err

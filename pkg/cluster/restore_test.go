@@ -211,7 +211,8 @@ func TestFoldersOfVolumesAreMadeAgain(t *testing.T) {
 	}
 }
 
-// TestABackupOfTheMiddleOfARotationIsRestored has both keys of Secrets, and both certificates of an authority, of which it has the key of the first.
+// TestABackupOfTheMiddleOfARotationIsRestored has both keys of Secrets, and both certificates of an authority. Its key is that of the first, or where the
+// rotation was killed between the certificates and the key, that of the second.
 func TestABackupOfTheMiddleOfARotationIsRestored(t *testing.T) {
 	one, other := withAuthorities(t, 1, 0), withAuthorities(t, 1, 0)
 	first, second := string(pki.Encode(one.old[kubernetesCA].Cert)), string(pki.Encode(other.old[kubernetesCA].Cert))
@@ -221,11 +222,16 @@ func TestABackupOfTheMiddleOfARotationIsRestored(t *testing.T) {
 	require.NotNil(t, found)
 	both := strings.Replace(was, "keys:", "keys:\n            - name: paictl-2\n              secret: "+strings.Repeat("QUJD", 10)+"QUI=", 1)
 	require.Len(t, keysOf.FindAllString(both, -1), 2)
-	for name, text := range map[string]string{"it writes by the new key": both, "it has the old one alone": was} {
+	for name, c := range map[string]struct{ text, certs string }{
+		"it writes by the new key":                         {both, first + second},
+		"it has the old one alone":                         {was, first + second},
+		"the certificates are the new ones before the key": {was, second + first},
+	} {
 		t.Run(name, func(t *testing.T) {
+			text := c.text
 			l := newLab(t, 1, 0)
 			from := savedAs(t, map[string]string{
-				"etc/kubernetes/pki/ca.crt": first + second, "etc/kubernetes/pki/ca.key": key, "etc/paictl/encryption.yaml": text,
+				"etc/kubernetes/pki/ca.crt": c.certs, "etc/kubernetes/pki/ca.key": key, "etc/paictl/encryption.yaml": text,
 				"etc/kubernetes/pki/etcd/ca.key": "the old key of etcd's authority",
 			})
 			o := l.up(t.Context(), restoring(from))

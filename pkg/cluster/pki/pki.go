@@ -39,11 +39,44 @@ func Load(cert, key []byte) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	block, _ := pem.Decode(key)
+	signer, err := parseKey(key)
+	if err != nil {
+		return nil, err
+	}
+	if !certs[0].IsCA {
+		return nil, fmt.Errorf("%s is no certificate authority", certs[0].Subject)
+	}
+	if !isOf(certs[0], signer) {
+		return nil, fmt.Errorf("the key is not that of the certificate of %s", certs[0].Subject)
+	}
+	return &Authority{certs[0], signer}, nil
+}
+
+// Own returns the first certificate of a PEM that belongs to a key. Errors hold nothing of the key.
+func Own(certs, key []byte) (*x509.Certificate, error) {
+	all, err := Parse(certs)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := parseKey(key)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all {
+		if isOf(c, signer) {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("the key is not that of the certificate of %s", all[0].Subject)
+}
+
+func parseKey(text []byte) (crypto.Signer, error) {
+	block, _ := pem.Decode(text)
 	if block == nil {
 		return nil, errors.New("the key is no PEM")
 	}
 	var parsed any
+	var err error
 	switch block.Type {
 	case "RSA PRIVATE KEY":
 		parsed, err = x509.ParsePKCS1PrivateKey(block.Bytes)
@@ -56,13 +89,12 @@ func Load(cert, key []byte) (*Authority, error) {
 	if err != nil || !ok {
 		return nil, errors.New("the key can't be read")
 	}
-	if !certs[0].IsCA {
-		return nil, fmt.Errorf("%s is no certificate authority", certs[0].Subject)
-	}
-	if public, ok := signer.Public().(interface{ Equal(x crypto.PublicKey) bool }); !ok || !public.Equal(certs[0].PublicKey) {
-		return nil, fmt.Errorf("the key is not that of the certificate of %s", certs[0].Subject)
-	}
-	return &Authority{certs[0], signer}, nil
+	return signer, nil
+}
+
+func isOf(c *x509.Certificate, key crypto.Signer) bool {
+	public, ok := key.Public().(interface{ Equal(x crypto.PublicKey) bool })
+	return ok && public.Equal(c.PublicKey)
 }
 
 // Parse reads certificates. There is at least one.

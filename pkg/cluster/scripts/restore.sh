@@ -6,13 +6,9 @@ r_keys() {
 	own_file /etc/paictl/encryption.yaml
 	mkdir -p "$R/etc/kubernetes"
 	(umask 077; tar -C "$R/" -xf "$RESTORE/keys.tar" --no-same-owner etc)
-	# One made while authorities were rotated has two in a file, that of the key first. kube-controller-manager takes one.
 	for f in ca etcd/ca front-proxy-ca; do
 		f=$R/etc/kubernetes/pki/$f.crt
-		[ -f "$f" ] || continue
-		awk '/^-----BEGIN CERTIFICATE-----/ { n++ } n < 2 { print }' "$f" >"$f.paictl-new"
-		mv -f "$f.paictl-new" "$f"
-		chmod 644 "$f"
+		[ ! -f "$f" ] || chmod 644 "$f"
 	done
 	chmod 755 "$R/etc/kubernetes" "$R/etc/kubernetes/pki" "$R/etc/kubernetes/pki/etcd" # as kubeadm makes them
 }

@@ -104,10 +104,13 @@ func (s *site) machine(root string) string {
 		require.NoError(s.t, os.MkdirAll(filepath.Dir(file), 0o755))
 		require.NoError(s.t, os.WriteFile(file, []byte("what is in "+name), 0o600))
 	}
-	for to, from := range map[string]string{"ca.crt": "etcd-ca.crt", "server.crt": "apiserver-etcd-client.crt", "server.key": "apiserver-etcd-client.key"} {
+	for to, from := range map[string]string{
+		"etcd/ca.crt": "etcd-ca.crt", "etcd/ca.key": "etcd-ca.key", "etcd/server.crt": "apiserver-etcd-client.crt", "etcd/server.key": "apiserver-etcd-client.key",
+		"ca.crt": "ca.crt", "ca.key": "ca.key", "front-proxy-ca.crt": "ca.crt", "front-proxy-ca.key": "ca.key",
+	} {
 		text, err := os.ReadFile(filepath.Join(sandbox, "api", "pki", from))
 		require.NoError(s.t, err)
-		require.NoError(s.t, os.WriteFile(filepath.Join(root, "etc/kubernetes/pki/etcd", to), text, 0o600))
+		require.NoError(s.t, os.WriteFile(filepath.Join(root, "etc/kubernetes/pki", to), text, 0o600))
 	}
 	text, err := os.ReadFile(filepath.Join(sandbox, "sandbox.json"))
 	require.NoError(s.t, err)
@@ -421,7 +424,13 @@ func TestABackupOfItselfThatFailsLeavesNothingAndSaysWhy(t *testing.T) {
 			_ = s.cluster.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Delete(s.t.Context(), store.ConfigMapName, metav1.DeleteOptions{})
 		}, "the cluster has no configuration", "config push"},
 		"a key is missing": {func(s *site) { _ = os.Remove(filepath.Join(s.args["root"], "etc/kubernetes/pki/sa.key")) }, "/etc/kubernetes/pki/sa.key is missing on this machine", ""},
-		"etcd is away":     {func(s *site) { s.args["etcd-port"] = "1" }, "etcd's database", ""},
+		"a key that isn't the certificate's": {func(s *site) {
+			pki := filepath.Join(s.args["root"], "etc/kubernetes/pki")
+			own, err := os.ReadFile(filepath.Join(pki, "ca.key"))
+			require.NoError(s.t, err)
+			require.NoError(s.t, os.WriteFile(filepath.Join(pki, "etcd/ca.key"), own, 0o600))
+		}, "/etc/kubernetes/pki/etcd/ca.crt and /etc/kubernetes/pki/etcd/ca.key don't belong together", "openssl"},
+		"etcd is away": {func(s *site) { s.args["etcd-port"] = "1" }, "etcd's database", ""},
 		"another etcd": {func(s *site) {
 			other := httptest.NewTLSServer(nil)
 			s.t.Cleanup(other.Close)

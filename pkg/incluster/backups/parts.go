@@ -46,6 +46,9 @@ func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy,
 	if err != nil {
 		return err
 	}
+	if err := backup.CheckAuthorities(keys); err != nil {
+		return err
+	}
 	if err := w.Add(backup.PartKeys, int64(len(keys)), bytes.NewReader(keys)); err != nil {
 		return err
 	}

@@ -4,10 +4,13 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -23,6 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/backup/target"
 	"github.com/openpai/paictl/pkg/backup/target/targettest"
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/pki"
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
@@ -57,16 +61,49 @@ func folder(t *testing.T) string {
 
 func keysTar(t *testing.T, names ...string) []byte {
 	t.Helper()
+	cert, key := authority(t)
+	return keysTarOf(t, cert, key, names...)
+}
+
+// keysTarOf has the same certificate and key for all authorities.
+func keysTarOf(t *testing.T, cert, key []byte, names ...string) []byte {
+	t.Helper()
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, name := range names {
-		require.NoError(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o600}))
+		var text []byte
+		switch filepath.Ext(name) {
+		case ".crt":
+			text = cert
+		case ".key":
+			text = key
+		}
+		require.NoError(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(text))}))
+		_, err := w.Write(text)
+		require.NoError(t, err)
 	}
 	require.NoError(t, w.Close())
 	return out.Bytes()
 }
 
+func authority(t *testing.T) (cert, key []byte) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, public, private)
+	require.NoError(t, err)
+	parsed, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	key, err = (&pki.Authority{Cert: parsed, Key: private}).EncodeKey()
+	require.NoError(t, err)
+	return pki.Encode(parsed), key
+}
+
 func TestKeysOfABackupAreThoseOfACluster(t *testing.T) {
+	cert, key := authority(t)
+	other, _ := authority(t)
+	require.NoError(t, cluster.CheckKeys(bytes.NewReader(keysTarOf(t, append(other, cert...), key, backup.KeyFiles()...))), "a rotation was killed")
 	for name, c := range map[string]struct{ tar, says string }{
 		"not all":        {string(keysTar(t, "etc/kubernetes/pki/ca.crt")), "etc/kubernetes/pki/ca.key is missing"},
 		"a job of cron":  {string(keysTar(t, "etc/kubernetes/pki/ca.crt", "etc/cron.d/x")), "\"etc/cron.d/x\" doesn't belong there"},
@@ -74,6 +111,7 @@ func TestKeysOfABackupAreThoseOfACluster(t *testing.T) {
 		"a way out":      {string(keysTar(t, "../etc/kubernetes/pki/ca.crt")), "doesn't belong there"},
 		"no archive":     {strings.Repeat("x", 1024), "the keys in the backup"},
 		"nothing at all": {"", "is missing"},
+		"another's key":  {string(keysTarOf(t, other, key, backup.KeyFiles()...)), "/etc/kubernetes/pki/ca.crt and /etc/kubernetes/pki/ca.key don't belong together"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.ErrorContains(t, cluster.CheckKeys(strings.NewReader(c.tar)), c.says)
@@ -96,9 +134,7 @@ func archive(t *testing.T, dir, conf string, seal backup.Seal, edit func(text st
 		}
 		require.NoError(t, w.Add("config/"+name, int64(len(text)), bytes.NewReader(text)))
 	}
-	keys := keysTar(t, "etc/kubernetes/pki/ca.crt", "etc/kubernetes/pki/ca.key", "etc/kubernetes/pki/sa.key", "etc/kubernetes/pki/sa.pub",
-		"etc/kubernetes/pki/front-proxy-ca.crt", "etc/kubernetes/pki/front-proxy-ca.key", "etc/kubernetes/pki/etcd/ca.crt",
-		"etc/kubernetes/pki/etcd/ca.key", "etc/paictl/encryption.yaml")
+	keys := keysTar(t, backup.KeyFiles()...)
 	require.NoError(t, w.Add(cluster.PartKeys, int64(len(keys)), bytes.NewReader(keys)))
 	require.NoError(t, w.Add(cluster.PartEtcd, 4, strings.NewReader("etcd")))
 	w.Lacks("the history of jobs", errors.New("it is in PostgreSQL"))

@@ -1,0 +1,124 @@
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+
+	"github.com/openpai/paictl/pkg/cluster/pki"
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// authorities are those of KeyFiles: each has a certificate, or two while it is rotated, and a key.
+var authorities = []string{"etc/kubernetes/pki/ca", "etc/kubernetes/pki/etcd/ca", "etc/kubernetes/pki/front-proxy-ca"}
+
+// longestKey is how many bytes of one of the files are read.
+const longestKey = 1 << 20
+
+// StillTheKeys refuses a backup whose keys changed between two readings, as PartKeys has them, of before and after etcd's database was read: Secrets in
+// that may be encrypted by a key that the backup doesn't have.
+func StillTheKeys(before, after []byte) error {
+	was, err := keysIn(before)
+	if err != nil {
+		return err
+	}
+	is, err := keysIn(after)
+	if err != nil {
+		return err
+	}
+	if maps.Equal(was, is) {
+		return nil
+	}
+	return hint.Errorf("make it again when the rotation of secrets or certificates has come to its end", "the cluster's keys changed while it was saved: the backup might be unreadable")
+}
+
+// CheckAuthorities refuses keys, as PartKeys has them, of which an authority's key belongs to none of its certificates: no cluster can be made of these.
+func CheckAuthorities(keys []byte) error {
+	files, err := keysIn(keys)
+	if err != nil {
+		return err
+	}
+	_, err = ownCertificates(files)
+	return err
+}
+
+// OneCertificateEach returns keys, as PartKeys has them, in which each authority has the certificate of its key alone. A backup made while
+// authorities were rotated has two in a file, and which one comes first doesn't tell which key is in place: kube-controller-manager takes one.
+func OneCertificateEach(keys []byte) ([]byte, error) {
+	files, err := keysIn(keys)
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownCertificates(files)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	in, to := tar.NewReader(bytes.NewReader(keys)), tar.NewWriter(&out)
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		text := []byte(files[h.Name])
+		if cert, ok := own[h.Name]; ok {
+			text = cert
+		}
+		if err == nil {
+			err = to.WriteHeader(&tar.Header{Name: h.Name, Mode: h.Mode, Size: int64(len(text))})
+		}
+		if err == nil {
+			_, err = to.Write(text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("write the cluster's keys: %w", err)
+		}
+	}
+	if err := to.Close(); err != nil {
+		return nil, fmt.Errorf("write the cluster's keys: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// ownCertificates are the certificates that belong to the authorities' keys, by the names of their files. An authority without a certificate is left out:
+// whether all files are there is asked elsewhere.
+func ownCertificates(files map[string]string) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for _, name := range authorities {
+		certs, ok := files[name+".crt"]
+		if !ok {
+			continue
+		}
+		own, err := pki.Own([]byte(certs), []byte(files[name+".key"]))
+		if err != nil {
+			return nil, hint.Errorf("compare them on all masters: openssl x509 -noout -pubkey -in /"+name+".crt; openssl pkey -pubout -in /"+name+".key",
+				"/%[1]s.crt and /%[1]s.key don't belong together, and no cluster can be restored from them: %w", name, err)
+		}
+		out[name+".crt"] = pki.Encode(own)
+	}
+	return out, nil
+}
+
+func keysIn(archive []byte) (map[string]string, error) {
+	out, in := map[string]string{}, tar.NewReader(bytes.NewReader(archive))
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the cluster's keys: %w", err)
+		}
+		text, err := io.ReadAll(io.LimitReader(in, longestKey+1))
+		if err != nil {
+			return nil, fmt.Errorf("read the cluster's keys: %w", err)
+		}
+		if len(text) > longestKey {
+			return nil, fmt.Errorf("read the cluster's keys: %s has more than %d bytes", h.Name, longestKey)
+		}
+		out[h.Name] = string(text)
+	}
+}
