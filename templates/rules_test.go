@@ -354,7 +354,7 @@ var writers = map[string][]string{
 		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["job-controller"],"resources":["leases"],"verbs":["get","update","patch"]}`,
 		// Its own namespace's: the Secrets that open its API and that of log-manager, which it makes itself.
 		`{"apiGroups":[""],"resources":["secrets"],"verbs":["create"]}`,
-		`{"apiGroups":[""],"resourceNames":["job-controller-token","log-manager-token"],"resources":["secrets"],"verbs":["get"]}`,
+		`{"apiGroups":[""],"resourceNames":["job-controller-token","log-manager-token","job-audit-token"],"resources":["secrets"],"verbs":["get"]}`,
 		`{"apiGroups":[""],"resourceNames":["job-failure-rules"],"resources":["configmaps"],"verbs":["get","list","watch"]}`,
 		`{"apiGroups":["","events.k8s.io"],"resources":["events"],"verbs":["create","patch"]}`,
 		// The namespace of jobs, whose objects it makes and removes. Secrets aren't among them.

@@ -31,7 +31,7 @@ type options struct {
 	workers, logBytes     int
 	codeBytes, userBytes  int64
 	qps                   float64
-	ttl, keep             time.Duration
+	ttl, keep, keepAudit  time.Duration
 	delivery              string
 	claims                bool
 }
@@ -53,6 +53,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs.IntVar(&o.workers, "workers", 64, "jobs that are worked on at a time")
 	fs.Float64Var(&o.qps, "qps", 400, "calls of the API server per second; twice as many in a burst")
 	fs.DurationVar(&o.ttl, "ttl", 24*time.Hour, "time after which an ended job's Framework and pods are removed; what is archived stays")
+	fs.DurationVar(&o.keepAudit, "keep-audit", 0, "time after which a record of the audit is removed; 0 means never")
 	fs.DurationVar(&o.keep, "keep", 0, "time after which an ended job is removed from the archive; 0 means never")
 	fs.IntVar(&o.logBytes, "log-bytes", 1<<20, "what is kept of a task's log, from its end; -1 means nothing")
 	fs.Int64Var(&o.userBytes, "code-bytes-per-user", 2<<30, "what the code of one user may have; 0 means no limit")
@@ -75,7 +76,7 @@ func (o *options) complete() error {
 	if err != nil {
 		return fmt.Errorf("--listen %q is not HOST:PORT", o.listen)
 	}
-	for name, d := range map[string]time.Duration{"--ttl": o.ttl, "--keep": o.keep} {
+	for name, d := range map[string]time.Duration{"--ttl": o.ttl, "--keep": o.keep, "--keep-audit": o.keepAudit} {
 		if d < 0 {
 			return fmt.Errorf("%s %s is negative", name, d)
 		}

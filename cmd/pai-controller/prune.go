@@ -80,7 +80,10 @@ func pruneOnce(ctx context.Context, o *options, client metadata.Interface, store
 	if n > 0 {
 		log.InfoContext(ctx, "pruned the archive", "jobs", n, "before", before.Format(time.RFC3339))
 	}
-	return err
+	if err != nil || o.keepAudit == 0 {
+		return err
+	}
+	return store.PruneAudit(ctx, time.Now().Add(-o.keepAudit))
 }
 
 // liveCode is the code that jobs of now were submitted with. They may not be archived yet.

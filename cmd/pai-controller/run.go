@@ -52,8 +52,8 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		return fmt.Errorf("connect to the API server: %w", err)
 	}
 	secrets, pods := clients.CoreV1().Secrets(o.system), clients.CoreV1().Pods(o.system)
-	own, logTokens := newToken(secrets, api.TokenSecret), newToken(secrets, logapi.TokenSecret)
-	tokens := []*token{own, logTokens}
+	own, logTokens, auditToken := newToken(secrets, api.TokenSecret), newToken(secrets, logapi.TokenSecret), newToken(secrets, api.AuditTokenSecret)
+	tokens := []*token{own, logTokens, auditToken}
 	logs := agents.New(pods, logTokens.Value)
 	board, key := rendezvous.New(), func() []byte { return []byte(own.Value()) }
 	c, err := controller.New(controller.Options{
@@ -76,7 +76,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	}
 	log.InfoContext(ctx, "starting", "version", version.Version, "listen", jobs.Addr().String(), "tasks", tasks.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
 	s := server.New(server.Options{
-		Store: watched, Peers: server.Peers{Board: board, Key: key, Leads: c.Leads}, Ready: ready(tokens, c.Filled, answers(watched)), Metrics: registry, MetricsAccess: o.accessFile, Token: own.Value,
+		Store: watched, Peers: server.Peers{Board: board, Key: key, Leads: c.Leads}, Ready: ready(tokens, c.Filled, answers(watched)), Metrics: registry, MetricsAccess: o.accessFile, Token: own.Value, AuditToken: auditToken.Value,
 		Logs: logs, GPUs: newGPUs(pods), Jobs: c, Imported: c.LookForGone, Log: log,
 	})
 	// It is no part below: that it has ended says nothing of the others.

@@ -26,7 +26,7 @@ import (
 // busy is a store of which another import runs.
 type busy struct{ archive.Store }
 
-func (busy) Import(context.Context, io.Reader, int64) (*api.Import, error) {
+func (busy) Import(context.Context, io.Reader, int64, bool) (*api.Import, error) {
 	return nil, archive.ErrImporting
 }
 

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,11 +17,14 @@ import (
 // readAgain is how long a token that was refused is not read again.
 const readAgain = 5 * time.Second
 
-// withToken adds the token that opens the job controller's API. Who may not read it is told so by the controller. It is read when
+// withToken adds a token that opens the job controller's API, or its audit. Who may not read it is told so by the controller. It is read when
 // it is first needed, and again when it is refused: it may have changed.
 type withToken struct {
 	http.RoundTripper
-	client kubernetes.Interface
+	client         kubernetes.Interface
+	secret, header string
+	// only says which requests need it; nil: all.
+	only func(*http.Request) bool
 
 	mu    sync.Mutex
 	token string
@@ -28,7 +32,13 @@ type withToken struct {
 }
 
 func newWithToken(rt http.RoundTripper, client kubernetes.Interface) http.RoundTripper {
-	return &withToken{RoundTripper: rt, client: client}
+	audit := &withToken{RoundTripper: rt, client: client, secret: api.AuditTokenSecret, header: api.AuditTokenHeader, only: hasAudit}
+	return &withToken{RoundTripper: audit, client: client, secret: api.TokenSecret, header: api.TokenHeader}
+}
+
+// hasAudit reports whether a request is about the audit, too.
+func hasAudit(r *http.Request) bool {
+	return strings.HasSuffix(r.URL.Path, "/v1/audit") || strings.HasSuffix(r.URL.Path, "/v1/archive")
 }
 
 // known is the token; refused is one that doesn't open, or "".
@@ -37,7 +47,7 @@ func (w *withToken) known(ctx context.Context, refused string) string {
 	defer w.mu.Unlock()
 	if w.read.IsZero() || refused != "" && refused == w.token && time.Since(w.read) >= readAgain {
 		w.read = time.Now()
-		s, err := w.client.CoreV1().Secrets(kube.SystemNamespace).Get(ctx, api.TokenSecret, metav1.GetOptions{})
+		s, err := w.client.CoreV1().Secrets(kube.SystemNamespace).Get(ctx, w.secret, metav1.GetOptions{})
 		if err == nil {
 			w.token = string(s.Data[api.TokenKey])
 		}
@@ -47,6 +57,9 @@ func (w *withToken) known(ctx context.Context, refused string) string {
 
 // RoundTrip sends a request with the token.
 func (w *withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	if w.only != nil && !w.only(r) {
+		return w.RoundTripper.RoundTrip(r)
+	}
 	token := w.known(r.Context(), "")
 	if token == "" {
 		return w.RoundTripper.RoundTrip(r)
@@ -71,6 +84,6 @@ func (w *withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (w *withToken) send(r *http.Request, token string) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set(api.TokenHeader, token)
+	r.Header.Set(w.header, token)
 	return w.RoundTripper.RoundTrip(r)
 }

@@ -13,8 +13,12 @@ const (
 	Lease = "job-controller"
 	// TokenSecret holds what opens the HTTP API, under TokenKey; it is sent in TokenHeader. The scheduler answers to it, too.
 	TokenSecret = access.TokenSecret
-	TokenKey    = access.TokenKey
-	TokenHeader = access.TokenHeader
+	// AuditTokenSecret holds what opens the audit, also under TokenKey; it is sent in AuditTokenHeader. Who has only the other token can't
+	// read who did what, nor write it.
+	AuditTokenSecret = "job-audit-token"
+	AuditTokenHeader = "X-Pai-Audit-Token"
+	TokenKey         = access.TokenKey
+	TokenHeader      = access.TokenHeader
 	// RulesConfigMap is the administrator's set of failure rules, and RulesKey its key.
 	RulesConfigMap = "job-failure-rules"
 	RulesKey       = "rules.yaml"

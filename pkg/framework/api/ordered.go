@@ -94,3 +94,8 @@ type OrderedPage struct {
 	// Total is how many jobs the question selects, where it asked for that.
 	Total *int `json:"total,omitempty"`
 }
+
+// Tags is the body of a change of a job's tags, and its answer: those that the job has then.
+type Tags struct {
+	Tags []string `json:"tags"`
+}

@@ -4,6 +4,7 @@
 //	GET  /v1/jobs?user=&vc=&state=&keyword=&since=&before=&limit=&cursor=   JobPage
 //	GET  /v1/jobs?live=true&user=&vc=&state=&keyword=&name=&since=&limit=&cursor=   listing.Page
 //	GET  /v1/jobs?order=&desc=true&offset=&limit=&count=true&user=&vc=&visible=some&visibleUser=&visibleVC=…   OrderedPage: jobs that are gone; see OrderedQuery
+//	PUT, DELETE /v1/jobs/{uid}/tags                                        Tags to Tags; of jobs that are gone
 //	GET  /v1/jobs/{framework}                                              JobDetail; also by UID
 //	DELETE /v1/jobs/{framework}                                            Deletion; those that have ended
 //	GET  /v1/jobs/{framework}/events                                       []Event
@@ -11,6 +12,7 @@
 //	GET  /v1/machines/{node}/gpus                                          []GPU
 //	GET  /v1/jobs/{framework}/logs?uid=&role=&task=&attempt=&taskAttempt=   text; header X-Pai-Truncated: true
 //	HEAD, PUT, GET /v1/code/{sha256}?user=                                 a gzipped tar archive; with a user only where they have sent it
+//	POST, GET /v1/audit                                                    []audit.Record, audit.Page; by AuditTokenHeader
 //
 // Who asks sends the token of the Secret TokenSecret in TokenHeader. Errors are {"code": "NotFound", "message": "…"};
 // the codes are BadRequest, Forbidden, NotFound, Conflict, TooLarge, Unavailable and Internal.

@@ -21,14 +21,14 @@ var (
 const exportSuffix = ".export"
 
 // Export implements Store.
-func (d *database) Export(ctx context.Context) (io.ReadCloser, int64, error) {
+func (d *database) Export(ctx context.Context, withAudit bool) (io.ReadCloser, int64, error) {
 	if d.path == "" {
 		return nil, 0, ErrElsewhere
 	}
 	if !d.exporting.TryLock() {
 		return nil, 0, ErrExporting
 	}
-	f, size, err := d.export(ctx)
+	f, size, err := d.export(ctx, withAudit)
 	if err != nil {
 		d.exporting.Unlock()
 		return nil, 0, fmt.Errorf("export the archive: %w", err)
@@ -36,7 +36,7 @@ func (d *database) Export(ctx context.Context) (io.ReadCloser, int64, error) {
 	return &exported{File: f, end: d.exporting.Unlock}, size, nil
 }
 
-func (d *database) export(ctx context.Context) (_ *os.File, size int64, err error) {
+func (d *database) export(ctx context.Context, withAudit bool) (_ *os.File, size int64, err error) {
 	to := d.path + exportSuffix
 	if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) { // of a process that was killed
 		return nil, 0, err
@@ -51,6 +51,9 @@ func (d *database) export(ctx context.Context) (_ *os.File, size int64, err erro
 	defer func() { _ = db.Close() }()
 	// Beside what is being written: it is the database as it was at one moment.
 	_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
+	if err == nil && !withAudit {
+		err = withoutAudit(ctx, to)
+	}
 	f, openErr := os.Open(to)
 	// An open file can be read when its name is gone, and leaves nothing behind.
 	if gone := os.Remove(to); gone != nil && !errors.Is(gone, os.ErrNotExist) {
@@ -67,6 +70,16 @@ func (d *database) export(ctx context.Context) (_ *os.File, size int64, err erro
 		return nil, 0, errors.Join(err, f.Close())
 	}
 	return f, info.Size(), nil
+}
+
+// withoutAudit takes the audit out of a copy, so that nothing of it is left in the file.
+func withoutAudit(ctx context.Context, file string) error {
+	db, err := sql.Open("sqlite", sqliteName(file, "secure_delete(on)"))
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "DELETE FROM audit")
+	return errors.Join(err, db.Close())
 }
 
 // exported is a copy that is read once.

@@ -15,9 +15,9 @@ import (
 func TestAnExportIsTheArchiveAsItWas(t *testing.T) {
 	o := filled(t, 5)
 	s, _ := reopen(t, o)
-	data, size, err := s.Export(t.Context())
+	data, size, err := s.Export(t.Context(), false)
 	require.NoError(t, err)
-	_, _, err = s.Export(t.Context())
+	_, _, err = s.Export(t.Context(), false)
 	require.ErrorIs(t, err, archive.ErrExporting)
 	require.NoError(t, s.SaveJob(t.Context(), job("alice", "later", 9, 1)))
 	text, err := io.ReadAll(data)
@@ -42,7 +42,7 @@ func TestAnExportGoesOnAfterOneThatWasKilled(t *testing.T) {
 	require.NoError(t, os.WriteFile(o.Path+".export", []byte("half of it"), 0o600))
 	s, _ := reopen(t, o)
 	for range 2 {
-		data, size, err := s.Export(t.Context())
+		data, size, err := s.Export(t.Context(), false)
 		require.NoError(t, err)
 		n, err := io.Copy(io.Discard, data)
 		require.NoError(t, err)

@@ -37,7 +37,7 @@ const (
 
 // Import implements Store. Rows are added in transactions of some jobs each, and a row that is here already stays: so an import that
 // was cut off is finished by the next one.
-func (d *database) Import(ctx context.Context, r io.Reader, size int64) (*api.Import, error) {
+func (d *database) Import(ctx context.Context, r io.Reader, size int64, withAudit bool) (*api.Import, error) {
 	if !d.importing.TryLock() {
 		return nil, ErrImporting
 	}
@@ -50,7 +50,7 @@ func (d *database) Import(ctx context.Context, r io.Reader, size int64) (*api.Im
 		return nil, fmt.Errorf("import: %w", err)
 	}
 	out := &api.Import{}
-	err := d.importFile(ctx, file, r, size, out)
+	err := d.importFile(ctx, file, r, size, withAudit, out)
 	if err = errors.Join(err, forgetImport(file)); err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
@@ -67,7 +67,7 @@ func forgetImport(file string) error {
 	return errors.Join(errs...)
 }
 
-func (d *database) importFile(ctx context.Context, file string, r io.Reader, size int64, out *api.Import) error {
+func (d *database) importFile(ctx context.Context, file string, r io.Reader, size int64, withAudit bool, out *api.Import) error {
 	if err := receiveFile(file, r, size); err != nil {
 		return err
 	}
@@ -85,7 +85,11 @@ func (d *database) importFile(ctx context.Context, file string, r io.Reader, siz
 	}
 	i := &importer{database: d, from: from, out: out}
 	// Code first: jobs that begin again wait for it.
-	for _, step := range []func(context.Context) error{i.code, i.jobs, i.events, i.logs, i.same, i.folded, i.hours, i.holds} {
+	steps := []func(context.Context) error{i.code, i.jobs, i.events, i.logs, i.same, i.folded, i.hours, i.holds}
+	if withAudit {
+		steps = append(steps, i.audit)
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -228,6 +232,8 @@ func (i *importer) groups(ctx context.Context) (out [][]string, err error) {
 	})
 	return out, err
 }
+
+func (i *importer) audit(ctx context.Context) error { return i.add(ctx, auditRow(), "") }
 
 func (i *importer) events(ctx context.Context) error {
 	return i.add(ctx, eventRow(), "")

@@ -20,7 +20,7 @@ import (
 // exportOf is an archive as its export.
 func exportOf(t *testing.T, s archive.Store) []byte {
 	t.Helper()
-	data, _, err := s.Export(t.Context())
+	data, _, err := s.Export(t.Context(), false)
 	require.NoError(t, err)
 	text, err := io.ReadAll(data)
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func exportOf(t *testing.T, s archive.Store) []byte {
 
 func importInto(t *testing.T, s archive.Store, text []byte) (*api.Import, error) {
 	t.Helper()
-	return s.Import(t.Context(), bytes.NewReader(text), int64(len(text)))
+	return s.Import(t.Context(), bytes.NewReader(text), int64(len(text)), false)
 }
 
 // past is the archive of a cluster before it was lost: two jobs that ended, one with a retry, a log, events and code; one that runs; and GPU
@@ -239,7 +239,7 @@ func TestWhatIsNoHistoryIsRefusedAndChangesNothing(t *testing.T) {
 			"damaged":      {broken, int64(len(broken)), "check the archive"},
 		} {
 			t.Run(name, func(t *testing.T) {
-				_, err := s.Import(t.Context(), bytes.NewReader(c.text), c.size)
+				_, err := s.Import(t.Context(), bytes.NewReader(c.text), c.size, false)
 				require.ErrorIs(t, err, archive.ErrMismatch)
 				require.ErrorContains(t, err, c.says)
 				assert.Empty(t, p.content(t))
@@ -274,7 +274,7 @@ func TestAnImportThatWasCutOffIsFinishedByTheNext(t *testing.T) {
 		cancel()
 		_, err := importInto(t, s, text)
 		require.ErrorIs(t, err, archive.ErrImporting)
-	}}, int64(len(text)))
+	}}, int64(len(text)), false)
 	require.Error(t, err)
 	_, err = importInto(t, s, text)
 	require.NoError(t, err)

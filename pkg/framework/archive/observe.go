@@ -166,15 +166,15 @@ func (o *observed) Copy(ctx context.Context) (err error) {
 }
 
 // Export implements Store.
-func (o *observed) Export(ctx context.Context) (_ io.ReadCloser, _ int64, err error) {
+func (o *observed) Export(ctx context.Context, withAudit bool) (_ io.ReadCloser, _ int64, err error) {
 	defer o.note("export", time.Now(), &err)
-	return o.Store.Export(ctx)
+	return o.Store.Export(ctx, withAudit)
 }
 
 // Import implements Store.
-func (o *observed) Import(ctx context.Context, r io.Reader, size int64) (_ *api.Import, err error) {
+func (o *observed) Import(ctx context.Context, r io.Reader, size int64, withAudit bool) (_ *api.Import, err error) {
 	defer o.note("import", time.Now(), &err)
-	return o.Store.Import(ctx, r, size)
+	return o.Store.Import(ctx, r, size, withAudit)
 }
 
 // MarkGone implements Store.

@@ -91,12 +91,12 @@ type Store interface {
 	// that was done last; zero: never. A database that has backups of its own needs neither.
 	Copy(ctx context.Context) error
 	Copied() time.Time
-	// Export returns a copy of the whole as a file of SQLite, and its size in bytes. Its errors wrap ErrElsewhere and ErrExporting. The
+	// Export returns a copy of the whole as a file of SQLite, and its size in bytes; with the audit, or without. Its errors wrap ErrElsewhere and ErrExporting. The
 	// caller closes it.
-	Export(ctx context.Context) (io.ReadCloser, int64, error)
+	Export(ctx context.Context, withAudit bool) (io.ReadCloser, int64, error)
 	// Import adds what an export of this archive, or of another one, has and this one hasn't; size is in bytes. Jobs that are here stay as they
 	// are. Its errors wrap ErrMismatch where it is no export, and ErrImporting.
-	Import(ctx context.Context, r io.Reader, size int64) (*api.Import, error)
+	Import(ctx context.Context, r io.Reader, size int64, withAudit bool) (*api.Import, error)
 	// Failed delivers why the store is of no use until the program starts again.
 	Failed() <-chan error
 	Close() error

@@ -193,12 +193,12 @@ func (*memory) Copy(context.Context) error { return errUnused }
 func (*memory) Copied() time.Time { return time.Time{} }
 
 // Import implements Store.
-func (*memory) Import(context.Context, io.Reader, int64) (*api.Import, error) {
+func (*memory) Import(context.Context, io.Reader, int64, bool) (*api.Import, error) {
 	return nil, errors.New("not in these tests")
 }
 
 // Export implements Store.
-func (*memory) Export(context.Context) (io.ReadCloser, int64, error) {
+func (*memory) Export(context.Context, bool) (io.ReadCloser, int64, error) {
 	return nil, 0, archive.ErrElsewhere
 }
 

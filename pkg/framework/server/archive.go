@@ -9,13 +9,13 @@ import (
 	"github.com/openpai/paictl/pkg/framework/archive"
 )
 
-// receiveArchive adds what such a copy has. What is here already stays.
+// receiveArchive adds what such a copy has. What is here already stays. The audit is added for who has its token.
 func (s *Server) receiveArchive(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength < 0 {
 		w.Header().Set("Connection", "close") // what comes is not read
 		return fmt.Errorf("%w: the size is missing", archive.ErrBadQuery)
 	}
-	added, err := s.o.Store.Import(r.Context(), r.Body, r.ContentLength)
+	added, err := s.o.Store.Import(r.Context(), r.Body, r.ContentLength, s.opensAudit(r))
 	if err != nil {
 		w.Header().Set("Connection", "close") // there may be more
 		return err
@@ -28,9 +28,9 @@ func (s *Server) receiveArchive(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// serveArchive sends a copy of the whole archive, as a file of SQLite.
+// serveArchive sends a copy of the whole archive, as a file of SQLite; with the audit to who has its token.
 func (s *Server) serveArchive(w http.ResponseWriter, r *http.Request) error {
-	data, size, err := s.o.Store.Export(r.Context())
+	data, size, err := s.o.Store.Export(r.Context(), s.opensAudit(r))
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func TestTheWholeArchiveIsSentToWhoHasTheToken(t *testing.T) {
 func TestAHistoryIsTakenFromWhoHasTheToken(t *testing.T) {
 	old, h := newHarness(t), newHarness(t)
 	old.save(t, "alice", "train", 0)
-	data, size, err := old.store.Export(t.Context())
+	data, size, err := old.store.Export(t.Context(), false)
 	require.NoError(t, err)
 	text, err := io.ReadAll(data)
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestAHistoryIsTakenFromWhoHasTheToken(t *testing.T) {
 // elsewhere is a store whose database someone else keeps.
 type elsewhere struct{ archive.Store }
 
-func (elsewhere) Export(context.Context) (io.ReadCloser, int64, error) {
+func (elsewhere) Export(context.Context, bool) (io.ReadCloser, int64, error) {
 	return nil, 0, archive.ErrElsewhere
 }
 

@@ -16,14 +16,14 @@ func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) error {
 	if err := archive.CheckCode(sum, 0); err != nil {
 		return err
 	}
-	// Who asks whether a user has sent it learns nothing of what others have.
-	if user := r.URL.Query().Get("user"); user != "" {
-		owns, err := s.o.Store.OwnsCode(r.Context(), user, sum)
+	// A checksum is no secret: whoever asks for a user gets what that user has sent. Pods of jobs know theirs from what they were told.
+	if v := r.URL.Query(); v.Has("user") {
+		owns, err := s.o.Store.OwnsCode(r.Context(), v.Get("user"), sum)
+		if err == nil && !owns {
+			err = fmt.Errorf("code %s: %w", sum, archive.ErrNotFound)
+		}
 		if err != nil {
 			return err
-		}
-		if !owns {
-			return fmt.Errorf("code %s of %s: %w", sum, user, archive.ErrNotFound)
 		}
 	}
 	data, _, err := s.o.Store.Code(r.Context(), sum)

@@ -29,7 +29,7 @@ func statusOf(err error) (status int, code string) {
 		return http.StatusNotImplemented, "Elsewhere"
 	case errors.Is(err, archive.ErrExporting), errors.Is(err, archive.ErrImporting):
 		return http.StatusConflict, api.CodeBusy
-	case errors.Is(err, archive.ErrNotEnded):
+	case errors.Is(err, archive.ErrNotEnded), errors.Is(err, archive.ErrNotGone):
 		return http.StatusConflict, "Conflict"
 	case errors.Is(err, archive.ErrTooLarge), errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge, "TooLarge"

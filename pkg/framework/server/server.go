@@ -46,6 +46,8 @@ type Options struct {
 	MetricsAccess string
 	// Token returns what opens the API, or "" while that isn't known; pods know the way to the API, and not the token.
 	Token func() string
+	// AuditToken returns what opens the audit, or "" while that isn't known; nil: no one has it.
+	AuditToken func() string
 	// Peers are the addresses of jobs.
 	Peers Peers
 	// Logs keep the logs of the machines; nil where nothing does.
@@ -78,6 +80,8 @@ func (s *Server) Handler() http.Handler {
 	api.Handle("GET /v1/jobs", within(readTime, s.serveJobs))
 	api.Handle("GET /v1/jobs/{framework}", within(readTime, s.serveJob))
 	api.Handle("DELETE /v1/jobs/{framework}", within(readTime, s.deleteJob))
+	api.Handle("PUT /v1/jobs/{uid}/tags", within(readTime, s.tag))
+	api.Handle("DELETE /v1/jobs/{uid}/tags", within(readTime, s.tag))
 	api.Handle("GET /v1/jobs/{framework}/events", within(readTime, s.serveEvents))
 	api.Handle("GET /v1/jobs/{framework}/logs", within(readTime, s.serveLog))
 	api.Handle("GET /v1/usage", within(readTime, s.serveUsage))
@@ -88,8 +92,13 @@ func (s *Server) Handler() http.Handler {
 	api.Handle("GET /v1/archive", within(exportTime, s.serveArchive))
 	api.Handle("PUT /v1/archive", within(exportTime, s.receiveArchive))
 
+	records := http.NewServeMux()
+	records.Handle("GET /v1/audit", within(readTime, s.serveAudit))
+	records.Handle("POST /v1/audit", within(readTime, s.receiveAudit))
+
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", s.guard(jsonErrors(api)))
+	mux.Handle("/v1/audit", s.guardAudit(jsonErrors(records)))
 	// These have limits, too: a connection keeps those of its last answer.
 	metrics := access.Metrics(s.o.MetricsAccess, promhttp.HandlerFor(s.o.Metrics, promhttp.HandlerOpts{}))
 	mux.Handle("GET /healthz", within(readTime, func(w http.ResponseWriter, _ *http.Request) error {

@@ -1,0 +1,4 @@
+package server
+
+// OrderedQuery is how a question is understood.
+var OrderedQuery = orderedQuery

@@ -1,0 +1,90 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/framework/api"
+)
+
+// Tag gives the job of a UID tags, and Untag takes some away; they return those that it has then. A job whose Framework is there has them
+// there: that is a Conflict error of the API.
+func (h *History) Tag(ctx context.Context, uid string, tags ...string) ([]string, error) {
+	return h.tags(ctx, http.MethodPut, uid, tags)
+}
+
+// Untag takes tags away.
+func (h *History) Untag(ctx context.Context, uid string, tags ...string) ([]string, error) {
+	return h.tags(ctx, http.MethodDelete, uid, tags)
+}
+
+func (h *History) tags(ctx context.Context, method, uid string, tags []string) ([]string, error) {
+	out := &api.Tags{}
+	err := h.exchange(ctx, method, h.get("/v1/jobs/"+path(uid, "tags")).URL(), api.Tags{Tags: tags}, out)
+	return out.Tags, err
+}
+
+// SaveAudit adds records to the audit. Those that are there stay as they are, so that they may be sent again.
+func (h *History) SaveAudit(ctx context.Context, records []audit.Record) error {
+	return h.exchange(ctx, http.MethodPost, h.get("/v1/audit").URL(), records, nil)
+}
+
+// Audit reads a page of the audit, the latest first.
+func (h *History) Audit(ctx context.Context, q audit.Query) (*audit.Page, error) {
+	v := url.Values{}
+	for name, value := range map[string]string{
+		"actor": q.Actor, "object": q.Object, "owner": q.Owner, "kind": q.Kind, "verb": q.Verb, "outcome": q.Outcome, "cursor": q.Cursor,
+	} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			v.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	out := &audit.Page{}
+	return out, h.exchange(ctx, http.MethodGet, h.with("/v1/audit", v), nil, out)
+}
+
+func (h *History) with(suffix string, v url.Values) *url.URL {
+	to := h.get(suffix).URL()
+	to.RawQuery = v.Encode()
+	return to
+}
+
+// exchange sends a body and reads an answer; each may be nil.
+func (h *History) exchange(ctx context.Context, method string, to *url.URL, in, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, historyTimeout)
+	defer cancel()
+	body := []byte(nil)
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	resp, err := h.Do(ctx, method, to, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fmt.Errorf("read the job controller's answer: %w", err)
+	}
+	return nil
+}
