@@ -283,8 +283,9 @@ func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
 		return -1, "", err
 	}
 	res, err := s.client.Do(req)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return tierAnswers, "takes a connection, and says nothing", nil // one without power acknowledges nothing, and ends before
+	// One without power acknowledges nothing. The dialer's own time limit is a DeadlineExceeded, too.
+	if op, ok := errors.AsType[*net.OpError](err); errors.Is(err, context.DeadlineExceeded) && !(ok && op.Op == "dial") {
+		return tierAnswers, "takes a connection, and says nothing", nil
 	}
 	if err != nil {
 		return -1, "", err

@@ -250,3 +250,21 @@ func TestAFileThatCannotBeServedEndsIt(t *testing.T) {
 	require.ErrorContains(t, run(), file+":1:")
 	require.ErrorContains(t, Run(t.Context(), []string{"--listen", "nowhere"}, io.Discard), "nowhere")
 }
+
+// A machine without power acknowledges nothing. It must not be taken for one whose API server is slow.
+func TestAMasterThatTakesNoConnectionIsOff(t *testing.T) {
+	s := &server{address: "192.0.2.1:6443", client: &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: time.Nanosecond}).DialContext}}}
+	tier, _, err := s.ask(t.Context())
+	require.Error(t, err)
+	assert.NotEqual(t, tierAnswers, tier)
+
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = silent.Close() }()
+	s = &server{address: silent.Addr().String(), client: &http.Client{}}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	tier, why, err := s.ask(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, tierAnswers, tier, why)
+}

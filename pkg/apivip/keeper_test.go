@@ -314,3 +314,26 @@ func TestAnAddressThatCouldNotBeRemovedIsNotTakenByAnother(t *testing.T) {
 	has(t, s, "b", 4*quick.lease) // it may stay out of the election just now
 	assert.False(t, s.twice)
 }
+
+// A machine that stood still, as a virtual one that moves to another host, reads afterwards that another one has the lease.
+func TestALeaseOfAnotherIsNeitherHeldNorGivenUp(t *testing.T) {
+	l := &lease{}
+	of := func(node string) *lock { return &lock{Interface: &access{lease: l, node: node}} }
+	record := func(node string) resourcelock.LeaderElectionRecord {
+		return resourcelock.LeaderElectionRecord{HolderIdentity: node}
+	}
+	a, b := of("a"), of("b")
+	require.NoError(t, a.Create(t.Context(), record("a")))
+	assert.True(t, a.holds(time.Hour))
+	_, _, err := b.Get(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, b.Update(t.Context(), record("b")))
+
+	require.Error(t, a.Update(t.Context(), record("a")))
+	_, _, err = a.Get(t.Context())
+	require.NoError(t, err)
+	assert.False(t, a.holds(time.Hour))
+	require.ErrorIs(t, a.Update(t.Context(), record("")), errOthers)
+	assert.Equal(t, "b", l.record.HolderIdentity)
+	require.NoError(t, b.Update(t.Context(), record("")), "its own it gives up")
+}

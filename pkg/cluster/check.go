@@ -38,7 +38,7 @@ func (r *run) check(w *world, nodes []*Node) []preflight.Finding {
 func (s *Spec) checked(leader *Node) *preflight.Cluster {
 	c := &preflight.Cluster{
 		Kubernetes: &s.Config.Kubernetes.Kubernetes, SKUs: s.Config.Layout.MachineSKU, Bundle: s.Bundle,
-		Sysctls: (&base{spec: s}).resources().sysctls, Endpoint: s.endpoint(), Upgrading: s.upgrading,
+		Sysctls: (&base{spec: s}).resources().sysctls, Endpoint: s.endpoint(), Upgrading: s.upgrading, Back: s.back,
 	}
 	for _, n := range s.Nodes {
 		node := n.checked()

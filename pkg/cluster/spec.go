@@ -27,6 +27,8 @@ type Spec struct {
 	selfSigned, unverified bool
 	// upgrading says that members may run another release than the bundle's, to which they are brought.
 	upgrading bool
+	// back says that the bundle's may be an earlier patch release than theirs.
+	back bool
 }
 
 // labelWorker is on the machines on which jobs run, as OpenPAI names it.

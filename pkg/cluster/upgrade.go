@@ -51,6 +51,8 @@ type UpgradeOptions struct {
 	MaxBackupAge time.Duration
 	// RemovedAPIs goes on although someone uses APIs that the new release doesn't have.
 	RemovedAPIs bool
+	// Back brings members back that run a later patch release than the bundle's. Without it they are refused.
+	Back bool
 	// Begin is called once nothing speaks against the upgrade, and before anything is changed; may be nil. Its error ends the run.
 	Begin func() error
 
@@ -85,7 +87,7 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 		up.Jobs = JobsWait
 	}
 	to := *s
-	to.upgrading = true
+	to.upgrading, to.back = true, up.Back
 	u := &upgrade{rotation: newRotation(newRun(&to, o), phaseUpgrade, upgradeMark), opts: up, notReady: map[string]bool{}, putBack: map[string]bool{}}
 	defer u.close()
 	nodes := to.Nodes

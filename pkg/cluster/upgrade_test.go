@@ -202,7 +202,15 @@ func TestAPatchReleaseCanBeTakenBack(t *testing.T) {
 	const earlier = "v1.36.1"
 	l := upgradeLab(t, 1, 1)
 	l.release(earlier, "")
+	before := l.bytes()
 	o := l.upgrade(t.Context(), UpgradeOptions{})
+	var refused *PreflightError // an operator with an old folder would take the whole cluster back
+	require.ErrorAs(t, o.err, &refused)
+	assert.Contains(t, refused.Findings[0].Message, "the bundle "+earlier+": the cluster would go back to an earlier release")
+	assert.Contains(t, refused.Findings[0].Remedy, "--to "+earlier)
+	assert.Equal(t, before, l.bytes(), "nothing was changed")
+
+	o = l.upgrade(t.Context(), UpgradeOptions{Back: true})
 	require.NoError(t, o.err, "%s", l.story(o))
 	kubelet, _ := l.host("w1").runs()
 	assert.Equal(t, earlier, kubelet)

@@ -28,7 +28,8 @@ type VersionEdit struct {
 // SetDriverVersion writes a version of NVIDIA's driver into a folder's configuration, whose policy has to be GPUDriverInstall: a branch such as 570,
 // or a release.
 func SetDriverVersion(dir, version string) (*VersionEdit, error) {
-	return setVersion(dir, version, func(c *Cluster) string { return c.Kubernetes.Kubernetes.GPUDriver.Version }, withDriverVersion,
+	get := func(c *Cluster) string { return c.Kubernetes.Kubernetes.GPUDriver.Version }
+	return setVersion(dir, version, get, func(c *Cluster) bool { return get(c) == version }, withDriverVersion,
 		fmt.Sprintf("write version: %q under kubernetes.gpu-driver by hand, then run the same command without --to", version))
 }
 
@@ -42,7 +43,11 @@ func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 		}
 		return withKubernetesValue(text, "bundle", strconv.Quote(bundle))
 	}
-	return setVersion(dir, version, func(c *Cluster) string { return c.Kubernetes.Kubernetes.Version }, with,
+	// Two bundles of one release differ in other programs: a folder that went on naming the former one would take them back.
+	named := func(c *Cluster) bool {
+		return c.Kubernetes.Kubernetes.Version == version && (bundle == "" || c.Kubernetes.Kubernetes.Bundle == bundle)
+	}
+	return setVersion(dir, version, func(c *Cluster) string { return c.Kubernetes.Kubernetes.Version }, named, with,
 		fmt.Sprintf("write version: %s under kubernetes by hand, and bundle if it is there, then run the same command again", version))
 }
 
@@ -102,15 +107,15 @@ func SetServicesText(dir string, fields []strictyaml.Path, text string) (*Servic
 	return e, nil
 }
 
-// setVersion changes the one value that get reads. The remedy is for a text that it can't change without harm to its style.
-func setVersion(dir, version string, get func(*Cluster) string, with func(text []byte, version string) ([]byte, error), remedy string) (*VersionEdit, error) {
+// setVersion changes the value that get reads, and what goes with it, unless named says that all is there. The remedy is for a text that it can't change without harm to its style.
+func setVersion(dir, version string, get func(*Cluster) string, named func(*Cluster) bool, with func(text []byte, version string) ([]byte, error), remedy string) (*VersionEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
 		return nil, err
 	}
 	e := &VersionEdit{Cluster: c, Before: get(c),
 		fileEdit: fileEdit{path: filepath.Join(dir, KubernetesFile), before: data[KubernetesFile], secret: c.HoldsSecret(KubernetesFile)}}
-	if e.after = e.before; e.Before == version {
+	if e.after = e.before; named(c) {
 		return e, nil
 	}
 	after := maps.Clone(data)
@@ -121,7 +126,7 @@ func setVersion(dir, version string, get func(*Cluster) string, with func(text [
 	if e.Cluster, err = Parse(dir, after); err == nil {
 		err = Validate(e.Cluster).Err()
 	}
-	if err == nil && get(e.Cluster) != version {
+	if err == nil && !named(e.Cluster) {
 		err = errStyle
 	}
 	if err != nil {

@@ -105,7 +105,14 @@ func TestAnUpgradeNamesItsBundle(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(now), "  bundle: \"/srv/a new one\" # ours\n")
 	assert.Contains(t, string(now), "v1.37.0")
+	e, err = SetKubernetesVersion(dir, e.Cluster.Kubernetes.Kubernetes.Version, "/srv/a third one") // other programs, the same Kubernetes
+	require.NoError(t, err)
+	require.NoError(t, e.Write())
+	now, err = os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Contains(t, string(now), `bundle: "/srv/a third one"`)
+
 	e, err = SetKubernetesVersion(dir, "v1.37.1", "")
 	require.NoError(t, err)
-	assert.Equal(t, "/srv/a new one", e.Cluster.Kubernetes.Kubernetes.Bundle)
+	assert.Equal(t, "/srv/a third one", e.Cluster.Kubernetes.Kubernetes.Bundle)
 }

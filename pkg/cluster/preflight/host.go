@@ -34,6 +34,8 @@ type Cluster struct {
 	Leader *Node
 	// Upgrading says that members are brought to the bundle's release, as far as Kubernetes allows it.
 	Upgrading bool
+	// Back says that the bundle's release may be an earlier patch release than theirs.
+	Back bool
 	// Sysctls are the kernel settings that the cluster needs.
 	Sysctls map[string]string
 }

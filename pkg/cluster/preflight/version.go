@@ -27,12 +27,26 @@ func checkVersions(all []*Host) []Finding {
 			continue
 		}
 		for _, p := range s.Programs {
-			if why, remedy := Skew(p, have); why != "" {
+			why, remedy := Skew(p, have)
+			if why == "" && !s.Cluster.Back && later(p.Version, have) {
+				why, remedy = "the cluster would go back to an earlier release", fmt.Sprintf("if it shall: the same command with --to %s; else use the bundle of %s (--bundle)", have, p.Version)
+			}
+			if why != "" {
 				out = append(out, s.fail("version", fmt.Sprintf("its %s has Kubernetes %s, the bundle %s: %s", p.Name, p.Version, have, why), remedy))
 			}
 		}
 	}
 	return out
+}
+
+// later reports whether a program's release is later than the bundle's. One that can't be read is none.
+func later(program, bundle string) bool {
+	a, err := version.ParseSemantic(program)
+	if err != nil {
+		return false
+	}
+	b, err := version.ParseSemantic(bundle)
+	return err == nil && b.LessThan(a)
 }
 
 // otherVersion is a version that the machine's kubelet or API server has instead of the

@@ -42,7 +42,8 @@ func NewCmdUpgrade(f *cmdutil.Factory, runF func(context.Context, *UpgradeOption
 		Use:   "upgrade",
 		Short: "Bring a running cluster to the Kubernetes of another bundle",
 		Long: `Brings a running cluster to the release of Kubernetes, etcd, containerd and the network plugin of another
-bundle: another patch of the same minor release, also an earlier one, or the next minor release.
+bundle: another patch of the same minor release, or the next minor release. To go back to an earlier patch
+release, name it with --to.
 
 First all images are brought to all machines. Then the control plane follows, one machine after the other;
 a machine whose new control plane doesn't come up gets its former one back, and nothing else is changed.
@@ -77,7 +78,7 @@ point, run it again: the cluster works meanwhile, with machines of both releases
 	opts.Flags.AddBundle(cmd)
 	opts.Flags.AddYes(cmd, "don't ask")
 	fl, up := cmd.Flags(), &opts.Upgrade
-	fl.StringVar(&opts.To, "to", "", "refuse a bundle of another `RELEASE`, such as v1.36.4")
+	fl.StringVar(&opts.To, "to", "", "refuse a bundle of another `RELEASE`, such as v1.36.4; to bring the cluster back to an earlier patch release it has to be named")
 	fl.StringVar(&opts.AtOnce, "at-once", "1", "how many workers may be out of service at the same time: a number, or a part of them such as 10%")
 	fl.StringVar(&opts.Jobs, "job-policy", string(cluster.JobsWait), "what is done with jobs on a machine: "+strings.Join(cluster.JobPolicies(), "|"))
 	fl.DurationVar(&up.MaxWait, "max-wait", 0, "with --job-policy wait: leave a machine as it is if its jobs haven't ended by then (default: no limit)")
@@ -137,6 +138,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 	if to := "v" + strings.TrimPrefix(opts.To, "v"); opts.To != "" && to != release {
 		return hint.Errorf("name the folder of a bundle of "+to+" with --bundle; paictl bundle build makes one", "the bundle has Kubernetes %s, not %s", release, to)
 	}
+	opts.Upgrade.Back = opts.To != "" // only who names the release means to go back
 	workers := len(s.Spec.Nodes) - len(s.Spec.ControlPlane())
 	if opts.Upgrade.AtOnce, err = atOnce(opts.AtOnce, workers); err != nil {
 		return err
@@ -156,7 +158,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 		if err := s.Release.Write(); err != nil {
 			return err
 		}
-		written = s.Release.Before != release
+		written = s.Release.Before != release || s.NewBundle != ""
 		err := s.Images.Write()
 		begun = err == nil
 		return err
