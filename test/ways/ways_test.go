@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -163,4 +164,23 @@ func (b *both) same(user string) {
 		there := run(args, "XDG_CONFIG_HOME="+b.home, "PAICTL_SERVER="+user)
 		assert.Equal(b.t, here, there, line)
 	}
+}
+
+func TestSigningInAndOut(t *testing.T) {
+	b := open(t)
+	b.server.Person("eve", "team")
+	b.server.Person("root", "operators")
+	answer := b.server.Submit(b.server.SignIn("root"), "hidden", "default")
+	require.Equal(t, http.StatusAccepted, answer.Status, answer.Body)
+	shown, err := client.Look(t.Context(), mustParse(t, b.server.URL))
+	require.NoError(t, err)
+	require.NotNil(t, shown)
+	cmdtest.RunFiles(t, []string{"testdata/login.txtar"}, map[string]string{"URL": b.server.URL, "FINGERPRINT": shown.Fingerprint()})
+}
+
+func mustParse(t *testing.T, text string) *url.URL {
+	t.Helper()
+	u, err := client.ParseURL(text)
+	require.NoError(t, err)
+	return u
 }

@@ -57,7 +57,8 @@ or give that with --fingerprint. paictl then trusts this authority for this clus
 You can be signed in at several clusters. Each has a name; the last one you signed in at is used, unless
 --server or PAICTL_SERVER names another. "paictl login NAME" changes to one where you are signed in.
 
-Programs set PAICTL_SERVER to the address and PAICTL_TOKEN to a token, which is never stored.`,
+Programs set PAICTL_SERVER to the address and PAICTL_TOKEN to a token, which is never stored, and PAICTL_CA to a
+file with the server's authority where the system doesn't trust it.`,
 		Example: `  paictl login https://gpu.example.org
   paictl login https://10.0.0.1 --name lab --user ann
   paictl login https://10.0.0.1 --user ann --fingerprint 5B:0E:…:9A < password.txt

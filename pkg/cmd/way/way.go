@@ -5,6 +5,7 @@ package way
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -21,6 +22,7 @@ import (
 const (
 	EnvServer = "PAICTL_SERVER"
 	EnvToken  = "PAICTL_TOKEN" //nolint:gosec // a name
+	EnvCA     = "PAICTL_CA"
 )
 
 // Way is a server, asked by whoever has signed in there.
@@ -124,7 +126,14 @@ func known(file *login.File) string {
 
 // open makes the way. Its tokens are renewed by a second way to the same server, which needs none.
 func open(f *cmdutil.Factory, name string, at *login.Cluster, token string) (*Way, error) {
-	o := client.Options{URL: at.Server, CA: []byte(at.CA), Version: f.Version, Note: func(text string) { f.IO.Say("%s", text) }}
+	ca := []byte(at.CA)
+	if file := f.Getenv(EnvCA); file != "" && len(ca) == 0 {
+		var err error
+		if ca, err = os.ReadFile(file); err != nil {
+			return nil, hint.Wrap(fmt.Errorf("read the authority that %s names: %w", EnvCA, err), "set it to a file with the certificate of the server's authority")
+		}
+	}
+	o := client.Options{URL: at.Server, CA: ca, Version: f.Version, Note: func(text string) { f.IO.Say("%s", text) }}
 	w := &Way{Name: name, Fixed: token != ""}
 	if w.Fixed {
 		o.Tokens = client.Fixed(token)
