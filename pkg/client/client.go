@@ -141,6 +141,9 @@ type question struct {
 	query        url.Values
 	header       http.Header
 	body         []byte
+	// content, not nil, is sent in place of body.
+	content io.Reader
+	size    int64 // of content, in bytes
 	// open needs no token. again may be asked once more where no answer came, since asking twice does no harm.
 	open, again bool
 	// once isn't asked again at all.
@@ -261,6 +264,9 @@ func (s *Server) send(ctx context.Context, q question, token secret.String) (*ht
 	req, err := http.NewRequestWithContext(ctx, q.method, to.String(), bytes.NewReader(q.body))
 	if err != nil {
 		return nil, err
+	}
+	if q.content != nil {
+		req.Body, req.GetBody, req.ContentLength = io.NopCloser(q.content), nil, q.size
 	}
 	for name, values := range q.header {
 		req.Header[name] = values
