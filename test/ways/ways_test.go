@@ -5,7 +5,6 @@ package ways
 import (
 	"bytes"
 	"context"
-	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -23,7 +22,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/client"
-	"github.com/openpai/paictl/pkg/client/login"
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmd/cmdtest"
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -33,7 +31,6 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/people"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
-	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
@@ -98,22 +95,11 @@ func open(t *testing.T) *both {
 	return b
 }
 
-func (b *both) ca() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.server.TLS.Certificate().Raw})
-}
-
 // signIn signs a person in, under their name.
 func (b *both) signIn(name string, groups ...string) {
 	b.t.Helper()
 	b.server.Person(name, groups...)
-	s, err := client.New(client.Options{URL: b.server.URL, CA: b.ca(), Version: "test"})
-	require.NoError(b.t, err)
-	pair, err := s.Password(b.t.Context(), name, secret.String(servertest.Password))
-	require.NoError(b.t, err)
-	require.NoError(b.t, login.Store{Path: filepath.Join(b.home, "paictl", "clusters.yaml")}.Change(b.t.Context(), func(f *login.File) error {
-		f.Clusters[name] = &login.Cluster{Server: b.server.URL, CA: string(b.ca()), User: name, Access: pair.Access, Refresh: pair.Refresh, Expires: time.Now().Add(time.Minute)}
-		return nil
-	}))
+	b.server.Login(b.home, name)
 }
 
 const scripts = "../../pkg/cmd/job/testdata/server/"
@@ -183,4 +169,16 @@ func mustParse(t *testing.T, text string) *url.URL {
 	u, err := client.ParseURL(text)
 	require.NoError(t, err)
 	return u
+}
+
+func TestAFolderOfCodeGoesAlong(t *testing.T) {
+	cluster := kubetest.Start(t)
+	servertest.Prepare(t, cluster)
+	server, home := servertest.Start(t, cluster, servertest.Options{}), t.TempDir()
+	server.Group("coders", func(g *v1.GroupSpec) { g.VirtualClusters = []v1.VCGrant{{Name: "vision"}} })
+	for _, name := range []string{"kim", "lee"} {
+		server.Person(name, "coders")
+		server.Login(home, name)
+	}
+	cmdtest.RunFiles(t, []string{"testdata/code.txtar"}, map[string]string{"XDG_CONFIG_HOME": home})
 }

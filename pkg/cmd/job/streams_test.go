@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/cmd/cmdtest"
 	"github.com/openpai/paictl/pkg/framework/api"
@@ -26,8 +28,10 @@ import (
 	"github.com/openpai/paictl/pkg/job/jobtest"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/runtime/code"
 	"github.com/openpai/paictl/pkg/runtime/transfer"
+	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
 // TestScriptsWithTasks has jobs whose containers are played here: what runs in them works on a folder
@@ -38,7 +42,6 @@ func TestScriptsWithTasks(t *testing.T) {
 	makeJob(t, cluster, "runs", "app")
 	makeJob(t, cluster, "bare", "bare")
 	makeJob(t, cluster, "idle", "")
-	kubelet := &jobtest.Kubelet{Exec: (&container{t.TempDir()}).exec}
 	history := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/jobs/"+v1.ObjectName("bob", "over") {
 			fmt.Fprint(w, `{"user":"bob","name":"over","state":"Succeeded","attempts":[]}`)
@@ -49,7 +52,24 @@ func TestScriptsWithTasks(t *testing.T) {
 	})
 	h, err := jobtest.Handler(cluster.Config, jobtest.Services{api.Service: history})
 	require.NoError(t, err)
-	cmdtest.RunIn(t, "testdata/streams", map[string]string{"KUBECONFIG": jobtest.Kubeconfig(t, kubelet.Before(h)), "PAICTL_USER": "bob"})
+	front := func(t *testing.T) http.Handler {
+		return (&jobtest.Kubelet{Exec: (&container{t.TempDir()}).exec}).Before(h)
+	}
+	t.Run("by a kubeconfig", func(t *testing.T) {
+		cmdtest.RunIn(t, "testdata/streams", map[string]string{"KUBECONFIG": jobtest.Kubeconfig(t, front(t)), "PAICTL_USER": "bob"})
+	})
+	t.Run("signed in", func(t *testing.T) {
+		d, err := people.Open(cluster.Config, people.Options{})
+		require.NoError(t, err)
+		require.NoError(t, d.Prepare(t.Context()))
+		srv := httptest.NewServer(front(t))
+		t.Cleanup(srv.Close)
+		s := servertest.Start(t, cluster, servertest.Options{History: history, API: func(config *rest.Config) { *config = rest.Config{Host: srv.URL} }})
+		home := t.TempDir()
+		s.Person("bob")
+		s.Login(home, "bob")
+		cmdtest.RunIn(t, "testdata/streams", map[string]string{"XDG_CONFIG_HOME": home, "PAICTL_SERVER": "bob"})
+	})
 }
 
 // makeJob makes a job of bob with two tasks, of which the first runs in a container, and the second has
