@@ -37,3 +37,11 @@ func (p *Prepared) VirtualClusters() []string {
 	}
 	return out
 }
+
+// Told is a text without names of jobs that aren't told, as the scheduler writes them: USER~JOB/GROUP.
+func (n NameOf) Told(text string) string {
+	if n == nil {
+		return text
+	}
+	return n.text(text)
+}

@@ -3,7 +3,6 @@ package server
 import (
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -38,23 +37,39 @@ func (l Limits) complete() Limits {
 // retryStreams is when to try again where too many streams are open.
 const retryStreams = 10 * time.Second
 
+// streamsEach is how many streams one token has open at a time.
+const streamsEach = 20
+
 // streams counts those that are open.
 type streams struct {
-	open atomic.Int64
-	most int64
+	mu   sync.Mutex
+	open int
+	most int
+	each map[string]int
 }
 
-func newStreams(l Limits) *streams { return &streams{most: int64(l.complete().Streams)} }
+func newStreams(l Limits) *streams {
+	return &streams{most: l.complete().Streams, each: map[string]int{}}
+}
 
-func (s *streams) take() bool {
-	if s.open.Add(1) > s.most {
-		s.give()
-		return false
+// take opens a stream of a token, unless too many are; give closes it.
+func (s *streams) take(key string) (give func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open >= s.most || s.each[key] >= streamsEach {
+		return nil, false
 	}
-	return true
+	s.open++
+	s.each[key]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.open--
+		if s.each[key]--; s.each[key] == 0 {
+			delete(s.each, key)
+		}
+	}, true
 }
-
-func (s *streams) give() { s.open.Add(-1) }
 
 const (
 	// maxBuckets bounds the memory that strangers can take.

@@ -100,6 +100,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	cors(h)
+	// Whatever is answered has its time, also where no route is found; a route sets another.
+	if err := bound(w, time.Now().Add(answerTime+time.Second)); err != nil {
+		http.Error(w, "the connection can't be bounded", http.StatusInternalServerError)
+		return
+	}
 	s.metrics.begin()
 	defer func() {
 		if p := recover(); p != nil {
@@ -146,13 +151,6 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 		s.fail(a, r, wire.Bad("this operation takes no upgrade of the connection"))
 		return
 	}
-	if route.Limit.Stream && !s.streams.take() {
-		s.fail(a, r, &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "too many streams are open", RetryAfter: retryStreams})
-		return
-	}
-	if route.Limit.Stream {
-		a.after = append(a.after, s.streams.give)
-	}
 	caller, err := s.caller(r)
 	if err != nil {
 		if s.limited(a, r, s.limits.address(a.address)) {
@@ -169,6 +167,14 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	if err := rules.Class(route.Rule, &subject); err != nil {
 		s.fail(a, r, err)
 		return
+	}
+	if route.Limit.Stream {
+		give, ok := s.streams.take(subject.Token.ID + "/" + subject.Name)
+		if !ok {
+			s.fail(a, r, &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "too many streams are open", Remedy: "end some of yours, or wait", RetryAfter: retryStreams})
+			return
+		}
+		a.after = append(a.after, give)
 	}
 	if err := s.within(a, &r, route, caller.Ended()); err != nil {
 		s.fail(a, r, err)
@@ -194,7 +200,7 @@ func (s *Server) within(a *answer, r **http.Request, route *Route, ended <-chan 
 	if limit == 0 {
 		limit = answerTime
 	}
-	control, end := http.NewResponseController(a.ResponseWriter), time.Now().Add(limit+time.Second)
+	end := time.Now().Add(limit + time.Second)
 	if route.Limit.Stream {
 		ctx, cancel := context.WithTimeout((*r).Context(), streamTime)
 		stop := context.AfterFunc(s.draining, cancel)
@@ -214,6 +220,12 @@ func (s *Server) within(a *answer, r **http.Request, route *Route, ended <-chan 
 		a.after = append(a.after, cancel)
 		*r = (*r).WithContext(ctx)
 	}
+	return bound(a.ResponseWriter, end)
+}
+
+// bound sets until when a connection may read and write; never is the zero time.
+func bound(w http.ResponseWriter, end time.Time) error {
+	control := http.NewResponseController(w)
 	err := errors.Join(control.SetReadDeadline(end), control.SetWriteDeadline(end))
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil

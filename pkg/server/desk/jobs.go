@@ -106,10 +106,16 @@ func (j *Job) Detail(ctx context.Context) (*job.Detail, error) {
 	if err != nil {
 		return nil, err
 	}
+	j.told(d)
+	return d, nil
+}
+
+// told takes out of a job what the caller may not know.
+func (j *Job) told(d *job.Detail) {
+	d.Message = job.NameOf(j.desk.nameOf).Told(d.Message)
 	if err := j.decide("job.config"); err != nil {
 		d.Config = ""
 	}
-	return d, nil
 }
 
 // Config is the job file, secrets masked.
@@ -149,7 +155,11 @@ func (j *Job) Events(ctx context.Context) (list []fapi.Event, note, err error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, nil, err
 	}
-	return j.desk.shop.Jobs.Events(ctx, j.job)
+	list, note, err = j.desk.shop.Jobs.Events(ctx, j.job)
+	for i := range list {
+		list[i].Message = job.NameOf(j.desk.nameOf).Told(list[i].Message)
+	}
+	return list, note, err
 }
 
 // change decides by a rule, acts, and writes what came of it to the audit.

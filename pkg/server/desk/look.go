@@ -36,6 +36,7 @@ func (j *Job) Follow(ctx context.Context, seen func(*job.Detail) (more bool), pr
 		if refused = j.Still(); refused != nil {
 			return false
 		}
+		j.told(d)
 		return seen(d)
 	}, problem)
 	if refused != nil {
@@ -129,8 +130,12 @@ func (d *Desk) VirtualClusters(ctx context.Context) (*schedulerapi.VirtualCluste
 	if err != nil {
 		return nil, err
 	}
-	all.Items = slices.DeleteFunc(slices.Clone(all.Items), func(v schedulerapi.VirtualCluster) bool { return !d.caller.Grants.MayUse(v.Name) })
-	return all, nil
+	out := *all
+	out.Items = slices.DeleteFunc(slices.Clone(all.Items), func(v schedulerapi.VirtualCluster) bool { return !d.caller.Grants.MayUse(v.Name) })
+	if !d.caller.Grants.Administrator {
+		out.Deleted, out.Problem = nil, "" // they name others
+	}
+	return &out, nil
 }
 
 // Images are those that all machines for jobs hold.
