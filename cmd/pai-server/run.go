@@ -86,7 +86,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 // serve answers people, once there is a certificate.
 func serve(ctx context.Context, o *options, a *assembly.Assembly, log *slog.Logger) error {
 	source, err := certificates(ctx, o, log)
-	if err != nil || ctx.Err() != nil {
+	if err != nil {
 		return err
 	}
 	l, err := servertls.Listen(ctx, o.listen, source)
@@ -128,13 +128,10 @@ func certificates(ctx context.Context, o *options, log *slog.Logger) (servertls.
 		if err == nil {
 			return servertls.NewOwn(authority, o.settings.Hosts(), time.Now)
 		}
-		if ctx.Err() != nil {
-			return nil, nil //nolint:nilnil // the program ends
-		}
 		log.WarnContext(ctx, "waiting for the authority of the server's certificates", "error", err.Error())
 		select {
 		case <-ctx.Done():
-			return nil, nil //nolint:nilnil // the program ends
+			return nil, ctx.Err()
 		case <-time.After(askAgain):
 		}
 	}

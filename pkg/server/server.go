@@ -314,6 +314,6 @@ func Redirect() http.Handler {
 		}
 		to := *r.URL
 		to.Scheme, to.Host = "https", host
-		http.Redirect(w, r, to.String(), http.StatusPermanentRedirect)
+		http.Redirect(w, r, to.String(), http.StatusPermanentRedirect) //nolint:gosec // to the host that the client itself has named
 	})
 }

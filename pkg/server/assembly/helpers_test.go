@@ -9,7 +9,34 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	fv1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/kube"
 )
+
+// empty takes away what other tests have left: they share one cluster.
+func empty(t *testing.T, c *kube.Cluster) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c.Config)
+	require.NoError(t, err)
+	all := client.Resource(fv1.Resource).Namespace(kube.JobNamespace)
+	list, err := all.List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for i := range list.Items {
+		_, err := all.Patch(t.Context(), list.Items[i].GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		if err := all.Delete(t.Context(), list.Items[i].GetName(), metav1.DeleteOptions{}); !apierrors.IsNotFound(err) { // it was being deleted
+			require.NoError(t, err)
+		}
+	}
+	now := int64(0)
+	require.NoError(t, c.Client.CoreV1().Pods(kube.JobNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}))
+	require.NoError(t, c.Client.CoreV1().Secrets(kube.JobNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+}
 
 func mustParse(t *testing.T, text string) *url.URL {
 	t.Helper()

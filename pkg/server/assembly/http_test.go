@@ -35,6 +35,7 @@ func newHouse(t *testing.T) *house {
 
 func houseOn(t *testing.T, c *kube.Cluster, o servertest.Options) *house {
 	t.Helper()
+	empty(t, c)
 	h := &house{Server: servertest.Start(t, c, o), cluster: c, tokens: map[string]string{}}
 	h.Group("speech", func(g *v1.GroupSpec) { g.VirtualClusters = []v1.VCGrant{{Name: "speech", SeeJobs: true}} })
 	h.Group("vision", func(g *v1.GroupSpec) { g.VirtualClusters = []v1.VCGrant{{Name: "vision"}} })

@@ -96,7 +96,7 @@ func (r *rooms) config(who string) *rest.Config {
 }
 
 // exec runs a command as a person, over one of the two protocols.
-func (r *rooms) exec(t *testing.T, ctx context.Context, way, who, path, stdin string, out io.Writer) error { //nolint:revive // the test comes first
+func (r *rooms) exec(t *testing.T, ctx context.Context, way, who, path, stdin string, out io.Writer) error {
 	t.Helper()
 	target := r.URL + path
 	var e remotecommand.Executor

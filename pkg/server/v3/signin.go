@@ -69,7 +69,7 @@ type tokensIn struct {
 func tokens(c *server.Call) error {
 	in := tokensIn{}
 	if err := wire.Body(c.Request, &in); err != nil {
-		return refused(c, http.StatusBadRequest, "invalid_request", err)
+		return refused(c, "invalid_request", err)
 	}
 	client := cmp.Or(in.Client, c.Request.UserAgent())
 	client = client[:min(len(client), 64)]
@@ -87,9 +87,9 @@ func tokens(c *server.Call) error {
 		}
 		return c.JSON(api.Tokens{AccessToken: pair.Access.Reveal(), TokenType: "Bearer", ExpiresIn: int(pair.Life.Seconds()), RefreshToken: pair.Refresh.Reveal()})
 	case in.Grant == api.GrantPassword, in.Grant == api.GrantRefresh:
-		return refused(c, http.StatusBadRequest, "invalid_request", wire.Bad("the grant "+in.Grant+" needs username and password, or refresh_token"))
+		return refused(c, "invalid_request", wire.Bad("the grant "+in.Grant+" needs username and password, or refresh_token"))
 	}
-	return refused(c, http.StatusBadRequest, "unsupported_grant_type", wire.Bad("grant_type must be password or refresh_token"))
+	return refused(c, "unsupported_grant_type", wire.Bad("grant_type must be password or refresh_token"))
 }
 
 // notGranted answers for tokens that aren't given. What passes by itself is an answer that tells the client to come again.
@@ -98,13 +98,13 @@ func notGranted(c *server.Call, err error) error {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusInternalServerError:
 		return err
 	default:
-		return refused(c, http.StatusBadRequest, "invalid_grant", e)
+		return refused(c, "invalid_grant", e)
 	}
 }
 
-func refused(c *server.Call, status int, code string, err error) error {
+func refused(c *server.Call, code string, err error) error {
 	c.Writer.Header().Set("Cache-Control", "no-store")
-	return wire.JSON(c.Writer, c.Request, status, struct {
+	return wire.JSON(c.Writer, c.Request, http.StatusBadRequest, struct {
 		api.OAuthError
 		Code    string `json:"code"`
 		Message string `json:"message"`
@@ -119,7 +119,7 @@ type revokeIn struct {
 func revoke(c *server.Call) error {
 	in := revokeIn{}
 	if err := wire.Body(c.Request, &in); err != nil {
-		return refused(c, http.StatusBadRequest, "invalid_request", err)
+		return refused(c, "invalid_request", err)
 	}
 	if in.Token.IsSet() {
 		if err := c.Desk.EndSession(c.Context(), in.Token); err != nil {

@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"compress/gzip"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -29,7 +30,7 @@ type patch struct {
 }
 
 func request(media, body string) *http.Request {
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)) //nolint:noctx // no one answers
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 	r.Header.Set("Content-Type", media)
 	return r
 }
@@ -153,7 +154,7 @@ func FuzzBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, out := range []any{&login{}, &patch{}, &map[string]any{}} {
 			err := wire.Body(request("", body), out)
-			if e, ok := err.(*wire.Error); err != nil && (!ok || e.Status != 400) {
+			if e, ok := errors.AsType[*wire.Error](err); err != nil && (!ok || e.Status != 400) {
 				t.Errorf("%q: %v", body, err)
 			}
 		}
@@ -166,7 +167,7 @@ func FuzzQuery(f *testing.F) {
 		r := request("", "")
 		r.URL.RawQuery = raw
 		err := wire.Decode(r, &query{})
-		if e, ok := err.(*wire.Error); err != nil && (!ok || e.Status != 400) {
+		if e, ok := errors.AsType[*wire.Error](err); err != nil && (!ok || e.Status != 400) {
 			t.Errorf("%q: %v", raw, err)
 		}
 	})
