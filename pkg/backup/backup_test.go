@@ -360,6 +360,51 @@ func TestClustersOfOneNameAreToldApart(t *testing.T) {
 	assert.ElementsMatch(t, []string{first, twin, ""}, gone, "of each the latest stays")
 }
 
+// TestABackupWithTheHistoryOfJobsIsNotPushedOut has a controller that doesn't answer for longer than backups are kept.
+func TestABackupWithTheHistoryOfJobsIsNotPushedOut(t *testing.T) {
+	var all []backup.File
+	for day := range 40 {
+		name := backup.Name("pai", at.AddDate(0, 0, -day))
+		if day < 30 {
+			name = backup.NameWithoutHistory("pai", at.AddDate(0, 0, -day))
+		}
+		f, ok := backup.Named(name)
+		require.True(t, ok, name)
+		assert.Equal(t, day < 30, f.WithoutHistory)
+		f.Path = name
+		all = append(all, f)
+	}
+	for _, k := range []backup.Keep{{}, {Last: 3, Daily: 2, Weekly: 2}} {
+		gone := k.Expired(all)
+		assert.NotContains(t, gone, all[30], "the latest with a history")
+		assert.Contains(t, gone, all[31])
+		assert.Contains(t, gone, all[29])
+		assert.NotContains(t, k.Expired(all[30:]), all[30])
+		assert.Contains(t, k.Expired(append([]backup.File{{Path: "newer", Time: at.AddDate(0, 0, 1)}}, all...)), all[30], "there is a newer one")
+	}
+}
+
+func TestAClusterIsToldWhichBackupHadTheHistoryOfJobs(t *testing.T) {
+	away := errors.New("connection refused")
+	for name, c := range map[string]struct {
+		before  map[string]string
+		without error
+		want    string
+	}{
+		"it is there":             {nil, nil, `{"data":{"backup":"2026-11-27T02:00:00Z","backup-history":"2026-11-27T02:00:00Z"}}`},
+		"no backup ever had it":   {nil, away, `{"data":{"backup":"2026-11-27T02:00:00Z","backup-history":"never"}}`},
+		"an earlier paictl's may": {map[string]string{backup.Note: "then"}, away, `{"data":{"backup":"2026-11-27T02:00:00Z","backup-history":"then"}}`},
+		"an earlier one has it":   {map[string]string{backup.Note: "then", backup.NoteHistory: "before"}, away, `{"data":{"backup":"2026-11-27T02:00:00Z"}}`},
+		"there is no controller":  {nil, fmt.Errorf("%w: no such host", backup.ErrNoController), `{"data":{"backup":"2026-11-27T02:00:00Z","backup-history":null}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := backup.Notes(c.before, at, c.without)
+			require.NoError(t, err)
+			assert.JSONEq(t, c.want, string(got))
+		})
+	}
+}
+
 func TestWhichBackupsStay(t *testing.T) {
 	var all []backup.File
 	add := func(cluster string, at time.Time) {

@@ -18,7 +18,9 @@ type File struct {
 	// ID tells clusters of one name apart; archives of before there was one have none.
 	ID   string    `json:"id,omitempty"`
 	Time time.Time `json:"time"`
-	Size int64     `json:"size"`
+	// WithoutHistory: the history of jobs isn't in it, and should be. The names of archives by an earlier paictl don't say it.
+	WithoutHistory bool  `json:"withoutHistory,omitempty"`
+	Size           int64 `json:"size"`
 }
 
 // Ending is that of archives' names.
@@ -26,7 +28,7 @@ const Ending = ".paictl-backup"
 
 const stamp = "20060102T150405Z"
 
-var named = regexp.MustCompile(`^(.+?)(?:\.([0-9a-f]{12}))?-([0-9]{8}T[0-9]{6}Z)\.paictl-backup$`)
+var named = regexp.MustCompile(`^(.+?)(?:\.([0-9a-f]{12}))?-([0-9]{8}T[0-9]{6}Z)(-without-history)?\.paictl-backup$`)
 
 // ID is what tells a cluster from others of its name: made of the UID of its namespace kube-system, which no other cluster has, and of the note
 // that a restore leaves, since a cluster that was restored has the UID of the one that was saved. It is empty where the UID isn't known.
@@ -51,6 +53,11 @@ func Name(of string, at time.Time) string {
 	return of + "-" + at.UTC().Format(stamp) + Ending
 }
 
+// NameWithoutHistory is what an archive is called that should have the history of jobs and hasn't: no list opens archives.
+func NameWithoutHistory(of string, at time.Time) string {
+	return of + "-" + at.UTC().Format(stamp) + "-without-history" + Ending
+}
+
 // Named reads the name of an archive; a name of another form is none.
 func Named(name string) (File, bool) {
 	m := named.FindStringSubmatch(name)
@@ -58,7 +65,7 @@ func Named(name string) (File, bool) {
 		return File{}, false
 	}
 	at, err := time.Parse(stamp, m[3])
-	return File{Cluster: m[1], ID: m[2], Time: at}, err == nil
+	return File{Cluster: m[1], ID: m[2], Time: at, WithoutHistory: m[4] != ""}, err == nil
 }
 
 // IsOf reports whether an archive is of a cluster: of any of that name, or where of has an ID, of that one alone. "" is any.
@@ -78,8 +85,10 @@ type Keep struct {
 	Last, Daily, Weekly int
 }
 
-// Expired returns those that don't stay. files are of one cluster, as Sort leaves them. The latest always stays.
+// Expired returns those that don't stay. files are of one cluster, as Sort leaves them. The latest always stays, and so does the latest of those that
+// have the history of jobs: newer ones don't take its place.
 func (k Keep) Expired(files []File) []File {
+	withHistory := slices.IndexFunc(files, func(f File) bool { return !f.WithoutHistory })
 	days, weeks := map[string]bool{}, map[string]bool{}
 	var out []File
 	for i, f := range files {
@@ -94,7 +103,7 @@ func (k Keep) Expired(files []File) []File {
 		// Both are asked: an archive may be the last one of its day and of its week.
 		day := first(days, f.Time.Format(time.DateOnly), k.Daily)
 		ofWeek := first(weeks, fmt.Sprintf("%d-%d", year, week), k.Weekly)
-		if i == 0 || i < k.Last || day || ofWeek {
+		if i == 0 || i == withHistory || i < k.Last || day || ofWeek {
 			continue
 		}
 		out = append(out, f)

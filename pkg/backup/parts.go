@@ -19,6 +19,8 @@ const (
 	NotesNamespace = "kube-system"
 	NotesName      = "paictl"
 	Note           = "backup"
+	// NoteHistory is the key of the time of the last one that had the history of jobs.
+	NoteHistory = "backup-history"
 	// NoteRestored is the key of when and where the cluster was made of a backup.
 	NoteRestored = "restored"
 )

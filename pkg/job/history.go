@@ -31,6 +31,9 @@ var ErrNoController = errors.New("the job controller doesn't answer")
 // ErrAway is returned for what passes by itself: the job controller, or who it asks, is being renewed.
 var ErrAway = errors.New("not now")
 
+// ErrElsewhere is returned where a database server has the history, which can't be copied.
+var ErrElsewhere = errors.New("the history of jobs is in a database server")
+
 // away is such an error.
 type away struct{ error }
 
@@ -372,6 +375,8 @@ func understand(err error, body []byte) error {
 		return hint.Wrap(&closed{"your account may not connect to the job controller (" + lacks(err) + ")"}, remedyRight)
 	case spoke && said.Code == api.CodeBusy:
 		return hint.Errorf("try again when that has ended", "ask the job controller: %s", said.Message)
+	case spoke && said.Code == api.CodeElsewhere:
+		return fmt.Errorf("%w: ask the job controller: %s", ErrElsewhere, said.Message)
 	case spoke && apierrors.IsConflict(err):
 		return hint.Errorf("the history marks a job that is gone from the cluster as finished within ten minutes; try again then", "ask the job controller: %s", said.Message)
 	case spoke && apierrors.IsMethodNotSupported(err):

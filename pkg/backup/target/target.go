@@ -35,6 +35,34 @@ type Target interface {
 	Close() error
 }
 
+// Named is an archive that was written. Without is why the history of jobs isn't in it, as its name says; nil where that isn't amiss.
+type Named struct {
+	Name    string
+	Size    int64
+	Without error
+}
+
+// WriteNamed keeps an archive under the name that says whether it has the history of jobs. A name is given before the first byte is written, and the
+// history is asked for last: where it can't be had, fill returns a *backup.NoHistoryError, nothing stays, and fill is called again for the other
+// name, with the reason. Where the caller knows that there is none, without is why from the beginning.
+func WriteNamed(ctx context.Context, to Target, name, nameWithout string, without error, fill func(ctx context.Context, out io.Writer, without error) error) (Named, error) {
+	made := Named{Name: name, Without: without}
+	write := func() (err error) {
+		made.Size, err = to.Write(ctx, made.Name, func(ctx context.Context, out io.Writer) error { return fill(ctx, out, made.Without) })
+		return err
+	}
+	if without == nil {
+		err := write()
+		missing, ok := errors.AsType[*backup.NoHistoryError](err)
+		if !ok {
+			return made, err
+		}
+		made.Without = missing.Err
+	}
+	made.Name = nameWithout
+	return made, write()
+}
+
 // Options say how places are reached.
 type Options struct {
 	S3 S3

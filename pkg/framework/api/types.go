@@ -147,6 +147,9 @@ type LogKey struct {
 // CodeBusy is the Code of an Error that passes when another copy of the archive is written or read.
 const CodeBusy = "Busy"
 
+// CodeElsewhere is the Code of an Error of an archive that a database server has: it can't be copied.
+const CodeElsewhere = "Elsewhere"
+
 // Error is the body of an answer that is no success.
 type Error struct {
 	Code    string `json:"code"`

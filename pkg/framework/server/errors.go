@@ -26,7 +26,7 @@ func statusOf(err error) (status int, code string) {
 	case errors.Is(err, archive.ErrNotFound), errors.Is(err, logapi.ErrNoAgent), errors.Is(err, logapi.ErrNoLog):
 		return http.StatusNotFound, "NotFound"
 	case errors.Is(err, archive.ErrElsewhere):
-		return http.StatusNotImplemented, "Elsewhere"
+		return http.StatusNotImplemented, api.CodeElsewhere
 	case errors.Is(err, archive.ErrExporting), errors.Is(err, archive.ErrImporting):
 		return http.StatusConflict, api.CodeBusy
 	case errors.Is(err, archive.ErrNotEnded), errors.Is(err, archive.ErrNotGone):

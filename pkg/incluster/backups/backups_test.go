@@ -34,6 +34,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/openpai/paictl/pkg/backup"
@@ -211,6 +212,43 @@ func (s *site) history() {
 	s.args["jobs"], s.args["token-file"] = jobs.URL, filepath.Join(s.secrets, "token")
 }
 
+// elsewhere has a server of the job controller whose history is in a database server.
+func (s *site) elsewhere() {
+	s.t.Helper()
+	jobs := httptest.NewServer(server.New(server.Options{Store: noExport{}, Ready: func(context.Context) error { return nil },
+		Metrics: prometheus.NewRegistry(), Token: func() string { return token }, Log: slog.New(slog.DiscardHandler)}).Handler())
+	s.t.Cleanup(jobs.Close)
+	s.args["jobs"] = jobs.URL
+}
+
+// noExport is an archive in PostgreSQL.
+type noExport struct{ archive.Store }
+
+func (noExport) Export(context.Context, bool) (io.ReadCloser, int64, error) {
+	return nil, 0, archive.ErrElsewhere
+}
+
+// own is the cluster as it stands in the names of its backups.
+func (s *site) own() string {
+	s.t.Helper()
+	uid, notes, err := kube.Identity(s.t.Context(), s.cluster.Client, backup.NotesName)
+	require.NoError(s.t, err)
+	return backup.Of("pai", backup.ID(uid, notes[backup.NoteRestored]))
+}
+
+func (s *site) notes() map[string]string {
+	s.t.Helper()
+	notes, err := s.cluster.Client.CoreV1().ConfigMaps(backup.NotesNamespace).Get(s.t.Context(), backup.NotesName, metav1.GetOptions{})
+	require.NoError(s.t, err)
+	return notes.Data
+}
+
+func (s *site) note(key, text string) {
+	s.t.Helper()
+	_, err := s.cluster.Client.CoreV1().ConfigMaps(backup.NotesNamespace).Patch(s.t.Context(), backup.NotesName, types.MergePatchType, []byte(`{"data":{"`+key+`":"`+text+`"}}`), metav1.PatchOptions{})
+	require.NoError(s.t, err)
+}
+
 // run runs the program, and returns what it logs.
 func (s *site) run() (string, error) {
 	s.t.Helper()
@@ -301,6 +339,7 @@ func TestAClusterSavesItself(t *testing.T) {
 	notes, err := s.cluster.Client.CoreV1().ConfigMaps(backup.NotesNamespace).Get(t.Context(), backup.NotesName, metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, m.Time.Format(time.RFC3339), notes.Data[backup.Note])
+	assert.Equal(t, m.Time.Format(time.RFC3339), notes.Data[backup.NoteHistory])
 	assert.Equal(t, backup.Name(own, m.Time), latest)
 	assert.Equal(t, own, backup.Of(m.Cluster, m.ID))
 	assert.Equal(t, string(ns.UID), m.UID)
@@ -386,22 +425,51 @@ func TestAKeyThatIsReplacedMeanwhileIsNoticed(t *testing.T) {
 
 func TestABackupOfItselfWithoutAHistorySaysSo(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(s *site)
-		says   string
+		change     func(s *site)
+		says       string
+		named      bool // says so in its name
+		noted, was string
 	}{
-		"no job controller":    {func(s *site) { s.args["jobs"] = "" }, "there is no job controller"},
-		"it is away":           {func(s *site) { s.args["jobs"] = "http://127.0.0.1:1" }, "connection refused"},
-		"it has another token": {func(s *site) { s.secret("token", "another") }, "403 Forbidden"},
+		"no job controller":        {func(s *site) { s.args["jobs"] = "" }, "there is no job controller", true, "", ""},
+		"its service is gone":      {func(s *site) { s.args["jobs"] = "http://job-controller.invalid" }, "there is no job controller", true, "", ""},
+		"it is away":               {func(s *site) { s.args["jobs"] = "http://127.0.0.1:1" }, "connection refused", true, "never", ""},
+		"it has another token":     {func(s *site) { s.secret("token", "another") }, "403 Forbidden", true, "2026-11-01T02:00:00Z", "2026-11-01T02:00:00Z"},
+		"the history is elsewhere": {func(s *site) { s.elsewhere() }, "PostgreSQL, which has backups of its own", false, "now", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			c.change(s)
+			s.settings.Keep.Last = 1
+			own := s.own()
+			with := backup.Name(own, time.Now().AddDate(0, 0, -9))
+			for _, name := range []string{with, backup.NameWithoutHistory(own, time.Now().AddDate(0, 0, -5)), backup.Name(own, time.Now().AddDate(0, 0, -10))} {
+				require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), nil, 0o600))
+			}
+			if c.was != "" {
+				s.note(backup.NoteHistory, c.was)
+			}
 			log, err := s.run()
 			require.NoError(t, err)
 			assert.Contains(t, log, c.says)
-			_, m := s.read(s.kept()[0])
+			kept := s.kept()
+			made := kept[len(kept)-1]
+			if c.named {
+				assert.Equal(t, []string{with, made}, kept, "the latest with a history stays")
+			} else {
+				assert.Equal(t, []string{made}, kept)
+			}
+			f, ok := backup.Named(made)
+			require.True(t, ok, made)
+			assert.Equal(t, c.named, f.WithoutHistory)
+			_, m := s.read(made)
 			require.Len(t, m.Missing, 1)
 			assert.Contains(t, m.Missing[0].Why, c.says)
+			want := c.noted
+			if want == "now" {
+				want = m.Time.Format(time.RFC3339)
+			}
+			assert.Equal(t, want, s.notes()[backup.NoteHistory])
+			assert.Equal(t, m.Time.Format(time.RFC3339), s.notes()[backup.Note])
 		})
 	}
 }

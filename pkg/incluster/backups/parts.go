@@ -34,8 +34,8 @@ const (
 	maxReason = 4 << 10
 )
 
-// parts adds everything, in the order of "paictl cluster backup".
-func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy, masters []string) error {
+// parts adds everything, in the order of "paictl cluster backup". without is why there is no history of jobs, where that is known.
+func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy, masters []string, without error) error {
 	for _, name := range slices.Sorted(maps.Keys(pushed.Files)) {
 		text := pushed.Files[name]
 		if err := w.Add(backup.FolderConfig+name, int64(len(text)), bytes.NewReader(text)); err != nil {
@@ -61,6 +61,10 @@ func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy,
 	}
 	if err := backup.StillTheKeys(keys, after); err != nil {
 		return err
+	}
+	if without != nil {
+		w.LacksHistory(without)
+		return nil
 	}
 	return s.addJobs(ctx, w)
 }
@@ -155,12 +159,8 @@ func (s *saver) etcdClient() (*http.Client, error) {
 	}}, nil
 }
 
-// addJobs adds the history of jobs. A cluster without it is saved nevertheless, and its backup says so.
+// addJobs adds the history of jobs. A cluster without it is saved nevertheless, under a name that says so.
 func (s *saver) addJobs(ctx context.Context, w *backup.Writer) error {
-	if s.jobs == "" {
-		w.Lacks("the history of jobs", errors.New("there is no job controller"))
-		return nil
-	}
 	token, err := access.Read(s.token)
 	if err != nil {
 		return fmt.Errorf("read the token for the job controller: %w", err)
@@ -171,16 +171,31 @@ func (s *saver) addJobs(ctx context.Context, w *backup.Writer) error {
 	if err == nil && size < 0 {
 		err = errors.Join(errors.New("the job controller doesn't say how large its archive is"), body.Close())
 	}
+	said, answered := errors.AsType[*statusError](err)
+	unknown, asked := errors.AsType[*net.DNSError](err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case err != nil:
-		w.Lacks("the history of jobs", err)
+	case answered && said.code == http.StatusNotImplemented:
+		w.LacksHistory(fmt.Errorf("%w: %w", backup.ErrHistoryElsewhere, err))
 		return nil
+	case asked && unknown.IsNotFound: // its service isn't in the cluster
+		return &backup.NoHistoryError{Err: fmt.Errorf("%w: %w", backup.ErrNoController, err)}
+	case err != nil:
+		return &backup.NoHistoryError{Err: err}
 	}
 	defer body.Close()
 	return w.Add(backup.PartJobs, size, body)
 }
+
+// statusError is an answer that says why there is none.
+type statusError struct {
+	code int
+	text string
+}
+
+// Error implements error.
+func (e *statusError) Error() string { return e.text }
 
 // ask sends one request. The caller closes the answer; size is -1 where the server doesn't say it.
 func ask(ctx context.Context, client *http.Client, method, url, body string, header http.Header) (answer io.ReadCloser, size int64, err error) {
@@ -203,5 +218,5 @@ func ask(ctx context.Context, client *http.Client, method, url, body string, hea
 	if err != nil {
 		return nil, 0, err
 	}
-	return nil, 0, fmt.Errorf("%s answers %s: %s", url, res.Status, strings.TrimSpace(string(said)))
+	return nil, 0, &statusError{res.StatusCode, fmt.Sprintf("%s answers %s: %s", url, res.Status, strings.TrimSpace(string(said)))}
 }

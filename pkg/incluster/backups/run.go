@@ -5,7 +5,6 @@ package backups
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -124,14 +123,18 @@ func (s *saver) save(ctx context.Context) (err error) {
 		return err
 	}
 	head.ID, head.UID = backup.ID(uid, notes[backup.NoteRestored]), uid
-	name := backup.Name(backup.Of(head.Cluster, head.ID), head.Time)
 	var m *backup.Manifest
-	size, err := to.Write(ctx, name, func(ctx context.Context, out io.Writer) error {
+	var without error
+	if s.jobs == "" {
+		without = backup.ErrNoController
+	}
+	of := backup.Of(head.Cluster, head.ID)
+	made, err := target.WriteNamed(ctx, to, backup.Name(of, head.Time), backup.NameWithoutHistory(of, head.Time), without, func(ctx context.Context, out io.Writer, without error) error {
 		w, err := backup.NewWriter(out, backup.Seal{Recipients: recipients}, head)
 		if err != nil {
 			return err
 		}
-		if err := s.parts(ctx, w, pushed, s.masters(cluster)); err != nil {
+		if err := s.parts(ctx, w, pushed, s.masters(cluster), without); err != nil {
 			return err
 		}
 		release, err := s.api.Discovery().ServerVersion()
@@ -148,17 +151,17 @@ func (s *saver) save(ctx context.Context) (err error) {
 	for _, lacks := range m.Missing {
 		s.log.WarnContext(ctx, "the backup hasn't all of the cluster", "missing", lacks.What, "why", lacks.Why)
 	}
-	s.log.InfoContext(ctx, "saved", "backup", to.Path(name), "bytes", size, "parts", len(m.Parts))
-	s.after(ctx, to, head)
+	s.log.InfoContext(ctx, "saved", "backup", to.Path(made.Name), "bytes", made.Size, "parts", len(m.Parts))
+	s.after(ctx, to, head, notes, made.Without)
 	return nil
 }
 
-// after does what may fail without harm to the backup that was made.
-func (s *saver) after(ctx context.Context, to target.Target, made backup.Head) {
+// after does what may fail without harm to the backup that was made. notes are the cluster's of before; without is why the history of jobs isn't in it.
+func (s *saver) after(ctx context.Context, to target.Target, made backup.Head, notes map[string]string, without error) {
 	warn := func(what string, err error) {
 		s.log.WarnContext(ctx, "the backup is made, but", "what", what, "error", err, "remedy", hint.Of(err))
 	}
-	if err := s.note(ctx, made.Time); err != nil {
+	if err := s.note(ctx, made.Time, notes, without); err != nil {
 		warn("the cluster couldn't be told of the backup", err)
 	}
 	if !s.config.Prune {
@@ -178,9 +181,9 @@ func (s *saver) after(ctx context.Context, to target.Target, made backup.Head) {
 	}
 }
 
-// note keeps in the cluster when its last backup was made.
-func (s *saver) note(ctx context.Context, at time.Time) error {
-	patch, err := json.Marshal(map[string]any{"data": map[string]string{backup.Note: at.Format(time.RFC3339)}})
+// note keeps in the cluster when its last backup was made, and the last one with the history of jobs.
+func (s *saver) note(ctx context.Context, at time.Time, before map[string]string, without error) error {
+	patch, err := backup.Notes(before, at, without)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,8 @@ const (
 	// notesPath is where those who make a backup note when it was, whoever they are.
 	notesPath = "/api/v1/namespaces/kube-system/configmaps/paictl"
 	noteKey   = "backup"
+	// historyKey is the note of the last one with the history of jobs: its time, or a word where there was none. It is missing where there is no history to save.
+	historyKey = "backup-history"
 	// missed is how many runs may fail in a row before the last good backup is too old.
 	missed = 2
 	// skew is how far the clock of who noted a backup may be ahead. A later time is none: it would keep the last good backup from ever being too old.
@@ -34,6 +36,8 @@ type backups struct {
 	suspended      bool
 	// good is when the last good backup was made; where there is none, when the schedule began. overdue is when it is too old.
 	good, overdue time.Time
+	// history is when the last one with the history of jobs was made, as good; both are zero where no one misses it.
+	history, historyOverdue time.Time
 }
 
 // cronJob is what is read of the CronJob.
@@ -78,11 +82,22 @@ func (a API) backups(ctx context.Context, now time.Time) (*backups, error) {
 		due: job.Status.LastScheduleTime, succeeded: job.Status.LastSuccessfulTime, running: len(job.Status.Active), suspended: job.Spec.Suspend,
 		good: later(job.Metadata.CreationTimestamp, job.Status.LastSuccessfulTime),
 	}
-	if noted, err := time.Parse(time.RFC3339, notes.Data[noteKey]); err == nil && noted.Before(now.Add(skew)) {
-		b.good = later(b.good, noted)
-	}
+	b.good = later(b.good, noted(notes.Data[noteKey], now))
 	b.overdue = job.overdue(b.good)
+	if at := notes.Data[historyKey]; at != "" {
+		b.history = later(job.Metadata.CreationTimestamp, noted(at, now))
+		b.historyOverdue = job.overdue(b.history)
+	}
 	return b, nil
+}
+
+// noted is the time of a note, zero where it is none.
+func noted(text string, now time.Time) time.Time {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.After(now.Add(skew)) {
+		return time.Time{}
+	}
+	return at
 }
 
 // overdue is when two runs after a good backup could have been complete: a run has until its deadline, or until the next one is due.

@@ -23,6 +23,10 @@ var (
 		"When the last good backup was made, by the schedule or by hand; where there is none, since when there is a schedule.", nil, nil)
 	descBackupOverdue = prometheus.NewDesc("pai_backup_overdue_timestamp_seconds",
 		"When the last good backup is too old: two runs of the schedule have come after it, and could have been complete.", nil, nil)
+	descBackupHistory = prometheus.NewDesc("pai_backup_last_history_timestamp_seconds",
+		"When the last good backup with the history of jobs was made; where there is none, since when there is a schedule.", nil, nil)
+	descBackupHistoryOverdue = prometheus.NewDesc("pai_backup_history_overdue_timestamp_seconds",
+		"When the last good backup with the history of jobs is too old.", nil, nil)
 	descBackupSuspended = prometheus.NewDesc("pai_backup_suspended",
 		"Whether the schedule of backups is suspended.", nil, nil)
 	descBackupDue = prometheus.NewDesc("pai_backup_last_schedule_timestamp_seconds",
@@ -89,7 +93,7 @@ func (r *results) lastServers() []server {
 
 // Describe sends the metrics' descriptions.
 func (r *results) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descExpiry, descSuccess, descTook, descRound, descRoundTook, descBuild, descBackupGood, descBackupOverdue, descBackupSuspended, descBackupDue, descBackupSucceeded, descBackupRunning} {
+	for _, d := range []*prometheus.Desc{descExpiry, descSuccess, descTook, descRound, descRoundTook, descBuild, descBackupGood, descBackupOverdue, descBackupHistory, descBackupHistoryOverdue, descBackupSuspended, descBackupDue, descBackupSucceeded, descBackupRunning} {
 		ch <- d
 	}
 }
@@ -135,7 +139,8 @@ func (r *results) Collect(ch chan<- prometheus.Metric) {
 		suspended = 1
 	}
 	gauge(descBackupSuspended, suspended)
-	for d, at := range map[*prometheus.Desc]time.Time{descBackupGood: r.backups.good, descBackupOverdue: r.backups.overdue, descBackupDue: r.backups.due, descBackupSucceeded: r.backups.succeeded} {
+	for d, at := range map[*prometheus.Desc]time.Time{descBackupGood: r.backups.good, descBackupOverdue: r.backups.overdue,
+		descBackupHistory: r.backups.history, descBackupHistoryOverdue: r.backups.historyOverdue, descBackupDue: r.backups.due, descBackupSucceeded: r.backups.succeeded} {
 		if !at.IsZero() {
 			gauge(d, float64(at.Unix()))
 		}

@@ -69,6 +69,7 @@ type cluster struct {
 	servers []string
 	down    atomic.Bool
 	backups *batchv1.CronJob
+	history string   // what is noted of the last one with the history of jobs
 	noted   string   // when a backup was made, as its maker notes it
 	seen    sync.Map // paths
 }
@@ -100,11 +101,11 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_ = json.NewEncoder(w).Encode(c.backups)
 	case "/api/v1/namespaces/kube-system/configmaps/paictl":
-		if c.noted == "" {
+		if c.noted == "" && c.history == "" {
 			http.NotFound(w, r)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(corev1.ConfigMap{Data: map[string]string{"backup": c.noted}})
+		_ = json.NewEncoder(w).Encode(corev1.ConfigMap{Data: map[string]string{"backup": c.noted, "backup-history": c.history}})
 	default:
 		http.NotFound(w, r)
 	}
@@ -361,6 +362,13 @@ func TestHowBackupsGoIsTold(t *testing.T) {
 	c.noted = recent.Format(time.RFC3339)
 	w.CheckBackups(t.Context())
 	require.Contains(t, scrape(t, w), fmt.Sprintf("pai_backup_last_good_timestamp_seconds %v\n", float64(recent.Unix())), "clocks differ a little")
+	require.NotContains(t, scrape(t, w), "history", "no one misses one")
+	for note, want := range map[string]string{"1970-02-04T17:20:00Z": "3e+06", "never": "1e+06", time.Now().Add(time.Hour).Format(time.RFC3339): "1e+06"} {
+		c.history = note
+		w.CheckBackups(t.Context())
+		require.Contains(t, scrape(t, w), "pai_backup_last_history_timestamp_seconds "+want+"\n", note)
+		require.Contains(t, scrape(t, w), "pai_backup_history_overdue_timestamp_seconds ", note)
+	}
 	c.down.Store(true)
 	w.CheckBackups(t.Context())
 	require.Contains(t, scrape(t, w), "pai_backup_last_success_timestamp_seconds 2e+06\n", "it stays until the API answers")
@@ -466,7 +474,7 @@ func TestTheNamesOfMetricsAreAsRecordedForTheDashboards(t *testing.T) {
 	kubelet := tlsServer(t, &tls.Config{Certificates: []tls.Certificate{certificateUntil(t, time.Now().Add(time.Hour))}})
 	now := metav1.Now()
 	schedule := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: now}, Status: batchv1.CronJobStatus{LastScheduleTime: &now, LastSuccessfulTime: &now}}
-	w := watch(t, &cluster{nodes: []Node{{"a", "127.0.0.1"}}, backups: schedule}, kubelet, nil)
+	w := watch(t, &cluster{nodes: []Node{{"a", "127.0.0.1"}}, backups: schedule, history: "never"}, kubelet, nil)
 	w.CheckHealth(t.Context())
 	w.CheckBackups(t.Context())
 	w.CheckCertificates(t.Context())

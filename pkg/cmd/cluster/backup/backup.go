@@ -4,7 +4,6 @@ package backup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,6 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
+	jobapi "github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/plural"
@@ -123,37 +124,19 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 	}
 	api, silent := session.MasterKubeconfig(ctx, s.Spec, s.Options)
 	head := backup.Head{Paictl: version.Version, Cluster: name, Time: now}
+	var notes map[string]string
 	if silent == nil {
-		head.ID, head.UID, silent = identify(ctx, api)
+		head.ID, head.UID, notes, silent = identify(ctx, api)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if file == "" {
-		file = backup.Name(backup.Of(name, head.ID), now)
-	}
-	made := Made{File: to.Path(file)}
-	made.Size, err = to.Write(ctx, file, func(ctx context.Context, out io.Writer) error {
-		seal, err := opts.Seal.seal(opts.Factory)
-		if err != nil {
-			return err
-		}
-		made.Encrypted = seal.Sealed()
-		w, err := backup.NewWriter(out, seal, head)
-		if err != nil {
-			return err
-		}
-		if err = opts.save(ctx, s, w, api, silent); err != nil {
-			return err
-		}
-		made.Manifest, err = w.Close()
-		return err
-	})
+	made, without, err := opts.write(ctx, s, to, file, head, api, silent)
 	if err != nil {
 		return err
 	}
 	if silent == nil {
-		silent = note(ctx, api, now)
+		silent = note(ctx, api, now, notes, without)
 	}
 	if silent != nil && ctx.Err() == nil {
 		fmt.Fprintf(opts.Factory.IO.Err, "! the cluster couldn't be told of the backup, so paictl cluster upgrade will ask for another: %v\n", silent)
@@ -161,14 +144,45 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 	return opts.told(made)
 }
 
-// identify returns what tells the cluster from others of its name, also from one that is restored, and what it has in common with that.
-func identify(ctx context.Context, api *kube.Cluster) (id, uid string, err error) {
-	uid, notes, err := kube.Identity(ctx, api.Client, backup.NotesName)
-	return backup.ID(uid, notes[backup.NoteRestored]), uid, err
+// write writes the archive: into that file, or where it is empty, under its own name. without is why the history of jobs isn't in it; silent is why
+// the API of the cluster doesn't answer.
+func (opts *Options) write(ctx context.Context, s *session.Session, to target.Target, file string, head backup.Head, api *kube.Cluster, silent error) (made Made, without, err error) {
+	name, nameWithout := file, file
+	if file == "" {
+		of := backup.Of(head.Cluster, head.ID)
+		name, nameWithout = backup.Name(of, head.Time), backup.NameWithoutHistory(of, head.Time)
+	}
+	var seal *backup.Seal
+	named, err := target.WriteNamed(ctx, to, name, nameWithout, silent, func(ctx context.Context, out io.Writer, without error) error {
+		if seal == nil { // a passphrase is asked for once
+			sealed, err := opts.Seal.seal(opts.Factory)
+			if err != nil {
+				return err
+			}
+			seal, made.Encrypted = &sealed, sealed.Sealed()
+		}
+		w, err := backup.NewWriter(out, *seal, head)
+		if err != nil {
+			return err
+		}
+		if err := opts.save(ctx, s, w, api, without); err != nil {
+			return err
+		}
+		made.Manifest, err = w.Close()
+		return err
+	})
+	made.File, made.Size = to.Path(named.Name), named.Size
+	return made, named.Without, err
 }
 
-// save adds all parts. silent is why the API of the cluster doesn't answer.
-func (opts *Options) save(ctx context.Context, s *session.Session, w *backup.Writer, api *kube.Cluster, silent error) error {
+// identify returns what tells the cluster from others of its name, also from one that is restored, and what it has in common with that.
+func identify(ctx context.Context, api *kube.Cluster) (id, uid string, notes map[string]string, err error) {
+	uid, notes, err = kube.Identity(ctx, api.Client, backup.NotesName)
+	return backup.ID(uid, notes[backup.NoteRestored]), uid, notes, err
+}
+
+// save adds all parts. without is why the history of jobs can't be had, where that is known.
+func (opts *Options) save(ctx context.Context, s *session.Session, w *backup.Writer, api *kube.Cluster, without error) error {
 	opts.say("saving the configuration, keys and etcd of " + s.Config.Kubernetes.Kubernetes.ClusterName)
 	if err := addFolder(w, s.Config.Dir); err != nil {
 		return err
@@ -176,8 +190,12 @@ func (opts *Options) save(ctx context.Context, s *session.Session, w *backup.Wri
 	if err := cluster.BackUp(ctx, s.Spec, s.Options, w); err != nil {
 		return err
 	}
+	if without != nil {
+		w.LacksHistory(without)
+		return nil
+	}
 	opts.say("saving the history of jobs")
-	return addJobs(ctx, api, silent, w)
+	return addJobs(ctx, api, w)
 }
 
 // say tells a person what is done.
@@ -245,9 +263,9 @@ func addFile(w *backup.Writer, name, path string) error {
 	return w.Add(name, info.Size(), f)
 }
 
-// note keeps in the cluster when its last backup was made.
-func note(ctx context.Context, api *kube.Cluster, at time.Time) error {
-	patch, err := json.Marshal(map[string]any{"data": map[string]string{cluster.BackupNote: at.Format(time.RFC3339)}})
+// note keeps in the cluster when its last backup was made, and the last one with the history of jobs.
+func note(ctx context.Context, api *kube.Cluster, at time.Time, before map[string]string, without error) error {
+	patch, err := backup.Notes(before, at, without)
 	if err != nil {
 		return err
 	}
@@ -255,26 +273,25 @@ func note(ctx context.Context, api *kube.Cluster, at time.Time) error {
 	return err
 }
 
-// addJobs adds the history of jobs. A cluster without it can be saved all the same, and its backup says so.
-func addJobs(ctx context.Context, api *kube.Cluster, silent error, w *backup.Writer) error {
-	lacks := func(err error) error {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		w.Lacks("the history of jobs", err)
-		return nil
-	}
-	if silent != nil {
-		return lacks(silent)
-	}
+// addJobs adds the history of jobs. A cluster without it can be saved nevertheless, under a name that says so.
+func addJobs(ctx context.Context, api *kube.Cluster, w *backup.Writer) error {
 	jobs, err := job.New(api)
 	if err != nil {
-		return lacks(err)
+		return &backup.NoHistoryError{Err: err}
 	}
 	data, size, err := jobs.History.Archive(ctx)
-	if err != nil {
-		return lacks(err)
+	switch {
+	case err == nil:
+		defer data.Close()
+		return w.Add(backup.PartJobs, size, data)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, job.ErrElsewhere):
+		w.LacksHistory(fmt.Errorf("%w: %w", backup.ErrHistoryElsewhere, err))
+		return nil
 	}
-	defer data.Close()
-	return w.Add(backup.PartJobs, size, data)
+	if _, missing := api.Client.CoreV1().Services(kube.SystemNamespace).Get(ctx, jobapi.Service, metav1.GetOptions{}); apierrors.IsNotFound(missing) {
+		err = fmt.Errorf("%w: %w", backup.ErrNoController, err)
+	}
+	return &backup.NoHistoryError{Err: err}
 }

@@ -2,16 +2,24 @@ package backup
 
 import (
 	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/cluster"
@@ -20,6 +28,8 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/layout"
 )
 
@@ -37,8 +47,8 @@ func TestTheHistoryOfAnotherClusterIsTakenOnlyIfThatIsSaid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := cmdutil.New("v0.0.0-test")
-			io, _, _, stderr := iostreams.Test()
-			f.IO = io
+			streams, _, _, stderr := iostreams.Test()
+			f.IO = streams
 			m := &backup.Manifest{Head: backup.Head{Cluster: "pai", UID: c.uid}}
 			err := (&RestoreOptions{Factory: f, OtherCluster: c.other}).sameUID(t.Context(), client, m)
 			if c.refuses != "" {
@@ -111,4 +121,63 @@ func TestWhatIsLeftToDoAfterARestore(t *testing.T) {
 	left := opts.next("m1 has another one already, which stays")
 	assert.Contains(t, left, "  paictl cluster restore pai.paictl-backup -p ./cluster --identity key.txt --history\n")
 	assert.Contains(t, left, "m1 has another one already, which stays")
+}
+
+func TestABackupSaysWhyItHasNoHistoryOfJobs(t *testing.T) {
+	const missing = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"services \"job-controller\" not found"}`
+	for name, c := range map[string]struct {
+		code          int
+		answer        string
+		service       bool
+		without, fine error
+	}{
+		"it is there":             {code: 200, answer: "the history", service: true},
+		"it is elsewhere":         {code: 501, answer: `{"code":"Elsewhere","message":"the archive is in PostgreSQL"}`, service: true, fine: backup.ErrHistoryElsewhere},
+		"no service of that name": {code: 404, answer: missing, without: backup.ErrNoController},
+		"no pod of it is ready":   {code: 503, answer: "no endpoints available", service: true, without: job.ErrAway},
+		"it may not be asked":     {code: 403, answer: `{"code":"Forbidden","message":"a token is needed"}`, service: true, without: job.ErrNoController},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				switch path := strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/pai-system/"); {
+				case strings.HasSuffix(path, "/proxy/v1/archive"):
+					w.Header().Set("Content-Length", strconv.Itoa(len(c.answer)))
+					w.WriteHeader(c.code)
+					_, _ = io.WriteString(w, c.answer)
+				case path == "services/job-controller" && c.service:
+					_, _ = io.WriteString(w, `{"kind":"Service","apiVersion":"v1","metadata":{"name":"job-controller"}}`)
+				case strings.HasPrefix(path, "secrets/"):
+					_, _ = io.WriteString(w, `{"kind":"Secret","apiVersion":"v1","data":{"token":"b3Blbg=="}}`)
+				default:
+					w.WriteHeader(http.StatusNotFound)
+					_, _ = io.WriteString(w, missing)
+				}
+			}))
+			t.Cleanup(api.Close)
+			config := &rest.Config{Host: api.URL}
+			client, err := kubernetes.NewForConfig(config)
+			require.NoError(t, err)
+			w, err := backup.NewWriter(&bytes.Buffer{}, backup.Seal{Plain: true}, backup.Head{Cluster: "pai"})
+			require.NoError(t, err)
+			err = addJobs(t.Context(), &kube.Cluster{Config: config, Client: client}, w)
+			m, cerr := w.Close()
+			require.NoError(t, cerr)
+			if c.without != nil {
+				var lacks *backup.NoHistoryError
+				require.ErrorAs(t, err, &lacks)
+				require.ErrorIs(t, err, c.without)
+				assert.Equal(t, !c.service, errors.Is(err, backup.ErrNoController))
+				return
+			}
+			require.NoError(t, err)
+			if c.fine != nil {
+				require.Len(t, m.Missing, 1)
+				assert.Contains(t, m.Missing[0].Why, c.fine.Error())
+				return
+			}
+			assert.Equal(t, backup.PartJobs, m.Parts[0].Name)
+			assert.Empty(t, m.Missing)
+		})
+	}
 }

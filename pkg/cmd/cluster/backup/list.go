@@ -104,7 +104,8 @@ func NewCmdPrune(f *cmdutil.Factory, runF func(context.Context, *PruneOptions) e
 		Long: `Deletes the backups of a folder, but for the latest ones (--keep-last) and the last one of each of the latest
 days (--keep-daily) and weeks (--keep-weekly) that have one. It goes by the names of the files, and asks first. Each
 cluster is taken for itself, clusters of one name as well, such as one and another that was restored from its backup. The latest
-backup of a cluster always stays.` + places,
+backup of a cluster always stays, and so does the latest one with the history of jobs: the names of those that should
+have it and haven't end with -without-history.` + places,
 		Example: `  paictl cluster backup prune --to /mnt/backups --dry-run
   paictl cluster backup prune --to /mnt/backups --keep-daily 7 --keep-weekly 4 --yes
   paictl cluster backup prune --to ssh://backup@nas/srv/backups --dry-run`,

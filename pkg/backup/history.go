@@ -1,0 +1,55 @@
+package backup
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// history is what a manifest calls it where it is missing.
+const history = "the history of jobs"
+
+// noHistory is the note of a cluster no backup of which had the history of jobs.
+const noHistory = "never"
+
+// Why a backup may do without the history of jobs.
+var (
+	// ErrHistoryElsewhere: a database server has it. A backup is whole without it.
+	ErrHistoryElsewhere = errors.New("it is in PostgreSQL, which has backups of its own")
+	// ErrNoController: the cluster has no job controller. Earlier backups may have a history.
+	ErrNoController = errors.New("there is no job controller")
+)
+
+// NoHistoryError says why the history of jobs couldn't be had.
+type NoHistoryError struct{ Err error }
+
+// Error implements error.
+func (e *NoHistoryError) Error() string { return history + ": " + e.Err.Error() }
+
+// Unwrap returns why.
+func (e *NoHistoryError) Unwrap() error { return e.Err }
+
+// LacksHistory notes that the history of jobs couldn't be had.
+func (w *Writer) LacksHistory(why error) { w.Lacks(history, why) }
+
+// Notes is the change of a cluster's notes, as a merge patch, that tells it of a backup which was made then. before are its notes. without is why the
+// backup hasn't the history of jobs, nil where it isn't amiss.
+func Notes(before map[string]string, at time.Time, without error) ([]byte, error) {
+	made := at.Format(time.RFC3339)
+	data := map[string]any{Note: made}
+	switch {
+	case without == nil:
+		data[NoteHistory] = made
+	case errors.Is(without, ErrNoController):
+		data[NoteHistory] = nil // there is none to miss
+	case before[NoteHistory] == "":
+		data[NoteHistory] = cmp.Or(before[Note], noHistory) // an earlier paictl didn't note it
+	}
+	patch, err := json.Marshal(map[string]any{"data": data})
+	if err != nil {
+		return nil, fmt.Errorf("note the backup: %w", err)
+	}
+	return patch, nil
+}
