@@ -43,7 +43,7 @@ func (d *Directory) Add(ctx context.Context, n NewUser) (*Person, error) {
 		}
 	}
 	u := &v1.User{ObjectMeta: metav1.ObjectMeta{Name: v1.ObjectName(n.Name)}, Spec: v1.UserSpec{
-		Name: n.Name, Email: n.Email, DisplayName: n.DisplayName, Groups: n.Groups, Identities: n.Identities,
+		Name: n.Name, Email: n.Email, DisplayName: n.DisplayName, Groups: slices.Compact(sorted(n.Groups)), Identities: n.Identities,
 	}}
 	made, err := d.createUser(ctx, u)
 	if apierrors.IsAlreadyExists(err) {
@@ -171,12 +171,10 @@ func (d *Directory) update(ctx context.Context, name string, change func(*v1.Use
 			return nil, err
 		}
 		u := p.User.DeepCopy()
-		slices.Sort(u.Spec.Groups)
 		if err = change(u); err != nil {
 			return nil, err
 		}
-		slices.Sort(u.Spec.Groups)
-		u.Spec.Groups = slices.Compact(u.Spec.Groups)
+		u.Spec.Groups = slices.Compact(sorted(u.Spec.Groups))
 		if equality.Semantic.DeepEqual(u, p.User) {
 			return p, nil
 		}

@@ -18,7 +18,7 @@ grant a person adds up. A change takes effect at once, also for people who are s
 
 The group default has everyone who is added without groups; the group administrators has people who may do everything.
 
-These commands need a kubeconfig of an administrator of the cluster.`,
+Administrators who signed in with "paictl login" use these commands, and operators with a kubeconfig of the cluster.`,
 		Example: `  paictl group add vision --vc vision=see-jobs --vc default --storage datasets
   paictl group add-member vision ann bob
   paictl group set vision --add-vc nlp=crit,host-network

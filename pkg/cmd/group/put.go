@@ -10,7 +10,6 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd/user"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people/rules"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
@@ -18,7 +17,7 @@ import (
 // PutOptions are those of "paictl group add" and "paictl group set".
 type PutOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
+	Way     user.Way
 	Output  cmdutil.Output
 	Name    string
 	Make    bool
@@ -48,7 +47,7 @@ remove- before the name of the flag they add to it or take from it.
 		Example: `  paictl group set vision --add-vc nlp=crit,host-network --remove-storage old-data
   paictl group set staff --administrator=false`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: user.CompleteGroups(f, &opts.Kube, func(args []string) bool { return len(args) == 0 }),
+		ValidArgsFunction: user.CompleteGroups(f, &opts.Way, func(args []string) bool { return len(args) == 0 }),
 	}
 	if make {
 		cmd.Use, cmd.Short, cmd.ValidArgsFunction = "add NAME", "Add a group", cobra.NoFileCompletions
@@ -111,7 +110,7 @@ remove- before the name of the flag they add to it or take from it.
 		return putRun(cmd.Context(), opts)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("page", cobra.FixedCompletions(pages, cobra.ShellCompDirectiveNoFileComp))
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	opts.Way.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }
@@ -227,7 +226,7 @@ func addExternal(g *v1.GroupSpec, values []string) error {
 }
 
 func putRun(ctx context.Context, opts *PutOptions) error {
-	p, err := user.Open(opts.Factory, opts.Kube)
+	p, err := user.Open(opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmd/user"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/kube"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/plural"
 )
@@ -21,7 +20,7 @@ import (
 // ListOptions are those of "paictl group list".
 type ListOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
+	Way     user.Way
 	Output  cmdutil.Output
 }
 
@@ -41,13 +40,13 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 			return listRun(cmd.Context(), opts)
 		},
 	}
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	opts.Way.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	p, err := user.Open(opts.Factory, opts.Kube)
+	p, err := user.Open(opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}
@@ -81,7 +80,7 @@ func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "-
 // ShowOptions are those of "paictl group show".
 type ShowOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
+	Way     user.Way
 	Output  cmdutil.Output
 	Name    string
 }
@@ -102,15 +101,15 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 			}
 			return showRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: user.CompleteGroups(f, &opts.Kube, func(args []string) bool { return len(args) == 0 }),
+		ValidArgsFunction: user.CompleteGroups(f, &opts.Way, func(args []string) bool { return len(args) == 0 }),
 	}
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	opts.Way.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }
 
 func showRun(ctx context.Context, opts *ShowOptions) error {
-	p, err := user.Open(opts.Factory, opts.Kube)
+	p, err := user.Open(opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}
@@ -157,7 +156,7 @@ func write(f *cmdutil.Factory, o *cmdutil.Output, g *user.Group) error {
 // DeleteOptions are those of "paictl group delete".
 type DeleteOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
+	Way     user.Way
 	Name    string
 	Yes     bool
 }
@@ -180,15 +179,15 @@ The group default stays, and so does the last group of administrators.`,
 			}
 			return deleteRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: user.CompleteGroups(f, &opts.Kube, func(args []string) bool { return len(args) == 0 }),
+		ValidArgsFunction: user.CompleteGroups(f, &opts.Way, func(args []string) bool { return len(args) == 0 }),
 	}
 	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	opts.Way.AddFlags(f, cmd)
 	return cmd
 }
 
 func deleteRun(ctx context.Context, opts *DeleteOptions) error {
-	p, err := user.Open(opts.Factory, opts.Kube)
+	p, err := user.Open(opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}
@@ -209,7 +208,7 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 
 // newCmdMember returns "paictl group add-member" or "paictl group remove-member".
 func newCmdMember(f *cmdutil.Factory, add bool) *cobra.Command {
-	var o kube.Options
+	var o user.Way
 	cmd := &cobra.Command{
 		Use:     "remove-member GROUP NAME...",
 		Short:   "Take people out of a group",
@@ -230,11 +229,11 @@ func newCmdMember(f *cmdutil.Factory, add bool) *cobra.Command {
 		cmd.Use, cmd.Short, cmd.Long = "add-member GROUP NAME...", "Put people into a group", "What the group grants is theirs at once, also where they are signed in."
 		cmd.Example = `  paictl group add-member vision ann bob`
 	}
-	cmdutil.AddKubeFlags(cmd, &o)
+	o.AddFlags(f, cmd)
 	return cmd
 }
 
-func memberRun(ctx context.Context, f *cmdutil.Factory, o kube.Options, group string, people []string, add bool) error {
+func memberRun(ctx context.Context, f *cmdutil.Factory, o user.Way, group string, people []string, add bool) error {
 	p, err := user.Open(f, o)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package token
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,16 +11,14 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd/user"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people/rules"
-	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
 // CreateOptions are those of "paictl token create".
 type CreateOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
+	Way     user.Way
 	Output  cmdutil.Output
 	User    string
 	Label   string
@@ -34,7 +31,7 @@ func NewCmdCreate(f *cmdutil.Factory, runF func(context.Context, *CreateOptions)
 	opts := &CreateOptions{Factory: f}
 	var expires string
 	cmd := &cobra.Command{
-		Use:   "create --user NAME",
+		Use:   "create",
 		Short: "Make an application token, and print it once",
 		Long: `Prints the token on stdout. It is stored nowhere: only its hash is kept.
 
@@ -45,14 +42,11 @@ Scopes, read and submit without --scope:
   secrets  credentials of storages, and keys of jobs
 
 The token is valid until it is revoked. With --expires it ends by itself.`,
-		Example: `  paictl token create --user ci --label nightly --expires 90d
-  PAICTL_TOKEN=$(paictl token create --user ci --scope read)`,
+		Example: `  paictl token create --label nightly --expires 90d
+  PAICTL_TOKEN=$(paictl token create --user ci --scope read --kubeconfig admin.conf)`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if opts.User == "" {
-				return cmdutil.Usagef("--user is needed: a token is a person's")
-			}
 			if opts.Life, err = parseLife(expires); err != nil {
 				return cmdutil.Usagef("--expires: %w", err)
 			}
@@ -66,13 +60,13 @@ The token is valid until it is revoked. With --expires it ends by itself.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&opts.User, "user", "", "person whose token it is")
+	fl.StringVar(&opts.User, "user", "", "person whose token it is; needed with a kubeconfig")
 	fl.StringVar(&opts.Label, "label", "", "what it is for, shown in the list")
 	fl.StringSliceVar(&opts.Scopes, "scope", nil, "what it may be used for: read, submit, admin, secrets (repeatable, or comma-separated)")
 	fl.StringVar(&expires, "expires", "", "how long it is valid: 12h, 90d (default: until it is revoked)")
-	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Kube, true))
+	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Way, true))
 	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"read", "submit", "admin", "secrets"}, cobra.ShellCompDirectiveNoFileComp))
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	opts.Way.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }
@@ -97,42 +91,28 @@ func parseLife(text string) (time.Duration, error) {
 }
 
 func createRun(ctx context.Context, opts *CreateOptions) error {
-	c, err := open(ctx, opts.Kube)
+	t, err := open(ctx, opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}
-	p, err := c.people.Person(opts.User)
+	made, err := t.Create(ctx, opts.User, api.NewToken{Label: opts.Label, Scopes: opts.Scopes, Seconds: int64(opts.Life / time.Second)})
 	if err != nil {
-		return err
-	}
-	if p.Disabled {
-		return hint.Errorf("let them in with: paictl user enable "+p.Name, "%s is disabled, and so are their tokens", p.Name)
-	}
-	scopes, err := rules.ParseScopes(opts.Scopes)
-	if err != nil {
-		return err
-	}
-	if slices.Contains(scopes, rules.ScopeAdmin) && !p.Grants.Administrator {
-		return fmt.Errorf("--scope admin is for administrators, and %s is none", p.Name)
-	}
-	made, err := c.tokens.Application(ctx, p, token.New{Label: opts.Label, Scopes: scopes, Life: opts.Life, Client: "paictl"})
-	if err != nil {
-		return c.Explain(err)
+		return t.Explain(err)
 	}
 	io := opts.Factory.IO
 	if !opts.Output.Is("text") {
 		return opts.Output.Write(io.Out, struct {
-			token.Record
+			api.TokenRecord
 			Token string `json:"token"`
-		}{made.Record, made.Token.Reveal()}, cmdutil.Table{})
+		}{made.Record, made.Token}, cmdutil.Table{})
 	}
-	fmt.Fprintf(io.Err, "Token %s of %s, valid %s. It is shown once.\n", made.Record.ID, p.Name, until(made.Record.Expires))
-	fmt.Fprintln(io.Out, made.Token.Reveal())
+	fmt.Fprintf(io.Err, "Token %s of %s, valid %s. It is shown once.\n", made.Record.ID, made.Record.User, until(made.Record.Expires))
+	fmt.Fprintln(io.Out, made.Token)
 	return nil
 }
 
-func until(t time.Time) string {
-	if t.IsZero() {
+func until(t *time.Time) string {
+	if t == nil {
 		return "until it is revoked"
 	}
 	return "until " + t.Local().Format(time.DateTime)

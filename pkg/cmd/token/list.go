@@ -10,14 +10,13 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd/user"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
 // ListOptions are those of "paictl token list".
 type ListOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
+	Way     user.Way
 	Output  cmdutil.Output
 	User    string
 }
@@ -28,7 +27,9 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tokens and sessions",
-		Long:  `Shows what is known of application tokens, of sessions of paictl, and of browsers; never the tokens. USED is exact to ten minutes.`,
+		Long: `Shows what is known of application tokens, of sessions of paictl, and of browsers; never the tokens. USED is exact to ten minutes.
+
+If you are signed in it shows yours; --user another person's, for administrators.`,
 		Example: `  paictl token list
   paictl token list --user ci -o json`,
 		Args: cobra.NoArgs,
@@ -40,39 +41,33 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 		},
 	}
 	cmd.Flags().StringVar(&opts.User, "user", "", "only those of this person")
-	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Kube, true))
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Way, true))
+	opts.Way.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	c, err := open(ctx, opts.Kube)
+	tokens, err := open(ctx, opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}
-	if opts.User != "" {
-		if _, err := c.people.Person(opts.User); err != nil {
-			return err
-		}
+	all, err := tokens.List(ctx, opts.User)
+	if err != nil {
+		return tokens.Explain(err)
 	}
-	all := c.tokens.Of(opts.User)
 	t := cmdutil.Table{Header: []string{"ID", "USER", "KIND", "SCOPES", "CREATED", "EXPIRES", "USED", "LABEL"}}
 	for _, r := range all {
-		scopes := make([]string, len(r.Scopes))
-		for i, s := range r.Scopes {
-			scopes[i] = string(s)
-		}
-		t.Rows = append(t.Rows, []string{r.ID, r.User, string(r.Kind), cmp.Or(strings.Join(scopes, ","), "-"), at(r.Created, "-"), at(r.Expires, "never"), at(r.Used, "-"),
+		t.Rows = append(t.Rows, []string{r.ID, r.User, r.Kind, cmp.Or(strings.Join(r.Scopes, ","), "-"), at(&r.Created, "-"), at(r.Expires, "never"), at(r.Used, "-"),
 			cmp.Or(r.Label, r.Client, "-")})
 	}
 	return opts.Output.Write(opts.Factory.IO.Out, struct {
-		Items []token.Record `json:"items"`
+		Items []api.TokenRecord `json:"items"`
 	}{all}, t)
 }
 
-func at(t time.Time, none string) string {
-	if t.IsZero() {
+func at(t *time.Time, none string) string {
+	if t == nil {
 		return none
 	}
 	return t.Local().Format("2006-01-02 15:04")

@@ -13,14 +13,13 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/user"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people/token"
 )
 
 // RevokeOptions are those of "paictl token revoke".
 type RevokeOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
+	Way     user.Way
 	IDs     []string
 	User    string
 	All     bool
@@ -55,9 +54,10 @@ were opened with them end.
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) (out []string, _ cobra.ShellCompDirective) {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
 			defer cancel()
-			if c, err := open(ctx, opts.Kube); err == nil {
-				for _, r := range c.tokens.Of(opts.User) {
-					out = append(out, r.ID+"\t"+r.User+" "+r.Label)
+			if t, err := open(ctx, f, opts.Way); err == nil {
+				all, _ := t.List(ctx, opts.User)
+				for i := range all {
+					out = append(out, all[i].ID+"\t"+all[i].User+" "+all[i].Label)
 				}
 			}
 			return out, cobra.ShellCompDirectiveNoFileComp
@@ -65,8 +65,8 @@ were opened with them end.
 	}
 	cmd.Flags().StringVar(&opts.User, "user", "", "only if they are this person's")
 	cmd.Flags().BoolVar(&opts.All, "all", false, "all tokens and sessions of the person")
-	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Kube, true))
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Way, true))
+	opts.Way.AddFlags(f, cmd)
 	return cmd
 }
 
@@ -74,20 +74,22 @@ were opened with them end.
 const maxToken = 8192
 
 func revokeRun(ctx context.Context, opts *RevokeOptions) error {
-	c, err := open(ctx, opts.Kube)
+	t, err := open(ctx, opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}
 	streams := opts.Factory.IO
 	if opts.All {
-		if _, err := c.people.Person(opts.User); err != nil {
-			return err
-		}
-		n, err := c.tokens.RevokeAll(ctx, opts.User, false)
+		all, err := t.List(ctx, opts.User)
 		if err != nil {
-			return c.Explain(err)
+			return t.Explain(err)
 		}
-		fmt.Fprintf(streams.Out, "%d of %s revoked.\n", n, opts.User)
+		for i := range all {
+			if err := t.Revoke(ctx, "", all[i].ID); err != nil && !errors.Is(err, token.ErrNone) {
+				return t.Explain(err)
+			}
+		}
+		fmt.Fprintf(streams.Out, "%d of %s revoked.\n", len(all), opts.User)
 		return nil
 	}
 	for _, id := range opts.IDs {
@@ -101,10 +103,8 @@ func revokeRun(ctx context.Context, opts *RevokeOptions) error {
 		if id, err = token.IDOf(id); err != nil {
 			return hint.Wrap(err, "see the ids with: paictl token list")
 		}
-		if err := c.tokens.Revoke(ctx, opts.User, id); errors.Is(err, token.ErrNone) {
-			return hint.Wrap(fmt.Errorf("%s: %w", id, err), "see the ids with: paictl token list")
-		} else if err != nil {
-			return c.Explain(err)
+		if err := t.Revoke(ctx, opts.User, id); err != nil {
+			return t.Explain(err)
 		}
 		fmt.Fprintf(streams.Out, "%s is revoked.\n", id)
 	}
@@ -114,7 +114,7 @@ func revokeRun(ctx context.Context, opts *RevokeOptions) error {
 // RotateOptions are those of "paictl token rotate-keys".
 type RotateOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
+	Way     user.Way
 	Revoke  bool
 }
 
@@ -139,17 +139,17 @@ are known by their hash, and stay valid.`,
 		},
 	}
 	cmd.Flags().BoolVar(&opts.Revoke, "revoke", false, "refuse what earlier keys signed, and end all sessions")
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	opts.Way.AddFlags(f, cmd)
 	return cmd
 }
 
 func rotateRun(ctx context.Context, opts *RotateOptions) error {
-	c, err := open(ctx, opts.Kube)
+	t, err := open(ctx, opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}
-	if err := c.tokens.RotateKeys(ctx, opts.Revoke); err != nil {
-		return c.Explain(err)
+	if err := t.RotateKeys(ctx, opts.Revoke); err != nil {
+		return t.Explain(err)
 	}
 	text := "There is a new key; tokens that were signed before stay valid."
 	if opts.Revoke {

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmd/user"
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
 // NewCmdToken returns "paictl token".
@@ -22,7 +22,8 @@ func NewCmdToken(f *cmdutil.Factory) *cobra.Command {
 		Long: `An application token lets a program act for a person: PAICTL_TOKEN for paictl, "Authorization: Bearer" for the REST API. Its
 scopes narrow what the person may do. It never manages people, groups or tokens.
 
-These commands need a kubeconfig of an administrator of the cluster.`,
+If you signed in with "paictl login", these commands are about your own tokens, unless you are an administrator and name another
+person. With a kubeconfig they are about everyone's.`,
 		Example: `  paictl token create --user ci --label nightly --expires 90d
   paictl token create --user grafana --scope read
   paictl token list --user ci
@@ -32,15 +33,29 @@ These commands need a kubeconfig of an administrator of the cluster.`,
 	return cmd
 }
 
-// cluster is a cluster with its people and tokens, as they are now.
-type cluster struct {
-	*kube.Cluster
-	people *people.Directory
-	tokens *token.Service
+// Tokens are those of a cluster, as the commands need them.
+type Tokens interface {
+	// Create makes an application token of a person; of oneself where user is empty.
+	Create(ctx context.Context, user string, n api.NewToken) (*api.IssuedToken, error)
+	// List tells of a person's tokens. An empty user is oneself, or everyone with a kubeconfig.
+	List(ctx context.Context, user string) ([]api.TokenRecord, error)
+	// Revoke ends a token by its id, where it is the person's; an empty user is any.
+	Revoke(ctx context.Context, user, id string) error
+	// RotateKeys makes a key to sign with.
+	RotateKeys(ctx context.Context, revoke bool) error
+	Explain(err error) error
 }
 
-func open(ctx context.Context, o kube.Options) (*cluster, error) {
-	c, d, err := user.OpenDirectory(o)
+// open connects to the tokens of a cluster, by its server where one has signed in, else by a kubeconfig.
+func open(ctx context.Context, f *cmdutil.Factory, w user.Way) (Tokens, error) {
+	signed, err := way.Choose(f, w.Kube, w.Server)
+	if err != nil {
+		return nil, err
+	}
+	if signed != nil {
+		return &server{signed.Server}, nil
+	}
+	c, d, err := user.OpenDirectory(w.Kube)
 	if err != nil {
 		return nil, err
 	}
@@ -51,5 +66,8 @@ func open(ctx context.Context, o kube.Options) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{c, d, s}, c.Explain(s.Load(ctx))
+	if err := s.Load(ctx); err != nil {
+		return nil, c.Explain(err)
+	}
+	return &direct{c, d, s}, nil
 }

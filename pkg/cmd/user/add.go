@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/secret"
@@ -17,7 +16,7 @@ import (
 // AddOptions are those of "paictl user add".
 type AddOptions struct {
 	Factory  *cmdutil.Factory
-	Kube     kube.Options
+	Way      Way
 	Output   cmdutil.Output
 	User     people.NewUser
 	Admin    bool
@@ -64,8 +63,8 @@ person, who then owns these jobs, and the folders of that name on storages. Old 
 	fl.BoolVar(&opts.Admin, "administrator", false, "put the person into the group "+v1.GroupAdministrators+", too")
 	fl.BoolVar(&opts.User.TakeOver, "take-over-history", false, "take the name of a person who was removed, with their jobs")
 	opts.Password.add(cmd, true)
-	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Kube, func([]string) bool { return true }))
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Way, func([]string) bool { return true }))
+	opts.Way.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }
@@ -77,7 +76,7 @@ type added struct {
 }
 
 func addRun(ctx context.Context, opts *AddOptions) error {
-	p, err := Open(opts.Factory, opts.Kube)
+	p, err := Open(opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}

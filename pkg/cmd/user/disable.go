@@ -9,14 +9,13 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/kube"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/plural"
 )
 
 // newCmdDisable returns "paictl user disable" or "paictl user enable".
 func newCmdDisable(f *cmdutil.Factory, disable bool) *cobra.Command {
-	var o kube.Options
+	var o Way
 	cmd := &cobra.Command{
 		Use:   "enable NAME...",
 		Short: "Let people in again who were disabled",
@@ -44,12 +43,12 @@ func newCmdDisable(f *cmdutil.Factory, disable bool) *cobra.Command {
 		cmd.Example = `  paictl user disable bob
   paictl user disable bob eve`
 	}
-	cmdutil.AddKubeFlags(cmd, &o)
+	o.AddFlags(f, cmd)
 	return cmd
 }
 
 // each does something to each person, and goes on after an error.
-func each(ctx context.Context, f *cmdutil.Factory, o kube.Options, names []string, do func(context.Context, People, string) (string, error)) error {
+func each(ctx context.Context, f *cmdutil.Factory, o Way, names []string, do func(context.Context, People, string) (string, error)) error {
 	p, err := Open(f, o)
 	if err != nil {
 		return err
@@ -75,7 +74,7 @@ func each(ctx context.Context, f *cmdutil.Factory, o kube.Options, names []strin
 // RemoveOptions are those of "paictl user remove".
 type RemoveOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
+	Way     Way
 	Names   []string
 	Yes     bool
 }
@@ -100,10 +99,10 @@ The last administrator can't be removed.`,
 			}
 			return removeRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Kube, true),
+		ValidArgsFunction: CompleteUsers(f, &opts.Way, true),
 	}
 	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	opts.Way.AddFlags(f, cmd)
 	return cmd
 }
 
@@ -115,7 +114,7 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 	if err := prompt.Confirm(opts.Factory.IO, opts.Yes, what, "Remove "+listed(opts.Names)+" with passwords and tokens?"); err != nil {
 		return err
 	}
-	return each(ctx, opts.Factory, opts.Kube, opts.Names, func(ctx context.Context, p People, name string) (string, error) {
+	return each(ctx, opts.Factory, opts.Way, opts.Names, func(ctx context.Context, p People, name string) (string, error) {
 		return name + " is removed.", p.Remove(ctx, name)
 	})
 }

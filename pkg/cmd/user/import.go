@@ -16,7 +16,6 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/password"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
@@ -27,7 +26,7 @@ import (
 // ImportOptions are those of "paictl user import".
 type ImportOptions struct {
 	Factory   *cmdutil.Factory
-	Kube      kube.Options
+	Way       Way
 	File      string
 	Passwords string
 	DryRun    bool
@@ -64,7 +63,7 @@ passwords for them and writes them into that file, which only you can read.`,
 	cmd.Flags().StringVar(&opts.Passwords, "passwords", "", "make passwords where the file has none, and write them into this new file")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only check the file")
 	_ = cmd.MarkFlagFilename("passwords")
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	opts.Way.AddFlags(f, cmd)
 	return cmd
 }
 
@@ -85,7 +84,7 @@ func importRun(ctx context.Context, opts *ImportOptions) error {
 			return hint.Errorf("name a new file", "%s is there already: it may have passwords of an earlier import", opts.Passwords)
 		}
 	}
-	p, err := Open(opts.Factory, opts.Kube)
+	p, err := Open(opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}

@@ -8,14 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/kube"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 // LinkOptions are those of "paictl user link".
 type LinkOptions struct {
 	Factory  *cmdutil.Factory
-	Kube     kube.Options
+	Way      Way
 	Name     string
 	Identity v1.Identity
 	Remove   bool
@@ -42,18 +41,18 @@ signs in there with the subject is this person here. Names and e-mail addresses 
 			}
 			return linkRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Kube, false),
+		ValidArgsFunction: CompleteUsers(f, &opts.Way, false),
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&opts.Identity.Provider, "provider", "", "name of the provider in the configuration")
 	fl.StringVar(&opts.Identity.Subject, "subject", "", "subject by which the provider knows the person")
 	fl.BoolVar(&opts.Remove, "remove", false, "take the link away")
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	opts.Way.AddFlags(f, cmd)
 	return cmd
 }
 
 func linkRun(ctx context.Context, opts *LinkOptions) error {
-	p, err := Open(opts.Factory, opts.Kube)
+	p, err := Open(opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}

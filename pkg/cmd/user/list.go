@@ -9,14 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/kube"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 // ListOptions are those of "paictl user list".
 type ListOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
+	Way     Way
 	Output  cmdutil.Output
 	Group   string
 }
@@ -39,14 +38,14 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 		},
 	}
 	cmd.Flags().StringVar(&opts.Group, "group", "", "only people in this group")
-	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Kube, func([]string) bool { return true }))
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Way, func([]string) bool { return true }))
+	opts.Way.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	p, err := Open(opts.Factory, opts.Kube)
+	p, err := Open(opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}

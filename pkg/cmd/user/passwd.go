@@ -1,19 +1,20 @@
 package user
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/secret"
 )
 
 // PasswdOptions are those of "paictl user passwd".
 type PasswdOptions struct {
 	Factory  *cmdutil.Factory
-	Kube     kube.Options
+	Way      Way
 	Name     string
 	Password passwordFlags
 }
@@ -22,16 +23,21 @@ type PasswdOptions struct {
 func NewCmdPasswd(f *cmdutil.Factory, runF func(context.Context, *PasswdOptions) error) *cobra.Command {
 	opts := &PasswdOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "passwd NAME",
-		Short: "Set a person's password, and end the person's sessions",
-		Long: `Sets the password. All sessions of the person end at once; application tokens stay, revoke them with "paictl token revoke".
+		Use:   "passwd [NAME]",
+		Short: "Set a password, and end the person's sessions",
+		Long: `Sets the password of a person, or your own if you are signed in and name no one. All sessions of the person end at once;
+application tokens stay, revoke them with "paictl token revoke".
 
-The password is asked for on the terminal, or read with --password-stdin, or made with --generate-password.`,
-		Example: `  paictl user passwd ann
+The password is asked for on the terminal, or read with --password-stdin, or made with --generate-password. For your own the old
+password is asked for, too; with --password-stdin it is the first line, and the new one the second.`,
+		Example: `  paictl user passwd
+  paictl user passwd ann
   paictl user passwd ann --generate-password`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Name = args[0]
+			if len(args) > 0 {
+				opts.Name = args[0]
+			}
 			if err := opts.Password.check(); err != nil {
 				return err
 			}
@@ -40,32 +46,49 @@ The password is asked for on the terminal, or read with --password-stdin, or mad
 			}
 			return passwdRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Kube, false),
+		ValidArgsFunction: CompleteUsers(f, &opts.Way, false),
 	}
 	opts.Password.add(cmd, false)
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	opts.Way.AddFlags(f, cmd)
 	return cmd
 }
 
 func passwdRun(ctx context.Context, opts *PasswdOptions) error {
-	p, err := Open(opts.Factory, opts.Kube)
+	p, err := Open(opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}
+	me, err := p.Me(ctx)
+	if err != nil {
+		return err
+	}
+	opts.Name = cmp.Or(opts.Name, me)
+	if opts.Name == "" {
+		return cmdutil.Usagef("name a person: with a kubeconfig you are none")
+	}
 	if _, err := p.User(ctx, opts.Name); err != nil {
 		return p.Explain(err)
+	}
+	var old secret.String
+	if opts.Name == me {
+		if old, err = opts.Password.old(opts.Factory.IO); err != nil {
+			return err
+		}
 	}
 	chosen, err := opts.Password.get(opts.Factory.IO, opts.Name)
 	if err != nil {
 		return err
 	}
-	if err := p.SetPassword(ctx, opts.Name, chosen); err != nil {
+	if err := p.SetPassword(ctx, opts.Name, old, chosen); err != nil {
 		return p.Explain(err)
 	}
 	if opts.Password.Generate {
 		fmt.Fprintf(opts.Factory.IO.Out, "The password of %s is shown once: %s\n", opts.Name, chosen.Reveal())
-		return nil
+	} else {
+		fmt.Fprintf(opts.Factory.IO.Out, "The password of %s is set, and all sessions have ended.\n", opts.Name)
 	}
-	fmt.Fprintf(opts.Factory.IO.Out, "The password of %s is set, and all sessions have ended.\n", opts.Name)
+	if opts.Name == me {
+		opts.Factory.IO.Say("Sign in again: paictl login")
+	}
 	return nil
 }

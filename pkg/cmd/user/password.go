@@ -1,6 +1,7 @@
 package user
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -53,17 +54,42 @@ func (o *passwordFlags) get(streams *iostreams.IOStreams, name string) (secret.S
 	case o.Generate:
 		return password.New(), nil
 	case o.Stdin:
-		b, err := io.ReadAll(io.LimitReader(streams.In, maxPassword))
+		p, err := readLine(streams.In)
 		if err != nil {
-			return "", fmt.Errorf("read the password from stdin: %w", err)
+			return "", err
 		}
-		line, _, _ := strings.Cut(string(b), "\n")
-		p := secret.String(strings.TrimSuffix(line, "\r"))
 		return p, password.Check(p, name)
 	case !streams.CanPrompt():
 		return "", cmdutil.Usagef("there is no terminal to ask for a password on: add --password-stdin or --generate-password")
 	}
 	return o.ask(streams, name)
+}
+
+// readLine reads a password up to the end of the line, and no byte more: another may follow.
+func readLine(r io.Reader) (secret.String, error) {
+	var line []byte
+	for one := make([]byte, 1); len(line) < maxPassword; {
+		n, err := r.Read(one)
+		if n > 0 && one[0] == '\n' || errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", fmt.Errorf("read the password from stdin: %w", err)
+		}
+		line = append(line, one[:n]...)
+	}
+	return secret.String(strings.TrimSuffix(string(line), "\r")), nil
+}
+
+// old is one's own password of now.
+func (o *passwordFlags) old(streams *iostreams.IOStreams) (secret.String, error) {
+	switch {
+	case o.Stdin:
+		return readLine(streams.In)
+	case !streams.CanPrompt():
+		return "", cmdutil.Usagef("there is no terminal to ask for your password on: add --password-stdin")
+	}
+	return (&prompt.Person{IO: streams}).AskSecret("Your password of now")
 }
 
 // ask asks twice, until both are the same and strong enough.

@@ -4,13 +4,16 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
 // People is who may use a cluster, as the commands user and group need it.
@@ -21,7 +24,10 @@ type People interface {
 	Check(ctx context.Context, users []people.NewUser) []error
 	Add(ctx context.Context, n people.NewUser) (*User, error)
 	Update(ctx context.Context, name string, change func(*v1.UserSpec) error) (*User, error)
-	SetPassword(ctx context.Context, name string, p secret.String) error
+	// SetPassword needs the old password of whoever sets their own.
+	SetPassword(ctx context.Context, name string, old, p secret.String) error
+	// Me is who has signed in; "" with a kubeconfig.
+	Me(ctx context.Context) (string, error)
 	Remove(ctx context.Context, name string) error
 
 	Groups(ctx context.Context) ([]Group, error)
@@ -34,32 +40,13 @@ type People interface {
 	Explain(err error) error
 }
 
-// User is a person, as -o json prints one.
-type User struct {
-	Name          string        `json:"name"`
-	Email         string        `json:"email,omitempty"`
-	DisplayName   string        `json:"displayName,omitempty"`
-	Groups        []string      `json:"groups"`
-	Administrator bool          `json:"administrator"`
-	Disabled      bool          `json:"disabled"`
-	AllVCs        bool          `json:"allVirtualClusters"`
-	VCs           []v1.VCGrant  `json:"virtualClusters"`
-	Storages      []string      `json:"storages"`
-	Pages         []string      `json:"pages"`
-	Identities    []v1.Identity `json:"identities,omitempty"`
-	SSHKeys       []v1.SSHKey   `json:"sshKeys,omitempty"`
-	Created       time.Time     `json:"created"`
-	LastSignIn    *time.Time    `json:"lastSignIn,omitempty"`
-}
+// User is a person, and Group a group, as -o json prints one.
+type (
+	User  = api.User
+	Group = api.Group
+)
 
-// Group is a group, as -o json prints one.
-type Group struct {
-	v1.GroupSpec
-	Members []string  `json:"members"`
-	Created time.Time `json:"created"`
-}
-
-// NewUser is how a person is printed.
+// newUser is how a person is printed.
 func newUser(p *people.Person) *User {
 	u := &User{
 		Name: p.Name, Email: p.User.Spec.Email, DisplayName: p.User.Spec.DisplayName, Groups: orNone(p.Groups), Administrator: p.Grants.Administrator,
@@ -90,9 +77,28 @@ type direct struct {
 	prepared bool
 }
 
+// Way is how a cluster is reached: by a kubeconfig, or by its server where one has signed in.
+type Way struct {
+	Kube   kube.Options
+	Server string
+}
+
+// AddFlags adds the flags that choose it.
+func (w *Way) AddFlags(f *cmdutil.Factory, cmd *cobra.Command) {
+	cmdutil.AddKubeFlags(cmd, &w.Kube)
+	way.AddFlag(f, cmd, &w.Server)
+}
+
 // Open connects to the people of a cluster. It asks nothing yet.
-func Open(_ *cmdutil.Factory, o kube.Options) (People, error) {
-	c, d, err := OpenDirectory(o)
+func Open(f *cmdutil.Factory, w Way) (People, error) {
+	signed, err := way.Choose(f, w.Kube, w.Server)
+	if err != nil {
+		return nil, err
+	}
+	if signed != nil {
+		return &server{signed.Server}, nil
+	}
+	c, d, err := OpenDirectory(w.Kube)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +115,18 @@ func OpenDirectory(o kube.Options) (*kube.Cluster, *people.Directory, error) {
 	return c, d, err
 }
 
+// Explain implements People.
 func (d *direct) Explain(err error) error { return d.cluster.Explain(err) }
 
+// Me implements People.
+func (*direct) Me(context.Context) (string, error) { return "", nil }
+
+// SetPassword implements People.
+func (d *direct) SetPassword(ctx context.Context, name string, _, p secret.String) error {
+	return d.Directory.SetPassword(ctx, name, p)
+}
+
+// Users implements People.
 func (d *direct) Users(ctx context.Context) ([]User, error) {
 	if err := d.Load(ctx); err != nil {
 		return nil, err
@@ -122,6 +138,7 @@ func (d *direct) Users(ctx context.Context) ([]User, error) {
 	return out, nil
 }
 
+// User implements People.
 func (d *direct) User(ctx context.Context, name string) (*User, error) {
 	if err := d.Load(ctx); err != nil {
 		return nil, err
@@ -152,6 +169,7 @@ func (d *direct) Check(ctx context.Context, users []people.NewUser) []error {
 	return out
 }
 
+// Add implements People.
 func (d *direct) Add(ctx context.Context, n people.NewUser) (*User, error) {
 	if err := d.prepare(ctx); err != nil {
 		return nil, err
@@ -169,10 +187,12 @@ func (d *direct) prepare(ctx context.Context) error {
 	return err
 }
 
+// Update implements People.
 func (d *direct) Update(ctx context.Context, name string, change func(*v1.UserSpec) error) (*User, error) {
 	return printed(d.Directory.Update(ctx, name, change))
 }
 
+// Groups implements People.
 func (d *direct) Groups(ctx context.Context) ([]Group, error) {
 	if err := d.Load(ctx); err != nil {
 		return nil, err
@@ -188,6 +208,7 @@ func (d *direct) group(g *v1.Group) *Group {
 	return &Group{GroupSpec: g.Spec, Members: orNone(d.Members(g.Spec.Name)), Created: g.CreationTimestamp.Time}
 }
 
+// Group implements People.
 func (d *direct) Group(ctx context.Context, name string) (*Group, error) {
 	if err := d.Load(ctx); err != nil {
 		return nil, err
@@ -199,6 +220,7 @@ func (d *direct) Group(ctx context.Context, name string) (*Group, error) {
 	return d.group(g), nil
 }
 
+// ChangeGroup implements People.
 func (d *direct) ChangeGroup(ctx context.Context, name string, make bool, change func(*v1.GroupSpec) error) (*Group, error) {
 	if make {
 		if err := d.prepare(ctx); err != nil {

@@ -7,14 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/kube"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 // SetOptions are those of "paictl user set".
 type SetOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
+	Way     Way
 	Name    string
 	// Email and DisplayName are nil where they stay, Groups where it isn't Changed.
 	Email, DisplayName *string
@@ -53,19 +52,19 @@ use "paictl group add-member" and "paictl group remove-member".`,
 			}
 			return setRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Kube, false),
+		ValidArgsFunction: CompleteUsers(f, &opts.Way, false),
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&email, "email", "", "e-mail address")
 	fl.StringVar(&display, "display-name", "", "name as people write it")
 	fl.StringSliceVar(&opts.Groups, "group", nil, "the groups that the person is in (repeatable, or comma-separated)")
-	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Kube, func([]string) bool { return true }))
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Way, func([]string) bool { return true }))
+	opts.Way.AddFlags(f, cmd)
 	return cmd
 }
 
 func setRun(ctx context.Context, opts *SetOptions) error {
-	p, err := Open(opts.Factory, opts.Kube)
+	p, err := Open(opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}

@@ -9,14 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/kube"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 // ShowOptions are those of "paictl user show".
 type ShowOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
+	Way     Way
 	Output  cmdutil.Output
 	Name    string
 }
@@ -37,15 +36,15 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 			}
 			return showRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Kube, false),
+		ValidArgsFunction: CompleteUsers(f, &opts.Way, false),
 	}
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	opts.Way.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }
 
 func showRun(ctx context.Context, opts *ShowOptions) error {
-	p, err := Open(opts.Factory, opts.Kube)
+	p, err := Open(opts.Factory, opts.Way)
 	if err != nil {
 		return err
 	}

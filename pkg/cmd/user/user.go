@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/kube"
 )
 
 // NewCmdUser returns "paictl user".
@@ -20,8 +19,8 @@ func NewCmdUser(f *cmdutil.Factory) *cobra.Command {
 		Long: `People sign in at the server of the cluster (the service rest-server). What they may do is granted by their groups:
 see "paictl group".
 
-These commands need a kubeconfig of an administrator of the cluster; the server needn't run. So they are also the way back in
-if every password is lost.`,
+Administrators who signed in with "paictl login" use these commands, and operators with a kubeconfig of the cluster: for them the
+server needn't run, so this is also the way back in if every password is lost.`,
 		Example: `  paictl user add ann --administrator
   paictl user add bob --email bob@example.org --group vision
   paictl user import people.csv
@@ -39,7 +38,7 @@ if every password is lost.`,
 const completionTimeout = 3 * time.Second
 
 // CompleteUsers completes names of people, each once.
-func CompleteUsers(f *cmdutil.Factory, o *kube.Options, many bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func CompleteUsers(f *cmdutil.Factory, o *Way, many bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return complete(f, o, func(args []string) bool { return many || len(args) == 0 }, func(ctx context.Context, p People) (out []string) {
 		users, _ := p.Users(ctx)
 		for i := range users {
@@ -50,7 +49,7 @@ func CompleteUsers(f *cmdutil.Factory, o *kube.Options, many bool) func(*cobra.C
 }
 
 // CompleteGroups completes names of groups, as arguments or as the value of a flag.
-func CompleteGroups(f *cmdutil.Factory, o *kube.Options, wanted func(args []string) bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func CompleteGroups(f *cmdutil.Factory, o *Way, wanted func(args []string) bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return complete(f, o, wanted, func(ctx context.Context, p People) (out []string) {
 		groups, _ := p.Groups(ctx)
 		for i := range groups {
@@ -60,7 +59,7 @@ func CompleteGroups(f *cmdutil.Factory, o *kube.Options, wanted func(args []stri
 	})
 }
 
-func complete(f *cmdutil.Factory, o *kube.Options, wanted func([]string) bool, names func(context.Context, People) []string,
+func complete(f *cmdutil.Factory, o *Way, wanted func([]string) bool, names func(context.Context, People) []string,
 ) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if !wanted(args) {
