@@ -70,6 +70,7 @@ type Assembly struct {
 
 	o      Options
 	client kubernetes.Interface
+	audit  *audit.Sink
 }
 
 // New puts a server together. It asks nothing yet.
@@ -94,7 +95,11 @@ func New(o Options) (*Assembly, error) {
 		return nil, err
 	}
 	a.SignIn = signin.New(a.People, nil, signin.Options{Now: o.Now})
-	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: audit.NewLines(o.Audit, o.Log), Now: o.Now,
+	a.audit = audit.NewSink(audit.NewLines(o.Audit, o.Log), jobs.History, func(err error) bool {
+		_, wrong := errors.AsType[*job.RefusedError](err)
+		return wrong
+	}, o.Log)
+	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Now: o.Now,
 		PasswordSignIn: o.Settings.SignIn.Password.Enabled}
 	limits := server.Limits{PerMinute: o.Settings.Limits.PerMinute, PerTokenMinute: o.Settings.Limits.PerTokenMinute, SubmitPerHour: o.Settings.Limits.SubmitPerHour, Streams: o.Settings.Limits.Streams}
 	a.Server = server.New(server.Options{
@@ -114,7 +119,7 @@ func (a *Assembly) Ready() error {
 
 // Parts run beside the server until the context ends; where one of them ends before, something is wrong.
 func (a *Assembly) Parts() []func(context.Context) error {
-	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Live.Run, a.tend}
+	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Live.Run, a.audit.Run, a.tend}
 }
 
 // tend looks after keys and tokens while this replica leads.

@@ -21,7 +21,7 @@ func routes() []server.Route {
 var later = []string{
 	"jobs.watch", "jobs.count", "job.ssh", "job.tag",
 	"group.members", "token.manage",
-	"sku.read", "vc.manage", "storage.list", "storage.all", "storage.secrets", "alert.read", "kube.read", "audit.read",
+	"sku.read", "vc.manage", "storage.list", "storage.all", "storage.secrets", "alert.read", "kube.read",
 	"page.monitoring", "page.monitoring.write", "page.internal", "job.after", "job.forget",
 }
 

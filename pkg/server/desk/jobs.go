@@ -37,7 +37,7 @@ func (d *Desk) Job(ctx context.Context, rule, user, name string) (*Job, error) {
 	}
 	// Whoever can see no job but their own gets the answer without a question, so that its time tells nothing.
 	if v := rules.Visible(&d.caller.Subject); !v.All && len(v.VCs) == 0 && user != v.User {
-		return nil, NoJob(user, name)
+		return nil, d.refused(ctx, rule, rules.Thing{Kind: rules.KindJob, Owner: wire.Shown(user), Name: wire.Shown(name)}, NoJob(user, name))
 	}
 	found, err := d.shop.Jobs.ResolveExact(ctx, user, name)
 	if missing, ok := errors.AsType[*job.NotFoundError](err); ok && missing.Unsure != nil {
@@ -50,9 +50,18 @@ func (d *Desk) Job(ctx context.Context, rule, user, name string) (*Job, error) {
 	}
 	j := &Job{d, found, rules.Thing{Kind: rules.KindJob, Owner: found.User, VC: found.VirtualCluster(), Name: found.Name}}
 	if err := j.decide(rule); err != nil {
-		return nil, err
+		return nil, d.refused(ctx, rule, j.thing, err)
 	}
 	return j, nil
+}
+
+// refused writes to the audit who wanted to change a job, or to go into it, and may not. Who only looks is not noted.
+func (d *Desk) refused(ctx context.Context, rule string, t rules.Thing, err error) error {
+	switch rule {
+	case "job.read", "job.config", "job.logs":
+		return err
+	}
+	return d.audited(ctx, rule, t, nil, err)
 }
 
 // decide decides by a rule. What is hidden is not found.

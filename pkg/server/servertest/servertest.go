@@ -86,6 +86,9 @@ func (p *Printed) String() string {
 // Password is that of all people of tests.
 const Password = "correct horse battery"
 
+// auditToken opens the audit of the history.
+const auditToken = "the audit's"
+
 // Teams is the configuration of a scheduler with two virtual clusters of one machine each.
 const Teams = `physicalCluster:
   cellTypes:
@@ -123,6 +126,10 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 		_, err = core.Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{})
 		require.NoError(t, err)
 	}
+	_, err = core.Secrets(kube.SystemNamespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: api.AuditTokenSecret}, StringData: map[string]string{api.TokenKey: auditToken}}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
 	patch := []byte(`{"data":{"scheduler-name":"pai-scheduler"}}`)
 	_, err = core.ConfigMaps(kube.SystemNamespace).Patch(t.Context(), api.ConfigMap, "application/merge-patch+json", patch, metav1.PatchOptions{})
 	require.NoError(t, err)
@@ -141,7 +148,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = s.Store.Close() }) // a test may have closed it
 		o.History = historyserver.New(historyserver.Options{Store: s.Store, Ready: func(context.Context) error { return nil }, Metrics: prometheus.NewRegistry(),
-			Token: func() string { return jobtest.Token }, Log: slog.New(slog.DiscardHandler)}).Handler()
+			Token: func() string { return jobtest.Token }, AuditToken: func() string { return auditToken }, Log: slog.New(slog.DiscardHandler)}).Handler()
 	}
 	urls := map[string]http.Handler{"history": o.History, "scheduler": o.Scheduler}
 	at := func(name string) string {

@@ -198,16 +198,11 @@ type usageIn struct {
 func gpuTime(ctx context.Context, d *desk.Desk, in *usageIn) (*job.Usage, error) {
 	q := fapi.UsageQuery{User: in.User, VirtualCluster: in.VC, Type: in.Type, By: in.By}
 	var err error
-	for _, at := range []struct {
-		text string
-		to   *time.Time
-	}{{in.Since, &q.Since}, {in.Until, &q.Until}} {
-		if at.text == "" {
-			continue
-		}
-		if *at.to, err = time.Parse(time.RFC3339, at.text); err != nil {
-			return nil, wire.Bad(`"since" and "until" must be times such as 2026-01-31T12:00:00Z`)
-		}
+	if q.Since, err = instant(in.Since); err != nil {
+		return nil, err
+	}
+	if q.Until, err = instant(in.Until); err != nil {
+		return nil, err
 	}
 	return d.Usage(ctx, q)
 }

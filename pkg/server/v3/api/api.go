@@ -45,6 +45,7 @@
 //	GET    /api/v3/tokens?user=                     TokenRecords
 //	POST   /api/v3/tokens                           NewToken → IssuedToken
 //	DELETE /api/v3/tokens/{token}                   {}; by id, token or handle
+//	GET    /api/v3/audit?actor=&object=&owner=&kind=&verb=&outcome=&since=&until=&cursor=&limit=   audit.Page
 //
 // Who asks sends "Authorization: Bearer TOKEN". An answer that is no success is an Error, of /oauth/token an OAuthError.
 package api

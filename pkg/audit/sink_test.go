@@ -1,0 +1,98 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/audit"
+)
+
+var errWrong, errAway = errors.New("wrong"), errors.New("away")
+
+// keeper keeps records, unless it is away; one with the verb "bad" it refuses.
+type keeper struct {
+	mu   sync.Mutex
+	away bool
+	kept map[string]bool
+}
+
+func (k *keeper) SaveAudit(_ context.Context, records []audit.Record) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.away {
+		return errAway
+	}
+	for _, r := range records {
+		if r.Verb == "bad" {
+			return errWrong
+		}
+	}
+	for _, r := range records {
+		k.kept[r.ID] = true
+	}
+	return nil
+}
+
+func (k *keeper) set(away bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.away = away
+}
+
+func (k *keeper) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.kept)
+}
+
+func TestRecordsArePrintedAtOnceAndKeptInTheEnd(t *testing.T) {
+	var printed bytes.Buffer
+	log := slog.New(slog.DiscardHandler)
+	k := &keeper{kept: map[string]bool{}, away: true}
+	s := audit.NewSink(audit.NewLines(&printed, log), k, func(err error) bool { return errors.Is(err, errWrong) }, log)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	for i := range 1200 {
+		verb := "stop"
+		if i == 700 {
+			verb = "bad"
+		}
+		s.Write(ctx, audit.Record{ID: fmt.Sprint("record-", i), Verb: verb})
+	}
+	assert.Equal(t, 1200, strings.Count(printed.String(), "\n"), "whoever keeps them")
+	k.set(false)
+	require.Eventually(t, func() bool { return k.count() == 1199 }, 10*time.Second, 10*time.Millisecond)
+	waiting, lost := s.Waiting()
+	assert.Zero(t, waiting)
+	assert.Zero(t, lost)
+
+	k.set(true)
+	s.Write(ctx, audit.Record{ID: "last", Verb: "stop"})
+	require.Eventually(t, func() bool { n, _ := s.Waiting(); return n == 1 }, time.Second, time.Millisecond)
+	k.set(false)
+	cancel()
+	require.NoError(t, <-done)
+	assert.Equal(t, 1200, k.count(), "what is left goes when the program ends")
+}
+
+func TestWhatIsTooMuchIsCounted(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	s := audit.NewSink(audit.NewLines(&bytes.Buffer{}, log), &keeper{}, func(error) bool { return false }, log)
+	for i := range 10_003 {
+		s.Write(t.Context(), audit.Record{ID: fmt.Sprint(i)})
+	}
+	waiting, lost := s.Waiting()
+	assert.Equal(t, 10_000, waiting)
+	assert.Equal(t, 3, lost)
+}

@@ -1,0 +1,23 @@
+package desk
+
+import (
+	"context"
+
+	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/people/rules"
+)
+
+// Audited reads a page of the audit, the latest first. Who is no administrator sees what they did themselves.
+func (d *Desk) Audited(ctx context.Context, q audit.Query) (*audit.Page, error) {
+	if !d.caller.Grants.Administrator && q.Actor == "" {
+		q.Actor = d.caller.Name
+	}
+	owner := q.Actor
+	if d.caller.Grants.Administrator {
+		owner = d.caller.Name
+	}
+	if err := rules.Decide("audit.read", &d.caller.Subject, rules.Thing{Kind: rules.KindAudit, Owner: owner}); err != nil {
+		return nil, err
+	}
+	return d.shop.Jobs.History.Audit(ctx, q)
+}

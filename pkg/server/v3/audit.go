@@ -1,0 +1,53 @@
+package v3
+
+import (
+	"context"
+	"time"
+
+	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+func auditRoutes() []server.Route {
+	return []server.Route{server.JSON("GET", api.Prefix+"/audit", "audit.read", "Lists who did what to what, the latest first", audited)}
+}
+
+type auditIn struct {
+	Actor   string `query:"actor"`
+	Object  string `query:"object"`
+	Owner   string `query:"owner"`
+	Kind    string `query:"kind"`
+	Verb    string `query:"verb"`
+	Outcome string `query:"outcome"`
+	Since   string `query:"since"`
+	Until   string `query:"until"`
+	Cursor  string `query:"cursor"`
+	Limit   int    `query:"limit"`
+}
+
+func audited(ctx context.Context, d *desk.Desk, in *auditIn) (*audit.Page, error) {
+	q := audit.Query{Actor: in.Actor, Object: in.Object, Owner: in.Owner, Kind: in.Kind, Verb: in.Verb, Outcome: in.Outcome, Cursor: in.Cursor, Limit: in.Limit}
+	var err error
+	if q.Since, err = instant(in.Since); err != nil {
+		return nil, err
+	}
+	if q.Until, err = instant(in.Until); err != nil {
+		return nil, err
+	}
+	return d.Audited(ctx, q)
+}
+
+// instant reads a time; zero where there is none.
+func instant(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return t, wire.Bad(`"since" and "until" must be times such as 2026-01-31T12:00:00Z`)
+	}
+	return t, nil
+}
