@@ -22,10 +22,15 @@ const verbUpgrade = "upgrade"
 // ErrConfigurationChanged says that what was agreed to is no longer what the cluster's configuration means.
 var ErrConfigurationChanged = errors.New("someone pushed a configuration since the changes were shown; nothing was changed")
 
-// upgradeStep is one service of an upgrade.
+// ErrReleaseChanged says that what was agreed to was planned from a release that is no longer the current one.
+var ErrReleaseChanged = errors.New("another run changed services since the changes were shown; this one changed nothing")
+
+// upgradeStep is one service of an upgrade. plan was made from the revision that this paictl, or another one, wrote.
 type upgradeStep struct {
-	service *catalogue.Service
-	plan    release.Plan
+	service  *catalogue.Service
+	plan     release.Plan
+	revision int
+	by       string
 }
 
 // Upgrade brings the installed ones of the chosen services to this paictl's charts, one at a time, each after those that it requires: the
@@ -63,6 +68,9 @@ func (p *Platform) Upgrade(ctx context.Context, o Options) error {
 		if err := r.unpushed(ctx); err != nil {
 			return err
 		}
+		if err := r.unreleased(ctx, steps); err != nil {
+			return err
+		}
 		r.beginUpgrade(chosen, steps, absent)
 		if err := r.prepare(ctx, servicesOf(steps)); err != nil {
 			return r.abort(err)
@@ -83,6 +91,7 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 	}
 	var installed []*catalogue.Service
 	var old []map[string]any
+	var seen []*release.Release // before the plans: one that is made meanwhile is found to be another
 	back := &DowngradeError{This: version.Version}
 	for _, s := range chosen.Services {
 		// A release of that name that no paictl has started is someone else's.
@@ -94,7 +103,7 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 			absent = append(absent, s.Name)
 			continue
 		}
-		installed, old = append(installed, s), append(old, have.Values)
+		installed, old, seen = append(installed, s), append(old, have.Values), append(seen, have)
 		// Which chart of someone else's a service has is the configuration's to say.
 		if by := version.OfTag(have.By); s.Upstream == nil && catalogue.LaterPaictl(by, back.This) {
 			back.add(s.Name, by)
@@ -112,7 +121,7 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 		return nil, nil, err
 	}
 	for i, s := range installed {
-		steps = append(steps, upgradeStep{service: s, plan: plans[i]})
+		steps = append(steps, upgradeStep{service: s, plan: plans[i], revision: seen[i].Revision, by: seen[i].By})
 	}
 	return steps, absent, nil
 }
@@ -167,6 +176,26 @@ func (r *run) unpushed(ctx context.Context) error {
 		return hint.Wrap(ErrConfigurationChanged, "run the same command again")
 	}
 	return nil
+}
+
+// unreleased refuses to go on where another run has changed one of the services since the changes were shown: what was agreed to, and whether this is an
+// earlier paictl than the one that installed them, was found out before the lock was held.
+func (r *run) unreleased(ctx context.Context, steps []upgradeStep) error {
+	var changed []string
+	for _, s := range steps {
+		now, err := r.Releases.Get(ctx, s.service.Namespace, s.service.Name)
+		if err != nil {
+			return err
+		}
+		if now == nil || now.Revision != s.revision || now.By != s.by {
+			changed = append(changed, s.service.Name)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	slices.Sort(changed)
+	return hint.Wrap(fmt.Errorf("%w: %s", ErrReleaseChanged, strings.Join(changed, ", ")), "run the same command again: it shows what would change now")
 }
 
 // beginUpgrade tells what the run works on, and what it leaves alone.

@@ -159,6 +159,36 @@ func TestAConfigurationThatWasPushedMeanwhileIsNotWhatWasAgreedTo(t *testing.T) 
 	assert.Empty(t, l.releases.changes())
 }
 
+// TestAReleaseThatChangedMeanwhileIsNotWhatWasAgreedTo has another run end between the question and the lock.
+func TestAReleaseThatChangedMeanwhileIsNotWhatWasAgreedTo(t *testing.T) {
+	for name, change := range map[string]func(r *release.Release){
+		"a later paictl upgraded it":   func(r *release.Release) { r.By, r.Revision = "v9.0.0", r.Revision+1 },
+		"a later paictl settled it":    func(r *release.Release) { r.By = "v9.0.0" },
+		"the same one made a revision": func(r *release.Release) { r.Revision++ },
+		"it is gone":                   nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := withNewer(t, "storage", "prometheus")
+			o := l.options()
+			o.ConfirmUpgrade = func(context.Context, []Event) error {
+				have := l.releases.have["storage"]
+				if change == nil {
+					delete(l.releases.have, "storage")
+					return nil
+				}
+				change(&have)
+				l.releases.have["storage"] = have
+				return nil
+			}
+			err := l.Upgrade(t.Context(), o)
+			require.ErrorIs(t, err, ErrReleaseChanged)
+			assert.ErrorContains(t, err, ": storage")
+			assert.Contains(t, hint.Of(err), "run the same command again")
+			assert.Empty(t, l.releases.changes())
+		})
+	}
+}
+
 func TestADryRunOfAnUpgradeChangesNothing(t *testing.T) {
 	l := withNewer(t, "storage")
 	o := l.options()
