@@ -123,6 +123,27 @@ func TestAnObjectMadeByHandTakesNoOnesName(t *testing.T) {
 	assert.Len(t, d.Users(), 2)
 	_, err := d.Person("ANN")
 	assert.ErrorIs(t, err, people.ErrNoUser)
+
+	// The object says so itself, and that it counts again.
+	valid := func(object string) string {
+		u, err := c.api.Resource(v1.Users).Get(t.Context(), object, metav1.GetOptions{})
+		require.NoError(t, err)
+		all, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
+		require.NoError(t, err)
+		if len(all) == 0 {
+			return ""
+		}
+		return fmt.Sprint(all[0].(map[string]any)["status"], all[0].(map[string]any)["message"])
+	}
+	require.NoError(t, d.WriteConditions(t.Context()))
+	require.NoError(t, d.WriteConditions(t.Context()))
+	assert.Equal(t, "Falsespec.name: the object of ann is called ann", valid("mallory"))
+	assert.Contains(t, valid(v1.ObjectName("ANN")), "Falsespec.name: it differs from ann")
+	assert.Empty(t, valid("ann"))
+	require.NoError(t, c.api.Resource(v1.Users).Delete(t.Context(), "ann", metav1.DeleteOptions{}))
+	require.Eventually(t, func() bool { _, err := d.Person("ANN"); return err == nil }, 10*time.Second, 5*time.Millisecond)
+	require.NoError(t, d.WriteConditions(t.Context()))
+	assert.Equal(t, "True", valid(v1.ObjectName("ANN")))
 }
 
 func TestNamesOfObjectsTellPeopleApart(t *testing.T) {

@@ -29,6 +29,7 @@ type Service struct {
 	people    *people.Directory
 	providers []Password
 	throttle  *throttle
+	noting    chan struct{} // sign-ins that are being noted
 }
 
 // New returns the service. Local passwords are asked first, then providers in their order.
@@ -39,7 +40,7 @@ func New(d *people.Directory, providers []Password, o Options) *Service {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{o: o, people: d, providers: providers, throttle: newThrottle(o.Now)}
+	return &Service{o: o, people: d, providers: providers, throttle: newThrottle(o.Now), noting: make(chan struct{}, 8)}
 }
 
 // SignIn checks a password. address is the client's, for the throttle.
@@ -56,6 +57,7 @@ func (s *Service) SignIn(ctx context.Context, name string, p secret.String, addr
 	switch {
 	case err == nil:
 		try.right()
+		s.noteSignIn(ctx, who)
 	case errors.Is(err, ErrWrong):
 		try.wrong()
 		rest(ctx, began)
@@ -63,6 +65,22 @@ func (s *Service) SignIn(ctx context.Context, name string, p secret.String, addr
 		try.undo()
 	}
 	return who, err
+}
+
+// noteSignIn writes when the person signed in. The answer doesn't wait for it; where many are being written it is left out.
+func (s *Service) noteSignIn(ctx context.Context, who *people.Person) {
+	select {
+	case s.noting <- struct{}{}:
+	default:
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	go func() {
+		defer func() { cancel(); <-s.noting }()
+		if err := s.people.NoteSignIn(ctx, who, s.o.Now()); err != nil {
+			s.o.Log.WarnContext(ctx, "a sign-in isn't noted", "user", who.Name, "error", err)
+		}
+	}()
 }
 
 // floor is how long the answer to a wrong password takes at least. What is written for people who are there takes less.

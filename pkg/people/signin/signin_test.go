@@ -165,6 +165,10 @@ func TestAPasswordOfOpenPAIIsHashedAgainWhenItIsUsed(t *testing.T) {
 	assert.Contains(t, stored.Hash, "$argon2id$")
 	assert.Zero(t, stored.Failures)
 	require.NoError(t, d.try(t, "alice", "openpai-secret", "10.0.0.1"))
+	assert.Eventually(t, func() bool {
+		p, err := d.Person("alice")
+		return err == nil && p.User.Status.LastSignIn != nil && time.Since(p.User.Status.LastSignIn.Time) < time.Minute
+	}, 5*time.Second, 10*time.Millisecond)
 }
 
 func TestASignInAfterTheSessionsEndedIsGood(t *testing.T) {

@@ -55,7 +55,7 @@ func parseKeys(data []byte) (keyring, error) {
 // signing is the key to sign with: the newest that all replicas know, else the eldest.
 func (r keyring) signing(now time.Time) (string, ed25519.PrivateKey) {
 	ids := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(r[b].Created.Compare(r[a].Created), cmp.Compare(a, b)) })
-	ids = slices.DeleteFunc(ids, func(id string) bool { return !r[id].Retired.IsZero() })
+	ids = slices.DeleteFunc(ids, func(id string) bool { return !r[id].Retired.IsZero() && !now.Before(r[id].Retired) })
 	if len(ids) == 0 {
 		return "", nil
 	}

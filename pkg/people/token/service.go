@@ -108,7 +108,8 @@ func (s *Service) Fresh() error {
 // tending is how often keys and expired records are looked at.
 const tending = time.Minute
 
-// Tend makes keys, rotates them, and removes what has expired, until ctx ends. One replica does so, that which leads.
+// Tend makes keys, rotates them, removes what has expired, and says on Users that are left out why they are, until ctx ends. One replica does so,
+// that which leads.
 func (s *Service) Tend(ctx context.Context) error {
 	for {
 		if err := s.tend(ctx); err != nil && ctx.Err() == nil {
@@ -138,7 +139,7 @@ func (s *Service) tend(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return s.people.WriteConditions(ctx)
 }
 
 func (s *Service) entries() []*entry {
