@@ -66,12 +66,12 @@ func TestASubmissionThatIsSentAgainFindsWhatItMade(t *testing.T) {
 	ctx := t.Context()
 	submit := func(key, command string, o SubmitOptions) (Outcome, error) {
 		o.Key = key
-		return c.Submit(ctx, objects(t, "again", "train", command), o)
+		return c.Submit(ctx, objects(t, "resent", "train", command), o)
 	}
 	outcome, err := submit("k1", "echo", SubmitOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, Submitted, outcome)
-	jobtest.SetStatus(t, cluster, v1.ObjectName("again", "train"), completedStatus())
+	jobtest.SetStatus(t, cluster, v1.ObjectName("resent", "train"), completedStatus())
 	for _, o := range []SubmitOptions{{}, {Replace: true}, {SkipEnded: true}} {
 		outcome, err = submit("k1", "echo", o)
 		require.NoError(t, err, "%+v", o)
