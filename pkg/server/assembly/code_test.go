@@ -108,3 +108,35 @@ func TestListsHaveWhatEndedLongAgo(t *testing.T) {
 	h.as("vera", "GET", "/api/v3/jobs?limit=4&cursor="+page.Next, "").Into(&page)
 	assert.Len(t, page.Items, 2)
 }
+
+func TestTagsStayWithAJob(t *testing.T) {
+	h := newHouse(t)
+	require.Equal(t, 202, h.Submit(h.tokens["vera"], "tagged", "vision").Status)
+	h.ended(t, "vera", "vision", "past", time.Now().Add(-time.Hour))
+	put := func(method, name, body string) int {
+		return h.as("vera", method, "/api/v2/jobs/vera~"+name+"/tag", body).Status
+	}
+	for _, name := range []string{"tagged", "past"} {
+		assert.Equal(t, 200, put("PUT", name, `{"value":"baseline"}`), name)
+		assert.Equal(t, 200, put("PUT", name, `{"value":"keep me"}`), name)
+		assert.Equal(t, 200, put("PUT", name, `{"value":"baseline"}`), "again")
+		assert.Equal(t, 400, put("PUT", name, `{"value":"a,b"}`), name)
+		assert.Equal(t, 400, put("PUT", name, `{}`), name)
+		assert.Equal(t, 200, put("DELETE", name, `{"value":"keep me"}`), name)
+		assert.Equal(t, 404, put("DELETE", name, `{"value":"keep me"}`), name)
+	}
+	listed := func(query string) (out []string) {
+		rows := []struct {
+			Name string
+			Tags []string
+		}{}
+		h.as("vera", "GET", "/api/v2/jobs"+query, "").Into(&rows)
+		for _, r := range rows {
+			assert.Equal(t, []string{"baseline"}, r.Tags)
+			out = append(out, r.Name)
+		}
+		return out
+	}
+	h.Eventually("lists have them", func() bool { return len(listed("?tagsContain=baseline,other")) == 2 })
+	assert.Empty(t, listed("?tagsNotContain=baseline"))
+}

@@ -40,6 +40,8 @@ func jobRoutes() []server.Route {
 		server.JSON("POST", one+"/stop", "job.stop", "Asks for a job's end", stop, server.Errors("NoJobError")),
 		server.JSON("POST", one+"/retry", "job.retry", "Runs a job again, as it was submitted", retry, server.Submits(), server.Within(removeTime), server.Errors("NoJobError", "ConflictJobError")),
 		server.JSON("POST", one+"/scale", "job.scale", "Changes how many tasks a role has", scale, server.Errors("NoJobError", "ConflictJobError")),
+		server.JSON("PUT", one+"/tags", "job.tag", "Gives a job tags", tag, server.Errors("NoJobError")),
+		server.JSON("DELETE", one+"/tags", "job.tag", "Takes tags from a job", untag, server.Errors("NoJobError", "NoTagError")),
 		{Method: "DELETE", Path: one, Rule: "job.delete", Summary: "Deletes a job, or with ?history=true its name from the history", Serve: remove,
 			Limit: server.Limit{Time: removeTime}, Errors: []string{"NoJobError"}},
 	}
@@ -209,4 +211,28 @@ func remove(c *server.Call) error {
 		return err
 	}
 	return c.JSON(api.Changed{Before: before})
+}
+
+type tagsIn struct {
+	User string   `path:"user"`
+	Name string   `path:"name"`
+	Body api.Tags `body:"json"`
+}
+
+func tag(ctx context.Context, d *desk.Desk, in *tagsIn) (*api.Tags, error) {
+	j, err := d.Job(ctx, "job.tag", in.User, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := j.Tag(ctx, in.Body.Tags)
+	return &api.Tags{Tags: append([]string{}, tags...)}, err
+}
+
+func untag(ctx context.Context, d *desk.Desk, in *tagsIn) (*api.Tags, error) {
+	j, err := d.Job(ctx, "job.tag", in.User, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := j.Untag(ctx, in.Body.Tags)
+	return &api.Tags{Tags: append([]string{}, tags...)}, err
 }

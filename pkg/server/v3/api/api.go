@@ -32,8 +32,8 @@
 //	POST   /api/v3/jobs/{user}/{name}/scale         Scale → Scaled
 //	DELETE /api/v3/jobs/{user}/{name}               Changed; waits until its name is free
 //	DELETE /api/v3/jobs/{user}/{name}?history=true  Forgotten
-//	PUT    /api/v3/jobs/{user}/{name}/tags/{tag}    {}
-//	DELETE /api/v3/jobs/{user}/{name}/tags/{tag}    {}
+//	PUT    /api/v3/jobs/{user}/{name}/tags          Tags → Tags: those that the job has then
+//	DELETE /api/v3/jobs/{user}/{name}/tags          Tags → Tags
 //	GET    /api/v3/users, /api/v3/users/{user}      Users, User
 //	POST   /api/v3/users                            NewUser → User
 //	PUT    /api/v3/users/{user}                     UserChange → User
@@ -209,6 +209,11 @@ type Scale struct {
 // Scaled is how many it had.
 type Scaled struct {
 	Before int `json:"before"`
+}
+
+// Tags are words to find a job by.
+type Tags struct {
+	Tags []string `json:"tags"`
 }
 
 // Forgotten is how many jobs of a name were removed from the history.

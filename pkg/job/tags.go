@@ -1,0 +1,97 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// tagTries is how often tags are written again because someone else has changed the job.
+const tagTries = 8
+
+// Tag gives a job tags and takes others away, and returns those that it has then. One that has ended and is gone from the cluster has them in
+// the history.
+func (c *Client) Tag(ctx context.Context, j *Job, add, remove []string) ([]string, error) {
+	for _, tag := range slices.Concat(add, remove) {
+		if !v1.ValidTag(tag) || strings.ContainsFunc(tag, unicode.IsControl) {
+			return nil, hint.Errorf(fmt.Sprintf("a tag has 1 to %d bytes, no comma and no control character", v1.MaxTag), "that can't be a tag")
+		}
+	}
+	if j.Live {
+		for range tagTries {
+			tags, err := c.tagLive(ctx, j, add, remove)
+			switch {
+			case err == nil:
+				return tags, nil
+			case apierrors.IsNotFound(err):
+				return c.tagGone(ctx, j, add, remove) // it has gone meanwhile
+			case !apierrors.IsConflict(err):
+				return nil, c.Explain(fmt.Errorf("tag %s: %w", j.Title(), err))
+			}
+		}
+		return nil, &UnavailableError{fmt.Errorf("tag %s: it changes all the time", j.Title())}
+	}
+	return c.tagGone(ctx, j, add, remove)
+}
+
+// tagLive writes the annotation of the Framework as it was read.
+func (c *Client) tagLive(ctx context.Context, j *Job, add, remove []string) ([]string, error) {
+	f, err := c.Frameworks.Get(ctx, j.Object)
+	if err != nil {
+		return nil, err
+	}
+	if string(f.UID) != j.UID {
+		return nil, apierrors.NewNotFound(v1.Resource.GroupResource(), j.Object) // another has its name
+	}
+	want := changed(v1.ReadTags(f.Annotations[v1.AnnotationTags]), add, remove)
+	if len(want) > v1.MaxTags {
+		return nil, hint.Errorf("take some away first", "a job has at most %d tags", v1.MaxTags)
+	}
+	text := v1.WriteTags(want)
+	if text == f.Annotations[v1.AnnotationTags] {
+		return want, nil
+	}
+	var value any = text
+	if text == "" {
+		value = nil // the annotation goes
+	}
+	patch := map[string]any{"metadata": map[string]any{"resourceVersion": f.ResourceVersion, "annotations": map[string]any{v1.AnnotationTags: value}}}
+	_, err = c.Frameworks.Patch(ctx, j.Object, types.MergePatchType, patch)
+	return want, err
+}
+
+func (c *Client) tagGone(ctx context.Context, j *Job, add, remove []string) (tags []string, err error) {
+	if len(remove) > 0 {
+		tags, err = c.History.Untag(ctx, j.UID, remove...)
+	}
+	if err == nil && len(add) > 0 {
+		tags, err = c.History.Tag(ctx, j.UID, add...)
+	}
+	return tags, c.Explain(err)
+}
+
+// changed are tags with some more and without others, in order.
+func changed(have, add, remove []string) []string {
+	out := slices.DeleteFunc(slices.Concat(have, add), func(tag string) bool { return slices.Contains(remove, tag) })
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Tags are those that the job had when it was read.
+func (j *Job) Tags() []string {
+	switch {
+	case j.framework != nil:
+		return v1.ReadTags(j.framework.Annotations[v1.AnnotationTags])
+	case j.archived != nil:
+		return j.archived.Tags
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package v2
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+func tagRoutes() []server.Route {
+	out := []server.Route{}
+	for method, serve := range map[string]func(*server.Call) error{http.MethodPut: tag, http.MethodDelete: untag} {
+		out = append(out, server.Route{Method: method, Path: one + "/tag", Rule: "job.tag", Serve: serve, Summary: "Changes the tags of a job; the body says which, also of DELETE", Errors: []string{"NoJobError", "NoTagError"}})
+	}
+	return out
+}
+
+type tagIn struct {
+	Body struct {
+		Value string `json:"value"`
+	} `body:"json"`
+}
+
+func tag(c *server.Call) error {
+	in := tagIn{}
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	if in.Body.Value == "" {
+		return wire.Bad(`"value" is required`)
+	}
+	j, err := find(c, "job.tag")
+	if err != nil {
+		return err
+	}
+	if _, err := j.Tag(c.Context(), []string{in.Body.Value}); err != nil {
+		return err
+	}
+	return c.JSON(message{Status: http.StatusOK, Message: fmt.Sprintf("Add tag for job %s~%s successfully.", j.User(), j.Name())})
+}
+
+func untag(c *server.Call) error {
+	in := tagIn{}
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	if in.Body.Value == "" {
+		return wire.Bad(`"value" is required`)
+	}
+	j, err := find(c, "job.tag")
+	if err != nil {
+		return err
+	}
+	if _, err := j.Untag(c.Context(), []string{in.Body.Value}); err != nil {
+		return err
+	}
+	return c.JSON(message{Status: http.StatusOK, Message: fmt.Sprintf("Delete tag from job %s~%s successfully.", j.User(), j.Name())})
+}
