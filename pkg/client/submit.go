@@ -51,7 +51,7 @@ func (c *Jobs) Prepare(ctx context.Context, all []job.Request) ([]*job.Prepared,
 			return nil, nil, explained(err)
 		}
 		findings = append(findings, here(r, append(found, checked.Findings...))...)
-		p := &job.Prepared{Request: *r, Summary: job.Summary(checked.Summary)}
+		p := &job.Prepared{Request: *r, Summary: checked.Summary}
 		out = append(out, p)
 	}
 	return out, findings, nil

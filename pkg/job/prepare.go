@@ -93,8 +93,6 @@ type Offer struct {
 	TakesCode bool `json:"takesCode"`
 	// SKUs are the shares of a machine that go with one cell, by the type of its GPU, or by that of CPU cells.
 	SKUs map[string]render.SKU `json:"skus,omitempty"`
-	// Unknown reports whether the SKUs are not told.
-	Unknown bool `json:"-"`
 }
 
 // Name is how a job is called.

@@ -144,9 +144,6 @@ func runRun(ctx context.Context, opts *RunOptions) error {
 	if err != nil {
 		return err
 	}
-	if offer.Unknown && !(opts.given("gpus") && opts.given("cpus") && opts.given("memory")) {
-		return cmdutil.Usagef("what a task gets by default is not known yet to those who signed in: give --gpus, --cpus and --memory")
-	}
 	opts.complete(offer)
 	text, err := opts.Draft.Write()
 	if err != nil {

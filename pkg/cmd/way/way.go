@@ -21,7 +21,7 @@ import (
 // Environment variables. The first is also the setting server.
 const (
 	EnvServer = "PAICTL_SERVER"
-	EnvToken  = "PAICTL_TOKEN" //nolint:gosec // a name
+	EnvToken  = "PAICTL_TOKEN"
 	EnvCA     = "PAICTL_CA"
 )
 
