@@ -354,6 +354,32 @@ func TestARestoreThatFailedIsFinishedByTheNext(t *testing.T) {
 	}
 }
 
+// TestARestoredClusterIsAnotherOneBeforeAnythingIsDeleted has machines of the cluster that was, which can't be deleted yet.
+func TestARestoredClusterIsAnotherOneBeforeAnythingIsDeleted(t *testing.T) {
+	t.Parallel()
+	l, from := newLab(t, 1, 1), saved(t)
+	note := func() string {
+		text, err := os.ReadFile(filepath.Join(l.cluster, "objects", "paictl"))
+		require.NoError(t, err)
+		for _, line := range strings.Split(string(text), "\n") {
+			if strings.HasPrefix(line, "restored") {
+				return line
+			}
+		}
+		return ""
+	}
+	l.host("m1").write("/.fake/fail/delete-node", "")
+	o := l.up(t.Context(), restoring(from))
+	require.Error(t, o.err)
+	require.NotEmpty(t, note(), "a backup that is made now must not be taken for one of the cluster that was")
+	l.host("m1").remove("/.fake/fail/delete-node")
+	l.host("m1").write("/var/lib/paictl/restore/restored", "20200101T000000Z-m1\n") // some time ago
+	o = l.up(t.Context(), restoring(from))
+	require.NoError(t, o.err, l.story(o))
+	l.checkRestored()
+	assert.Equal(t, "restored\t20200101T000000Z-m1", note(), "it is the same cluster still")
+}
+
 func TestARestoreThatIsInterruptedIsFinishedByTheNext(t *testing.T) {
 	t.Parallel()
 	from := saved(t)

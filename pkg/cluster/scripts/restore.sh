@@ -104,6 +104,13 @@ r_forget() {
 		[ "$i" -lt 240 ] || { echo "the API server is not ready after two minutes -> see journalctl -u kubelet and /var/log/pods on the host" >&2; exit 1; }
 		sleep 0.5
 	done
+	# It is another cluster than the one that was saved, which may still run: their backups are told apart by this. The schedule of backups may begin at once,
+	# and deletes old ones, so this comes before all that takes time and may fail. A run that goes on with the restore makes no third cluster of it.
+	if [ ! -s "$RESTORE/restored" ]; then
+		printf '%s-%s\n' "$(date -u +%Y%m%dT%H%M%SZ)" "$1" >"$RESTORE/restored.new"
+		mv -f "$RESTORE/restored.new" "$RESTORE/restored"
+	fi
+	k_remember restored "$(cat "$RESTORE/restored")"
 	others=$(self get nodes --request-timeout=30s -o name)
 	for other in $others; do
 		[ "$other" = "node/$1" ] || self delete node "${other#node/}" --request-timeout=60s >&2
@@ -111,8 +118,6 @@ r_forget() {
 	# They made the folders of volumes on disks that may be new now, and "service start" takes one that is done for a folder that is there. It makes them again.
 	self delete jobs -A -l paictl.openpai.org/volume --ignore-not-found --wait=false --request-timeout=60s >&2
 	r_volumes "$2"
-	# It is another cluster than the one that was saved, which may still run: their backups are told apart by this.
-	k_remember restored "$(date -u +%Y%m%dT%H%M%SZ)-$1"
 	[ ! -f "$RESTORE/history" ] || printf 'history\t%s\n' "$(cat "$RESTORE/history")"
 	rm -rf "$RESTORE"
 }
