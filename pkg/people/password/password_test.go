@@ -139,3 +139,14 @@ func FuzzVerify(f *testing.F) {
 		}
 	})
 }
+
+func FuzzCheck(f *testing.F) {
+	for _, p := range []string{"correct horse battery", "2024-01-01 12.12.2024", "aaaaAAAA1111", "\u0130\u0131 stra\u00dfe", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "p@ssw0rd|p4$$word"} {
+		f.Add(p, "ann")
+	}
+	f.Fuzz(func(t *testing.T, p, name string) {
+		if password.Check(secret.String(p), name) == nil && len([]rune(p)) < password.MinLength {
+			t.Fatalf("%q is too short", p)
+		}
+	})
+}

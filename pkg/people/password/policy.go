@@ -24,7 +24,7 @@ const (
 const minGuesses = 1e6
 
 // judged is how many characters of a password are judged: the time grows faster than their number.
-const judged = 64
+const judged = 32
 
 // Check says why a password is too weak for a person. Passwords that are there already stay valid.
 func Check(p secret.String, name string) error {

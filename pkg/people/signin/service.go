@@ -136,8 +136,10 @@ func (s *Service) local(ctx context.Context, name string, p secret.String, try *
 	if stored == nil {
 		return nil, s.unknown(ctx, p)
 	}
-	if wait := stored.NotBefore.Sub(s.o.Now()); wait > 0 && !try.trusted() {
-		return nil, &ThrottledError{After: wait}
+	// Another replica has seen it fail too often. A name that isn't there is known as such at one replica alone, so that an answer of its own
+	// would tell the two apart.
+	if s.o.Now().Before(stored.NotBefore) && !try.trusted() {
+		return nil, s.unknown(ctx, p)
 	}
 	ok, rehash, err := password.Verify(ctx, stored.Hash, p)
 	if err != nil {

@@ -121,7 +121,9 @@ func TestGuessingOfANameIsSlowedDownAndLocksThePersonNotOut(t *testing.T) {
 	}
 	assert.ErrorIs(t, d.try(t, "ann", "x", "10.1.0.99"), signin.ErrBusy)
 	_, err := d.services[1].SignIn(t.Context(), "ann", good, "10.1.0.100")
-	assert.ErrorIs(t, err, signin.ErrBusy, "the other replica knows it by the Secret")
+	assert.ErrorIs(t, err, signin.ErrWrong, "the other replica knows it by the Secret, and answers as for a name that isn't there")
+	_, err = d.services[1].SignIn(t.Context(), "eve", good, "10.1.0.100")
+	assert.ErrorIs(t, err, signin.ErrWrong)
 	assert.NoError(t, d.try(t, "ann", good, "10.0.0.1"), "an address that has signed in before")
 	for i := range 10 {
 		assert.ErrorIs(t, d.try(t, "eve", "x", fmt.Sprintf("10.2.0.%d", i)), signin.ErrWrong)

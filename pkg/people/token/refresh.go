@@ -29,6 +29,9 @@ func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pai
 	if !ok {
 		return nil, ErrInvalid
 	}
+	if err := s.known(); err != nil {
+		return nil, err
+	}
 	for range tries {
 		e, err := s.live(ctx, id)
 		if isNone(err) {

@@ -94,6 +94,15 @@ func (r *replica) valid(t *testing.T, text string) bool {
 	return err == nil
 }
 
+// another is a text that differs in one character.
+func another(text string) string {
+	at := len(text) - 10
+	if text[at] == 'A' {
+		return text[:at] + "B" + text[at+1:]
+	}
+	return text[:at] + "A" + text[at+1:]
+}
+
 func (r *replica) soonInvalid(t *testing.T, text string) {
 	t.Helper()
 	begin := time.Now()
@@ -247,7 +256,7 @@ func TestARefreshTokenIsUsedOnce(t *testing.T) {
 	assert.True(t, r[1].valid(t, again.Access.Reveal()))
 	third, err := r[0].Refresh(t.Context(), next.Refresh, token.New{})
 	require.NoError(t, err)
-	_, err = r[0].Refresh(t.Context(), secret.String(next.Refresh.Reveal()[:len(next.Refresh.Reveal())-1]+"A"), token.New{})
+	_, err = r[0].Refresh(t.Context(), secret.String(another(next.Refresh.Reveal())), token.New{})
 	assert.ErrorIs(t, err, token.ErrInvalid)
 	assert.True(t, r[0].valid(t, third.Access.Reveal()), "a wrong one revokes nothing: else whoever knows an id could")
 	r[0].skew.Store(int64(31 * time.Second))
@@ -360,7 +369,7 @@ func TestKeysRotateAndApplicationTokensOutliveThem(t *testing.T) {
 	r[1].soonInvalid(t, pair.Access.Reveal())
 	assert.True(t, r[0].valid(t, application), "it is known by its hash")
 	assert.True(t, r[1].valid(t, application))
-	assert.False(t, r[1].valid(t, application[:len(application)-2]+"AA"))
+	assert.False(t, r[1].valid(t, another(application)))
 	last := r[1].application(t, "bob", token.New{})
 	assert.True(t, r[0].valid(t, last))
 }

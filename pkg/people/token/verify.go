@@ -30,13 +30,8 @@ func secretOf(id string) string { return v1.TokenName(id) }
 
 // Verify checks a token. It asks the API server only for a record that it hasn't heard of, of a token that is signed by us.
 func (s *Service) Verify(ctx context.Context, text string) (*Verified, error) {
-	s.mu.Lock()
-	running := s.running
-	s.mu.Unlock()
-	if running {
-		if err := s.Fresh(); err != nil {
-			return nil, err
-		}
+	if err := s.known(); err != nil {
+		return nil, err
 	}
 	c, signed, err := s.parse(ctx, text)
 	if err != nil {
@@ -56,6 +51,17 @@ func (s *Service) Verify(ctx context.Context, text string) (*Verified, error) {
 	s.note(e)
 	t := rules.Token{ID: e.ID, Application: c.Application, Scopes: e.Scopes}
 	return &Verified{Person: p, Subject: p.Subject(t), Claims: *c, Ended: s.watch(e)}, nil
+}
+
+// known is nil where what is known of people and tokens is what the API server has. A command has read it a moment ago.
+func (s *Service) known() error {
+	s.mu.Lock()
+	running := s.running
+	s.mu.Unlock()
+	if !running {
+		return nil
+	}
+	return s.Fresh()
 }
 
 // parse checks what a token says by itself. An application token outlives the key that it was signed with: it isn't signed then, as far as is
