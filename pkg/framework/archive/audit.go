@@ -48,10 +48,9 @@ func (d *database) SaveAudit(ctx context.Context, records []audit.Record) error 
 			if err != nil {
 				return err
 			}
-			if len(data) > auditText {
-				return fmt.Errorf("%w: the details of a record have %d bytes, and at most %d are taken", ErrBadQuery, len(data), auditText)
+			if detail = text(string(data)); len(data) > auditText {
+				detail = fmt.Sprintf(`{"omitted": "%d bytes"}`, len(data)) // the record itself is worth more
 			}
-			detail = text(string(data))
 		}
 		rows = append(rows, append(row, r.Status, short(r.Reason), detail))
 	}

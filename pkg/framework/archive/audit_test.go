@@ -67,18 +67,24 @@ func TestRecordsAreReadAsTheyWereWrittenAndOnlyOnce(t *testing.T) {
 func TestRecordsThatCantBeOnesAreRefused(t *testing.T) {
 	s, ctx := sqlitePlace(t).open(t), t.Context()
 	for name, change := range map[string]func(*audit.Record){
-		"a short id":  func(r *audit.Record) { r.ID = "1" },
-		"an odd id":   func(r *audit.Record) { r.ID = strings.Repeat("'", 20) },
-		"no time":     func(r *audit.Record) { r.Time = time.Time{} },
-		"no verb":     func(r *audit.Record) { r.Verb = "" },
-		"no outcome":  func(r *audit.Record) { r.Outcome = "" },
-		"a long text": func(r *audit.Record) { r.Detail = map[string]string{"x": strings.Repeat("y", 5000)} },
+		"a short id": func(r *audit.Record) { r.ID = "1" },
+		"an odd id":  func(r *audit.Record) { r.ID = strings.Repeat("'", 20) },
+		"no time":    func(r *audit.Record) { r.Time = time.Time{} },
+		"no verb":    func(r *audit.Record) { r.Verb = "" },
+		"no outcome": func(r *audit.Record) { r.Outcome = "" },
 	} {
 		r := record(1, "ann", "stop")
 		change(&r)
 		require.ErrorIs(t, s.SaveAudit(ctx, []audit.Record{r}), archive.ErrBadQuery, name)
 	}
 	require.ErrorIs(t, s.SaveAudit(ctx, make([]audit.Record, 501)), archive.ErrBadQuery)
+	long := record(2, strings.Repeat("a", 5000), "stop")
+	long.Detail = map[string]string{"x": strings.Repeat("y", 5000)}
+	require.NoError(t, s.SaveAudit(ctx, []audit.Record{long}), "whoever chose the texts has done it anyway")
+	page, err := s.Audit(ctx, audit.Query{})
+	require.NoError(t, err)
+	assert.Len(t, page.Items[0].Actor, 4096)
+	assert.Equal(t, map[string]string{"omitted": "5008 bytes"}, page.Items[0].Detail)
 	for _, q := range []audit.Query{{Limit: -1}, {Limit: 1001}, {Cursor: "x"}, {Cursor: "MSAxIHgn"}} {
 		_, err := s.Audit(ctx, q)
 		require.ErrorIs(t, err, archive.ErrBadQuery)
