@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -39,7 +40,7 @@ type Feed[T any] struct {
 	mu    sync.RWMutex
 	items map[string]item[T] // by name of the object
 	bad   map[string]string  // why an object is left out
-	gone  map[types.UID]time.Time
+	gone  map[types.UID]tombstone
 	there bool // a list has come
 
 	watch watching
@@ -51,8 +52,23 @@ type item[T any] struct {
 	value   T
 }
 
-// remember is how long an object that was deleted here is remembered: events of its life may still be on their way.
+// tombstone is of an object that went. What is read of its life, and arrives late, doesn't bring it back.
+type tombstone struct {
+	at      time.Time
+	version string // as of when it was gone; empty: that isn't known, and it can't come back
+}
+
+// remember is how long a tombstone stays: answers and events of the object's life may still be on their way.
 const remember = 5 * time.Minute
+
+// covers reports whether a version of the object is of before it went. One that is labelled again, and so selected again, is of after.
+func (t tombstone) covers(version string) bool {
+	if t.version == "" {
+		return true
+	}
+	n, err := resourceversion.CompareResourceVersion(version, t.version)
+	return err != nil || n <= 0
+}
 
 // New returns a Feed that keeps nothing yet.
 func New[T any](o Options[T]) *Feed[T] {
@@ -62,7 +78,7 @@ func New[T any](o Options[T]) *Feed[T] {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Feed[T]{o: o, items: map[string]item[T]{}, bad: map[string]string{}, gone: map[types.UID]time.Time{}}
+	return &Feed[T]{o: o, items: map[string]item[T]{}, bad: map[string]string{}, gone: map[types.UID]tombstone{}}
 }
 
 // Get returns what an object was decoded to.
@@ -95,7 +111,7 @@ func (f *Feed[T]) Bad() map[string]string {
 	return out
 }
 
-// Deleted reports whether an object was deleted here a moment ago.
+// Deleted reports whether an object went a moment ago.
 func (f *Feed[T]) Deleted(uid types.UID) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -134,23 +150,30 @@ func (f *Feed[T]) Drop(object string, uid types.UID) {
 	f.mu.Lock()
 	defer f.o.Changed(object)
 	defer f.mu.Unlock()
-	f.gone[uid] = time.Now()
-	for id, at := range f.gone {
-		if time.Since(at) > remember {
-			delete(f.gone, id)
-		}
-	}
+	f.bury(uid, "")
 	if f.items[object].uid == uid {
 		delete(f.items, object)
 		delete(f.bad, object)
 	}
 }
 
+// bury remembers that an object went, and forgets those that went long ago. What was deleted here can't come back, whatever is heard later.
+func (f *Feed[T]) bury(uid types.UID, version string) {
+	now := time.Now()
+	maps.DeleteFunc(f.gone, func(_ types.UID, t tombstone) bool { return now.Sub(t.at) > remember })
+	if have, ok := f.gone[uid]; !ok || have.version != "" {
+		f.gone[uid] = tombstone{now, version}
+	}
+}
+
 // put keeps an object unless what is known of it is newer. It reports whether something changed.
 func (f *Feed[T]) put(u *unstructured.Unstructured) bool {
 	name, uid := u.GetName(), u.GetUID()
-	if _, gone := f.gone[uid]; gone {
-		return false
+	if t, ok := f.gone[uid]; ok {
+		if t.covers(u.GetResourceVersion()) {
+			return false
+		}
+		delete(f.gone, uid)
 	}
 	if have, ok := f.items[name]; ok && have.uid == uid && !newer(u.GetResourceVersion(), have.version) {
 		return false
@@ -196,7 +219,7 @@ func (f *Feed[T]) Delete(o any) error {
 		return nil
 	}
 	f.mu.Lock()
-	delete(f.gone, u.GetUID())
+	f.bury(u.GetUID(), u.GetResourceVersion())
 	if have, ok := f.items[u.GetName()]; ok && have.uid != u.GetUID() {
 		f.mu.Unlock() // another of that name is there already
 		return nil
@@ -221,6 +244,7 @@ func (f *Feed[T]) Replace(all []any, version string) error {
 	for name, i := range f.items {
 		if !listed[name] && !newer(i.version, version) {
 			delete(f.items, name)
+			f.bury(i.uid, version)
 		}
 	}
 	for name := range f.bad {
