@@ -119,6 +119,25 @@ func TestKeysOfABackupAreThoseOfACluster(t *testing.T) {
 	}
 }
 
+func TestABackupWhoseKeysDoNotBelongTogetherIsNotWhole(t *testing.T) {
+	cert, _ := authority(t)
+	_, key := authority(t)
+	var out bytes.Buffer
+	w, err := backup.NewWriter(&out, backup.Seal{Plain: true}, backup.Head{Cluster: "pai"})
+	require.NoError(t, err)
+	keys := keysTarOf(t, cert, key, backup.KeyFiles()...)
+	require.NoError(t, w.Add(cluster.PartKeys, int64(len(keys)), bytes.NewReader(keys)))
+	_, err = w.Close()
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "made-by-an-earlier"+backup.Ending)
+	require.NoError(t, os.WriteFile(file, out.Bytes(), 0o600))
+	for _, more := range [][]string{nil, {"--rehearse", "--bundle", t.TempDir()}} {
+		code, _, said := paictl(t, append([]string{"cluster", "backup", "verify", file, "--insecure-plain"}, more...)...)
+		assert.Equal(t, cmdutil.ExitFailure, code)
+		assert.Contains(t, said, "/etc/kubernetes/pki/ca.crt and /etc/kubernetes/pki/ca.key don't belong together")
+	}
+}
+
 // archive writes a backup of the configuration into a folder.
 func archive(t *testing.T, dir, conf string, seal backup.Seal, edit func(text string) string, kubernetes ...string) string {
 	t.Helper()

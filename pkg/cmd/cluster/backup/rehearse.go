@@ -64,6 +64,9 @@ func rehearse(ctx context.Context, from archive, bundleDir string) (out *Rehears
 	if err != nil {
 		return nil, 0, err
 	}
+	if err := checkKeys(filepath.Join(dir, "parts", cluster.PartKeys)); err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", from.File, err)
+	}
 	snapshot := &sandbox.Snapshot{File: filepath.Join(dir, "parts", cluster.PartEtcd), Encryption: filepath.Join(dir, "encryption.yaml")}
 	if err := encryption(filepath.Join(dir, "parts", cluster.PartKeys), snapshot.Encryption); err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", from.File, err)

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/terminal"
@@ -34,8 +36,8 @@ func NewCmdVerify(f *cmdutil.Factory, runF func(context.Context, *VerifyOptions)
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Check that a backup can be opened and is whole",
-		Long: `Opens a backup, reads all of it, compares its parts with their checksums, and shows what it holds. It asks for the
-passphrase if the backup has one and --passphrase-file isn't given. Nothing is written.
+		Long: `Opens a backup, reads all of it, compares its parts with their checksums, looks whether the keys of the cluster belong
+together, and shows what it holds. It asks for the passphrase if the backup has one and --passphrase-file isn't given. Nothing is written.
 
 With --rehearse it also starts etcd and a Kubernetes API server on this machine, from the bundle, on the backup's database and with its key
 for secrets, and counts the objects. They listen on loopback only. The database and that key are unpacked into a folder that only you can read, and
@@ -64,6 +66,14 @@ deleted at the end. FILE may be on another machine or in S3: see "paictl cluster
 	return cmd
 }
 
+// checkedKeys looks into the part with the cluster's keys, as a restore does: checksums don't tell that they belong together.
+func checkedKeys(name string, _ int64, r io.Reader) error {
+	if name != cluster.PartKeys {
+		return nil
+	}
+	return cluster.CheckKeys(r)
+}
+
 func verifyRun(ctx context.Context, opts *VerifyOptions) error {
 	rehearsed := &Rehearsal{}
 	var err error
@@ -72,7 +82,7 @@ func verifyRun(ctx context.Context, opts *VerifyOptions) error {
 	if opts.Rehearse {
 		rehearsed, size, err = rehearse(ctx, from, opts.Bundle)
 	} else {
-		rehearsed.Manifest, size, err = from.each(ctx, nil)
+		rehearsed.Manifest, size, err = from.each(ctx, checkedKeys)
 	}
 	if err != nil {
 		return err
