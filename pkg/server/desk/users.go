@@ -146,6 +146,31 @@ type Group struct {
 	Members []string
 }
 
+// Extension is what OpenPAI's clients stored with a person, for who may see it.
+func (d *Desk) Extension(ctx context.Context, name string) (people.Extension, error) {
+	if err := rules.Class("user.read", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	if !rules.ViewUser(&d.caller.Subject, name).Extension {
+		return nil, &rules.ForbiddenError{Why: "what is stored with " + name + " isn't for you"}
+	}
+	return d.shop.People.Extension(ctx, name)
+}
+
+// Members are who is in a group; none of one that isn't there.
+func (d *Desk) Members(group string) ([]*people.Person, error) {
+	if err := rules.Class("group.members", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	var out []*people.Person
+	for _, name := range d.shop.People.Members(group) {
+		if p, err := d.shop.People.Person(name); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
 // Groups are all groups, by name.
 func (d *Desk) Groups() ([]Group, error) {
 	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
