@@ -211,7 +211,7 @@ func begun(p *corev1.Pod) bool {
 // stay follows one log: what the agent of its machine keeps of it, which lasts however often the kubelet
 // begins a new file; else the kubelet's.
 func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions, ended <-chan struct{}) {
-	give, _ := matching(f.w.o, func(l line) error { return f.w.write(s.name, false, l) })
+	give, _ := matching(f.w.o, f.held, func(l line) error { return f.w.write(s.name, false, l) })
 	err := f.stayKept(ctx, s, o, ended, give)
 	switch {
 	case errors.Is(err, errNotKept):

@@ -29,6 +29,8 @@ type Options struct {
 	Tail   int64         // lines of each task; negative: all
 	// Match, not nil, chooses lines; of those Tail are the last, unless they are followed.
 	Match *regexp.Regexp
+	// MatchBytes is how much of a line Match looks at; 0: all of it.
+	MatchBytes int
 	// Timestamps writes before each line when it was written, where that is known.
 	Timestamps bool
 	// Prefix, not nil, makes what stands before the lines of a task where there are several.
@@ -39,6 +41,8 @@ type Options struct {
 	Note    func(string)
 	// Patience is how long the job's end waits for a log that says nothing; 0 is as a person would.
 	Patience time.Duration
+	// Memory, not nil, bounds what is held; without it a person's own program holds what it must.
+	Memory *Memory
 	// How long is waited for an agent that is being renewed, before a log has begun and after; 0 is as a person would.
 	AwayFirst, AwayRest, AwayTold time.Duration
 }
@@ -113,7 +117,8 @@ func Lines(ctx context.Context, c *job.Client, j *job.Job, o Options, give func(
 		return err
 	}
 	w := &writer{o: &o, give: give}
-	r.match, r.warn = o.Match, o.Problem
+	r.match, r.warn, r.held = o.Match, o.Problem, o.Memory.open()
+	defer r.held.end()
 	r.awayFirst, r.awayRest, r.awayTold = cmp.Or(o.AwayFirst, awayFirst), cmp.Or(o.AwayRest, awayRest), cmp.Or(o.AwayTold, awayTold)
 	if o.Follow && !j.Ended() {
 		return newFollower(r, w).run(ctx)
@@ -164,7 +169,9 @@ func (r *reader) hint() string {
 
 // one writes a single log as it is.
 func (r *reader) one(ctx context.Context, s *source, w *writer) error {
-	if err := r.choose(ctx, s, w.o, func(l line) error { return w.write(s.name, true, l) }); err != nil {
+	if err := r.choose(ctx, s, w.o, func(l line) error { return w.write(s.name, true, l) }); errors.Is(err, errMemory) {
+		return err
+	} else if err != nil {
 		return r.explain(s, err)
 	}
 	return nil
@@ -184,9 +191,15 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 	for i, s := range list {
 		g.Go(func() error {
 			failed[i] = r.choose(ctx, s, w.o, func(l line) error {
+				if err := r.held.take(&l); err != nil {
+					return err
+				}
 				all[i] = append(all[i], merged{l, s.name})
 				return nil
 			})
+			if errors.Is(failed[i], errMemory) {
+				return failed[i]
+			}
 			return context.Cause(ctx)
 		})
 	}
@@ -194,6 +207,7 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 		return err
 	}
 	lines := slices.Concat(all...)
+	clear(all) // the copies that are not in order
 	slices.SortStableFunc(lines, func(a, b merged) int { return strings.Compare(a.stamp, b.stamp) })
 	for _, l := range lines {
 		if err := w.write(l.task, false, l.line); err != nil {

@@ -91,26 +91,16 @@ func (r *reader) readArchive(ctx context.Context, s *source, o *corev1.PodLogOpt
 	if o.TailLines == nil {
 		return lines(body, func(text string) error { return give(line{text: text}) })
 	}
-	var last []string
-	if err := lines(body, func(text string) error {
-		if last = append(last, text); int64(len(last)) > *o.TailLines {
-			last = last[1:]
-		}
-		return nil
-	}); err != nil {
+	last := latest{most: *o.TailLines, held: r.held}
+	if err := lines(body, func(text string) error { return last.add(line{text: text}) }); err != nil {
 		return err
 	}
-	for _, text := range last {
-		if err := give(line{text: text}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return last.flush(give)
 }
 
 // choose hands over the lines of a source that are meant.
 func (r *reader) choose(ctx context.Context, s *source, o *Options, give func(line) error) error {
-	give, flush := matching(o, give)
+	give, flush := matching(o, r.held, give)
 	if err := r.read(ctx, s, o.options(), give); err != nil {
 		return err
 	}
@@ -119,32 +109,22 @@ func (r *reader) choose(ctx context.Context, s *source, o *Options, give func(li
 
 // matching hands over lines that fit, and of them the last where there is a limit. flush hands over what was
 // held back for it.
-func matching(o *Options, give func(line) error) (filter func(line) error, flush func() error) {
+func matching(o *Options, h *held, give func(line) error) (filter func(line) error, flush func() error) {
 	if o.Match == nil {
 		return give, func() error { return nil }
 	}
-	var last []line
+	last := latest{most: o.Tail, held: h}
 	limited := o.Tail >= 0 && !o.Follow
 	filter = func(l line) error {
 		switch {
-		case !o.Match.MatchString(strings.TrimSuffix(l.text, "\r")): // $ is the end of what is seen
+		case !o.fits(l.text):
 			return nil
 		case !limited:
 			return give(l)
 		}
-		if last = append(last, l); int64(len(last)) > o.Tail {
-			last = last[1:]
-		}
-		return nil
+		return last.add(l)
 	}
-	return filter, func() error {
-		for _, l := range last {
-			if err := give(l); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	return filter, func() error { return last.flush(give) }
 }
 
 // lines splits what comes into lines, without the new line at their ends. A carriage return before it is the program's.

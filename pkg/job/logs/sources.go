@@ -88,6 +88,7 @@ type reader struct {
 
 	match *regexp.Regexp // nil: all lines
 	warn  func(error)
+	held  *held
 	// How long is waited for what is being renewed.
 	awayFirst, awayRest, awayTold time.Duration
 

@@ -21,6 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/audit"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/live"
+	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/signin"
@@ -100,7 +101,7 @@ func New(o Options) (*Assembly, error) {
 		return wrong
 	}, o.Log)
 	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Now: o.Now,
-		PasswordSignIn: o.Settings.SignIn.Password.Enabled}
+		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled}
 	limits := server.Limits{PerMinute: o.Settings.Limits.PerMinute, PerTokenMinute: o.Settings.Limits.PerTokenMinute, SubmitPerHour: o.Settings.Limits.SubmitPerHour, Streams: o.Settings.Limits.Streams}
 	a.Server = server.New(server.Options{
 		Shop: shop, Routes: slices.Concat(v2.Routes(version.Version), v3.Routes(version.Version), pages.Routes()), Limits: limits,

@@ -14,6 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/audit"
 	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/signin"
@@ -44,6 +45,8 @@ type Shop struct {
 	Live   Lister
 	Audit  Audit
 	Now    func() time.Time
+	// LogMemory bounds what is held of jobs' logs.
+	LogMemory *logs.Memory
 	// PasswordSignIn: people sign in with a password.
 	PasswordSignIn bool
 }

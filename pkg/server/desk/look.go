@@ -69,6 +69,7 @@ func (j *Job) Logs(ctx context.Context, o logs.Options, give func(logs.Line) err
 	if err := j.decide("job.logs"); err != nil {
 		return err
 	}
+	o.Memory = j.desk.shop.LogMemory
 	return logs.Lines(ctx, j.desk.shop.Jobs, j.job, o, give)
 }
 

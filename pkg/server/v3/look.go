@@ -3,10 +3,10 @@ package v3
 import (
 	"context"
 	"net/http"
-	"regexp"
 	"time"
 
 	fapi "github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/logs"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
@@ -92,8 +92,8 @@ type logsIn struct {
 	Match    string `query:"match"`
 }
 
-// maxMatch bounds the length of an expression that lines are chosen by. It is Go's: its time grows with the text alone.
-const maxMatch = 1000
+// matchBytes is how much of a line is searched: the time for a line grows with its length and with the expression's.
+const matchBytes = 4 << 10
 
 func (in *logsIn) options() (logs.Options, error) {
 	o := logs.Options{Selection: logs.Selection{Role: in.Role, Task: logs.All, Attempt: logs.All, Previous: in.Previous}, Follow: in.Follow, Tail: -1}
@@ -113,12 +113,10 @@ func (in *logsIn) options() (logs.Options, error) {
 		}
 	}
 	if in.Match != "" {
-		if len(in.Match) > maxMatch {
-			return o, wire.Bad(`"match" is too long`)
+		if o.Match, err = logs.Expression(in.Match); err != nil {
+			return o, &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeParameters, Message: `"match": ` + err.Error(), Remedy: hint.Of(err)}
 		}
-		if o.Match, err = regexp.Compile(in.Match); err != nil {
-			return o, wire.Bad(`"match" is no regular expression`)
-		}
+		o.MatchBytes = matchBytes
 	}
 	return o, nil
 }
@@ -128,11 +126,11 @@ func lines(c *server.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	o, err := in.options()
+	j, err := c.Desk.Job(c.Context(), "job.logs", in.User, in.Name)
 	if err != nil {
 		return err
 	}
-	j, err := c.Desk.Job(c.Context(), "job.logs", in.User, in.Name)
+	o, err := in.options()
 	if err != nil {
 		return err
 	}

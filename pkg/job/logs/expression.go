@@ -1,0 +1,65 @@
+package logs
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Bounds of an expression of someone else. A repetition is written in ten characters and becomes thousands of instructions: each takes memory, and
+// each line takes time for all of them.
+const (
+	maxExpression   = 256 // bytes
+	maxInstructions = 2000
+)
+
+// Expression compiles an expression of someone who isn't trusted with the memory and the time of this program.
+func Expression(text string) (*regexp.Regexp, error) {
+	const remedy = "write a shorter one with fewer repetitions such as {0,1000}, or search in what is printed"
+	if len(text) > maxExpression {
+		return nil, hint.Errorf(remedy, "the regular expression has %d bytes, more than %d", len(text), maxExpression)
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, hint.Errorf("write \\ before a special character to match it literally", "the regular expression can't be read: %w", err)
+	}
+	if n := weight(parsed); n > maxInstructions {
+		return nil, hint.Errorf(remedy, "the regular expression is too large: %d steps, more than %d", n, maxInstructions)
+	}
+	out, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("the regular expression can't be read: %w", err)
+	}
+	return out, nil
+}
+
+// weight is at least the number of instructions that an expression becomes. It is counted before any of them is made.
+func weight(re *syntax.Regexp) int {
+	n := 0
+	for _, sub := range re.Sub {
+		n += weight(sub)
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		return len(re.Rune)
+	case syntax.OpConcat:
+		return n
+	case syntax.OpAlternate:
+		return n + len(re.Sub)
+	case syntax.OpRepeat:
+		return (n+1)*max(re.Min, re.Max, 1) + 2
+	}
+	return n + 2
+}
+
+// fits reports whether a line is one that is looked for. $ is the end of what is seen.
+func (o *Options) fits(text string) bool {
+	text = strings.TrimSuffix(text, "\r")
+	if o.MatchBytes > 0 && len(text) > o.MatchBytes {
+		text = text[:o.MatchBytes]
+	}
+	return o.Match.MatchString(text)
+}

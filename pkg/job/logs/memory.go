@@ -1,0 +1,123 @@
+package logs
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Memory bounds what a program that serves many holds of logs until it can be handed over: lines of several tasks, which are put in order, and the
+// last lines of what is searched.
+type Memory struct {
+	// Each is for one who asks, All for all of them, in bytes.
+	Each, All int64
+
+	mu   sync.Mutex
+	held int64
+}
+
+// perLine is about what a line takes beside its text.
+const perLine = 128
+
+func (l *line) size() int64 { return int64(len(l.stamp)+len(l.text)) + perLine }
+
+// errMemory is a log that is too large to be held. It ends what is read.
+var errMemory = errors.New("logs are too large")
+
+const memoryRemedy = "choose a task with --task, or fewer lines with --tail or --since"
+
+// held is what one who asks holds of it; nil holds without bounds.
+type held struct {
+	of *Memory
+
+	mu sync.Mutex
+	n  int64
+}
+
+func (m *Memory) open() *held {
+	if m == nil {
+		return nil
+	}
+	return &held{of: m}
+}
+
+func (h *held) take(l *line) error {
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := l.size()
+	if h.n+n > h.of.Each {
+		return hint.Wrap(&memoryError{"the logs are larger than " + size(h.of.Each) + " together, which are put in order before they are shown"}, memoryRemedy)
+	}
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	if h.of.held+n > h.of.All {
+		return hint.Wrap(&memoryError{"too many large logs are read at this moment"}, "try again in a moment; or "+memoryRemedy)
+	}
+	h.n, h.of.held = h.n+n, h.of.held+n
+	return nil
+}
+
+func (h *held) give(n int64) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	h.n, h.of.held = h.n-n, h.of.held-n
+}
+
+// end gives all back.
+func (h *held) end() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	n := h.n
+	h.mu.Unlock()
+	h.give(n)
+}
+
+type memoryError struct{ text string }
+
+func (e *memoryError) Error() string        { return e.text }
+func (e *memoryError) Is(target error) bool { return target == errMemory }
+
+// latest keeps the last lines.
+type latest struct {
+	most  int64
+	held  *held
+	lines []line
+}
+
+func (k *latest) add(l line) error {
+	if k.most <= 0 {
+		return nil
+	}
+	if err := k.held.take(&l); err != nil {
+		return err
+	}
+	if k.lines = append(k.lines, l); int64(len(k.lines)) > k.most {
+		k.held.give(k.lines[0].size())
+		k.lines = k.lines[1:]
+	}
+	return nil
+}
+
+// flush hands them over.
+func (k *latest) flush(give func(line) error) error {
+	for i := range k.lines {
+		l := k.lines[i]
+		k.lines[i] = line{}
+		k.held.give(l.size())
+		if err := give(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
