@@ -54,10 +54,14 @@ func Open(config *rest.Config, o Options) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
+	watching, err := feed.Client(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
 	d := &Directory{o: o, config: config, api: api, core: core}
-	d.users = feed.New(feed.Options[*v1.User]{Resource: api.Resource(v1.Users), Name: "users", Decode: decodeUser, Log: o.Log,
+	d.users = feed.New(feed.Options[*v1.User]{Resource: watching.Resource(v1.Users), Name: "users", Decode: decodeUser, Log: o.Log,
 		Changed: func(object string) { d.changed(Change{User: nameOf(object)}) }})
-	d.groups = feed.New(feed.Options[*v1.Group]{Resource: api.Resource(v1.Groups), Name: "groups", Decode: decodeGroup, Log: o.Log,
+	d.groups = feed.New(feed.Options[*v1.Group]{Resource: watching.Resource(v1.Groups), Name: "groups", Decode: decodeGroup, Log: o.Log,
 		Changed: func(object string) { d.changed(Change{Group: nameOf(object)}) }})
 	return d, nil
 }

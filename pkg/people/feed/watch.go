@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
@@ -22,6 +24,19 @@ const (
 	// soon is how long it waits while no watch is open.
 	soon = 100 * time.Millisecond
 )
+
+// How often Feeds may ask. It is far more than they do.
+const (
+	perSecond = 50
+	atOnce    = 100
+)
+
+// Client returns a client for Feeds. It waits for no other requests: else whoever causes many of those would make all that Feeds have look stale.
+func Client(config *rest.Config) (dynamic.Interface, error) {
+	own := rest.CopyConfig(config)
+	own.RateLimiter, own.QPS, own.Burst = nil, perSecond, atOnce
+	return dynamic.NewForConfig(own)
+}
 
 // watching says whether a watch is open, and when that was known last.
 type watching struct {

@@ -159,10 +159,20 @@ func (s *Service) create(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// live reads a record from the API server; ErrNone where there is none.
-func (s *Service) live(ctx context.Context, id string) (*entry, error) {
+// live reads a record from the API server, one of those that a line has room for; ErrNone where there is none.
+func (s *Service) live(ctx context.Context, id string, line chan struct{}) (*entry, error) {
+	if s.missing(id) {
+		return nil, ErrNone
+	}
+	select {
+	case line <- struct{}{}:
+		defer func() { <-line }()
+	default:
+		return nil, fmt.Errorf("%w: too many tokens are being looked up", people.ErrUnavailable)
+	}
 	u, err := s.secrets.Get(ctx, v1.TokenName(id), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
+		s.remember(id)
 		return nil, ErrNone
 	}
 	if err != nil {

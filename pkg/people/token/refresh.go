@@ -33,7 +33,7 @@ func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pai
 		return nil, err
 	}
 	for range tries {
-		e, err := s.live(ctx, id)
+		e, err := s.live(ctx, id, s.shown)
 		if isNone(err) {
 			return nil, ErrInvalid
 		}
@@ -103,7 +103,7 @@ func (s *Service) RevokeRefresh(ctx context.Context, token secret.String) error 
 	if !ok {
 		return ErrInvalid
 	}
-	e, err := s.live(ctx, id)
+	e, err := s.live(ctx, id, s.shown)
 	if err != nil {
 		return err
 	}

@@ -38,11 +38,20 @@ type Service struct {
 	used    map[string]time.Time // to be written
 	asked   time.Time            // when the keys were read past the watch
 	nudge   chan struct{}        // something changed
+	// Records that are being read past the watch: of tokens that we signed, and of texts that whoever shows them may have made up.
+	signed, shown chan struct{}
 }
+
+// maxLive is how many records of a kind are read past the watch at a time. A request beyond that is told to come again, and no other waits for it.
+const maxLive = 32
 
 // Open connects. It asks nothing yet.
 func Open(config *rest.Config, d *people.Directory, o Options) (*Service, error) {
 	api, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	watching, err := feed.Client(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
@@ -53,12 +62,13 @@ func Open(config *rest.Config, d *people.Directory, o Options) (*Service, error)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
 	s := &Service{
-		o: o, people: d, secrets: api.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(v1.Namespace), now: o.Now,
+		o: o, people: d, secrets: api.Resource(secrets).Namespace(v1.Namespace), now: o.Now, signed: make(chan struct{}, maxLive), shown: make(chan struct{}, maxLive),
 		unknown: map[string]time.Time{}, lives: map[string]*life{}, used: map[string]time.Time{}, nudge: make(chan struct{}, 1),
 	}
 	s.feed = feed.New(feed.Options[stored]{
-		Resource: s.secrets, Name: "tokens", Selector: v1.LabelPeople + " in (" + v1.SecretToken + "," + v1.SecretKeys + ")", Decode: decode, Log: o.Log,
+		Resource: watching.Resource(secrets).Namespace(v1.Namespace), Name: "tokens", Selector: v1.LabelPeople + " in (" + v1.SecretToken + "," + v1.SecretKeys + ")", Decode: decode, Log: o.Log,
 		Changed: func(string) { s.look() },
 	})
 	d.OnRevoke(func(secret string, uid types.UID) { s.feed.Drop(secret, uid) })
@@ -176,7 +186,7 @@ func (s *Service) Revoke(ctx context.Context, user, token string) error {
 	if err != nil {
 		return err
 	}
-	e, err := s.live(ctx, id)
+	e, err := s.live(ctx, id, s.shown)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/subtle"
-	"errors"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -138,18 +137,22 @@ func (s *Service) record(ctx context.Context, id string, signed bool) (*entry, e
 	if !signed {
 		return nil, ErrInvalid
 	}
-	s.mu.Lock()
-	until, absentNow := s.unknown[id]
-	s.mu.Unlock()
-	if absentNow && time.Now().Before(until) {
-		return nil, ErrInvalid
-	}
-	e, err := s.live(ctx, id)
-	if errors.Is(err, ErrNone) {
-		s.remember(id)
+	e, err := s.live(ctx, id, s.signed)
+	if isNone(err) {
 		return nil, ErrInvalid
 	}
 	return e, err
+}
+
+// missing reports whether the API server didn't have a record a moment ago, and nothing was heard of it since.
+func (s *Service) missing(id string) bool {
+	if _, there := s.feed.Get(secretOf(id)); there {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	until, asked := s.unknown[id]
+	return asked && time.Now().Before(until)
 }
 
 // remember notes that a record isn't there.
