@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openpai/paictl/pkg/cmd/alias"
+	"github.com/openpai/paictl/pkg/cmd/audit"
 	"github.com/openpai/paictl/pkg/cmd/bundle"
 	"github.com/openpai/paictl/pkg/cmd/cluster"
 	"github.com/openpai/paictl/pkg/cmd/config"
@@ -84,7 +85,7 @@ To try it out, make three hosts on this machine (Linux, as root):
 	add("jobs", job.NewCmdJob(f), login.NewCmdLogin(f, nil), login.NewCmdLogout(f, nil), login.NewCmdWhoami(f, nil))
 	add("main", config.NewCmdConfig(f))
 	add("main", status.NewCmdStatus(f, nil), cluster.NewCmdCluster(f), node.NewCmdNode(f), service.NewCmdService(f), vc.NewCmdVC(f))
-	add("main", user.NewCmdUser(f), group.NewCmdGroup(f), token.NewCmdToken(f))
+	add("main", user.NewCmdUser(f), group.NewCmdGroup(f), token.NewCmdToken(f), audit.NewCmdAudit(f, nil))
 	add("tools", bundle.NewCmdBundle(f), image.NewCmdImage(f))
 	add("tools", sandbox.NewCmdSandbox(f), scheduler.NewCmdScheduler(f), rules.NewCmdRules(f))
 	add("main", doctor.NewCmdDoctor(f, nil))

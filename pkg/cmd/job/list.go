@@ -111,28 +111,7 @@ func (opts *ListOptions) complete(cmd *cobra.Command, states []string, since str
 
 // readSince reads 30m, 12h, 7d, or a date.
 func readSince(text string, now time.Time) (time.Time, error) {
-	return readTime("--since", text, now, time.Local)
-}
-
-// readTime reads the same of a flag; dates are of a place.
-func readTime(flag, text string, now time.Time, place *time.Location) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n >= 0 {
-			return now.AddDate(0, 0, -n), nil
-		}
-	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return now.Add(-d), nil
-	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
-		if at, err := time.ParseInLocation(layout, text, place); err == nil {
-			return at, nil
-		}
-	}
-	return time.Time{}, cmdutil.Usagef("%s %s: write 30m, 12h, 7d, or a date like 2026-01-31", flag, text)
+	return cmdutil.ReadTime("--since", text, now, time.Local)
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {

@@ -95,10 +95,10 @@ func (opts *UsageOptions) complete(now time.Time) error {
 		return cmdutil.Usagef("--by has %s; choose one of them", strings.Join(period, " and "))
 	}
 	var err error
-	if opts.Query.Since, err = readTime("--since", opts.since, now, time.UTC); err != nil {
+	if opts.Query.Since, err = cmdutil.ReadTime("--since", opts.since, now, time.UTC); err != nil {
 		return err
 	}
-	if opts.Query.Until, err = readTime("--until", opts.until, now, time.UTC); err != nil {
+	if opts.Query.Until, err = cmdutil.ReadTime("--until", opts.until, now, time.UTC); err != nil {
 		return err
 	}
 	if opts.Query.Until.IsZero() {

@@ -1,0 +1,136 @@
+// Package audit is the command "paictl audit": who did what to what on the server.
+// In: flags, a sign-in or a kubeconfig. Out: a table of records.
+package audit
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/cmd/user"
+	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// Options are those of "paictl audit".
+type Options struct {
+	Factory *cmdutil.Factory
+	Way     user.Way
+	Output  cmdutil.Output
+	Query   audit.Query
+	Since   string
+	Until   string
+}
+
+// records are where the audit is asked.
+type records interface {
+	Audit(ctx context.Context, q audit.Query) (*audit.Page, error)
+}
+
+// NewCmdAudit returns "paictl audit". runF replaces the run in tests.
+func NewCmdAudit(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Show who did what to what",
+		Long: `Shows what people changed through the platform's server, what they were refused, and who signed in: the latest
+first. An administrator sees everything, others what they did themselves. Looking at things is not recorded.
+
+With a kubeconfig, the audit is read from the job controller's archive, also while the server doesn't run. What is
+changed with a kubeconfig is not in it: that is in the audit log of Kubernetes, if it keeps one.`,
+		Example: `  paictl audit --since 1h
+  paictl audit --outcome refused --since 7d
+  paictl audit --kind job --verb stop --object train -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.check(time.Now()); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return run(cmd.Context(), opts)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&opts.Query.Actor, "actor", "", "only what this person did")
+	fl.StringVar(&opts.Query.Object, "object", "", "only what was done to the thing of this name")
+	fl.StringVar(&opts.Query.Owner, "owner", "", "only what was done to things of this person")
+	fl.StringVar(&opts.Query.Kind, "kind", "", "only what was done to such things: job, user, group, token")
+	fl.StringVar(&opts.Query.Verb, "verb", "", "only this: submit, stop, enter, sign-in, manage, ...")
+	fl.StringVar(&opts.Query.Outcome, "outcome", "", "only what was done, refused or failed")
+	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions([]string{audit.Done, audit.Refused, audit.Failed}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"group", "job", "token", "user"}, cobra.ShellCompDirectiveNoFileComp))
+	fl.StringVar(&opts.Since, "since", "", "start: 12h, 30d, or a date like 2026-01-31")
+	fl.StringVar(&opts.Until, "until", "", "end, as --since (default: now)")
+	fl.IntVar(&opts.Query.Limit, "limit", audit.DefaultPage, "records to show at most")
+	fl.StringVar(&opts.Query.Cursor, "cursor", "", "go on after this one: the page before ends with it")
+	opts.Way.AddFlags(f, cmd)
+	cmdutil.AddOutputFlag(cmd, &opts.Output)
+	return cmd
+}
+
+func (opts *Options) check(now time.Time) (err error) {
+	if o := opts.Query.Outcome; o != "" && o != audit.Done && o != audit.Refused && o != audit.Failed {
+		return cmdutil.Usagef("--outcome %s: there are %s, %s and %s", o, audit.Done, audit.Refused, audit.Failed)
+	}
+	if opts.Query.Limit < 1 || opts.Query.Limit > audit.MaxPage {
+		return cmdutil.Usagef("--limit %d: take 1 to %d", opts.Query.Limit, audit.MaxPage)
+	}
+	if opts.Query.Since, err = cmdutil.ReadTime("--since", opts.Since, now, time.Local); err != nil {
+		return err
+	}
+	opts.Query.Until, err = cmdutil.ReadTime("--until", opts.Until, now, time.Local)
+	return err
+}
+
+func run(ctx context.Context, opts *Options) error {
+	from, explain, err := open(opts)
+	if err != nil {
+		return err
+	}
+	page, err := from.Audit(ctx, opts.Query)
+	if err != nil {
+		return explain(err)
+	}
+	t := cmdutil.Table{Header: []string{"TIME", "ACTOR", "VERB", "KIND", "OBJECT", "OUTCOME", "ADDRESS", "REASON"}}
+	for i := range page.Items {
+		r := &page.Items[i]
+		t.Rows = append(t.Rows, []string{r.Time.Local().Format(time.DateTime), cmp.Or(r.Actor, r.Detail["name"], "-"), r.Verb, r.Kind, cmp.Or(object(r), "-"), r.Outcome, cmp.Or(r.Address, "-"), cmp.Or(r.Reason, "-")})
+	}
+	if err := opts.Output.Write(opts.Factory.IO.Out, page, t); err != nil {
+		return err
+	}
+	if page.Next != "" {
+		opts.Factory.IO.Say("more: --cursor %s", page.Next)
+	}
+	return nil
+}
+
+// object is a thing as a person names it.
+func object(r *audit.Record) string {
+	if r.Owner != "" && r.Owner != r.Object && r.Object != "" {
+		return r.Owner + "/" + r.Object
+	}
+	return cmp.Or(r.Object, r.Owner)
+}
+
+// open chooses where the audit is asked.
+func open(opts *Options) (records, func(error) error, error) {
+	signed, err := way.Choose(opts.Factory, opts.Way.Kube, opts.Way.Server)
+	if err != nil {
+		return nil, nil, err
+	}
+	if signed != nil {
+		return signed.Server, func(err error) error { return err }, nil
+	}
+	c, err := job.Open(opts.Way.Kube)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.History, c.Explain, nil
+}
