@@ -28,6 +28,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/jobtest"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
@@ -146,15 +147,14 @@ func TestAPersonEntersTheirOwnTasks(t *testing.T) {
 			require.Error(t, r.exec(t, t.Context(), way, "ann", strings.Replace(inTrain, "/0/", "/1/", 1)+"cat", "", io.Discard), "it doesn't run")
 		})
 	}
-	t.Run("a token that is revoked ends it", func(t *testing.T) {
-		r.person(t, "eve", "speech")
-		require.Equal(t, 202, r.Submit(r.tokens["eve"], "inside", "speech").Status)
-		r.runs(t, "eve", "inside")
+	// waits enters a task and runs a command until it is ended.
+	waits := func(t *testing.T, who, job string) <-chan error {
+		t.Helper()
 		begun, ended := &signal{made: make(chan struct{})}, make(chan error, 1)
 		in, keep := io.Pipe()
 		t.Cleanup(func() { _ = keep.Close() })
 		go func() {
-			e, err := remotecommand.NewWebSocketExecutor(r.config("eve"), http.MethodGet, r.URL+"/api/v3/jobs/eve/inside/tasks/Worker_1/0/exec?stdout=true&stdin=true&command=wait")
+			e, err := remotecommand.NewWebSocketExecutor(r.config(who), http.MethodGet, r.URL+"/api/v3/jobs/"+job+"/tasks/Worker_1/0/exec?stdout=true&stdin=true&command=wait")
 			if err == nil {
 				err = e.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: in, Stdout: begun})
 			}
@@ -165,11 +165,30 @@ func TestAPersonEntersTheirOwnTasks(t *testing.T) {
 		case err := <-ended:
 			t.Fatalf("it ended: %v", err)
 		}
-		at := time.Now()
+		return ended
+	}
+	t.Run("a token that is revoked ends it", func(t *testing.T) {
+		r.person(t, "eve", "speech")
+		require.Equal(t, 202, r.Submit(r.tokens["eve"], "inside", "speech").Status)
+		r.runs(t, "eve", "inside")
+		ended, at := waits(t, "eve", "eve/inside"), time.Now()
 		_, err := r.Tokens.RevokeAll(t.Context(), "eve", false)
 		require.NoError(t, err)
 		require.Error(t, <-ended)
 		assert.Less(t, time.Since(at), 3*time.Second)
+	})
+	t.Run("a grant that is taken away ends it", func(t *testing.T) {
+		r.person(t, "boss", v1.GroupAdministrators)
+		ended, at := waits(t, "boss", "ann/inside"), time.Now()
+		_, err := r.People.Update(t.Context(), "boss", func(u *v1.UserSpec) error { u.Groups = []string{"speech"}; return nil })
+		require.NoError(t, err)
+		select {
+		case err := <-ended:
+			require.Error(t, err)
+		case <-time.After(20 * time.Second):
+			t.Fatal("who is no administrator is still in another's task")
+		}
+		assert.Less(t, time.Since(at), 10*time.Second)
 	})
 	t.Run("ports", func(t *testing.T) {
 		transport, upgrader, err := spdy.RoundTripperFor(r.config("ann"))

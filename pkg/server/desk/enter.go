@@ -1,11 +1,14 @@
 package desk
 
 import (
+	"bufio"
 	"context"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/client-go/rest"
@@ -79,8 +82,52 @@ func (j *Job) enter(ctx context.Context, role string, index int32, way string, q
 	if err != nil {
 		return err
 	}
-	h.ServeHTTP(w, clean(ctx, r, to))
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	go j.guard(ctx, "job.enter", end)
+	h.ServeHTTP(&entered{w, ctx}, clean(ctx, r, to))
 	return nil
+}
+
+// guardEvery is how often it is decided again whether a connection may go on; also whenever people change.
+const guardEvery = 5 * time.Second
+
+// guard calls end once the caller may no longer do what a connection does: it outlives grants. It returns when the context ends.
+func (j *Job) guard(ctx context.Context, rule string, end func()) {
+	changed, stop := j.desk.shop.People.Changed()
+	defer stop()
+	tick := time.NewTicker(guardEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-tick.C:
+		}
+		if j.still(rule) != nil {
+			end()
+			return
+		}
+	}
+}
+
+// entered is an answer whose connection, once it is taken over, is closed when a context ends.
+type entered struct {
+	http.ResponseWriter
+	until context.Context
+}
+
+// Unwrap is for http.ResponseController.
+func (e *entered) Unwrap() http.ResponseWriter { return e.ResponseWriter }
+
+// Hijack takes the connection over.
+func (e *entered) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(e.ResponseWriter).Hijack()
+	if err == nil {
+		context.AfterFunc(e.until, func() { _ = conn.Close() })
+	}
+	return conn, rw, err
 }
 
 // target finds the task by the job's own list of its pods, by the role's name as the person or the Framework writes it.
