@@ -159,6 +159,6 @@ func (d *Directory) giveBack(ctx context.Context, me string) {
 	}
 	l.Spec.HolderIdentity = nil
 	if _, err := leases.Update(ctx, l, metav1.UpdateOptions{}); err != nil {
-		d.o.Log.Warn("the Lease of administrators stays until its end", "error", err)
+		d.o.Log.WarnContext(ctx, "the Lease of administrators stays until its end", "error", err)
 	}
 }

@@ -81,7 +81,7 @@ func (d *Directory) CheckNew(n NewUser) error {
 		}
 	}
 	s := d.snapshot()
-	if there := s.taken[v1.FoldName(n.Name)]; there != nil && !(there.Spec.Removed && n.TakeOver) {
+	if there := s.taken[v1.FoldName(n.Name)]; there != nil && (!there.Spec.Removed || !n.TakeOver) {
 		return taken(n.Name, there)
 	}
 	spec := v1.UserSpec{Name: n.Name, Email: n.Email, DisplayName: n.DisplayName, Groups: n.Groups, Identities: n.Identities}
@@ -298,8 +298,8 @@ func (d *Directory) PutGroup(ctx context.Context, g *v1.Group) (*v1.Group, error
 	return d.Group(g.Spec.Name)
 }
 
-// ChangeGroup makes a group where make is set, which must not be there, else it changes one that is. change may be called more than once.
-func (d *Directory) ChangeGroup(ctx context.Context, name string, make bool, change func(*v1.GroupSpec) error) (*v1.Group, error) {
+// ChangeGroup makes a group where isNew is set, which must not be there, else it changes one that is. change may be called more than once.
+func (d *Directory) ChangeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*v1.Group, error) {
 	var err error
 	for range tries {
 		if err = d.Load(ctx); err != nil {
@@ -308,9 +308,9 @@ func (d *Directory) ChangeGroup(ctx context.Context, name string, make bool, cha
 		have, known := d.snapshot().byGroup[name]
 		g := &v1.Group{Spec: v1.GroupSpec{Name: name}}
 		switch {
-		case make && known:
+		case isNew && known:
 			return nil, fmt.Errorf("%w: the group %s", ErrExists, name)
-		case !make && !known:
+		case !isNew && !known:
 			return nil, noGroup(name)
 		case known:
 			g = have.DeepCopy()

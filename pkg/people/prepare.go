@@ -100,7 +100,7 @@ func (d *Directory) prepareDefinitions(ctx context.Context) error {
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		for _, r := range []schema.GroupVersionResource{v1.Users, v1.Groups} {
 			if _, err := d.api.Resource(r).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-				return false, nil
+				return false, nil //nolint:nilerr // not yet
 			}
 		}
 		return true, nil

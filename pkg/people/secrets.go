@@ -184,7 +184,7 @@ func (d *Directory) MergeExtension(ctx context.Context, name string, change Exte
 			return nil, err
 		}
 		maps.Copy(have, change)
-		maps.DeleteFunc(have, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
+		maps.DeleteFunc(have, func(_ string, v json.RawMessage) bool { return len(v) == 0 || string(v) == "null" })
 		text, err := json.Marshal(have)
 		if err != nil {
 			return nil, invalid("extension", "it is not JSON")

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -139,6 +138,3 @@ func grant(to *rules.Grants, g *v1.GroupSpec) {
 		to.Pages[page] = true
 	}
 }
-
-// list is names for a person.
-func list(names []string) string { return strings.Join(names, ", ") }

@@ -35,8 +35,8 @@ type list struct {
 const grantUsage = "virtual cluster, with =OPTIONS: see-jobs, host-network, or the highest priority (oppo, test, prod, crit), with commas between"
 
 // newCmdPut returns "paictl group add" or "paictl group set". runF replaces the run in tests.
-func newCmdPut(f *cmdutil.Factory, make bool, runF func(context.Context, *PutOptions) error) *cobra.Command {
-	opts := &PutOptions{Factory: f, Make: make}
+func newCmdPut(f *cmdutil.Factory, adds bool, runF func(context.Context, *PutOptions) error) *cobra.Command {
+	opts := &PutOptions{Factory: f, Make: adds}
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Change what a group grants",
@@ -49,7 +49,7 @@ remove- before the name of the flag they add to it or take from it.
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: user.CompleteGroups(f, &opts.Way, func(args []string) bool { return len(args) == 0 }),
 	}
-	if make {
+	if adds {
 		cmd.Use, cmd.Short, cmd.ValidArgsFunction = "add NAME", "Add a group", cobra.NoFileCompletions
 		cmd.Long = "Adds a group without members: put people into it with \"paictl group add-member\".\n\n" + options
 		cmd.Example = `  paictl group add vision --vc vision=see-jobs --vc default --storage datasets --storage shared
@@ -69,7 +69,7 @@ remove- before the name of the flag they add to it or take from it.
 	}
 	for _, l := range lists {
 		add(l.flag, l.usage+" (repeatable)")
-		if !make {
+		if !adds {
 			add("add-"+l.flag, "add a "+l.flag+" (repeatable)")
 			add("remove-"+l.flag, "take a "+l.flag+" away, by its name (repeatable)")
 		}
@@ -101,7 +101,7 @@ remove- before the name of the flag they add to it or take from it.
 				opts.Change = append(opts.Change, func(g *v1.GroupSpec) { _ = do(g, given) })
 			}
 		}
-		if !make && len(opts.Change) == 0 {
+		if !adds && len(opts.Change) == 0 {
 			return cmdutil.Usagef("nothing to change: give a flag (see %s --help)", cmd.CommandPath())
 		}
 		if runF != nil {

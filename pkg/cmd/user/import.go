@@ -113,7 +113,7 @@ func importRun(ctx context.Context, opts *ImportOptions) error {
 }
 
 func (opts *ImportOptions) read() ([]byte, error) {
-	var from io.Reader = opts.Factory.IO.In
+	from := opts.Factory.IO.In
 	if opts.File != "-" {
 		f, err := os.Open(opts.File)
 		if err != nil {

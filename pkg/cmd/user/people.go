@@ -32,17 +32,19 @@ type People interface {
 
 	Groups(ctx context.Context) ([]Group, error)
 	Group(ctx context.Context, name string) (*Group, error)
-	// ChangeGroup makes a group where make is set, which must not be there, else it changes one that is.
-	ChangeGroup(ctx context.Context, name string, make bool, change func(*v1.GroupSpec) error) (*Group, error)
+	// ChangeGroup makes a group where isNew is set, which must not be there, else it changes one that is.
+	ChangeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*Group, error)
 	DeleteGroup(ctx context.Context, name string) error
 
 	// Explain adds to an error what a person can do about it.
 	Explain(err error) error
 }
 
-// User is a person, and Group a group, as -o json prints one.
+// What -o json prints.
 type (
-	User  = api.User
+	// User is a person.
+	User = api.User
+	// Group is a group.
 	Group = api.Group
 )
 
@@ -221,13 +223,13 @@ func (d *direct) Group(ctx context.Context, name string) (*Group, error) {
 }
 
 // ChangeGroup implements People.
-func (d *direct) ChangeGroup(ctx context.Context, name string, make bool, change func(*v1.GroupSpec) error) (*Group, error) {
-	if make {
+func (d *direct) ChangeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*Group, error) {
+	if isNew {
 		if err := d.prepare(ctx); err != nil {
 			return nil, err
 		}
 	}
-	g, err := d.Directory.ChangeGroup(ctx, name, make, change)
+	g, err := d.Directory.ChangeGroup(ctx, name, isNew, change)
 	if err != nil {
 		return nil, err
 	}

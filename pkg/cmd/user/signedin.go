@@ -144,10 +144,10 @@ func (s *server) Groups(ctx context.Context) ([]Group, error) {
 }
 
 // ChangeGroup implements People.
-func (s *server) ChangeGroup(ctx context.Context, name string, make bool, change func(*v1.GroupSpec) error) (*Group, error) {
+func (s *server) ChangeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*Group, error) {
 	for try := 0; ; try++ {
 		c := api.GroupChange{Spec: v1.GroupSpec{Name: name}}
-		if !make {
+		if !isNew {
 			was, err := s.Group(ctx, name)
 			if err != nil {
 				return nil, err
@@ -162,7 +162,7 @@ func (s *server) ChangeGroup(ctx context.Context, name string, make bool, change
 		switch {
 		case err == nil:
 			return g, nil
-		case make && changedMeanwhile(err):
+		case isNew && changedMeanwhile(err):
 			return nil, fmt.Errorf("%w: the group %s", people.ErrExists, name)
 		case try >= again || !changedMeanwhile(err):
 			return nil, err

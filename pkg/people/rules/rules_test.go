@@ -215,5 +215,5 @@ func TestScopesAreNamed(t *testing.T) {
 	_, err = rules.ParseScopes([]string{"write"})
 	assert.ErrorContains(t, err, `"write" is not a scope`)
 	assert.Equal(t, "crit", rules.Higher("", "crit"))
-	assert.Equal(t, "", rules.Higher("oppo", ""))
+	assert.Empty(t, rules.Higher("oppo", ""))
 }

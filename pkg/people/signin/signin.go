@@ -40,4 +40,6 @@ type ThrottledError struct{ After time.Duration }
 func (e *ThrottledError) Error() string {
 	return "too many sign-ins: try again in " + e.After.Round(time.Second).String()
 }
+
+// Is makes errors.Is(err, ErrBusy) true.
 func (e *ThrottledError) Is(target error) bool { return target == ErrBusy }

@@ -123,7 +123,7 @@ const tending = time.Minute
 func (s *Service) Tend(ctx context.Context) error {
 	for {
 		if err := s.tend(ctx); err != nil && ctx.Err() == nil {
-			s.o.Log.Error("tend the tokens", "error", err)
+			s.o.Log.ErrorContext(ctx, "tend the tokens", "error", err)
 		}
 		select {
 		case <-ctx.Done():

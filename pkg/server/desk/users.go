@@ -157,6 +157,19 @@ func (d *Desk) Extension(ctx context.Context, name string) (people.Extension, er
 	return d.shop.People.Extension(ctx, name)
 }
 
+// MergeExtension sets keys of what clients store with a person: one's own, or, for administrators, anyone's.
+func (d *Desk) MergeExtension(ctx context.Context, name string, keys people.Extension) error {
+	rule := "user.manage"
+	if d.caller.Name == name {
+		rule = "user.change.self"
+	}
+	err := rules.Decide(rule, &d.caller.Subject, person(name))
+	if err == nil {
+		_, err = d.shop.People.MergeExtension(ctx, name, keys)
+	}
+	return d.audited(ctx, rule, person(name), map[string]string{"change": "extension"}, err)
+}
+
 // Members are who is in a group; none of one that isn't there.
 func (d *Desk) Members(group string) ([]*people.Person, error) {
 	if err := rules.Class("group.members", &d.caller.Subject); err != nil {

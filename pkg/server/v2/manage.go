@@ -1,0 +1,257 @@
+package v2
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+func manageRoutes() []server.Route {
+	const user, alias = prefix + "/users/{user}", prefix + "/user/{user}"
+	made := server.Status(http.StatusCreated)
+	put := func(what, rule, summary string, r func(method, path, rule, summary string, o ...server.Option) server.Route) server.Route {
+		return r(http.MethodPut, user+"/"+what, rule, summary, made, server.Also(alias+"/"+what), server.Errors("NoUserError"))
+	}
+	return []server.Route{
+		server.JSON(http.MethodPost, prefix+"/users", "user.manage", "Adds a person; names of virtual clusters are those of groups", postUser, made,
+			server.Also(prefix+"/user"), server.Errors("ConflictUserError", "NoGroupError")),
+		server.JSON(http.MethodDelete, user, "user.manage", "Removes a person; the name stays taken", deleteUser, server.Also(alias), server.Errors("NoUserError", "RemoveAdminError")),
+		put("password", "user.change.self", "Sets a password; one's own with the old one", jsonRoute(putPassword)),
+		put("email", "user.change.self", "Sets an e-mail address", jsonRoute(putEmail)),
+		put("extension", "user.change.self", "Sets keys of what clients store with a person", jsonRoute(putExtension)),
+		put("admin", "user.manage", "Makes a person an administrator, or takes that away", jsonRoute(putAdmin)),
+		put("grouplist", "user.manage", "Sets a person's groups", jsonRoute(putGroups)),
+		put("virtualcluster", "user.manage", "Sets which groups a person is in that stand for one virtual cluster each; other groups stay", jsonRoute(putVCs)),
+		put("group", "user.manage", "Puts a person into a group", jsonRoute(joinGroup)),
+		server.JSON(http.MethodDelete, user+"/group", "user.manage", "Takes a person out of a group; the body says which", leaveGroup, made, server.Also(alias+"/group"), server.Errors("NoUserError")),
+		server.JSON(http.MethodDelete, prefix+"/groups/{group}", "group.manage", "Deletes a group", deleteGroup, server.Also(prefix+"/group/{group}"), server.Errors("NoGroupError")),
+	}
+}
+
+// jsonRoute is server.JSON of one handler.
+func jsonRoute[In, Out any](h func(context.Context, *desk.Desk, *In) (*Out, error)) func(method, path, rule, summary string, o ...server.Option) server.Route {
+	return func(method, path, rule, summary string, o ...server.Option) server.Route {
+		return server.JSON(method, path, rule, summary, h, o...)
+	}
+}
+
+type postUserIn struct {
+	Body struct {
+		Username       string                     `json:"username"`
+		Password       secret.String              `json:"password"`
+		Email          string                     `json:"email"`
+		VirtualCluster []string                   `json:"virtualCluster"`
+		Admin          bool                       `json:"admin"`
+		Extension      map[string]json.RawMessage `json:"extension"`
+	} `body:"json"`
+}
+
+func postUser(ctx context.Context, d *desk.Desk, in *postUserIn) (*message, error) {
+	if in.Body.Username == "" || !in.Body.Password.IsSet() {
+		return nil, wire.Bad(`"username" and "password" are required`)
+	}
+	n := desk.NewUser{Name: in.Body.Username, Password: in.Body.Password, Email: in.Body.Email, Groups: append([]string{v1.GroupDefault}, in.Body.VirtualCluster...)}
+	if in.Body.Admin {
+		n.Groups = append(n.Groups, v1.GroupAdministrators)
+	}
+	if _, err := d.AddUser(ctx, n, false); err != nil {
+		return nil, err
+	}
+	if len(in.Body.Extension) > 0 {
+		if err := extend(ctx, d, n.Name, in.Body.Extension); err != nil {
+			return nil, err
+		}
+	}
+	return &message{Message: "User is created successfully"}, nil
+}
+
+func deleteUser(ctx context.Context, d *desk.Desk, in *userIn) (*message, error) {
+	return &message{Message: "user is removed successfully"}, d.RemoveUser(ctx, in.User)
+}
+
+// change makes a person another one, again where another change came between.
+func change(ctx context.Context, d *desk.Desk, name string, do func(*v1.UserSpec)) (*message, error) {
+	for try := 0; ; try++ {
+		p, err := d.User(name)
+		if err != nil {
+			return nil, err
+		}
+		now := p.User.Spec.DeepCopy()
+		do(now)
+		_, err = d.UpdateUser(ctx, name, p.User.Spec, *now)
+		refused, ok := errors.AsType[*wire.Error](err)
+		if err == nil {
+			return &message{Message: "Update user " + name + " successfully"}, nil
+		}
+		if !ok || refused.Status != http.StatusConflict || try > 3 {
+			return nil, err
+		}
+	}
+}
+
+type putPasswordIn struct {
+	User string `path:"user"`
+	Body struct {
+		New secret.String `json:"newPassword"`
+		Old secret.String `json:"oldPassword"`
+	} `body:"json"`
+}
+
+func putPassword(ctx context.Context, d *desk.Desk, in *putPasswordIn) (*message, error) {
+	if !in.Body.New.IsSet() {
+		return nil, wire.Bad(`"newPassword" is required`)
+	}
+	return &message{Message: "update user password successfully"}, d.SetPassword(ctx, in.User, in.Body.Old, in.Body.New)
+}
+
+type putEmailIn struct {
+	User string `path:"user"`
+	Body struct {
+		Email *string `json:"email"`
+	} `body:"json"`
+}
+
+func putEmail(ctx context.Context, d *desk.Desk, in *putEmailIn) (*message, error) {
+	if in.Body.Email == nil {
+		return nil, wire.Bad(`"email" is required`)
+	}
+	return change(ctx, d, in.User, func(s *v1.UserSpec) { s.Email = *in.Body.Email })
+}
+
+type putExtensionIn struct {
+	User string `path:"user"`
+	Body struct {
+		Extension map[string]json.RawMessage `json:"extension"`
+	} `body:"json"`
+}
+
+func putExtension(ctx context.Context, d *desk.Desk, in *putExtensionIn) (*message, error) {
+	return &message{Message: "Update user " + in.User + " successfully"}, extend(ctx, d, in.User, in.Body.Extension)
+}
+
+// extend stores keys with a person. Public keys are no secret, and stand in the User.
+func extend(ctx context.Context, d *desk.Desk, name string, extension map[string]json.RawMessage) error {
+	if text, there := extension["sshKeys"]; there {
+		var keys []v1.SSHKey
+		if err := json.Unmarshal(text, &keys); err != nil {
+			return wire.Bad(`"sshKeys" must be a list of {title, value}`)
+		}
+		if _, err := change(ctx, d, name, func(s *v1.UserSpec) { s.SSHKeys = keys }); err != nil {
+			return err
+		}
+		delete(extension, "sshKeys")
+		if len(extension) == 0 {
+			return nil
+		}
+	}
+	return d.MergeExtension(ctx, name, extension)
+}
+
+type putAdminIn struct {
+	User string `path:"user"`
+	Body struct {
+		Admin *bool `json:"admin"`
+	} `body:"json"`
+}
+
+func putAdmin(ctx context.Context, d *desk.Desk, in *putAdminIn) (*message, error) {
+	if in.Body.Admin == nil {
+		return nil, wire.Bad(`"admin" is required`)
+	}
+	all, err := d.Groups()
+	if err != nil {
+		return nil, err
+	}
+	return change(ctx, d, in.User, func(s *v1.UserSpec) {
+		if *in.Body.Admin {
+			s.Groups = with(s.Groups, v1.GroupAdministrators)
+			return
+		}
+		for i := range all {
+			if all[i].Spec.Administrator {
+				s.Groups = without(s.Groups, all[i].Spec.Name)
+			}
+		}
+	})
+}
+
+func with(names []string, name string) []string { return append(without(names, name), name) }
+
+func without(names []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
+}
+
+type putGroupsIn struct {
+	User string `path:"user"`
+	Body struct {
+		Groups []string `json:"grouplist"`
+	} `body:"json"`
+}
+
+func putGroups(ctx context.Context, d *desk.Desk, in *putGroupsIn) (*message, error) {
+	if in.Body.Groups == nil {
+		return nil, wire.Bad(`"grouplist" is required`)
+	}
+	return change(ctx, d, in.User, func(s *v1.UserSpec) { s.Groups = in.Body.Groups })
+}
+
+type putVCsIn struct {
+	User string `path:"user"`
+	Body struct {
+		VCs []string `json:"virtualCluster"`
+	} `body:"json"`
+}
+
+func putVCs(ctx context.Context, d *desk.Desk, in *putVCsIn) (*message, error) {
+	if in.Body.VCs == nil {
+		return nil, wire.Bad(`"virtualCluster" is required`)
+	}
+	all, err := d.Groups()
+	if err != nil {
+		return nil, err
+	}
+	return change(ctx, d, in.User, func(s *v1.UserSpec) {
+		for i := range all {
+			g := &all[i].Spec
+			if len(g.VirtualClusters) == 1 && g.VirtualClusters[0].Name == g.Name && g.Name != v1.GroupDefault {
+				s.Groups = without(s.Groups, g.Name)
+			}
+		}
+		for _, name := range in.Body.VCs {
+			s.Groups = with(s.Groups, name)
+		}
+	})
+}
+
+type groupOfIn struct {
+	User string `path:"user"`
+	Body struct {
+		Group string `json:"groupname"`
+	} `body:"json"`
+}
+
+func joinGroup(ctx context.Context, d *desk.Desk, in *groupOfIn) (*message, error) {
+	if in.Body.Group == "" {
+		return nil, wire.Bad(`"groupname" is required`)
+	}
+	return change(ctx, d, in.User, func(s *v1.UserSpec) { s.Groups = with(s.Groups, in.Body.Group) })
+}
+
+func leaveGroup(ctx context.Context, d *desk.Desk, in *groupOfIn) (*message, error) {
+	if in.Body.Group == "" {
+		return nil, wire.Bad(`"groupname" is required`)
+	}
+	return change(ctx, d, in.User, func(s *v1.UserSpec) { s.Groups = without(s.Groups, in.Body.Group) })
+}
+
+func deleteGroup(ctx context.Context, d *desk.Desk, in *groupIn) (*message, error) {
+	return &message{Message: "group is removed successfully"}, d.DeleteGroup(ctx, in.Group)
+}
