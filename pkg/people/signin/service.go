@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -21,6 +22,8 @@ type Options struct {
 	Log *slog.Logger     // nil is none
 	// Create has providers whose people are added when they sign in first.
 	Create map[string]bool
+	// Addresses are those that a person's tokens were used from: others' failures keep none of them waiting. nil is none.
+	Addresses func(name string) []string
 }
 
 // Service signs people in.
@@ -138,7 +141,7 @@ func (s *Service) local(ctx context.Context, name string, p secret.String, try *
 	}
 	// Another replica has seen it fail too often. A name that isn't there is known as such at one replica alone, so that an answer of its own
 	// would tell the two apart.
-	if s.o.Now().Before(stored.NotBefore) && !try.trusted() {
+	if s.o.Now().Before(stored.NotBefore) && !try.trusted() && !s.uses(name, try.from) {
 		return nil, s.unknown(ctx, p)
 	}
 	ok, rehash, err := password.Verify(ctx, stored.Hash, p)
@@ -165,6 +168,11 @@ func (s *Service) local(ctx context.Context, name string, p secret.String, try *
 		})
 	}
 	return &signed, nil
+}
+
+// uses reports whether a person's tokens are used from a network; so it is known after a restart, and at another replica, too.
+func (s *Service) uses(name, from string) bool {
+	return s.o.Addresses != nil && slices.ContainsFunc(s.o.Addresses(name), func(a string) bool { return a != "" && network(a) == from })
 }
 
 // note stores what a sign-in found out. It doesn't fail because that can't be written. Of several at once all are counted, unless another

@@ -25,8 +25,8 @@ type Password interface {
 	SignIn(ctx context.Context, name string, password secret.String) (*Identity, error)
 }
 
-// Errors of SignIn. ErrWrong is the only answer for a wrong password, and for a person who isn't there, is disabled or was removed; it takes
-// the same time. Others wrap people.ErrUnavailable.
+// Errors of SignIn. ErrWrong is the only answer for a wrong password, for a person who isn't there, is disabled or was removed, and for one
+// whose password was wrong so often that it isn't tried for a while; it takes the same time. Others wrap people.ErrUnavailable.
 var (
 	ErrWrong = errors.New("the user name or the password is wrong")
 	ErrBusy  = errors.New("too many sign-ins")

@@ -57,7 +57,8 @@ func open(t *testing.T, providers ...signin.Password) *door {
 	require.Eventually(t, func() bool { return d.Fresh() == nil }, 20*time.Second, 10*time.Millisecond)
 	out := &door{Directory: d}
 	for i := range out.services {
-		out.services[i] = signin.New(d, providers, signin.Options{Create: map[string]bool{"lab": true}, Now: func() time.Time { return time.Now().Add(time.Duration(out.skew.Load())) }})
+		out.services[i] = signin.New(d, providers, signin.Options{Create: map[string]bool{"lab": true}, Now: func() time.Time { return time.Now().Add(time.Duration(out.skew.Load())) },
+			Addresses: func(name string) []string { return map[string][]string{"ann": {"", "10.0.9.9"}}[name] }})
 	}
 	for _, n := range []people.NewUser{{Name: "ann", Password: good}, {Name: "off", Password: good}, {Name: "nopassword"}} {
 		_, err := d.Add(t.Context(), n)
@@ -124,6 +125,8 @@ func TestGuessingOfANameIsSlowedDownAndLocksThePersonNotOut(t *testing.T) {
 	assert.ErrorIs(t, err, signin.ErrWrong, "the other replica knows it by the Secret, and answers as for a name that isn't there")
 	_, err = d.services[1].SignIn(t.Context(), "eve", good, "10.1.0.100")
 	assert.ErrorIs(t, err, signin.ErrWrong)
+	_, err = d.services[1].SignIn(t.Context(), "ann", good, "10.0.9.9")
+	assert.NoError(t, err, "an address that her tokens are used from is known to the other replica")
 	assert.NoError(t, d.try(t, "ann", good, "10.0.0.1"), "an address that has signed in before")
 	for i := range 10 {
 		assert.ErrorIs(t, d.try(t, "eve", "x", fmt.Sprintf("10.2.0.%d", i)), signin.ErrWrong)

@@ -55,6 +55,7 @@ func newThrottle(now func() time.Time) *throttle {
 // try is one sign-in. It has taken its place as if it were wrong, so that many at once are no way around.
 type try struct {
 	t     *throttle
+	from  string // network of the address
 	taken []*bucket
 	pair  key
 	name  *bucket
@@ -110,7 +111,7 @@ func (t *throttle) begin(address, name string) (*try, error) {
 	}
 	at.free--
 	of.free--
-	return &try{t: t, taken: []*bucket{at, of}, pair: pair, name: of, known: known}, nil
+	return &try{t: t, from: address, taken: []*bucket{at, of}, pair: pair, name: of, known: known}, nil
 }
 
 // bucket returns one, filled up to now; nil where there are too many.

@@ -95,7 +95,12 @@ func New(o Options) (*Assembly, error) {
 	if a.Tokens, err = token.Open(o.Config, a.People, token.Options{Lives: lives, Now: o.Now}); err != nil {
 		return nil, err
 	}
-	a.SignIn = signin.New(a.People, nil, signin.Options{Now: o.Now})
+	a.SignIn = signin.New(a.People, nil, signin.Options{Now: o.Now, Addresses: func(name string) (all []string) {
+		for _, r := range a.Tokens.Of(name) {
+			all = append(all, r.Address)
+		}
+		return all
+	}})
 	a.audit = audit.NewSink(audit.NewLines(o.Audit, o.Log), jobs.History, func(err error) bool {
 		_, wrong := errors.AsType[*job.RefusedError](err)
 		return wrong

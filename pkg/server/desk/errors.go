@@ -85,7 +85,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 	case errors.Is(err, signin.ErrBusy):
 		return &wire.Error{Status: http.StatusTooManyRequests, Code: wire.CodeTooMany, Message: "too many sign-ins", RetryAfter: retryAfter}
 	case errors.Is(err, signin.ErrWrong):
-		return made(http.StatusBadRequest, codePassword)
+		return &wire.Error{Status: http.StatusBadRequest, Code: codePassword, Message: err.Error(), Remedy: "after many failures a right password is refused, too: then wait five minutes"}
 	case errors.Is(err, people.ErrCode):
 		return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: err.Error(), Remedy: "an operator gets another with: paictl service start -n rest-server"}
 	case errors.Is(err, token.ErrNone):
