@@ -143,6 +143,8 @@ func Of(ctx context.Context, c *job.Client, j *job.Job) (list []Task, problems [
 		nodes[t.Node] = nil
 	}
 	var mu sync.Mutex
+	// The server's account may not: who may ask kubelets may run commands in all pods.
+	unasked := false
 	g, asking := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
@@ -150,7 +152,10 @@ func Of(ctx context.Context, c *job.Client, j *job.Job) (list []Task, problems [
 			s, err := ask(asking, c, name)
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
+			switch {
+			case apierrors.IsForbidden(err):
+				unasked = true
+			case err != nil:
 				problems = append(problems, fmt.Errorf("ask the kubelet of %s: %w", name, err))
 			}
 			nodes[name] = s
@@ -160,6 +165,9 @@ func Of(ctx context.Context, c *job.Client, j *job.Job) (list []Task, problems [
 	_ = g.Wait() // each keeps its own error
 	if err := context.Cause(ctx); err != nil {
 		return nil, nil, err
+	}
+	if unasked {
+		problems = append(problems, errors.New("processors and memory are not shown: only an operator's kubeconfig may ask the kubelets for them (nodes/proxy)"))
 	}
 	list = []Task{}
 	for _, t := range targets {

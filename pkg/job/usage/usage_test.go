@@ -101,6 +101,8 @@ func TestTasksThatRunAreMeasuredAndNodesThatDontAnswerAreNamed(t *testing.T) {
 		case answered(w, r, pods):
 		case r.URL.Path == "/api/v1/nodes/n1/proxy/stats/summary":
 			_, _ = io.WriteString(w, `{"pods":[{"podRef":{"uid":"u1"},"containers":[{"name":"app","cpu":{"usageNanoCores":1500000000},"memory":{"workingSetBytes":1048576}}]}]}`)
+		case r.URL.Path == "/api/v1/nodes/n2/proxy/stats/summary":
+			w.WriteHeader(http.StatusBadGateway)
 		default:
 			w.WriteHeader(http.StatusForbidden)
 		}
@@ -134,7 +136,8 @@ func TestGPUsAreMeasuredByTheirMachines(t *testing.T) {
 	}))
 	defer s.Close()
 	list, problems := measured(t, s.URL)
-	require.Len(t, problems, 2, "only the kubelets' own: %v", problems)
+	require.Len(t, problems, 1, "only that of the kubelets: %v", problems)
+	assert.ErrorContains(t, problems[0], "nodes/proxy")
 	require.Len(t, list, 2)
 	assert.Nil(t, list[0].GPUUtilization)
 	assert.InDelta(t, 60, *list[1].GPUUtilization, 0)
