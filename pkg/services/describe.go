@@ -48,12 +48,22 @@ func (d *Desired) Describe() []Description {
 
 // Service returns a service by name, enabled or not, with its chart.
 func (d *Desired) Service(ctx context.Context, name string, fetcher func(*Desired) catalogue.Fetcher) (*catalogue.Service, error) {
-	s := d.Catalogue.Get(name)
-	if s == nil {
-		_, err := d.Catalogue.Select([]string{name}, nil) // names it, with what it may have meant
+	s, err := d.named(name)
+	if err != nil {
 		return nil, err
 	}
 	return s, d.FetchCharts(ctx, fetcher, []*catalogue.Service{s})
+}
+
+// named finds a service by its name, or by one that the original had for it. The error says what may have been meant.
+func (d *Desired) named(name string) (*catalogue.Service, error) {
+	known := func(name string) bool { return d.Catalogue.Get(name) != nil }
+	name = catalogue.ResolveAll([]string{name}, known)[0]
+	if s := d.Catalogue.Get(name); s != nil {
+		return s, nil
+	}
+	_, err := d.Catalogue.Select([]string{name}, nil)
+	return nil, err
 }
 
 // Values returns all values with which the service's chart is rendered: those of the

@@ -66,12 +66,12 @@ func (p *Platform) find(ctx context.Context, name string) (*target, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := d.Catalogue.Get(name)
-		if s == nil {
-			_, err := d.Catalogue.Select([]string{name}, nil) // names it, with what it may have meant
+		s, err := d.named(name)
+		if err != nil {
 			return nil, err
 		}
-		t.namespace = s.Namespace
+		name = s.Name
+		t.name, t.namespace = s.Name, s.Namespace
 	}
 	if t.release, err = p.Releases.Get(ctx, t.namespace, name); err != nil {
 		return nil, err

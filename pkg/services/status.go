@@ -87,8 +87,13 @@ func (p *Platform) Status(ctx context.Context, only []string) ([]Status, error) 
 	if err != nil {
 		return nil, err
 	}
+	known := func(name string) bool {
+		_, left := snap.inventory[name]
+		return left || snap.desired.Catalogue.Get(name) != nil
+	}
+	only = catalogue.ResolveAll(only, known)
 	for _, name := range only {
-		if _, left := snap.inventory[name]; !left && snap.desired.Catalogue.Get(name) == nil {
+		if !known(name) {
 			_, err := snap.desired.Catalogue.Select(only, nil) // names it, with what it may have meant
 			return nil, err
 		}

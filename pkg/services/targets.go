@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
 // targets are the services that a stop or a delete is about, those first that others
@@ -105,6 +106,8 @@ func (r *run) findReleases(ctx context.Context, all map[string]*target) error {
 // pick selects by the options' names. What runs and needs a chosen service must be chosen
 // too: WithDependents chooses it.
 func (r *run) pick(all map[string]*target) ([]*target, error) {
+	known := func(name string) bool { return all[name] != nil }
+	r.o.Names, r.o.Except = catalogue.ResolveAll(r.o.Names, known), catalogue.ResolveAll(r.o.Except, known)
 	for _, name := range slices.Concat(r.o.Names, r.o.Except) {
 		if all[name] == nil {
 			return nil, hint.Errorf("there are: "+strings.Join(slices.Sorted(maps.Keys(all)), ", "), "there is no service %q", name)

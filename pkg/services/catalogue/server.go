@@ -23,11 +23,11 @@ func OwnAuthority(s *Service) bool {
 	return name == ""
 }
 
-// resolve returns names as those of services.
-func (c *Catalogue) resolve(names []string) []string {
+// ResolveAll is Resolve for names that aren't known by themselves: a service of one's own may have such a name.
+func ResolveAll(names []string, known func(string) bool) []string {
 	var out []string
 	for _, name := range names {
-		if to := Resolve(name); c.services[name] == nil && c.services[to] != nil {
+		if to := Resolve(name); !known(name) && known(to) {
 			name = to
 		}
 		if !slices.Contains(out, name) {
@@ -35,6 +35,11 @@ func (c *Catalogue) resolve(names []string) []string {
 		}
 	}
 	return out
+}
+
+// resolve returns names as those of services.
+func (c *Catalogue) resolve(names []string) []string {
+	return ResolveAll(names, func(name string) bool { return c.services[name] != nil })
 }
 
 // keyExpose says how people reach the server, and exposeHosts that it listens on machines.

@@ -64,3 +64,9 @@ func TestSettingsOfTheOriginalsServerAreForgottenAndStaySecret(t *testing.T) {
 	}
 	assert.Subset(t, secrets, []string{"rest-server.default-pai-admin-password", "rest-server.jwt-secret"})
 }
+
+func TestAServiceOfOnesOwnMayHaveANameOfTheOriginal(t *testing.T) {
+	known := func(name string) bool { return name == ServerService || name == "pylon" }
+	assert.Equal(t, []string{"pylon", ServerService, "other"}, ResolveAll([]string{"pylon", "webportal", ServerService, "other"}, known))
+	assert.Empty(t, ResolveAll(nil, known))
+}
