@@ -83,13 +83,16 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	return err
 }
 
+// shortConnections is how many connections there may be beside those of streams: each takes memory, whoever it is from.
+const shortConnections = 1000
+
 // serve answers people, once there is a certificate.
 func serve(ctx context.Context, o *options, a *assembly.Assembly, log *slog.Logger) error {
 	source, err := certificates(ctx, o, log)
 	if err != nil {
 		return err
 	}
-	l, err := servertls.Listen(ctx, o.listen, source)
+	l, err := servertls.Listen(ctx, o.listen, source, o.settings.Limits.Streams+shortConnections)
 	if err != nil {
 		return err
 	}

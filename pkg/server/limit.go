@@ -18,6 +18,9 @@ type Limits struct {
 	Streams int
 }
 
+// personTokens is how many tokens' requests a person has: many tokens don't make more of one.
+const personTokens = 2
+
 func (l Limits) complete() Limits {
 	if l.PerMinute == 0 {
 		l.PerMinute = 600
@@ -37,36 +40,57 @@ func (l Limits) complete() Limits {
 // retryStreams is when to try again where too many streams are open.
 const retryStreams = 10 * time.Second
 
-// streamsEach is how many streams one token has open at a time.
-const streamsEach = 20
+// How many streams one token, and one person, have open at a time.
+const (
+	tokenStreams  = 20
+	personStreams = 100
+)
 
-// streams counts those that are open.
-type streams struct {
+// open counts what is open at a time, in all and by keys.
+type open struct {
 	mu   sync.Mutex
-	open int
-	most int
+	most int // 0: any number
+	all  int
 	each map[string]int
 }
 
-func newStreams(l Limits) *streams {
-	return &streams{most: l.complete().Streams, each: map[string]int{}}
+func newOpen(most int) *open { return &open{most: most, each: map[string]int{}} }
+
+// of is how much of a key may be open.
+type of struct {
+	key  string
+	most int
 }
 
-// take opens a stream of a token, unless too many are; give closes it.
-func (s *streams) take(key string) (give func(), ok bool) {
+// stream is what a stream of a subject counts to.
+func stream(s *rules.Subject) []of {
+	return []of{{"t" + s.Token.ID + "/" + s.Name, tokenStreams}, {"p" + s.Name, personStreams}}
+}
+
+// take opens one that counts to keys, unless too many are; give closes it.
+func (s *open) take(keys ...of) (give func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open >= s.most || s.each[key] >= streamsEach {
+	if s.most > 0 && s.all >= s.most {
 		return nil, false
 	}
-	s.open++
-	s.each[key]++
+	for _, k := range keys {
+		if s.each[k.key] >= k.most {
+			return nil, false
+		}
+	}
+	s.all++
+	for _, k := range keys {
+		s.each[k.key]++
+	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.open--
-		if s.each[key]--; s.each[key] == 0 {
-			delete(s.each, key)
+		s.all--
+		for _, k := range keys {
+			if s.each[k.key]--; s.each[k.key] == 0 {
+				delete(s.each, k.key)
+			}
 		}
 	}, true
 }
@@ -78,7 +102,7 @@ const (
 	idle = time.Hour
 )
 
-// limiter counts requests. The key is the token where there is one, so that a class behind one address doesn't share a limit.
+// limiter counts requests. Where there is a token, the keys are that and its person, so that a class behind one address doesn't share a limit.
 type limiter struct {
 	limits  Limits
 	now     func() time.Time
@@ -100,6 +124,9 @@ func newLimiter(l Limits, now func() time.Time) *limiter {
 func (l *limiter) take(a netip.Addr, s *rules.Subject) time.Duration {
 	if s.Guest() {
 		return l.address(a)
+	}
+	if wait := l.spend("p"+s.Name, personTokens*l.limits.PerTokenMinute, time.Minute); wait > 0 {
+		return wait
 	}
 	return l.spend("t"+s.Token.ID+"/"+s.Name, l.limits.PerTokenMinute, time.Minute)
 }

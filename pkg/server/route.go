@@ -48,6 +48,8 @@ type Limit struct {
 	Stream bool
 	// Submit: it counts as a submission.
 	Submit bool
+	// Alone: a person has one of it at a time.
+	Alone bool
 }
 
 // Call is one request on its way.
@@ -56,6 +58,7 @@ type Call struct {
 	Request *http.Request
 	Desk    *desk.Desk
 	Route   *Route
+	rows    func(n int) error
 }
 
 // Context is the request's.
@@ -110,6 +113,11 @@ func JSON[In, Out any](method, path, rule, summary string, h func(context.Contex
 		in := new(In)
 		if err := c.Decode(in); err != nil {
 			return err
+		}
+		if list, ok := any(in).(weighed); ok {
+			if err := c.Rows(list.Rows()); err != nil {
+				return err
+			}
 		}
 		out, err := h(c.Context(), c.Desk, in)
 		if err != nil {

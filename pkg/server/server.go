@@ -56,7 +56,9 @@ type Server struct {
 	mux     *http.ServeMux
 	metrics *metrics
 	limits  *limiter
-	streams *streams
+	streams *open
+	alone   *open
+	rows    *rows
 	// draining ends when the program is about to: streams end with it.
 	draining context.Context
 	drain    context.CancelFunc
@@ -67,7 +69,8 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{o: o, table: newTable(), mux: http.NewServeMux(), metrics: newMetrics(o.Metrics), limits: newLimiter(o.Limits, o.Now), streams: newStreams(o.Limits)}
+	s := &Server{o: o, table: newTable(), mux: http.NewServeMux(), metrics: newMetrics(o.Metrics), limits: newLimiter(o.Limits, o.Now),
+		streams: newOpen(o.Limits.complete().Streams), alone: newOpen(0), rows: newRows()}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	for i := range o.Routes {
 		route := &o.Routes[i]
@@ -169,9 +172,17 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 		return
 	}
 	if route.Limit.Stream {
-		give, ok := s.streams.take(subject.Token.ID + "/" + subject.Name)
+		give, ok := s.streams.take(stream(&subject)...)
 		if !ok {
 			s.fail(a, r, &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "too many streams are open", Remedy: "end some of yours, or wait", RetryAfter: retryStreams})
+			return
+		}
+		a.after = append(a.after, give)
+	}
+	if route.Limit.Alone {
+		give, ok := s.alone.take(of{route.Path + " " + subject.Name, 1})
+		if !ok {
+			s.fail(a, r, &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "another request of yours does this already", Remedy: "wait for its end", RetryAfter: retryStreams})
 			return
 		}
 		a.after = append(a.after, give)
@@ -186,7 +197,14 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	}
 	r.Body = http.MaxBytesReader(a, r.Body, body)
 	d := s.o.Shop.For(caller, desk.Origin{Request: a.id, Address: a.address.String()})
-	if err := route.Serve(&Call{Writer: a, Request: r, Desk: d, Route: route}); err != nil {
+	list := func(n int) error {
+		give, err := s.rows.take(r.Context(), subject.Name, n)
+		if err == nil {
+			a.after = append(a.after, give)
+		}
+		return err
+	}
+	if err := route.Serve(&Call{Writer: a, Request: r, Desk: d, Route: route, rows: list}); err != nil {
 		s.fail(a, r, err)
 	}
 }

@@ -241,3 +241,72 @@ func (s *signal) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+func TestTheLongestListsOfAPersonAreAnsweredOneAfterTheOther(t *testing.T) {
+	c := kubetest.Start(t)
+	servertest.Prepare(t, c)
+	asked, release := make(chan struct{}, 8), make(chan struct{})
+	history := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("order") {
+			asked <- struct{}{}
+			<-release
+		}
+		http.Error(w, "no one is here", http.StatusServiceUnavailable)
+	})
+	h := houseOn(t, c, servertest.Options{History: history})
+	first := make(chan int, 1)
+	go func() { first <- h.as("ann", "GET", "/api/v2/jobs?limit=50000", "").Status }()
+	<-asked
+	for _, path := range []string{"/api/v2/jobs?limit=1", "/api/v3/jobs"} {
+		a := h.as("ann", "GET", path, "")
+		assert.Equal(t, 503, a.Status, "%s: %s", path, a.Body)
+		assert.Contains(t, a.Body, "many of your lists are being answered")
+		assert.Equal(t, "2", a.Header.Get("Retry-After"))
+	}
+	close(release)
+	assert.Equal(t, 200, <-first)
+	assert.Equal(t, 200, h.as("ann", "GET", "/api/v2/jobs?limit=1", "").Status)
+}
+
+func TestAPersonSendsOneFolderOfCodeAtATime(t *testing.T) {
+	c := kubetest.Start(t)
+	servertest.Prepare(t, c)
+	began := make(chan struct{}, 8)
+	history := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			began <- struct{}{}
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.WriteHeader(http.StatusCreated)
+			return
+		}
+		http.Error(w, "no one is here", http.StatusServiceUnavailable)
+	})
+	h := houseOn(t, c, servertest.Options{History: history})
+	path := "/api/v3/code/" + strings.Repeat("ab", 32)
+	slow, feed := io.Pipe()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, h.URL+path, slow)
+	require.NoError(t, err)
+	r.ContentLength = 2
+	r.Header.Set("Authorization", "Bearer "+h.tokens["ann"])
+	first := make(chan int, 1)
+	go func() {
+		status := 0
+		if resp, err := h.Client.Do(r); err == nil {
+			status = resp.StatusCode
+			_ = resp.Body.Close()
+		}
+		first <- status
+	}()
+	_, err = io.WriteString(feed, "a")
+	require.NoError(t, err)
+	<-began
+	a := h.as("ann", "PUT", path, "ab")
+	assert.Equal(t, 503, a.Status, a.Body)
+	assert.NotEmpty(t, a.Header.Get("Retry-After"))
+	assert.Equal(t, 201, h.as("abe", "PUT", path, "ab").Status, "another person is not refused")
+	_, err = io.WriteString(feed, "b")
+	require.NoError(t, err)
+	require.NoError(t, feed.Close())
+	assert.Equal(t, 201, <-first)
+	assert.Equal(t, 201, h.as("ann", "PUT", path, "ab").Status)
+}

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 const (
@@ -175,11 +177,11 @@ func Config(s Source) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: s.GetCertificate}
 }
 
-// Listen listens for TLS connections.
-func Listen(ctx context.Context, address string, s Source) (net.Listener, error) {
+// Listen listens for TLS connections, of which so many are open at a time: others wait until one ends.
+func Listen(ctx context.Context, address string, s Source, most int) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	return tls.NewListener(l, Config(s)), nil
+	return tls.NewListener(netutil.LimitListener(l, most), Config(s)), nil
 }

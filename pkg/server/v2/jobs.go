@@ -67,6 +67,8 @@ type listIn struct {
 const (
 	defaultRows = 5000
 	maxRows     = 50000
+	// leastRows is what a short list counts as: all jobs that live are put in order for it.
+	leastRows = 1000
 )
 
 // orders are the fields that lists are ordered by. What isn't one is ignored: clients send such.
@@ -117,6 +119,9 @@ func list(c *server.Call) error {
 	}
 	f, err := in.filter()
 	if err != nil {
+		return err
+	}
+	if err := c.Rows(max(f.Limit, leastRows)); err != nil {
 		return err
 	}
 	page, err := c.Desk.Ordered(c.Context(), f)

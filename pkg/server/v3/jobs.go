@@ -61,11 +61,16 @@ type listIn struct {
 // maxRows is how many rows a page has at most.
 const maxRows = 5000
 
-func list(ctx context.Context, d *desk.Desk, in *listIn) (*job.Page, error) {
-	f := listing.Filter{User: in.User, VirtualCluster: in.VC, Keyword: in.Keyword, InName: in.Name, Limit: in.Limit, Cursor: in.Cursor}
+// Rows is how many are asked for at most.
+func (in *listIn) Rows() int {
 	if in.Limit <= 0 || in.Limit > maxRows {
-		f.Limit = maxRows
+		return maxRows
 	}
+	return in.Limit
+}
+
+func list(ctx context.Context, d *desk.Desk, in *listIn) (*job.Page, error) {
+	f := listing.Filter{User: in.User, VirtualCluster: in.VC, Keyword: in.Keyword, InName: in.Name, Limit: in.Rows(), Cursor: in.Cursor}
 	var err error
 	if f.Phases, err = listing.ReadPhases(in.State); err != nil {
 		return nil, wire.Bad(err.Error())
