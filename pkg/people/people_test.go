@@ -106,8 +106,10 @@ func TestWrongPeopleAreRefusedWithTheField(t *testing.T) {
 
 func TestAnObjectMadeByHandTakesNoOnesName(t *testing.T) {
 	c := open(t)
-	c.add("ann", "administrators")
+	ann := c.add("ann", "administrators")
 	d := watching(t)
+	// Times of creation are exact to a second.
+	require.Eventually(t, func() bool { return time.Since(ann.User.CreationTimestamp.Time) > 1100*time.Millisecond }, 3*time.Second, 10*time.Millisecond)
 	make := func(object string, spec map[string]any) error {
 		_, err := c.api.Resource(v1.Users).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "paictl.openpai.org/v1", "kind": "User", "metadata": map[string]any{"name": object}, "spec": spec}}, metav1.CreateOptions{})
