@@ -18,8 +18,8 @@ var authorities = []string{"etc/kubernetes/pki/ca", "etc/kubernetes/pki/etcd/ca"
 // longestKey is how many bytes of one of the files are read.
 const longestKey = 1 << 20
 
-// StillTheKeys refuses a backup whose keys changed between two readings, as PartKeys has them, of before and after etcd's database was read: Secrets in
-// that may be encrypted by a key that the backup doesn't have.
+// StillTheKeys refuses a backup whose keys changed between two readings, as PartKeys has them, of before and after etcd's database was read:
+// Secrets in that may be encrypted by a key that the backup doesn't have.
 func StillTheKeys(before, after []byte) error {
 	was, err := keysIn(before)
 	if err != nil {
@@ -35,7 +35,8 @@ func StillTheKeys(before, after []byte) error {
 	return hint.Errorf("make it again when the rotation of secrets or certificates has come to its end", "the cluster's keys changed while it was saved: the backup might be unreadable")
 }
 
-// CheckAuthorities refuses keys, as PartKeys has them, of which an authority's key belongs to none of its certificates: no cluster can be made of these.
+// CheckAuthorities refuses keys, as PartKeys has them, of which an authority's key belongs to none of its certificates: no cluster can be made
+// of these.
 func CheckAuthorities(keys []byte) error {
 	files, err := keysIn(keys)
 	if err != nil {
@@ -83,8 +84,8 @@ func OneCertificateEach(keys []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// ownCertificates are the certificates that belong to the authorities' keys, by the names of their files. An authority without a certificate is left out:
-// whether all files are there is asked elsewhere.
+// ownCertificates are the certificates that belong to the authorities' keys, by the names of their files. An authority without a certificate is
+// left out: whether all files are there is asked elsewhere.
 func ownCertificates(files map[string]string) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, name := range authorities {

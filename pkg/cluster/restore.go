@@ -126,7 +126,8 @@ func (f RestoreFile) upload(name string) ssh.File {
 	return ssh.File{Path: restoreDir + "/" + name, Mode: 0o600, SHA256: f.SHA256, Size: f.Size, Open: f.Open}
 }
 
-// oneCertificateEach is PartKeys in which each authority has the certificate of its key alone. No machine has a program for certain that could tell which.
+// oneCertificateEach is PartKeys in which each authority has the certificate of its key alone. It is made here: not every machine has a program
+// that could tell which one that is.
 func (f RestoreFile) oneCertificateEach() (RestoreFile, error) {
 	in, err := f.Open()
 	if err != nil {

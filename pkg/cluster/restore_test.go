@@ -211,8 +211,8 @@ func TestFoldersOfVolumesAreMadeAgain(t *testing.T) {
 	}
 }
 
-// TestABackupOfTheMiddleOfARotationIsRestored has both keys of Secrets, and both certificates of an authority. Its key is that of the first, or where the
-// rotation was killed between the certificates and the key, that of the second.
+// TestABackupOfTheMiddleOfARotationIsRestored has both keys of Secrets, and both certificates of an authority. Its key is that of the first, or
+// where the rotation was killed between the certificates and the key, that of the second.
 func TestABackupOfTheMiddleOfARotationIsRestored(t *testing.T) {
 	one, other := withAuthorities(t, 1, 0), withAuthorities(t, 1, 0)
 	first, second := string(pki.Encode(one.old[kubernetesCA].Cert)), string(pki.Encode(other.old[kubernetesCA].Cert))

@@ -178,8 +178,8 @@ func (r *run) unpushed(ctx context.Context) error {
 	return nil
 }
 
-// unreleased refuses to go on where another run has changed one of the services since the changes were shown: what was agreed to, and whether this is an
-// earlier paictl than the one that installed them, was found out before the lock was held.
+// unreleased refuses to go on where another run has changed one of the services since the changes were shown: what was agreed to, and whether
+// this is an earlier paictl than the one that installed them, was found out before the lock was held.
 func (r *run) unreleased(ctx context.Context, steps []upgradeStep) error {
 	var changed []string
 	for _, s := range steps {

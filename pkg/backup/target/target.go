@@ -22,7 +22,8 @@ import (
 type Target interface {
 	// Write keeps what fill writes under a name, which appears when all of it is kept and no one else may read it. fill isn't called where
 	// the target can't be written to; its context ends when the target fails. Where one of both fails nothing stays, but after a kill or a
-	// cut connection, of which the next Write removes what is old enough: three hours after something was written to it, in S3 25 hours after it began. It returns the size in bytes.
+	// cut connection, of which the next Write removes what is old enough: three hours after something was written to it, in S3
+	// 25 hours after it began. It returns the size in bytes.
 	Write(ctx context.Context, name string, fill func(context.Context, io.Writer) error) (int64, error)
 	// List returns the archives of a cluster, as backup.File.IsOf takes it, the latest first. It goes by their names.
 	List(ctx context.Context, cluster string) ([]backup.File, error)

@@ -104,8 +104,9 @@ r_forget() {
 		[ "$i" -lt 240 ] || { echo "the API server is not ready after two minutes -> see journalctl -u kubelet and /var/log/pods on the host" >&2; exit 1; }
 		sleep 0.5
 	done
-	# It is another cluster than the one that was saved, which may still run: their backups are told apart by this. The schedule of backups may begin at once,
-	# and deletes old ones, so this comes before all that takes time and may fail. A run that goes on with the restore makes no third cluster of it.
+	# It is another cluster than the one that was saved, which may still run: their backups are told apart by this. The schedule of backups may
+	# begin at once, and deletes old ones, so this comes before all that takes time and may fail. A run that goes on with the restore makes no
+	# third cluster of it.
 	if [ ! -s "$RESTORE/restored" ]; then
 		printf '%s-%s\n' "$(date -u +%Y%m%dT%H%M%SZ)" "$1" >"$RESTORE/restored.new"
 		mv -f "$RESTORE/restored.new" "$RESTORE/restored"

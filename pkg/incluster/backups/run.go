@@ -156,7 +156,8 @@ func (s *saver) save(ctx context.Context) (err error) {
 	return nil
 }
 
-// after does what may fail without harm to the backup that was made. notes are the cluster's of before; without is why the history of jobs isn't in it.
+// after does what may fail without harm to the backup that was made. notes are the cluster's of before; without is why the history of jobs isn't
+// in it.
 func (s *saver) after(ctx context.Context, to target.Target, made backup.Head, notes map[string]string, without error) {
 	warn := func(what string, err error) {
 		s.log.WarnContext(ctx, "the backup is made, but", "what", what, "error", err, "remedy", hint.Of(err))

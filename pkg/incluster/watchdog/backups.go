@@ -19,7 +19,8 @@ const (
 	// notesPath is where those who make a backup note when it was, whoever they are.
 	notesPath = "/api/v1/namespaces/kube-system/configmaps/paictl"
 	noteKey   = "backup"
-	// historyKey is the note of the last one with the history of jobs: its time, or a word where there was none. It is missing where there is no history to save.
+	// historyKey is the note of the last one with the history of jobs: its time, or a word where there was none. It is missing where there is no
+	// history to save.
 	historyKey = "backup-history"
 	// missed is how many runs may fail in a row before the last good backup is too old.
 	missed = 2
