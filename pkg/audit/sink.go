@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,7 +14,7 @@ type Poster interface {
 }
 
 const (
-	// maxQueue bounds what waits to be kept: the oldest go first. Their lines are printed by then.
+	// maxQueue bounds what waits to be kept: the oldest of who isn't signed in go first, then the oldest. Their lines are printed by then.
 	maxQueue = 10_000
 	batch    = 500
 	postTime = 10 * time.Second
@@ -31,6 +32,7 @@ type Sink struct {
 	// wrong reports whether records are wrong, so that sending them again is of no use.
 	wrong func(error) bool
 	log   *slog.Logger
+	gate  gate
 
 	mu    sync.Mutex
 	queue []Record
@@ -40,16 +42,21 @@ type Sink struct {
 
 // NewSink makes one. wrong tells records that are refused from a place that is away.
 func NewSink(lines *Lines, to Poster, wrong func(error) bool, log *slog.Logger) *Sink {
-	return &Sink{lines: lines, to: to, wrong: wrong, log: log, wake: make(chan struct{}, 1)}
+	return &Sink{lines: lines, to: to, wrong: wrong, log: log, gate: gate{from: map[string]*knocks{}}, wake: make(chan struct{}, 1)}
 }
 
-// Write writes a record.
+// Write writes a record. Of refusals of one actor, or of one network, some are left out where there are many.
 func (s *Sink) Write(ctx context.Context, r Record) {
+	if !s.gate.pass(&r) {
+		return
+	}
 	s.lines.Write(ctx, r)
 	s.mu.Lock()
 	s.queue = append(s.queue, r)
-	if over := len(s.queue) - maxQueue; over > 0 {
-		s.queue, s.lost = s.queue[over:], s.lost+over
+	if len(s.queue) > maxQueue {
+		least := max(0, slices.IndexFunc(s.queue, func(r Record) bool { return r.Actor == "" }))
+		s.queue = slices.Delete(s.queue, least, least+1)
+		s.lost++
 	}
 	s.mu.Unlock()
 	select {
@@ -63,6 +70,13 @@ func (s *Sink) Waiting() (waiting, lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.queue), s.lost
+}
+
+// LeftOut is how many refusals were not written, because there were many of the same.
+func (s *Sink) LeftOut() int {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	return s.gate.left
 }
 
 // Run sends records until the context ends, and then once more what is left.

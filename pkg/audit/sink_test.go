@@ -96,3 +96,55 @@ func TestWhatIsTooMuchIsCounted(t *testing.T) {
 	assert.Equal(t, 10_000, waiting)
 	assert.Equal(t, 3, lost)
 }
+
+func TestWhoKnocksOftenDoesNotFillTheAudit(t *testing.T) {
+	var printed bytes.Buffer
+	log := slog.New(slog.DiscardHandler)
+	s := audit.NewSink(audit.NewLines(&printed, log), &keeper{}, func(error) bool { return false }, log)
+	now := time.Unix(1_800_000_000, 0)
+	write := func(r audit.Record) int {
+		before := strings.Count(printed.String(), "\n")
+		r.ID, r.Time, r.Kind = "x", now, "token"
+		s.Write(t.Context(), r)
+		return strings.Count(printed.String(), "\n") - before
+	}
+	knock := func(from string) int {
+		return write(audit.Record{Address: from, Verb: "sign-in", Outcome: audit.Failed, Status: 400, Detail: map[string]string{"way": "password"}})
+	}
+	written := 0
+	for i := range 1000 {
+		written += knock(fmt.Sprintf("2001:db8::%x", i))
+	}
+	assert.Equal(t, 20, written, "addresses of one network are one")
+	assert.Equal(t, 1, knock("10.0.0.1"), "another's is written")
+	now = now.Add(time.Second)
+	assert.Equal(t, 1, knock("2001:db8::1"))
+	assert.Contains(t, printed.String(), `"left-out":"980"`)
+	assert.Equal(t, 980, s.LeftOut())
+
+	written = 0
+	for range 1000 {
+		written += write(audit.Record{Actor: "mallory", Verb: "stop", Outcome: audit.Refused, Status: 403})
+	}
+	assert.Equal(t, 20, written, "who is signed in fills it no sooner")
+	for _, r := range []audit.Record{{Actor: "mallory", Outcome: audit.Done, Status: 200}, {Actor: "mallory", Outcome: audit.Failed, Status: 503}, {Actor: "ann", Outcome: audit.Refused, Status: 403}} {
+		assert.Equal(t, 1, write(r), "%+v", r)
+	}
+}
+
+func TestStrangersPushNoOneElseOutOfWhatWaits(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	k := &keeper{kept: map[string]bool{}}
+	s := audit.NewSink(audit.NewLines(&bytes.Buffer{}, log), k, func(error) bool { return false }, log)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.Write(ctx, audit.Record{ID: "ann's", Actor: "ann", Outcome: audit.Done})
+	for i := range 10_100 {
+		s.Write(ctx, audit.Record{ID: fmt.Sprint(i), Address: fmt.Sprintf("10.0.%d.%d", i%5050/256, i%5050%256), Outcome: audit.Failed, Status: 400})
+	}
+	waiting, lost := s.Waiting()
+	assert.Equal(t, 10_000, waiting)
+	assert.Equal(t, 101, lost)
+	cancel()
+	require.NoError(t, s.Run(ctx))
+	assert.True(t, k.kept["ann's"])
+}

@@ -105,6 +105,13 @@ func New(o Options) (*Assembly, error) {
 		_, wrong := errors.AsType[*job.RefusedError](err)
 		return wrong
 	}, o.Log)
+	if o.Metrics != nil {
+		o.Metrics.MustRegister(
+			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "pai_server_audit_left_out_total", Help: "Refusals that are not in the audit, because there were many of one actor or network."},
+				func() float64 { return float64(a.audit.LeftOut()) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "pai_server_audit_lost_total", Help: "Records of the audit that were printed and never kept, because too many waited."},
+				func() float64 { _, lost := a.audit.Waiting(); return float64(lost) }))
+	}
 	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Now: o.Now,
 		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled}
 	limits := server.Limits{PerMinute: o.Settings.Limits.PerMinute, PerTokenMinute: o.Settings.Limits.PerTokenMinute, SubmitPerHour: o.Settings.Limits.SubmitPerHour, Streams: o.Settings.Limits.Streams}

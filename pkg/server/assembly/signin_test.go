@@ -162,3 +162,18 @@ func TestTheFirstAdministratorComesOnce(t *testing.T) {
 	assert.Equal(t, 403, a.Status, a.Body)
 	assert.Contains(t, a.JSON()["remedy"], "paictl service start -n rest-server")
 }
+
+func TestSignInsThatAreTooManyAreNotInTheAudit(t *testing.T) {
+	h := newHouse(t)
+	for {
+		before := strings.Count(h.Printed.String(), `"verb":"sign-in"`)
+		a := h.Ask("POST", "/api/v2/token", "", `{"username":"mallory","password":"not this one"}`)
+		written := strings.Count(h.Printed.String(), `"verb":"sign-in"`) - before
+		if a.Status == 429 {
+			assert.Zero(t, written)
+			return
+		}
+		require.Equal(t, 400, a.Status, a.Body)
+		require.Equal(t, 1, written)
+	}
+}

@@ -75,6 +75,9 @@ func (d *Desk) admit(ctx context.Context, name string, password secret.String) (
 		return nil, &rules.ForbiddenError{Why: "this cluster has no sign-in by password"}
 	}
 	p, err := d.shop.SignIn.SignIn(ctx, name, password, d.origin.Address)
+	if SignInBusy(err) { // no password was tried; the metric of requests counts it, by its status
+		return nil, err
+	}
 	thing := rules.Thing{Kind: rules.KindToken}
 	if err == nil {
 		thing.Owner = p.Name
