@@ -85,7 +85,7 @@ func sameAfter(a, b *v1.Framework) bool {
 }
 
 // renewAfter finds the jobs again that a job waits for which is made once more: theirs may be others by now.
-func (c *Client) renewAfter(ctx context.Context, f *v1.Framework) error {
+func (c *Client) renewAfter(ctx context.Context, f *v1.Framework, maySee func(*Job) error) error {
 	all, err := f.After()
 	if err != nil || len(all) == 0 {
 		return err
@@ -94,5 +94,5 @@ func (c *Client) renewAfter(ctx context.Context, f *v1.Framework) error {
 	for _, a := range all {
 		o.After = append(o.After, protocol.After{Job: a.Job, Ended: a.Ended})
 	}
-	return c.after(ctx, o, SubmitOptions{Replace: true})
+	return c.after(ctx, o, SubmitOptions{Replace: true, MaySee: maySee})
 }

@@ -40,9 +40,15 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
+// ScaleOptions say how a job is scaled.
+type ScaleOptions struct {
+	// Allow, not nil, returns an error for what the job may no longer use: then it may not grow.
+	Allow func(Use) error
+}
+
 // Scale changes how many tasks a role has, while the job runs, and returns how many it had. Tasks of a
 // gang know each other from the start, so that only jobs without one can be scaled.
-func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int) (before int, err error) {
+func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int, o ScaleOptions) (before int, err error) {
 	if !j.Live || Phase(api.StateOf(j.framework)).Done() {
 		return 0, ended(j, "run it again: paictl job retry "+j.Name)
 	}
@@ -64,6 +70,11 @@ func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int) (bef
 	}
 	if before == tasks {
 		return before, nil
+	}
+	if tasks > before && o.Allow != nil {
+		if err := o.Allow(UseOf(f)); err != nil {
+			return before, err
+		}
 	}
 	gpus, taken, err := c.resize(ctx, f, r.Name, tasks)
 	if err != nil {

@@ -152,6 +152,23 @@ func TestARetryIsHeldToWhatIsAllowedNow(t *testing.T) {
 	assert.Equal(t, asked[0], asked[1])
 }
 
+func TestARetryWaitsOnlyForJobsThatTheOwnerMayKnowOf(t *testing.T) {
+	c, cluster := onServer(t, jobtest.Services{api.Service: unknown})
+	ctx := t.Context()
+	_, err := c.Submit(ctx, objects(t, "closed", "first", "echo"), SubmitOptions{})
+	require.NoError(t, err)
+	_, err = c.Submit(ctx, objects(t, "once", "second", "echo"), SubmitOptions{After: []protocol.After{{Job: "closed/first"}}})
+	require.NoError(t, err)
+	jobtest.SetStatus(t, cluster, v1.ObjectName("once", "second"), completedStatus())
+	j, err := c.ResolveExact(ctx, "once", "second")
+	require.NoError(t, err)
+	_, err = c.Retry(ctx, j, RetryOptions{MaySee: func(*Job) error { return errors.New("secret reason") }})
+	require.EqualError(t, err, `find the job to start after: user closed has no job "first"`)
+	f, err := c.Frameworks.Get(ctx, j.Object)
+	require.NoError(t, err)
+	assert.Equal(t, j.framework.UID, f.UID, "it is not touched")
+}
+
 func TestWhatAJobUsesIsReadFromWhatRuns(t *testing.T) {
 	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{HostNetwork: true, Volumes: []corev1.Volume{
 		{Name: "b", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "team"}}},

@@ -26,6 +26,8 @@ const (
 type RetryOptions struct {
 	// Allow, not nil, returns an error for what the job may no longer use: it comes back as it was submitted.
 	Allow func(Use) error
+	// MaySee, not nil, returns an error for a job that the owner may no longer know of: the job can't wait for it.
+	MaySee func(*Job) error
 }
 
 func (o *RetryOptions) allow(f *v1.Framework) error {
@@ -70,7 +72,7 @@ func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phas
 		if kept, err = c.keep(ctx, j); err != nil {
 			return before, c.Explain(fmt.Errorf("save %s while it is created again: %w", j.Title(), err))
 		}
-		if err := c.renewAfter(ctx, kept.Framework); err != nil {
+		if err := c.renewAfter(ctx, kept.Framework, o.MaySee); err != nil {
 			return before, err
 		}
 		if err := c.Remove(ctx, j); err != nil {

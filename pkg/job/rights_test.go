@@ -202,7 +202,7 @@ func TestTheRoleOfTheDocumentationIsEnough(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Waiting(ctx, "", 0)
 	require.NoError(t, err)
-	_, err = c.Scale(ctx, j, "", 3)
+	_, err = c.Scale(ctx, j, "", 3, ScaleOptions{})
 	require.NoError(t, err)
 	_, err = c.Stop(ctx, j)
 	require.NoError(t, err)

@@ -280,7 +280,7 @@ func TestStopAndScaleChangeWhatTheControllerReads(t *testing.T) {
 		require.NoError(t, err)
 		return j
 	}
-	before, err := c.Scale(ctx, get(), "Worker_1", 5)
+	before, err := c.Scale(ctx, get(), "Worker_1", 5, ScaleOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, 2, before)
 	f := get().framework
@@ -292,10 +292,10 @@ func TestStopAndScaleChangeWhatTheControllerReads(t *testing.T) {
 	assert.NotContains(t, f.Annotations, v1.AnnotationGPUsTaken)
 	gang := get()
 	gang.framework.Annotations[v1.AnnotationGang] = "true"
-	_, err = c.Scale(ctx, gang, "", 6)
+	_, err = c.Scale(ctx, gang, "", 6, ScaleOptions{})
 	require.EqualError(t, err, "change/train can't be scaled: its tasks are a gang, which gets its machines together, and each task knows all others from the start")
 	assert.Contains(t, hint.Of(err), "paictl job clone change/train -o job.yaml")
-	_, err = c.Scale(ctx, get(), "nobody", 5)
+	_, err = c.Scale(ctx, get(), "nobody", 5, ScaleOptions{})
 	require.ErrorContains(t, err, `has no role "nobody"`)
 
 	phase, err := c.Stop(ctx, get())
@@ -326,7 +326,7 @@ func TestAScaledJobTakesAsManyGPUsAsItsTasks(t *testing.T) {
 	}
 	row := api.Summary(get().framework)
 	assert.Equal(t, []int{8, 10, 10}, []int{row.GPUs, row.TakesGPUs, row.Taken()})
-	_, err = c.Scale(ctx, get(), "", 3)
+	_, err = c.Scale(ctx, get(), "", 3, ScaleOptions{})
 	require.NoError(t, err)
 	row = api.Summary(get().framework)
 	assert.Equal(t, []int{12, 15}, []int{row.GPUs, row.TakesGPUs})

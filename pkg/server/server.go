@@ -167,7 +167,11 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	if s.limited(a, r, s.limits.take(a.address, &subject)) || route.Limit.Submit && s.limited(a, r, s.limits.submission(&subject)) {
 		return
 	}
+	d := s.o.Shop.For(caller, desk.Origin{Request: a.id, Address: a.address.String()})
 	if err := rules.Class(route.Rule, &subject); err != nil {
+		if read := r.Method == http.MethodGet || r.Method == http.MethodHead; !read || route.Limit.Stream {
+			d.Refused(r.Context(), route.Rule, r.Method+" "+route.Path, err)
+		}
 		s.fail(a, r, err)
 		return
 	}
@@ -196,7 +200,6 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 		body = bodyBytes
 	}
 	r.Body = http.MaxBytesReader(a, r.Body, body)
-	d := s.o.Shop.For(caller, desk.Origin{Request: a.id, Address: a.address.String()})
 	list := func(n int) error {
 		give, err := s.rows.take(r.Context(), subject.Name, n)
 		if err == nil {

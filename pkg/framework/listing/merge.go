@@ -100,8 +100,8 @@ func (m *merge) ended(ctx context.Context) (out []Row, missing, err error) {
 func (m *merge) query() (q api.JobQuery, asks bool) {
 	f := m.filter
 	q = api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: archivePage}
-	if v := f.Visible; q.User == "" && v != nil && !v.All && len(v.VCs) == 0 {
-		q.User = v.User // the history has an index for that; else what isn't seen is sorted out here
+	if v := f.Visible; v != nil && !v.All && !narrow(v, &q) {
+		return q, false
 	}
 	if f.Limit > 0 {
 		q.Limit = min(archivePage, f.Limit+1)
@@ -123,6 +123,25 @@ func (m *merge) query() (q api.JobQuery, asks bool) {
 		}
 	}
 	return q, len(f.Phases) == 0 || len(q.States) > 0
+}
+
+// narrow leaves of a query what may be seen, as far as the history has an index for that; the rest is sorted out here. any is false if nothing of
+// it may be.
+func narrow(v *Visibility, q *api.JobQuery) (any bool) {
+	switch {
+	case q.User == v.User && v.User != "":
+		return true
+	case len(v.VCs) == 0 && q.User == "" && v.User != "":
+		q.User = v.User
+		return true
+	case q.User == "":
+		return v.User != "" || len(v.VCs) > 0
+	case q.VirtualCluster != "":
+		return slices.Contains(v.VCs, q.VirtualCluster)
+	case len(v.VCs) == 1:
+		q.VirtualCluster = v.VCs[0] // of another person, all that is seen is there
+	}
+	return len(v.VCs) > 0
 }
 
 // enough reports whether a page is full with the rows that come before the last one that was read.

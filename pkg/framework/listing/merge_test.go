@@ -215,6 +215,32 @@ func TestOnlyAsMuchOfTheHistoryIsReadAsAPageShows(t *testing.T) {
 	assert.Zero(t, h.read, "what runs is there")
 }
 
+func TestOfAnothersJobsOnlyWhatIsSeenIsRead(t *testing.T) {
+	x, h := listing.NewIndex(), &history{jobs: map[string]api.Job{}}
+	for i := range 100 {
+		vc := []string{"vision", "speech"}[i%2]
+		h.save(framework("bob", vc, fmt.Sprint("old", i), uid("old", i), i, v1.Completed, 0))
+	}
+	for name, test := range map[string]struct {
+		filter     listing.Filter
+		sees       listing.Visibility
+		read, rows int
+	}{
+		"nothing is granted":             {listing.Filter{User: "bob"}, listing.Visibility{User: "mallory"}, 0, 0},
+		"another virtual cluster":        {listing.Filter{User: "bob", VirtualCluster: "vision"}, listing.Visibility{User: "mallory", VCs: []string{"speech"}}, 0, 0},
+		"one virtual cluster is granted": {listing.Filter{User: "bob"}, listing.Visibility{User: "mallory", VCs: []string{"speech"}}, 50, 50},
+		"two are granted":                {listing.Filter{User: "bob"}, listing.Visibility{User: "mallory", VCs: []string{"speech", "vision"}}, 100, 100},
+		"their own":                      {listing.Filter{User: "bob"}, listing.Visibility{User: "bob"}, 100, 100},
+		"an administrator":               {listing.Filter{User: "bob"}, listing.Visibility{All: true, User: "root"}, 100, 100},
+		"all that is one's own":          {listing.Filter{}, listing.Visibility{User: "bob"}, 100, 100},
+	} {
+		h.read = 0
+		test.filter.Visible = &test.sees
+		assert.Len(t, page(t.Context(), t, x, h, test.filter).Items, test.rows, name)
+		assert.Equal(t, test.read, h.read, name)
+	}
+}
+
 func TestAListIsShownWithoutTheHistory(t *testing.T) {
 	x, h := listing.NewIndex(), &history{err: errors.New("the disk is full")}
 	x.Put(brief(framework("ann", "vision", "runs", uid(1), 3, v1.AttemptRunning, 0)))

@@ -85,6 +85,11 @@ func (c *Jobs) Retry(ctx context.Context, j *job.Job) (job.Phase, error) {
 	return c.Client.Retry(ctx, j, job.RetryOptions{})
 }
 
+// Scale changes how many tasks a role has; see job.Client.Scale.
+func (c *Jobs) Scale(ctx context.Context, j *job.Job, role string, tasks int) (before int, err error) {
+	return c.Client.Scale(ctx, j, role, tasks, job.ScaleOptions{})
+}
+
 // Offer is what a job may ask of the cluster.
 func (c *Jobs) Offer(ctx context.Context) (*job.Offer, error) {
 	f, err := c.Facts(ctx)

@@ -148,6 +148,15 @@ type Rule struct {
 	Scope       Scope
 }
 
+// Changes reports whether who is let through changes something, or gets into a job: then who is refused is noted, too.
+func (r *Rule) Changes() bool {
+	switch r.Verb {
+	case "", "list", "watch", "count", "read", "config", "logs", "head", "check":
+		return false
+	}
+	return true
+}
+
 // Errors. ForbiddenError says why.
 var (
 	ErrGuest     = errors.New("sign in first")

@@ -1,12 +1,18 @@
 package assembly_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/people/token"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
 func TestWhatWasDoneCanBeAskedFor(t *testing.T) {
@@ -38,4 +44,42 @@ func TestWhatWasDoneCanBeAskedFor(t *testing.T) {
 		assert.Equal(t, "ann", r.Actor, "others see what they did themselves")
 	}
 	assert.Len(t, read("ann", "?object=noted"), 1)
+
+	// What is refused before a job is looked for is noted, too, where it would change something.
+	p, err := h.People.Person("ann")
+	require.NoError(t, err)
+	made, err := h.Tokens.Application(t.Context(), p, token.New{Label: "ci", Scopes: []rules.Scope{rules.ScopeRead}})
+	require.NoError(t, err)
+	reads := made.Token.Reveal()
+	assert.Equal(t, 403, h.Ask("POST", "/api/v3/jobs/ann/noted/stop", reads, "").Status)
+	assert.Equal(t, 403, h.Ask("GET", "/api/v3/audit", reads, "").Status)
+	assert.Equal(t, 401, h.Ask("POST", "/api/v3/jobs/ann/noted/stop", "", "").Status)
+	refused := "?actor=ann&outcome=refused"
+	h.Eventually("the refusal is kept", func() bool { return len(read("root", refused)) > 0 })
+	if all := read("root", refused); assert.Len(t, all, 1) {
+		assert.Equal(t, "stop", all[0].Verb)
+		assert.Equal(t, "POST /api/v3/jobs/{user}/{name}/stop", all[0].Detail["route"])
+		assert.Contains(t, all[0].Reason, "scope submit")
+	}
+}
+
+func TestAJobGrowsOnlyWithWhatIsGrantedToday(t *testing.T) {
+	h := newHouse(t)
+	h.person(t, "gwen", "speech")
+	file := strings.Replace(servertest.JobFile("grows", "speech"), "instances: 1", "instances: 2", 1) + "extras: {gangAllocation: false}\n"
+	a := h.Ask("POST", "/api/v2/jobs", h.tokens["gwen"], file, "Content-Type", "text/yaml")
+	require.Equal(t, 202, a.Status, a.Body)
+	scale := func(who string, tasks int) *servertest.Answer {
+		return h.as(who, "POST", "/api/v3/jobs/gwen/grows/scale", fmt.Sprintf(`{"tasks":%d}`, tasks))
+	}
+	require.Equal(t, 200, scale("gwen", 3).Status)
+	_, err := h.People.Update(t.Context(), "gwen", func(u *v1.UserSpec) error { u.Groups = []string{"vision"}; return nil })
+	require.NoError(t, err)
+	h.Eventually("the grant is gone", func() bool { p, err := h.People.Person("gwen"); return err == nil && !p.Grants.MayUse("speech") })
+	for _, who := range []string{"gwen", "root"} {
+		a = scale(who, 4)
+		assert.Equal(t, 403, a.Status, a.Body)
+		assert.Contains(t, a.Body, "the virtual cluster speech isn't granted")
+	}
+	assert.Equal(t, 200, scale("gwen", 2).Status, "it may become smaller")
 }

@@ -196,16 +196,28 @@ func (j *Job) Retry(ctx context.Context) (before job.Phase, err error) {
 		if err != nil {
 			return err
 		}
-		before, err = j.desk.shop.Jobs.Retry(ctx, j.job, job.RetryOptions{Allow: func(u job.Use) error { return rules.Submit(owner, submission(u, u.VirtualCluster)) }})
+		before, err = j.desk.shop.Jobs.Retry(ctx, j.job, job.RetryOptions{Allow: allow(owner), MaySee: func(other *job.Job) error { return maySee(owner, other) }})
 		return err
 	})
 	return before, err
 }
 
-// Scale changes how many tasks a role has, and returns how many it had.
+// allow decides whether a job may use today what it was submitted with.
+func allow(owner *rules.Subject) func(job.Use) error {
+	return func(u job.Use) error { return rules.Submit(owner, submission(u, u.VirtualCluster)) }
+}
+
+// Scale changes how many tasks a role has, and returns how many it had. To grow, what is granted today must still allow what the job uses.
 func (j *Job) Scale(ctx context.Context, role string, tasks int) (before int, err error) {
 	err = j.change(ctx, "job.scale", map[string]string{"tasks": strconv.Itoa(tasks)}, func() (err error) {
-		before, err = j.desk.shop.Jobs.Scale(ctx, j.job, role, tasks)
+		owner, err := j.desk.shop.subjectOf(j.thing.Owner)
+		none := err // of who is gone the job may become smaller
+		before, err = j.desk.shop.Jobs.Scale(ctx, j.job, role, tasks, job.ScaleOptions{Allow: func(u job.Use) error {
+			if none != nil {
+				return none
+			}
+			return allow(owner)(u)
+		}})
 		return err
 	})
 	return before, err

@@ -196,17 +196,21 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 
 // maySee returns an error for a job that the caller may not know of.
 func (d *Desk) maySee(j *job.Job) error {
-	return rules.Decide("job.after", &d.caller.Subject, rules.Thing{Kind: rules.KindJob, Owner: j.User, VC: j.VirtualCluster(), Name: j.Name})
+	return maySee(&d.caller.Subject, j)
+}
+
+func maySee(s *rules.Subject, j *job.Job) error {
+	return rules.Decide("job.after", s, rules.Thing{Kind: rules.KindJob, Owner: j.User, VC: j.VirtualCluster(), Name: j.Name})
 }
 
 // subjectOf is a person with all that is granted today, for what is decided about their job while another asks.
 func (s *Shop) subjectOf(name string) (*rules.Subject, error) {
 	p, err := s.People.Person(name)
 	if err != nil {
-		return nil, &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: fmt.Sprintf("%s is no longer a user of this cluster: the job can't run again", wire.Shown(name))}
+		return nil, &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: fmt.Sprintf("%s is no longer a user of this cluster: their jobs get no more tasks", wire.Shown(name))}
 	}
 	if p.Disabled {
-		return nil, &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: name + " is disabled: the job can't run again"}
+		return nil, &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: name + " is disabled: their jobs get no more tasks"}
 	}
 	subject := p.Subject(rules.Token{})
 	return &subject, nil
