@@ -32,6 +32,7 @@ type options struct {
 	codeBytes, userBytes  int64
 	qps                   float64
 	ttl, keep, keepAudit  time.Duration
+	auditRows             int64
 	delivery              string
 	claims                bool
 }
@@ -54,6 +55,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs.Float64Var(&o.qps, "qps", 400, "calls of the API server per second; twice as many in a burst")
 	fs.DurationVar(&o.ttl, "ttl", 24*time.Hour, "time after which an ended job's Framework and pods are removed; what is archived stays")
 	fs.DurationVar(&o.keepAudit, "keep-audit", 0, "time after which a record of the audit is removed; 0 means never")
+	fs.Int64Var(&o.auditRows, "audit-rows", 0, "how many records of the audit are kept; 0 means all")
 	fs.DurationVar(&o.keep, "keep", 0, "time after which an ended job is removed from the archive; 0 means never")
 	fs.IntVar(&o.logBytes, "log-bytes", 1<<20, "what is kept of a task's log, from its end; -1 means nothing")
 	fs.Int64Var(&o.userBytes, "code-bytes-per-user", 2<<30, "what the code of one user may have; 0 means no limit")
@@ -80,6 +82,9 @@ func (o *options) complete() error {
 		if d < 0 {
 			return fmt.Errorf("%s %s is negative", name, d)
 		}
+	}
+	if o.auditRows < 0 {
+		return fmt.Errorf("--audit-rows %d is negative", o.auditRows)
 	}
 	if _, err := controller.ParseDelivery(o.delivery); err != nil {
 		return fmt.Errorf("--runtime-delivery: %w", err)

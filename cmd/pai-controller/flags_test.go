@@ -29,7 +29,7 @@ func TestTheIdentityIsWhereTheAPIIs(t *testing.T) {
 
 func TestArgumentsThatMeanNothingAreRefused(t *testing.T) {
 	for argument, want := range map[string]string{
-		"--listen=9097": "HOST:PORT", "--ttl=-1h": "--ttl", "--keep=-1h": "--keep", "--keep-audit=-1h": "--keep-audit", "--workers=0": "--workers", "--qps=0": "--qps", "--runtime-delivery=ftp": "init-container", "--qp=1": "-qp", "now": "now",
+		"--listen=9097": "HOST:PORT", "--ttl=-1h": "--ttl", "--keep=-1h": "--keep", "--keep-audit=-1h": "--keep-audit", "--audit-rows=-1": "--audit-rows", "--workers=0": "--workers", "--qps=0": "--qps", "--runtime-delivery=ftp": "init-container", "--qp=1": "-qp", "now": "now",
 	} {
 		_, err := parse([]string{argument}, io.Discard)
 		require.ErrorContains(t, err, want)

@@ -80,10 +80,14 @@ func pruneOnce(ctx context.Context, o *options, client metadata.Interface, store
 	if n > 0 {
 		log.InfoContext(ctx, "pruned the archive", "jobs", n, "before", before.Format(time.RFC3339))
 	}
-	if err != nil || o.keepAudit == 0 {
+	if err != nil || o.keepAudit == 0 && o.auditRows == 0 {
 		return err
 	}
-	return store.PruneAudit(ctx, time.Now().Add(-o.keepAudit))
+	before = time.Time{}
+	if o.keepAudit > 0 {
+		before = time.Now().Add(-o.keepAudit)
+	}
+	return store.PruneAudit(ctx, before, o.auditRows)
 }
 
 // liveCode is the code that jobs of now were submitted with. They may not be archived yet.

@@ -17,6 +17,8 @@ const (
 	// auditBatch is how many records are written at once, and auditText how long one text of a record may be.
 	auditBatch = 500
 	auditText  = 4 << 10
+	// auditPruned is how many are removed at once, so that what is written meanwhile waits for little.
+	auditPruned = 10_000
 )
 
 var auditID = regexp.MustCompile(`^[A-Za-z0-9-]{20,64}$`)
@@ -134,7 +136,35 @@ func readAuditCursor(cursor string) (at int64, id string, err error) {
 	return at, id, nil
 }
 
-// PruneAudit implements Store.
-func (d *database) PruneAudit(ctx context.Context, before time.Time) error {
-	return d.write(ctx, statement{"DELETE FROM audit WHERE time < ?", []any{before.UnixMicro()}})
+// PruneAudit implements Store. Of what is too much, records of who wasn't signed in go first: anyone can cause them, and so must not push out
+// what people did.
+func (d *database) PruneAudit(ctx context.Context, before time.Time, rows int64) error {
+	if !before.IsZero() {
+		if err := d.write(ctx, statement{"DELETE FROM audit WHERE time < ?", []any{before.UnixMicro()}}); err != nil {
+			return err
+		}
+	}
+	for _, which := range []string{"actor = ''", "1 = 1"} {
+		for rows > 0 {
+			var have int64
+			if err := d.read.QueryRowContext(ctx, "SELECT COUNT(*) FROM audit").Scan(&have); err != nil {
+				return fmt.Errorf("count the audit: %w", err)
+			}
+			if have <= rows {
+				return nil
+			}
+			var gone int64
+			query := d.rebind("SELECT COUNT(*) FROM (SELECT 1 FROM audit WHERE " + which + " LIMIT ?) AS oldest")
+			if err := d.read.QueryRowContext(ctx, query, min(have-rows, auditPruned)).Scan(&gone); err != nil {
+				return fmt.Errorf("count the audit: %w", err)
+			}
+			if gone == 0 {
+				break
+			}
+			if err := d.write(ctx, statement{"DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE " + which + " ORDER BY time, id LIMIT ?)", []any{gone}}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

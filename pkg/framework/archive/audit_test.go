@@ -57,7 +57,7 @@ func TestRecordsAreReadAsTheyWereWrittenAndOnlyOnce(t *testing.T) {
 			require.NoError(t, err)
 			assert.Len(t, page.Items, want, "%+v", q)
 		}
-		require.NoError(t, s.PruneAudit(ctx, epoch.Add(5*time.Second)))
+		require.NoError(t, s.PruneAudit(ctx, epoch.Add(5*time.Second), 0))
 		page, err := s.Audit(ctx, audit.Query{})
 		require.NoError(t, err)
 		assert.Len(t, page.Items, 2)
@@ -89,4 +89,28 @@ func TestRecordsThatCantBeOnesAreRefused(t *testing.T) {
 		_, err := s.Audit(ctx, q)
 		require.ErrorIs(t, err, archive.ErrBadQuery)
 	}
+}
+
+func TestWhatStrangersCausedGoesFirstWhereTheAuditIsTooLong(t *testing.T) {
+	onBoth(t, func(t *testing.T, p place) {
+		s, ctx := p.open(t), t.Context()
+		var all []audit.Record
+		for n := range 10 {
+			all = append(all, record(n, []string{"ann", ""}[n%2], "stop"))
+		}
+		require.NoError(t, s.SaveAudit(ctx, all))
+		left := func(rows int64) (ids []int64) {
+			require.NoError(t, s.PruneAudit(ctx, time.Time{}, rows))
+			page, err := s.Audit(ctx, audit.Query{})
+			require.NoError(t, err)
+			for _, r := range page.Items {
+				ids = append(ids, r.Time.Unix()-epoch.Unix())
+			}
+			return ids
+		}
+		assert.Len(t, left(0), 10, "no bound")
+		assert.Len(t, left(10), 10)
+		assert.Equal(t, []int64{9, 8, 7, 6, 5, 4, 2, 0}, left(8), "the oldest of those without an actor")
+		assert.Equal(t, []int64{8, 6, 4}, left(3), "then the oldest")
+	})
 }

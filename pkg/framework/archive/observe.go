@@ -220,7 +220,7 @@ func (o *observed) Audit(ctx context.Context, q audit.Query) (_ *audit.Page, err
 }
 
 // PruneAudit implements Store.
-func (o *observed) PruneAudit(ctx context.Context, before time.Time) (err error) {
+func (o *observed) PruneAudit(ctx context.Context, before time.Time, rows int64) (err error) {
 	defer o.note("audit", time.Now(), &err)
-	return o.Store.PruneAudit(ctx, before)
+	return o.Store.PruneAudit(ctx, before, rows)
 }

@@ -79,8 +79,8 @@ type Store interface {
 	SaveAudit(ctx context.Context, records []audit.Record) error
 	// Audit returns a page of them, the latest first. An error that wraps ErrBadQuery is the asker's.
 	Audit(ctx context.Context, q audit.Query) (*audit.Page, error)
-	// PruneAudit removes those of before a time.
-	PruneAudit(ctx context.Context, before time.Time) error
+	// PruneAudit removes those of before a time, and of the others the oldest that are more than so many rows; zero of either removes none.
+	PruneAudit(ctx context.Context, before time.Time, rows int64) error
 
 	// Prune removes jobs that ended before, and code that no job of the archive or of live needs and
 	// no one has asked for since a day. GPU time of jobs that ended long ago is summed up by hours, and kept for

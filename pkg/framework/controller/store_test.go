@@ -269,4 +269,4 @@ func (*memory) SaveAudit(context.Context, []audit.Record) error { return errUnus
 func (*memory) Audit(context.Context, audit.Query) (*audit.Page, error) { return nil, errUnused }
 
 // PruneAudit implements archive.Store.
-func (*memory) PruneAudit(context.Context, time.Time) error { return errUnused }
+func (*memory) PruneAudit(context.Context, time.Time, int64) error { return errUnused }
