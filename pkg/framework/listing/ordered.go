@@ -163,8 +163,8 @@ func (o *Filter) endedQuery() (q api.OrderedQuery, asks bool) {
 	return q, some && others && (len(o.Phases) == 0 || len(q.States) > 0)
 }
 
-// both is what one value and some values select together; any is false if that is nothing.
-func both(one string, some []string) (out []string, any bool) {
+// both is what one value and some values select together; found is false if that is nothing.
+func both(one string, some []string) (out []string, found bool) {
 	switch {
 	case one == "":
 		return some, true

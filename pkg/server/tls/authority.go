@@ -29,9 +29,10 @@ import (
 )
 
 const (
-	// Namespace and Secret are where the authority lies. All servers have one, and paictl reads its certificate.
+	// Namespace is where the authority lies. All servers have one, and paictl reads its certificate.
 	Namespace = v1.Namespace
-	Secret    = "web-ca"
+	// Secret is what it lies in.
+	Secret = "web-ca"
 
 	// authorityLife is how long the authority's certificate holds: clients trust it by hand, so it isn't changed while they use it.
 	authorityLife = 20 * 365 * 24 * time.Hour
@@ -119,7 +120,7 @@ func readCertificate(s *corev1.Secret) (*x509.Certificate, error) {
 	}
 	c, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil, hint.Wrap(fmt.Errorf("Secret %s/%s: %s: %w", s.Namespace, s.Name, corev1.TLSCertKey, err), remedySecret)
+		return nil, hint.Wrap(fmt.Errorf("the Secret %s/%s: %s: %w", s.Namespace, s.Name, corev1.TLSCertKey, err), remedySecret)
 	}
 	if !c.IsCA {
 		return nil, hint.Errorf(remedySecret, "Secret %s/%s: its certificate is no authority's", s.Namespace, s.Name)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -77,7 +76,7 @@ func TestServersThatStartAtATimeHaveOneAuthority(t *testing.T) {
 // serve answers with a source's certificate, and returns the address.
 func serve(t *testing.T, s certificate.Source) string {
 	t.Helper()
-	l, err := certificate.Listen(t.Context(), "127.0.0.1:0", s)
+	l, err := certificate.Listen(t.Context(), "127.0.0.1:0", s, 100)
 	require.NoError(t, err)
 	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })}
 	go func() { _ = srv.Serve(l) }()
@@ -218,5 +217,5 @@ func TestACertificateFromFilesIsRenewedWhileTheServerRuns(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(folder, "tls.key")))
 	now = now.Add(time.Minute)
 	assert.NotNil(t, get())
-	assert.True(t, errors.Is(told[len(told)-1], os.ErrNotExist))
+	assert.ErrorIs(t, told[len(told)-1], os.ErrNotExist)
 }
