@@ -114,6 +114,20 @@ func TestGuessingIsSlowedDownByAddress(t *testing.T) {
 	assert.NoError(t, d.try(t, "ann", good, "2001:db8::2"), "who is right is not slowed down")
 }
 
+func TestWhoSharesAnAddressIsNotLockedOutByOthers(t *testing.T) {
+	d := open(t)
+	require.NoError(t, d.try(t, "ann", good, "10.0.0.1"))
+	for i := range 10 {
+		assert.ErrorIs(t, d.try(t, fmt.Sprintf("user%d", i), "x", "10.0.0.1"), signin.ErrWrong)
+	}
+	assert.ErrorIs(t, d.try(t, "user11", "x", "10.0.0.1"), signin.ErrBusy)
+	assert.NoError(t, d.try(t, "ann", good, "10.0.0.1"), "she has signed in from there")
+	for range 10 {
+		_ = d.try(t, "ann", "x", "10.0.0.1")
+	}
+	assert.ErrorIs(t, d.try(t, "ann", "x", "10.0.0.1"), signin.ErrBusy, "her password isn't guessed there without end")
+}
+
 func TestGuessingOfANameIsSlowedDownAndLocksThePersonNotOut(t *testing.T) {
 	d := open(t)
 	require.NoError(t, d.try(t, "ann", good, "10.0.0.1"))

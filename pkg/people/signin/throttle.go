@@ -82,8 +82,8 @@ func network(address string) string {
 // trustFor is how long an address that has signed in as a person isn't slowed down by others who fail to.
 const trustFor = 30 * 24 * time.Hour
 
-// begin takes a place at the address and at the name. An address that has signed in as the person before has a place of its own at the name, so
-// that others can't lock the person out.
+// begin takes a place at the address and at the name. An address that has signed in as the person before has a place of its own for both, so that
+// others can't lock the person out: neither who guesses the name, nor who shares the address, as all behind one proxy do.
 func (t *throttle) begin(address, name string) (*try, error) {
 	address, name = network(address), v1.FoldName(name)
 	pair := keyOf("pair", address+"\x00"+name)
@@ -92,26 +92,31 @@ func (t *throttle) begin(address, name string) (*try, error) {
 	now := t.now()
 	since, known := t.trusted[pair]
 	known = known && now.Sub(since) < trustFor
-	at := t.bucket(keyOf("address", address), now)
-	who := keyOf("name", name)
+	places := []key{keyOf("name", name), keyOf("address", address)}
 	if known {
-		who = pair
+		places = []key{pair}
 	}
-	of := t.bucket(who, now)
-	if at == nil || of == nil {
-		return nil, &ThrottledError{After: every}
+	var taken []*bucket
+	for _, k := range places {
+		b := t.bucket(k, now)
+		if b == nil {
+			return nil, &ThrottledError{After: every}
+		}
+		taken = append(taken, b)
 	}
-	for _, b := range []*bucket{at, of} {
+	for _, b := range taken {
 		if b.free < 1 {
 			return nil, &ThrottledError{After: time.Duration((1 - b.free) * float64(every))}
 		}
 	}
+	of := taken[0]
 	if wait := of.until.Sub(now); wait > 0 {
 		return nil, &ThrottledError{After: wait}
 	}
-	at.free--
-	of.free--
-	return &try{t: t, from: address, taken: []*bucket{at, of}, pair: pair, name: of, known: known}, nil
+	for _, b := range taken {
+		b.free--
+	}
+	return &try{t: t, from: address, taken: taken, pair: pair, name: of, known: known}, nil
 }
 
 // bucket returns one, filled up to now; nil where there are too many.
