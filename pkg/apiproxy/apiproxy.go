@@ -284,7 +284,7 @@ func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
 	}
 	res, err := s.client.Do(req)
 	// One without power acknowledges nothing. The dialer's own time limit is a DeadlineExceeded, too.
-	if op, ok := errors.AsType[*net.OpError](err); errors.Is(err, context.DeadlineExceeded) && !(ok && op.Op == "dial") {
+	if op, ok := errors.AsType[*net.OpError](err); errors.Is(err, context.DeadlineExceeded) && (!ok || op.Op != "dial") {
 		return tierAnswers, "takes a connection, and says nothing", nil
 	}
 	if err != nil {

@@ -182,11 +182,11 @@ func (d *database) tagged(some []string) (condition string, args []any) {
 	if d.dollars {
 		find = "STRPOS(tags, ?) > 0"
 	}
-	var any []string
+	var ways []string
 	for _, tag := range some {
-		any, args = append(any, find), append(args, tagsColumn([]string{text(tag)}))
+		ways, args = append(ways, find), append(args, tagsColumn([]string{text(tag)}))
 	}
-	return "(" + strings.Join(any, " OR ") + ")", args
+	return "(" + strings.Join(ways, " OR ") + ")", args
 }
 
 // likePart is the pattern of texts that have a part, whatever its case.

@@ -125,9 +125,9 @@ func (m *merge) query() (q api.JobQuery, asks bool) {
 	return q, len(f.Phases) == 0 || len(q.States) > 0
 }
 
-// narrow leaves of a query what may be seen, as far as the history has an index for that; the rest is sorted out here. any is false if nothing of
-// it may be.
-func narrow(v *Visibility, q *api.JobQuery) (any bool) {
+// narrow leaves of a query what may be seen, as far as the history has an index for that; the rest is sorted out here. It reports whether
+// any of it may be.
+func narrow(v *Visibility, q *api.JobQuery) bool {
 	switch {
 	case q.User == v.User && v.User != "":
 		return true
