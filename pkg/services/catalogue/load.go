@@ -81,6 +81,7 @@ func (b *builder) load() *Catalogue {
 	b.configureAgent()
 	b.configureJobs()
 	b.configureServer()
+	b.checkServer()
 	c.verifiesKubelets = b.configurePrometheus()
 	b.checkBackups()
 	c.volumes = b.giveVolumes()

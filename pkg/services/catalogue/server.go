@@ -42,10 +42,13 @@ func (c *Catalogue) resolve(names []string) []string {
 	return ResolveAll(names, func(name string) bool { return c.services[name] != nil })
 }
 
-// keyExpose says how people reach the server, and exposeHosts that it listens on machines.
+// keyExpose says how people reach the server: exposeHosts that it listens on machines, exposeIngress through an Ingress, whose controller's network
+// keyProxies has.
 const (
-	keyExpose   = "expose"
-	exposeHosts = "hostPort"
+	keyExpose     = "expose"
+	exposeHosts   = "hostPort"
+	exposeIngress = "ingress"
+	keyProxies    = "trustedProxies"
 )
 
 // configureServer tells the server where it listens, and gives it a pod on each of these machines.
@@ -70,6 +73,19 @@ func (b *builder) configureServer() {
 	}
 	computed["addresses"] = addresses
 	s.Values = mergeComputed(computed, s.Values)
+}
+
+// checkServer refuses an Ingress that the server doesn't believe: all people would have the address of its controller, share limits, and be locked
+// out by one who guesses passwords.
+func (b *builder) checkServer() {
+	s := b.services[ServerService]
+	if s == nil || s.Upstream != nil || !s.Enabled || s.Values[keyExpose] != exposeIngress {
+		return
+	}
+	if proxies, _ := s.Values[keyProxies].([]any); len(proxies) == 0 {
+		b.fail(at(ServerService, keyExpose), "services/proxies", "expose: ingress needs trustedProxies: else all people have one address, and one who guesses passwords locks all of them out",
+			"set "+ServerService+"."+keyProxies+" to where the Ingress controller is, such as [10.0.0.11/32]: what is in it can claim any address, so keep it small")
+	}
 }
 
 // masterRole is the role of the machines of the control plane.

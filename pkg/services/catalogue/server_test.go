@@ -37,6 +37,24 @@ func TestTheServersPortMustBeFreeOnlyWhereItListensOnMachines(t *testing.T) {
 	require.NoError(t, found.Err())
 }
 
+func TestAnIngressNeedsToBeTrusted(t *testing.T) {
+	for section, want := range map[string]string{
+		"{expose: ingress, names: [gpu.example.org]}":                                 "rest-server.trustedProxies",
+		"{expose: ingress, names: [gpu.example.org], trustedProxies: []}":             "rest-server.trustedProxies",
+		"{expose: ingress, names: [gpu.example.org], trustedProxies: [10.0.0.11/32]}": "",
+		"{expose: service}": "", "{}": "",
+	} {
+		_, found, err := Load(t.Context(), gpuCluster(t, 1, "rest-server: "+section+"\n"), Options{})
+		require.NoError(t, err)
+		if want == "" {
+			assert.NoError(t, found.Err(), section)
+			continue
+		}
+		require.Len(t, found, 1, section)
+		assert.Contains(t, found[0].Remedy, want, section)
+	}
+}
+
 func TestNamesOfTheOriginalMeanTheServer(t *testing.T) {
 	c, _, err := Load(t.Context(), gpuCluster(t, 1, ""), Options{})
 	require.NoError(t, err)
