@@ -50,7 +50,8 @@ func TestMain(m *testing.M) {
 func dial(t *testing.T, socket string) *grpc.ClientConn {
 	t.Helper()
 	require.Eventually(t, func() bool { _, err := os.Stat(socket); return err == nil }, 30*time.Second, 10*time.Millisecond)
-	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	// The file is there a moment before the socket listens.
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, conn.Close()) })
 	return conn

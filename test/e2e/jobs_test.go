@@ -27,6 +27,7 @@ func TestJobs(t *testing.T) {
 	t.Run("access", j.isReachable)
 	t.Run("rights", j.mayDoLittle)
 	t.Run("failures", j.failuresAreExplained)
+	t.Run("people", j.shareIt)
 }
 
 // examplesEndAsTheySay runs all files of examples/jobs; a new one has to be added here.
