@@ -59,9 +59,9 @@ func Open(config *rest.Config, o Options) (*Directory, error) {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	d := &Directory{o: o, config: config, api: api, core: core}
-	d.users = feed.New(feed.Options[*v1.User]{Resource: watching.Resource(v1.Users), Name: "users", Decode: decodeUser, Log: o.Log,
+	d.users = feed.New(feed.Options[*v1.User]{Resource: watching.Resource(v1.Users), Reads: api.Resource(v1.Users), Name: "users", Decode: decodeUser, Log: o.Log,
 		Changed: func(object string) { d.changed(Change{User: nameOf(object)}) }})
-	d.groups = feed.New(feed.Options[*v1.Group]{Resource: watching.Resource(v1.Groups), Name: "groups", Decode: decodeGroup, Log: o.Log,
+	d.groups = feed.New(feed.Options[*v1.Group]{Resource: watching.Resource(v1.Groups), Reads: api.Resource(v1.Groups), Name: "groups", Decode: decodeGroup, Log: o.Log,
 		Changed: func(object string) { d.changed(Change{Group: nameOf(object)}) }})
 	return d, nil
 }

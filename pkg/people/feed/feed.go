@@ -5,6 +5,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -23,9 +24,10 @@ import (
 
 // Options of a Feed.
 type Options[T any] struct {
-	Resource dynamic.ResourceInterface
-	Name     string // for errors and logs: users
-	Selector string // of labels
+	Resource dynamic.ResourceInterface // of Client
+	Reads    dynamic.ResourceInterface // for Load, which requests cause; nil is Resource
+	Name     string                    // for errors and logs: users
+	Selector string                    // of labels
 	// Decode makes an item of an object, which it must not keep or change.
 	Decode func(*unstructured.Unstructured) (T, error)
 	// Changed is told the name of an object that came, changed or went; "" where all may have. It must not block.
@@ -44,7 +46,17 @@ type Feed[T any] struct {
 	there bool // a list has come
 
 	watch watching
+	loads chan struct{} // one for each Load that goes on
 }
+
+// A Load lists everything: more than maxLoads at once would only be slow. Further ones wait for loadWait.
+const (
+	maxLoads = 8
+	loadWait = 2 * time.Second
+)
+
+// ErrBusy is of a Load that too many others go on with.
+var ErrBusy = errors.New("too many changes at once")
 
 type item[T any] struct {
 	uid     types.UID
@@ -78,7 +90,10 @@ func New[T any](o Options[T]) *Feed[T] {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Feed[T]{o: o, items: map[string]item[T]{}, bad: map[string]string{}, gone: map[types.UID]tombstone{}}
+	if o.Reads == nil {
+		o.Reads = o.Resource
+	}
+	return &Feed[T]{o: o, loads: make(chan struct{}, maxLoads), items: map[string]item[T]{}, bad: map[string]string{}, gone: map[types.UID]tombstone{}}
 }
 
 // Get returns what an object was decoded to.
@@ -121,8 +136,16 @@ func (f *Feed[T]) Deleted(uid types.UID) bool {
 
 // Load reads everything once.
 func (f *Feed[T]) Load(ctx context.Context) error {
+	select {
+	case f.loads <- struct{}{}:
+		defer func() { <-f.loads }()
+	case <-time.After(loadWait):
+		return fmt.Errorf("list %s: %w", f.o.Name, ErrBusy)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	p := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return f.o.Resource.List(ctx, o)
+		return f.o.Reads.List(ctx, o)
 	})
 	list, _, err := p.List(ctx, metav1.ListOptions{LabelSelector: f.o.Selector})
 	if err != nil {

@@ -68,7 +68,7 @@ func Open(config *rest.Config, d *people.Directory, o Options) (*Service, error)
 		unknown: map[string]time.Time{}, lives: map[string]*life{}, used: map[string]time.Time{}, nudge: make(chan struct{}, 1),
 	}
 	s.feed = feed.New(feed.Options[stored]{
-		Resource: watching.Resource(secrets).Namespace(v1.Namespace), Name: "tokens", Selector: v1.LabelPeople + " in (" + v1.SecretToken + "," + v1.SecretKeys + ")", Decode: decode, Log: o.Log,
+		Resource: watching.Resource(secrets).Namespace(v1.Namespace), Reads: s.secrets, Name: "tokens", Selector: v1.LabelPeople + " in (" + v1.SecretToken + "," + v1.SecretKeys + ")", Decode: decode, Log: o.Log,
 		Changed: func(string) { s.look() },
 	})
 	d.OnRevoke(func(secret string, uid types.UID) { s.feed.Drop(secret, uid) })

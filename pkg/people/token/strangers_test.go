@@ -25,15 +25,25 @@ import (
 
 // quiet is an API server with a signing key and no token. What reads one token waits until it may go on.
 type quiet struct {
-	asked atomic.Int32
-	goOn  chan struct{}
+	asked, beats atomic.Int32
+	goOn         chan struct{}
 }
 
 func (q *quiet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	secrets := "/api/v1/namespaces/" + v1.Namespace + "/secrets"
 	switch {
+	case r.URL.Query().Get("sendInitialEvents") == "true":
+		w.WriteHeader(http.StatusUnprocessableEntity) // of before Kubernetes 1.34: clients list then
+		_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+	case r.URL.Query().Get("watch") == "true":
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
 	case r.Method == http.MethodGet && r.URL.Path == secrets:
+		if r.URL.Query().Get("limit") == "1" {
+			q.beats.Add(1)
+		}
 		keys, _ := json.Marshal(map[string]any{"one": map[string]any{"seed": make([]byte, 32), "created": time.Now().Add(-time.Hour)}})
 		_, _ = fmt.Fprintf(w, `{"kind":"SecretList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"kind":"Secret","apiVersion":"v1",
 			"metadata":{"name":%q,"namespace":%q,"uid":"1","resourceVersion":"5","labels":{%q:%q}},"data":{"keys":%q}}]}`,
@@ -87,9 +97,11 @@ func TestMadeUpRefreshTokensKeepNothingElseWaiting(t *testing.T) {
 		})
 	}
 	require.Eventually(t, func() bool { return q.asked.Load() == 1 && refused.Load() == 8 }, 5*time.Second, time.Millisecond, "32 are looked up at a time")
-	soon, end := context.WithTimeout(t.Context(), 3*time.Second)
+	all.Go(func() { _ = s.Run(ctx) })
+	require.Eventually(t, func() bool { return q.beats.Load() > 0 }, 5*time.Second, time.Millisecond, "what all answers depend on goes on")
+	soon, end := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer end()
-	assert.NoError(t, s.Load(soon), "what all answers depend on")
+	assert.ErrorIs(t, s.Load(soon), people.ErrUnavailable, "what a request reads waits with the others")
 }
 
 func TestATokenThatIsNotThereIsAskedForOnce(t *testing.T) {
