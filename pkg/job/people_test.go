@@ -1,11 +1,13 @@
 package job
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -162,7 +164,9 @@ func TestARetryWaitsOnlyForJobsThatTheOwnerMayKnowOf(t *testing.T) {
 	jobtest.SetStatus(t, cluster, v1.ObjectName("once", "second"), completedStatus())
 	j, err := c.ResolveExact(ctx, "once", "second")
 	require.NoError(t, err)
-	_, err = c.Retry(ctx, j, RetryOptions{MaySee: func(*Job) error { return errors.New("secret reason") }})
+	short, cancel := context.WithTimeout(ctx, 20*time.Second) // its removal would be waited for
+	defer cancel()
+	_, err = c.Retry(short, j, RetryOptions{MaySee: func(*Job) error { return errors.New("secret reason") }})
 	require.EqualError(t, err, `find the job to start after: user closed has no job "first"`)
 	f, err := c.Frameworks.Get(ctx, j.Object)
 	require.NoError(t, err)
