@@ -416,6 +416,10 @@ func TestAKeyThatIsReplacedMeanwhileIsNoticed(t *testing.T) {
 			assert.NoError(t, os.WriteFile(file+".new", []byte("another key"), 0o600))
 			assert.NoError(t, os.Rename(file+".new", file))
 		}
+		// A body that is still read when the answer begins ends etcd's connection.
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		etcd.ServeHTTP(w, r)
 	})
 	_, err = s.run()
