@@ -14,7 +14,7 @@ import (
 // shareIt lets two people without a kubeconfig sign in at the cluster's server over TLS, and run jobs that the other doesn't see.
 func (j *jobs) shareIt(t *testing.T) {
 	started := ok(t, j.args("service", "start", "-n", "rest-server")...)
-	t.Cleanup(func() { ok(t, j.args("service", "stop", "-n", "rest-server", "--yes")...) })
+	defer j.run(0, "stop", "-n", "rest-server")
 	text := started.stdout + started.stderr
 	server := regexp.MustCompile(`paictl login (https://\S+)`).FindStringSubmatch(text)
 	require.NotNil(t, server, text)
