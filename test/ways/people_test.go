@@ -10,6 +10,6 @@ import (
 func TestPeopleAreLookedAfterByWhoeverSignedIn(t *testing.T) {
 	b := open(t)
 	b.signIn("root", "administrators", "operators")
-	b.signIn("eve", "team")
+	b.signIn("uma", "team")
 	cmdtest.RunIn(t, "testdata/people", map[string]string{"XDG_CONFIG_HOME": b.home, "KUBECONFIG": "", "OPERATOR": b.kubeconfig})
 }
