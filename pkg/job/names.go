@@ -35,7 +35,7 @@ func (n NameOf) title(user, name, as string) string {
 	}
 }
 
-// job is the title of a job, user/name, as it is told.
+// job returns the title of a job, user/name, as messages show it.
 func (n NameOf) job(title string) string {
 	user, name, ok := strings.Cut(title, "/")
 	if n == nil || !ok {

@@ -17,7 +17,7 @@ import (
 // readAgain is how long a token that was refused is not read again.
 const readAgain = 5 * time.Second
 
-// withToken adds a token that opens the job controller's API, or its audit. Who may not read it is told so by the controller. It is read when
+// withToken adds a token that opens the job controller's API, or its audit. Where it can't be read, the controller refuses the request. It is read when
 // it is first needed, and again when it is refused: it may have changed.
 type withToken struct {
 	http.RoundTripper

@@ -12,7 +12,7 @@ type changes struct {
 	readers map[chan Change]bool
 }
 
-// waiting is how many changes wait for a reader before it is told that it missed some.
+// waiting is how many changes wait for a reader before the reader hears that it missed some.
 const waiting = 256
 
 // Changed returns a channel that gets changes until stop is called. A reader that is too slow gets the zero Change for those it missed.

@@ -192,7 +192,7 @@ func (l pages) List(ctx context.Context, f listing.Filter) (*listing.Page, error
 	return page, nil
 }
 
-// errHistory is what is told of a history that doesn't answer. Why is for those who look after the cluster.
+// errHistory is what people see where the history doesn't answer. It leaves out the cause, which names addresses inside the cluster.
 var errHistory = errors.New("the history of jobs doesn't answer now")
 
 // gone reports whether a Framework isn't there, by the last that was heard.

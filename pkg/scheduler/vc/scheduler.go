@@ -76,7 +76,7 @@ func (s *Scheduler) request(method, path string) *rest.Request {
 	return s.client.CoreV1().RESTClient().Verb(method).Namespace(kube.SystemNamespace).Resource("services").Name(service).SubResource("proxy").Suffix(path)
 }
 
-// known is the token that opens the scheduler's API. Who may not read it is told so by the scheduler;
+// known is the token that opens the scheduler's API. Where it can't be read, the scheduler refuses the request;
 // one without a token, of an earlier version, asks for none. refused is a token that doesn't open, or "": it may have changed.
 func (s *Scheduler) known(ctx context.Context, refused string) string {
 	s.mu.Lock()

@@ -60,7 +60,7 @@ func (d *Desk) prepare(ctx context.Context, r Request) (*Prepared, error) {
 	if len(found.Errors()) > 0 {
 		return nil, found
 	}
-	// What was made is decided on below. This is before, so that nothing is told of a virtual cluster that isn't granted.
+	// The rules decide on what was made below. They decide here, too, so that an error says nothing of a virtual cluster that isn't granted.
 	if err := rules.Decide("job.submit", &d.caller.Subject, rules.Thing{Kind: rules.KindJob, Owner: d.caller.Name, VC: parsed.VirtualCluster}); err != nil {
 		return nil, err
 	}

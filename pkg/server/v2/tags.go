@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -23,24 +24,20 @@ type tagIn struct {
 }
 
 func tag(c *server.Call) error {
-	in := tagIn{}
-	if err := c.Decode(&in); err != nil {
+	return changeTag(c, "Add tag for", func(j *desk.Job, tags []string) error {
+		_, err := j.Tag(c.Context(), tags)
 		return err
-	}
-	if in.Body.Value == "" {
-		return wire.Bad(`"value" is required`)
-	}
-	j, err := find(c, "job.tag")
-	if err != nil {
-		return err
-	}
-	if _, err := j.Tag(c.Context(), []string{in.Body.Value}); err != nil {
-		return err
-	}
-	return c.JSON(message{Status: http.StatusOK, Message: fmt.Sprintf("Add tag for job %s~%s successfully.", j.User(), j.Name())})
+	})
 }
 
 func untag(c *server.Call) error {
+	return changeTag(c, "Delete tag from", func(j *desk.Job, tags []string) error {
+		_, err := j.Untag(c.Context(), tags)
+		return err
+	})
+}
+
+func changeTag(c *server.Call, done string, change func(*desk.Job, []string) error) error {
 	in := tagIn{}
 	if err := c.Decode(&in); err != nil {
 		return err
@@ -52,8 +49,8 @@ func untag(c *server.Call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := j.Untag(c.Context(), []string{in.Body.Value}); err != nil {
+	if err := change(j, []string{in.Body.Value}); err != nil {
 		return err
 	}
-	return c.JSON(message{Status: http.StatusOK, Message: fmt.Sprintf("Delete tag from job %s~%s successfully.", j.User(), j.Name())})
+	return c.JSON(message{Status: http.StatusOK, Message: fmt.Sprintf("%s job %s~%s successfully.", done, j.User(), j.Name())})
 }
