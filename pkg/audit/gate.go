@@ -2,10 +2,11 @@ package audit
 
 import (
 	"maps"
-	"net/netip"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/openpai/paictl/pkg/origin"
 )
 
 const (
@@ -68,7 +69,7 @@ func (g *gate) pass(r *Record) bool {
 func (g *gate) of(r *Record) *knocks {
 	key := "actor " + r.Actor
 	if r.Actor == "" {
-		key = "network " + network(r.Address)
+		key = "network " + origin.NetworkOf(r.Address)
 	}
 	if g.from[key] == nil && len(g.from) >= maxGates {
 		maps.DeleteFunc(g.from, func(_ string, k *knocks) bool { return k.left == 0 && r.Time.Sub(k.as).Seconds() > gateBurst })
@@ -80,18 +81,4 @@ func (g *gate) of(r *Record) *knocks {
 		g.from[key] = &knocks{free: gateBurst, as: r.Time}
 	}
 	return g.from[key]
-}
-
-// network is what counts as one address: a customer has a whole /64 of IPv6.
-func network(address string) string {
-	a, err := netip.ParseAddr(address)
-	if err != nil {
-		return address
-	}
-	if a = a.Unmap().WithZone(""); a.Is6() {
-		if p, err := a.Prefix(64); err == nil {
-			return p.String()
-		}
-	}
-	return a.String()
 }

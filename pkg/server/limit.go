@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/openpai/paictl/pkg/origin"
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
@@ -133,13 +134,7 @@ func (l *limiter) take(a netip.Addr, s *rules.Subject) time.Duration {
 
 // address counts a request of someone without a token that counts. Of IPv6, whoever has one address has a network of them.
 func (l *limiter) address(a netip.Addr) time.Duration {
-	key := a.String()
-	if a.Is6() {
-		if p, err := a.Prefix(64); err == nil {
-			key = p.String()
-		}
-	}
-	return l.spend("a"+key, l.limits.PerMinute, time.Minute)
+	return l.spend("a"+origin.Network(a), l.limits.PerMinute, time.Minute)
 }
 
 // submission counts one.

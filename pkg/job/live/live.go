@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,11 +31,12 @@ type Live struct {
 	synced           []toolscache.InformerSynced
 	mu               sync.Mutex
 	changed          chan struct{} // closed and made again at each change
+	log              *slog.Logger
 }
 
 // New makes one that knows nothing yet.
-func New(jobs *job.Client) (*Live, error) {
-	l := &Live{jobs: jobs, index: listing.NewIndex(), changed: make(chan struct{})}
+func New(jobs *job.Client, log *slog.Logger) (*Live, error) {
+	l := &Live{jobs: jobs, index: listing.NewIndex(), changed: make(chan struct{}), log: log}
 	l.frameworks = toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return jobs.Frameworks.Page(ctx, o)
@@ -187,13 +189,19 @@ func (l pages) List(ctx context.Context, f listing.Filter) (*listing.Page, error
 		if ctx.Err() != nil {
 			return nil, missing
 		}
-		page.Note = listing.Without(errHistory)
+		page.Note = l.without(ctx, missing)
 	}
 	return page, nil
 }
 
-// errHistory is what people see where the history doesn't answer. It leaves out the cause, which names addresses inside the cluster.
+// errHistory is what people see where the history doesn't answer.
 var errHistory = errors.New("the history of jobs doesn't answer now")
+
+// without is the note of a list without the jobs that ended. Its cause, which names addresses inside the cluster, is for the log alone.
+func (l *Live) without(ctx context.Context, cause error) string {
+	l.log.WarnContext(ctx, "a list is without the history of jobs", "error", cause.Error())
+	return listing.Without(errHistory)
+}
 
 // gone reports whether a Framework isn't there, by the last that was heard.
 func (l *Live) gone(_ context.Context, j *api.Job) (bool, error) {
@@ -211,7 +219,7 @@ func (l *Live) Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedP
 		if ctx.Err() != nil {
 			return nil, missing
 		}
-		page.Note = listing.Without(errHistory)
+		page.Note = l.without(ctx, missing)
 	}
 	return page, l.jobs.Place(ctx, f.VirtualCluster, page.Items)
 }

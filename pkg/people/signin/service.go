@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/origin"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/password"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
@@ -172,7 +173,7 @@ func (s *Service) local(ctx context.Context, name string, p secret.String, try *
 
 // uses reports whether a person's tokens are used from a network; so it is known after a restart, and at another replica, too.
 func (s *Service) uses(name, from string) bool {
-	return s.o.Addresses != nil && slices.ContainsFunc(s.o.Addresses(name), func(a string) bool { return a != "" && network(a) == from })
+	return s.o.Addresses != nil && slices.ContainsFunc(s.o.Addresses(name), func(a string) bool { return a != "" && origin.NetworkOf(a) == from })
 }
 
 // note stores what a sign-in found out. It doesn't fail because that can't be written. Of several at once all are counted, unless another

@@ -2,10 +2,10 @@ package signin
 
 import (
 	"crypto/sha256"
-	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/openpai/paictl/pkg/origin"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
@@ -62,30 +62,13 @@ type try struct {
 	known bool
 }
 
-// network is what is throttled as one address: an IPv6 network of one customer has 2⁶⁴ of them.
-func network(address string) string {
-	a, err := netip.ParseAddr(address)
-	if err != nil {
-		return address
-	}
-	a = a.Unmap().WithZone("")
-	if a.Is4() {
-		return a.String()
-	}
-	p, err := a.Prefix(64)
-	if err != nil {
-		return address
-	}
-	return p.String()
-}
-
 // trustFor is how long an address that has signed in as a person isn't slowed down by others who fail to.
 const trustFor = 30 * 24 * time.Hour
 
 // begin takes a place at the address and at the name. An address that has signed in as the person before has a place of its own for both, so that
 // others can't lock the person out: neither who guesses the name, nor who shares the address, as all behind one proxy do.
 func (t *throttle) begin(address, name string) (*try, error) {
-	address, name = network(address), v1.FoldName(name)
+	address, name = origin.NetworkOf(address), v1.FoldName(name)
 	pair := keyOf("pair", address+"\x00"+name)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -28,39 +28,22 @@ type detail struct {
 }
 
 type jobStatus struct {
-	Username      string       `json:"username"`
-	State         string       `json:"state"`
-	SubState      string       `json:"subState"`
-	ExecutionType string       `json:"executionType"`
-	Retries       int32        `json:"retries"`
-	RetryDetails  retryDetails `json:"retryDetails"`
-	RetryDelay    *int64       `json:"retryDelayTime"`
-	Submitted     *int64       `json:"submissionTime"`
-	Created       *int64       `json:"createdTime"`
-	Launched      *int64       `json:"launchedTime"`
-	Completed     *int64       `json:"completedTime"`
-
+	progress
 	AttemptID    int32   `json:"attemptId"`
 	AttemptState string  `json:"attemptState"`
 	AppID        string  `json:"appId"`
-	Progress     int     `json:"appProgress"`
+	Done         int     `json:"appProgress"`
 	TrackingURL  string  `json:"appTrackingUrl"`
 	AppCreated   *int64  `json:"appCreatedTime"`
 	AppLaunched  *int64  `json:"appLaunchedTime"`
 	AppCompleted *int64  `json:"appCompletedTime"`
-	ExitCode     *int32  `json:"appExitCode"`
 	ExitSpec     *exit   `json:"appExitSpec"`
 	Diagnostics  *string `json:"appExitDiagnostics"`
 	TriggerText  *string `json:"appExitTriggerMessage"`
 	TriggerRole  *string `json:"appExitTriggerTaskRoleName"`
 	TriggerIndex *int32  `json:"appExitTriggerTaskIndex"`
 	ExitType     *string `json:"appExitType"`
-
-	VirtualCluster string `json:"virtualCluster"`
-	Priority       string `json:"jobPriority,omitempty"`
-	Phase          string `json:"phase"`
-	Position       int    `json:"position,omitempty"`
-	Reason         string `json:"reason,omitempty"`
+	Reason       string  `json:"reason,omitempty"`
 }
 
 // exit is how something ended.
@@ -157,9 +140,8 @@ func newDetail(d *job.Detail, at int) *detail {
 	r := newRow(&d.Row)
 	out := &detail{DebugID: r.DebugID, Name: r.Name, Tags: r.Tags, TaskRoles: roles{}}
 	s := &out.Status
-	*s = jobStatus{Username: r.Username, State: r.State, SubState: r.SubState, ExecutionType: r.ExecutionType, Retries: r.Retries, RetryDetails: r.RetryDetails, RetryDelay: r.RetryDelay,
-		Submitted: r.Submitted, Created: r.Created, Launched: r.Launched, Completed: r.Completed, AttemptState: r.State, AppID: r.DebugID,
-		VirtualCluster: r.VirtualCluster, Priority: r.Priority, Phase: r.Phase, Position: r.Position, Reason: d.Message}
+	*s = jobStatus{progress: r.progress, AttemptState: r.State, AppID: r.DebugID, Reason: d.Message}
+	s.ExitCode = nil // it is the attempt's
 	for _, one := range d.Roles {
 		out.TaskRoles = append(out.TaskRoles, newRole(one.Name))
 	}
@@ -191,7 +173,7 @@ func newDetail(d *job.Detail, at int) *detail {
 func (s *jobStatus) end(e *fv1.FrameworkAttemptCompletionStatus) {
 	s.ExitCode, s.ExitSpec, s.Diagnostics = &e.Code, newExit(e.CompletionStatus), &e.Diagnostics
 	kind := string(e.Type.Name)
-	s.ExitType, s.Progress = &kind, 1
+	s.ExitType, s.Done = &kind, 1
 	s.AttemptState = endWord(e.Code)
 	if t := e.Trigger; t != nil {
 		s.TriggerText, s.TriggerRole, s.TriggerIndex = &t.Message, &t.TaskRoleName, t.TaskIndex

@@ -8,13 +8,21 @@ import (
 
 // row is one job of a list. Times are milliseconds since 1970, or null.
 type row struct {
-	DebugID        string       `json:"debugId"`
-	Name           string       `json:"name"`
+	DebugID string   `json:"debugId"`
+	Name    string   `json:"name"`
+	Tags    []string `json:"tags"`
+	progress
+	GPUs  int `json:"totalGpuNumber"`
+	Tasks int `json:"totalTaskNumber"`
+	Roles int `json:"totalTaskRoleNumber"`
+}
+
+// progress is what a list and the detail of a job say alike.
+type progress struct {
 	Username       string       `json:"username"`
 	State          string       `json:"state"`
 	SubState       string       `json:"subState"`
 	ExecutionType  string       `json:"executionType"`
-	Tags           []string     `json:"tags"`
 	Retries        int32        `json:"retries"`
 	RetryDetails   retryDetails `json:"retryDetails"`
 	RetryDelay     *int64       `json:"retryDelayTime"`
@@ -24,9 +32,6 @@ type row struct {
 	Completed      *int64       `json:"completedTime"`
 	ExitCode       *int32       `json:"appExitCode"`
 	VirtualCluster string       `json:"virtualCluster"`
-	GPUs           int          `json:"totalGpuNumber"`
-	Tasks          int          `json:"totalTaskNumber"`
-	Roles          int          `json:"totalTaskRoleNumber"`
 	Priority       string       `json:"jobPriority,omitempty"`
 	// Phase is the state in paictl's words, Position the place in the queue of the virtual cluster.
 	Phase    string `json:"phase"`
@@ -40,19 +45,18 @@ type retryDetails struct {
 }
 
 func newRow(r *listing.Row) row {
-	out := row{
-		DebugID: r.Framework, Name: r.Name, Username: r.User, State: word(listing.Phase(r.State)), SubState: r.FrameworkState, ExecutionType: executionType(r.ExecutionType),
-		Tags: append([]string{}, r.Tags...), Retries: r.Retries,
-		RetryDetails: retryDetails{User: r.AccountableRetries, Platform: max(0, r.Retries-r.AccountableRetries)},
-		Submitted:    milliseconds(&r.Submitted), Created: milliseconds(&r.Submitted), Launched: milliseconds(r.Started), Completed: milliseconds(r.Completed),
-		ExitCode: r.Code, VirtualCluster: r.VirtualCluster, GPUs: max(0, r.GPUs), Tasks: r.Tasks, Roles: r.Roles, Priority: r.Priority,
-		Phase: r.State, Position: r.Position,
+	return row{DebugID: r.Framework, Name: r.Name, Tags: append([]string{}, r.Tags...), progress: newProgress(r), GPUs: max(0, r.GPUs), Tasks: r.Tasks, Roles: r.Roles}
+}
+
+func newProgress(r *listing.Row) progress {
+	out := progress{
+		Username: r.User, State: word(listing.Phase(r.State)), SubState: r.FrameworkState, ExecutionType: executionType(r.ExecutionType), Retries: r.Retries,
+		RetryDetails: retryDetails{User: r.AccountableRetries, Platform: max(0, r.Retries-r.AccountableRetries)}, RetryDelay: milliseconds(r.RetryAt),
+		Submitted: milliseconds(&r.Submitted), Created: milliseconds(&r.Submitted), Launched: milliseconds(r.Started), Completed: milliseconds(r.Completed),
+		ExitCode: r.Code, VirtualCluster: r.VirtualCluster, Priority: r.Priority, Phase: r.State, Position: r.Position,
 	}
 	if out.Launched == nil {
 		out.Launched = out.Completed // of one that never ran
-	}
-	if r.RetryAt != nil {
-		out.RetryDelay = milliseconds(r.RetryAt)
 	}
 	return out
 }

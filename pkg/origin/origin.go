@@ -1,0 +1,24 @@
+// Package origin says what counts as one address of who asks.
+// In: addresses of requests. Out: names of networks, for limits and throttles.
+package origin
+
+import "net/netip"
+
+// Network is what counts as one address: an IPv4 address, or the /64 of an IPv6 one, since a customer has the whole of it.
+func Network(a netip.Addr) string {
+	if a = a.Unmap().WithZone(""); a.Is6() {
+		if p, err := a.Prefix(64); err == nil {
+			return p.String()
+		}
+	}
+	return a.String()
+}
+
+// NetworkOf is Network of an address as text. What is no address is one by itself.
+func NetworkOf(address string) string {
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	return Network(a)
+}
