@@ -257,9 +257,16 @@ func (g *gpus) gangs() []string {
 	return slices.Compact(out)
 }
 
-// runs waits until all pods of a gang run, and checks that no GPU has two users.
+// runs waits until all pods of a gang run, and checks that no GPU has two users. Where they don't, it says what is known of them.
 func (g *gpus) runs(gang string, n int) {
 	g.t.Helper()
+	started := false
+	defer func() {
+		if !started {
+			g.t.Logf("%s\n%s\n%s", g.kubectl("-n pai-jobs describe pods -l job="+gang+" || true"), g.kubectl("get nodes"),
+				g.kubectl("-n pai-system logs --tail=50 -l app.kubernetes.io/name=scheduler --all-containers || true"))
+		}
+	}()
 	eventually(g.t, 3*time.Minute, gang+" runs", func() bool {
 		running := 0
 		for _, p := range g.pods(gang) {
@@ -269,6 +276,7 @@ func (g *gpus) runs(gang string, n int) {
 		}
 		return running == n
 	})
+	started = true
 	users := map[string]string{}
 	for _, p := range g.pods("") {
 		for device := range strings.SplitSeq(p.Devices, ",") {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,7 +18,7 @@ import (
 // of them.
 var (
 	shared     *services
-	sharedTurn sync.Mutex
+	sharedTurn = newTurns("TestJobs", "TestTheSchedulerSharesGPUsBetweenTwoTeams", "TestTheAgentHandsOutGPUs")
 	sharedLeft atomic.Int32
 )
 
@@ -32,13 +33,14 @@ const (
 func sharedServices(t testing.TB) *services {
 	t.Helper()
 	sharedLeft.Add(1) // all of them are counted before the first goes on: it is parallel
+	sharedTurn.enter(t.Name())
 	besides(t)
-	sharedTurn.Lock()
+	sharedTurn.take(t.Name())
 	t.Cleanup(func() {
 		if sharedLeft.Add(-1) == 0 || t.Failed() {
 			endShared()
 		}
-		sharedTurn.Unlock()
+		sharedTurn.release()
 	})
 	inTime(t)
 	if shared != nil {
@@ -90,4 +92,55 @@ func endShared() {
 	}
 	_ = os.RemoveAll(filepath.Dir(shared.dir))
 	shared = nil
+}
+
+// turns lets tests go one after the other: first those that it names, in that order, and then the others as they came. A run whose time is
+// limited has the most important ones then.
+type turns struct {
+	first   []string
+	mu      sync.Mutex
+	free    *sync.Cond
+	taken   bool
+	waiting []string
+}
+
+func newTurns(first ...string) *turns {
+	q := &turns{first: first}
+	q.free = sync.NewCond(&q.mu)
+	return q
+}
+
+// enter says that a test is going to take a turn.
+func (q *turns) enter(name string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, name)
+}
+
+// take waits for the turn of a test that has entered.
+func (q *turns) take(name string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.taken || q.next() != name {
+		q.free.Wait()
+	}
+	q.taken = true
+	q.waiting = slices.DeleteFunc(q.waiting, func(other string) bool { return other == name })
+}
+
+func (q *turns) next() string {
+	for _, name := range q.first {
+		if slices.Contains(q.waiting, name) {
+			return name
+		}
+	}
+	return q.waiting[0]
+}
+
+// release ends a turn.
+func (q *turns) release() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.taken = false
+	q.free.Broadcast()
 }

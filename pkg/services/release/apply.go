@@ -21,7 +21,8 @@ type job struct {
 	want     manifest
 	base     manifest // as it was sent last
 	findings []finding
-	kinds    []definition // what the request's definitions change in the cluster
+	kinds    []definition              // what the request's definitions change in the cluster
+	brings   map[schema.GroupKind]bool // kinds that the chart defines
 	action   string
 }
 
@@ -127,8 +128,8 @@ func (j *job) parse() (err error) {
 	if j.past.base != nil {
 		base = j.past.base.Manifest
 	}
-	brings := definedBy(j.request.Chart, j.manifest)
-	if j.want, err = j.mapObjects(j.manifest, func(k schema.GroupKind) bool { return brings[k] }); err != nil {
+	j.brings = definedBy(j.request.Chart, j.manifest)
+	if j.want, err = j.mapObjects(j.manifest, func(k schema.GroupKind) bool { return j.brings[k] }); err != nil {
 		return err
 	}
 	j.base, err = j.mapObjects(base, func(schema.GroupKind) bool { return true })
@@ -240,6 +241,16 @@ func (j *job) define(ctx context.Context) error {
 			}
 			if err := j.kube.Wait(list, definitionTimeout); err != nil {
 				return fmt.Errorf("wait for a definition: %w", err)
+			}
+			// The API answers for a kind a moment after it calls it established.
+			parsed, err := parseObjects(text)
+			if err != nil {
+				return err
+			}
+			for _, crd := range parsed {
+				if err := j.awaitServed(ctx, crd); err != nil {
+					return err
+				}
 			}
 		}
 		j.forget()

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -210,17 +211,24 @@ func (j *job) redefine(ctx context.Context) error {
 	return j.lookAgain(ctx, v)
 }
 
-// awaitServed waits until the API tells of all versions that a definition has.
+// awaitServed waits until the API names all versions that a definition has, and answers for them: one of that name may have been removed
+// just before, which it goes on naming for a moment.
 func (j *job) awaitServed(ctx context.Context, crd *unstructured.Unstructured) error {
 	group := definedKind(crd).Group
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
 	for _, version := range versionsOf(crd, true) {
-		err := wait.PollUntilContextTimeout(ctx, definitionInterval, definitionTimeout, true, func(context.Context) (bool, error) {
+		kind := schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
+		err := wait.PollUntilContextTimeout(ctx, definitionInterval, definitionTimeout, true, func(ctx context.Context) (bool, error) {
 			list, err := j.client.Discovery().ServerResourcesForGroupVersion(group + "/" + version)
 			if apierrors.IsNotFound(err) {
 				return false, nil
 			}
-			return err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == plural }), err
+			if err != nil || !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == plural }) {
+				return false, err
+			}
+			// What else it may say, such as that no webhook converts the objects yet, is an answer.
+			_, err = j.dynamic.Resource(kind).List(ctx, metav1.ListOptions{Limit: 1})
+			return !apierrors.IsNotFound(err), nil
 		})
 		if err != nil {
 			return fmt.Errorf("wait until the API serves %s.%s/%s: %w", plural, group, version, err)

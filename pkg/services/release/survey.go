@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -55,12 +56,14 @@ type survey struct {
 	upgrade, downgrade bool
 	// changing are the kinds whose definitions are about to change: what the API says of their objects now doesn't count.
 	changing map[schema.GroupKind]bool
+	// brings are the kinds that the chart defines itself.
+	brings map[schema.GroupKind]bool
 }
 
 // viewOf is how the job looks at the cluster before it changes anything.
 func (j *job) viewOf(rehearsal bool) survey {
 	v := survey{session: j.session, release: j.request.Name, base: j.base.byID(), creates: map[string]bool{}, rehearsal: rehearsal,
-		upgrade: j.request.Upgrade, downgrade: j.request.Downgrade, changing: map[schema.GroupKind]bool{}}
+		upgrade: j.request.Upgrade, downgrade: j.request.Downgrade, changing: map[schema.GroupKind]bool{}, brings: j.brings}
 	for _, o := range j.want {
 		if o.kind == "Namespace" && o.group == "" {
 			v.creates[o.name] = true
@@ -80,11 +83,26 @@ func (v survey) all(ctx context.Context, want manifest) ([]finding, error) {
 	for i, o := range want {
 		group.Go(func() error {
 			out[i], errs[i] = v.look(ctx, o)
+			if v.unserved(o, errs[i]) {
+				o.mapping = nil
+				out[i], errs[i] = finding{object: o}, nil
+			}
 			return nil
 		})
 	}
 	_ = group.Wait() // the errors are in errs, in the order of the manifest
 	return out, oneLine(errs)
+}
+
+// unserved reports whether an object was refused because its kind has gone, and the chart brings it back: the API goes on naming a kind
+// for a moment after its definition was removed, and takes no object while it is.
+func (v survey) unserved(o object, err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || o.mapping == nil || !v.brings[o.GroupVersionKind().GroupKind()] {
+		return false
+	}
+	details := status.ErrStatus.Details
+	return apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) && details != nil && details.Name == ""
 }
 
 func (v survey) resource(o object) dynamic.ResourceInterface {
