@@ -76,8 +76,8 @@ func (d *Directory) CheckNew(n NewUser) error {
 		return invalid("password", "the hash can't be read")
 	}
 	if n.Password.IsSet() {
-		if err := password.Check(n.Password, n.Name); err != nil {
-			return invalid("password", "%w", err)
+		if err := CheckPassword(n.Name, n.Password); err != nil {
+			return err
 		}
 	}
 	s := d.snapshot()
@@ -159,6 +159,19 @@ func (d *Directory) Update(ctx context.Context, name string, change func(*v1.Use
 	return p, err
 }
 
+// CheckUpdate says why Update can't be made, as far as it is known now.
+func (d *Directory) CheckUpdate(name string, change func(*v1.UserSpec) error) error {
+	p, err := d.Person(name)
+	if err != nil {
+		return err
+	}
+	now := p.User.Spec.DeepCopy()
+	if err := change(now); err != nil {
+		return err
+	}
+	return d.snapshot().check(&p.User.Spec, now)
+}
+
 // update changes a User, under the Lease of administrators where that could take one away.
 func (d *Directory) update(ctx context.Context, name string, change func(*v1.User) error) (*Person, error) {
 	var err error
@@ -211,10 +224,18 @@ func (d *Directory) writeUser(ctx context.Context, was, now *v1.User) error {
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
-// SetPassword sets a person's password, and ends all sessions; application tokens stay.
-func (d *Directory) SetPassword(ctx context.Context, name string, p secret.String) error {
+// CheckPassword says why a person can't have a password.
+func CheckPassword(name string, p secret.String) error {
 	if err := password.Check(p, name); err != nil {
 		return invalid("password", "%w", err)
+	}
+	return nil
+}
+
+// SetPassword sets a person's password, and ends all sessions; application tokens stay.
+func (d *Directory) SetPassword(ctx context.Context, name string, p secret.String) error {
+	if err := CheckPassword(name, p); err != nil {
+		return err
 	}
 	if err := d.Load(ctx); err != nil {
 		return err

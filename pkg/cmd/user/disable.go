@@ -84,9 +84,9 @@ func NewCmdRemove(f *cmdutil.Factory, runF func(context.Context, *RemoveOptions)
 	opts := &RemoveOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "remove NAME...",
-		Short: "Remove people, with their passwords and tokens",
-		Long: `Removes people. What they signed in with is deleted, and can't come back. Their jobs go on, and stay in the history:
-stop them first with "paictl job stop". The name stays taken, because jobs bear it.
+		Short: "Remove people, with their passwords and tokens, and stop their jobs",
+		Long: `Removes people. What they signed in with is deleted, and can't come back. Their jobs are stopped, and stay in the history.
+The name stays taken, because jobs bear it.
 
 The last administrator can't be removed.`,
 		Example: `  paictl user remove bob
@@ -111,10 +111,10 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 	if n := len(opts.Names); n > 1 {
 		what = "the removal of " + plural.Of(n, "person")
 	}
-	if err := prompt.Confirm(opts.Factory.IO, opts.Yes, what, "Remove "+listed(opts.Names)+" with passwords and tokens?"); err != nil {
+	if err := prompt.Confirm(opts.Factory.IO, opts.Yes, what, "Remove "+listed(opts.Names)+" with passwords and tokens, and stop their jobs?"); err != nil {
 		return err
 	}
 	return each(ctx, opts.Factory, opts.Way, opts.Names, func(ctx context.Context, p People, name string) (string, error) {
-		return name + " is removed.", p.Remove(ctx, name)
+		return name + " is removed, and their jobs are stopped.", p.Remove(ctx, name)
 	})
 }

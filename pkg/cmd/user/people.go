@@ -9,6 +9,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
@@ -192,6 +193,19 @@ func (d *direct) prepare(ctx context.Context) error {
 // Update implements People.
 func (d *direct) Update(ctx context.Context, name string, change func(*v1.UserSpec) error) (*User, error) {
 	return printed(d.Directory.Update(ctx, name, change))
+}
+
+// Remove implements People.
+func (d *direct) Remove(ctx context.Context, name string) error {
+	jobs, err := job.New(d.cluster)
+	if err != nil {
+		return err
+	}
+	if err := d.Load(ctx); err != nil {
+		return err
+	}
+	_, err = people.RemoveWith(ctx, d.Directory, name, jobs.StopAll)
+	return err
 }
 
 // Groups implements People.

@@ -3,7 +3,7 @@ package v2
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -32,7 +32,8 @@ func manageRoutes() []server.Route {
 		put("virtualcluster", "user.manage", "Sets which groups a person is in that stand for one virtual cluster each; other groups stay", jsonRoute(putVCs)),
 		put("group", "user.manage", "Puts a person into a group", jsonRoute(joinGroup)),
 		server.JSON(http.MethodDelete, user+"/group", "user.manage", "Takes a person out of a group; the body says which", leaveGroup, made, server.Also(alias+"/group"), server.Errors("NoUserError")),
-		server.JSON(http.MethodDelete, prefix+"/groups/{group}", "group.manage", "Deletes a group", deleteGroup, server.Also(prefix+"/group/{group}"), server.Errors("NoGroupError")),
+		server.JSON(http.MethodPut, prefix+"/users", "user.manage", "Changes a person: all of it, or with \"patch\" what the body names", putUser, made, server.Also(prefix+"/user"), server.Errors("NoUserError")),
+		server.JSON(http.MethodPut, prefix+"/users/me", "user.change.self", "Changes oneself: address, password, and what clients store", putMe, made, server.Also(prefix+"/user/me"), server.Errors("IncorrectPasswordError")),
 	}
 }
 
@@ -58,15 +59,26 @@ func postUser(ctx context.Context, d *desk.Desk, in *postUserIn) (*message, erro
 	if in.Body.Username == "" || !in.Body.Password.IsSet() {
 		return nil, wire.Bad(`"username" and "password" are required`)
 	}
+	all, err := d.Groups()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkVCs(all, in.Body.VirtualCluster); err != nil {
+		return nil, err
+	}
 	n := desk.NewUser{Name: in.Body.Username, Password: in.Body.Password, Email: in.Body.Email, Groups: append([]string{v1.GroupDefault}, in.Body.VirtualCluster...)}
 	if in.Body.Admin {
 		n.Groups = append(n.Groups, v1.GroupAdministrators)
+	}
+	c := desk.UserChange{}
+	if err := extend(&c, in.Body.Extension); err != nil {
+		return nil, err
 	}
 	if _, err := d.AddUser(ctx, n, false); err != nil {
 		return nil, err
 	}
 	if len(in.Body.Extension) > 0 {
-		if err := extend(ctx, d, n.Name, in.Body.Extension); err != nil {
+		if err := d.ChangeUser(ctx, n.Name, c); err != nil {
 			return nil, err
 		}
 	}
@@ -77,24 +89,17 @@ func deleteUser(ctx context.Context, d *desk.Desk, in *userIn) (*message, error)
 	return &message{Message: "user is removed successfully"}, d.RemoveUser(ctx, in.User)
 }
 
-// change makes a person another one, again where another change came between.
-func change(ctx context.Context, d *desk.Desk, name string, do func(*v1.UserSpec)) (*message, error) {
-	for try := 0; ; try++ {
-		p, err := d.User(name)
-		if err != nil {
-			return nil, err
-		}
-		now := p.User.Spec.DeepCopy()
-		do(now)
-		_, err = d.UpdateUser(ctx, name, p.User.Spec, *now)
-		refused, ok := errors.AsType[*wire.Error](err)
-		if err == nil {
-			return &message{Message: "Update user " + name + " successfully"}, nil
-		}
-		if !ok || refused.Status != http.StatusConflict || try > 3 {
-			return nil, err
-		}
-	}
+// change makes a person another one.
+func change(ctx context.Context, d *desk.Desk, name string, c desk.UserChange) (*message, error) {
+	return &message{Message: "Update user " + name + " successfully"}, d.ChangeUser(ctx, name, c)
+}
+
+// changeSpec changes what stands in the User alone.
+func changeSpec(ctx context.Context, d *desk.Desk, name string, do func(*v1.UserSpec)) (*message, error) {
+	return change(ctx, d, name, desk.UserChange{Spec: func(s *v1.UserSpec) error {
+		do(s)
+		return nil
+	}})
 }
 
 type putPasswordIn struct {
@@ -123,7 +128,7 @@ func putEmail(ctx context.Context, d *desk.Desk, in *putEmailIn) (*message, erro
 	if in.Body.Email == nil {
 		return nil, wire.Bad(`"email" is required`)
 	}
-	return change(ctx, d, in.User, func(s *v1.UserSpec) { s.Email = *in.Body.Email })
+	return changeSpec(ctx, d, in.User, func(s *v1.UserSpec) { s.Email = *in.Body.Email })
 }
 
 type putExtensionIn struct {
@@ -134,25 +139,40 @@ type putExtensionIn struct {
 }
 
 func putExtension(ctx context.Context, d *desk.Desk, in *putExtensionIn) (*message, error) {
-	return &message{Message: "Update user " + in.User + " successfully"}, extend(ctx, d, in.User, in.Body.Extension)
+	if in.Body.Extension == nil {
+		return nil, wire.Bad(`"extension" is required`)
+	}
+	c := desk.UserChange{}
+	if err := extend(&c, in.Body.Extension); err != nil {
+		return nil, err
+	}
+	return change(ctx, d, in.User, c)
 }
 
-// extend stores keys with a person. Public keys are no secret, and stand in the User.
-func extend(ctx context.Context, d *desk.Desk, name string, extension map[string]json.RawMessage) error {
-	if text, there := extension["sshKeys"]; there {
-		var keys []v1.SSHKey
-		if err := json.Unmarshal(text, &keys); err != nil {
-			return wire.Bad(`"sshKeys" must be a list of {title, value}`)
-		}
-		if _, err := change(ctx, d, name, func(s *v1.UserSpec) { s.SSHKeys = keys }); err != nil {
-			return err
-		}
-		delete(extension, "sshKeys")
-		if len(extension) == 0 {
+// keySSHKeys is the key of a person's extension with public keys, which stand in the User.
+const keySSHKeys = "sshKeys"
+
+// extend adds keys that clients store with a person to a change. Public keys are no secret, and stand in the User.
+func extend(c *desk.UserChange, extension object) error {
+	c.Extension = maps.Clone(extension)
+	text, there := extension[keySSHKeys]
+	if !there {
+		return nil
+	}
+	delete(c.Extension, keySSHKeys)
+	var keys []v1.SSHKey
+	if len(text) > 0 && json.Unmarshal(text, &keys) != nil {
+		return wire.Bad(`"sshKeys" must be a list of {title, value}`)
+	}
+	before := c.Spec
+	c.Spec = func(s *v1.UserSpec) error {
+		s.SSHKeys = keys
+		if before == nil {
 			return nil
 		}
+		return before(s)
 	}
-	return d.MergeExtension(ctx, name, extension)
+	return nil
 }
 
 type putAdminIn struct {
@@ -170,23 +190,20 @@ func putAdmin(ctx context.Context, d *desk.Desk, in *putAdminIn) (*message, erro
 	if err != nil {
 		return nil, err
 	}
-	return change(ctx, d, in.User, func(s *v1.UserSpec) {
-		if *in.Body.Admin {
-			s.Groups = with(s.Groups, v1.GroupAdministrators)
-			return
-		}
-		for i := range all {
-			if all[i].Spec.Administrator {
-				s.Groups = without(s.Groups, all[i].Spec.Name)
-			}
-		}
-	})
+	return changeSpec(ctx, d, in.User, func(s *v1.UserSpec) { setAdmin(s, all, *in.Body.Admin) })
 }
 
-func with(names []string, name string) []string { return append(without(names, name), name) }
-
-func without(names []string, name string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
+// setAdmin puts a person into the group of administrators, or out of each that makes one.
+func setAdmin(s *v1.UserSpec, all []desk.Group, admin bool) {
+	makes := func(name string) bool {
+		return slices.ContainsFunc(all, func(g desk.Group) bool { return g.Spec.Name == name && g.Spec.Administrator })
+	}
+	switch {
+	case !admin:
+		s.Groups = slices.DeleteFunc(slices.Clone(s.Groups), makes)
+	case !slices.ContainsFunc(s.Groups, makes):
+		s.Groups = append(slices.Clone(s.Groups), v1.GroupAdministrators)
+	}
 }
 
 type putGroupsIn struct {
@@ -200,7 +217,7 @@ func putGroups(ctx context.Context, d *desk.Desk, in *putGroupsIn) (*message, er
 	if in.Body.Groups == nil {
 		return nil, wire.Bad(`"grouplist" is required`)
 	}
-	return change(ctx, d, in.User, func(s *v1.UserSpec) { s.Groups = in.Body.Groups })
+	return changeSpec(ctx, d, in.User, func(s *v1.UserSpec) { s.Groups = in.Body.Groups })
 }
 
 type putVCsIn struct {
@@ -218,17 +235,10 @@ func putVCs(ctx context.Context, d *desk.Desk, in *putVCsIn) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return change(ctx, d, in.User, func(s *v1.UserSpec) {
-		for i := range all {
-			g := &all[i].Spec
-			if len(g.VirtualClusters) == 1 && g.VirtualClusters[0].Name == g.Name && g.Name != v1.GroupDefault {
-				s.Groups = without(s.Groups, g.Name)
-			}
-		}
-		for _, name := range in.Body.VCs {
-			s.Groups = with(s.Groups, name)
-		}
-	})
+	if err := checkVCs(all, in.Body.VCs); err != nil {
+		return nil, err
+	}
+	return changeSpec(ctx, d, in.User, func(s *v1.UserSpec) { setVCs(s, all, in.Body.VCs) })
 }
 
 type groupOfIn struct {
@@ -242,16 +252,12 @@ func joinGroup(ctx context.Context, d *desk.Desk, in *groupOfIn) (*message, erro
 	if in.Body.Group == "" {
 		return nil, wire.Bad(`"groupname" is required`)
 	}
-	return change(ctx, d, in.User, func(s *v1.UserSpec) { s.Groups = with(s.Groups, in.Body.Group) })
+	return changeSpec(ctx, d, in.User, func(s *v1.UserSpec) { s.Groups = with(s.Groups, in.Body.Group) })
 }
 
 func leaveGroup(ctx context.Context, d *desk.Desk, in *groupOfIn) (*message, error) {
 	if in.Body.Group == "" {
 		return nil, wire.Bad(`"groupname" is required`)
 	}
-	return change(ctx, d, in.User, func(s *v1.UserSpec) { s.Groups = without(s.Groups, in.Body.Group) })
-}
-
-func deleteGroup(ctx context.Context, d *desk.Desk, in *groupIn) (*message, error) {
-	return &message{Message: "group is removed successfully"}, d.DeleteGroup(ctx, in.Group)
+	return changeSpec(ctx, d, in.User, func(s *v1.UserSpec) { s.Groups = without(s.Groups, in.Body.Group) })
 }

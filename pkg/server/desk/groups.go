@@ -1,0 +1,145 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/rules"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Group is a group as far as the caller sees it: Whole is what it grants, Members are told to who may ask for them.
+type Group struct {
+	*v1.Group
+	Whole   bool
+	Members []string
+}
+
+// Members are who is in a group; none of one that isn't there.
+func (d *Desk) Members(group string) ([]*people.Person, error) {
+	if err := rules.Class("group.members", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	var out []*people.Person
+	for _, name := range d.shop.People.Members(group) {
+		if p, err := d.shop.People.Person(name); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// Groups are all groups, by name.
+func (d *Desk) Groups() ([]Group, error) {
+	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	var out []Group
+	for _, g := range d.shop.People.Groups() {
+		out = append(out, d.shown(g))
+	}
+	return out, nil
+}
+
+// Group is one of them.
+func (d *Desk) Group(name string) (*Group, error) {
+	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	g, err := d.shop.People.Group(name)
+	if err != nil {
+		return nil, err
+	}
+	out := d.shown(g)
+	return &out, nil
+}
+
+func (d *Desk) shown(g *v1.Group) Group {
+	out := Group{Group: g, Whole: rules.ViewGroup(&d.caller.Subject, g.Spec.Name)}
+	if rules.Class("group.members", &d.caller.Subject) == nil {
+		out.Members = d.shop.People.Members(g.Spec.Name)
+	}
+	return out
+}
+
+// PutGroup makes a group, where was is nil, or makes it another one.
+func (d *Desk) PutGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec) (*Group, error) {
+	made, err := d.putGroup(ctx, was, now)
+	if err := d.audited(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: now.Name}, nil, err); err != nil {
+		return nil, err
+	}
+	out := d.shown(made)
+	return &out, nil
+}
+
+func (d *Desk) putGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec) (*v1.Group, error) {
+	if err := rules.Class("group.manage", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	have, err := d.shop.People.Group(now.Name)
+	switch {
+	case errors.Is(err, people.ErrNoGroup) && was == nil:
+		return d.shop.People.PutGroup(ctx, &v1.Group{Spec: now})
+	case err != nil:
+		return nil, err
+	case was == nil:
+		return nil, &wire.Error{Status: http.StatusConflict, Code: "ConflictError", Message: "there is a group " + now.Name + " already"}
+	case !sameGroup(&have.Spec, was):
+		return nil, errChanged
+	}
+	next := have.DeepCopy()
+	next.Spec = now
+	return d.shop.People.PutGroup(ctx, next)
+}
+
+func sameGroup(a, b *v1.GroupSpec) bool {
+	x, y := a.DeepCopy(), b.DeepCopy()
+	for _, g := range []*v1.GroupSpec{x, y} {
+		g.External, g.VirtualClusters = append([]v1.ExternalGroup{}, g.External...), append([]v1.VCGrant{}, g.VirtualClusters...)
+		g.Storages, g.Pages = append([]string{}, g.Storages...), append([]string{}, g.Pages...)
+		if g.Extension != nil && len(g.Extension.Raw) == 0 {
+			g.Extension = nil
+		}
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+// DeleteGroup deletes a group and takes its members out of it.
+func (d *Desk) DeleteGroup(ctx context.Context, name string) error {
+	err := rules.Class("group.manage", &d.caller.Subject)
+	if err == nil {
+		err = d.shop.People.DeleteGroup(ctx, name)
+	}
+	return d.audited(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: name}, map[string]string{"change": "delete"}, err)
+}
+
+// NewGroup makes a group, which must not be there.
+func (d *Desk) NewGroup(ctx context.Context, name string, change func(*v1.GroupSpec) error) (*Group, error) {
+	made, err := d.changeGroup(ctx, name, true, change)
+	if errors.Is(err, people.ErrExists) {
+		return nil, &wire.Error{Status: http.StatusConflict, Code: "ConflictGroupError", Message: "there is a group " + wire.Shown(name) + " already"}
+	}
+	return made, err
+}
+
+// ChangeGroup changes a group that is there. change may be called more than once.
+func (d *Desk) ChangeGroup(ctx context.Context, name string, change func(*v1.GroupSpec) error) (*Group, error) {
+	return d.changeGroup(ctx, name, false, change)
+}
+
+func (d *Desk) changeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*Group, error) {
+	err := rules.Class("group.manage", &d.caller.Subject)
+	var made *v1.Group
+	if err == nil {
+		made, err = d.shop.People.ChangeGroup(ctx, name, isNew, change)
+	}
+	if err := d.audited(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: wire.Shown(name)}, nil, err); err != nil {
+		return nil, err
+	}
+	out := d.shown(made)
+	return &out, nil
+}

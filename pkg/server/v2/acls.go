@@ -1,0 +1,189 @@
+package v2
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// keyACLs is the key of a group's extension under which OpenPAI keeps what the group grants. Ours stands in the fields of the Group; other
+// keys below it are kept as they came.
+const keyACLs = "acls"
+
+// Keys below it that grant something.
+const (
+	keyAdmin    = "admin"
+	keyVCs      = "virtualClusters"
+	keyStorages = "storageConfigs"
+)
+
+type object = map[string]json.RawMessage
+
+// objectOf reads an object; none of what is none.
+func objectOf(text json.RawMessage) object {
+	out := object{}
+	if len(text) > 0 && json.Unmarshal(text, &out) != nil || out == nil {
+		return object{}
+	}
+	return out
+}
+
+// extensionOf is a group's extension as OpenPAI's clients read it.
+func extensionOf(g *v1.GroupSpec) (object, error) {
+	out := object{}
+	if g.Extension != nil {
+		out = objectOf(g.Extension.Raw)
+	}
+	acls, vcs := objectOf(out[keyACLs]), []string{}
+	for _, vc := range g.VirtualClusters {
+		vcs = append(vcs, vc.Name)
+	}
+	for key, value := range map[string]any{keyAdmin: g.Administrator, keyVCs: vcs, keyStorages: append([]string{}, g.Storages...)} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		acls[key] = text
+	}
+	text, err := json.Marshal(acls)
+	out[keyACLs] = text
+	return out, err
+}
+
+// setExtension makes a group what an extension says. A virtual cluster that was granted before keeps what else the grant says.
+func setExtension(g *v1.GroupSpec, extension object) error {
+	out := maps.Clone(extension)
+	acls, err := grants(out[keyACLs])
+	if err != nil {
+		return err
+	}
+	g.Administrator, g.Storages = acls.admin, acls.storages
+	had := g.VirtualClusters
+	g.VirtualClusters = nil
+	for _, name := range acls.vcs {
+		at := slices.IndexFunc(had, func(v v1.VCGrant) bool { return v.Name == name })
+		if at < 0 {
+			g.VirtualClusters = append(g.VirtualClusters, v1.VCGrant{Name: name})
+			continue
+		}
+		g.VirtualClusters = append(g.VirtualClusters, had[at])
+	}
+	delete(out, keyACLs)
+	if len(acls.rest) > 0 {
+		if out[keyACLs], err = json.Marshal(acls.rest); err != nil {
+			return err
+		}
+	}
+	g.Extension = nil
+	if len(out) > 0 {
+		text, err := json.Marshal(out)
+		if err != nil {
+			return err
+		}
+		if len(text) > maxGroupExtension {
+			return wire.Bad(fmt.Sprintf(`"extension" is larger than %d KiB`, maxGroupExtension>>10))
+		}
+		g.Extension = &runtime.RawExtension{Raw: text}
+	}
+	return nil
+}
+
+// maxGroupExtension is how much clients may store with a group, in bytes.
+const maxGroupExtension = 64 << 10
+
+// granted are the acls of a group that say something to us, and the rest.
+type granted struct {
+	admin         bool
+	vcs, storages []string
+	rest          object
+}
+
+func grants(text json.RawMessage) (g granted, err error) {
+	if len(text) > 0 && string(text) != "null" && json.Unmarshal(text, &g.rest) != nil {
+		return g, wire.Bad(`"extension.acls" must be an object`)
+	}
+	for key, to := range map[string]any{keyAdmin: &g.admin, keyVCs: &g.vcs, keyStorages: &g.storages} {
+		if value, there := g.rest[key]; there && json.Unmarshal(value, to) != nil {
+			want := "an array of strings"
+			if key == keyAdmin {
+				want = "a boolean"
+			}
+			return g, wire.Bad(fmt.Sprintf(`"extension.acls.%s" must be %s`, key, want))
+		}
+		delete(g.rest, key)
+	}
+	g.vcs, g.storages = once(g.vcs), once(g.storages)
+	return g, nil
+}
+
+// once leaves out what is there before.
+func once(names []string) []string {
+	var out []string
+	for _, name := range names {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// merge sets keys of an extension; null takes one away. Keys of acls are set one by one: who grants a storage doesn't take a virtual cluster away.
+func merge(into, change object) {
+	for key, value := range change {
+		if below := objectOf(value); key == keyACLs && len(below) > 0 {
+			acls := objectOf(into[key])
+			merge(acls, below)
+			value, _ = json.Marshal(acls) // it was read from JSON
+		}
+		if none(value) {
+			delete(into, key)
+			continue
+		}
+		into[key] = value
+	}
+}
+
+func none(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
+
+// put sets what lies at a path.
+func put(into object, path []string, value json.RawMessage) {
+	key := path[0]
+	if len(path) > 1 {
+		below := objectOf(into[key])
+		put(below, path[1:], value)
+		value, _ = json.Marshal(below) // it was read from JSON
+	}
+	merge(into, object{key: value})
+}
+
+// externalName is the group of a provider whose members are in a group.
+func externalName(g *v1.GroupSpec) string {
+	if len(g.External) == 0 {
+		return ""
+	}
+	return g.External[0].Name
+}
+
+// setExternalName understands PROVIDER/NAME, and the name that is there already.
+func setExternalName(g *v1.GroupSpec, text string) error {
+	provider, name, whole := strings.Cut(text, "/")
+	switch {
+	case text == externalName(g):
+	case len(g.External) > 1:
+		return &wire.Error{Status: 400, Code: wire.CodeParameters, Message: `"externalName" can't say which of several is meant`, Remedy: "change them with: paictl group set " + g.Name + " --add-external or --remove-external PROVIDER/GROUP"}
+	case text == "":
+		g.External = nil
+	case !whole || provider == "" || name == "":
+		return &wire.Error{Status: 400, Code: wire.CodeParameters, Message: `"externalName" must be PROVIDER/GROUP: a cluster may have several providers of sign-ins`}
+	default:
+		g.External = []v1.ExternalGroup{{Provider: provider, Name: name}}
+	}
+	return nil
+}

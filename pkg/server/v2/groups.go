@@ -1,0 +1,98 @@
+package v2
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+)
+
+func groupRoutes() []server.Route {
+	const group, alias = prefix + "/groups/{group}", prefix + "/group/{group}"
+	made, none := server.Status(http.StatusCreated), server.Errors("NoGroupError")
+	return []server.Route{
+		server.JSON(http.MethodGet, prefix+"/groups", "group.read", "Lists groups: to others than members and administrators names and descriptions", groups, server.Also(prefix+"/group")),
+		server.JSON(http.MethodGet, group, "group.read", "Tells about a group", getGroup, server.Also(alias), none),
+		server.JSON(http.MethodGet, group+"/userlist", "group.members", "Lists who is in a group; nothing for a group that isn't there", members,
+			server.Also(alias+"/userlist")),
+		server.JSON(http.MethodPost, prefix+"/groups", "group.manage", "Makes a group", postGroup, made, server.Also(prefix+"/group"), server.Errors("ConflictGroupError")),
+		server.JSON(http.MethodPut, prefix+"/groups", "group.manage", "Changes a group: all of it, or with \"patch\" what the body names", putGroup, made, server.Also(prefix+"/group"), none),
+		server.JSON(http.MethodDelete, group, "group.manage", "Deletes a group", deleteGroup, server.Also(alias), none),
+		server.JSON(http.MethodPut, group+"/description", "group.manage", "Sets a group's description", putDescription, made, server.Also(alias+"/description"), none),
+		server.JSON(http.MethodPut, group+"/externalname", "group.manage", "Sets which group of a provider of sign-ins is in a group", putExternalName, made, server.Also(alias+"/externalname"), none),
+		server.JSON(http.MethodPut, group+"/extension", "group.manage", "Sets keys of a group's extension", putGroupExtension, made, server.Also(alias+"/extension"), none),
+		server.JSON(http.MethodPut, group+"/extension/{path...}", "group.manage", "Sets what lies at a path of a group's extension", putGroupAttribute, made, server.Also(alias+"/extension/{path...}"), none),
+	}
+}
+
+// group is a group in OpenPAI's words.
+type group struct {
+	Name        string                     `json:"groupname"`
+	Description string                     `json:"description"`
+	External    string                     `json:"externalName"`
+	Extension   map[string]json.RawMessage `json:"extension"`
+}
+
+func newGroup(g *desk.Group) (group, error) {
+	out := group{Name: g.Spec.Name, Description: g.Spec.Description, Extension: map[string]json.RawMessage{}}
+	if !g.Whole {
+		return out, nil
+	}
+	out.External = externalName(&g.Spec)
+	var err error
+	out.Extension, err = extensionOf(&g.Spec)
+	return out, err
+}
+
+func groups(_ context.Context, d *desk.Desk, _ *struct{}) (*[]group, error) {
+	all, err := d.Groups()
+	if err != nil {
+		return nil, err
+	}
+	out := []group{}
+	for i := range all {
+		g, err := newGroup(&all[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, g)
+	}
+	return &out, nil
+}
+
+type groupIn struct {
+	Group string `path:"group"`
+}
+
+func getGroup(_ context.Context, d *desk.Desk, in *groupIn) (*group, error) {
+	g, err := d.Group(in.Group)
+	if err != nil {
+		return nil, err
+	}
+	out, err := newGroup(g)
+	return &out, err
+}
+
+// member is one of a group, with the word that OpenPAI's alert handler reads.
+type member struct {
+	Username string `json:"username"`
+	Admin    bool   `json:"clusterAdmin"`
+}
+
+func members(_ context.Context, d *desk.Desk, in *groupIn) (*[]member, error) {
+	all, err := d.Members(in.Group)
+	if err != nil {
+		return nil, err
+	}
+	out := []member{}
+	for _, p := range all {
+		out = append(out, member{p.Name, p.Grants.Administrator})
+	}
+	return &out, nil
+}
+
+func deleteGroup(ctx context.Context, d *desk.Desk, in *groupIn) (*message, error) {
+	return &message{Message: "group is removed successfully"}, d.DeleteGroup(ctx, in.Group)
+}

@@ -1,0 +1,103 @@
+package v2
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+type putUserIn struct {
+	Body struct {
+		Patch bool `json:"patch"`
+		Data  struct {
+			Username       string                     `json:"username"`
+			Email          *string                    `json:"email"`
+			VirtualCluster []string                   `json:"virtualCluster"`
+			Admin          *bool                      `json:"admin"`
+			Password       secret.String              `json:"password"`
+			Extension      map[string]json.RawMessage `json:"extension"`
+		} `json:"data"`
+	} `body:"json"`
+}
+
+func putUser(ctx context.Context, d *desk.Desk, in *putUserIn) (*message, error) {
+	data := &in.Body.Data
+	if err := required(in.Body.Patch, data.Username, map[string]bool{"email": data.Email != nil, "virtualCluster": data.VirtualCluster != nil,
+		"admin": data.Admin != nil, "password": data.Password.IsSet(), "extension": data.Extension != nil}); err != nil {
+		return nil, err
+	}
+	all, err := d.Groups()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkVCs(all, data.VirtualCluster); err != nil {
+		return nil, err
+	}
+	c := desk.UserChange{Password: data.Password, Spec: func(s *v1.UserSpec) error {
+		if data.Email != nil {
+			s.Email = *data.Email
+		}
+		if data.VirtualCluster != nil {
+			setVCs(s, all, data.VirtualCluster)
+		}
+		if data.Admin != nil {
+			setAdmin(s, all, *data.Admin)
+		}
+		return nil
+	}}
+	if err := extend(&c, data.Extension); err != nil {
+		return nil, err
+	}
+	return change(ctx, d, data.Username, c)
+}
+
+// required refuses a change that names no one, and one of everything that leaves something out.
+func required(patch bool, username string, there map[string]bool) error {
+	if username == "" {
+		return wire.Bad(`"data.username" is required`)
+	}
+	for key, yes := range there {
+		if !yes && !patch {
+			return wire.Bad(fmt.Sprintf(`"data.%s" is required; with "patch": true, what isn't named stays`, key))
+		}
+	}
+	return nil
+}
+
+type putMeIn struct {
+	Body struct {
+		Patch bool `json:"patch"`
+		Data  struct {
+			Username  string                     `json:"username"`
+			Email     *string                    `json:"email"`
+			Old       secret.String              `json:"oldPassword"`
+			New       secret.String              `json:"newPassword"`
+			Extension map[string]json.RawMessage `json:"extension"`
+		} `json:"data"`
+	} `body:"json"`
+}
+
+func putMe(ctx context.Context, d *desk.Desk, in *putMeIn) (*message, error) {
+	data := &in.Body.Data
+	if err := required(in.Body.Patch, data.Username, map[string]bool{"email": data.Email != nil, "newPassword": data.New.IsSet()}); err != nil {
+		return nil, err
+	}
+	if data.Username != d.Name() {
+		return nil, &wire.Error{Status: 403, Code: wire.CodeForbidden, Message: `"data.username" is another person's name`}
+	}
+	c := desk.UserChange{Password: data.New, Old: data.Old, Spec: func(s *v1.UserSpec) error {
+		if data.Email != nil {
+			s.Email = *data.Email
+		}
+		return nil
+	}}
+	if err := extend(&c, data.Extension); err != nil {
+		return nil, err
+	}
+	return change(ctx, d, data.Username, c)
+}

@@ -1,0 +1,48 @@
+package v2
+
+import (
+	"net/http"
+	"slices"
+
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// isVC reports whether a group stands for the virtual cluster of its name, as OpenPAI has one for each.
+func isVC(g *v1.GroupSpec) bool {
+	return len(g.VirtualClusters) == 1 && g.VirtualClusters[0].Name == g.Name && !g.Administrator
+}
+
+// checkVCs refuses names of virtual clusters that no group stands for.
+func checkVCs(all []desk.Group, names []string) error {
+	for _, name := range names {
+		at := slices.IndexFunc(all, func(g desk.Group) bool { return g.Spec.Name == name })
+		shown := wire.Shown(name)
+		if at < 0 {
+			return &wire.Error{Status: http.StatusNotFound, Code: "NoGroupError", Message: "there is no group " + shown + " that grants the virtual cluster", Remedy: "make it with: paictl group add " + shown + " --vc " + shown}
+		}
+		if !isVC(&all[at].Spec) {
+			return &wire.Error{Status: http.StatusBadRequest, Code: "NoVirtualClusterError", Message: "the group " + shown + " doesn't stand for a virtual cluster of its name", Remedy: "put the person into the group itself"}
+		}
+	}
+	return nil
+}
+
+// setVCs sets which groups a person is in that stand for a virtual cluster. Other groups stay, as does default.
+func setVCs(s *v1.UserSpec, all []desk.Group, names []string) {
+	for i := range all {
+		if g := &all[i].Spec; isVC(g) && g.Name != v1.GroupDefault {
+			s.Groups = without(s.Groups, g.Name)
+		}
+	}
+	for _, name := range names {
+		s.Groups = with(s.Groups, name)
+	}
+}
+
+func with(names []string, name string) []string { return append(without(names, name), name) }
+
+func without(names []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
+}
