@@ -37,7 +37,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a, err := assembly.New(assembly.Options{
-		Config: config, Settings: o.settings, HistoryURL: o.history, SchedulerURL: o.scheduler, SystemNamespace: o.system, Identity: o.identity,
+		Config: config, Settings: o.settings, HistoryURL: o.history, SchedulerURL: o.scheduler, AccessFile: o.accessFile, SystemNamespace: o.system, Identity: o.identity,
 		Audit: os.Stdout, Metrics: registry, Log: log,
 	})
 	if err != nil {

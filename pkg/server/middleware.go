@@ -146,8 +146,8 @@ func shownQuery(raw string) string {
 
 func shortMethod(m string) string { return m[:min(len(m), 16)] }
 
-// cors lets pages of other origins ask: the portal of one cluster asks another. No cookie counts here, so that the browser has nothing to
-// send that a page wouldn't know.
+// cors lets pages of other origins ask: the portal of one cluster asks another. No cookie counts there, so that the browser has nothing to
+// send that a page wouldn't know; where one does, sameOrigin takes this back.
 func cors(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Total-Count, Retry-After, ETag")

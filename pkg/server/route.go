@@ -33,6 +33,9 @@ type Route struct {
 	Limit Limit
 	// Errors are the codes that it answers with, beside those that all do.
 	Errors []string
+	// Browser: the cookie of a browser's session counts, too, and who has none and asks for a page is sent to sign in. Elsewhere no cookie counts:
+	// a page of another origin could ask with it in its person's name.
+	Browser bool
 	// Summary says what it does, in one sentence.
 	Summary string
 	// Serve answers. An error becomes an answer in the one place that does so.
@@ -48,8 +51,8 @@ type Limit struct {
 	Stream bool
 	// Submit: it counts as a submission.
 	Submit bool
-	// Alone: a person has one of it at a time.
-	Alone bool
+	// Each is how many of it a person has at a time; 0 is any number.
+	Each int
 }
 
 // Call is one request on its way.

@@ -71,37 +71,45 @@ func parts(path string) []string {
 	return strings.Split(path, "/")
 }
 
-// find spells a path as the table does; methods are those that it takes, none where the table hasn't got it.
+// find spells a path as the table does; methods are those that it takes, none where the table hasn't got it. A slash at the end stays where
+// a parameter takes all that follows: what is behind it may be another's, to whom a slash has a meaning.
 func (t *table) find(path string) (spelled string, methods []string) {
-	found, methods := t.root.find(parts(path))
-	if len(methods) == 0 {
+	found, at := t.root.find(parts(path))
+	if at == nil {
 		return path, nil
 	}
-	return "/" + strings.Join(found, "/"), methods
+	spelled = "/" + strings.Join(found, "/")
+	if at.rest && strings.HasSuffix(path, "/") {
+		spelled += "/"
+	}
+	return spelled, at.methods
 }
 
-// find looks for fixed parts first: a parameter of that text is what the table doesn't mean.
-func (s *segment) find(rest []string) (found, methods []string) {
+// find looks for fixed parts first: a parameter of that text is what the table doesn't mean. Where nothing ends there it is nil.
+func (s *segment) find(rest []string) (found []string, end *segment) {
 	if len(rest) == 0 {
-		return nil, s.methods
+		if len(s.methods) == 0 {
+			return nil, nil
+		}
+		return nil, s
 	}
 	if next := s.fixed[strings.ToLower(rest[0])]; next != nil {
-		if found, methods := next.find(rest[1:]); len(methods) > 0 {
-			return append([]string{next.spelled}, found...), methods
+		if found, end := next.find(rest[1:]); end != nil {
+			return append([]string{next.spelled}, found...), end
 		}
 	}
 	if s.any != nil {
-		if found, methods := s.any.find(rest[1:]); len(methods) > 0 {
-			return append([]string{rest[0]}, found...), methods
+		if found, end := s.any.find(rest[1:]); end != nil {
+			return append([]string{rest[0]}, found...), end
 		}
 	}
 	if s.rest {
-		return rest, s.methods
+		return rest, s
 	}
 	return nil, nil
 }
 
-// normal is the path of a request without what OpenPAI's front puts before it, and without a slash at its end. A path that others could
+// normal is the path of a request without what OpenPAI's front puts before it. A path that others could
 // read in another way than we do is refused: it has an escaped slash, dot or backslash, empty parts, or parts that walk up.
 func normal(r *http.Request) (string, error) {
 	escaped := r.URL.EscapedPath()
@@ -120,7 +128,6 @@ func normal(r *http.Request) (string, error) {
 			return "", wire.Bad("the path of the address is malformed")
 		}
 	}
-	path = strings.TrimSuffix(path, "/")
 	if first := path[:min(len(path), len(prefix))]; strings.EqualFold(first, prefix) && (len(path) == len(prefix) || path[len(prefix)] == '/') {
 		path = path[len(prefix):]
 	}
@@ -151,5 +158,8 @@ func allowed(method string, methods []string) (bool, string) {
 
 // noAPI says that there is no such operation. It repeats the path, as OpenPAI does, and not the query, which may hold a secret.
 func noAPI(path string) *wire.Error {
+	if path != "/" {
+		path = strings.TrimSuffix(path, "/")
+	}
 	return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeNoAPI, Message: fmt.Sprintf("API %s is not found.", wire.Shown(path))}
 }

@@ -39,6 +39,7 @@ func TestPathsAreSpelledAsTheTableDoes(t *testing.T) {
 		"/api/v2/jobs/WATCH":                    "/api/v2/jobs/watch",
 		"/api/v2/jobs/watch/executiontype":      "/api/v2/jobs/watch/executionType",
 		"/api/v2/groups/g/Extension/acls/Admin": "/api/v2/groups/g/extension/acls/Admin",
+		"/api/v2/groups/g/extension/a/":         "/api/v2/groups/g/extension/a/",
 		"/api/v2/jobs/a/nothing":                "",
 		"/rest-serverx/api/v2/jobs":             "",
 		"/rest-server/rest-server/api/v2/jobs":  "",

@@ -57,7 +57,7 @@ type Server struct {
 	metrics *metrics
 	limits  *limiter
 	streams *open
-	alone   *open
+	each    *open
 	rows    *rows
 	// draining ends when the program is about to: streams end with it.
 	draining context.Context
@@ -70,7 +70,7 @@ func New(o Options) *Server {
 		o.Now = time.Now
 	}
 	s := &Server{o: o, table: newTable(), mux: http.NewServeMux(), metrics: newMetrics(o.Metrics), limits: newLimiter(o.Limits, o.Now),
-		streams: newOpen(o.Limits.complete().Streams), alone: newOpen(0), rows: newRows()}
+		streams: newOpen(o.Limits.complete().Streams), each: newOpen(0), rows: newRows()}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	for i := range o.Routes {
 		route := &o.Routes[i]
@@ -154,9 +154,15 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 		s.fail(a, r, wire.Bad("this operation takes no upgrade of the connection"))
 		return
 	}
-	caller, err := s.caller(r)
+	if route.Browser {
+		if err := sameOrigin(a, r); err != nil {
+			s.fail(a, r, err)
+			return
+		}
+	}
+	caller, err := s.caller(r, route)
 	if err != nil {
-		if s.limited(a, r, s.limits.address(a.address)) {
+		if s.limited(a, r, s.limits.address(a.address)) || toSignIn(a, r, route, err) {
 			return
 		}
 		s.fail(a, r, err)
@@ -169,6 +175,9 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	}
 	d := s.o.Shop.For(caller, desk.Origin{Request: a.id, Address: a.address.String()})
 	if err := rules.Class(route.Rule, &subject); err != nil {
+		if toSignIn(a, r, route, err) {
+			return
+		}
 		if read := r.Method == http.MethodGet || r.Method == http.MethodHead; !read || route.Limit.Stream {
 			d.Refused(r.Context(), route.Rule, r.Method+" "+route.Path, err)
 		}
@@ -183,10 +192,10 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 		}
 		a.after = append(a.after, give)
 	}
-	if route.Limit.Alone {
-		give, ok := s.alone.take(of{route.Path + " " + subject.Name, 1})
+	if route.Limit.Each > 0 {
+		give, ok := s.each.take(of{route.Path + " " + subject.Name, route.Limit.Each})
 		if !ok {
-			s.fail(a, r, &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "another request of yours does this already", Remedy: "wait for its end", RetryAfter: retryStreams})
+			s.fail(a, r, &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "as many requests of yours as may do this already", Remedy: "wait for the end of one", RetryAfter: retryStreams})
 			return
 		}
 		a.after = append(a.after, give)
@@ -257,15 +266,19 @@ func bound(w http.ResponseWriter, end time.Time) error {
 // callerTime bounds how long a token is looked at.
 const callerTime = 10 * time.Second
 
-// caller is who sent a request, by its one Authorization header.
-func (s *Server) caller(r *http.Request) (desk.Caller, error) {
-	switch all := r.Header.Values("Authorization"); len(all) {
+// caller is who sent a request, by its one Authorization header; without one, by the cookie of a browser, where that counts.
+func (s *Server) caller(r *http.Request, route *Route) (desk.Caller, error) {
+	shown := r.Header.Values("Authorization")
+	if len(shown) == 0 && route.Browser {
+		shown = sessionOf(r)
+	}
+	switch len(shown) {
 	case 0:
 		return desk.Caller{}, nil
 	case 1:
 		ctx, cancel := context.WithTimeout(r.Context(), callerTime)
 		defer cancel()
-		return s.o.Shop.Caller(ctx, all[0])
+		return s.o.Shop.Caller(ctx, shown[0])
 	}
 	return desk.Caller{}, desk.ErrToken
 }

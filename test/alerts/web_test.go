@@ -80,9 +80,9 @@ type volumeMount struct {
 }
 
 // arguments are those of a chart's only container, with its folders replaced by those of this machine.
-func arguments(t *testing.T, service string, here map[string]string) []string {
+func arguments(t *testing.T, service, values string, here map[string]string) []string {
 	t.Helper()
-	for _, doc := range manifests(t, service, withAccess) {
+	for _, doc := range manifests(t, service, values) {
 		var w workload
 		require.NoError(t, yaml.Unmarshal([]byte(doc), &w), doc)
 		if len(w.Spec.Template.Spec.Containers) == 0 {
@@ -188,9 +188,15 @@ func onLoopback(t *testing.T, text, rules, access string, alertmanager string, s
 	return out
 }
 
-// The real programs, with the arguments and files that the charts render: who has no password is refused
-// everywhere, and Prometheus, which has it, scrapes and alerts.
-func TestMonitoringAnswersOnlyWhoKnowsThePassword(t *testing.T) {
+// monitoring are the real programs, with the arguments and files that the charts render.
+type monitoring struct {
+	at     map[string]string // addresses, by service
+	access string            // folder of the Secret with the password
+}
+
+// startMonitoring runs them until the test ends. more are values of each chart, beside those that paictl adds.
+func startMonitoring(t *testing.T, more map[string]string) monitoring {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("Alertmanager has its templates at a fixed place, and only root may give it another root folder")
 	}
@@ -206,6 +212,7 @@ func TestMonitoringAnswersOnlyWhoKnowsThePassword(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, data, 0o600))
 		return path
 	}
+	values := func(service string) string { return withAccess + more[service] }
 	hash, err := bcrypt.GenerateFromPassword([]byte(metricsPassword), bcrypt.MinCost)
 	require.NoError(t, err)
 	write("access/password", []byte(metricsPassword))
@@ -219,24 +226,44 @@ func TestMonitoringAnswersOnlyWhoKnowsThePassword(t *testing.T) {
 	write(managers+"/etc/pai-access/web.yml", web)
 	write(managers+"/etc/alertmanager/alertmanager.yml", []byte(configMaps(t, "alert-manager", withAccess)["alert-manager"].Data["alertmanager.yml"]))
 
-	serve(t, managers, "/usr/bin/prometheus-alertmanager", arguments(t, "alert-manager", map[string]string{"=:9093": "=" + at["alert-manager"]}))
-	serve(t, "", exporter, arguments(t, "node-exporter", map[string]string{"/etc/pai-access": access, "[$(HOST_IP)]:9100": at["node-exporter"],
+	serve(t, managers, "/usr/bin/prometheus-alertmanager", arguments(t, "alert-manager", values("alert-manager"), map[string]string{"=:9093": "=" + at["alert-manager"]}))
+	serve(t, "", exporter, arguments(t, "node-exporter", values("node-exporter"), map[string]string{"/etc/pai-access": access, "[$(HOST_IP)]:9100": at["node-exporter"],
 		"/host/root": "/", "/host/": "/"}))
-	serve(t, "", prometheus, arguments(t, "prometheus", map[string]string{"/etc/prometheus": filepath.Join(dir, "prometheus"), "/etc/pai-access": access,
+	serve(t, "", prometheus, arguments(t, "prometheus", values("prometheus"), map[string]string{"/etc/prometheus": filepath.Join(dir, "prometheus"), "/etc/pai-access": access,
 		"--storage.tsdb.path=/prometheus": "--storage.tsdb.path=" + t.TempDir(), "=:9090": "=" + at["prometheus"]}))
-
-	for service, paths := range map[string][]string{
-		"prometheus":    {"GET /-/ready", "GET /metrics", "GET /api/v1/query?query=up", "GET /api/v1/status/config", "GET /api/v1/targets", "GET /debug/pprof/cmdline", "POST /-/reload"},
-		"alert-manager": {"GET /-/ready", "GET /metrics", "GET /api/v2/status", "POST /api/v2/silences", "POST /api/v2/alerts", "POST /-/reload", "GET /debug/pprof/"},
-		"node-exporter": {"GET /", "GET /metrics", "GET /debug/pprof/", "GET /debug/pprof/profile?seconds=1"},
-	} {
+	for service, address := range at {
 		until(t, service+" answers", func() error {
-			code, _, err := ask(t, http.MethodGet, "http://"+at[service]+"/metrics", metricsPassword, "")
+			code, _, err := ask(t, http.MethodGet, "http://"+address+"/metrics", metricsPassword, "")
 			if err == nil && code != http.StatusOK {
 				err = fmt.Errorf("%s answers %d", service, code)
 			}
 			return err
 		})
+	}
+	return monitoring{at, access}
+}
+
+// alerting waits until Prometheus has told Alertmanager of an alert.
+func (m *monitoring) alerting(t *testing.T) {
+	t.Helper()
+	until(t, "Prometheus' alerts reach Alertmanager", func() error {
+		_, text, err := ask(t, http.MethodGet, "http://"+m.at["alert-manager"]+"/api/v2/alerts", metricsPassword, "")
+		if err == nil && !strings.Contains(text, `"alertname":"Always"`) {
+			err = errors.New(text)
+		}
+		return err
+	})
+}
+
+// Who has no password is refused everywhere, and Prometheus, which has it, scrapes and alerts.
+func TestMonitoringAnswersOnlyWhoKnowsThePassword(t *testing.T) {
+	m := startMonitoring(t, nil)
+	at := m.at
+	for service, paths := range map[string][]string{
+		"prometheus":    {"GET /-/ready", "GET /metrics", "GET /api/v1/query?query=up", "GET /api/v1/status/config", "GET /api/v1/targets", "GET /debug/pprof/cmdline", "POST /-/reload"},
+		"alert-manager": {"GET /-/ready", "GET /metrics", "GET /api/v2/status", "POST /api/v2/silences", "POST /api/v2/alerts", "POST /-/reload", "GET /debug/pprof/"},
+		"node-exporter": {"GET /", "GET /metrics", "GET /debug/pprof/", "GET /debug/pprof/profile?seconds=1"},
+	} {
 		for _, p := range paths {
 			method, path, _ := strings.Cut(p, " ")
 			for _, password := range []string{"", "wrong"} {
@@ -253,13 +280,7 @@ func TestMonitoringAnswersOnlyWhoKnowsThePassword(t *testing.T) {
 		}
 		return err
 	})
-	until(t, "Prometheus' alerts reach Alertmanager", func() error {
-		_, text, err := ask(t, http.MethodGet, "http://"+at["alert-manager"]+"/api/v2/alerts", metricsPassword, "")
-		if err == nil && !strings.Contains(text, `"alertname":"Always"`) {
-			err = errors.New(text)
-		}
-		return err
-	})
+	m.alerting(t)
 	var silence struct {
 		ID string `json:"silenceID"`
 	}

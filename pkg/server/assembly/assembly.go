@@ -52,6 +52,8 @@ type Options struct {
 	Settings *settings.Settings
 	// HistoryURL and SchedulerURL are those of job.Options.
 	HistoryURL, SchedulerURL string
+	// AccessFile has the password of the platform's own services, which those behind the door are asked with; "" is none.
+	AccessFile string
 	// SystemNamespace has the lease, Identity is the name of this replica in it; without one there is no other, and it leads.
 	SystemNamespace, Identity string
 	// Audit gets a line of JSON for each record.
@@ -114,9 +116,13 @@ func New(o Options) (*Assembly, error) {
 	}
 	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Now: o.Now,
 		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled}
+	through, err := openDoor(o)
+	if err != nil {
+		return nil, err
+	}
 	limits := server.Limits{PerMinute: o.Settings.Limits.PerMinute, PerTokenMinute: o.Settings.Limits.PerTokenMinute, SubmitPerHour: o.Settings.Limits.SubmitPerHour, Streams: o.Settings.Limits.Streams}
 	a.Server = server.New(server.Options{
-		Shop: shop, Routes: slices.Concat(v2.Routes(version.Version), v3.Routes(version.Version), pages.Routes()), Limits: limits,
+		Shop: shop, Routes: slices.Concat(v2.Routes(version.Version), v3.Routes(version.Version), pages.Routes(through.Links()), through.Routes()), Limits: limits,
 		Log: o.Log, Metrics: o.Metrics, TrustedProxies: o.Settings.TrustedProxies, Now: o.Now,
 	})
 	return a, nil

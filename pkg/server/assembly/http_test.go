@@ -30,7 +30,7 @@ func newHouse(t *testing.T) *house {
 	t.Helper()
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
-	return houseOn(t, c, servertest.Options{})
+	return houseOn(t, c, servertest.Options{Settings: withDoor()})
 }
 
 func houseOn(t *testing.T, c *kube.Cluster, o servertest.Options) *house {

@@ -5,16 +5,30 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/door"
 	"github.com/openpai/paictl/pkg/server/pages"
+	"github.com/openpai/paictl/pkg/server/settings"
 	v2 "github.com/openpai/paictl/pkg/server/v2"
 	v3 "github.com/openpai/paictl/pkg/server/v3"
 )
 
-func routes() []server.Route {
-	return slices.Concat(v2.Routes("test"), v3.Routes("test"), pages.Routes())
+func routes(t testing.TB) []server.Route {
+	t.Helper()
+	d, err := door.New(door.Options{Services: withDoor().Door})
+	require.NoError(t, err)
+	return slices.Concat(v2.Routes("test"), v3.Routes("test"), pages.Routes(d.Links()), d.Routes())
+}
+
+// withDoor are settings with services behind the door that can't be reached.
+func withDoor() *settings.Settings {
+	s := settings.Default()
+	const nowhere = "http://127.0.0.1:1"
+	s.Door = map[string]settings.Service{"prometheus": {URL: nowhere, Page: "monitoring"}, "alert-manager": {URL: nowhere, Page: "alerts"}, "ours": {URL: nowhere, Page: "administrators"}}
+	return s
 }
 
 // later are rules whose routes are still to come, and those that a desk asks beside a route's own.
@@ -22,12 +36,12 @@ var later = []string{
 	"jobs.watch", "jobs.count", "job.ssh",
 	"token.manage",
 	"sku.read", "vc.manage", "storage.list", "storage.all", "storage.secrets", "alert.read", "kube.read",
-	"page.monitoring", "page.monitoring.write", "page.internal", "job.after", "job.forget",
+	"page.monitoring.write", "page.internal", "job.after", "job.forget",
 }
 
 func TestEveryRouteHasARule(t *testing.T) {
 	used := map[string]bool{}
-	for _, r := range routes() {
+	for _, r := range routes(t) {
 		_, known := rules.Find(r.Rule)
 		assert.True(t, known, "%s %s: there is no rule %q", r.Method, r.Path, r.Rule)
 		assert.NotEmpty(t, r.Summary, "%s %s", r.Method, r.Path)
@@ -36,18 +50,18 @@ func TestEveryRouteHasARule(t *testing.T) {
 	for _, rule := range rules.Table() {
 		assert.NotEqual(t, used[rule.ID], slices.Contains(later, rule.ID), "the rule %s has a route, or is named as one that comes later", rule.ID)
 	}
-	assert.NotPanics(t, func() { server.New(server.Options{Routes: routes()}) }, "two routes meet")
+	assert.NotPanics(t, func() { server.New(server.Options{Routes: routes(t)}) }, "two routes meet")
 }
 
 // Who isn't signed in gets nothing but what says how to sign in.
 func TestWhatIsOpenIsListedHere(t *testing.T) {
 	var open []string
-	for _, r := range routes() {
+	for _, r := range routes(t) {
 		if r.Rule == "open" {
 			open = append(open, r.Method+" "+r.Path)
 		}
 	}
 	assert.ElementsMatch(t, []string{
-		" /api/v2", " /api/v2/info", "GET /healthz", "GET /api/v2/authn/info", "POST /api/v2/authn/basic/login", "GET /api/v3/version", "POST /oauth/token", "POST /oauth/revoke", "POST /api/v3/first", "GET /first",
+		" /api/v2", " /api/v2/info", "GET /healthz", "GET /api/v2/authn/info", "POST /api/v2/authn/basic/login", "GET /api/v3/version", "POST /oauth/token", "POST /oauth/revoke", "POST /api/v3/first", "GET /first", "GET /sign-in", "POST /api/v3/session",
 	}, open)
 }

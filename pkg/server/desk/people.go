@@ -45,6 +45,7 @@ type SignedIn struct {
 	Name          string
 	Administrator bool
 	Token         secret.String
+	Expires       time.Time
 }
 
 // Bounds of how long a token of a sign-in lasts, as OpenPAI has them.
@@ -66,7 +67,7 @@ func (d *Desk) SignIn(ctx context.Context, name string, password secret.String, 
 	if err != nil {
 		return nil, err
 	}
-	return &SignedIn{p.Name, p.Grants.Administrator, made.Token}, nil
+	return &SignedIn{p.Name, p.Grants.Administrator, made.Token, made.Record.Expires}, nil
 }
 
 // admit checks a password and writes to the audit who came in, or which name was tried.

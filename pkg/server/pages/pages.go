@@ -1,5 +1,5 @@
-// Package pages is what the server shows to browsers before anyone has signed in.
-// In: nothing. Out: routes of pages that load nothing from elsewhere.
+// Package pages is what the server shows to browsers until someone has signed in, and their sessions.
+// In: the pages of other services that one may go on to. Out: routes of pages that load nothing from elsewhere.
 package pages
 
 import (
@@ -16,9 +16,16 @@ import (
 //go:embed first.html
 var first []byte
 
-// Routes are all pages.
-func Routes() []server.Route {
-	return []server.Route{{Method: http.MethodGet, Path: "/first", Rule: "open", Summary: "Shows the page on which the first administrator is made", Media: "text/html; charset=utf-8", Serve: show(first)}}
+//go:embed signin.html
+var signIn []byte
+
+const html = "text/html; charset=utf-8"
+
+// Routes are all pages, and what they ask. links are in the order in which they are shown.
+func Routes(links []Link) []server.Route {
+	return append(sessions{links}.routes(),
+		server.Route{Method: http.MethodGet, Path: "/first", Rule: "open", Summary: "Shows the page on which the first administrator is made", Media: html, Serve: show(first)},
+		server.Route{Method: http.MethodGet, Path: server.SignInPath, Rule: "open", Summary: "Shows the page on which browsers sign in", Media: html, Serve: show(signIn)})
 }
 
 // show answers with a page that may run its own script and style, and nothing else.
@@ -29,7 +36,7 @@ func show(page []byte) func(*server.Call) error {
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Cache-Control", "no-store")
-		wire.Bytes(c.Writer, c.Request, http.StatusOK, "text/html; charset=utf-8", page)
+		wire.Bytes(c.Writer, c.Request, http.StatusOK, html, page)
 		return nil
 	}
 }

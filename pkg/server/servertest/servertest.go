@@ -45,6 +45,8 @@ type Options struct {
 	// Scheduler answers for the scheduler; nil: there is none.
 	Scheduler http.Handler
 	Settings  *settings.Settings
+	// AccessFile has the password of services behind the door.
+	AccessFile string
 	// API changes the way to the API server.
 	API func(*rest.Config)
 }
@@ -169,7 +171,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 		o.API(config)
 	}
 	var err error
-	s.Assembly, err = assembly.New(assembly.Options{Config: config, Settings: o.Settings, HistoryURL: at("history"), SchedulerURL: at("scheduler"), SystemNamespace: kube.SystemNamespace,
+	s.Assembly, err = assembly.New(assembly.Options{Config: config, Settings: o.Settings, HistoryURL: at("history"), SchedulerURL: at("scheduler"), AccessFile: o.AccessFile, SystemNamespace: kube.SystemNamespace,
 		Audit: s.Printed, Log: log})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // the parts end after the connections

@@ -29,6 +29,8 @@ type Settings struct {
 	Tokens Tokens `json:"tokens"`
 	Limits Limits `json:"limits"`
 	SignIn SignIn `json:"signIn"`
+	// Door are other services' web pages behind the sign-in, by the first part of their path.
+	Door map[string]Service `json:"door"`
 }
 
 // Tokens says how long people stay signed in.
@@ -102,7 +104,7 @@ func (s *Settings) check() error {
 	if s.Port > 65535 {
 		wrong = append(wrong, fmt.Errorf("port: %d is no port", s.Port))
 	}
-	return errors.Join(wrong...)
+	return errors.Join(append(wrong, s.checkDoor()...)...)
 }
 
 // Hosts are all names and addresses that a certificate of the server has.

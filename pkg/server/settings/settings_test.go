@@ -48,3 +48,25 @@ func TestAddressesAreURLs(t *testing.T) {
 	assert.Equal(t, "https://[fd00::1]:8443", settings.Address("fd00::1", 8443))
 	assert.Equal(t, "https://10.0.0.1:8443", settings.Address("10.0.0.1", 8443))
 }
+
+func TestWhatIsBehindTheDoorIsChecked(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"prometheus": {"url": "http://prometheus:9090", "page": "monitoring", "password": true}, "off": {"url": "", "page": "monitoring"}}`: "",
+		`{"api": {"url": "http://x", "page": "monitoring"}}`:                 "door.api: a name has",
+		`{"Big": {"url": "http://x", "page": "monitoring"}}`:                 "door.Big: a name has",
+		`{"a/b": {"url": "http://x", "page": "monitoring"}}`:                 "door.a/b: a name has",
+		`{"x": {"url": "http://user:hunter2@x", "page": "monitoring"}}`:      "door.x.url must be http://HOST:PORT",
+		`{"x": {"url": "file:///etc/passwd", "page": "monitoring"}}`:         "door.x.url must be http://HOST:PORT",
+		`{"x": {"url": "http://x?a=b", "page": "monitoring"}}`:               "door.x.url must be http://HOST:PORT",
+		`{"x": {"url": "http://x", "page": "everyone"}}`:                     `door.x.page: "everyone" is none of`,
+		`{"x": {"url": "http://x", "page": "monitoring", "header": "X-Me"}}`: `unknown field "header"`,
+	} {
+		_, err := read(t, `{"door": `+text+`}`)
+		if want == "" {
+			assert.NoError(t, err, text)
+			continue
+		}
+		require.ErrorContains(t, err, want, text)
+		assert.NotContains(t, err.Error(), "hunter2")
+	}
+}

@@ -19,7 +19,7 @@ func codeRoutes() []server.Route {
 	const path = api.Prefix + "/code/{sha256}"
 	return []server.Route{
 		{Method: http.MethodHead, Path: path, Rule: "code.head", Summary: "Says whether one has sent that code", Serve: headCode, Errors: []string{"NoCodeError"}},
-		{Method: http.MethodPut, Path: path, Rule: "code.put", Summary: "Takes a packed folder of code", Serve: putCode, Status: http.StatusCreated, Limit: server.Limit{Body: codeBytes, Time: codeTime, Alone: true}},
+		{Method: http.MethodPut, Path: path, Rule: "code.put", Summary: "Takes a packed folder of code", Serve: putCode, Status: http.StatusCreated, Limit: server.Limit{Body: codeBytes, Time: codeTime, Each: 1}},
 	}
 }
 

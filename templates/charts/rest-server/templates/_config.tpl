@@ -25,6 +25,7 @@
   "tokens" .Values.tokens
   "limits" .Values.limits
   "signIn" .Values.signIn
+  "door" .Values.door
   | toPrettyJson -}}
 {{- end -}}
 

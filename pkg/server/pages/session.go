@@ -1,0 +1,96 @@
+package pages
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Link is a page of another service, which those see to whom Page is granted.
+type Link struct{ Name, Path, Page string }
+
+// sessions are what the page for signing in asks: a browser's session is a cookie that its scripts can't read.
+type sessions struct{ links []Link }
+
+func (s sessions) routes() []server.Route {
+	const path = "/api/v3/session"
+	return []server.Route{
+		{Method: http.MethodPost, Path: path, Rule: "open", Summary: "Begins a browser's session, by a password", Browser: true, In: reflect.TypeFor[beginIn](), Out: reflect.TypeFor[begun](), Errors: []string{"IncorrectPasswordError"}, Serve: s.begin},
+		{Method: http.MethodGet, Path: path, Rule: "token.check", Summary: "Tells a browser whose session it has, and which pages it may show", Browser: true, Out: reflect.TypeFor[session](), Serve: s.tell},
+		{Method: http.MethodDelete, Path: path, Rule: "token.own", Summary: "Ends a browser's session", Browser: true, Out: reflect.TypeFor[struct{}](), Serve: s.end},
+	}
+}
+
+type beginIn struct {
+	Body struct {
+		Username string        `json:"username"`
+		Password secret.String `json:"password"`
+		To       string        `json:"to"` // where the browser wanted to go
+	} `body:"json"`
+	Client string `header:"User-Agent"`
+}
+
+// begun says where the browser goes now.
+type begun struct {
+	Name string `json:"name"`
+	To   string `json:"to"`
+}
+
+// maxClient is how much of a browser's name is kept with its token.
+const maxClient = 64
+
+func (s sessions) begin(c *server.Call) error {
+	in := beginIn{}
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	switch {
+	case in.Body.Username == "":
+		return wire.Bad(`"username" is required`)
+	case !in.Body.Password.IsSet():
+		return wire.Bad(`"password" is required`)
+	}
+	got, err := c.Desk.SignIn(c.Context(), in.Body.Username, in.Body.Password, 0, in.Client[:min(len(in.Client), maxClient)])
+	if err != nil {
+		return err
+	}
+	c.KeepSession(got.Token, got.Expires)
+	return c.JSON(&begun{got.Name, server.Local(in.Body.To)})
+}
+
+// session is whose it is, and what they may see.
+type session struct {
+	Name  string     `json:"name"`
+	Pages []pageLink `json:"pages"`
+}
+
+type pageLink struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+}
+
+func (s sessions) tell(c *server.Call) error {
+	me, err := c.Desk.WhoAmI()
+	if err != nil {
+		return err
+	}
+	out := &session{Name: me.Name, Pages: []pageLink{}}
+	for _, l := range s.links {
+		if c.Desk.MaySee(l.Page) == nil {
+			out.Pages = append(out.Pages, pageLink{l.Name, l.Path})
+		}
+	}
+	c.Writer.Header().Set("Cache-Control", "no-store")
+	return c.JSON(out)
+}
+
+func (s sessions) end(c *server.Call) error {
+	if err := c.Desk.Logout(c.Context()); err != nil {
+		return err
+	}
+	c.DropSession()
+	return c.JSON(struct{}{})
+}

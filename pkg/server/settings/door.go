@@ -1,0 +1,51 @@
+package settings
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+)
+
+// Service is one whose pages are behind the sign-in.
+type Service struct {
+	// URL is where it is inside of the cluster; empty: it isn't let through.
+	URL string `json:"url"`
+	// Page is what a group must grant: monitoring, alerts; or administrators, for them alone.
+	Page string `json:"page"`
+	// Password adds the password of the platform's own services to what is passed on.
+	Password bool `json:"password"`
+}
+
+// doorPages are the values of Service.Page.
+var doorPages = []string{"monitoring", "alerts", "administrators"}
+
+var doorName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// ownPaths are first parts of the server's own paths.
+var ownPaths = []string{"api", "rest-server", "oauth", "first", "sign-in", "healthz", "device", "portal"}
+
+func (s *Settings) checkDoor() (wrong []error) {
+	for _, name := range slices.Sorted(maps.Keys(s.Door)) {
+		d := s.Door[name]
+		if !doorName.MatchString(name) || slices.Contains(ownPaths, name) {
+			wrong = append(wrong, fmt.Errorf("door.%s: a name has lower-case letters, digits and hyphens, and isn't one of the server's own paths %v", name, ownPaths))
+		}
+		if d.URL == "" {
+			continue
+		}
+		u, err := url.Parse(d.URL)
+		switch {
+		case err != nil:
+			wrong = append(wrong, fmt.Errorf("door.%s.url is malformed", name))
+		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+			// A password in it would be shown.
+			wrong = append(wrong, fmt.Errorf("door.%s.url must be http://HOST:PORT or https://HOST:PORT, with a path at most", name))
+		}
+		if !slices.Contains(doorPages, d.Page) {
+			wrong = append(wrong, fmt.Errorf("door.%s.page: %q is none of %v", name, d.Page, doorPages))
+		}
+	}
+	return wrong
+}

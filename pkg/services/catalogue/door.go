@@ -1,0 +1,27 @@
+package catalogue
+
+import "github.com/openpai/paictl/pkg/server/settings"
+
+// linked are services whose pages people reach through the server, and the value that has the address for links in them.
+var linked = map[string]string{"prometheus": "externalUrl", "alert-manager": "externalUrl", "grafana": "rootUrl"}
+
+// configureLinks tells services behind the server's door under which address people see them, where their sections don't say.
+func (b *builder) configureLinks() {
+	server := b.services[ServerService]
+	if server == nil || server.Upstream != nil || !server.Enabled || server.Chart == nil {
+		return
+	}
+	hosts, port := ServerAddresses(server)
+	if len(hosts) == 0 {
+		return
+	}
+	behind, _ := merge(server.Chart.Values, server.Values)["door"].(map[string]any)
+	for name, key := range linked {
+		s := b.services[name]
+		door, _ := behind[name].(map[string]any)
+		if at, _ := door["url"].(string); at == "" || s == nil || s.Upstream != nil {
+			continue
+		}
+		s.Values = mergeComputed(map[string]any{key: settings.Address(hosts[0], port) + "/" + name + "/"}, s.Values)
+	}
+}
