@@ -109,7 +109,7 @@ func Contexts(o Options) []string {
 	return contextNames(raw)
 }
 
-const remedyKubeconfig = "get one with: paictl cluster kubeconfig -p DIR; or name a file with --kubeconfig or KUBECONFIG"
+const remedyKubeconfig = "get one with: paictl cluster kubeconfig -p DIR; or name a file with --kubeconfig or KUBECONFIG; for jobs, sign in instead: paictl login https://HOST"
 
 func checkContext(raw *api.Config, name string, o Options) error {
 	switch {
