@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	fapi "github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/hint"
@@ -93,18 +92,7 @@ func (c *Jobs) Detail(ctx context.Context, j *job.Job) (*job.Detail, error) {
 
 // List lists jobs, newest first.
 func (c *Jobs) List(ctx context.Context, f job.Filter) (*job.Page, error) {
-	q := url.Values{}
-	for name, value := range map[string]string{"user": f.User, "vc": f.VirtualCluster, "keyword": f.Keyword, "name": f.InName, "cursor": f.Cursor} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	for _, p := range f.Phases {
-		q.Add("state", string(p))
-	}
-	if !f.Since.IsZero() {
-		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))
-	}
+	q := listQuery(f)
 	out := &job.Page{Items: []job.Row{}}
 	for {
 		most := maxRows

@@ -2,11 +2,8 @@ package server
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"net/http"
 	"reflect"
-	"sync"
 	"time"
 
 	"github.com/openpai/paictl/pkg/server/desk"
@@ -61,7 +58,7 @@ type Call struct {
 	Request *http.Request
 	Desk    *desk.Desk
 	Route   *Route
-	rows    func(n int) error
+	rows    func(n int) (give func(), err error)
 }
 
 // Context is the request's.
@@ -141,96 +138,4 @@ func Text(method, path, rule, summary, text string, o ...Option) Route {
 		change(&r)
 	}
 	return r
-}
-
-// Lines answers with a stream of lines of JSON, application/x-ndjson. Its Send may be called by several at a time. A line "{}" goes out
-// whenever nothing else did for some time, so that both ends know that the other is there; alive, which may be nil, is called then, and ends the
-// stream by an error.
-type Lines struct {
-	call *Call
-	mu   sync.Mutex
-	last time.Time
-	err  error
-	stop context.CancelCauseFunc
-	ctx  context.Context
-	done chan struct{}
-}
-
-// aliveEvery is how often a line goes out at least, writeTime how long a reader may take for one.
-const (
-	aliveEvery = 15 * time.Second
-	writeTime  = 30 * time.Second
-)
-
-// Lines begins the answer.
-func (c *Call) Lines(alive func() error) *Lines {
-	h := c.Writer.Header()
-	h.Set("Content-Type", "application/x-ndjson")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
-	l := &Lines{call: c, last: time.Now(), done: make(chan struct{})}
-	l.ctx, l.stop = context.WithCancelCause(c.Context())
-	c.Writer.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(c.Writer).Flush()
-	go l.keep(alive)
-	return l
-}
-
-// Context ends when the reader is gone, or when alive has returned an error, which is its cause.
-func (l *Lines) Context() context.Context { return l.ctx }
-
-// End stops what Lines has begun.
-func (l *Lines) End() {
-	l.stop(nil)
-	<-l.done
-}
-
-func (l *Lines) keep(alive func() error) {
-	defer close(l.done)
-	tick := time.NewTicker(aliveEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-l.ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if alive != nil {
-			if err := alive(); err != nil {
-				l.stop(err)
-				return
-			}
-		}
-		l.mu.Lock()
-		quiet := time.Since(l.last) >= aliveEvery/2
-		l.mu.Unlock()
-		if quiet {
-			_ = l.Send(struct{}{}) // a reader that is gone ends the context
-		}
-	}
-}
-
-// Send sends a line.
-func (l *Lines) Send(value any) error {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err != nil {
-		return l.err
-	}
-	control := http.NewResponseController(l.call.Writer)
-	if err := control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	l.last = time.Now()
-	if _, l.err = l.call.Writer.Write(append(data, '\n')); l.err == nil {
-		l.err = control.Flush()
-	}
-	if l.err != nil {
-		l.stop(l.err)
-	}
-	return l.err
 }

@@ -89,8 +89,19 @@ func busy(message, remedy string) error {
 
 // Rows waits until a list of so many rows may be read. They count until the answer is sent.
 func (c *Call) Rows(n int) error {
+	give, err := c.Weigh(n)
+	if err == nil {
+		if a, ok := c.Writer.(*answer); ok {
+			a.after = append(a.after, give)
+		}
+	}
+	return err
+}
+
+// Weigh waits as Rows does; they count until give is called.
+func (c *Call) Weigh(n int) (give func(), err error) {
 	if c.rows == nil {
-		return nil
+		return func() {}, nil
 	}
 	return c.rows(n)
 }

@@ -209,13 +209,7 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 		body = bodyBytes
 	}
 	r.Body = http.MaxBytesReader(a, r.Body, body)
-	list := func(n int) error {
-		give, err := s.rows.take(r.Context(), subject.Name, n)
-		if err == nil {
-			a.after = append(a.after, give)
-		}
-		return err
-	}
+	list := func(n int) (func(), error) { return s.rows.take(r.Context(), subject.Name, n) }
 	if err := route.Serve(&Call{Writer: a, Request: r, Desk: d, Route: route, rows: list}); err != nil {
 		s.fail(a, r, err)
 	}
@@ -223,6 +217,12 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 
 // streamTime bounds a stream.
 const streamTime = 24 * time.Hour
+
+// Why streams end: the causes of their contexts. Each is begun again by its reader, here or at another server.
+var (
+	errDraining = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "this server is ending", Remedy: "ask again: another one answers", RetryAfter: time.Second}
+	errLasted   = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the stream has lasted for a day", Remedy: "begin it again", RetryAfter: time.Second}
+)
 
 // within bounds an answer: its context, and how long the connection may read and write. A stream lasts until its token, or the program, ends.
 func (s *Server) within(a *answer, r **http.Request, route *Route, ended <-chan struct{}) error {
@@ -232,14 +232,15 @@ func (s *Server) within(a *answer, r **http.Request, route *Route, ended <-chan 
 	}
 	end := time.Now().Add(limit + time.Second)
 	if route.Limit.Stream {
-		ctx, cancel := context.WithTimeout((*r).Context(), streamTime)
-		stop := context.AfterFunc(s.draining, cancel)
-		a.after = append(a.after, func() { stop(); cancel() })
+		ctx, cancel := context.WithCancelCause((*r).Context())
+		late := time.AfterFunc(streamTime, func() { cancel(errLasted) })
+		stop := context.AfterFunc(s.draining, func() { cancel(errDraining) })
+		a.after = append(a.after, func() { late.Stop(); stop(); cancel(nil) })
 		if ended != nil {
 			go func() {
 				select {
 				case <-ended:
-					cancel()
+					cancel(desk.ErrToken)
 				case <-ctx.Done():
 				}
 			}()

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"net"
+	"time"
 
 	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/framework/api"
@@ -23,6 +24,8 @@ type Jobs interface {
 	Resolve(ctx context.Context, user, name string) (*job.Job, error)
 	Get(ctx context.Context, j *job.Job) (*job.Job, error)
 	List(ctx context.Context, f job.Filter) (*job.Page, error)
+	// Watch shows a list now and again every so often.
+	Watch(ctx context.Context, f job.Filter, every time.Duration, show func(*job.Page) error) error
 	// Known names the jobs that live, of a user or of all, to complete names.
 	Known(ctx context.Context, user string) ([]job.Name, error)
 	VirtualClusters(ctx context.Context) (*schedulerapi.VirtualClusters, error)

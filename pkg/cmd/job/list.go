@@ -124,14 +124,17 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 			return err
 		}
 	}
-	return again(ctx, opts.Watch, func(bool) error { return listOnce(ctx, opts, c) })
-}
-
-func listOnce(ctx context.Context, opts *ListOptions, c Jobs) error {
+	if opts.Watch > 0 {
+		return c.Watch(ctx, opts.Filter, opts.Watch, opts.show)
+	}
 	page, err := c.List(ctx, opts.Filter)
 	if err != nil {
 		return err
 	}
+	return opts.show(page)
+}
+
+func (opts *ListOptions) show(page *job.Page) error {
 	io := opts.Factory.IO
 	if page.Note != "" {
 		io.Say("%s", page.Note)

@@ -59,7 +59,7 @@ func topRun(ctx context.Context, opts *TopOptions) error {
 	if err != nil {
 		return err
 	}
-	return again(ctx, opts.Watch, func(first bool) error {
+	return job.Repeat(ctx, opts.Watch, func(first bool) error {
 		if !first {
 			if j, err = c.Get(ctx, j); err != nil {
 				return err

@@ -18,6 +18,8 @@ type Brief struct {
 	Job api.Job
 	// Message is the controller's, where the state alone doesn't tell.
 	Message string
+	// Version is the Framework's.
+	Version uint64
 
 	known     bool // the controller has taken it up
 	stop      bool
@@ -31,7 +33,7 @@ type Brief struct {
 
 // NewBrief takes from a Framework what is kept of it. It keeps no reference to it.
 func NewBrief(f *v1.Framework) *Brief {
-	b := &Brief{Job: api.Summary(f), stop: f.Spec.ExecutionType == v1.ExecutionStop, gang: IsGang(f)}
+	b := &Brief{Job: api.Summary(f), Version: ReadVersion(f.ResourceVersion), stop: f.Spec.ExecutionType == v1.ExecutionStop, gang: IsGang(f)}
 	s := f.Status
 	if s == nil {
 		return b

@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"container/list"
 	"slices"
 	"sync"
 
@@ -23,12 +24,17 @@ type Index struct {
 	users, vcs map[string]*order
 	phases     map[Phase]*order
 	unplaced   order
+	log        *changes // nil where no one asks what changed
 }
 
 // entry is one job. Its row is that of its latest settled state.
 type entry struct {
 	brief *Brief
 	row   Row
+	// The rest is for the log of changes: where the entry stands in it, and what touched it last.
+	noted  *list.Element
+	seen   Seen
+	unsure bool
 }
 
 // NewIndex is empty.
@@ -46,6 +52,9 @@ func (x *Index) Put(b *Brief) {
 	e := x.jobs[b.Job.Framework]
 	if e != nil && !samePlace(e.brief, b) {
 		x.drop(e)
+		if x.log != nil {
+			x.bury(e, e.brief, 0)
+		}
 		e = nil
 	}
 	if e == nil {
@@ -57,6 +66,9 @@ func (x *Index) Put(b *Brief) {
 	}
 	e.brief = b
 	x.stale[e] = true
+	if x.log != nil {
+		x.seen(e)
+	}
 }
 
 // samePlace reports whether a job stays where it is in the orders.
@@ -64,12 +76,22 @@ func samePlace(a, b *Brief) bool {
 	return a.Job.UID == b.Job.UID && a.Job.Submitted.Equal(b.Job.Submitted) && a.Job.User == b.Job.User && a.Job.VirtualCluster == b.Job.VirtualCluster
 }
 
-// Remove takes a Framework that is gone.
-func (x *Index) Remove(framework, uid string) {
+// Remove takes a Framework that is gone. told: it is as the API server told when it went; else it is as it was known before.
+func (x *Index) Remove(b *Brief, told bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if e := x.jobs[framework]; e != nil && e.brief.Job.UID == uid {
-		x.drop(e)
+	version := uint64(0)
+	if told && x.log != nil {
+		version = b.Version
+		x.log.seen.Frameworks = max(x.log.seen.Frameworks, version)
+	}
+	e := x.jobs[b.Job.Framework]
+	if e == nil || e.brief.Job.UID != b.Job.UID {
+		return
+	}
+	x.drop(e)
+	if x.log != nil {
+		x.bury(e, b, version)
 	}
 }
 
@@ -217,6 +239,9 @@ func (x *Index) settle() {
 			}
 		}
 		e.row = row
+		if x.log != nil {
+			x.note(e)
+		}
 	}
 	clear(x.stale)
 }

@@ -85,7 +85,7 @@ func TestAnIndexSaysWhatALookAtAllJobsWould(t *testing.T) {
 				if have := jobs[f.Name]; have != nil && have.UID == f.UID {
 					delete(jobs, f.Name)
 				}
-				x.Remove(f.Name, string(f.UID))
+				x.Remove(brief(f), true)
 			case 3:
 				s := listing.Start{Placed: rapid.Bool().Draw(t, "placed"), Begun: rapid.Bool().Draw(t, "begun")}
 				x.Pod(f.Name, pod, s)
@@ -165,7 +165,7 @@ func TestAJobThatComesAgainUnderItsNameIsAnotherOne(t *testing.T) {
 	x := listing.NewIndex()
 	x.Put(brief(framework("ann", "vision", "train", "1", 0, v1.AttemptRunning, 0)))
 	x.Put(brief(framework("ann", "nlp", "train", "2", 5, "", 0)))
-	x.Remove(v1.ObjectName("ann", "train"), "1") // the news of its end is late
+	x.Remove(brief(framework("ann", "vision", "train", "1", 0, v1.AttemptRunning, 0)), true) // the news of its end is late
 	assert.False(t, x.Has("1"))
 	rows, err := x.Rows(listing.Filter{}, 0)
 	require.NoError(t, err)

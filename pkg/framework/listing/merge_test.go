@@ -125,11 +125,11 @@ func TestAWalkListsEachJobOnceWhateverHappensMeanwhile(t *testing.T) {
 					end(id)
 				case what == 2: // ended, and its Framework goes
 					end(id)
-					x.Remove(live[id].Name, id)
+					x.Remove(brief(live[id]), true)
 					delete(live, id)
 				case what == 3 && live[id].Status.State == v1.Completed: // the history forgets it: it was there no more
 					delete(h.jobs, id)
-					x.Remove(live[id].Name, id)
+					x.Remove(brief(live[id]), true)
 					delete(live, id)
 					forgotten[id] = true
 				default:

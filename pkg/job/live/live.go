@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,33 +34,50 @@ type Live struct {
 	mu               sync.Mutex
 	changed          chan struct{} // closed and made again at each change
 	log              *slog.Logger
+
+	// What watches are told by.
+	moved   chan struct{} // closed and made again when the index has changes for them
+	touched chan struct{} // one is waiting where the index may have changed
+	asked   chan struct{} // one is waiting where the queue is to be asked at once
+	readers atomic.Int64
+	listed  struct{ frameworks, pods listed }
 }
 
 // New makes one that knows nothing yet.
 func New(jobs *job.Client, log *slog.Logger) (*Live, error) {
-	l := &Live{jobs: jobs, index: listing.NewIndex(), changed: make(chan struct{}), log: log}
-	l.frameworks = toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+	l := &Live{jobs: jobs, index: listing.NewIndex().Watched(rememberGone), changed: make(chan struct{}), moved: make(chan struct{}),
+		touched: make(chan struct{}, 1), asked: make(chan struct{}, 1), log: log}
+	l.frameworks = toolscache.NewSharedIndexInformer(noting(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return jobs.Frameworks.Page(ctx, o)
 		},
 		WatchFuncWithContext: jobs.Frameworks.WatchAll,
-	}, &v1.Framework{}, 0, toolscache.Indexers{})
+	}, func(version uint64) {
+		l.index.Begin(version)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.listed.frameworks = listed{version, time.Now()}
+	}), &v1.Framework{}, 0, toolscache.Indexers{})
 	pods, ours := jobs.Client.CoreV1().Pods(jobs.Namespace), func(o metav1.ListOptions) metav1.ListOptions {
 		o.LabelSelector = v1.LabelFramework
 		return o
 	}
-	l.pods = toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+	l.pods = toolscache.NewSharedIndexInformer(noting(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return pods.List(ctx, ours(o))
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return pods.Watch(ctx, ours(o))
 		},
-	}, &corev1.Pod{}, 0, toolscache.Indexers{})
+	}, func(version uint64) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.listed.pods = listed{version, time.Now()}
+	}), &corev1.Pod{}, 0, toolscache.Indexers{})
 	if err := errors.Join(l.frameworks.SetTransform(slim), l.pods.SetTransform(slim)); err != nil {
 		return nil, fmt.Errorf("follow the jobs: %w", err)
 	}
-	follow := &feed.Feed{Index: l.index, Brief: briefOf, Pod: podOf, Changed: func(*listing.Brief, bool) { l.tell() }}
+	follow := &feed.Feed{Index: l.index, Brief: briefOf, Pod: podOf, Changed: func(*listing.Brief, bool) { l.tell(); ring(l.touched) }, PodChanged: func() { ring(l.touched) }}
 	for informer, handler := range map[toolscache.SharedIndexInformer]toolscache.ResourceEventHandler{l.frameworks: follow.Frameworks(), l.pods: follow.Pods()} {
 		r, err := informer.AddEventHandler(handler)
 		if err != nil {
@@ -88,7 +107,7 @@ func slim(o any) (any, error) {
 		return &known{namespace: o.Namespace, name: o.Name, version: o.ResourceVersion, uid: o.UID, brief: listing.NewBrief(o)}, nil
 	case *corev1.Pod:
 		return &known{namespace: o.Namespace, name: o.Name, version: o.ResourceVersion, uid: o.UID,
-			pod: feed.Pod{Framework: o.Labels[v1.LabelFramework], UID: o.UID, Start: listing.NewStart(o)}}, nil
+			pod: feed.Pod{Framework: o.Labels[v1.LabelFramework], UID: o.UID, Start: listing.NewStart(o), Version: listing.ReadVersion(o.ResourceVersion)}}, nil
 	}
 	return o, nil
 }
@@ -112,6 +131,8 @@ func (l *Live) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	parts.Go(func() { l.frameworks.RunWithContext(ctx) })
 	parts.Go(func() { l.pods.RunWithContext(ctx) })
+	parts.Go(func() { l.pump(ctx) })
+	parts.Go(func() { l.queue(ctx) })
 	parts.Wait()
 	return nil
 }

@@ -34,35 +34,50 @@ func TestTwoServersKnowTheSameTokens(t *testing.T) {
 	assert.Less(t, took, time.Second)
 }
 
-// cut is a way to an API server that can be taken away.
-func cut(t *testing.T, config *rest.Config) (*rest.Config, *atomic.Bool) {
+// way is a way to an API server that can be taken away.
+type way struct {
+	front *httptest.Server
+	away  atomic.Bool
+}
+
+// apply makes a server take it.
+func (w *way) apply(c *rest.Config) { *c = rest.Config{Host: w.front.URL, QPS: 200, Burst: 400} }
+
+// take ends all connections, and lets no other through.
+func (w *way) take() {
+	w.away.Store(true)
+	w.front.CloseClientConnections()
+}
+
+func (w *way) give() { w.away.Store(false) }
+
+func cut(t *testing.T, config *rest.Config) *way {
 	t.Helper()
 	to, err := url.Parse(config.Host)
 	require.NoError(t, err)
 	through, err := rest.TransportFor(config)
 	require.NoError(t, err)
-	away := &atomic.Bool{}
+	out := &way{}
 	pass := &httputil.ReverseProxy{Transport: through, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if away.Load() {
+	out.front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if out.away.Load() {
 			panic(http.ErrAbortHandler)
 		}
 		pass.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
-		front.CloseClientConnections()
-		front.Close()
+		out.front.CloseClientConnections()
+		out.front.Close()
 	})
-	away.Store(false)
-	return &rest.Config{Host: front.URL}, away
+	return out
 }
 
 func TestWithoutAnAPIServerAnswersAre503(t *testing.T) {
 	base := newHouse(t)
-	config, away := cut(t, base.cluster.Config)
-	h := houseOn(t, base.cluster, servertest.Options{API: func(c *rest.Config) { *c = *config }})
+	w := cut(t, base.cluster.Config)
+	h := houseOn(t, base.cluster, servertest.Options{API: w.apply})
 	require.Equal(t, 200, h.as("ann", "GET", "/api/v2/jobs", "").Status)
-	away.Store(true)
+	w.take()
 	ask := func() *servertest.Answer { return h.as("ann", "GET", "/api/v3/jobs/ann/none", "") }
 	a := ask()
 	assert.Equal(t, 503, a.Status, a.Body)
@@ -72,6 +87,6 @@ func TestWithoutAnAPIServerAnswersAre503(t *testing.T) {
 	assert.Equal(t, 503, a.Status, a.Body)
 	a = h.Ask("POST", "/api/v2/token", "", `{"username":"ann","password":"`+servertest.Password+`"}`)
 	assert.Equal(t, 503, a.Status, a.Body)
-	away.Store(false)
+	w.give()
 	h.Eventually("it answers again", func() bool { return ask().Status == 404 })
 }

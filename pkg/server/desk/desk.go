@@ -14,6 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/audit"
 	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/live"
 	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/rules"
@@ -29,6 +30,9 @@ type Lister interface {
 	Where(user, name string) (vc string, known bool)
 	// Await waits until a Framework is known, or the context ends.
 	Await(ctx context.Context, framework string)
+	// Watch and Resume read what changes; see live.Live.
+	Watch() (*live.Watch, error)
+	Resume(ctx context.Context, place string) (*live.Watch, error)
 }
 
 // Audit takes records.

@@ -101,8 +101,10 @@ func (d *Desk) Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedP
 }
 
 // visible is the filter of lists. It is never nil, which would be all jobs.
-func (d *Desk) visible() *listing.Visibility {
-	v := rules.Visible(&d.caller.Subject)
+func (d *Desk) visible() *listing.Visibility { return visibleTo(&d.caller.Subject) }
+
+func visibleTo(s *rules.Subject) *listing.Visibility {
+	v := rules.Visible(s)
 	return &listing.Visibility{All: v.All, User: v.User, VCs: v.VCs}
 }
 

@@ -49,19 +49,27 @@ func (j *Job) Follow(ctx context.Context, seen func(*job.Detail) (more bool), pr
 func (j *Job) Still() error { return j.still("job.read") }
 
 func (j *Job) still(rule string) error {
-	d := j.desk
-	if err := d.shop.People.Fresh(); err != nil {
+	if err := j.desk.shop.People.Fresh(); err != nil {
 		return nil //nolint:nilerr // what isn't known ends no stream
 	}
-	p, err := d.shop.People.Person(d.caller.Name)
-	if err != nil || p.Disabled || d.caller.person != nil && p.UID != d.caller.person.UID {
-		return ErrToken
+	subject, err := j.desk.now()
+	if err != nil {
+		return err
 	}
-	subject := p.Subject(d.caller.Token)
-	if err := rules.Decide(rule, &subject, j.thing); err != nil {
+	if err := rules.Decide(rule, subject, j.thing); err != nil {
 		return NoJob(j.thing.Owner, j.thing.Name)
 	}
 	return nil
+}
+
+// now is the caller with what is granted at this moment.
+func (d *Desk) now() (*rules.Subject, error) {
+	p, err := d.shop.People.Person(d.caller.Name)
+	if err != nil || p.Disabled || d.caller.person != nil && p.UID != d.caller.person.UID {
+		return nil, ErrToken
+	}
+	subject := p.Subject(d.caller.Token)
+	return &subject, nil
 }
 
 // Logs hands over lines of the job's logs.

@@ -34,6 +34,7 @@ import (
 	"github.com/openpai/paictl/pkg/people"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/assembly"
 	"github.com/openpai/paictl/pkg/server/settings"
 )
@@ -276,6 +277,9 @@ func (s *Server) Ask(method, path, token, body string, headers ...string) *Answe
 	resp, err := s.Client.Do(r)
 	require.NoError(s.t, err)
 	defer func() { _ = resp.Body.Close() }()
+	if resp.Header.Get("Content-Type") == server.MediaEvents {
+		return &Answer{resp.StatusCode, resp.Header, "", s.t} // it has no end; see Watch
+	}
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(s.t, err)
 	return &Answer{resp.StatusCode, resp.Header, string(text), s.t}

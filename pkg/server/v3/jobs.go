@@ -34,6 +34,8 @@ func jobRoutes() []server.Route {
 		server.JSON("GET", api.Prefix+"/jobs", "jobs.list", "Lists jobs, newest first", list),
 		server.JSON("POST", api.Prefix+"/jobs", "job.submit", "Checks a job file, or submits it", submit, server.Body(textBytes), server.Submits(), server.Within(time.Minute),
 			server.Errors("InvalidProtocolError", "ConflictJobError")),
+		{Method: "GET", Path: api.Prefix + "/jobs/watch", Rule: "jobs.watch", Summary: "Tells what a list of jobs has, and then what changes in it, as server-sent events", Serve: watch,
+			Limit: server.Limit{Stream: true}, Media: server.MediaEvents},
 		server.JSON("GET", one, "job.read", "Tells all about a job", get, server.Errors("NoJobError")),
 		server.JSON("GET", one+"/why", "job.read", "Explains what keeps a job from going on, or how it ended", why, server.Errors("NoJobError")),
 		server.JSON("GET", one+"/events", "job.read", "Lists what Kubernetes told of a job", events, server.Errors("NoJobError")),
@@ -70,20 +72,27 @@ func (in *listIn) Rows() int {
 }
 
 func list(ctx context.Context, d *desk.Desk, in *listIn) (*job.Page, error) {
-	f := listing.Filter{User: in.User, VirtualCluster: in.VC, Keyword: in.Keyword, InName: in.Name, Limit: in.Rows(), Cursor: in.Cursor}
-	var err error
+	f, err := in.filter()
+	if err != nil {
+		return nil, err
+	}
+	return d.Jobs(ctx, f)
+}
+
+func (in *listIn) filter() (f listing.Filter, err error) {
+	f = listing.Filter{User: in.User, VirtualCluster: in.VC, Keyword: in.Keyword, InName: in.Name, Limit: in.Rows(), Cursor: in.Cursor}
 	if f.Phases, err = listing.ReadPhases(in.State); err != nil {
-		return nil, wire.Bad(err.Error())
+		return f, wire.Bad(err.Error())
 	}
 	if in.Since != "" {
 		if f.Since, err = time.Parse(time.RFC3339Nano, in.Since); err != nil {
-			return nil, wire.Bad(`"since" must be a time such as 2026-01-31T12:00:00Z`)
+			return f, wire.Bad(`"since" must be a time such as 2026-01-31T12:00:00Z`)
 		}
 	}
 	if _, err := listing.ReadCursor(in.Cursor); err != nil {
-		return nil, wire.Bad("the cursor is none: take the one that the page before ended with")
+		return f, wire.Bad("the cursor is none: take the one that the page before ended with")
 	}
-	return d.Jobs(ctx, f)
+	return f, nil
 }
 
 type oneIn struct {

@@ -74,9 +74,14 @@ func end(c *server.Call, l *server.Lines, err error) error {
 		_ = l.Send(api.Frame{End: true})
 		return nil
 	}
-	e := desk.Meaning(err)
-	_ = l.Send(api.Frame{Error: &api.Error{Code: e.Code, Message: e.Message, Remedy: e.Remedy, Request: c.Writer.Header().Get(api.RequestID)}})
+	_ = l.Send(api.Frame{Error: problem(c, err)})
 	return nil
+}
+
+// problem is an error as a stream ends with it.
+func problem(c *server.Call, err error) *api.Error {
+	e := desk.Meaning(err)
+	return &api.Error{Code: e.Code, Message: e.Message, Remedy: e.Remedy, Request: c.Writer.Header().Get(api.RequestID)}
 }
 
 type logsIn struct {

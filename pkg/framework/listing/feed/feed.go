@@ -18,6 +18,8 @@ type Feed struct {
 	Pod func(any) (Pod, bool)
 	// Changed, which may be nil, is called after the index has a Framework's change. A job that is gone comes with gone.
 	Changed func(b *listing.Brief, gone bool)
+	// PodChanged, which may be nil, is called after the index has a pod's change.
+	PodChanged func()
 }
 
 // Pod is what of a pod an index keeps.
@@ -25,6 +27,7 @@ type Pod struct {
 	Framework string
 	UID       types.UID
 	Start     listing.Start
+	Version   uint64
 }
 
 // Frameworks is the handler for an informer of Frameworks.
@@ -45,8 +48,9 @@ func (f *Feed) put(o any) {
 }
 
 func (f *Feed) remove(o any) {
+	_, untold := o.(toolscache.DeletedFinalStateUnknown)
 	if b := f.Brief(last(o)); b != nil {
-		f.Index.Remove(b.Job.Framework, b.Job.UID)
+		f.Index.Remove(b, !untold)
 		f.tell(b, true)
 	}
 }
@@ -60,12 +64,24 @@ func (f *Feed) tell(b *listing.Brief, gone bool) {
 func (f *Feed) pod(o any) {
 	if p, ok := f.Pod(o); ok {
 		f.Index.Pod(p.Framework, p.UID, p.Start)
+		f.podSeen(p.Framework, p.Version)
 	}
 }
 
 func (f *Feed) podGone(o any) {
 	if p, ok := f.Pod(last(o)); ok {
 		f.Index.PodGone(p.Framework, p.UID)
+		if _, untold := o.(toolscache.DeletedFinalStateUnknown); untold {
+			p.Version = 0
+		}
+		f.podSeen(p.Framework, p.Version)
+	}
+}
+
+func (f *Feed) podSeen(framework string, version uint64) {
+	f.Index.PodSeen(framework, version)
+	if f.PodChanged != nil {
+		f.PodChanged()
 	}
 }
 

@@ -9,6 +9,7 @@
 //	GET    /api/v3/jobs?user=&vc=&keyword=&name=&state=&since=&limit=&cursor=   job.Page
 //	POST   /api/v3/jobs?check=true                  Submission → Checked
 //	POST   /api/v3/jobs                             Submission → Submitted; header Idempotency-Key
+//	GET    /api/v3/jobs/watch?user=&vc=&keyword=&name=&state=&since=&limit=     server-sent events; see watch.go. Header Last-Event-ID
 //	GET    /api/v3/jobs/{user}/{name}               job.Detail
 //	GET    /api/v3/jobs/{user}/{name}/why           job.Why
 //	GET    /api/v3/jobs/{user}/{name}/events        Events

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// again shows something, and shows it again every so often until the context ends; 0 is once.
-func again(ctx context.Context, every time.Duration, show func(first bool) error) error {
+// Repeat shows something, and shows it again every so often until the context ends; 0 is once.
+func Repeat(ctx context.Context, every time.Duration, show func(first bool) error) error {
 	for first := true; ; first = false {
 		err := show(first)
 		if ctx.Err() != nil && every > 0 {

@@ -1,0 +1,210 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+)
+
+// Watch shows a list now and again every so often, until the context ends or show returns an error. The server tells what changes in
+// between; where it can't, because it is older or the list is longer than what it tells, it is asked each time.
+func (c *Jobs) Watch(ctx context.Context, f job.Filter, every time.Duration, show func(*job.Page) error) error {
+	if f.Cursor == "" {
+		err := c.follow(ctx, f, every, show)
+		if !errors.Is(err, errNoWatch) {
+			return err
+		}
+	}
+	return job.Repeat(ctx, every, func(bool) error {
+		page, err := c.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		return show(page)
+	})
+}
+
+// errNoWatch says that a list has to be asked for.
+var errNoWatch = errors.New("the server doesn't tell what changes in this list")
+
+// errReread begins a watch without a place.
+var errReread = errors.New("the list is to be read again")
+
+func (c *Jobs) follow(ctx context.Context, f job.Filter, every time.Duration, show func(*job.Page) error) error {
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	k := &kept{filter: f, first: make(chan struct{})}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		cancel(c.keep(inner, k))
+	}()
+	defer func() { cancel(nil); <-ended }()
+	select {
+	case <-k.first:
+	case <-inner.Done():
+		if ctx.Err() != nil {
+			return nil // Ctrl-C is how one leaves
+		}
+		return explained(context.Cause(inner))
+	}
+	err := job.Repeat(inner, every, func(bool) error { return show(k.page()) })
+	if err == nil && ctx.Err() == nil {
+		err = explained(context.Cause(inner))
+	}
+	return err
+}
+
+// keep reads what changes, and connects again where the connection is lost, for as long as a server may need that is being renewed.
+func (c *Jobs) keep(ctx context.Context, k *kept) error {
+	lost, pause := time.Time{}, between
+	for {
+		q := get(api.Prefix+"/jobs/watch", listQuery(k.filter))
+		if k.filter.Limit > 0 {
+			q.query.Set("limit", strconv.Itoa(k.filter.Limit))
+		}
+		err := c.events(ctx, q, k.place, func(e event) error {
+			lost, pause = time.Time{}, between
+			return k.take(e)
+		})
+		refused, _ := errors.AsType[*Error](err)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, errReread):
+			k.place = ""
+			continue
+		case errors.Is(err, errNoWatch), refused != nil && refused.Status == http.StatusNotFound:
+			return errNoWatch
+		case lasts(err):
+			return err
+		case lost.IsZero():
+			lost = time.Now()
+		case time.Since(lost) > c.patience:
+			return err
+		}
+		if refused != nil && refused.after > 0 {
+			pause = refused.after
+		}
+		if pause, err = wait(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// kept is a list as the server has told it.
+type kept struct {
+	filter job.Filter
+	place  string
+	first  chan struct{} // closed when it is complete
+
+	mu sync.Mutex
+	// rows are the jobs by their UIDs; coming is a list that isn't complete yet.
+	rows, coming map[string]job.Row
+	more         bool // there are older ones
+	note         string
+}
+
+func (k *kept) take(e event) error {
+	if err := k.tell(e); err != nil {
+		return err
+	}
+	if e.place != "" {
+		k.place = e.place
+	}
+	return nil
+}
+
+func (k *kept) tell(e event) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch e.name {
+	case api.EventSnapshot:
+		k.coming = map[string]job.Row{}
+	case api.EventJob:
+		row := job.Row{}
+		if err := json.Unmarshal([]byte(e.data), &row); err != nil {
+			return err
+		}
+		to := k.rows
+		if k.coming != nil {
+			to = k.coming
+		}
+		to[row.UID] = row
+	case api.EventReady:
+		r := api.Ready{}
+		if err := json.Unmarshal([]byte(e.data), &r); err != nil {
+			return err
+		}
+		return k.ready(r)
+	case api.EventGone:
+		g := api.Gone{}
+		if err := json.Unmarshal([]byte(e.data), &g); err != nil {
+			return err
+		}
+		if delete(k.rows, g.UID); k.more && len(k.rows) < k.filter.Limit {
+			return errReread // an older one takes its place
+		}
+	}
+	return nil
+}
+
+func (k *kept) ready(r api.Ready) error {
+	if r.Next != "" && k.filter.Limit == 0 {
+		return errNoWatch
+	}
+	first := k.rows == nil
+	k.rows, k.coming, k.more, k.note = k.coming, nil, r.Next != "", r.Note
+	if first {
+		close(k.first)
+	}
+	return nil
+}
+
+// page is what a list has now. What is beyond its limit is forgotten.
+func (k *kept) page() *job.Page {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := &job.Page{Items: []job.Row{}, Note: k.note}
+	for _, r := range k.rows {
+		p.Items = append(p.Items, r)
+	}
+	slices.SortFunc(p.Items, func(a, b job.Row) int { return listing.NewestFirst(&a, &b) })
+	if n := k.filter.Limit; n > 0 && len(p.Items) > n {
+		for _, r := range p.Items[n:] {
+			delete(k.rows, r.UID)
+		}
+		p.Items, k.more = p.Items[:n], true
+	}
+	if k.more && len(p.Items) > 0 {
+		p.Next = listing.NewCursor(&p.Items[len(p.Items)-1])
+	}
+	return p
+}
+
+// listQuery asks for what a filter selects.
+func listQuery(f job.Filter) url.Values {
+	q := url.Values{}
+	for name, value := range map[string]string{"user": f.User, "vc": f.VirtualCluster, "keyword": f.Keyword, "name": f.InName, "cursor": f.Cursor} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	for _, p := range f.Phases {
+		q.Add("state", string(p))
+	}
+	if !f.Since.IsZero() {
+		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))
+	}
+	return q
+}

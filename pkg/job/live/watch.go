@@ -1,0 +1,251 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/openpai/paictl/pkg/framework/listing"
+)
+
+const (
+	// rememberGone is how many jobs that are gone are remembered, for whoever reads slowly or comes back.
+	rememberGone = 10_000
+	// together is how long changes are gathered before watches are told.
+	together = 100 * time.Millisecond
+	// queueEvery is how often the scheduler's queue is asked for while someone watches, queueSoon how long after a job has come that waits.
+	queueEvery = 2 * time.Second
+	queueSoon  = 500 * time.Millisecond
+	// placeLife bounds how old the place of a watch may be at which it goes on.
+	placeLife = 10 * time.Minute
+	// catchUp is how long a server is waited for that is behind the place of a watch.
+	catchUp = 5 * time.Second
+	// settleTime is after which time a list that has come is surely in the index.
+	settleTime = 2 * time.Second
+)
+
+// ErrBehind is of a watch that has read so slowly that jobs were forgotten which went meanwhile.
+var ErrBehind = errors.New("this reader is too slow: jobs that went meanwhile have been forgotten")
+
+// Watch reads what changes. It has no queue of its own: it knows how far it has read, and reads the latest of each job that changed since.
+type Watch struct {
+	live *Live
+	mark uint64
+	// seen is what was read here and, before, elsewhere.
+	seen listing.Seen
+	// done is called once.
+	done func()
+}
+
+// Watch begins with what changes from now on.
+func (l *Live) Watch() (*Watch, error) {
+	if !l.Filled() {
+		return nil, errEmpty
+	}
+	mark, seen := l.index.Mark()
+	return l.reader(mark, seen), nil
+}
+
+// Resume goes on at a place of another watch, of this server or another one. It returns nil where it can't be known what changed since.
+func (l *Live) Resume(ctx context.Context, place string) (*Watch, error) {
+	if !l.Filled() {
+		return nil, errEmpty
+	}
+	seen, at, err := readPlace(place)
+	if err != nil || time.Since(at) > placeLife || !l.index.Remembers(seen) || !l.reaches(ctx, seen) {
+		return nil, nil //nolint:nilnil,nilerr // said above
+	}
+	return l.reader(0, seen), nil
+}
+
+// listed is what a list of one kind of object had, and when it came.
+type listed struct {
+	version uint64
+	at      time.Time
+}
+
+// covers is the version up to which a list has told everything, once that is surely in the index.
+func (l listed) covers() uint64 {
+	if time.Since(l.at) < settleTime {
+		return 0
+	}
+	return l.version
+}
+
+// noting calls came with the version of each list, also of those that come as events.
+func noting(of *toolscache.ListWatch, came func(version uint64)) *toolscache.ListWatch {
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := of.ListWithContextFunc(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			if m, err := meta.ListAccessor(list); err == nil {
+				came(listing.ReadVersion(m.GetResourceVersion()))
+			}
+			return list, nil
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := of.WatchFuncWithContext(ctx, o)
+			if err != nil || o.SendInitialEvents == nil || !*o.SendInitialEvents {
+				return w, err
+			}
+			return watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
+				if o, err := meta.Accessor(e.Object); err == nil && e.Type == watch.Bookmark && o.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+					came(listing.ReadVersion(o.GetResourceVersion()))
+				}
+				return e, true
+			}), nil
+		},
+	}
+}
+
+// reaches waits until what is known here is all that a place has. In a cluster that was put back from a backup it never gets there.
+func (l *Live) reaches(ctx context.Context, s listing.Seen) bool {
+	ctx, cancel := context.WithTimeout(ctx, catchUp)
+	defer cancel()
+	for {
+		_, here := l.index.Mark()
+		l.mu.Lock()
+		next := l.moved
+		here = here.Max(listing.Seen{Frameworks: l.listed.frameworks.covers(), Pods: l.listed.pods.covers()})
+		l.mu.Unlock()
+		if here.Max(s) == here {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-next:
+		case <-time.After(together):
+		}
+	}
+}
+
+func (l *Live) reader(mark uint64, seen listing.Seen) *Watch {
+	l.readers.Add(1)
+	ring(l.asked)
+	return &Watch{live: l, mark: mark, seen: seen, done: func() { l.readers.Add(-1) }}
+}
+
+// Close ends it.
+func (w *Watch) Close() {
+	if w.done != nil {
+		w.done()
+		w.done = nil
+	}
+}
+
+// Next returns the latest of each job that changed since it was called before, if any, and the channel that is closed when there may be more.
+func (w *Watch) Next() (changes []*listing.Change, more <-chan struct{}, err error) {
+	w.live.mu.Lock()
+	more = w.live.moved
+	w.live.mu.Unlock()
+	changes, mark, seen, ok := w.live.index.Since(w.mark, w.seen)
+	if !ok {
+		return nil, nil, ErrBehind
+	}
+	w.mark, w.seen = mark, w.seen.Max(seen)
+	return changes, more, nil
+}
+
+// Place is where a watch goes on, here or at another server, that has read what this one has.
+func (w *Watch) Place() string {
+	return fmt.Sprintf("%s.%s.%s", number(w.seen.Frameworks), number(w.seen.Pods), number(uint64(time.Now().Unix()))) //nolint:gosec // a time after 1970
+}
+
+const base = 36
+
+func number(n uint64) string { return strconv.FormatUint(n, base) }
+
+// readPlace reads what Place wrote: versions, and when that was.
+func readPlace(text string) (s listing.Seen, at time.Time, err error) {
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 {
+		return s, at, errors.New("it has three numbers")
+	}
+	var n [3]uint64
+	for i := range parts {
+		if n[i], err = strconv.ParseUint(parts[i], base, 63); err != nil {
+			return s, at, err
+		}
+	}
+	return listing.Seen{Frameworks: n[0], Pods: n[1]}, time.Unix(int64(n[2]), 0), nil //nolint:gosec // of 63 bits
+}
+
+// ring lets one wait in a channel.
+func ring(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// pump tells watches that the index has changed, and not more often than they need.
+func (l *Live) pump(ctx context.Context) {
+	last := uint64(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.touched:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(together):
+		}
+		mark, _ := l.index.Mark()
+		if mark == last {
+			continue
+		}
+		last = mark
+		l.mu.Lock()
+		close(l.moved)
+		l.moved = make(chan struct{})
+		l.mu.Unlock()
+		if len(l.index.Unplaced()) > 0 {
+			ring(l.asked)
+		}
+	}
+}
+
+// queue asks where jobs are in the scheduler's queue, while there are watches: no object tells that.
+func (l *Live) queue(ctx context.Context) {
+	tick := time.NewTicker(queueEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-l.asked:
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(queueSoon):
+			}
+		}
+		rows := l.index.Unplaced()
+		if l.readers.Load() == 0 || len(rows) == 0 || l.jobs.Place(ctx, "", rows) != nil {
+			continue
+		}
+		places := map[string]int{}
+		for i := range rows {
+			if listing.Phase(rows[i].State) == listing.Queued {
+				places[rows[i].Framework] = rows[i].Position
+			}
+		}
+		l.index.SetPlaces(places)
+		ring(l.touched)
+	}
+}

@@ -1,0 +1,112 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Lines answers with a stream of lines of JSON, application/x-ndjson. Its Send may be called by several at a time. A line "{}" goes out
+// whenever nothing else did for some time, so that both ends know that the other is there; alive, which may be nil, is called then, and ends the
+// stream by an error.
+type Lines struct {
+	call *Call
+	mu   sync.Mutex
+	last time.Time
+	err  error
+	stop context.CancelCauseFunc
+	ctx  context.Context
+	done chan struct{}
+}
+
+// aliveEvery is how often a line goes out at least, writeTime how long a reader may take for one.
+const (
+	aliveEvery = 15 * time.Second
+	writeTime  = 30 * time.Second
+)
+
+// Lines begins the answer.
+func (c *Call) Lines(alive func() error) *Lines {
+	l := &Lines{call: c, last: time.Now(), done: make(chan struct{})}
+	l.ctx, l.stop = context.WithCancelCause(c.Context())
+	c.begin("application/x-ndjson")
+	go l.keep(alive)
+	return l
+}
+
+// Context ends when the reader is gone, or when alive has returned an error, which is its cause.
+func (l *Lines) Context() context.Context { return l.ctx }
+
+// End stops what Lines has begun.
+func (l *Lines) End() {
+	l.stop(nil)
+	<-l.done
+}
+
+func (l *Lines) keep(alive func() error) {
+	defer close(l.done)
+	tick := time.NewTicker(aliveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if alive != nil {
+			if err := alive(); err != nil {
+				l.stop(err)
+				return
+			}
+		}
+		l.mu.Lock()
+		quiet := time.Since(l.last) >= aliveEvery/2
+		l.mu.Unlock()
+		if quiet {
+			_ = l.Send(struct{}{}) // a reader that is gone ends the context
+		}
+	}
+}
+
+// Send sends a line.
+func (l *Lines) Send(value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return l.err
+	}
+	l.last = time.Now()
+	if l.err = l.call.send(append(data, '\n')); l.err != nil {
+		l.stop(l.err)
+	}
+	return l.err
+}
+
+// begin begins an answer that is a stream.
+func (c *Call) begin(media string) {
+	h := c.Writer.Header()
+	h.Set("Content-Type", media)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	c.Writer.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(c.Writer).Flush()
+}
+
+// send sends a part of a stream. A reader who doesn't take it in time is gone.
+func (c *Call) send(data []byte) error {
+	control := http.NewResponseController(c.Writer)
+	if err := control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := c.Writer.Write(data); err != nil {
+		return err
+	}
+	return control.Flush()
+}

@@ -1,0 +1,146 @@
+package servertest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Event is one of a stream of server-sent events. One without a name says where its reader goes on.
+type Event struct{ Name, Data, ID string }
+
+// Into reads the data.
+func (e Event) Into(out any) error { return json.Unmarshal([]byte(e.Data), out) }
+
+// Watch is a stream of events that is being read.
+type Watch struct {
+	// Events are those that came; it is closed at the end.
+	Events <-chan Event
+	// Stop ends it from this side.
+	Stop context.CancelFunc
+	// Retry is what the server said last of when to come back.
+	Retry string
+	// Place is the id of what was read last.
+	Place  string
+	server *Server
+}
+
+// Watch opens a stream of events. It must answer with 200.
+func (s *Server) Watch(path, token, place string) *Watch {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
+	require.NoError(s.t, err)
+	r.Header.Set("Authorization", "Bearer "+token)
+	if place != "" {
+		r.Header.Set("Last-Event-ID", place)
+	}
+	resp, err := s.Client.Do(r)
+	require.NoError(s.t, err)
+	require.Equal(s.t, http.StatusOK, resp.StatusCode)
+	require.Equal(s.t, "text/event-stream", resp.Header.Get("Content-Type"))
+	events := make(chan Event, 4096)
+	w := &Watch{Events: events, Stop: cancel, server: s}
+	s.t.Cleanup(cancel)
+	go func() {
+		defer close(events)
+		defer func() { _ = resp.Body.Close() }()
+		in := bufio.NewScanner(resp.Body)
+		in.Buffer(nil, 1<<20)
+		for e := (Event{}); in.Scan(); {
+			key, value, _ := strings.Cut(in.Text(), ": ")
+			switch key {
+			case "event":
+				e.Name = value
+			case "data":
+				e.Data = value
+			case "id":
+				e.ID = value
+			case "retry":
+				e.Name, e.Data = "retry", value
+			case "":
+				events <- e
+				e = Event{}
+			}
+		}
+	}()
+	return w
+}
+
+// Next is the next event that says something; the zero Event is the end.
+func (w *Watch) Next() Event {
+	w.server.t.Helper()
+	late := time.After(30 * time.Second)
+	for {
+		select {
+		case e, open := <-w.Events:
+			if e.ID != "" {
+				w.Place = e.ID
+			}
+			switch {
+			case e.Name == "retry":
+				w.Retry = e.Data
+			case e.Name != "" || !open:
+				return e
+			}
+		case <-late:
+			require.Fail(w.server.t, "no event came", "the place is %s", w.Place)
+		}
+	}
+}
+
+// Settle reads what came until it has the place after what it has read.
+func (w *Watch) Settle() string {
+	w.server.t.Helper()
+	before := w.Place
+	w.server.Eventually("a place after the event", func() bool {
+		select {
+		case e := <-w.Events:
+			if e.ID != "" {
+				w.Place = e.ID
+			}
+		default:
+		}
+		return w.Place != before
+	})
+	return w.Place
+}
+
+// Snapshot reads a whole list, and returns why it came and the names that it has.
+func (w *Watch) Snapshot() (why string, names []string) {
+	w.server.t.Helper()
+	e := w.Next()
+	require.Equal(w.server.t, "snapshot", e.Name, e.Data)
+	begin := struct{ Why string }{}
+	require.NoError(w.server.t, e.Into(&begin))
+	for e = w.Next(); e.Name == "job"; e = w.Next() {
+		names = append(names, w.Name(e))
+	}
+	require.Equal(w.server.t, "ready", e.Name, e.Data)
+	return begin.Why, names
+}
+
+// Name is the name of the job of an event.
+func (w *Watch) Name(e Event) string {
+	w.server.t.Helper()
+	row := struct{ User, Name string }{}
+	require.NoError(w.server.t, e.Into(&row), e.Data)
+	return row.User + "/" + row.Name
+}
+
+// Await reads until an event of a name comes for which a function returns true.
+func (w *Watch) Await(name string, fits func(Event) bool) Event {
+	w.server.t.Helper()
+	for {
+		e := w.Next()
+		require.NotEqual(w.server.t, Event{}, e, "the stream has ended")
+		if e.Name == name && (fits == nil || fits(e)) {
+			return e
+		}
+	}
+}

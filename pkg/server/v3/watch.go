@@ -1,0 +1,113 @@
+package v3
+
+import (
+	"context"
+	"errors"
+
+	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+type watchIn struct {
+	User    string   `query:"user"`
+	VC      string   `query:"vc"`
+	Keyword string   `query:"keyword"`
+	Name    string   `query:"name"`
+	State   []string `query:"state"`
+	Since   string   `query:"since"`
+	Limit   int      `query:"limit"`
+	Place   string   `header:"Last-Event-ID"`
+}
+
+// maxPlace bounds a Last-Event-ID.
+const maxPlace = 128
+
+func watch(c *server.Call) error {
+	in := watchIn{}
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	list := listIn{User: in.User, VC: in.VC, Keyword: in.Keyword, Name: in.Name, State: in.State, Since: in.Since, Limit: in.Limit}
+	f, err := list.filter()
+	if err != nil {
+		return err
+	}
+	if len(in.Place) > maxPlace {
+		return wire.Bad("Last-Event-ID is none of this server: leave it out")
+	}
+	s := &sink{call: c, Events: c.Events()}
+	err = c.Desk.Watch(c.Context(), f, in.Place, s)
+	if !s.Begun() {
+		return err
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil // the reader is gone
+	}
+	if e := desk.Meaning(err); e.RetryAfter > 0 {
+		s.Retry(e.RetryAfter)
+	}
+	if s.AddJSON(api.EventEnd, "", problem(c, err)) == nil {
+		_ = s.Flush() // whoever is still there
+	}
+	return nil
+}
+
+// sink writes what a watch tells.
+type sink struct {
+	*server.Events
+	call *server.Call
+}
+
+// Weigh implements desk.Watcher.
+func (s *sink) Weigh(n int) (func(), error) { return s.call.Weigh(n) }
+
+// Snapshot implements desk.Watcher.
+func (s *sink) Snapshot(p *listing.Page, why, place string) error {
+	if err := s.AddJSON(api.EventSnapshot, "", api.Snapshot{Why: why}); err != nil {
+		return err
+	}
+	for i := range p.Items {
+		if err := s.AddJSON(api.EventJob, "", &p.Items[i]); err != nil {
+			return err
+		}
+	}
+	if err := s.AddJSON(api.EventReady, place, api.Ready{Next: p.Next, Note: p.Note}); err != nil {
+		return err
+	}
+	return s.Flush()
+}
+
+// Changed implements desk.Watcher.
+func (s *sink) Changed(c *listing.Change) error { return s.Add(api.EventJob, c.JSON()) }
+
+// Left implements desk.Watcher.
+func (s *sink) Left(c *listing.Change) error {
+	return s.AddJSON(api.EventGone, "", api.Gone{UID: c.Row.UID, User: c.Row.User, Name: c.Row.Name})
+}
+
+// Told implements desk.Watcher.
+func (s *sink) Told(place string) error { return s.Place(place) }
+
+// Problem implements desk.Watcher.
+func (s *sink) Problem(err error) error {
+	if err == nil {
+		err = s.Add(api.EventBack, []byte("{}"))
+	} else {
+		err = s.AddJSON(api.EventProblem, "", problem(s.call, err))
+	}
+	if err != nil {
+		return err
+	}
+	return s.Flush()
+}
+
+// Alive implements desk.Watcher.
+func (s *sink) Alive(place string) error {
+	if s.Begun() && !s.Quiet() {
+		return nil
+	}
+	return s.Place(place)
+}
