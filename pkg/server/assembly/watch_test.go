@@ -131,6 +131,8 @@ func TestAWatchGoesOnAtAnotherServer(t *testing.T) {
 
 func TestAWatchEndsWithTheRightToIt(t *testing.T) {
 	h := newHouse(t)
+	h.person(t, "wanda", "speech")
+	h.person(t, "wim", "vision")
 	require.Equal(t, 202, h.Submit(h.tokens["ann"], "train", "speech").Status)
 	end := func(w *servertest.Watch) string {
 		e := w.Await("end", nil)
@@ -145,23 +147,23 @@ func TestAWatchEndsWithTheRightToIt(t *testing.T) {
 		return w
 	}
 	t.Run("a group that is taken away", func(t *testing.T) {
-		w := watch("abe")
-		_, err := h.People.Update(t.Context(), "abe", func(u *v1.UserSpec) error { u.Groups = []string{"vision"}; return nil })
+		w := watch("wanda")
+		_, err := h.People.Update(t.Context(), "wanda", func(u *v1.UserSpec) error { u.Groups = []string{"vision"}; return nil })
 		require.NoError(t, err)
 		why, names := w.Snapshot()
 		assert.Equal(t, "grants", why)
 		assert.Empty(t, names)
 	})
 	t.Run("logout", func(t *testing.T) {
-		token := h.SignIn("abe")
+		token := h.SignIn("wanda")
 		w := h.Server.Watch(watchPath, token, "")
 		w.Snapshot()
 		require.Equal(t, 200, h.Ask("DELETE", "/api/v2/authn/basic/logout", token, "").Status)
 		assert.Equal(t, "UnauthorizedUserError", end(w))
 	})
 	t.Run("disabled", func(t *testing.T) {
-		w := watch("vic")
-		_, err := h.People.Update(t.Context(), "vic", func(u *v1.UserSpec) error { u.Disabled = true; return nil })
+		w := watch("wim")
+		_, err := h.People.Update(t.Context(), "wim", func(u *v1.UserSpec) error { u.Disabled = true; return nil })
 		require.NoError(t, err)
 		assert.Equal(t, "UnauthorizedUserError", end(w))
 	})
