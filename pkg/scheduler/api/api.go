@@ -206,8 +206,9 @@ type VirtualCluster struct {
 	Opportunistic int `json:"opportunistic"`
 	Free          int `json:"free"`
 	Bad           int `json:"bad"`
-	// CPU counts CPU cells; nil where it owns and uses none.
+	// CPU counts CPU cells; nil where it owns and uses none. Leaves are both, by type.
 	CPU           *cell.CPUStats    `json:"cpuCells,omitempty"`
+	Leaves        []cell.LeafStats  `json:"leaves,omitempty"`
 	FreeByLevel   []cell.LevelCount `json:"freeByLevel,omitempty"`
 	Fragmentation float64           `json:"fragmentation"`
 	WaitingGangs  int               `json:"waitingGangs"`
@@ -294,6 +295,8 @@ type Node struct {
 	// Reason says why it isn't healthy.
 	Reason     string  `json:"reason,omitempty"`
 	Configured []int32 `json:"configured"`
+	// Used are those that gangs have.
+	Used []int32 `json:"used,omitempty"`
 	// Reported says that the node tells its devices; without it all configured ones count as there.
 	Reported bool `json:"reported"`
 	// Missing are configured and not there, Unhealthy there and not usable, Unexpected there and not configured.

@@ -180,6 +180,16 @@ func TestVirtualClustersAreListed(t *testing.T) {
 	assert.Equal(t, [4]int{4, 2, 2, 0}, [4]int{a.Guaranteed, a.Used, a.Free, a.Opportunistic})
 	assert.Equal(t, [4]int{2, 0, 2, 1}, [4]int{b.Guaranteed, b.Used, b.Free, b.Opportunistic})
 	assert.Equal(t, [2]int{1, 1}, [2]int{b.WaitingGangs, b.WaitingPods})
+	require.Len(t, a.Leaves, 1)
+	assert.Equal(t, [3]int{4, 2, 0}, [3]int{a.Leaves[0].Guaranteed, a.Leaves[0].Used, a.Leaves[0].Bad})
+	var nodes api.Nodes
+	c.get("/v1/nodes", &nodes)
+	used := 0
+	for _, n := range nodes.Items {
+		assert.Subset(t, n.Configured, n.Used)
+		used += len(n.Used)
+	}
+	assert.Equal(t, 3, used, "those of the opportunistic gang, too")
 	assert.Equal(t, &api.Quota{PerUser: 2, Users: map[string]int{"alice": 1}}, b.Quota)
 	assert.Equal(t, [2]string{"balanced", "start-now"}, [2]string{a.Policy, b.Policy})
 }

@@ -217,7 +217,9 @@ func (s *state) listNodes() api.Nodes {
 	out := api.Nodes{Items: []api.Node{}}
 	for _, name := range s.core.Nodes() {
 		if n := s.nodes[name]; n != nil {
-			out.Items = append(out.Items, n.report)
+			report := n.report
+			report.Used = s.core.UsedDevices(name)
+			out.Items = append(out.Items, report)
 		}
 	}
 	return out

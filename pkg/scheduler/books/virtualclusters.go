@@ -76,7 +76,7 @@ func (s *state) waitingByVC() (gangs, pods map[string]int) {
 // fill sets the numbers of a virtual cluster.
 func fill(vc *api.VirtualCluster, stats *cell.VCStats) {
 	vc.Guaranteed, vc.Used, vc.Opportunistic, vc.Bad = stats.Guaranteed, stats.UsedGuaranteed, stats.Opportunistic, stats.Bad
-	vc.Fragmentation, vc.FreeByLevel = stats.Fragmentation, stats.FreeByLevel
+	vc.Fragmentation, vc.FreeByLevel, vc.Leaves = stats.Fragmentation, stats.FreeByLevel, stats.Leaves
 	vc.CPU = nil
 	if stats.CPU != (cell.CPUStats{}) {
 		vc.CPU = &stats.CPU

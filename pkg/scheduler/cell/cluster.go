@@ -145,6 +145,25 @@ type vcell struct {
 // Nodes returns the names of all nodes of the configuration, in its order, without duplicates.
 func (s *Scheduler) Nodes() []string { return slices.Clone(s.names) }
 
+// UsedDevices returns which of a node's Devices gangs have, ascending.
+func (s *Scheduler) UsedDevices(node string) []int32 {
+	s.settle()
+	m := s.machines[node]
+	if m == nil {
+		return nil
+	}
+	var out []int32
+	for _, c := range m.cells {
+		for i := c.lo; i < c.hi && !c.chain.cpu; i++ {
+			if leaf := c.chain.cells[0][i]; leaf.using != nil {
+				out = append(out, leaf.device)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Devices returns the indices of the GPUs that the configuration has on a node, ascending; nil if it has no
 // such node. CPU cells are no devices.
 func (s *Scheduler) Devices(node string) []int32 {

@@ -69,8 +69,20 @@ func (v *vc) used() VCStats {
 		} else {
 			st.Guaranteed, st.UsedGuaranteed, st.Bad = st.Guaranteed+len(sp.leaves), st.UsedGuaranteed+used, st.Bad+bad
 		}
+		st.leaves(LeafStats{sp.chain.names[0], len(sp.leaves), used, bad})
 	}
 	return st
+}
+
+// leaves adds leaves of a type.
+func (st *VCStats) leaves(more LeafStats) {
+	for i := range st.Leaves {
+		if l := &st.Leaves[i]; l.LeafType == more.LeafType {
+			l.Guaranteed, l.Used, l.Bad = l.Guaranteed+more.Guaranteed, l.Used+more.Used, l.Bad+more.Bad
+			return
+		}
+	}
+	st.Leaves = append(st.Leaves, more)
 }
 
 func (v *vc) countFree(st *VCStats) {

@@ -49,6 +49,12 @@ func TestStatsAreThoseOfTheLeaves(t *testing.T) {
 			}
 		}
 		require.Equal(t, []int{len(sp.leaves), guaranteed, bad, opportunistic}, []int{v.Guaranteed, v.UsedGuaranteed, v.Bad, v.Opportunistic}, "seed %d", seed)
+		require.Equal(t, []LeafStats{{s.chains[0].names[0], len(sp.leaves), guaranteed, bad}}, v.Leaves)
+		devices := 0
+		for _, node := range s.Nodes() {
+			devices += len(s.UsedDevices(node))
+		}
+		require.Equal(t, used, devices)
 		if len(v.FreeByLevel) > 1 {
 			partly++
 		}

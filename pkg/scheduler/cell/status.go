@@ -58,6 +58,7 @@ type VCStats struct {
 	Guaranteed, UsedGuaranteed, Opportunistic int
 	Bad                                       int
 	CPU                                       CPUStats
+	Leaves                                    []LeafStats
 	FreeByLevel                               []LevelCount
 	// Fragmentation is 1 − the largest free cell's GPUs ÷ all free GPUs, 0 if none is free.
 	Fragmentation float64
@@ -70,6 +71,14 @@ type CPUStats struct {
 	Opportunistic int `json:"opportunistic"`
 	Free          int `json:"free"`
 	Bad           int `json:"bad"`
+}
+
+// LeafStats are the leaves of one type of a virtual cluster: GPUs, or CPU cells.
+type LeafStats struct {
+	LeafType   string `json:"leafType"`
+	Guaranteed int    `json:"guaranteed"`
+	Used       int    `json:"used"` // by guaranteed gangs
+	Bad        int    `json:"bad"`
 }
 
 // LevelCount is a number of cells of one type.

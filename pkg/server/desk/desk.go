@@ -53,6 +53,8 @@ type Shop struct {
 	LogMemory *logs.Memory
 	// PasswordSignIn: people sign in with a password.
 	PasswordSignIn bool
+
+	facts facts
 }
 
 // Origin is where a request came from.

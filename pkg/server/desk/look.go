@@ -9,7 +9,6 @@ import (
 	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/job/usage"
 	"github.com/openpai/paictl/pkg/people/rules"
-	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -128,23 +127,6 @@ func (d *Desk) Usage(ctx context.Context, q fapi.UsageQuery) (*job.Usage, error)
 		return nil, err
 	}
 	return d.shop.Jobs.Usage(ctx, q)
-}
-
-// VirtualClusters are those that are granted to the caller.
-func (d *Desk) VirtualClusters(ctx context.Context) (*schedulerapi.VirtualClusters, error) {
-	if err := rules.Class("vc.read", &d.caller.Subject); err != nil {
-		return nil, err
-	}
-	all, err := d.shop.Jobs.Scheduler.VirtualClusters(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := *all
-	out.Items = slices.DeleteFunc(slices.Clone(all.Items), func(v schedulerapi.VirtualCluster) bool { return !d.caller.Grants.MayUse(v.Name) })
-	if !d.caller.Grants.Administrator {
-		out.Deleted, out.Problem = nil, "" // they name others
-	}
-	return &out, nil
 }
 
 // Images are those that all machines for jobs hold.

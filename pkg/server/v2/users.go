@@ -6,6 +6,8 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
@@ -49,16 +51,48 @@ func newPerson(p *desk.Person) person {
 }
 
 // users leaves out what clients stored with each person: a list would need one read for each.
-func users(_ context.Context, d *desk.Desk, _ *struct{}) (*[]person, error) {
+func users(ctx context.Context, d *desk.Desk, _ *struct{}) (*[]person, error) {
 	all, err := d.Users()
 	if err != nil {
 		return nil, err
 	}
-	out := []person{}
+	out, vcs := []person{}, allVCs(ctx, d)
 	for i := range all {
-		out = append(out, newPerson(&all[i]))
+		p := newPerson(&all[i])
+		p.mayUse(&all[i], vcs)
+		out = append(out, p)
 	}
 	return &out, nil
+}
+
+// mayUse names all virtual clusters for whoever may use all, as far as they are known. The portal offers these where a job is submitted.
+func (p *person) mayUse(who *desk.Person, all func() []string) {
+	if who.View.Whole && (who.Grants.Administrator || who.Grants.AllVCs) {
+		if names := all(); names != nil {
+			p.VirtualCluster = names
+		}
+	}
+}
+
+// vcTime is how long the scheduler is waited for where its answer isn't needed.
+const vcTime = 3 * time.Second
+
+// allVCs asks once, and when it is wanted, for the names of all virtual clusters that the caller may use; nil where the scheduler doesn't answer.
+func allVCs(ctx context.Context, d *desk.Desk) func() []string {
+	return sync.OnceValue(func() []string {
+		ctx, cancel := context.WithTimeout(ctx, vcTime)
+		defer cancel()
+		all, err := d.VirtualClusters(ctx)
+		if err != nil {
+			return nil
+		}
+		out := []string{}
+		for i := range all.Items {
+			out = append(out, all.Items[i].Name)
+		}
+		slices.Sort(out)
+		return out
+	})
 }
 
 type userIn struct {
@@ -82,15 +116,6 @@ func getUser(ctx context.Context, d *desk.Desk, in *userIn) (*person, error) {
 			}
 		}
 	}
-	// The portal offers these where a job is submitted. An administrator may use all, which the scheduler knows.
-	if p.View.Whole && (p.Grants.Administrator || p.Grants.AllVCs) && p.Name == d.Name() {
-		if all, err := d.VirtualClusters(ctx); err == nil {
-			out.VirtualCluster = []string{}
-			for i := range all.Items {
-				out.VirtualCluster = append(out.VirtualCluster, all.Items[i].Name)
-			}
-			slices.Sort(out.VirtualCluster)
-		}
-	}
+	out.mayUse(p, allVCs(ctx, d))
 	return &out, nil
 }

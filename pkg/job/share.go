@@ -1,0 +1,20 @@
+package job
+
+import (
+	"maps"
+
+	"github.com/openpai/paictl/pkg/protocol/render"
+)
+
+// Share is what goes with one GPU of a machine, or what a CPU cell is.
+type Share = render.SKU
+
+// Shares are those of all types of GPUs and CPU cells, or of those that a virtual cluster owns.
+func (f *Facts) Shares(vc string) map[string]Share {
+	out := maps.Clone(f.Cluster.SKUs)
+	if vc != "" {
+		owned := f.Cluster.VirtualClusters[vc].Cells
+		maps.DeleteFunc(out, func(leaf string, _ Share) bool { return owned[leaf] == 0 })
+	}
+	return out
+}

@@ -1,0 +1,86 @@
+package desk
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/people/rules"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// VirtualClusters are those that are granted to the caller.
+func (d *Desk) VirtualClusters(ctx context.Context) (*schedulerapi.VirtualClusters, error) {
+	if err := rules.Class("vc.read", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	all, err := d.shop.Jobs.Scheduler.VirtualClusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := *all
+	out.Items = slices.DeleteFunc(slices.Clone(all.Items), func(v schedulerapi.VirtualCluster) bool { return !d.caller.Grants.MayUse(v.Name) })
+	if !d.caller.Grants.Administrator {
+		out.Deleted, out.Problem = nil, "" // they name others
+	}
+	return &out, nil
+}
+
+// NoVC says that there is no such virtual cluster, in OpenPAI's words; the same for one that isn't granted.
+func NoVC(name string) error {
+	return &wire.Error{Status: http.StatusNotFound, Code: "NoVirtualClusterError", Message: "Virtual cluster " + wire.Shown(name) + " is not found."}
+}
+
+// Machines are the machines for jobs, with the GPUs of each that are used, and not by whom.
+func (d *Desk) Machines(ctx context.Context) (*schedulerapi.Nodes, error) {
+	if err := rules.Class("vc.read", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	return d.shop.Jobs.Scheduler.Nodes(ctx)
+}
+
+// Shares is what goes with one leaf of each type, a GPU or a CPU cell: of all types, or of those that a virtual cluster owns.
+func (d *Desk) Shares(ctx context.Context, vc string) (map[string]job.Share, error) {
+	if err := rules.Class("sku.read", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	if vc != "" && !d.caller.Grants.MayUse(vc) {
+		return nil, NoVC(vc)
+	}
+	f, err := d.shop.facts.read(ctx, d.shop.now(), d.shop.Jobs.Facts)
+	if err != nil {
+		return nil, err
+	}
+	return f.Shares(vc), nil
+}
+
+// factsFor is how long facts of the cluster count for people who look at them: what a submission must know is read each time.
+const factsFor = 15 * time.Second
+
+// facts are what the cluster offers, read once for many who ask.
+type facts struct {
+	mu   sync.Mutex
+	have *job.Facts
+	at   time.Time
+}
+
+func (f *facts) read(ctx context.Context, now time.Time, read func(context.Context) (*job.Facts, error)) (*job.Facts, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.have != nil && now.Sub(f.at) < factsFor {
+		return f.have, nil
+	}
+	got, err := read(ctx)
+	if err == nil {
+		err = got.Complete()
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.have, f.at = got, now
+	return got, nil
+}

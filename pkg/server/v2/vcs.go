@@ -1,0 +1,210 @@
+package v2
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/job"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+func vcRoutes() []server.Route {
+	const one = prefix + "/virtual-clusters/{vc}"
+	none := server.Errors("NoVirtualClusterError")
+	change := func(method, path, summary string) server.Route {
+		return server.JSON(method, path, "vc.manage", summary, changeVC, server.Errors("NotImplementedError"))
+	}
+	return []server.Route{
+		{Method: http.MethodGet, Path: prefix + "/virtual-clusters", Aliases: []string{old + "/virtual-clusters"}, Rule: "vc.read", Serve: listVCs,
+			Summary: "Tells what each virtual cluster that one may use owns and uses; with ?nodes, how many GPUs of each machine are used"},
+		server.JSON(http.MethodGet, one, "vc.read", "Tells what a virtual cluster owns and uses", getVC, none, server.Also(old+"/virtual-clusters/{vc}")),
+		server.JSON(http.MethodGet, prefix+"/cluster/sku-types", "sku.read", "Tells what goes with a GPU of each type, or what a CPU cell is; with ?vc, of those that a virtual cluster owns", skus, none),
+		server.JSON(http.MethodGet, one+"/sku-types", "sku.read", "Tells what goes with a GPU of each type that a virtual cluster owns", skusOf, none),
+		change(http.MethodPut, one, "Says how virtual clusters are changed"),
+		change(http.MethodPut, one+"/status", "Says how virtual clusters are changed"),
+		change(http.MethodDelete, one, "Says how virtual clusters are changed"),
+	}
+}
+
+// vc is a virtual cluster in OpenPAI's words. Capacities are parts of the cluster's GPUs, in per cent.
+type vc struct {
+	Capacity     float64        `json:"capacity"`
+	UsedCapacity float64        `json:"usedCapacity"`
+	MaxCapacity  float64        `json:"maxCapacity"`
+	Dedicated    bool           `json:"dedicated"`
+	Used         resources      `json:"resourcesUsed"`
+	Guaranteed   resources      `json:"resourcesGuaranteed"` // what of it works
+	Total        resources      `json:"resourcesTotal"`
+	SKUs         map[string]sku `json:"skus"`
+	// WaitingGangs are jobs, or parts of them that start together, that wait here.
+	WaitingGangs int `json:"waitingGangs"`
+}
+
+// sku is what of one type of GPUs or CPU cells a virtual cluster owns.
+type sku struct {
+	Used       int `json:"used"`
+	Guaranteed int `json:"guaranteed"`
+	Total      int `json:"total"`
+}
+
+// resources are processors, memory in MB, and GPUs. Clients read both names of two of them.
+type resources struct {
+	CPU    int `json:"cpu"`
+	Memory int `json:"memory"`
+	GPU    int `json:"gpu"`
+	VCores int `json:"vCores"`
+	GPUs   int `json:"GPUs"`
+}
+
+func newVC(v *schedulerapi.VirtualCluster, shares map[string]job.Share, gpus int) vc {
+	out := vc{SKUs: map[string]sku{}, WaitingGangs: v.WaitingGangs, Capacity: part(v.Guaranteed, gpus), UsedCapacity: part(v.Used, gpus), MaxCapacity: part(v.Guaranteed, gpus)}
+	var used, guaranteed, all amount
+	for _, l := range v.Leaves {
+		share := shares[l.LeafType]
+		out.SKUs[l.LeafType] = sku{l.Used, l.Guaranteed - l.Bad, l.Guaranteed}
+		used.add(share, l.Used)
+		guaranteed.add(share, l.Guaranteed-l.Bad)
+		all.add(share, l.Guaranteed)
+	}
+	out.Used, out.Guaranteed, out.Total = used.of(v.Used), guaranteed.of(v.Guaranteed-v.Bad), all.of(v.Guaranteed)
+	return out
+}
+
+// amount is what goes with some leaves.
+type amount struct{ milliCPU, memoryMB int }
+
+func (a *amount) add(s job.Share, leaves int) {
+	a.milliCPU, a.memoryMB = a.milliCPU+leaves*s.MilliCPU, a.memoryMB+leaves*s.MemoryMB
+}
+
+func (a *amount) of(gpus int) resources {
+	cores := a.milliCPU / 1000
+	return resources{cores, a.memoryMB, gpus, cores, gpus}
+}
+
+func part(n, of int) float64 {
+	if of == 0 {
+		return 0
+	}
+	return 100 * float64(n) / float64(of)
+}
+
+// machine counts the GPUs of a machine.
+type machine struct {
+	Used      int `json:"gpuUsed"`
+	Available int `json:"gpuAvailable"`
+	Total     int `json:"gpuTotal"`
+}
+
+func newMachine(n *schedulerapi.Node) machine {
+	m := machine{Used: len(n.Used), Total: len(n.Configured)}
+	for _, i := range n.Configured {
+		if n.Healthy && !slices.Contains(n.Used, i) && !slices.Contains(n.Missing, i) && !slices.Contains(n.Unhealthy, i) {
+			m.Available++
+		}
+	}
+	return m
+}
+
+// listVCs has two answers, by a key of the query whose value doesn't count.
+func listVCs(c *server.Call) error {
+	if c.Request.URL.Query().Has("nodes") {
+		all, err := c.Desk.Machines(c.Context())
+		if err != nil {
+			return err
+		}
+		out := map[string]machine{}
+		for i := range all.Items {
+			out[all.Items[i].Name] = newMachine(&all.Items[i])
+		}
+		return c.JSON(out)
+	}
+	out, err := vcs(c.Context(), c.Desk)
+	if err != nil {
+		return err
+	}
+	return c.JSON(out)
+}
+
+func vcs(ctx context.Context, d *desk.Desk) (map[string]vc, error) {
+	all, err := d.VirtualClusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	machines, err := d.Machines(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shares, err := d.Shares(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	gpus := 0
+	for i := range machines.Items {
+		gpus += len(machines.Items[i].Configured)
+	}
+	out := map[string]vc{}
+	for i := range all.Items {
+		out[all.Items[i].Name] = newVC(&all.Items[i], shares, gpus)
+	}
+	return out, nil
+}
+
+type vcIn struct {
+	VC string `path:"vc"`
+}
+
+func getVC(ctx context.Context, d *desk.Desk, in *vcIn) (*vc, error) {
+	all, err := vcs(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	one, there := all[in.VC]
+	if !there {
+		return nil, desk.NoVC(in.VC)
+	}
+	return &one, nil
+}
+
+// skuType is what goes with one GPU, or what a CPU cell is. Memory is in MB.
+type skuType struct {
+	CPU    float64 `json:"cpu"`
+	Memory int     `json:"memory"`
+	GPU    int     `json:"gpu"`
+}
+
+type skusIn struct {
+	VC string `query:"vc"`
+}
+
+func skus(ctx context.Context, d *desk.Desk, in *skusIn) (*map[string]skuType, error) {
+	shares, err := d.Shares(ctx, in.VC)
+	if err != nil {
+		return nil, err
+	}
+	if in.VC != "" && len(shares) == 0 {
+		return nil, desk.NoVC(in.VC)
+	}
+	out := map[string]skuType{}
+	for name, s := range shares {
+		cpu := float64(s.MilliCPU / 1000) // whole ones, as forms and job files have them
+		if cpu == 0 {
+			cpu = float64(s.MilliCPU) / 1000
+		}
+		out[name] = skuType{cpu, s.MemoryMB, s.GPU}
+	}
+	return &out, nil
+}
+
+func skusOf(ctx context.Context, d *desk.Desk, in *vcIn) (*map[string]skuType, error) {
+	return skus(ctx, d, &skusIn{in.VC})
+}
+
+func changeVC(context.Context, *desk.Desk, *vcIn) (*message, error) {
+	return nil, &wire.Error{Status: http.StatusNotImplemented, Code: "NotImplementedError", Message: "virtual clusters stand in the cluster's configuration, which the server doesn't write",
+		Remedy: "an operator changes them with: paictl vc set NAME --cells TYPE=N"}
+}
