@@ -135,12 +135,7 @@ func (d *Desk) group(asked, vc string) (string, error) {
 // own leaves of what the cluster offers what the caller may use: storages that are granted, and the first of each group as the default ones;
 // virtual clusters that are granted.
 func (d *Desk) own(f *job.Facts) {
-	defaults := map[string]bool{}
-	for _, name := range d.caller.Groups {
-		if g, err := d.shop.People.Group(name); err == nil && len(g.Spec.Storages) > 0 {
-			defaults[g.Spec.Storages[0]] = true
-		}
-	}
+	defaults := d.defaultStorages()
 	for name, s := range f.Cluster.Storages {
 		if !slices.Contains(d.caller.Grants.Storages, name) {
 			delete(f.Cluster.Storages, name)

@@ -1,0 +1,83 @@
+package desk
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Storage is one that a caller may look at.
+type Storage struct {
+	job.Storage
+	// Default: jobs get it that ask for their user's default storages.
+	Default bool
+	// Credentials are only there where they were asked for and allowed; Note says why there are none.
+	Credentials map[string]string
+	Note        string
+}
+
+func storage(name string) rules.Thing {
+	return rules.Thing{Kind: rules.KindStorage, Name: name, Storage: name}
+}
+
+// Storages are those that are granted to the caller, by name; with all, an administrator sees each.
+func (d *Desk) Storages(ctx context.Context, all bool) ([]Storage, error) {
+	rule := "storage.list"
+	if all {
+		rule = "storage.all"
+	}
+	if err := rules.Class(rule, &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	have, err := d.shop.Jobs.Storages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	have = slices.DeleteFunc(have, func(s job.Storage) bool { return rules.Decide(rule, &d.caller.Subject, storage(s.Name)) != nil })
+	var out []Storage
+	defaults := d.defaultStorages()
+	for i := range have {
+		out = append(out, Storage{Storage: have[i], Default: defaults[have[i].Name]})
+	}
+	return out, nil
+}
+
+// Storage is one of them. secrets asks for its credentials; a token that was made to read such gets them unasked.
+func (d *Desk) Storage(ctx context.Context, name string, secrets bool) (*Storage, error) {
+	if err := rules.Decide("storage.list", &d.caller.Subject, storage(name)); err != nil {
+		return nil, err
+	}
+	found, err := d.shop.Jobs.Storage(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		return nil, &wire.Error{Status: http.StatusNotFound, Code: "NoStorageError", Message: "Storage " + wire.Shown(name) + " is not found."}
+	}
+	out := &Storage{Storage: *found, Default: d.defaultStorages()[name]}
+	if token := d.caller.Token; secrets || token.Application && slices.Contains(token.Scopes, rules.ScopeSecrets) {
+		err = rules.Decide("storage.secrets", &d.caller.Subject, storage(name))
+		if err == nil {
+			out.Credentials, out.Note, err = d.shop.Jobs.Credentials(ctx, found)
+		}
+		if err := d.audited(ctx, "storage.secrets", storage(name), nil, err); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// defaultStorages are the first ones of each of the caller's groups.
+func (d *Desk) defaultStorages() map[string]bool {
+	out := map[string]bool{}
+	for _, name := range d.caller.Groups {
+		if g, err := d.shop.People.Group(name); err == nil && len(g.Spec.Storages) > 0 {
+			out[g.Spec.Storages[0]] = true
+		}
+	}
+	return out
+}
