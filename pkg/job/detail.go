@@ -14,6 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/protocol"
 )
 
 // Detail is all that is known of one job.
@@ -37,9 +38,12 @@ type Detail struct {
 
 	begun, total int // tasks; see Progress
 
-	job   *Job
-	pods  []corev1.Pod
-	group string // the gang that waits in the queue, or ""
+	job *Job
+	// earlier are attempts of tasks of the latest attempt of the job, as the history has them.
+	earlier []api.TaskAttempt
+	parsed  *protocol.Job // see file
+	pods    []corev1.Pod
+	group   string // the gang that waits in the queue, or ""
 	// queueErr and historyErr are why the scheduler and the job controller didn't answer.
 	queueErr, historyErr error
 }
@@ -64,6 +68,13 @@ type Task struct {
 	IP      string     `json:"ip,omitempty"`
 	// Retries counts the attempts before this one.
 	Retries int32 `json:"retries,omitempty"`
+
+	// What OpenPAI's API tells beside: Accountable are the retries that counted; Begun is when the first attempt was made, Ran when a program
+	// of one began, and Ended when no other follows.
+	Accountable int32      `json:"-"`
+	Begun       time.Time  `json:"-"`
+	Ran         *time.Time `json:"-"`
+	Ended       *time.Time `json:"-"`
 }
 
 // Name is how a person names a task: role[index].
@@ -127,8 +138,11 @@ func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 	d.queueErr, d.historyErr = queueErr, pastErr
 	if past != nil {
 		for i := range past.Attempts {
-			if a := &past.Attempts[i]; len(d.Attempts) == 0 || a.ID < d.Attempts[len(d.Attempts)-1].ID {
+			switch a := &past.Attempts[i]; {
+			case len(d.Attempts) == 0 || a.ID < d.Attempts[len(d.Attempts)-1].ID:
 				d.Attempts = append(d.Attempts, *a)
+			case a.ID == d.Attempts[0].ID:
+				d.earlier = a.Tasks
 			}
 		}
 	} else if d.Retries > 0 && pastErr != nil {
@@ -143,12 +157,8 @@ func archivedDetail(j *Job) *Detail {
 	if len(a.Attempts) == 0 {
 		return d
 	}
-	for _, t := range lastOfEach(a.Attempts[0].Tasks) {
-		task := Task{TaskAttempt: t, Retries: t.ID, Phase: Deleted}
-		if code, ok := task.Code(); ok {
-			task.Phase = endPhase(code)
-		}
-		d.Tasks = append(d.Tasks, task)
+	for _, t := range lastTasks(a.Attempts[0].Tasks) {
+		d.Tasks = append(d.Tasks, t)
 		i := slices.IndexFunc(d.Roles, func(r Role) bool { return r.Object == t.RoleObject })
 		if i < 0 {
 			i = len(d.Roles)
@@ -156,30 +166,12 @@ func archivedDetail(j *Job) *Detail {
 		}
 		d.Roles[i].Tasks++
 	}
+	inOrder(d.Roles, a.Config)
 	return d
 }
 
-// lastOfEach leaves out attempts of tasks that were followed by another.
-func lastOfEach(all []api.TaskAttempt) []api.TaskAttempt {
-	type key struct {
-		role  string
-		index int32
-	}
-	at := map[key]int{}
-	var out []api.TaskAttempt
-	for i := range all {
-		k := key{all[i].RoleObject, all[i].Index}
-		if n, ok := at[k]; !ok {
-			at[k] = len(out)
-			out = append(out, all[i])
-		} else if all[i].ID > out[n].ID {
-			out[n] = all[i]
-		}
-	}
-	return out
-}
-
-func endPhase(code int32) Phase {
+// EndPhase is how something ended that ended with a code.
+func EndPhase(code int32) Phase {
 	switch code {
 	case 0:
 		return Succeeded
@@ -236,7 +228,8 @@ func liveTask(f *v1.Framework, t *v1.TaskStatus, pod *corev1.Pod, queued bool) T
 			Index: t.Index, ID: a.ID, State: t.State, Pod: a.PodName, PodUID: text(a.PodUID), Node: text(a.PodNodeName),
 			Started: a.StartTime.UTC(), Run: api.UTC(a.RunTime), Completed: api.UTC(a.CompletionTime), Completion: a.CompletionStatus,
 		},
-		IP: text(a.PodIP), Retries: t.RetryPolicyStatus.TotalRetriedCount,
+		IP: text(a.PodIP), Retries: t.RetryPolicyStatus.TotalRetriedCount, Accountable: t.RetryPolicyStatus.AccountableRetriedCount,
+		Begun: t.StartTime.UTC(), Ran: api.UTC(t.RunTime), Ended: api.UTC(t.CompletionTime),
 	}
 	if pod != nil && task.Node == "" {
 		task.Node, task.IP = pod.Spec.NodeName, pod.Status.PodIP
@@ -263,7 +256,7 @@ func taskPhase(f *v1.Framework, t *v1.TaskStatus, pod *corev1.Pod, queued bool) 
 	switch t.State {
 	case v1.Completed:
 		if c := t.AttemptStatus.CompletionStatus; c != nil && c.CompletionStatus != nil {
-			return endPhase(c.Code)
+			return EndPhase(c.Code)
 		}
 		return Stopped
 	case v1.AttemptCompleted:

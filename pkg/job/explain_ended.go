@@ -159,18 +159,10 @@ func lowerFirst(s string) string {
 
 // culprit is the task that ended an attempt.
 func (e *evidence) culprit(a *api.Attempt) *api.TaskAttempt {
-	t := a.Completion.Trigger
-	if t == nil || t.TaskIndex == nil {
-		return nil
+	if t := Culprit(a.Completion, lastTasks(a.Tasks)); t != nil {
+		return &t.TaskAttempt
 	}
-	tasks := lastOfEach(a.Tasks)
-	i := slices.IndexFunc(tasks, func(x api.TaskAttempt) bool {
-		return (x.RoleObject == t.TaskRoleName || x.Role == t.TaskRoleName) && x.Index == *t.TaskIndex
-	})
-	if i < 0 {
-		return nil
-	}
-	return &tasks[i]
+	return nil
 }
 
 // failureFacts are what the task itself said.

@@ -53,6 +53,7 @@ func Past(a *api.JobDetail) *Job {
 			j.Roles[at].Tasks = max(j.Roles[at].Tasks, int(t.Index)+1)
 		}
 	}
+	inOrder(j.Roles, a.Config)
 	return j
 }
 

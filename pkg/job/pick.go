@@ -3,7 +3,6 @@ package job
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
@@ -180,31 +178,9 @@ func target(j *Job, p *corev1.Pod) *Target {
 		}
 		return &Target{User: j.User, Job: j.Name, Task: TaskName(role, int32(index)), Role: object, Index: int32(index), Node: p.Spec.NodeName,
 			Namespace: p.Namespace, Pod: p.Name, UID: string(p.UID), Container: name,
-			OwnRuntime: j.framework.Annotations[v1.AnnotationRuntime] != "", Program: program(p, name), Ports: ports(j, p), pod: p}
+			OwnRuntime: j.framework.Annotations[v1.AnnotationRuntime] != "", Program: program(p, name), Ports: ports(p.Annotations[v1.AnnotationPorts], string(p.UID), j.hostNetwork()), pod: p}
 	}
 	return nil
-}
-
-// ports are the ports of a task by their labels, as the runtime hands them out.
-func ports(j *Job, p *corev1.Pod) map[string][]int {
-	var asked struct {
-		Start int `json:"schedulePortStart"`
-		End   int `json:"schedulePortEnd"`
-		Ports map[string]struct {
-			Count int `json:"count"`
-		} `json:"ports"`
-	}
-	if json.Unmarshal([]byte(p.Annotations[v1.AnnotationPorts]), &asked) != nil {
-		return nil
-	}
-	list := []spec.Port{}
-	for _, l := range slices.Sorted(maps.Keys(asked.Ports)) {
-		list = append(list, spec.Port{Label: l, Count: asked.Ports[l].Count})
-	}
-	if j.framework.Annotations[v1.AnnotationHostNetwork] == "true" {
-		return peers.HostPorts(string(p.UID), list, asked.Start, asked.End)
-	}
-	return peers.PodPorts(list)
 }
 
 // Port is the first port of a label.

@@ -1,9 +1,11 @@
 package job
 
 import (
+	"cmp"
 	"slices"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
@@ -41,6 +43,26 @@ func rolesOf(f *v1.Framework) []Role {
 		out = append(out, *roleOf(&f.Spec.TaskRoles[i]))
 	}
 	return out
+}
+
+// readFile reads a job file as far as it can be read: what is wrong in it was said when it was submitted.
+func readFile(text string) *protocol.Job {
+	if file, _ := protocol.Parse("job.yaml", []byte(text)); file != nil {
+		return file
+	}
+	return &protocol.Job{}
+}
+
+// inOrder puts the roles of a job that is gone in the order of its file: the history has them by name.
+func inOrder(roles []Role, file string) {
+	if len(roles) < 2 {
+		return
+	}
+	in := readFile(file).Roles
+	at := func(r Role) int {
+		return slices.IndexFunc(in, func(p protocol.Role) bool { return p.Name == r.written || p.Name == r.Name })
+	}
+	slices.SortStableFunc(roles, func(a, b Role) int { return cmp.Compare(at(a), at(b)) })
 }
 
 // RoleNames are the names of a job's task roles as the user wrote them, in the order of the job file.

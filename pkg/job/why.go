@@ -77,7 +77,7 @@ func (c *Client) WhyFor(ctx context.Context, j *Job, names NameOf) (*Why, error)
 }
 
 func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
-	e := &evidence{now: c.Now(), rules: c.rules(ctx)}
+	e := &evidence{now: c.Now(), rules: c.ExitRules(ctx)}
 	if !j.Live {
 		e.Detail = archivedDetail(j)
 		return e, nil
@@ -116,8 +116,8 @@ func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
 	return e, c.Explain(g.Wait())
 }
 
-// rules are those of the administrator, if they can be read, else the built-in ones.
-func (c *Client) rules(ctx context.Context) *rules.Set {
+// ExitRules say what exit codes mean: those of the administrator, if they can be read, else the built-in ones.
+func (c *Client) ExitRules(ctx context.Context) *rules.Set {
 	m, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, api.RulesConfigMap, metav1.GetOptions{})
 	if err != nil {
 		return rules.Builtin()

@@ -26,6 +26,8 @@ type Route struct {
 	Media string
 	// Status is that of success; 0 is 200.
 	Status int
+	// Link is the part of the path that has a link, which stands for a token; "" where a token is asked for.
+	Link string
 	// Limit bounds the request.
 	Limit Limit
 	// Errors are the codes that it answers with, beside those that all do.

@@ -160,7 +160,7 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 			return
 		}
 	}
-	caller, err := s.caller(r, route)
+	caller, err := s.comes(r, route)
 	if err != nil {
 		if s.limited(a, r, s.limits.address(a.address)) || toSignIn(a, r, route, err) {
 			return
@@ -262,6 +262,16 @@ func bound(w http.ResponseWriter, end time.Time) error {
 		return nil
 	}
 	return err
+}
+
+// comes is who sent a request to a route: by a link where the route takes one, whatever token comes with it.
+func (s *Server) comes(r *http.Request, route *Route) (desk.Caller, error) {
+	if route.Link == "" {
+		return s.caller(r, route)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callerTime)
+	defer cancel()
+	return s.o.Shop.Follow(ctx, r.PathValue(route.Link))
 }
 
 // callerTime bounds how long a token is looked at.

@@ -47,21 +47,30 @@ func parseStamp(b []byte) (int64, bool) {
 	return t.UnixNano(), true
 }
 
+// of reports whether a line is of a stream, or of any where none is named. What isn't a line of the kubelet's counts to stdout.
+func (l *criLine) of(stream string, ok bool) bool {
+	return stream == "" || ok && string(l.stream) == stream || !ok && stream == "stdout"
+}
+
 // maxText bounds a line that is put together of parts.
 const maxText = 1 << 20
 
 // joiner makes lines of the log of lines of the file.
 type joiner struct {
+	only    string                  // the stream that is meant; empty: both
 	pending map[string]*pendingLine // by stream
 }
 
 type pendingLine struct{ time, text []byte }
 
-func newJoiner() *joiner { return &joiner{map[string]*pendingLine{}} }
+func newJoiner(only string) *joiner { return &joiner{only, map[string]*pendingLine{}} }
 
 // add hands over what a line of the file completes.
 func (j *joiner) add(line []byte, give func(stamp, text []byte) error) error {
 	l, ok := parseLine(line)
+	if !l.of(j.only, ok) {
+		return nil
+	}
 	if !ok {
 		return give(nil, bytes.TrimSuffix(line, []byte("\n")))
 	}

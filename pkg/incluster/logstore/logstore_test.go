@@ -368,3 +368,28 @@ func TestWhatIsAskedForIsFound(t *testing.T) {
 		assert.Equal(t, want, lines, ask)
 	}
 }
+
+func TestOneOfTheTwoStreamsIsRead(t *testing.T) {
+	l := newLab(t)
+	l.raw(l.now.Format(time.RFC3339Nano) + " stderr F the first\n")
+	for range 5 {
+		l.print(4000)
+		l.raw(l.now.Format(time.RFC3339Nano) + " stderr P half \n")
+		l.round()
+		l.raw(l.now.Format(time.RFC3339Nano) + " stderr F done\n")
+		l.round()
+	}
+	done := []string{"half done", "half done", "half done", "half done", "half done"}
+	for ask, want := range map[string][]string{
+		"stream=stderr":                      append([]string{"the first"}, done...),
+		"stream=stderr&tail=2":               done[:2],
+		"stream=stderr&tail=100":             append([]string{"the first"}, done...),
+		"stream=stdout&tail=2":               {"line 19999", "line 20000"},
+		"tail=2":                             {"line 20000", "half done"},
+		"stream=stdout&match=line+1(2|3)34$": {"line 1234", "line 1334"},
+		"stream=stderr&match=line+1(2|3)34$": nil,
+	} {
+		_, lines := l.page(l.query(ask))
+		assert.Equal(t, want, lines, ask)
+	}
+}

@@ -15,7 +15,8 @@ type Query struct {
 	Since  time.Time // in its place, what was written since
 	Most   int64     // bytes of the log
 	Match  *regexp.Regexp
-	Times  bool // before each line
+	Stream string // stdout or stderr; empty: both
+	Times  bool   // before each line
 }
 
 // Page is a part of a log.
@@ -46,7 +47,7 @@ func (s *stream) page(q Query) (*Page, error) {
 	var err error
 	switch {
 	case q.Tail >= 0:
-		err = p.tail(segments, q.Tail)
+		err = p.tail(segments, q.Tail, q.Stream)
 	case !q.Since.IsZero():
 		err = p.forward(segments, 0, q.Since.UnixNano(), q.Most)
 	default:
@@ -104,8 +105,8 @@ func (p *Page) hold() {
 	}
 }
 
-// tail takes the frames with the last lines.
-func (p *Page) tail(segments []segment, lines int64) error {
+// tail takes the frames with the last lines, of a stream where one is named.
+func (p *Page) tail(segments []segment, lines int64, stream string) error {
 	have := int64(0)
 	for i := len(segments) - 1; i >= 0 && lines > 0; i-- {
 		frames, err := p.scan(segments[i])
@@ -117,17 +118,44 @@ func (p *Page) tail(segments []segment, lines int64) error {
 				p.skip = have - lines
 				return nil
 			}
-			p.frames = append([]framePlace{{frames[j], segments[i].start}}, p.frames...)
-			have += int64(frames[j].lines)
+			place := framePlace{frames[j], segments[i].start}
+			p.frames = append([]framePlace{place}, p.frames...)
+			n, err := p.count(place, stream)
+			if err != nil {
+				return err
+			}
+			have += n
 		}
 	}
 	p.skip = max(have-lines, 0)
 	return nil
 }
 
+// count is how many lines of a stream end in a frame. The frame itself knows that of both.
+func (p *Page) count(place framePlace, stream string) (n int64, err error) {
+	if stream == "" {
+		return int64(place.lines), nil
+	}
+	f, err := os.Open(segmentPath(p.dir, place.segment))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	data, err := p.codec.unpack(f, place.at)
+	if errors.Is(err, errTorn) {
+		return 0, nil // it is left out where it is shown, too
+	}
+	for line := range bytes.Lines(data) {
+		if l, ok := parseLine(line); l.of(stream, ok) && !l.partial {
+			n++
+		}
+	}
+	return n, err
+}
+
 // each hands over the lines of a page.
 func (p *Page) each(q Query, give func(stamp, text []byte) error) error {
-	skip, j, begun := p.skip, newJoiner(), q.Since.IsZero()
+	skip, j, begun := p.skip, newJoiner(q.Stream), q.Since.IsZero()
 	out := func(stamp, text []byte) error {
 		if !begun {
 			if at, ok := parseStamp(stamp); !ok || at < q.Since.UnixNano() {

@@ -181,6 +181,10 @@ func (s *Server) query(v url.Values) (q Query, wait time.Duration, err error) {
 			wait = min(wait, waitMost)
 		case "match":
 			q.Match, err = regexp.Compile(text)
+		case "stream":
+			if q.Stream = text; text != "stdout" && text != "stderr" {
+				err = errors.New("there are stdout and stderr")
+			}
 		case "times":
 			q.Times, err = strconv.ParseBool(text)
 		default:

@@ -42,6 +42,7 @@ func TestALogIsServedToWhoKnowsTheToken(t *testing.T) {
 		here + "?offset=-1":                   http.StatusBadRequest,
 		here + "?tial=1":                      http.StatusBadRequest,
 		here + "?match=(":                     http.StatusBadRequest,
+		here + "?stream=stdin":                http.StatusBadRequest,
 		logapi.Path(uid, "other"):             http.StatusNotFound,
 		logapi.Path(uid, "x%2f..%2f..%2fetc"): http.StatusNotFound,
 	} {

@@ -84,6 +84,20 @@ func (f *follower) run(ctx context.Context) error {
 	return f.w.err
 }
 
+// one follows the log of one attempt of a task until its program has ended.
+func (f *follower) one(ctx context.Context, s *source) error {
+	o := f.w.o.options()
+	o.Follow = true
+	f.stay(ctx, s, o, nil) // nothing says at once that it has ended
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case f.w.err == nil && f.lost.Load():
+		return f.incomplete()
+	}
+	return f.w.err
+}
+
 // drain waits until all logs are written to their end, or those that are left say nothing, and none of their agents is
 // being renewed.
 func (f *follower) drain(giveUp context.CancelFunc) {
@@ -214,6 +228,9 @@ func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions,
 	give, _ := matching(f.w.o, f.held, func(l line) error { return f.w.write(s.name, false, l) })
 	err := f.stayKept(ctx, s, o, ended, give)
 	switch {
+	case errors.Is(err, errNotKept) && f.stream != "":
+		f.w.o.Problem(f.about(s, errTogether))
+		f.lost.Store(true)
 	case errors.Is(err, errNotKept):
 		f.stayKubelet(ctx, s, o, give)
 	case err != nil && ctx.Err() == nil:

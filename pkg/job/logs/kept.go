@@ -111,6 +111,9 @@ func (p *pager) ask(ctx context.Context, wait time.Duration) (*http.Response, er
 	if p.r.match != nil {
 		q.Set("match", p.r.match.String())
 	}
+	if p.r.stream != "" {
+		q.Set("stream", p.r.stream)
+	}
 	answered := p.unanswered(wait)
 	resp, err := p.r.client.History.Page(ctx, p.s.node, p.s.uid, p.s.container(), q)
 	answered()

@@ -31,6 +31,8 @@ type Options struct {
 	Match *regexp.Regexp
 	// MatchBytes is how much of a line Match looks at; 0: all of it.
 	MatchBytes int
+	// Stream, stdout or stderr, chooses lines that were written there: only agents of log-manager tell them apart. See Apart.
+	Stream string
 	// Timestamps writes before each line when it was written, where that is known.
 	Timestamps bool
 	// Prefix, not nil, makes what stands before the lines of a task where there are several.
@@ -117,10 +119,10 @@ func Lines(ctx context.Context, c *job.Client, j *job.Job, o Options, give func(
 		return err
 	}
 	w := &writer{o: &o, give: give}
-	r.match, r.warn, r.held = o.Match, o.Problem, o.Memory.open()
+	r.match, r.stream, r.warn, r.held = o.Match, o.Stream, o.Problem, o.Memory.open()
 	defer r.held.end()
 	r.awayFirst, r.awayRest, r.awayTold = cmp.Or(o.AwayFirst, awayFirst), cmp.Or(o.AwayRest, awayRest), cmp.Or(o.AwayTold, awayTold)
-	if o.Follow && !j.Ended() {
+	if o.Follow && !j.Ended() && o.TaskAttempt == nil {
 		return newFollower(r, w).run(ctx)
 	}
 	list, err := r.sources(ctx, o.Selection)
@@ -129,6 +131,9 @@ func Lines(ctx context.Context, c *job.Client, j *job.Job, o Options, give func(
 	}
 	if len(list) == 0 {
 		return r.nothing(o.Selection)
+	}
+	if len(list) == 1 && list[0].pod != nil && o.Follow && !j.Ended() {
+		return newFollower(r, w).one(ctx, list[0])
 	}
 	if len(list) == 1 {
 		return r.one(ctx, list[0], w)

@@ -26,11 +26,17 @@ type line struct{ stamp, text string }
 // errNotStarted is the log of a program that hasn't begun.
 var errNotStarted = errors.New("it hasn't started")
 
+// errTogether is a stream of a log of which nothing tells the streams apart.
+var errTogether = errors.New("no agent keeps its log, and what has it doesn't tell stdout and stderr apart")
+
 // read hands over the lines of a source: from the agent that keeps the logs of its machine, else what the
 // kubelet has of it, else the end of it that is in the archive.
 func (r *reader) read(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(line) error) error {
 	if err := r.readKept(ctx, s, o, give); !errors.Is(err, errNotKept) {
 		return err
+	}
+	if r.stream != "" {
+		return errTogether
 	}
 	n := 0
 	err := r.readElsewhere(ctx, s, o, func(l line) error {

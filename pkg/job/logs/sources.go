@@ -34,6 +34,13 @@ type Selection struct {
 	Attempt int32  // of the job; All: the latest
 	// Previous means the attempt before, of each task.
 	Previous bool
+	// TaskAttempt, not nil, is one attempt of each task in Attempt, and no other.
+	TaskAttempt *int32
+}
+
+// is reports whether a source is of the attempt of a task that is meant, and of no other.
+func (s *Selection) is(o *source) bool {
+	return s.TaskAttempt != nil && o.attempt == s.Attempt && o.taskAttempt == *s.TaskAttempt
 }
 
 // task is one task of a job.
@@ -86,9 +93,10 @@ type reader struct {
 	roles  map[string]string // by the Framework's name: as the user spells it
 	order  []string          // the Framework's names, in the order of the job file
 
-	match *regexp.Regexp // nil: all lines
-	warn  func(error)
-	held  *held
+	match  *regexp.Regexp // nil: all lines
+	stream string         // stdout or stderr; empty: both
+	warn   func(error)
+	held   *held
 	// How long is waited for what is being renewed.
 	awayFirst, awayRest, awayTold time.Duration
 
@@ -232,7 +240,7 @@ func (r *reader) sources(ctx context.Context, sel Selection) ([]*source, error) 
 			known[s.task] = append(known[s.task], s)
 		}
 	}
-	if !r.job.Live || sel.Attempt >= 0 || sel.Previous || len(known) < Tasks(r.job, sel) {
+	if !r.job.Live || !r.complete(sel, known) {
 		err = r.archived(ctx, sel, known)
 		if err != nil && (len(known) == 0 || sel.Attempt >= 0 || sel.Previous) {
 			return nil, err
@@ -248,6 +256,19 @@ func (r *reader) sources(ctx context.Context, sel Selection) ([]*source, error) 
 		return cmp.Or(cmp.Compare(slices.Index(r.order, a.role), slices.Index(r.order, b.role)), cmp.Compare(a.index, b.index))
 	})
 	return out, nil
+}
+
+// complete reports whether the pods have all logs that are meant.
+func (r *reader) complete(sel Selection, known map[task][]*source) bool {
+	if len(known) < Tasks(r.job, sel) || sel.Previous {
+		return false
+	}
+	for _, list := range known {
+		if sel.TaskAttempt != nil && !slices.ContainsFunc(list, sel.is) {
+			return false
+		}
+	}
+	return sel.Attempt < 0 || sel.TaskAttempt != nil && len(known) > 0
 }
 
 // archived adds what the archive has and no pod.
@@ -282,6 +303,9 @@ func pick(list []*source, sel Selection) *source {
 	})
 	if sel.Attempt >= 0 {
 		list = slices.DeleteFunc(list, func(s *source) bool { return s.attempt != sel.Attempt })
+	}
+	if sel.TaskAttempt != nil {
+		list = slices.DeleteFunc(list, func(s *source) bool { return !sel.is(s) })
 	}
 	if sel.Previous && len(list) > 0 {
 		list = list[1:]

@@ -137,8 +137,8 @@ func (s *Service) issue(ctx context.Context, p *people.Person, e *entry, life ti
 	return &Issued{Token: text, Record: e.Record}, nil
 }
 
-// sign makes the text of a token.
-func (s *Service) sign(ctx context.Context, c *Claims) (secret.String, error) {
+// sign makes the text of a token, or of a link.
+func (s *Service) sign(ctx context.Context, c any) (secret.String, error) {
 	ring, err := s.keys(ctx)
 	if err != nil {
 		return "", err

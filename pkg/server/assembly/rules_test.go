@@ -108,7 +108,8 @@ func TestRulesTable(t *testing.T) {
 			if r.method != "GET" && (strings.Contains(r.path, "JOB") || strings.Contains(r.path, "PLACE")) {
 				name = job()
 			}
-			path := strings.NewReplacer("JOB", "ann~"+name, "PLACE", "ann/"+name, "{token}", "none", "{attempt}", "7", "{role}", "Worker_1", "{index}", "0", "{user}", "ann", "{group}", "speech", "{path...}", "acls/admin", "{vc}", "speech", "{sha256}", strings.Repeat("ab", 32)).Replace(r.path)
+			path := strings.NewReplacer("JOB", "ann~"+name, "PLACE", "ann/"+name, "{token}", "none", "{attempt}", "7", "{taskAttempt}", "0", "{log}", "all", "{link}", "none",
+				"{role}", "Worker_1", "{index}", "0", "{user}", "ann", "{group}", "speech", "{path...}", "acls/admin", "{vc}", "speech", "{sha256}", strings.Repeat("ab", 32)).Replace(r.path)
 			body := strings.ReplaceAll(r.body, "NUMBER", strconv.Itoa(n))
 			if other, ok := strings.CutPrefix(body, "as "); ok {
 				path, body = other, ""

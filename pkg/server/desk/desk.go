@@ -70,6 +70,7 @@ type Caller struct {
 	claims token.Claims
 	ended  <-chan struct{}
 	text   string // the token itself, which logout ends
+	log    *Log   // where a link leads to that came instead of a token
 }
 
 // Ended is closed when the caller's token is no longer good for anything; nil of a guest.

@@ -88,6 +88,24 @@ func (j *Job) Top(ctx context.Context) (list []usage.Task, problems []error, err
 	return usage.Of(ctx, j.desk.shop.Jobs, j.job)
 }
 
+// Pods are those of the job's tasks.
+func (j *Job) Pods(ctx context.Context) ([]job.TaskPod, error) {
+	if err := j.decide("job.read"); err != nil {
+		return nil, err
+	}
+	return j.desk.shop.Jobs.TaskPods(ctx, j.job)
+}
+
+// RoleName is how the job file calls a role that the Framework calls so.
+func (j *Job) RoleName(object string) string {
+	for i := range j.job.Roles {
+		if j.job.Roles[i].Object == object {
+			return j.job.Roles[i].Name
+		}
+	}
+	return object
+}
+
 // FreeName is a name for a copy of the job that the caller hasn't used.
 func (j *Job) FreeName(ctx context.Context) (string, error) {
 	if err := j.decide("job.read"); err != nil {

@@ -11,8 +11,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	fapi "github.com/openpai/paictl/pkg/framework/api"
-	fv1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
 	"github.com/openpai/paictl/pkg/server/wire"
@@ -23,34 +23,31 @@ type detail struct {
 	DebugID   string    `json:"debugId"`
 	Name      string    `json:"name"`
 	Tags      []string  `json:"tags"`
+	Priority  string    `json:"jobPriority,omitempty"`
 	Status    jobStatus `json:"jobStatus"`
 	TaskRoles roles     `json:"taskRoles"`
 }
 
 type jobStatus struct {
 	progress
-	AttemptID    int32   `json:"attemptId"`
-	AttemptState string  `json:"attemptState"`
-	AppID        string  `json:"appId"`
-	Done         int     `json:"appProgress"`
-	TrackingURL  string  `json:"appTrackingUrl"`
-	AppCreated   *int64  `json:"appCreatedTime"`
-	AppLaunched  *int64  `json:"appLaunchedTime"`
-	AppCompleted *int64  `json:"appCompletedTime"`
-	ExitSpec     *exit   `json:"appExitSpec"`
-	Diagnostics  *string `json:"appExitDiagnostics"`
-	TriggerText  *string `json:"appExitTriggerMessage"`
-	TriggerRole  *string `json:"appExitTriggerTaskRoleName"`
-	TriggerIndex *int32  `json:"appExitTriggerTaskIndex"`
-	ExitType     *string `json:"appExitType"`
-	Reason       string  `json:"reason,omitempty"`
-}
 
-// exit is how something ended.
-type exit struct {
-	Code   int32  `json:"code"`
-	Phrase string `json:"phrase"`
-	Type   string `json:"type"`
+	AttemptID    int32         `json:"attemptId"`
+	AttemptState string        `json:"attemptState"`
+	AppID        string        `json:"appId"`
+	Done         int           `json:"appProgress"`
+	TrackingURL  string        `json:"appTrackingUrl"`
+	AppCreated   *int64        `json:"appCreatedTime"`
+	AppLaunched  *int64        `json:"appLaunchedTime"`
+	AppCompleted *int64        `json:"appCompletedTime"`
+	ExitSpec     *rules.Rule   `json:"appExitSpec"`
+	Diagnostics  *string       `json:"appExitDiagnostics"`
+	Messages     *exitMessages `json:"appExitMessages"`
+	TriggerText  *string       `json:"appExitTriggerMessage"`
+	TriggerRole  *string       `json:"appExitTriggerTaskRoleName"`
+	TriggerIndex *int32        `json:"appExitTriggerTaskIndex"`
+	ExitType     *string       `json:"appExitType"`
+
+	Reason string `json:"reason,omitempty"`
 }
 
 // roles are written in the order of the job file: clients take the first as the main one.
@@ -87,125 +84,84 @@ func (r roles) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-type task struct {
-	Index       int32             `json:"taskIndex"`
-	UID         string            `json:"taskUid"`
-	State       string            `json:"taskState"`
-	Container   string            `json:"containerId"`
-	IP          string            `json:"containerIp"`
-	Node        string            `json:"containerNodeName"`
-	Ports       map[string]string `json:"containerPorts"`
-	GPUs        *int              `json:"containerGpus"`
-	Log         string            `json:"containerLog"`
-	ExitCode    *int32            `json:"containerExitCode"`
-	ExitSpec    *exit             `json:"containerExitSpec"`
-	Diagnostics *string           `json:"containerExitDiagnostics"`
-	Retries     int32             `json:"retries"`
-	Accountable int32             `json:"accountableRetries"`
-	Created     *int64            `json:"createdTime"`
-	Launched    *int64            `json:"launchedTime"`
-	Completed   *int64            `json:"completedTime"`
-	AttemptID   int32             `json:"attemptId"`
-	Attempt     string            `json:"attemptState"`
-	ACreated    *int64            `json:"currentAttemptCreatedTime"`
-	ALaunched   *int64            `json:"currentAttemptLaunchedTime"`
-	ACompleted  *int64            `json:"currentAttemptCompletedTime"`
-	Phase       string            `json:"phase"`
+func get(c *server.Call) error {
+	j, d, err := read(c)
+	if err != nil {
+		return err
+	}
+	attempt := int32(-1)
+	if text := c.Request.PathValue("attempt"); text != "" {
+		if attempt, err = number("attempt", text); err != nil {
+			return err
+		}
+	}
+	out, err := newDetail(d, attempt, exits(c, j, d))
+	if err != nil {
+		return err
+	}
+	return c.JSON(out)
 }
 
-func get(c *server.Call) error {
+// read finds the job that a path names, and all about it.
+func read(c *server.Call) (*desk.Job, *job.Detail, error) {
 	j, err := find(c, "job.read")
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	d, err := j.Detail(c.Context())
-	if err != nil {
-		return err
-	}
-	at := 0 // the latest is the first
-	if text := c.Request.PathValue("attempt"); text != "" {
-		n, err := strconv.ParseInt(text, 10, 32)
-		if err != nil {
-			return wire.Bad("the attempt must be a number")
-		}
-		at = slices.IndexFunc(d.Attempts, func(a fapi.Attempt) bool { return a.ID == int32(n) })
-		if at < 0 {
-			return desk.NoJob(j.User(), j.Name())
-		}
-	}
-	return c.JSON(newDetail(d, at))
+	return j, d, err
 }
 
-func newDetail(d *job.Detail, at int) *detail {
-	r := newRow(&d.Row)
-	out := &detail{DebugID: r.DebugID, Name: r.Name, Tags: r.Tags, TaskRoles: roles{}}
+// number reads one of a path. Those that are too large are of nothing that there is.
+func number(name, text string) (int32, error) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return 0, wire.Bad(fmt.Sprintf("%q must be a number that isn't below zero", name))
+	}
+	return int32(n), nil
+}
+
+// newDetail tells of an attempt of a job; -1 is the latest. What is said of the job itself is that of the latest.
+func newDetail(d *job.Detail, attempt int32, meaning meaning) (*detail, error) {
+	at := 0
+	if attempt >= 0 {
+		at = slices.IndexFunc(d.Attempts, func(a fapi.Attempt) bool { return a.ID == attempt })
+	}
+	if at < 0 {
+		return nil, desk.NoJob(d.User, d.Row.Name)
+	}
+	out := &detail{DebugID: d.Framework, Name: d.Row.Name, Tags: append([]string{}, d.Tags...), Priority: d.Priority, TaskRoles: roles{}}
 	s := &out.Status
-	*s = jobStatus{progress: r.progress, AttemptState: r.State, AppID: r.DebugID, Reason: d.Message}
-	s.ExitCode = nil // it is the attempt's
+	*s = jobStatus{progress: newProgress(&d.Row), AppID: d.Framework, Reason: d.Message}
+	s.AttemptState, s.ExitCode = s.State, nil // that of the attempt
 	for _, one := range d.Roles {
 		out.TaskRoles = append(out.TaskRoles, newRole(one.Name))
 	}
 	if at >= len(d.Attempts) {
-		return out
+		return out, nil // it hasn't begun
 	}
 	a := &d.Attempts[at]
-	s.AttemptID, s.AppID = a.ID, fmt.Sprintf("%s_%d", r.DebugID, a.ID)
-	s.AppCreated, s.AppLaunched, s.AppCompleted = milliseconds(&a.Started), milliseconds(a.Run), milliseconds(a.Completed)
-	if at > 0 {
-		s.AttemptState = stopped
-	}
+	tasks, _ := d.TasksIn(a.ID)
+	s.attempt(d, a, at > 0)
 	if e := a.Completion; e != nil && e.CompletionStatus != nil {
-		s.end(e)
+		s.end(d, e, tasks, meaning)
 	}
-	if at > 0 {
-		for i := range a.Tasks {
-			out.TaskRoles.add(newTask(out, a.ID, &job.Task{TaskAttempt: a.Tasks[i], Retries: a.Tasks[i].ID, Phase: phaseOf(&a.Tasks[i])}), a.Tasks[i].Role)
-		}
-		return out
+	for i := range tasks {
+		out.TaskRoles.add(newTask(d, a.ID, &tasks[i], meaning), tasks[i].Role)
 	}
-	for i := range d.Tasks {
-		out.TaskRoles.add(newTask(out, a.ID, &d.Tasks[i]), d.Tasks[i].Role)
-	}
-	return out
+	return out, nil
 }
 
-// end fills in how an attempt ended.
-func (s *jobStatus) end(e *fv1.FrameworkAttemptCompletionStatus) {
-	s.ExitCode, s.ExitSpec, s.Diagnostics = &e.Code, newExit(e.CompletionStatus), &e.Diagnostics
-	kind := string(e.Type.Name)
-	s.ExitType, s.Done = &kind, 1
-	s.AttemptState = endWord(e.Code)
-	if t := e.Trigger; t != nil {
-		s.TriggerText, s.TriggerRole, s.TriggerIndex = &t.Message, &t.TaskRoleName, t.TaskIndex
+// attempt fills in which attempt it is.
+func (s *jobStatus) attempt(d *job.Detail, a *fapi.Attempt, over bool) {
+	s.AttemptID, s.AppID = a.ID, fmt.Sprintf("%s_%d", d.Framework, a.ID)
+	s.AppCreated, s.AppLaunched, s.AppCompleted = milliseconds(&a.Started), milliseconds(a.Run), milliseconds(a.Completed)
+	if s.AppLaunched == nil {
+		s.AppLaunched = s.AppCompleted
 	}
-}
-
-func newExit(e *fv1.CompletionStatus) *exit {
-	return &exit{e.Code, e.Phrase, string(e.Type.Name)}
-}
-
-// endWord is the state of what ended with a code.
-func endWord(code int32) string {
-	switch code {
-	case 0:
-		return succeeded
-	case -210, -220, -230, -240:
-		return stopped
+	if over {
+		s.AttemptState = stopped // unless its end says more
 	}
-	return failed
-}
-
-func phaseOf(a *fapi.TaskAttempt) job.Phase {
-	if a.Completion == nil || a.Completion.CompletionStatus == nil {
-		return job.Stopped
-	}
-	switch endWord(a.Completion.Code) {
-	case succeeded:
-		return job.Succeeded
-	case stopped:
-		return job.Stopped
-	}
-	return job.Failed
 }
 
 func newRole(name string) role {
@@ -221,17 +177,6 @@ func (r *roles) add(t task, name string) {
 		*r = append(*r, newRole(name)) // one that was taken away
 	}
 	(*r)[i].Tasks = append((*r)[i].Tasks, t)
-}
-
-func newTask(d *detail, attempt int32, t *job.Task) task {
-	out := task{Index: t.Index, UID: t.PodUID, State: word(t.Phase), Container: t.PodUID, IP: t.IP, Node: t.Node, Ports: map[string]string{}, Retries: t.Retries, AttemptID: t.ID,
-		Attempt: word(t.Phase), Created: milliseconds(&t.Started), Launched: milliseconds(t.Run), Completed: milliseconds(t.Completed), Phase: string(t.Phase)}
-	out.ACreated, out.ALaunched, out.ACompleted = out.Created, out.Launched, out.Completed
-	out.Log = fmt.Sprintf("%s/jobs/%s~%s/attempts/%d/taskRoles/%s/taskIndex/%d/attempts/%d/logs", prefix, d.Status.Username, d.Name, attempt, t.Role, t.Index, t.ID)
-	if e := t.Completion; e != nil && e.CompletionStatus != nil {
-		out.ExitCode, out.ExitSpec, out.Diagnostics = &e.Code, newExit(e.CompletionStatus), &e.Diagnostics
-	}
-	return out
 }
 
 // config gives the job file. Clients parse it as JSON or as YAML, whatever its header says.

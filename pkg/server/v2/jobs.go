@@ -3,7 +3,6 @@ package v2
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,8 +34,14 @@ func jobRoutes() []server.Route {
 		{Method: http.MethodPut, Path: one + "/executionType", Aliases: []string{ofUser + "/{job}/executionType"}, Rule: "job.stop", Serve: execute, Status: http.StatusAccepted,
 			Summary: "Asks for a job's end", Errors: []string{"NoJobError", "ConflictJobError"}},
 		{Method: http.MethodGet, Path: one + "/ssh", Aliases: []string{ofUser + "/{job}/ssh", oneOld + "/ssh"}, Rule: "job.read", Serve: ssh,
-			Summary: "Says that the job has no SSH of its own", Errors: []string{"NoJobSshInfoError"}},
+			Summary: "Tells where the tasks of a job that run take SSH, where its file has the plugin ssh", Errors: []string{"NoJobError", "NoJobSshInfoError"}},
+		{Method: http.MethodGet, Path: oneTask, Rule: "job.read", Serve: getTask, Summary: "Tells about a task and all of its attempts, the latest first", Errors: []string{"NoJobError"}},
 		{Method: http.MethodGet, Path: one + "/events", Rule: "job.read", Serve: events, Summary: "Lists what Kubernetes told of a job, the latest first", Errors: []string{"NoJobError"}},
+		server.JSON(http.MethodGet, one+"/pods", "job.read", "Lists the pods of a job's tasks that are there", pods, server.Errors("NoJobError")),
+		server.JSON(http.MethodGet, one+"/why", "job.read", "Explains what keeps a job from going on, with its place in the queue, or how it ended", why, server.Errors("NoJobError")),
+		{Method: http.MethodDelete, Path: one, Aliases: []string{ofUser + "/{job}"}, Rule: "job.delete", Serve: remove, Limit: server.Limit{Time: removeTime},
+			Summary: "Deletes a job, or with ?history=true its name from the history", Errors: []string{"NoJobError"}},
+		{Method: http.MethodPost, Path: ofUser, Rule: "job.submit", Serve: submitOld, Summary: "Says that job files of version 1 are no longer taken", Errors: []string{"GoneError"}},
 	}
 }
 
@@ -133,7 +138,7 @@ func list(c *server.Call) error {
 		rows[i] = newRow(&page.Items[i])
 	}
 	if page.Note != "" {
-		c.Writer.Header().Set("Warning", `199 - "`+strings.ReplaceAll(page.Note, `"`, "'")+`"`)
+		warn(c, page.Note)
 	}
 	if !f.Count {
 		return c.JSON(rows)
@@ -192,60 +197,4 @@ func execute(c *server.Call) error {
 		return &wire.Error{Status: http.StatusConflict, Code: "ConflictJobError", Message: "A job that was stopped can't be started again: submit it under another name."}
 	}
 	return wire.Bad(`"value" must be one of [START, STOP]`)
-}
-
-func ssh(c *server.Call) error {
-	j, err := find(c, "job.read")
-	if err != nil {
-		return err
-	}
-	return &wire.Error{Status: http.StatusNotFound, Code: "NoJobSshInfoError", Message: fmt.Sprintf("SSH info of job %s~%s is not found.", j.User(), j.Name())}
-}
-
-// event is one of Kubernetes' events. Times are texts, unlike anywhere else.
-type event struct {
-	UID       string    `json:"uid"`
-	Framework string    `json:"frameworkName"`
-	Type      string    `json:"type"`
-	Reason    string    `json:"reason"`
-	Message   string    `json:"message"`
-	First     time.Time `json:"firstTimestamp"`
-	Last      time.Time `json:"lastTimestamp"`
-	Count     int32     `json:"count"`
-	Component string    `json:"sourceComponent"`
-	Object    string    `json:"object"`
-}
-
-type eventsIn struct {
-	Type  string `query:"type"`
-	Limit int    `query:"limit"`
-}
-
-func events(c *server.Call) error {
-	in := eventsIn{}
-	if err := c.Decode(&in); err != nil {
-		return err
-	}
-	j, err := find(c, "job.read")
-	if err != nil {
-		return err
-	}
-	all, _, err := j.Events(c.Context())
-	if err != nil {
-		return err
-	}
-	out := []event{}
-	for _, e := range slices.Backward(all) {
-		if in.Type == "" || e.Type == in.Type {
-			out = append(out, event{e.UID, j.Object(), e.Type, e.Reason, e.Message, e.Time, e.Time, e.Count, e.Source, e.Object})
-		}
-	}
-	n := len(out)
-	if in.Limit > 0 && n > in.Limit {
-		out = out[:in.Limit]
-	}
-	return c.JSON(struct {
-		Total int     `json:"totalCount"`
-		Data  []event `json:"data"`
-	}{n, out})
 }

@@ -1,11 +1,11 @@
 // Package logapi is what the agents that keep logs and those who ask them agree on.
 //
-//	GET /v1/logs/{uid}/{container}?offset=&tail=&since=&match=&times=&wait=
+//	GET /v1/logs/{uid}/{container}?offset=&tail=&since=&match=&stream=&times=&wait=
 //
 // In: nothing. Out: names. An answer is a page of a log: lines, each with its time before it unless times
 // is false, from a place (offset), of the last lines (tail) or of a time that has passed (since: 10m). Of
-// lines of which match is given, a regular expression, only those that it fits. wait is how long the
-// answer may wait for lines. Headers say where the next page begins and what is missing.
+// lines of which match is given, a regular expression, only those that it fits; with stream only those of
+// stdout or of stderr. wait is how long the answer may wait for lines. Headers say where the next page begins and what is missing.
 package logapi
 
 import "errors"

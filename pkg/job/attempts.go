@@ -1,0 +1,158 @@
+package job
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/runtime/report"
+)
+
+// TasksIn are the tasks of an attempt, each as its last attempt left it; ok is false where the job has no such attempt.
+func (d *Detail) TasksIn(attempt int32) (list []Task, ok bool) {
+	at := d.indexOf(attempt)
+	switch {
+	case at < 0:
+		return nil, false
+	case at == 0:
+		return d.Tasks, true
+	}
+	return lastTasks(d.Attempts[at].Tasks), true
+}
+
+// TaskAttempts are all attempts of a task within an attempt of the job, latest first. The role is as the user or the Framework calls it.
+func (d *Detail) TaskAttempts(attempt int32, role string, index int32) []Task {
+	at := d.indexOf(attempt)
+	if at < 0 {
+		return nil
+	}
+	is := func(t *api.TaskAttempt) bool {
+		return t.Index == index && (t.Role == role || t.RoleObject == role || d.job != nil && t.RoleObject == d.job.RoleObject(role))
+	}
+	known := map[int32]api.TaskAttempt{}
+	all := d.Attempts[at].Tasks
+	if at == 0 {
+		all = slices.Concat(d.earlier, all)
+	}
+	for i := range all {
+		if is(&all[i]) {
+			known[all[i].ID] = all[i]
+		}
+	}
+	var out []Task
+	for _, a := range known {
+		out = append(out, pastTask(a))
+	}
+	slices.SortFunc(out, func(a, b Task) int { return cmp.Compare(b.ID, a.ID) })
+	if len(out) == 0 {
+		return nil
+	}
+	out[0] = sum(out)
+	if at > 0 {
+		return out
+	}
+	for i := range d.Tasks {
+		if t := &d.Tasks[i]; is(&t.TaskAttempt) && t.ID == out[0].ID {
+			out[0] = *t // it knows more
+		}
+	}
+	return out
+}
+
+func (d *Detail) indexOf(attempt int32) int {
+	return slices.IndexFunc(d.Attempts, func(a api.Attempt) bool { return a.ID == attempt })
+}
+
+// Report is what the job runtime left behind of a task that has ended.
+func (t *Task) Report() (r report.Report, ok bool) { return exitReport(&t.TaskAttempt) }
+
+// Culprit is the task that ended an attempt, among the tasks of that; nil where none did.
+func Culprit(c *v1.FrameworkAttemptCompletionStatus, tasks []Task) *Task {
+	if c == nil || c.Trigger == nil || c.Trigger.TaskIndex == nil {
+		return nil
+	}
+	for i := range tasks {
+		if t := &tasks[i]; (t.RoleObject == c.Trigger.TaskRoleName || t.Role == c.Trigger.TaskRoleName) && t.Index == *c.Trigger.TaskIndex {
+			return t
+		}
+	}
+	return nil
+}
+
+// lastTasks leaves out attempts of tasks that were followed by another.
+func lastTasks(all []api.TaskAttempt) []Task {
+	type key struct {
+		role  string
+		index int32
+	}
+	at := map[key]int{}
+	var each [][]Task
+	for i := range all {
+		k := key{all[i].RoleObject, all[i].Index}
+		n, known := at[k]
+		if !known {
+			n = len(each)
+			at[k] = n
+			each = append(each, nil)
+		}
+		each[n] = append(each[n], pastTask(all[i]))
+	}
+	var out []Task
+	for _, list := range each {
+		slices.SortFunc(list, func(a, b Task) int { return cmp.Compare(b.ID, a.ID) })
+		out = append(out, sum(list))
+	}
+	return out
+}
+
+// pastTask is an attempt of a task as the history has it.
+func pastTask(a api.TaskAttempt) Task {
+	t := Task{TaskAttempt: a, Retries: a.ID, Phase: Deleted, Begun: a.Started, Ran: a.Run, Ended: a.Completed}
+	if code, ok := t.Code(); ok {
+		t.Phase = EndPhase(code)
+	}
+	return t
+}
+
+// sum is the last of a task's attempts, latest first, with what is to be said of the task as a whole.
+func sum(attempts []Task) Task {
+	out := attempts[0]
+	for i := range attempts {
+		t := &attempts[i]
+		out.Begun = earlier(out.Begun, t.Started)
+		if t.Run != nil {
+			out.Ran = t.Run // of the first that ran
+		}
+		if i > 0 && accountable(t) {
+			out.Accountable++
+		}
+	}
+	return out
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// accountable reports whether the end of an attempt counts to the retries of its task.
+func accountable(t *Task) bool {
+	c := t.Completion
+	return c != nil && c.CompletionStatus != nil && !slices.Contains(c.Type.Attributes, v1.Transient)
+}
+
+// TaskOfPod is the attempt of a task within an attempt of the job that a pod was; nil where there is none.
+func (d *Detail) TaskOfPod(attempt int32, uid string) *Task {
+	tasks, _ := d.TasksIn(attempt)
+	for i := range tasks {
+		all := d.TaskAttempts(attempt, tasks[i].RoleObject, tasks[i].Index)
+		if at := slices.IndexFunc(all, func(t Task) bool { return uid != "" && t.PodUID == uid }); at >= 0 {
+			return &all[at]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"bufio"
+	"net/http"
+	"time"
+)
+
+// flowBytes is how much of a text is sent at a time.
+const flowBytes = 32 << 10
+
+// Flow is an answer of a text whose length isn't known when it begins. The route must be one of streams.
+type Flow struct {
+	call    *Call
+	out     *bufio.Writer
+	control *http.ResponseController
+	begun   bool
+}
+
+// Flow answers with a text of the route's media type. The answer begins with the first that is written, or with the end: until then a handler
+// may return an error.
+func (c *Call) Flow() *Flow {
+	f := &Flow{call: c, control: http.NewResponseController(c.Writer)}
+	f.out = bufio.NewWriterSize(flowing{f}, flowBytes)
+	return f
+}
+
+// flowing begins the answer, and bounds how long a reader may take for each part.
+type flowing struct{ f *Flow }
+
+func (w flowing) Write(p []byte) (int, error) {
+	w.f.begin()
+	if err := w.f.control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+		return 0, err
+	}
+	return w.f.call.Writer.Write(p)
+}
+
+func (f *Flow) begin() {
+	if f.begun {
+		return
+	}
+	f.begun = true
+	h := f.call.Writer.Header()
+	h.Set("Content-Type", f.call.Route.Media)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	f.call.Writer.WriteHeader(f.call.Route.status())
+}
+
+// Write sends a part, at once where that is asked for.
+func (f *Flow) Write(p []byte, now bool) error {
+	if _, err := f.out.Write(p); err != nil || !now {
+		return err
+	}
+	return f.Flush()
+}
+
+// Flush sends what was written, and begins the answer where nothing was.
+func (f *Flow) Flush() error {
+	f.begin()
+	if err := f.out.Flush(); err != nil {
+		return err
+	}
+	return f.control.Flush()
+}
+
+// Begun reports whether an error can no longer be the answer.
+func (f *Flow) Begun() bool { return f.begun }
+
+// Cut ends the connection, so that no reader takes what came for the whole.
+func (f *Flow) Cut() { panic(http.ErrAbortHandler) }

@@ -1,0 +1,190 @@
+package v2
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+)
+
+// Where an attempt of a task lies, and its logs: by role and index, or by the UID of its pod.
+const (
+	oneTask   = one + "/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts"
+	logsTask  = oneTask + "/{taskAttempt}/logs"
+	logsPod   = one + "/attempts/{attempt}/pods/{pod}/logs"
+	linkedLog = prefix + "/joblogs/{link}"
+)
+
+const textMedia = "text/plain; charset=utf-8"
+
+func logRoutes() []server.Route {
+	list, stream := []string{"NoJobError", "NoTaskLogError"}, server.Limit{Stream: true}
+	return []server.Route{
+		{Method: http.MethodGet, Path: logsTask, Aliases: []string{logsPod}, Rule: "job.logs", Serve: listLogs,
+			Summary: "Lists the logs of an attempt of a task, each with a link that leads to it without a token for ten minutes", Errors: list},
+		{Method: http.MethodGet, Path: logsTask + "/{log}", Aliases: []string{logsPod + "/{log}"}, Rule: "job.logs", Serve: readLog, Media: textMedia, Limit: stream,
+			Summary: "Gives a log of an attempt of a task: all of it, its end with ?tail-mode=true, or with ?follow=true as it comes", Errors: list},
+		{Method: http.MethodGet, Path: linkedLog, Rule: "job.logs", Link: "link", Serve: readLinked, Media: textMedia, Limit: stream,
+			Summary: "Gives the log that a link of a list leads to", Errors: list},
+	}
+}
+
+type logsIn struct {
+	Tail bool `query:"tail-mode"`
+	// SDKTail is how the JS SDK spells it.
+	SDKTail bool `query:"tailMode"`
+	Follow  bool `query:"follow"`
+}
+
+// taskLogs are the logs of the attempt of a task that a path names.
+func taskLogs(c *server.Call) (j *desk.Job, all map[string]desk.Log, in logsIn, err error) {
+	if err := c.Decode(&in); err != nil {
+		return nil, nil, in, err
+	}
+	in.Tail = in.Tail || in.SDKTail
+	attempt, err := number("attempt", c.Request.PathValue("attempt"))
+	if err != nil {
+		return nil, nil, in, err
+	}
+	if j, err = find(c, "job.logs"); err != nil {
+		return nil, nil, in, err
+	}
+	d, err := j.Detail(c.Context())
+	if err != nil {
+		return nil, nil, in, err
+	}
+	t, err := taskOf(c, d, attempt)
+	if err != nil {
+		return nil, nil, in, err
+	}
+	if t == nil {
+		return nil, nil, in, desk.NoJob(j.User(), j.Name())
+	}
+	all, err = j.TaskLogs(c.Context(), d, attempt, t)
+	return j, all, in, err
+}
+
+// taskOf finds the attempt of a task; nil where there is none.
+func taskOf(c *server.Call, d *job.Detail, attempt int32) (*job.Task, error) {
+	if uid := c.Request.PathValue("pod"); uid != "" {
+		return d.TaskOfPod(attempt, uid), nil
+	}
+	n, err := nameTask(c)
+	if err != nil {
+		return nil, err
+	}
+	id, err := number("taskAttempt", c.Request.PathValue("taskAttempt"))
+	if err != nil {
+		return nil, err
+	}
+	list := d.TaskAttempts(n.attempt, n.role, n.index)
+	if i := slices.IndexFunc(list, func(t job.Task) bool { return t.ID == id }); i >= 0 {
+		return &list[i], nil
+	}
+	return nil, nil
+}
+
+// location is where a log is. The address is that of the portal's host, as in OpenPAI.
+type location struct {
+	Name string `json:"name"`
+	URI  string `json:"uri"`
+}
+
+// front is what clients expect before the API on the portal's host.
+const front = "/rest-server"
+
+func listLogs(c *server.Call) error {
+	j, all, in, err := taskLogs(c)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		Locations []location `json:"locations"`
+	}{}
+	for _, name := range []string{"stdout", "stderr", "all"} {
+		l, there := all[name]
+		if !there {
+			continue
+		}
+		l.Tail = in.Tail
+		link, err := j.LogLink(c.Context(), l)
+		if err != nil {
+			return err
+		}
+		out.Locations = append(out.Locations, location{name, front + strings.Replace(linkedLog, "{link}", link.Reveal(), 1)})
+	}
+	c.Writer.Header().Set("Cache-Control", "no-store") // what is in it is good for some minutes
+	return c.JSON(out)
+}
+
+func readLog(c *server.Call) error {
+	j, all, in, err := taskLogs(c)
+	if err != nil {
+		return err
+	}
+	l, there := all[c.Request.PathValue("log")]
+	if !there {
+		return desk.NoLog("There is no such log: a task has stdout and all, and stderr where the machines keep the two apart.")
+	}
+	l.Tail = in.Tail
+	return sendLog(c, j, &l, in.Follow)
+}
+
+func readLinked(c *server.Call) error {
+	j, l, err := c.Desk.LinkedLog(c.Context())
+	if err != nil {
+		return err
+	}
+	return sendLog(c, j, l, false)
+}
+
+// lookAgain is how often it is decided again whether a log may go on to be read.
+const lookAgain = 15 * time.Second
+
+// sendLog sends a log. One whose rest can't be had is cut, so that it isn't taken for the whole.
+func sendLog(c *server.Call, j *desk.Job, l *desk.Log, follow bool) error {
+	f := c.Flow()
+	if c.Request.Method == http.MethodHead {
+		return f.Flush()
+	}
+	looked := time.Now()
+	note := func(text string) {
+		if !f.Begun() {
+			warn(c, text)
+		}
+	}
+	err := j.LogText(c.Context(), l, follow, note, func(text []byte) error {
+		if now := time.Now(); now.Sub(looked) > lookAgain {
+			looked = now
+			if err := j.Still(); err != nil {
+				return err
+			}
+		}
+		return f.Write(text, follow)
+	})
+	switch {
+	case err != nil && !f.Begun():
+		return err
+	case err != nil:
+		f.Cut()
+	}
+	return f.Flush()
+}
+
+// warn says beside an answer what is wrong with it.
+func warn(c *server.Call, text string) {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '"':
+			return '\''
+		case r < ' ' || r > '~':
+			return ' '
+		}
+		return r
+	}, text)
+	c.Writer.Header().Add("Warning", `199 - "`+text+`"`)
+}

@@ -1,0 +1,119 @@
+package v2
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// removeTime bounds how long the end of a job that is deleted is waited for.
+const removeTime = 10 * time.Minute
+
+type removeIn struct {
+	History bool `query:"history"`
+}
+
+func remove(c *server.Call) error {
+	in := removeIn{}
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	if in.History {
+		j, err := find(c, "job.forget")
+		if err != nil {
+			return err
+		}
+		n, err := j.Forget(c.Context())
+		if err != nil {
+			return err
+		}
+		return c.JSON(message{Status: http.StatusOK, Message: fmt.Sprintf("Delete %d jobs of the name %s~%s from the history successfully.", n, j.User(), j.Name())})
+	}
+	j, err := find(c, "job.delete")
+	if err != nil {
+		return err
+	}
+	if _, err := j.Remove(c.Context()); err != nil {
+		return err
+	}
+	return c.JSON(message{Status: http.StatusOK, Message: fmt.Sprintf("Delete job %s~%s successfully.", j.User(), j.Name())})
+}
+
+// submitOld answers clients of years ago, whose files are of another form.
+func submitOld(*server.Call) error {
+	return &wire.Error{Status: http.StatusGone, Code: "GoneError", Message: "Job files of version 1 are no longer taken.", Remedy: "write one of version 2 (docs/job-protocol.md), and send it to " + prefix + "/jobs"}
+}
+
+type oneIn struct {
+	Job string `path:"job"`
+}
+
+func (in *oneIn) find(ctx context.Context, d *desk.Desk) (*desk.Job, error) {
+	user, name, _ := strings.Cut(in.Job, "~")
+	return d.Job(ctx, "job.read", user, name)
+}
+
+// podList are the pods of a job that are there.
+type podList struct {
+	Items []job.TaskPod `json:"items"`
+}
+
+func pods(ctx context.Context, d *desk.Desk, in *oneIn) (*podList, error) {
+	j, err := in.find(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	items, err := j.Pods(ctx)
+	return &podList{items}, err
+}
+
+func why(ctx context.Context, d *desk.Desk, in *oneIn) (*job.Why, error) {
+	j, err := in.find(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	return j.Why(ctx)
+}
+
+// sshInfo is where tasks take SSH. The cluster makes no keys for people: theirs, or those of the job file, open the door.
+type sshInfo struct {
+	Containers []sshContainer `json:"containers"`
+	KeyPair    *struct{}      `json:"keyPair"`
+}
+
+type sshContainer struct {
+	ID   string `json:"id"`
+	IP   string `json:"sshIp"`
+	Port string `json:"sshPort"`
+	Role string `json:"taskRoleName"`
+	Task int32  `json:"taskIndex"`
+}
+
+func ssh(c *server.Call) error {
+	j, d, err := read(c)
+	if err != nil {
+		return err
+	}
+	out := sshInfo{Containers: []sshContainer{}}
+	for i := range d.Tasks {
+		t := &d.Tasks[i]
+		ports := d.Ports(t)["ssh"]
+		if t.Phase != job.Running || t.IP == "" || len(ports) == 0 || !d.TakesSSH(t.Role) {
+			continue
+		}
+		out.Containers = append(out.Containers, sshContainer{t.PodUID, t.IP, strconv.Itoa(ports[0]), t.Role, t.Index})
+	}
+	if len(out.Containers) == 0 {
+		return &wire.Error{Status: http.StatusNotFound, Code: "NoJobSshInfoError", Message: fmt.Sprintf("SSH info of job %s~%s is not found.", j.User(), j.Name()),
+			Remedy: "the plugin ssh in extras of the job file lets people log in to tasks that run"}
+	}
+	return c.JSON(out)
+}
