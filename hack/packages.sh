@@ -25,7 +25,7 @@ needs() {
 		unshare util-linux
 	LIST
 	# The transport and the archive of jobs are tested with the real things, too.
-	[ "$1" != test ] || printf '%s\n' "sshd openssh-server" "sudo sudo" "/usr/lib/postgresql/*/bin/postgres postgresql"
+	[ "$1" != test ] || printf '%s\n' "sshd openssh-server" "sudo sudo" "/usr/lib/postgresql/*/bin/postgres postgresql" "node nodejs" "npm npm"
 }
 
 present() {

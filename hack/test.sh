@@ -8,6 +8,7 @@
 #   PAICTL_BUNDLE=DIR    the bundle of the tests; made there when it is missing
 #   PAICTL_PROMTOOL=FILE promtool for the tests of alert rules; the bundle's where unset
 #   PAICTL_TEST_S3=FILE  versitygw for the tests of backups in S3; built from hack/tools where unset
+#   PAICTL_TEST_OPENPAI_SDK=DIR  OpenPAI's JavaScript SDK; fetched as hack/tools says where unset
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -135,6 +136,9 @@ fi
 
 # Backups are written to a real S3 server.
 PAICTL_TEST_S3=${PAICTL_TEST_S3:-$(sh hack/versitygw.sh)} && export PAICTL_TEST_S3 || skip "tests of backups in S3: versitygw could not be built"
+
+# OpenPAI's own SDK asks the server.
+PAICTL_TEST_OPENPAI_SDK=${PAICTL_TEST_OPENPAI_SDK:-$(sh hack/openpai-js-sdk.sh)} && export PAICTL_TEST_OPENPAI_SDK || skip "tests with OpenPAI's JavaScript SDK: it could not be fetched"
 
 # It is also a setting of paictl, which must not reach the tests of commands.
 unset PAICTL_BUNDLE

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -286,9 +285,6 @@ func (f *fake) servePage(w http.ResponseWriter, r *http.Request) {
 	offset = max(offset, k.start)
 	all := strings.SplitAfter(k.text[offset:], "\n")
 	all = all[:len(all)-1]
-	if want := q.Get("stream"); want != "" { // lines say of which they are
-		all = slices.DeleteFunc(all, func(text string) bool { return strings.Contains(text, "to stderr") != (want == "stderr") })
-	}
 	page := all[:min(pageLines, len(all))]
 	next := offset + len(strings.Join(page, ""))
 	if n, err := strconv.Atoi(q.Get("tail")); err == nil {
@@ -302,6 +298,9 @@ func (f *fake) servePage(w http.ResponseWriter, r *http.Request) {
 			f.cut--
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
+		}
+		if want := q.Get("stream"); want != "" && strings.Contains(text, "to stderr") != (want == "stderr") {
+			continue // lines say of which they are
 		}
 		if m := q.Get("match"); m == "" || regexp.MustCompile(m).MatchString(stamped(strings.TrimSuffix(text, "\n")).text) {
 			_, _ = io.WriteString(w, text)
