@@ -1,0 +1,181 @@
+package clients
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// seen is what the script has printed, by its steps.
+type seen struct {
+	t     *testing.T
+	steps map[string]json.RawMessage
+}
+
+// get returns what is at a place of a step's value: a list of keys with dots, or "" for all of it.
+func (s *seen) get(step, place string) any {
+	s.t.Helper()
+	text, there := s.steps[step]
+	require.True(s.t, there, "the script didn't get to %q", step)
+	var at any
+	require.NoError(s.t, json.Unmarshal(text, &at))
+	for key := range strings.SplitSeq(place, ".") {
+		switch v := at.(type) {
+		case map[string]any:
+			at = v[key]
+		case []any:
+			if n, err := strconv.Atoi(key); err == nil && n < len(v) {
+				at = v[n]
+			}
+		}
+	}
+	return at
+}
+
+// runSDK runs the script, and returns what it has seen.
+func runSDK(t *testing.T, w *world, sdk, name string) *seen {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", "testdata/sdk.js")
+	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+w.ca, "SDK="+filepath.Join(sdk, "node_modules/@microsoft/openpai-js-sdk"), "URL="+w.url, "NAME="+name, "PASSWORD="+password)
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	err := cmd.Run()
+	s := &seen{t: t, steps: map[string]json.RawMessage{}}
+	for lines := bufio.NewScanner(bytes.NewReader(out.Bytes())); lines.Scan(); {
+		var line struct {
+			Step string          `json:"step"`
+			Seen json.RawMessage `json:"seen"`
+		}
+		if json.Unmarshal(lines.Bytes(), &line) == nil {
+			s.steps[line.Step] = line.Seen
+		}
+	}
+	require.NoError(t, err, "%s\n%s", out.String(), problems.String())
+	return s
+}
+
+func TestOpenPAIsJavaScriptSDKWorks(t *testing.T) {
+	sdk := os.Getenv("PAICTL_TEST_OPENPAI_SDK")
+	if sdk == "" {
+		t.Skip("PAICTL_TEST_OPENPAI_SDK is not set: make test sets it, by hack/openpai-js-sdk.sh")
+	}
+	w := newWorld(t)
+	w.person("ann")
+	s := runSDK(t, w, sdk, "ann")
+	for _, c := range []struct {
+		step, place string
+		want        any
+	}{
+		{"login", "user", "ann"},
+		{"login", "admin", false},
+		{"login", "parts", 3.0},
+		{"wrong password", "code", "IncorrectPasswordError"},
+		{"info", "launcherType", "k8s"},
+		{"me", "username", "ann"},
+		{"submit", "status", 202.0},
+		{"submit", "message", "Update job long for user ann successfully."},
+		{"submit twice", "code", "ConflictJobError"},
+		{"nothing there", "type", "NoJobError"},
+		{"running", "name", "long"},
+		{"running", "jobStatus.virtualCluster", "default"},
+		{"running", "jobStatus.executionType", "START"},
+		{"running", "jobStatus.attemptState", "RUNNING"},
+		{"running", "jobStatus.appExitCode", nil},
+		{"running", "jobStatus.appTrackingUrl", ""},
+		{"running", "taskRoles.Trainer.taskRoleStatus.name", "Trainer"},
+		{"running", "taskRoles.Trainer.taskStatuses.0.taskState", "RUNNING"},
+		{"running", "taskRoles.Trainer.taskStatuses.0.containerPorts.ssh", "15001"},
+		{"running", "taskRoles.Trainer.taskStatuses.0.containerPorts.tensorboard", "15002,15003"},
+		{"running", "taskRoles.Trainer.taskStatuses.0.containerLog", "/api/v2/jobs/ann~long/attempts/0/taskRoles/Trainer/taskIndex/0/attempts/0/logs"},
+		{"list", "0.name", "long"},
+		{"list", "0.totalGpuNumber", 2.0},
+		{"list", "0.totalTaskRoleNumber", 2.0},
+		{"list with total", "totalCount", 1.0},
+		{"list with total", "data.0.state", "RUNNING"},
+		{"list of none", "", []any{}},
+		{"config", "name", "long"},
+		{"config", "extras.submitFrom", "js-sdk"},
+		{"attempt", "jobStatus.attemptId", 0.0},
+		{"no attempt", "code", "NoJobError"},
+		{"task", "taskRoleName", "Trainer"},
+		{"task", "attempts.0.attemptState", "RUNNING"},
+		{"task by its stripped name", "taskRoleName", "Trainer"},
+		{"log", "status", 200.0},
+		{"log", "text", "hello from the job\nand more\n"},
+		{"names of logs", "", []any{"stdout", "all"}},
+		{"end of a log", "text", "hello from the job\nand more\n"},
+		{"changed link", "status", 403.0},
+		{"no such task", "code", "NoJobError"},
+		{"tag", "status", 200.0},
+		{"tags", "", []any{"baseline"}},
+		{"untag again", "code", "NoTagError"},
+		{"events", "data.0.type", "Normal"},
+		{"stop", "status", 202.0},
+		{"stopped", "jobStatus.state", "STOPPED"},
+		{"stopped", "jobStatus.executionType", "STOP"},
+		{"stopped", "jobStatus.appExitSpec.type", "USER_STOP"},
+		{"start", "code", "ConflictJobError"},
+		{"log of what was stopped", "text", "hello from the job\nand more\n"},
+		{"failed", "jobStatus.state", "FAILED"},
+		{"failed", "jobStatus.retries", 1.0},
+		{"failed", "jobStatus.retryDetails.user", 1.0},
+		{"failed", "jobStatus.attemptId", 1.0},
+		{"failed", "jobStatus.appExitType", "Failed"},
+		{"failed", "jobStatus.appExitTriggerTaskRoleName", "Trainer"},
+		{"failed", "jobStatus.appExitSpec.reaction", "RETRY_TO_MAX"},
+		{"failed", "jobStatus.appExitMessages.runtime.originUserExitCode", 3.0},
+		{"failed", "jobStatus.appExitMessages.launcher", nil},
+		{"too large", "jobStatus.state", "FAILED"},
+		{"too large", "jobStatus.retries", 0.0},
+		{"too large", "jobStatus.appExitSpec.type", "USER_FAILURE"},
+		{"too large", "jobStatus.appExitMessages.runtime.matchedUserLogString", "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"},
+		{"failed", "taskRoles.Trainer.taskStatuses.0.taskState", "FAILED"},
+		{"its first attempt", "jobStatus.attemptId", 0.0},
+		{"its first attempt", "jobStatus.attemptState", "FAILED"},
+		{"its first attempt", "jobStatus.state", "FAILED"},
+		{"its attempts", "0.isLatest", true},
+		{"its attempts", "0.attemptIndex", 1.0},
+		{"its attempts", "1.attemptIndex", 0.0},
+		{"its attempts", "1.exitType", "Failed"},
+		{"attempts are known", "", "ok"},
+		{"log of its first attempt", "text", "it begins\nthat went wrong\n"},
+		{"application token", "application", true},
+		{"logout", "message", "Logout successfully"},
+		{"after that", "type", "UnauthorizedUserError"},
+		{"link of who left", "status", 403.0},
+	} {
+		assert.Equal(t, c.want, s.get(c.step, c.place), "%s: %s", c.step, c.place)
+	}
+	assert.Equal(t, "Trainer", firstKey(t, s.steps["running"], "taskRoles"), "clients take the first role as the main one")
+	assert.NotEmpty(t, s.get("running", "taskRoles.Trainer.taskStatuses.0.containerIp"))
+	assert.NotEmpty(t, s.get("running", "taskRoles.Trainer.taskStatuses.0.containerNodeName"))
+	for _, key := range []string{"submissionTime", "createdTime", "launchedTime", "appCreatedTime", "appLaunchedTime"} {
+		assert.Greater(t, s.get("running", "jobStatus."+key), 1.7e12, "%s is in milliseconds", key)
+	}
+}
+
+// firstKey is the first key of an object in a text of JSON.
+func firstKey(t *testing.T, text json.RawMessage, object string) string {
+	t.Helper()
+	var whole map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(text, &whole))
+	d := json.NewDecoder(bytes.NewReader(whole[object]))
+	_, err := d.Token()
+	require.NoError(t, err)
+	key, err := d.Token()
+	require.NoError(t, err)
+	return key.(string)
+}
