@@ -102,6 +102,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Request-Id", a.id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
+	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+		// net/http hides a length that came with it. A proxy may have gone by that length, and have sent another person's request in what follows.
+		h.Set("Connection", "close")
+	}
 	cors(h)
 	// Whatever is answered has its time, also where no route is found; a route sets another.
 	if err := bound(w, time.Now().Add(answerTime+time.Second)); err != nil {
@@ -327,12 +331,17 @@ func (s *Server) address(r *http.Request) netip.Addr {
 	return forwarded(at.Addr().Unmap(), r.Header.Values("X-Forwarded-For"), s.o.TrustedProxies)
 }
 
-// Serve answers on a listener until the context ends: then it takes no new requests, ends streams, and lets the others be answered.
-func (s *Server) Serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	srv := &http.Server{
+// HTTP is the server around a handler, with its limits.
+func (s *Server) HTTP(h http.Handler) *http.Server {
+	return &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug), // connections that were cut
 	}
+}
+
+// Serve answers on a listener until the context ends: then it takes no new requests, ends streams, and lets the others be answered.
+func (s *Server) Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	srv := s.HTTP(h)
 	stopped := make(chan error, 1)
 	context.AfterFunc(ctx, func() {
 		s.drain()

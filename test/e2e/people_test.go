@@ -23,10 +23,12 @@ func (j *jobs) shareIt(t *testing.T) {
 	assert.Contains(t, text, "There is no administrator yet")
 
 	const password = "correct horse battery\n"
-	asOperator := func(args ...string) {
-		cmd, _, said := command(t.Context(), t, j.args(args...)...)
+	asOperator := func(args ...string) string {
+		t.Helper()
+		cmd, out, said := command(t.Context(), t, j.args(args...)...)
 		cmd.Stdin = strings.NewReader(password)
 		require.NoError(t, cmd.Run(), "%s", said)
+		return out.String()
 	}
 	asOperator("user", "add", "ada", "--password-stdin")
 	asOperator("user", "add", "ben", "--password-stdin")
@@ -63,6 +65,8 @@ func (j *jobs) shareIt(t *testing.T) {
 		assert.Contains(t, r.stderr, `user ada has no job "hello"`, args)
 	}
 	ok(t, j.args("job", "get", "hello", "--user", "ada")...) // as the operator sees it
+
+	t.Run("attacks", (&siege{server[1], homes, as, asOperator}).getsNothing)
 
 	asOperator("user", "disable", "ada")
 	eventually(t, 30*time.Second, "ada's session is over", func() bool { return as("ada", "job", "list").code != 0 })

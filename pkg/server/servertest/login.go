@@ -1,7 +1,9 @@
 package servertest
 
 import (
+	"crypto/tls"
 	"encoding/pem"
+	"net/http"
 	"path/filepath"
 	"time"
 
@@ -30,4 +32,9 @@ func (s *Server) Login(home, name string) {
 			Expires: time.Now().Add(time.Duration(pair.Life) * time.Second)}
 		return nil
 	}))
+}
+
+// Dialled is how a client speaks TLS with the server.
+func (s *Server) Dialled() *tls.Config {
+	return s.Client.Transport.(*http.Transport).TLSClientConfig.Clone()
 }

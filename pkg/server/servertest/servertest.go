@@ -179,7 +179,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 	ended := make(chan error, 1)
 	go func() { ended <- assembly.Together(ctx, s.Parts()...) }()
 	s.TLS = httptest.NewUnstartedServer(s.Server)
-	s.TLS.EnableHTTP2 = true
+	s.TLS.Config, s.TLS.EnableHTTP2 = s.Server.HTTP(s.Server), true
 	s.TLS.StartTLS()
 	s.URL, s.Client = s.TLS.URL, s.TLS.Client()
 	t.Cleanup(func() {

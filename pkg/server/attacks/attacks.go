@@ -1,0 +1,186 @@
+// Package attacks has ways to get at another person's jobs, secrets, logs, shells, tokens and pages. Tests try all of them on a server.
+// In: a server over TLS, and two people there. Out: what each attempt was answered, and whether it got what it shouldn't.
+package attacks
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// World is a server, an owner with a job, and a thief who may not know of it.
+type World struct {
+	Address string // HOST:PORT
+	TLS     *tls.Config
+
+	// Owner has Job, whose Framework is Object; Own is a job of the Thief.
+	Owner, Job, Object string
+	Thief, Own         string
+	// Reader sees the owner's jobs and may not change them; empty where there is none.
+	Reader string
+
+	// Tokens of people who may sign in, and of the owner tokens that are good for nothing. Empty ones aren't tried.
+	OwnerToken, ThiefToken, ReaderToken string
+	Expired, Revoked, Disabled, Refresh string
+	// TokenID is that of a token of the owner.
+	TokenID string
+	// Marks are in what only the owner may see.
+	Marks []string
+}
+
+// Attack is one attempt: what goes over the connection, and the statuses that refuse it. Several requests may follow each other in it.
+type Attack struct {
+	Name string
+	Raw  string
+	Want []int
+	// Reflected is what no answer may have, beside the world's marks.
+	Reflected []string
+}
+
+// All are all attempts over HTTP/1.1. Names are unique.
+func All(w *World) []Attack {
+	return slices.Concat(tokens(w), names(w), verbs(w), people(w), headers(w), framing(w), pages(w))
+}
+
+// answerTime bounds an attempt: a server that waits for more of it has refused it as well.
+const answerTime = 10 * time.Second
+
+// Try makes an attempt, and returns an error where it got through or where the answer isn't one of those that refuse it.
+func Try(ctx context.Context, w *World, a *Attack) error {
+	said, err := talk(ctx, w, a.Raw)
+	if err != nil {
+		return err
+	}
+	method, _, _ := strings.Cut(a.Raw, " ")
+	statuses, text := read(said, method)
+	if len(statuses) == 0 {
+		statuses = []int{0} // the connection was closed
+	}
+	for _, s := range statuses {
+		if !slices.Contains(a.Want, s) {
+			return fmt.Errorf("the answers have the statuses %v, and one is none of %v: %.400s", statuses, a.Want, text)
+		}
+	}
+	return w.kept(text, a.Reflected)
+}
+
+// kept reports what an answer has and shouldn't.
+func (w *World) kept(text string, more []string) error {
+	for _, mark := range append(slices.Clone(w.Marks), more...) {
+		if mark != "" && strings.Contains(text, mark) {
+			return fmt.Errorf("the answer has %q", mark)
+		}
+	}
+	return nil
+}
+
+// talk sends bytes as they are, and returns all that comes until the connection ends.
+func talk(ctx context.Context, w *World, raw string) ([]byte, error) {
+	settings := w.TLS.Clone()
+	settings.NextProtos = []string{"http/1.1"}
+	c, err := (&tls.Dialer{Config: settings}).DialContext(ctx, "tcp", w.Address)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close() }()
+	_ = c.SetDeadline(time.Now().Add(answerTime))
+	_, _ = io.WriteString(c, raw) // the server may have closed the connection meanwhile
+	if strings.Contains(raw, upgrading) {
+		return first(c), nil
+	}
+	said, _ := io.ReadAll(c) // what came before it broke off
+	return said, nil
+}
+
+// upgrading is in requests that don't end the connection themselves.
+const upgrading = "Connection: Upgrade\r\n"
+
+// first reads one answer.
+func first(c io.Reader) []byte {
+	said := &bytes.Buffer{}
+	r, err := http.ReadResponse(bufio.NewReader(io.TeeReader(c, said)), nil)
+	if err == nil && r.StatusCode != http.StatusSwitchingProtocols {
+		_, _ = io.Copy(io.Discard, r.Body) // said has it
+		_ = r.Body.Close()
+	}
+	return said.Bytes()
+}
+
+// read takes answers apart, and returns them as text with their bodies unpacked.
+func read(said []byte, method string) (statuses []int, text string) {
+	in, out := bufio.NewReader(bytes.NewReader(said)), &strings.Builder{}
+	for {
+		r, err := http.ReadResponse(in, &http.Request{Method: method})
+		if err != nil {
+			out.Write(said)
+			return statuses, out.String()
+		}
+		statuses = append(statuses, r.StatusCode)
+		body, _ := io.ReadAll(r.Body) // a part of one counts, too
+		_ = r.Body.Close()
+		out.Write(body)
+		method = http.MethodGet
+	}
+}
+
+// ask is a request without a body. headers are names and values.
+func (w *World) ask(method, target, token string, headers ...string) string {
+	return w.send(method, target, token, "", headers...)
+}
+
+// as is a header Authorization.
+func as(token string) string {
+	if token == "" {
+		return ""
+	}
+	return "Authorization: Bearer " + token + "\r\n"
+}
+
+// send is a request; it ends the connection, unless it wants to upgrade it.
+func (w *World) send(method, target, token, body string, headers ...string) string {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "%s %s HTTP/1.1\r\nHost: %s\r\n%s", method, target, w.host(), as(token))
+	ends := true
+	for i := 0; i+1 < len(headers); i += 2 {
+		fmt.Fprintf(b, "%s: %s\r\n", headers[i], headers[i+1])
+		ends = ends && !strings.EqualFold(headers[i], "Upgrade")
+	}
+	if ends {
+		b.WriteString("Connection: close\r\n")
+	} else {
+		b.WriteString(upgrading)
+	}
+	if body != "" {
+		b.WriteString("Content-Length: " + strconv.Itoa(len(body)) + "\r\n")
+	}
+	return b.String() + "\r\n" + body
+}
+
+func (w *World) host() string {
+	if host, port, err := net.SplitHostPort(w.Address); err == nil && port == "443" {
+		return host
+	}
+	return w.Address
+}
+
+// Answers that refuse.
+var (
+	unknown   = []int{http.StatusUnauthorized}
+	hidden    = []int{http.StatusNotFound}
+	forbidden = []int{http.StatusForbidden}
+	malformed = []int{http.StatusBadRequest}
+	nowhere   = []int{http.StatusBadRequest, http.StatusNotFound}
+)
+
+// detail and place are where the owner's job is, in OpenPAI's words and in ours.
+func (w *World) detail() string { return "/api/v2/jobs/" + w.Owner + "~" + w.Job }
+func (w *World) place() string  { return "/api/v3/jobs/" + w.Owner + "/" + w.Job }
