@@ -23,24 +23,33 @@ type seen struct {
 	steps map[string]json.RawMessage
 }
 
-// get returns what is at a place of a step's value: a list of keys with dots, or "" for all of it.
+// get returns what is at a place of a step's value; "" is all of it.
 func (s *seen) get(step, place string) any {
 	s.t.Helper()
 	text, there := s.steps[step]
 	require.True(s.t, there, "the script didn't get to %q", step)
-	var at any
-	require.NoError(s.t, json.Unmarshal(text, &at))
+	var value any
+	require.NoError(s.t, json.Unmarshal(text, &value))
+	return at(value, place)
+}
+
+// at is what is at a place of a JSON value: keys with dots between them.
+func at(value any, place string) any {
 	for key := range strings.SplitSeq(place, ".") {
-		switch v := at.(type) {
+		switch v := value.(type) {
 		case map[string]any:
-			at = v[key]
+			value = v[key]
 		case []any:
-			if n, err := strconv.Atoi(key); err == nil && n < len(v) {
-				at = v[n]
+			n, err := strconv.Atoi(key)
+			switch {
+			case err == nil && n < len(v):
+				value = v[n]
+			case err == nil:
+				value = nil
 			}
 		}
 	}
-	return at
+	return value
 }
 
 // runSDK runs the script, and returns what it has seen.
@@ -67,12 +76,20 @@ func runSDK(t *testing.T, w *world, sdk, name string) *seen {
 	return s
 }
 
-func TestOpenPAIsJavaScriptSDKWorks(t *testing.T) {
+func TestOpenPAIsClients(t *testing.T) {
+	w := newWorld(t)
+	t.Run("the JavaScript SDK", func(t *testing.T) { drivenBySDK(t, w) })
+	for _, file := range []string{"vscode.yaml", "nni.yaml", "python.yaml"} {
+		t.Run("what is sent in "+file, func(t *testing.T) { replays(t, w, file) })
+	}
+}
+
+func drivenBySDK(t *testing.T, w *world) {
+	t.Helper()
 	sdk := os.Getenv("PAICTL_TEST_OPENPAI_SDK")
 	if sdk == "" {
 		t.Skip("PAICTL_TEST_OPENPAI_SDK is not set: make test sets it, by hack/openpai-js-sdk.sh")
 	}
-	w := newWorld(t)
 	w.person("ann")
 	s := runSDK(t, w, sdk, "ann")
 	for _, c := range []struct {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	_ "github.com/openpai/paictl" // holds the source of the programs: where that changes, no cached result of a test counts
 )
 
 var (
@@ -21,8 +23,8 @@ var (
 	built  = map[string]error{}
 )
 
-// Build returns the file of a program, which is built once per process.
-func Build(t testing.TB, name string) string {
+// Program returns the file of a program, which is built once per process.
+func Program(t testing.TB, name string) string {
 	t.Helper()
 	mu.Lock()
 	defer mu.Unlock()
@@ -68,7 +70,7 @@ type Process struct {
 // Start starts a program. It is killed when the test ends.
 func Start(t testing.TB, name string, args ...string) *Process {
 	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), Build(t, name), args...)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), Program(t, name), args...)
 	p, ended := &Process{}, make(chan struct{})
 	p.Ended = ended
 	cmd.Stdout, cmd.Stderr = p, p

@@ -25,6 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/bundle/bundletest"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/sandbox"
+	build "github.com/openpai/paictl/test/programs"
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
@@ -34,9 +35,7 @@ const namespace = "scale"
 func TestMain(m *testing.M) {
 	code := m.Run()
 	schedulertest.Clean()
-	if built != "" {
-		_ = os.RemoveAll(built)
-	}
+	build.Clean()
 	os.Exit(code)
 }
 

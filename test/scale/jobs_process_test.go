@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/clientcmd"
 
-	_ "github.com/openpai/paictl" // holds the source of pai-controller: where that changes, no cached result counts
+	build "github.com/openpai/paictl/test/programs"
 )
 
 // controller is cmd/pai-controller as a process.
@@ -60,29 +60,10 @@ func (w *written) has(text string) bool { return bytes.Contains(w.bytes(), []byt
 
 func (w *written) size() int { return len(w.bytes()) }
 
-// built is the folder of what build has made; "" while there is none.
-var built string
-
-var build = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "paictl-scale-")
-	if err != nil {
-		return "", err
-	}
-	built = dir
-	path := filepath.Join(dir, "pai-controller")
-	cmd := exec.Command("go", "build", "-o", path, "../../cmd/pai-controller")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build pai-controller: %w: %s", err, out)
-	}
-	return path, nil
-})
-
 // start starts the controller and waits until it answers.
 func (w *jobsWorld) start() {
 	w.t.Helper()
-	program, err := build()
-	require.NoError(w.t, err)
+	program := build.Program(w.t, "pai-controller")
 	dir := w.t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	require.NoError(w.t, clientcmd.WriteToFile(w.c.Raw, kubeconfig))
