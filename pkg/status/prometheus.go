@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/openpai/paictl/pkg/alerts"
 )
 
 // Services that are asked by their HTTP API, by name.
@@ -153,19 +155,6 @@ func samples(body io.Reader, each func(*sample)) error {
 	return err
 }
 
-// alert is one as Alertmanager tells it.
-type alert struct {
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
-	StartsAt    time.Time         `json:"startsAt"`
-	Status      struct {
-		SilencedBy []string `json:"silencedBy"`
-	} `json:"status"`
-}
-
-// heartbeat is the alert that always fires, so that its absence tells that alerts don't arrive.
-const heartbeat = "Heartbeat"
-
 func (f *Follower) askAlerts(ctx context.Context) (func(), error) {
 	body, err := f.web.get(ctx, serviceAlerts, "/api/v2/alerts", url.Values{"active": {"true"}, "silenced": {"true"}, "inhibited": {"false"}})
 	if err != nil {
@@ -176,14 +165,14 @@ func (f *Follower) askAlerts(ctx context.Context) (func(), error) {
 		return nil, err
 	}
 	defer func() { _ = body.Close() }()
-	var told []alert
+	var told []alerts.Alert
 	if err := json.NewDecoder(body).Decode(&told); err != nil {
 		return nil, fmt.Errorf("read the answer of Alertmanager: %w", err)
 	}
 	out := []Alert{}
 	for i := range told {
 		a := &told[i]
-		if a.Labels["alertname"] == heartbeat {
+		if a.Labels["alertname"] == alerts.Heartbeat {
 			continue
 		}
 		out = append(out, Alert{Name: a.Labels["alertname"], Severity: a.Labels["severity"], Since: a.StartsAt.UTC(),

@@ -116,6 +116,9 @@ func New(o Options) (*Assembly, error) {
 	}
 	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Now: o.Now,
 		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled}
+	if shop.Alerts, err = openAlerts(o); err != nil {
+		return nil, err
+	}
 	through, err := openDoor(o)
 	if err != nil {
 		return nil, err

@@ -2,20 +2,38 @@ package assembly
 
 import (
 	"github.com/openpai/paictl/pkg/access"
+	"github.com/openpai/paictl/pkg/alerts"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server/door"
 )
 
 // openDoor is the way to other services' pages. Their password is read each time: a Secret that is renewed reaches it while the program runs.
 func openDoor(o Options) (*door.Door, error) {
-	behind := door.Options{Services: o.Settings.Door, Failed: func(service string, err error) {
+	return door.New(door.Options{Services: o.Settings.Door, Password: servicePassword(o), Failed: func(service string, err error) {
 		o.Log.Warn("a service behind the door can't be asked", "service", service, "error", err.Error())
-	}}
-	if o.AccessFile != "" {
-		behind.Password = func() (secret.String, error) {
-			text, err := access.Read(o.AccessFile)
-			return secret.String(text), err
-		}
+	}})
+}
+
+// servicePassword reads the password of the platform's own services; nil where they have none.
+func servicePassword(o Options) func() (secret.String, error) {
+	if o.AccessFile == "" {
+		return nil
 	}
-	return door.New(behind)
+	return func() (secret.String, error) {
+		text, err := access.Read(o.AccessFile)
+		return secret.String(text), err
+	}
+}
+
+// alertManager is its name in the settings of the door.
+const alertManager = "alert-manager"
+
+// openAlerts is the way to the alerts. It is that of the door: where Alertmanager isn't let through there, there are none here.
+func openAlerts(o Options) (*alerts.Client, error) {
+	at := o.Settings.Door[alertManager]
+	ask := alerts.Options{URL: at.URL, Now: o.Now, Failed: func(err error) { o.Log.Warn("Alertmanager can't be asked", "error", err.Error()) }}
+	if at.Password {
+		ask.Password = servicePassword(o)
+	}
+	return alerts.New(ask)
 }

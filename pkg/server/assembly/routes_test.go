@@ -35,7 +35,7 @@ func withDoor() *settings.Settings {
 var later = []string{
 	"jobs.count", "job.ssh",
 	"token.manage",
-	"storage.all", "storage.secrets", "alert.read", "kube.read",
+	"storage.all", "storage.secrets",
 	"page.monitoring.write", "page.internal", "job.after", "job.forget",
 }
 

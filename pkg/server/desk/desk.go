@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/alerts"
 	"github.com/openpai/paictl/pkg/audit"
 	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/job"
@@ -49,6 +50,7 @@ type Shop struct {
 	Live   Lister
 	Audit  Audit
 	Now    func() time.Time
+	Alerts *alerts.Client
 	// LogMemory bounds what is held of jobs' logs.
 	LogMemory *logs.Memory
 	// PasswordSignIn: people sign in with a password.

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openpai/paictl/pkg/alerts"
 	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
@@ -112,7 +113,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return made(http.StatusForbidden, wire.CodeForbidden)
 	case errors.Is(err, people.ErrInvalid):
 		return made(http.StatusBadRequest, wire.CodeParameters)
-	case errors.Is(err, people.ErrUnavailable), errors.Is(err, listing.ErrUnavailable), job.IsUnavailable(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, people.ErrUnavailable), errors.Is(err, listing.ErrUnavailable), errors.Is(err, alerts.ErrAway), job.IsUnavailable(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the server can't answer this now", Remedy: "try again in a moment", RetryAfter: retryAfter}
 	}
 	// What has a remedy is for who asked, but for what the API server refuses to the server itself.

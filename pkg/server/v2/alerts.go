@@ -1,0 +1,59 @@
+package v2
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+)
+
+func alertRoutes() []server.Route {
+	return []server.Route{
+		server.JSON(http.MethodGet, prefix+"/alerts", "alert.read", "Lists the alerts that fire about one's jobs, the latest first; all for administrators and whom the page alerts is granted", firing, server.Also(old+"/alerts")),
+	}
+}
+
+// alert is one in the form of Alertmanager's former API.
+type alert struct {
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	Starts      time.Time         `json:"startsAt"`
+	Ends        time.Time         `json:"endsAt"`
+	Generator   string            `json:"generatorURL"`
+	Status      alertStatus       `json:"status"`
+	Receivers   []string          `json:"receivers"`
+	Fingerprint string            `json:"fingerprint"`
+}
+
+type alertStatus struct {
+	State       string   `json:"state"`
+	SilencedBy  []string `json:"silencedBy"`
+	InhibitedBy []string `json:"inhibitedBy"`
+}
+
+// newAlert has the words that the portal reads without looking whether they are there.
+func newAlert(a *desk.Alert) alert {
+	out := alert{Labels: map[string]string{"severity": ""}, Annotations: map[string]string{"summary": ""}, Starts: a.StartsAt, Ends: a.EndsAt, Generator: a.Generator,
+		Status: alertStatus{a.Status.State, append([]string{}, a.Status.SilencedBy...), append([]string{}, a.Status.InhibitedBy...)}, Receivers: []string{}, Fingerprint: a.Fingerprint}
+	maps.Copy(out.Labels, a.Labels)
+	maps.Copy(out.Annotations, a.Annotations)
+	for _, r := range a.Receivers {
+		out.Receivers = append(out.Receivers, r.Name)
+	}
+	return out
+}
+
+func firing(ctx context.Context, d *desk.Desk, _ *struct{}) (*[]alert, error) {
+	all, err := d.Alerts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := []alert{}
+	for i := range all {
+		out = append(out, newAlert(&all[i]))
+	}
+	return &out, nil
+}
