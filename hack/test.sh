@@ -7,6 +7,7 @@
 #   PAICTL_TEST_ALL=1    also the tests on sandbox hosts that "make soak" runs
 #   PAICTL_BUNDLE=DIR    the bundle of the tests; made there when it is missing
 #   PAICTL_PROMTOOL=FILE promtool for the tests of alert rules; the bundle's where unset
+#   PAICTL_TEST_ACME=FILE Pebble for the tests of certificates by ACME; built from hack/tools where unset
 #   PAICTL_TEST_S3=FILE  versitygw for the tests of backups in S3; built from hack/tools where unset
 #   PAICTL_TEST_OPENPAI_SDK=DIR  OpenPAI's JavaScript SDK; fetched as hack/tools says where unset
 set -eu
@@ -139,6 +140,9 @@ PAICTL_TEST_S3=${PAICTL_TEST_S3:-$(sh hack/versitygw.sh)} && export PAICTL_TEST_
 
 # OpenPAI's own SDK asks the server.
 PAICTL_TEST_OPENPAI_SDK=${PAICTL_TEST_OPENPAI_SDK:-$(sh hack/openpai-js-sdk.sh)} && export PAICTL_TEST_OPENPAI_SDK || skip "tests with OpenPAI's JavaScript SDK: it could not be fetched"
+
+# Certificates are got from a real ACME authority.
+PAICTL_TEST_ACME=${PAICTL_TEST_ACME:-$(sh hack/pebble.sh)} && export PAICTL_TEST_ACME || skip "tests of ACME: Pebble could not be built"
 
 # It is also a setting of paictl, which must not reach the tests of commands.
 unset PAICTL_BUNDLE

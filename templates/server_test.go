@@ -26,3 +26,24 @@ func TestTheServerSeesTheAddressesOfPeople(t *testing.T) {
 		assert.Equal(t, 1, seen)
 	}
 }
+
+func TestValuesOfTheServersCertificateThatDoNotGoTogetherAreRefused(t *testing.T) {
+	public := func(more map[string]any) map[string]any {
+		out := map[string]any{"names": []any{"gpu.example.org"}, "acme": map[string]any{"enabled": true, "acceptTerms": true}}
+		for key, value := range more {
+			out[key] = value
+		}
+		return out
+	}
+	_, err := render(t, load(t, "rest-server"), public(nil))
+	require.NoError(t, err)
+	for says, more := range map[string]map[string]any{
+		"names has no public name":             {"names": []any{}},
+		"acme.acceptTerms":                     {"acme": map[string]any{"enabled": true}},
+		"acme.enabled and tls.secretName":      {"tls": map[string]any{"secretName": "mine"}},
+		"behind an Ingress the authority does": {"expose": "ingress"},
+	} {
+		_, err := render(t, load(t, "rest-server"), public(more))
+		require.ErrorContains(t, err, says)
+	}
+}

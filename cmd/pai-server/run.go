@@ -36,9 +36,17 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	config.QPS, config.Burst = 200, 400
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	public, err := publicAuthority(o, config, log)
+	if err != nil {
+		return err
+	}
+	var leading func(context.Context)
+	if public != nil {
+		leading = public.Tend
+	}
 	a, err := assembly.New(assembly.Options{
 		Config: config, Settings: o.settings, HistoryURL: o.history, SchedulerURL: o.scheduler, AccessFile: o.accessFile, SystemNamespace: o.system, Identity: o.identity,
-		Audit: os.Stdout, Metrics: registry, Log: log,
+		Leading: leading, Audit: os.Stdout, Metrics: registry, Log: log,
 	})
 	if err != nil {
 		return err
@@ -73,7 +81,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 				close(leaving)
 				time.AfterFunc(leaveTime, stop)
 			})
-			return serve(until, o, a, log)
+			return serve(until, o, a, public, log)
 		},
 	})
 	err = assembly.Together(background, parts...)
@@ -87,10 +95,14 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 const shortConnections = 1000
 
 // serve answers people, once there is a certificate.
-func serve(ctx context.Context, o *options, a *assembly.Assembly, log *slog.Logger) error {
+func serve(ctx context.Context, o *options, a *assembly.Assembly, public *servertls.ACME, log *slog.Logger) error {
 	source, err := certificates(ctx, o, log)
 	if err != nil {
 		return err
+	}
+	redirect := server.Redirect()
+	if public != nil {
+		redirect, source = public.Answers(redirect), public.Beside(source)
 	}
 	l, err := servertls.Listen(ctx, o.listen, source, o.settings.Limits.Streams+shortConnections)
 	if err != nil {
@@ -103,7 +115,7 @@ func serve(ctx context.Context, o *options, a *assembly.Assembly, log *slog.Logg
 		if err != nil {
 			return errors.Join(err, l.Close())
 		}
-		parts = append(parts, func(ctx context.Context) error { return plain(ctx, to, server.Redirect(), log) })
+		parts = append(parts, func(ctx context.Context) error { return plain(ctx, to, redirect, log) })
 	}
 	return assembly.Together(ctx, parts...)
 }

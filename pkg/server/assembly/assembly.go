@@ -56,6 +56,8 @@ type Options struct {
 	AccessFile string
 	// SystemNamespace has the lease, Identity is the name of this replica in it; without one there is no other, and it leads.
 	SystemNamespace, Identity string
+	// Leading runs while this replica leads, until its context ends; nil is nothing.
+	Leading func(context.Context)
 	// Audit gets a line of JSON for each record.
 	Audit   io.Writer
 	Metrics prometheus.Registerer
@@ -144,10 +146,18 @@ func (a *Assembly) Parts() []func(context.Context) error {
 	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Live.Run, a.audit.Run, a.tend}
 }
 
+// lead does what one replica does for all.
+func (a *Assembly) lead(ctx context.Context) error {
+	if a.o.Leading == nil {
+		return a.Tokens.Tend(ctx)
+	}
+	return Together(ctx, a.Tokens.Tend, func(ctx context.Context) error { a.o.Leading(ctx); return nil })
+}
+
 // tend looks after keys and tokens while this replica leads.
 func (a *Assembly) tend(ctx context.Context) error {
 	if a.o.Identity == "" {
-		return a.Tokens.Tend(ctx)
+		return a.lead(ctx)
 	}
 	lock := &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: a.o.SystemNamespace, Name: Lease}, Client: a.client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: a.o.Identity}}
@@ -156,7 +166,7 @@ func (a *Assembly) tend(ctx context.Context) error {
 			Lock: lock, LeaseDuration: leaseTime, RenewDeadline: renewTime, RetryPeriod: askTime, ReleaseOnCancel: true, Name: Lease,
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(ctx context.Context) {
-					if err := a.Tokens.Tend(ctx); err != nil && ctx.Err() == nil {
+					if err := a.lead(ctx); err != nil && ctx.Err() == nil {
 						a.o.Log.ErrorContext(ctx, "look after keys and tokens", "error", err.Error())
 					}
 				},

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -29,6 +30,8 @@ type Settings struct {
 	Tokens Tokens `json:"tokens"`
 	Limits Limits `json:"limits"`
 	SignIn SignIn `json:"signIn"`
+	// ACME is the public authority that signs for Names.
+	ACME ACME `json:"acme"`
 	// Door are other services' web pages behind the sign-in, by the first part of their path.
 	Door map[string]Service `json:"door"`
 }
@@ -104,7 +107,7 @@ func (s *Settings) check() error {
 	if s.Port > 65535 {
 		wrong = append(wrong, fmt.Errorf("port: %d is no port", s.Port))
 	}
-	return errors.Join(append(wrong, s.checkDoor()...)...)
+	return errors.Join(slices.Concat(wrong, s.checkDoor(), s.checkACME())...)
 }
 
 // Hosts are all names and addresses that a certificate of the server has.

@@ -70,3 +70,21 @@ func TestWhatIsBehindTheDoorIsChecked(t *testing.T) {
 		assert.NotContains(t, err.Error(), "hunter2")
 	}
 }
+
+func TestAPublicAuthorityNeedsAPublicName(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"names": ["gpu.example.org", "10.0.0.1", "gpu"], "acme": {"enabled": true, "acceptTerms": true, "email": "root@example.org", "directory": "https://ca.example.org/dir"}}`: "",
+		`{"names": ["10.0.0.1", "gpu", "fd00::1"], "acme": {"enabled": true, "acceptTerms": true}}`:                                                                                 "names has no public name",
+		`{"names": ["gpu.example.org"], "acme": {"enabled": true}}`:                                                                                                                 "acme.acceptTerms",
+		`{"names": ["gpu.example.org"], "acme": {"enabled": true, "acceptTerms": true, "directory": "http://ca.example.org"}}`:                                                      "acme.directory",
+		`{"names": ["gpu.example.org"], "acme": {"enabled": true, "acceptTerms": true, "email": "root"}}`:                                                                           "acme.email",
+	} {
+		s, err := read(t, text)
+		if want != "" {
+			assert.ErrorContains(t, err, want, text)
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, []string{"gpu.example.org"}, s.PublicNames())
+	}
+}

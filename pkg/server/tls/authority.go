@@ -1,5 +1,5 @@
-// Package tls is the certificate of the server: of the platform's own authority, or from files that others keep.
-// In: the Secret with the authority, which is made once, or a folder with a certificate. Out: what crypto/tls asks for at each connection.
+// Package tls is the certificate of the server: of the platform's own authority, of a public one by ACME, or from files that others keep.
+// In: the Secret with the authority, which is made once; names, and the address of an authority; or a folder with a certificate. Out: what crypto/tls asks for at each connection.
 package tls
 
 import (

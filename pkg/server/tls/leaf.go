@@ -172,9 +172,13 @@ func (f *Files) read() (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// Config is for a listener: TLS 1.2 and later, HTTP/2 and 1.1, with a source's certificates.
+// Config is for a listener: TLS 1.2 and later, HTTP/2 and 1.1 and what a source needs, with its certificates.
 func Config(s Source) *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: s.GetCertificate}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: s.GetCertificate}
+	if more, ok := s.(interface{ Protocols() []string }); ok {
+		c.NextProtos = append(c.NextProtos, more.Protocols()...)
+	}
+	return c
 }
 
 // Listen listens for TLS connections, of which so many are open at a time: others wait until one ends.

@@ -20,7 +20,9 @@ func Resolve(name string) string {
 func OwnAuthority(s *Service) bool {
 	tls, _ := s.Values["tls"].(map[string]any)
 	name, _ := tls["secretName"].(string)
-	return name == ""
+	acme, _ := s.Values["acme"].(map[string]any)
+	public, _ := acme["enabled"].(bool)
+	return name == "" && !public
 }
 
 // ResolveAll is Resolve for names that aren't known by themselves: a service of one's own may have such a name.

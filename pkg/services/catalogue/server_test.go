@@ -26,6 +26,11 @@ func TestPeopleReachTheServerOnTheMasters(t *testing.T) {
 	_, port = ServerAddresses(c.Get(ServerService))
 	assert.Equal(t, 443, port)
 	assert.False(t, OwnAuthority(c.Get(ServerService)))
+
+	c, found, err = Load(t.Context(), gpuCluster(t, 1, "rest-server: {names: [gpu.example.org], acme: {enabled: true, acceptTerms: true}}\n"), Options{})
+	require.NoError(t, err)
+	require.NoError(t, found.Err())
+	assert.False(t, OwnAuthority(c.Get(ServerService)))
 }
 
 func TestTheServersPortMustBeFreeOnlyWhereItListensOnMachines(t *testing.T) {

@@ -25,6 +25,7 @@
   "tokens" .Values.tokens
   "limits" .Values.limits
   "signIn" .Values.signIn
+  "acme" .Values.acme
   "door" .Values.door
   | toPrettyJson -}}
 {{- end -}}
@@ -33,5 +34,11 @@
 {{- define "rest-server.check" -}}
 {{- if and (eq .Values.expose "ingress") (not .Values.names) -}}
 {{- fail "names: an Ingress needs the names by which people reach it" -}}
+{{- end -}}
+{{- if .Values.acme.enabled -}}
+{{- if not .Values.names -}}{{- fail "acme: names has no public name, such as gpu.example.org" -}}{{- end -}}
+{{- if not .Values.acme.acceptTerms -}}{{- fail "acme.acceptTerms: the authority signs only if you agree to its terms of service" -}}{{- end -}}
+{{- if .Values.tls.secretName -}}{{- fail "acme.enabled and tls.secretName: use one of them" -}}{{- end -}}
+{{- if eq .Values.expose "ingress" -}}{{- fail "acme.enabled: behind an Ingress the authority doesn't reach the server; the Ingress has the certificate" -}}{{- end -}}
 {{- end -}}
 {{- end -}}

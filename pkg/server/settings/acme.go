@@ -1,0 +1,57 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// ACME is a public authority that signs for the server's names by itself.
+type ACME struct {
+	Enabled bool `json:"enabled"`
+	// AcceptTerms agrees to the authority's terms of service.
+	AcceptTerms bool `json:"acceptTerms"`
+	// Directory is its address; "" is Let's Encrypt.
+	Directory string `json:"directory"`
+	Email     string `json:"email"`
+	// CABundle has authorities in PEM that sign for the authority's own server; "" means the system's.
+	CABundle string `json:"caBundle"`
+}
+
+// PublicNames are the names that a public authority can sign for: no addresses, and no names of one part.
+func (s *Settings) PublicNames() []string {
+	var out []string
+	for _, name := range s.Names {
+		if _, err := netip.ParseAddr(name); err != nil && strings.Contains(strings.Trim(name, "."), ".") {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (s *Settings) checkACME() (wrong []error) {
+	a := s.ACME
+	if !a.Enabled {
+		return nil
+	}
+	if !a.AcceptTerms {
+		wrong = append(wrong, errors.New("acme.acceptTerms: the authority signs only if you agree to its terms of service"))
+	}
+	if len(s.PublicNames()) == 0 {
+		wrong = append(wrong, errors.New("acme: names has no public name, such as gpu.example.org"))
+	}
+	if a.Directory != "" {
+		if u, err := url.Parse(a.Directory); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+			wrong = append(wrong, errors.New("acme.directory must be an address that begins with https://"))
+		}
+	}
+	if a.Email != "" {
+		if at, err := mail.ParseAddress(a.Email); err != nil || at.Address != a.Email {
+			wrong = append(wrong, fmt.Errorf("acme.email: %q is no address of mail", a.Email))
+		}
+	}
+	return wrong
+}

@@ -1,0 +1,196 @@
+package tls
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/acme"
+	"golang.org/x/crypto/acme/autocert"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	// acmeTime bounds a request to the authority.
+	acmeTime = 30 * time.Second
+	// acmeEvery is how often it is seen to that there are certificates; after a failure acmeAgain, and twice as long each time. Authorities count failures.
+	acmeEvery = time.Hour
+	acmeAgain = time.Minute
+	// acmeLook is how often a replica looks whether another one has got a certificate.
+	acmeLook = 2 * time.Second
+)
+
+// ACMEOptions say which authority signs, and for which names.
+type ACMEOptions struct {
+	// Directory is the address of the authority; "" is Let's Encrypt.
+	Directory string
+	// Email is told to the authority, which may write to it.
+	Email string
+	// Roots are those that the authority's own certificate is checked with; nil is the system's.
+	Roots *x509.CertPool
+	// Names get a certificate each, and no other name does.
+	Names []string
+	Log   *slog.Logger
+}
+
+// ACME has certificates of a public authority. What the authority gave lies in a Secret that all replicas share, so that each can answer its
+// questions, too.
+type ACME struct {
+	o       ACMEOptions
+	manager *autocert.Manager
+	cache   *secretCache
+	opened  chan struct{} // closed when the authority could ask
+
+	mu     sync.Mutex
+	have   map[string]bool
+	looked map[string]time.Time
+}
+
+// errNoCertificate is of a name that the authority hasn't signed for yet. Another certificate would be worse than none: clients would come to trust it.
+var errNoCertificate = errors.New("the authority has not signed a certificate for this name yet")
+
+// NewACME makes the source. It asks for nothing until Tend runs.
+func NewACME(client kubernetes.Interface, o ACMEOptions) *ACME {
+	names := make([]string, len(o.Names))
+	for i, name := range o.Names {
+		names[i] = strings.ToLower(name)
+	}
+	o.Names = names
+	a := &ACME{o: o, cache: &secretCache{client: client}, opened: make(chan struct{}), have: map[string]bool{}, looked: map[string]time.Time{}}
+	a.manager = &autocert.Manager{
+		Prompt: autocert.AcceptTOS, HostPolicy: autocert.HostWhitelist(names...), Cache: a.cache, Email: o.Email,
+		Client: &acme.Client{DirectoryURL: o.Directory, UserAgent: "pai-server", HTTPClient: &http.Client{Timeout: acmeTime,
+			Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12}}}},
+	}
+	return a
+}
+
+// Beside is a source with these certificates for their names, and those of another source for all else: addresses, and names inside of the cluster. It is
+// called once, by who listens then.
+func (a *ACME) Beside(other Source) Source {
+	close(a.opened)
+	return &beside{a, other}
+}
+
+type beside struct {
+	*ACME
+	other Source
+}
+
+// GetCertificate implements Source. No client makes it ask the authority.
+func (a *beside) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
+	if !slices.Contains(a.o.Names, name) {
+		return a.other.GetCertificate(hello)
+	}
+	if slices.Equal(hello.SupportedProtos, []string{acme.ALPNProto}) {
+		return a.manager.GetCertificate(hello)
+	}
+	if !a.known(name) {
+		return nil, errNoCertificate
+	}
+	return a.manager.GetCertificate(greeting(name))
+}
+
+// Protocols are those that connections may speak, beside HTTP: the authority's.
+func (a *ACME) Protocols() []string { return []string{acme.ALPNProto} }
+
+// Answers is a handler for the port without TLS, where an authority asks, too.
+func (a *ACME) Answers(h http.Handler) http.Handler {
+	answers := a.manager.HTTPHandler(h)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if name, _, err := net.SplitHostPort(r.Host); err == nil && slices.Contains(a.o.Names, strings.ToLower(name)) {
+			r.Host = name // the name alone is compared
+		}
+		answers.ServeHTTP(w, r)
+	})
+}
+
+// greeting is one for which all replicas have the same kind of certificate, whoever greets.
+func greeting(name string) *tls.ClientHelloInfo {
+	return &tls.ClientHelloInfo{ServerName: name, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}, SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256}, SupportedCurves: []tls.CurveID{tls.CurveP256}}
+}
+
+// known reports whether there is a certificate of a name, perhaps one that another replica got.
+func (a *ACME) known(name string) bool {
+	a.mu.Lock()
+	look := !a.have[name] && time.Since(a.looked[name]) > acmeLook
+	if look {
+		a.looked[name] = time.Now()
+	}
+	have := a.have[name]
+	a.mu.Unlock()
+	if !look {
+		return have
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), acmeLook)
+	defer cancel()
+	if _, err := a.cache.Get(ctx, name); err != nil {
+		return false
+	}
+	a.note(name)
+	return true
+}
+
+func (a *ACME) note(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.have[name] = true
+}
+
+// Tend gets certificates until the context ends. One replica does so; each renews what it has a month before its end, unless another did.
+func (a *ACME) Tend(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-a.opened: // before, each question of the authority would fail, and it counts failures
+	}
+	pause, said := acmeAgain, map[string]time.Time{}
+	for {
+		wait := acmeEvery
+		for _, name := range a.o.Names {
+			c, err := a.manager.GetCertificate(greeting(name))
+			if err != nil {
+				a.o.Log.ErrorContext(ctx, "get a certificate", "name", name, "directory", a.o.Directory, "error", err.Error(), "again", pause.String())
+				wait = pause
+				continue
+			}
+			a.note(name)
+			if end := c.Leaf.NotAfter; !said[name].Equal(end) {
+				said[name] = end
+				a.o.Log.InfoContext(ctx, "there is a certificate", "name", name, "until", end)
+			}
+		}
+		if wait == pause {
+			pause = min(2*pause, acmeEvery)
+		} else {
+			pause = acmeAgain
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Roots reads authorities in PEM; nil where there are none.
+func Roots(text string) (*x509.CertPool, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM([]byte(text)) {
+		return nil, fmt.Errorf("there is no certificate in it")
+	}
+	return pool, nil
+}
