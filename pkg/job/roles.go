@@ -45,9 +45,9 @@ func rolesOf(f *v1.Framework) []Role {
 	return out
 }
 
-// readFile reads a job file as far as it can be read: what is wrong in it was said when it was submitted.
+// readFile reads a job file of the history. One that can't be read, as another version of paictl took it, is empty.
 func readFile(text string) *protocol.Job {
-	if file, _ := protocol.Parse("job.yaml", []byte(text)); file != nil {
+	if file, _ := protocol.ParseMasked("job.yaml", []byte(text)); file != nil {
 		return file
 	}
 	return &protocol.Job{}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Masked stands where a secret was.
@@ -64,8 +66,13 @@ func (j *Job) WithoutSecrets() (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	masked, findings := parse(j.File, text, true)
+	masked, findings := ParseMasked(j.File, text)
 	return masked, findings.Err()
+}
+
+// ParseMasked reads a file that Masked has made, to show what is in it; it can't be submitted. The job is nil where there are errors.
+func ParseMasked(file string, data []byte) (*Job, strictyaml.Findings) {
+	return parse(file, data, true)
 }
 
 // mask replaces all values below v. What an alias or a merge shares with other places is replaced

@@ -96,7 +96,7 @@ func (k *kubelet) look(ctx context.Context, pods []corev1.Pod) {
 
 func (k *kubelet) run(ctx context.Context, p *corev1.Pod, r *running) {
 	f := jobtest.Framework(k.t, k.c, p.Labels[fv1.LabelFramework])
-	file, _ := protocol.Parse("job.yaml", []byte(f.Annotations[fv1.AnnotationConfig]))
+	file, _ := protocol.ParseMasked("job.yaml", []byte(f.Annotations[fv1.AnnotationConfig]))
 	for i := range file.Roles {
 		if file.Roles[i].Name != p.Annotations[fv1.AnnotationTaskRole] {
 			continue

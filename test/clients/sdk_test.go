@@ -79,6 +79,7 @@ func runSDK(t *testing.T, w *world, sdk, name string) *seen {
 func TestOpenPAIsClients(t *testing.T) {
 	w := newWorld(t)
 	t.Run("the JavaScript SDK", func(t *testing.T) { drivenBySDK(t, w) })
+	t.Run("a job from its begin to the history", func(t *testing.T) { readJobs(t, w) })
 	for _, file := range []string{"vscode.yaml", "nni.yaml", "python.yaml"} {
 		t.Run("what is sent in "+file, func(t *testing.T) { replays(t, w, file) })
 	}

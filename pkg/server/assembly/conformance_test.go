@@ -1,0 +1,199 @@
+package assembly_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fv1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job/jobtest"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/servertest"
+)
+
+// What OpenPAI's clients rely on, as request and answer. Of those that need more than one request each has a test of its own below, by its number;
+// 6 and 21 are in the tests of virtual clusters and groups, 19 in that of replicas, 22 in those of imported passwords, 25 in those of sign-in.
+func TestWhatOpenPAIsClientsRelyOn(t *testing.T) {
+	h := newHouse(t)
+	two := strings.Replace(servertest.JobFile("pair", "speech"), "taskRoles: {Worker_1: ", "taskRoles: {b_2: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 1}, commands: [sh]}, A_1: ", 1)
+	require.Equal(t, 202, h.as("ann", "POST", "/api/v2/jobs", two).Status)
+	runs(t, h, "pair", "b2", "a1")
+	for _, c := range []struct {
+		number, who, method, path, body, media string
+		status                                 int
+		has                                    string // in the answer's body; "!" before it: hasn't
+	}{
+		{"1", "ann", "PUT", "/api/v2/jobs/ann~pair/tag", `{"value":"good"}`, "text/plain;charset=UTF-8", 200, "successfully"},
+		{"1", "ann", "PUT", "/api/v2/users/ann/email", `{"email":"ann@example.org"}`, "text/plain;charset=UTF-8", 201, ""},
+		{"1", "root", "PUT", "/api/v2/user/ann/virtualcluster", `{"virtualCluster":["speech"]}`, "text/plain;charset=UTF-8", 201, ""},
+		{"1", "ann", "PUT", "/api/v2/jobs/ann~pair/executionType", `{"value":"START"}`, "text/plain;charset=UTF-8", 409, "ConflictJobError"},
+		{"2", "", "POST", "/api/v2/authn/basic/login", `{"username":"ann","password":"PASSWORD","expiration":"604800"}`, "application/json", 200, `"token":"eyJ`},
+		{"2", "", "POST", "/api/v1/token", "username=ann&password=PASSWORD&expiration=4000", "application/x-www-form-urlencoded", 200, `"user":"ann"`},
+		{"2", "", "POST", "/api/v2/authn/basic/login", `{"username":"ann","password":"PASSWORD","expiration":604801}`, "application/json", 400, "InvalidParametersError"},
+		{"3", "ann", "GET", "/api/v2/jobs?limit=0&withTotalCount=true&state=RUNNING", "", "", 200, `{"totalCount":1,"data":[]}`},
+		{"4", "ann", "GET", "/api/v2/jobs?username=ann", "", "", 200, `[{"debugId"`},
+		{"5", "ann", "GET", "/api/v2/jobs?order=completionTime,DESClimit=5000&offset=0", "", "", 200, `[{"debugId"`},
+		{"5", "ann", "GET", "/api/v2/jobs?order=undefined,ASC", "", "", 200, `[{"debugId"`},
+		{"7", "ann", "GET", "/api/v2/jobs/ann~pair/config", "", "", 200, `"name":"pair"`},
+		{"8", "ann", "GET", "/api/v2/jobs/ann~none", "", "", 404, "NoJobError"},
+		{"8", "ann", "GET", "/api/v1/user/ann/jobs/none", "", "", 404, "NoJobError"},
+		{"8", "ann", "GET", "/api/v1/jobs/ann~none", "", "", 404, "NoJobError"},
+		{"9", "", "GET", "/api/v2/jobs/protocolversion/config", "", "", 401, "UnauthorizedUserError"},
+		{"10", "", "GET", "/view.html", "", "", 404, "NoApiError"},
+		{"11", "ann", "DELETE", "/api/v2/jobs/ann~pair/tag", `{"value":"good"}`, "application/json", 200, "successfully"},
+		{"11", "root", "DELETE", "/api/v2/users/vera/group", `{"groupname":"vision"}`, "application/json", 201, ""},
+		{"12", "ann", "GET", "/api/v2/users/", "", "", 200, `"username":"ann"`},
+		{"12", "", "GET", "/api/v1/", "", "", 200, "launcherType"},
+		{"12", "ann", "GET", "/REST-server/api/v2/Jobs/", "", "", 200, `[{"debugId"`},
+		{"15", "ann", "GET", "/api/v2/jobs/ann~pair", "", "", 200, `"taskRoles":{"b_2":`},
+		{"15", "ann", "GET", "/api/v2/jobs/ann~pair/attempts/0/taskRoles/b2/taskIndex/0/attempts", "", "", 200, `"taskRoleName":"b_2"`},
+		{"15", "ann", "GET", "/api/v2/jobs/ann~pair/attempts/0/taskRoles/a1/taskIndex/0/attempts/0/logs", "", "", 200, `"locations":[`},
+		{"16", "ann", "GET", "/api/v2/jobs/ann~pair", "", "", 200, `"containerLog":"/api/v2/jobs/ann~pair/attempts/0/taskRoles/b_2/taskIndex/0/attempts/0/logs"`},
+		{"20", "ann", "POST", "/api/v2/jobs", strings.Replace(servertest.JobFile("minus", "speech"), "instances: 1,", "instances: 1, completion: {minFailedInstances: null, minSucceededInstances: -1},", 1), "text/yaml", 202, ""},
+		{"20", "ann", "POST", "/api/v2/jobs", asJSON(servertest.JobFile("in-json", "speech")), "application/json", 202, ""},
+		{"24", "ann", "GET", "/api/v2/users/vic", "", "", 200, `"extension":{}`},
+	} {
+		a := h.Ask(c.method, c.path, h.tokens[c.who], strings.ReplaceAll(c.body, "PASSWORD", password(c.media)), "Content-Type", c.media)
+		assert.Equal(t, c.status, a.Status, "%s: %s %s: %s", c.number, c.method, c.path, a.Body)
+		assert.Contains(t, a.Body, c.has, "%s: %s %s", c.number, c.method, c.path)
+	}
+}
+
+// password is that of all people, as a body of a kind has it.
+func password(media string) string {
+	if strings.Contains(media, "urlencoded") {
+		return strings.ReplaceAll(servertest.Password, " ", "+")
+	}
+	return servertest.Password
+}
+
+// asJSON is a job file of servertest as JSON, in the order that it has.
+func asJSON(file string) string {
+	r := strings.NewReplacer("{name: i, type: dockerimage, uri: 'busybox:1'}", `{"name":"i","type":"dockerimage","uri":"busybox:1"}`,
+		"{Worker_1: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 1}, commands: ['echo hello']}}",
+		`{"Worker_1":{"instances":1,"dockerImage":"i","resourcePerInstance":{"cpu":1,"memoryMB":64,"gpu":1},"commands":["echo hello"]}}`, "{virtualCluster: speech}", `{"virtualCluster":"speech"}`)
+	var fields []string
+	for line := range strings.Lines(r.Replace(file)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if !strings.ContainsAny(value[:1], `{["0123456789`) {
+			value = `"` + value + `"`
+		}
+		fields = append(fields, `"`+key+`":`+value)
+	}
+	return "{" + strings.Join(fields, ",") + "}"
+}
+
+// runs makes a job of ann's one whose tasks run, one of each role, as the controller would.
+func runs(t *testing.T, h *house, name string, objects ...string) {
+	t.Helper()
+	now, state := metav1.Now(), fv1.AttemptRunning
+	var all []*fv1.TaskRoleStatus
+	for _, object := range objects {
+		pod, uid, node, ip := fv1.PodName(fv1.ObjectName("ann", name), object, 0), "uid-of-"+object, "gpu-1", "10.0.0.7"
+		all = append(all, &fv1.TaskRoleStatus{Name: object, Counts: fv1.TaskCounts{Total: 1, Running: 1}, TaskStatuses: []*fv1.TaskStatus{{
+			StartTime: now, RunTime: &now, State: state, TransitionTime: now, AttemptStatus: fv1.TaskAttemptStatus{StartTime: now, RunTime: &now, PodName: pod, PodUID: &uid, PodNodeName: &node, PodIP: &ip}}}})
+	}
+	jobtest.SetStatus(t, h.cluster, fv1.ObjectName("ann", name), &fv1.FrameworkStatus{StartTime: now, RunTime: &now, State: state, TransitionTime: now,
+		AttemptStatus: fv1.FrameworkAttemptStatus{StartTime: now, RunTime: &now, ConfigMapName: "none", TaskRoleStatuses: all}})
+	h.Eventually("it runs", func() bool {
+		return strings.Contains(h.as("ann", "GET", "/api/v2/jobs?state=RUNNING", "").Body, `"`+name+`"`)
+	})
+}
+
+func TestConformance13BasicWithAnApplicationTokenIsAsGoodAsBearer(t *testing.T) {
+	h := newHouse(t)
+	require.Equal(t, 202, h.as("ann", "POST", "/api/v2/jobs", loose("basic")).Status)
+	stopped(t, h, "basic")
+	ann, err := h.People.Person("ann")
+	require.NoError(t, err)
+	made, err := h.Tokens.Application(t.Context(), ann, token.New{Scopes: []rules.Scope{rules.ScopeRead}})
+	require.NoError(t, err)
+	read := made.Token.Reveal()
+	basic := func(user, word string) string { return "Basic " + base64of(user+":"+word) }
+	for _, r := range specification(t) {
+		if r.method != "GET" || strings.HasSuffix(r.path, "/watch") {
+			continue
+		}
+		path := strings.NewReplacer("JOB", "ann~basic", "PLACE", "ann/basic", "{token}", "none", "{attempt}", "7", "{taskAttempt}", "0", "{log}", "all", "{link}", "none",
+			"{role}", "Worker_1", "{index}", "0", "{user}", "ann", "{group}", "speech", "{path...}", "acls/admin", "{vc}", "speech", "{sha256}", strings.Repeat("ab", 32)).Replace(r.path)
+		if other, ok := strings.CutPrefix(r.body, "as "); ok {
+			path = other
+		}
+		a := h.Ask("GET", path, "", "", "Authorization", basic("ann", read))
+		assert.Equal(t, r.want[5], a.Status, "13: %s: %s", path, a.Body)
+	}
+	for name, header := range map[string]string{"another person's": basic("vic", read), "a password": basic("ann", servertest.Password), "a browser's token": basic("ann", h.tokens["ann"]), "none": "Basic "} {
+		assert.Equal(t, 401, h.Ask("GET", "/api/v2/jobs", "", "", "Authorization", header).Status, "13: %s", name)
+	}
+}
+
+func TestConformance14And23TokensAreReadAndListed(t *testing.T) {
+	h := newHouse(t)
+	h.person(t, "new", "speech")
+	parts := strings.Split(h.SignIn("new"), ".")
+	require.Len(t, parts, 3)
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	require.NoError(t, err)
+	claims := map[string]any{}
+	require.NoError(t, json.Unmarshal(payload, &claims))
+	assert.Equal(t, "new", claims["username"], "14")
+	assert.Equal(t, false, claims["application"], "14")
+	assert.NotEmpty(t, claims["iat"], "14")
+	tokens, list := h.as("new", "GET", "/api/v2/tokens", "").JSON()["tokens"].([]any)
+	assert.True(t, list, "23")
+	assert.NotEmpty(t, tokens, "23")
+}
+
+func TestConformance17ALinkToALogEnds(t *testing.T) {
+	h := newHouse(t)
+	require.Equal(t, 202, h.Submit(h.tokens["ann"], "linked", "speech").Status)
+	runs(t, h, "linked", "worker1")
+	v, err := h.Tokens.Verify(t.Context(), h.tokens["ann"])
+	require.NoError(t, err)
+	link := func(l desk.Log, life time.Duration) string {
+		text, err := h.Tokens.Link(t.Context(), v.Claims, l, life)
+		require.NoError(t, err)
+		return "/rest-server/api/v2/joblogs/" + text.Reveal()
+	}
+	uid := string(framework(t, h.cluster, "ann", "linked").UID)
+	here := desk.Log{User: "ann", Name: "linked", UID: uid, Role: "worker1"}
+	for name, c := range map[string]struct {
+		path string
+		want int
+		code string
+	}{
+		"valid; the task's pod is gone":  {link(here, time.Minute), 404, "NoTaskLogError"},
+		"over":                           {link(here, -time.Second), 403, "ForbiddenUserError"},
+		"of a job that had the name":     {link(desk.Log{User: "ann", Name: "linked", UID: "another", Role: "worker1"}, time.Minute), 404, "NoJobError"},
+		"a token is no link":             {"/api/v2/joblogs/" + h.tokens["ann"], 403, "ForbiddenUserError"},
+		"for another's job":              {link(desk.Log{User: "vic", Name: "linked", UID: uid, Role: "worker1"}, time.Minute), 404, "NoJobError"},
+		"cut":                            {strings.TrimSuffix(link(here, time.Minute), "A")[:200], 403, "ForbiddenUserError"},
+		"a link is no token, and a path": {"/api/v2/joblogs/none", 403, "ForbiddenUserError"},
+	} {
+		a := h.Ask("GET", c.path, "", "")
+		assert.Equal(t, c.want, a.Status, "17: %s: %s", name, a.Body)
+		assert.Equal(t, c.code, a.Code(), "17: %s", name)
+	}
+	text := strings.TrimPrefix(link(here, time.Minute), "/rest-server/api/v2/joblogs/")
+	assert.Equal(t, 401, h.Ask("GET", "/api/v2/jobs", text, "").Status, "17: a link is no token")
+	assert.NotContains(t, h.Printed.String(), text, "17: the log of the server has no link")
+}
+
+func TestConformance18PagesOfOtherOriginsMaySendTokens(t *testing.T) {
+	h := newHouse(t)
+	for _, path := range []string{"/api/v2/jobs", "/rest-server/api/v2/virtual-clusters", "/api/v2/joblogs/none"} {
+		a := h.Ask("OPTIONS", path, "", "", "Origin", "https://portal.example.org", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization")
+		assert.Equal(t, http.StatusNoContent, a.Status, "18: %s", path)
+		assert.Equal(t, "*", a.Header.Get("Access-Control-Allow-Origin"), "18: %s", path)
+		assert.Equal(t, "authorization", a.Header.Get("Access-Control-Allow-Headers"), "18: %s", path)
+	}
+}
