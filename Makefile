@@ -16,8 +16,9 @@ build: ## Build bin/paictl, one static binary
 man: build ## Write the man pages into dist/man
 	bin/paictl docs man --dir dist/man
 
-reference: ## Write docs/commands from the program
+reference: ## Write docs/commands and docs/rest-api.md from the program
 	@go test ./pkg/cmd -run TestTheReferenceOfCommandsIsCurrent -update
+	@go test ./pkg/server/openapi -run TestThePageIsMadeFromTheRoutes -update
 
 test: ## Check and test all that this machine can run, and name what it can't
 	@sh hack/test.sh

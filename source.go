@@ -26,7 +26,7 @@ import (
 //go:embed pkg/runtime/rules pkg/runtime/spec pkg/runtime/sshd pkg/runtime/task pkg/runtime/transfer
 //go:embed pkg/layout pkg/secret pkg/strictyaml pkg/terminal/*.go
 //go:embed pkg/alerts pkg/audit pkg/job/*.go pkg/job/live pkg/job/logs pkg/job/usage pkg/origin pkg/people pkg/protocol/*.go pkg/protocol/*.json pkg/protocol/render
-//go:embed pkg/server/*.go pkg/server/assembly pkg/server/desk pkg/server/door pkg/server/pages pkg/server/settings pkg/server/tls pkg/server/v2 pkg/server/v3 pkg/server/wire
+//go:embed pkg/server/*.go pkg/server/assembly pkg/server/desk pkg/server/door pkg/server/keys pkg/server/openapi pkg/server/pages pkg/server/settings pkg/server/tls pkg/server/v2 pkg/server/v3 pkg/server/wire
 //go:embed pkg/scheduler/annotation/*.go pkg/scheduler/api/*.go pkg/scheduler/cell/*.go pkg/scheduler/claim
 //go:embed pkg/scheduler/books/*.go pkg/scheduler/config/*.go pkg/scheduler/plugin pkg/scheduler/queue pkg/scheduler/vc
 var source embed.FS

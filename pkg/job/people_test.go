@@ -77,7 +77,7 @@ func TestASubmissionThatIsSentAgainFindsWhatItMade(t *testing.T) {
 	for _, o := range []SubmitOptions{{}, {Replace: true}, {SkipEnded: true}} {
 		outcome, err = submit("k1", "echo", o)
 		require.NoError(t, err, "%+v", o)
-		assert.Equal(t, Repeated, outcome, "it has ended meanwhile, and was this submission's")
+		assert.Equal(t, Submitted, outcome, "it has ended meanwhile, and was this submission's")
 	}
 	for key, command := range map[string]string{"k2": "echo", "": "echo", "k1": "date"} {
 		_, err = submit(key, command, SubmitOptions{})

@@ -22,6 +22,8 @@ type Route struct {
 	Rule string
 	// In and Out are the types of the request and of the answer; nil is none.
 	In, Out reflect.Type
+	// Or are other forms of the answer.
+	Or []reflect.Type
 	// Media is the answer's; "" is JSON.
 	Media string
 	// Status is that of success; 0 is 200.

@@ -54,6 +54,7 @@ type Server struct {
 	o       Options
 	table   *table
 	mux     *http.ServeMux
+	routes  map[string]*Route // by the mux's pattern
 	metrics *metrics
 	limits  *limiter
 	streams *open
@@ -69,7 +70,7 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{o: o, table: newTable(), mux: http.NewServeMux(), metrics: newMetrics(o.Metrics), limits: newLimiter(o.Limits, o.Now),
+	s := &Server{o: o, table: newTable(), mux: http.NewServeMux(), routes: map[string]*Route{}, metrics: newMetrics(o.Metrics), limits: newLimiter(o.Limits, o.Now),
 		streams: newOpen(o.Limits.complete().Streams), each: newOpen(0), rows: newRows()}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	for i := range o.Routes {
@@ -80,6 +81,7 @@ func New(o Options) *Server {
 			if route.Method != "" {
 				pattern = route.Method + " " + path
 			}
+			s.routes[pattern] = route
 			s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w.(*answer), r, route) })
 		}
 	}
@@ -88,6 +90,19 @@ func New(o Options) *Server {
 
 // Routes are those that it has.
 func (s *Server) Routes() []Route { return s.o.Routes }
+
+// Match is the route of a request; nil where there is none.
+func (s *Server) Match(r *http.Request) *Route {
+	path, err := normal(r)
+	if err != nil {
+		return nil
+	}
+	spelled := r.Clone(r.Context())
+	spelled.URL.Path, _ = s.table.find(path)
+	spelled.URL.RawPath = ""
+	_, pattern := s.mux.Handler(spelled)
+	return s.routes[pattern]
+}
 
 // requestID is what another program may call its request.
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)

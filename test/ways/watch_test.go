@@ -2,6 +2,7 @@ package ways
 
 import (
 	"bytes"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -49,6 +50,9 @@ func (b *both) watching(t *testing.T, args []string, env ...string) (out *growin
 func TestAListThatIsWatchedShowsTheSameBothWays(t *testing.T) {
 	b := open(t)
 	b.signIn("wil", "team")
+	own := b.server.Client.Transport.(*http.Transport).Clone() // connections are cut below, and not its own
+	own.DisableKeepAlives = true
+	b.server.Client = &http.Client{Transport: own}
 	token := b.server.SignIn("wil")
 	submit := func(name string) {
 		t.Helper()

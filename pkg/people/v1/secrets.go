@@ -16,6 +16,8 @@ const (
 	SecretToken     = "token"
 	SecretKeys      = "keys"
 	SecretOnce      = "once"
+	// SecretSubmission is what a submission with a key was answered.
+	SecretSubmission = "submission"
 )
 
 // Secrets that there is one of.

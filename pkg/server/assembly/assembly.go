@@ -28,6 +28,8 @@ import (
 	"github.com/openpai/paictl/pkg/people/token"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/keys"
+	"github.com/openpai/paictl/pkg/server/openapi"
 	"github.com/openpai/paictl/pkg/server/pages"
 	"github.com/openpai/paictl/pkg/server/settings"
 	v2 "github.com/openpai/paictl/pkg/server/v2"
@@ -76,6 +78,7 @@ type Assembly struct {
 	o      Options
 	client kubernetes.Interface
 	audit  *audit.Sink
+	keys   *keys.Store
 }
 
 // New puts a server together. It asks nothing yet.
@@ -84,7 +87,7 @@ func New(o Options) (*Assembly, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
-	a := &Assembly{o: o, client: client}
+	a := &Assembly{o: o, client: client, keys: keys.New(client, o.Now)}
 	jobs, err := job.NewAt(&kube.Cluster{Config: o.Config, Client: client, Server: o.Config.Host, Context: "pai-server", Program: true}, job.Options{HistoryURL: o.HistoryURL, SchedulerURL: o.SchedulerURL})
 	if err != nil {
 		return nil, err
@@ -116,7 +119,7 @@ func New(o Options) (*Assembly, error) {
 			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "pai_server_audit_lost_total", Help: "Records of the audit that were printed and never kept, because too many waited."},
 				func() float64 { _, lost := a.audit.Waiting(); return float64(lost) }))
 	}
-	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Now: o.Now,
+	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Keys: a.keys, Now: o.Now,
 		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled}
 	if shop.Alerts, err = openAlerts(o); err != nil {
 		return nil, err
@@ -126,8 +129,13 @@ func New(o Options) (*Assembly, error) {
 		return nil, err
 	}
 	limits := server.Limits{PerMinute: o.Settings.Limits.PerMinute, PerTokenMinute: o.Settings.Limits.PerTokenMinute, SubmitPerHour: o.Settings.Limits.SubmitPerHour, Streams: o.Settings.Limits.Streams}
+	routes := slices.Concat(v2.Routes(version.Version), v3.Routes(version.Version), pages.Routes(through.Links()))
+	described, err := openapi.Route(version.Version, routes) // but for the door, whose services describe themselves
+	if err != nil {
+		return nil, err
+	}
 	a.Server = server.New(server.Options{
-		Shop: shop, Routes: slices.Concat(v2.Routes(version.Version), v3.Routes(version.Version), pages.Routes(through.Links()), through.Routes()), Limits: limits,
+		Shop: shop, Routes: slices.Concat(routes, []server.Route{described}, through.Routes()), Limits: limits,
 		Log: o.Log, Metrics: o.Metrics, TrustedProxies: o.Settings.TrustedProxies, Now: o.Now,
 	})
 	return a, nil
@@ -146,15 +154,7 @@ func (a *Assembly) Parts() []func(context.Context) error {
 	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Live.Run, a.audit.Run, a.tend}
 }
 
-// lead does what one replica does for all.
-func (a *Assembly) lead(ctx context.Context) error {
-	if a.o.Leading == nil {
-		return a.Tokens.Tend(ctx)
-	}
-	return Together(ctx, a.Tokens.Tend, func(ctx context.Context) error { a.o.Leading(ctx); return nil })
-}
-
-// tend looks after keys and tokens while this replica leads.
+// tend looks after what one replica does while this one leads.
 func (a *Assembly) tend(ctx context.Context) error {
 	if a.o.Identity == "" {
 		return a.lead(ctx)
@@ -179,6 +179,32 @@ func (a *Assembly) tend(ctx context.Context) error {
 		e.Run(ctx) // it returns when the lease was lost: then it stands again
 	}
 	return nil
+}
+
+// tidyEvery is how often submissions are forgotten that came long ago.
+const tidyEvery = 10 * time.Minute
+
+// lead does what one replica does for all.
+func (a *Assembly) lead(ctx context.Context) error {
+	parts := []func(context.Context) error{a.Tokens.Tend, a.tidy}
+	if a.o.Leading != nil {
+		parts = append(parts, func(ctx context.Context) error { a.o.Leading(ctx); return nil })
+	}
+	return Together(ctx, parts...)
+}
+
+// tidy forgets submissions that came long ago.
+func (a *Assembly) tidy(ctx context.Context) error {
+	for {
+		if err := a.keys.Tidy(ctx); err != nil && ctx.Err() == nil {
+			a.o.Log.WarnContext(ctx, "forget old submissions", "error", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(tidyEvery):
+		}
+	}
 }
 
 // Together runs parts; when one ends, the others end, too. The error is the first one's.

@@ -1,6 +1,7 @@
 package assembly_test
 
 import (
+	"net/http"
 	"slices"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/door"
+	"github.com/openpai/paictl/pkg/server/openapi"
 	"github.com/openpai/paictl/pkg/server/pages"
 	"github.com/openpai/paictl/pkg/server/settings"
 	v2 "github.com/openpai/paictl/pkg/server/v2"
@@ -20,7 +22,18 @@ func routes(t testing.TB) []server.Route {
 	t.Helper()
 	d, err := door.New(door.Options{Services: withDoor().Door})
 	require.NoError(t, err)
-	return slices.Concat(v2.Routes("test"), v3.Routes("test"), pages.Routes(d.Links()), d.Routes())
+	all := slices.Concat(v2.Routes("test"), v3.Routes("test"), pages.Routes(d.Links()))
+	described, err := openapi.Route("test", all)
+	require.NoError(t, err)
+	return slices.Concat(all, []server.Route{described}, d.Routes())
+}
+
+func TestEveryRouteIsDescribed(t *testing.T) {
+	for _, r := range routes(t) {
+		at := r.Method + " " + r.Path
+		assert.True(t, r.Out != nil || r.Media != "" || r.Status == http.StatusSwitchingProtocols, "%s: say what it answers, by Out or Media", at)
+		assert.Regexp(t, `^[A-Z].*[^. ]$`, r.Summary, at)
+	}
 }
 
 // withDoor are settings with services behind the door that can't be reached.
@@ -62,6 +75,6 @@ func TestWhatIsOpenIsListedHere(t *testing.T) {
 		}
 	}
 	assert.ElementsMatch(t, []string{
-		" /api/v2", " /api/v2/info", "GET /healthz", "GET /api/v2/authn/info", "POST /api/v2/authn/basic/login", "GET /api/v3/version", "POST /oauth/token", "POST /oauth/revoke", "POST /api/v3/first", "GET /first", "GET /sign-in", "POST /api/v3/session",
+		" /api/v2", " /api/v2/info", "GET /healthz", "GET /api/v2/authn/info", "POST /api/v2/authn/basic/login", "GET /api/v3/version", "GET /api/v3/openapi.json", "POST /oauth/token", "POST /oauth/revoke", "POST /api/v3/first", "GET /first", "GET /sign-in", "POST /api/v3/session",
 	}, open)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/signin"
 	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/server/keys"
 )
 
 // Lister lists jobs without asking the API server for all of them; pkg/job/live has it.
@@ -51,6 +52,8 @@ type Shop struct {
 	Audit  Audit
 	Now    func() time.Time
 	Alerts *alerts.Client
+	// Keys remembers submissions with a key.
+	Keys *keys.Store
 	// LogMemory bounds what is held of jobs' logs.
 	LogMemory *logs.Memory
 	// PasswordSignIn: people sign in with a password.

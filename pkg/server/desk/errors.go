@@ -18,6 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/signin"
 	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/server/keys"
 	"github.com/openpai/paictl/pkg/server/wire"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
@@ -89,6 +90,8 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return &wire.Error{Status: http.StatusBadRequest, Code: codePassword, Message: err.Error(), Remedy: "after many failures a right password is refused, too: then wait five minutes"}
 	case errors.Is(err, people.ErrCode):
 		return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: err.Error(), Remedy: "an operator gets another with: paictl service start -n rest-server"}
+	case errors.Is(err, keys.ErrOther):
+		return &wire.Error{Status: http.StatusUnprocessableEntity, Code: wire.CodeKey, Message: err.Error(), Remedy: "send another key with each submission, and the same one only with the same again"}
 	case errors.Is(err, token.ErrNone):
 		return made(http.StatusNotFound, codeNoToken)
 	case errors.As(err, &conflict):
@@ -99,6 +102,9 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return made(http.StatusBadRequest, wire.CodeParameters)
 	case errors.As(err, &limit):
 		return made(http.StatusForbidden, codeQuota)
+	// Before what isn't found: where the history doesn't answer, no one knows whether there is such a job.
+	case errors.Is(err, people.ErrUnavailable), errors.Is(err, listing.ErrUnavailable), errors.Is(err, alerts.ErrAway), job.IsUnavailable(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the server can't answer this now", Remedy: "try again in a moment", RetryAfter: retryAfter}
 	case job.IsNotFound(err):
 		return made(http.StatusNotFound, codeNoJob)
 	case errors.Is(err, people.ErrNoUser):
@@ -113,8 +119,6 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return made(http.StatusForbidden, wire.CodeForbidden)
 	case errors.Is(err, people.ErrInvalid):
 		return made(http.StatusBadRequest, wire.CodeParameters)
-	case errors.Is(err, people.ErrUnavailable), errors.Is(err, listing.ErrUnavailable), errors.Is(err, alerts.ErrAway), job.IsUnavailable(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the server can't answer this now", Remedy: "try again in a moment", RetryAfter: retryAfter}
 	}
 	// What has a remedy is for who asked, but for what the API server refuses to the server itself.
 	if _, told := errors.AsType[*hint.Error](err); told && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {

@@ -29,6 +29,7 @@ type Request struct {
 type Prepared struct {
 	desk     *Desk
 	prepared *job.Prepared
+	request  Request
 	thing    rules.Thing
 	// Findings are warnings.
 	Findings strictyaml.Findings
@@ -99,7 +100,7 @@ func (d *Desk) prepare(ctx context.Context, r Request) (*Prepared, error) {
 		return nil, fmt.Errorf("a job of %s was made for %s", use.User, d.caller.Name) // it can't be
 	}
 	thing := rules.Thing{Kind: rules.KindJob, Owner: use.User, VC: use.VirtualCluster, Name: out.Name}
-	return &Prepared{desk: d, prepared: out, thing: thing, Findings: found, CodeURL: facts.Configuration.CodeURL}, nil
+	return &Prepared{desk: d, prepared: out, request: r, thing: thing, Findings: found, CodeURL: facts.Configuration.CodeURL}, nil
 }
 
 // submission is what a job takes, for the rules.
@@ -177,10 +178,10 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 		}
 		opts.After = append(opts.After, protocol.After{Job: name})
 	}
-	outcome, err = p.desk.shop.Jobs.Submit(ctx, p.prepared.Objects, opts)
 	if o.DryRun {
-		return outcome, err
+		return p.desk.shop.Jobs.Submit(ctx, p.prepared.Objects, opts)
 	}
+	outcome, err = p.once(ctx, o, func() (job.Outcome, error) { return p.desk.shop.Jobs.Submit(ctx, p.prepared.Objects, opts) })
 	if err == nil {
 		seen, cancel := context.WithTimeout(ctx, awaitTime)
 		p.desk.shop.Live.Await(seen, p.prepared.Framework)

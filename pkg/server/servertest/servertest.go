@@ -62,8 +62,9 @@ type Server struct {
 	// Store is the archive of the history; nil where the test brought another.
 	Store archive.Store
 	// Printed is all that the server has printed: its log and the audit.
-	Printed *Printed
-	t       testing.TB
+	Printed     *Printed
+	t           testing.TB
+	description *description
 }
 
 // Printed collects what is written.
@@ -141,7 +142,7 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 // Start runs a server until the test ends, and waits until it is ready.
 func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 	t.Helper()
-	s := &Server{Printed: &Printed{}, t: t}
+	s := &Server{Printed: &Printed{}, t: t, description: &description{}}
 	if o.Settings == nil {
 		o.Settings = settings.Default()
 	}
@@ -282,7 +283,9 @@ func (s *Server) Ask(method, path, token, body string, headers ...string) *Answe
 	}
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(s.t, err)
-	return &Answer{resp.StatusCode, resp.Header, string(text), s.t}
+	a := &Answer{resp.StatusCode, resp.Header, string(text), s.t}
+	s.described(r, a)
+	return a
 }
 
 // Submit submits a small job, and returns its name.

@@ -2,6 +2,7 @@ package v2
 
 import (
 	"net/http"
+	"reflect"
 
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/runtime/rules"
@@ -11,9 +12,9 @@ import (
 // attemptRoutes are an earlier way to ask for attempts of a job.
 func attemptRoutes() []server.Route {
 	return []server.Route{
-		{Method: http.MethodGet, Path: one + "/job-attempts", Rule: "job.read", Serve: listAttempts, Summary: "Lists the attempts of a job, the latest first; attempts/{attempt} tells more", Errors: []string{"NoJobError"}},
+		{Method: http.MethodGet, Path: one + "/job-attempts", Rule: "job.read", Serve: listAttempts, Out: reflect.TypeFor[[]jobAttempt](), Summary: "Lists the attempts of a job, the latest first; attempts/{attempt} tells more", Errors: []string{"NoJobError"}},
 		{Method: http.MethodGet, Path: one + "/job-attempts/healthz", Rule: "job.read", Serve: healthyAttempts, Media: textMedia, Summary: "Says that attempts of jobs are known", Errors: []string{"NoJobError"}},
-		{Method: http.MethodGet, Path: one + "/job-attempts/{attempt}", Rule: "job.read", Serve: getAttempt, Summary: "Tells about one attempt of a job; attempts/{attempt} tells more", Errors: []string{"NoJobError"}},
+		{Method: http.MethodGet, Path: one + "/job-attempts/{attempt}", Rule: "job.read", Serve: getAttempt, Out: reflect.TypeFor[jobAttempt](), Summary: "Tells about one attempt of a job; attempts/{attempt} tells more", Errors: []string{"NoJobError"}},
 	}
 }
 

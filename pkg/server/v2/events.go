@@ -66,10 +66,13 @@ func events(c *server.Call) error {
 	if in.Limit != nil {
 		out = out[:min(*in.Limit, len(out))]
 	}
-	return c.JSON(struct {
-		Total int     `json:"totalCount"`
-		Data  []event `json:"data"`
-	}{n, out})
+	return c.JSON(eventList{n, out})
+}
+
+// eventList is a part of a job's events, and how many there are.
+type eventList struct {
+	Total int     `json:"totalCount"`
+	Data  []event `json:"data"`
 }
 
 func newEvent(j *desk.Job, e fapi.Event) event {

@@ -22,8 +22,8 @@ func groupRoutes() []server.Route {
 		server.JSON(http.MethodDelete, group, "group.manage", "Deletes a group", deleteGroup, server.Also(alias), none),
 		server.JSON(http.MethodPut, group+"/description", "group.manage", "Sets a group's description", putDescription, made, server.Also(alias+"/description"), none),
 		server.JSON(http.MethodPut, group+"/externalname", "group.manage", "Sets which group of a provider of sign-ins is in a group", putExternalName, made, server.Also(alias+"/externalname"), none),
-		server.JSON(http.MethodPut, group+"/extension", "group.manage", "Sets keys of a group's extension", putGroupExtension, made, server.Also(alias+"/extension"), none),
-		server.JSON(http.MethodPut, group+"/extension/{path...}", "group.manage", "Sets what lies at a path of a group's extension", putGroupAttribute, made, server.Also(alias+"/extension/{path...}"), none),
+		server.JSON(http.MethodPut, group+"/extension", "group.manage", "Sets keys of a group's extension", putGroupExtension, made, server.Also(alias+"/extension"), none, server.Errors("RemoveAdminError")),
+		server.JSON(http.MethodPut, group+"/extension/{path...}", "group.manage", "Sets what lies at a path of a group's extension", putGroupAttribute, made, server.Also(alias+"/extension/{path...}"), none, server.Errors("RemoveAdminError")),
 	}
 }
 

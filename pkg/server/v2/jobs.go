@@ -3,6 +3,7 @@ package v2
 import (
 	"fmt"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -23,25 +24,25 @@ const (
 
 func jobRoutes() []server.Route {
 	return []server.Route{
-		{Method: http.MethodGet, Path: prefix + "/jobs", Aliases: []string{old + "/jobs", ofUser}, Rule: "jobs.list", Serve: list,
+		{Method: http.MethodGet, Path: prefix + "/jobs", Aliases: []string{old + "/jobs", ofUser}, Rule: "jobs.list", Serve: list, In: reflect.TypeFor[listIn](), Out: reflect.TypeFor[[]row](), Or: []reflect.Type{reflect.TypeFor[total]()},
 			Summary: "Lists jobs: an array, or with ?withTotalCount=true an object with their number", Errors: []string{wire.CodeParameters}},
-		{Method: http.MethodPost, Path: prefix + "/jobs", Aliases: []string{old + "/jobs"}, Rule: "job.submit", Serve: submit, Status: http.StatusAccepted,
-			Summary: "Submits a job file", Limit: server.Limit{Body: textBytes, Submit: true, Time: time.Minute}, Errors: []string{"InvalidProtocolError", "ConflictJobError"}},
-		{Method: http.MethodGet, Path: one, Aliases: []string{oneOld, ofUser + "/{job}"}, Rule: "job.read", Serve: get, Summary: "Tells all about a job", Errors: []string{"NoJobError"}},
-		{Method: http.MethodGet, Path: one + "/attempts/{attempt}", Rule: "job.read", Serve: get, Summary: "Tells all about an attempt of a job", Errors: []string{"NoJobError"}},
+		{Method: http.MethodPost, Path: prefix + "/jobs", Aliases: []string{old + "/jobs"}, Rule: "job.submit", Serve: submit, In: reflect.TypeFor[submitIn](), Out: reflect.TypeFor[message](), Status: http.StatusAccepted,
+			Summary: "Submits a job file", Limit: server.Limit{Body: textBytes, Submit: true, Time: time.Minute}, Errors: []string{"InvalidProtocolError", "ConflictJobError", "NoJobError", "NoCodeError", "NoEnoughQuotaError", wire.CodeKey}},
+		{Method: http.MethodGet, Path: one, Aliases: []string{oneOld, ofUser + "/{job}"}, Rule: "job.read", Serve: get, Out: reflect.TypeFor[detail](), Summary: "Tells all about a job", Errors: []string{"NoJobError"}},
+		{Method: http.MethodGet, Path: one + "/attempts/{attempt}", Rule: "job.read", Serve: get, Out: reflect.TypeFor[detail](), Summary: "Tells all about an attempt of a job", Errors: []string{"NoJobError"}},
 		{Method: http.MethodGet, Path: one + "/config", Aliases: []string{ofUser + "/{job}/config"}, Rule: "job.config", Serve: config,
 			Summary: "Gives the job file, secrets masked: JSON, or with ?format=yaml as it was submitted", Media: "text/yaml; charset=utf-8", Errors: []string{"NoJobError", "NoJobConfigError"}},
-		{Method: http.MethodPut, Path: one + "/executionType", Aliases: []string{ofUser + "/{job}/executionType"}, Rule: "job.stop", Serve: execute, Status: http.StatusAccepted,
+		{Method: http.MethodPut, Path: one + "/executionType", Aliases: []string{ofUser + "/{job}/executionType"}, Rule: "job.stop", Serve: execute, In: reflect.TypeFor[executeIn](), Out: reflect.TypeFor[message](), Status: http.StatusAccepted,
 			Summary: "Asks for a job's end", Errors: []string{"NoJobError", "ConflictJobError"}},
-		{Method: http.MethodGet, Path: one + "/ssh", Aliases: []string{ofUser + "/{job}/ssh", oneOld + "/ssh"}, Rule: "job.read", Serve: ssh,
+		{Method: http.MethodGet, Path: one + "/ssh", Aliases: []string{ofUser + "/{job}/ssh", oneOld + "/ssh"}, Rule: "job.read", Serve: ssh, Out: reflect.TypeFor[sshInfo](),
 			Summary: "Tells where the tasks of a job that run take SSH, where its file has the plugin ssh", Errors: []string{"NoJobError", "NoJobSshInfoError"}},
-		{Method: http.MethodGet, Path: oneTask, Rule: "job.read", Serve: getTask, Summary: "Tells about a task and all of its attempts, the latest first", Errors: []string{"NoJobError"}},
-		{Method: http.MethodGet, Path: one + "/events", Rule: "job.read", Serve: events, Summary: "Lists what Kubernetes told of a job, the latest first", Errors: []string{"NoJobError"}},
+		{Method: http.MethodGet, Path: oneTask, Rule: "job.read", Serve: getTask, Out: reflect.TypeFor[taskHistory](), Summary: "Tells about a task and all of its attempts, the latest first", Errors: []string{"NoJobError"}},
+		{Method: http.MethodGet, Path: one + "/events", Rule: "job.read", Serve: events, In: reflect.TypeFor[eventsIn](), Out: reflect.TypeFor[eventList](), Summary: "Lists what Kubernetes told of a job, the latest first", Errors: []string{"NoJobError"}},
 		server.JSON(http.MethodGet, one+"/pods", "job.read", "Lists the pods of a job's tasks that are there", pods, server.Errors("NoJobError")),
 		server.JSON(http.MethodGet, one+"/why", "job.read", "Explains what keeps a job from going on, with its place in the queue, or how it ended", why, server.Errors("NoJobError")),
-		{Method: http.MethodDelete, Path: one, Aliases: []string{ofUser + "/{job}"}, Rule: "job.delete", Serve: remove, Limit: server.Limit{Time: removeTime},
+		{Method: http.MethodDelete, Path: one, Aliases: []string{ofUser + "/{job}"}, Rule: "job.delete", Serve: remove, In: reflect.TypeFor[removeIn](), Out: reflect.TypeFor[message](), Limit: server.Limit{Time: removeTime},
 			Summary: "Deletes a job, or with ?history=true its name from the history", Errors: []string{"NoJobError"}},
-		{Method: http.MethodPost, Path: ofUser, Rule: "job.submit", Serve: submitOld, Summary: "Says that job files of version 1 are no longer taken", Errors: []string{"GoneError"}},
+		{Method: http.MethodPost, Path: ofUser, Rule: "job.submit", Serve: submitOld, Out: reflect.TypeFor[message](), Summary: "Says that job files of version 1 are no longer taken", Errors: []string{"GoneError"}},
 	}
 }
 

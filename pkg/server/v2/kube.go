@@ -2,6 +2,7 @@ package v2
 
 import (
 	"net/http"
+	"reflect"
 
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
@@ -10,9 +11,9 @@ import (
 func kubeRoutes() []server.Route {
 	one := server.Limit{Each: 1} // they are large
 	return []server.Route{
-		{Method: http.MethodGet, Path: prefix + "/kubernetes/nodes", Aliases: []string{old + "/kubernetes/nodes"}, Rule: "kube.read", Serve: kubeNodes, Limit: one,
+		{Method: http.MethodGet, Path: prefix + "/kubernetes/nodes", Aliases: []string{old + "/kubernetes/nodes"}, Rule: "kube.read", Serve: kubeNodes, Limit: one, In: reflect.TypeFor[kubeIn](), Out: kubeList,
 			Summary: "Lists Kubernetes' nodes, a thousand at most: metadata.continue says where to go on", Errors: []string{"InvalidParametersError"}},
-		{Method: http.MethodGet, Path: prefix + "/kubernetes/pods", Aliases: []string{old + "/kubernetes/pods"}, Rule: "kube.read", Serve: kubePods, Limit: one,
+		{Method: http.MethodGet, Path: prefix + "/kubernetes/pods", Aliases: []string{old + "/kubernetes/pods"}, Rule: "kube.read", Serve: kubePods, Limit: one, In: reflect.TypeFor[kubeIn](), Out: kubeList,
 			Summary: "Lists Kubernetes' pods, a thousand at most, without the environment of their containers", Errors: []string{"InvalidParametersError"}},
 	}
 }
@@ -24,6 +25,9 @@ type kubeIn struct {
 	Limit         int    `query:"limit"`
 	Continue      string `query:"continue"`
 }
+
+// kubeList is what Kubernetes' own description describes.
+var kubeList = reflect.TypeFor[map[string]any]()
 
 func kubeQuery(c *server.Call) (desk.KubeQuery, error) {
 	in := kubeIn{}

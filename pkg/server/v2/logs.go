@@ -2,6 +2,7 @@ package v2
 
 import (
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -24,9 +25,9 @@ const textMedia = "text/plain; charset=utf-8"
 func logRoutes() []server.Route {
 	list, stream := []string{"NoJobError", "NoTaskLogError"}, server.Limit{Stream: true}
 	return []server.Route{
-		{Method: http.MethodGet, Path: logsTask, Aliases: []string{logsPod}, Rule: "job.logs", Serve: listLogs,
+		{Method: http.MethodGet, Path: logsTask, Aliases: []string{logsPod}, Rule: "job.logs", Serve: listLogs, In: reflect.TypeFor[logsIn](), Out: reflect.TypeFor[locations](),
 			Summary: "Lists the logs of an attempt of a task, each with a link that leads to it without a token for ten minutes", Errors: list},
-		{Method: http.MethodGet, Path: logsTask + "/{log}", Aliases: []string{logsPod + "/{log}"}, Rule: "job.logs", Serve: readLog, Media: textMedia, Limit: stream,
+		{Method: http.MethodGet, Path: logsTask + "/{log}", Aliases: []string{logsPod + "/{log}"}, Rule: "job.logs", Serve: readLog, In: reflect.TypeFor[logsIn](), Media: textMedia, Limit: stream,
 			Summary: "Gives a log of an attempt of a task: all of it, its end with ?tail-mode=true, or with ?follow=true as it comes", Errors: list},
 		{Method: http.MethodGet, Path: linkedLog, Rule: "job.logs", Link: "link", Serve: readLinked, Media: textMedia, Limit: stream,
 			Summary: "Gives the log that a link of a list leads to", Errors: list},
@@ -94,6 +95,10 @@ type location struct {
 	URI  string `json:"uri"`
 }
 
+type locations struct {
+	Locations []location `json:"locations"`
+}
+
 // front is what clients expect before the API on the portal's host.
 const front = "/rest-server"
 
@@ -102,9 +107,7 @@ func listLogs(c *server.Call) error {
 	if err != nil {
 		return err
 	}
-	out := struct {
-		Locations []location `json:"locations"`
-	}{}
+	out := locations{}
 	for _, name := range []string{"stdout", "stderr", "all"} {
 		l, there := all[name]
 		if !there {

@@ -18,7 +18,7 @@ func manageRoutes() []server.Route {
 	const user, alias = prefix + "/users/{user}", prefix + "/user/{user}"
 	made := server.Status(http.StatusCreated)
 	put := func(what, rule, summary string, r func(method, path, rule, summary string, o ...server.Option) server.Route) server.Route {
-		return r(http.MethodPut, user+"/"+what, rule, summary, made, server.Also(alias+"/"+what), server.Errors("NoUserError"))
+		return r(http.MethodPut, user+"/"+what, rule, summary, made, server.Also(alias+"/"+what), server.Errors("NoUserError", "NoGroupError", "NoVirtualClusterError", "RemoveAdminError"))
 	}
 	return []server.Route{
 		server.JSON(http.MethodPost, prefix+"/users", "user.manage", "Adds a person; names of virtual clusters are those of groups", postUser, made,
@@ -32,7 +32,7 @@ func manageRoutes() []server.Route {
 		put("virtualcluster", "user.manage", "Sets which groups a person is in that stand for one virtual cluster each; other groups stay", jsonRoute(putVCs)),
 		put("group", "user.manage", "Puts a person into a group", jsonRoute(joinGroup)),
 		server.JSON(http.MethodDelete, user+"/group", "user.manage", "Takes a person out of a group; the body says which", leaveGroup, made, server.Also(alias+"/group"), server.Errors("NoUserError")),
-		server.JSON(http.MethodPut, prefix+"/users", "user.manage", "Changes a person: all of it, or with \"patch\" what the body names", putUser, made, server.Also(prefix+"/user"), server.Errors("NoUserError")),
+		server.JSON(http.MethodPut, prefix+"/users", "user.manage", "Changes a person: all of it, or with \"patch\" what the body names", putUser, made, server.Also(prefix+"/user"), server.Errors("NoUserError", "NoGroupError", "NoVirtualClusterError", "RemoveAdminError")),
 		server.JSON(http.MethodPut, prefix+"/users/me", "user.change.self", "Changes oneself: address, password, and what clients store", putMe, made, server.Also(prefix+"/user/me"), server.Errors("IncorrectPasswordError")),
 	}
 }

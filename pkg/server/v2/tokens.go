@@ -19,7 +19,7 @@ func tokenRoutes() []server.Route {
 		server.JSON(http.MethodGet, prefix+"/tokens", "token.own", "Lists one's tokens: texts that name them and are good for nothing else", tokens, server.Also(prefix+"/token", old+"/token", old+"/tokens")),
 		server.JSON(http.MethodPost, prefix+"/tokens/application", "token.own", "Makes a token for programs, which is shown once", newToken, server.Also(prefix+"/token/application", old+"/token/application")),
 		server.JSON(http.MethodGet, prefix+"/tokens/check", "token.check", "Tells what a token says", check, server.Also(prefix+"/token/check", old+"/token/check")),
-		server.JSON(http.MethodDelete, prefix+"/tokens/{token}", "token.own", "Ends a token", revoke, server.Also(prefix+"/token/{token}", old+"/token/{token}")),
+		server.JSON(http.MethodDelete, prefix+"/tokens/{token}", "token.own", "Ends a token", revoke, server.Also(prefix+"/token/{token}", old+"/token/{token}"), server.Errors("NoTokenError")),
 	}
 }
 

@@ -3,6 +3,7 @@ package v2
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"slices"
 
 	"github.com/openpai/paictl/pkg/job"
@@ -19,7 +20,7 @@ func vcRoutes() []server.Route {
 		return server.JSON(method, path, "vc.manage", summary, changeVC, server.Errors("NotImplementedError"))
 	}
 	return []server.Route{
-		{Method: http.MethodGet, Path: prefix + "/virtual-clusters", Aliases: []string{old + "/virtual-clusters"}, Rule: "vc.read", Serve: listVCs,
+		{Method: http.MethodGet, Path: prefix + "/virtual-clusters", Aliases: []string{old + "/virtual-clusters"}, Rule: "vc.read", Serve: listVCs, In: reflect.TypeFor[vcsIn](), Out: reflect.TypeFor[map[string]vc](), Or: []reflect.Type{reflect.TypeFor[map[string]machine]()},
 			Summary: "Tells what each virtual cluster that one may use owns and uses; with ?nodes, how many GPUs of each machine are used"},
 		server.JSON(http.MethodGet, one, "vc.read", "Tells what a virtual cluster owns and uses", getVC, none, server.Also(old+"/virtual-clusters/{vc}")),
 		server.JSON(http.MethodGet, prefix+"/cluster/sku-types", "sku.read", "Tells what goes with a GPU of each type, or what a CPU cell is; with ?vc, of those that a virtual cluster owns", skus, none),
@@ -110,9 +111,17 @@ func newMachine(n *schedulerapi.Node) machine {
 	return m
 }
 
+type vcsIn struct {
+	Nodes *string `query:"nodes"`
+}
+
 // listVCs has two answers, by a key of the query whose value doesn't count.
 func listVCs(c *server.Call) error {
-	if c.Request.URL.Query().Has("nodes") {
+	in := vcsIn{}
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	if in.Nodes != nil {
 		all, err := c.Desk.Machines(c.Context())
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ package v3
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"time"
 
@@ -33,8 +34,8 @@ func jobRoutes() []server.Route {
 	return []server.Route{
 		server.JSON("GET", api.Prefix+"/jobs", "jobs.list", "Lists jobs, newest first", list),
 		server.JSON("POST", api.Prefix+"/jobs", "job.submit", "Checks a job file, or submits it", submit, server.Body(textBytes), server.Submits(), server.Within(time.Minute),
-			server.Errors("InvalidProtocolError", "ConflictJobError")),
-		{Method: "GET", Path: api.Prefix + "/jobs/watch", Rule: "jobs.watch", Summary: "Tells what a list of jobs has, and then what changes in it, as server-sent events", Serve: watch,
+			server.Errors("InvalidProtocolError", "ConflictJobError", "NoJobError", "NoCodeError", "NoEnoughQuotaError", wire.CodeKey)),
+		{Method: "GET", Path: api.Prefix + "/jobs/watch", Rule: "jobs.watch", Summary: "Tells what a list of jobs has, and then what changes in it, as server-sent events", Serve: watch, In: reflect.TypeFor[watchIn](),
 			Limit: server.Limit{Stream: true}, Media: server.MediaEvents},
 		server.JSON("GET", one, "job.read", "Tells all about a job", get, server.Errors("NoJobError")),
 		server.JSON("GET", one+"/why", "job.read", "Explains what keeps a job from going on, or how it ended", why, server.Errors("NoJobError")),
@@ -44,7 +45,7 @@ func jobRoutes() []server.Route {
 		server.JSON("POST", one+"/scale", "job.scale", "Changes how many tasks a role has", scale, server.Errors("NoJobError", "ConflictJobError")),
 		server.JSON("PUT", one+"/tags", "job.tag", "Gives a job tags", tag, server.Errors("NoJobError")),
 		server.JSON("DELETE", one+"/tags", "job.tag", "Takes tags from a job", untag, server.Errors("NoJobError", "NoTagError")),
-		{Method: "DELETE", Path: one, Rule: "job.delete", Summary: "Deletes a job, or with ?history=true its name from the history", Serve: remove,
+		{Method: "DELETE", Path: one, Rule: "job.delete", Summary: "Deletes a job, or with ?history=true its name from the history", Serve: remove, In: reflect.TypeFor[removeIn](), Out: reflect.TypeFor[api.Changed](), Or: []reflect.Type{reflect.TypeFor[api.Forgotten]()},
 			Limit: server.Limit{Time: removeTime}, Errors: []string{"NoJobError"}},
 	}
 }

@@ -3,6 +3,7 @@ package v3
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"time"
 
 	fapi "github.com/openpai/paictl/pkg/framework/api"
@@ -20,8 +21,8 @@ func lookRoutes() []server.Route {
 	stream := server.Limit{Stream: true}
 	out := []server.Route{
 		server.JSON("GET", one+"/brief", "job.read", "Tells what a job is, without its attempts", brief, server.Errors("NoJobError")),
-		{Method: "GET", Path: one + "/follow", Rule: "job.read", Summary: "Tells what a job is at, whenever that changes, until it has ended", Serve: follow, Limit: stream, Media: "application/x-ndjson", Errors: []string{"NoJobError"}},
-		{Method: "GET", Path: one + "/logs", Rule: "job.logs", Summary: "Gives lines of the logs of a job's tasks", Serve: lines, Limit: stream, Media: "application/x-ndjson", Errors: []string{"NoJobError"}},
+		{Method: "GET", Path: one + "/follow", Rule: "job.read", Summary: "Tells what a job is at, whenever that changes, until it has ended", Serve: follow, Out: reflect.TypeFor[api.Frame](), Limit: stream, Media: "application/x-ndjson", Errors: []string{"NoJobError"}},
+		{Method: "GET", Path: one + "/logs", Rule: "job.logs", Summary: "Gives lines of the logs of a job's tasks", Serve: lines, In: reflect.TypeFor[logsIn](), Out: reflect.TypeFor[api.Frame](), Limit: stream, Media: "application/x-ndjson", Errors: []string{"NoJobError"}},
 		server.JSON("GET", one+"/top", "job.read", "Measures what the tasks of a job use", top, server.Errors("NoJobError")),
 		server.JSON("GET", one+"/freename", "job.read", "Finds a name for a copy of a job", freeName, server.Errors("NoJobError")),
 		server.JSON("GET", one+"/targets", "job.enter", "Lists the tasks of a job that run", targets, server.Errors("NoJobError")),
@@ -33,8 +34,8 @@ func lookRoutes() []server.Route {
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		out = append(out,
-			server.Route{Method: method, Path: one + "/tasks/{role}/{index}/exec", Rule: "job.enter", Summary: "Runs a command in a task, over an upgraded connection", Serve: exec, Limit: stream, Errors: []string{"NoJobError"}},
-			server.Route{Method: method, Path: one + "/tasks/{role}/{index}/portforward", Rule: "job.enter", Summary: "Connects to ports of a task, over an upgraded connection", Serve: forward, Limit: stream, Errors: []string{"NoJobError"}})
+			server.Route{Method: method, Path: one + "/tasks/{role}/{index}/exec", Rule: "job.enter", Summary: "Runs a command in a task, over an upgraded connection", Serve: exec, In: reflect.TypeFor[execIn](), Status: http.StatusSwitchingProtocols, Limit: stream, Errors: []string{"NoJobError"}},
+			server.Route{Method: method, Path: one + "/tasks/{role}/{index}/portforward", Rule: "job.enter", Summary: "Connects to ports of a task, over an upgraded connection", Serve: forward, Status: http.StatusSwitchingProtocols, Limit: stream, Errors: []string{"NoJobError"}})
 	}
 	return out
 }
@@ -230,6 +231,15 @@ type enterIn struct {
 	Stdout bool   `query:"stdout"`
 	Stderr bool   `query:"stderr"`
 	TTY    bool   `query:"tty"`
+}
+
+// execIn describes a request; the words of a command are taken as they are.
+type execIn struct {
+	Command []string `query:"command"`
+	Stdin   bool     `query:"stdin"`
+	Stdout  bool     `query:"stdout"`
+	Stderr  bool     `query:"stderr"`
+	TTY     bool     `query:"tty"`
 }
 
 func exec(c *server.Call) error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"reflect"
 	"slices"
 
 	"github.com/openpai/paictl/pkg/people/rules"
@@ -24,8 +25,8 @@ func signInRoutes(version string) []server.Route {
 		}),
 		server.JSON("GET", api.Prefix+"/whoami", "token.check", "Tells who asks, and what the token may", whoAmI),
 		server.JSON("POST", api.Prefix+"/first", "open", "Makes the first administrator, by a one-time code", first),
-		{Method: "POST", Path: api.TokenPath, Rule: "open", Summary: "Gives tokens for a password or a refresh token, as RFC 6749 has it", Serve: tokens},
-		{Method: "POST", Path: api.RevokePath, Rule: "open", Summary: "Ends the session of a refresh token, as RFC 7009 has it", Serve: revoke},
+		{Method: "POST", Path: api.TokenPath, Rule: "open", Summary: "Gives tokens for a password or a refresh token, as RFC 6749 has it", Serve: tokens, In: reflect.TypeFor[tokensForm](), Out: reflect.TypeFor[api.Tokens]()},
+		{Method: "POST", Path: api.RevokePath, Rule: "open", Summary: "Ends the session of a refresh token, as RFC 7009 has it", Serve: revoke, In: reflect.TypeFor[revokeForm](), Out: reflect.TypeFor[struct{}]()},
 	}
 }
 
@@ -64,6 +65,15 @@ type tokensIn struct {
 	Refresh  secret.String `json:"refresh_token"`
 	Client   string        `json:"client_id"`
 	Scope    string        `json:"scope"`
+}
+
+// tokensForm and revokeForm describe requests; they are read as RFC 6749 and RFC 7009 have it.
+type tokensForm struct {
+	Body tokensIn `body:"form"`
+}
+
+type revokeForm struct {
+	Body revokeIn `body:"form"`
 }
 
 func tokens(c *server.Call) error {

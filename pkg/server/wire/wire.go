@@ -45,6 +45,7 @@ const (
 	CodeTooMany      = "TooManyRequestsError"
 	CodeTooLarge     = "TooLargeError"
 	CodeMethod       = "MethodNotAllowedError"
+	CodeKey          = "IdempotencyKeyError"
 )
 
 // Bad is a request that can't be understood.

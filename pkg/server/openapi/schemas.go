@@ -1,0 +1,135 @@
+package openapi
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/invopop/jsonschema"
+)
+
+// schemas are the types of requests and answers, as JSON has them.
+type schemas struct {
+	reflector jsonschema.Reflector
+	types     map[string]reflect.Type // by name
+	all       map[string]any
+}
+
+const (
+	ownRefs  = "#/components/schemas/"
+	refsThen = `"#/$defs/`
+)
+
+func newSchemas() *schemas {
+	s := &schemas{types: map[string]reflect.Type{}, all: map[string]any{}}
+	s.reflector = jsonschema.Reflector{Anonymous: true, Mapper: written, Namer: func(t reflect.Type) string {
+		if t.Name() == "" {
+			return "" // it stands where it is used
+		}
+		name := named(t)
+		s.types[name] = t
+		return name
+	}}
+	return s
+}
+
+// odd are what names of schemas don't have: generic types have brackets.
+var odd = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// named is a name that no type of another package has.
+func named(t reflect.Type) string {
+	path := strings.Split(t.PkgPath(), "/")
+	pkg := path[len(path)-1]
+	if len(path) > 1 && (pkg == "v1" || pkg == "api") { // there are several
+		pkg = path[len(path)-2] + "." + pkg
+	}
+	return odd.ReplaceAllString(pkg+"."+t.Name(), "_")
+}
+
+// written are types that write themselves as something else than what they are.
+func written(t reflect.Type) *jsonschema.Schema {
+	value := reflect.New(t)
+	switch v := value.Interface().(type) {
+	case *time.Time, *json.RawMessage:
+		return nil // it is known
+	case json.Marshaler:
+		return byExample(v)
+	case encoding.TextMarshaler:
+		return &jsonschema.Schema{Type: "string"}
+	}
+	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
+		return &jsonschema.Schema{Type: "string", ContentEncoding: "base64"}
+	}
+	return nil
+}
+
+// byExample is the schema of what writes itself: a text, or anything.
+func byExample(v json.Marshaler) *jsonschema.Schema {
+	if data, err := v.MarshalJSON(); err == nil && len(data) > 0 && data[0] == '"' {
+		return &jsonschema.Schema{Type: "string"}
+	}
+	return &jsonschema.Schema{}
+}
+
+// of is the schema of a type, by reference where it has a name.
+func (s *schemas) of(t reflect.Type) (any, error) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == reflect.TypeFor[struct{}]() {
+		return map[string]any{"type": "object", "additionalProperties": false}, nil
+	}
+	data, err := json.Marshal(s.reflector.ReflectFromType(t))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	if err := json.Unmarshal([]byte(strings.ReplaceAll(string(data), refsThen, `"`+ownRefs)), &out); err != nil {
+		return nil, err
+	}
+	defs, _ := out["$defs"].(map[string]any)
+	for name, def := range defs {
+		if _, known := s.all[name]; !known {
+			s.all[name] = def
+			nullable(s.types[name], def)
+		}
+	}
+	delete(out, "$defs")
+	delete(out, "$schema")
+	if ref, _ := out["$ref"].(string); ref == "" {
+		nullable(t, out)
+	}
+	return out, nil
+}
+
+// nullable says which fields may be null: what can be nil, and isn't left out then.
+func nullable(t reflect.Type, schema any) {
+	def, _ := schema.(map[string]any)
+	fields, _ := def["properties"].(map[string]any)
+	if t == nil || t.Kind() != reflect.Struct || fields == nil {
+		return
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			inner := f.Type
+			if inner.Kind() == reflect.Pointer {
+				inner = inner.Elem()
+			}
+			nullable(inner, schema)
+			continue
+		}
+		of, there := fields[name]
+		if !there || strings.Contains(rest, "omit") {
+			continue
+		}
+		switch f.Type.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			fields[name] = map[string]any{"anyOf": []any{of, map[string]any{"type": "null"}}}
+		}
+	}
+}
