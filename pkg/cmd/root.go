@@ -25,6 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/image"
 	"github.com/openpai/paictl/pkg/cmd/job"
 	"github.com/openpai/paictl/pkg/cmd/login"
+	"github.com/openpai/paictl/pkg/cmd/migrate"
 	"github.com/openpai/paictl/pkg/cmd/node"
 	"github.com/openpai/paictl/pkg/cmd/rules"
 	"github.com/openpai/paictl/pkg/cmd/sandbox"
@@ -89,6 +90,7 @@ To try it out, make three hosts on this machine (Linux, as root):
 	add("tools", bundle.NewCmdBundle(f), image.NewCmdImage(f))
 	add("tools", sandbox.NewCmdSandbox(f), scheduler.NewCmdScheduler(f), rules.NewCmdRules(f))
 	add("main", doctor.NewCmdDoctor(f, nil))
+	add("tools", migrate.NewCmdMigrate(f))
 	add("tools", support.NewCmdSupportBundle(f, nil))
 	add("tools", version.NewCmdVersion(f, nil))
 	root.AddCommand(docs.NewCmdDocs(f)) // hidden: for those who make packages

@@ -45,6 +45,9 @@ func (d *Directory) Add(ctx context.Context, n NewUser) (*Person, error) {
 	u := &v1.User{ObjectMeta: metav1.ObjectMeta{Name: v1.ObjectName(n.Name)}, Spec: v1.UserSpec{
 		Name: n.Name, Email: n.Email, DisplayName: n.DisplayName, Groups: slices.Compact(sorted(n.Groups)), Identities: n.Identities,
 	}}
+	if n.From != "" {
+		u.Annotations = map[string]string{AnnotationFrom: n.From}
+	}
 	made, err := d.createUser(ctx, u)
 	if apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("%w: %s", ErrExists, n.Name)

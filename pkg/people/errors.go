@@ -20,7 +20,7 @@ func explain(err error) error {
 	status := apierrors.APIStatus(nil)
 	switch {
 	case meta.IsNoMatchError(err) || isNoResource(err):
-		return hint.Wrap(fmt.Errorf("the cluster doesn't know users and groups yet: %w", err),
+		return hint.Wrap(fmt.Errorf("%w: %w", ErrUnprepared, err),
 			"add the first person, as an operator with a kubeconfig: paictl user add NAME --administrator")
 	case apierrors.IsInvalid(err):
 		return invalid("user or group", "%s", err.Error())

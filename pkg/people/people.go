@@ -45,8 +45,8 @@ type NewUser struct {
 	Password secret.String
 	// TakeOver makes a person of the name of one who was removed: jobs and files of that one are the new one's then.
 	TakeOver bool
-	// Hash is an encoded hash instead of a Password, for people who come from another system.
-	Hash string
+	// Hash is an encoded hash instead of a Password, for people who come from another system, and From names that system.
+	Hash, From string
 }
 
 // Change says that a person or a group is another one, or gone. Name is empty where all may be.
@@ -64,6 +64,7 @@ var (
 	ErrNoGroup           = errors.New("there is no such group")
 	ErrExists            = errors.New("the name is taken")
 	ErrProtected         = errors.New("the group is needed")
+	ErrUnprepared        = errors.New("the cluster doesn't know users and groups yet")
 	ErrLastAdministrator = errors.New("it would leave the cluster without an administrator who can sign in")
 	// ErrInvalid is of what was asked for; ErrUnavailable of an API server that can't be asked now.
 	ErrInvalid     = errors.New("invalid")

@@ -85,6 +85,15 @@ func passwordSecret(u *v1.User, hash string, sessions int64) *corev1.Secret {
 	}
 }
 
+// GiveHash stores a hash of the password of a person who has none, and reports whether it did.
+func (d *Directory) GiveHash(ctx context.Context, p *Person, hash string) (bool, error) {
+	_, err := d.core.CoreV1().Secrets(v1.Namespace).Create(ctx, passwordSecret(p.User, hash, p.Sessions), metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return false, nil
+	}
+	return err == nil, explain(err)
+}
+
 // putPassword stores a hash, whatever was stored before.
 func (d *Directory) putPassword(ctx context.Context, u *v1.User, hash string, sessions int64) error {
 	return d.putSecret(ctx, passwordSecret(u, hash, sessions))

@@ -15,6 +15,9 @@ import (
 // AnnotationSessions on a User is a number that goes up when all sessions end. Sessions that were begun with a lower one are over.
 const AnnotationSessions = "paictl.openpai.org/sessions"
 
+// AnnotationFrom on a User names the system that the person was taken over from.
+const AnnotationFrom = "paictl.openpai.org/from"
+
 // snapshot is everyone at one moment.
 type snapshot struct {
 	people     map[string]*Person

@@ -1,0 +1,22 @@
+// Package migrate has the commands that take over what other systems hold.
+// In: kubeconfigs of both clusters. Out: objects in ours, and a report of what wasn't taken.
+package migrate
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+)
+
+// NewCmdMigrate returns "paictl migrate".
+func NewCmdMigrate(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate COMMAND",
+		Short: "Take people over from another system",
+		Long:  `Takes over what a cluster of another system holds. Files of OpenPAI's configuration are read by "paictl config migrate".`,
+		Example: `  paictl migrate openpai --from-kubeconfig old.conf --dry-run
+  paictl migrate openpai --from-kubeconfig old.conf`,
+	}
+	cmd.AddCommand(NewCmdOpenPAI(f, nil))
+	return cmd
+}

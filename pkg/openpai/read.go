@@ -1,0 +1,131 @@
+// Package openpai takes people over from a cluster of OpenPAI.
+// In: Secrets as OpenPAI's REST server wrote them, and the people that are there. Out: what is to be done for each group and person, which
+// can be shown or done; what can't be taken, and why.
+package openpai
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Namespaces of OpenPAI's Secrets, where its configuration says nothing else.
+const (
+	UserNamespace  = "pai-user-v2"
+	GroupNamespace = "pai-group"
+)
+
+// Source is what lay in a cluster of OpenPAI.
+type Source struct {
+	Groups []Group
+	Users  []User
+	// Unread are Secrets that don't hold what they should, by NAMESPACE/NAME, and why.
+	Unread map[string]string
+}
+
+// Group is a group of OpenPAI.
+type Group struct {
+	Name, Description, External string
+	ACLs                        ACLs
+	// Extension is what else clients stored with it.
+	Extension map[string]json.RawMessage
+}
+
+// ACLs are what a group grants.
+type ACLs struct {
+	Admin           bool     `json:"admin"`
+	VirtualClusters []string `json:"virtualClusters"`
+	Storages        []string `json:"storageConfigs"`
+}
+
+// User is a person of OpenPAI.
+type User struct {
+	Name, Email string
+	Groups      []string
+	// Password is a hash in hexadecimal digits; with OIDC it is something else.
+	Password  string
+	Extension map[string]json.RawMessage
+}
+
+// Read reads a cluster of OpenPAI. It changes nothing there.
+func Read(ctx context.Context, from kubernetes.Interface, userNamespace, groupNamespace string) (*Source, error) {
+	s := &Source{Unread: map[string]string{}}
+	if err := s.each(ctx, from, groupNamespace, "groupname", func(name string, data map[string][]byte) error {
+		g := Group{Name: name, Description: string(data["description"]), External: string(data["externalName"]), Extension: map[string]json.RawMessage{}}
+		if err := object(data["extension"], &g.Extension); err != nil {
+			return err
+		}
+		if acls, there := g.Extension["acls"]; there {
+			if json.Unmarshal(acls, &g.ACLs) != nil {
+				return errors.New("extension.acls can't be read")
+			}
+			delete(g.Extension, "acls")
+		}
+		s.Groups = append(s.Groups, g)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	err := s.each(ctx, from, userNamespace, "username", func(name string, data map[string][]byte) error {
+		u := User{Name: name, Email: string(data["email"]), Password: string(data["password"]), Extension: map[string]json.RawMessage{}}
+		if err := object(data["extension"], &u.Extension); err != nil {
+			return err
+		}
+		if text := data["grouplist"]; len(text) > 0 && json.Unmarshal(text, &u.Groups) != nil {
+			return errors.New("grouplist is no list of names")
+		}
+		s.Users = append(s.Users, u)
+		return nil
+	})
+	return s, err
+}
+
+func object(text []byte, into *map[string]json.RawMessage) error {
+	if len(text) > 0 && json.Unmarshal(text, into) != nil || *into == nil {
+		return errors.New("extension is no JSON object")
+	}
+	return nil
+}
+
+const pageSize = 500
+
+// each reads the Secrets of a namespace, by name. One is called after the hexadecimal digits of the name that it holds under a key.
+func (s *Source) each(ctx context.Context, from kubernetes.Interface, namespace, key string, take func(name string, data map[string][]byte) error) error {
+	if _, err := from.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); err != nil {
+		return fmt.Errorf("look for OpenPAI's namespace %s: %w", namespace, err)
+	}
+	var all []corev1.Secret
+	for next := ""; ; {
+		list, err := from.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
+		if err != nil {
+			return fmt.Errorf("list the Secrets of %s: %w", namespace, err)
+		}
+		all = append(all, list.Items...)
+		if next = list.Continue; next == "" {
+			break
+		}
+	}
+	slices.SortFunc(all, func(a, b corev1.Secret) int { return slices.Compare(a.Data[key], b.Data[key]) })
+	for i := range all {
+		secret := &all[i]
+		if secret.Type != corev1.SecretTypeOpaque {
+			continue // a service account's token, of early Kubernetes
+		}
+		name := string(secret.Data[key])
+		err := fmt.Errorf("it has no %s, or isn't called after it", key)
+		if name != "" && secret.Name == hex.EncodeToString([]byte(name)) {
+			err = take(name, secret.Data)
+		}
+		if err != nil {
+			s.Unread[namespace+"/"+secret.Name] = err.Error()
+		}
+	}
+	return nil
+}
