@@ -17,8 +17,8 @@ import (
 
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
-	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/openpai"
+	"github.com/openpai/paictl/pkg/people"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 

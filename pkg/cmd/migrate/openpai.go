@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/openpai"
+	"github.com/openpai/paictl/pkg/people"
 )
 
 // OpenPAIOptions are those of "paictl migrate openpai".
