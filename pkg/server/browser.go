@@ -53,6 +53,12 @@ func sessionOf(r *http.Request) []string {
 	return out
 }
 
+// stale reports whether the cookie of a session that has ended is to count as none. It does where no one need be signed in: the browser sends it
+// with every request, no script can take it away, and its person could neither sign in nor out before it expires.
+func stale(err error, route *Route) bool {
+	return desk.Meaning(err).Status == http.StatusUnauthorized && rules.Class(route.Rule, &rules.Subject{}) == nil
+}
+
 // sameOrigin refuses what a page of another origin made a browser send, unless it only reads, and lets no such page read the answer.
 func sameOrigin(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()

@@ -299,9 +299,18 @@ const callerTime = 10 * time.Second
 // caller is who sent a request, by its one Authorization header; without one, by the cookie of a browser, where that counts.
 func (s *Server) caller(r *http.Request, route *Route) (desk.Caller, error) {
 	shown := r.Header.Values("Authorization")
-	if len(shown) == 0 && route.Browser {
-		shown = sessionOf(r)
+	if len(shown) > 0 || !route.Browser {
+		return s.shown(r, shown)
 	}
+	c, err := s.shown(r, sessionOf(r))
+	if err != nil && stale(err, route) {
+		return desk.Caller{}, nil
+	}
+	return c, err
+}
+
+// shown is whose token a request shows.
+func (s *Server) shown(r *http.Request, shown []string) (desk.Caller, error) {
 	switch len(shown) {
 	case 0:
 		return desk.Caller{}, nil

@@ -75,6 +75,6 @@ func TestWhatIsOpenIsListedHere(t *testing.T) {
 		}
 	}
 	assert.ElementsMatch(t, []string{
-		" /api/v2", " /api/v2/info", "GET /healthz", "GET /api/v2/authn/info", "POST /api/v2/authn/basic/login", "GET /api/v3/version", "GET /api/v3/openapi.json", "POST /oauth/token", "POST /oauth/revoke", "POST /api/v3/first", "GET /first", "GET /sign-in", "POST /api/v3/session",
+		" /api/v2", " /api/v2/info", "GET /healthz", "GET /api/v2/authn/info", "POST /api/v2/authn/basic/login", "GET /api/v3/version", "GET /api/v3/openapi.json", "POST /oauth/token", "POST /oauth/revoke", "POST /api/v3/first", "GET /first", "GET /sign-in", "POST /api/v3/session", "DELETE /api/v3/session",
 	}, open)
 }

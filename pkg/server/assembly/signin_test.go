@@ -1,6 +1,7 @@
 package assembly_test
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/servertest"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
@@ -130,6 +132,39 @@ func TestASessionIsRefreshed(t *testing.T) {
 	assert.Equal(t, "unsupported_grant_type", a.JSON()["error"])
 	assert.Equal(t, 401, h.Ask("GET", "/api/v3/whoami", two.RefreshToken, "").Status, "it opens nothing by itself")
 	assert.NotContains(t, h.Printed.String(), two.RefreshToken)
+}
+
+// The browser sends the cookie of a session that has ended until it expires: no script can take it away.
+func TestABrowserWhoseSessionHasEndedSignsInAndOut(t *testing.T) {
+	h := newHouse(t)
+	begin := func(who, cookie string) *servertest.Answer {
+		return h.Ask("POST", "/api/v3/session", "", `{"username":"`+who+`","password":"`+servertest.Password+`"}`, "Cookie", cookie)
+	}
+	cookie := func(a *servertest.Answer) string {
+		set, err := http.ParseSetCookie(a.Header.Get("Set-Cookie"))
+		require.NoError(t, err, a.Body)
+		return set.Name + "=" + set.Value
+	}
+	ended := cookie(begin("abe", ""))
+	require.NoError(t, h.Tokens.Revoke(t.Context(), "abe", strings.TrimPrefix(ended, server.SessionCookie+"=")))
+	h.Eventually("the session has ended", func() bool { return h.Ask("GET", "/api/v3/session", "", "", "Cookie", ended).Status == 401 })
+	twice := server.SessionCookie + "=a; " + server.SessionCookie + "=b"
+	for _, bad := range []string{ended, server.SessionCookie + "=nonsense", twice} {
+		a := begin("abe", bad)
+		require.Equal(t, 200, a.Status, a.Body)
+		assert.Equal(t, "abe", h.Ask("GET", "/api/v3/session", "", "", "Cookie", cookie(a)).JSON()["name"])
+		out := h.Ask("DELETE", "/api/v3/session", "", "", "Cookie", bad)
+		assert.Equal(t, 200, out.Status, out.Body)
+		assert.Contains(t, out.Header.Get("Set-Cookie"), server.SessionCookie+"=; Path=/; Max-Age=0")
+		assert.Equal(t, 200, h.Ask("GET", "/sign-in", "", "", "Cookie", bad).Status)
+	}
+	wrong := h.Ask("POST", "/api/v3/session", "", `{"username":"abe","password":"not this one"}`, "Cookie", ended)
+	assert.Equal(t, "IncorrectPasswordError", wrong.Code(), wrong.Body)
+	for _, method := range []string{"POST", "DELETE"} {
+		a := h.Ask(method, "/api/v3/session", "nonsense", `{}`)
+		assert.Equal(t, 401, a.Status, "who shows a token is judged by it: %s", a.Body)
+		assert.Empty(t, a.Header.Get("Set-Cookie"))
+	}
 }
 
 func TestGrantsActAtOnce(t *testing.T) {

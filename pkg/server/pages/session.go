@@ -1,9 +1,11 @@
 package pages
 
 import (
+	"errors"
 	"net/http"
 	"reflect"
 
+	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/wire"
@@ -20,7 +22,7 @@ func (s sessions) routes() []server.Route {
 	return []server.Route{
 		{Method: http.MethodPost, Path: path, Rule: "open", Summary: "Begins a browser's session, by a password", Browser: true, In: reflect.TypeFor[beginIn](), Out: reflect.TypeFor[begun](), Errors: []string{"IncorrectPasswordError"}, Serve: s.begin},
 		{Method: http.MethodGet, Path: path, Rule: "token.check", Summary: "Tells a browser whose session it has, and which pages it may show", Browser: true, Out: reflect.TypeFor[session](), Serve: s.tell},
-		{Method: http.MethodDelete, Path: path, Rule: "token.own", Summary: "Ends a browser's session", Browser: true, Out: reflect.TypeFor[struct{}](), Serve: s.end},
+		{Method: http.MethodDelete, Path: path, Rule: "open", Summary: "Ends a browser's session, and takes its cookie away also where it has ended", Browser: true, Out: reflect.TypeFor[struct{}](), Serve: s.end},
 	}
 }
 
@@ -87,8 +89,9 @@ func (s sessions) tell(c *server.Call) error {
 	return c.JSON(out)
 }
 
+// end keeps the cookie where the session can't be ended: who is told so can try again.
 func (s sessions) end(c *server.Call) error {
-	if err := c.Desk.Logout(c.Context()); err != nil {
+	if err := c.Desk.Logout(c.Context()); err != nil && !errors.Is(err, rules.ErrGuest) {
 		return err
 	}
 	c.DropSession()
