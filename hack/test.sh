@@ -69,6 +69,17 @@ linted() {
 	return "$rc"
 }
 
+# scanned looks for known weaknesses of libraries, where the database of them can be reached.
+scanned() {
+	rc=0
+	sh hack/vulns.sh || rc=$?
+	[ "$rc" -ne 75 ] || {
+		skip "govulncheck: it could not be built, or its database can't be reached"
+		rc=0
+	}
+	return "$rc"
+}
+
 say "packages"
 sh hack/packages.sh test || echo "some tests will be skipped for that"
 
@@ -154,6 +165,8 @@ if [ "${PAICTL_TEST_LINT:-1}" = 0 ]; then
 else
 	check "golangci-lint" linted
 fi
+
+check "govulncheck" scanned
 
 # From here on only go test speaks: these are the lines that one looks for. What hasn't changed since it
 # passed says "(cached)".

@@ -109,8 +109,9 @@ func (c *Jobs) Targets(ctx context.Context, j *job.Job) ([]*job.Target, error) {
 	if err := c.ask(ctx, get(one(j, "/targets"), nil), out); err != nil {
 		return nil, about(j, err)
 	}
-	for _, t := range out.Items {
+	items := slices.DeleteFunc(out.Items, func(t *job.Target) bool { return t == nil })
+	for _, t := range items {
 		t.User, t.Job = j.User, j.Name
 	}
-	return out.Items, nil
+	return items, nil
 }

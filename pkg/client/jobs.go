@@ -112,6 +112,9 @@ func (c *Jobs) List(ctx context.Context, f job.Filter) (*job.Page, error) {
 		if page.Next == "" || f.Limit > 0 && len(out.Items) >= f.Limit {
 			return out, nil
 		}
+		if page.Next == q.Get("cursor") {
+			return nil, c.garbled(errors.New("the list goes on where it was"))
+		}
 		q.Set("cursor", page.Next)
 	}
 }

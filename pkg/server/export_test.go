@@ -5,6 +5,8 @@ var (
 	Normal    = normal
 	NewTable  = newTable
 	Forwarded = forwarded
+	// ShownQuery is of the log.
+	ShownQuery = shownQuery
 )
 
 // Add and Find are those of the table.
