@@ -302,8 +302,26 @@ func (d *Directory) wasRemoved(name string) bool {
 	return u != nil && u.Spec.Removed && u.Spec.Name == name
 }
 
-// PutGroup makes a group or changes it.
+// PutGroup makes a group or changes it. One that was read from the API server and is gone by now is not made again: ErrNoGroup.
 func (d *Directory) PutGroup(ctx context.Context, g *v1.Group) (*v1.Group, error) {
+	return d.writeGroup(ctx, g, d.putGroup)
+}
+
+// NewGroup makes a group: ErrExists where there is one, whatever it grants.
+func (d *Directory) NewGroup(ctx context.Context, g *v1.Group) (*v1.Group, error) {
+	g = g.DeepCopy()
+	g.ResourceVersion = ""
+	made, err := d.writeGroup(ctx, g, d.createGroup)
+	if errors.Is(err, ErrExists) || apierrors.IsAlreadyExists(err) {
+		return nil, groupExists(g.Spec.Name)
+	}
+	return made, err
+}
+
+func groupExists(name string) error { return fmt.Errorf("%w: the group %s", ErrExists, name) }
+
+// writeGroup checks a group and writes it under the Lease of administrators: it may grant or take away what makes one.
+func (d *Directory) writeGroup(ctx context.Context, g *v1.Group, write func(context.Context, *v1.Group) error) (*v1.Group, error) {
 	g = g.DeepCopy()
 	g.TypeMeta = metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.KindGroup}
 	g.Name = v1.ObjectName(g.Spec.Name)
@@ -314,7 +332,7 @@ func (d *Directory) PutGroup(ctx context.Context, g *v1.Group) (*v1.Group, error
 		if err := d.keepsAdministrator(ctx, func(s *state) { s.groups[g.Name] = g }); err != nil {
 			return err
 		}
-		return d.putGroup(ctx, g)
+		return write(ctx, g)
 	})
 	if err != nil {
 		return nil, explain(err)
@@ -333,7 +351,7 @@ func (d *Directory) ChangeGroup(ctx context.Context, name string, isNew bool, ch
 		g := &v1.Group{Spec: v1.GroupSpec{Name: name}}
 		switch {
 		case isNew && known:
-			return nil, fmt.Errorf("%w: the group %s", ErrExists, name)
+			return nil, groupExists(name)
 		case !isNew && !known:
 			return nil, noGroup(name)
 		case known:
@@ -342,8 +360,11 @@ func (d *Directory) ChangeGroup(ctx context.Context, name string, isNew bool, ch
 		if err = change(&g.Spec); err != nil {
 			return nil, err
 		}
+		if isNew {
+			return d.NewGroup(ctx, g)
+		}
 		var out *v1.Group
-		if out, err = d.PutGroup(ctx, g); err == nil || !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		if out, err = d.PutGroup(ctx, g); !apierrors.IsConflict(err) {
 			return out, err
 		}
 	}
@@ -367,27 +388,41 @@ func checkGroup(g *v1.GroupSpec) error {
 	return nil
 }
 
-// putGroup creates or writes a group. Of a new one, whoever still names an earlier group of that name is taken out first.
+// putGroup creates or writes a group.
 func (d *Directory) putGroup(ctx context.Context, g *v1.Group) error {
 	have, known := d.groups.Get(g.Name)
-	if !known {
-		g.ResourceVersion = ""
-		if err := d.leave(ctx, g.Spec.Name); err != nil {
-			return err
-		}
-	} else if g.ResourceVersion == "" {
+	switch {
+	case !known && g.ResourceVersion != "":
+		return noGroup(g.Spec.Name)
+	case !known:
+		return d.createGroup(ctx, g)
+	case g.ResourceVersion == "":
 		g.ResourceVersion = have.ResourceVersion
 	}
 	object, err := toObject(g)
 	if err != nil {
 		return err
 	}
-	var out *unstructured.Unstructured
-	if known {
-		out, err = d.api.Resource(v1.Groups).Update(ctx, object, metav1.UpdateOptions{})
-	} else {
-		out, err = d.api.Resource(v1.Groups).Create(ctx, object, metav1.CreateOptions{})
+	out, err := d.api.Resource(v1.Groups).Update(ctx, object, metav1.UpdateOptions{})
+	if err == nil {
+		d.groups.Put(out)
 	}
+	return err
+}
+
+// createGroup creates a group that must not be there. Whoever still names an earlier one of that name is taken out first.
+func (d *Directory) createGroup(ctx context.Context, g *v1.Group) error {
+	if _, known := d.groups.Get(g.Name); known {
+		return groupExists(g.Spec.Name)
+	}
+	if err := d.leave(ctx, g.Spec.Name); err != nil {
+		return err
+	}
+	object, err := toObject(g)
+	if err != nil {
+		return err
+	}
+	out, err := d.api.Resource(v1.Groups).Create(ctx, object, metav1.CreateOptions{})
 	if err == nil {
 		d.groups.Put(out)
 	}

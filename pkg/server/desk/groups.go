@@ -80,14 +80,17 @@ func (d *Desk) putGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec
 	if err := rules.Class("group.manage", &d.caller.Subject); err != nil {
 		return nil, err
 	}
+	if was == nil {
+		made, err := d.shop.People.NewGroup(ctx, &v1.Group{Spec: now})
+		if errors.Is(err, people.ErrExists) {
+			return nil, &wire.Error{Status: http.StatusConflict, Code: "ConflictError", Message: "there is a group " + wire.Shown(now.Name) + " already"}
+		}
+		return made, err
+	}
 	have, err := d.shop.People.Group(now.Name)
 	switch {
-	case errors.Is(err, people.ErrNoGroup) && was == nil:
-		return d.shop.People.PutGroup(ctx, &v1.Group{Spec: now})
 	case err != nil:
 		return nil, err
-	case was == nil:
-		return nil, &wire.Error{Status: http.StatusConflict, Code: "ConflictError", Message: "there is a group " + now.Name + " already"}
 	case !sameGroup(&have.Spec, was):
 		return nil, errChanged
 	}
