@@ -18,8 +18,9 @@ type Storage struct {
 	Capacity string
 	ReadOnly bool
 	// Kind is one of the kinds below, and Where says where it is, in the words of OpenPAI's API; both only of Storage.
-	Kind         string
-	Where        map[string]string
+	Kind  string
+	Where map[string]string
+	// MountOptions are without passwords and keys.
 	MountOptions []string
 	// Secret has the credentials, in a namespace; "" where there are none.
 	Secret, SecretNamespace string
@@ -77,6 +78,8 @@ func (c *Client) Storage(ctx context.Context, name string) (*Storage, error) {
 	}
 	s.MountOptions, s.SecretNamespace = volume.Spec.MountOptions, c.Namespace
 	s.behind(&volume.Spec)
+	s.ReadOnly = s.ReadOnly || mountedReadOnly(s.MountOptions)
+	s.MountOptions = withoutSecrets(s.MountOptions)
 	if s.Secret == "" {
 		s.SecretNamespace = ""
 	}

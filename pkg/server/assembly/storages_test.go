@@ -110,3 +110,38 @@ func TestStoragesByGrant(t *testing.T) {
 		assert.NotContains(t, h.Printed.String(), "S4MBA-KEY")
 	})
 }
+
+func TestCredentialsOfAShareAreNotForWhoSeesAPartOfIt(t *testing.T) {
+	h := newHouse(t)
+	ask := h.asker(t)
+	smb := func(readOnly bool, options string) *corev1.PersistentVolumeSource {
+		return &corev1.PersistentVolumeSource{FlexVolume: &corev1.FlexPersistentVolumeSource{Driver: "microsoft.com/smb", ReadOnly: readOnly, SecretRef: &corev1.SecretReference{Name: "share-secret"},
+			Options: map[string]string{"source": "//10.0.0.9/share", "mountoptions": options}}}
+	}
+	claim(t, h.cluster, "homes", map[string]string{"share": "false"}, smb(false, "vers=3.0,username=sam,password=S4MBA-KEY"))
+	claim(t, h.cluster, "corpus", nil, smb(true, ""))
+	claim(t, h.cluster, "corpus2", nil, smb(false, "vers=3.0,ro"))
+	_, err := h.cluster.Client.CoreV1().Secrets(kube.JobNamespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "share-secret"},
+		StringData: map[string]string{"username": "sam", "password": "S4MBA-KEY"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	h.Group("shares", func(g *v1.GroupSpec) { g.Storages = []string{"homes", "corpus", "corpus2"} })
+	h.person(t, "sally", "shares")
+	h.person(t, "rita", "shares", v1.GroupAdministrators)
+	for _, who := range []string{"sally", "rita"} {
+		p, err := h.People.Person(who)
+		require.NoError(t, err)
+		made, err := h.Tokens.Application(t.Context(), p, token.New{Scopes: []rules.Scope{rules.ScopeRead, rules.ScopeSecrets}})
+		require.NoError(t, err)
+		h.tokens[who+"'s explorer"] = made.Token.Reveal()
+	}
+	assert.Contains(t, ask("sally", "GET", "/storages/homes", "", 200), `"mountOptions":["hard","vers=3.0,username=***,password=***"]`)
+	for name, note := range map[string]string{"homes": "folders of all users", "corpus": "read only", "corpus2": "read only"} {
+		for _, who := range []string{"sally", "sally's explorer"} {
+			got := ask(who, "GET", "/storages/"+name+"?secrets", "", 200)
+			assert.NotContains(t, got, "S4MBA-KEY", "%s, %s", who, name)
+			assert.Contains(t, got, note)
+		}
+		assert.NotContains(t, ask("rita's explorer", "GET", "/storages/"+name, "", 200), "S4MBA-KEY", "not unasked")
+		assert.Contains(t, ask("rita", "GET", "/storages/"+name+"?secrets", "", 200), "S4MBA-KEY")
+	}
+}

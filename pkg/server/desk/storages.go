@@ -46,7 +46,7 @@ func (d *Desk) Storages(ctx context.Context, all bool) ([]Storage, error) {
 	return out, nil
 }
 
-// Storage is one of them. secrets asks for its credentials; a token that was made to read such gets them unasked.
+// Storage is one of them. secrets asks for its credentials; a token that was made to read them gets them unasked.
 func (d *Desk) Storage(ctx context.Context, name string, secrets bool) (*Storage, error) {
 	if err := rules.Decide("storage.list", &d.caller.Subject, storage(name)); err != nil {
 		return nil, err
@@ -62,13 +62,27 @@ func (d *Desk) Storage(ctx context.Context, name string, secrets bool) (*Storage
 	if token := d.caller.Token; secrets || token.Application && slices.Contains(token.Scopes, rules.ScopeSecrets) {
 		err = rules.Decide("storage.secrets", &d.caller.Subject, storage(name))
 		if err == nil {
-			out.Credentials, out.Note, err = d.shop.Jobs.Credentials(ctx, found)
+			out.Credentials, out.Note, err = d.credentials(ctx, found, secrets)
 		}
 		if err := d.audited(ctx, "storage.secrets", storage(name), nil, err); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// credentials are those of a storage. They open the whole share for writing: who is let to a part of it, or may only read it, has to do so in
+// jobs. An administrator who asks gets them.
+func (d *Desk) credentials(ctx context.Context, s *job.Storage, asked bool) (found map[string]string, note string, err error) {
+	if !asked || !d.caller.Grants.Administrator {
+		switch {
+		case s.PerUser:
+			return nil, "the credentials open the folders of all users: only administrators can read them", nil
+		case s.ReadOnly:
+			return nil, "the storage is read only, and the credentials may allow to write: only administrators can read them", nil
+		}
+	}
+	return d.shop.Jobs.Credentials(ctx, s)
 }
 
 // defaultStorages are the first ones of each of the caller's groups.
