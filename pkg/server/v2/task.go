@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/desk"
 )
 
-// container is what is told of one attempt of a task.
+// container is one attempt of a task.
 type container struct {
 	AttemptID int32             `json:"attemptId"`
 	Attempt   string            `json:"attemptState"`
@@ -30,7 +30,7 @@ type container struct {
 	Diagnostics *string     `json:"containerExitDiagnostics"`
 }
 
-// taskStatus is what is told of a task as a whole.
+// taskStatus is a task as a whole.
 type taskStatus struct {
 	Index       int32  `json:"taskIndex"`
 	UID         string `json:"taskUid"`
