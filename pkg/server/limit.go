@@ -50,7 +50,7 @@ const (
 // open counts what is open at a time, in all and by keys.
 type open struct {
 	mu   sync.Mutex
-	most int // 0: any number
+	most int
 	all  int
 	each map[string]int
 }
@@ -72,7 +72,7 @@ func stream(s *rules.Subject) []of {
 func (s *open) take(keys ...of) (give func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.most > 0 && s.all >= s.most {
+	if s.all >= s.most {
 		return nil, false
 	}
 	for _, k := range keys {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -83,4 +84,31 @@ func TestListsThatAreTooLargeTogetherWaitForEachOther(t *testing.T) {
 	all, err := s.take(t.Context(), "ann", 1_000_000)
 	require.NoError(t, err, "what was held is given back")
 	all()
+}
+
+func TestRequestsThatWaitForOthersOfTheirPersonEndWithTheirContext(t *testing.T) {
+	s := &Server{places: shares{each: map[string]*share{}}}
+	first, err := s.place(t.Context(), "GET /x", "mallory", 1)
+	require.NoError(t, err)
+	other, err := s.place(t.Context(), "GET /x", "ann", 1)
+	require.NoError(t, err, "another person doesn't wait")
+	other()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	_, err = s.place(gone, "GET /x", "mallory", 1)
+	e, ok := err.(*wire.Error) //nolint:errorlint // it isn't wrapped
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, http.StatusServiceUnavailable, e.Status)
+	assert.Positive(t, e.RetryAfter)
+	waited := make(chan error, 1)
+	go func() {
+		give, err := s.place(t.Context(), "GET /x", "mallory", 1)
+		if err == nil {
+			give()
+		}
+		waited <- err
+	}()
+	first()
+	require.NoError(t, <-waited)
+	assert.Empty(t, s.places.each)
 }

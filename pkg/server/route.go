@@ -52,7 +52,7 @@ type Limit struct {
 	Stream bool
 	// Submit: it counts as a submission.
 	Submit bool
-	// Each is how many of it a person has at a time; 0 is any number.
+	// Each is how many of it a person has at a time, one more waits; 0 is any number.
 	Each int
 }
 
@@ -63,6 +63,7 @@ type Call struct {
 	Desk    *desk.Desk
 	Route   *Route
 	rows    func(n int) (give func(), err error)
+	place   func(kind string, most int) (give func(), err error)
 }
 
 // Context is the request's.

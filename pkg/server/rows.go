@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -21,21 +20,14 @@ const (
 
 // rows bounds how many rows are read and answered at a time.
 type rows struct {
+	shares // of each person
+
 	all  *semaphore.Weighted
 	wait time.Duration
-
-	mu   sync.Mutex
-	each map[string]*share
-}
-
-// share is what one person has; those who ask hold it.
-type share struct {
-	*semaphore.Weighted
-	holders int
 }
 
 func newRows() *rows {
-	return &rows{all: semaphore.NewWeighted(maxRows), wait: rowsTime, each: map[string]*share{}}
+	return &rows{shares: shares{each: map[string]*share{}}, all: semaphore.NewWeighted(maxRows), wait: rowsTime}
 }
 
 // take waits for a number of rows of a person; give gives them back.
@@ -43,41 +35,18 @@ func (s *rows) take(ctx context.Context, who string, n int) (give func(), err er
 	weight := int64(min(max(n, 1), maxPersonRows))
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	own := s.hold(who)
-	if err := own.Acquire(ctx, weight); err != nil {
-		s.leave(who)
+	own, err := s.shares.take(ctx, who, weight, maxPersonRows)
+	if err != nil {
 		return nil, busy("many of your lists are being answered", "ask for fewer rows, or for one list after the other")
 	}
 	if err := s.all.Acquire(ctx, weight); err != nil {
-		own.Release(weight)
-		s.leave(who)
+		own()
 		return nil, busy("many lists are being answered", "ask for fewer rows, or try again in a moment")
 	}
 	return func() {
 		s.all.Release(weight)
-		own.Release(weight)
-		s.leave(who)
+		own()
 	}, nil
-}
-
-func (s *rows) hold(who string) *share {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	own := s.each[who]
-	if own == nil {
-		own = &share{Weighted: semaphore.NewWeighted(maxPersonRows)}
-		s.each[who] = own
-	}
-	own.holders++
-	return own
-}
-
-func (s *rows) leave(who string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.each[who].holders--; s.each[who].holders == 0 {
-		delete(s.each, who)
-	}
 }
 
 // retryBusy is when to try again where others are being answered.
@@ -91,9 +60,7 @@ func busy(message, remedy string) error {
 func (c *Call) Rows(n int) error {
 	give, err := c.Weigh(n)
 	if err == nil {
-		if a, ok := c.Writer.(*answer); ok {
-			a.after = append(a.after, give)
-		}
+		c.after(give)
 	}
 	return err
 }

@@ -58,7 +58,7 @@ type Server struct {
 	metrics *metrics
 	limits  *limiter
 	streams *open
-	each    *open
+	places  shares
 	rows    *rows
 	// draining ends when the program is about to: streams end with it.
 	draining context.Context
@@ -71,7 +71,7 @@ func New(o Options) *Server {
 		o.Now = time.Now
 	}
 	s := &Server{o: o, table: newTable(), mux: http.NewServeMux(), routes: map[string]*Route{}, metrics: newMetrics(o.Metrics), limits: newLimiter(o.Limits, o.Now),
-		streams: newOpen(o.Limits.complete().Streams), each: newOpen(0), rows: newRows()}
+		streams: newOpen(o.Limits.complete().Streams), places: shares{each: map[string]*share{}}, rows: newRows()}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	for i := range o.Routes {
 		route := &o.Routes[i]
@@ -211,14 +211,6 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 		}
 		a.after = append(a.after, give)
 	}
-	if route.Limit.Each > 0 {
-		give, ok := s.each.take(of{route.Path + " " + subject.Name, route.Limit.Each})
-		if !ok {
-			s.fail(a, r, &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "as many requests of yours as may do this already", Remedy: "wait for the end of one", RetryAfter: retryStreams})
-			return
-		}
-		a.after = append(a.after, give)
-	}
 	if err := s.within(a, &r, route, caller.Ended()); err != nil {
 		s.fail(a, r, err)
 		return
@@ -229,7 +221,17 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	}
 	r.Body = http.MaxBytesReader(a, r.Body, body)
 	list := func(n int) (func(), error) { return s.rows.take(r.Context(), subject.Name, n) }
-	if err := route.Serve(&Call{Writer: a, Request: r, Desk: d, Route: route, rows: list}); err != nil {
+	place := func(kind string, most int) (func(), error) {
+		return s.place(r.Context(), route.Method+" "+route.Path+" "+kind, subject.Name, most)
+	}
+	c := &Call{Writer: a, Request: r, Desk: d, Route: route, rows: list, place: place}
+	if route.Limit.Each > 0 {
+		if err := c.Place("", route.Limit.Each); err != nil {
+			s.fail(a, r, err)
+			return
+		}
+	}
+	if err := route.Serve(c); err != nil {
 		s.fail(a, r, err)
 	}
 }

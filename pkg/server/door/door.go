@@ -27,9 +27,10 @@ const (
 	answerTime = 2*time.Minute + 10*time.Second
 	// bodyBytes is how long a body may be: a silence, or a long query.
 	bodyBytes = 1 << 20
-	// each is how many requests a person has open at a time at one service. Prometheus evaluates its rules with the same twenty places that
-	// queries have.
-	each = 12
+	// queries is how many requests a person has under way at one service, and files how many of those that only read a file of its page.
+	// Prometheus evaluates its rules with the same twenty places that queries have.
+	queries = 12
+	files   = 24
 )
 
 // Options say what is behind the door.
@@ -82,7 +83,7 @@ func (d *Door) Routes() []server.Route {
 	for _, s := range d.services {
 		out = append(out, server.Route{
 			Path: s.prefix() + "/{path...}", Aliases: []string{s.prefix()}, Rule: "page.monitoring", Browser: true, Media: "*/*",
-			Summary: "Passes requests on to " + s.title(), Limit: server.Limit{Body: bodyBytes, Time: answerTime, Each: each},
+			Summary: "Passes requests on to " + s.title(), Limit: server.Limit{Body: bodyBytes, Time: answerTime},
 			Serve: func(c *server.Call) error { return d.serve(c, s) },
 		})
 	}
@@ -121,14 +122,26 @@ func (d *Door) serve(c *server.Call, s *service) error {
 	}
 	path := strings.TrimPrefix(r.URL.Path, s.prefix())
 	what := r.Method + " " + r.URL.Path
-	switch s.kind.class(r.Method, path) {
-	case read:
-		s.proxy.ServeHTTP(c.Writer, r)
-		return nil
-	case write:
+	class := s.kind.class(r.Method, path)
+	if class == refused {
+		return c.Desk.RefusedBehind(c.Context(), wire.Shown(what), errRefused)
+	}
+	if err := s.place(c, path); err != nil {
+		return err
+	}
+	if class == write {
 		return s.change(c, what)
 	}
-	return c.Desk.RefusedBehind(c.Context(), wire.Shown(what), errRefused)
+	s.proxy.ServeHTTP(c.Writer, r)
+	return nil
+}
+
+// place waits for others of the caller. A page's files don't wait for its queries, which may take minutes.
+func (s *service) place(c *server.Call, path string) error {
+	if s.kind.file(c.Request.Method, path) {
+		return c.Place("file", files)
+	}
+	return c.Place("query", queries)
 }
 
 // change passes on what changes something. It is in the audit also where the answer broke off.

@@ -49,6 +49,22 @@ func TestWhatARequestToAServiceIs(t *testing.T) {
 	}
 }
 
+// What costs a service something must not pass as one of its files.
+func TestWhichRequestsReadAFile(t *testing.T) {
+	for _, c := range []struct {
+		service, method, path string
+		want                  bool
+	}{
+		{"prometheus", "GET", "/", true}, {"prometheus", "HEAD", "/Assets/index.js", true}, {"prometheus", "GET", "/query", true}, {"prometheus", "GET", "/graph/", true},
+		{"prometheus", "GET", "/api/v1/query", false}, {"prometheus", "GET", "/queryx", false}, {"prometheus", "POST", "/assets/x", false}, {"prometheus", "GET", "/federate", false}, {"prometheus", "GET", "/metrics", false},
+		{"prometheus", "GET", "/consoles/x", false}, {"alert-manager", "GET", "/script.js", true}, {"alert-manager", "GET", "/api/v2/alerts", false},
+		{"grafana", "GET", "/public/build/app.js", true}, {"grafana", "GET", "/api/ds/query", false}, {"grafana", "POST", "/login", false}, {"ours", "GET", "/x.js", false},
+	} {
+		k := kindOf(c.service)
+		assert.Equal(t, c.want, k.file(c.method, c.path), "%s: %s %s", c.service, c.method, c.path)
+	}
+}
+
 func one(t testing.TB, name, at string) *service {
 	t.Helper()
 	d, err := New(Options{Services: map[string]settings.Service{name: {URL: at, Page: "monitoring"}}})

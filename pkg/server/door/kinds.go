@@ -23,6 +23,8 @@ type kind struct {
 	closed []string
 	// queries are paths where POST only reads.
 	queries []string
+	// files are paths where GET reads a file of the page, as it does at /: it costs next to nothing.
+	files []string
 	// writes are paths where something is changed; where others is false, other methods than GET and HEAD are refused elsewhere.
 	writes []string
 	others bool
@@ -34,16 +36,19 @@ var kinds = map[string]kind{
 		title:   "Prometheus",
 		closed:  []string{"/-/", "/debug/", "/api/v1/admin/", "/api/v1/write", "/api/v1/read", "/api/v1/otlp/"},
 		queries: []string{"/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/series", "/api/v1/labels", "/api/v1/format_query", "/api/v1/parse_query"},
+		files:   []string{"/assets/", "/static/", "/favicon.ico", "/favicon.svg", "/manifest.json", "/query", "/graph", "/alerts", "/targets"},
 	},
 	"alert-manager": {
 		title:  "Alertmanager",
 		closed: []string{"/-/", "/debug/"},
 		writes: []string{"/api/v2/silences", "/api/v2/silence/"},
+		files:  []string{"/assets/", "/lib/", "/script.js", "/favicon.ico"},
 	},
 	"grafana": {
 		title:   "Grafana",
 		closed:  []string{"/debug/", "/metrics", "/api/live/", "/api/datasources/proxy/", "/avatar/"},
 		queries: []string{"/login", "/api/ds/query", "/api/frontend-metrics", "/api/dashboards/calculate-diff"},
+		files:   []string{"/public/", "/d/", "/login"},
 		others:  true, // it knows people itself, and decides what they may
 	},
 }
@@ -57,10 +62,7 @@ func kindOf(name string) kind {
 
 // class tells what a request is. A service could be made to take GET for something else by headers; those don't go along.
 func (k *kind) class(method, path string) class {
-	path = strings.ToLower(path)
-	in := func(paths []string) bool {
-		return slices.ContainsFunc(paths, func(p string) bool { return below(path, p) })
-	}
+	in := func(paths []string) bool { return listed(paths, path) }
 	switch {
 	case in(k.closed):
 		return refused
@@ -72,6 +74,17 @@ func (k *kind) class(method, path string) class {
 		return write
 	}
 	return refused
+}
+
+// file reports whether a request only reads a file of the page.
+func (k *kind) file(method, path string) bool {
+	return (method == http.MethodGet || method == http.MethodHead) && (path == "/" || listed(k.files, path))
+}
+
+// listed reports whether a path is one of a list's, whatever its case.
+func listed(paths []string, path string) bool {
+	path = strings.ToLower(path)
+	return slices.ContainsFunc(paths, func(p string) bool { return below(path, p) })
 }
 
 // below reports whether a path is one of the list's, with or without a slash at its end.

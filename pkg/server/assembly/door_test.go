@@ -1,0 +1,74 @@
+package assembly_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/server/servertest"
+	"github.com/openpai/paictl/pkg/server/settings"
+)
+
+// A browser asks for all that a page needs at once: over HTTP/2 there are dozens of requests.
+func TestAllOfAPageComesThroughTheDoor(t *testing.T) {
+	arrived, release := make(chan struct{}, 100), make(chan struct{})
+	var open, most atomic.Int32
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/api/") {
+			return
+		}
+		defer open.Add(-1)
+		if n := open.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		arrived <- struct{}{}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(service.Close)
+	c := kubetest.Start(t)
+	servertest.Prepare(t, c)
+	o := settings.Default()
+	o.Door = map[string]settings.Service{"prometheus": {URL: service.URL, Page: "administrators"}}
+	h := houseOn(t, c, servertest.Options{Settings: o})
+
+	const atOnce, queries = 12, 40
+	answers := make(chan int, queries)
+	for range queries {
+		go func() {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+"/prometheus/api/v1/query?query=up", nil)
+			if err != nil {
+				answers <- 0
+				return
+			}
+			r.Header.Set("Authorization", "Bearer "+h.tokens["root"])
+			resp, err := h.Client.Do(r)
+			if err != nil {
+				answers <- 0
+				return
+			}
+			_ = resp.Body.Close()
+			answers <- resp.StatusCode
+		}()
+	}
+	for range atOnce {
+		<-arrived
+	}
+	for _, file := range []string{"/", "/assets/index.js", "/graph?g0.expr=up"} {
+		assert.Equal(t, 200, h.as("root", "GET", "/prometheus"+file, "").Status, "a file doesn't wait for queries: %s", file)
+	}
+	require.Empty(t, arrived, "the others wait")
+	close(release)
+	for range queries {
+		assert.Equal(t, 200, <-answers)
+	}
+	assert.LessOrEqual(t, most.Load(), int32(atOnce))
+}

@@ -1,0 +1,83 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// placeTime is how long a request waits for others of its person.
+const placeTime = 20 * time.Second
+
+// shares bound what each key has of something at a time.
+type shares struct {
+	mu   sync.Mutex
+	each map[string]*share
+}
+
+// share is what one key has; those who ask hold it.
+type share struct {
+	*semaphore.Weighted
+	holders int
+}
+
+// take waits until n more of a key are at most so many; give gives them back.
+func (s *shares) take(ctx context.Context, key string, n, most int64) (give func(), err error) {
+	own := s.hold(key, most)
+	if err := own.Acquire(ctx, n); err != nil {
+		s.leave(key)
+		return nil, err
+	}
+	return func() {
+		own.Release(n)
+		s.leave(key)
+	}, nil
+}
+
+func (s *shares) hold(key string, most int64) *share {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.each[key]
+	if own == nil {
+		own = &share{Weighted: semaphore.NewWeighted(most)}
+		s.each[key] = own
+	}
+	own.holders++
+	return own
+}
+
+func (s *shares) leave(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.each[key].holders--; s.each[key].holders == 0 {
+		delete(s.each, key)
+	}
+}
+
+// place waits until fewer than most requests of a person that do the same are under way. A browser sends all of a page's at once.
+func (s *Server) place(ctx context.Context, what, who string, most int) (give func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, placeTime)
+	defer cancel()
+	if give, err = s.places.take(ctx, what+" "+who, 1, int64(most)); err != nil {
+		return nil, busy("as many requests of yours as may do this at a time are being answered", "wait for the end of one")
+	}
+	return give, nil
+}
+
+// Place waits until the caller has fewer than most requests of this route and kind under way. It is held until the answer is sent.
+func (c *Call) Place(kind string, most int) error {
+	give, err := c.place(kind, most)
+	if err == nil {
+		c.after(give)
+	}
+	return err
+}
+
+// after does something once the answer is sent.
+func (c *Call) after(f func()) {
+	if a, ok := c.Writer.(*answer); ok {
+		a.after = append(a.after, f)
+	}
+}
