@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"cmp"
 	"container/list"
 	"encoding/json"
 	"reflect"
@@ -46,10 +47,13 @@ func (c *Change) JSON() []byte {
 // changes keeps the latest change of each job, in the order in which they came. Nothing is kept for who reads: a reader has a mark in that
 // order, and finds what changed since, however slow it is. Only jobs that are gone are forgotten some time.
 type changes struct {
-	order  *list.List // of *noted, the latest last
-	at     uint64     // the mark of the latest
-	seen   Seen
-	places map[string]int // in the queue of the virtual cluster, by Framework
+	order *list.List // of *noted, the latest last
+	at    uint64     // the mark of the latest
+	// heard is the latest version that was told of an object, and seen the latest up to which all were. listed are the latest lists, whose
+	// objects come in any order, and covered those that have come wholly.
+	heard, seen, listed, covered Seen
+	began                        uint64         // the mark at which the latest list began to come
+	places                       map[string]int // in the queue of the virtual cluster, by Framework
 
 	gone *list.List // of those elements of order that are gone, the latest last
 	keep int
@@ -74,11 +78,56 @@ func (x *Index) Watched(keep int) *Index {
 	return x
 }
 
-// Begin says that Frameworks have been listed: of those that went before that version, the index may not have heard.
-func (x *Index) Begin(version uint64) {
+// Begin says that a list comes, as of a version of Frameworks or of pods. Of Frameworks that went before it, the index may not have heard.
+func (x *Index) Begin(list Seen) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.log.forgottenVersion = max(x.log.forgottenVersion, version)
+	x.log.forgottenVersion = max(x.log.forgottenVersion, list.Frameworks)
+	x.log.listed = x.log.listed.with(list)
+	x.log.at++
+	x.log.began = x.log.at
+}
+
+// Listed says that all of a list has come. Where versions have gone back, because the cluster was put back from a backup, no place of before counts.
+func (x *Index) Listed(list Seen) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c := x.log
+	if list.Frameworks > 0 && list.Frameworks < c.heard.Frameworks {
+		c.forgottenVersion = max(c.forgottenVersion, c.heard.Frameworks+1)
+	}
+	c.covered = c.covered.with(list)
+	if list.Frameworks > 0 {
+		c.heard.Frameworks = min(c.heard.Frameworks, list.Frameworks)
+		c.seen.Frameworks = c.heard.Frameworks
+	}
+	if list.Pods > 0 {
+		c.heard.Pods = min(c.heard.Pods, list.Pods)
+		c.seen.Pods = c.heard.Pods
+	}
+}
+
+// Reached is up to where the index knows everything, Mark's seen how much of that others know as well: only objects tell them their versions.
+func (x *Index) Reached() Seen {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.log.seen.Max(x.log.covered)
+}
+
+// with is what is known after a list of one kind.
+func (s Seen) with(list Seen) Seen {
+	return Seen{cmp.Or(list.Frameworks, s.Frameworks), cmp.Or(list.Pods, s.Pods)}
+}
+
+// hear notes a version that was told. All before it has been, unless a list has it, whose objects come in another order.
+func (c *changes) hear(s Seen) {
+	c.heard = c.heard.Max(s)
+	if s.Frameworks > c.listed.Frameworks {
+		c.seen.Frameworks = max(c.seen.Frameworks, s.Frameworks)
+	}
+	if s.Pods > c.listed.Pods {
+		c.seen.Pods = max(c.seen.Pods, s.Pods)
+	}
 }
 
 // Mark is where Since begins for who knows all that the index knows now.
@@ -89,21 +138,14 @@ func (x *Index) Mark() (mark uint64, seen Seen) {
 	return x.log.at, x.log.seen
 }
 
-// Remembers reports whether the index can tell what changed since a version of Frameworks: it has forgotten no job that went since.
-func (x *Index) Remembers(s Seen) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return s.Frameworks >= x.log.forgottenVersion
-}
-
-// Since returns the latest of each job that changed after a mark, in the order of these changes, but for what who asks has seen
-// elsewhere. mark is where the next Since begins; all that seen has is in what was returned until now. ok is false where jobs have been
-// forgotten that went since.
-func (x *Index) Since(after uint64, elsewhere Seen) (out []*Change, mark uint64, seen Seen, ok bool) {
+// Since returns the latest of each job that changed after a mark, in the order of these changes. mark is where the next Since begins; all
+// that seen has is in what was returned until now. ok is false where it isn't known what went since: jobs have been forgotten, or who asks has
+// read elsewhere before, perhaps of jobs that this index never heard of, and a list has come that doesn't tell what isn't there.
+func (x *Index) Since(after uint64, elsewhere bool) (out []*Change, mark uint64, seen Seen, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.settle()
-	if after > 0 && after < x.log.forgotten {
+	if after < x.log.forgotten || elsewhere && after < x.log.began {
 		return nil, after, Seen{}, false
 	}
 	from := x.log.order.Back()
@@ -115,7 +157,22 @@ func (x *Index) Since(after uint64, elsewhere Seen) (out []*Change, mark uint64,
 		next = from.Next()
 	}
 	for ; next != nil; next = next.Next() {
-		if n := next.Value.(*noted); n.after(elsewhere) {
+		out = append(out, next.Value.(*noted).Change)
+	}
+	return out, x.log.at, x.log.seen, true
+}
+
+// Missed returns, to who has read elsewhere, the latest of each job that something touched which isn't seen there; Since goes on from its mark:
+// what comes here later is told, whatever its version. ok is false where jobs have been forgotten that went since.
+func (x *Index) Missed(elsewhere Seen) (out []*Change, mark uint64, seen Seen, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.settle()
+	if elsewhere.Frameworks < x.log.forgottenVersion {
+		return nil, 0, Seen{}, false
+	}
+	for e := x.log.order.Front(); e != nil; e = e.Next() {
+		if n := e.Value.(*noted); n.after(elsewhere) {
 			out = append(out, n.Change)
 		}
 	}
@@ -148,14 +205,12 @@ func (x *Index) Unplaced() (out []Row) {
 	return out
 }
 
-// PodSeen takes the version of what was last told of a Framework's pods; 0 where it isn't known.
-func (x *Index) PodSeen(framework string, version uint64) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+// podSeen notes the version of what was last told of a Framework's pods; 0 where it isn't known.
+func (x *Index) podSeen(framework string, version uint64) {
 	if x.log == nil {
 		return
 	}
-	x.log.seen.Pods = max(x.log.seen.Pods, version)
+	x.log.hear(Seen{Pods: version})
 	if e := x.jobs[framework]; e != nil {
 		e.touched(Seen{Pods: version})
 	}
@@ -163,10 +218,10 @@ func (x *Index) PodSeen(framework string, version uint64) {
 
 // seen notes the version of a Framework that an entry has got.
 func (x *Index) seen(e *entry) {
-	x.log.seen.Frameworks = max(x.log.seen.Frameworks, e.brief.Version)
 	at := Seen{Frameworks: e.brief.Version}
-	if e.noted == nil && len(x.pods[e.brief.Job.Framework]) > 0 {
-		at.Pods = x.log.seen.Pods // its own isn't known: its pods were known before it
+	x.log.hear(at)
+	if e.noted == nil {
+		at.Pods = x.log.heard.Pods // its own isn't known: its pods may have been heard of before it
 	}
 	e.touched(at)
 }
@@ -214,7 +269,7 @@ func (x *Index) bury(e *entry, b *Brief, version uint64) {
 		x.log.forgotten = max(x.log.forgotten, n.at)
 		x.log.forgottenVersion = max(x.log.forgottenVersion, n.seen.Frameworks)
 		if n.unsure {
-			x.log.forgottenVersion = x.log.seen.Frameworks // it went before that at the latest
+			x.log.forgottenVersion = max(x.log.forgottenVersion, x.log.heard.Frameworks) // it went before that at the latest
 		}
 	}
 }

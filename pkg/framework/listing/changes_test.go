@@ -17,13 +17,28 @@ import (
 // replica is a server with its own watches, which are as late as they are.
 type replica struct {
 	index            *listing.Index
-	frameworks, pods int // how many events of each it has heard of
+	frameworks, pods stream
+}
+
+// stream is what a replica hears of one kind of object.
+type stream struct {
+	heard int // of the story's events
+	// left is what a list that is coming still has to tell, in any order.
+	left []func(*listing.Index)
+	// known are the objects that it has, each as what tells that it is gone.
+	known map[string]func(*listing.Index)
+}
+
+// event is what happens to an object. gone tells that a list no longer has it; it is nil where the event itself is its end.
+type event struct {
+	object, uid string
+	tell, gone  func(*listing.Index)
 }
 
 // story is what happened to the objects of a cluster, in two streams, as watches tell it.
 type story struct {
 	version          uint64
-	frameworks, pods []func(*listing.Index)
+	frameworks, pods []event
 	jobs             map[string]*v1.Framework
 	started          map[string]bool // jobs with a pod that hasn't begun
 }
@@ -47,71 +62,144 @@ func (s *story) happens(t *rapid.T) {
 		f := framework("ann", "vision", name, uid(name, second), second, rapid.SampledFrom([]v1.State{"", v1.AttemptPreparing, v1.AttemptRunning, v1.Completed}).Draw(t, "state"), 0)
 		f.ResourceVersion = s.next()
 		s.jobs[name] = f
-		s.frameworks = append(s.frameworks, func(x *listing.Index) { x.Put(brief(f)) })
+		s.frameworks = append(s.frameworks, event{name, string(f.UID), func(x *listing.Index) { x.Put(brief(f)) }, func(x *listing.Index) { x.Remove(brief(f), false) }})
 	case what == 2:
 		f := have.DeepCopy()
 		f.ResourceVersion = s.next()
 		delete(s.jobs, name)
-		told := rapid.IntRange(0, 3).Draw(t, "told") > 0
-		if !told {
-			f = have // a list doesn't have it any longer
-		}
-		s.frameworks = append(s.frameworks, func(x *listing.Index) { x.Remove(brief(f), told) })
+		s.frameworks = append(s.frameworks, event{object: name, tell: func(x *listing.Index) { x.Remove(brief(f), true) }})
 	default:
-		n := s.version + 1
 		_ = s.next()
-		pod, start := types.UID("p-"+name), listing.Start{Placed: rapid.Bool().Draw(t, "placed")}
+		n, pod, start := s.version, types.UID("p-"+name), listing.Start{Placed: rapid.Bool().Draw(t, "placed")}
 		here, ends := have.Name, s.started[name] && rapid.Bool().Draw(t, "ends")
 		s.started[name] = !ends
-		if ends && rapid.IntRange(0, 3).Draw(t, "told") == 0 {
-			n = 0
+		if ends {
+			s.pods = append(s.pods, event{object: name, tell: func(x *listing.Index) { x.PodGone(here, pod, n) }})
+			return
 		}
-		s.pods = append(s.pods, func(x *listing.Index) {
-			if ends {
-				x.PodGone(here, pod)
-			} else {
-				x.Pod(here, pod, start)
-			}
-			x.PodSeen(here, n)
-		})
+		s.pods = append(s.pods, event{name, string(pod), func(x *listing.Index) { x.Pod(here, pod, start, n) }, func(x *listing.Index) { x.PodGone(here, pod, 0) }})
+	}
+}
+
+// lists lets a replica lose a watch: instead of what it hasn't heard, a list comes.
+func (r *stream) lists(t *rapid.T, x *listing.Index, events []event, at listing.Seen) {
+	if len(r.left) > 0 {
+		return
+	}
+	last, uids := map[string]event{}, map[string]string{}
+	for i, e := range events {
+		if last[e.object] = e; i < r.heard {
+			uids[e.object] = e.uid
+		}
+	}
+	for _, object := range rapid.Permutation([]string{"a", "b", "c"}).Draw(t, "list") {
+		e, gone := last[object], r.known[object]
+		if gone != nil && e.uid != uids[object] {
+			r.left = append(r.left, gone)
+		}
+		if e.gone != nil {
+			r.left = append(r.left, e.tell)
+		}
+		r.known[object] = e.gone
+	}
+	x.Begin(at)
+	r.heard, r.left = len(events), append(r.left, func(x *listing.Index) { x.Listed(at) })
+}
+
+func (r *stream) hears(t *rapid.T, x *listing.Index, events []event, all bool) {
+	n := len(r.left) + len(events) - r.heard
+	if !all {
+		n = rapid.IntRange(0, n).Draw(t, "hears")
+	}
+	for range n {
+		if len(r.left) > 0 {
+			r.left[0](x)
+			r.left = r.left[1:]
+			continue
+		}
+		e := events[r.heard]
+		e.tell(x)
+		r.known[e.object] = e.gone
+		r.heard++
 	}
 }
 
 // hears lets a replica hear of some of what it hasn't.
 func (r *replica) hears(t *rapid.T, s *story, all bool) {
-	some := func(at *int, events []func(*listing.Index)) {
-		n := len(events) - *at
-		if !all {
-			n = rapid.IntRange(0, n).Draw(t, "hears")
-		}
-		for range n {
-			events[*at](r.index)
-			*at++
-		}
-	}
-	some(&r.frameworks, s.frameworks)
-	some(&r.pods, s.pods)
+	r.frameworks.hears(t, r.index, s.frameworks, all)
+	r.pods.hears(t, r.index, s.pods, all)
 }
 
-// A reader that moves from server to server, each of them as late as it is, knows in the end what the list has.
+func (r *replica) lists(t *rapid.T, s *story) {
+	if rapid.Bool().Draw(t, "of pods") {
+		r.pods.lists(t, r.index, s.pods, listing.Seen{Pods: s.version})
+	} else {
+		r.frameworks.lists(t, r.index, s.frameworks, listing.Seen{Frameworks: s.version})
+	}
+}
+
+func newReplica() *replica {
+	known := func() stream { return stream{known: map[string]func(*listing.Index){}} }
+	return &replica{listing.NewIndex().Watched(100), known(), known()}
+}
+
+func states(t require.TestingT, x *listing.Index) map[string]string {
+	out := map[string]string{}
+	rows, err := x.Rows(listing.Filter{}, 0)
+	require.NoError(t, err)
+	for _, r := range rows {
+		out[r.UID] = r.State
+	}
+	return out
+}
+
+// A reader that moves from server to server, each of them as late as it is, knows in the end what the list has; also when they lose their
+// watches, and lists come instead.
 func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &story{jobs: map[string]*v1.Framework{}, started: map[string]bool{}, version: 100}
-		servers := []*replica{{index: listing.NewIndex().Watched(100)}, {index: listing.NewIndex().Watched(100)}}
+		servers := []*replica{newReplica(), newReplica()}
 		known := map[string]string{} // state by UID
-		at, mark, seen := 0, uint64(0), listing.Seen{}
-		read := func() {
-			changes, next, here, ok := servers[at].index.Since(mark, seen)
-			require.True(t, ok)
+		at, mark, seen, elsewhere := 0, uint64(0), listing.Seen{}, false
+		told := func(changes []*listing.Change) {
 			for _, c := range changes {
 				if known[c.Row.UID] = c.Row.State; c.Gone {
 					delete(known, c.Row.UID)
 				}
 			}
-			mark, seen = next, seen.Max(here)
+		}
+		whole := func(x *listing.Index) {
+			mark, seen = x.Mark()
+			known, elsewhere = states(t, x), false
+		}
+		read := func() {
+			x := servers[at].index
+			changes, next, here, ok := x.Since(mark, elsewhere)
+			if !ok {
+				require.True(t, elsewhere)
+				whole(x)
+				return
+			}
+			told(changes)
+			mark, seen = next, here
+		}
+		move := func() {
+			// One that hasn't got so far is waited for: it would tell what is older than what is known.
+			x := servers[1-at].index
+			if here := x.Reached(); here.Max(seen) != here {
+				return
+			}
+			at, elsewhere = 1-at, true
+			changes, next, here, ok := x.Missed(seen)
+			if !ok {
+				whole(x)
+				return
+			}
+			told(changes)
+			mark, seen = next, here
 		}
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
-			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0, 1:
 				s.happens(t)
 			case 2:
@@ -119,24 +207,56 @@ func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 			case 3:
 				read()
 			case 4:
-				// One that hasn't got so far is waited for: it would tell what is older than what is known.
-				if _, here := servers[1-at].index.Mark(); here.Max(seen) == here {
-					at, mark = 1-at, 0
-				}
+				move()
+			case 5:
+				rapid.SampledFrom(servers).Draw(t, "server").lists(t, s)
 			}
 		}
 		for _, r := range servers {
 			r.hears(t, s, true)
 		}
 		read()
-		want := map[string]string{}
-		rows, err := servers[at].index.Rows(listing.Filter{}, 0)
-		require.NoError(t, err)
-		for _, r := range rows {
-			want[r.UID] = r.State
-		}
-		require.Equal(t, want, known)
+		require.Equal(t, states(t, servers[at].index), known)
 	})
+}
+
+// After a list that came again, because the watch was lost, its objects come by name and not by version.
+func TestWhatAListHasInAnyOrderIsToldAndNotTakenForSeen(t *testing.T) {
+	x := listing.NewIndex().Watched(100)
+	put := func(name, version string, state v1.State) {
+		f := framework("ann", "vision", name, name, 1, state, 0)
+		f.ResourceVersion = version
+		x.Put(brief(f))
+	}
+	put("a", "101", v1.AttemptRunning)
+	put("b", "102", v1.AttemptRunning)
+	mark, _ := x.Mark()
+	list := listing.Seen{Frameworks: 210}
+	x.Begin(list)
+	put("a", "200", v1.Completed)
+	changes, mark, seen, ok := x.Since(mark, false)
+	require.True(t, ok)
+	require.Len(t, changes, 1)
+	assert.Equal(t, listing.Seen{Frameworks: 102}, seen, "b isn't known up to 200")
+	put("b", "150", v1.Completed)
+	x.Listed(list)
+	changes, _, seen, ok = x.Since(mark, false)
+	require.True(t, ok)
+	require.Len(t, changes, 1)
+	assert.Equal(t, "b", changes[0].Row.Name)
+	assert.Equal(t, listing.Seen{Frameworks: 200}, seen, "another server, which heard of it by watch, knows that version")
+	assert.Equal(t, list, x.Reached())
+}
+
+func TestAPlaceFromBeforeABackupWasPutBackDoesNotCount(t *testing.T) {
+	x := listing.NewIndex().Watched(100)
+	f := framework("ann", "vision", "a", "a", 1, "", 0)
+	f.ResourceVersion = "1000"
+	x.Put(brief(f))
+	x.Begin(listing.Seen{Frameworks: 500})
+	x.Listed(listing.Seen{Frameworks: 500})
+	assert.Equal(t, listing.Seen{Frameworks: 500}, x.Reached())
+	assert.False(t, remembers(x, 1000), "it is of another history")
 }
 
 func TestPlacesInTheQueueAreChanges(t *testing.T) {
@@ -144,21 +264,20 @@ func TestPlacesInTheQueueAreChanges(t *testing.T) {
 	f := framework("ann", "vision", "train", "1", 0, v1.AttemptPreparing, 0)
 	f.ResourceVersion = "7"
 	x.Put(brief(f))
-	x.Pod(f.Name, "p", listing.Start{})
-	x.PodSeen(f.Name, 8)
+	x.Pod(f.Name, "p", listing.Start{}, 8)
 	mark, seen := x.Mark()
 	assert.Equal(t, listing.Seen{Frameworks: 7, Pods: 8}, seen)
 	x.SetPlaces(map[string]int{f.Name: 3})
-	changes, mark, _, ok := x.Since(mark, seen)
+	changes, mark, _, ok := x.Since(mark, false)
 	require.True(t, ok)
 	require.Len(t, changes, 1)
 	assert.Equal(t, "queued 3", fmt.Sprint(changes[0].Row.State, " ", changes[0].Row.Position))
 	assert.False(t, changes[0].Row.Unplaced)
 	x.SetPlaces(map[string]int{f.Name: 3})
-	changes, mark, _, _ = x.Since(mark, seen)
+	changes, mark, _, _ = x.Since(mark, false)
 	assert.Empty(t, changes, "nothing changed")
 	x.SetPlaces(map[string]int{})
-	changes, _, _, _ = x.Since(mark, seen)
+	changes, _, _, _ = x.Since(mark, false)
 	require.Len(t, changes, 1)
 	assert.Equal(t, "waiting", changes[0].Row.State)
 	rows, err := x.Rows(listing.Filter{}, 0)
@@ -166,12 +285,17 @@ func TestPlacesInTheQueueAreChanges(t *testing.T) {
 	assert.True(t, rows[0].Unplaced, "a list asks for the places itself")
 }
 
+func remembers(x *listing.Index, version uint64) bool {
+	_, _, _, ok := x.Missed(listing.Seen{Frameworks: version})
+	return ok
+}
+
 func TestWhoReadsTooSlowlyIsTold(t *testing.T) {
 	x := listing.NewIndex().Watched(2)
-	x.Begin(50)
+	x.Begin(listing.Seen{Frameworks: 50})
 	mark, _ := x.Mark()
-	assert.False(t, x.Remembers(listing.Seen{Frameworks: 49}), "what went before it began isn't known")
-	assert.True(t, x.Remembers(listing.Seen{Frameworks: 50}))
+	assert.False(t, remembers(x, 49), "what went before it began isn't known")
+	assert.True(t, remembers(x, 50))
 	slow := mark
 	for i := range 4 {
 		f := framework("ann", "vision", fmt.Sprint("job-", i), fmt.Sprint(i), i, "", 0)
@@ -184,12 +308,12 @@ func TestWhoReadsTooSlowlyIsTold(t *testing.T) {
 		f.ResourceVersion = fmt.Sprint(200 + i)
 		x.Remove(brief(f), true)
 	}
-	_, _, _, ok := x.Since(slow, listing.Seen{Frameworks: 100})
+	_, _, _, ok := x.Since(slow, false)
 	assert.False(t, ok)
-	assert.False(t, x.Remembers(listing.Seen{Frameworks: 200}))
-	assert.True(t, x.Remembers(listing.Seen{Frameworks: 201}))
-	now, seen := x.Mark()
-	changes, _, _, ok := x.Since(now, seen)
+	assert.False(t, remembers(x, 200))
+	assert.True(t, remembers(x, 201))
+	now, _ := x.Mark()
+	changes, _, _, ok := x.Since(now, false)
 	assert.True(t, ok)
 	assert.Empty(t, changes)
 }
@@ -197,8 +321,8 @@ func TestWhoReadsTooSlowlyIsTold(t *testing.T) {
 func TestAChangeIsWrittenOnce(t *testing.T) {
 	x := listing.NewIndex().Watched(2)
 	x.Put(brief(framework("ann", "vision", "train", "1", 0, "", 0)))
-	a, _, _, _ := x.Since(0, listing.Seen{})
-	b, _, _, _ := x.Since(0, listing.Seen{})
+	a, _, _, _ := x.Since(0, false)
+	b, _, _, _ := x.Since(0, false)
 	require.Len(t, a, 1)
 	assert.Same(t, &a[0].JSON()[0], &b[0].JSON()[0])
 	assert.Contains(t, string(a[0].JSON()), `"name":"train"`)

@@ -83,7 +83,7 @@ func (x *Index) Remove(b *Brief, told bool) {
 	version := uint64(0)
 	if told && x.log != nil {
 		version = b.Version
-		x.log.seen.Frameworks = max(x.log.seen.Frameworks, version)
+		x.log.hear(Seen{Frameworks: version})
 	}
 	e := x.jobs[b.Job.Framework]
 	if e == nil || e.brief.Job.UID != b.Job.UID {
@@ -115,14 +115,27 @@ func (x *Index) unphase(e *entry) {
 	}
 }
 
-// Pod takes a pod of a Framework that is new or has changed.
-func (x *Index) Pod(framework string, uid types.UID, s Start) {
-	if s.Begun {
-		x.PodGone(framework, uid)
-		return
-	}
+// Pod takes a pod of a Framework that is new or has changed, and its version, which is 0 where no one asks what changed.
+func (x *Index) Pod(framework string, uid types.UID, s Start, version uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if s.Begun {
+		x.unpod(framework, uid)
+	} else {
+		x.pod(framework, uid, s)
+	}
+	x.podSeen(framework, version)
+}
+
+// PodGone takes a pod that is gone; its version is 0 where it isn't known.
+func (x *Index) PodGone(framework string, uid types.UID, version uint64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.unpod(framework, uid)
+	x.podSeen(framework, version)
+}
+
+func (x *Index) pod(framework string, uid types.UID, s Start) {
 	pods := x.pods[framework]
 	if have, ok := pods[uid]; ok && have == s {
 		return
@@ -135,10 +148,8 @@ func (x *Index) Pod(framework string, uid types.UID, s Start) {
 	x.touch(framework)
 }
 
-// PodGone takes a pod that is gone, or needs no looking at any more.
-func (x *Index) PodGone(framework string, uid types.UID) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+// unpod takes a pod that needs no looking at now.
+func (x *Index) unpod(framework string, uid types.UID) {
 	pods := x.pods[framework]
 	if _, ok := pods[uid]; !ok {
 		return

@@ -88,7 +88,7 @@ func TestAnIndexSaysWhatALookAtAllJobsWould(t *testing.T) {
 				x.Remove(brief(f), true)
 			case 3:
 				s := listing.Start{Placed: rapid.Bool().Draw(t, "placed"), Begun: rapid.Bool().Draw(t, "begun")}
-				x.Pod(f.Name, pod, s)
+				x.Pod(f.Name, pod, s, 0)
 				if delete(pods[f.Name], pod); !s.Begun {
 					if pods[f.Name] == nil {
 						pods[f.Name] = map[types.UID]listing.Start{}
@@ -96,7 +96,7 @@ func TestAnIndexSaysWhatALookAtAllJobsWould(t *testing.T) {
 					pods[f.Name][pod] = s
 				}
 			case 4:
-				x.PodGone(f.Name, pod)
+				x.PodGone(f.Name, pod, 0)
 				delete(pods[f.Name], pod)
 			}
 			if rapid.IntRange(0, 3).Draw(t, "asked") == 0 {
@@ -184,16 +184,16 @@ func TestAListIsAsOldAsItsRowsSayWhileTheyChange(t *testing.T) {
 		return rows[0].State
 	}
 	f := framework("ann", "vision", "train", "1", 0, v1.AttemptPreparing, 0)
-	x.Pod(f.Name, "p", listing.Start{}) // known before its Framework
+	x.Pod(f.Name, "p", listing.Start{}, 0) // known before its Framework
 	x.Put(brief(f))
 	assert.Equal(t, "waiting", state())
 	rows, err := x.Rows(listing.Filter{Phases: []listing.Phase{listing.Queued}}, 1)
 	require.NoError(t, err)
 	require.Len(t, rows, 1, "whether it is queued the scheduler knows")
 	assert.True(t, rows[0].Unplaced)
-	x.Pod(f.Name, "p", listing.Start{Placed: true})
+	x.Pod(f.Name, "p", listing.Start{Placed: true}, 0)
 	assert.Equal(t, "pulling", state())
-	x.Pod(f.Name, "p", listing.Start{Placed: true, Begun: true})
+	x.Pod(f.Name, "p", listing.Start{Placed: true, Begun: true}, 0)
 	f = framework("ann", "vision", "train", "1", 0, v1.AttemptRunning, 0)
 	x.Put(brief(f))
 	assert.Equal(t, "running", state())

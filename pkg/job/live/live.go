@@ -9,12 +9,10 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
@@ -29,8 +27,7 @@ import (
 type Live struct {
 	jobs             *job.Client
 	index            *listing.Index
-	frameworks, pods toolscache.SharedIndexInformer
-	synced           []toolscache.InformerSynced
+	frameworks, pods *follower
 	mu               sync.Mutex
 	changed          chan struct{} // closed and made again at each change
 	log              *slog.Logger
@@ -40,97 +37,39 @@ type Live struct {
 	touched chan struct{} // one is waiting where the index may have changed
 	asked   chan struct{} // one is waiting where the queue is to be asked at once
 	readers atomic.Int64
-	listed  struct{ frameworks, pods listed }
 }
 
 // New makes one that knows nothing yet.
-func New(jobs *job.Client, log *slog.Logger) (*Live, error) {
+func New(jobs *job.Client, log *slog.Logger) *Live {
 	l := &Live{jobs: jobs, index: listing.NewIndex().Watched(rememberGone), changed: make(chan struct{}), moved: make(chan struct{}),
 		touched: make(chan struct{}, 1), asked: make(chan struct{}, 1), log: log}
-	l.frameworks = toolscache.NewSharedIndexInformer(noting(&toolscache.ListWatch{
+	follow := &feed.Feed{Index: l.index, Brief: briefOf, Pod: podOf, Changed: func(*listing.Brief, bool) { l.tell(); ring(l.touched) }, PodChanged: func() { ring(l.touched) }}
+	l.frameworks = newFollower(l.index, follow.Frameworks(), &v1.Framework{}, &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return jobs.Frameworks.Page(ctx, o)
 		},
 		WatchFuncWithContext: jobs.Frameworks.WatchAll,
-	}, func(version uint64) {
-		l.index.Begin(version)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.listed.frameworks = listed{version, time.Now()}
-	}), &v1.Framework{}, 0, toolscache.Indexers{})
+	}, func(version uint64) listing.Seen { return listing.Seen{Frameworks: version} })
 	pods, ours := jobs.Client.CoreV1().Pods(jobs.Namespace), func(o metav1.ListOptions) metav1.ListOptions {
 		o.LabelSelector = v1.LabelFramework
 		return o
 	}
-	l.pods = toolscache.NewSharedIndexInformer(noting(&toolscache.ListWatch{
+	l.pods = newFollower(l.index, follow.Pods(), &corev1.Pod{}, &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return pods.List(ctx, ours(o))
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return pods.Watch(ctx, ours(o))
 		},
-	}, func(version uint64) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.listed.pods = listed{version, time.Now()}
-	}), &corev1.Pod{}, 0, toolscache.Indexers{})
-	if err := errors.Join(l.frameworks.SetTransform(slim), l.pods.SetTransform(slim)); err != nil {
-		return nil, fmt.Errorf("follow the jobs: %w", err)
-	}
-	follow := &feed.Feed{Index: l.index, Brief: briefOf, Pod: podOf, Changed: func(*listing.Brief, bool) { l.tell(); ring(l.touched) }, PodChanged: func() { ring(l.touched) }}
-	for informer, handler := range map[toolscache.SharedIndexInformer]toolscache.ResourceEventHandler{l.frameworks: follow.Frameworks(), l.pods: follow.Pods()} {
-		r, err := informer.AddEventHandler(handler)
-		if err != nil {
-			return nil, fmt.Errorf("follow the jobs: %w", err)
-		}
-		l.synced = append(l.synced, r.HasSynced)
-	}
-	return l, nil
-}
-
-// known is what is kept of an object: a hundredth of it.
-type known struct {
-	namespace, name, version string
-	uid                      types.UID
-	brief                    *listing.Brief
-	pod                      feed.Pod
-}
-
-// GetObjectMeta returns what an informer asks for.
-func (k *known) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Namespace: k.namespace, Name: k.name, ResourceVersion: k.version, UID: k.uid}
-}
-
-func slim(o any) (any, error) {
-	switch o := o.(type) {
-	case *v1.Framework:
-		return &known{namespace: o.Namespace, name: o.Name, version: o.ResourceVersion, uid: o.UID, brief: listing.NewBrief(o)}, nil
-	case *corev1.Pod:
-		return &known{namespace: o.Namespace, name: o.Name, version: o.ResourceVersion, uid: o.UID,
-			pod: feed.Pod{Framework: o.Labels[v1.LabelFramework], UID: o.UID, Start: listing.NewStart(o), Version: listing.ReadVersion(o.ResourceVersion)}}, nil
-	}
-	return o, nil
-}
-
-func briefOf(o any) *listing.Brief {
-	if k, ok := o.(*known); ok {
-		return k.brief
-	}
-	return nil
-}
-
-func podOf(o any) (feed.Pod, bool) {
-	if k, ok := o.(*known); ok && k.brief == nil {
-		return k.pod, true
-	}
-	return feed.Pod{}, false
+	}, func(version uint64) listing.Seen { return listing.Seen{Pods: version} })
+	return l
 }
 
 // Run follows until the context ends.
 func (l *Live) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
-	parts.Go(func() { l.frameworks.RunWithContext(ctx) })
-	parts.Go(func() { l.pods.RunWithContext(ctx) })
+	parts.Go(func() { l.frameworks.run(ctx) })
+	parts.Go(func() { l.pods.run(ctx) })
 	parts.Go(func() { l.pump(ctx) })
 	parts.Go(func() { l.queue(ctx) })
 	parts.Wait()
@@ -138,14 +77,7 @@ func (l *Live) Run(ctx context.Context) error {
 }
 
 // Filled reports whether all jobs have been read once.
-func (l *Live) Filled() bool {
-	for _, synced := range l.synced {
-		if !synced() {
-			return false
-		}
-	}
-	return true
-}
+func (l *Live) Filled() bool { return l.frameworks.filled.Load() && l.pods.filled.Load() }
 
 func (l *Live) tell() {
 	l.mu.Lock()

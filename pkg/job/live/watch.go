@@ -8,12 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	toolscache "k8s.io/client-go/tools/cache"
-
 	"github.com/openpai/paictl/pkg/framework/listing"
 )
 
@@ -29,19 +23,22 @@ const (
 	placeLife = 10 * time.Minute
 	// catchUp is how long a server is waited for that is behind the place of a watch.
 	catchUp = 5 * time.Second
-	// settleTime is after which time a list that has come is surely in the index.
-	settleTime = 2 * time.Second
 )
 
 // ErrBehind is of a watch that has read so slowly that jobs were forgotten which went meanwhile.
 var ErrBehind = errors.New("this reader is too slow: jobs that went meanwhile have been forgotten")
 
+// ErrExpired is of a watch that went on at a place, and of which it isn't known now what went since. It has to begin with the whole list.
+var ErrExpired = errors.New("what changed since that place isn't known")
+
 // Watch reads what changes. It has no queue of its own: it knows how far it has read, and reads the latest of each job that changed since.
 type Watch struct {
 	live *Live
 	mark uint64
-	// seen is what was read here and, before, elsewhere.
 	seen listing.Seen
+	// elsewhere: it goes on at a place of another watch. missed is what the first Next begins with then.
+	elsewhere bool
+	missed    []*listing.Change
 	// done is called once.
 	done func()
 }
@@ -52,7 +49,7 @@ func (l *Live) Watch() (*Watch, error) {
 		return nil, errEmpty
 	}
 	mark, seen := l.index.Mark()
-	return l.reader(mark, seen), nil
+	return l.reader(&Watch{mark: mark, seen: seen}), nil
 }
 
 // Resume goes on at a place of another watch, of this server or another one. It returns nil where it can't be known what changed since.
@@ -61,52 +58,14 @@ func (l *Live) Resume(ctx context.Context, place string) (*Watch, error) {
 		return nil, errEmpty
 	}
 	seen, at, err := readPlace(place)
-	if err != nil || time.Since(at) > placeLife || !l.index.Remembers(seen) || !l.reaches(ctx, seen) {
+	if err != nil || time.Since(at) > placeLife || !l.reaches(ctx, seen) {
 		return nil, nil //nolint:nilnil,nilerr // said above
 	}
-	return l.reader(0, seen), nil
-}
-
-// listed is what a list of one kind of object had, and when it came.
-type listed struct {
-	version uint64
-	at      time.Time
-}
-
-// covers is the version up to which a list has told everything, once that is surely in the index.
-func (l listed) covers() uint64 {
-	if time.Since(l.at) < settleTime {
-		return 0
+	missed, mark, seen, ok := l.index.Missed(seen)
+	if !ok {
+		return nil, nil //nolint:nilnil // said above
 	}
-	return l.version
-}
-
-// noting calls came with the version of each list, also of those that come as events.
-func noting(of *toolscache.ListWatch, came func(version uint64)) *toolscache.ListWatch {
-	return &toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list, err := of.ListWithContextFunc(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			if m, err := meta.ListAccessor(list); err == nil {
-				came(listing.ReadVersion(m.GetResourceVersion()))
-			}
-			return list, nil
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := of.WatchFuncWithContext(ctx, o)
-			if err != nil || o.SendInitialEvents == nil || !*o.SendInitialEvents {
-				return w, err
-			}
-			return watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
-				if o, err := meta.Accessor(e.Object); err == nil && e.Type == watch.Bookmark && o.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
-					came(listing.ReadVersion(o.GetResourceVersion()))
-				}
-				return e, true
-			}), nil
-		},
-	}
+	return l.reader(&Watch{mark: mark, seen: seen, elsewhere: true, missed: missed}), nil
 }
 
 // reaches waits until what is known here is all that a place has. In a cluster that was put back from a backup it never gets there.
@@ -114,11 +73,10 @@ func (l *Live) reaches(ctx context.Context, s listing.Seen) bool {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
 	for {
-		_, here := l.index.Mark()
 		l.mu.Lock()
 		next := l.moved
-		here = here.Max(listing.Seen{Frameworks: l.listed.frameworks.covers(), Pods: l.listed.pods.covers()})
 		l.mu.Unlock()
+		here := l.index.Reached()
 		if here.Max(s) == here {
 			return true
 		}
@@ -131,10 +89,11 @@ func (l *Live) reaches(ctx context.Context, s listing.Seen) bool {
 	}
 }
 
-func (l *Live) reader(mark uint64, seen listing.Seen) *Watch {
+func (l *Live) reader(w *Watch) *Watch {
 	l.readers.Add(1)
 	ring(l.asked)
-	return &Watch{live: l, mark: mark, seen: seen, done: func() { l.readers.Add(-1) }}
+	w.live, w.done = l, func() { l.readers.Add(-1) }
+	return w
 }
 
 // Close ends it.
@@ -150,11 +109,15 @@ func (w *Watch) Next() (changes []*listing.Change, more <-chan struct{}, err err
 	w.live.mu.Lock()
 	more = w.live.moved
 	w.live.mu.Unlock()
-	changes, mark, seen, ok := w.live.index.Since(w.mark, w.seen)
-	if !ok {
+	changes, mark, seen, ok := w.live.index.Since(w.mark, w.elsewhere)
+	switch {
+	case !ok && w.elsewhere:
+		return nil, nil, ErrExpired
+	case !ok:
 		return nil, nil, ErrBehind
 	}
-	w.mark, w.seen = mark, w.seen.Max(seen)
+	changes, w.missed = append(w.missed, changes...), nil
+	w.mark, w.seen = mark, seen
 	return changes, more, nil
 }
 

@@ -92,9 +92,7 @@ func New(o Options) (*Assembly, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Live, err = live.New(jobs, o.Log); err != nil {
-		return nil, err
-	}
+	a.Live = live.New(jobs, o.Log)
 	if a.People, err = people.Open(o.Config, people.Options{}); err != nil {
 		return nil, err
 	}

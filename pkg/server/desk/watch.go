@@ -65,6 +65,12 @@ func (d *Desk) Watch(ctx context.Context, f listing.Filter, place string, to Wat
 	defer tick.Stop()
 	for {
 		more, err := w.tell()
+		if errors.Is(err, live.ErrExpired) {
+			if err := w.snapshot(ctx, WatchExpired); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -63,23 +63,22 @@ func (f *Feed) tell(b *listing.Brief, gone bool) {
 
 func (f *Feed) pod(o any) {
 	if p, ok := f.Pod(o); ok {
-		f.Index.Pod(p.Framework, p.UID, p.Start)
-		f.podSeen(p.Framework, p.Version)
+		f.Index.Pod(p.Framework, p.UID, p.Start, p.Version)
+		f.tellPod()
 	}
 }
 
 func (f *Feed) podGone(o any) {
 	if p, ok := f.Pod(last(o)); ok {
-		f.Index.PodGone(p.Framework, p.UID)
 		if _, untold := o.(toolscache.DeletedFinalStateUnknown); untold {
 			p.Version = 0
 		}
-		f.podSeen(p.Framework, p.Version)
+		f.Index.PodGone(p.Framework, p.UID, p.Version)
+		f.tellPod()
 	}
 }
 
-func (f *Feed) podSeen(framework string, version uint64) {
-	f.Index.PodSeen(framework, version)
+func (f *Feed) tellPod() {
 	if f.PodChanged != nil {
 		f.PodChanged()
 	}
