@@ -85,7 +85,7 @@ func openpaiRun(ctx context.Context, opts *OpenPAIOptions) error {
 	if err == nil {
 		err = d.Load(ctx)
 	}
-	if err != nil && !(opts.DryRun && errors.Is(err, people.ErrUnprepared)) {
+	if err != nil && (!opts.DryRun || !errors.Is(err, people.ErrUnprepared)) {
 		return to.Explain(err)
 	}
 	steps, err := openpai.Plan(ctx, src, d, opts.Means)
