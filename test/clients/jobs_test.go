@@ -142,11 +142,11 @@ func readJobs(t *testing.T, w *world) {
 		const ant = job + "/attempts/0/taskRoles/Ant/taskIndex/0/attempts"
 		assert.Equal(t, "Ant", v.get(job, "jobStatus.appExitTriggerTaskRoleName"), when)
 		assert.Equal(t, "Ant", v.get(ant, "taskRoleName"), when)
-		assert.Equal(t, 1.0, v.get(ant, "retries"), when)
-		assert.Equal(t, 1.0, v.get(ant, "accountableRetries"), when)
-		for i, id := range []float64{1, 0} {
+		assert.EqualValues(t, 1, v.get(ant, "retries"), when)
+		assert.EqualValues(t, 1, v.get(ant, "accountableRetries"), when)
+		for i, id := range []int{1, 0} {
 			place := "attempts." + string(rune('0'+i))
-			assert.Equal(t, id, v.get(ant, place+".attemptId"), when)
+			assert.EqualValues(t, id, v.get(ant, place+".attemptId"), when)
 			assert.Equal(t, "FAILED", v.get(ant, place+".attemptState"), when)
 			assert.Equal(t, "RETRY_TO_MAX", v.get(ant, place+".containerExitSpec.reaction"), when)
 			_, log := v.ask("GET", link(text(v.get(ant, place+".containerLog")), "all"), "")

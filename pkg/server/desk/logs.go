@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/openpai/paictl/pkg/job"
@@ -43,7 +44,7 @@ func NoLog(why string) error {
 	return &wire.Error{Status: http.StatusNotFound, Code: "NoTaskLogError", Message: why}
 }
 
-// Logs are those that an attempt of a task has, by the names that clients know: "all", and where the streams are kept apart "stdout" and "stderr".
+// TaskLogs are those that an attempt of a task has, by the names that clients know: "all", and where the streams are kept apart "stdout" and "stderr".
 // Where they aren't, "stdout" is all. It is in the detail of a job that the caller has read.
 func (j *Job) TaskLogs(ctx context.Context, d *job.Detail, attempt int32, t *job.Task) (map[string]Log, error) {
 	if err := j.decide("job.logs"); err != nil {
@@ -118,7 +119,7 @@ func (j *Job) LogText(ctx context.Context, l *Log, follow bool, note func(string
 	}
 	err := j.Logs(ctx, o, func(line logs.Line) error {
 		begun = true
-		text := append(line.Text, '\n')
+		text := slices.Concat(line.Text, []byte{'\n'})
 		if end != nil {
 			end.add(text)
 			return nil

@@ -81,7 +81,7 @@ func listAttempts(c *server.Call) error {
 	if err != nil {
 		return err
 	}
-	out, meaning := []*jobAttempt{}, exits(c, j, d)
+	out, meaning := []*jobAttempt{}, exits(c, j)
 	ids := []int32{-1}
 	for i := len(d.Attempts) - 1; i > 0; i-- { // the latest comes first, the others in their order
 		ids = append(ids, d.Attempts[i].ID)
@@ -105,7 +105,7 @@ func getAttempt(c *server.Call) error {
 	if err != nil {
 		return err
 	}
-	out, err := newAttempt(d, attempt, exits(c, j, d))
+	out, err := newAttempt(d, attempt, exits(c, j))
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func get(c *server.Call) error {
 			return err
 		}
 	}
-	out, err := newDetail(d, attempt, exits(c, j, d))
+	out, err := newDetail(d, attempt, exits(c, j))
 	if err != nil {
 		return err
 	}
@@ -128,9 +128,9 @@ func newDetail(d *job.Detail, attempt int32, meaning meaning) (*detail, error) {
 		at = slices.IndexFunc(d.Attempts, func(a fapi.Attempt) bool { return a.ID == attempt })
 	}
 	if at < 0 {
-		return nil, desk.NoJob(d.User, d.Row.Name)
+		return nil, desk.NoJob(d.User, d.Name)
 	}
-	out := &detail{DebugID: d.Framework, Name: d.Row.Name, Tags: append([]string{}, d.Tags...), Priority: d.Priority, TaskRoles: roles{}}
+	out := &detail{DebugID: d.Framework, Name: d.Name, Tags: append([]string{}, d.Tags...), Priority: d.Priority, TaskRoles: roles{}}
 	s := &out.Status
 	*s = jobStatus{progress: newProgress(&d.Row), AppID: d.Framework, Reason: d.Message}
 	s.AttemptState, s.ExitCode = s.State, nil // that of the attempt

@@ -14,7 +14,7 @@ import (
 type meaning func(code int32) *rules.Rule
 
 // exits reads the rules where something of a job has ended; the administrator may have changed them.
-func exits(c *server.Call, j *desk.Job, d *job.Detail) meaning {
+func exits(c *server.Call, j *desk.Job) meaning {
 	set := (*rules.Set)(nil)
 	return func(code int32) *rules.Rule {
 		if set == nil {

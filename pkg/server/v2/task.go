@@ -84,7 +84,7 @@ func newContainer(d *job.Detail, attempt int32, t *job.Task, meaning meaning) co
 
 // logsOf is where the logs of an attempt of a task are listed. Clients put their address of the server before it.
 func logsOf(d *job.Detail, attempt int32, t *job.Task) string {
-	return fmt.Sprintf("%s/jobs/%s~%s/attempts/%d/taskRoles/%s/taskIndex/%d/attempts/%d/logs", prefix, d.User, d.Row.Name, attempt, t.Role, t.Index, t.ID)
+	return fmt.Sprintf("%s/jobs/%s~%s/attempts/%d/taskRoles/%s/taskIndex/%d/attempts/%d/logs", prefix, d.User, d.Name, attempt, t.Role, t.Index, t.ID)
 }
 
 // taskHistory is a task with all of its attempts, latest first.
@@ -126,8 +126,8 @@ func getTask(c *server.Call) error {
 	if len(list) == 0 {
 		return desk.NoJob(j.User(), j.Name())
 	}
-	meaning := exits(c, j, d)
-	out := taskHistory{Username: d.User, JobName: d.Row.Name, Attempt: n.attempt, Role: list[0].Role, taskStatus: newTaskStatus(&list[0])}
+	meaning := exits(c, j)
+	out := taskHistory{Username: d.User, JobName: d.Name, Attempt: n.attempt, Role: list[0].Role, taskStatus: newTaskStatus(&list[0])}
 	for i := range list {
 		out.Attempts = append(out.Attempts, newContainer(d, n.attempt, &list[i], meaning))
 	}
