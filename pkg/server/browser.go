@@ -31,7 +31,7 @@ func (c *Call) KeepSession(token secret.String, until time.Time) {
 
 // DropSession takes it away.
 func (c *Call) DropSession() {
-	gone := sessionCookie("", time.Time{})
+	gone := sessionCookie("", time.Time{}) //nolint:gosec // sessionCookie says all of it
 	gone.MaxAge = -1
 	http.SetCookie(c.Writer, gone)
 }

@@ -115,7 +115,7 @@ func request(framer *http2.Framer, fields []hpack.HeaderField) error {
 	for block.Len() > 0 {
 		next := block.Next(frameBytes)
 		if err := framer.WriteContinuation(1, block.Len() == 0, next); err != nil {
-			return nil // the server has had enough
+			return nil //nolint:nilerr // the server has had enough
 		}
 	}
 	return nil

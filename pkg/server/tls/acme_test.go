@@ -89,7 +89,7 @@ func startPebble(t *testing.T, client kubernetes.Interface, tlsPort, httpPort st
 func (p *pebble) get(url string) ([]byte, error) {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.roots, MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: transport}).Get(url) //nolint:noctx // of this machine
+	resp, err := (&http.Client{Transport: transport}).Get(url)
 	if err != nil {
 		return nil, err
 	}
