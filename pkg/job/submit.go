@@ -256,26 +256,45 @@ func (c *Client) undo(ctx context.Context, made *v1.Framework, cause error) erro
 // Remove deletes a job's Framework and waits until it is gone, so that its name is free. The controller
 // holds it until its pods have ended and it lies in the history.
 func (c *Client) Remove(ctx context.Context, j *Job) error {
-	if err := c.Frameworks.Delete(ctx, j.Object, j.framework.UID); err != nil && !apierrors.IsNotFound(err) {
-		return c.Explain(fmt.Errorf("delete %s: %w", j.Title(), err))
+	if err := c.Delete(ctx, j); err != nil {
+		return err
 	}
-	tick := time.NewTicker(removePoll)
-	defer tick.Stop()
-	for {
-		f, err := c.Frameworks.Get(ctx, j.Object)
-		switch {
-		case apierrors.IsNotFound(err), err == nil && f.UID != j.framework.UID:
-			return nil
-		case err != nil:
-			return c.Explain(fmt.Errorf("look whether %s is gone: %w", j.Title(), err))
+	for pause := removePause; ; pause = min(2*pause, removeLongest) {
+		if gone, err := c.Gone(ctx, j); gone || err != nil {
+			return err
 		}
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return hint.Wrap(fmt.Errorf("%s is still being deleted: %w", j.Title(), context.Cause(ctx)), remedyController)
-		case <-tick.C:
+		case <-timer.C:
 		}
 	}
 }
 
-// removePoll is how often a deleted job is looked for.
-const removePoll = 200 * time.Millisecond
+// removePause is how long at first between two looks for a job that is deleted, removeLongest how long at most.
+const (
+	removePause   = 200 * time.Millisecond
+	removeLongest = 3 * time.Second
+)
+
+// Delete asks for the removal of a job's Framework.
+func (c *Client) Delete(ctx context.Context, j *Job) error {
+	if err := c.Frameworks.Delete(ctx, j.Object, j.framework.UID); err != nil && !apierrors.IsNotFound(err) {
+		return c.Explain(fmt.Errorf("delete %s: %w", j.Title(), err))
+	}
+	return nil
+}
+
+// Gone reports whether a job's Framework is gone, so that its name is free, or was taken by another.
+func (c *Client) Gone(ctx context.Context, j *Job) (bool, error) {
+	f, err := c.Frameworks.Get(ctx, j.Object)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && string(f.UID) != j.UID:
+		return true, nil
+	case err != nil:
+		return false, c.Explain(fmt.Errorf("look whether %s is gone: %w", j.Title(), err))
+	}
+	return false, nil
+}

@@ -28,6 +28,8 @@ type Route struct {
 	Media string
 	// Status is that of success; 0 is 200.
 	Status int
+	// Accepts: 202 is an answer, too, where what is asked for takes longer than the answer may.
+	Accepts bool
 	// Link is the part of the path that has a link, which stands for a token; "" where a token is asked for.
 	Link string
 	// Limit bounds the request.
@@ -77,6 +79,11 @@ func (c *Call) JSON(value any) error {
 	return wire.JSON(c.Writer, c.Request, c.Route.status(), value)
 }
 
+// Accepted answers that what is asked for is under way.
+func (c *Call) Accepted(value any) error {
+	return wire.JSON(c.Writer, c.Request, http.StatusAccepted, value)
+}
+
 // Text answers with a text of the route's media type.
 func (c *Call) Text(body string) error {
 	wire.Bytes(c.Writer, c.Request, c.Route.status(), c.Route.Media, []byte(body))
@@ -101,6 +108,9 @@ func Status(code int) Option { return func(r *Route) { r.Status = code } }
 
 // Body bounds the request's, in bytes.
 func Body(n int64) Option { return func(r *Route) { r.Limit.Body = n } }
+
+// Each is how many of the operation a person has at a time.
+func Each(n int) Option { return func(r *Route) { r.Limit.Each = n } }
 
 // Within bounds the time of an answer.
 func Within(d time.Duration) Option { return func(r *Route) { r.Limit.Time = d } }

@@ -32,6 +32,8 @@ type Lister interface {
 	Where(user, name string) (vc string, known bool)
 	// Await waits until a Framework is known, or the context ends.
 	Await(ctx context.Context, framework string)
+	// Gone waits until a job's Framework is gone, or the context ends.
+	Gone(ctx context.Context, j *job.Job) (bool, error)
 	// Watch and Resume read what changes; see live.Live.
 	Watch() (*live.Watch, error)
 	Resume(ctx context.Context, place string) (*live.Watch, error)

@@ -225,16 +225,25 @@ func (j *Job) Scale(ctx context.Context, role string, tasks int) (before int, er
 	return before, err
 }
 
-// Remove deletes the job's Framework and waits until its name is free; the history keeps it. One that is gone stays as it is.
+// Remove asks for the removal of the job's Framework; the history keeps it. One that is gone stays as it is. What is in the audit is that it was
+// asked for: that can't be taken back, whether its end is waited for or not.
 func (j *Job) Remove(ctx context.Context) (before job.Phase, err error) {
 	before = j.job.State
 	err = j.change(ctx, "job.delete", nil, func() error {
 		if !j.job.Live {
 			return nil
 		}
-		return j.desk.shop.Jobs.Remove(ctx, j.job)
+		return j.desk.shop.Jobs.Delete(ctx, j.job)
 	})
 	return before, err
+}
+
+// Gone waits until the job, whose removal was asked for, is gone, so that its name is free, or the context ends: then it isn't.
+func (j *Job) Gone(ctx context.Context) (bool, error) {
+	if !j.job.Live {
+		return true, nil
+	}
+	return j.desk.shop.Live.Gone(ctx, j.job)
 }
 
 // Forget removes all jobs of that name that have ended from the history, and says how many.

@@ -116,10 +116,14 @@ func (s *schemas) operation(r *server.Route, path string, failure any) (map[stri
 	}
 	codes := append(slices.Clone(r.Errors), Always()...)
 	slices.Sort(codes)
-	o["responses"] = map[string]any{
+	responses := map[string]any{
 		strconv.Itoa(cmp.Or(r.Status, http.StatusOK)): success,
 		"default": map[string]any{"description": "An error; its code is one of " + strings.Join(slices.Compact(codes), ", ") + ".", "content": map[string]any{"application/json": map[string]any{"schema": failure}}},
 	}
+	if r.Accepts {
+		responses[strconv.Itoa(http.StatusAccepted)] = success
+	}
+	o["responses"] = responses
 	return o, nil
 }
 

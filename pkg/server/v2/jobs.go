@@ -40,8 +40,8 @@ func jobRoutes() []server.Route {
 		{Method: http.MethodGet, Path: one + "/events", Rule: "job.read", Serve: events, In: reflect.TypeFor[eventsIn](), Out: reflect.TypeFor[eventList](), Summary: "Lists what Kubernetes told of a job, the latest first", Errors: []string{"NoJobError"}},
 		server.JSON(http.MethodGet, one+"/pods", "job.read", "Lists the pods of a job's tasks that are there", pods, server.Errors("NoJobError")),
 		server.JSON(http.MethodGet, one+"/why", "job.read", "Explains what keeps a job from going on, with its place in the queue, or how it ended", why, server.Errors("NoJobError")),
-		{Method: http.MethodDelete, Path: one, Aliases: []string{ofUser + "/{job}"}, Rule: "job.delete", Serve: remove, In: reflect.TypeFor[removeIn](), Out: reflect.TypeFor[message](), Limit: server.Limit{Time: removeTime},
-			Summary: "Deletes a job, or with ?history=true its name from the history", Errors: []string{"NoJobError"}},
+		{Method: http.MethodDelete, Path: one, Aliases: []string{ofUser + "/{job}"}, Rule: "job.delete", Serve: remove, In: reflect.TypeFor[removeIn](), Out: reflect.TypeFor[message](), Accepts: true,
+			Summary: "Deletes a job, or with ?history=true its name from the history; 202 says that its tasks still have to end", Errors: []string{"NoJobError"}},
 		{Method: http.MethodPost, Path: ofUser, Rule: "job.submit", Serve: submitOld, Out: reflect.TypeFor[message](), Summary: "Says that job files of version 1 are no longer taken", Errors: []string{"GoneError"}},
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // removeTime bounds how long the end of a job that is deleted is waited for.
-const removeTime = 10 * time.Minute
+const removeTime = 10 * time.Second
 
 type removeIn struct {
 	History bool `query:"history"`
@@ -43,6 +43,15 @@ func remove(c *server.Call) error {
 	}
 	if _, err := j.Remove(c.Context()); err != nil {
 		return err
+	}
+	wait, cancel := context.WithTimeout(c.Context(), removeTime)
+	defer cancel()
+	gone, err := j.Gone(wait)
+	if err != nil {
+		return err
+	}
+	if !gone {
+		return c.Accepted(message{Status: http.StatusAccepted, Message: fmt.Sprintf("Job %s~%s is being deleted: its name is free once its tasks have ended.", j.User(), j.Name())})
 	}
 	return c.JSON(message{Status: http.StatusOK, Message: fmt.Sprintf("Delete job %s~%s successfully.", j.User(), j.Name())})
 }

@@ -4,6 +4,7 @@ package v3
 
 import (
 	"context"
+	"net/http"
 	"reflect"
 	"slices"
 	"time"
@@ -21,6 +22,8 @@ const (
 	textBytes = 3 << 20
 	// removeTime bounds how long a job's end is waited for.
 	removeTime = 10 * time.Minute
+	// waits is how many of a person's requests wait for that.
+	waits = 4
 )
 
 // Routes are all of /api/v3, and those of signing in.
@@ -41,7 +44,7 @@ func jobRoutes() []server.Route {
 		server.JSON("GET", one+"/why", "job.read", "Explains what keeps a job from going on, or how it ended", why, server.Errors("NoJobError")),
 		server.JSON("GET", one+"/events", "job.read", "Lists what Kubernetes told of a job", events, server.Errors("NoJobError")),
 		server.JSON("POST", one+"/stop", "job.stop", "Asks for a job's end", stop, server.Errors("NoJobError")),
-		server.JSON("POST", one+"/retry", "job.retry", "Runs a job again, as it was submitted", retry, server.Submits(), server.Within(removeTime), server.Errors("NoJobError", "ConflictJobError")),
+		server.JSON("POST", one+"/retry", "job.retry", "Runs a job again, as it was submitted", retry, server.Submits(), server.Within(removeTime), server.Each(waits), server.Errors("NoJobError", "ConflictJobError")),
 		server.JSON("POST", one+"/scale", "job.scale", "Changes how many tasks a role has", scale, server.Errors("NoJobError", "ConflictJobError")),
 		server.JSON("PUT", one+"/tags", "job.tag", "Gives a job tags", tag, server.Errors("NoJobError")),
 		server.JSON("DELETE", one+"/tags", "job.tag", "Takes tags from a job", untag, server.Errors("NoJobError", "NoTagError")),
@@ -225,8 +228,22 @@ func remove(c *server.Call) error {
 	if err != nil {
 		return err
 	}
+	if err := c.Place("gone", waits); err != nil {
+		return err
+	}
+	gone, err := j.Gone(c.Context())
+	if err != nil {
+		return err
+	}
+	if !gone {
+		return errThere
+	}
 	return c.JSON(api.Changed{Before: before})
 }
+
+// errThere is of a job whose removal takes longer than it is waited for.
+var errThere = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the job is still being deleted", RetryAfter: time.Minute,
+	Remedy: "its tasks may take long to end, or the job controller doesn't run: an operator sees that with paictl service status -n job-controller"}
 
 type tagsIn struct {
 	User string   `path:"user"`

@@ -1,0 +1,25 @@
+package live
+
+import (
+	"context"
+
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// Gone waits until a job's Framework is gone, or the context ends: then it isn't. However many wait, the API server is asked only about a job that
+// isn't in the index: it has gone, or was submitted a moment ago.
+func (l *Live) Gone(ctx context.Context, j *job.Job) (gone bool, err error) {
+	for {
+		next := l.next()
+		if r, there := l.index.Row(j.Object); !there || string(r.UID) != j.UID {
+			if gone, err := l.jobs.Gone(ctx, j); gone || err != nil && ctx.Err() == nil {
+				return gone, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case <-next:
+		}
+	}
+}
