@@ -145,14 +145,30 @@ func accountable(t *Task) bool {
 	return c != nil && c.CompletionStatus != nil && !slices.Contains(c.Type.Attributes, v1.Transient)
 }
 
-// TaskOfPod is the attempt of a task within an attempt of the job that a pod was; nil where there is none.
+// TaskOfPod is the attempt of a task within an attempt of the job that a pod was; nil where there is none. Jobs have thousands of tasks, and the UID
+// may be made up: they are passed once.
 func (d *Detail) TaskOfPod(attempt int32, uid string) *Task {
-	tasks, _ := d.TasksIn(attempt)
-	for i := range tasks {
-		all := d.TaskAttempts(attempt, tasks[i].RoleObject, tasks[i].Index)
-		if at := slices.IndexFunc(all, func(t Task) bool { return uid != "" && t.PodUID == uid }); at >= 0 {
-			return &all[at]
-		}
+	at := d.indexOf(attempt)
+	if at < 0 || uid == "" {
+		return nil
+	}
+	found := ofPod(d.Attempts[at].Tasks, uid)
+	if at == 0 && found == nil {
+		found = ofPod(d.earlier, uid)
+	}
+	if found == nil {
+		return nil
+	}
+	all := d.TaskAttempts(attempt, found.RoleObject, found.Index)
+	if i := slices.IndexFunc(all, func(t Task) bool { return t.PodUID == uid }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+func ofPod(all []api.TaskAttempt, uid string) *api.TaskAttempt {
+	if i := slices.IndexFunc(all, func(a api.TaskAttempt) bool { return a.PodUID == uid }); i >= 0 {
+		return &all[i]
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,22 @@ func TestAttemptsOfATaskAreSummedUp(t *testing.T) {
 	assert.Nil(t, Culprit(nil, tasks))
 	zero := int32(0)
 	assert.Equal(t, "Ant", Culprit(&v1.FrameworkAttemptCompletionStatus{Trigger: &v1.CompletionTrigger{TaskRoleName: "ant", TaskIndex: &zero}}, tasks).Role)
+}
+
+// A UID that is made up must not cost the server a walk through all tasks for each of them.
+func TestThePodOfALargeJobIsFoundInOnePass(t *testing.T) {
+	d := &Detail{Attempts: []api.Attempt{{ID: 0}}, job: &Job{}, earlier: []api.TaskAttempt{{Role: "worker", RoleObject: "worker", Index: 7, ID: 1, PodUID: "first"}}}
+	for i := range int32(1000) {
+		a := api.TaskAttempt{Role: "worker", RoleObject: "worker", Index: i, ID: 2, PodUID: fmt.Sprint("pod-", i)}
+		d.Attempts[0].Tasks = append(d.Attempts[0].Tasks, a)
+		d.Tasks = append(d.Tasks, Task{TaskAttempt: a})
+	}
+	assert.Zero(t, testing.AllocsPerRun(1, func() { d.TaskOfPod(0, "made up") }))
+	assert.Nil(t, d.TaskOfPod(0, "made up"))
+	assert.Equal(t, int32(999), d.TaskOfPod(0, "pod-999").Index)
+	past := d.TaskOfPod(0, "first")
+	assert.Equal(t, []int32{7, 1}, []int32{past.Index, past.ID}, "an earlier attempt of a task")
+	assert.Nil(t, d.TaskOfPod(1, "pod-1"))
 }
 
 func TestPortsAreThoseThatTheRuntimeHandsOut(t *testing.T) {
