@@ -23,6 +23,7 @@ type Events struct {
 	begun bool
 	last  time.Time
 	buf   bytes.Buffer
+	end   time.Time // of what is sent together; zero: each part has a time of its own
 }
 
 // Events makes an answer of events.
@@ -68,6 +69,17 @@ func (e *Events) Place(id string) error {
 // Quiet reports whether nothing was sent for so long that the reader has to hear something.
 func (e *Events) Quiet() bool { return time.Since(e.last) >= aliveEvery }
 
+// Together bounds how long a reader may take for all that send sends, and not for each part of it: what it holds until then isn't there for others.
+func (e *Events) Together(send func() error) error {
+	e.end = time.Now().Add(writeTime)
+	err := send()
+	e.end = time.Time{}
+	if err != nil {
+		return err
+	}
+	return e.call.until(time.Now().Add(writeTime))
+}
+
 // Retry says when who reads is to come back after the end.
 func (e *Events) Retry(after time.Duration) {
 	e.buf.WriteString("retry: " + strconv.FormatInt(after.Milliseconds(), 10) + "\n\n")
@@ -87,7 +99,11 @@ func (e *Events) Flush() error {
 		return nil
 	}
 	e.last = time.Now()
-	err := e.call.send(e.buf.Bytes())
+	end := e.end
+	if end.IsZero() {
+		end = e.last.Add(writeTime)
+	}
+	err := e.call.sendBy(end, e.buf.Bytes())
 	if e.buf.Reset(); e.buf.Cap() > sendBytes {
 		e.buf = bytes.Buffer{} // a stream lasts, and is quiet most of the time
 	}

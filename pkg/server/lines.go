@@ -100,13 +100,24 @@ func (c *Call) begin(media string) {
 }
 
 // send sends a part of a stream. A reader who doesn't take it in time is gone.
-func (c *Call) send(data []byte) error {
-	control := http.NewResponseController(c.Writer)
-	if err := control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+func (c *Call) send(data []byte) error { return c.sendBy(time.Now().Add(writeTime), data) }
+
+// sendBy is send with a time of its own.
+func (c *Call) sendBy(end time.Time, data []byte) error {
+	if err := c.until(end); err != nil {
 		return err
 	}
 	if _, err := c.Writer.Write(data); err != nil {
 		return err
 	}
-	return control.Flush()
+	return http.NewResponseController(c.Writer).Flush()
+}
+
+// until bounds what is written from now on. Of HTTP/2 it ends the stream also when nothing is written.
+func (c *Call) until(end time.Time) error {
+	err := http.NewResponseController(c.Writer).SetWriteDeadline(end)
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
 }

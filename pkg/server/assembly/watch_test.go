@@ -113,12 +113,19 @@ func TestAWatchGoesOnAtAnotherServer(t *testing.T) {
 	}
 	t.Run("a place that can't be gone on at begins with all", func(t *testing.T) {
 		n := strings.Split(place, ".")
-		old := fmt.Sprintf("%s.%s.%s", n[0], n[1], "1")
-		ahead := fmt.Sprintf("%s.%s.%s", "zzzzzzzzzz", n[1], n[2])
-		for _, place := range []string{"x", "..", "1.1", old, "1.1." + n[2], ahead, "-1.-1.-1", "1.1.1.1"} {
+		old := fmt.Sprintf("%s.%s.1.%s", n[0], n[1], n[3])
+		ahead := fmt.Sprintf("zzzzzzzzzz.%s.%s.%s", n[1], n[2], n[3])
+		for _, place := range []string{"x", ".." + n[3], "1.1." + n[3], old, "1.1." + n[2] + "." + n[3], ahead, "-1.-1.-1." + n[3], "1.1.1.1." + n[3]} {
 			why, names := h.Server.Watch(watchPath, h.tokens["ann"], place).Snapshot()
 			assert.Equal(t, "expired", why, place)
 			assert.Subset(t, names, []string{"ann/stays", "ann/later", "ann/new"}, place)
+		}
+	})
+	t.Run("a place of another filter begins with all", func(t *testing.T) {
+		for query, place := range map[string]string{"?keyword=new": place, "?state=waiting": "1.1.1." + strings.Split(place, ".")[3], "": "1.1.1.1"} {
+			why, names := h.Server.Watch(watchPath+query, h.tokens["ann"], place).Snapshot()
+			assert.Equal(t, "grants", why)
+			assert.Contains(t, names, "ann/new")
 		}
 	})
 	t.Run("a server that began later knows what went before, or begins with all", func(t *testing.T) {
@@ -153,6 +160,25 @@ func TestAWatchEndsWithTheRightToIt(t *testing.T) {
 		why, names := w.Snapshot()
 		assert.Equal(t, "grants", why)
 		assert.Empty(t, names)
+	})
+	t.Run("a group that is taken away, or given, while there is no connection", func(t *testing.T) {
+		h.person(t, "wade", "speech")
+		moves := func(place, group string, sees bool) (next string) {
+			_, err := h.People.Update(t.Context(), "wade", func(u *v1.UserSpec) error { u.Groups = []string{group}; return nil })
+			require.NoError(t, err)
+			h.Eventually("the group counts", func() bool {
+				return sees == strings.Contains(h.as("wade", "GET", "/api/v3/jobs", "").Body, "train")
+			})
+			w := h.Server.Watch(watchPath, h.tokens["wade"], place)
+			defer w.Stop()
+			why, names := w.Snapshot()
+			assert.Equal(t, "grants", why)
+			assert.Equal(t, sees, len(names) == 1, names)
+			return w.Place
+		}
+		w := watch("wade")
+		w.Stop()
+		moves(moves(w.Place, "vision", false), "speech", true)
 	})
 	t.Run("logout", func(t *testing.T) {
 		token := h.SignIn("wanda")

@@ -2,9 +2,13 @@ package desk
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/openpai/paictl/pkg/framework/listing"
@@ -19,7 +23,7 @@ const (
 	WatchNew = "new"
 	// WatchExpired: what changed since the place where it was to go on isn't known.
 	WatchExpired = "expired"
-	// WatchGrants: the caller sees other jobs than before.
+	// WatchGrants: the caller sees other jobs than before, or the place is one of another filter.
 	WatchGrants = "grants"
 )
 
@@ -54,7 +58,7 @@ func (d *Desk) Watch(ctx context.Context, f listing.Filter, place string, to Wat
 		return err
 	}
 	f.Visible = d.visible()
-	w := &watching{desk: d, filter: f, to: to}
+	w := &watching{desk: d, filter: f, view: viewOf(&f), to: to}
 	defer func() { w.close() }()
 	changed, stop := d.shop.People.Changed()
 	defer stop()
@@ -92,6 +96,8 @@ func (d *Desk) Watch(ctx context.Context, f listing.Filter, place string, to Wat
 type watching struct {
 	desk   *Desk
 	filter listing.Filter
+	// view stands for the filter in places, so that none is gone on at under another one.
+	view   string
 	to     Watcher
 	reader *live.Watch
 	lost   bool
@@ -111,7 +117,11 @@ func (w *watching) begin(ctx context.Context, place string) error {
 	if place == "" {
 		return w.snapshot(ctx, WatchNew)
 	}
-	reader, err := w.desk.shop.Live.Resume(ctx, place)
+	at, view, whole := cutLast(place)
+	if whole && view != w.view {
+		return w.snapshot(ctx, WatchGrants)
+	}
+	reader, err := w.desk.shop.Live.Resume(ctx, at)
 	switch {
 	case err != nil:
 		return err
@@ -120,6 +130,28 @@ func (w *watching) begin(ctx context.Context, place string) error {
 	}
 	w.reader = reader
 	return w.to.Alive(place)
+}
+
+// place is where a watch goes on that has read what this one has, if it sees the same.
+func (w *watching) place() string { return w.reader.Place() + placeEnd + w.view }
+
+// placeEnd is between where a reader goes on and the view.
+const placeEnd = "."
+
+// cutLast cuts a place in these two.
+func cutLast(place string) (at, view string, ok bool) {
+	i := strings.LastIndex(place, placeEnd)
+	if i < 0 {
+		return place, "", false
+	}
+	return place[:i], place[i+len(placeEnd):], true
+}
+
+// viewOf is short, and another one for each filter. What the caller sees is a part of it.
+func viewOf(f *listing.Filter) string {
+	data, _ := json.Marshal(f) // a filter has nothing that can't be written
+	sum := sha256.Sum256(data)
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
 // snapshot begins with all. What changes while it is read is told again.
@@ -141,7 +173,7 @@ func (w *watching) snapshot(ctx context.Context, why string) error {
 	if err != nil {
 		return err
 	}
-	return w.to.Snapshot(page, why, w.reader.Place())
+	return w.to.Snapshot(page, why, w.place())
 }
 
 // tell tells what changed. more is closed when there may be more.
@@ -169,7 +201,7 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 		}
 	}
 	if told {
-		err = w.to.Told(w.reader.Place())
+		err = w.to.Told(w.place())
 	}
 	return more, err
 }
@@ -198,7 +230,8 @@ func (w *watching) check(ctx context.Context) error {
 	}
 	if v := visibleTo(subject); !reflect.DeepEqual(v, w.filter.Visible) {
 		w.filter.Visible = v
+		w.view = viewOf(&w.filter)
 		return w.snapshot(ctx, WatchGrants)
 	}
-	return w.to.Alive(w.reader.Place())
+	return w.to.Alive(w.place())
 }

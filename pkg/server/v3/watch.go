@@ -64,8 +64,12 @@ type sink struct {
 // Weigh implements desk.Watcher.
 func (s *sink) Weigh(n int) (func(), error) { return s.call.Weigh(n) }
 
-// Snapshot implements desk.Watcher.
+// Snapshot implements desk.Watcher. Its rows are weighed until it has been read, so that isn't waited for long.
 func (s *sink) Snapshot(p *listing.Page, why, place string) error {
+	return s.Together(func() error { return s.whole(p, why, place) })
+}
+
+func (s *sink) whole(p *listing.Page, why, place string) error {
 	if err := s.AddJSON(api.EventSnapshot, "", api.Snapshot{Why: why}); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ const (
 // LastEventID is the header of a watch that goes on.
 const LastEventID = "Last-Event-ID"
 
-// Snapshot says why a watch begins with all that the list has: it is new, its place has expired, or one's grants have changed.
+// Snapshot says why a watch begins with all that the list has: it is new, its place has expired, or one's grants or one's filter have changed.
 type Snapshot struct {
 	Why string `json:"why"` // new, expired, grants
 }

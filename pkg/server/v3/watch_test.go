@@ -1,0 +1,45 @@
+package v3
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/server"
+)
+
+// bounded notes until when each part may take.
+type bounded struct {
+	*httptest.ResponseRecorder
+	ends []time.Time
+}
+
+func (b *bounded) SetWriteDeadline(end time.Time) error {
+	b.ends = append(b.ends, end)
+	return nil
+}
+
+// The rows of a list count against those of others until it has been read.
+func TestAWholeListHasOneTimeToBeRead(t *testing.T) {
+	w := &bounded{ResponseRecorder: httptest.NewRecorder()}
+	call := &server.Call{Writer: w, Request: httptest.NewRequest(http.MethodGet, "/", nil)}
+	s := &sink{call: call, Events: call.Events()}
+	page := &listing.Page{}
+	for range 100 {
+		page.Items = append(page.Items, listing.Row{Job: api.Job{Name: strings.Repeat("x", 4<<10)}})
+	}
+	require.NoError(t, s.Snapshot(page, "new", "1"))
+	require.Greater(t, len(w.ends), 3, "it is sent in parts")
+	last := len(w.ends) - 1
+	for _, end := range w.ends[:last] {
+		assert.Equal(t, w.ends[0], end)
+	}
+	assert.True(t, w.ends[last].After(w.ends[0]), "the stream goes on after it")
+}
