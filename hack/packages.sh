@@ -24,8 +24,8 @@ needs() {
 		ssh-keygen openssh-client
 		unshare util-linux
 	LIST
-	# The transport and the archive of jobs are tested with the real things, too.
-	[ "$1" != test ] || printf '%s\n' "sshd openssh-server" "sudo sudo" "/usr/lib/postgresql/*/bin/postgres postgresql" "node nodejs" "npm npm"
+	# The transport, the archive of jobs and sign-ins are tested with the real things, too.
+	[ "$1" != test ] || printf '%s\n' "sshd openssh-server" "sudo sudo" "/usr/lib/postgresql/*/bin/postgres postgresql" "slapd slapd" "node nodejs" "npm npm"
 }
 
 present() {

@@ -10,6 +10,7 @@
 #   PAICTL_TEST_ACME=FILE Pebble for the tests of certificates by ACME; built from hack/tools where unset
 #   PAICTL_TEST_S3=FILE  versitygw for the tests of backups in S3; built from hack/tools where unset
 #   PAICTL_TEST_OPENPAI_SDK=DIR  OpenPAI's JavaScript SDK; fetched as hack/tools says where unset
+#   PAICTL_TEST_OIDC=FILE  Dex for the tests of sign-ins; built from hack/tools where unset
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -151,6 +152,8 @@ PAICTL_TEST_S3=${PAICTL_TEST_S3:-$(sh hack/versitygw.sh)} && export PAICTL_TEST_
 
 # OpenPAI's own SDK asks the server.
 PAICTL_TEST_OPENPAI_SDK=${PAICTL_TEST_OPENPAI_SDK:-$(sh hack/openpai-js-sdk.sh)} && export PAICTL_TEST_OPENPAI_SDK || skip "tests with OpenPAI's JavaScript SDK: it could not be fetched"
+# People sign in at a real issuer of OpenID Connect.
+PAICTL_TEST_OIDC=${PAICTL_TEST_OIDC:-$(sh hack/dex.sh)} && export PAICTL_TEST_OIDC || skip "tests of sign-ins at an issuer: Dex could not be built"
 
 # Certificates are got from a real ACME authority.
 PAICTL_TEST_ACME=${PAICTL_TEST_ACME:-$(sh hack/pebble.sh)} && export PAICTL_TEST_ACME || skip "tests of ACME: Pebble could not be built"

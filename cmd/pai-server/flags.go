@@ -22,7 +22,7 @@ type options struct {
 	listen, redirectListen, metricsListen string
 	kubeconfig                            string
 	namespace, system                     string
-	tls, accessFile                       string
+	tls, accessFile, credentials          string
 	history, scheduler                    string
 	identity                              string
 	debug                                 bool
@@ -41,6 +41,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs.StringVar(&o.system, "system-namespace", kube.SystemNamespace, "namespace of the platform's services, and of the lease")
 	fs.StringVar(&o.tls, "tls", "", "folder with the certificate and its key, tls.crt and tls.key; empty means one of the platform's own authority")
 	fs.StringVar(&o.accessFile, "access-file", "", "file with the password of the platform's services: for /metrics, which everyone may read if it is empty, and for the services behind the door")
+	fs.StringVar(&o.credentials, "credentials", "", "folder with the secrets of issuers and directories, each a file named by its key, such as signIn.ldap.lab.bindPassword")
 	fs.StringVar(&o.history, "job-controller", "http://"+api.Service+"."+kube.SystemNamespace+":9097", "URL of the job controller; empty means through the API server")
 	fs.StringVar(&o.scheduler, "scheduler", "http://scheduler."+kube.SystemNamespace+":9096", "URL of the scheduler; empty means through the API server")
 	fs.StringVar(&o.identity, "identity", "", "name of this replica in the lease; empty means $POD_NAME, or the host name")

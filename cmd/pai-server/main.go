@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/go-logr/logr"
+	_ "golang.org/x/crypto/x509roots/fallback" // issuers and directories with a public certificate: the image has no files of authorities
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )

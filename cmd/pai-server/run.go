@@ -45,7 +45,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		leading = public.Tend
 	}
 	a, err := assembly.New(assembly.Options{
-		Config: config, Settings: o.settings, HistoryURL: o.history, SchedulerURL: o.scheduler, AccessFile: o.accessFile, SystemNamespace: o.system, Identity: o.identity,
+		Config: config, Settings: o.settings, HistoryURL: o.history, SchedulerURL: o.scheduler, AccessFile: o.accessFile, Credentials: o.credentials, SystemNamespace: o.system, Identity: o.identity,
 		Leading: leading, Audit: os.Stdout, Metrics: registry, Log: log,
 	})
 	if err != nil {

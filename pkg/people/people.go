@@ -22,12 +22,16 @@ type Person struct {
 	Name     string
 	UID      types.UID
 	Disabled bool
-	User     *v1.User
-	Grants   rules.Grants
+	// Gone: all providers of the person say that they don't know them, or have disabled them. Application tokens are refused then.
+	Gone   bool
+	User   *v1.User
+	Grants rules.Grants
 	// Groups are those that are there, by name in order, also those that a provider says the person is in.
 	Groups []string
 	// Sessions is the number that sessions bear which begin now; those with a lower one are over.
 	Sessions int64
+	// Via is the provider that has just vouched for the person who signs in; "" where none has.
+	Via string
 }
 
 // Subject is the person with a token, for rules.

@@ -47,14 +47,9 @@ func TestGrantsOfAllGroupsCountTogether(t *testing.T) {
 	assert.Equal(t, []string{"ann"}, c.Members("leads"))
 
 	// What a provider says about groups is in the status, which the server writes.
-	u, err := c.api.Resource(v1.Users).Get(t.Context(), "bob", metav1.GetOptions{})
+	bob, err := c.Update(t.Context(), "bob", func(s *v1.UserSpec) error { s.Identities = []v1.Identity{{Provider: "lab", Subject: "7"}}; return nil })
 	require.NoError(t, err)
-	external := []any{map[string]any{"provider": "lab", "groups": []any{"gpu-users"}, "checkedAt": "2026-11-01T00:00:00Z"}}
-	require.NoError(t, unstructured.SetNestedSlice(u.Object, external, "status", "external"))
-	_, err = c.api.Resource(v1.Users).UpdateStatus(t.Context(), u, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.NoError(t, c.Load(t.Context()))
-	bob, err := c.Person("bob")
+	bob, err = c.NoteWord(t.Context(), bob, v1.External{Provider: "lab", Subject: "7", Groups: []string{"gpu-users", "gpu-users"}, CheckedAt: metav1.Now()})
 	require.NoError(t, err)
 	assert.True(t, bob.Grants.AllVCs)
 	assert.Equal(t, []string{"default", "outside"}, bob.Groups)

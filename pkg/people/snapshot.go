@@ -84,7 +84,7 @@ func (s *snapshot) add(u *v1.User) {
 
 // newPerson works out what a user may do. groups are all, by name.
 func newPerson(u *v1.User, groups []*v1.Group) *Person {
-	p := &Person{Name: u.Spec.Name, UID: u.UID, Disabled: u.Spec.Disabled, User: u, Sessions: sessions(u)}
+	p := &Person{Name: u.Spec.Name, UID: u.UID, Disabled: u.Spec.Disabled, User: u, Sessions: sessions(u), Gone: gone(u)}
 	p.Grants.VCs, p.Grants.Pages = map[string]rules.VC{}, map[string]bool{}
 	for _, g := range groups {
 		if isIn(u, g) {
@@ -111,12 +111,27 @@ func isIn(u *v1.User, g *v1.Group) bool {
 	}
 	for _, want := range g.Spec.External {
 		for _, have := range u.Status.External {
-			if have.Provider == want.Provider && slices.Contains(have.Groups, want.Name) {
+			if have.Provider == want.Provider && slices.Contains(have.Groups, want.Name) && linked(u, have) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// linked reports whether what a provider said was about one of the person's identities.
+func linked(u *v1.User, e v1.External) bool {
+	return slices.Contains(u.Spec.Identities, v1.Identity{Provider: e.Provider, Subject: e.Subject})
+}
+
+// gone reports whether a person has identities, and no provider vouches for any of them.
+func gone(u *v1.User) bool {
+	for _, id := range u.Spec.Identities {
+		if !slices.ContainsFunc(u.Status.External, func(e v1.External) bool { return e.Gone && e.Provider == id.Provider && e.Subject == id.Subject }) {
+			return false
+		}
+	}
+	return len(u.Spec.Identities) > 0
 }
 
 // grant adds what a group grants.

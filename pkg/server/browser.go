@@ -26,19 +26,19 @@ const (
 
 // KeepSession gives a browser the token of its session.
 func (c *Call) KeepSession(token secret.String, until time.Time) {
-	http.SetCookie(c.Writer, sessionCookie(token.Reveal(), until))
+	http.SetCookie(c.Writer, hostCookie(SessionCookie, token.Reveal(), until))
 }
 
 // DropSession takes it away.
 func (c *Call) DropSession() {
-	gone := sessionCookie("", time.Time{}) //nolint:gosec // sessionCookie says all of it
+	gone := hostCookie(SessionCookie, "", time.Time{}) //nolint:gosec // hostCookie says all of it
 	gone.MaxAge = -1
 	http.SetCookie(c.Writer, gone)
 }
 
-// sessionCookie is one that no script reads, and that a page of another site can't make a browser send, but by a link.
-func sessionCookie(value string, until time.Time) *http.Cookie {
-	return &http.Cookie{Name: SessionCookie, Value: value, Path: "/", Expires: until, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+// hostCookie is one that no script reads, and that a page of another site can't make a browser send, but by a link.
+func hostCookie(name, value string, until time.Time) *http.Cookie {
+	return &http.Cookie{Name: name, Value: value, Path: "/", Expires: until, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 }
 
 // sessionOf is what a browser shows, as a header Authorization says it. Several cookies of that name are none that counts: one of them may be
@@ -83,6 +83,9 @@ func toSignIn(w http.ResponseWriter, r *http.Request, route *Route, err error) b
 	w.WriteHeader(http.StatusSeeOther)
 	return true
 }
+
+// WantsPage reports whether a browser shows the answer to a person.
+func (c *Call) WantsPage() bool { return wantsPage(c.Request) }
 
 // wantsPage reports whether a browser shows the answer to a person.
 func wantsPage(r *http.Request) bool {

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
 
-	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/origin"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/password"
@@ -21,8 +19,10 @@ import (
 type Options struct {
 	Now func() time.Time // nil is time.Now
 	Log *slog.Logger     // nil is none
-	// Create has providers whose people are added when they sign in first.
-	Create map[string]bool
+	// Foreign: a password that is stored here lets no one in, only those that directories know.
+	Foreign bool
+	// Policies are those of providers, by name. One without any adds no one.
+	Policies map[string]Policy
 	// Addresses are those that a person's tokens were used from: others' failures keep none of them waiting. nil is none.
 	Addresses func(name string) []string
 }
@@ -61,7 +61,7 @@ func (s *Service) SignIn(ctx context.Context, name string, p secret.String, addr
 	switch {
 	case err == nil:
 		try.right()
-		s.noteSignIn(ctx, who)
+		s.Note(ctx, who)
 	case errors.Is(err, ErrWrong):
 		try.wrong()
 		rest(ctx, began)
@@ -71,8 +71,27 @@ func (s *Service) SignIn(ctx context.Context, name string, p secret.String, addr
 	return who, err
 }
 
-// noteSignIn writes when the person signed in. The answer doesn't wait for it; where many are being written it is left out.
-func (s *Service) noteSignIn(ctx context.Context, who *people.Person) {
+// Providers reports whether passwords are shown to directories, too.
+func (s *Service) Providers() bool { return len(s.providers) > 0 }
+
+// Guess tries what could be guessed, such as a short code, as often as a password of one name may be tried. what is no name: it has a colon. wrong
+// is the error of a guess that is.
+func (s *Service) Guess(what string, wrong error, attempt func() error) error {
+	try, err := s.throttle.begin(what, what)
+	if err != nil {
+		return err
+	}
+	err = attempt()
+	if errors.Is(err, wrong) {
+		try.wrong()
+		return err
+	}
+	try.undo()
+	return err
+}
+
+// Note writes when the person signed in. The answer doesn't wait for it; where many are being written it is left out.
+func (s *Service) Note(ctx context.Context, who *people.Person) {
 	select {
 	case s.noting <- struct{}{}:
 	default:
@@ -99,10 +118,12 @@ func rest(ctx context.Context, began time.Time) {
 }
 
 func (s *Service) signIn(ctx context.Context, name string, p secret.String, try *try) (*people.Person, error) {
-	who, err := s.local(ctx, name, p, try)
-	if !errors.Is(err, ErrWrong) {
-		return who, err
+	if !s.o.Foreign {
+		if who, err := s.local(ctx, name, p, try); !errors.Is(err, ErrWrong) {
+			return who, err
+		}
 	}
+	away := error(nil)
 	for _, provider := range s.providers {
 		if p.Reveal() == "" { // directories take a bind without a password for one of a guest, and answer yes
 			break
@@ -111,11 +132,11 @@ func (s *Service) signIn(ctx context.Context, name string, p secret.String, try 
 		switch {
 		case err == nil:
 			return s.Admit(ctx, id)
-		case !errors.Is(err, ErrWrong):
-			return nil, err
+		case !errors.Is(err, ErrWrong): // the others may know the person
+			away = cmp.Or(away, err)
 		}
 	}
-	return nil, ErrWrong
+	return nil, cmp.Or(away, error(ErrWrong))
 }
 
 // stranger stands for people who aren't there, so that the same is done for them.
@@ -210,28 +231,4 @@ func busy(err error) error {
 		return &ThrottledError{After: 5 * time.Second}
 	}
 	return err
-}
-
-// Admit finds the person of an identity that a provider vouches for. A person is known by provider and subject, never by name or e-mail: else
-// whoever chooses a name at a provider would be the person of that name here.
-func (s *Service) Admit(ctx context.Context, id *Identity) (*people.Person, error) {
-	if id.Provider == "" || id.Subject == "" {
-		return nil, errors.New("the provider says no subject of the person")
-	}
-	p, err := s.people.ByIdentity(id.Provider, id.Subject)
-	if err == nil {
-		if p.Disabled {
-			return nil, ErrWrong
-		}
-		return p, nil
-	}
-	link := fmt.Sprintf("an administrator can link them: paictl user link NAME --provider %s --subject %s", id.Provider, id.Subject)
-	if !s.o.Create[id.Provider] {
-		return nil, hint.Wrap(fmt.Errorf("%w: %s of %s", ErrNotAdmitted, id.Name, id.Provider), link)
-	}
-	p, err = s.people.Add(ctx, people.NewUser{Name: id.Name, Email: id.Email, Identities: []v1.Identity{{Provider: id.Provider, Subject: id.Subject}}})
-	if errors.Is(err, people.ErrExists) || errors.Is(err, people.ErrInvalid) {
-		return nil, hint.Wrap(fmt.Errorf("%w: %s of %s: %w", ErrNotAdmitted, id.Name, id.Provider, err), link)
-	}
-	return p, err
 }

@@ -1,5 +1,6 @@
-// Package signin lets people in: by a password now, by other providers through the same door.
-// In: a name and a password, or what a provider says about a person. Out: the person, or one answer for all that is wrong.
+// Package signin lets people in, by a password or by a provider's word, and asks providers again whether that still holds.
+// In: a name and a password, or what a provider says about a person. Out: the person, or one answer for all that is wrong; the groups that
+// providers say people are in.
 package signin
 
 import (
@@ -14,9 +15,11 @@ import (
 type Identity struct {
 	Provider, Subject string
 	Name, Email       string
+	DisplayName       string
 	Groups            []string
 	GroupsKnown       bool // else Groups says nothing
-	Refresh           secret.String
+	// Refresh, where it is set, is what the provider is asked with again.
+	Refresh secret.String
 }
 
 // Password is a provider that is asked with a name and a password.
@@ -24,6 +27,28 @@ type Password interface {
 	Name() string
 	SignIn(ctx context.Context, name string, password secret.String) (*Identity, error)
 }
+
+// Checker is a provider that can be asked again about a person whom it vouched for. refresh is what its last Identity had.
+type Checker interface {
+	Name() string
+	// Refreshes reports whether it is asked with what it gave: else a subject is enough.
+	Refreshes() bool
+	// Check is what it knows now: ErrGone where it doesn't know the person, or lets them in no longer. Other errors mean that it can't say; an
+	// Identity that comes with one has what to ask with next.
+	Check(ctx context.Context, subject string, refresh secret.String) (*Identity, error)
+}
+
+// Policy says what a provider's word is worth.
+type Policy struct {
+	// Create adds people who sign in first, into Groups of paictl's; nil is the group default. Else an administrator links them.
+	Create bool
+	Groups []string
+	// Allowed are groups of the provider: who is in none of them isn't let in. Empty lets everyone in.
+	Allowed []string
+}
+
+// ErrGone is of a person whom a provider vouches for no longer.
+var ErrGone = errors.New("the provider doesn't know the person, or has disabled them")
 
 // Errors of SignIn. ErrWrong is the only answer for a wrong password, for a person who isn't there, is disabled or was removed, and for one
 // whose password was wrong so often that it isn't tried for a while; it takes the same time. Others wrap people.ErrUnavailable.

@@ -57,7 +57,7 @@ func open(t *testing.T, providers ...signin.Password) *door {
 	require.Eventually(t, func() bool { return d.Fresh() == nil }, 20*time.Second, 10*time.Millisecond)
 	out := &door{Directory: d}
 	for i := range out.services {
-		out.services[i] = signin.New(d, providers, signin.Options{Create: map[string]bool{"lab": true}, Now: func() time.Time { return time.Now().Add(time.Duration(out.skew.Load())) },
+		out.services[i] = signin.New(d, providers, signin.Options{Policies: map[string]signin.Policy{"lab": {Create: true}}, Now: func() time.Time { return time.Now().Add(time.Duration(out.skew.Load())) },
 			Addresses: func(name string) []string { return map[string][]string{"ann": {"", "10.0.9.9"}}[name] }})
 	}
 	for _, n := range []people.NewUser{{Name: "ann", Password: good}, {Name: "off", Password: good}, {Name: "nopassword"}} {

@@ -112,7 +112,7 @@ func (s *Service) Application(ctx context.Context, p *people.Person, n New) (*Is
 // entry is a new record.
 func (s *Service) entry(p *people.Person, kind Kind, n New) *entry {
 	return &entry{
-		Record: Record{ID: newID(), User: p.Name, Kind: kind, Label: line(n.Label), Client: line(n.Client), Address: line(n.Address), Created: s.now().UTC().Truncate(time.Second)},
+		Record: Record{ID: newID(), User: p.Name, Kind: kind, Via: p.Via, Label: line(n.Label), Client: line(n.Client), Address: line(n.Address), Created: s.now().UTC().Truncate(time.Second)},
 		person: p.UID, sessions: p.Sessions,
 	}
 }

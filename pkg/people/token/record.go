@@ -73,7 +73,7 @@ func decodeRecord(s *corev1.Secret) (*entry, error) {
 	d := func(key string) string { return string(s.Data[key]) }
 	id, ok := strings.CutPrefix(s.Name, v1.TokenName(""))
 	e := &entry{
-		Record: Record{ID: id, User: d("user"), Kind: Kind(d("kind")), Label: d("label"), Client: d("client"), Address: d("address")},
+		Record: Record{ID: id, User: d("user"), Kind: Kind(d("kind")), Via: d("via"), Label: d("label"), Client: d("client"), Address: d("address")},
 		person: types.UID(d("uid")), secret: s.UID, hash: d("hash"), previous: d("previous"), next: s.Data["next"], version: s.ResourceVersion,
 	}
 	switch {
@@ -120,7 +120,7 @@ func (e *entry) object() (*unstructured.Unstructured, error) {
 	}
 	data := map[string][]byte{
 		"user": []byte(e.User), "uid": []byte(e.person), "kind": []byte(e.Kind), "hash": []byte(e.hash), "sessions": []byte(strconv.FormatInt(e.sessions, 10)),
-		"scopes": []byte(strings.Join(scopes, ",")), "label": []byte(e.Label), "client": []byte(e.Client), "address": []byte(e.Address),
+		"scopes": []byte(strings.Join(scopes, ",")), "via": []byte(e.Via), "label": []byte(e.Label), "client": []byte(e.Client), "address": []byte(e.Address),
 		"created": at(e.Created), "expires": at(e.Expires), "used": at(e.Used),
 		"previous": []byte(e.previous), "until": at(e.until), "next": e.next,
 	}

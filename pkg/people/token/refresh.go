@@ -2,18 +2,13 @@ package token
 
 import (
 	"context"
-	"crypto/cipher"
-	"crypto/hkdf"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"golang.org/x/crypto/chacha20poly1305"
 
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/secret"
@@ -117,17 +112,9 @@ func (s *Service) RevokeRefresh(ctx context.Context, token secret.String) error 
 // purpose keeps what is sealed here from being opened as something else.
 const purpose = "paictl refresh token"
 
-func box(token secret.String) (cipher.AEAD, error) {
-	key, err := hkdf.Key(sha256.New, []byte(token.Reveal()), nil, purpose, chacha20poly1305.KeySize)
-	if err != nil {
-		return nil, fmt.Errorf("seal a refresh token: %w", err)
-	}
-	return chacha20poly1305.NewX(key)
-}
-
 // seal hides a refresh token from everyone but whoever has the one before.
 func seal(with secret.String, id string, next secret.String) ([]byte, error) {
-	aead, err := box(with)
+	aead, err := box([]byte(with.Reveal()), purpose)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +124,7 @@ func seal(with secret.String, id string, next secret.String) ([]byte, error) {
 }
 
 func open(with secret.String, e *entry) (secret.String, error) {
-	aead, err := box(with)
+	aead, err := box([]byte(with.Reveal()), purpose)
 	if err != nil {
 		return "", err
 	}

@@ -196,13 +196,22 @@ func (s *Service) Revoke(ctx context.Context, user, token string) error {
 	return s.drop(ctx, e)
 }
 
+// RevokeVia ends the sessions that began by a provider's word.
+func (s *Service) RevokeVia(ctx context.Context, user, provider string) (n int, err error) {
+	return s.revoke(ctx, func(e *entry) bool { return e.User == user && e.Via == provider && e.Kind != KindApplication })
+}
+
 // RevokeAll ends all tokens of a person, or all but application tokens.
 func (s *Service) RevokeAll(ctx context.Context, user string, keepApplication bool) (n int, err error) {
+	return s.revoke(ctx, func(e *entry) bool { return e.User == user && (!keepApplication || e.Kind != KindApplication) })
+}
+
+func (s *Service) revoke(ctx context.Context, which func(*entry) bool) (n int, err error) {
 	if err := s.feed.Load(ctx); err != nil {
 		return 0, away("read the tokens", err)
 	}
 	for _, e := range s.entries() {
-		if e.User != user || keepApplication && e.Kind == KindApplication {
+		if !which(e) {
 			continue
 		}
 		if err := s.drop(ctx, e); err != nil {

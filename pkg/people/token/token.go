@@ -26,16 +26,18 @@ const (
 
 // Record is what is known of a token. It holds none.
 type Record struct {
-	ID      string        `json:"id"`
-	User    string        `json:"user"`
-	Kind    Kind          `json:"kind"`
-	Label   string        `json:"label,omitempty"`
-	Scopes  []rules.Scope `json:"scopes,omitempty"`
-	Client  string        `json:"client,omitempty"`
-	Address string        `json:"address,omitempty"`
-	Created time.Time     `json:"created"`
-	Expires time.Time     `json:"expires,omitzero"` // zero: never
-	Used    time.Time     `json:"used,omitzero"`    // to ten minutes
+	ID     string        `json:"id"`
+	User   string        `json:"user"`
+	Kind   Kind          `json:"kind"`
+	Label  string        `json:"label,omitempty"`
+	Scopes []rules.Scope `json:"scopes,omitempty"`
+	// Via is the provider by whose word it began; "" is a password.
+	Via     string    `json:"via,omitempty"`
+	Client  string    `json:"client,omitempty"`
+	Address string    `json:"address,omitempty"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero"` // zero: never
+	Used    time.Time `json:"used,omitzero"`    // to ten minutes
 }
 
 // New is what a token is made with. Zero is the default of its kind.
@@ -66,6 +68,8 @@ type Verified struct {
 	Person  *people.Person
 	Subject rules.Subject
 	Claims  Claims
+	// Via is the Record's.
+	Via string
 	// Ended is closed when the token or its session was revoked or has expired, or the person was disabled or removed: streams end then. That an
 	// access token of a session has expired ends none.
 	Ended <-chan struct{}

@@ -49,7 +49,7 @@ func (s *Service) Verify(ctx context.Context, text string) (*Verified, error) {
 	}
 	s.note(e)
 	t := rules.Token{ID: e.ID, Application: c.Application, Scopes: e.Scopes}
-	return &Verified{Person: p, Subject: p.Subject(t), Claims: *c, Ended: s.watch(e)}, nil
+	return &Verified{Person: p, Subject: p.Subject(t), Claims: *c, Via: e.Via, Ended: s.watch(e)}, nil
 }
 
 // known is nil where what is known of people and tokens is what the API server has. A command has read it a moment ago.
@@ -202,7 +202,7 @@ func (s *Service) holder(e *entry) (*people.Person, error) {
 	if err != nil || p.Disabled || p.Name != e.User {
 		return nil, ErrInvalid
 	}
-	if e.Kind != KindApplication && e.sessions < p.Sessions {
+	if e.Kind == KindApplication && p.Gone || e.Kind != KindApplication && e.sessions < p.Sessions {
 		return nil, ErrInvalid
 	}
 	return p, nil

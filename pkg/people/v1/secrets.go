@@ -1,5 +1,10 @@
 package v1
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
 // Namespace has the Secrets of people. The server's account is the only one of the platform with a role there.
 const Namespace = "pai-people"
 
@@ -16,6 +21,7 @@ const (
 	SecretToken     = "token"
 	SecretKeys      = "keys"
 	SecretOnce      = "once"
+	SecretRefresh   = "refresh"
 	// SecretSubmission is what a submission with a key was answered.
 	SecretSubmission = "submission"
 )
@@ -36,6 +42,15 @@ func PasswordName(user string) string { return "password-" + ObjectName(user) }
 
 // ExtensionName is the Secret with what OpenPAI's clients store with a person.
 func ExtensionName(user string) string { return "extension-" + ObjectName(user) }
+
+// RefreshName is the Secret with which a provider is asked again about the person of an identity.
+func RefreshName(id Identity) string {
+	sum := sha256.Sum256([]byte(id.Provider + "\x00" + id.Subject))
+	return "refresh-" + hex.EncodeToString(sum[:16])
+}
+
+// OnceName is the Secret of a code that is good for one use. It doesn't hold the code.
+func OnceName(kind, id string) string { return "once-" + kind + "-" + id }
 
 // TokenName is the Secret that keeps what is known of a token. It doesn't hold the token.
 func TokenName(id string) string { return "token-" + id }

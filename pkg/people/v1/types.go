@@ -89,8 +89,9 @@ type SSHKey struct {
 type UserStatus struct {
 	// +listType=map
 	// +listMapKey=provider
+	// +listMapKey=subject
 
-	// External are the groups that providers say the person is in.
+	// External is what providers say of the person. It counts while the identity is one of the person's.
 	External   []External   `json:"external,omitempty"`
 	LastSignIn *metav1.Time `json:"lastSignIn,omitempty"`
 	// +listType=map
@@ -103,12 +104,19 @@ type UserStatus struct {
 // ConditionValid is the condition that says whether a User counts.
 const ConditionValid = "Valid"
 
-// External are the groups that one provider says a person is in.
+// External is what one provider says of a person.
 type External struct {
 	Provider string `json:"provider"`
+	Subject  string `json:"subject"`
 	// +listType=set
-	Groups    []string    `json:"groups,omitempty"`
+	// +kubebuilder:validation:MaxItems=1000
+
+	// Groups are those that the provider says the person is in.
+	Groups []string `json:"groups,omitempty"`
+	// CheckedAt is when the provider said so.
 	CheckedAt metav1.Time `json:"checkedAt"`
+	// Gone says that the provider doesn't know the person, or has disabled them.
+	Gone bool `json:"gone,omitempty"`
 }
 
 // +kubebuilder:object:root=true

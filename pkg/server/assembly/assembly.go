@@ -24,6 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/once"
 	"github.com/openpai/paictl/pkg/people/signin"
 	"github.com/openpai/paictl/pkg/people/token"
 	"github.com/openpai/paictl/pkg/server"
@@ -56,6 +57,8 @@ type Options struct {
 	HistoryURL, SchedulerURL string
 	// AccessFile has the password of the platform's own services, which those behind the door are asked with; "" is none.
 	AccessFile string
+	// Credentials is the folder with secrets of issuers and directories, each a file of its key; "" is none.
+	Credentials string
 	// SystemNamespace has the lease, Identity is the name of this replica in it; without one there is no other, and it leads.
 	SystemNamespace, Identity string
 	// Leading runs while this replica leads, until its context ends; nil is nothing.
@@ -79,6 +82,8 @@ type Assembly struct {
 	client kubernetes.Interface
 	audit  *audit.Sink
 	keys   *keys.Store
+	again  *signin.Recheck
+	once   *once.Store
 }
 
 // New puts a server together. It asks nothing yet.
@@ -100,12 +105,21 @@ func New(o Options) (*Assembly, error) {
 	if a.Tokens, err = token.Open(o.Config, a.People, token.Options{Lives: lives, Now: o.Now}); err != nil {
 		return nil, err
 	}
-	a.SignIn = signin.New(a.People, nil, signin.Options{Now: o.Now, Addresses: func(name string) (all []string) {
+	who, err := openProviders(o)
+	if err != nil {
+		return nil, err
+	}
+	a.SignIn = signin.New(a.People, who.passwords, signin.Options{Now: o.Now, Log: o.Log, Policies: who.policies, Foreign: !o.Settings.SignIn.Password.Enabled, Addresses: func(name string) (all []string) {
 		for _, r := range a.Tokens.Of(name) {
 			all = append(all, r.Address)
 		}
 		return all
 	}})
+	a.again = &signin.Recheck{People: a.People, Tokens: a.Tokens, Checkers: who.checkers, Policies: who.policies,
+		Every: o.Settings.SignIn.Recheck.Every(), Grace: o.Settings.SignIn.Recheck.Grace(), Now: o.Now, Log: o.Log}
+	if a.once, err = once.Open(o.Config, o.Now); err != nil {
+		return nil, err
+	}
 	a.audit = audit.NewSink(audit.NewLines(o.Audit, o.Log), jobs.History, func(err error) bool {
 		_, wrong := errors.AsType[*job.RefusedError](err)
 		return wrong
@@ -118,7 +132,8 @@ func New(o Options) (*Assembly, error) {
 				func() float64 { _, lost := a.audit.Waiting(); return float64(lost) }))
 	}
 	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Keys: a.keys, Now: o.Now,
-		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled}
+		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled,
+		Issuers: who.issuers, Once: a.once, At: o.Settings.URL()}
 	if shop.Alerts, err = openAlerts(o); err != nil {
 		return nil, err
 	}
@@ -165,7 +180,7 @@ func (a *Assembly) tend(ctx context.Context) error {
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(ctx context.Context) {
 					if err := a.lead(ctx); err != nil && ctx.Err() == nil {
-						a.o.Log.ErrorContext(ctx, "look after keys and tokens", "error", err.Error())
+						a.o.Log.ErrorContext(ctx, "look after keys, tokens and people", "error", err.Error())
 					}
 				},
 				OnStoppedLeading: func() {},
@@ -184,7 +199,12 @@ const tidyEvery = 10 * time.Minute
 
 // lead does what one replica does for all.
 func (a *Assembly) lead(ctx context.Context) error {
-	parts := []func(context.Context) error{a.Tokens.Tend, a.tidy}
+	parts := []func(context.Context) error{a.Tokens.Tend, a.tidy, a.again.Run, func(ctx context.Context) error {
+		a.once.Tend(ctx, func(err error) {
+			a.o.Log.WarnContext(ctx, "delete codes that have expired", "error", err.Error())
+		})
+		return nil
+	}}
 	if a.o.Leading != nil {
 		parts = append(parts, func(ctx context.Context) error { a.o.Leading(ctx); return nil })
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/live"
 	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/once"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/signin"
 	"github.com/openpai/paictl/pkg/people/token"
@@ -62,6 +63,14 @@ type Shop struct {
 	PasswordSignIn bool
 
 	facts facts
+	// Issuers are those of OpenID Connect, by name.
+	Issuers map[string]Issuer
+	// Once keeps codes of sign-ins that are under way.
+	Once *once.Store
+	// At is the address by which issuers send browsers back, https://HOST; pages of other addresses send people there first.
+	At string
+
+	polls polls
 }
 
 // Origin is where a request came from.
@@ -75,6 +84,7 @@ type Caller struct {
 	rules.Subject
 	person *people.Person
 	claims token.Claims
+	via    string // provider by whose word the session began
 	ended  <-chan struct{}
 	text   string // the token itself, which logout ends
 	log    *Log   // where a link leads to that came instead of a token
@@ -129,7 +139,7 @@ func (s *Shop) Caller(ctx context.Context, header string) (Caller, error) {
 	if basic != "" && (!v.Subject.Token.Application || v.Subject.Name != basic) {
 		return Caller{}, ErrToken
 	}
-	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, ended: v.Ended, text: text}, nil
+	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, via: v.Via, ended: v.Ended, text: text}, nil
 }
 
 // audited writes what was done, and returns err as it is. It is for what changes something, and for sign-ins.

@@ -15,8 +15,10 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/once"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/signin"
+	"github.com/openpai/paictl/pkg/people/signin/oidc"
 	"github.com/openpai/paictl/pkg/people/token"
 	"github.com/openpai/paictl/pkg/server/keys"
 	"github.com/openpai/paictl/pkg/server/wire"
@@ -68,6 +70,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 	made := func(status int, code string) *wire.Error {
 		return &wire.Error{Status: status, Code: code, Message: err.Error()}
 	}
+	grant := (*grantError)(nil)
 	findings := strictyaml.Findings{}
 	refused := (*job.RefusedError)(nil)
 	throttled, conflict, ended, limit := (*signin.ThrottledError)(nil), (*job.ConflictError)(nil), (*job.EndedError)(nil), (*job.LimitError)(nil)
@@ -88,6 +91,16 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return &wire.Error{Status: http.StatusTooManyRequests, Code: wire.CodeTooMany, Message: "too many sign-ins", RetryAfter: retryAfter}
 	case errors.Is(err, signin.ErrWrong):
 		return &wire.Error{Status: http.StatusBadRequest, Code: codePassword, Message: err.Error(), Remedy: "after many failures a right password is refused, too: then wait five minutes"}
+	case errors.As(err, &grant):
+		return made(http.StatusBadRequest, wire.CodeUnauthorized)
+	case errors.Is(err, signin.ErrNotAdmitted), errors.Is(err, oidc.ErrRefused):
+		return made(http.StatusForbidden, wire.CodeForbidden)
+	case errors.Is(err, oidc.ErrMismatch):
+		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeParameters, Message: err.Error(), Remedy: "begin again, and finish in the same browser within ten minutes"}
+	case errors.Is(err, once.ErrNone), errors.Is(err, once.ErrChanged):
+		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeParameters, Message: once.ErrNone.Error(), Remedy: "begin again"}
+	case errors.Is(err, once.ErrMany):
+		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: err.Error(), Remedy: "try again in some minutes", RetryAfter: time.Minute}
 	case errors.Is(err, people.ErrCode):
 		return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: err.Error(), Remedy: "an operator gets another with: paictl service start -n rest-server"}
 	case errors.Is(err, keys.ErrOther):

@@ -72,7 +72,7 @@ func (d *Desk) SignIn(ctx context.Context, name string, password secret.String, 
 
 // admit checks a password and writes to the audit who came in, or which name was tried.
 func (d *Desk) admit(ctx context.Context, name string, password secret.String) (*people.Person, error) {
-	if !d.shop.PasswordSignIn {
+	if !d.Ways().Password {
 		return nil, &rules.ForbiddenError{Why: "this cluster has no sign-in by password"}
 	}
 	p, err := d.shop.SignIn.SignIn(ctx, name, password, d.origin.Address)
@@ -86,6 +86,9 @@ func (d *Desk) admit(ctx context.Context, name string, password secret.String) (
 	}
 	// A person who typed the password into the field of the name must not find it in the audit.
 	detail := map[string]string{"way": "password"}
+	if err == nil && p.Via != "" {
+		detail["provider"] = p.Via
+	}
 	if err != nil && len(name) <= maxName {
 		if _, known := d.shop.People.Person(name); known == nil {
 			detail["name"] = name

@@ -8,6 +8,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/people/signin"
 	"github.com/openpai/paictl/pkg/people/token"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/secret"
@@ -146,7 +147,10 @@ func (d *Desk) showPassword(ctx context.Context, password secret.String) error {
 	if !password.IsSet() {
 		return wire.Bad(`"oldPassword" is required for one's own password`)
 	}
-	_, err := d.shop.SignIn.SignIn(ctx, d.caller.Name, password, d.origin.Address)
+	p, err := d.shop.SignIn.SignIn(ctx, d.caller.Name, password, d.origin.Address)
+	if err == nil && p.Name != d.caller.Name { // a directory calls someone else so
+		return signin.ErrWrong
+	}
 	return err
 }
 
@@ -188,6 +192,8 @@ func (d *Desk) MergeExtension(ctx context.Context, name string, keys people.Exte
 type (
 	// NewUser is a person to be added.
 	NewUser = people.NewUser
+	// Tokens are the tokens of a session.
+	Tokens = token.Pair
 	// TokenRecord is what is known of a token.
 	TokenRecord = token.Record
 )

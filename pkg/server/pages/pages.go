@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -19,13 +20,21 @@ var first []byte
 //go:embed signin.html
 var signIn []byte
 
+//go:embed program.html
+var program []byte
+
+//go:embed device.html
+var device []byte
+
 const html = "text/html; charset=utf-8"
 
 // Routes are all pages, and what they ask. links are in the order in which they are shown.
 func Routes(links []Link) []server.Route {
 	return append(sessions{links}.routes(),
 		server.Route{Method: http.MethodGet, Path: "/first", Rule: "open", Summary: "Shows the page on which the first administrator is made", Media: html, Serve: show(first)},
-		server.Route{Method: http.MethodGet, Path: server.SignInPath, Rule: "open", Summary: "Shows the page on which browsers sign in", Media: html, Serve: show(signIn)})
+		server.Route{Method: http.MethodGet, Path: server.SignInPath, Rule: "open", Summary: "Shows the page on which browsers sign in", Media: html, Serve: show(signIn)},
+		server.Route{Method: http.MethodGet, Path: api.ProgramPage, Rule: "open", Summary: "Shows the page on which a program of the same machine is signed in", Media: html, Serve: show(program)},
+		server.Route{Method: http.MethodGet, Path: api.DevicePage, Rule: "open", Summary: "Shows the page on which a program without a browser is signed in", Media: html, Serve: show(device)})
 }
 
 // show answers with a page that may run its own script and style, and nothing else.
@@ -35,6 +44,7 @@ func show(page []byte) func(*server.Call) error {
 		h := c.Writer.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Frame-Options", "DENY")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin") // what opened it doesn't reach into it
 		h.Set("Cache-Control", "no-store")
 		wire.Bytes(c.Writer, c.Request, http.StatusOK, html, page)
 		return nil

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -48,6 +49,10 @@ type Options struct {
 	Settings  *settings.Settings
 	// AccessFile has the password of services behind the door.
 	AccessFile string
+	// Credentials is the folder with secrets of providers of sign-ins.
+	Credentials string
+	// Address is told the address of the server, host and port, before it starts.
+	Address func(host string, port int)
 	// API changes the way to the API server.
 	API func(*rest.Config)
 }
@@ -172,14 +177,18 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 	if o.API != nil {
 		o.API(config)
 	}
+	s.TLS = httptest.NewUnstartedServer(nil)
+	if o.Address != nil {
+		at := s.TLS.Listener.Addr().(*net.TCPAddr)
+		o.Address(at.IP.String(), at.Port)
+	}
 	var err error
-	s.Assembly, err = assembly.New(assembly.Options{Config: config, Settings: o.Settings, HistoryURL: at("history"), SchedulerURL: at("scheduler"), AccessFile: o.AccessFile, SystemNamespace: kube.SystemNamespace,
+	s.Assembly, err = assembly.New(assembly.Options{Config: config, Settings: o.Settings, HistoryURL: at("history"), SchedulerURL: at("scheduler"), AccessFile: o.AccessFile, Credentials: o.Credentials, SystemNamespace: kube.SystemNamespace,
 		Audit: s.Printed, Log: log})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // the parts end after the connections
 	ended := make(chan error, 1)
 	go func() { ended <- assembly.Together(ctx, s.Parts()...) }()
-	s.TLS = httptest.NewUnstartedServer(s.Server)
 	s.TLS.Config, s.TLS.EnableHTTP2 = s.Server.HTTP(s.Server), true
 	s.TLS.StartTLS()
 	s.URL, s.Client = s.TLS.URL, s.TLS.Client()

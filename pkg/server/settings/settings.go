@@ -51,13 +51,6 @@ type Limits struct {
 	Streams        int `json:"streams"`        // that are open at a time
 }
 
-// SignIn are the ways in.
-type SignIn struct {
-	Password struct {
-		Enabled bool `json:"enabled"`
-	} `json:"password"`
-}
-
 // Default are the settings of a section that says nothing.
 func Default() *Settings {
 	s := &Settings{
@@ -66,6 +59,7 @@ func Default() *Settings {
 		Limits: Limits{PerMinute: 600, PerTokenMinute: 3000, SubmitPerHour: 3600, Streams: 2000},
 	}
 	s.SignIn.Password.Enabled = true
+	s.SignIn.Recheck = Recheck{EverySeconds: 30, GraceMinutes: 60}
 	return s
 }
 
@@ -104,6 +98,7 @@ func (s *Settings) check() error {
 			wrong = append(wrong, fmt.Errorf("%s: %d is less than 1", n.name, n.value))
 		}
 	}
+	wrong = append(wrong, s.SignIn.check(s.URL() != "")...)
 	if s.Port > 65535 {
 		wrong = append(wrong, fmt.Errorf("port: %d is no port", s.Port))
 	}

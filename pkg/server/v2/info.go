@@ -26,15 +26,31 @@ type authnInfo struct {
 }
 
 func infoRoutes(version string) []server.Route {
-	about := func(context.Context, *desk.Desk, *struct{}) (*info, error) {
-		return &info{"PAI RESTful API", version, "k8s", "basic"}, nil
+	about := func(_ context.Context, d *desk.Desk, _ *struct{}) (*info, error) {
+		return &info{"PAI RESTful API", version, "k8s", authnOf(d).Type}, nil
 	}
 	return []server.Route{
 		server.Text("", prefix, "open", "Says that the API is here", "PAI RESTful API v2 (beta version)"),
 		server.JSON("", prefix+"/info", "open", "Says what the server calls itself", about, server.Also(old)),
 		server.Text(http.MethodGet, "/healthz", "open", "Says that the server is here, as the front of an OpenPAI cluster does", "Pylon ready.", server.Also(prefix+"/healthz", old+"/healthz")),
-		server.JSON(http.MethodGet, prefix+"/authn/info", "open", "Says how to sign in", func(context.Context, *desk.Desk, *struct{}) (*authnInfo, error) {
-			return &authnInfo{"basic", old + "/authn/basic/login", "post", []string{"password"}}, nil
+		server.JSON(http.MethodGet, prefix+"/authn/info", "open", "Says how to sign in", func(_ context.Context, d *desk.Desk, _ *struct{}) (*authnInfo, error) {
+			return authnOf(d), nil
 		}, server.Also(old+"/authn/info")),
 	}
+}
+
+// authnOf is how people sign in, as far as a client that knows one way can be told: by a password, where there is that.
+func authnOf(d *desk.Desk) *authnInfo {
+	w := d.Ways()
+	a := &authnInfo{Type: "basic", URI: old + "/authn/basic/login", Method: "post", Methods: []string{}}
+	if w.Password {
+		a.Methods = append(a.Methods, "password")
+	}
+	for _, i := range w.Issuers {
+		a.Methods = append(a.Methods, "oidc:"+i.Name)
+	}
+	if !w.Password && len(w.Issuers) > 0 {
+		a.Type, a.URI, a.Method = "OIDC", old+"/authn/oidc/login", "get"
+	}
+	return a
 }

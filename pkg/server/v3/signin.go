@@ -25,7 +25,7 @@ func signInRoutes(version string) []server.Route {
 		}),
 		server.JSON("GET", api.Prefix+"/whoami", "token.check", "Tells who asks, and what the token may", whoAmI),
 		server.JSON("POST", api.Prefix+"/first", "open", "Makes the first administrator, by a one-time code", first),
-		{Method: "POST", Path: api.TokenPath, Rule: "open", Summary: "Gives tokens for a password or a refresh token, as RFC 6749 has it", Serve: tokens, In: reflect.TypeFor[tokensForm](), Out: reflect.TypeFor[api.Tokens]()},
+		{Method: "POST", Path: api.TokenPath, Rule: "open", Summary: "Gives tokens for a password, a refresh token, or a code of a sign-in in a browser, as RFC 6749 and RFC 8628 have it", Serve: tokens, In: reflect.TypeFor[tokensForm](), Out: reflect.TypeFor[api.Tokens]()},
 		{Method: "POST", Path: api.RevokePath, Rule: "open", Summary: "Ends the session of a refresh token, as RFC 7009 has it", Serve: revoke, In: reflect.TypeFor[revokeForm](), Out: reflect.TypeFor[struct{}]()},
 	}
 }
@@ -63,6 +63,10 @@ type tokensIn struct {
 	Username string        `json:"username"`
 	Password secret.String `json:"password"`
 	Refresh  secret.String `json:"refresh_token"`
+	Code     secret.String `json:"code"`
+	Verifier string        `json:"code_verifier"`
+	Redirect string        `json:"redirect_uri"`
+	Device   secret.String `json:"device_code"`
 	Client   string        `json:"client_id"`
 	Scope    string        `json:"scope"`
 }
@@ -84,22 +88,28 @@ func tokens(c *server.Call) error {
 	client := cmp.Or(in.Client, c.Request.UserAgent())
 	client = client[:min(len(client), 64)]
 	switch {
+	case in.Grant == api.GrantCode && in.Code.IsSet():
+		return given(c)(c.Desk.Redeem(c.Context(), in.Code, in.Verifier, in.Redirect, client))
+	case in.Grant == api.GrantDevice && in.Device.IsSet():
+		return given(c)(c.Desk.Await(c.Context(), in.Device, client))
 	case in.Grant == api.GrantPassword && in.Username != "" && in.Password.IsSet():
-		pair, err := c.Desk.Session(c.Context(), in.Username, in.Password, client)
-		if err != nil {
-			return notGranted(c, err)
-		}
-		return c.JSON(api.Tokens{AccessToken: pair.Access.Reveal(), TokenType: "Bearer", ExpiresIn: int(pair.Life.Seconds()), RefreshToken: pair.Refresh.Reveal()})
+		return given(c)(c.Desk.Session(c.Context(), in.Username, in.Password, client))
 	case in.Grant == api.GrantRefresh && in.Refresh.IsSet():
-		pair, err := c.Desk.Refresh(c.Context(), in.Refresh, client)
-		if err != nil {
-			return notGranted(c, err)
-		}
-		return c.JSON(api.Tokens{AccessToken: pair.Access.Reveal(), TokenType: "Bearer", ExpiresIn: int(pair.Life.Seconds()), RefreshToken: pair.Refresh.Reveal()})
+		return given(c)(c.Desk.Refresh(c.Context(), in.Refresh, client))
 	case in.Grant == api.GrantPassword, in.Grant == api.GrantRefresh:
 		return refused(c, "invalid_request", wire.Bad("the grant "+in.Grant+" needs username and password, or refresh_token"))
 	}
-	return refused(c, "unsupported_grant_type", wire.Bad("grant_type must be password or refresh_token"))
+	return refused(c, "unsupported_grant_type", wire.Bad("grant_type must be password, refresh_token, authorization_code or "+api.GrantDevice+", with what belongs to it"))
+}
+
+// given answers with tokens, or with why there are none.
+func given(c *server.Call) func(*desk.Tokens, error) error {
+	return func(pair *desk.Tokens, err error) error {
+		if err != nil {
+			return notGranted(c, err)
+		}
+		return c.JSON(api.Tokens{AccessToken: pair.Access.Reveal(), TokenType: "Bearer", ExpiresIn: int(pair.Life.Seconds()), RefreshToken: pair.Refresh.Reveal()})
+	}
 }
 
 // notGranted answers for tokens that aren't given. What passes by itself is an answer that tells the client to come again.
@@ -108,7 +118,7 @@ func notGranted(c *server.Call, err error) error {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusInternalServerError:
 		return err
 	default:
-		return refused(c, "invalid_grant", e)
+		return refused(c, desk.GrantError(err), e)
 	}
 }
 

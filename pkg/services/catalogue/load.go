@@ -82,6 +82,7 @@ func (b *builder) load() *Catalogue {
 	b.configureJobs()
 	b.configureServer()
 	b.checkServer()
+	b.checkProviders()
 	b.configureLinks()
 	c.verifiesKubelets = b.configurePrometheus()
 	b.checkBackups()

@@ -4,7 +4,17 @@
 //	GET    /api/v3/version                          Version
 //	GET    /api/v3/whoami                           WhoAmI
 //	POST   /api/v3/first                            {code, username, password} → First
-//	POST   /oauth/token                             Tokens; form: grant_type=password&username=&password= or grant_type=refresh_token&refresh_token=
+//	POST   /oauth/token                             Tokens; form: grant_type=password&username=&password=, grant_type=refresh_token&refresh_token=,
+//	                                                grant_type=authorization_code&code=&code_verifier=&redirect_uri=, or the grant of RFC 8628 with device_code=
+//	POST   /oauth/device_authorization              Device; form: client_id=
+//	GET    /oauth/authorize?response_type=code&redirect_uri=&state=&code_challenge=&code_challenge_method=S256   page for a browser
+//	GET    /device?user_code=                       page for a browser
+//	GET    /api/v3/signin                           Ways
+//	POST   /api/v3/signin/oidc/{issuer}             Goal → Go; then /api/v3/signin/oidc/{issuer}/return
+//	POST   /api/v3/signin/password                  {username, password, goal} → Arrival, for programs
+//	POST   /api/v3/signin/approval                  {approval, allow} → {}
+//	GET    /api/v3/signin/device?code=              Waiting
+//	POST   /api/v3/signin/device                    LetIn → {}
 //	POST   /oauth/revoke                            form: token=; 200 with {}
 //	GET    /api/v3/jobs?user=&vc=&keyword=&name=&state=&since=&limit=&cursor=   job.Page
 //	POST   /api/v3/jobs?check=true                  Submission → Checked
@@ -68,6 +78,12 @@ const (
 	RevokePath    = "/oauth/revoke"
 	GrantRefresh  = "refresh_token"
 	GrantPassword = "password"
+	GrantCode     = "authorization_code"
+	GrantDevice   = "urn:ietf:params:oauth:grant-type:device_code"
+	// DevicePath begins a sign-in of a program without a browser. ProgramPage and DevicePage are pages for browsers.
+	DevicePath  = "/oauth/device_authorization"
+	ProgramPage = "/oauth/authorize"
+	DevicePage  = "/device"
 )
 
 // IdempotencyKey is the header of a submission that is sent again after its answer was lost.

@@ -9,6 +9,37 @@
 {{- if eq .Values.expose "hostPort" }}true{{ end -}}
 {{- end -}}
 
+{{/* rest-server.credentials: the name of the Secret with what no other service may read. */}}
+{{- define "rest-server.credentials" -}}
+{{- .Values.credentialsSecret | default (printf "%s-credentials" (include "pai.name" .)) -}}
+{{- end -}}
+
+{{/* rest-server.secrets: those that stand in the values: only plain helm leaves them there. */}}
+{{- define "rest-server.secrets" -}}
+{{- $all := dict -}}
+{{- range $name, $issuer := .Values.signIn.oidc }}
+{{- with $issuer.clientSecret }}{{ $_ := set $all (printf "signIn.oidc.%s.clientSecret" $name) . }}{{ end }}
+{{- end }}
+{{- range $name, $directory := .Values.signIn.ldap }}
+{{- with $directory.bindPassword }}{{ $_ := set $all (printf "signIn.ldap.%s.bindPassword" $name) . }}{{ end }}
+{{- end }}
+{{- toJson $all -}}
+{{- end -}}
+
+{{/* rest-server.hasCredentials: "true" where there is such a Secret, or nothing. */}}
+{{- define "rest-server.hasCredentials" -}}
+{{- if or .Values.credentialsSecret (include "rest-server.secrets" . | fromJson) }}true{{ end -}}
+{{- end -}}
+
+{{/* rest-server.signIn: the ways in, without their secrets. */}}
+{{- define "rest-server.signIn" -}}
+{{- $oidc := dict -}}
+{{- range $name, $issuer := .Values.signIn.oidc }}{{ $_ := set $oidc $name (omit $issuer "clientSecret") }}{{ end }}
+{{- $ldap := dict -}}
+{{- range $name, $directory := .Values.signIn.ldap }}{{ $_ := set $ldap $name (omit $directory "bindPassword") }}{{ end }}
+{{- merge (dict "oidc" $oidc "ldap" $ldap) (omit .Values.signIn "oidc" "ldap") | toJson -}}
+{{- end -}}
+
 {{/* rest-server.settings: what pai-server is told, as it reads it. Nothing in it is secret. */}}
 {{- define "rest-server.settings" -}}
 {{- $service := printf "%s.%s" (include "pai.name" .) .Release.Namespace -}}
@@ -24,7 +55,7 @@
   "trustedProxies" .Values.trustedProxies
   "tokens" .Values.tokens
   "limits" .Values.limits
-  "signIn" .Values.signIn
+  "signIn" (include "rest-server.signIn" . | fromJson)
   "acme" .Values.acme
   "door" .Values.door
   | toPrettyJson -}}

@@ -1,0 +1,112 @@
+// Command dex is an issuer of OpenID Connect for tests: Dex's own server, with its store in memory and a directory behind it. Dex's own program
+// has an API of gRPC too, whose module isn't published at this version.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/dexidp/dex/server"
+	"github.com/dexidp/dex/server/signer"
+	"github.com/dexidp/dex/server/tokens"
+	"github.com/dexidp/dex/storage"
+	"github.com/dexidp/dex/storage/memory"
+)
+
+// settings are what the issuer is told.
+type settings struct {
+	Issuer string `json:"issuer"` // https://127.0.0.1:PORT/dex
+	Listen string `json:"listen"`
+	// Cert and Key are files of the server's certificate.
+	Cert string `json:"cert"`
+	Key  string `json:"key"`
+	// Clients are programs that people sign in to.
+	Clients []struct {
+		ID           string   `json:"id"`
+		Secret       string   `json:"secret"`
+		RedirectURIs []string `json:"redirectURIs"`
+	} `json:"clients"`
+	// LDAP is the directory with the people, in Dex's own words.
+	LDAP json.RawMessage `json:"ldap"`
+}
+
+// patient works a refresh token out before it takes the lock of the store in memory: what Dex does there asks the store again, and would wait for
+// itself. A client of tests asks with one token once at a time.
+type patient struct{ storage.Storage }
+
+// UpdateRefreshToken changes a refresh token.
+func (p patient) UpdateRefreshToken(ctx context.Context, id string, change func(storage.RefreshToken) (storage.RefreshToken, error)) error {
+	have, err := p.GetRefresh(ctx, id)
+	if err != nil {
+		return err
+	}
+	next, err := change(have)
+	if err != nil {
+		return err
+	}
+	return p.Storage.UpdateRefreshToken(ctx, id, func(storage.RefreshToken) (storage.RefreshToken, error) { return next, nil })
+}
+
+func main() {
+	file := flag.String("settings", "", "file of JSON")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *file); err != nil {
+		fmt.Fprintln(os.Stderr, "dex:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	s := settings{}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	var clients []storage.Client
+	for _, c := range s.Clients {
+		clients = append(clients, storage.Client{ID: c.ID, Secret: c.Secret, RedirectURIs: c.RedirectURIs, Name: c.ID})
+	}
+	store := storage.WithStaticClients(patient{memory.New(log)}, clients)
+	store = storage.WithStaticConnectors(store, []storage.Connector{{ID: "ldap", Type: "ldap", Name: "LDAP", Config: s.LDAP}})
+	keys := signer.LocalConfig{KeysRotationPeriod: "6h"}
+	sign, err := keys.Open(ctx, store, time.Hour, time.Now, log)
+	if err != nil {
+		return err
+	}
+	// What is asked again is answered afresh.
+	policy, err := tokens.NewRefreshTokenPolicy(log, false, "", "", "0s")
+	if err != nil {
+		return err
+	}
+	h, err := server.NewServer(ctx, server.Config{Issuer: s.Issuer, Storage: store, SkipApprovalScreen: true, IDTokensValidFor: time.Hour, RefreshTokenPolicy: policy, Logger: log, Signer: sign})
+	if err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", s.Listen)
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	context.AfterFunc(ctx, func() { _ = srv.Close() })
+	if err := srv.ServeTLS(l, s.Cert, s.Key); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+// Package once keeps what is good for a short time, and for one use: codes of sign-ins that are under way.
+// In: a kind, an id that nothing of the code can be told from, values. Out: the values, to one reader. They lie in Secrets of the namespace
+// pai-people, so that each replica knows them.
+package once
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/people"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// Errors. Others wrap people.ErrUnavailable.
+var (
+	// ErrNone is of a code that was used, has expired, or never was one.
+	ErrNone = errors.New("the code is not valid, was used, or has expired")
+	// ErrMany is of a kind that too many are under way of.
+	ErrMany = errors.New("too many sign-ins are under way")
+	// ErrChanged is of something that was changed since it was read.
+	ErrChanged = errors.New("it was changed meanwhile")
+)
+
+// Kind is a kind of codes.
+type Kind string
+
+// Kinds.
+const (
+	// Code is what a browser brings to paictl.
+	Code Kind = "code"
+	// Device is a sign-in of a program without a browser.
+	Device Kind = "device"
+)
+
+// Thing is what is kept of a code.
+type Thing struct {
+	Kind    Kind
+	ID      string
+	Values  map[string]string
+	Expires time.Time
+
+	uid     *metav1.Preconditions
+	version string
+}
+
+// keyExpires is the key of the Secret with the end of the code.
+const keyExpires = "expires"
+
+// Store is where they are kept.
+type Store struct {
+	core kubernetes.Interface
+	now  func() time.Time
+}
+
+// Open connects. It asks nothing yet. now is nil for time.Now.
+func Open(config *rest.Config, now func() time.Time) (*Store, error) {
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	if now == nil {
+		now = time.Now
+	}
+	return &Store{core, now}, nil
+}
+
+// ID is an id for a code. The code can't be told from it.
+func ID(code string) string {
+	sum := sha256.Sum256([]byte(code))
+	return hex.EncodeToString(sum[:20])
+}
+
+func selector(kind Kind) string {
+	return v1.LabelPeople + "=" + v1.SecretOnce + "," + labelKind + "=" + string(kind)
+}
+
+// labelKind is the label with the kind.
+const labelKind = "paictl.openpai.org/once"
+
+// Limit is how many of a kind there may be at a time: in all, and with the same value of a key.
+type Limit struct {
+	All  int
+	Key  string
+	Each int
+}
+
+// Put keeps something new, unless too many of its kind are there that haven't expired: ErrMany.
+func (s *Store) Put(ctx context.Context, t *Thing, l Limit) error {
+	list, err := s.core.CoreV1().Secrets(v1.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(t.Kind)})
+	if err != nil {
+		return away("list codes", err)
+	}
+	all, same := 0, 0
+	for i := range list.Items {
+		if !s.valid(&list.Items[i]) {
+			continue
+		}
+		if all++; string(list.Items[i].Data[l.Key]) == t.Values[l.Key] {
+			same++
+		}
+	}
+	if all >= l.All || l.Key != "" && same >= l.Each {
+		return ErrMany
+	}
+	_, err = s.core.CoreV1().Secrets(v1.Namespace).Create(ctx, s.secret(t), metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return ErrChanged
+	}
+	return away("write a code", err)
+}
+
+func (s *Store) secret(t *Thing) *corev1.Secret {
+	data := map[string]string{}
+	maps.Copy(data, t.Values)
+	data[keyExpires] = t.Expires.UTC().Format(time.RFC3339Nano)
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: v1.OnceName(string(t.Kind), t.ID), Namespace: v1.Namespace, ResourceVersion: t.version,
+			Labels: map[string]string{v1.LabelPeople: v1.SecretOnce, labelKind: string(t.Kind)}},
+		StringData: data,
+	}
+}
+
+// valid reports whether something hasn't expired.
+func (s *Store) valid(of *corev1.Secret) bool {
+	until, err := time.Parse(time.RFC3339Nano, string(of.Data[keyExpires]))
+	return err == nil && s.now().Before(until)
+}
+
+// Get reads something; ErrNone where there is none, or it has expired.
+func (s *Store) Get(ctx context.Context, kind Kind, id string) (*Thing, error) {
+	have, err := s.core.CoreV1().Secrets(v1.Namespace).Get(ctx, v1.OnceName(string(kind), id), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && !s.valid(have) {
+		return nil, ErrNone
+	}
+	if err != nil {
+		return nil, away("read a code", err)
+	}
+	t := &Thing{Kind: kind, ID: id, Values: map[string]string{}, uid: &metav1.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion}, version: have.ResourceVersion}
+	for k, v := range have.Data {
+		t.Values[k] = string(v)
+	}
+	t.Expires, _ = time.Parse(time.RFC3339Nano, t.Values[keyExpires]) // it is valid
+	delete(t.Values, keyExpires)
+	return t, nil
+}
+
+// Change writes something that was read; ErrChanged where another was faster.
+func (s *Store) Change(ctx context.Context, t *Thing) error {
+	_, err := s.core.CoreV1().Secrets(v1.Namespace).Update(ctx, s.secret(t), metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return ErrChanged
+	}
+	return away("write a code", err)
+}
+
+// Use takes something that was read away. Of several that use it one succeeds, the others get ErrNone.
+func (s *Store) Use(ctx context.Context, t *Thing) error {
+	err := s.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, v1.OnceName(string(t.Kind), t.ID), metav1.DeleteOptions{Preconditions: t.uid})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return ErrNone
+	}
+	return away("delete a code", err)
+}
+
+// Sweep deletes what has expired.
+func (s *Store) Sweep(ctx context.Context) error {
+	for _, kind := range []Kind{Code, Device} {
+		list, err := s.core.CoreV1().Secrets(v1.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(kind)})
+		if err != nil {
+			return away("list codes", err)
+		}
+		for i := range list.Items {
+			have := &list.Items[i]
+			if s.valid(have) {
+				continue
+			}
+			err := s.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, have.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &have.UID}})
+			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				return away("delete a code", err)
+			}
+		}
+	}
+	return nil
+}
+
+// sweeping is how often what has expired is deleted.
+const sweeping = time.Minute
+
+// Tend sweeps until the context ends; failed is told of errors. One replica does so.
+func (s *Store) Tend(ctx context.Context, failed func(error)) {
+	for {
+		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+			failed(err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(sweeping):
+		}
+	}
+}
+
+func away(what string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%w: %s: %w", people.ErrUnavailable, what, err)
+}

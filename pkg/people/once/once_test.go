@@ -1,0 +1,104 @@
+package once_test
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/once"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
+
+// open returns two stores, as two replicas have them, whose clock is now.
+func open(t *testing.T, now *atomic.Int64) (c *kube.Cluster, one, two *once.Store) {
+	t.Helper()
+	c = kubetest.Start(t)
+	d, err := people.Open(c.Config, people.Options{})
+	require.NoError(t, err)
+	require.NoError(t, d.Prepare(t.Context()))
+	require.NoError(t, c.Client.CoreV1().Secrets(v1.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	clock := func() time.Time { return time.Now().Add(time.Duration(now.Load())) }
+	one, err = once.Open(c.Config, clock)
+	require.NoError(t, err)
+	two, err = once.Open(c.Config, clock)
+	require.NoError(t, err)
+	return c, one, two
+}
+
+func TestACodeIsGoodForOneUse(t *testing.T) {
+	var skew atomic.Int64
+	_, one, two := open(t, &skew)
+	id := once.ID("a code")
+	require.NoError(t, one.Put(t.Context(), &once.Thing{Kind: once.Code, ID: id, Values: map[string]string{"user": "ann"}, Expires: time.Now().Add(time.Minute)}, once.Limit{All: 10}))
+	_, err := two.Get(t.Context(), once.Device, id)
+	require.ErrorIs(t, err, once.ErrNone, "it is of another kind")
+	var used atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			got, err := two.Get(t.Context(), once.Code, id)
+			if err != nil {
+				return
+			}
+			assert.Equal(t, map[string]string{"user": "ann"}, got.Values)
+			if two.Use(t.Context(), got) == nil {
+				used.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	assert.Equal(t, int32(1), used.Load())
+	_, err = one.Get(t.Context(), once.Code, id)
+	assert.ErrorIs(t, err, once.ErrNone)
+}
+
+func TestWhatWasChangedMeanwhileIsNotUsed(t *testing.T) {
+	var skew atomic.Int64
+	_, one, two := open(t, &skew)
+	require.NoError(t, one.Put(t.Context(), &once.Thing{Kind: once.Device, ID: once.ID("x"), Expires: time.Now().Add(time.Minute)}, once.Limit{All: 10}))
+	a, err := one.Get(t.Context(), once.Device, once.ID("x"))
+	require.NoError(t, err)
+	b, err := two.Get(t.Context(), once.Device, once.ID("x"))
+	require.NoError(t, err)
+	a.Values["user"] = "ann"
+	require.NoError(t, one.Change(t.Context(), a))
+	b.Values["user"] = "eve"
+	require.ErrorIs(t, two.Change(t.Context(), b), once.ErrChanged)
+	require.ErrorIs(t, two.Use(t.Context(), b), once.ErrNone)
+	got, err := two.Get(t.Context(), once.Device, once.ID("x"))
+	require.NoError(t, err)
+	assert.Equal(t, "ann", got.Values["user"])
+}
+
+func TestCodesExpireAndAreFew(t *testing.T) {
+	var skew atomic.Int64
+	c, one, two := open(t, &skew)
+	put := func(s *once.Store, id, user string, life time.Duration) error {
+		return s.Put(t.Context(), &once.Thing{Kind: once.Code, ID: once.ID(id), Values: map[string]string{"user": user}, Expires: time.Now().Add(life)}, once.Limit{All: 3, Key: "user", Each: 2})
+	}
+	require.NoError(t, put(one, "1", "ann", time.Minute))
+	require.NoError(t, put(one, "2", "ann", time.Minute))
+	require.ErrorIs(t, put(two, "3", "ann", time.Minute), once.ErrMany, "one person doesn't take all")
+	require.NoError(t, put(one, "4", "abe", time.Minute))
+	require.ErrorIs(t, put(two, "5", "eve", time.Minute), once.ErrMany)
+	skew.Store(int64(2 * time.Minute))
+	_, err := one.Get(t.Context(), once.Code, once.ID("1"))
+	require.ErrorIs(t, err, once.ErrNone)
+	require.NoError(t, put(two, "5", "eve", time.Hour))
+	require.NoError(t, one.Sweep(t.Context()))
+	left, err := c.Client.CoreV1().Secrets(v1.Namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, left.Items, 1)
+	assert.Equal(t, "eve", string(left.Items[0].Data["user"]))
+}

@@ -1,0 +1,80 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/people"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// Admit finds the person of an identity that a provider vouches for, and notes what the provider says about them. A person is known by provider and
+// subject, never by name or e-mail: else whoever chooses a name at a provider would be the person of that name here.
+func (s *Service) Admit(ctx context.Context, id *Identity) (*people.Person, error) {
+	if id.Provider == "" || id.Subject == "" {
+		return nil, errors.New("the provider says no subject of the person")
+	}
+	if !s.o.Policies[id.Provider].allows(id) {
+		return nil, hint.Wrap(fmt.Errorf("%w: %s of %s is in none of the groups that may sign in", ErrNotAdmitted, id.Name, id.Provider), "ask an administrator")
+	}
+	p, err := s.people.ByIdentity(id.Provider, id.Subject)
+	if errors.Is(err, people.ErrNoUser) {
+		p, err = s.create(ctx, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.Disabled {
+		return nil, ErrWrong
+	}
+	of := v1.Identity{Provider: id.Provider, Subject: id.Subject}
+	if err := s.people.KeepRefresh(ctx, p, of, id.Refresh); err != nil {
+		return nil, err
+	}
+	if p, err = s.people.NoteWord(ctx, p, s.word(p, id)); err != nil {
+		return nil, err
+	}
+	signed := *p
+	signed.Via = id.Provider
+	return &signed, nil
+}
+
+// word is what an identity says of a person. Groups that it doesn't know stay.
+func (s *Service) word(p *people.Person, id *Identity) v1.External {
+	said := p.Said(v1.Identity{Provider: id.Provider, Subject: id.Subject})
+	said.Gone, said.CheckedAt = false, metav1.NewTime(s.o.Now())
+	if id.GroupsKnown {
+		said.Groups = id.Groups
+	}
+	return said
+}
+
+// allows reports whether a policy lets an identity in.
+func (p Policy) allows(id *Identity) bool {
+	return len(p.Allowed) == 0 || slices.ContainsFunc(p.Allowed, func(g string) bool { return id.GroupsKnown && slices.Contains(id.Groups, g) })
+}
+
+// create adds a person who signs in first, where the policy says so.
+func (s *Service) create(ctx context.Context, id *Identity) (*people.Person, error) {
+	link := fmt.Sprintf("an administrator can link them: paictl user link NAME --provider %s --subject %s", id.Provider, id.Subject)
+	policy := s.o.Policies[id.Provider]
+	if !policy.Create {
+		return nil, hint.Wrap(fmt.Errorf("%w: %s of %s", ErrNotAdmitted, id.Name, id.Provider), link)
+	}
+	p, err := s.people.Add(ctx, people.NewUser{Name: id.Name, Email: id.Email, DisplayName: id.DisplayName, Groups: policy.Groups,
+		Identities: []v1.Identity{{Provider: id.Provider, Subject: id.Subject}}})
+	if errors.Is(err, people.ErrExists) {
+		if other, known := s.people.ByIdentity(id.Provider, id.Subject); known == nil {
+			return other, nil // another replica has added them at the same time
+		}
+	}
+	if errors.Is(err, people.ErrExists) || errors.Is(err, people.ErrInvalid) || errors.Is(err, people.ErrNoGroup) {
+		return nil, hint.Wrap(fmt.Errorf("%w: %s of %s: %w", ErrNotAdmitted, id.Name, id.Provider, err), link)
+	}
+	return p, err
+}

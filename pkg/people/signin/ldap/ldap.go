@@ -1,0 +1,209 @@
+// Package ldap lets people of a directory in, and says what the directory knows about them now.
+// In: where the directory is, how people and groups are found in it, names and passwords. Out: identities for pkg/people/signin.
+package ldap
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/go-ldap/ldap/v3"
+
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/signin"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Options say where a directory is, and how people are found in it.
+type Options struct {
+	// Name is what the directory is called here.
+	Name string
+	// URL is ldaps://HOST[:PORT], or ldap://HOST[:PORT] with StartTLS.
+	URL      string
+	StartTLS bool
+	// CA is the PEM of the authorities that may sign the directory's certificate; "" is the system's.
+	CA string
+	// BindDN and BindPassword are those of the account that searches.
+	BindDN       string
+	BindPassword secret.String
+	Users        Users
+	Groups       Groups
+	Log          *slog.Logger // nil is none
+}
+
+// Users say how people are found: below Base, by Filter and the attribute Name.
+type Users struct {
+	Base, Filter string
+	// Name is the attribute that people sign in with, Subject one that never changes and is never given to another.
+	Name, Subject string
+	// Email and DisplayName are attributes that are shown; "" is none.
+	Email, DisplayName string
+}
+
+// Groups say how the groups of a person are found: below Base, by Filter and the attribute Member, which has the person's DN, or the value of
+// the person's attribute MemberValue. Without a Base there are none.
+type Groups struct {
+	Base, Filter        string
+	Member, MemberValue string
+	// Name is the attribute with the group's name.
+	Name string
+}
+
+const (
+	// patience bounds one answer of a directory.
+	patience = 10 * time.Second
+	// most is how many connections there are at a time: each sign-in has its own.
+	most = 16
+	// maxGroups is how many groups of one person are read.
+	maxGroups = 1000
+)
+
+// Directory is one directory. It is a signin.Password and a signin.Checker.
+type Directory struct {
+	o     Options
+	tls   *tls.Config
+	slots chan struct{}
+}
+
+var (
+	_ signin.Password = (*Directory)(nil)
+	_ signin.Checker  = (*Directory)(nil)
+)
+
+// New checks what can be checked without asking.
+func New(o Options) (*Directory, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Directory{o: o, tls: &tls.Config{MinVersion: tls.VersionTLS12}, slots: make(chan struct{}, most)}
+	if o.CA != "" {
+		d.tls.RootCAs = x509.NewCertPool()
+		if !d.tls.RootCAs.AppendCertsFromPEM([]byte(o.CA)) {
+			return nil, errors.New("ca: there is no certificate in it")
+		}
+	}
+	for field, filter := range map[string]string{"users.filter": o.Users.Filter, "groups.filter": o.Groups.Filter} {
+		if _, err := ldap.CompileFilter(filter); filter != "" && err != nil {
+			return nil, fmt.Errorf("%s: %q is no filter of LDAP, such as (objectClass=person)", field, filter)
+		}
+	}
+	return d, nil
+}
+
+// Name is what the directory is called.
+func (d *Directory) Name() string { return d.o.Name }
+
+// Refreshes reports that a subject is enough.
+func (d *Directory) Refreshes() bool { return false }
+
+// SignIn finds the person of a name, and shows the directory the password. For one who isn't there the directory is shown it, too, so that the
+// two take the same time.
+func (d *Directory) SignIn(ctx context.Context, name string, password secret.String) (*signin.Identity, error) {
+	if password.Reveal() == "" { // a bind without a password is one of a guest, which directories answer with yes
+		return nil, signin.ErrWrong
+	}
+	var id *signin.Identity
+	err := d.session(ctx, func(c *ldap.Conn) error {
+		entry, err := d.person(c, d.o.Users.Name, name)
+		dn := strangers
+		switch {
+		case err == nil:
+			dn = entry.DN
+		case !errors.Is(err, errNone):
+			return err
+		}
+		if wrong := c.Bind(dn, password.Reveal()); wrong != nil || entry == nil {
+			return meaning(wrong)
+		}
+		if err := d.bind(c); err != nil { // groups may be hidden from people
+			return err
+		}
+		id, err = d.identity(c, entry)
+		return err
+	})
+	return id, d.explain(err)
+}
+
+// strangers is the name that the password of someone who isn't there is tried with.
+const strangers = "cn=no-person-has-this-name"
+
+// Check says what the directory knows about a person now: signin.ErrGone where it doesn't know them.
+func (d *Directory) Check(ctx context.Context, subject string, _ secret.String) (*signin.Identity, error) {
+	var id *signin.Identity
+	err := d.session(ctx, func(c *ldap.Conn) error {
+		entry, err := d.person(c, d.o.Users.Subject, subject)
+		if errors.Is(err, errNone) {
+			return signin.ErrGone
+		}
+		if err != nil {
+			return err
+		}
+		id, err = d.identity(c, entry)
+		return err
+	})
+	return id, d.explain(err)
+}
+
+// session is one connection, bound as the account that searches.
+func (d *Directory) session(ctx context.Context, do func(*ldap.Conn) error) error {
+	select {
+	case d.slots <- struct{}{}:
+		defer func() { <-d.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c, err := ldap.DialURL(d.o.URL, ldap.DialWithDialer(&net.Dialer{Timeout: patience}), ldap.DialWithTLSConfig(d.tls))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	c.SetTimeout(patience)
+	if d.o.StartTLS {
+		host, err := hostOf(d.o.URL)
+		if err != nil {
+			return err
+		}
+		config := d.tls.Clone()
+		config.ServerName = host
+		if err := c.StartTLS(config); err != nil {
+			return fmt.Errorf("begin TLS: %w", err)
+		}
+	}
+	if err := d.bind(c); err != nil {
+		return err
+	}
+	return do(c)
+}
+
+// bind makes a connection one of the account that searches.
+func (d *Directory) bind(c *ldap.Conn) error {
+	if err := c.Bind(d.o.BindDN, d.o.BindPassword.Reveal()); err != nil {
+		return fmt.Errorf("bind as %s: %w", d.o.BindDN, err)
+	}
+	return nil
+}
+
+// meaning is what the answer to a person's bind means: whatever the directory has against the password or the person is one.
+func meaning(err error) error {
+	if err == nil || ldap.IsErrorAnyOf(err, ldap.LDAPResultInvalidCredentials, ldap.LDAPResultInappropriateAuthentication, ldap.LDAPResultInsufficientAccessRights,
+		ldap.LDAPResultUnwillingToPerform, ldap.LDAPResultConstraintViolation, ldap.LDAPResultNoSuchObject, ldap.LDAPResultInvalidDNSyntax) {
+		return signin.ErrWrong
+	}
+	return err
+}
+
+// explain says of what isn't about the person that the directory can't be asked now.
+func (d *Directory) explain(err error) error {
+	switch {
+	case err == nil, errors.Is(err, signin.ErrWrong), errors.Is(err, signin.ErrGone), errors.Is(err, context.Canceled):
+		return err
+	}
+	d.o.Log.Warn("a directory can't be asked", "provider", d.o.Name, "error", err.Error())
+	return fmt.Errorf("%w: the directory %s can't be asked: %w", people.ErrUnavailable, d.o.Name, err)
+}

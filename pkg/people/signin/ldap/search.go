@@ -1,0 +1,137 @@
+package ldap
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/go-ldap/ldap/v3"
+
+	"github.com/openpai/paictl/pkg/people/signin"
+)
+
+// errNone is of a search that finds no person.
+var errNone = errors.New("the directory has no such person")
+
+// person finds the one entry whose attribute has a value.
+func (d *Directory) person(c *ldap.Conn, attribute, value string) (*ldap.Entry, error) {
+	u := d.o.Users
+	if value == "" || len(value) > 256 {
+		return nil, errNone
+	}
+	wanted := slices.DeleteFunc([]string{u.Name, u.Subject, u.Email, u.DisplayName, d.o.Groups.MemberValue}, func(a string) bool { return a == "" })
+	found, err := c.Search(ldap.NewSearchRequest(u.Base, ldap.ScopeWholeSubtree, ldap.NeverDerefAliases, 2, int(patience.Seconds()), false,
+		and(u.Filter, equals(attribute, d.raw(attribute, value))), wanted, nil))
+	switch {
+	case err != nil && !ldap.IsErrorWithCode(err, ldap.LDAPResultSizeLimitExceeded):
+		return nil, fmt.Errorf("search for a person: %w", err)
+	case len(found.Entries) == 0:
+		return nil, errNone
+	case len(found.Entries) > 1 || err != nil:
+		return nil, fmt.Errorf("%s isn't one person's alone: below %s several have it", attribute, u.Base)
+	}
+	return found.Entries[0], nil
+}
+
+// identity is what is known of an entry, with its groups.
+func (d *Directory) identity(c *ldap.Conn, e *ldap.Entry) (*signin.Identity, error) {
+	u := d.o.Users
+	id := &signin.Identity{Provider: d.o.Name, Name: e.GetEqualFoldAttributeValue(u.Name), Subject: printed(e.GetEqualFoldRawAttributeValue(u.Subject))}
+	if id.Subject == "" {
+		return nil, fmt.Errorf("%s has no attribute %s, by which people are known", e.DN, u.Subject)
+	}
+	if u.Email != "" {
+		id.Email = e.GetEqualFoldAttributeValue(u.Email)
+	}
+	if u.DisplayName != "" {
+		id.DisplayName = e.GetEqualFoldAttributeValue(u.DisplayName)
+	}
+	if d.o.Groups.Base == "" {
+		return id, nil
+	}
+	groups, err := d.groups(c, e)
+	id.Groups, id.GroupsKnown = groups, err == nil
+	return id, err
+}
+
+// groups are names of the groups that an entry is in.
+func (d *Directory) groups(c *ldap.Conn, e *ldap.Entry) ([]string, error) {
+	g := d.o.Groups
+	member := e.DN
+	if g.MemberValue != "" {
+		if member = e.GetEqualFoldAttributeValue(g.MemberValue); member == "" {
+			return nil, nil // who has none is in none
+		}
+	}
+	found, err := c.SearchWithPaging(ldap.NewSearchRequest(g.Base, ldap.ScopeWholeSubtree, ldap.NeverDerefAliases, 0, int(patience.Seconds()), false,
+		and(g.Filter, equals(g.Member, member)), []string{g.Name}, nil), maxGroups)
+	if err != nil {
+		return nil, fmt.Errorf("search for groups: %w", err)
+	}
+	if len(found.Entries) > maxGroups {
+		return nil, fmt.Errorf("%s is in more than %d groups: narrow groups.filter", e.DN, maxGroups)
+	}
+	var out []string
+	for _, entry := range found.Entries {
+		if name := entry.GetEqualFoldAttributeValue(g.Name); name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// and narrows a condition by a filter of the settings.
+func and(filter, condition string) string {
+	if filter == "" {
+		return condition
+	}
+	return "(&" + filter + condition + ")"
+}
+
+// equals is the condition that an attribute has a value, whatever stands in the value.
+func equals(attribute, value string) string {
+	return "(" + attribute + "=" + ldap.EscapeFilter(value) + ")"
+}
+
+// hexPrefix begins a subject that is no text, as Active Directory's objectGUID isn't.
+const hexPrefix = "hex:"
+
+// printed is a value of an attribute as a subject.
+func printed(raw []byte) string {
+	if !utf8.Valid(raw) || slices.ContainsFunc(raw, func(b byte) bool { return b < ' ' || b == 0x7f }) {
+		return hexPrefix + hex.EncodeToString(raw)
+	}
+	return string(raw)
+}
+
+// raw is the value of an attribute that printed made a subject of.
+func (d *Directory) raw(attribute, value string) string {
+	if attribute != d.o.Users.Subject {
+		return value
+	}
+	if text, isHex := trimHex(value); isHex {
+		return text
+	}
+	return value
+}
+
+func trimHex(value string) (string, bool) {
+	if len(value) <= len(hexPrefix) || value[:len(hexPrefix)] != hexPrefix {
+		return "", false
+	}
+	b, err := hex.DecodeString(value[len(hexPrefix):])
+	return string(b), err == nil
+}
+
+// hostOf is the host of the directory's address, which its certificate must name.
+func hostOf(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", err
+	}
+	return u.Hostname(), nil
+}

@@ -1,0 +1,127 @@
+package oidc
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/openpai/paictl/pkg/people/signin"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Claims are names of claims; a dot leads into an object. "" is none.
+type Claims struct {
+	// Name is the user name's; of an address its first part counts, as OpenPAI had it.
+	Name, Email, DisplayName string
+	// Groups has the person's groups: a list of texts.
+	Groups string
+}
+
+// identity is what an ID token says, completed by the issuer's userinfo where claims are missing in the token.
+func (i *Issuer) identity(ctx context.Context, p *oidc.Provider, token *oauth2.Token, id *oidc.IDToken) (*signin.Identity, error) {
+	return i.identityOf(ctx, p, token, id, id.Subject)
+}
+
+// identityOf is identity of a subject that is known, where the issuer sends no other ID token.
+func (i *Issuer) identityOf(ctx context.Context, p *oidc.Provider, token *oauth2.Token, id *oidc.IDToken, subject string) (*signin.Identity, error) {
+	all := map[string]any{}
+	if id != nil {
+		if err := id.Claims(&all); err != nil {
+			return nil, fmt.Errorf("%w: its claims can't be read: %w", ErrRefused, err)
+		}
+	}
+	if !i.o.Claims.in(all) && p.UserInfoEndpoint() != "" {
+		info, err := p.UserInfo(ctx, oauth2.StaticTokenSource(token))
+		if err != nil {
+			return nil, i.away(err)
+		}
+		if info.Subject != subject {
+			return nil, fmt.Errorf("%w: its userinfo is another person's", ErrRefused)
+		}
+		more := map[string]any{}
+		if err := info.Claims(&more); err != nil {
+			return nil, fmt.Errorf("%w: its userinfo can't be read: %w", ErrRefused, err)
+		}
+		maps.Copy(more, all) // what is signed counts
+		all = more
+	}
+	out := &signin.Identity{Provider: i.o.Name, Subject: subject, Refresh: secret.String(token.RefreshToken)}
+	return out, i.o.Claims.fill(out, all)
+}
+
+// in reports whether all claims are there.
+func (c *Claims) in(all map[string]any) bool {
+	for _, name := range []string{c.Name, c.Email, c.DisplayName, c.Groups} {
+		if _, there := claim(all, name); name != "" && !there {
+			return false
+		}
+	}
+	return true
+}
+
+// fill reads claims.
+func (c *Claims) fill(id *signin.Identity, all map[string]any) error {
+	text := func(name string) string {
+		value, _ := claim(all, name)
+		s, _ := value.(string)
+		return s
+	}
+	id.Name, _, _ = strings.Cut(text(c.Name), "@")
+	id.DisplayName = text(c.DisplayName)
+	if verified, said := all["email_verified"].(bool); verified || !said {
+		id.Email = text(c.Email)
+	}
+	if c.Groups == "" {
+		return nil
+	}
+	value, there := claim(all, c.Groups)
+	if names, _ := all["_claim_names"].(map[string]any); !there && names[c.Groups] != nil {
+		return fmt.Errorf("%w: the person is in more groups than it writes into a token: let it send fewer", ErrRefused)
+	}
+	groups, err := list(value)
+	if err != nil {
+		return fmt.Errorf("%w: the claim %s is no list of groups", ErrRefused, c.Groups)
+	}
+	id.Groups, id.GroupsKnown = groups, true // without the claim the person is in none
+	return nil
+}
+
+// claim finds a claim: by its whole name, else a dot leads into an object.
+func claim(all map[string]any, name string) (any, bool) {
+	if v, there := all[name]; there {
+		return v, true
+	}
+	first, rest, deeper := strings.Cut(name, ".")
+	inner, isObject := all[first].(map[string]any)
+	if !deeper || !isObject {
+		return nil, false
+	}
+	return claim(inner, rest)
+}
+
+// list reads a list of texts, or one text.
+func list(value any) ([]string, error) {
+	var out []string
+	switch v := value.(type) {
+	case nil:
+	case string:
+		out = []string{v}
+	case []any:
+		for _, one := range v {
+			s, isText := one.(string)
+			if !isText {
+				return nil, fmt.Errorf("%T is no text", one)
+			}
+			out = append(out, s)
+		}
+	default:
+		return nil, fmt.Errorf("%T is no list", value)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}

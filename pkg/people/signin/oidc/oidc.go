@@ -1,0 +1,262 @@
+// Package oidc lets people in whom an issuer of OpenID Connect vouches for: the authorization code flow with PKCE, state and nonce.
+// In: an issuer, and what a browser brought back from it. Out: addresses for browsers, and identities for pkg/people/signin.
+package oidc
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/signin"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Options say who the issuer is, and what its claims mean.
+type Options struct {
+	// Name is what the issuer is called here, Title what people read on its button, Issuer its URL.
+	Name, Title, Issuer string
+	ClientID            string
+	ClientSecret        secret.String
+	// CA is the PEM of the authorities that may sign the issuer's certificate; "" is the system's.
+	CA string
+	// Scopes are asked for beside openid.
+	Scopes []string
+	Claims Claims
+	// Return is the address that the issuer sends browsers back to.
+	Return string
+	Now    func() time.Time // nil is time.Now
+	Log    *slog.Logger     // nil is none
+}
+
+const (
+	// patience bounds one question to an issuer.
+	patience = 10 * time.Second
+	// again is how long after a failure an issuer isn't asked what it is, so that people don't wait for one that is away.
+	again = 5 * time.Second
+)
+
+// Issuer is one issuer. It is a signin.Checker.
+type Issuer struct {
+	o    Options
+	http *http.Client
+
+	mu      sync.Mutex
+	known   *oidc.Provider // nil until the issuer has said what it is
+	failed  error
+	retryAt time.Time
+}
+
+var _ signin.Checker = (*Issuer)(nil)
+
+// New checks what can be checked without asking. An issuer that is away stops nothing: it is asked when someone signs in.
+func New(o Options) (*Issuer, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CA != "" {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM([]byte(o.CA)) {
+			return nil, errors.New("ca: there is no certificate in it")
+		}
+	}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: patience}
+	return &Issuer{o: o, http: &http.Client{Transport: transport, Timeout: patience}}, nil
+}
+
+// Name is what the issuer is called.
+func (i *Issuer) Name() string { return i.o.Name }
+
+// Title is what people read on its button.
+func (i *Issuer) Title() string { return cmp.Or(i.o.Title, i.o.Name) }
+
+// Refreshes reports that it is asked with refresh tokens.
+func (i *Issuer) Refreshes() bool { return true }
+
+// provider is what the issuer says of itself.
+func (i *Issuer) provider() (*oidc.Provider, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.known != nil {
+		return i.known, nil
+	}
+	now := i.o.Now()
+	if i.failed != nil && now.Before(i.retryAt) {
+		return nil, i.failed
+	}
+	// The keys are asked for by this client as long as the program runs.
+	known, err := oidc.NewProvider(oidc.ClientContext(context.Background(), i.http), i.o.Issuer)
+	if err != nil {
+		i.failed, i.retryAt = i.away(err), now.Add(again)
+		return nil, i.failed
+	}
+	i.known, i.failed = known, nil
+	return known, nil
+}
+
+// away is an error of an issuer that can't be asked.
+func (i *Issuer) away(err error) error {
+	i.o.Log.Warn("an issuer can't be asked", "provider", i.o.Name, "error", err.Error())
+	return fmt.Errorf("%w: the issuer %s can't be asked: %w", people.ErrUnavailable, i.o.Name, err)
+}
+
+// Ask is what a browser is sent to the issuer with. It is kept, sealed, until the browser comes back.
+type Ask struct {
+	State    string `json:"state"`
+	Nonce    string `json:"nonce"`
+	Verifier string `json:"verifier"`
+}
+
+// Begin is the address of the issuer to which a browser is sent.
+func (i *Issuer) Begin() (address string, ask Ask, err error) {
+	p, err := i.provider()
+	if err != nil {
+		return "", ask, err
+	}
+	ask = Ask{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
+	return i.config(p).AuthCodeURL(ask.State, oidc.Nonce(ask.Nonce), oauth2.S256ChallengeOption(ask.Verifier)), ask, nil
+}
+
+func (i *Issuer) config(p *oidc.Provider) *oauth2.Config {
+	return &oauth2.Config{ClientID: i.o.ClientID, ClientSecret: i.o.ClientSecret.Reveal(), Endpoint: p.Endpoint(), RedirectURL: i.o.Return, Scopes: append([]string{oidc.ScopeOpenID}, i.o.Scopes...)}
+}
+
+// Errors of Finish. Others wrap people.ErrUnavailable.
+var (
+	// ErrMismatch is of an answer that isn't one to this browser's question.
+	ErrMismatch = errors.New("the answer of the issuer belongs to another sign-in")
+	// ErrRefused is of an issuer that doesn't vouch for the person, or whose word isn't valid.
+	ErrRefused = errors.New("the issuer doesn't confirm the sign-in")
+)
+
+// Finish takes what a browser brought back.
+func (i *Issuer) Finish(ctx context.Context, back url.Values, ask Ask) (*signin.Identity, error) {
+	if ask.State == "" || subtle.ConstantTimeCompare([]byte(back.Get("state")), []byte(ask.State)) != 1 {
+		return nil, ErrMismatch
+	}
+	p, err := i.provider()
+	if err != nil {
+		return nil, err
+	}
+	if err := i.from(p, back); err != nil {
+		return nil, err
+	}
+	if code := back.Get("error"); code != "" {
+		return nil, fmt.Errorf("%w: it says %s", ErrRefused, plain(code))
+	}
+	ctx = oidc.ClientContext(ctx, i.http)
+	token, err := i.config(p).Exchange(ctx, back.Get("code"), oauth2.VerifierOption(ask.Verifier))
+	if err != nil {
+		return nil, i.refused(err)
+	}
+	id, err := i.verified(ctx, p, token)
+	if err != nil {
+		return nil, err
+	}
+	if id == nil {
+		return nil, fmt.Errorf("%w: its answer has no ID token", ErrRefused)
+	}
+	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(ask.Nonce)) != 1 {
+		return nil, ErrMismatch
+	}
+	return i.identity(ctx, p, token, id)
+}
+
+// from refuses what another issuer sent, where issuers name themselves (RFC 9207).
+func (i *Issuer) from(p *oidc.Provider, back url.Values) error {
+	says := struct {
+		Names bool `json:"authorization_response_iss_parameter_supported"`
+	}{}
+	if err := p.Claims(&says); err != nil {
+		return i.away(err)
+	}
+	if got := back.Get("iss"); got != "" && got != i.o.Issuer || got == "" && says.Names {
+		return ErrMismatch
+	}
+	return nil
+}
+
+// verified is the ID token of an answer, checked: signature, issuer, audience, time. nil is none.
+func (i *Issuer) verified(ctx context.Context, p *oidc.Provider, token *oauth2.Token) (*oidc.IDToken, error) {
+	raw, _ := token.Extra("id_token").(string)
+	if raw == "" {
+		return nil, nil
+	}
+	id, err := p.VerifierContext(ctx, &oidc.Config{ClientID: i.o.ClientID, Now: i.o.Now}).Verify(ctx, raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: its ID token isn't valid: %w", ErrRefused, err)
+	}
+	return id, nil
+}
+
+// refused tells an issuer that says no from one that can't be asked.
+func (i *Issuer) refused(err error) error {
+	if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok && said.ErrorCode != "" && said.Response.StatusCode < http.StatusInternalServerError {
+		return fmt.Errorf("%w: it says %s", ErrRefused, plain(said.ErrorCode))
+	}
+	return i.away(err)
+}
+
+// plain is a word that others sent, for errors.
+func plain(code string) string {
+	for _, r := range code {
+		if r < '!' || r > '~' {
+			return "something that can't be shown"
+		}
+	}
+	return code[:min(len(code), 64)]
+}
+
+// overs are what issuers say to a refresh token that they take no longer: RFC 6749 has the first, Dex also says the second.
+var overs = []string{"invalid_grant", "invalid_request"}
+
+// Check asks for the person's claims of now by a refresh token.
+func (i *Issuer) Check(ctx context.Context, subject string, refresh secret.String) (*signin.Identity, error) {
+	if !refresh.IsSet() {
+		return nil, fmt.Errorf("%w: the issuer %s gave nothing to ask it with again", people.ErrUnavailable, i.o.Name)
+	}
+	p, err := i.provider()
+	if err != nil {
+		return nil, err
+	}
+	ctx = oidc.ClientContext(ctx, i.http)
+	token, err := i.config(p).TokenSource(ctx, &oauth2.Token{RefreshToken: refresh.Reveal()}).Token()
+	if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok && slices.Contains(overs, said.ErrorCode) && said.Response.StatusCode < http.StatusInternalServerError {
+		return nil, signin.ErrGone
+	}
+	if err != nil {
+		return nil, i.away(err)
+	}
+	// The issuer may have taken the refresh token already: the next one is kept whatever comes after.
+	kept := &signin.Identity{Provider: i.o.Name, Subject: subject, Refresh: secret.String(token.RefreshToken)}
+	id, err := i.verified(ctx, p, token)
+	if err == nil && id != nil && id.Subject != subject {
+		return nil, signin.ErrGone
+	}
+	if err != nil {
+		return kept, i.away(err)
+	}
+	now, err := i.identityOf(ctx, p, token, id, subject)
+	if err != nil {
+		return kept, err
+	}
+	return now, nil
+}

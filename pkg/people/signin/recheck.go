@@ -1,0 +1,260 @@
+package signin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/token"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// Tokens are people's sessions and tokens.
+type Tokens interface {
+	// Of are the records of a person; all where user is empty.
+	Of(user string) []token.Record
+	// RevokeVia ends the sessions that began by a provider's word.
+	RevokeVia(ctx context.Context, user, provider string) (n int, err error)
+}
+
+// Recheck asks providers again about the people who are signed in, so that what a provider takes away goes here, too. One replica does so.
+type Recheck struct {
+	People   *people.Directory
+	Tokens   Tokens
+	Checkers []Checker
+	Policies map[string]Policy
+	// Every is how often each person is asked about, Grace how long a provider's word counts while it can't be asked.
+	Every, Grace time.Duration
+	Now          func() time.Time // nil is time.Now
+	Log          *slog.Logger     // nil is none
+}
+
+const (
+	// together is how many people are asked about at a time.
+	together = 8
+	// patience bounds one of these questions.
+	patience = 15 * time.Second
+	// strikes is after how many failures in a row a provider isn't asked until the next round.
+	strikes = 3
+)
+
+// Run asks until the context ends.
+func (r *Recheck) Run(ctx context.Context) error {
+	tick := time.NewTicker(r.Every)
+	defer tick.Stop()
+	for {
+		if err := r.Round(ctx); err != nil && ctx.Err() == nil {
+			r.log().ErrorContext(ctx, "ask the providers again", "error", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *Recheck) log() *slog.Logger { return cmp.Or(r.Log, slog.New(slog.DiscardHandler)) }
+
+func (r *Recheck) now() time.Time {
+	if r.Now == nil {
+		return time.Now()
+	}
+	return r.Now()
+}
+
+// asked is a provider in one round.
+type asked struct {
+	Checker
+	failed atomic.Int32 // in a row
+}
+
+// Round asks once about everyone who has a session or a token.
+func (r *Recheck) Round(ctx context.Context) error {
+	vias := map[string]map[string]bool{} // of people: providers by whose word their sessions began
+	for _, record := range r.Tokens.Of("") {
+		if vias[record.User] == nil {
+			vias[record.User] = map[string]bool{}
+		}
+		vias[record.User][record.Via] = true
+	}
+	providers := map[string]*asked{}
+	for _, c := range r.Checkers {
+		providers[c.Name()] = &asked{Checker: c}
+	}
+	all := slices.Clone(r.People.Users())
+	// Else those whom a provider can't say anything about would keep it from being asked about the same others each time.
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	var g errgroup.Group
+	g.SetLimit(together)
+	var mu sync.Mutex
+	var failed []error
+	for _, p := range all {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			if err := r.person(ctx, p, vias[p.Name], providers); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed = append(failed, fmt.Errorf("%s: %w", p.Name, err))
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // it has no errors
+	return errors.Join(failed...)
+}
+
+// person asks about one person. Of one without sessions and tokens nothing is asked: a sign-in does.
+func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]bool, providers map[string]*asked) error {
+	var failed []error
+	for via := range vias {
+		linked := slices.ContainsFunc(p.User.Spec.Identities, func(id v1.Identity) bool { return id.Provider == via })
+		if via != "" && (!linked || providers[via] == nil) { // nothing vouches for these sessions now
+			failed = append(failed, r.end(ctx, p, via))
+		}
+	}
+	for _, id := range p.User.Spec.Identities {
+		provider, said := providers[id.Provider], p.Said(id)
+		switch {
+		case provider == nil && len(said.Groups) > 0: // it isn't in the settings
+			said.Groups = nil
+			failed = append(failed, r.say(ctx, p, said))
+		case provider != nil && vias != nil && !p.Disabled:
+			failed = append(failed, r.check(ctx, p, id, provider, vias[id.Provider]))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// check asks a provider about one identity.
+func (r *Recheck) check(ctx context.Context, p *people.Person, id v1.Identity, provider *asked, sessions bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	kept := people.Kept{}
+	if provider.Refreshes() {
+		var err error
+		if kept, err = r.People.Refresh(ctx, p, id); err != nil {
+			return err
+		}
+	}
+	now, err := r.ask(ctx, provider, id, kept)
+	if now != nil && provider.Refreshes() && now.Refresh.IsSet() && now.Refresh != kept.Refresh {
+		if err := r.People.NextRefresh(ctx, p, id, kept, now.Refresh); err != nil {
+			return err
+		}
+	}
+	switch {
+	case err == nil && r.Policies[id.Provider].allows(now):
+		return r.confirm(ctx, p, id, now)
+	case err == nil, errors.Is(err, ErrGone):
+		return r.gone(ctx, p, id, provider, kept, sessions)
+	}
+	return r.unsaid(ctx, p, id, sessions)
+}
+
+// ask asks a provider, unless it has failed for several people in this round.
+func (r *Recheck) ask(ctx context.Context, provider *asked, id v1.Identity, kept people.Kept) (*Identity, error) {
+	if provider.failed.Load() >= strikes {
+		return nil, people.ErrUnavailable
+	}
+	if provider.Refreshes() && !kept.Refresh.IsSet() {
+		return nil, people.ErrUnavailable // there is nothing to ask with
+	}
+	now, err := provider.Check(ctx, id.Subject, kept.Refresh)
+	if err == nil || errors.Is(err, ErrGone) {
+		provider.failed.Store(0)
+	} else {
+		provider.failed.Add(1)
+	}
+	return now, err
+}
+
+// confirm notes what a provider says. When it said so is written from time to time only.
+func (r *Recheck) confirm(ctx context.Context, p *people.Person, id v1.Identity, now *Identity) error {
+	said := p.Said(id)
+	groups := slices.Sorted(slices.Values(now.Groups))
+	if now.GroupsKnown && !slices.Equal(said.Groups, slices.Compact(groups)) || said.Gone || r.now().Sub(said.CheckedAt.Time) > r.Grace/4 {
+		said.Gone, said.CheckedAt = false, metav1.NewTime(r.now())
+		if now.GroupsKnown {
+			said.Groups = groups
+		}
+		return r.say(ctx, p, said)
+	}
+	return nil
+}
+
+// gone takes away what a person had by a provider that doesn't vouch for them any longer.
+func (r *Recheck) gone(ctx context.Context, p *people.Person, id v1.Identity, provider *asked, kept people.Kept, sessions bool) error {
+	if provider.Refreshes() {
+		if again, err := r.People.Refresh(ctx, p, id); err != nil || !again.Same(kept) {
+			return err // the person has just signed in: the next round asks with what that brought
+		}
+	}
+	said := p.Said(id)
+	if !said.Gone || len(said.Groups) > 0 {
+		r.log().WarnContext(ctx, "a provider doesn't know a person any longer", "user", p.Name, "provider", id.Provider)
+		said.Gone, said.Groups, said.CheckedAt = true, nil, metav1.NewTime(r.now())
+		if err := r.say(ctx, p, said); err != nil {
+			return err
+		}
+	}
+	if sessions {
+		if err := r.end(ctx, p, id.Provider); err != nil {
+			return err
+		}
+	}
+	if kept.Refresh.IsSet() {
+		return r.People.KeepRefresh(ctx, p, id, "")
+	}
+	return nil
+}
+
+// unsaid takes groups and sessions away where a provider has said nothing for too long.
+func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, sessions bool) error {
+	said := p.Said(id)
+	if r.now().Sub(said.CheckedAt.Time) <= r.Grace {
+		return nil
+	}
+	if len(said.Groups) > 0 {
+		r.log().WarnContext(ctx, "a provider couldn't be asked about a person for too long: its groups count no longer", "user", p.Name, "provider", id.Provider)
+		said.Groups = nil
+		if err := r.say(ctx, p, said); err != nil {
+			return err
+		}
+	}
+	if sessions {
+		return r.end(ctx, p, id.Provider)
+	}
+	return nil
+}
+
+// say writes what a provider says of a person who is still there.
+func (r *Recheck) say(ctx context.Context, p *people.Person, said v1.External) error {
+	_, err := r.People.NoteWord(ctx, p, said)
+	if errors.Is(err, people.ErrNoUser) {
+		return nil
+	}
+	return err
+}
+
+// end ends the sessions that began by a provider's word.
+func (r *Recheck) end(ctx context.Context, p *people.Person, provider string) error {
+	n, err := r.Tokens.RevokeVia(ctx, p.Name, provider)
+	if n > 0 {
+		r.log().WarnContext(ctx, "sessions are ended, since their provider doesn't vouch for the person now", "user", p.Name, "provider", provider, "sessions", n)
+	}
+	return err
+}

@@ -1,0 +1,225 @@
+package signin_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/people/signin"
+	"github.com/openpai/paictl/pkg/people/signin/ldap"
+	"github.com/openpai/paictl/pkg/people/signin/providertest"
+	"github.com/openpai/paictl/pkg/people/token"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// lab is a door with a real directory behind it, and what asks it again.
+type lab struct {
+	*door
+	server *providertest.Directory
+	tokens *token.Service
+	again  *signin.Recheck
+	now    time.Time
+}
+
+func openLab(t *testing.T) *lab {
+	t.Helper()
+	l := &lab{server: providertest.Slapd(t), now: time.Now()}
+	d, err := ldap.New(ldap.Options{Name: "lab", URL: l.server.TLS, CA: l.server.CA, BindDN: providertest.AdminDN, BindPassword: providertest.AdminPassword,
+		Users:  ldap.Users{Base: "ou=people," + providertest.Base, Name: "uid", Subject: "entryUUID", Email: "mail", DisplayName: "cn"},
+		Groups: ldap.Groups{Base: "ou=groups," + providertest.Base, Member: "member", Name: "cn"}})
+	require.NoError(t, err)
+	l.door = open(t, d)
+	l.tokens, err = token.Open(kubetest.Start(t).Config, l.Directory, token.Options{})
+	require.NoError(t, err)
+	require.NoError(t, l.tokens.Load(t.Context()))
+	_, err = l.PutGroup(t.Context(), &v1.Group{Spec: v1.GroupSpec{Name: "vision", External: []v1.ExternalGroup{{Provider: "lab", Name: "ai-team"}}, VirtualClusters: []v1.VCGrant{{Name: "vision"}}}})
+	require.NoError(t, err)
+	l.again = &signin.Recheck{People: l.Directory, Tokens: l.tokens, Checkers: []signin.Checker{d}, Every: time.Second, Grace: time.Hour, Now: func() time.Time { return l.now },
+		Policies: map[string]signin.Policy{"lab": {Create: true}}}
+	return l
+}
+
+// enter signs a person in and begins a session.
+func (l *lab) enter(t *testing.T, name string) *token.Pair {
+	t.Helper()
+	p, err := l.services[0].SignIn(t.Context(), name, providertest.Password, "10.0.0.1")
+	require.NoError(t, err)
+	assert.Equal(t, "lab", p.Via)
+	pair, err := l.tokens.Session(t.Context(), p, token.New{})
+	require.NoError(t, err)
+	return pair
+}
+
+func (l *lab) round(t *testing.T) {
+	t.Helper()
+	require.NoError(t, l.again.Round(t.Context()))
+	require.NoError(t, l.Load(t.Context()))
+}
+
+func (l *lab) person(t *testing.T, name string) *people.Person {
+	t.Helper()
+	p, err := l.Person(name)
+	require.NoError(t, err)
+	return p
+}
+
+func (l *lab) valid(t *testing.T, text string) bool {
+	t.Helper()
+	_, err := l.tokens.Verify(t.Context(), text)
+	if err != nil {
+		require.ErrorIs(t, err, token.ErrInvalid)
+	}
+	return err == nil
+}
+
+func TestAPersonOfADirectoryIsAddedAndHasItsGroups(t *testing.T) {
+	l := openLab(t)
+	pair := l.enter(t, "kim")
+	p := l.person(t, "kim")
+	assert.Equal(t, []string{"default", "vision"}, p.Groups)
+	assert.True(t, p.Grants.MayUse("vision"))
+	assert.Equal(t, "Kim Kimsen", p.User.Spec.DisplayName)
+	assert.Equal(t, "lab", pair.Record.Via)
+	l.enter(t, "kim")
+	assert.Len(t, l.tokens.Of("kim"), 2, "it is the same person")
+
+	for what, c := range map[string]struct{ name, password string }{
+		"a wrong password": {"kim", "not this one"}, "an empty one": {"kim", ""}, "no such person": {"eve", providertest.Password}, "a pattern": {"k*", providertest.Password},
+	} {
+		_, err := l.services[0].SignIn(t.Context(), c.name, secret.String(c.password), "10.0.0.2")
+		assert.Equal(t, signin.ErrWrong, err, what)
+	}
+	_, err := l.services[0].SignIn(t.Context(), "*)(uid=*", providertest.Password, "10.0.0.1")
+	require.ErrorIs(t, err, signin.ErrNotAdmitted, "no person here can have that name")
+}
+
+func TestAPersonIsKnownByTheSubjectAndNotByTheName(t *testing.T) {
+	l := openLab(t)
+	_, err := l.Add(t.Context(), people.NewUser{Name: "kim", Password: good})
+	require.NoError(t, err)
+	_, err = l.services[0].SignIn(t.Context(), "kim", providertest.Password, "10.0.0.1")
+	require.ErrorIs(t, err, signin.ErrNotAdmitted, "the kim of the directory is another one, as far as is known")
+	id, err := l.again.Checkers[0].(*ldap.Directory).SignIn(t.Context(), "kim", providertest.Password)
+	require.NoError(t, err)
+	_, err = l.Update(t.Context(), "kim", func(s *v1.UserSpec) error {
+		s.Identities = []v1.Identity{{Provider: "lab", Subject: id.Subject}}
+		return nil
+	})
+	require.NoError(t, err)
+	l.enter(t, "kim")
+}
+
+func TestWhatAProviderTakesAwayGoesWithTheNextQuestion(t *testing.T) {
+	l := openLab(t)
+	pair := l.enter(t, "kim")
+	other := l.enter(t, "lee")
+	l.round(t)
+	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"))
+	l.server.Leave("ai-team", "kim")
+	l.round(t)
+	assert.False(t, l.person(t, "kim").Grants.MayUse("vision"))
+	assert.True(t, l.person(t, "lee").Grants.MayUse("vision"))
+	assert.True(t, l.valid(t, pair.Access.Reveal()), "they are still signed in")
+	l.server.Join("ai-team", "kim")
+	l.round(t)
+	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"))
+
+	application, err := l.tokens.Application(t.Context(), l.person(t, "kim"), token.New{})
+	require.NoError(t, err)
+	l.server.Remove("kim")
+	l.round(t)
+	assert.False(t, l.valid(t, pair.Access.Reveal()), "the session has ended")
+	assert.False(t, l.valid(t, application.Token.Reveal()), "application tokens of one who is gone are refused")
+	assert.True(t, l.valid(t, other.Access.Reveal()))
+	assert.Empty(t, l.person(t, "kim").Said(l.person(t, "kim").User.Spec.Identities[0]).Groups)
+}
+
+func TestASessionByAnotherWayGoesOn(t *testing.T) {
+	l := openLab(t)
+	l.enter(t, "kim")
+	require.NoError(t, l.SetPassword(t.Context(), "kim", good))
+	p, err := l.services[0].SignIn(t.Context(), "kim", good, "10.0.0.1")
+	require.NoError(t, err)
+	assert.Empty(t, p.Via)
+	own, err := l.tokens.Session(t.Context(), p, token.New{})
+	require.NoError(t, err)
+	viaLab := l.enter(t, "kim")
+	l.server.Remove("kim")
+	l.round(t)
+	assert.True(t, l.valid(t, own.Access.Reveal()))
+	assert.False(t, l.valid(t, viaLab.Access.Reveal()))
+	l.round(t)
+	assert.True(t, l.valid(t, own.Access.Reveal()))
+}
+
+func TestAProviderThatIsAwayCountsForAWhile(t *testing.T) {
+	l := openLab(t)
+	pair := l.enter(t, "kim")
+	l.round(t)
+	l.server.Stop()
+	l.now = l.now.Add(59 * time.Minute)
+	l.round(t)
+	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"))
+	assert.True(t, l.valid(t, pair.Access.Reveal()))
+	l.now = l.now.Add(2 * time.Minute)
+	l.round(t)
+	assert.False(t, l.person(t, "kim").Grants.MayUse("vision"), "its word is too old")
+	assert.False(t, l.person(t, "kim").Gone)
+	assert.False(t, l.valid(t, pair.Access.Reveal()))
+	application, err := l.tokens.Application(t.Context(), l.person(t, "kim"), token.New{Scopes: []rules.Scope{rules.ScopeRead}})
+	require.NoError(t, err)
+	assert.True(t, l.valid(t, application.Token.Reveal()), "that it is away says nothing of the person")
+	l.server.Start()
+	l.round(t)
+	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"), "it is back")
+}
+
+func TestWhatIsNotInTheSettingsVouchesForNoOne(t *testing.T) {
+	l := openLab(t)
+	pair := l.enter(t, "kim")
+	l.again.Checkers = nil
+	l.round(t)
+	assert.False(t, l.person(t, "kim").Grants.MayUse("vision"))
+	assert.False(t, l.valid(t, pair.Access.Reveal()))
+}
+
+func TestAnIdentityThatIsUnlinkedGrantsNothing(t *testing.T) {
+	l := openLab(t)
+	pair := l.enter(t, "kim")
+	_, err := l.Update(t.Context(), "kim", func(s *v1.UserSpec) error { s.Identities = nil; return nil })
+	require.NoError(t, err)
+	assert.False(t, l.person(t, "kim").Grants.MayUse("vision"), "at once")
+	l.round(t)
+	assert.False(t, l.valid(t, pair.Access.Reveal()))
+}
+
+func TestOnlyGroupsThatAreAllowedSignIn(t *testing.T) {
+	l := openLab(t)
+	pair := l.enter(t, "lee")
+	l.again.Policies = map[string]signin.Policy{"lab": {Create: true, Allowed: []string{"operators"}}}
+	narrow := signin.New(l.Directory, []signin.Password{l.again.Checkers[0].(*ldap.Directory)}, signin.Options{Policies: l.again.Policies})
+	_, err := narrow.SignIn(t.Context(), "lee", providertest.Password, "10.0.0.1")
+	require.ErrorIs(t, err, signin.ErrNotAdmitted)
+	_, err = narrow.SignIn(t.Context(), "kim", providertest.Password, "10.0.0.1")
+	require.NoError(t, err)
+	l.round(t)
+	assert.False(t, l.valid(t, pair.Access.Reveal()), "who may sign in no longer is signed out")
+}
+
+func TestAWordAboutAPersonWhoWasReplacedIsNotKept(t *testing.T) {
+	l := openLab(t)
+	l.enter(t, "kim")
+	was := l.person(t, "kim")
+	require.NoError(t, l.Remove(t.Context(), "kim"))
+	_, err := l.Add(t.Context(), people.NewUser{Name: "kim", Password: good, TakeOver: true})
+	require.NoError(t, err)
+	_, err = l.NoteWord(t.Context(), was, v1.External{Provider: "lab", Subject: "x", Groups: []string{"ai-team"}, CheckedAt: metav1.Now()})
+	require.ErrorIs(t, err, people.ErrNoUser)
+}

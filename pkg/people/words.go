@@ -1,0 +1,136 @@
+package people
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// maxExternal is how many groups of a provider are kept of one person.
+const maxExternal = 1000
+
+// NoteWord writes what a provider says of a person, at a time, and returns the person as they are with it. What was said of identities that they
+// have no longer goes.
+func (d *Directory) NoteWord(ctx context.Context, p *Person, said v1.External) (*Person, error) {
+	said.Groups = slices.Compact(sorted(said.Groups))
+	said.CheckedAt = metav1.NewTime(said.CheckedAt.UTC().Truncate(time.Second))
+	if len(said.Groups) > maxExternal {
+		return nil, invalid("groups", "%s says that %s is in more than %d groups", said.Provider, p.Name, maxExternal)
+	}
+	var err error
+	for range tries {
+		var u *v1.User
+		if u, err = d.live(ctx, p); err != nil {
+			return nil, err
+		}
+		external := slices.DeleteFunc(slices.Clone(u.Status.External), func(e v1.External) bool {
+			return e.Provider == said.Provider && e.Subject == said.Subject || !linked(u, e)
+		})
+		if linked(u, said) {
+			external = append(external, said)
+		}
+		if err = d.patchVersion(ctx, u, map[string]any{"external": external}); err == nil {
+			return d.Person(p.Name)
+		}
+		if !apierrors.IsConflict(err) {
+			return nil, explain(err)
+		}
+	}
+	return nil, explain(err)
+}
+
+// live reads a User from the API server; ErrNoUser where it is another one's by now.
+func (d *Directory) live(ctx context.Context, p *Person) (*v1.User, error) {
+	object, err := d.api.Resource(v1.Users).Get(ctx, p.User.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != p.UID {
+		return nil, noUser(p.Name)
+	}
+	if err != nil {
+		return nil, explain(fmt.Errorf("read the User of %s: %w", p.Name, err))
+	}
+	return decodeUser(object)
+}
+
+// patchVersion changes the status of a User that is still as it was read.
+func (d *Directory) patchVersion(ctx context.Context, u *v1.User, status map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.ResourceVersion}, "status": status})
+	if err != nil {
+		return err
+	}
+	written, err := d.api.Resource(v1.Users).Patch(ctx, u.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err == nil {
+		d.users.Put(written)
+	}
+	return err
+}
+
+// Said is what a provider said last of an identity of the person; the zero External where it said nothing.
+func (p *Person) Said(id v1.Identity) v1.External {
+	for _, e := range p.User.Status.External {
+		if e.Provider == id.Provider && e.Subject == id.Subject {
+			return e
+		}
+	}
+	return v1.External{Provider: id.Provider, Subject: id.Subject}
+}
+
+// KeepRefresh keeps what a provider is asked with again about a person. Unset, what was kept goes.
+func (d *Directory) KeepRefresh(ctx context.Context, p *Person, id v1.Identity, refresh secret.String) error {
+	if !refresh.IsSet() {
+		err := d.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, v1.RefreshName(id), metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return explain(fmt.Errorf("delete the Secret %s: %w", v1.RefreshName(id), err))
+		}
+		return nil
+	}
+	return d.putSecret(ctx, refreshSecret(p, id, refresh))
+}
+
+// Kept is what KeepRefresh kept.
+type Kept struct {
+	Refresh secret.String
+	version string
+}
+
+// Same reports whether nothing else was kept between the two.
+func (k Kept) Same(other Kept) bool { return k.version == other.version }
+
+// Refresh is what KeepRefresh kept; unset where there is none.
+func (d *Directory) Refresh(ctx context.Context, p *Person, id v1.Identity) (Kept, error) {
+	s, err := d.core.CoreV1().Secrets(v1.Namespace).Get(ctx, v1.RefreshName(id), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && string(s.Data[keyUID]) != string(p.UID) {
+		return Kept{}, nil
+	}
+	if err != nil {
+		return Kept{}, explain(fmt.Errorf("read the Secret %s: %w", v1.RefreshName(id), err))
+	}
+	return Kept{secret.String(s.Data[keyAll]), s.ResourceVersion}, nil
+}
+
+// NextRefresh keeps what an issuer gave in place of what was kept, unless another sign-in of the person has kept something else meanwhile.
+func (d *Directory) NextRefresh(ctx context.Context, p *Person, id v1.Identity, was Kept, next secret.String) error {
+	s := refreshSecret(p, id, next)
+	s.ResourceVersion = was.version
+	_, err := d.core.CoreV1().Secrets(v1.Namespace).Update(ctx, s, metav1.UpdateOptions{})
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return explain(fmt.Errorf("write the Secret %s: %w", s.Name, err))
+	}
+	return nil
+}
+
+func refreshSecret(p *Person, id v1.Identity, refresh secret.String) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: v1.RefreshName(id), Namespace: v1.Namespace, Labels: labels(v1.SecretRefresh, p.Name)},
+		Data:       map[string][]byte{keyUID: []byte(p.UID), keyAll: []byte(refresh.Reveal())},
+	}
+}

@@ -1,0 +1,40 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/openpai/paictl/pkg/server/desk"
+)
+
+// awaitedPrefix begins cookies with what a browser keeps while its person is at an issuer: the answer counts in this browser alone.
+const awaitedPrefix = "__Host-pai-issuer-"
+
+// ToIssuer sends a browser to an issuer of OpenID Connect: it returns the address.
+func (c *Call) ToIssuer(issuer string, g desk.Goal) (address string, err error) {
+	away, err := c.Desk.ToIssuer(c.Context(), issuer, g)
+	if err != nil {
+		return "", err
+	}
+	http.SetCookie(c.Writer, hostCookie(awaitedPrefix+away.Name, away.Sealed, time.Now().Add(desk.AwayTime)))
+	return away.Address, nil
+}
+
+// Awaited is what the browser kept under a name; "" where that isn't one thing.
+func (c *Call) Awaited(name string) string {
+	kept := c.Request.CookiesNamed(awaitedPrefix + name)
+	if name == "" || len(kept) != 1 {
+		return ""
+	}
+	return kept[0].Value
+}
+
+// DropAwaited takes it away.
+func (c *Call) DropAwaited(name string) {
+	if name == "" {
+		return
+	}
+	gone := hostCookie(awaitedPrefix+name, "", time.Time{})
+	gone.MaxAge = -1
+	http.SetCookie(c.Writer, gone)
+}

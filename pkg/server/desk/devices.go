@@ -1,0 +1,252 @@
+package desk
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"maps"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/origin"
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/once"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Device is a sign-in of a program without a browser: it waits with Code, and its person types User into a browser.
+type Device struct {
+	Code     secret.String
+	User     string
+	At       string // address of the page, "" where the server doesn't know its own
+	Life     time.Duration
+	Interval time.Duration
+}
+
+// letters are those of a user code: no vowels, so that no words come out, and none that looks like another.
+const letters = "BCDFGHJKLMNPQRSTVWXZ"
+
+const (
+	userLetters    = 8
+	deviceInterval = 5 * time.Second
+	deviceTries    = 4
+)
+
+// NewDevice begins a sign-in of a program without a browser, as RFC 8628 has it.
+func (d *Desk) NewDevice(ctx context.Context, client string) (*Device, error) {
+	var err error
+	for range deviceTries {
+		user := make([]byte, userLetters)
+		for i := range user {
+			n, _ := rand.Int(rand.Reader, big.NewInt(int64(len(letters)))) // never fails
+			user[i] = letters[n.Int64()]
+		}
+		id := deviceID(string(user))
+		code := id + "." + rand.Text() + rand.Text()
+		err = d.shop.Once.Put(ctx, &once.Thing{Kind: once.Device, ID: id, Expires: d.shop.now().Add(deviceTime), Values: map[string]string{
+			valueHash: once.ID(code), valueClient: client, valueAddress: d.origin.Address, valueNetwork: origin.NetworkOf(d.origin.Address), valueBegan: d.shop.now().UTC().Format(time.RFC3339),
+		}}, once.Limit{All: mostCodes, Key: valueNetwork, Each: mostNetwork})
+		if err == nil {
+			return &Device{Code: secret.String(code), User: string(user[:4]) + "-" + string(user[4:]), At: d.shop.At, Life: deviceTime, Interval: deviceInterval}, nil
+		}
+		if !errors.Is(err, once.ErrChanged) { // else another has that code
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+// deviceID is what a user code is kept under, however a person types it.
+func deviceID(user string) string {
+	return once.ID("device " + strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' {
+			r -= 'a' - 'A'
+		}
+		if !strings.ContainsRune(letters, r) {
+			return -1
+		}
+		return r
+	}, user))
+}
+
+// Waiting is a program that waits for a person's word. Approval is what the person's browser says it with: it is in no cookie.
+type Waiting struct {
+	Name            string // the person's
+	Client, Address string
+	Began           time.Time
+	Approval        secret.String
+}
+
+// approval is what is sealed in an Approval.
+type approval struct {
+	Device string            `json:"device"` // id
+	Name   string            `json:"name"`
+	Values map[string]string `json:"values"`
+	Until  time.Time         `json:"until"`
+}
+
+const (
+	// approvalFor keeps approvals from being opened as something else.
+	approvalFor = "paictl approval of a program"
+	// approvalTime is how long a person may look at who waits.
+	approvalTime = 5 * time.Minute
+)
+
+// waits tells a person who has just signed in which program waits with a user code. Wrong codes are throttled as wrong passwords are.
+func (d *Desk) waits(ctx context.Context, p *people.Person, user string) (*Waiting, error) {
+	t, err := d.device(ctx, p.Name, user)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(approval{t.ID, p.Name, valuesOf(p), d.shop.now().Add(approvalTime)})
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := d.shop.Tokens.Seal(ctx, approvalFor, text)
+	if err != nil {
+		return nil, err
+	}
+	w := waiting(t)
+	w.Name, w.Approval = p.Name, secret.String(sealed)
+	return w, nil
+}
+
+func waiting(t *once.Thing) *Waiting {
+	began, _ := time.Parse(time.RFC3339, t.Values[valueBegan]) // we wrote it
+	return &Waiting{Client: t.Values[valueClient], Address: t.Values[valueAddress], Began: began}
+}
+
+// device finds what waits with a user code.
+func (d *Desk) device(ctx context.Context, name, user string) (*once.Thing, error) {
+	var t *once.Thing
+	err := d.shop.SignIn.Guess("device:"+name, once.ErrNone, func() (err error) {
+		t, err = d.open(ctx, deviceID(user))
+		return err
+	})
+	return t, err
+}
+
+// open finds a program that waits, and has no answer yet.
+func (d *Desk) open(ctx context.Context, id string) (*once.Thing, error) {
+	t, err := d.shop.Once.Get(ctx, once.Device, id)
+	if err == nil && (t.Values[valueUser] != "" || t.Values[valueDenied] != "") {
+		return nil, once.ErrNone
+	}
+	return t, err
+}
+
+// Approve lets a program in that waits, or refuses it, by what a person's browser was given when they signed in for it.
+func (d *Desk) Approve(ctx context.Context, sealed secret.String, allow bool) error {
+	text, err := d.shop.Tokens.Unseal(ctx, approvalFor, sealed.Reveal())
+	if errors.Is(err, token.ErrInvalid) {
+		return once.ErrNone
+	}
+	if err != nil {
+		return err
+	}
+	a := approval{}
+	if err := json.Unmarshal(text, &a); err != nil || !d.shop.now().Before(a.Until) {
+		return once.ErrNone
+	}
+	t, err := d.open(ctx, a.Device)
+	return d.answer(ctx, a.Name, t, a.Values, allow, err)
+}
+
+// Waits tells the caller, who is signed in elsewhere, which program waits with a user code.
+func (d *Desk) Waits(ctx context.Context, user string) (*Waiting, error) {
+	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
+		return nil, err
+	}
+	t, err := d.device(ctx, d.caller.Name, user)
+	if err != nil {
+		return nil, err
+	}
+	return waiting(t), nil
+}
+
+// LetIn lets a program that waits with a user code in as the caller, who is signed in elsewhere, or refuses it.
+func (d *Desk) LetIn(ctx context.Context, user string, allow bool) error {
+	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
+		return err
+	}
+	t, err := d.device(ctx, d.caller.Name, user)
+	if SignInBusy(err) {
+		return err
+	}
+	own := *d.caller.person
+	own.Via = d.caller.via
+	return d.answer(ctx, d.caller.Name, t, valuesOf(&own), allow, err)
+}
+
+// answer writes a person's word to what waits.
+func (d *Desk) answer(ctx context.Context, name string, t *once.Thing, values map[string]string, allow bool, err error) error {
+	detail := map[string]string{"way": "device", "allowed": strconv.FormatBool(allow)}
+	if err == nil {
+		detail["program"], detail["address"] = wire.Shown(t.Values[valueClient]), t.Values[valueAddress]
+		if allow {
+			maps.Copy(t.Values, values)
+		} else {
+			t.Values[valueDenied] = "yes"
+		}
+		err = d.shop.Once.Change(ctx, t)
+	}
+	return d.auditedAs(ctx, "sign-in-program", rules.Thing{Kind: rules.KindToken, Owner: name}, detail, err)
+}
+
+// grantError is why a program that waits gets no session, in the words of RFC 8628.
+type grantError struct{ code, text string }
+
+func (e *grantError) Error() string { return e.text }
+
+// Errors of Await.
+var (
+	ErrPending = &grantError{"authorization_pending", "no one has let the program in yet"}
+	ErrSlow    = &grantError{"slow_down", "the program asks too often"}
+	ErrDenied  = &grantError{"access_denied", "the sign-in was refused"}
+	ErrExpired = &grantError{"expired_token", "the code is not valid, was used, or has expired"}
+)
+
+// GrantError is an error of a grant in the words of RFC 6749 and RFC 8628.
+func GrantError(err error) string {
+	if e, ok := errors.AsType[*grantError](err); ok {
+		return e.code
+	}
+	return "invalid_grant"
+}
+
+// Await gives a program without a browser its session, once its person has let it in.
+func (d *Desk) Await(ctx context.Context, code secret.String, client string) (*token.Pair, error) {
+	id, _, ok := strings.Cut(code.Reveal(), ".")
+	if !ok || len(code.Reveal()) > maxState {
+		return nil, ErrExpired
+	}
+	if err := d.shop.People.Fresh(); err != nil {
+		return nil, err
+	}
+	t, err := d.shop.Once.Get(ctx, once.Device, id)
+	if errors.Is(err, once.ErrNone) || err == nil && subtle.ConstantTimeCompare([]byte(t.Values[valueHash]), []byte(once.ID(code.Reveal()))) != 1 {
+		return nil, ErrExpired
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case t.Values[valueDenied] != "":
+		return nil, ErrDenied
+	case t.Values[valueUser] == "":
+		if d.shop.polls.fast(id, d.shop.now()) {
+			return nil, ErrSlow
+		}
+		return nil, ErrPending
+	}
+	if err := d.shop.Once.Use(ctx, t); err != nil {
+		return nil, err
+	}
+	return d.begin(ctx, t, client)
+}

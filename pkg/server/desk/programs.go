@@ -1,0 +1,140 @@
+package desk
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/once"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Values of what is kept of a sign-in of a program that is under way.
+const (
+	valueUser      = "uid"
+	valueSessions  = "sessions"
+	valueVia       = "via"
+	valueChallenge = "challenge"
+	valueRedirect  = "redirect"
+	valueClient    = "client"
+	valueNetwork   = "network"
+	valueAddress   = "address"
+	valueHash      = "hash"
+	valueDenied    = "denied"
+	valueBegan     = "began"
+)
+
+// How long codes are good, and how many there are at a time.
+const (
+	codeTime    = time.Minute
+	deviceTime  = 10 * time.Minute
+	mostCodes   = 1000
+	mostPerson  = 20
+	mostNetwork = 50
+)
+
+// Program is a program on the machine of a browser that wants to sign in there, as RFC 8252 has it.
+type Program struct {
+	Redirect  string `json:"redirect"`
+	State     string `json:"state"`
+	Challenge string `json:"challenge"`
+	Client    string `json:"client"`
+}
+
+// challenge is what S256 of PKCE makes.
+var challenge = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
+
+// maxState is how long the state may be that a program gets back.
+const maxState = 512
+
+// loopback reports whether an address is one of the browser's own machine, where RFC 8252 lets programs wait. A name could be another machine's.
+func loopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || len(address) > maxPage || u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" || strings.ContainsAny(address, "\\\r\n\t ") {
+		return false
+	}
+	port, err := strconv.Atoi(u.Port())
+	return err == nil && port > 0 && port < 1<<16 && (u.Hostname() == "127.0.0.1" || u.Hostname() == "::1")
+}
+
+// check refuses programs that a session must not be given to.
+func (p *Program) check() error {
+	switch {
+	case !loopback(p.Redirect):
+		return wire.Bad("redirect_uri must be http://127.0.0.1:PORT/… or http://[::1]:PORT/…: a session is given to programs of your own machine alone")
+	case !challenge.MatchString(p.Challenge):
+		return wire.Bad("code_challenge must be one of S256, as PKCE has it")
+	case p.State == "" || len(p.State) > maxState:
+		return wire.Bad("state is needed, of 512 bytes at most")
+	}
+	return nil
+}
+
+// signInProgram gives a program that waits at a loopback address a session of a person: it returns the address that the browser goes to, with a
+// code that is good for one use and a minute.
+func (d *Desk) signInProgram(ctx context.Context, of *people.Person, p *Program) (address string, err error) {
+	code := rand.Text() + rand.Text()
+	values := valuesOf(of)
+	values[valueChallenge], values[valueRedirect], values[valueClient] = p.Challenge, p.Redirect, p.Client
+	err = d.shop.Once.Put(ctx, &once.Thing{Kind: once.Code, ID: once.ID(code), Values: values, Expires: d.shop.now().Add(codeTime)}, once.Limit{All: mostCodes, Key: valueUser, Each: mostPerson})
+	detail := map[string]string{"way": "browser", "program": wire.Shown(p.Client)}
+	if err := d.auditedAs(ctx, "sign-in-program", rules.Thing{Kind: rules.KindToken, Owner: of.Name}, detail, err); err != nil {
+		return "", err
+	}
+	u, err := url.Parse(p.Redirect)
+	if err != nil {
+		return "", err
+	}
+	u.RawQuery = url.Values{"code": {code}, "state": {p.State}}.Encode()
+	return u.String(), nil
+}
+
+// valuesOf is what is kept of a person, for a session that begins later.
+func valuesOf(p *people.Person) map[string]string {
+	return map[string]string{valueUser: string(p.UID), valueSessions: strconv.FormatInt(p.Sessions, 10), valueVia: p.Via}
+}
+
+// begin begins a session of a person that valuesOf kept, unless their sessions have ended since.
+func (d *Desk) begin(ctx context.Context, t *once.Thing, client string) (*token.Pair, error) {
+	p, err := d.shop.People.ByUID(types.UID(t.Values[valueUser]))
+	sessions, wrong := strconv.ParseInt(t.Values[valueSessions], 10, 64)
+	if err != nil || wrong != nil || p.Disabled || p.Sessions > sessions {
+		return nil, once.ErrNone
+	}
+	signed := *p
+	signed.Via = t.Values[valueVia]
+	return d.shop.Tokens.Session(ctx, &signed, token.New{Client: client, Address: d.origin.Address})
+}
+
+// Redeem gives a program its session for the code that the browser brought. Whoever shows it wrongly has used it up.
+func (d *Desk) Redeem(ctx context.Context, code secret.String, verifier, redirect, client string) (*token.Pair, error) {
+	if err := d.shop.People.Fresh(); err != nil {
+		return nil, err
+	}
+	t, err := d.shop.Once.Get(ctx, once.Code, once.ID(code.Reveal()))
+	if err != nil {
+		return nil, err
+	}
+	if err := d.shop.Once.Use(ctx, t); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(verifier))
+	shown := base64.RawURLEncoding.EncodeToString(sum[:])
+	if subtle.ConstantTimeCompare([]byte(shown), []byte(t.Values[valueChallenge])) != 1 || redirect != t.Values[valueRedirect] {
+		return nil, once.ErrNone
+	}
+	return d.begin(ctx, t, client)
+}

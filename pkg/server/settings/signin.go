@@ -1,0 +1,179 @@
+package settings
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// SignIn are the ways in.
+type SignIn struct {
+	Password struct {
+		Enabled bool `json:"enabled"`
+	} `json:"password"`
+	// OIDC are issuers of OpenID Connect, LDAP directories, by what they are called.
+	OIDC    map[string]OIDC `json:"oidc"`
+	LDAP    map[string]LDAP `json:"ldap"`
+	Recheck Recheck         `json:"recheck"`
+}
+
+// Policy says what a provider's word is worth.
+type Policy struct {
+	// NewPeople is what becomes of people who sign in first: NewRefuse or NewAdd, then into NewGroups of paictl's.
+	NewPeople string   `json:"newPeople"`
+	NewGroups []string `json:"newGroups"`
+	// AllowedGroups are groups of the provider; empty lets everyone in.
+	AllowedGroups []string `json:"allowedGroups"`
+}
+
+// What becomes of people who sign in first.
+const (
+	NewRefuse = "refuse"
+	NewAdd    = "add"
+)
+
+// OIDC is an issuer of OpenID Connect.
+type OIDC struct {
+	Policy
+	// Title is what people read on the button.
+	Title    string   `json:"title"`
+	Issuer   string   `json:"issuer"`
+	ClientID string   `json:"clientId"`
+	CA       string   `json:"ca"`
+	Scopes   []string `json:"scopes"`
+	Claims   struct {
+		Name        *string `json:"name"`
+		Email       *string `json:"email"`
+		DisplayName *string `json:"displayName"`
+		Groups      *string `json:"groups"`
+	} `json:"claims"`
+}
+
+// LDAP is a directory.
+type LDAP struct {
+	Policy
+	URL      string `json:"url"`
+	StartTLS bool   `json:"startTLS"`
+	CA       string `json:"ca"`
+	BindDN   string `json:"bindDN"`
+	Users    struct {
+		Base        string  `json:"base"`
+		Filter      string  `json:"filter"`
+		Name        string  `json:"name"`
+		Subject     string  `json:"subject"`
+		Email       *string `json:"email"`
+		DisplayName *string `json:"displayName"`
+	} `json:"users"`
+	Groups struct {
+		Base        string `json:"base"`
+		Filter      string `json:"filter"`
+		Member      string `json:"member"`
+		MemberValue string `json:"memberValue"`
+		Name        string `json:"name"`
+	} `json:"groups"`
+}
+
+// Recheck says how providers are asked again about people who are signed in.
+type Recheck struct {
+	EverySeconds int `json:"everySeconds"`
+	GraceMinutes int `json:"graceMinutes"`
+}
+
+// Every is how often, Grace how long a provider's word counts while it can't be asked.
+func (r Recheck) Every() time.Duration { return time.Duration(r.EverySeconds) * time.Second }
+
+// Grace is how long a provider's word counts while it can't be asked.
+func (r Recheck) Grace() time.Duration { return time.Duration(r.GraceMinutes) * time.Minute }
+
+// ClientSecretKey and BindPasswordKey are the keys of the credentials of an issuer, and of a directory.
+func ClientSecretKey(name string) string { return "signIn.oidc." + name + ".clientSecret" }
+
+// BindPasswordKey is the key of the password of the account that searches a directory.
+func BindPasswordKey(name string) string { return "signIn.ldap." + name + ".bindPassword" }
+
+// ReturnPath is where an issuer sends browsers back to.
+func ReturnPath(name string) string { return "/api/v3/signin/oidc/" + name + "/return" }
+
+// providerName is what a provider may be called: it stands in addresses, and in Users.
+var providerName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+
+// ValidProvider reports whether a provider may have a name.
+func ValidProvider(name string) bool { return providerName.MatchString(name) }
+
+// attribute is the name of an attribute of LDAP, or a rule by which it is compared.
+var attribute = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.;:-]*$`)
+
+// check says what is wrong with the ways in. reachable: people have an address of the server, which issuers send them back to.
+func (s *SignIn) check(reachable bool) (wrong []error) {
+	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	for _, name := range slices.Sorted(maps.Keys(s.OIDC)) {
+		o, at := s.OIDC[name], "signIn.oidc."+name
+		if _, both := s.LDAP[name]; both {
+			fail("%s: a directory has this name, too: people would be known by one of the two", at)
+		}
+		if u, err := url.Parse(o.Issuer); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			fail("%s.issuer: %q is no https://HOST/…, as the issuer calls itself", at, o.Issuer)
+		}
+		if o.ClientID == "" {
+			fail("%s.clientId: it is needed", at)
+		}
+		if !reachable {
+			fail("%s: the issuer must send browsers back: set names to where people reach the server", at)
+		}
+		wrong = append(wrong, o.Policy.check(at, name)...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.LDAP)) {
+		wrong = append(wrong, s.LDAP[name].check("signIn.ldap."+name, name)...)
+	}
+	if s.Recheck.EverySeconds < 5 || s.Recheck.EverySeconds > 3600 {
+		fail("signIn.recheck.everySeconds: %d is not between 5 and 3600", s.Recheck.EverySeconds)
+	}
+	if s.Recheck.GraceMinutes < 5 || s.Recheck.GraceMinutes > 7*24*60 {
+		fail("signIn.recheck.graceMinutes: %d is not between 5 and 10080", s.Recheck.GraceMinutes)
+	}
+	return wrong
+}
+
+func (p Policy) check(at, name string) (wrong []error) {
+	if !ValidProvider(name) {
+		wrong = append(wrong, fmt.Errorf("%s: %q can't be a name: take 1 to 32 lower-case letters, digits and -", at, name))
+	}
+	if p.NewPeople != "" && p.NewPeople != NewRefuse && p.NewPeople != NewAdd {
+		wrong = append(wrong, fmt.Errorf("%s.newPeople: %q is neither %s nor %s", at, p.NewPeople, NewRefuse, NewAdd))
+	}
+	return wrong
+}
+
+func (l LDAP) check(at, name string) []error {
+	wrong := l.Policy.check(at, name)
+	fail := func(format string, args ...any) {
+		wrong = append(wrong, fmt.Errorf(at+format, args...))
+	}
+	switch u, err := url.Parse(l.URL); {
+	case err != nil || u.Host == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.Scheme != "ldap" && u.Scheme != "ldaps":
+		fail(".url: %q is neither ldaps://HOST nor ldap://HOST", l.URL)
+	case u.Scheme == "ldap" && !l.StartTLS:
+		fail(".startTLS: passwords would go over the network as they are: set it, or write url: ldaps://HOST")
+	case u.Scheme == "ldaps" && l.StartTLS:
+		fail(".startTLS: with ldaps TLS has begun already: leave it out, or write url: ldap://HOST")
+	}
+	for _, field := range []struct{ name, value string }{{"bindDN", l.BindDN}, {"users.base", l.Users.Base}} {
+		if field.value == "" {
+			fail(".%s: it is needed", field.name)
+		}
+	}
+	for _, field := range []struct{ name, value string }{
+		{"users.name", l.Users.Name}, {"users.subject", l.Users.Subject}, {"groups.member", l.Groups.Member}, {"groups.memberValue", l.Groups.MemberValue}, {"groups.name", l.Groups.Name},
+	} {
+		if field.value != "" && !attribute.MatchString(field.value) {
+			fail(".%s: %q is no name of an attribute", field.name, field.value)
+		}
+	}
+	if l.Groups.Base == "" && len(l.AllowedGroups) > 0 {
+		fail(".allowedGroups: no one is in a group without groups.base")
+	}
+	return wrong
+}

@@ -1,0 +1,66 @@
+package catalogue
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/server/settings"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Keys of the ways to sign in at the server.
+const (
+	keySignIn = "signIn"
+	keyOIDC   = "oidc"
+	keyLDAP   = "ldap"
+)
+
+// checkProviders refuses providers of sign-ins that could let no one in, or would send passwords as they are.
+func (b *builder) checkProviders() {
+	s := b.services[ServerService]
+	if s == nil || s.Upstream != nil || !s.Enabled {
+		return
+	}
+	signIn, _ := s.Values[keySignIn].(map[string]any)
+	issuers, _ := signIn[keyOIDC].(map[string]any)
+	directories, _ := signIn[keyLDAP].(map[string]any)
+	for _, name := range sorted(maps.Keys(issuers)) {
+		p := at(ServerService, keySignIn, keyOIDC, name)
+		if hosts, _ := ServerAddresses(s); len(hosts) == 0 {
+			b.fail(p, "services/issuer", "the issuer "+name+" has no address to send browsers back to", "set "+ServerService+".names to the name by which people reach the server")
+		}
+		if _, both := directories[name]; both {
+			b.fail(p, "services/provider-name", "an issuer and a directory are both called "+name, "give one of them another name: people are known by it")
+		}
+	}
+	for key, all := range map[string]map[string]any{keyOIDC: issuers, keyLDAP: directories} {
+		for name := range all {
+			if !settings.ValidProvider(name) {
+				b.fail(at(ServerService, keySignIn, key, name), "services/provider-name", name+" can't be what a provider is called", "take 1 to 32 lower-case letters, digits and -")
+			}
+		}
+	}
+	own, _ := s.Values[keyCredentialsSecret].(string)
+	for _, name := range sorted(maps.Keys(directories)) {
+		if d, ok := directories[name].(map[string]any); ok { // else the schema says what it thinks of it
+			b.checkDirectory(at(ServerService, keySignIn, keyLDAP, name), d, own != "")
+		}
+	}
+}
+
+func (b *builder) checkDirectory(p strictyaml.Path, d map[string]any, own bool) {
+	url, _ := d["url"].(string)
+	startTLS, _ := d["startTLS"].(bool)
+	switch {
+	case strings.HasPrefix(url, "ldap://") && !startTLS:
+		b.fail(p.With("url"), "services/directory-tls", "passwords would go to "+url+" as they are", "write url: ldaps://..., or add startTLS: true")
+	case strings.HasPrefix(url, "ldaps://") && startTLS:
+		b.fail(p.With("startTLS"), "services/directory-tls", "with ldaps TLS has begun already", "remove startTLS, or write url: ldap://...")
+	}
+	if password, _ := d["bindPassword"].(string); password == "" && !own {
+		b.fail(p, "services/directory-password", "the account that searches has no password", "set bindPassword; directories take an empty one for a guest's")
+	}
+	if allowed, _ := d["allowedGroups"].([]any); len(allowed) > 0 && d["groups"] == nil {
+		b.fail(p.With("allowedGroups"), "services/directory-groups", "no one is in a group, since it isn't said where groups are", "set groups.base")
+	}
+}
