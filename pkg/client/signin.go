@@ -13,7 +13,7 @@ import (
 )
 
 // RefusedError says that the server gives no tokens for what it was shown.
-type RefusedError struct{ text string }
+type RefusedError struct{ text, code string }
 
 // Error is what the server says.
 func (e *RefusedError) Error() string { return e.text }
@@ -28,6 +28,61 @@ type Pair struct {
 // Password signs in.
 func (s *Server) Password(ctx context.Context, name string, password secret.String) (*Pair, error) {
 	return s.tokensFor(ctx, url.Values{"grant_type": {api.GrantPassword}, "username": {name}, "password": {password.Reveal()}}, true)
+}
+
+// Errors of Await.
+var (
+	// ErrPending: no one has let this program in yet. ErrSlow: nor that, and it asks too often.
+	ErrPending = errors.New("no one has let this program in yet")
+	ErrSlow    = errors.New("the server is asked too often")
+)
+
+// Code gets tokens for a code that a browser brought.
+func (s *Server) Code(ctx context.Context, code secret.String, verifier, redirect string) (*Pair, error) {
+	return s.tokensFor(ctx, url.Values{"grant_type": {api.GrantCode}, "code": {code.Reveal()}, "code_verifier": {verifier}, "redirect_uri": {redirect}}, true)
+}
+
+// NewDevice begins a sign-in by a browser elsewhere.
+func (s *Server) NewDevice(ctx context.Context) (*api.Device, error) {
+	out := &api.Device{}
+	return out, explained(s.ask(ctx, form(api.DevicePath, url.Values{"client_id": {s.Client()}}), out))
+}
+
+// Await gets the tokens of such a sign-in; ErrPending or ErrSlow where it is to be asked again.
+func (s *Server) Await(ctx context.Context, device secret.String) (*Pair, error) {
+	pair, err := s.tokensFor(ctx, url.Values{"grant_type": {api.GrantDevice}, "device_code": {device.Reveal()}}, false)
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		switch refused.code {
+		case "authorization_pending":
+			return nil, ErrPending
+		case "slow_down":
+			return nil, ErrSlow
+		}
+	}
+	return pair, err
+}
+
+// Page is the address of a page of the server.
+func (s *Server) Page(path string, query url.Values) string {
+	return (&url.URL{Scheme: s.base.Scheme, Host: s.base.Host, Path: path, RawQuery: query.Encode()}).String()
+}
+
+// Client is what this program calls itself.
+func (s *Server) Client() string { return "paictl/" + s.version }
+
+// Ways are how people sign in there.
+func (s *Server) Ways(ctx context.Context) (*api.Ways, error) {
+	out := &api.Ways{}
+	q := get(api.Prefix+"/signin", nil)
+	q.open = true
+	return out, explained(s.ask(ctx, q, out))
+}
+
+// As is the server, asked with a token.
+func (s *Server) As(token secret.String) *Server {
+	out := *s
+	out.tokens = Fixed(token)
+	return &out
 }
 
 // Refresh gets other tokens for a session.
@@ -46,7 +101,7 @@ func form(path string, values url.Values) question {
 }
 
 func (s *Server) tokensFor(ctx context.Context, values url.Values, once bool) (*Pair, error) {
-	values.Set("client_id", "paictl/"+s.version)
+	values.Set("client_id", s.Client())
 	q := form(api.TokenPath, values)
 	q.once = once
 	// The tokens are strings of JSON here: secret.String would read its own mask.
@@ -58,7 +113,7 @@ func (s *Server) tokensFor(ctx context.Context, values url.Values, once bool) (*
 	err := s.ask(ctx, q, &out)
 	if e, ok := errors.AsType[*Error](err); ok {
 		if e.Status == http.StatusBadRequest {
-			return nil, &RefusedError{e.Body.Message}
+			return nil, &RefusedError{e.Body.Message, e.Body.Code}
 		}
 		if e.Status == http.StatusTooManyRequests {
 			return nil, hint.Errorf("wait for some minutes, then try again", "the server takes no more tries to sign in for a while")

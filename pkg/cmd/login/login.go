@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/client"
+	"github.com/openpai/paictl/pkg/client/browser"
 	"github.com/openpai/paictl/pkg/client/login"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmd/way"
@@ -35,20 +36,31 @@ type Options struct {
 	CA       string
 	// Fingerprint is that of the authority which signs the server's certificate.
 	Fingerprint string
+	// Device signs in by a browser elsewhere. NoBrowser opens none here.
+	Device    bool
+	NoBrowser bool
+	// Open opens an address in the person's browser, and Wait pauses.
+	Open func(ctx context.Context, address string) error
+	Wait func(context.Context, time.Duration) error
 }
 
 // NewCmdLogin returns "paictl login". runF replaces the run in tests.
 func NewCmdLogin(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	opts := &Options{Factory: f}
+	opts := &Options{Factory: f, Open: browser.Open, Wait: browser.Wait}
 	cmd := &cobra.Command{
 		Use:   "login [URL|NAME]",
 		Short: "Sign in at a cluster's server, to run jobs without a kubeconfig",
-		Long: `Signs in at the server of a cluster (the service rest-server), with a user name and a password. From then on,
-"paictl job" asks that server as you, until you sign out; --kubeconfig and --context still use a kubeconfig.
+		Long: `Signs in at the server of a cluster (the service rest-server). From then on, "paictl job" asks that server as
+you, until you sign out; --kubeconfig and --context still use a kubeconfig.
 
-The password is read from the terminal, or from standard input if that is no terminal. It is not stored: what
-is stored is a session, in clusters.yaml of paictl's configuration folder, which only you can read. A session
-ends 30 days after it was last used.
+If a browser can be opened here, paictl opens a page of the server, where you sign in as the cluster allows:
+with a password, or at your site's own sign-in. Otherwise it asks for your user name and password, where the
+cluster has passwords. --device shows a code instead, which you type into a browser on any other machine.
+--no-browser opens none. With --user or --password it is the password, read from the terminal, or from
+standard input if that is no terminal.
+
+The password is not stored: what is stored is a session, in clusters.yaml of paictl's configuration folder,
+which only you can read. A session ends 30 days after it was last used.
 
 If the server's certificate is signed by no authority that this machine trusts, paictl shows the fingerprint of
 its authority and asks whether it is right. Compare it with what "paictl service start -n rest-server" printed,
@@ -61,6 +73,7 @@ Programs set PAICTL_SERVER to the address and PAICTL_TOKEN to a token, which is 
 file with the server's authority where the system doesn't trust it.`,
 		Example: `  paictl login https://gpu.example.org
   paictl login https://10.0.0.1 --name lab --user ann
+  paictl login https://gpu.example.org --device
   paictl login https://10.0.0.1 --user ann --fingerprint 5B:0E:…:9A < password.txt
   paictl login lab`,
 		Args: cobra.MaximumNArgs(1),
@@ -74,6 +87,9 @@ file with the server's authority where the system doesn't trust it.`,
 			if len(args) > 0 {
 				opts.At = args[0]
 			}
+			if opts.Device && (opts.Password || opts.User != "") {
+				return cmdutil.Usagef("give --device, or --user and --password, not both")
+			}
 			if opts.CA != "" && opts.Fingerprint != "" {
 				return cmdutil.Usagef("give --ca or --fingerprint, not both")
 			}
@@ -86,7 +102,9 @@ file with the server's authority where the system doesn't trust it.`,
 	fl := cmd.Flags()
 	fl.StringVar(&opts.Name, "name", "", "what to call the cluster here (default: its host)")
 	fl.StringVarP(&opts.User, "user", "u", "", "your user name (default: asked for)")
-	fl.BoolVar(&opts.Password, "password", false, "sign in with a password; the only way in this release")
+	fl.BoolVar(&opts.Password, "password", false, "sign in with a password")
+	fl.BoolVar(&opts.Device, "device", false, "sign in by a browser on another machine, with a code")
+	fl.BoolVar(&opts.NoBrowser, "no-browser", false, "open no browser on this machine")
 	fl.StringVar(&opts.CA, "ca", "", "file with the certificate of the authority that signs the server's")
 	fl.StringVar(&opts.Fingerprint, "fingerprint", "", "SHA-256 of the authority's certificate, as \"service start\" printed it")
 	_ = cmd.MarkFlagFilename("ca", "crt", "pem")
@@ -125,14 +143,7 @@ func loginRun(ctx context.Context, opts *Options) error {
 	if _, err := s.Version(ctx); err != nil { // before a password is sent to something else
 		return err
 	}
-	name, password, err := opts.ask(t)
-	if err != nil {
-		return err
-	}
-	pair, err := s.Password(ctx, name, password)
-	if refused, ok := errors.AsType[*client.RefusedError](err); ok {
-		return hint.Errorf("try again; an administrator sets another password with: paictl user passwd "+name, "%s doesn't let you in as %s: %w", t.url.Host, name, refused)
-	}
+	name, pair, err := opts.enter(ctx, s, t)
 	if err != nil {
 		return err
 	}
@@ -189,7 +200,7 @@ func (opts *Options) target(file *login.File) (*target, error) {
 
 // change makes a cluster the current one where one is signed in already, and nothing else is asked for.
 func (opts *Options) change(ctx context.Context, store login.Store, t *target) (done bool, err error) {
-	if opts.At != t.name || t.known == nil || !t.known.Refresh.IsSet() || opts.User != "" || opts.CA != "" || opts.Fingerprint != "" {
+	if opts.At != t.name || t.known == nil || !t.known.Refresh.IsSet() || opts.User != "" || opts.Device || opts.Password || opts.CA != "" || opts.Fingerprint != "" {
 		return false, nil
 	}
 	renewer, err := client.New(client.Options{URL: t.known.Server, CA: []byte(t.known.CA), Version: opts.Factory.Version})

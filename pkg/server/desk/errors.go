@@ -92,7 +92,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 	case errors.Is(err, signin.ErrWrong):
 		return &wire.Error{Status: http.StatusBadRequest, Code: codePassword, Message: err.Error(), Remedy: "after many failures a right password is refused, too: then wait five minutes"}
 	case errors.As(err, &grant):
-		return made(http.StatusBadRequest, wire.CodeUnauthorized)
+		return made(http.StatusBadRequest, grant.code)
 	case errors.Is(err, signin.ErrNotAdmitted), errors.Is(err, oidc.ErrRefused):
 		return made(http.StatusForbidden, wire.CodeForbidden)
 	case errors.Is(err, oidc.ErrMismatch):
