@@ -64,7 +64,7 @@ func openLab(t *testing.T, change func(*settings.Settings)) *lab {
 			change(s)
 		}
 	}})
-	l.Group("vision", func(g *v1.GroupSpec) {
+	l.Group("of-the-lab", func(g *v1.GroupSpec) {
 		g.External, g.VirtualClusters = []v1.ExternalGroup{{Provider: "dex", Name: "ai-team"}, {Provider: "lab", Name: "ai-team"}}, []v1.VCGrant{{Name: "vision"}}
 	})
 	return l
@@ -196,7 +196,7 @@ func TestAProgramOfTheBrowsersMachineIsSignedIn(t *testing.T) {
 	require.Equal(t, 200, a.Status, a.Body)
 	who := l.whoami(tokens.AccessToken)
 	assert.Equal(t, "kim", who.Name)
-	assert.Equal(t, []string{"vision"}, who.Groups)
+	assert.Equal(t, []string{"of-the-lab"}, who.Groups)
 	a, _ = l.token(form)
 	assert.Equal(t, 400, a.Status, "a code is good for one use")
 	assert.Equal(t, "invalid_grant", a.JSON()["error"])

@@ -11,8 +11,8 @@ import (
 // oidcRoutes sign browsers in for clients of OpenPAI, which get the token in the address of their page.
 func oidcRoutes() []server.Route {
 	return []server.Route{
-		{Method: http.MethodGet, Path: prefix + "/authn/oidc/login", Aliases: []string{old + "/authn/oidc/login"}, Rule: "open", Browser: true, Summary: "Sends a browser to an issuer of OpenID Connect, and then to redirect_uri with the token", Status: http.StatusFound, Serve: oidcLogin},
-		{Method: http.MethodGet, Path: prefix + "/authn/oidc/logout", Aliases: []string{old + "/authn/oidc/logout"}, Rule: "open", Browser: true, Summary: "Sends a browser to the page on which people sign in", Status: http.StatusFound, Serve: oidcLogout},
+		{Method: http.MethodGet, Path: prefix + "/authn/oidc/login", Aliases: []string{old + "/authn/oidc/login"}, Rule: "open", Browser: true, Summary: "Sends a browser to an issuer of OpenID Connect, and then to redirect_uri with the token", Status: http.StatusFound, Media: textMedia, Errors: []string{wire.CodeNoAPI}, Serve: oidcLogin},
+		{Method: http.MethodGet, Path: prefix + "/authn/oidc/logout", Aliases: []string{old + "/authn/oidc/logout"}, Rule: "open", Browser: true, Summary: "Sends a browser to the page on which people sign in", Status: http.StatusFound, Media: textMedia, Serve: oidcLogout},
 	}
 }
 

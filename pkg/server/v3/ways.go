@@ -19,8 +19,8 @@ func wayRoutes() []server.Route {
 	const prefix = api.Prefix + "/signin"
 	return []server.Route{
 		server.JSON(http.MethodGet, prefix, "open", "Tells how people sign in", ways),
-		browser(http.MethodPost, prefix+"/oidc/{issuer}", "open", "Sends a browser to an issuer of OpenID Connect", reflect.TypeFor[toIssuerIn](), reflect.TypeFor[api.Go](), toIssuer),
-		browser(http.MethodGet, prefix+"/oidc/{issuer}/return", "open", "Takes a browser back from an issuer of OpenID Connect", nil, nil, fromIssuer),
+		browser(http.MethodPost, prefix+"/oidc/{issuer}", "open", "Sends a browser to an issuer of OpenID Connect", reflect.TypeFor[toIssuerIn](), reflect.TypeFor[api.Go](), toIssuer, wire.CodeNoAPI),
+		{Method: http.MethodGet, Path: prefix + "/oidc/{issuer}/return", Rule: "open", Summary: "Takes a browser back from an issuer of OpenID Connect", Browser: true, Media: "text/html; charset=utf-8", Serve: fromIssuer},
 		browser(http.MethodPost, prefix+"/password", "open", "Signs a program in by a password that its person types into a browser", reflect.TypeFor[forProgramIn](), reflect.TypeFor[api.Arrival](), forProgram),
 		browser(http.MethodPost, prefix+"/approval", "open", "Lets a program in that waits, or refuses it, by what a sign-in for it has given", reflect.TypeFor[approvalIn](), reflect.TypeFor[struct{}](), approve),
 		server.JSON(http.MethodGet, prefix+"/device", "token.own", "Tells which program waits with a code", waits),
@@ -30,8 +30,8 @@ func wayRoutes() []server.Route {
 }
 
 // browser is a route that pages of this server ask, with the session of their browser.
-func browser(method, path, rule, summary string, in, out reflect.Type, serve func(*server.Call) error) server.Route {
-	return server.Route{Method: method, Path: path, Rule: rule, Summary: summary, Browser: true, In: in, Out: out, Serve: serve}
+func browser(method, path, rule, summary string, in, out reflect.Type, serve func(*server.Call) error, codes ...string) server.Route {
+	return server.Route{Method: method, Path: path, Rule: rule, Summary: summary, Browser: true, In: in, Out: out, Errors: append([]string{"IncorrectPasswordError"}, codes...), Serve: serve}
 }
 
 func ways(_ context.Context, d *desk.Desk, _ *struct{}) (*api.Ways, error) {
