@@ -379,16 +379,16 @@ func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {
 	require.Empty(t, says)
 
 	d = begin() // a password is asked for the program alone
-	status, answer := b.ask("POST", "/api/v3/signin/password", `{"username":"ann","password":"`+servertest.Password+`","goal":{"device":"`+d.UserCode+`"}}`)
-	if status == 400 { // ann isn't there without the other tests
-		l.Person("ann", "default")
-		status, answer = b.ask("POST", "/api/v3/signin/password", `{"username":"ann","password":"`+servertest.Password+`","goal":{"device":"`+d.UserCode+`"}}`)
+	status, answer := b.ask("POST", "/api/v3/signin/password", `{"username":"amy","password":"`+servertest.Password+`","goal":{"device":"`+d.UserCode+`"}}`)
+	if status == 400 { // amy isn't there without the other tests
+		l.Person("amy", "default")
+		status, answer = b.ask("POST", "/api/v3/signin/password", `{"username":"amy","password":"`+servertest.Password+`","goal":{"device":"`+d.UserCode+`"}}`)
 	}
 	require.Equal(t, 200, status, answer)
 	require.Equal(t, 200, say(answer["waiting"].(map[string]any)["approval"].(string), true))
 	_, tokens = poll(d.DeviceCode)
 	require.NotNil(t, tokens)
-	assert.Equal(t, "ann", l.whoami(tokens.AccessToken).Name)
+	assert.Equal(t, "amy", l.whoami(tokens.AccessToken).Name)
 
 	d = begin() // the person's sessions end before the program comes back
 	require.Equal(t, 200, say(ask(d.UserCode), true))
@@ -450,6 +450,6 @@ func TestAnIssuerThatIsAwayStopsNothing(t *testing.T) {
 	l.directory.Stop()
 	a, _ = l.token(url.Values{"grant_type": {"password"}, "username": {"kim"}, "password": {providertest.Password}})
 	assert.Equal(t, 503, a.Status, "it isn't known whether the password is right: %s", a.Body)
-	l.Person("ann", "default")
-	assert.NotEmpty(t, l.SignIn("ann"), "passwords of the cluster are asked for first")
+	l.Person("amy", "default")
+	assert.NotEmpty(t, l.SignIn("amy"), "passwords of the cluster are asked for first")
 }
