@@ -23,7 +23,7 @@ func wayRoutes() []server.Route {
 		{Method: http.MethodGet, Path: prefix + "/oidc/{issuer}/return", Rule: "open", Summary: "Takes a browser back from an issuer of OpenID Connect", Browser: true, Media: "text/html; charset=utf-8", Serve: fromIssuer},
 		browser(http.MethodPost, prefix+"/password", "open", "Signs a program in by a password that its person types into a browser", reflect.TypeFor[forProgramIn](), reflect.TypeFor[api.Arrival](), forProgram),
 		browser(http.MethodPost, prefix+"/approval", "open", "Lets a program in that waits, or refuses it, by what a sign-in for it has given", reflect.TypeFor[approvalIn](), reflect.TypeFor[struct{}](), approve),
-		server.JSON(http.MethodGet, prefix+"/device", "token.own", "Tells which program waits with a code", waits),
+		server.JSON(http.MethodGet, prefix+"/device", "token.own", "Tells which program waits with a code", waitsForCode),
 		server.JSON(http.MethodPost, prefix+"/device", "token.own", "Lets a program in that waits with a code, or refuses it", letIn),
 		{Method: http.MethodPost, Path: api.DevicePath, Rule: "open", Summary: "Begins a sign-in of a program without a browser, as RFC 8628 has it", Out: reflect.TypeFor[api.Device](), Serve: newDevice},
 	}
@@ -180,7 +180,7 @@ type waitsIn struct {
 	Code string `query:"code"`
 }
 
-func waits(ctx context.Context, d *desk.Desk, in *waitsIn) (*api.Waiting, error) {
+func waitsForCode(ctx context.Context, d *desk.Desk, in *waitsIn) (*api.Waiting, error) {
 	w, err := d.Waits(ctx, in.Code)
 	if err != nil {
 		return nil, err
