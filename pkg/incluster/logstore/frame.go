@@ -27,6 +27,9 @@ const (
 	// flagOpen says that the last line goes on in the next frame. containerd closes a file in the middle of
 	// a line when the kubelet rotates it.
 	flagOpen
+	// flagCounted says that the bits from errorLines on are how many of its lines are of stderr. Frames of earlier versions don't have it.
+	flagCounted
+	errorLines = 8 // a shift: 24 bits hold more lines than a frame has bytes
 )
 
 // frame is one piece of a log.
@@ -132,6 +135,7 @@ func (c *codec) unpack(r io.ReaderAt, at int64) ([]byte, error) {
 // describe fills in what the lines of a piece say of it.
 func (f *frame) describe(data []byte) {
 	open := map[bool]bool{} // by whether it is stderr
+	errs, strange := uint32(0), false
 	for line := range bytes.Lines(data) {
 		l, ok := parseLine(line)
 		if !ok {
@@ -142,9 +146,17 @@ func (f *frame) describe(data []byte) {
 			f.first = l.stamp
 		}
 		f.last = max(f.last, l.stamp)
-		if open[string(l.stream) == "stderr"] = l.partial; !l.partial {
+		stderr := string(l.stream) == "stderr"
+		strange = strange || !stderr && string(l.stream) != "stdout"
+		if open[stderr] = l.partial; !l.partial {
 			f.lines++
+			if stderr {
+				errs++
+			}
 		}
+	}
+	if !strange {
+		f.flags |= flagCounted | errs<<errorLines
 	}
 	if open[true] || open[false] {
 		f.flags |= flagOpen
@@ -152,3 +164,23 @@ func (f *frame) describe(data []byte) {
 }
 
 func (f *frame) open() bool { return f.flags&flagOpen != 0 }
+
+// linesOf is how many lines of a stream end in the frame; known is false where only the lines themselves tell.
+func (f *frame) linesOf(stream string) (n int64, known bool) {
+	errs := f.flags >> errorLines
+	switch {
+	case stream == "":
+		return int64(f.lines), true
+	case f.flags&flagCounted == 0 || errs > f.lines:
+		return 0, false
+	case stream == "stderr":
+		return int64(errs), true
+	}
+	return int64(f.lines - errs), true
+}
+
+// without reports whether nothing in the frame is of a stream. Where a line goes on in the next frame, a part of it may be.
+func (f *frame) without(stream string) bool {
+	n, known := f.linesOf(stream)
+	return known && n == 0 && !f.open()
+}

@@ -118,6 +118,9 @@ func (p *Page) tail(segments []segment, lines int64, stream string) error {
 				p.skip = have - lines
 				return nil
 			}
+			if frames[j].without(stream) {
+				continue
+			}
 			place := framePlace{frames[j], segments[i].start}
 			p.frames = append([]framePlace{place}, p.frames...)
 			n, err := p.count(place, stream)
@@ -131,10 +134,10 @@ func (p *Page) tail(segments []segment, lines int64, stream string) error {
 	return nil
 }
 
-// count is how many lines of a stream end in a frame. The frame itself knows that of both.
+// count is how many lines of a stream end in a frame.
 func (p *Page) count(place framePlace, stream string) (n int64, err error) {
-	if stream == "" {
-		return int64(place.lines), nil
+	if n, known := place.linesOf(stream); known {
+		return n, nil
 	}
 	f, err := os.Open(segmentPath(p.dir, place.segment))
 	if err != nil {
