@@ -157,8 +157,8 @@ func (c *controller) start() {
 	c.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	require.Eventually(c.t, func() bool {
 		for line := range strings.SplitSeq(c.out.String()[begin:], "\n") {
-			if strings.Contains(line, "listen") && c.url == "" {
-				if at := listening.FindString(line[strings.Index(line, "listen"):]); at != "" {
+			if _, after, says := strings.Cut(line, "listen"); says && c.url == "" {
+				if at := listening.FindString(after); at != "" {
 					c.url = "http://" + at
 					c.args[len(c.args)-1] = "--listen=" + at // the same the next time
 				}

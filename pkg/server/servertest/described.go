@@ -37,7 +37,7 @@ func (s *Server) described(r *http.Request, a *Answer) {
 	if s.Assembly == nil || !strings.HasPrefix(a.Header.Get("Content-Type"), "application/json") || a.Header.Get("Content-Encoding") != "" || r.Method == http.MethodHead {
 		return
 	}
-	route := s.Assembly.Server.Match(r)
+	route := s.Server.Match(r)
 	if route == nil || route.Path == openapi.Path || route.Media == throughDoor || route.Media != "" && a.Status < http.StatusBadRequest {
 		return
 	}
@@ -59,7 +59,7 @@ func (s *Server) schema(route *server.Route, response string) *jsonschema.Schema
 	d := s.description
 	d.once.Do(func() {
 		w := httptest.NewRecorder()
-		s.Assembly.Server.ServeHTTP(w, httptest.NewRequest(http.MethodGet, openapi.Path, nil))
+		s.Assembly.Server.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, openapi.Path, nil))
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(w.Body.Bytes()))
 		require.NoError(s.t, err, w.Body)
 		d.known, d.compiler = map[string]*jsonschema.Schema{}, jsonschema.NewCompiler()

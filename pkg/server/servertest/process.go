@@ -43,7 +43,7 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "pai-server")
-	cmd := exec.Command("go", "build", "-o", path, "github.com/openpai/paictl/cmd/pai-server") //nolint:noctx // it is built once, for all tests
+	cmd := exec.Command("go", "build", "-o", path, "github.com/openpai/paictl/cmd/pai-server")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build pai-server: %w: %s", err, out)

@@ -40,7 +40,7 @@ func (s *Server) Watch(path, token, place string) *Watch {
 	if place != "" {
 		r.Header.Set("Last-Event-ID", place)
 	}
-	resp, err := s.Client.Do(r)
+	resp, err := s.Client.Do(r) //nolint:bodyclose // the reader closes it, below
 	require.NoError(s.t, err)
 	require.Equal(s.t, http.StatusOK, resp.StatusCode)
 	require.Equal(s.t, "text/event-stream", resp.Header.Get("Content-Type"))
