@@ -47,12 +47,12 @@ func TestAWatchTellsWhatTheListHasAndWhatChanges(t *testing.T) {
 	h.letGo(t)
 	require.Equal(t, 202, h.Submit(h.tokens["ann"], "first", "speech").Status)
 	require.Equal(t, 202, h.Submit(h.tokens["vic"], "hidden", "vision").Status)
-	w := h.Server.Watch(watchPath, h.tokens["ann"], "")
+	w := h.Watch(watchPath, h.tokens["ann"], "")
 	why, names := w.Snapshot()
 	assert.Equal(t, "new", why)
 	assert.Equal(t, []string{"ann/first"}, names)
 	assert.NotEmpty(t, w.Place)
-	root := h.Server.Watch(watchPath+"?user=vic&state=waiting", h.tokens["root"], "")
+	root := h.Watch(watchPath+"?user=vic&state=waiting", h.tokens["root"], "")
 	_, names = root.Snapshot()
 	assert.Equal(t, []string{"vic/hidden"}, names)
 
@@ -69,7 +69,7 @@ func TestAWatchTellsWhatTheListHasAndWhatChanges(t *testing.T) {
 		return w.Name(e) == "ann/first" && e.Into(&row) == nil && !*row.Live
 	}).Into(&row))
 	t.Run("a job that the filter no longer selects leaves the list", func(t *testing.T) {
-		waiting := h.Server.Watch(watchPath+"?state=waiting", h.tokens["abe"], "")
+		waiting := h.Watch(watchPath+"?state=waiting", h.tokens["abe"], "")
 		_, names := waiting.Snapshot()
 		assert.Equal(t, []string{"abe/second"}, names)
 		require.Equal(t, 200, h.as("abe", "POST", "/api/v3/jobs/abe/second/stop", "").Status)
@@ -90,7 +90,7 @@ func TestAWatchGoesOnAtAnotherServer(t *testing.T) {
 	for _, name := range []string{"stays", "goes"} {
 		require.Equal(t, 202, h.Submit(h.tokens["ann"], name, "speech").Status)
 	}
-	w := h.Server.Watch(watchPath, h.tokens["ann"], "")
+	w := h.Watch(watchPath, h.tokens["ann"], "")
 	w.Snapshot()
 	require.Equal(t, 202, h.Submit(h.tokens["ann"], "later", "speech").Status)
 	w.Await("job", of(w, "ann/later"))
@@ -116,14 +116,14 @@ func TestAWatchGoesOnAtAnotherServer(t *testing.T) {
 		old := fmt.Sprintf("%s.%s.1.%s", n[0], n[1], n[3])
 		ahead := fmt.Sprintf("zzzzzzzzzz.%s.%s.%s", n[1], n[2], n[3])
 		for _, place := range []string{"x", ".." + n[3], "1.1." + n[3], old, "1.1." + n[2] + "." + n[3], ahead, "-1.-1.-1." + n[3], "1.1.1.1." + n[3]} {
-			why, names := h.Server.Watch(watchPath, h.tokens["ann"], place).Snapshot()
+			why, names := h.Watch(watchPath, h.tokens["ann"], place).Snapshot()
 			assert.Equal(t, "expired", why, place)
 			assert.Subset(t, names, []string{"ann/stays", "ann/later", "ann/new"}, place)
 		}
 	})
 	t.Run("a place of another filter begins with all", func(t *testing.T) {
 		for query, place := range map[string]string{"?keyword=new": place, "?state=waiting": "1.1.1." + strings.Split(place, ".")[3], "": "1.1.1.1"} {
-			why, names := h.Server.Watch(watchPath+query, h.tokens["ann"], place).Snapshot()
+			why, names := h.Watch(watchPath+query, h.tokens["ann"], place).Snapshot()
 			assert.Equal(t, "grants", why)
 			assert.Contains(t, names, "ann/new")
 		}
@@ -149,7 +149,7 @@ func TestAWatchEndsWithTheRightToIt(t *testing.T) {
 		return body.Code
 	}
 	watch := func(who string) *servertest.Watch {
-		w := h.Server.Watch(watchPath, h.tokens[who], "")
+		w := h.Watch(watchPath, h.tokens[who], "")
 		w.Snapshot()
 		return w
 	}
@@ -169,7 +169,7 @@ func TestAWatchEndsWithTheRightToIt(t *testing.T) {
 			h.Eventually("the group counts", func() bool {
 				return sees == strings.Contains(h.as("wade", "GET", "/api/v3/jobs", "").Body, "train")
 			})
-			w := h.Server.Watch(watchPath, h.tokens["wade"], place)
+			w := h.Watch(watchPath, h.tokens["wade"], place)
 			defer w.Stop()
 			why, names := w.Snapshot()
 			assert.Equal(t, "grants", why)
@@ -182,7 +182,7 @@ func TestAWatchEndsWithTheRightToIt(t *testing.T) {
 	})
 	t.Run("logout", func(t *testing.T) {
 		token := h.SignIn("wanda")
-		w := h.Server.Watch(watchPath, token, "")
+		w := h.Watch(watchPath, token, "")
 		w.Snapshot()
 		require.Equal(t, 200, h.Ask("DELETE", "/api/v2/authn/basic/logout", token, "").Status)
 		assert.Equal(t, "UnauthorizedUserError", end(w))
@@ -231,7 +231,7 @@ func TestAWatchOutlivesTheAPIServersAbsence(t *testing.T) {
 	base := newHouse(t)
 	api := cut(t, base.cluster.Config)
 	h := houseOn(t, base.cluster, servertest.Options{API: api.apply})
-	w := h.Server.Watch(watchPath, h.tokens["ann"], "")
+	w := h.Watch(watchPath, h.tokens["ann"], "")
 	w.Snapshot()
 	api.take()
 	w.Await("problem", nil)
