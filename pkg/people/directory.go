@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/people/feed"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
@@ -165,6 +166,19 @@ func (d *Directory) Group(name string) (*v1.Group, error) {
 		return g, nil
 	}
 	return nil, noGroup(name)
+}
+
+// AdministratorGroup names a group that makes its members administrators, administrators as long as it does; ErrNoGroup where none does.
+func (d *Directory) AdministratorGroup() (string, error) {
+	if g := d.snapshot().byGroup[v1.GroupAdministrators]; g != nil && g.Spec.Administrator {
+		return g.Spec.Name, nil
+	}
+	for _, g := range d.Groups() {
+		if g.Spec.Administrator {
+			return g.Spec.Name, nil
+		}
+	}
+	return "", hint.Wrap(fmt.Errorf("%w that makes its members administrators", ErrNoGroup), "make one, as an operator with a kubeconfig: paictl group add NAME --administrator")
 }
 
 // Members returns who is in a group, by name.

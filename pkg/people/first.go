@@ -66,11 +66,15 @@ func (d *Directory) UseFirst(ctx context.Context, code secret.String, n NewUser)
 	if !n.Password.IsSet() {
 		return nil, invalid("password", "it is needed")
 	}
-	if !slices.Contains(n.Groups, v1.GroupAdministrators) {
-		n.Groups = append(slices.Clone(n.Groups), v1.GroupAdministrators, v1.GroupDefault)
-	}
 	if err := d.Load(ctx); err != nil {
 		return nil, err
+	}
+	group, err := d.AdministratorGroup()
+	if err != nil {
+		return nil, err // and the code stays good
+	}
+	if !slices.Contains(n.Groups, group) {
+		n.Groups = append(slices.Clone(n.Groups), group, v1.GroupDefault)
 	}
 	if err := d.CheckNew(n); err != nil {
 		return nil, err

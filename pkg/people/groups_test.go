@@ -67,3 +67,19 @@ func TestAGroupDeletedMeanwhileDoesNotComeBack(t *testing.T) {
 	_, err = c.Group("team")
 	assert.ErrorIs(t, err, people.ErrNoGroup)
 }
+
+func TestTheFirstAdministratorIsOneWhateverTheGroupIsCalled(t *testing.T) {
+	c := open(t)
+	code, _, err := c.OfferFirst(t.Context())
+	require.NoError(t, err)
+	_, err = c.PutGroup(t.Context(), &v1.Group{Spec: v1.GroupSpec{Name: v1.GroupAdministrators}})
+	require.NoError(t, err)
+	first := people.NewUser{Name: "ann", Password: good}
+	_, err = c.UseFirst(t.Context(), code, first)
+	require.ErrorIs(t, err, people.ErrNoGroup, "she would be one like all others, and the code used up")
+	_, err = c.NewGroup(t.Context(), &v1.Group{Spec: v1.GroupSpec{Name: "operators", Administrator: true}})
+	require.NoError(t, err)
+	ann, err := c.UseFirst(t.Context(), code, first)
+	require.NoError(t, err)
+	assert.True(t, ann.Grants.Administrator)
+}

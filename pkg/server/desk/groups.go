@@ -66,6 +66,14 @@ func (d *Desk) shown(g *v1.Group) Group {
 	return out
 }
 
+// AdministratorGroup names a group that makes its members administrators.
+func (d *Desk) AdministratorGroup() (string, error) {
+	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
+		return "", err
+	}
+	return d.shop.People.AdministratorGroup()
+}
+
 // PutGroup makes a group, where was is nil, or makes it another one.
 func (d *Desk) PutGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec) (*Group, error) {
 	made, err := d.putGroup(ctx, was, now)

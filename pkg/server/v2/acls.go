@@ -134,10 +134,12 @@ func once(names []string) []string {
 	return out
 }
 
-// merge sets keys of an extension; null takes one away. Keys of acls are set one by one: who grants a storage doesn't take a virtual cluster away.
+// merge sets keys of an extension; null takes one away. Keys of acls are set one by one: who grants a storage, or names none of them, doesn't
+// take a virtual cluster away.
 func merge(into, change object) {
 	for key, value := range change {
-		if below := objectOf(value); key == keyACLs && len(below) > 0 {
+		var below object
+		if key == keyACLs && json.Unmarshal(value, &below) == nil && below != nil {
 			acls := objectOf(into[key])
 			merge(acls, below)
 			value, _ = json.Marshal(acls) // it was read from JSON

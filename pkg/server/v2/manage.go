@@ -68,7 +68,11 @@ func postUser(ctx context.Context, d *desk.Desk, in *postUserIn) (*message, erro
 	}
 	n := desk.NewUser{Name: in.Body.Username, Password: in.Body.Password, Email: in.Body.Email, Groups: append([]string{v1.GroupDefault}, in.Body.VirtualCluster...)}
 	if in.Body.Admin {
-		n.Groups = append(n.Groups, v1.GroupAdministrators)
+		group, err := d.AdministratorGroup()
+		if err != nil {
+			return nil, err
+		}
+		n.Groups = with(n.Groups, group)
 	}
 	c := desk.UserChange{}
 	if err := extend(&c, in.Body.Extension); err != nil {
@@ -190,20 +194,26 @@ func putAdmin(ctx context.Context, d *desk.Desk, in *putAdminIn) (*message, erro
 	if err != nil {
 		return nil, err
 	}
-	return changeSpec(ctx, d, in.User, func(s *v1.UserSpec) { setAdmin(s, all, *in.Body.Admin) })
+	return change(ctx, d, in.User, desk.UserChange{Spec: func(s *v1.UserSpec) error { return setAdmin(d, s, all, *in.Body.Admin) }})
 }
 
-// setAdmin puts a person into the group of administrators, or out of each that makes one.
-func setAdmin(s *v1.UserSpec, all []desk.Group, admin bool) {
+// setAdmin puts a person into a group that makes administrators, or out of each.
+func setAdmin(d *desk.Desk, s *v1.UserSpec, all []desk.Group, admin bool) error {
 	makes := func(name string) bool {
 		return slices.ContainsFunc(all, func(g desk.Group) bool { return g.Spec.Name == name && g.Spec.Administrator })
 	}
-	switch {
-	case !admin:
+	if !admin {
 		s.Groups = slices.DeleteFunc(slices.Clone(s.Groups), makes)
-	case !slices.ContainsFunc(s.Groups, makes):
-		s.Groups = append(slices.Clone(s.Groups), v1.GroupAdministrators)
+		return nil
 	}
+	if slices.ContainsFunc(s.Groups, makes) {
+		return nil
+	}
+	group, err := d.AdministratorGroup()
+	if err == nil {
+		s.Groups = with(s.Groups, group)
+	}
+	return err
 }
 
 type putGroupsIn struct {

@@ -46,7 +46,7 @@ func putUser(ctx context.Context, d *desk.Desk, in *putUserIn) (*message, error)
 			setVCs(s, all, data.VirtualCluster)
 		}
 		if data.Admin != nil {
-			setAdmin(s, all, *data.Admin)
+			return setAdmin(d, s, all, *data.Admin)
 		}
 		return nil
 	}}
