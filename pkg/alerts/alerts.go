@@ -46,8 +46,11 @@ const (
 // Heartbeat is the alert that always fires, so that its absence tells that alerts don't arrive. It says nothing to people.
 const Heartbeat = "Heartbeat"
 
-// ErrAway is of an Alertmanager that doesn't answer.
-var ErrAway = errors.New("Alertmanager doesn't answer") //nolint:staticcheck // it is a name
+// ErrAway is of an Alertmanager that doesn't answer, ErrNone of a client that has none to ask: whether something fires isn't known.
+var (
+	ErrAway = errors.New("Alertmanager doesn't answer") //nolint:staticcheck // it is a name
+	ErrNone = errors.New("there is no Alertmanager to ask")
+)
 
 const (
 	// askTime bounds a question, maxBytes an answer, and keepFor is how long one counts for others who ask.
@@ -100,11 +103,10 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Firing are the alerts that fire and aren't silenced, as of some seconds ago at most. Where there is no Alertmanager there are none. The
-// slice is shared: it isn't changed.
+// Firing are the alerts that fire and aren't silenced, as of some seconds ago at most. The slice is shared: it isn't changed.
 func (c *Client) Firing(ctx context.Context) ([]Alert, error) {
 	if c.at == nil {
-		return nil, nil
+		return nil, ErrNone
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -39,7 +39,7 @@ func TestAlertsInOpenPAIsWords(t *testing.T) {
 	send("/api/v2/alerts", someAlerts)
 	m.alerting(t)
 	o := settings.Default()
-	o.Door = map[string]settings.Service{"alert-manager": {URL: manager, Page: "alerts", Password: true}}
+	o.Alerts = settings.AlertManager{URL: manager, Password: true} // its pages needn't be behind the door
 	s := servertest.Start(t, c, servertest.Options{Settings: o, AccessFile: filepath.Join(m.access, "password")})
 	s.Group("al-speech", func(g *v1.GroupSpec) { g.VirtualClusters = []v1.VCGrant{{Name: "speech", SeeJobs: true}} })
 	s.Group("al-quiet", func(g *v1.GroupSpec) { g.VirtualClusters = []v1.VCGrant{{Name: "speech"}} })
@@ -84,11 +84,18 @@ func TestAlertsInOpenPAIsWords(t *testing.T) {
 	assert.NotNil(t, one.Status.SilencedBy)
 	assert.NotContains(t, s.Printed.String(), metricsPassword)
 
-	o.Door["alert-manager"] = settings.Service{URL: "http://127.0.0.1:" + freePort(t), Page: "alerts"}
+	o.Alerts = settings.AlertManager{URL: "http://127.0.0.1:" + freePort(t)}
 	away := servertest.Start(t, c, servertest.Options{Settings: o})
 	a := away.Ask("GET", "/api/v2/alerts", tokens["al-ann"], "")
 	assert.Equal(t, 503, a.Status, a.Body)
 	assert.Equal(t, "UnavailableError", a.Code())
 	assert.NotEmpty(t, a.Header.Get("Retry-After"))
 	assert.NotContains(t, a.Body, "127.0.0.1")
+
+	o.Door, o.Alerts = map[string]settings.Service{"alert-manager": {URL: manager, Page: "alerts", Password: true}}, settings.AlertManager{}
+	none := servertest.Start(t, c, servertest.Options{Settings: o})
+	a = none.Ask("GET", "/api/v2/alerts", tokens["al-ann"], "")
+	assert.Equal(t, 501, a.Status, "that nothing fires isn't known: %s", a.Body)
+	assert.Equal(t, "NotImplementedError", a.Code())
+	assert.Contains(t, a.Body, "alerts.url")
 }

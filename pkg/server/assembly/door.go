@@ -25,12 +25,9 @@ func servicePassword(o Options) func() (secret.String, error) {
 	}
 }
 
-// alertManager is its name in the settings of the door.
-const alertManager = "alert-manager"
-
-// openAlerts is the way to the alerts. It is that of the door: where Alertmanager isn't let through there, there are none here.
+// openAlerts is the way to the alerts.
 func openAlerts(o Options) (*alerts.Client, error) {
-	at := o.Settings.Door[alertManager]
+	at := o.Settings.Alerts
 	ask := alerts.Options{URL: at.URL, Now: o.Now, Failed: func(err error) { o.Log.Warn("Alertmanager can't be asked", "error", err.Error()) }}
 	if at.Password {
 		ask.Password = servicePassword(o)

@@ -38,6 +38,8 @@ const (
 	codeLast        = "RemoveAdminError"
 	codeQuota       = "NoEnoughQuotaError"
 	codeNoToken     = "NoTokenError"
+
+	codeNotImplemented = "NotImplementedError"
 )
 
 // retryAfter is when what passes by itself may have passed.
@@ -116,6 +118,9 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 	case errors.As(err, &limit):
 		return made(http.StatusForbidden, codeQuota)
 	// Before what isn't found: where the history doesn't answer, no one knows whether there is such a job.
+	case errors.Is(err, alerts.ErrNone):
+		return &wire.Error{Status: http.StatusNotImplemented, Code: codeNotImplemented, Message: "which alerts fire isn't known: the server has no Alertmanager to ask",
+			Remedy: "an operator names one in the section rest-server of services-configuration.yaml: alerts.url"}
 	case errors.Is(err, people.ErrUnavailable), errors.Is(err, listing.ErrUnavailable), errors.Is(err, alerts.ErrAway), job.IsUnavailable(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the server can't answer this now", Remedy: "try again in a moment", RetryAfter: retryAfter}
 	case job.IsNotFound(err):

@@ -35,17 +35,26 @@ func (s *Settings) checkDoor() (wrong []error) {
 		if d.URL == "" {
 			continue
 		}
-		u, err := url.Parse(d.URL)
-		switch {
-		case err != nil:
-			wrong = append(wrong, fmt.Errorf("door.%s.url is malformed", name))
-		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-			// A password in it would be shown.
-			wrong = append(wrong, fmt.Errorf("door.%s.url must be http://HOST:PORT or https://HOST:PORT, with a path at most", name))
-		}
+		wrong = append(wrong, checkURL("door."+name+".url", d.URL)...)
 		if !slices.Contains(doorPages, d.Page) {
 			wrong = append(wrong, fmt.Errorf("door.%s.page: %q is none of %v", name, d.Page, doorPages))
 		}
 	}
 	return wrong
+}
+
+// checkURL says what is wrong with the address of a service inside of the cluster; empty is none.
+func checkURL(field, text string) []error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return []error{fmt.Errorf("%s is malformed", field)}
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		// A password in it would be shown.
+		return []error{fmt.Errorf("%s must be http://HOST:PORT or https://HOST:PORT, with a path at most", field)}
+	}
+	return nil
 }

@@ -34,6 +34,16 @@ type Settings struct {
 	ACME ACME `json:"acme"`
 	// Door are other services' web pages behind the sign-in, by the first part of their path.
 	Door map[string]Service `json:"door"`
+	// Alerts is where the API asks which alerts fire, whether Alertmanager's pages are behind the door or not.
+	Alerts AlertManager `json:"alerts"`
+}
+
+// AlertManager is an Alertmanager.
+type AlertManager struct {
+	// URL is where it is inside of the cluster; empty: there is none.
+	URL string `json:"url"`
+	// Password: it wants the password of the platform's own services.
+	Password bool `json:"password"`
 }
 
 // Tokens says how long people stay signed in.
@@ -102,7 +112,7 @@ func (s *Settings) check() error {
 	if s.Port > 65535 {
 		wrong = append(wrong, fmt.Errorf("port: %d is no port", s.Port))
 	}
-	return errors.Join(slices.Concat(wrong, s.checkDoor(), s.checkACME())...)
+	return errors.Join(slices.Concat(wrong, s.checkDoor(), checkURL("alerts.url", s.Alerts.URL), s.checkACME())...)
 }
 
 // Hosts are all names and addresses that a certificate of the server has.

@@ -71,6 +71,15 @@ func TestWhatIsBehindTheDoorIsChecked(t *testing.T) {
 	}
 }
 
+func TestTheAddressOfAlertmanagerIsChecked(t *testing.T) {
+	s, err := read(t, `{"alerts": {"url": "http://alert-manager:9093", "password": true}}`)
+	require.NoError(t, err)
+	assert.Equal(t, settings.AlertManager{URL: "http://alert-manager:9093", Password: true}, s.Alerts)
+	_, err = read(t, `{"alerts": {"url": "http://user:hunter2@alert-manager"}}`)
+	require.ErrorContains(t, err, "alerts.url must be http://HOST:PORT")
+	assert.NotContains(t, err.Error(), "hunter2")
+}
+
 func TestAPublicAuthorityNeedsAPublicName(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"names": ["gpu.example.org", "10.0.0.1", "gpu"], "acme": {"enabled": true, "acceptTerms": true, "email": "root@example.org", "directory": "https://ca.example.org/dir"}}`: "",

@@ -58,6 +58,7 @@
   "signIn" (include "rest-server.signIn" . | fromJson)
   "acme" .Values.acme
   "door" .Values.door
+  "alerts" .Values.alerts
   | toPrettyJson -}}
 {{- end -}}
 
