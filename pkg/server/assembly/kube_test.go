@@ -1,17 +1,25 @@
 package assembly_test
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
 func TestKubernetesListsAreForAdministrators(t *testing.T) {
@@ -69,4 +77,85 @@ func TestKubernetesListsAreForAdministrators(t *testing.T) {
 		a := h.Ask("GET", path, "", "")
 		assert.Equal(t, "Pylon ready.", a.Body, path)
 	}
+}
+
+func TestListsOfKubernetesAreWholeForClientsThatKnowOfNoParts(t *testing.T) {
+	base := newHouse(t)
+	// The API server is asked for two instead of a thousand at a time.
+	to := mustParse(t, base.cluster.Config.Host)
+	through, err := rest.TransportFor(base.cluster.Config)
+	require.NoError(t, err)
+	var asked, fails atomic.Int32
+	fails.Store(1000)
+	pass := &httputil.ReverseProxy{Transport: through, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		if q := r.Out.URL.Query(); q.Get("limit") == "1000" {
+			q.Set("limit", "2")
+			r.Out.URL.RawQuery = q.Encode()
+		}
+	}}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("limit") == "1000" && asked.Add(1) >= fails.Load() {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusGone)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
+			return
+		}
+		pass.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
+	h := houseOn(t, base.cluster, servertest.Options{API: func(c *rest.Config) { *c = rest.Config{Host: front.URL, QPS: 200, Burst: 400} }})
+
+	for i := range 10 {
+		app, notes := "part", map[string]string{}
+		if i >= 5 {
+			app, notes["text"] = "wide", strings.Repeat("x", 40<<10) // more than is kept back before an answer begins
+		}
+		_, err := base.cluster.Client.CoreV1().Pods(kube.JobNamespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: app + "-" + strconv.Itoa(i), Labels: map[string]string{"app": app}, Annotations: notes},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "busybox:1", Env: []corev1.EnvVar{{Name: "KEY", Value: "TOP-SECRET"}}}}}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	const path = "/api/v2/kubernetes/pods?labelSelector=app%3Dpart"
+	a := h.as("root", "GET", path, "")
+	require.Equal(t, 200, a.Status, a.Body)
+	assert.Equal(t, "application/json", a.Header.Get("Content-Type"))
+	assert.EqualValues(t, 3, asked.Load())
+	list := corev1.PodList{}
+	a.Into(&list)
+	assert.Equal(t, metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, list.TypeMeta)
+	assert.NotEmpty(t, list.ResourceVersion)
+	assert.Empty(t, list.Continue, "nothing is left")
+	names := []string{}
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	assert.Equal(t, []string{"part-0", "part-1", "part-2", "part-3", "part-4"}, names)
+	assert.NotContains(t, a.Body, "TOP-SECRET", "in no part")
+	nodes := corev1.NodeList{}
+	a = h.as("root", "GET", "/api/v2/kubernetes/nodes", "")
+	a.Into(&nodes)
+	assert.GreaterOrEqual(t, len(nodes.Items), 2)
+	assert.Equal(t, "NodeList", nodes.Kind)
+	a = h.as("root", "GET", path+"&limit=3", "")
+	list = corev1.PodList{}
+	a.Into(&list)
+	assert.Len(t, list.Items, 3, "as many as were asked for")
+	assert.NotEmpty(t, list.Continue)
+
+	fails.Store(asked.Load() + 2)
+	a = h.as("root", "GET", path, "")
+	assert.Equal(t, 503, a.Status, a.Body)
+	assert.NotContains(t, a.Body, "continue", "the client has sent none")
+
+	// An answer that has begun, and whose rest can't be read, isn't taken for the whole.
+	fails.Store(asked.Load() + 2)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+strings.Replace(path, "part", "wide", 1), nil)
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+h.tokens["root"])
+	resp, err := h.Client.Do(r)
+	if err == nil {
+		_, err = io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+	}
+	assert.Error(t, err)
 }

@@ -1,6 +1,7 @@
 package assembly_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -127,6 +128,10 @@ func TestCredentialsOfAShareAreNotForWhoSeesAPartOfIt(t *testing.T) {
 	h.Group("shares", func(g *v1.GroupSpec) { g.Storages = []string{"homes", "corpus", "corpus2"} })
 	h.person(t, "sally", "shares")
 	h.person(t, "rita", "shares", v1.GroupAdministrators)
+	t.Cleanup(func() { // other tests share the cluster, and have one administrator
+		_, err := h.People.Update(context.Background(), "rita", func(s *v1.UserSpec) error { s.Groups = []string{"shares"}; return nil })
+		require.NoError(t, err)
+	})
 	for _, who := range []string{"sally", "rita"} {
 		p, err := h.People.Person(who)
 		require.NoError(t, err)

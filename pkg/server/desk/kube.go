@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,12 +19,12 @@ import (
 // KubeQuery selects objects of Kubernetes.
 type KubeQuery struct {
 	Namespace, LabelSelector, FieldSelector string
-	// Limit is how many at most, Continue where an earlier list ended.
+	// Limit is how many at most, and 0 is all; Continue is where an earlier list ended.
 	Limit    int
 	Continue string
 }
 
-// maxObjects is how many objects one answer has: a pod takes some ten kilobytes.
+// maxObjects is how many objects are in memory for one answer: a pod takes some ten kilobytes.
 const maxObjects = 1000
 
 func (q *KubeQuery) options() (o metav1.ListOptions, err error) {
@@ -46,39 +47,61 @@ func (q *KubeQuery) options() (o metav1.ListOptions, err error) {
 	return o, nil
 }
 
-// KubeNodes are Kubernetes' nodes, for administrators.
-func (d *Desk) KubeNodes(ctx context.Context, q KubeQuery) (*corev1.NodeList, error) {
-	if err := rules.Class("kube.read", &d.caller.Subject); err != nil {
-		return nil, err
-	}
+// pages reads a list in parts, and calls each with every one: a single one where the query has a limit.
+func pages[List interface{ GetContinue() string }](q *KubeQuery, read func(metav1.ListOptions) (List, error), each func(List) error) error {
 	o, err := q.options()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	list, err := d.shop.Jobs.Client.CoreV1().Nodes().List(ctx, o)
-	if err != nil {
-		return nil, kubeError(err)
+	for {
+		list, err := read(o)
+		if apierrors.IsResourceExpired(err) && o.Continue != q.Continue {
+			return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the list couldn't be read to its end in time", Remedy: `ask again, or for parts with "limit"`, RetryAfter: retryAfter}
+		}
+		if err != nil {
+			return kubeError(err)
+		}
+		if err := each(list); err != nil {
+			return err
+		}
+		if o.Continue = list.GetContinue(); o.Continue == "" || q.Limit > 0 {
+			return nil
+		}
 	}
-	list.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}
-	for i := range list.Items {
-		plainMeta(&list.Items[i].ObjectMeta)
-	}
-	return list, nil
 }
 
-// KubePods are Kubernetes' pods, for administrators, without the environment of their containers.
-func (d *Desk) KubePods(ctx context.Context, q KubeQuery) (*corev1.PodList, error) {
+// KubeNodes are Kubernetes' nodes, for administrators, in parts.
+func (d *Desk) KubeNodes(ctx context.Context, q KubeQuery, each func(*corev1.NodeList) error) error {
 	if err := rules.Class("kube.read", &d.caller.Subject); err != nil {
-		return nil, err
+		return err
 	}
-	o, err := q.options()
-	if err != nil {
-		return nil, err
+	read := func(o metav1.ListOptions) (*corev1.NodeList, error) {
+		return d.shop.Jobs.Client.CoreV1().Nodes().List(ctx, o)
 	}
-	list, err := d.shop.Jobs.Client.CoreV1().Pods(q.Namespace).List(ctx, o)
-	if err != nil {
-		return nil, kubeError(err)
+	return pages(&q, read, func(list *corev1.NodeList) error {
+		list.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}
+		for i := range list.Items {
+			plainMeta(&list.Items[i].ObjectMeta)
+		}
+		return each(list)
+	})
+}
+
+// KubePods are Kubernetes' pods, for administrators, in parts and without the environment of their containers.
+func (d *Desk) KubePods(ctx context.Context, q KubeQuery, each func(*corev1.PodList) error) error {
+	if err := rules.Class("kube.read", &d.caller.Subject); err != nil {
+		return err
 	}
+	read := func(o metav1.ListOptions) (*corev1.PodList, error) {
+		return d.shop.Jobs.Client.CoreV1().Pods(q.Namespace).List(ctx, o)
+	}
+	return pages(&q, read, func(list *corev1.PodList) error {
+		plainPods(list)
+		return each(list)
+	})
+}
+
+func plainPods(list *corev1.PodList) {
 	list.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}
 	for i := range list.Items {
 		p := &list.Items[i]
@@ -92,7 +115,6 @@ func (d *Desk) KubePods(ctx context.Context, q KubeQuery) (*corev1.PodList, erro
 			p.Spec.EphemeralContainers[k].Env = nil
 		}
 	}
-	return list, nil
 }
 
 // plainMeta takes out what repeats the rest of the object, environment included.

@@ -1,20 +1,26 @@
 package v2
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
 )
 
 func kubeRoutes() []server.Route {
-	one := server.Limit{Each: 1} // they are large
+	one := server.Limit{Each: 1, Stream: true} // they are large
 	return []server.Route{
-		{Method: http.MethodGet, Path: prefix + "/kubernetes/nodes", Aliases: []string{old + "/kubernetes/nodes"}, Rule: "kube.read", Serve: kubeNodes, Limit: one, In: reflect.TypeFor[kubeIn](), Out: kubeList,
-			Summary: "Lists Kubernetes' nodes, a thousand at most: metadata.continue says where to go on", Errors: []string{"InvalidParametersError"}},
-		{Method: http.MethodGet, Path: prefix + "/kubernetes/pods", Aliases: []string{old + "/kubernetes/pods"}, Rule: "kube.read", Serve: kubePods, Limit: one, In: reflect.TypeFor[kubeIn](), Out: kubeList,
-			Summary: "Lists Kubernetes' pods, a thousand at most, without the environment of their containers", Errors: []string{"InvalidParametersError"}},
+		{Method: http.MethodGet, Path: prefix + "/kubernetes/nodes", Aliases: []string{old + "/kubernetes/nodes"}, Rule: "kube.read", Serve: kubeNodes, Limit: one, In: reflect.TypeFor[kubeIn](), Out: kubeList, Media: mediaJSON,
+			Summary: "Lists Kubernetes' nodes; with a limit, metadata.continue says where to go on", Errors: []string{"InvalidParametersError"}},
+		{Method: http.MethodGet, Path: prefix + "/kubernetes/pods", Aliases: []string{old + "/kubernetes/pods"}, Rule: "kube.read", Serve: kubePods, Limit: one, In: reflect.TypeFor[kubeIn](), Out: kubeList, Media: mediaJSON,
+			Summary: "Lists Kubernetes' pods, without the environment of their containers; with a limit, metadata.continue says where to go on", Errors: []string{"InvalidParametersError"}},
 	}
 }
 
@@ -35,16 +41,24 @@ func kubeQuery(c *server.Call) (desk.KubeQuery, error) {
 	return desk.KubeQuery(in), err
 }
 
+const mediaJSON = "application/json"
+
+// kubeAnswer is a list of Kubernetes that is read in parts: an answer as any other where there is one, else one that is sent as they come, so
+// that clients who know of no parts get all of it.
+type kubeAnswer struct {
+	call *server.Call
+	flow *server.Flow // nil until there is more than one part
+}
+
 func kubeNodes(c *server.Call) error {
 	q, err := kubeQuery(c)
 	if err != nil {
 		return err
 	}
-	list, err := c.Desk.KubeNodes(c.Context(), q)
-	if err != nil {
-		return err
-	}
-	return c.JSON(list)
+	a := kubeAnswer{call: c}
+	return a.end(c.Desk.KubeNodes(c.Context(), q, func(list *corev1.NodeList) error {
+		return add(&a, list, list.Items, q.Limit > 0)
+	}))
 }
 
 func kubePods(c *server.Call) error {
@@ -52,9 +66,54 @@ func kubePods(c *server.Call) error {
 	if err != nil {
 		return err
 	}
-	list, err := c.Desk.KubePods(c.Context(), q)
-	if err != nil {
+	a := kubeAnswer{call: c}
+	return a.end(c.Desk.KubePods(c.Context(), q, func(list *corev1.PodList) error {
+		return add(&a, list, list.Items, q.Limit > 0)
+	}))
+}
+
+// add adds a part, whose objects are items.
+func add[Item any](a *kubeAnswer, list kubePart, items []Item, alone bool) error {
+	if a.flow == nil && (alone || list.GetContinue() == "") {
+		return a.call.JSON(list)
+	}
+	before := ","
+	if a.flow == nil {
+		a.flow, before = a.call.Flow(), ""
+		kind := list.GetObjectKind().GroupVersionKind()
+		if err := a.flow.Write(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":%q},"items":[`, kind.Kind, kind.Version, list.GetResourceVersion()), false); err != nil {
+			return err
+		}
+	}
+	for i := range items {
+		text, err := json.Marshal(&items[i])
+		if err != nil {
+			return err
+		}
+		if err := a.flow.Write(append([]byte(before), text...), false); err != nil {
+			return err
+		}
+		before = ","
+	}
+	return nil
+}
+
+// kubePart is a list with the words that stand before its objects.
+type kubePart interface {
+	metav1.ListInterface
+	GetObjectKind() schema.ObjectKind
+}
+
+// end ends the answer. One that has begun, and whose rest can't be read, is cut off.
+func (a *kubeAnswer) end(err error) error {
+	switch {
+	case a.flow == nil, err != nil && !a.flow.Begun():
+		return err
+	case err != nil:
+		a.flow.Cut()
+	}
+	if err := a.flow.Write([]byte("]}"), false); err != nil {
 		return err
 	}
-	return c.JSON(list)
+	return a.flow.Flush()
 }
