@@ -49,7 +49,7 @@ func TestWhoIsMadeAnAdministratorIsOne(t *testing.T) {
 		h.person(t, name)
 	}
 	administrators := func(yes bool) {
-		_, err := h.People.ChangeGroup(context.Background(), v1.GroupAdministrators, false, func(g *v1.GroupSpec) error {
+		_, err := h.People.ChangeGroup(context.WithoutCancel(t.Context()), v1.GroupAdministrators, false, func(g *v1.GroupSpec) error {
 			g.Administrator = yes
 			return nil
 		})
@@ -58,7 +58,7 @@ func TestWhoIsMadeAnAdministratorIsOne(t *testing.T) {
 	administrators(false)
 	t.Cleanup(func() { // other tests share the cluster, and have one administrator
 		administrators(true)
-		require.NoError(t, h.People.DeleteGroup(context.Background(), "operators"))
+		require.NoError(t, h.People.DeleteGroup(context.WithoutCancel(t.Context()), "operators"))
 	})
 	ask("olga", "PUT", "/users/adam/admin", `{"admin":true}`, 201)
 	ask("olga", "PUT", "/users", `{"patch":true,"data":{"username":"ada","admin":true}}`, 201)

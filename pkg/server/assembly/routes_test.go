@@ -41,6 +41,7 @@ func withDoor() *settings.Settings {
 	s := settings.Default()
 	const nowhere = "http://127.0.0.1:1"
 	s.Door = map[string]settings.Service{"prometheus": {URL: nowhere, Page: "monitoring"}, "alert-manager": {URL: nowhere, Page: "alerts"}, "ours": {URL: nowhere, Page: "administrators"}}
+	s.Alerts = settings.AlertManager{URL: nowhere}
 	return s
 }
 

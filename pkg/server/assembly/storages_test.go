@@ -129,7 +129,7 @@ func TestCredentialsOfAShareAreNotForWhoSeesAPartOfIt(t *testing.T) {
 	h.person(t, "sally", "shares")
 	h.person(t, "rita", "shares", v1.GroupAdministrators)
 	t.Cleanup(func() { // other tests share the cluster, and have one administrator
-		_, err := h.People.Update(context.Background(), "rita", func(s *v1.UserSpec) error { s.Groups = []string{"shares"}; return nil })
+		_, err := h.People.Update(context.WithoutCancel(t.Context()), "rita", func(s *v1.UserSpec) error { s.Groups = []string{"shares"}; return nil })
 		require.NoError(t, err)
 	})
 	for _, who := range []string{"sally", "rita"} {
