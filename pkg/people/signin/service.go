@@ -62,7 +62,7 @@ func (s *Service) SignIn(ctx context.Context, name string, p secret.String, addr
 	case err == nil:
 		try.right()
 		s.Note(ctx, who)
-	case errors.Is(err, ErrWrong):
+	case errors.Is(err, ErrWrong), try.doubted: // else whoever guesses has no limit while one directory of several is away
 		try.wrong()
 		rest(ctx, began)
 	default: // nothing was learnt of the password
@@ -122,6 +122,7 @@ func (s *Service) signIn(ctx context.Context, name string, p secret.String, try 
 		if who, err := s.local(ctx, name, p, try); !errors.Is(err, ErrWrong) {
 			return who, err
 		}
+		try.doubted = true
 	}
 	away := error(nil)
 	for _, provider := range s.providers {
@@ -131,8 +132,11 @@ func (s *Service) signIn(ctx context.Context, name string, p secret.String, try 
 		id, err := provider.SignIn(ctx, name, p)
 		switch {
 		case err == nil:
+			try.doubted = false
 			return s.Admit(ctx, id)
-		case !errors.Is(err, ErrWrong): // the others may know the person
+		case errors.Is(err, ErrWrong):
+			try.doubted = true
+		default: // the others may know the person
 			away = cmp.Or(away, err)
 		}
 	}

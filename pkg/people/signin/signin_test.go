@@ -248,3 +248,50 @@ func TestProvidersAreAskedAfterLocalPasswords(t *testing.T) {
 	assert.ErrorIs(t, d.try(t, "dora", "", "10.0.0.1"), signin.ErrWrong)
 	assert.ErrorIs(t, d.try(t, "ann", "of the lab", "10.0.0.1"), signin.ErrWrong)
 }
+
+// judge is a provider with one answer.
+type judge struct {
+	name string
+	says error
+	was  atomic.Int32
+}
+
+func (j *judge) Name() string { return j.name }
+
+func (j *judge) SignIn(context.Context, string, secret.String) (*signin.Identity, error) {
+	j.was.Add(1)
+	if j.says != nil {
+		return nil, j.says
+	}
+	return &signin.Identity{Provider: "other", Subject: "1", Name: "dave"}, nil
+}
+
+func TestGuessingIsSlowedDownWhileOneDirectoryIsAway(t *testing.T) {
+	there := &judge{name: "lab", says: signin.ErrWrong}
+	away := &judge{name: "away", says: fmt.Errorf("%w: it doesn't answer", people.ErrUnavailable)}
+	d := open(t, there, away)
+	for i := range 30 {
+		err := d.try(t, "kim", fmt.Sprint("guess", i), "10.0.0.1")
+		if i < 10 {
+			assert.ErrorIs(t, err, people.ErrUnavailable, "it isn't known to be wrong")
+		} else {
+			assert.ErrorIs(t, err, signin.ErrBusy)
+		}
+	}
+	assert.EqualValues(t, 10, there.was.Load())
+}
+
+func TestWhereNoOneCanSayNothingIsCounted(t *testing.T) {
+	d := open(t)
+	away := &judge{name: "away", says: fmt.Errorf("%w: it doesn't answer", people.ErrUnavailable)}
+	foreign := signin.New(d.Directory, []signin.Password{away}, signin.Options{Foreign: true})
+	for range 15 {
+		_, err := foreign.SignIn(t.Context(), "kim", good, "10.0.0.1")
+		assert.ErrorIs(t, err, people.ErrUnavailable)
+	}
+	right := signin.New(d.Directory, []signin.Password{&judge{name: "other"}}, signin.Options{})
+	for range 15 {
+		_, err := right.SignIn(t.Context(), "dave", good, "10.0.0.1")
+		assert.ErrorIs(t, err, signin.ErrNotAdmitted, "a right password of a person who isn't here is no guess")
+	}
+}

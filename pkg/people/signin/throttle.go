@@ -60,6 +60,8 @@ type try struct {
 	pair  key
 	name  *bucket
 	known bool
+	// doubted: whoever could say so far has called the password wrong.
+	doubted bool
 }
 
 // trustFor is how long an address that has signed in as a person isn't slowed down by others who fail to.

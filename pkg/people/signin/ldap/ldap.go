@@ -109,7 +109,7 @@ func (d *Directory) SignIn(ctx context.Context, name string, password secret.Str
 	}
 	var id *signin.Identity
 	err := d.session(ctx, func(c *ldap.Conn) error {
-		entry, err := d.person(c, d.o.Users.Name, name)
+		entry, err := d.named(c, name)
 		dn := strangers
 		switch {
 		case err == nil:

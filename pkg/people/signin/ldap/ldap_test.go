@@ -65,6 +65,10 @@ func TestWhoIsWrongHasOneAnswer(t *testing.T) {
 		"a DN":                        {providertest.PersonDN("kim"), providertest.Password},
 		"the account that searches":   {"admin", providertest.AdminPassword},
 		"no name":                     {"", providertest.Password},
+		"a space":                     {"kim ", providertest.Password},
+		"spaces":                      {"  kim", providertest.Password},
+		"wide letters":                {"\uff4b\uff49\uff4d", providertest.Password},
+		"a hyphen that isn't seen":    {"ki\u00adm", providertest.Password},
 		"a long name":                 {strings.Repeat("k", 5000), providertest.Password},
 		"a password that begins well": {"kim", providertest.Password + "\x00"},
 	} {
@@ -76,6 +80,8 @@ func TestWhoIsWrongHasOneAnswer(t *testing.T) {
 	assert.Equal(t, "*)(uid=*", id.Name)
 	assert.Empty(t, id.Groups)
 	assert.True(t, id.GroupsKnown)
+	_, err = d.SignIn(t.Context(), "KIM", providertest.Password)
+	require.NoError(t, err, "capitals are one name to the throttle, too")
 }
 
 func TestADirectoryIsAskedAgain(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-ldap/ldap/v3"
 
 	"github.com/openpai/paictl/pkg/people/signin"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 // errNone is of a search that finds no person.
@@ -34,6 +35,23 @@ func (d *Directory) person(c *ldap.Conn, attribute, value string) (*ldap.Entry, 
 		return nil, fmt.Errorf("%s isn't one person's alone: below %s several have it", attribute, u.Base)
 	}
 	return found.Entries[0], nil
+}
+
+// named finds the person who signs in with a name. Directories take many spellings for one name, with spaces or wide letters; each would be tried as if it were
+// another person's, so only the one that the directory has counts. As everywhere, capitals are small letters.
+func (d *Directory) named(c *ldap.Conn, name string) (*ldap.Entry, error) {
+	entry, err := d.person(c, d.o.Users.Name, name)
+	if err != nil {
+		return nil, err
+	}
+	names := entry.GetEqualFoldAttributeValues(d.o.Users.Name)
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s is found by %s, but doesn't show it: users.name must be what the directory calls it, and readable", entry.DN, d.o.Users.Name)
+	}
+	if !slices.ContainsFunc(names, func(n string) bool { return v1.FoldName(n) == v1.FoldName(name) }) {
+		return nil, errNone
+	}
+	return entry, nil
 }
 
 // identity is what is known of an entry, with its groups.
