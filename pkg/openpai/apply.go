@@ -14,11 +14,15 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// password takes a hash that can be verified. It is replaced when the person signs in first.
-func (s *Step) password(u *User) {
+// password takes a hash that can be verified, where that was asked for. It is replaced when the person signs in first.
+func (s *Step) password(u *User, o Options) {
+	if !o.Passwords {
+		s.note("the password: set one with paictl user passwd %s, or name a provider's person with paictl user link %s", u.Name, u.Name)
+		return
+	}
 	hash, err := password.OpenPAI(u.Name, u.Password)
 	if err != nil {
-		s.note("no password that can be checked, as of people who signed in with OIDC: set one with paictl user passwd %s", u.Name)
+		s.note("the password can't be checked: set one with paictl user passwd %s", u.Name)
 		return
 	}
 	s.user.Hash = hash

@@ -110,7 +110,7 @@ func TestPeopleOfOpenPAIAreTakenOver(t *testing.T) {
 	require.NoError(t, err)
 	stored(t, c, openpai.UserNamespace, "there", person("there", `["admingroup"]`, `{"jobSSH":{}}`))
 
-	got := plan(t, c, d, openpai.Options{})
+	got := plan(t, c, d, openpai.Options{Passwords: true})
 	for name, want := range map[string]string{
 		"group admingroup": openpai.Add, "group default": openpai.Keep, "group vision": openpai.Add, "group _odd": openpai.LeaveOut, "secret pai-group/" + hex.EncodeToString([]byte("broken")): openpai.LeaveOut,
 		"user alice": openpai.Add, "user Boss": openpai.Add, "user boss": openpai.LeaveOut, "user oidc": openpai.Add, "user .dot": openpai.LeaveOut, "user there": openpai.Keep,
@@ -131,7 +131,7 @@ func TestPeopleOfOpenPAIAreTakenOver(t *testing.T) {
 	_, err = d.Person("alice")
 	require.ErrorIs(t, err, people.ErrNoUser, "a plan changes nothing")
 
-	require.NoError(t, openpai.Apply(t.Context(), d, steps(t, c, d, openpai.Options{SeeJobs: true, Provider: "lab"}), func(*openpai.Step) {}))
+	require.NoError(t, openpai.Apply(t.Context(), d, steps(t, c, d, openpai.Options{SeeJobs: true, Provider: "lab", Passwords: true}), func(*openpai.Step) {}))
 	alice, err := d.Person("alice")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"default", "vision"}, alice.User.Spec.Groups)
@@ -153,7 +153,7 @@ func TestPeopleOfOpenPAIAreTakenOver(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, there.Grants.Administrator, "who is there gets nothing")
 
-	for name, s := range plan(t, c, d, openpai.Options{}) {
+	for name, s := range plan(t, c, d, openpai.Options{Passwords: true}) {
 		assert.Contains(t, []string{openpai.Keep, openpai.LeaveOut}, s.Action, "%s: a second run changes nothing", name)
 	}
 }
@@ -166,7 +166,7 @@ func TestARunThatWasKilledIsFinishedByTheNext(t *testing.T) {
 	require.NoError(t, err)
 	_, err = d.MergeExtension(t.Context(), "alice", people.Extension{"b": json.RawMessage("3")})
 	require.NoError(t, err)
-	todo := steps(t, c, d, openpai.Options{})
+	todo := steps(t, c, d, openpai.Options{Passwords: true})
 	require.Equal(t, openpai.Complete, todo[0].Action)
 	require.NoError(t, openpai.Apply(t.Context(), d, todo, func(*openpai.Step) {}))
 	p, err := d.Person("alice")
@@ -178,12 +178,12 @@ func TestARunThatWasKilledIsFinishedByTheNext(t *testing.T) {
 	extension, err := d.Extension(t.Context(), "alice")
 	require.NoError(t, err)
 	assert.Equal(t, people.Extension{"a": json.RawMessage("1"), "b": json.RawMessage("3")}, extension, "what was changed since stays")
-	assert.Equal(t, openpai.Keep, plan(t, c, d, openpai.Options{})["user alice"].Action)
+	assert.Equal(t, openpai.Keep, plan(t, c, d, openpai.Options{Passwords: true})["user alice"].Action)
 
 	// A password that was set since isn't replaced.
 	require.NoError(t, d.SetPassword(t.Context(), "alice", "another long phrase"))
 	require.NoError(t, openpai.Apply(t.Context(), d, todo[:0], func(*openpai.Step) {}))
-	assert.Equal(t, openpai.Keep, plan(t, c, d, openpai.Options{})["user alice"].Action)
+	assert.Equal(t, openpai.Keep, plan(t, c, d, openpai.Options{Passwords: true})["user alice"].Action)
 }
 
 func TestAnApplyThatFailsSaysWhere(t *testing.T) {
@@ -207,4 +207,71 @@ func TestAnApplyThatFailsSaysWhere(t *testing.T) {
 	require.Error(t, openpai.Apply(ctx, d, todo[1:], func(*openpai.Step) {}))
 	_, err = openpai.Read(t.Context(), c.Client, "no-such-namespace", openpai.GroupNamespace)
 	require.ErrorContains(t, err, "look for OpenPAI's namespace no-such-namespace")
+}
+
+func TestPasswordsAreTakenOnlyWhereThatIsAskedFor(t *testing.T) {
+	c, d := old(t)
+	// With OIDC the hash is one of the person's object id, which others know; it looks as any other.
+	stored(t, c, openpai.UserNamespace, "alice", person("alice", `[]`, `{}`))
+	todo := steps(t, c, d, openpai.Options{})
+	assert.Equal(t, []string{"the password: set one with paictl user passwd alice, or name a provider's person with paictl user link alice"}, todo[0].Notes)
+	require.NoError(t, openpai.Apply(t.Context(), d, todo, func(*openpai.Step) {}))
+	p, err := d.Person("alice")
+	require.NoError(t, err)
+	password, err := d.Password(t.Context(), p)
+	require.NoError(t, err)
+	require.Nil(t, password)
+	assert.Equal(t, openpai.Keep, plan(t, c, d, openpai.Options{})["user alice"].Action)
+
+	require.NoError(t, openpai.Apply(t.Context(), d, steps(t, c, d, openpai.Options{Passwords: true}), func(*openpai.Step) {}))
+	password, err = d.Password(t.Context(), p)
+	require.NoError(t, err)
+	require.NotNil(t, password, "a later run brings it")
+	assert.Contains(t, password.Hash, alicesHash)
+}
+
+func TestNoOneGetsMoreByTheNameOfAGroup(t *testing.T) {
+	c, d := old(t)
+	for name, spec := range map[string]v1.GroupSpec{
+		"same": {VirtualClusters: []v1.VCGrant{{Name: "vision"}}, Storages: []string{"nfs"}}, "less": {}, "bosses": {Administrator: true, AllVirtualClusters: true, Pages: []string{"alerts"}},
+		"admins": {Administrator: true}, "every": {AllVirtualClusters: true}, "pages": {Pages: []string{"monitoring"}}, "vc": {VirtualClusters: []v1.VCGrant{{Name: "nlp"}}}, "store": {Storages: []string{"data"}},
+		"crit": {VirtualClusters: []v1.VCGrant{{Name: "vision", MaxPriority: "crit"}}}, "net": {VirtualClusters: []v1.VCGrant{{Name: "vision", HostNetwork: true}}},
+		"see": {VirtualClusters: []v1.VCGrant{{Name: "vision", SeeJobs: true}}}, "bossstore": {Administrator: true, Storages: []string{"data"}}, "dangling": {Storages: []string{"data"}}, "empty": {},
+	} {
+		spec.Name = name
+		_, err := d.PutGroup(t.Context(), &v1.Group{Spec: spec})
+		require.NoError(t, err)
+		acls := `{"acls":{"admin":false,"virtualClusters":["vision"],"storageConfigs":["nfs"]}}`
+		if name == "bosses" || name == "bossstore" {
+			acls = `{"acls":{"admin":true}}`
+		}
+		if name != "dangling" && name != "empty" {
+			stored(t, c, openpai.GroupNamespace, name, group(name, acls))
+		}
+	}
+	stored(t, c, openpai.GroupNamespace, "administrators", group("administrators", `{"acls":{"virtualClusters":["vision"]}}`))
+	stored(t, c, openpai.GroupNamespace, "new", group("new", `{"acls":{"admin":true}}`))
+	stored(t, c, openpai.UserNamespace, "alice", person("alice",
+		`["administrators","same","less","bosses","admins","every","pages","vc","store","crit","net","see","bossstore","dangling","empty","default","new"]`, `{}`))
+	todo := steps(t, c, d, openpai.Options{Passwords: true})
+	notes := todo[len(todo)-1].Notes
+	assert.Contains(t, notes, "the group administrators is left out, it grants more here than in OpenPAI: paictl group add-member administrators alice")
+	assert.Len(t, notes, 12)
+	require.NoError(t, openpai.Apply(t.Context(), d, todo, func(*openpai.Step) {}))
+	alice, err := d.Person("alice")
+	require.NoError(t, err)
+	// default is left out, too: OpenPAI has no Secret of it here.
+	assert.ElementsMatch(t, []string{"same", "less", "bosses", "empty", "new"}, alice.User.Spec.Groups)
+
+	// A group of an earlier run that grants more since takes no one either.
+	_, err = d.ChangeGroup(t.Context(), "same", false, func(g *v1.GroupSpec) error {
+		g.Administrator = true
+		return nil
+	})
+	require.NoError(t, err)
+	stored(t, c, openpai.UserNamespace, "bert", person("bert", `["same"]`, `{}`))
+	require.NoError(t, openpai.Apply(t.Context(), d, steps(t, c, d, openpai.Options{}), func(*openpai.Step) {}))
+	bert, err := d.Person("bert")
+	require.NoError(t, err)
+	assert.Empty(t, bert.Groups)
 }

@@ -2,14 +2,10 @@ package openpai
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/openpai/paictl/pkg/people"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
@@ -54,6 +50,8 @@ type Options struct {
 	SeeJobs bool
 	// Provider of sign-ins is the one that knows the external names of groups; "": they are left out.
 	Provider string
+	// Passwords takes the hashes of passwords. Where people signed in with OIDC they are hashes of ids that others know.
+	Passwords bool
 }
 
 // Plan works out what is to be done, from what is there now.
@@ -62,19 +60,17 @@ func Plan(ctx context.Context, src *Source, d *people.Directory, o Options) ([]S
 	for _, name := range slices.Sorted(maps.Keys(src.Unread)) {
 		out = append(out, Step{Kind: KindSecret, Name: name, Action: LeaveOut, Notes: []string{src.Unread[name]}})
 	}
-	groups := map[string]bool{}
+	have, groups := here(d), places{}
+	for name, g := range have {
+		groups[name] = noMore(&g, &v1.GroupSpec{})
+	}
 	for i := range src.Groups {
-		s := planGroup(&src.Groups[i], d, o)
-		groups[s.Name] = s.Action != LeaveOut
-		out = append(out, s)
+		out = append(out, planGroup(&src.Groups[i], have, o, groups))
 	}
 	taken := map[string]string{}
 	for i := range src.Users {
 		u := &src.Users[i]
-		s, err := planUser(ctx, u, d, func(name string) bool {
-			_, err := d.Group(name)
-			return err == nil || groups[name] || name == v1.GroupDefault
-		})
+		s, err := planUser(ctx, u, d, groups, o)
 		if err != nil {
 			return nil, err
 		}
@@ -87,88 +83,13 @@ func Plan(ctx context.Context, src *Source, d *people.Directory, o Options) ([]S
 	return out, nil
 }
 
-func planGroup(g *Group, d *people.Directory, o Options) Step {
-	s := Step{Kind: KindGroup, Name: g.Name, Action: Add}
-	if !v1.ValidName(g.Name) {
-		s.Action = LeaveOut
-		s.note("the name must begin and end with a letter or digit, and have at most %d characters", v1.MaxName)
-		return s
-	}
-	if have, err := d.Group(g.Name); err == nil || g.Name == v1.GroupDefault {
-		s.Action = Keep
-		if err == nil {
-			s.missing(g, &have.Spec)
-		} else {
-			s.missing(g, &v1.GroupSpec{Name: g.Name, VirtualClusters: []v1.VCGrant{{Name: "default"}}}) // as it is made
-		}
-		return s
-	}
-	spec := &v1.GroupSpec{Name: g.Name, Description: g.Description, Administrator: g.ACLs.Admin, Storages: compact(g.ACLs.Storages)}
-	if len(spec.Description) > 1024 {
-		spec.Description = strings.ToValidUTF8(spec.Description[:1024], "")
-		s.note("the description is cut")
-	}
-	for _, vc := range compact(g.ACLs.VirtualClusters) {
-		spec.VirtualClusters = append(spec.VirtualClusters, v1.VCGrant{Name: vc, SeeJobs: o.SeeJobs})
-	}
-	switch {
-	case g.External == "":
-	case o.Provider == "":
-		s.note("the external name %s is left out: name its provider of sign-ins with --provider", g.External)
-	default:
-		spec.External = []v1.ExternalGroup{{Provider: o.Provider, Name: g.External}}
-	}
-	if text, err := json.Marshal(g.Extension); err == nil && len(g.Extension) > 0 {
-		spec.Extension = &runtime.RawExtension{Raw: text}
-	}
-	s.group = spec
-	return s
-}
-
-func compact(names []string) []string {
-	var out []string
-	for _, n := range names {
-		if n != "" && !slices.Contains(out, n) {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
-// missing notes what a group granted in OpenPAI and doesn't grant here.
-func (s *Step) missing(g *Group, have *v1.GroupSpec) {
-	var flags []string
-	for _, vc := range compact(g.ACLs.VirtualClusters) {
-		if !have.AllVirtualClusters && !slices.ContainsFunc(have.VirtualClusters, func(v v1.VCGrant) bool { return v.Name == vc }) {
-			flags = append(flags, "--add-vc "+vc)
-		}
-	}
-	for _, storage := range compact(g.ACLs.Storages) {
-		if !slices.Contains(have.Storages, storage) {
-			flags = append(flags, "--add-storage "+storage)
-		}
-	}
-	if len(flags) > 0 {
-		s.note("it granted more in OpenPAI: paictl group set %s %s", s.Name, strings.Join(flags, " "))
-	}
-	if g.ACLs.Admin && !have.Administrator {
-		s.note("it made administrators in OpenPAI, and doesn't here")
-	}
-}
-
 // from is what people who were taken over bear.
 const from = "openpai"
 
-func planUser(ctx context.Context, u *User, d *people.Directory, there func(group string) bool) (Step, error) {
+func planUser(ctx context.Context, u *User, d *people.Directory, groups places, o Options) (Step, error) {
 	s := Step{Kind: KindUser, Name: u.Name, Action: Add, user: people.NewUser{Name: u.Name, Email: u.Email, From: from, Groups: []string{}}}
-	for _, g := range compact(u.Groups) {
-		if there(g) {
-			s.user.Groups = append(s.user.Groups, g)
-		} else {
-			s.note("the group %s isn't there", g)
-		}
-	}
-	s.password(u)
+	s.join(compact(u.Groups), groups)
+	s.password(u, o)
 	s.take(u.Extension)
 	p, err := d.Person(u.Name)
 	if err == nil {

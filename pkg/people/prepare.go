@@ -30,6 +30,14 @@ var (
 	}
 )
 
+// FirstGroups are the groups that Prepare makes.
+func FirstGroups() []v1.GroupSpec {
+	return []v1.GroupSpec{
+		{Name: v1.GroupDefault, Description: "everyone who is added without groups", VirtualClusters: []v1.VCGrant{{Name: "default"}}},
+		{Name: v1.GroupAdministrators, Description: "people who may do everything", Administrator: true, AllVirtualClusters: true},
+	}
+}
+
 // Prepare makes what people need where it isn't there: both definitions, the namespace, the groups default and administrators. Definitions that
 // are there stay as they are: the service rest-server brings its own.
 func (d *Directory) Prepare(ctx context.Context) error {
@@ -42,10 +50,7 @@ func (d *Directory) Prepare(ctx context.Context) error {
 	if err := d.groups.Load(ctx); err != nil {
 		return explain(err)
 	}
-	for _, g := range []v1.GroupSpec{
-		{Name: v1.GroupDefault, Description: "everyone who is added without groups", VirtualClusters: []v1.VCGrant{{Name: "default"}}},
-		{Name: v1.GroupAdministrators, Description: "people who may do everything", Administrator: true, AllVirtualClusters: true},
-	} {
+	for _, g := range FirstGroups() {
 		if _, known := d.groups.Get(v1.ObjectName(g.Name)); known {
 			continue
 		}

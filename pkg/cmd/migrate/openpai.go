@@ -33,18 +33,24 @@ func NewCmdOpenPAI(f *cmdutil.Factory, runF func(context.Context, *OpenPAIOption
 		Use:   "openpai --from-kubeconfig FILE",
 		Short: "Take people and groups over from a cluster of OpenPAI",
 		Long: `Reads users and groups from the Secrets of a cluster of OpenPAI, which stays as it is, and adds those that aren't in this cluster
-yet: with groups, grants, e-mail addresses, public keys, and what clients stored with them. Passwords keep working: they are hashed
-in a better way when a person signs in first.
+yet: with groups, grants, e-mail addresses, public keys, and what clients stored with them. No one is put into a group that is there
+and grants more than the group of that name did in OpenPAI.
+
+Passwords are taken with --passwords alone, and keep working then: they are hashed in a better way when a person signs in first. Don't
+use it where people signed in to OpenPAI with OIDC: OpenPAI kept their object id as the password, which others know.
 
 What is there already stays as it is, so the command can be repeated, and finishes what an earlier run has begun. It needs
 kubeconfigs of both clusters. The last column says what isn't taken, and why. Tokens and the history of jobs aren't taken.`,
 		Example: `  paictl migrate openpai --from-kubeconfig old.conf --dry-run
-  paictl migrate openpai --from-kubeconfig old.conf --see-jobs
+  paictl migrate openpai --from-kubeconfig old.conf --see-jobs --passwords
   paictl migrate openpai --from-kubeconfig old.conf --provider lab -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.From.Kubeconfig == "" {
 				return cmdutil.Usagef("--from-kubeconfig is needed: the kubeconfig of the cluster of OpenPAI")
+			}
+			if opts.Means.Passwords && opts.Means.Provider != "" {
+				return cmdutil.Usagef("--passwords doesn't go with --provider: people whom a provider knew signed in with OIDC, and OpenPAI kept their object id as the password, which others know")
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -59,6 +65,7 @@ kubeconfigs of both clusters. The last column says what isn't taken, and why. To
 	fl.StringVar(&opts.GroupNamespace, "group-namespace", openpai.GroupNamespace, "namespace of OpenPAI's groups")
 	fl.BoolVar(&opts.Means.SeeJobs, "see-jobs", false, "let members of a group see each other's jobs, as everyone could in OpenPAI")
 	fl.StringVar(&opts.Means.Provider, "provider", "", "provider of sign-ins that knows the external names of groups")
+	fl.BoolVar(&opts.Means.Passwords, "passwords", false, "take passwords; never where people signed in with OIDC")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "only say what would be done")
 	_ = cmd.MarkFlagFilename("from-kubeconfig")
 	cmdutil.AddKubeFlags(cmd, &opts.To)

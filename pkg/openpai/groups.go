@@ -1,0 +1,134 @@
+package openpai
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/rules"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// here are the groups that are there, and those that are made before any other.
+func here(d *people.Directory) map[string]v1.GroupSpec {
+	out := map[string]v1.GroupSpec{}
+	for _, g := range people.FirstGroups() {
+		out[g.Name] = g
+	}
+	for _, g := range d.Groups() {
+		out[g.Spec.Name] = g.Spec
+	}
+	return out
+}
+
+// places says of each group that is there, or will be, whether people of OpenPAI may be put into it. A group of the same name may be another
+// one: whoever was in it in OpenPAI must not get more by that.
+type places map[string]bool
+
+// join puts a person into groups.
+func (s *Step) join(names []string, into places) {
+	for _, g := range names {
+		may, there := into[g]
+		switch {
+		case may:
+			s.user.Groups = append(s.user.Groups, g)
+		case there:
+			s.note("the group %s is left out, it grants more here than in OpenPAI: paictl group add-member %s %s", g, g, s.Name)
+		default:
+			s.note("the group %s isn't there", g)
+		}
+	}
+}
+
+// noMore reports whether a group grants nothing that another doesn't grant.
+func noMore(g, than *v1.GroupSpec) bool {
+	for _, storage := range g.Storages {
+		if !slices.Contains(than.Storages, storage) {
+			return false
+		}
+	}
+	if than.Administrator {
+		return true
+	}
+	return !g.Administrator && !g.AllVirtualClusters && len(g.Pages) == 0 && !slices.ContainsFunc(g.VirtualClusters, func(vc v1.VCGrant) bool {
+		i := slices.IndexFunc(than.VirtualClusters, func(other v1.VCGrant) bool { return other.Name == vc.Name })
+		return i < 0 || vc.HostNetwork || rules.Higher("", vc.MaxPriority) != "" || vc.SeeJobs && !than.VirtualClusters[i].SeeJobs
+	})
+}
+
+// grants are what a group of OpenPAI grants here.
+func (g *Group) grants(o Options) *v1.GroupSpec {
+	spec := &v1.GroupSpec{Name: g.Name, Administrator: g.ACLs.Admin, Storages: compact(g.ACLs.Storages)}
+	for _, vc := range compact(g.ACLs.VirtualClusters) {
+		spec.VirtualClusters = append(spec.VirtualClusters, v1.VCGrant{Name: vc, SeeJobs: o.SeeJobs})
+	}
+	return spec
+}
+
+// planGroup also notes whether people may be put into the group.
+func planGroup(g *Group, have map[string]v1.GroupSpec, o Options, into places) Step {
+	s := Step{Kind: KindGroup, Name: g.Name, Action: Add}
+	if !v1.ValidName(g.Name) {
+		s.Action = LeaveOut
+		s.note("the name must begin and end with a letter or digit, and have at most %d characters", v1.MaxName)
+		return s
+	}
+	spec := g.grants(o)
+	if kept, there := have[g.Name]; there {
+		s.Action, into[g.Name] = Keep, noMore(&kept, spec)
+		s.missing(g, &kept)
+		return s
+	}
+	into[g.Name] = true
+	spec.Description = g.Description
+	if len(spec.Description) > 1024 {
+		spec.Description = strings.ToValidUTF8(spec.Description[:1024], "")
+		s.note("the description is cut")
+	}
+	switch {
+	case g.External == "":
+	case o.Provider == "":
+		s.note("the external name %s is left out: name its provider of sign-ins with --provider", g.External)
+	default:
+		spec.External = []v1.ExternalGroup{{Provider: o.Provider, Name: g.External}}
+	}
+	if text, err := json.Marshal(g.Extension); err == nil && len(g.Extension) > 0 {
+		spec.Extension = &runtime.RawExtension{Raw: text}
+	}
+	s.group = spec
+	return s
+}
+
+func compact(names []string) []string {
+	var out []string
+	for _, n := range names {
+		if n != "" && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// missing notes what a group granted in OpenPAI and doesn't grant here.
+func (s *Step) missing(g *Group, have *v1.GroupSpec) {
+	var flags []string
+	for _, vc := range compact(g.ACLs.VirtualClusters) {
+		if !have.AllVirtualClusters && !slices.ContainsFunc(have.VirtualClusters, func(v v1.VCGrant) bool { return v.Name == vc }) {
+			flags = append(flags, "--add-vc "+vc)
+		}
+	}
+	for _, storage := range compact(g.ACLs.Storages) {
+		if !slices.Contains(have.Storages, storage) {
+			flags = append(flags, "--add-storage "+storage)
+		}
+	}
+	if len(flags) > 0 {
+		s.note("it granted more in OpenPAI: paictl group set %s %s", s.Name, strings.Join(flags, " "))
+	}
+	if g.ACLs.Admin && !have.Administrator {
+		s.note("it made administrators in OpenPAI, and doesn't here")
+	}
+}
