@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/token"
@@ -78,6 +77,30 @@ func (r *Recheck) now() time.Time {
 type asked struct {
 	Checker
 	failed atomic.Int32 // in a row
+
+	mu   sync.Mutex
+	kept int    // people whom it vouches for
+	lost []loss // those whom it doesn't
+}
+
+// loss is a person whom a provider doesn't vouch for now.
+type loss struct {
+	person   *people.Person
+	id       v1.Identity
+	kept     people.Kept
+	sessions bool // some began by the provider's word
+}
+
+func (a *asked) keeps() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.kept++
+}
+
+func (a *asked) loses(l loss) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lost = append(a.lost, l)
 }
 
 // Round asks once about everyone who has a session or a token.
@@ -114,6 +137,11 @@ func (r *Recheck) Round(ctx context.Context) error {
 		})
 	}
 	_ = g.Wait() // it has no errors
+	for _, provider := range providers {
+		if ctx.Err() == nil { // else the round has a part of the people only
+			failed = append(failed, r.settle(ctx, provider))
+		}
+	}
 	return errors.Join(failed...)
 }
 
@@ -158,9 +186,11 @@ func (r *Recheck) check(ctx context.Context, p *people.Person, id v1.Identity, p
 	}
 	switch {
 	case err == nil && r.Policies[id.Provider].allows(now):
+		provider.keeps()
 		return r.confirm(ctx, p, id, now)
 	case err == nil, errors.Is(err, ErrGone):
-		return r.gone(ctx, p, id, provider, kept, sessions)
+		provider.loses(loss{p, id, kept, sessions})
+		return nil
 	}
 	return r.unsaid(ctx, p, id, sessions)
 }
@@ -174,87 +204,10 @@ func (r *Recheck) ask(ctx context.Context, provider *asked, id v1.Identity, kept
 		return nil, people.ErrUnavailable // there is nothing to ask with
 	}
 	now, err := provider.Check(ctx, id.Subject, kept.Refresh)
-	if err == nil || errors.Is(err, ErrGone) {
+	if err == nil || errors.Is(err, ErrGone) || errors.Is(err, ErrUnsaid) {
 		provider.failed.Store(0)
 	} else {
 		provider.failed.Add(1)
 	}
 	return now, err
-}
-
-// confirm notes what a provider says. When it said so is written from time to time only.
-func (r *Recheck) confirm(ctx context.Context, p *people.Person, id v1.Identity, now *Identity) error {
-	said := p.Said(id)
-	groups := slices.Sorted(slices.Values(now.Groups))
-	if now.GroupsKnown && !slices.Equal(said.Groups, slices.Compact(groups)) || said.Gone || r.now().Sub(said.CheckedAt.Time) > r.Grace/4 {
-		said.Gone, said.CheckedAt = false, metav1.NewTime(r.now())
-		if now.GroupsKnown {
-			said.Groups = groups
-		}
-		return r.say(ctx, p, said)
-	}
-	return nil
-}
-
-// gone takes away what a person had by a provider that doesn't vouch for them any longer.
-func (r *Recheck) gone(ctx context.Context, p *people.Person, id v1.Identity, provider *asked, kept people.Kept, sessions bool) error {
-	if provider.Refreshes() {
-		if again, err := r.People.Refresh(ctx, p, id); err != nil || !again.Same(kept) {
-			return err // the person has just signed in: the next round asks with what that brought
-		}
-	}
-	said := p.Said(id)
-	if !said.Gone || len(said.Groups) > 0 {
-		r.log().WarnContext(ctx, "a provider doesn't know a person any longer", "user", p.Name, "provider", id.Provider)
-		said.Gone, said.Groups, said.CheckedAt = true, nil, metav1.NewTime(r.now())
-		if err := r.say(ctx, p, said); err != nil {
-			return err
-		}
-	}
-	if sessions {
-		if err := r.end(ctx, p, id.Provider); err != nil {
-			return err
-		}
-	}
-	if kept.Refresh.IsSet() {
-		return r.People.KeepRefresh(ctx, p, id, "")
-	}
-	return nil
-}
-
-// unsaid takes groups and sessions away where a provider has said nothing for too long.
-func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, sessions bool) error {
-	said := p.Said(id)
-	if r.now().Sub(said.CheckedAt.Time) <= r.Grace {
-		return nil
-	}
-	if len(said.Groups) > 0 {
-		r.log().WarnContext(ctx, "a provider couldn't be asked about a person for too long: its groups count no longer", "user", p.Name, "provider", id.Provider)
-		said.Groups = nil
-		if err := r.say(ctx, p, said); err != nil {
-			return err
-		}
-	}
-	if sessions {
-		return r.end(ctx, p, id.Provider)
-	}
-	return nil
-}
-
-// say writes what a provider says of a person who is still there.
-func (r *Recheck) say(ctx context.Context, p *people.Person, said v1.External) error {
-	_, err := r.People.NoteWord(ctx, p, said)
-	if errors.Is(err, people.ErrNoUser) {
-		return nil
-	}
-	return err
-}
-
-// end ends the sessions that began by a provider's word.
-func (r *Recheck) end(ctx context.Context, p *people.Person, provider string) error {
-	n, err := r.Tokens.RevokeVia(ctx, p.Name, provider)
-	if n > 0 {
-		r.log().WarnContext(ctx, "sessions are ended, since their provider doesn't vouch for the person now", "user", p.Name, "provider", provider, "sessions", n)
-	}
-	return err
 }

@@ -1,9 +1,14 @@
 package signin_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	goldap "github.com/go-ldap/ldap/v3"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -222,4 +227,133 @@ func TestAWordAboutAPersonWhoWasReplacedIsNotKept(t *testing.T) {
 	require.NoError(t, err)
 	_, err = l.NoteWord(t.Context(), was, v1.External{Provider: "lab", Subject: "x", Groups: []string{"ai-team"}, CheckedAt: metav1.Now()})
 	require.ErrorIs(t, err, people.ErrNoUser)
+}
+
+func TestManyWhoAreGoneAtOnceCountForAWhile(t *testing.T) {
+	l := openLab(t)
+	names := []string{"kim", "lee"}
+	l.server.Do(func(c *goldap.Conn) error {
+		for i := range 6 {
+			name := fmt.Sprint("many", i)
+			names = append(names, name)
+			a := goldap.NewAddRequest(providertest.PersonDN(name), nil)
+			for key, value := range map[string]string{"objectClass": "inetOrgPerson", "uid": name, "cn": name, "sn": name, "userPassword": providertest.Password} {
+				a.Attribute(key, []string{value})
+			}
+			if err := c.Add(a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	access := map[string]string{}
+	for _, name := range names {
+		access[name] = l.enter(t, name).Access.Reveal()
+	}
+	l.round(t)
+	l.server.Remove("many0")
+	l.server.Remove("many1")
+	l.round(t)
+	assert.False(t, l.valid(t, access["many0"]), "two are gone at once")
+	assert.False(t, l.valid(t, access["many1"]))
+	for _, name := range []string{"kim", "many2", "many3"} {
+		l.server.Remove(name)
+	}
+	l.now = l.now.Add(10 * time.Minute)
+	l.round(t)
+	for _, name := range []string{"kim", "many2", "many3", "lee"} {
+		assert.True(t, l.valid(t, access[name]), "three of six are rather a mistake: %s", name)
+	}
+	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"))
+	assert.False(t, l.person(t, "kim").Gone)
+	l.now = l.now.Add(51 * time.Minute)
+	l.round(t)
+	for _, name := range []string{"kim", "many2", "many3"} {
+		assert.False(t, l.valid(t, access[name]), name)
+		assert.True(t, l.person(t, name).Gone, name)
+	}
+	assert.True(t, l.valid(t, access["lee"]))
+}
+
+func TestADirectoryThatShowsNoOneIsAway(t *testing.T) {
+	l := openLab(t)
+	pair := l.enter(t, "kim")
+	blind, err := ldap.New(ldap.Options{Name: "lab", URL: l.server.TLS, CA: l.server.CA, BindDN: providertest.AdminDN, BindPassword: providertest.AdminPassword,
+		Users: ldap.Users{Base: "ou=groups," + providertest.Base, Name: "uid", Subject: "entryUUID"}})
+	require.NoError(t, err)
+	l.again.Checkers = []signin.Checker{blind}
+	l.round(t)
+	assert.True(t, l.valid(t, pair.Access.Reveal()))
+	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"))
+}
+
+// issuer is one that answers questions about each person as it is told.
+type issuer struct {
+	says  map[string]error
+	mu    sync.Mutex
+	asked map[string]int
+}
+
+func (*issuer) Name() string    { return "dex" }
+func (*issuer) Refreshes() bool { return true }
+
+func (i *issuer) Check(_ context.Context, subject string, refresh secret.String) (*signin.Identity, error) {
+	if err := i.says[subject]; err != nil {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.asked[subject]++
+		return nil, err
+	}
+	return &signin.Identity{Provider: "dex", Subject: subject, Groups: []string{"ai-team"}, GroupsKnown: true, Refresh: refresh}, nil
+}
+
+func TestAnIssuerMayHaveBeenWrong(t *testing.T) {
+	l := openLab(t)
+	i := &issuer{says: map[string]error{}, asked: map[string]int{}}
+	l.again.Checkers = []signin.Checker{i}
+	service := signin.New(l.Directory, nil, signin.Options{Policies: map[string]signin.Policy{"dex": {Create: true}}})
+	p, err := service.Admit(t.Context(), &signin.Identity{Provider: "dex", Subject: "1", Name: "kim", Refresh: "refresh"})
+	require.NoError(t, err)
+	session, err := l.tokens.Session(t.Context(), p, token.New{})
+	require.NoError(t, err)
+	application, err := l.tokens.Application(t.Context(), p, token.New{})
+	require.NoError(t, err)
+	i.says["1"] = signin.ErrGone
+	l.round(t)
+	assert.False(t, l.valid(t, session.Access.Reveal()))
+	assert.False(t, l.valid(t, application.Token.Reveal()))
+	delete(i.says, "1")
+	l.round(t)
+	assert.True(t, l.valid(t, application.Token.Reveal()), "it was asked again")
+	assert.False(t, l.person(t, "kim").Gone)
+	i.says["1"] = signin.ErrGone
+	l.round(t)
+	l.now = l.now.Add(61 * time.Minute)
+	l.round(t)
+	kept, err := l.Refresh(t.Context(), p, p.User.Spec.Identities[0])
+	require.NoError(t, err)
+	assert.False(t, kept.Refresh.IsSet(), "after an hour it isn't asked with that")
+}
+
+func TestAnAnswerAboutOnePersonStopsNoQuestionsAboutOthers(t *testing.T) {
+	l := openLab(t)
+	i := &issuer{says: map[string]error{}, asked: map[string]int{}}
+	l.again.Checkers = []signin.Checker{i}
+	service := signin.New(l.Directory, nil, signin.Options{Policies: map[string]signin.Policy{"dex": {Create: true}}})
+	for n := range 12 {
+		subject := fmt.Sprint("s", n)
+		p, err := service.Admit(t.Context(), &signin.Identity{Provider: "dex", Subject: subject, Name: subject, Refresh: "refresh"})
+		require.NoError(t, err)
+		_, err = l.tokens.Session(t.Context(), p, token.New{})
+		require.NoError(t, err)
+		i.says[subject] = fmt.Errorf("%w: %w", people.ErrUnavailable, signin.ErrUnsaid)
+	}
+	l.round(t)
+	assert.Len(t, i.asked, 12)
+	for subject := range i.says {
+		i.says[subject] = errors.New("it doesn't answer")
+	}
+	clear(i.asked)
+	l.round(t)
+	assert.Less(t, len(i.asked), 12, "one that doesn't answer is asked later")
 }

@@ -33,8 +33,8 @@ type Checker interface {
 	Name() string
 	// Refreshes reports whether it is asked with what it gave: else a subject is enough.
 	Refreshes() bool
-	// Check is what it knows now: ErrGone where it doesn't know the person, or lets them in no longer. Other errors mean that it can't say; an
-	// Identity that comes with one has what to ask with next.
+	// Check is what it knows now: ErrGone where it doesn't know the person, or lets them in no longer. Other errors mean that it can't say, ErrUnsaid of
+	// this person alone; an Identity that comes with one has what to ask with next.
 	Check(ctx context.Context, subject string, refresh secret.String) (*Identity, error)
 }
 
@@ -49,6 +49,9 @@ type Policy struct {
 
 // ErrGone is of a person whom a provider vouches for no longer.
 var ErrGone = errors.New("the provider doesn't know the person, or has disabled them")
+
+// ErrUnsaid is of a provider that answers, and says nothing of one person.
+var ErrUnsaid = errors.New("the provider answers, and can't say anything about the person")
 
 // Errors of SignIn. ErrWrong is the only answer for a wrong password, for a person who isn't there, is disabled or was removed, and for one
 // whose password was wrong so often that it isn't tried for a while; it takes the same time. Others wrap people.ErrUnavailable.

@@ -138,7 +138,7 @@ func (d *Directory) Check(ctx context.Context, subject string, _ secret.String) 
 	err := d.session(ctx, func(c *ldap.Conn) error {
 		entry, err := d.person(c, d.o.Users.Subject, subject)
 		if errors.Is(err, errNone) {
-			return signin.ErrGone
+			return d.gone(c)
 		}
 		if err != nil {
 			return err

@@ -107,6 +107,11 @@ func TestADirectoryIsAskedAgain(t *testing.T) {
 	_, err = d.Check(t.Context(), "*", "")
 	assert.Equal(t, signin.ErrGone, err, "a subject is no pattern")
 
+	none := options(server)
+	none.Users.Filter = "(employeeNumber=none)"
+	_, err = open(t, none).Check(t.Context(), id.Subject, "")
+	require.ErrorIs(t, err, people.ErrUnavailable, "where no one is found, no one is gone")
+
 	server.Stop()
 	_, err = d.Check(t.Context(), id.Subject, "")
 	assert.ErrorIs(t, err, people.ErrUnavailable)

@@ -32,9 +32,23 @@ func (d *Directory) person(c *ldap.Conn, attribute, value string) (*ldap.Entry, 
 	case len(found.Entries) == 0:
 		return nil, errNone
 	case len(found.Entries) > 1 || err != nil:
-		return nil, fmt.Errorf("%s isn't one person's alone: below %s several have it", attribute, u.Base)
+		return nil, fmt.Errorf("%w: %s isn't one person's alone: below %s several have it", signin.ErrUnsaid, attribute, u.Base)
 	}
 	return found.Entries[0], nil
+}
+
+// gone is of a person who isn't found, where others are: else the account that searches has lost its rights, or asks a directory that has nothing in it.
+func (d *Directory) gone(c *ldap.Conn) error {
+	u := d.o.Users
+	found, err := c.Search(ldap.NewSearchRequest(u.Base, ldap.ScopeWholeSubtree, ldap.NeverDerefAliases, 1, int(patience.Seconds()), false,
+		and(u.Filter, fmt.Sprintf("(&(%s=*)(%s=*))", u.Name, u.Subject)), []string{"1.1"}, nil))
+	switch {
+	case ldap.IsErrorWithCode(err, ldap.LDAPResultSizeLimitExceeded), err == nil && len(found.Entries) > 0:
+		return signin.ErrGone
+	case err != nil:
+		return fmt.Errorf("search for people: %w", err)
+	}
+	return fmt.Errorf("%s finds no one at all below %s", d.o.BindDN, u.Base)
 }
 
 // named finds the person who signs in with a name. Directories take many spellings for one name, with spaces or wide letters; each would be tried as if it were
@@ -59,7 +73,7 @@ func (d *Directory) identity(c *ldap.Conn, e *ldap.Entry) (*signin.Identity, err
 	u := d.o.Users
 	id := &signin.Identity{Provider: d.o.Name, Name: e.GetEqualFoldAttributeValue(u.Name), Subject: printed(e.GetEqualFoldRawAttributeValue(u.Subject))}
 	if id.Subject == "" {
-		return nil, fmt.Errorf("%s has no attribute %s, by which people are known", e.DN, u.Subject)
+		return nil, fmt.Errorf("%w: %s has no attribute %s, by which people are known", signin.ErrUnsaid, e.DN, u.Subject)
 	}
 	if u.Email != "" {
 		id.Email = e.GetEqualFoldAttributeValue(u.Email)
@@ -90,7 +104,7 @@ func (d *Directory) groups(c *ldap.Conn, e *ldap.Entry) ([]string, error) {
 		return nil, fmt.Errorf("search for groups: %w", err)
 	}
 	if len(found.Entries) > maxGroups {
-		return nil, fmt.Errorf("%s is in more than %d groups: narrow groups.filter", e.DN, maxGroups)
+		return nil, fmt.Errorf("%w: %s is in more than %d groups: narrow groups.filter", signin.ErrUnsaid, e.DN, maxGroups)
 	}
 	var out []string
 	for _, entry := range found.Entries {

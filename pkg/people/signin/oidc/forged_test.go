@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/signin"
 	"github.com/openpai/paictl/pkg/people/signin/oidc"
 )
 
@@ -30,6 +32,8 @@ type liar struct {
 	token    string
 	userinfo map[string]any
 	names    bool
+	status   int // of an answer that isn't yes
+	fails    string
 }
 
 func newLiar(t *testing.T) *liar {
@@ -51,6 +55,12 @@ func newLiar(t *testing.T) *liar {
 		answer(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: l.key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}})
 	})
 	mux.HandleFunc("/token", func(w http.ResponseWriter, _ *http.Request) {
+		if l.status != 0 {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(l.status)
+			_, _ = w.Write([]byte(l.fails))
+			return
+		}
 		answer(w, map[string]any{"access_token": "access", "token_type": "Bearer", "id_token": l.token})
 	})
 	mux.HandleFunc("/userinfo", func(w http.ResponseWriter, _ *http.Request) { answer(w, l.userinfo) })
@@ -189,4 +199,30 @@ func TestAnIssuerThatNamesItselfMustDoSo(t *testing.T) {
 	l.Close()
 	_, err = i.Finish(t.Context(), url.Values{"state": {ask.State}, "code": {"x"}, "iss": {l.URL}}, ask)
 	assert.ErrorIs(t, err, people.ErrUnavailable)
+}
+
+func TestOnlyOneAnswerSaysThatAPersonIsGone(t *testing.T) {
+	l := newLiar(t)
+	i := l.open(t)
+	for _, c := range []struct {
+		status       int
+		fails        string
+		gone, unsaid bool
+	}{
+		{400, `{"error":"invalid_grant"}`, true, false},
+		{401, `{"error":"invalid_grant"}`, true, false},
+		{500, `{"error":"invalid_grant"}`, false, false},
+		{400, `{"error":"invalid_request"}`, false, true},
+		{500, `{"error":"server_error"}`, false, true},
+		{401, `{"error":"invalid_client"}`, false, false},
+		{404, `<html>`, false, false},
+		{502, `<html>`, false, false},
+	} {
+		l.status, l.fails = c.status, c.fails
+		_, err := i.Check(t.Context(), "1", "refresh")
+		require.Error(t, err)
+		assert.Equal(t, c.gone, errors.Is(err, signin.ErrGone), c)
+		assert.Equal(t, c.unsaid, errors.Is(err, signin.ErrUnsaid), c)
+		assert.Equal(t, !c.gone, errors.Is(err, people.ErrUnavailable), c)
+	}
 }

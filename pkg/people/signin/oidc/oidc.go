@@ -225,8 +225,21 @@ func plain(code string) string {
 	return code[:min(len(code), 64)]
 }
 
-// overs are what issuers say to a refresh token that they take no longer: RFC 6749 has the first, Dex also says the second.
-var overs = []string{"invalid_grant", "invalid_request"}
+// about are answers to a question about one person which say nothing of the others: Dex says server_error of one who was removed in the directory behind it.
+// They don't say that the person is gone either: invalid_request is also the answer to a program that asks in a wrong way.
+var about = []string{"invalid_request", "invalid_scope", "server_error"}
+
+// unrefreshed is what it means that a refresh token isn't taken.
+func (i *Issuer) unrefreshed(err error) error {
+	said, ok := errors.AsType[*oauth2.RetrieveError](err)
+	switch {
+	case ok && said.ErrorCode == "invalid_grant" && said.Response.StatusCode < http.StatusInternalServerError:
+		return signin.ErrGone
+	case ok && slices.Contains(about, said.ErrorCode):
+		return i.away(fmt.Errorf("%w: it says %s", signin.ErrUnsaid, said.ErrorCode))
+	}
+	return i.away(err)
+}
 
 // Check asks for the person's claims of now by a refresh token.
 func (i *Issuer) Check(ctx context.Context, subject string, refresh secret.String) (*signin.Identity, error) {
@@ -239,11 +252,8 @@ func (i *Issuer) Check(ctx context.Context, subject string, refresh secret.Strin
 	}
 	ctx = oidc.ClientContext(ctx, i.http)
 	token, err := i.config(p).TokenSource(ctx, &oauth2.Token{RefreshToken: refresh.Reveal()}).Token()
-	if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok && slices.Contains(overs, said.ErrorCode) && said.Response.StatusCode < http.StatusInternalServerError {
-		return nil, signin.ErrGone
-	}
 	if err != nil {
-		return nil, i.away(err)
+		return nil, i.unrefreshed(err)
 	}
 	// The issuer may have taken the refresh token already: the next one is kept whatever comes after.
 	kept := &signin.Identity{Provider: i.o.Name, Subject: subject, Refresh: secret.String(token.RefreshToken)}

@@ -1,0 +1,129 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/people"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+const (
+	// few people may always be gone at once.
+	few = 2
+	// share of those whom a provider vouched for may be gone at once: one in so many.
+	share = 5
+)
+
+// settle takes away what people had by a provider that doesn't vouch for them now. Of many at once it is more likely that the provider is wrong, as one
+// that has lost its data is: what it said of them before counts then, as if it were away.
+func (r *Recheck) settle(ctx context.Context, provider *asked) error {
+	fresh := 0
+	for _, l := range provider.lost {
+		if !l.person.Said(l.id).Gone {
+			fresh++
+		}
+	}
+	doubted := fresh > few && fresh*share > provider.kept+fresh
+	if doubted {
+		r.log().ErrorContext(ctx, "a provider doesn't know many people any longer: it is asked again, and what it said before counts for a while", "provider", provider.Name(), "gone", fresh, "known", provider.kept, "grace", r.Grace)
+	}
+	var failed []error
+	for _, l := range provider.lost {
+		said := l.person.Said(l.id)
+		if doubted && !said.Gone && !r.over(said) {
+			continue
+		}
+		if err := r.gone(ctx, provider, l); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", l.person.Name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// over reports whether what a provider said is too old to count.
+func (r *Recheck) over(said v1.External) bool { return r.now().Sub(said.CheckedAt.Time) > r.Grace }
+
+// confirm notes what a provider says. When it said so is written from time to time only.
+func (r *Recheck) confirm(ctx context.Context, p *people.Person, id v1.Identity, now *Identity) error {
+	said := p.Said(id)
+	groups := slices.Sorted(slices.Values(now.Groups))
+	if now.GroupsKnown && !slices.Equal(said.Groups, slices.Compact(groups)) || said.Gone || r.now().Sub(said.CheckedAt.Time) > r.Grace/4 {
+		said.Gone, said.CheckedAt = false, metav1.NewTime(r.now())
+		if now.GroupsKnown {
+			said.Groups = groups
+		}
+		return r.say(ctx, p, said)
+	}
+	return nil
+}
+
+// gone takes away what a person had by a provider that doesn't vouch for them any longer. What the issuer is asked with is kept for a while: it may have
+// been wrong.
+func (r *Recheck) gone(ctx context.Context, provider *asked, l loss) error {
+	p, id := l.person, l.id
+	if provider.Refreshes() {
+		if again, err := r.People.Refresh(ctx, p, id); err != nil || !again.Same(l.kept) {
+			return err // the person has just signed in: the next round asks with what that brought
+		}
+	}
+	said := p.Said(id)
+	old := said.Gone && r.over(said)
+	if !said.Gone || len(said.Groups) > 0 {
+		r.log().WarnContext(ctx, "a provider doesn't know a person any longer", "user", p.Name, "provider", id.Provider)
+		said.Gone, said.Groups, said.CheckedAt = true, nil, metav1.NewTime(r.now())
+		if err := r.say(ctx, p, said); err != nil {
+			return err
+		}
+	}
+	if l.sessions {
+		if err := r.end(ctx, p, id.Provider); err != nil {
+			return err
+		}
+	}
+	if old && l.kept.Refresh.IsSet() {
+		return r.People.KeepRefresh(ctx, p, id, "")
+	}
+	return nil
+}
+
+// unsaid takes groups and sessions away where a provider has said nothing for too long.
+func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, sessions bool) error {
+	said := p.Said(id)
+	if !r.over(said) {
+		return nil
+	}
+	if len(said.Groups) > 0 {
+		r.log().WarnContext(ctx, "a provider couldn't be asked about a person for too long: its groups count no longer", "user", p.Name, "provider", id.Provider)
+		said.Groups = nil
+		if err := r.say(ctx, p, said); err != nil {
+			return err
+		}
+	}
+	if sessions {
+		return r.end(ctx, p, id.Provider)
+	}
+	return nil
+}
+
+// say writes what a provider says of a person who is still there.
+func (r *Recheck) say(ctx context.Context, p *people.Person, said v1.External) error {
+	_, err := r.People.NoteWord(ctx, p, said)
+	if errors.Is(err, people.ErrNoUser) {
+		return nil
+	}
+	return err
+}
+
+// end ends the sessions that began by a provider's word.
+func (r *Recheck) end(ctx context.Context, p *people.Person, provider string) error {
+	n, err := r.Tokens.RevokeVia(ctx, p.Name, provider)
+	if n > 0 {
+		r.log().WarnContext(ctx, "sessions are ended, since their provider doesn't vouch for the person now", "user", p.Name, "provider", provider, "sessions", n)
+	}
+	return err
+}
