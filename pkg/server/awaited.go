@@ -34,7 +34,7 @@ func (c *Call) DropAwaited(name string) {
 	if name == "" {
 		return
 	}
-	gone := hostCookie(awaitedPrefix+name, "", time.Time{})
+	gone := hostCookie(awaitedPrefix+name, "", time.Time{}) //nolint:gosec // hostCookie says all of it
 	gone.MaxAge = -1
 	http.SetCookie(c.Writer, gone)
 }

@@ -48,7 +48,7 @@ func Open(ctx context.Context, address string) error {
 	case "windows":
 		command = []string{"rundll32", "url.dll,FileProtocolHandler", address}
 	}
-	return exec.CommandContext(ctx, command[0], command[1:]...).Run() //nolint:gosec // the address is ours
+	return exec.CommandContext(ctx, command[0], command[1:]...).Run()
 }
 
 // arrived is what a browser brings.

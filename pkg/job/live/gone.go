@@ -11,7 +11,7 @@ import (
 func (l *Live) Gone(ctx context.Context, j *job.Job) (gone bool, err error) {
 	for {
 		next := l.next()
-		if r, there := l.index.Row(j.Object); !there || string(r.UID) != j.UID {
+		if r, there := l.index.Row(j.Object); !there || r.UID != j.UID {
 			if gone, err := l.jobs.Gone(ctx, j); gone || err != nil && ctx.Err() == nil {
 				return gone, err
 			}

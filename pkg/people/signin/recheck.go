@@ -118,6 +118,7 @@ func (r *Recheck) Round(ctx context.Context) error {
 	}
 	all := slices.Clone(r.People.Users())
 	// Else those whom a provider can't say anything about would keep it from being asked about the same others each time.
+	//nolint:gosec // an order, no secret
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	var g errgroup.Group
 	g.SetLimit(together)

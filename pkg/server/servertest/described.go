@@ -59,7 +59,7 @@ func (s *Server) schema(route *server.Route, response string) *jsonschema.Schema
 	d := s.description
 	d.once.Do(func() {
 		w := httptest.NewRecorder()
-		s.Assembly.Server.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, openapi.Path, nil))
+		s.Server.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, openapi.Path, nil))
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(w.Body.Bytes()))
 		require.NoError(s.t, err, w.Body)
 		d.known, d.compiler = map[string]*jsonschema.Schema{}, jsonschema.NewCompiler()

@@ -123,7 +123,7 @@ func (s *SignIn) check(reachable bool) (wrong []error) {
 		if !reachable {
 			fail("%s: the issuer must send browsers back: set names to where people reach the server", at)
 		}
-		wrong = append(wrong, o.Policy.check(at, name)...)
+		wrong = append(wrong, o.check(at, name)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.LDAP)) {
 		wrong = append(wrong, s.LDAP[name].check("signIn.ldap."+name, name)...)
