@@ -22,7 +22,7 @@ type Person struct {
 	Name     string
 	UID      types.UID
 	Disabled bool
-	// Gone: all providers of the person say that they don't know them, or have disabled them. Application tokens are refused then.
+	// Gone: no provider of the person vouches for them now. Application tokens are refused then.
 	Gone   bool
 	User   *v1.User
 	Grants rules.Grants

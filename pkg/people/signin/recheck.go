@@ -161,6 +161,8 @@ func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]
 		case provider == nil && len(said.Groups) > 0: // it isn't in the settings
 			said.Groups = nil
 			failed = append(failed, r.say(ctx, p, said))
+		case provider == nil && vias != nil:
+			failed = append(failed, r.unsaid(ctx, p, id, false))
 		case provider != nil && vias != nil && !p.Disabled:
 			failed = append(failed, r.check(ctx, p, id, provider, vias[id.Provider]))
 		}

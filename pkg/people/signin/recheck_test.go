@@ -167,22 +167,31 @@ func TestASessionByAnotherWayGoesOn(t *testing.T) {
 func TestAProviderThatIsAwayCountsForAWhile(t *testing.T) {
 	l := openLab(t)
 	pair := l.enter(t, "kim")
+	l.enter(t, "lee")
+	require.NoError(t, l.SetPassword(t.Context(), "lee", good))
+	tokens := map[string]string{}
+	for _, name := range []string{"kim", "lee"} {
+		application, err := l.tokens.Application(t.Context(), l.person(t, name), token.New{Scopes: []rules.Scope{rules.ScopeRead}})
+		require.NoError(t, err)
+		tokens[name] = application.Token.Reveal()
+	}
 	l.round(t)
 	l.server.Stop()
 	l.now = l.now.Add(59 * time.Minute)
 	l.round(t)
+	assert.True(t, l.valid(t, tokens["kim"]))
 	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"))
 	assert.True(t, l.valid(t, pair.Access.Reveal()))
 	l.now = l.now.Add(2 * time.Minute)
 	l.round(t)
 	assert.False(t, l.person(t, "kim").Grants.MayUse("vision"), "its word is too old")
-	assert.False(t, l.person(t, "kim").Gone)
 	assert.False(t, l.valid(t, pair.Access.Reveal()))
-	application, err := l.tokens.Application(t.Context(), l.person(t, "kim"), token.New{Scopes: []rules.Scope{rules.ScopeRead}})
-	require.NoError(t, err)
-	assert.True(t, l.valid(t, application.Token.Reveal()), "that it is away says nothing of the person")
+	assert.False(t, l.valid(t, tokens["kim"]), "it can't be known whether she is still there")
+	assert.True(t, l.valid(t, tokens["lee"]), "he is also one of the cluster's own")
 	l.server.Start()
 	l.round(t)
+	assert.True(t, l.valid(t, tokens["kim"]))
+	assert.False(t, l.person(t, "kim").Gone)
 	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"), "it is back")
 }
 
@@ -193,6 +202,11 @@ func TestWhatIsNotInTheSettingsVouchesForNoOne(t *testing.T) {
 	l.round(t)
 	assert.False(t, l.person(t, "kim").Grants.MayUse("vision"))
 	assert.False(t, l.valid(t, pair.Access.Reveal()))
+	application, err := l.tokens.Application(t.Context(), l.person(t, "kim"), token.New{})
+	require.NoError(t, err)
+	l.now = l.now.Add(61 * time.Minute)
+	l.round(t)
+	assert.False(t, l.valid(t, application.Token.Reveal()))
 }
 
 func TestAnIdentityThatIsUnlinkedGrantsNothing(t *testing.T) {

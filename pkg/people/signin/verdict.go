@@ -91,15 +91,24 @@ func (r *Recheck) gone(ctx context.Context, provider *asked, l loss) error {
 	return nil
 }
 
-// unsaid takes groups and sessions away where a provider has said nothing for too long.
+// unsaid takes groups, sessions and application tokens away where a provider has said nothing for too long. Whoever has a password of the cluster, too,
+// keeps application tokens.
 func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, sessions bool) error {
 	said := p.Said(id)
 	if !r.over(said) {
 		return nil
 	}
-	if len(said.Groups) > 0 {
-		r.log().WarnContext(ctx, "a provider couldn't be asked about a person for too long: its groups count no longer", "user", p.Name, "provider", id.Provider)
-		said.Groups = nil
+	gone := said.Gone
+	if !gone && !said.CheckedAt.IsZero() {
+		own, err := r.People.Password(ctx, p)
+		if err != nil {
+			return err
+		}
+		gone = own == nil
+	}
+	if len(said.Groups) > 0 || gone != said.Gone {
+		r.log().WarnContext(ctx, "a provider couldn't be asked about a person for too long: what it said counts no longer", "user", p.Name, "provider", id.Provider)
+		said.Groups, said.Gone = nil, gone
 		if err := r.say(ctx, p, said); err != nil {
 			return err
 		}

@@ -115,7 +115,7 @@ type External struct {
 	Groups []string `json:"groups,omitempty"`
 	// CheckedAt is when the provider said so.
 	CheckedAt metav1.Time `json:"checkedAt"`
-	// Gone says that the provider doesn't know the person, or has disabled them.
+	// Gone says that the provider doesn't know the person, or has disabled them; or said nothing for too long of one who has no password.
 	Gone bool `json:"gone,omitempty"`
 }
 
