@@ -34,6 +34,8 @@ type liar struct {
 	names    bool
 	status   int // of an answer that isn't yes
 	fails    string
+	says     map[string]any // beside what it is
+	sends    string         // where it sends on what is sent to it
 }
 
 func newLiar(t *testing.T) *liar {
@@ -48,13 +50,19 @@ func newLiar(t *testing.T) *liar {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, map[string]any{"issuer": l.URL, "authorization_endpoint": l.URL + "/auth", "token_endpoint": l.URL + "/token", "jwks_uri": l.URL + "/keys", "userinfo_endpoint": l.URL + "/userinfo",
-			"id_token_signing_alg_values_supported": []string{"ES256", "HS256", "none"}, "authorization_response_iss_parameter_supported": l.names})
+		says := map[string]any{"issuer": l.URL, "authorization_endpoint": l.URL + "/auth", "token_endpoint": l.URL + "/token", "jwks_uri": l.URL + "/keys", "userinfo_endpoint": l.URL + "/userinfo",
+			"id_token_signing_alg_values_supported": []string{"ES256", "HS256", "none"}, "authorization_response_iss_parameter_supported": l.names}
+		maps.Copy(says, l.says)
+		answer(w, says)
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: l.key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}})
 	})
-	mux.HandleFunc("/token", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
+		if l.sends != "" {
+			http.Redirect(w, r, l.sends, http.StatusTemporaryRedirect)
+			return
+		}
 		if l.status != 0 {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(l.status)

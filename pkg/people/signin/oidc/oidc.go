@@ -79,7 +79,7 @@ func New(o Options) (*Issuer, error) {
 		}
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: patience}
-	return &Issuer{o: o, http: &http.Client{Transport: transport, Timeout: patience}}, nil
+	return &Issuer{o: o, http: &http.Client{Transport: secure{transport}, CheckRedirect: onlyQuestions, Timeout: patience}}, nil
 }
 
 // Name is what the issuer is called.
@@ -104,6 +104,9 @@ func (i *Issuer) provider() (*oidc.Provider, error) {
 	}
 	// The keys are asked for by this client as long as the program runs.
 	known, err := oidc.NewProvider(oidc.ClientContext(context.Background(), i.http), i.o.Issuer)
+	if err == nil {
+		err = secureEndpoints(known)
+	}
 	if err != nil {
 		i.failed, i.retryAt = i.away(err), now.Add(again)
 		return nil, i.failed
