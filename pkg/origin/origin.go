@@ -6,8 +6,21 @@ import "net/netip"
 
 // Network is what counts as one address: an IPv4 address, or the /64 of an IPv6 one, since a customer has the whole of it.
 func Network(a netip.Addr) string {
+	return within(a, 64)
+}
+
+// Site is what counts as one customer: an IPv4 address, or the /48 of an IPv6 one, of which many customers have the whole.
+func Site(address string) string {
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	return within(a, 48)
+}
+
+func within(a netip.Addr, bits int) string {
 	if a = a.Unmap().WithZone(""); a.Is6() {
-		if p, err := a.Prefix(64); err == nil {
+		if p, err := a.Prefix(bits); err == nil {
 			return p.String()
 		}
 	}

@@ -23,3 +23,9 @@ func TestOneCustomerIsOneNetwork(t *testing.T) {
 		assert.Equal(t, want, origin.NetworkOf(address), address)
 	}
 }
+
+func TestACustomerIsOneSite(t *testing.T) {
+	for address, want := range map[string]string{"10.0.0.1": "10.0.0.1", "::ffff:10.0.0.1": "10.0.0.1", "2001:db8:1:2::3": "2001:db8:1::/48", "2001:db8:1:ffff::": "2001:db8:1::/48", "2001:db8:2::": "2001:db8:2::/48", "fe80::1%eth0": "fe80::/48", "x": "x", "": ""} {
+		assert.Equal(t, want, origin.Site(address), address)
+	}
+}

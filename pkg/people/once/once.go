@@ -88,38 +88,6 @@ func selector(kind Kind) string {
 // labelKind is the label with the kind.
 const labelKind = "paictl.openpai.org/once"
 
-// Limit is how many of a kind there may be at a time: in all, and with the same value of a key.
-type Limit struct {
-	All  int
-	Key  string
-	Each int
-}
-
-// Put keeps something new, unless too many of its kind are there that haven't expired: ErrMany.
-func (s *Store) Put(ctx context.Context, t *Thing, l Limit) error {
-	list, err := s.core.CoreV1().Secrets(v1.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(t.Kind)})
-	if err != nil {
-		return away("list codes", err)
-	}
-	all, same := 0, 0
-	for i := range list.Items {
-		if !s.valid(&list.Items[i]) {
-			continue
-		}
-		if all++; string(list.Items[i].Data[l.Key]) == t.Values[l.Key] {
-			same++
-		}
-	}
-	if all >= l.All || l.Key != "" && same >= l.Each {
-		return ErrMany
-	}
-	_, err = s.core.CoreV1().Secrets(v1.Namespace).Create(ctx, s.secret(t), metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return ErrChanged
-	}
-	return away("write a code", err)
-}
-
 func (s *Store) secret(t *Thing) *corev1.Secret {
 	data := map[string]string{}
 	maps.Copy(data, t.Values)
@@ -146,13 +114,19 @@ func (s *Store) Get(ctx context.Context, kind Kind, id string) (*Thing, error) {
 	if err != nil {
 		return nil, away("read a code", err)
 	}
-	t := &Thing{Kind: kind, ID: id, Values: map[string]string{}, uid: &metav1.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion}, version: have.ResourceVersion}
-	for k, v := range have.Data {
-		t.Values[k] = string(v)
-	}
-	t.Expires, _ = time.Parse(time.RFC3339Nano, t.Values[keyExpires]) // it is valid
-	delete(t.Values, keyExpires)
+	t := &Thing{Kind: kind, ID: id, Values: values(have), uid: &metav1.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion}, version: have.ResourceVersion}
+	t.Expires, _ = time.Parse(time.RFC3339Nano, string(have.Data[keyExpires])) // it is valid
 	return t, nil
+}
+
+// values are those that were put.
+func values(of *corev1.Secret) map[string]string {
+	out := map[string]string{}
+	for k, v := range of.Data {
+		out[k] = string(v)
+	}
+	delete(out, keyExpires)
+	return out
 }
 
 // Change writes something that was read; ErrChanged where another was faster.

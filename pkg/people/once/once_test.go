@@ -102,3 +102,24 @@ func TestCodesExpireAndAreFew(t *testing.T) {
 	require.Len(t, left.Items, 1)
 	assert.Equal(t, "eve", string(left.Items[0].Data["user"]))
 }
+
+func TestWhoBeginsManyKeepsNoOneElseOut(t *testing.T) {
+	var skew atomic.Int64
+	_, one, two := open(t, &skew)
+	put := func(s *once.Store, id, network, user string, life time.Duration) error {
+		return s.Put(t.Context(), &once.Thing{Kind: once.Device, ID: once.ID(id), Values: map[string]string{"network": network, "user": user}, Expires: time.Now().Add(life)},
+			once.Limit{All: 6, Key: "network", Each: 4, Drop: func(v map[string]string) bool { return v["user"] == "" }})
+	}
+	require.NoError(t, put(one, "first", "lab", "", time.Minute))
+	require.NoError(t, put(one, "answered", "many", "ann", 2*time.Minute))
+	for _, id := range []string{"b", "a", "c"} {
+		require.NoError(t, put(one, id, "many", "", time.Duration(3+id[0]-'a')*time.Minute))
+	}
+	require.ErrorIs(t, put(two, "d", "many", "", time.Hour), once.ErrMany, "it has as many as one may have")
+	require.NoError(t, put(two, "other", "far", "", time.Hour))
+	require.NoError(t, put(two, "new", "near", "", time.Hour), "though there are as many as there may be")
+	for id, err := range map[string]error{"first": nil, "answered": nil, "a": once.ErrNone, "b": nil, "c": nil, "other": nil, "new": nil} {
+		_, got := one.Get(t.Context(), once.Device, once.ID(id))
+		require.ErrorIs(t, got, err, id)
+	}
+}

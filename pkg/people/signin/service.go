@@ -74,10 +74,9 @@ func (s *Service) SignIn(ctx context.Context, name string, p secret.String, addr
 // Providers reports whether passwords are shown to directories, too.
 func (s *Service) Providers() bool { return len(s.providers) > 0 }
 
-// Guess tries what could be guessed, such as a short code, as often as a password of one name may be tried. what is no name: it has a colon. wrong
-// is the error of a guess that is.
+// Guess tries what could be guessed, such as a short code, as often as a password of one name may be tried. wrong is the error of a guess that is.
 func (s *Service) Guess(what string, wrong error, attempt func() error) error {
-	try, err := s.throttle.begin(what, what)
+	try, err := s.throttle.guess(what)
 	if err != nil {
 		return err
 	}

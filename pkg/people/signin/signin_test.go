@@ -150,6 +150,21 @@ func TestGuessingOfANameIsSlowedDownAndLocksThePersonNotOut(t *testing.T) {
 	assert.NoError(t, d.try(t, "ann", good, "10.1.0.101"))
 }
 
+func TestAGuessIsNotSlowedDownByWrongPasswordsOfANameLikeIt(t *testing.T) {
+	d := open(t)
+	none, right := errors.New("none"), func() error { return nil }
+	for i := range 10 {
+		assert.ErrorIs(t, d.try(t, "device:ann", "x", fmt.Sprintf("10.4.0.%d", i)), signin.ErrWrong)
+	}
+	require.ErrorIs(t, d.try(t, "device:ann", "x", "10.4.0.99"), signin.ErrBusy)
+	require.NoError(t, d.services[0].Guess("device:ann", none, right))
+	for range 10 {
+		require.ErrorIs(t, d.services[0].Guess("device:ann", none, func() error { return none }), none)
+	}
+	require.ErrorIs(t, d.services[0].Guess("device:ann", none, right), signin.ErrBusy)
+	assert.NoError(t, d.services[0].Guess("device:eve", none, right))
+}
+
 func TestManyAtOnceAreNoWayAround(t *testing.T) {
 	d := open(t)
 	var wrong, busy atomic.Int32

@@ -71,19 +71,30 @@ const trustFor = 30 * 24 * time.Hour
 // others can't lock the person out: neither who guesses the name, nor who shares the address, as all behind one proxy do.
 func (t *throttle) begin(address, name string) (*try, error) {
 	address, name = origin.NetworkOf(address), v1.FoldName(name)
-	pair := keyOf("pair", address+"\x00"+name)
+	try := &try{t: t, from: address, pair: keyOf("pair", address+"\x00"+name)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	since, known := t.trusted[pair]
-	known = known && now.Sub(since) < trustFor
-	places := []key{keyOf("name", name), keyOf("address", address)}
-	if known {
-		places = []key{pair}
+	since, known := t.trusted[try.pair]
+	try.known = known && now.Sub(since) < trustFor
+	if try.known {
+		return try.take(now, try.pair)
 	}
+	return try.take(now, keyOf("name", name), keyOf("address", address))
+}
+
+// guess takes a place for something that is no name, whatever people type as one.
+func (t *throttle) guess(what string) (*try, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return (&try{t: t}).take(t.now(), keyOf("guess", what))
+}
+
+// take takes places; the first counts what is wrong in a row.
+func (t *try) take(now time.Time, places ...key) (*try, error) {
 	var taken []*bucket
 	for _, k := range places {
-		b := t.bucket(k, now)
+		b := t.t.bucket(k, now)
 		if b == nil {
 			return nil, &ThrottledError{After: every}
 		}
@@ -101,7 +112,8 @@ func (t *throttle) begin(address, name string) (*try, error) {
 	for _, b := range taken {
 		b.free--
 	}
-	return &try{t: t, from: address, taken: taken, pair: pair, name: of, known: known}, nil
+	t.taken, t.name = taken, of
+	return t, nil
 }
 
 // bucket returns one, filled up to now; nil where there are too many.

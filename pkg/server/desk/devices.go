@@ -51,8 +51,8 @@ func (d *Desk) NewDevice(ctx context.Context, client string) (*Device, error) {
 		id := deviceID(string(user))
 		code := id + "." + rand.Text() + rand.Text()
 		err = d.shop.Once.Put(ctx, &once.Thing{Kind: once.Device, ID: id, Expires: d.shop.now().Add(deviceTime), Values: map[string]string{
-			valueHash: once.ID(code), valueClient: client, valueAddress: d.origin.Address, valueNetwork: origin.NetworkOf(d.origin.Address), valueBegan: d.shop.now().UTC().Format(time.RFC3339),
-		}}, once.Limit{All: mostCodes, Key: valueNetwork, Each: mostNetwork})
+			valueHash: once.ID(code), valueClient: client, valueAddress: d.origin.Address, valueNetwork: origin.Site(d.origin.Address), valueBegan: d.shop.now().UTC().Format(time.RFC3339),
+		}}, once.Limit{All: mostCodes, Key: valueNetwork, Each: mostNetwork, Drop: unanswered})
 		if err == nil {
 			return &Device{Code: secret.String(code), User: string(user[:4]) + "-" + string(user[4:]), At: d.shop.At, Life: deviceTime, Interval: deviceInterval}, nil
 		}
@@ -61,6 +61,11 @@ func (d *Desk) NewDevice(ctx context.Context, client string) (*Device, error) {
 		}
 	}
 	return nil, err
+}
+
+// unanswered reports whether no one has let a program in yet, or refused it.
+func unanswered(values map[string]string) bool {
+	return values[valueUser] == "" && values[valueDenied] == ""
 }
 
 // deviceID is what a user code is kept under, however a person types it.
@@ -136,7 +141,7 @@ func (d *Desk) device(ctx context.Context, name, user string) (*once.Thing, erro
 // open finds a program that waits, and has no answer yet.
 func (d *Desk) open(ctx context.Context, id string) (*once.Thing, error) {
 	t, err := d.shop.Once.Get(ctx, once.Device, id)
-	if err == nil && (t.Values[valueUser] != "" || t.Values[valueDenied] != "") {
+	if err == nil && !unanswered(t.Values) {
 		return nil, once.ErrNone
 	}
 	return t, err

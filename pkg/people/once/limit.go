@@ -1,0 +1,90 @@
+package once
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// Limit is how many of a kind there may be at a time: in all, and with the same value of a key.
+type Limit struct {
+	All  int
+	Key  string
+	Each int
+	// Drop says of what is there whether it may go where there are too many in all, so that few who begin many don't keep all others from it:
+	// the oldest of the value that most have. nil is nothing.
+	Drop func(values map[string]string) bool
+}
+
+// Put keeps something new, unless too many of its kind are there that haven't expired: ErrMany.
+func (s *Store) Put(ctx context.Context, t *Thing, l Limit) error {
+	list, err := s.core.CoreV1().Secrets(v1.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(t.Kind)})
+	if err != nil {
+		return away("list codes", err)
+	}
+	if err := s.room(ctx, list.Items, t, l); err != nil {
+		return err
+	}
+	_, err = s.core.CoreV1().Secrets(v1.Namespace).Create(ctx, s.secret(t), metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return ErrChanged
+	}
+	return away("write a code", err)
+}
+
+// room makes sure that something new may be kept beside what is there.
+func (s *Store) room(ctx context.Context, there []corev1.Secret, t *Thing, l Limit) error {
+	all, of := 0, map[string][]*corev1.Secret{}
+	for i := range there {
+		if s.valid(&there[i]) {
+			all++
+			value := string(there[i].Data[l.Key])
+			of[value] = append(of[value], &there[i])
+		}
+	}
+	if l.Key != "" && len(of[t.Values[l.Key]]) >= l.Each {
+		return ErrMany
+	}
+	if all < l.All {
+		return nil
+	}
+	oldest := l.oldest(of)
+	if oldest == nil {
+		return ErrMany
+	}
+	// Not where it was changed since: then someone has it in use.
+	err := s.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, oldest.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &oldest.UID, ResourceVersion: &oldest.ResourceVersion}})
+	switch {
+	case apierrors.IsConflict(err):
+		return ErrMany
+	case apierrors.IsNotFound(err):
+		return nil
+	}
+	return away("delete a code", err)
+}
+
+// oldest is what may go first, of the value that most have; nil is nothing.
+func (l *Limit) oldest(of map[string][]*corev1.Secret) *corev1.Secret {
+	if l.Drop == nil {
+		return nil
+	}
+	var most []*corev1.Secret
+	for _, same := range of {
+		same = slices.DeleteFunc(same, func(have *corev1.Secret) bool { return !l.Drop(values(have)) })
+		if len(same) > len(most) {
+			most = same
+		}
+	}
+	if len(most) == 0 {
+		return nil
+	}
+	return slices.MinFunc(most, func(a, b *corev1.Secret) int {
+		return cmp.Compare(string(a.Data[keyExpires]), string(b.Data[keyExpires]))
+	})
+}
