@@ -24,6 +24,9 @@ const (
 	ReturnTo   = "to"
 )
 
+// OpenerPolicy is the header that parts a page from the one that opened it, unless both say the same and have one origin.
+const OpenerPolicy = "Cross-Origin-Opener-Policy"
+
 // KeepSession gives a browser the token of its session.
 func (c *Call) KeepSession(token secret.String, until time.Time) {
 	http.SetCookie(c.Writer, hostCookie(SessionCookie, token.Reveal(), until))
@@ -86,6 +89,15 @@ func toSignIn(w http.ResponseWriter, r *http.Request, route *Route, err error) b
 
 // WantsPage reports whether a browser shows the answer to a person.
 func (c *Call) WantsPage() bool { return wantsPage(c.Request) }
+
+// Navigated refuses a request that a script sends, or a frame shows: another service's page behind the door has the origin of the server's own, and
+// could read the answer. A client that isn't a browser, or an old one, doesn't say what it asks for.
+func (c *Call) Navigated() error {
+	if to := c.Request.Header.Get("Sec-Fetch-Dest"); to != "" && to != "document" {
+		return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "no script may ask for this, and no frame show it", Remedy: "open the address in a tab of the browser"}
+	}
+	return nil
+}
 
 // wantsPage reports whether a browser shows the answer to a person.
 func wantsPage(r *http.Request) bool {

@@ -117,6 +117,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Request-Id", a.id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
+	// What opened a page doesn't reach into it, nor read where it has got to: that may be an issuer's code that a limit kept from being used.
+	h.Set(OpenerPolicy, "same-origin")
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
 		// net/http hides a length that came with it. A proxy may have gone by that length, and have sent another person's request in what follows.
 		h.Set("Connection", "close")

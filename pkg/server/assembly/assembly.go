@@ -133,7 +133,7 @@ func New(o Options) (*Assembly, error) {
 	}
 	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Keys: a.keys, Now: o.Now,
 		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled,
-		Issuers: who.issuers, Once: a.once, At: o.Settings.URL()}
+		Issuers: who.issuers, Once: a.once, At: o.Settings.URL(), ReturnPages: o.Settings.SignIn.ReturnPages}
 	if shop.Alerts, err = openAlerts(o); err != nil {
 		return nil, err
 	}

@@ -72,3 +72,39 @@ func TestAllOfAPageComesThroughTheDoor(t *testing.T) {
 	}
 	assert.LessOrEqual(t, most.Load(), int32(atOnce))
 }
+
+// Pages on which people sign in part from what opened them, unless that says the same of itself: what is behind the door must not.
+func TestPagesBehindTheDoorDontReachIntoTheServersOwn(t *testing.T) {
+	const policy = "Cross-Origin-Opener-Policy"
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(policy, "same-origin")
+		w.Header().Set(policy+"-Report-Only", "same-origin")
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusAccepted)
+		}
+	}))
+	t.Cleanup(service.Close)
+	c := kubetest.Start(t)
+	servertest.Prepare(t, c)
+	o := settings.Default()
+	o.Limits.PerMinute = 4
+	o.Door = map[string]settings.Service{"ours": {URL: service.URL, Page: "administrators"}}
+	h := houseOn(t, c, servertest.Options{Settings: o})
+	for method, status := range map[string]int{"GET": 200, "POST": 202} {
+		a := h.as("root", method, "/ours/", "")
+		require.Equal(t, status, a.Status, a.Body)
+		assert.Empty(t, a.Header.Values(policy), method)
+		assert.Empty(t, a.Header.Values(policy+"-Report-Only"), method)
+	}
+	a := h.Ask("GET", "/ours/worker.js", h.tokens["root"], "", "Service-Worker", "script")
+	assert.Equal(t, 403, a.Status, "it could answer for a page of the service, with headers of its own choice")
+	seen := map[int]bool{}
+	for _, path := range []string{"/ours/", "/nowhere", "/sign-in", "/api/v3/signin/oidc/lab/return?code=x", "/a//b", "/api/v3/signin/oidc/lab/return?code=x", "/nowhere", "/sign-in"} {
+		a := h.Ask("GET", path, "", "")
+		seen[a.Status] = true
+		assert.Equal(t, []string{"same-origin"}, a.Header.Values(policy), "%s: %d", path, a.Status)
+	}
+	for _, status := range []int{200, 400, 404, 429} {
+		assert.True(t, seen[status], "%d is among them: %v", status, seen)
+	}
+}

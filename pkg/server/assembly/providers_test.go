@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -248,6 +249,15 @@ func TestABrowserThatComesFromElsewhereIsNotSignedIn(t *testing.T) {
 	require.Equal(t, 200, status)
 	back := b.SignIn(answer["to"].(string), "kim")
 
+	fetched, err := http.NewRequestWithContext(t.Context(), http.MethodGet, back, http.NoBody)
+	require.NoError(t, err)
+	fetched.Header.Set("Sec-Fetch-Dest", "empty")
+	resp, err := b.Do(fetched)
+	require.NoError(t, err)
+	_ = resp.Body.Close()
+	assert.Equal(t, 403, resp.StatusCode, "a script of another service's page gets nothing for an address that it has seen")
+	assert.Empty(t, resp.Cookies())
+
 	other := l.browser() // a victim who is sent the attacker's answer
 	_, page := other.Visit(back)
 	assert.Contains(t, page, "You are not signed in")
@@ -275,32 +285,48 @@ func TestABrowserThatComesFromElsewhereIsNotSignedIn(t *testing.T) {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.URL+"/api/v3/signin/oidc/dex", strings.NewReader(`{}`))
 	require.NoError(t, err)
 	r.Header.Set("Sec-Fetch-Site", "cross-site")
-	resp, err := b.Do(r)
+	resp, err = b.Do(r)
 	require.NoError(t, err)
 	_ = resp.Body.Close()
 	assert.Equal(t, 403, resp.StatusCode, "a page of another site begins nothing")
 }
 
 func TestClientsOfOpenPAISignInAtAnIssuer(t *testing.T) {
-	l := openLab(t, func(s *settings.Settings) { s.SignIn.Password.Enabled, s.SignIn.LDAP = false, nil })
+	const portal = "https://portal.example.org/index.html"
+	l := openLab(t, func(s *settings.Settings) {
+		s.SignIn.Password.Enabled, s.SignIn.LDAP, s.SignIn.ReturnPages = false, nil, []string{portal}
+	})
 	info := l.Ask("GET", "/api/v1/authn/info", "", "").JSON()
 	assert.Equal(t, "OIDC", info["authn_type"])
 	assert.Equal(t, "/api/v1/authn/oidc/login", info["loginURI"])
 	assert.Equal(t, "get", info["loginURIMethod"])
 	b := l.browser()
-	next, _ := b.Visit(l.URL + "/rest-server/api/v1/authn/oidc/login?redirect_uri=" + url.QueryEscape("http://localhost:8123/callback") + "&from=here")
-	to, _ := b.Visit(b.SignIn(next, "kim"))
+	login := l.URL + "/rest-server/api/v1/authn/oidc/login"
+	next, page := b.Visit(login + "?redirect_uri=" + url.QueryEscape(portal) + "&from=here")
+	require.Empty(t, next, "no browser goes by itself, which has a session at the issuer")
+	assert.Contains(t, page, portal)
+	assert.Contains(t, page, "Sign in with The lab")
+	link := regexp.MustCompile(`<a href="([^"]+)"`).FindStringSubmatch(page)
+	require.NotEmpty(t, link, page)
+	to, _ := b.Visit(b.SignIn(html.UnescapeString(link[1]), "kim"))
 	u := mustParse(t, to)
-	assert.Equal(t, "http://localhost:8123/callback", u.Scheme+"://"+u.Host+u.Path)
+	assert.Equal(t, portal, u.Scheme+"://"+u.Host+u.Path)
 	assert.Equal(t, "kim", u.Query().Get("user"))
 	assert.Equal(t, "here", u.Query().Get("from"))
 	assert.Equal(t, "false", u.Query().Get("admin"))
 	assert.Equal(t, "kim", l.whoami(u.Query().Get("token")).Name)
-	for _, bad := range []string{"https://evil.example.org/", "http://evil.example.org:80/", "http://localhost.evil.example.org/", "http://localhost@evil.example.org/", "https://localhost:8123/", "javascript:x", l.URL + ".evil.example.org/", "http://localhost:1\\@evil.example.org"} {
+	next, _ = b.Visit(login)
+	assert.Equal(t, l.URL+"/sign-in", next)
+	for _, bad := range []string{portal + "?", portal + "/", "https://portal.example.org/", strings.ToUpper(portal), "http://localhost:8123/callback", "http://127.0.0.1:8123/", l.URL + "/sign-in", l.URL + "/prometheus/", "https://evil.example.org/", "http://evil.example.org:80/", "http://localhost.evil.example.org/", "http://localhost@evil.example.org/", "https://localhost:8123/", "javascript:x", l.URL + ".evil.example.org/", "http://localhost:1\\@evil.example.org"} {
 		a := l.Ask("GET", "/api/v2/authn/oidc/login?redirect_uri="+url.QueryEscape(bad), "", "")
 		assert.Equal(t, 400, a.Status, bad)
 	}
-	_, page := b.Visit(l.URL + "/api/v2/authn/oidc/login?provider=none")
+	for _, dest := range []string{"empty", "iframe", "script"} {
+		a := l.Ask("GET", "/api/v2/authn/oidc/login?redirect_uri="+url.QueryEscape(portal), "", "", "Sec-Fetch-Dest", dest)
+		assert.Equal(t, 403, a.Status, "%s: another service's page could follow the link", dest)
+	}
+	assert.Equal(t, 200, l.Ask("GET", "/api/v2/authn/oidc/login?redirect_uri="+url.QueryEscape(portal), "", "", "Sec-Fetch-Dest", "document").Status)
+	_, page = b.Visit(login + "?provider=none&redirect_uri=" + url.QueryEscape(portal))
 	assert.Contains(t, page, "there is no issuer")
 	a := l.Ask("POST", "/api/v2/token", "", `{"username":"kim","password":"`+providertest.Password+`"}`)
 	assert.Equal(t, 403, a.Status, "there are no passwords here")

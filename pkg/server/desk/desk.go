@@ -69,6 +69,8 @@ type Shop struct {
 	Once *once.Store
 	// At is the address by which issuers send browsers back, https://HOST; pages of other addresses send people there first.
 	At string
+	// ReturnPages are the addresses of pages that get a token in their address.
+	ReturnPages []string
 
 	polls polls
 }

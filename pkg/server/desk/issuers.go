@@ -47,8 +47,8 @@ func (d *Desk) Ways() Ways {
 	return w
 }
 
-// Goal is what a browser signs in for: a session of its own, and a path of this server to go to; a page that gets the token in its address, as
-// OpenPAI's clients want it; a program on its machine; or a program that waits with a code.
+// Goal is what a browser signs in for: a session of its own, and a path of this server to go to; a page of
+// the settings that gets the token in its address, as OpenPAI's portal wants it; a program on its machine; or a program that waits with a code.
 //
 // A program is never let in by the cookie of a session: what other services' pages run behind the door could use that, too.
 type Goal struct {
@@ -66,8 +66,9 @@ func (s *Shop) check(g Goal) error {
 		return wire.Bad("from is too long")
 	case len(g.Device) > maxState:
 		return wire.Bad("that is no code of a program")
-	case g.Page != "" && !s.mayReturn(g.Page):
-		return wire.Bad("redirect_uri must be a page of this server, or of a program on the same machine: http://localhost:PORT/…")
+	case g.Page != "" && !slices.Contains(s.ReturnPages, g.Page):
+		return &wire.Error{Status: 400, Code: wire.CodeParameters, Message: "redirect_uri " + wire.Shown(g.Page) + " is no page that this cluster gives tokens to",
+			Remedy: "sign in with paictl login; for a portal an administrator adds its page to signIn.returnPages of the section rest-server"}
 	case g.Program != nil:
 		return g.Program.check()
 	}
@@ -129,22 +130,6 @@ const awayLetters = 8
 // AwayName is the name under which a browser has kept what it comes back with; "" where there is none.
 func AwayName(back url.Values) string { return awayName(back.Get("state")) }
 
-// maxPage is how long the address of a client's page may be.
-const maxPage = 1024
-
-// mayReturn reports whether a token may be sent to a page: one of this server, or of a program on the machine of the browser. Anything else would
-// be a way to steal tokens by a link.
-func (s *Shop) mayReturn(page string) bool {
-	u, err := url.Parse(page)
-	if err != nil || len(page) > maxPage || u.User != nil || u.Opaque != "" || strings.ContainsAny(page, "\\\r\n\t ") {
-		return false
-	}
-	if u.Scheme+"://"+u.Host == s.At {
-		return s.At != ""
-	}
-	return u.Scheme == "http" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
-}
-
 // Arrival is a person who has signed in for a goal: a token, the address of a program on the browser's machine, or a program that waits.
 type Arrival struct {
 	*SignedIn
@@ -166,6 +151,9 @@ func (d *Desk) FromIssuer(ctx context.Context, name string, back url.Values, sea
 	a := asked{}
 	if err := json.Unmarshal(text, &a); err != nil || a.Issuer != name || !d.shop.now().Before(a.Until) {
 		return nil, Goal{}, oidc.ErrMismatch
+	}
+	if err := d.shop.check(a.Goal); err != nil { // the settings may have changed since
+		return nil, Goal{}, err
 	}
 	p, err := d.vouched(ctx, issuer, back, a.Ask)
 	if err := d.noteIssuer(ctx, name, p, err); err != nil {

@@ -60,6 +60,9 @@ var challenge = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 // maxState is how long the state may be that a program gets back.
 const maxState = 512
 
+// maxPage is how long the address of a program may be.
+const maxPage = 1024
+
 // loopback reports whether an address is one of the browser's own machine, where RFC 8252 lets programs wait. A name could be another machine's.
 func loopback(address string) bool {
 	u, err := url.Parse(address)

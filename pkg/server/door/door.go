@@ -111,6 +111,9 @@ func (s *service) title() string {
 // errRefused is of what no one gets through the door, administrators included.
 var errRefused = &rules.ForbiddenError{Why: "this is not let through: use it inside of the cluster"}
 
+// errWorker is of a script that a browser would let answer in place of the server: with headers of its own choice, and after the service is gone.
+var errWorker = &rules.ForbiddenError{Why: "pages behind the sign-in have no service worker"}
+
 // serve decides, and passes on.
 func (d *Door) serve(c *server.Call, s *service) error {
 	r := c.Request
@@ -119,6 +122,9 @@ func (d *Door) serve(c *server.Call, s *service) error {
 	}
 	if r.URL.Path == s.prefix() {
 		return redirect(c, s)
+	}
+	if len(r.Header.Values("Service-Worker")) > 0 {
+		return errWorker
 	}
 	path := strings.TrimPrefix(r.URL.Path, s.prefix())
 	what := r.Method + " " + r.URL.Path
@@ -132,7 +138,7 @@ func (d *Door) serve(c *server.Call, s *service) error {
 	if class == write {
 		return s.change(c, what)
 	}
-	s.proxy.ServeHTTP(c.Writer, r)
+	s.pass(c.Writer, r)
 	return nil
 }
 
@@ -142,6 +148,13 @@ func (s *service) place(c *server.Call, path string) error {
 		return c.Place("file", files)
 	}
 	return c.Place("query", queries)
+}
+
+// pass passes a request on. The page that comes back has no word on what opened it, neither the server's nor the service's: the pages on which people
+// sign in part from it for that reason, and its scripts would reach into them otherwise.
+func (s *service) pass(w http.ResponseWriter, r *http.Request) {
+	w.Header().Del(server.OpenerPolicy)
+	s.proxy.ServeHTTP(w, r)
 }
 
 // change passes on what changes something. It is in the audit also where the answer broke off.
@@ -155,7 +168,7 @@ func (s *service) change(c *server.Call, what string) error {
 				w.aborted = true
 			}
 		}()
-		s.proxy.ServeHTTP(w, c.Request)
+		s.pass(w, c.Request)
 		return w.err()
 	})
 	if w.aborted {

@@ -25,7 +25,7 @@ var passed = []string{"Accept", "Accept-Encoding", "Accept-Language", "Content-T
 // dropped are headers of answers that stay here: they are about the whole origin, which is the server's, or about who is asked.
 var dropped = []string{"Www-Authenticate", "Proxy-Authenticate", "Authentication-Info", "Strict-Transport-Security", "Public-Key-Pins", "Clear-Site-Data", "Alt-Svc",
 	"Service-Worker-Allowed", "Refresh", "Content-Location", "Server", "X-Powered-By", "Nel", "Report-To", "Reporting-Endpoints", "Set-Cookie2",
-	"X-Request-Id", "X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options"}
+	server.OpenerPolicy, "Cross-Origin-Opener-Policy-Report-Only", "X-Request-Id", "X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options"}
 
 const (
 	dialTime = 5 * time.Second

@@ -44,7 +44,6 @@ func show(page []byte) func(*server.Call) error {
 		h := c.Writer.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Frame-Options", "DENY")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin") // what opened it doesn't reach into it
 		h.Set("Cache-Control", "no-store")
 		wire.Bytes(c.Writer, c.Request, http.StatusOK, html, page)
 		return nil

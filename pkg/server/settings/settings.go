@@ -112,7 +112,7 @@ func (s *Settings) check() error {
 	if s.Port > 65535 {
 		wrong = append(wrong, fmt.Errorf("port: %d is no port", s.Port))
 	}
-	return errors.Join(slices.Concat(wrong, s.checkDoor(), checkURL("alerts.url", s.Alerts.URL), s.checkACME())...)
+	return errors.Join(slices.Concat(wrong, s.checkReturnPages(), s.checkDoor(), checkURL("alerts.url", s.Alerts.URL), s.checkACME())...)
 }
 
 // Hosts are all names and addresses that a certificate of the server has.

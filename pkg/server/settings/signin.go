@@ -18,6 +18,8 @@ type SignIn struct {
 	OIDC    map[string]OIDC `json:"oidc"`
 	LDAP    map[string]LDAP `json:"ldap"`
 	Recheck Recheck         `json:"recheck"`
+	// ReturnPages are addresses of pages that get a token in their address, as OpenPAI's portal does, exactly as it asks for them.
+	ReturnPages []string `json:"returnPages"`
 }
 
 // Policy says what a provider's word is worth.

@@ -1,17 +1,19 @@
 package v2
 
 import (
+	"html/template"
 	"net/http"
+	"slices"
 
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// oidcRoutes sign browsers in for clients of OpenPAI, which get the token in the address of their page.
+// oidcRoutes sign browsers in for pages of the settings, which get the token in their address, as OpenPAI's portal does.
 func oidcRoutes() []server.Route {
 	return []server.Route{
-		{Method: http.MethodGet, Path: prefix + "/authn/oidc/login", Aliases: []string{old + "/authn/oidc/login"}, Rule: "open", Browser: true, Summary: "Sends a browser to an issuer of OpenID Connect, and then to redirect_uri with the token", Status: http.StatusFound, Media: textMedia, Errors: []string{wire.CodeNoAPI}, Serve: oidcLogin},
+		{Method: http.MethodGet, Path: prefix + "/authn/oidc/login", Aliases: []string{old + "/authn/oidc/login"}, Rule: "open", Browser: true, Summary: "Shows a browser a link to an issuer of OpenID Connect, which leads to redirect_uri with a token; without redirect_uri, the page on which people sign in", Media: "text/html; charset=utf-8", Errors: []string{wire.CodeNoAPI}, Serve: oidcLogin},
 		{Method: http.MethodGet, Path: prefix + "/authn/oidc/logout", Aliases: []string{old + "/authn/oidc/logout"}, Rule: "open", Browser: true, Summary: "Sends a browser to the page on which people sign in", Status: http.StatusFound, Media: textMedia, Serve: oidcLogout},
 	}
 }
@@ -22,6 +24,10 @@ type oidcLoginIn struct {
 	Provider string `query:"provider"`
 }
 
+// tokenPage asks before a page gets a token: with an issuer's session a browser would go all the way by itself, whoever sent it here.
+var tokenPage = template.Must(template.New("token").Parse(server.SignInHead + `<h1>Sign in</h1><p>The page <b>{{.Page}}</b> asks to be signed in as you. It can then do here what you can.</p>
+<p>Go on only if you have come from there.</p><p><a href="{{.To}}">Sign in with {{.Title}}</a></p></body></html>`))
+
 func oidcLogin(c *server.Call) error {
 	in := oidcLoginIn{}
 	if err := c.Decode(&in); err != nil {
@@ -31,6 +37,12 @@ func oidcLogin(c *server.Call) error {
 	if len(issuers) == 0 {
 		return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeNoAPI, Message: "this cluster has no issuer of OpenID Connect"}
 	}
+	if err := c.Navigated(); err != nil {
+		return err
+	}
+	if in.Redirect == "" {
+		return found(c, server.SignInPath)
+	}
 	if in.Provider == "" {
 		in.Provider = issuers[0].Name
 	}
@@ -38,7 +50,11 @@ func oidcLogin(c *server.Call) error {
 	if err != nil {
 		return err
 	}
-	return found(c, address)
+	title := in.Provider
+	if at := slices.IndexFunc(issuers, func(i desk.IssuerWay) bool { return i.Name == in.Provider }); at >= 0 {
+		title = issuers[at].Title
+	}
+	return c.Page(0, tokenPage, "", map[string]any{"Page": in.Redirect, "To": address, "Title": title})
 }
 
 func oidcLogout(c *server.Call) error { return found(c, server.SignInPath) }

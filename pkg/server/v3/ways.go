@@ -71,6 +71,9 @@ func toIssuer(c *server.Call) error {
 }
 
 func fromIssuer(c *server.Call) error {
+	if err := c.Navigated(); err != nil {
+		return err
+	}
 	name, back := c.Request.PathValue("issuer"), c.Request.URL.Query()
 	got, goal, err := c.Desk.FromIssuer(c.Context(), name, back, c.Awaited(desk.AwayName(back)), agent(c))
 	c.DropAwaited(desk.AwayName(back))

@@ -1,21 +1,15 @@
 package v3
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
 	"html/template"
 	"time"
 
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
-	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Pages that a browser gets when it comes back from an issuer. No page that opened it can reach into it: what is in it lets a program in.
-const head = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Sign in</title></head><body>`
-
-var failedPage = template.Must(template.New("failed").Parse(head + `<h1>You are not signed in</h1><p>{{.Message}}</p>{{with .Remedy}}<p>{{.}}</p>{{end}}<p><a href="{{.SignIn}}">Sign in</a></p></body></html>`))
+// Pages that a browser gets when it comes back from an issuer.
+var failedPage = template.Must(template.New("failed").Parse(server.SignInHead + `<h1>You are not signed in</h1><p>{{.Message}}</p>{{with .Remedy}}<p>{{.}}</p>{{end}}<p><a href="{{.SignIn}}">Sign in</a></p></body></html>`))
 
 const approvalScript = `
 const said = document.getElementById("said"), ask = document.getElementById("ask");
@@ -32,7 +26,7 @@ document.getElementById("yes").addEventListener("click", () => answer(true));
 document.getElementById("no").addEventListener("click", () => answer(false));
 `
 
-var approvalPage = template.Must(template.New("approval").Parse(head + `<h1>Sign in a program</h1><div id="ask" data-approval="{{.Approval}}"><p>A program asks to be signed in as <b>{{.Name}}</b>:</p>
+var approvalPage = template.Must(template.New("approval").Parse(server.SignInHead + `<h1>Sign in a program</h1><div id="ask" data-approval="{{.Approval}}"><p>A program asks to be signed in as <b>{{.Name}}</b>:</p>
 <ul><li>program: <b>{{.Client}}</b></li><li>address: <b>{{.Address}}</b></li><li>begun: <b>{{.Began}}</b></li></ul>
 <p>Allow it only if you have started it yourself, just now. Whoever sent you a code wants to be signed in as you.</p>
 <button id="yes">Sign it in</button> <button id="no">Refuse</button></div><p id="said" role="status"></p><script>{{.Script}}</script></body></html>`))
@@ -40,34 +34,11 @@ var approvalPage = template.Must(template.New("approval").Parse(head + `<h1>Sign
 // explain answers a browser with a page that says what went wrong.
 func explain(c *server.Call, err error) error {
 	e := desk.Meaning(err)
-	return page(c, e.Status, failedPage, "", map[string]any{"Message": e.Message, "Remedy": e.Remedy, "SignIn": server.SignInPath})
+	return c.Page(e.Status, failedPage, "", map[string]any{"Message": e.Message, "Remedy": e.Remedy, "SignIn": server.SignInPath})
 }
 
 // askApproval asks a person who has come back from an issuer whether a program may be let in.
 func askApproval(c *server.Call, w *desk.Waiting) error {
-	return page(c, c.Route.Status, approvalPage, approvalScript, map[string]any{"Approval": w.Approval.Reveal(), "Name": w.Name, "Client": w.Client, "Address": w.Address,
+	return c.Page(0, approvalPage, approvalScript, map[string]any{"Approval": w.Approval.Reveal(), "Name": w.Name, "Client": w.Client, "Address": w.Address,
 		"Began": w.Began.Format(time.RFC1123), "Script": template.JS(approvalScript)}) //nolint:gosec // it is a constant
-}
-
-// page answers with a page that may run one script, and nothing else.
-func page(c *server.Call, status int, t *template.Template, script string, values map[string]any) error {
-	var out bytes.Buffer
-	if err := t.Execute(&out, values); err != nil {
-		return err
-	}
-	allowed := "'none'"
-	if script != "" {
-		sum := sha256.Sum256([]byte(script))
-		allowed = "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	}
-	if status == 0 {
-		status = 200
-	}
-	h := c.Writer.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; script-src "+allowed)
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Cache-Control", "no-store")
-	wire.Bytes(c.Writer, c.Request, status, "text/html; charset=utf-8", out.Bytes())
-	return nil
 }

@@ -13,6 +13,8 @@ const (
 	keySignIn = "signIn"
 	keyOIDC   = "oidc"
 	keyLDAP   = "ldap"
+
+	keyReturnPages = "returnPages"
 )
 
 // checkProviders refuses providers of sign-ins that could let no one in, or would send passwords as they are.
@@ -40,10 +42,24 @@ func (b *builder) checkProviders() {
 			}
 		}
 	}
+	b.checkReturnPages(s, signIn)
 	own, _ := s.Values[keyCredentialsSecret].(string)
 	for _, name := range sorted(maps.Keys(directories)) {
 		if d, ok := directories[name].(map[string]any); ok { // else the schema says what it thinks of it
 			b.checkDirectory(at(ServerService, keySignIn, keyLDAP, name), d, own != "")
+		}
+	}
+}
+
+// checkReturnPages refuses pages from which others could take the tokens that are sent there.
+func (b *builder) checkReturnPages(s *Service, signIn map[string]any) {
+	pages, _ := signIn[keyReturnPages].([]any)
+	hosts, port := ServerAddresses(s)
+	for _, page := range pages {
+		if text, ok := page.(string); ok { // else the schema says what it thinks of it
+			if err := settings.ReturnPage(text, hosts, port); err != nil {
+				b.fail(at(ServerService, keySignIn, keyReturnPages), "services/return-page", err.Error(), "remove it; people sign in with paictl login, and at the page /sign-in")
+			}
 		}
 	}
 }

@@ -46,9 +46,11 @@ func TestMistakesInProvidersAreNamed(t *testing.T) {
 		`{ldap: {lab: {url: "ldaps://h", bindDN: x, bindPassword: y, allowedGroups: [a], ` + users + `}}}`:                              "set groups.base",
 		`{ldap: {lab: {url: "ldaps://h", bindDN: x, bindPassword: y, users: {base: a, name: "uid)(x"}}}}`:                               "rest-server.signIn.ldap.lab.users.name",
 		`{oidc: {lab: {issuer: "https://h", clientId: x}}, ldap: {lab: {url: "ldaps://h", bindDN: x, bindPassword: y, ` + users + `}}}`: "both called lab",
-		`{recheck: {everySeconds: 1}}`: "rest-server.signIn.recheck.everySeconds",
+		`{returnPages: ["http://localhost:8123/callback"]}`:                                                                             "rest-server.signIn.returnPages",
+		`{returnPages: ["https://gpu.example.org/grafana/"]}`:                                                                           "is a page of this server",
+		`{recheck: {everySeconds: 1}}`:                                                                                                  "rest-server.signIn.recheck.everySeconds",
 	} {
-		_, found, err := Load(t.Context(), gpuCluster(t, 1, "rest-server: {signIn: "+section+"}\n"), Options{})
+		_, found, err := Load(t.Context(), gpuCluster(t, 1, "rest-server: {names: [gpu.example.org], signIn: "+section+"}\n"), Options{})
 		require.NoError(t, err)
 		require.Error(t, found.Err(), section)
 		text := ""

@@ -1,0 +1,51 @@
+package settings
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxReturnPage is how long the address of a page may be.
+const maxReturnPage = 1024
+
+// ReturnPage says what is wrong with the address of a page that is to get tokens. hosts and port are where people reach the server.
+func ReturnPage(page string, hosts []string, port int) error {
+	u, err := url.Parse(page)
+	bad := func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune(`?#\`, c) }
+	if err != nil || len(page) > maxReturnPage || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || strings.ContainsFunc(page, bad) {
+		return fmt.Errorf("%q is no https://HOST/PATH, without a query: anyone between, or on the same machine, could take the tokens of another page", page)
+	}
+	at := 443
+	if text := u.Port(); text != "" {
+		if at, err = strconv.Atoi(text); err != nil || at < 1 || at > 65535 {
+			return fmt.Errorf("%q has no port from 1 to 65535", page)
+		}
+	}
+	if at == port && slices.ContainsFunc(hosts, func(h string) bool { return sameHost(h, u.Hostname()) }) {
+		return fmt.Errorf("%q is a page of this server: scripts of the services behind its door share its origin, and could read the tokens", page)
+	}
+	return nil
+}
+
+// sameHost reports whether two names or addresses are one, however they are written.
+func sameHost(a, b string) bool {
+	x, wrong := netip.ParseAddr(a)
+	y, err := netip.ParseAddr(b)
+	if wrong == nil && err == nil {
+		return x.Unmap() == y.Unmap()
+	}
+	return strings.EqualFold(strings.TrimSuffix(a, "."), strings.TrimSuffix(b, "."))
+}
+
+func (s *Settings) checkReturnPages() (wrong []error) {
+	for _, page := range s.SignIn.ReturnPages {
+		if err := ReturnPage(page, s.Hosts(), s.Port); err != nil {
+			wrong = append(wrong, fmt.Errorf("signIn.returnPages: %w", err))
+		}
+	}
+	return wrong
+}
