@@ -78,7 +78,7 @@ func TestABrowserOfThisMachineSignsIn(t *testing.T) {
 		forged.RawQuery = url.Values{"code": {"x"}, "state": {"x"}}.Encode()
 		assert.Equal(t, 400, visit(t, forged.String()), "what another program sends ends nothing")
 		go func() { // as a browser that paictl doesn't wait for
-			if resp, err := http.Get(to); err == nil { //nolint:noctx // it ends with the test's server
+			if resp, err := http.Get(to); err == nil {
 				_ = resp.Body.Close()
 			}
 		}()

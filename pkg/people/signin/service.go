@@ -139,7 +139,7 @@ func (s *Service) signIn(ctx context.Context, name string, p secret.String, try 
 			away = cmp.Or(away, err)
 		}
 	}
-	return nil, cmp.Or(away, error(ErrWrong))
+	return nil, cmp.Or(away, ErrWrong)
 }
 
 // stranger stands for people who aren't there, so that the same is done for them.

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -219,6 +220,10 @@ func (s *Server) Group(name string, change func(*v1.GroupSpec)) {
 	}
 	_, err := s.People.PutGroup(s.t.Context(), g)
 	require.NoError(s.t, err)
+	s.Eventually("the group is known", func() bool {
+		known, err := s.People.Group(name)
+		return err == nil && equality.Semantic.DeepEqual(known.Spec, g.Spec)
+	})
 }
 
 // Person adds a person who is in groups.
