@@ -24,7 +24,9 @@ func TestManyProgramsThatWaitKeepNoOneElseOut(t *testing.T) {
 	s := servertest.Start(t, c, servertest.Options{})
 	secrets := c.Client.CoreV1().Secrets(v1.Namespace)
 	device := metav1.ListOptions{LabelSelector: "paictl.openpai.org/once=" + string(once.Device)}
-	t.Cleanup(func() { _ = secrets.DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{}, device) })
+	t.Cleanup(func() {
+		_ = secrets.DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{}, device)
+	})
 	var all errgroup.Group
 	all.SetLimit(16)
 	for i := range 1000 {
