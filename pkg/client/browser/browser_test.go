@@ -130,7 +130,7 @@ func TestABrowserElsewhereSignsIn(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	assert.Equal(t, []time.Duration{5 * time.Second, 5 * time.Second, 10 * time.Second}, pauses, "it asks less often when it is told to")
+	assert.Equal(t, []time.Duration{5 * time.Second, 5 * time.Second, 10 * time.Second}, pauses, "it asks less often when the server says so")
 	me, err := c.As(pair.Access).WhoAmI(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, "ann", me.Name)

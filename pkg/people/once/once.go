@@ -171,7 +171,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 // sweeping is how often what has expired is deleted.
 const sweeping = time.Minute
 
-// Tend sweeps until the context ends; failed is told of errors. One replica does so.
+// Tend sweeps until the context ends; failed is called with each error. One replica runs it.
 func (s *Store) Tend(ctx context.Context, failed func(error)) {
 	for {
 		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {

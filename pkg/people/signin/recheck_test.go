@@ -301,7 +301,7 @@ func TestADirectoryThatShowsNoOneIsAway(t *testing.T) {
 	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"))
 }
 
-// issuer is one that answers questions about each person as it is told.
+// issuer answers questions about each person as the test says.
 type issuer struct {
 	says  map[string]error
 	mu    sync.Mutex

@@ -24,7 +24,7 @@ type SignIn struct {
 
 // Policy says what a provider's word is worth.
 type Policy struct {
-	// NewPeople is what becomes of people who sign in first: NewRefuse or NewAdd, then into NewGroups of paictl's.
+	// NewPeople says what happens when a person signs in for the first time: NewRefuse refuses them, NewAdd adds them to NewGroups, which are groups of paictl.
 	NewPeople string   `json:"newPeople"`
 	NewGroups []string `json:"newGroups"`
 	// AllowedGroups are groups of the provider; empty lets everyone in.

@@ -121,7 +121,7 @@ func TestADirectoryIsAskedAgain(t *testing.T) {
 	assert.NotContains(t, err.Error(), providertest.Password)
 	server.Start()
 	_, err = d.SignIn(t.Context(), "lee", providertest.Password)
-	assert.NoError(t, err, "it is asked anew each time")
+	assert.NoError(t, err, "it is asked again each time")
 }
 
 func TestMistakesInTheSettingsOfADirectoryLetNoOneIn(t *testing.T) {

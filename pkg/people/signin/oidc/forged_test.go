@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/signin/oidc"
 )
 
-// liar is an issuer that gives the ID token it is told, which no real one does.
+// liar is an issuer that gives the ID token that the test names, which no real one does.
 type liar struct {
 	*httptest.Server
 	key      *ecdsa.PrivateKey
