@@ -27,12 +27,13 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server/servertest"
+	"github.com/openpai/paictl/test/programs"
 )
 
 func TestMain(m *testing.M) {
 	code := kubetest.Wrap(m).Run()
 	servertest.RemoveProgram()
-	removeController()
+	programs.Clean()
 	os.Exit(code)
 }
 
@@ -115,26 +116,6 @@ type controller struct {
 	out  *servertest.Printed
 }
 
-var buildController = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "paictl-away-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "pai-controller")
-	cmd := exec.Command("go", "build", "-o", path, "../../cmd/pai-controller")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build pai-controller: %w: %s", err, out)
-	}
-	return path, nil
-})
-
-func removeController() {
-	if path, err := buildController(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
-}
-
 func startController(t *testing.T, kubeconfig string) *controller {
 	t.Helper()
 	c := &controller{t: t, out: &servertest.Printed{}}
@@ -147,8 +128,7 @@ var listening = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
 func (c *controller) start() {
 	c.t.Helper()
-	path, err := buildController()
-	require.NoError(c.t, err)
+	path := programs.Program(c.t, "pai-controller")
 	begin := len(c.out.String())
 	c.cmd = exec.CommandContext(context.WithoutCancel(c.t.Context()), path, c.args...)
 	c.cmd.Stdout, c.cmd.Stderr = c.out, c.out
