@@ -29,8 +29,7 @@ type Directory struct {
 	users  *feed.Feed[*v1.User]
 	groups *feed.Feed[*v1.Group]
 
-	now     atomic.Pointer[snapshot] // nil after a change, until it is asked for
-	version atomic.Int64             // of what the feeds have
+	now     atomic.Pointer[snapshot] // of what the feeds have, or of before: then it is worked out again
 	making  sync.Mutex
 	changes changes
 	revoked hooks
@@ -61,21 +60,15 @@ func Open(config *rest.Config, o Options) (*Directory, error) {
 	}
 	d := &Directory{o: o, config: config, api: api, core: core}
 	d.users = feed.New(feed.Options[*v1.User]{Resource: watching.Resource(v1.Users), Reads: api.Resource(v1.Users), Name: "users", Decode: decodeUser, Log: o.Log,
-		Changed: func(object string) { d.changed(Change{User: nameOf(object)}) }})
+		Changed: func(object string) { d.changes.tell(Change{User: nameOf(object)}) }})
 	d.groups = feed.New(feed.Options[*v1.Group]{Resource: watching.Resource(v1.Groups), Reads: api.Resource(v1.Groups), Name: "groups", Decode: decodeGroup, Log: o.Log,
-		Changed: func(object string) { d.changed(Change{Group: nameOf(object)}) }})
+		Changed: func(object string) { d.changes.tell(Change{Group: nameOf(object)}) }})
 	return d, nil
 }
 
 func nameOf(object string) string {
 	name, _ := v1.NameOf(object)
 	return name
-}
-
-func (d *Directory) changed(c Change) {
-	d.version.Add(1)
-	d.now.Store(nil)
-	d.changes.tell(c)
 }
 
 // decodeUser reads a User. One whose object has another name than its person's is not counted: it could stand for another person.
@@ -187,21 +180,30 @@ func (d *Directory) Members(group string) []string { return d.snapshot().members
 // Ignored says which Users and Groups don't count, and why, by name of the object.
 func (d *Directory) Ignored() map[string]string { return d.snapshot().ignored }
 
-// snapshot is what is known now, worked out when it is asked for.
+// snapshot is what is known now, worked out when it is asked for. Who asks after a change gets one that was begun after it, also while others ask.
 func (d *Directory) snapshot() *snapshot {
-	if s := d.now.Load(); s != nil {
+	if s := d.current(); s != nil {
 		return s
 	}
 	d.making.Lock()
 	defer d.making.Unlock()
-	if s := d.now.Load(); s != nil {
+	if s := d.current(); s != nil {
 		return s
 	}
-	before := d.version.Load()
+	version := d.version() // before the feeds are read: what changes in between makes the snapshot an old one
 	s := newSnapshot(d.users.All(), d.groups.All(), d.users.Bad(), d.groups.Bad())
+	s.version = version
 	d.now.Store(s)
-	if d.version.Load() != before {
-		d.now.Store(nil) // something changed while it was worked out
-	}
 	return s
 }
+
+// current is the snapshot of what the feeds have, nil where it has to be worked out.
+func (d *Directory) current() *snapshot {
+	if s := d.now.Load(); s != nil && s.version == d.version() {
+		return s
+	}
+	return nil
+}
+
+// version goes up with each change of what the feeds have.
+func (d *Directory) version() int64 { return d.users.Version() + d.groups.Version() }

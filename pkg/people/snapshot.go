@@ -20,6 +20,7 @@ const AnnotationFrom = "paictl.openpai.org/from"
 
 // snapshot is everyone at one moment.
 type snapshot struct {
+	version    int64 // of what the feeds had
 	people     map[string]*Person
 	sorted     []*Person
 	byUID      map[types.UID]*Person

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -64,7 +65,8 @@ func TestScriptsWithTasks(t *testing.T) {
 		require.NoError(t, d.Prepare(t.Context()))
 		srv := httptest.NewServer(front(t))
 		t.Cleanup(srv.Close)
-		s := servertest.Start(t, cluster, servertest.Options{History: history, API: func(config *rest.Config) { *config = rest.Config{Host: srv.URL} }})
+		s := servertest.Start(t, cluster, servertest.Options{API: func(config *rest.Config) { *config = rest.Config{Host: srv.URL} }})
+		s.Ended("bob", "default", "over", time.Now().Add(-time.Hour))
 		home := t.TempDir()
 		s.Person("bob")
 		s.Login(home, "bob")

@@ -106,9 +106,13 @@ func upgraded(w http.ResponseWriter, r *http.Request, protocol string) (httpstre
 	return spdy.NewResponseUpgrader().UpgradeResponse(w, r, accept(streams)), streams
 }
 
+// accept hands out each stream once the client has been answered, as a kubelet does: a connection that is closed before resets it. The order is any.
 func accept(streams chan<- httpstream.Stream) httpstream.NewStreamHandler {
-	return func(s httpstream.Stream, _ <-chan struct{}) error {
-		streams <- s
+	return func(s httpstream.Stream, answered <-chan struct{}) error {
+		go func() {
+			<-answered
+			streams <- s
+		}()
 		return nil
 	}
 }
@@ -171,23 +175,29 @@ func (k *Kubelet) forwardWebSocket(w http.ResponseWriter, r *http.Request) {
 	k.forward(r.Context(), c, streams)
 }
 
-// forward serves connections, each of which is a pair of streams.
+// forward serves connections, each of which is a pair of streams with one number.
 func (k *Kubelet) forward(ctx context.Context, c httpstream.Connection, streams <-chan httpstream.Stream) {
 	defer func() { _ = c.Close() }()
-	var failure httpstream.Stream
+	first := map[string]httpstream.Stream{}
 	for {
 		select {
 		case s := <-streams:
-			if s.Headers().Get(corev1.StreamType) == corev1.StreamTypeError {
-				failure = s
+			number := s.Headers().Get(corev1.PortForwardRequestIDHeader)
+			failure, paired := first[number]
+			if !paired {
+				first[number] = s
 				continue
 			}
-			go func(failure httpstream.Stream) {
+			delete(first, number)
+			if s.Headers().Get(corev1.StreamType) == corev1.StreamTypeError {
+				failure, s = s, failure
+			}
+			go func() {
 				if err := k.Port(s.Headers().Get(corev1.PortHeader), s); err != nil {
 					_, _ = io.WriteString(failure, err.Error())
 				}
 				_, _ = failure.Close(), s.Close()
-			}(failure)
+			}()
 		case <-c.CloseChan():
 			return
 		case <-ctx.Done():

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +45,8 @@ type Feed[T any] struct {
 	bad   map[string]string  // why an object is left out
 	gone  map[types.UID]tombstone
 	there bool // a list has come
+
+	version atomic.Int64 // goes up while mu is held
 
 	watch watching
 	loads chan struct{} // one for each Load that goes on
@@ -126,6 +129,10 @@ func (f *Feed[T]) Bad() map[string]string {
 	return out
 }
 
+// Version goes up with each change. What Get and All return of a change is never read before its Version, so what is worked out of them is current as
+// long as the Version is what it was before.
+func (f *Feed[T]) Version() int64 { return f.version.Load() }
+
 // Deleted reports whether an object went a moment ago.
 func (f *Feed[T]) Deleted(uid types.UID) bool {
 	f.mu.RLock()
@@ -177,6 +184,7 @@ func (f *Feed[T]) Drop(object string, uid types.UID) {
 	if f.items[object].uid == uid {
 		delete(f.items, object)
 		delete(f.bad, object)
+		f.version.Add(1)
 	}
 }
 
@@ -189,7 +197,7 @@ func (f *Feed[T]) bury(uid types.UID, version string) {
 	}
 }
 
-// put keeps an object unless what is known of it is newer. It reports whether something changed.
+// put keeps an object unless what is known of that name is newer, of this life or of a later one. It reports whether something changed.
 func (f *Feed[T]) put(u *unstructured.Unstructured) bool {
 	name, uid := u.GetName(), u.GetUID()
 	if t, ok := f.gone[uid]; ok {
@@ -198,10 +206,11 @@ func (f *Feed[T]) put(u *unstructured.Unstructured) bool {
 		}
 		delete(f.gone, uid)
 	}
-	if have, ok := f.items[name]; ok && have.uid == uid && !newer(u.GetResourceVersion(), have.version) {
+	if have, ok := f.items[name]; ok && !newer(u.GetResourceVersion(), have.version) {
 		return false
 	}
 	value, err := f.o.Decode(u)
+	f.version.Add(1)
 	if err != nil {
 		delete(f.items, name)
 		if f.bad[name] != err.Error() {
@@ -249,6 +258,7 @@ func (f *Feed[T]) Delete(o any) error {
 	}
 	delete(f.items, u.GetName())
 	delete(f.bad, u.GetName())
+	f.version.Add(1)
 	f.mu.Unlock()
 	f.o.Changed(u.GetName())
 	return nil
@@ -276,6 +286,7 @@ func (f *Feed[T]) Replace(all []any, version string) error {
 		}
 	}
 	f.there = true
+	f.version.Add(1)
 	f.mu.Unlock()
 	f.o.Changed("")
 	return nil

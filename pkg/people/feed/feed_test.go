@@ -57,3 +57,21 @@ func TestAnObjectThatIsSelectedAgainIsBack(t *testing.T) {
 	assert.Equal(t, "30", got)
 	assert.False(t, f.Deleted("1"))
 }
+
+func TestWhatIsHeardLateOfAnEarlierLifeDoesNotHideTheLaterOne(t *testing.T) {
+	for what, late := range map[string]func(*feed.Feed[string]) error{
+		"a change":   func(f *feed.Feed[string]) error { return f.Update(object("a", "1", "15")) },
+		"a list":     func(f *feed.Feed[string]) error { return f.Replace([]any{object("a", "1", "15")}, "16") },
+		"a deletion": func(f *feed.Feed[string]) error { return f.Delete(object("a", "1", "20")) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			f := open()
+			require.NoError(t, f.Add(object("a", "1", "10")))
+			f.Put(object("a", "2", "21")) // it was made again here
+			require.NoError(t, late(f))
+			got, there := f.Get("a")
+			assert.True(t, there)
+			assert.Equal(t, "21", got)
+		})
+	}
+}

@@ -10,10 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	fv1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/server/servertest"
 	"github.com/openpai/paictl/pkg/server/v3/api"
@@ -48,26 +45,12 @@ func TestCodeIsOfWhoSentIt(t *testing.T) {
 	}
 }
 
-// ended writes a job to the history that has ended and is gone from the cluster.
-func (h *house) ended(t *testing.T, user, vc, name string, at time.Time) {
-	t.Helper()
-	when := metav1.NewTime(at.Truncate(time.Second))
-	code := fv1.CompletionStatus{Phrase: "Succeeded", Type: fv1.CompletionType{Name: "Succeeded"}}
-	f := &fv1.Framework{ObjectMeta: metav1.ObjectMeta{Name: fv1.ObjectName(user, name), UID: types.UID(fmt.Sprintf("%s-%s-%d", user, name, at.Unix())), CreationTimestamp: when,
-		Labels: map[string]string{fv1.LabelUser: user, fv1.LabelVC: vc}, Annotations: map[string]string{fv1.AnnotationJobName: name, fv1.AnnotationConfig: "name: " + name}},
-		Spec: fv1.FrameworkSpec{ExecutionType: fv1.ExecutionStart},
-		Status: &fv1.FrameworkStatus{StartTime: when, RunTime: &when, CompletionTime: &when, TransitionTime: when, State: fv1.Completed,
-			AttemptStatus: fv1.FrameworkAttemptStatus{StartTime: when, CompletionTime: &when, CompletionStatus: &fv1.FrameworkAttemptCompletionStatus{CompletionStatus: &code}}}}
-	require.NoError(t, h.Store.SaveJob(t.Context(), f))
-	require.NoError(t, h.Store.MarkGone(t.Context(), f))
-}
-
 func TestListsHaveWhatEndedLongAgo(t *testing.T) {
 	h := newHouse(t)
 	base := time.Now().Add(-24 * time.Hour)
 	for i := range 5 {
-		h.ended(t, "vera", "vision", fmt.Sprintf("past-%d", i), base.Add(time.Duration(i)*time.Minute))
-		h.ended(t, "ann", "speech", fmt.Sprintf("past-%d", i), base.Add(time.Duration(i)*time.Minute))
+		h.Ended("vera", "vision", fmt.Sprintf("past-%d", i), base.Add(time.Duration(i)*time.Minute))
+		h.Ended("ann", "speech", fmt.Sprintf("past-%d", i), base.Add(time.Duration(i)*time.Minute))
 	}
 	require.Equal(t, 202, h.Submit(h.tokens["vera"], "present", "vision").Status)
 	names := func(who, query string) (out []string) {
@@ -112,7 +95,7 @@ func TestListsHaveWhatEndedLongAgo(t *testing.T) {
 func TestTagsStayWithAJob(t *testing.T) {
 	h := newHouse(t)
 	require.Equal(t, 202, h.Submit(h.tokens["vera"], "tagged", "vision").Status)
-	h.ended(t, "vera", "vision", "past", time.Now().Add(-time.Hour))
+	h.Ended("vera", "vision", "past", time.Now().Add(-time.Hour))
 	put := func(method, name, body string) int {
 		return h.as("vera", method, "/api/v2/jobs/vera~"+name+"/tag", body).Status
 	}

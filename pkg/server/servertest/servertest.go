@@ -26,11 +26,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
 	historyserver "github.com/openpai/paictl/pkg/framework/server"
+	fv1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job/jobtest"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people"
@@ -143,6 +145,20 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 	patch := []byte(`{"data":{"scheduler-name":"pai-scheduler"}}`)
 	_, err = core.ConfigMaps(kube.SystemNamespace).Patch(t.Context(), api.ConfigMap, "application/merge-patch+json", patch, metav1.PatchOptions{})
 	require.NoError(t, err)
+}
+
+// Ended writes a job to the archive that succeeded and is gone from the cluster.
+func (s *Server) Ended(user, vc, name string, at time.Time) {
+	s.t.Helper()
+	when := metav1.NewTime(at.Truncate(time.Second))
+	code := fv1.CompletionStatus{Phrase: "Succeeded", Type: fv1.CompletionType{Name: "Succeeded"}}
+	f := &fv1.Framework{ObjectMeta: metav1.ObjectMeta{Name: fv1.ObjectName(user, name), UID: types.UID(fmt.Sprintf("%s-%s-%d", user, name, at.Unix())), CreationTimestamp: when,
+		Labels: map[string]string{fv1.LabelUser: user, fv1.LabelVC: vc}, Annotations: map[string]string{fv1.AnnotationJobName: name, fv1.AnnotationConfig: "name: " + name}},
+		Spec: fv1.FrameworkSpec{ExecutionType: fv1.ExecutionStart},
+		Status: &fv1.FrameworkStatus{StartTime: when, RunTime: &when, CompletionTime: &when, TransitionTime: when, State: fv1.Completed,
+			AttemptStatus: fv1.FrameworkAttemptStatus{StartTime: when, CompletionTime: &when, CompletionStatus: &fv1.FrameworkAttemptCompletionStatus{CompletionStatus: &code}}}}
+	require.NoError(s.t, s.Store.SaveJob(s.t.Context(), f))
+	require.NoError(s.t, s.Store.MarkGone(s.t.Context(), f))
 }
 
 // Start runs a server until the test ends, and waits until it is ready.
