@@ -3,6 +3,7 @@ package people
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,16 +23,39 @@ const maxExternal = 1000
 // NoteWord writes what a provider says of a person, at a time, and returns the person as they are with it. What was said of identities that they
 // have no longer goes.
 func (d *Directory) NoteWord(ctx context.Context, p *Person, said v1.External) (*Person, error) {
+	if err := d.writeWord(ctx, p, said, func(*v1.User) bool { return true }); err != nil {
+		return nil, err
+	}
+	return d.Person(p.Name)
+}
+
+// EndWord writes what is left of a word that is too old, unless the provider has said something since or the person is gone.
+func (d *Directory) EndWord(ctx context.Context, p *Person, said v1.External) error {
+	err := d.writeWord(ctx, p, said, func(u *v1.User) bool {
+		last := wordOn(u, v1.Identity{Provider: said.Provider, Subject: said.Subject})
+		return last.CheckedAt.Equal(&said.CheckedAt)
+	})
+	if errors.Is(err, ErrNoUser) {
+		return nil
+	}
+	return err
+}
+
+// writeWord writes what a provider says of a person, if the User as it is then may have it.
+func (d *Directory) writeWord(ctx context.Context, p *Person, said v1.External, may func(*v1.User) bool) error {
 	said.Groups = slices.Compact(sorted(said.Groups))
 	said.CheckedAt = metav1.NewTime(said.CheckedAt.UTC().Truncate(time.Second))
 	if len(said.Groups) > maxExternal {
-		return nil, invalid("groups", "%s says that %s is in more than %d groups", said.Provider, p.Name, maxExternal)
+		return invalid("groups", "%s says that %s is in more than %d groups", said.Provider, p.Name, maxExternal)
 	}
 	var err error
 	for range tries {
 		var u *v1.User
 		if u, err = d.live(ctx, p); err != nil {
-			return nil, err
+			return err
+		}
+		if !may(u) {
+			return nil
 		}
 		external := slices.DeleteFunc(slices.Clone(u.Status.External), func(e v1.External) bool {
 			return e.Provider == said.Provider && e.Subject == said.Subject || !linked(u, e)
@@ -39,14 +63,11 @@ func (d *Directory) NoteWord(ctx context.Context, p *Person, said v1.External) (
 		if linked(u, said) {
 			external = append(external, said)
 		}
-		if err = d.patchVersion(ctx, u, map[string]any{"external": external}); err == nil {
-			return d.Person(p.Name)
-		}
-		if !apierrors.IsConflict(err) {
-			return nil, explain(err)
+		if err = d.patchVersion(ctx, u, map[string]any{"external": external}); !apierrors.IsConflict(err) {
+			return explain(err)
 		}
 	}
-	return nil, explain(err)
+	return explain(err)
 }
 
 // live reads a User from the API server; ErrNoUser where it is another one's by now.
@@ -75,8 +96,10 @@ func (d *Directory) patchVersion(ctx context.Context, u *v1.User, status map[str
 }
 
 // Said is what a provider said last of an identity of the person; the zero External where it said nothing.
-func (p *Person) Said(id v1.Identity) v1.External {
-	for _, e := range p.User.Status.External {
+func (p *Person) Said(id v1.Identity) v1.External { return wordOn(p.User, id) }
+
+func wordOn(u *v1.User, id v1.Identity) v1.External {
+	for _, e := range u.Status.External {
 		if e.Provider == id.Provider && e.Subject == id.Subject {
 			return e
 		}

@@ -44,19 +44,16 @@ func (s *Service) Admit(ctx context.Context, id *Identity) (*people.Person, erro
 	return &signed, nil
 }
 
-// word is what an identity says of a person. Groups that it doesn't know stay.
+// word is what an identity says of a person.
 func (s *Service) word(p *people.Person, id *Identity) v1.External {
 	said := p.Said(v1.Identity{Provider: id.Provider, Subject: id.Subject})
-	said.Gone, said.CheckedAt = false, metav1.NewTime(s.o.Now())
-	if id.GroupsKnown {
-		said.Groups = id.Groups
-	}
+	said.Groups, said.Gone, said.CheckedAt = id.Groups, false, metav1.NewTime(s.o.Now())
 	return said
 }
 
 // allows reports whether a policy lets an identity in.
 func (p Policy) allows(id *Identity) bool {
-	return len(p.Allowed) == 0 || slices.ContainsFunc(p.Allowed, func(g string) bool { return id.GroupsKnown && slices.Contains(id.Groups, g) })
+	return len(p.Allowed) == 0 || slices.ContainsFunc(p.Allowed, func(g string) bool { return slices.Contains(id.Groups, g) })
 }
 
 // create adds a person who signs in first, where the policy says so.

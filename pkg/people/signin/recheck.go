@@ -146,7 +146,7 @@ func (r *Recheck) Round(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// person asks about one person. Of one without sessions and tokens nothing is asked: a sign-in does.
+// person asks about one person. Of one without sessions and tokens nothing is asked: a sign-in does. What was said of them ends with its time.
 func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]bool, providers map[string]*asked) error {
 	var failed []error
 	for via := range vias {
@@ -160,11 +160,13 @@ func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]
 		switch {
 		case provider == nil && len(said.Groups) > 0: // it isn't in the settings
 			said.Groups = nil
-			failed = append(failed, r.say(ctx, p, said))
+			failed = append(failed, r.People.EndWord(ctx, p, said))
 		case provider == nil && vias != nil:
 			failed = append(failed, r.unsaid(ctx, p, id, false))
 		case provider != nil && vias != nil && !p.Disabled:
 			failed = append(failed, r.check(ctx, p, id, provider, vias[id.Provider]))
+		default:
+			failed = append(failed, r.expire(ctx, p, said))
 		}
 	}
 	return errors.Join(failed...)

@@ -195,12 +195,79 @@ func TestAProviderThatIsAwayCountsForAWhile(t *testing.T) {
 	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"), "it is back")
 }
 
+func TestGroupsEndWithTheirTimeAlsoWhereNoOneIsAskedAbout(t *testing.T) {
+	l := openLab(t)
+	own := map[string]string{}
+	for _, name := range []string{"kim", "lee"} {
+		l.enter(t, name)
+		require.NoError(t, l.SetPassword(t.Context(), name, good)) // it ends the session, so no one asks about them
+	}
+	l.server.Leave("ai-team", "kim")
+	l.round(t)
+	l.server.Stop()
+	require.NoError(t, l.Disable(t.Context(), "lee", true))
+	l.now = l.now.Add(59 * time.Minute)
+	l.round(t)
+	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"), "the word counts for its hour")
+	l.now = l.now.Add(2 * time.Minute)
+	l.round(t)
+	require.NoError(t, l.Disable(t.Context(), "lee", false))
+	for _, name := range []string{"kim", "lee"} {
+		p, err := l.services[0].SignIn(t.Context(), name, good, "10.0.0.1")
+		require.NoError(t, err, "a password of the cluster lets in while the directory is away")
+		assert.False(t, p.Grants.MayUse("vision"), name)
+		pair, err := l.tokens.Session(t.Context(), p, token.New{})
+		require.NoError(t, err)
+		own[name] = pair.Access.Reveal()
+	}
+	l.round(t)
+	for name, access := range own {
+		assert.True(t, l.valid(t, access), name)
+		assert.Contains(t, l.person(t, name).Groups, "default")
+	}
+	l.server.Start()
+	l.round(t)
+	assert.False(t, l.person(t, "kim").Grants.MayUse("vision"))
+	assert.True(t, l.person(t, "lee").Grants.MayUse("vision"), "the directory says so again")
+}
+
+func TestAnOldWordDoesNotEndANewOne(t *testing.T) {
+	l := openLab(t)
+	l.enter(t, "kim")
+	old := l.person(t, "kim").Said(l.person(t, "kim").User.Spec.Identities[0])
+	said := old
+	said.CheckedAt = metav1.NewTime(old.CheckedAt.Add(time.Hour))
+	_, err := l.NoteWord(t.Context(), l.person(t, "kim"), said)
+	require.NoError(t, err)
+	old.Groups = nil
+	require.NoError(t, l.EndWord(t.Context(), l.person(t, "kim"), old))
+	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"), "they have signed in since")
+	said.Groups = nil
+	require.NoError(t, l.EndWord(t.Context(), l.person(t, "kim"), said))
+	assert.False(t, l.person(t, "kim").Grants.MayUse("vision"))
+}
+
+func TestAProviderWhoseGroupsAreNotReadPutsNoOneIntoGroups(t *testing.T) {
+	l := openLab(t)
+	pair := l.enter(t, "kim")
+	without, err := ldap.New(ldap.Options{Name: "lab", URL: l.server.TLS, CA: l.server.CA, BindDN: providertest.AdminDN, BindPassword: providertest.AdminPassword,
+		Users: ldap.Users{Base: "ou=people," + providertest.Base, Name: "uid", Subject: "entryUUID"}})
+	require.NoError(t, err)
+	l.again.Checkers = []signin.Checker{without}
+	l.round(t)
+	assert.False(t, l.person(t, "kim").Grants.MayUse("vision"))
+	assert.True(t, l.valid(t, pair.Access.Reveal()))
+}
+
 func TestWhatIsNotInTheSettingsVouchesForNoOne(t *testing.T) {
 	l := openLab(t)
 	pair := l.enter(t, "kim")
+	l.enter(t, "lee")
+	require.NoError(t, l.SetPassword(t.Context(), "lee", good))
 	l.again.Checkers = nil
 	l.round(t)
 	assert.False(t, l.person(t, "kim").Grants.MayUse("vision"))
+	assert.False(t, l.person(t, "lee").Grants.MayUse("vision"), "also of those who aren't signed in")
 	assert.False(t, l.valid(t, pair.Access.Reveal()))
 	application, err := l.tokens.Application(t.Context(), l.person(t, "kim"), token.New{})
 	require.NoError(t, err)
@@ -318,7 +385,7 @@ func (i *issuer) Check(_ context.Context, subject string, refresh secret.String)
 		i.asked[subject]++
 		return nil, err
 	}
-	return &signin.Identity{Provider: "dex", Subject: subject, Groups: []string{"ai-team"}, GroupsKnown: true, Refresh: refresh}, nil
+	return &signin.Identity{Provider: "dex", Subject: subject, Groups: []string{"ai-team"}, Refresh: refresh}, nil
 }
 
 func TestAnIssuerMayHaveBeenWrong(t *testing.T) {

@@ -16,8 +16,7 @@ type Identity struct {
 	Provider, Subject string
 	Name, Email       string
 	DisplayName       string
-	Groups            []string
-	GroupsKnown       bool // else Groups says nothing
+	Groups            []string // none where the settings of the provider say no groups
 	// Refresh, where it is set, is what the provider is asked with again.
 	Refresh secret.String
 }

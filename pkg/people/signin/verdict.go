@@ -51,12 +51,9 @@ func (r *Recheck) over(said v1.External) bool { return r.now().Sub(said.CheckedA
 // confirm notes what a provider says. When it said so is written from time to time only.
 func (r *Recheck) confirm(ctx context.Context, p *people.Person, id v1.Identity, now *Identity) error {
 	said := p.Said(id)
-	groups := slices.Sorted(slices.Values(now.Groups))
-	if now.GroupsKnown && !slices.Equal(said.Groups, slices.Compact(groups)) || said.Gone || r.now().Sub(said.CheckedAt.Time) > r.Grace/4 {
-		said.Gone, said.CheckedAt = false, metav1.NewTime(r.now())
-		if now.GroupsKnown {
-			said.Groups = groups
-		}
+	groups := slices.Compact(slices.Sorted(slices.Values(now.Groups)))
+	if !slices.Equal(said.Groups, groups) || said.Gone || r.now().Sub(said.CheckedAt.Time) > r.Grace/4 {
+		said.Groups, said.Gone, said.CheckedAt = groups, false, metav1.NewTime(r.now())
 		return r.say(ctx, p, said)
 	}
 	return nil
@@ -109,7 +106,7 @@ func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, 
 	if len(said.Groups) > 0 || gone != said.Gone {
 		r.log().WarnContext(ctx, "a provider couldn't be asked about a person for too long: what it said counts no longer", "user", p.Name, "provider", id.Provider)
 		said.Groups, said.Gone = nil, gone
-		if err := r.say(ctx, p, said); err != nil {
+		if err := r.People.EndWord(ctx, p, said); err != nil {
 			return err
 		}
 	}
@@ -117,6 +114,15 @@ func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, 
 		return r.end(ctx, p, id.Provider)
 	}
 	return nil
+}
+
+// expire takes away the groups of a person whom no one asks about, once they are too old: else they would count at the next sign-in by another way.
+func (r *Recheck) expire(ctx context.Context, p *people.Person, said v1.External) error {
+	if len(said.Groups) == 0 || !r.over(said) {
+		return nil
+	}
+	said.Groups = nil
+	return r.People.EndWord(ctx, p, said)
 }
 
 // say writes what a provider says of a person who is still there.

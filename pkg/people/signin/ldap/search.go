@@ -84,8 +84,8 @@ func (d *Directory) identity(c *ldap.Conn, e *ldap.Entry) (*signin.Identity, err
 	if d.o.Groups.Base == "" {
 		return id, nil
 	}
-	groups, err := d.groups(c, e)
-	id.Groups, id.GroupsKnown = groups, err == nil
+	var err error
+	id.Groups, err = d.groups(c, e)
 	return id, err
 }
 

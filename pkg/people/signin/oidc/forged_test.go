@@ -164,7 +164,7 @@ func TestClaimsThatAreMissingComeFromUserinfo(t *testing.T) {
 	l := newLiar(t)
 	i := l.open(t)
 	base := map[string]any{"iss": l.URL, "aud": "paictl", "sub": "1", "exp": time.Now().Add(time.Hour).Unix()}
-	finish := func(t *testing.T, more, userinfo map[string]any) ([]string, bool, error) {
+	finish := func(t *testing.T, more, userinfo map[string]any) ([]string, error) {
 		t.Helper()
 		_, ask, err := i.Begin()
 		require.NoError(t, err)
@@ -174,22 +174,20 @@ func TestClaimsThatAreMissingComeFromUserinfo(t *testing.T) {
 		l.token, l.userinfo = sign(t, jose.ES256, l.key, claims), userinfo
 		id, err := i.Finish(t.Context(), url.Values{"state": {ask.State}, "code": {"x"}}, ask)
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		assert.Equal(t, "ann", id.Name)
-		return id.Groups, id.GroupsKnown, nil
+		return id.Groups, nil
 	}
-	groups, known, err := finish(t, nil, map[string]any{"sub": "1", "preferred_username": "ann", "realm": map[string]any{"groups": "a"}})
+	groups, err := finish(t, nil, map[string]any{"sub": "1", "preferred_username": "ann", "realm": map[string]any{"groups": "a"}})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a"}, groups)
-	assert.True(t, known)
-	groups, known, err = finish(t, map[string]any{"preferred_username": "ann"}, map[string]any{"sub": "1", "preferred_username": "eve"})
+	groups, err = finish(t, map[string]any{"preferred_username": "ann"}, map[string]any{"sub": "1", "preferred_username": "eve"})
 	require.NoError(t, err, "what is signed counts")
-	assert.Empty(t, groups)
-	assert.True(t, known, "who has no claim is in no group")
-	_, _, err = finish(t, nil, map[string]any{"sub": "2", "preferred_username": "eve"})
+	assert.Empty(t, groups, "who has no claim is in no group")
+	_, err = finish(t, nil, map[string]any{"sub": "2", "preferred_username": "eve"})
 	require.ErrorIs(t, err, oidc.ErrRefused, "it is another person's")
-	_, _, err = finish(t, map[string]any{"_claim_names": map[string]any{"realm.groups": "src1"}, "_claim_sources": map[string]any{"src1": map[string]any{"endpoint": "https://evil.example.org"}}}, map[string]any{"sub": "1"})
+	_, err = finish(t, map[string]any{"_claim_names": map[string]any{"realm.groups": "src1"}, "_claim_sources": map[string]any{"src1": map[string]any{"endpoint": "https://evil.example.org"}}}, map[string]any{"sub": "1"})
 	assert.ErrorContains(t, err, "more groups")
 }
 
