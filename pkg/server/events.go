@@ -3,8 +3,11 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
+
+	"github.com/openpai/paictl/pkg/server/wire"
 )
 
 // MediaEvents is the type of server-sent events.
@@ -23,7 +26,7 @@ type Events struct {
 	begun bool
 	last  time.Time
 	buf   bytes.Buffer
-	end   time.Time // of what is sent together; zero: each part has a time of its own
+	whole *wire.Packer // of what is sent together; nil: each part is sent as it comes
 }
 
 // Events makes an answer of events.
@@ -69,15 +72,62 @@ func (e *Events) Place(id string) error {
 // Quiet reports whether nothing was sent for so long that the reader has to hear something.
 func (e *Events) Quiet() bool { return time.Since(e.last) >= aliveEvery }
 
-// Together bounds how long a reader may take for all that send sends, and not for each part of it: what it holds until then isn't there for others.
-func (e *Events) Together(send func() error) error {
-	e.end = time.Now().Add(writeTime)
-	err := send()
-	e.end = time.Time{}
+// Together puts together what add adds, and send sends it. That has one time to be read, and not one for each part of it: what waits in memory until
+// then isn't there for others.
+func (e *Events) Together(add func() error) (send func() error, err error) {
+	e.whole = &wire.Packer{}
+	err = errors.Join(add(), e.Flush())
+	whole := e.whole
+	e.whole = nil
+	if err != nil {
+		return nil, err
+	}
+	body, err := whole.Done()
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return e.sendWhole(body) }, nil
+}
+
+func (e *Events) sendWhole(body *wire.Packed) error {
+	give, err := e.call.waits(body)
 	if err != nil {
 		return err
 	}
+	defer give()
+	e.last = time.Now()
+	to := &timed{e.call, e.last.Add(writeTime)}
+	if !e.begun {
+		e.begin()
+		if _, err := to.Write(e.buf.Bytes()); err != nil {
+			return err
+		}
+		e.buf.Reset()
+	}
+	if _, err := body.WriteTo(to); err != nil {
+		return err
+	}
 	return e.call.until(time.Now().Add(writeTime))
+}
+
+// timed sends parts that have one time.
+type timed struct {
+	call *Call
+	end  time.Time
+}
+
+func (t *timed) Write(part []byte) (int, error) {
+	if err := t.call.sendBy(t.end, part); err != nil {
+		return 0, err
+	}
+	return len(part), nil
+}
+
+// begin begins the answer. What is sent first is added.
+func (e *Events) begin() {
+	e.begun = true
+	e.call.begin(MediaEvents)
+	e.Retry(retryEvents)
 }
 
 // Retry says when who reads is to come back after the end.
@@ -87,25 +137,27 @@ func (e *Events) Retry(after time.Duration) {
 
 // Flush sends what was added.
 func (e *Events) Flush() error {
+	err := e.flush()
+	if e.buf.Reset(); e.buf.Cap() > sendBytes {
+		e.buf = bytes.Buffer{} // a stream lasts, and is quiet most of the time
+	}
+	return err
+}
+
+func (e *Events) flush() error {
+	if e.whole != nil {
+		_, err := e.whole.Write(e.buf.Bytes())
+		return err
+	}
 	if !e.begun {
-		e.begun = true
-		e.call.begin(MediaEvents)
 		first := e.buf
 		e.buf = bytes.Buffer{}
-		e.Retry(retryEvents)
+		e.begin()
 		e.buf.Write(first.Bytes())
 	}
 	if e.buf.Len() == 0 {
 		return nil
 	}
 	e.last = time.Now()
-	end := e.end
-	if end.IsZero() {
-		end = e.last.Add(writeTime)
-	}
-	err := e.call.sendBy(end, e.buf.Bytes())
-	if e.buf.Reset(); e.buf.Cap() > sendBytes {
-		e.buf = bytes.Buffer{} // a stream lasts, and is quiet most of the time
-	}
-	return err
+	return e.call.send(e.buf.Bytes())
 }

@@ -65,7 +65,10 @@ type Call struct {
 	Desk    *desk.Desk
 	Route   *Route
 	rows    func(n int) (give func(), err error)
+	unsent  func(bytes int) (give func(), err error)
 	place   func(kind string, most int) (give func(), err error)
+	// read is called when the rows of a list aren't in memory any longer; nil where there are none.
+	read func()
 }
 
 // Context is the request's.
@@ -76,7 +79,21 @@ func (c *Call) Decode(in any) error { return wire.Decode(c.Request, in) }
 
 // JSON answers with a value and the route's status.
 func (c *Call) JSON(value any) error {
-	return wire.JSON(c.Writer, c.Request, c.Route.status(), value)
+	if c.read == nil {
+		return wire.JSON(c.Writer, c.Request, c.Route.status(), value)
+	}
+	body, err := wire.Pack(value)
+	if err != nil {
+		return err
+	}
+	c.read()
+	give, err := c.waits(body)
+	if err != nil {
+		return err
+	}
+	defer give()
+	body.JSON(c.Writer, c.Request, c.Route.status())
+	return nil
 }
 
 // Accepted answers that what is asked for is under way.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -10,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Rows of lists that are in memory at a time: a row takes about a kilobyte until it is sent.
+// Rows of lists that are in memory at a time: a row takes about a kilobyte until it is written as JSON.
 const (
 	maxRows       = 60_000 // of all
 	maxPersonRows = 50_000 // of one person, which is the longest list
@@ -56,11 +57,12 @@ func busy(message, remedy string) error {
 	return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: message, Remedy: remedy, RetryAfter: retryBusy}
 }
 
-// Rows waits until a list of so many rows may be read. They count until the answer is sent.
+// Rows waits until a list of so many rows may be read. They count until JSON has written them: then it is counted what waits for its reader.
 func (c *Call) Rows(n int) error {
 	give, err := c.Weigh(n)
 	if err == nil {
-		c.after(give)
+		c.read = sync.OnceFunc(give)
+		c.after(c.read)
 	}
 	return err
 }

@@ -60,6 +60,7 @@ type Server struct {
 	streams *open
 	places  shares
 	rows    *rows
+	unsent  *unsent
 	// draining ends when the program is about to: streams end with it.
 	draining context.Context
 	drain    context.CancelFunc
@@ -71,7 +72,7 @@ func New(o Options) *Server {
 		o.Now = time.Now
 	}
 	s := &Server{o: o, table: newTable(), mux: http.NewServeMux(), routes: map[string]*Route{}, metrics: newMetrics(o.Metrics), limits: newLimiter(o.Limits, o.Now),
-		streams: newOpen(o.Limits.complete().Streams), places: shares{each: map[string]*share{}}, rows: newRows()}
+		streams: newOpen(o.Limits.complete().Streams), places: shares{each: map[string]*share{}}, rows: newRows(), unsent: newUnsent()}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	for i := range o.Routes {
 		route := &o.Routes[i]
@@ -223,10 +224,11 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	}
 	r.Body = http.MaxBytesReader(a, r.Body, body)
 	list := func(n int) (func(), error) { return s.rows.take(r.Context(), subject.Name, n) }
+	unsent := func(bytes int) (func(), error) { return s.unsent.take(subject.Name, bytes) }
 	place := func(kind string, most int) (func(), error) {
 		return s.place(r.Context(), route.Method+" "+route.Path+" "+kind, subject.Name, most)
 	}
-	c := &Call{Writer: a, Request: r, Desk: d, Route: route, rows: list, place: place}
+	c := &Call{Writer: a, Request: r, Desk: d, Route: route, rows: list, unsent: unsent, place: place}
 	if route.Limit.Each > 0 {
 		if err := c.Place("", route.Limit.Each); err != nil {
 			s.fail(a, r, err)

@@ -36,6 +36,19 @@ func (s *shares) take(ctx context.Context, key string, n, most int64) (give func
 	}, nil
 }
 
+// try takes n more of a key if they are at most so many now.
+func (s *shares) try(key string, n, most int64) (give func(), ok bool) {
+	own := s.hold(key, most)
+	if !own.TryAcquire(n) {
+		s.leave(key)
+		return nil, false
+	}
+	return func() {
+		own.Release(n)
+		s.leave(key)
+	}, true
+}
+
 func (s *shares) hold(key string, most int64) *share {
 	s.mu.Lock()
 	defer s.mu.Unlock()

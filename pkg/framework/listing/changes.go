@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 // Seen is how far the objects of jobs are known: the versions of Frameworks and of pods, as the API server counts them.
@@ -26,7 +27,13 @@ func ReadVersion(text string) uint64 {
 	return n
 }
 
-// Change is the latest of one job. Who reads them shares them, so they are never written again.
+// Latest is where the latest change of one job is found. Who reads slowly holds these, and not what has been overtaken meanwhile.
+type Latest struct{ change atomic.Pointer[Change] }
+
+// Change is the latest.
+func (l *Latest) Change() *Change { return l.change.Load() }
+
+// Change is what became of one job. Who reads them shares them, so they are never written again.
 type Change struct {
 	Row Row
 	// Gone: its Framework is no longer there, and Row is what the history will have of it.
@@ -64,8 +71,8 @@ type changes struct {
 
 // noted is the place of a change in the order.
 type noted struct {
-	*Change
-	at uint64
+	latest *Latest
+	at     uint64
 	// seen are the latest versions that touched the job. unsure: a later one did, which isn't known.
 	seen     Seen
 	unsure   bool
@@ -141,7 +148,7 @@ func (x *Index) Mark() (mark uint64, seen Seen) {
 // Since returns the latest of each job that changed after a mark, in the order of these changes. mark is where the next Since begins; all
 // that seen has is in what was returned until now. ok is false where it isn't known what went since: jobs have been forgotten, or who asks has
 // read elsewhere before, perhaps of jobs that this index never heard of, and a list has come that doesn't tell what isn't there.
-func (x *Index) Since(after uint64, elsewhere bool) (out []*Change, mark uint64, seen Seen, ok bool) {
+func (x *Index) Since(after uint64, elsewhere bool) (out []*Latest, mark uint64, seen Seen, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.settle()
@@ -157,14 +164,14 @@ func (x *Index) Since(after uint64, elsewhere bool) (out []*Change, mark uint64,
 		next = from.Next()
 	}
 	for ; next != nil; next = next.Next() {
-		out = append(out, next.Value.(*noted).Change)
+		out = append(out, next.Value.(*noted).latest)
 	}
 	return out, x.log.at, x.log.seen, true
 }
 
 // Missed returns, to who has read elsewhere, the latest of each job that something touched which isn't seen there; Since goes on from its mark:
 // what comes here later is told, whatever its version. ok is false where jobs have been forgotten that went since.
-func (x *Index) Missed(elsewhere Seen) (out []*Change, mark uint64, seen Seen, ok bool) {
+func (x *Index) Missed(elsewhere Seen) (out []*Latest, mark uint64, seen Seen, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.settle()
@@ -173,7 +180,7 @@ func (x *Index) Missed(elsewhere Seen) (out []*Change, mark uint64, seen Seen, o
 	}
 	for e := x.log.order.Front(); e != nil; e = e.Next() {
 		if n := e.Value.(*noted); n.after(elsewhere) {
-			out = append(out, n.Change)
+			out = append(out, n.latest)
 		}
 	}
 	return out, x.log.at, x.log.seen, true
@@ -248,20 +255,16 @@ func (x *Index) note(e *entry) {
 	if e.noted != nil {
 		n := e.noted.Value.(*noted)
 		n.unplaced = e.row.Unplaced
-		if reflect.DeepEqual(n.Row, row) {
+		if reflect.DeepEqual(n.latest.Change().Row, row) {
 			return
 		}
-		x.log.order.Remove(e.noted)
 	}
-	e.noted = x.log.push(&noted{Change: &Change{Row: row}, seen: e.seen, unsure: e.unsure, unplaced: e.row.Unplaced})
+	e.noted = x.log.push(&noted{latest: x.log.become(e, &Change{Row: row}), seen: e.seen, unsure: e.unsure, unplaced: e.row.Unplaced})
 }
 
 // bury keeps that an entry is gone; version is 0 where it isn't known.
 func (x *Index) bury(e *entry, b *Brief, version uint64) {
-	if e.noted != nil { // else it went before it was told here; others may have told it
-		x.log.order.Remove(e.noted)
-	}
-	n := &noted{Change: &Change{Row: NewArchivedRow(b.Job), Gone: true}, seen: e.seen.Max(Seen{Frameworks: version}), unsure: version == 0}
+	n := &noted{latest: x.log.become(e, &Change{Row: NewArchivedRow(b.Job), Gone: true}), seen: e.seen.Max(Seen{Frameworks: version}), unsure: version == 0}
 	x.log.gone.PushBack(x.log.push(n))
 	for x.log.gone.Len() > x.log.keep {
 		oldest := x.log.gone.Remove(x.log.gone.Front()).(*list.Element)
@@ -272,6 +275,16 @@ func (x *Index) bury(e *entry, b *Brief, version uint64) {
 			x.log.forgottenVersion = max(x.log.forgottenVersion, x.log.heard.Frameworks) // it went before that at the latest
 		}
 	}
+}
+
+// become says what an entry has become, in the place of what was noted of it. It may go before anything was: others may have told it.
+func (c *changes) become(e *entry, now *Change) *Latest {
+	l := &Latest{}
+	if e.noted != nil {
+		l = c.order.Remove(e.noted).(*noted).latest
+	}
+	l.change.Store(now)
+	return l
 }
 
 func (c *changes) push(n *noted) *list.Element {

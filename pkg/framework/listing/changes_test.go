@@ -2,8 +2,10 @@ package listing_test
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -161,18 +163,22 @@ func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 		servers := []*replica{newReplica(), newReplica()}
 		known := map[string]string{} // state by UID
 		at, mark, seen, elsewhere := 0, uint64(0), listing.Seen{}, false
-		told := func(changes []*listing.Change) {
-			for _, c := range changes {
+		var waiting []*listing.Latest // read, and not told yet, as of a reader who is slow
+		told := func() {
+			for _, latest := range waiting {
+				c := latest.Change()
 				if known[c.Row.UID] = c.Row.State; c.Gone {
 					delete(known, c.Row.UID)
 				}
 			}
+			waiting = nil
 		}
 		whole := func(x *listing.Index) {
 			mark, seen = x.Mark()
 			known, elsewhere = states(t, x), false
 		}
 		read := func() {
+			told()
 			x := servers[at].index
 			changes, next, here, ok := x.Since(mark, elsewhere)
 			if !ok {
@@ -180,10 +186,10 @@ func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 				whole(x)
 				return
 			}
-			told(changes)
-			mark, seen = next, here
+			waiting, mark, seen = changes, next, here
 		}
 		move := func() {
+			told()
 			// One that hasn't got so far is waited for: it would tell what is older than what is known.
 			x := servers[1-at].index
 			if here := x.Reached(); here.Max(seen) != here {
@@ -195,8 +201,7 @@ func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 				whole(x)
 				return
 			}
-			told(changes)
-			mark, seen = next, here
+			waiting, mark, seen = changes, next, here
 		}
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
@@ -216,8 +221,39 @@ func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 			r.hears(t, s, true)
 		}
 		read()
+		told()
 		require.Equal(t, states(t, servers[at].index), known)
 	})
+}
+
+// A thousand readers who don't read would else hold as many generations of all jobs.
+func TestASlowReaderHoldsNothingThatHasBeenOvertaken(t *testing.T) {
+	x := listing.NewIndex().Watched(10)
+	f := framework("ann", "vision", "train", "1", 0, v1.AttemptPreparing, 0)
+	x.Put(brief(f))
+	x.Pod(f.Name, "p", listing.Start{}, 8)
+	var overtaken []weak.Pointer[listing.Change]
+	var readers [][]*listing.Latest
+	for place := range 10 {
+		x.SetPlaces(map[string]int{f.Name: place + 1})
+		changes, _, _, ok := x.Since(0, false)
+		require.True(t, ok)
+		require.Len(t, changes, 1)
+		readers = append(readers, changes)
+		if place < 9 {
+			overtaken = append(overtaken, weak.Make(changes[0].Change()))
+		}
+	}
+	runtime.GC()
+	for _, c := range overtaken {
+		assert.Nil(t, c.Value())
+	}
+	for _, r := range readers {
+		assert.Equal(t, 10, r[0].Change().Row.Position, "each is told the latest")
+	}
+	x.Remove(brief(f), true)
+	_, _ = x.Mark()
+	assert.True(t, readers[0][0].Change().Gone)
 }
 
 // After a list that came again, because the watch was lost, its objects come by name and not by version.
@@ -243,7 +279,7 @@ func TestWhatAListHasInAnyOrderIsToldAndNotTakenForSeen(t *testing.T) {
 	changes, _, seen, ok = x.Since(mark, false)
 	require.True(t, ok)
 	require.Len(t, changes, 1)
-	assert.Equal(t, "b", changes[0].Row.Name)
+	assert.Equal(t, "b", changes[0].Change().Row.Name)
 	assert.Equal(t, listing.Seen{Frameworks: 200}, seen, "another server, which heard of it by watch, knows that version")
 	assert.Equal(t, list, x.Reached())
 }
@@ -271,15 +307,15 @@ func TestPlacesInTheQueueAreChanges(t *testing.T) {
 	changes, mark, _, ok := x.Since(mark, false)
 	require.True(t, ok)
 	require.Len(t, changes, 1)
-	assert.Equal(t, "queued 3", fmt.Sprint(changes[0].Row.State, " ", changes[0].Row.Position))
-	assert.False(t, changes[0].Row.Unplaced)
+	assert.Equal(t, "queued 3", fmt.Sprint(changes[0].Change().Row.State, " ", changes[0].Change().Row.Position))
+	assert.False(t, changes[0].Change().Row.Unplaced)
 	x.SetPlaces(map[string]int{f.Name: 3})
 	changes, mark, _, _ = x.Since(mark, false)
 	assert.Empty(t, changes, "nothing changed")
 	x.SetPlaces(map[string]int{})
 	changes, _, _, _ = x.Since(mark, false)
 	require.Len(t, changes, 1)
-	assert.Equal(t, "waiting", changes[0].Row.State)
+	assert.Equal(t, "waiting", changes[0].Change().Row.State)
 	rows, err := x.Rows(listing.Filter{}, 0)
 	require.NoError(t, err)
 	assert.True(t, rows[0].Unplaced, "a list asks for the places itself")
@@ -324,6 +360,6 @@ func TestAChangeIsWrittenOnce(t *testing.T) {
 	a, _, _, _ := x.Since(0, false)
 	b, _, _, _ := x.Since(0, false)
 	require.Len(t, a, 1)
-	assert.Same(t, &a[0].JSON()[0], &b[0].JSON()[0])
-	assert.Contains(t, string(a[0].JSON()), `"name":"train"`)
+	assert.Same(t, &a[0].Change().JSON()[0], &b[0].Change().JSON()[0])
+	assert.Contains(t, string(a[0].Change().JSON()), `"name":"train"`)
 }

@@ -55,7 +55,7 @@ func TestAWatchMissesNothingOfAListThatComesAgain(t *testing.T) {
 		changes, _, err := w.Next()
 		require.NoError(t, err)
 		for _, c := range changes {
-			told[c.Row.Framework] = true
+			told[c.Change().Row.Framework] = true
 		}
 	}
 	l.frameworks.handler = between{l.frameworks.handler, func() { read(w); seen = append(seen, w.seen) }}

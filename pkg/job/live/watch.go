@@ -38,7 +38,7 @@ type Watch struct {
 	seen listing.Seen
 	// elsewhere: it goes on at a place of another watch. missed is what the first Next begins with then.
 	elsewhere bool
-	missed    []*listing.Change
+	missed    []*listing.Latest
 	// done is called once.
 	done func()
 }
@@ -105,7 +105,7 @@ func (w *Watch) Close() {
 }
 
 // Next returns the latest of each job that changed since it was called before, if any, and the channel that is closed when there may be more.
-func (w *Watch) Next() (changes []*listing.Change, more <-chan struct{}, err error) {
+func (w *Watch) Next() (changes []*listing.Latest, more <-chan struct{}, err error) {
 	w.live.mu.Lock()
 	more = w.live.moved
 	w.live.mu.Unlock()

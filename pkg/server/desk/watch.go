@@ -29,10 +29,11 @@ const (
 
 // Watcher is told what a watch sees. An error of its methods ends the watch.
 type Watcher interface {
-	// Weigh waits until a list of so many rows may be read; give is called when they have been told.
+	// Weigh waits until a list of so many rows may be read; give is called when they aren't in memory any longer.
 	Weigh(n int) (give func(), err error)
-	// Snapshot is all that the list has. What was told before counts no longer. place is where who has been told so much goes on.
-	Snapshot(page *listing.Page, why, place string) error
+	// Snapshot is all that the list has. What was told before counts no longer. place is where who has been told so much goes on. It is told by send,
+	// for which no row is needed.
+	Snapshot(page *listing.Page, why, place string) (send func() error, err error)
 	// Changed is a job of the list that is new or has changed, Left one that the filter no longer selects.
 	Changed(c *listing.Change) error
 	Left(c *listing.Change) error
@@ -156,14 +157,22 @@ func viewOf(f *listing.Filter) string {
 
 // snapshot begins with all. What changes while it is read is told again.
 func (w *watching) snapshot(ctx context.Context, why string) error {
-	give, err := w.to.Weigh(w.filter.Limit)
+	send, err := w.read(ctx, why)
 	if err != nil {
 		return err
+	}
+	return send()
+}
+
+func (w *watching) read(ctx context.Context, why string) (send func() error, err error) {
+	give, err := w.to.Weigh(w.filter.Limit)
+	if err != nil {
+		return nil, err
 	}
 	defer give()
 	reader, err := w.desk.shop.Live.Watch()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	w.close()
 	w.reader = reader
@@ -171,7 +180,7 @@ func (w *watching) snapshot(ctx context.Context, why string) error {
 	defer cancel()
 	page, err := w.desk.shop.Live.List(within, w.filter)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return w.to.Snapshot(page, why, w.place())
 }
@@ -187,7 +196,8 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 	}
 	told, ever := false, w.filter
 	ever.Phases = nil
-	for _, c := range changes {
+	for _, latest := range changes {
+		c := latest.Change()
 		switch {
 		case w.filter.Fits(&c.Row):
 			err = w.to.Changed(c)

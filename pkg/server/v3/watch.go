@@ -64,8 +64,8 @@ type sink struct {
 // Weigh implements desk.Watcher.
 func (s *sink) Weigh(n int) (func(), error) { return s.call.Weigh(n) }
 
-// Snapshot implements desk.Watcher. Its rows are weighed until it has been read, so that isn't waited for long.
-func (s *sink) Snapshot(p *listing.Page, why, place string) error {
+// Snapshot implements desk.Watcher.
+func (s *sink) Snapshot(p *listing.Page, why, place string) (send func() error, err error) {
 	return s.Together(func() error { return s.whole(p, why, place) })
 }
 
@@ -78,10 +78,7 @@ func (s *sink) whole(p *listing.Page, why, place string) error {
 			return err
 		}
 	}
-	if err := s.AddJSON(api.EventReady, place, api.Ready{Next: p.Next, Note: p.Note}); err != nil {
-		return err
-	}
-	return s.Flush()
+	return s.AddJSON(api.EventReady, place, api.Ready{Next: p.Next, Note: p.Note})
 }
 
 // Changed implements desk.Watcher.

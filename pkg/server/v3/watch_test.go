@@ -26,7 +26,7 @@ func (b *bounded) SetWriteDeadline(end time.Time) error {
 	return nil
 }
 
-// The rows of a list count against those of others until it has been read.
+// What waits for its reader counts against that of others.
 func TestAWholeListHasOneTimeToBeRead(t *testing.T) {
 	w := &bounded{ResponseRecorder: httptest.NewRecorder()}
 	call := &server.Call{Writer: w, Request: httptest.NewRequest(http.MethodGet, "/", nil)}
@@ -35,7 +35,15 @@ func TestAWholeListHasOneTimeToBeRead(t *testing.T) {
 	for range 100 {
 		page.Items = append(page.Items, listing.Row{Job: api.Job{Name: strings.Repeat("x", 4<<10)}})
 	}
-	require.NoError(t, s.Snapshot(page, "new", "1"))
+	send, err := s.Snapshot(page, "new", "1")
+	require.NoError(t, err)
+	assert.Empty(t, w.ends, "nothing is sent yet")
+	require.NoError(t, send())
+	text := w.Body.String()
+	assert.True(t, strings.HasPrefix(text, "retry: 2000\n\nevent: snapshot\ndata: {"), text[:100])
+	assert.Equal(t, 100, strings.Count(text, "\nevent: job\ndata: {"))
+	assert.Contains(t, text[len(text)-100:], "id: 1\nevent: ready\ndata: {")
+	assert.True(t, strings.HasSuffix(text, "}\n\n"))
 	require.Greater(t, len(w.ends), 3, "it is sent in parts")
 	last := len(w.ends) - 1
 	for _, end := range w.ends[:last] {

@@ -5,8 +5,6 @@ package wire
 import (
 	"cmp"
 	"compress/gzip"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -75,12 +73,18 @@ func JSON(w http.ResponseWriter, r *http.Request, status int, value any) error {
 	if err != nil {
 		return err
 	}
-	Bytes(w, r, status, "application/json; charset=utf-8", body)
+	Bytes(w, r, status, mediaJSON, body)
 	return nil
 }
 
+const mediaJSON = "application/json; charset=utf-8"
+
 // Bytes answers with a whole body. What was read without a change since is 304; what is long is compressed where the client takes that.
 func Bytes(w http.ResponseWriter, r *http.Request, status int, media string, body []byte) {
+	(&Packed{data: body, length: len(body)}).answer(w, r, status, media)
+}
+
+func (p *Packed) answer(w http.ResponseWriter, r *http.Request, status int, media string) {
 	h := w.Header()
 	h.Set("Content-Type", media)
 	h.Add("Vary", "Accept-Encoding")
@@ -89,8 +93,10 @@ func Bytes(w http.ResponseWriter, r *http.Request, status int, media string, bod
 	case h.Get("Cache-Control") != "":
 	case read && status == http.StatusOK:
 		h.Set("Cache-Control", "private, no-cache")
-		sum := sha256.Sum256(body)
-		tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`
+		tag := p.tag
+		if tag == "" {
+			tag = tagOf(p.data)
+		}
 		h.Set("ETag", tag)
 		if has(r.Header.Values("If-None-Match"), tag) {
 			h.Del("Content-Type")
@@ -100,21 +106,23 @@ func Bytes(w http.ResponseWriter, r *http.Request, status int, media string, bod
 	default:
 		h.Set("Cache-Control", "no-store")
 	}
-	if len(body) >= gzipFrom && takesGzip(r) {
+	zips := p.length >= gzipFrom && takesGzip(r)
+	if zips {
 		h.Set("Content-Encoding", "gzip")
-		w.WriteHeader(status)
-		if r.Method == http.MethodHead {
-			return
-		}
-		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // a level that there is
-		_, _ = z.Write(body)                           // a client that is gone
-		_ = z.Close()
-		return
+	} else {
+		h.Set("Content-Length", strconv.Itoa(p.length))
 	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // a client that is gone
+	switch { // a client that is gone is no error
+	case r.Method == http.MethodHead:
+	case zips && p.zipped:
+		_, _ = w.Write(p.data)
+	case zips:
+		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // a level that there is
+		_, _ = z.Write(p.data)
+		_ = z.Close()
+	default:
+		_, _ = p.WriteTo(w)
 	}
 }
 
@@ -134,7 +142,7 @@ func Fail(w http.ResponseWriter, r *http.Request, e *Error) {
 	if err != nil {
 		body = []byte(`{"code":"UnknownError","message":"the error can't be written"}`)
 	}
-	Bytes(w, r, e.Status, "application/json; charset=utf-8", body)
+	Bytes(w, r, e.Status, mediaJSON, body)
 }
 
 // has reports whether a list of entity tags has one. Weak ones are compared as such.

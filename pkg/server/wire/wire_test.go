@@ -2,10 +2,13 @@ package wire_test
 
 import (
 	"compress/gzip"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -171,4 +174,46 @@ func FuzzQuery(f *testing.F) {
 			t.Errorf("%q: %v", raw, err)
 		}
 	})
+}
+
+func TestALongListIsTheSameHoweverItIsTaken(t *testing.T) {
+	for what, n := range map[string]int{"short": 100, "long": 20_000} {
+		rows := make([]string, n)
+		for i := range rows {
+			rows[i] = fmt.Sprint("row ", i)
+		}
+		plain, err := json.Marshal(rows)
+		require.NoError(t, err)
+		p, err := wire.Pack(rows)
+		require.NoError(t, err)
+		ask := func(method, key, value string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(method, "/", nil)
+			r.Header.Set(key, value)
+			w := httptest.NewRecorder()
+			p.JSON(w, r, http.StatusOK)
+			return w
+		}
+		w := ask(http.MethodGet, "Accept-Encoding", "identity")
+		assert.Equal(t, string(plain), w.Body.String(), what)
+		assert.Equal(t, strconv.Itoa(len(plain)), w.Header().Get("Content-Length"))
+		tag := w.Header().Get("ETag")
+		bytes := httptest.NewRecorder()
+		wire.Bytes(bytes, httptest.NewRequest(http.MethodGet, "/", nil), http.StatusOK, "application/json", plain)
+		assert.Equal(t, bytes.Header().Get("ETag"), tag, "it is the tag of the body")
+		w = ask(http.MethodGet, "If-None-Match", tag)
+		assert.Equal(t, http.StatusNotModified, w.Code)
+		assert.Empty(t, w.Body.String())
+		w = ask(http.MethodHead, "Accept-Encoding", "gzip")
+		assert.Empty(t, w.Body.String())
+		w = ask(http.MethodGet, "Accept-Encoding", "gzip")
+		if n > 100 {
+			assert.Equal(t, "gzip", w.Header().Get("Content-Encoding"))
+			assert.Less(t, p.Size(), len(plain)/2)
+			z, err := gzip.NewReader(w.Body)
+			require.NoError(t, err)
+			all, err := io.ReadAll(z)
+			require.NoError(t, err)
+			assert.Equal(t, string(plain), string(all))
+		}
+	}
 }

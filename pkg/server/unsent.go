@@ -1,0 +1,49 @@
+package server
+
+import (
+	"golang.org/x/sync/semaphore"
+
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// What waits for its readers at a time, in bytes.
+const (
+	maxUnsent       = 64 << 20 // of all
+	maxPersonUnsent = 8 << 20  // of one person: more than the longest list takes
+)
+
+// unsent bounds how much of lists waits in memory for its readers, who may be slow. No one waits for it: what waited would be in memory, too.
+type unsent struct {
+	shares // of each person
+
+	all *semaphore.Weighted
+}
+
+func newUnsent() *unsent {
+	return &unsent{shares: shares{each: map[string]*share{}}, all: semaphore.NewWeighted(maxUnsent)}
+}
+
+// take counts so many bytes of a person until give is called.
+func (u *unsent) take(who string, bytes int) (give func(), err error) {
+	weight := int64(min(max(bytes, 1), maxPersonUnsent))
+	own, ok := u.shares.try(who, weight, maxPersonUnsent)
+	if !ok {
+		return nil, busy("many answers wait for you to read them", "read them first, or ask for fewer rows")
+	}
+	if !u.all.TryAcquire(weight) {
+		own()
+		return nil, busy("many answers wait for slow readers", "try again in a moment")
+	}
+	return func() {
+		u.all.Release(weight)
+		own()
+	}, nil
+}
+
+// waits counts a body that waits for its reader, until give is called.
+func (c *Call) waits(body *wire.Packed) (give func(), err error) {
+	if c.unsent == nil {
+		return func() {}, nil
+	}
+	return c.unsent(body.Size())
+}

@@ -1,0 +1,101 @@
+package wire
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+)
+
+// packFrom is from which size on an answer is compressed while it waits for its reader, in bytes.
+const packFrom = 64 << 10
+
+// Packed is a whole body as it waits for its reader. What is long is compressed, also where the client takes it uncompressed only: who reads slowly
+// holds less of the memory then.
+type Packed struct {
+	data   []byte
+	zipped bool
+	length int    // of the body
+	tag    string // for If-None-Match; "" where none is known yet
+}
+
+// Pack is a value as JSON.
+func Pack(value any) (*Packed, error) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	p := &Packer{}
+	if _, err := p.Write(body); err != nil {
+		return nil, err
+	}
+	out, err := p.Done()
+	if err != nil {
+		return nil, err
+	}
+	out.tag = tagOf(body)
+	return out, nil
+}
+
+// Size is how much memory it takes, in bytes.
+func (p *Packed) Size() int { return len(p.data) }
+
+// JSON answers with it.
+func (p *Packed) JSON(w http.ResponseWriter, r *http.Request, status int) {
+	p.answer(w, r, status, mediaJSON)
+}
+
+// WriteTo writes the body.
+func (p *Packed) WriteTo(w io.Writer) (int64, error) {
+	if !p.zipped {
+		n, err := w.Write(p.data)
+		return int64(n), err
+	}
+	z, err := gzip.NewReader(bytes.NewReader(p.data))
+	if err != nil {
+		return 0, err
+	}
+	return io.CopyBuffer(struct{ io.Writer }{w}, z, make([]byte, packFrom)) //nolint:gosec // it was packed here
+}
+
+func tagOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `W/"` + hex.EncodeToString(sum[:12]) + `"`
+}
+
+// Packer makes a Packed of what is written to it.
+type Packer struct {
+	buf    bytes.Buffer
+	zip    *gzip.Writer
+	length int
+}
+
+// Write takes a part.
+func (p *Packer) Write(part []byte) (int, error) {
+	p.length += len(part)
+	if p.zip == nil && p.length < packFrom {
+		return p.buf.Write(part)
+	}
+	if p.zip == nil {
+		first := bytes.Clone(p.buf.Bytes())
+		p.buf.Reset()
+		p.zip, _ = gzip.NewWriterLevel(&p.buf, gzip.BestSpeed) // a level that there is
+		if _, err := p.zip.Write(first); err != nil {
+			return 0, err
+		}
+	}
+	return p.zip.Write(part)
+}
+
+// Done ends it.
+func (p *Packer) Done() (*Packed, error) {
+	if p.zip != nil {
+		if err := p.zip.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return &Packed{data: bytes.Clone(p.buf.Bytes()), zipped: p.zip != nil, length: p.length}, nil
+}
