@@ -1,27 +1,32 @@
 package assembly_test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fv1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job/jobtest"
+	"github.com/openpai/paictl/pkg/openpai"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/token"
 	"github.com/openpai/paictl/pkg/server/desk"
 	"github.com/openpai/paictl/pkg/server/servertest"
+	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
 // What OpenPAI's clients rely on, as request and answer. Of those that need more than one request each has a test of its own below, by its number;
-// 6 and 21 are in the tests of virtual clusters and groups, 19 in that of replicas, 22 in those of imported passwords, 25 in those of sign-in.
+// 6 and 21 are in the tests of virtual clusters and groups, 19 in that of replicas.
 func TestWhatOpenPAIsClientsRelyOn(t *testing.T) {
 	h := newHouse(t)
 	two := strings.Replace(servertest.JobFile("pair", "speech"), "taskRoles: {Worker_1: ", "taskRoles: {b_2: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 1}, commands: [sh]}, A_1: ", 1)
@@ -195,5 +200,78 @@ func TestConformance18PagesOfOtherOriginsMaySendTokens(t *testing.T) {
 		assert.Equal(t, http.StatusNoContent, a.Status, "18: %s", path)
 		assert.Equal(t, "*", a.Header.Get("Access-Control-Allow-Origin"), "18: %s", path)
 		assert.Equal(t, "authorization", a.Header.Get("Access-Control-Allow-Headers"), "18: %s", path)
+	}
+}
+
+func TestConformance22PeopleWhoseSecretsHadHexNamesKeepTheirPasswords(t *testing.T) {
+	h := newHouse(t)
+	secrets := map[string]corev1.Secret{
+		// PBKDF2 of "alice's old password", 10,000 rounds of SHA-512, as Node makes it; the salt is the MD5 of the name.
+		openpai.UserNamespace: {ObjectMeta: metav1.ObjectMeta{Name: "616c696365"}, Data: map[string][]byte{
+			"username": []byte("alice"), "email": []byte("alice@lab.example"), "grouplist": []byte(`["vision"]`), "extension": []byte(`{}`),
+			"password": []byte("8daf9e289f39298030c3cd3aa93e0753c283aec5ee536087938de6af47ac5c65e14afdf8d988caac0a235dbc46ba5e331360bea32cccf7cf7daf6a73911a8cf1"),
+		}},
+		openpai.GroupNamespace: {ObjectMeta: metav1.ObjectMeta{Name: "766973696f6e"}, Data: map[string][]byte{
+			"groupname": []byte("vision"), "description": nil, "externalName": nil, "extension": []byte(`{"acls":{"admin":false,"virtualClusters":["vision"]}}`),
+		}},
+	}
+	for namespace, s := range secrets {
+		_, err := h.cluster.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		_, err = h.cluster.Client.CoreV1().Secrets(namespace).Create(t.Context(), &s, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	src, err := openpai.Read(t.Context(), h.cluster.Client, openpai.UserNamespace, openpai.GroupNamespace)
+	require.NoError(t, err)
+	todo, err := openpai.Plan(t.Context(), src, h.People, openpai.Options{Passwords: true})
+	require.NoError(t, err)
+	require.NoError(t, openpai.Apply(t.Context(), h.People, todo, func(*openpai.Step) {}))
+	login := func(password string) *servertest.Answer {
+		return h.Ask("POST", "/api/v2/authn/basic/login", "", `{"username":"alice","password":"`+password+`"}`)
+	}
+	hash := func() string {
+		p, err := h.People.Person("alice")
+		require.NoError(t, err)
+		stored, err := h.People.Password(t.Context(), p)
+		require.NoError(t, err)
+		return stored.Hash
+	}
+	assert.Equal(t, 400, login("alice's new password").Status, "22")
+	assert.Contains(t, hash(), "$pbkdf2-sha512$", "22: a wrong one changes nothing")
+	a := login("alice's old password")
+	require.Equal(t, 200, a.Status, "22: %s", a.Body)
+	h.tokens["alice"] = a.JSON()["token"].(string)
+	assert.Contains(t, h.as("alice", "GET", "/api/v2/users/alice", "").Body, `"grouplist":["vision"]`, "22")
+	h.Eventually("22: it is hashed again", func() bool { return strings.HasPrefix(hash(), "$argon2id$") })
+	assert.Equal(t, 200, login("alice's old password").Status, "22: it is still the password")
+	assert.Equal(t, 400, login("alice's new password").Status, "22")
+	assert.NotContains(t, h.Printed.String(), "old password")
+}
+
+// OpenPAI sent a token to any address. A page gets one only if the settings name it. What waits on the browser's own machine is a program: with its own
+// verifier it gets a code at any port there, and not a token, which other people of that machine could use.
+func TestConformance25TokensGoToNoForeignHost(t *testing.T) {
+	l := openLab(t, nil)
+	b := l.browser()
+	for _, version := range []string{"v1", "v2"} {
+		for _, to := range []string{"https://evil.example.org/callback", "https://localhost.evil.example.org:8123/callback", "http://localhost:8123/callback"} {
+			a := l.Ask("GET", "/api/"+version+"/authn/oidc/login?redirect_uri="+url.QueryEscape(to), "", "")
+			assert.Equal(t, 400, a.Status, "25: %s", to)
+			assert.Empty(t, a.Header.Get("Location"), "25: %s", to)
+		}
+	}
+	verifier := strings.Repeat("v", 43)
+	sum := sha256.Sum256([]byte(verifier))
+	for _, port := range []string{"1024", "8123", "65535"} {
+		at := "http://127.0.0.1:" + port + "/callback"
+		goal, err := json.Marshal(api.Goal{Program: &api.Program{Redirect: at, State: "s", Challenge: base64.RawURLEncoding.EncodeToString(sum[:])}})
+		require.NoError(t, err)
+		to, _ := b.redirect("kim", string(goal))
+		require.True(t, strings.HasPrefix(to, at+"?"), "25: %s", to)
+		assert.NotContains(t, to, "token=", "25")
+		code := mustParse(t, to).Query().Get("code")
+		a, tokens := l.token(url.Values{"grant_type": {api.GrantCode}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {at}})
+		require.Equal(t, 200, a.Status, "25: %s", a.Body)
+		assert.Equal(t, "kim", l.whoami(tokens.AccessToken).Name, "25")
 	}
 }
