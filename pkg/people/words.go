@@ -140,15 +140,19 @@ func (d *Directory) Refresh(ctx context.Context, p *Person, id v1.Identity) (Kep
 	return Kept{secret.String(s.Data[keyAll]), s.ResourceVersion}, nil
 }
 
-// NextRefresh keeps what an issuer gave in place of what was kept, unless another sign-in of the person has kept something else meanwhile.
-func (d *Directory) NextRefresh(ctx context.Context, p *Person, id v1.Identity, was Kept, next secret.String) error {
+// NextRefresh keeps what an issuer gave in place of what was kept, and returns that. Where another sign-in of the person has kept something else
+// meanwhile, it keeps nothing, and returns what was.
+func (d *Directory) NextRefresh(ctx context.Context, p *Person, id v1.Identity, was Kept, next secret.String) (Kept, error) {
 	s := refreshSecret(p, id, next)
 	s.ResourceVersion = was.version
-	_, err := d.core.CoreV1().Secrets(v1.Namespace).Update(ctx, s, metav1.UpdateOptions{})
-	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		return explain(fmt.Errorf("write the Secret %s: %w", s.Name, err))
+	written, err := d.core.CoreV1().Secrets(v1.Namespace).Update(ctx, s, metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return was, nil
 	}
-	return nil
+	if err != nil {
+		return was, explain(fmt.Errorf("write the Secret %s: %w", s.Name, err))
+	}
+	return Kept{next, written.ResourceVersion}, nil
 }
 
 func refreshSecret(p *Person, id v1.Identity, refresh secret.String) *corev1.Secret {

@@ -33,6 +33,8 @@ type Recheck struct {
 	Tokens   Tokens
 	Checkers []Checker
 	Policies map[string]Policy
+	// Foreign: passwords of the cluster let no one in, so that whoever has one has still no other way in.
+	Foreign bool
 	// Every is how often each person is asked about, Grace how long a provider's word counts while it can't be asked.
 	Every, Grace time.Duration
 	Now          func() time.Time // nil is time.Now
@@ -78,9 +80,10 @@ type asked struct {
 	Checker
 	failed atomic.Int32 // in a row
 
-	mu   sync.Mutex
-	kept int    // people whom it vouches for
-	lost []loss // those whom it doesn't
+	mu    sync.Mutex
+	kept  int    // people whom it vouches for
+	lost  []loss // those whom it doesn't
+	named bool   // it has named groups of someone
 }
 
 // loss is a person whom a provider doesn't vouch for now.
@@ -89,12 +92,19 @@ type loss struct {
 	id       v1.Identity
 	kept     people.Kept
 	sessions bool // some began by the provider's word
+	answered bool // the provider knows the person, and names groups none of which may sign in
 }
 
 func (a *asked) keeps() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.kept++
+}
+
+func (a *asked) names(groups []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.named = a.named || len(groups) > 0
 }
 
 func (a *asked) loses(l loss) {
@@ -185,16 +195,20 @@ func (r *Recheck) check(ctx context.Context, p *people.Person, id v1.Identity, p
 	}
 	now, err := r.ask(ctx, provider, id, kept)
 	if now != nil && provider.Refreshes() && now.Refresh.IsSet() && now.Refresh != kept.Refresh {
-		if err := r.People.NextRefresh(ctx, p, id, kept, now.Refresh); err != nil {
-			return err
+		var failed error
+		if kept, failed = r.People.NextRefresh(ctx, p, id, kept, now.Refresh); failed != nil {
+			return failed
 		}
+	}
+	if err == nil {
+		provider.names(now.Groups)
 	}
 	switch {
 	case err == nil && r.Policies[id.Provider].allows(now):
 		provider.keeps()
 		return r.confirm(ctx, p, id, now)
 	case err == nil, errors.Is(err, ErrGone):
-		provider.loses(loss{p, id, kept, sessions})
+		provider.loses(loss{person: p, id: id, kept: kept, sessions: sessions, answered: err == nil})
 		return nil
 	}
 	return r.unsaid(ctx, p, id, sessions)

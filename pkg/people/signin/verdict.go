@@ -24,7 +24,7 @@ const (
 func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 	fresh := 0
 	for _, l := range provider.lost {
-		if !l.person.Said(l.id).Gone {
+		if provider.doubtful(l) {
 			fresh++
 		}
 	}
@@ -34,15 +34,30 @@ func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 	}
 	var failed []error
 	for _, l := range provider.lost {
-		said := l.person.Said(l.id)
-		if doubted && !said.Gone && !r.over(said) {
-			continue
+		take := r.gone
+		if doubted && provider.doubtful(l) && !r.over(l.person.Said(l.id)) {
+			take = r.narrow
 		}
-		if err := r.gone(ctx, provider, l); err != nil {
+		if err := take(ctx, provider, l); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", l.person.Name, err))
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// doubtful reports whether a loss is one that a provider that has lost something would cause: it doesn't know the person, or shows no groups of anyone.
+func (a *asked) doubtful(l loss) bool {
+	return !l.person.Said(l.id).Gone && !(l.answered && a.named)
+}
+
+// narrow takes away the groups that a provider doesn't name, of one who stays signed in while it is doubted.
+func (r *Recheck) narrow(ctx context.Context, _ *asked, l loss) error {
+	said := l.person.Said(l.id)
+	if !l.answered || len(said.Groups) == 0 {
+		return nil
+	}
+	said.Groups = nil
+	return r.People.EndWord(ctx, l.person, said)
 }
 
 // over reports whether what a provider said is too old to count.
@@ -88,8 +103,8 @@ func (r *Recheck) gone(ctx context.Context, provider *asked, l loss) error {
 	return nil
 }
 
-// unsaid takes groups, sessions and application tokens away where a provider has said nothing for too long. Whoever has a password of the cluster, too,
-// keeps application tokens.
+// unsaid takes groups, sessions and application tokens away where a provider has said nothing for too long. Whoever can sign in with a
+// password of the cluster, too, keeps application tokens.
 func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, sessions bool) error {
 	said := p.Said(id)
 	if !r.over(said) {
@@ -101,7 +116,7 @@ func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, 
 		if err != nil {
 			return err
 		}
-		gone = own == nil
+		gone = own == nil || r.Foreign
 	}
 	if len(said.Groups) > 0 || gone != said.Gone {
 		r.log().WarnContext(ctx, "a provider couldn't be asked about a person for too long: what it said counts no longer", "user", p.Name, "provider", id.Provider)

@@ -115,7 +115,7 @@ func New(o Options) (*Assembly, error) {
 		}
 		return all
 	}})
-	a.again = &signin.Recheck{People: a.People, Tokens: a.Tokens, Checkers: who.checkers, Policies: who.policies,
+	a.again = &signin.Recheck{People: a.People, Tokens: a.Tokens, Checkers: who.checkers, Policies: who.policies, Foreign: !o.Settings.SignIn.Password.Enabled,
 		Every: o.Settings.SignIn.Recheck.Every(), Grace: o.Settings.SignIn.Recheck.Grace(), Now: o.Now, Log: o.Log}
 	if a.once, err = once.Open(o.Config, o.Now); err != nil {
 		return nil, err

@@ -1,0 +1,130 @@
+package signin_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/people/signin"
+	"github.com/openpai/paictl/pkg/people/signin/ldap"
+	"github.com/openpai/paictl/pkg/people/signin/providertest"
+	"github.com/openpai/paictl/pkg/people/token"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// namer is an issuer that names the groups of each person; with next it gives another refresh token each time.
+type namer struct {
+	groups map[string][]string
+	next   bool
+	n      int
+}
+
+func (*namer) Name() string    { return "dex" }
+func (*namer) Refreshes() bool { return true }
+
+func (i *namer) Check(_ context.Context, subject string, refresh secret.String) (*signin.Identity, error) {
+	if i.next {
+		i.n++
+		refresh = secret.String(fmt.Sprint("refresh", i.n))
+	}
+	return &signin.Identity{Provider: "dex", Subject: subject, Groups: i.groups[subject], Refresh: refresh}, nil
+}
+
+// enterBy signs a person in whom an issuer vouches for.
+func (l *lab) enterBy(t *testing.T, c signin.Checker, name string) *token.Pair {
+	t.Helper()
+	id, err := c.Check(t.Context(), name, "refresh")
+	require.NoError(t, err)
+	id.Name = name
+	p, err := signin.New(l.Directory, nil, signin.Options{Policies: l.again.Policies, Now: l.again.Now}).Admit(t.Context(), id)
+	require.NoError(t, err)
+	pair, err := l.tokens.Session(t.Context(), p, token.New{})
+	require.NoError(t, err)
+	return pair
+}
+
+// openNamer is a lab where an issuer lets members of gpu-users in, and makes members of bosses administrators.
+func openNamer(t *testing.T) (*lab, *namer) {
+	t.Helper()
+	l := openLab(t)
+	_, err := l.PutGroup(t.Context(), &v1.Group{Spec: v1.GroupSpec{Name: "bosses", Administrator: true, External: []v1.ExternalGroup{{Provider: "dex", Name: "bosses"}}}})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, l.DeleteGroup(context.WithoutCancel(t.Context()), "bosses")) })
+	i := &namer{groups: map[string][]string{}}
+	l.again.Checkers, l.again.Policies = []signin.Checker{i}, map[string]signin.Policy{"dex": {Create: true, Allowed: []string{"gpu-users"}}}
+	return l, i
+}
+
+func TestWhoMaySignInNoLongerIsSignedOutWhateverTheIssuerIsAskedWith(t *testing.T) {
+	for _, next := range []bool{false, true} {
+		t.Run(fmt.Sprint("another refresh token each time: ", next), func(t *testing.T) {
+			l, i := openNamer(t)
+			i.next, i.groups["kim"] = next, []string{"bosses", "gpu-users"}
+			pair := l.enterBy(t, i, "kim")
+			l.round(t)
+			assert.True(t, l.person(t, "kim").Grants.Administrator)
+			i.groups["kim"] = []string{"bosses"}
+			l.round(t)
+			assert.False(t, l.person(t, "kim").Grants.Administrator)
+			assert.True(t, l.person(t, "kim").Gone)
+			assert.False(t, l.valid(t, pair.Access.Reveal()))
+		})
+	}
+}
+
+func TestGroupsThatAProviderNamesCountAtOnceHoweverManyLeave(t *testing.T) {
+	for what, left := range map[string]struct {
+		groups   []string // of one who stays
+		signedIn bool
+	}{
+		"it names groups of another person": {[]string{"gpu-users"}, false},
+		"it shows no groups of anyone":      {nil, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			l, i := openNamer(t)
+			access := map[string]string{}
+			for _, name := range []string{"kim", "lee", "max", "ola"} {
+				i.groups[name] = []string{"bosses", "gpu-users"}
+				access[name] = l.enterBy(t, i, name).Access.Reveal()
+			}
+			l.round(t)
+			assert.True(t, l.person(t, "kim").Grants.Administrator)
+			clear(i.groups)
+			i.groups["ola"] = left.groups
+			l.round(t)
+			for _, name := range []string{"kim", "lee", "max"} {
+				assert.False(t, l.person(t, name).Grants.Administrator, name)
+				assert.Equal(t, left.signedIn, l.valid(t, access[name]), name)
+				assert.Equal(t, !left.signedIn, l.person(t, name).Gone, name)
+			}
+			assert.True(t, l.valid(t, access["ola"]))
+			l.now = l.now.Add(61 * time.Minute)
+			l.round(t)
+			assert.False(t, l.valid(t, access["kim"]), "after an hour it is no mistake")
+		})
+	}
+}
+
+func TestAPasswordThatLetsNoOneInKeepsNoApplicationTokens(t *testing.T) {
+	l := openLab(t)
+	l.enter(t, "kim")
+	require.NoError(t, l.SetPassword(t.Context(), "kim", good)) // before passwords of the cluster were switched off
+	foreign := signin.New(l.Directory, []signin.Password{l.again.Checkers[0].(*ldap.Directory)}, signin.Options{Foreign: true, Policies: l.again.Policies})
+	_, err := foreign.SignIn(t.Context(), "kim", good, "10.0.0.9")
+	require.Equal(t, signin.ErrWrong, err)
+	_, err = foreign.SignIn(t.Context(), "kim", providertest.Password, "10.0.0.9")
+	require.NoError(t, err)
+	application, err := l.tokens.Application(t.Context(), l.person(t, "kim"), token.New{})
+	require.NoError(t, err)
+	l.again.Foreign = true
+	l.round(t)
+	l.server.Stop()
+	l.now = l.now.Add(61 * time.Minute)
+	l.round(t)
+	assert.False(t, l.valid(t, application.Token.Reveal()))
+}
