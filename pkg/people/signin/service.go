@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/origin"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/password"
@@ -49,6 +51,30 @@ func New(d *people.Directory, providers []Password, o Options) *Service {
 
 // SignIn checks a password. address is the client's, for the throttle.
 func (s *Service) SignIn(ctx context.Context, name string, p secret.String, address string) (*people.Person, error) {
+	who, err := s.attempt(ctx, name, address, func(try *try) (*people.Person, error) { return s.signIn(ctx, name, p, try) })
+	if err == nil {
+		s.Note(ctx, who)
+	}
+	return who, err
+}
+
+// Own checks the password that is stored here of a person who is signed in. Directories aren't asked: what they know is no password of the cluster.
+func (s *Service) Own(ctx context.Context, name string, p secret.String, address string) error {
+	_, err := s.attempt(ctx, name, address, func(try *try) (*people.Person, error) {
+		who, err := s.people.Person(name)
+		if err != nil {
+			return nil, err
+		}
+		if stored, err := s.people.Password(ctx, who); err != nil || stored == nil {
+			return nil, cmp.Or(err, hint.Wrap(fmt.Errorf("%s %w", name, ErrNoPassword), "an administrator can give them one: paictl user passwd "+name))
+		}
+		return s.local(ctx, name, p, try)
+	})
+	return err
+}
+
+// attempt is one attempt at a name from an address, as often as the throttle lets.
+func (s *Service) attempt(ctx context.Context, name, address string, what func(*try) (*people.Person, error)) (*people.Person, error) {
 	if err := s.people.Fresh(); err != nil {
 		return nil, err
 	}
@@ -57,11 +83,10 @@ func (s *Service) SignIn(ctx context.Context, name string, p secret.String, addr
 		return nil, err
 	}
 	began := time.Now()
-	who, err := s.signIn(ctx, name, p, try)
+	who, err := what(try)
 	switch {
 	case err == nil:
 		try.right()
-		s.Note(ctx, who)
 	case errors.Is(err, ErrWrong), try.doubted: // else whoever guesses has no limit while one directory of several is away
 		try.wrong()
 		rest(ctx, began)

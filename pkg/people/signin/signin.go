@@ -49,6 +49,9 @@ type Policy struct {
 // ErrGone is of a person whom a provider vouches for no longer.
 var ErrGone = errors.New("the provider doesn't know the person, or has disabled them")
 
+// ErrNoPassword is of a person who has no password of the cluster.
+var ErrNoPassword = errors.New("has no password of the cluster")
+
 // ErrUnsaid is of a provider that answers, and says nothing of one person.
 var ErrUnsaid = errors.New("the provider answers, and can't say anything about the person")
 

@@ -95,7 +95,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return &wire.Error{Status: http.StatusBadRequest, Code: codePassword, Message: err.Error(), Remedy: "after many failures a right password is refused, too: then wait five minutes"}
 	case errors.As(err, &grant):
 		return made(http.StatusBadRequest, grant.code)
-	case errors.Is(err, signin.ErrNotAdmitted), errors.Is(err, oidc.ErrRefused):
+	case errors.Is(err, signin.ErrNotAdmitted), errors.Is(err, signin.ErrNoPassword), errors.Is(err, oidc.ErrRefused):
 		return made(http.StatusForbidden, wire.CodeForbidden)
 	case errors.Is(err, oidc.ErrMismatch):
 		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeParameters, Message: err.Error(), Remedy: "begin again, and finish in the same browser within ten minutes"}

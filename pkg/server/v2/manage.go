@@ -24,7 +24,7 @@ func manageRoutes() []server.Route {
 		server.JSON(http.MethodPost, prefix+"/users", "user.manage", "Adds a person; names of virtual clusters are those of groups", postUser, made,
 			server.Also(prefix+"/user"), server.Errors("ConflictUserError", "NoGroupError")),
 		server.JSON(http.MethodDelete, user, "user.manage", "Removes a person; the name stays taken", deleteUser, server.Also(alias), server.Errors("NoUserError", "RemoveAdminError")),
-		put("password", "user.change.self", "Sets a password; one's own with the old one", jsonRoute(putPassword)),
+		put("password", "user.change.self", "Sets a password; one's own with the old one", jsonRoute(putPassword, server.Errors("IncorrectPasswordError"))),
 		put("email", "user.change.self", "Sets an e-mail address", jsonRoute(putEmail)),
 		put("extension", "user.change.self", "Sets keys of what clients store with a person", jsonRoute(putExtension)),
 		put("admin", "user.manage", "Makes a person an administrator, or takes that away", jsonRoute(putAdmin)),
@@ -37,10 +37,10 @@ func manageRoutes() []server.Route {
 	}
 }
 
-// jsonRoute is server.JSON of one handler.
-func jsonRoute[In, Out any](h func(context.Context, *desk.Desk, *In) (*Out, error)) func(method, path, rule, summary string, o ...server.Option) server.Route {
+// jsonRoute is server.JSON of one handler, with options of its own.
+func jsonRoute[In, Out any](h func(context.Context, *desk.Desk, *In) (*Out, error), own ...server.Option) func(method, path, rule, summary string, o ...server.Option) server.Route {
 	return func(method, path, rule, summary string, o ...server.Option) server.Route {
-		return server.JSON(method, path, rule, summary, h, o...)
+		return server.JSON(method, path, rule, summary, h, slices.Concat(o, own)...)
 	}
 }
 
