@@ -21,6 +21,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
 	"github.com/openpai/paictl/pkg/kube"
 )
 
@@ -221,6 +222,12 @@ func (h *History) Usage(ctx context.Context, q api.UsageQuery) (*api.Usage, erro
 func (h *History) GPUs(ctx context.Context, node string) ([]api.GPU, error) {
 	var out []api.GPU
 	return out, h.ask(ctx, h.get("/v1/machines/"+path(node, "gpus")), &out)
+}
+
+// Use reads what the containers of jobs on a machine use. Where nothing measures them it is a NotFound error of the API.
+func (h *History) Use(ctx context.Context, node string) ([]logapi.Use, error) {
+	var out []logapi.Use
+	return out, h.ask(ctx, h.get("/v1/machines/"+path(node, "use")), &out)
 }
 
 // Delete removes all jobs of a Framework's name that have ended, with their logs, and says how many. One

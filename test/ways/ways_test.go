@@ -32,14 +32,24 @@ import (
 	"github.com/openpai/paictl/pkg/people"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/servertest"
+	"github.com/openpai/paictl/test/programs"
 )
 
 func TestMain(m *testing.M) {
-	cmdtest.Main(kubetest.Wrap(m), func() {
+	cmdtest.Main(cleaned{kubetest.Wrap(m)}, func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // as in cmd/paictl
 		context.AfterFunc(ctx, stop)
 		os.Exit(cmd.Main(ctx, cmdutil.New("v0.0.0-test"), os.Args[1:]))
 	})
+}
+
+// cleaned are tests after which no program is left.
+type cleaned struct{ kubetest.M }
+
+// Run runs them.
+func (m cleaned) Run() int {
+	defer programs.Clean()
+	return m.M.Run()
 }
 
 // history answers for the job controller as in the scripts' other run.
@@ -127,12 +137,7 @@ var passing = regexp.MustCompile(`\b\d+(ms|s|m)\b( ago)?|\d\d:\d\d:\d\d`)
 // same compares what both ways print of the jobs that a script has left.
 func (b *both) same(user string) {
 	run := func(args []string, env ...string) string {
-		ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
-		defer cancel()
-		c := exec.CommandContext(ctx, "paictl", args...)
-		c.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.t.TempDir()}, env...)
-		out, err := c.CombinedOutput()
-		return passing.ReplaceAllString(fmt.Sprintf("%s%v\n", out, err), "TIME")
+		return passing.ReplaceAllString(b.print(args, env...), "TIME")
 	}
 	for _, line := range []string{
 		"job list", "job list -o wide", "job list -o json", "job list -o name --state waiting", "job list --keyword lat", "job list --limit 1",
@@ -150,6 +155,17 @@ func (b *both) same(user string) {
 		there := run(args, "XDG_CONFIG_HOME="+b.home, "PAICTL_SERVER="+user)
 		assert.Equal(b.t, here, there, line)
 	}
+}
+
+// print is what a command prints, and how it ended.
+func (b *both) print(args []string, env ...string) string {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, "paictl", args...)
+	c.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.t.TempDir()}, env...)
+	out, err := c.CombinedOutput()
+	return fmt.Sprintf("%s%v\n", out, err)
 }
 
 func TestSigningInAndOut(t *testing.T) {

@@ -29,7 +29,7 @@ func NewCmdTop(f *cmdutil.Factory, runF func(context.Context, *TopOptions) error
 		Use:   "top NAME",
 		Short: "Show how much CPU, memory and GPU the tasks of a job use",
 		Long: `Shows for each running task how much it uses of the CPU and the memory that it requested, as measured by
-the kubelet of its machine, and which GPUs the scheduler allocated to it. Their utilization (the mean of all),
+log-manager on its machine, or else by the kubelet, and which GPUs the scheduler allocated to it. Their utilization (the mean of all),
 memory and power (the sums) come from the machine's agent, or from NVIDIA's dcgm-exporter; "?" stands for values
 that are not measured.`,
 		Example: `  paictl job top train

@@ -23,7 +23,7 @@ var errUnavailable = errors.New("not now")
 func statusOf(err error) (status int, code string) {
 	var large *http.MaxBytesError
 	switch {
-	case errors.Is(err, archive.ErrNotFound), errors.Is(err, logapi.ErrNoAgent), errors.Is(err, logapi.ErrNoLog):
+	case errors.Is(err, archive.ErrNotFound), errors.Is(err, logapi.ErrNoAgent), errors.Is(err, logapi.ErrNoLog), errors.Is(err, logapi.ErrUnmeasured):
 		return http.StatusNotFound, "NotFound"
 	case errors.Is(err, archive.ErrElsewhere):
 		return http.StatusNotImplemented, api.CodeElsewhere

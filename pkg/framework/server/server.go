@@ -52,6 +52,8 @@ type Options struct {
 	Peers Peers
 	// Logs keep the logs of the machines; nil where nothing does.
 	Logs Logs
+	// Use asks what measures the containers of a machine; nil where nothing does.
+	Use Use
 	// GPUs asks what measures them; nil where nothing does.
 	GPUs GPUs
 	// Jobs lists jobs that live; nil where nothing knows them.
@@ -86,6 +88,7 @@ func (s *Server) Handler() http.Handler {
 	api.Handle("GET /v1/jobs/{framework}/logs", within(readTime, s.serveLog))
 	api.Handle("GET /v1/usage", within(readTime, s.serveUsage))
 	api.Handle("GET /v1/machines/{node}/gpus", within(readTime, s.serveGPUs))
+	api.Handle("GET /v1/machines/{node}/use", within(readTime, s.serveUse))
 	api.Handle("GET /v1/machines/{node}/logs/{uid}/{container}", within(pageTime, s.servePage))
 	api.Handle("GET /v1/code/{sha256}", within(codeTime, s.serveCode)) // HEAD, too
 	api.Handle("PUT /v1/code/{sha256}", within(codeTime, s.receiveCode))

@@ -24,6 +24,7 @@ const (
 type lab struct {
 	t            *testing.T
 	pods, folder string
+	groups       string // control groups of the machine
 	now          time.Time
 	limits       Limits
 	lines        int // printed so far
@@ -33,7 +34,7 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{t: t, pods: t.TempDir(), folder: t.TempDir(), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), limits: Limits{PerTask: 1 << 30, Total: 1 << 30, Age: time.Hour}}
+	l := &lab{t: t, pods: t.TempDir(), folder: t.TempDir(), groups: t.TempDir(), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), limits: Limits{PerTask: 1 << 30, Total: 1 << 30, Age: time.Hour}}
 	require.NoError(t, os.MkdirAll(l.container(), 0o755))
 	l.restart()
 	return l
@@ -115,7 +116,7 @@ func (l *lab) round() { l.store.Round(l.t.Context()) }
 func (l *lab) query(text string) Query {
 	v, err := url.ParseQuery(text)
 	require.NoError(l.t, err)
-	q, _, err := NewServer(l.store, "", "").query(v)
+	q, _, err := NewServer(l.store, nil, "", "").query(v)
 	require.NoError(l.t, err)
 	return q
 }

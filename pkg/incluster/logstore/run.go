@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/openpai/paictl/pkg/incluster/meter"
 )
 
 // Run is the program pai-logs with its arguments; it logs to out until ctx ends.
@@ -17,10 +19,11 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	o := Options{Log: slog.New(slog.NewTextHandler(out, nil)), Now: time.Now}
 	fs := flag.NewFlagSet("pai-logs", flag.ContinueOnError)
 	fs.SetOutput(out)
-	listen := fs.String("listen", ":9103", "address to answer on, with /v1/logs, /metrics and /healthz")
+	listen := fs.String("listen", ":9103", "address to answer on, with /v1/logs, /v1/use, /metrics and /healthz")
 	password := fs.String("access-file", "", "file with the password for /metrics; if empty, everyone may read them")
 	token := fs.String("token-file", "", "file with the token of those who may read")
 	fs.StringVar(&o.Pods, "pods", "/var/log/pods", "the kubelet's folder of logs")
+	groups := fs.String("cgroup-folder", "/sys/fs/cgroup", "where the machine's control groups are")
 	fs.StringVar(&o.Folder, "folder", "/var/lib/pai-logs", "where logs are kept")
 	fs.StringVar(&o.Namespace, "namespace", "pai-jobs", "namespace of the jobs")
 	fs.Int64Var(&o.Limits.PerTask, "per-task", 1<<30, "bytes that are kept of what a task prints; the oldest go first")
@@ -46,7 +49,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return serve(ctx, l, store, NewServer(store, *token, *password).Handler())
+	return serve(ctx, l, store, NewServer(store, meter.New(*groups), *token, *password).Handler())
 }
 
 // serve keeps logs and answers until ctx ends.

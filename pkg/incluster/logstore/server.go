@@ -17,6 +17,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
+	"github.com/openpai/paictl/pkg/incluster/meter"
 )
 
 const (
@@ -30,25 +31,27 @@ const (
 	writeTime = 5 * time.Minute
 )
 
-// Server answers questions about logs.
+// Server answers questions about logs, and about what those use who print them.
 type Server struct {
 	store      *Store
+	meter      *meter.Meter
 	tokenFile  string
 	accessFile string
 }
 
 // NewServer makes a server. The token lies in a file, which is read each time: the kubelet renews it. So does
 // the password for its metrics; without that file everyone may read them.
-func NewServer(s *Store, tokenFile, accessFile string) *Server {
-	return &Server{s, tokenFile, accessFile}
+func NewServer(s *Store, m *meter.Meter, tokenFile, accessFile string) *Server {
+	return &Server{s, m, tokenFile, accessFile}
 }
 
-// Handler answers GET /v1/logs/UID/CONTAINER.
+// Handler answers GET /v1/logs/UID/CONTAINER and /v1/use.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("GET /metrics", access.Metrics(s.accessFile, http.HandlerFunc(s.metrics)))
 	mux.Handle("GET /v1/logs/{uid}/{container}", s.guard(s.serveLog))
+	mux.Handle("GET "+logapi.UsePath, s.guard(s.serveUse))
 	return mux
 }
 
@@ -58,7 +61,7 @@ func (s *Server) guard(h http.HandlerFunc) http.Handler {
 		text, err := os.ReadFile(s.tokenFile)
 		token := bytes.TrimSpace(text)
 		if err != nil || len(token) == 0 || subtle.ConstantTimeCompare(token, []byte(r.Header.Get(logapi.HeaderToken))) != 1 {
-			http.Error(w, "logs are for those who know the token", http.StatusForbidden)
+			http.Error(w, "answers are for those who know the token", http.StatusForbidden)
 			return
 		}
 		h(w, r)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
+	"github.com/openpai/paictl/pkg/incluster/meter"
 )
 
 func ask(t *testing.T, l *lab, path, token string) *httptest.ResponseRecorder {
@@ -22,7 +23,7 @@ func ask(t *testing.T, l *lab, path, token string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 	r.Header.Set(logapi.HeaderToken, token)
 	w := httptest.NewRecorder()
-	NewServer(l.store, file, "").Handler().ServeHTTP(w, r)
+	NewServer(l.store, meter.New(l.groups), file, "").Handler().ServeHTTP(w, r)
 	return w
 }
 
@@ -56,7 +57,7 @@ func TestALogIsServedToWhoKnowsTheToken(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, func() int {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, here, nil)
 		w := httptest.NewRecorder()
-		NewServer(l.store, filepath.Join(t.TempDir(), "absent"), "").Handler().ServeHTTP(w, r)
+		NewServer(l.store, nil, filepath.Join(t.TempDir(), "absent"), "").Handler().ServeHTTP(w, r)
 		return w.Code
 	}(), "without a token there is no way in")
 	assert.Contains(t, ask(t, l, "/metrics", "").Body.String(), "pai_logs_kept 1\n")
@@ -97,7 +98,7 @@ func TestMetricsWantTheirPassword(t *testing.T) {
 			r.SetBasicAuth(access.User, password)
 		}
 		w := httptest.NewRecorder()
-		NewServer(l.store, "", file).Handler().ServeHTTP(w, r)
+		NewServer(l.store, nil, "", file).Handler().ServeHTTP(w, r)
 		assert.Equal(t, want, w.Code, password)
 	}
 }

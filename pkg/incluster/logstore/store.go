@@ -147,6 +147,21 @@ func (s *Store) find(uid, container string) *stream {
 	return only
 }
 
+// uids are those of pods of jobs that the kubelet has logs of, or had.
+func (s *Store) uids() map[string]bool {
+	if err := s.discover(); err != nil {
+		s.problem("pods", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]bool{}
+	for key := range s.streams {
+		uid, _, _ := strings.Cut(key, "/")
+		out[uid] = true
+	}
+	return out
+}
+
 // discover finds the pods that the kubelet has logs of.
 func (s *Store) discover() error {
 	pods, err := os.ReadDir(s.pods)

@@ -79,8 +79,8 @@ func answered(w http.ResponseWriter, r *http.Request, list string) bool {
 	return false
 }
 
-// measured is what a job of three tasks uses, by a server.
-func measured(t *testing.T, url string) ([]Task, []error) {
+// measured is what a job of some tasks uses, by a server.
+func measured(t *testing.T, url string, tasks int32) ([]Task, []error) {
 	t.Helper()
 	config := &rest.Config{Host: url}
 	client, err := kubernetes.NewForConfig(config)
@@ -88,7 +88,7 @@ func measured(t *testing.T, url string) ([]Task, []error) {
 	c, err := job.New(&kube.Cluster{Config: config, Client: client})
 	require.NoError(t, err)
 	j := job.Of(&v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", Labels: map[string]string{v1.LabelUser: "ann"}, Annotations: map[string]string{v1.AnnotationJobName: "train"}},
-		Spec: v1.FrameworkSpec{TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: 3}}}})
+		Spec: v1.FrameworkSpec{TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: tasks}}}})
 	list, problems, err := Of(t.Context(), c, j)
 	require.NoError(t, err)
 	return list, problems
@@ -108,13 +108,94 @@ func TestTasksThatRunAreMeasuredAndNodesThatDontAnswerAreNamed(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	list, problems := measured(t, s.URL)
+	list, problems := measured(t, s.URL, 3)
 	require.Len(t, list, 2, "a task that waits uses nothing")
 	cpu, memory := 1.5, int64(1<<20)
 	assert.Equal(t, Task{Task: "worker[0]", Pod: "f-worker-0", Node: "n2", GPUs: 4, GPUIndices: []string{}}, list[0])
 	assert.Equal(t, Task{Task: "worker[1]", Pod: "f-worker-1", Node: "n1", CPU: &cpu, CPULimit: 2, Memory: &memory, MemoryLimit: 1 << 30, GPUs: 2, GPUIndices: []string{"0", "3"}}, list[1])
 	require.Len(t, problems, 1)
 	assert.ErrorContains(t, problems[0], "ask the kubelet of n2")
+}
+
+// oneEach has a task on n1 and one on n2, whose containers the machines know.
+const oneEach = `{"kind":"PodList","apiVersion":"v1","items":[` +
+	`{"metadata":{"name":"f-worker-0","uid":"u0","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"0"}},` +
+	`"spec":{"nodeName":"n1","containers":[{"name":"app"}]},"status":{"containerStatuses":[{"name":"beside","containerID":"containerd://bb","state":{"running":{}}},{"name":"app","containerID":"containerd://a0","state":{"running":{}}}]}},` +
+	`{"metadata":{"name":"f-worker-1","uid":"u1","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"1"}},` +
+	`"spec":{"nodeName":"n2","containers":[{"name":"app"}]},"status":{"containerStatuses":[{"name":"app","containerID":"containerd://a1","state":{"running":{}}}]}}]}`
+
+// onN1 is what the log-manager of n1 answers: of all jobs.
+const onN1 = `[{"pod":"u0","container":"bb","cpu":7,"memoryBytes":7},{"pod":"u0","container":"a0","cpu":0.5,"memoryBytes":1024},{"pod":"another","container":"a0","cpu":9,"memoryBytes":9}]`
+
+func TestProcessorsAndMemoryAreKnownWithoutAnyRightOnKubelets(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		second, kubelet func(http.ResponseWriter)
+		cpu             float64 // of the second task; -1: not known
+		problem         string
+	}{
+		{"both machines measure", says(200, `[{"pod":"u1","container":"a1","cpu":2,"memoryBytes":2048}]`), says(403, ""), 2, ""},
+		{"a machine has no agent, or an older one", says(404, `{"code":"NotFound","message":"nothing measures the containers of this machine"}`), says(403, ""), -1,
+			"processors and memory on n2 are not shown: no log-manager that measures them answers there"},
+		{"the controller is older", says(404, `404 page not found`), says(403, ""), -1, "processors and memory on n2 are not shown"},
+		{"an agent is being renewed", says(503, `{"code":"Unavailable","message":"the agent doesn't answer now"}`), says(403, ""), -1,
+			"ask for processors and memory on n2: ask the job controller: the agent doesn't answer now"},
+		{"a container that the machine doesn't find", says(200, `[]`), says(403, ""), -1, "log-manager on n2 finds the containers of only 0 of 1 task"},
+		{"an operator asks the kubelet where there is no agent", says(404, `{"code":"NotFound","message":"nothing"}`), says(200, kubeletOfN2), 3, ""},
+		{"an operator asks the kubelet about what the agent doesn't find", says(200, `[]`), says(200, kubeletOfN2), 3, ""},
+		{"no sense comes from an agent", says(200, `{}`), says(403, ""), -1, "ask for processors and memory on n2: read the job controller's answer"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				switch {
+				case answered(w, r, oneEach):
+				case strings.HasSuffix(r.URL.Path, "/proxy/v1/machines/n1/use"):
+					says(200, onN1)(w)
+				case strings.HasSuffix(r.URL.Path, "/proxy/v1/machines/n2/use"):
+					c.second(w)
+				case r.URL.Path == "/api/v1/nodes/n2/proxy/stats/summary":
+					c.kubelet(w)
+				case strings.HasSuffix(r.URL.Path, "/secrets/job-controller-token"):
+					w.WriteHeader(http.StatusForbidden)
+				default:
+					t.Error("nothing else is asked for: ", r.URL.Path)
+				}
+			}))
+			defer s.Close()
+			list, problems := measured(t, s.URL, 2)
+			require.Len(t, list, 2)
+			assert.InDelta(t, 0.5, *list[0].CPU, 0)
+			assert.Equal(t, int64(1024), *list[0].Memory)
+			if c.cpu < 0 {
+				assert.Nil(t, list[1].CPU)
+				assert.Nil(t, list[1].Memory)
+			} else {
+				assert.InDelta(t, c.cpu, *list[1].CPU, 0)
+			}
+			if c.problem == "" {
+				assert.Empty(t, problems)
+				return
+			}
+			require.Len(t, problems, 1)
+			assert.ErrorContains(t, problems[0], c.problem)
+		})
+	}
+}
+
+// kubeletOfN2 is its summary.
+const kubeletOfN2 = `{"pods":[{"podRef":{"uid":"u1"},"containers":[{"name":"app","cpu":{"usageNanoCores":3000000000},"memory":{"workingSetBytes":1048576}}]}]}`
+
+func says(status int, text string) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+func TestOfManyMachinesThatAreNotMeasuredTheFirstAreNamed(t *testing.T) {
+	assert.Equal(t, "a, b, c", listed([]string{"a", "b", "c"}))
+	assert.Equal(t, "a, b, c and 1 more machine", listed([]string{"a", "b", "c", "d"}))
 }
 
 func TestGPUsAreMeasuredByTheirMachines(t *testing.T) {
@@ -135,7 +216,7 @@ func TestGPUsAreMeasuredByTheirMachines(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	list, problems := measured(t, s.URL)
+	list, problems := measured(t, s.URL, 3)
 	require.Len(t, problems, 1, "only that of the kubelets: %v", problems)
 	assert.ErrorContains(t, problems[0], "nodes/proxy")
 	require.Len(t, list, 2)

@@ -1,10 +1,11 @@
-// Package agents asks the program that keeps the logs of a machine.
+// Package agents asks the program that keeps the logs of a machine, and measures what its containers use.
 // In: the name of the machine, a pod and its container. Out: the answer, or that there is no such agent
 // or log, or that the agent is away and comes back.
 package agents
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,6 +40,7 @@ const (
 	// headTime bounds the beginning of an answer: the agent waits for lines at most half a minute.
 	headTime  = 45 * time.Second
 	maxReason = 4 << 10
+	maxUse    = 4 << 20
 )
 
 // Agents are those of a cluster.
@@ -74,11 +76,32 @@ func New(pods corev1client.PodInterface, token func() string) *Agents {
 
 // Get asks for a page of a log. The caller closes the body.
 func (a *Agents) Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
+	return a.ask(ctx, node, logapi.Path(uid, container), query)
+}
+
+// Use asks what the containers of jobs use on a machine.
+func (a *Agents) Use(ctx context.Context, node string) ([]logapi.Use, error) {
+	resp, err := a.ask(ctx, node, logapi.UsePath, nil)
+	if errors.Is(err, logapi.ErrNoLog) || errors.Is(err, logapi.ErrNoAgent) {
+		return nil, logapi.ErrUnmeasured
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	out := []logapi.Use{}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxUse)).Decode(&out); err != nil {
+		return nil, fmt.Errorf("read what the agent on %s answers: %w", node, err)
+	}
+	return out, nil
+}
+
+func (a *Agents) ask(ctx context.Context, node, path string, query url.Values) (*http.Response, error) {
 	address, err := a.address(ctx, node)
 	if err != nil {
 		return nil, err
 	}
-	to := url.URL{Scheme: "http", Host: address, Path: logapi.Path(uid, container), RawQuery: query.Encode()}
+	to := url.URL{Scheme: "http", Host: address, Path: path, RawQuery: query.Encode()}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
 	if err != nil {
 		return nil, err

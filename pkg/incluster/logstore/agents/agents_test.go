@@ -111,3 +111,34 @@ func TestTheAgentOfAMachineIsAsked(t *testing.T) {
 	_, err = New(pods, func() string { return "wrong" }).Get(t.Context(), "n1", "u", "app", nil)
 	require.ErrorContains(t, err, "answers 403")
 }
+
+func TestAnAgentIsAskedWhatContainersUse(t *testing.T) {
+	answers := map[string]string{"sesame": `[{"pod":"u","container":"c","cpu":1.5,"memoryBytes":7}]`, "damaged": `[{"pod"`}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, known := answers[r.Header.Get("X-Pai-Token")]
+		if !known || r.URL.Path != "/v1/use" {
+			http.NotFound(w, r) // as one that is older
+			return
+		}
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(s.Close)
+	host, text, err := net.SplitHostPort(s.Listener.Addr().String())
+	require.NoError(t, err)
+	port, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	pods := fake.NewClientset(agent("a", "n1", host, int32(port)), agent("b", "n2", "127.0.0.1", 1)).CoreV1().Pods("pai-system")
+	with := func(token string) *Agents { return New(pods, func() string { return token }) }
+	list, err := with("sesame").Use(t.Context(), "n1")
+	require.NoError(t, err)
+	cpu := 1.5
+	assert.Equal(t, []logapi.Use{{Pod: "u", Container: "c", CPU: &cpu, Memory: 7}}, list)
+	_, err = with("sesame").Use(t.Context(), "n2")
+	require.ErrorIs(t, err, logapi.ErrAway)
+	_, err = with("sesame").Use(t.Context(), "n3")
+	require.ErrorIs(t, err, logapi.ErrUnmeasured)
+	_, err = with("older").Use(t.Context(), "n1")
+	require.ErrorIs(t, err, logapi.ErrUnmeasured)
+	_, err = with("damaged").Use(t.Context(), "n1")
+	require.ErrorContains(t, err, "read what the agent on n1 answers")
+}

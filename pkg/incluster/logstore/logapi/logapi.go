@@ -1,11 +1,13 @@
 // Package logapi is what the agents that keep logs and those who ask them agree on.
 //
 //	GET /v1/logs/{uid}/{container}?offset=&tail=&since=&match=&stream=&times=&wait=
+//	GET /v1/use
 //
 // In: nothing. Out: names. An answer is a page of a log: lines, each with its time before it unless times
 // is false, from a place (offset), of the last lines (tail) or of a time that has passed (since: 10m). Of
 // lines of which match is given, a regular expression, only those that it fits; with stream only those of
 // stdout or of stderr. wait is how long the answer may wait for lines. Headers say where the next page begins and what is missing.
+// The answer about use is a list of Use: what the containers of jobs use now.
 package logapi
 
 import "errors"
@@ -18,7 +20,23 @@ var (
 	// ErrAway is a machine whose agent doesn't answer now: it is being renewed, or is cut off. Who asks tries again,
 	// or knows that there may be more.
 	ErrAway = errors.New("the agent that keeps the logs of this machine doesn't answer now")
+	// ErrUnmeasured is a machine on which nothing measures what containers use: its agent is older, or there is none.
+	ErrUnmeasured = errors.New("nothing measures the containers of this machine")
 )
+
+// Use is what a container uses.
+type Use struct {
+	Pod string `json:"pod"` // its UID
+	// Container is the container runtime's id of it.
+	Container string `json:"container"`
+	// CPU are cores; nil where the container has just started.
+	CPU *float64 `json:"cpu"`
+	// Memory are bytes, without files that weren't used lately.
+	Memory int64 `json:"memoryBytes"`
+}
+
+// UsePath is where it is asked for.
+const UsePath = "/v1/use"
 
 const (
 	// Service is the DaemonSet of the agents, and the value of app.kubernetes.io/name on its pods.

@@ -1,0 +1,81 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// cards measures the GPUs of tasks that have some. Where nothing measures a machine's they stay unknown.
+func cards(ctx context.Context, c *job.Client, list []Task) (problems []error) {
+	nodes := map[string]bool{}
+	for i := range list {
+		if list[i].GPUs > 0 {
+			nodes[list[i].Node] = true
+		}
+	}
+	var mu sync.Mutex
+	g, asking := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for _, node := range slices.Sorted(maps.Keys(nodes)) {
+		g.Go(func() error {
+			all, err := c.History.GPUs(asking, node)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case apierrors.IsNotFound(err) || errors.Is(err, job.ErrNoController): // nothing measures them, or who could be asked isn't there
+			case err != nil:
+				problems = append(problems, fmt.Errorf("ask for the utilization of the GPUs of %s: %w", node, err))
+			}
+			for i := range list {
+				if list[i].Node == node {
+					list[i].add(c.Namespace, all)
+				}
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // each keeps its own error
+	return problems
+}
+
+// add sums up what the GPUs of a task do.
+func (t *Task) add(namespace string, all []api.GPU) {
+	n, busy := 0.0, 0.0
+	for i := range all {
+		g := &all[i]
+		if g.Pod != t.Pod || g.Namespace != namespace {
+			continue
+		}
+		if g.Utilization != nil {
+			n, busy = n+1, busy+*g.Utilization
+			mean := busy / n
+			t.GPUUtilization = &mean
+		}
+		if g.PowerWatts != nil {
+			t.GPUPower = plus(t.GPUPower, *g.PowerWatts)
+		}
+		if g.MemoryUsedMiB != nil {
+			t.GPUMemory = plus(t.GPUMemory, int64(*g.MemoryUsedMiB)<<20)
+			if g.MemoryFreeMiB != nil {
+				t.GPUMemorySize = plus(t.GPUMemorySize, int64(*g.MemoryUsedMiB+*g.MemoryFreeMiB)<<20)
+			}
+		}
+	}
+}
+
+func plus[T int64 | float64](sum *T, more T) *T {
+	if sum != nil {
+		more += *sum
+	}
+	return &more
+}
