@@ -73,7 +73,7 @@ type changes struct {
 type noted struct {
 	latest *Latest
 	at     uint64
-	// seen are the latest versions that touched the job. unsure: a later one did, which isn't known.
+	// seen are the latest versions that touched the job. unsure: another one did, of which nothing is known.
 	seen     Seen
 	unsure   bool
 	unplaced bool
@@ -212,14 +212,15 @@ func (x *Index) Unplaced() (out []Row) {
 	return out
 }
 
-// podSeen notes the version of what was last told of a Framework's pods; 0 where it isn't known.
+// podSeen notes the version of what was last told of a Framework's pods; 0 where it isn't known. That is of a pod that a list no longer has:
+// it went before the list at the latest.
 func (x *Index) podSeen(framework string, version uint64) {
 	if x.log == nil {
 		return
 	}
 	x.log.hear(Seen{Pods: version})
 	if e := x.jobs[framework]; e != nil {
-		e.touched(Seen{Pods: version})
+		e.touched(Seen{Pods: cmp.Or(version, x.log.listed.Pods)})
 	}
 }
 
@@ -228,15 +229,15 @@ func (x *Index) seen(e *entry) {
 	at := Seen{Frameworks: e.brief.Version}
 	x.log.hear(at)
 	if e.noted == nil {
-		at.Pods = x.log.heard.Pods // its own isn't known: its pods may have been heard of before it
+		at.Pods = x.log.heard.Max(x.log.listed).Pods // its own isn't known: its pods may have been heard of before it
 	}
 	e.touched(at)
 }
 
-// touched notes a version that may have changed an entry.
+// touched notes a version that may have changed an entry. A later one of the other kind doesn't make up for one that isn't known.
 func (e *entry) touched(s Seen) {
 	e.seen = e.seen.Max(s)
-	e.unsure = s == Seen{}
+	e.unsure = e.unsure || s == Seen{}
 	if e.noted != nil {
 		n := e.noted.Value.(*noted)
 		n.seen, n.unsure = e.seen, e.unsure

@@ -284,6 +284,45 @@ func TestWhatAListHasInAnyOrderIsToldAndNotTakenForSeen(t *testing.T) {
 	assert.Equal(t, list, x.Reached())
 }
 
+// When a pod went that a list no longer has isn't known, and what is heard of its job later says nothing about that.
+func TestAPodThatWentBetweenListsIsToldToWhoHasHeardOfItsJobSince(t *testing.T) {
+	job := func(version string) *v1.Framework {
+		f := framework("ann", "vision", "a", "a", 1, v1.AttemptPreparing, 0)
+		f.ResourceVersion = version
+		f.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses = []*v1.TaskStatus{{State: v1.AttemptPreparing}}
+		return f
+	}
+	steps := map[string]func(*listing.Index){
+		"job":       func(x *listing.Index) { x.Put(brief(job("100"))) },
+		"job later": func(x *listing.Index) { x.Put(brief(job("130"))) },
+		"list": func(x *listing.Index) {
+			x.Begin(listing.Seen{Pods: 120})
+			x.PodGone(job("").Name, "p", 0)
+			x.Pod(job("").Name, "q", listing.Start{Placed: true}, 95) // lists are in the order of names
+			x.Listed(listing.Seen{Pods: 120})
+		},
+	}
+	for name, order := range map[string][]string{
+		"the job changes later":          {"job", "list", "job later"},
+		"the job is heard of later":      {"list", "job later"},
+		"the job changes before":         {"job", "job later", "list"},
+		"the job's change is told twice": {"job", "list", "job later", "job later"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := listing.NewIndex().Watched(100)
+			x.Pod(job("").Name, "p", listing.Start{}, 101)
+			for _, step := range order {
+				steps[step](x)
+			}
+			for seen, want := range map[listing.Seen]int{{Frameworks: 130, Pods: 101}: 1, {Frameworks: 130, Pods: 119}: 1, {Frameworks: 130, Pods: 121}: 0} {
+				changes, _, _, ok := x.Missed(seen)
+				require.True(t, ok)
+				assert.Len(t, changes, want, "%+v", seen)
+			}
+		})
+	}
+}
+
 func TestAPlaceFromBeforeABackupWasPutBackDoesNotCount(t *testing.T) {
 	x := listing.NewIndex().Watched(100)
 	f := framework("ann", "vision", "a", "a", 1, "", 0)
