@@ -40,6 +40,9 @@ var errNoWatch = errors.New("the server doesn't tell what changes in this list")
 // errReread begins a watch without a place.
 var errReread = errors.New("the list is to be read again")
 
+// errNoList says that something answers which doesn't speak as a server does.
+var errNoList = errors.New("the server tells of changes in a list that it hasn't sent")
+
 func (c *Jobs) follow(ctx context.Context, f job.Filter, every time.Duration, show func(*job.Page) error) error {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -73,6 +76,7 @@ func (c *Jobs) keep(ctx context.Context, k *kept) error {
 		if k.filter.Limit > 0 {
 			q.query.Set("limit", strconv.Itoa(k.filter.Limit))
 		}
+		k.begin()
 		err := c.events(ctx, q, k.place, func(e event) error {
 			lost, pause = time.Time{}, between
 			return k.take(e)
@@ -86,7 +90,7 @@ func (c *Jobs) keep(ctx context.Context, k *kept) error {
 			continue
 		case errors.Is(err, errNoWatch), refused != nil && refused.Status == http.StatusNotFound:
 			return errNoWatch
-		case lasts(err):
+		case errors.Is(err, errNoList), lasts(err):
 			return err
 		case lost.IsZero():
 			lost = time.Now()
@@ -115,6 +119,13 @@ type kept struct {
 	note         string
 }
 
+// begin makes ready for another connection: a list that didn't come wholly over the one before doesn't go on over this one.
+func (k *kept) begin() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.coming = nil
+}
+
 func (k *kept) take(e event) error {
 	if err := k.tell(e); err != nil {
 		return err
@@ -140,6 +151,9 @@ func (k *kept) tell(e event) error {
 		if k.coming != nil {
 			to = k.coming
 		}
+		if to == nil {
+			return errNoList
+		}
 		to[row.UID] = row
 	case api.EventReady:
 		r := api.Ready{}
@@ -162,6 +176,9 @@ func (k *kept) tell(e event) error {
 func (k *kept) ready(r api.Ready) error {
 	if r.Next != "" && k.filter.Limit == 0 {
 		return errNoWatch
+	}
+	if k.coming == nil {
+		return errNoList
 	}
 	first := k.rows == nil
 	k.rows, k.coming, k.more, k.note = k.coming, nil, r.Next != "", r.Note

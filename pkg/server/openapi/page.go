@@ -31,7 +31,7 @@ This page is made from it.
 
 | event | data | meaning |
 |---|---|---|
-| ` + "`snapshot`" + ` | ` + "`{\"why\"}`" + ` | What follows until ` + "`ready`" + ` is the whole list; forget what you know. ` + "`new`" + `: the watch begins. ` + "`expired`" + `: what changed since your id isn't known. ` + "`grants`" + `: you see other jobs than before. |
+| ` + "`snapshot`" + ` | ` + "`{\"why\"}`" + ` | What follows until ` + "`ready`" + ` is the whole list; forget what you know, and what came of a list whose ` + "`ready`" + ` you didn't get. ` + "`new`" + `: the watch begins. ` + "`expired`" + `: what changed since your id isn't known. ` + "`grants`" + `: you see other jobs than before. |
 | ` + "`job`" + ` | a row of the list | A job that is new, or has changed. A later one with the same ` + "`uid`" + ` stands for it. |
 | ` + "`gone`" + ` | ` + "`{\"uid\", \"user\", \"name\"}`" + ` | The list doesn't have that job; you may not have heard of it. |
 | ` + "`ready`" + ` | ` + "`{\"next\"?, \"note\"?}`" + ` | The list is complete. |
