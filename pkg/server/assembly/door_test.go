@@ -108,3 +108,28 @@ func TestPagesBehindTheDoorDontReachIntoTheServersOwn(t *testing.T) {
 		assert.True(t, seen[status], "%d is among them: %v", status, seen)
 	}
 }
+
+// Grafana has people of its own, whom readers of its pages may guess passwords of.
+func TestWhoSignsInToAServiceBehindTheDoorIsInTheAudit(t *testing.T) {
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(service.Close)
+	c := kubetest.Start(t)
+	servertest.Prepare(t, c)
+	o := settings.Default()
+	o.Door = map[string]settings.Service{"grafana": {URL: service.URL, Page: "monitoring"}}
+	h := houseOn(t, c, servertest.Options{Settings: o})
+	require.Equal(t, 200, h.as("root", "PUT", "/api/v3/groups/watchers", `{"spec":{"name":"watchers","pages":["monitoring"]}}`).Status)
+	h.person(t, "wilma", "watchers")
+	require.Equal(t, 401, h.as("wilma", "POST", "/grafana/login", `{"user":"admin","password":"guess-7391"}`).Status, "no right to change things is needed")
+	require.Equal(t, 403, h.as("ann", "POST", "/grafana/login", "{}").Status)
+	var a *servertest.Answer
+	h.Eventually("it is kept", func() bool {
+		a = h.as("root", "GET", "/api/v3/audit?verb=sign-in&kind=page", "")
+		return strings.Count(a.Body, "POST /grafana/login") == 1
+	})
+	assert.NotContains(t, a.Body, "7391")
+	assert.Contains(t, a.Body, `"actor":"wilma"`)
+	assert.Contains(t, a.Body, `"outcome":"refused"`)
+}

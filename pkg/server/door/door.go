@@ -4,6 +4,7 @@
 package door
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -135,8 +136,11 @@ func (d *Door) serve(c *server.Call, s *service) error {
 	if err := s.place(c, path); err != nil {
 		return err
 	}
-	if class == write {
-		return s.change(c, what)
+	switch class {
+	case signIn:
+		return s.noted(c, what, c.Desk.SignInBehind)
+	case write:
+		return s.noted(c, what, c.Desk.ChangeBehind)
 	}
 	s.pass(c.Writer, r)
 	return nil
@@ -157,10 +161,10 @@ func (s *service) pass(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r)
 }
 
-// change passes on what changes something. It is in the audit also where the answer broke off.
-func (s *service) change(c *server.Call, what string) error {
+// noted passes on what is in the audit, also where the answer broke off. in is how the desk lets it be done.
+func (s *service) noted(c *server.Call, what string, in func(ctx context.Context, page, what string, do func() error) error) error {
 	w := &outcome{ResponseWriter: c.Writer}
-	err := c.Desk.ChangeBehind(c.Context(), s.page, wire.Shown(what), func() error {
+	err := in(c.Context(), s.page, wire.Shown(what), func() error {
 		defer func() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
 				panic(p)

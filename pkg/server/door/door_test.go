@@ -12,7 +12,7 @@ import (
 )
 
 func TestWhatARequestToAServiceIs(t *testing.T) {
-	names := map[class]string{read: "read", write: "write", refused: "refused"}
+	names := map[class]string{read: "read", signIn: "sign-in", write: "write", refused: "refused"}
 	for _, c := range []struct{ service, method, path, want string }{
 		{"prometheus", "GET", "/", "read"},
 		{"prometheus", "HEAD", "/api/v1/query", "read"},
@@ -38,6 +38,24 @@ func TestWhatARequestToAServiceIs(t *testing.T) {
 		{"grafana", "POST", "/api/dashboards/db", "write"},
 		{"grafana", "GET", "/metrics", "refused"},
 		{"grafana", "GET", "/api/datasources/proxy/uid/prometheus/api/v1/query", "refused"},
+		{"grafana", "GET", "/api/datasources/uid/prometheus/resources/api/v1/labels", "read"},
+		{"grafana", "GET", "/api/datasources/1/resources/api/v1/label/__name__/values", "read"},
+		{"grafana", "GET", "/api/datasources/uid/prometheus/resources/api/v1/metadata/", "read"},
+		{"grafana", "GET", "/api/datasources/uid/prometheus/health", "read"},
+		{"grafana", "GET", "/api/datasources", "read"},
+		{"grafana", "GET", "/api/datasources/uid/prometheus/resources/debug/pprof/heap", "refused"},
+		{"grafana", "GET", "/API/Datasources/1/Resources/debug/pprof/heap", "refused"},
+		{"grafana", "GET", "/api/datasources/uid/prometheus/resources/api/v1/admin/tsdb/snapshot", "refused"},
+		{"grafana", "POST", "/api/datasources/uid/prometheus/resources/-/quit", "refused"},
+		{"grafana", "GET", "/api/datasources/uid/prometheus/resources/api/v1/label/a/b/values", "refused"},
+		{"grafana", "GET", "/api/datasources/uid/prometheus/resources/api/v1/label/values", "refused"},
+		{"grafana", "GET", "/api/datasources/uid/resources/resources/-/quit", "refused"},
+		{"grafana", "GET", "/api/datasources/uid/prometheus/resources", "refused"},
+		{"grafana", "GET", "/apis/prometheus.datasource.grafana.app/v0alpha1/namespaces/default/datasources/prometheus/resource/-/quit", "refused"},
+		{"grafana", "GET", "/apis/dashboard.grafana.app/v1beta1/namespaces/default/dashboards/resources", "read"},
+		{"grafana", "POST", "/login", "sign-in"},
+		{"grafana", "GET", "/login", "read"},
+		{"ours", "POST", "/login", "write"},
 		{"ours", "POST", "/anything", "write"},
 		{"ours", "TRACE", "/", "refused"},
 		{"ours", "CONNECT", "/", "refused"},

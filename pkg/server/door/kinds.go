@@ -12,6 +12,7 @@ type class uint8
 const (
 	refused class = iota
 	read
+	signIn
 	write
 )
 
@@ -21,8 +22,12 @@ type kind struct {
 	title string
 	// closed are paths that no one gets through the door: they end the service, change its data past its API, or tell of its inside.
 	closed []string
+	// past, which may be nil, reports whether a path leads past the service to another one, and may not. It comes in lower case.
+	past func(path string) bool
 	// queries are paths where POST only reads.
 	queries []string
+	// signIns are paths where POST signs in to the service itself.
+	signIns []string
 	// files are paths where GET reads a file of the page, as it does at /: it costs next to nothing.
 	files []string
 	// writes are paths where something is changed; where others is false, other methods than GET and HEAD are refused elsewhere.
@@ -30,12 +35,15 @@ type kind struct {
 	others bool
 }
 
+// promQueries are those of Prometheus. It takes GET for them, too.
+var promQueries = []string{"/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/series", "/api/v1/labels", "/api/v1/format_query", "/api/v1/parse_query"}
+
 // kinds are the services that paictl knows. Of others all that isn't GET or HEAD is a write.
 var kinds = map[string]kind{
 	"prometheus": {
 		title:   "Prometheus",
 		closed:  []string{"/-/", "/debug/", "/api/v1/admin/", "/api/v1/write", "/api/v1/read", "/api/v1/otlp/"},
-		queries: []string{"/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/series", "/api/v1/labels", "/api/v1/format_query", "/api/v1/parse_query"},
+		queries: promQueries,
 		files:   []string{"/assets/", "/static/", "/favicon.ico", "/favicon.svg", "/manifest.json", "/query", "/graph", "/alerts", "/targets"},
 	},
 	"alert-manager": {
@@ -47,7 +55,9 @@ var kinds = map[string]kind{
 	"grafana": {
 		title:   "Grafana",
 		closed:  []string{"/debug/", "/metrics", "/api/live/", "/api/datasources/proxy/", "/avatar/"},
-		queries: []string{"/login", "/api/ds/query", "/api/frontend-metrics", "/api/dashboards/calculate-diff"},
+		past:    closedInGrafana,
+		signIns: []string{"/login"},
+		queries: []string{"/api/ds/query", "/api/frontend-metrics", "/api/dashboards/calculate-diff"},
 		files:   []string{"/public/", "/d/", "/login"},
 		others:  true, // it knows people itself, and decides what they may
 	},
@@ -64,10 +74,12 @@ func kindOf(name string) kind {
 func (k *kind) class(method, path string) class {
 	in := func(paths []string) bool { return listed(paths, path) }
 	switch {
-	case in(k.closed):
+	case in(k.closed), k.past != nil && k.past(strings.ToLower(path)):
 		return refused
 	case method == http.MethodGet, method == http.MethodHead, method == http.MethodPost && in(k.queries):
 		return read
+	case method == http.MethodPost && in(k.signIns):
+		return signIn
 	case method != http.MethodPost && method != http.MethodPut && method != http.MethodPatch && method != http.MethodDelete:
 		return refused
 	case in(k.writes), k.others:
