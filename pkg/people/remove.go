@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/openpai/paictl/pkg/hint"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 // RemoveWith removes a person whose jobs are stopped: first the person is disabled, so that no more come, and the person goes last. Where it
@@ -26,4 +27,27 @@ func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx co
 		err = hint.Wrap(fmt.Errorf("%s is removed, and may have jobs that go on: %w", name, err), "see: paictl job list --user "+name)
 	}
 	return stopped + late, err
+}
+
+// Remove removes a person, with password, tokens and extension. The name stays taken.
+func (d *Directory) Remove(ctx context.Context, name string) error {
+	_, err := d.update(ctx, name, func(u *v1.User) error {
+		u.Spec = v1.UserSpec{Name: u.Spec.Name, Disabled: true, Removed: true}
+		endSessions(u)
+		return nil
+	})
+	again := errors.Is(err, ErrNoUser) && d.wasRemoved(name)
+	if err != nil && !again {
+		return err
+	}
+	n, cleared := d.clear(ctx, name)
+	if again && cleared == nil && n == 0 {
+		return err
+	}
+	return cleared
+}
+
+func (d *Directory) wasRemoved(name string) bool {
+	u := d.snapshot().taken[v1.FoldName(name)]
+	return u != nil && u.Spec.Removed && u.Spec.Name == name
 }

@@ -32,7 +32,6 @@ import (
 
 func TestMain(m *testing.M) {
 	code := kubetest.Wrap(m).Run()
-	servertest.RemoveProgram()
 	programs.Clean()
 	os.Exit(code)
 }

@@ -5,40 +5,42 @@ package pages
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/base64"
 	"net/http"
+	"text/template"
 
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-//go:embed first.html
-var first []byte
-
-//go:embed signin.html
-var signIn []byte
-
-//go:embed program.html
-var program []byte
-
-//go:embed device.html
-var device []byte
+//go:embed *.html
+var files embed.FS
 
 const html = "text/html; charset=utf-8"
 
 // Routes are all pages, and what they ask. links are in the order in which they are shown.
 func Routes(links []Link) []server.Route {
 	return append(sessions{links}.routes(),
-		server.Route{Method: http.MethodGet, Path: "/first", Rule: "open", Summary: "Shows the page on which the first administrator is made", Media: html, Serve: show(first)},
-		server.Route{Method: http.MethodGet, Path: server.SignInPath, Rule: "open", Summary: "Shows the page on which browsers sign in", Media: html, Serve: show(signIn)},
-		server.Route{Method: http.MethodGet, Path: api.ProgramPage, Rule: "open", Summary: "Shows the page on which a program of the same machine is signed in", Media: html, Serve: show(program)},
-		server.Route{Method: http.MethodGet, Path: api.DevicePage, Rule: "open", Summary: "Shows the page on which a program without a browser is signed in", Media: html, Serve: show(device)})
+		server.Route{Method: http.MethodGet, Path: "/first", Rule: "open", Summary: "Shows the page on which the first administrator is made", Media: html, Serve: show("first.html")},
+		server.Route{Method: http.MethodGet, Path: server.SignInPath, Rule: "open", Summary: "Shows the page on which browsers sign in", Media: html, Serve: show("signin.html")},
+		server.Route{Method: http.MethodGet, Path: api.ProgramPage, Rule: "open", Summary: "Shows the page on which a program of the same machine is signed in", Media: html, Serve: show("program.html")},
+		server.Route{Method: http.MethodGet, Path: api.DevicePage, Rule: "open", Summary: "Shows the page on which a program without a browser is signed in", Media: html, Serve: show("device.html")})
+}
+
+// page is a file's title, body and script in the frame of all pages.
+func page(file string) []byte {
+	var out bytes.Buffer
+	if err := template.Must(template.ParseFS(files, "frame.html", file)).Execute(&out, nil); err != nil {
+		panic(err) // a file of this package is wrong
+	}
+	return out.Bytes()
 }
 
 // show answers with a page that may run its own script and style, and nothing else.
-func show(page []byte) func(*server.Call) error {
+func show(file string) func(*server.Call) error {
+	page := page(file)
 	policy := "default-src 'none'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; script-src " + hash(page, "script") + "; style-src " + hash(page, "style")
 	return func(c *server.Call) error {
 		h := c.Writer.Header()

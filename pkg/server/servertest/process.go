@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -14,16 +13,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	_ "github.com/openpai/paictl" // holds the source of the program: where that changes, no cached result counts
 	"github.com/openpai/paictl/pkg/kube"
 	servertls "github.com/openpai/paictl/pkg/server/tls"
+	"github.com/openpai/paictl/test/programs"
 )
 
 // Program is cmd/pai-server as a process of its own.
@@ -37,28 +35,8 @@ type Program struct {
 	ended chan struct{}
 }
 
-var build = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "paictl-servertest-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "pai-server")
-	cmd := exec.Command("go", "build", "-o", path, "github.com/openpai/paictl/cmd/pai-server")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build pai-server: %w: %s", err, out)
-	}
-	return path, nil
-})
-
-// RemoveProgram removes what Run has built, at the end of all tests.
-func RemoveProgram() {
-	if path, err := build(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
-}
-
-// Run starts the program on the cluster of a kubeconfig, with further arguments and settings, and waits until it is ready.
+// Run starts the program on the cluster of a kubeconfig, with further arguments and settings, and waits until it is ready. What it builds is removed by
+// programs.Clean.
 func Run(t testing.TB, c *kube.Cluster, kubeconfig string, settings map[string]any, args ...string) *Program {
 	t.Helper()
 	settings["addresses"] = []string{"127.0.0.1"}
@@ -92,9 +70,7 @@ func free(t testing.TB) string {
 // Start starts it, at the address that it had before.
 func (p *Program) Start() {
 	p.t.Helper()
-	path, err := build()
-	require.NoError(p.t, err)
-	cmd := exec.CommandContext(context.WithoutCancel(p.t.Context()), path, p.args...)
+	cmd := exec.CommandContext(context.WithoutCancel(p.t.Context()), programs.Program(p.t, "pai-server"), p.args...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) // its own setting counts
 	cmd.Stdout, cmd.Stderr = p.Printed, p.Printed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
