@@ -13,7 +13,7 @@ type changes struct {
 }
 
 // waiting is how many changes wait for a reader before the reader hears that it missed some.
-const waiting = 256
+const waiting = 32
 
 // Changed returns a channel that gets changes until stop is called. A reader that is too slow gets the zero Change for those it missed.
 func (d *Directory) Changed() (changed <-chan Change, stop func()) {

@@ -19,6 +19,9 @@ const retryEvents = 2 * time.Second
 // sendBytes is from how many bytes on events are sent, however many are still to come.
 const sendBytes = 64 << 10
 
+// keepBytes is how large a buffer may be that a stream keeps: it lasts, and is quiet most of the time.
+const keepBytes = 2 << 10
+
 // Events answers with server-sent events (text/event-stream of the HTML standard). The answer begins with the first of them: until then an
 // error is an answer of its own. Each event waits in memory until Flush, or until there are many.
 type Events struct {
@@ -138,8 +141,8 @@ func (e *Events) Retry(after time.Duration) {
 // Flush sends what was added.
 func (e *Events) Flush() error {
 	err := e.flush()
-	if e.buf.Reset(); e.buf.Cap() > sendBytes {
-		e.buf = bytes.Buffer{} // a stream lasts, and is quiet most of the time
+	if e.buf.Reset(); e.buf.Cap() > keepBytes {
+		e.buf = bytes.Buffer{}
 	}
 	return err
 }

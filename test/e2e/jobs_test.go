@@ -28,6 +28,7 @@ func TestJobs(t *testing.T) {
 	t.Run("rights", j.mayDoLittle)
 	t.Run("failures", j.failuresAreExplained)
 	t.Run("people", j.shareIt)
+	t.Run("providers of sign-ins", j.signInByProviders)
 }
 
 // examplesEndAsTheySay runs all files of examples/jobs; a new one has to be added here.

@@ -1,5 +1,5 @@
 // Package providertest has real providers of sign-ins for tests: OpenLDAP's slapd, and Dex as an issuer of OpenID Connect with that directory behind it.
-// In: slapd of the system, and Dex as "sh hack/dex.sh" builds it. Out: their addresses on loopback, and changes of who is in them.
+// In: slapd of the system, and Dex as "sh hack/dex.sh" builds it. Out: their addresses, and changes of who is in them.
 package providertest
 
 import (
@@ -234,21 +234,24 @@ func (d *Directory) Remove(uid string) {
 	d.Do(func(c *ldap.Conn) error { return c.Del(ldap.NewDelRequest(PersonDN(uid), nil)) })
 }
 
-// Free is an address on loopback that no one listens on.
+// Host is where the providers listen: loopback, or an address that a test's hosts reach.
+var Host = "127.0.0.1"
+
+// Free is an address at Host that no one listens on.
 func Free(t testing.TB) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", Host+":0")
 	require.NoError(t, err)
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }
 
-// certify writes a certificate for loopback that is its own authority, and returns its PEM.
+// certify writes a certificate for Host that is its own authority, and returns its PEM.
 func certify(t testing.TB, cert, key string) string {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.ParseIP(Host)}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	public, err := x509.CreateCertificate(rand.Reader, form, form, private.Public(), private)
 	require.NoError(t, err)
