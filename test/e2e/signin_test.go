@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
 
 	"github.com/openpai/paictl/pkg/people/signin/providertest"
 	"github.com/openpai/paictl/pkg/server/v3/api"
@@ -27,7 +28,6 @@ type sitesOwn struct {
 	t           *testing.T
 	server      string
 	fingerprint string
-	authority   string
 	directory   *providertest.Directory
 	issuer      *providertest.Issuer
 	homes       map[string]string
@@ -42,7 +42,7 @@ func (j *jobs) signInByProviders(t *testing.T) {
 	o.login("lee", providertest.Password, "--user", "lee")
 	assert.Equal(t, []string{"of-the-lab"}, o.whoami("lee").Groups)
 
-	b := o.issuer.Browser(o.authority)
+	b := o.issuer.Browser(o.authority("lee"))
 	o.byCode(b)
 	assert.Equal(t, "kim", o.whoami("kim").Name)
 	assert.Equal(t, []string{"of-the-lab"}, o.whoami("kim").Groups)
@@ -87,7 +87,6 @@ func (j *jobs) providers(t *testing.T) *sitesOwn {
 	started := ok(t, j.args("service", "start", "-n", "rest-server")...)
 	o.fingerprint = regexp.MustCompile(`[0-9A-F]{2}(:[0-9A-F]{2}){31}`).FindString(started.stdout + started.stderr)
 	require.NotEmpty(t, o.fingerprint, started)
-	o.authority = j.kubectl("-n kube-public get configmap kube-root-ca.crt -o jsonpath='{.data.ca\\.crt}'")
 	ok(t, j.args("group", "add", "of-the-lab", "--vc", "default", "--external", "dex/ai-team", "--external", "lab/ai-team")...)
 	return o
 }
@@ -113,6 +112,19 @@ func (o *sitesOwn) login(who, stdin string, flags ...string) {
 	o.t.Helper()
 	r := o.as(who, stdin+"\n", append([]string{"login", o.server, "--name", "lab", "--fingerprint", o.fingerprint}, flags...)...)
 	require.Equal(o.t, 0, r.code, "%s: %s", who, r)
+}
+
+// authority is the PEM of the server's authority, as a person's paictl keeps it.
+func (o *sitesOwn) authority(who string) string {
+	o.t.Helper()
+	var kept struct {
+		Clusters map[string]struct {
+			CA string `yaml:"ca"`
+		} `yaml:"clusters"`
+	}
+	require.NoError(o.t, yaml.Unmarshal([]byte(read(o.t, o.homes[who]+"/paictl/clusters.yaml")), &kept))
+	require.NotEmpty(o.t, kept.Clusters["lab"].CA)
+	return kept.Clusters["lab"].CA
 }
 
 func (o *sitesOwn) whoami(who string) (out api.WhoAmI) {
