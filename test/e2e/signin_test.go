@@ -133,10 +133,11 @@ func (o *sitesOwn) whoami(who string) (out api.WhoAmI) {
 	return out
 }
 
-// background begins a sign-in that waits for a browser.
+// background begins a sign-in that waits for a browser, at a terminal.
 func (o *sitesOwn) background(env []string, flags ...string) (said *output, end func()) {
 	o.t.Helper()
 	cmd, _, _ := command(o.t.Context(), o.t, append([]string{"login", o.server, "--name", "lab", "--fingerprint", o.fingerprint}, flags...)...)
+	cmd.Path, cmd.Args = "/usr/bin/script", []string{"script", "-qec", strings.Join(cmd.Args, " "), "/dev/null"}
 	said = &output{}
 	cmd.Stdout, cmd.Stderr = said, said
 	home := o.homes["kim"]
@@ -166,7 +167,7 @@ func (o *sitesOwn) post(b *providertest.Browser, path string, body any) map[stri
 }
 
 var (
-	shownCode = regexp.MustCompile(`(?m)^\s+([B-Z]{4}-[B-Z]{4})$`)
+	shownCode = regexp.MustCompile(`(?m)^\s+([B-Z]{4}-[B-Z]{4})\r?$`)
 	approval  = regexp.MustCompile(`data-approval="([^"]+)"`)
 )
 
