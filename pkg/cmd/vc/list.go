@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/scheduler/api"
@@ -17,6 +18,7 @@ import (
 type ListOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
+	Server  string
 	Output  cmdutil.Output
 }
 
@@ -33,7 +35,9 @@ are machines without GPUs, the same columns follow for CPU CELLS, of one process
 A deleted virtual cluster is shown as "(deleted)" as long as it has gangs: running gangs continue
 without a guarantee, and waiting gangs never start.
 
-If the scheduler doesn't answer, only the configuration is shown.`,
+If the scheduler doesn't answer, only the configuration is shown.
+
+After "paictl login" these are the virtual clusters that you may use; --kubeconfig and --context show all.`,
 		Example: `  paictl vc list
   paictl vc list -o json | jq '.items[] | {name, free}'`,
 		Args: cobra.NoArgs,
@@ -45,12 +49,13 @@ If the scheduler doesn't answer, only the configuration is shown.`,
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	way.AddFlag(f, cmd, &opts.Server)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	c, err := open(opts.Factory, opts.Kube)
+	c, err := openReader(opts.Factory, opts.Kube, opts.Server)
 	if err != nil {
 		return err
 	}

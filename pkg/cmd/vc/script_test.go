@@ -2,8 +2,11 @@ package vc_test
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +19,11 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/people"
+	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
 func TestMain(m *testing.M) {
@@ -44,4 +51,25 @@ func TestScriptsOnAServer(t *testing.T) {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	cmdtest.RunIn(t, "testdata/server", map[string]string{"KUBECONFIG": kubetest.Kubeconfig(t)})
+}
+
+// TestScriptsOfWhoHasSignedIn has a server that shows a person one virtual cluster of two.
+func TestScriptsOfWhoHasSignedIn(t *testing.T) {
+	c := kubetest.Start(t)
+	servertest.Prepare(t, c)
+	d, err := people.Open(c.Config, people.Options{})
+	require.NoError(t, err)
+	require.NoError(t, d.Prepare(t.Context()))
+	answer := map[string]any{
+		"/v1/virtualclusters": api.VirtualClusters{Items: []api.VirtualCluster{{Name: "speech", Guaranteed: 8, Free: 8}, {Name: "vision", Cells: []api.Cells{{CellType: "G", CellNumber: 8}}, Guaranteed: 8, Used: 2, Free: 6, WaitingGangs: 1}}},
+		"/v1/queue":           api.Queue{Total: 1, Items: []api.Queued{{Position: 1, PositionInVC: 1, VC: "vision", Group: "bob~next/default", State: "Waiting", Since: time.Now(), Pods: 1, User: "bob", Asks: api.Asks{GPUs: 8}}}},
+	}
+	s := servertest.Start(t, c, servertest.Options{Scheduler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(answer[r.URL.Path])
+	})})
+	s.Group("of-vision", func(g *peoplev1.GroupSpec) { g.VirtualClusters = []peoplev1.VCGrant{{Name: "vision"}} })
+	s.Person("bob", "of-vision")
+	home := t.TempDir()
+	s.Login(home, "bob")
+	cmdtest.RunIn(t, "testdata/signed", map[string]string{"XDG_CONFIG_HOME": home, "PAICTL_SERVER": "bob"})
 }

@@ -2,7 +2,6 @@ package vc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/api"
-	"github.com/openpai/paictl/pkg/scheduler/vc"
 	"github.com/openpai/paictl/pkg/strictyaml"
 	"github.com/openpai/paictl/pkg/terminal"
 )
@@ -26,6 +25,7 @@ import (
 type ShowOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
+	Server  string
 	Output  cmdutil.Output
 	Name    string
 }
@@ -48,7 +48,7 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 		Example: `  paictl vc show vision
   paictl vc show vision -o json`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeNames(f, &opts.Kube),
+		ValidArgsFunction: completeNamesOf(f, &opts.Kube, &opts.Server),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
 			if runF != nil {
@@ -58,12 +58,13 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	way.AddFlag(f, cmd, &opts.Server)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "wide", "json", "yaml")
 	return cmd
 }
 
 func showRun(ctx context.Context, opts *ShowOptions) error {
-	c, err := open(opts.Factory, opts.Kube)
+	c, err := openReader(opts.Factory, opts.Kube, opts.Server)
 	if err != nil {
 		return err
 	}
@@ -78,11 +79,9 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	}
 	one := shown{Running: s.Running, Note: s.Note, Problem: s.Problem, VirtualCluster: s.Items[at]}
 	if s.Running {
-		q, err := c.scheduler.Queue(ctx, api.QueueQuery{VC: opts.Name})
-		if err != nil && !errors.Is(err, vc.ErrNotRunning) {
+		if one.Queue, err = c.queue(ctx, opts.Name); err != nil {
 			return c.Explain(err)
 		}
-		one.Queue = q.Items
 	}
 	if !opts.Output.Is("text") && !opts.Output.Is("wide") {
 		return opts.Output.Write(opts.Factory.IO.Out, one, cmdutil.Table{})

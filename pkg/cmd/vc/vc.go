@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
@@ -36,7 +38,9 @@ run; others may use its idle cells until the team needs them.
 
 They are defined in the section scheduler of services-configuration.yaml, which the cluster stores. "vc
 set" checks a change against what runs, shows it, and pushes it as a new revision; it takes effect
-without a restart.`,
+without a restart.
+
+"vc list" and "vc show" also work after "paictl login": then they show those that you may use.`,
 		Example: `  paictl vc list
   paictl vc show vision
   paictl vc set vision --cells 8x-a100-NODE=3 --quota-per-user 8
@@ -53,6 +57,63 @@ type cluster struct {
 	factory   *cmdutil.Factory
 	store     *store.Store
 	scheduler *vc.Scheduler
+}
+
+// reader is what list and show read from.
+type reader interface {
+	look(ctx context.Context) (*state, error)
+	queue(ctx context.Context, name string) ([]api.Queued, error)
+	Explain(err error) error
+}
+
+// openReader connects by the cluster's server where one has signed in, else by a kubeconfig. It asks nothing yet.
+func openReader(f *cmdutil.Factory, o kube.Options, server string) (reader, error) {
+	w, err := way.Choose(f, o, server)
+	if err != nil {
+		return nil, err
+	}
+	if w != nil {
+		return &signedIn{&client.Jobs{Server: w.Server, Name: w.User}}, nil
+	}
+	return open(f, o)
+}
+
+// signedIn reads what the server shows a person: the virtual clusters that are granted.
+type signedIn struct{ *client.Jobs }
+
+func (s *signedIn) look(ctx context.Context) (*state, error) {
+	all, err := s.VirtualClusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &state{Running: true, VirtualClusters: *all}, nil
+}
+
+func (s *signedIn) queue(ctx context.Context, name string) ([]api.Queued, error) {
+	list, err := s.Waiting(ctx, name, 0)
+	if err != nil {
+		return nil, err
+	}
+	var out []api.Queued
+	for i := range list.Items {
+		out = append(out, list.Items[i].Queued)
+	}
+	return out, nil
+}
+
+// Explain implements reader: errors of the server say what to do.
+func (s *signedIn) Explain(err error) error { return err }
+
+// queue is empty where no scheduler runs.
+func (c *cluster) queue(ctx context.Context, name string) ([]api.Queued, error) {
+	q, err := c.scheduler.Queue(ctx, api.QueueQuery{VC: name})
+	if errors.Is(err, vc.ErrNotRunning) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return q.Items, nil
 }
 
 // open connects to the cluster. It asks nothing yet.
@@ -130,6 +191,28 @@ func completeNames(f *cmdutil.Factory, o *kube.Options) func(*cobra.Command, []s
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return known(cmd.Context(), f, *o, namesOf), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeNamesOf completes the names of those that may be read.
+func completeNamesOf(f *cmdutil.Factory, o *kube.Options, server *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		r, err := openReader(f, *o, *server)
+		signed, ok := r.(*signedIn)
+		if err != nil || !ok || len(args) > 0 {
+			return completeNames(f, o)(cmd, args, text)
+		}
+		all, err := signed.VirtualClusters(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var out []string
+		for i := range all.Items {
+			out = append(out, all.Items[i].Name)
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
