@@ -9,8 +9,11 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server/settings"
@@ -25,6 +28,8 @@ type entrance struct {
 	URL string
 	// Fingerprint is that of the platform's own authority, which clients don't know; "" where the certificate is the site's.
 	Fingerprint string
+	// Service is what has to be led to the server from that address; nil where it is reached without.
+	Service *corev1.Service
 }
 
 // entrance finds out; nil where no server is ready.
@@ -45,6 +50,11 @@ func (c *connection) entrance(ctx context.Context, all []services.Status) (*entr
 	e := &entrance{}
 	if hosts, port := catalogue.ServerAddresses(s); len(hosts) > 0 {
 		e.URL = settings.Address(hosts[0], port)
+	}
+	if catalogue.BehindService(s) {
+		if e.Service, err = c.cluster.Client.CoreV1().Services(kube.SystemNamespace).Get(ctx, catalogue.ServerService, metav1.GetOptions{}); err != nil {
+			return nil, fmt.Errorf("read the Service of the server: %w", err)
+		}
 	}
 	if catalogue.OwnAuthority(s) {
 		authority, err := tls.Read(ctx, c.cluster.Client)
@@ -94,6 +104,7 @@ func (e *entrance) welcome(code secret.String, until time.Time) string {
 	url := cmp.Or(e.URL, "https://ADDRESS") // no machine's address is known, nor a name
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nPeople sign in with: paictl login %s\n", url)
+	b.WriteString(e.leads())
 	if e.Fingerprint != "" {
 		fmt.Fprintf(&b, "The authority of its certificate has the fingerprint\n  %s\n", e.Fingerprint)
 	}
@@ -101,6 +112,24 @@ func (e *entrance) welcome(code secret.String, until time.Time) string {
 		fmt.Fprintf(&b, "There is no administrator yet. This link makes one, once, until %s:\n  %s/first#%s\n", until.Format("2006-01-02 15:04 MST"), url, code.Reveal())
 	}
 	return b.String()
+}
+
+// leads says what has to lead to the server's Service, as far as that doesn't do it by itself.
+func (e *entrance) leads() string {
+	if e.Service == nil {
+		return ""
+	}
+	switch s := e.Service; {
+	case s.Spec.Type == corev1.ServiceTypeNodePort && len(s.Spec.Ports) > 0:
+		return fmt.Sprintf("That address must lead to port %d of the machines with a server: it is the NodePort of the Service %s.\n", s.Spec.Ports[0].NodePort, s.Name)
+	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
+		return fmt.Sprintf("That address must lead to the Service %s of %s, at %s inside the cluster.\n", s.Name, s.Namespace, s.Spec.ClusterIP)
+	case len(s.Status.LoadBalancer.Ingress) == 0:
+		return fmt.Sprintf("The Service %s has no address of a load balancer yet: kubectl -n %s get service %s\n", s.Name, s.Namespace, s.Name)
+	default:
+		at := s.Status.LoadBalancer.Ingress[0]
+		return fmt.Sprintf("That address must lead to %s, the load balancer of the Service %s.\n", cmp.Or(at.Hostname, at.IP), s.Name)
+	}
 }
 
 // writeEntrance adds to a status how people get in. Who may not read that sees the status without it.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/secret"
 )
@@ -22,6 +24,23 @@ There is no administrator yet. This link makes one, once, until 2026-03-01 12:30
 	sites := &entrance{URL: "https://gpu.example.org:8443"}
 	assert.Equal(t, "\nPeople sign in with: paictl login https://gpu.example.org:8443\n", sites.welcome(secret.String(""), until))
 	assert.Contains(t, (&entrance{}).welcome("CODE", until), "https://ADDRESS/first#CODE")
+}
+
+func TestPeopleAreToldWhatLeadsToAService(t *testing.T) {
+	at := func(kind corev1.ServiceType, change func(*corev1.Service)) string {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "rest-server", Namespace: "pai-system"},
+			Spec: corev1.ServiceSpec{Type: kind, ClusterIP: "10.96.0.7", Ports: []corev1.ServicePort{{Port: 443, NodePort: 30853}}}}
+		if change != nil {
+			change(s)
+		}
+		return (&entrance{URL: "https://gpu.example.org", Service: s}).welcome(secret.String(""), time.Time{})
+	}
+	assert.Contains(t, at(corev1.ServiceTypeNodePort, nil), "must lead to port 30853 of the machines with a server")
+	assert.Contains(t, at(corev1.ServiceTypeClusterIP, nil), "must lead to the Service rest-server of pai-system, at 10.96.0.7")
+	assert.Contains(t, at(corev1.ServiceTypeLoadBalancer, nil), "has no address of a load balancer yet")
+	assert.Contains(t, at(corev1.ServiceTypeLoadBalancer, func(s *corev1.Service) {
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.9"}}
+	}), "must lead to 192.0.2.9, the load balancer")
 }
 
 func TestWhichRunsAreAboutTheServer(t *testing.T) {

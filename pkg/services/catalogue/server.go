@@ -44,11 +44,12 @@ func (c *Catalogue) resolve(names []string) []string {
 	return ResolveAll(names, func(name string) bool { return c.services[name] != nil })
 }
 
-// keyExpose says how people reach the server: exposeHosts that it listens on machines, exposeIngress through an Ingress, whose controller's network
-// keyProxies has.
+// keyExpose says how people reach the server: exposeHosts that it listens on machines, exposeService by a Service, exposeIngress through an Ingress,
+// whose controller's network keyProxies has.
 const (
 	keyExpose     = "expose"
 	exposeHosts   = "hostPort"
+	exposeService = "service"
 	exposeIngress = "ingress"
 	keyProxies    = "trustedProxies"
 )
@@ -100,6 +101,9 @@ func (b *builder) serverOnHosts() bool {
 	return !said || expose == exposeHosts
 }
 
+// BehindService reports whether people reach the server by a Service.
+func BehindService(s *Service) bool { return s.Values[keyExpose] == exposeService }
+
 // ServerAddresses are where a configuration says that people reach the server, the best first, and its port.
 func ServerAddresses(s *Service) (hosts []string, port int) {
 	values := s.Values
@@ -117,7 +121,7 @@ func ServerAddresses(s *Service) (hosts []string, port int) {
 	switch values[keyExpose] {
 	case exposeHosts:
 		port, _ = portAt(values, "service.hostPorts.https")
-	case "service":
+	case exposeService:
 		port, _ = portAt(values, "service.port")
 	default:
 		port = 443
