@@ -107,10 +107,14 @@ func sessions(u *v1.User) int64 {
 
 // isIn reports whether a user is in a group, by name or by a provider's word.
 func isIn(u *v1.User, g *v1.Group) bool {
-	if slices.Contains(u.Spec.Groups, g.Spec.Name) {
-		return true
-	}
-	for _, want := range g.Spec.External {
+	return slices.Contains(u.Spec.Groups, g.Spec.Name) || byWord(u, &g.Spec)
+}
+
+// ByWord reports whether a provider says that the person is in a group. No change of the person takes them out of it.
+func (p *Person) ByWord(g *v1.GroupSpec) bool { return byWord(p.User, g) }
+
+func byWord(u *v1.User, g *v1.GroupSpec) bool {
+	for _, want := range g.External {
 		for _, have := range u.Status.External {
 			if have.Provider == want.Provider && slices.Contains(have.Groups, want.Name) && linked(u, have) {
 				return true

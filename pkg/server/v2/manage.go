@@ -18,7 +18,7 @@ func manageRoutes() []server.Route {
 	const user, alias = prefix + "/users/{user}", prefix + "/user/{user}"
 	made := server.Status(http.StatusCreated)
 	put := func(what, rule, summary string, r func(method, path, rule, summary string, o ...server.Option) server.Route) server.Route {
-		return r(http.MethodPut, user+"/"+what, rule, summary, made, server.Also(alias+"/"+what), server.Errors("NoUserError", "NoGroupError", "NoVirtualClusterError", "RemoveAdminError"))
+		return r(http.MethodPut, user+"/"+what, rule, summary, made, server.Also(alias+"/"+what), server.Errors("NoUserError", "NoGroupError", "NoVirtualClusterError", "RemoveAdminError", codeWord))
 	}
 	return []server.Route{
 		server.JSON(http.MethodPost, prefix+"/users", "user.manage", "Adds a person; names of virtual clusters are those of groups", postUser, made,
@@ -31,8 +31,8 @@ func manageRoutes() []server.Route {
 		put("grouplist", "user.manage", "Sets a person's groups", jsonRoute(putGroups)),
 		put("virtualcluster", "user.manage", "Sets which groups a person is in that stand for one virtual cluster each; other groups stay", jsonRoute(putVCs)),
 		put("group", "user.manage", "Puts a person into a group", jsonRoute(joinGroup)),
-		server.JSON(http.MethodDelete, user+"/group", "user.manage", "Takes a person out of a group; the body says which", leaveGroup, made, server.Also(alias+"/group"), server.Errors("NoUserError")),
-		server.JSON(http.MethodPut, prefix+"/users", "user.manage", "Changes a person: all of it, or with \"patch\" what the body names", putUser, made, server.Also(prefix+"/user"), server.Errors("NoUserError", "NoGroupError", "NoVirtualClusterError", "RemoveAdminError")),
+		server.JSON(http.MethodDelete, user+"/group", "user.manage", "Takes a person out of a group; the body says which", leaveGroup, made, server.Also(alias+"/group"), server.Errors("NoUserError", "RemoveAdminError", codeWord)),
+		server.JSON(http.MethodPut, prefix+"/users", "user.manage", "Changes a person: all of it, or with \"patch\" what the body names", putUser, made, server.Also(prefix+"/user"), server.Errors("NoUserError", "NoGroupError", "NoVirtualClusterError", "RemoveAdminError", codeWord)),
 		server.JSON(http.MethodPut, prefix+"/users/me", "user.change.self", "Changes oneself: address, password, and what clients store", putMe, made, server.Also(prefix+"/user/me"), server.Errors("IncorrectPasswordError")),
 	}
 }
@@ -203,6 +203,9 @@ func setAdmin(d *desk.Desk, s *v1.UserSpec, all []desk.Group, admin bool) error 
 		return slices.ContainsFunc(all, func(g desk.Group) bool { return g.Spec.Name == name && g.Spec.Administrator })
 	}
 	if !admin {
+		if err := stays(d, s.Name, all, func(g *v1.GroupSpec) bool { return g.Administrator }); err != nil {
+			return err
+		}
 		s.Groups = slices.DeleteFunc(slices.Clone(s.Groups), makes)
 		return nil
 	}
@@ -227,7 +230,15 @@ func putGroups(ctx context.Context, d *desk.Desk, in *putGroupsIn) (*message, er
 	if in.Body.Groups == nil {
 		return nil, wire.Bad(`"grouplist" is required`)
 	}
-	return changeSpec(ctx, d, in.User, func(s *v1.UserSpec) { s.Groups = in.Body.Groups })
+	all, err := d.Groups()
+	if err != nil {
+		return nil, err
+	}
+	return change(ctx, d, in.User, desk.UserChange{Spec: func(s *v1.UserSpec) error {
+		groups, err := besideWord(d, s, all, in.Body.Groups, func(*v1.GroupSpec) bool { return true })
+		s.Groups = groups
+		return err
+	}})
 }
 
 type putVCsIn struct {
@@ -248,7 +259,7 @@ func putVCs(ctx context.Context, d *desk.Desk, in *putVCsIn) (*message, error) {
 	if err := checkVCs(all, in.Body.VCs); err != nil {
 		return nil, err
 	}
-	return changeSpec(ctx, d, in.User, func(s *v1.UserSpec) { setVCs(s, all, in.Body.VCs) })
+	return change(ctx, d, in.User, desk.UserChange{Spec: func(s *v1.UserSpec) error { return setVCs(d, s, all, in.Body.VCs) }})
 }
 
 type groupOfIn struct {
@@ -269,5 +280,12 @@ func leaveGroup(ctx context.Context, d *desk.Desk, in *groupOfIn) (*message, err
 	if in.Body.Group == "" {
 		return nil, wire.Bad(`"groupname" is required`)
 	}
-	return changeSpec(ctx, d, in.User, func(s *v1.UserSpec) { s.Groups = without(s.Groups, in.Body.Group) })
+	all, err := d.Groups()
+	if err != nil {
+		return nil, err
+	}
+	return change(ctx, d, in.User, desk.UserChange{Spec: func(s *v1.UserSpec) error {
+		s.Groups = without(s.Groups, in.Body.Group)
+		return stays(d, s.Name, all, func(g *v1.GroupSpec) bool { return g.Name == in.Body.Group })
+	}})
 }

@@ -43,7 +43,9 @@ func putUser(ctx context.Context, d *desk.Desk, in *putUserIn) (*message, error)
 			s.Email = *data.Email
 		}
 		if data.VirtualCluster != nil {
-			setVCs(s, all, data.VirtualCluster)
+			if err := setVCs(d, s, all, data.VirtualCluster); err != nil {
+				return err
+			}
 		}
 		if data.Admin != nil {
 			return setAdmin(d, s, all, *data.Admin)

@@ -30,7 +30,11 @@ func checkVCs(all []desk.Group, names []string) error {
 }
 
 // setVCs sets which groups a person is in that stand for a virtual cluster. Other groups stay, as does default.
-func setVCs(s *v1.UserSpec, all []desk.Group, names []string) {
+func setVCs(d *desk.Desk, s *v1.UserSpec, all []desk.Group, names []string) error {
+	names, err := besideWord(d, s, all, names, func(g *v1.GroupSpec) bool { return isVC(g) && g.Name != v1.GroupDefault })
+	if err != nil {
+		return err
+	}
 	for i := range all {
 		if g := &all[i].Spec; isVC(g) && g.Name != v1.GroupDefault {
 			s.Groups = without(s.Groups, g.Name)
@@ -39,6 +43,7 @@ func setVCs(s *v1.UserSpec, all []desk.Group, names []string) {
 	for _, name := range names {
 		s.Groups = with(s.Groups, name)
 	}
+	return nil
 }
 
 func with(names []string, name string) []string { return append(without(names, name), name) }
