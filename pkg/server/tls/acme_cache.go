@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/crypto/acme/autocert"
 	corev1 "k8s.io/api/core/v1"
@@ -17,26 +19,83 @@ import (
 // ACMESecret has what a public authority gave: the account's key, and for each name a certificate with its key.
 const ACMESecret = "web-acme"
 
+const (
+	// readEvery is the time between two readings of the Secret: strangers can ask for what an authority asks for, as often as they like.
+	readEvery = 250 * time.Millisecond
+	// readTime bounds a reading. autocert can't begin with a name while someone waits for one.
+	readTime = 2 * time.Second
+)
+
 // secretCache is autocert.Cache in one Secret. Each change is of one key, so that replicas don't undo each other's.
-type secretCache struct{ client kubernetes.Interface }
+type secretCache struct {
+	client kubernetes.Interface
+
+	mu   sync.Mutex
+	next *reading // the one that hasn't begun
+
+	running sync.Mutex // is held by the one that has
+	began   time.Time
+}
+
+// reading is one of the whole Secret, for all who asked before it began. Nothing is remembered: an authority asks as soon as another replica has
+// written what it wants to see.
+type reading struct {
+	done chan struct{}
+	data map[string][]byte
+	err  error
+}
 
 // keyOf is the key of a name in the Secret. Names have letters that keys may not have; none has three dots.
 func keyOf(name string) string { return strings.ReplaceAll(name, "+", "...") }
 
 // Get implements autocert.Cache.
 func (c *secretCache) Get(ctx context.Context, name string) ([]byte, error) {
-	s, err := c.client.CoreV1().Secrets(Namespace).Get(ctx, ACMESecret, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, autocert.ErrCacheMiss
+	r := c.ask()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-r.done:
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the Secret %s/%s: %w", Namespace, ACMESecret, err)
+	if r.err != nil {
+		return nil, r.err
 	}
-	data, ok := s.Data[keyOf(name)]
+	data, ok := r.data[keyOf(name)]
 	if !ok {
 		return nil, autocert.ErrCacheMiss
 	}
 	return data, nil
+}
+
+// ask joins the next reading.
+func (c *secretCache) ask() *reading {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next == nil {
+		c.next = &reading{done: make(chan struct{})}
+		go c.read(c.next)
+	}
+	return c.next
+}
+
+// read reads the Secret when it is time.
+func (c *secretCache) read(r *reading) {
+	c.running.Lock()
+	defer c.running.Unlock()
+	defer close(r.done)
+	time.Sleep(time.Until(c.began.Add(readEvery)))
+	c.mu.Lock()
+	c.next = nil
+	c.mu.Unlock()
+	c.began = time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	s, err := c.client.CoreV1().Secrets(Namespace).Get(ctx, ACMESecret, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		r.data = s.Data
+	case !apierrors.IsNotFound(err):
+		r.err = fmt.Errorf("read the Secret %s/%s: %w", Namespace, ACMESecret, err)
+	}
 }
 
 // Put implements autocert.Cache.
