@@ -2,6 +2,7 @@ package openpai_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -274,4 +275,32 @@ func TestNoOneGetsMoreByTheNameOfAGroup(t *testing.T) {
 	bert, err := d.Person("bert")
 	require.NoError(t, err)
 	assert.Empty(t, bert.Groups)
+}
+
+func TestTokensOfProgramsAreCountedAndNotTaken(t *testing.T) {
+	c, d := old(t)
+	stored(t, c, openpai.UserNamespace, "alice", person("alice", `[]`, `{}`))
+	stored(t, c, openpai.UserNamespace, "bob", person("bob", `[]`, `{}`))
+	src, err := openpai.Read(t.Context(), c.Client, openpai.UserNamespace, openpai.GroupNamespace)
+	require.NoError(t, err)
+	assert.Empty(t, src.Tokens, "an OpenPAI without that namespace has none")
+
+	_, err = c.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: openpai.TokenNamespace}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	signed := func(claims string) string {
+		return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".TOKEN-SECRET"
+	}
+	stored(t, c, openpai.TokenNamespace, "alice", map[string]string{
+		"a": signed(`{"username":"alice","application":true}`), "b": signed(`{"username":"alice","application":true}`), "session": signed(`{"username":"alice"}`),
+	})
+	stored(t, c, openpai.TokenNamespace, "bob", map[string]string{"session": signed(`{"application":false}`), "odd": "x.y.z", "none": "", "list": signed(`[]`)})
+	src, err = openpai.Read(t.Context(), c.Client, openpai.UserNamespace, openpai.GroupNamespace)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]int{"alice": 2}, src.Tokens)
+	all := plan(t, c, d, openpai.Options{Passwords: true})
+	assert.Contains(t, all["user alice"].Notes, "2 application tokens: alice makes new ones with paictl token create")
+	assert.Empty(t, all["user bob"].Notes)
+	text, err := json.Marshal(all)
+	require.NoError(t, err)
+	assert.NotContains(t, string(text), "TOKEN-SECRET")
 }

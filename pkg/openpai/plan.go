@@ -9,6 +9,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/people"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // What is done.
@@ -70,7 +71,7 @@ func Plan(ctx context.Context, src *Source, d *people.Directory, o Options) ([]S
 	taken := map[string]string{}
 	for i := range src.Users {
 		u := &src.Users[i]
-		s, err := planUser(ctx, u, d, groups, o)
+		s, err := planUser(ctx, u, src.Tokens[u.Name], d, groups, o)
 		if err != nil {
 			return nil, err
 		}
@@ -86,10 +87,13 @@ func Plan(ctx context.Context, src *Source, d *people.Directory, o Options) ([]S
 // from is what people who were taken over bear.
 const from = "openpai"
 
-func planUser(ctx context.Context, u *User, d *people.Directory, groups places, o Options) (Step, error) {
+func planUser(ctx context.Context, u *User, tokens int, d *people.Directory, groups places, o Options) (Step, error) {
 	s := Step{Kind: KindUser, Name: u.Name, Action: Add, user: people.NewUser{Name: u.Name, Email: u.Email, From: from, Groups: []string{}}}
 	s.join(compact(u.Groups), groups)
 	s.password(u, o)
+	if tokens > 0 {
+		s.note("%s: %s makes new ones with paictl token create", plural.Of(tokens, "application token"), u.Name)
+	}
 	s.take(u.Extension)
 	p, err := d.Person(u.Name)
 	if err == nil {

@@ -28,6 +28,8 @@ type Source struct {
 	Users  []User
 	// Unread are Secrets that don't hold what they should, by NAMESPACE/NAME, and why.
 	Unread map[string]string
+	// Tokens is how many tokens for programs people had, by name.
+	Tokens map[string]int
 }
 
 // Group is a group of OpenPAI.
@@ -84,7 +86,10 @@ func Read(ctx context.Context, from kubernetes.Interface, userNamespace, groupNa
 		s.Users = append(s.Users, u)
 		return nil
 	})
-	return s, err
+	if err != nil {
+		return nil, err
+	}
+	return s, s.readTokens(ctx, from)
 }
 
 func object(text []byte, into *map[string]json.RawMessage) error {

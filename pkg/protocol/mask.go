@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -73,6 +74,16 @@ func (j *Job) WithoutSecrets() (*Job, error) {
 // ParseMasked reads a file that Masked has made, to show what is in it; it can't be submitted. The job is nil where there are errors.
 func ParseMasked(file string, data []byte) (*Job, strictyaml.Findings) {
 	return parse(file, data, true)
+}
+
+// MaskStored is Masked of a text that another program has stored, which may be no job that can be submitted here. The error shows nothing of the text.
+func MaskStored(text []byte) ([]byte, error) {
+	const file = "the job file"
+	t, findings := readTree(file, text)
+	if len(findings) > 0 || t.root.kind != kindMap {
+		return nil, errors.New("the job file can't be read")
+	}
+	return (&Job{File: file, tree: t}).Masked()
 }
 
 // mask replaces all values below v. What an alias or a merge shares with other places is replaced

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/openpai"
+	"github.com/openpai/paictl/pkg/openpai/history"
 	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // OpenPAIOptions are those of "paictl migrate openpai".
@@ -21,17 +24,19 @@ type OpenPAIOptions struct {
 	Factory                       *cmdutil.Factory
 	From, To                      kube.Options
 	UserNamespace, GroupNamespace string
-	Means                         openpai.Options
-	DryRun                        bool
-	Output                        cmdutil.Output
+	// HistoryFrom is the address of OpenPAI's database, or a file that has it; "": jobs aren't taken.
+	HistoryFrom string
+	Means       openpai.Options
+	DryRun      bool
+	Output      cmdutil.Output
 }
 
 // NewCmdOpenPAI returns "paictl migrate openpai". runF replaces the run in tests.
 func NewCmdOpenPAI(f *cmdutil.Factory, runF func(context.Context, *OpenPAIOptions) error) *cobra.Command {
 	opts := &OpenPAIOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "openpai --from-kubeconfig FILE",
-		Short: "Take people and groups over from a cluster of OpenPAI",
+		Use:   "openpai [--from-kubeconfig FILE] [--history-from ADDRESS|FILE]",
+		Short: "Take people, groups and the history of jobs over from a cluster of OpenPAI",
 		Long: `Reads users and groups from the Secrets of a cluster of OpenPAI, which stays as it is, and adds those that aren't in this cluster
 yet: with groups, grants, e-mail addresses, public keys, and what clients stored with them. No one is put into a group that is there
 and grants more than the group of that name did in OpenPAI.
@@ -39,15 +44,21 @@ and grants more than the group of that name did in OpenPAI.
 Passwords are taken with --passwords alone, and keep working then: they are hashed in a better way when a person signs in first. Don't
 use it where people signed in to OpenPAI with OIDC: OpenPAI kept their object id as the password, which others know.
 
-What is there already stays as it is, so the command can be repeated, and finishes what an earlier run has begun. It needs
-kubeconfigs of both clusters. The last column says what isn't taken, and why. Tokens and the history of jobs aren't taken.`,
+With --history-from the jobs that have ended are added to the history of jobs, from OpenPAI's database, which is only read: with attempts,
+tasks, exit codes, job files without their secrets, GPU time, tags and events, but without logs. It is the address of a PostgreSQL database without a
+password, which is taken from PGPASSWORD, PGPASSFILE or ~/.pgpass, or a file that has the address, with the password. Jobs of people who aren't in
+this cluster are taken as well.
+
+What is there already stays as it is, so the command can be repeated, and finishes what an earlier run has begun. It needs a kubeconfig of
+this cluster, and for people one of the other. The last column says what isn't taken, and why. OpenPAI's tokens aren't valid here.`,
 		Example: `  paictl migrate openpai --from-kubeconfig old.conf --dry-run
   paictl migrate openpai --from-kubeconfig old.conf --see-jobs --passwords
-  paictl migrate openpai --from-kubeconfig old.conf --provider lab -o json`,
+  paictl migrate openpai --from-kubeconfig old.conf --provider lab -o json
+  paictl migrate openpai --history-from postgres://root@old-master:5432/openpai --dry-run`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if opts.From.Kubeconfig == "" {
-				return cmdutil.Usagef("--from-kubeconfig is needed: the kubeconfig of the cluster of OpenPAI")
+			if opts.From.Kubeconfig == "" && opts.HistoryFrom == "" {
+				return cmdutil.Usagef("--from-kubeconfig is needed: the kubeconfig of the cluster of OpenPAI; or --history-from: its database")
 			}
 			if opts.Means.Passwords && opts.Means.Provider != "" {
 				return cmdutil.Usagef("--passwords doesn't go with --provider: people whom a provider knew signed in with OIDC, and OpenPAI kept their object id as the password, which others know")
@@ -66,19 +77,61 @@ kubeconfigs of both clusters. The last column says what isn't taken, and why. To
 	fl.BoolVar(&opts.Means.SeeJobs, "see-jobs", false, "let members of a group see each other's jobs, as everyone could in OpenPAI")
 	fl.StringVar(&opts.Means.Provider, "provider", "", "provider of sign-ins that knows the external names of groups")
 	fl.BoolVar(&opts.Means.Passwords, "passwords", false, "take passwords; never where people signed in with OIDC")
+	fl.StringVar(&opts.HistoryFrom, "history-from", "", "OpenPAI's database, as postgres://USER@HOST:5432/DATABASE without a password, or a file that has its address")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "only say what would be done")
 	_ = cmd.MarkFlagFilename("from-kubeconfig")
+	_ = cmd.MarkFlagFilename("history-from")
 	cmdutil.AddKubeFlags(cmd, &opts.To)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
 
+// result is what was done, or would be.
+type result struct {
+	DryRun  bool            `json:"dryRun"`
+	Items   []openpai.Step  `json:"items"`
+	History *history.Report `json:"history,omitempty"`
+}
+
+// openpaiRun takes people first: jobs are theirs.
 func openpaiRun(ctx context.Context, opts *OpenPAIOptions) error {
-	from, err := kube.Open(opts.From)
+	j, err := openJobs(ctx, opts)
 	if err != nil {
 		return err
 	}
+	defer j.close()
 	to, d, err := user.OpenDirectory(opts.To)
+	if err != nil {
+		return err
+	}
+	out := &result{DryRun: opts.DryRun, Items: []openpai.Step{}}
+	if opts.From.Kubeconfig != "" {
+		err = takePeople(ctx, opts, to, d, out)
+	} else if err = d.Load(ctx); errors.Is(err, people.ErrUnprepared) {
+		err = nil // then no one is here
+	}
+	if err == nil && j != nil {
+		out.History, err = j.take(ctx, opts, func(user string) bool {
+			_, unknown := d.Person(user)
+			return unknown == nil || out.adds(user)
+		})
+	}
+	err = to.Explain(err)
+	if err != nil && len(out.Items) == 0 && out.History == nil {
+		return err
+	}
+	return errors.Join(opts.show(out), err)
+}
+
+// adds reports whether a person would be added.
+func (r *result) adds(user string) bool {
+	return slices.ContainsFunc(r.Items, func(s openpai.Step) bool {
+		return s.Kind == openpai.KindUser && s.Name == user && s.Action == openpai.Add
+	})
+}
+
+func takePeople(ctx context.Context, opts *OpenPAIOptions, to *kube.Cluster, d *people.Directory, out *result) error {
+	from, err := kube.Open(opts.From)
 	if err != nil {
 		return err
 	}
@@ -93,20 +146,25 @@ func openpaiRun(ctx context.Context, opts *OpenPAIOptions) error {
 		err = d.Load(ctx)
 	}
 	if err != nil && (!opts.DryRun || !errors.Is(err, people.ErrUnprepared)) {
-		return to.Explain(err)
+		return err
 	}
 	steps, err := openpai.Plan(ctx, src, d, opts.Means)
 	if err != nil {
-		return to.Explain(err)
+		return err
+	}
+	if n := len(src.Tokens); n > 0 {
+		opts.Factory.IO.Say("%s had application tokens, which OpenPAI signed and which aren't valid here: they make new ones with paictl token create", plural.Of(n, "user"))
 	}
 	if opts.DryRun {
-		return opts.show(steps)
+		out.Items = steps
+		return nil
 	}
 	done := 0
-	if err := openpai.Apply(ctx, d, steps, func(*openpai.Step) { done++ }); err != nil {
-		return errors.Join(opts.show(steps[:done]), hint.Wrap(to.Explain(err), fmt.Sprintf("%d of %d are done; run the command again for the others", done, len(steps))))
+	err = openpai.Apply(ctx, d, steps, func(*openpai.Step) { done++ })
+	if out.Items = steps[:done]; err != nil {
+		return hint.Wrap(to.Explain(err), fmt.Sprintf("%d of %d are done; run the command again for the others", done, len(steps)))
 	}
-	return opts.show(steps)
+	return d.Load(ctx)
 }
 
 // words are what was done, or would be.
@@ -115,18 +173,18 @@ var words = map[bool]map[string]string{
 	true:  {openpai.Add: "would be added", openpai.Complete: "would be completed", openpai.Keep: "stays", openpai.LeaveOut: "left out"},
 }
 
-func (opts *OpenPAIOptions) show(steps []openpai.Step) error {
+func (opts *OpenPAIOptions) show(out *result) error {
 	t := cmdutil.Table{Header: []string{"NAME", "KIND", "ACTION", "NOT TAKEN"}}
-	for i := range steps {
-		s := &steps[i]
+	for i := range out.Items {
+		s := &out.Items[i]
 		notes := "-"
 		if len(s.Notes) > 0 {
 			notes = strings.Join(s.Notes, "; ")
 		}
 		t.Rows = append(t.Rows, []string{s.Name, s.Kind, words[opts.DryRun][s.Action], notes})
 	}
-	return opts.Output.Write(opts.Factory.IO.Out, struct {
-		DryRun bool           `json:"dryRun"`
-		Items  []openpai.Step `json:"items"`
-	}{opts.DryRun, steps}, t)
+	if out.History != nil {
+		t.Rows = append(t.Rows, jobRows(out.History, opts.DryRun)...)
+	}
+	return opts.Output.Write(opts.Factory.IO.Out, out, t)
 }

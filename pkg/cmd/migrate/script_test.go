@@ -10,6 +10,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -18,14 +19,23 @@ import (
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmd/cmdtest"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/framework/archive/postgrestest"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/openpai"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
+// stopping ends PostgreSQL after tests.
+type stopping struct{ testscript.TestingM }
+
+func (s stopping) Run() int {
+	defer postgrestest.Stop()
+	return s.TestingM.Run()
+}
+
 func TestMain(m *testing.M) {
-	cmdtest.Main(kubetest.Wrap(m), func() { os.Exit(cmd.Main(context.Background(), cmdutil.New("v0.0.0-test"), os.Args[1:])) })
+	cmdtest.Main(stopping{kubetest.Wrap(m)}, func() { os.Exit(cmd.Main(context.Background(), cmdutil.New("v0.0.0-test"), os.Args[1:])) })
 }
 
 // stored makes a Secret as OpenPAI's REST server does.

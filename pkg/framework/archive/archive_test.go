@@ -18,6 +18,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/framework/archive/postgrestest"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
@@ -26,9 +27,7 @@ func TestMain(m *testing.M) {
 		writeUntilKilled(dir)
 	}
 	code := m.Run()
-	if startedPostgres() {
-		postgres().stop()
-	}
+	postgrestest.Stop()
 	os.Exit(code)
 }
 
@@ -55,7 +54,7 @@ func sqlitePlace(t testing.TB) place {
 }
 
 func postgresPlace(t testing.TB) place {
-	dsn := postgresDSN(t)
+	dsn := postgrestest.DSN(t)
 	return place{archive.Options{DSN: dsn}, "pgx", dsn}
 }
 

@@ -1,4 +1,6 @@
-package archive_test
+// Package postgrestest runs a real PostgreSQL in tests.
+// In: the programs of PostgreSQL, where the machine has them. Out: empty databases.
+package postgrestest
 
 import (
 	"context"
@@ -20,9 +22,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// postgresServer is one PostgreSQL for all tests of this package, in a folder of its own, behind a
-// socket in that folder. It ends with the tests.
-type postgresServer struct {
+// server is one PostgreSQL for all tests of a package, in a folder of its own, behind a socket in that
+// folder. It ends with the tests.
+type server struct {
 	dir     string
 	process *exec.Cmd
 	why     string // there is none
@@ -30,17 +32,22 @@ type postgresServer struct {
 	count   atomic.Int64
 }
 
-var postgres = sync.OnceValue(startPostgres)
+var (
+	one   = sync.OnceValue(begin)
+	asked atomic.Bool
+)
 
-// startedPostgres reports whether a test has asked for it.
-func startedPostgres() bool { return postgresAsked.Load() }
+// Stop ends the server, where a test has asked for it. TestMain calls it.
+func Stop() {
+	if asked.Load() {
+		one().stop()
+	}
+}
 
-var postgresAsked atomic.Bool
-
-// postgresDSN is that of a new, empty database.
-func postgresDSN(t testing.TB) string {
+// DSN is that of a new, empty database. The test is skipped where the machine has no PostgreSQL.
+func DSN(t testing.TB) string {
 	t.Helper()
-	s := postgres()
+	s := one()
 	if s.why != "" {
 		t.Skip("skipped: " + s.why)
 	}
@@ -54,19 +61,19 @@ func postgresDSN(t testing.TB) string {
 	return s.dsn(name)
 }
 
-func (s *postgresServer) dsn(database string) string {
+func (s *server) dsn(database string) string {
 	return "host=" + s.dir + " user=postgres dbname=" + database
 }
 
-func startPostgres() *postgresServer {
-	postgresAsked.Store(true)
-	s := &postgresServer{}
-	initdb, postmaster := postgresProgram("initdb"), postgresProgram("postgres")
+func begin() *server {
+	asked.Store(true)
+	s := &server{}
+	initdb, postmaster := program("initdb"), program("postgres")
 	if initdb == "" || postmaster == "" {
 		s.why = "this machine has no PostgreSQL: apt-get install postgresql"
 		return s
 	}
-	as, err := postgresAccount()
+	as, err := account()
 	if err != nil {
 		s.why = err.Error()
 		return s
@@ -75,7 +82,7 @@ func startPostgres() *postgresServer {
 	return s
 }
 
-func (s *postgresServer) start(as *syscall.Credential, initdb, postmaster string) error {
+func (s *server) start(as *syscall.Credential, initdb, postmaster string) error {
 	var err error
 	// A socket's path has at most 107 bytes: a folder of a test may be deeper.
 	if s.dir, err = os.MkdirTemp("", "pai-postgres"); err != nil {
@@ -87,8 +94,8 @@ func (s *postgresServer) start(as *syscall.Credential, initdb, postmaster string
 		}
 	}
 	data := filepath.Join(s.dir, "data")
-	command := func(program string, args ...string) *exec.Cmd {
-		c := exec.CommandContext(context.Background(), program, args...)
+	command := func(path string, args ...string) *exec.Cmd {
+		c := exec.CommandContext(context.Background(), path, args...)
 		c.Dir = s.dir
 		// It ends with the tests, whatever ends them.
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: as, Pdeathsig: syscall.SIGQUIT}
@@ -97,6 +104,9 @@ func (s *postgresServer) start(as *syscall.Credential, initdb, postmaster string
 	out, err := command(initdb, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	if err := s.askPassword(data); err != nil {
+		return err
 	}
 	s.process = command(postmaster, "-D", data, "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200")
 	if s.process.Stderr, err = os.Create(filepath.Join(s.dir, "log")); err != nil {
@@ -108,8 +118,21 @@ func (s *postgresServer) start(as *syscall.Credential, initdb, postmaster string
 	return s.answers()
 }
 
+// WithPassword is a role that the server asks for its password, other than all others. It isn't there before a test makes it.
+const WithPassword = "with_password"
+
+// askPassword makes it so.
+func (*server) askPassword(data string) error {
+	file := filepath.Join(data, "pg_hba.conf")
+	rules, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append([]byte("local all "+WithPassword+" scram-sha-256\n"), rules...), 0o600)
+}
+
 // answers waits for the server.
-func (s *postgresServer) answers() error {
+func (s *server) answers() error {
 	db, err := sql.Open("pgx", s.dsn("postgres")+" connect_timeout=1")
 	if err != nil {
 		return err
@@ -124,7 +147,7 @@ func (s *postgresServer) answers() error {
 	return fmt.Errorf("PostgreSQL doesn't answer: %w", err)
 }
 
-func (s *postgresServer) stop() {
+func (s *server) stop() {
 	if s.process != nil && s.process.Process != nil {
 		_ = s.process.Process.Signal(syscall.SIGQUIT) // at once: nothing in it is kept
 		_ = s.process.Wait()
@@ -134,8 +157,8 @@ func (s *postgresServer) stop() {
 	}
 }
 
-// postgresProgram finds a program where Debian puts it, the newest release first.
-func postgresProgram(name string) string {
+// program finds a program where Debian puts it, the newest release first.
+func program(name string) string {
 	if path, err := exec.LookPath(name); err == nil {
 		return path
 	}
@@ -150,8 +173,8 @@ func postgresProgram(name string) string {
 	return "/" + slices.MaxFunc(found, func(a, b string) int { return release(a) - release(b) })
 }
 
-// postgresAccount is who runs it: PostgreSQL refuses to be root. Nil is who we are.
-func postgresAccount() (*syscall.Credential, error) {
+// account is who runs it: PostgreSQL refuses to be root. Nil is who we are.
+func account() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}

@@ -1,0 +1,154 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/openpai/history"
+	"github.com/openpai/paictl/pkg/plural"
+)
+
+// jobs takes jobs over. Both ends are there before anything is changed.
+type jobs struct {
+	from  *history.Source
+	to    *job.Client
+	known map[string]bool // UIDs
+}
+
+// openJobs opens the database that was named; nil: none was.
+func openJobs(ctx context.Context, opts *OpenPAIOptions) (*jobs, error) {
+	if opts.HistoryFrom == "" {
+		return nil, nil
+	}
+	c, err := kube.Open(opts.To)
+	if err != nil {
+		return nil, err
+	}
+	to, err := job.New(c)
+	if err != nil {
+		return nil, err
+	}
+	known, err := knownJobs(ctx, to)
+	if err != nil {
+		return nil, c.Explain(err)
+	}
+	from, err := history.Open(ctx, opts.HistoryFrom)
+	if err != nil {
+		return nil, err
+	}
+	return &jobs{from: from, to: to, known: known}, nil
+}
+
+// pageJobs is how many jobs the history is asked for at a time.
+const pageJobs = 1000
+
+func knownJobs(ctx context.Context, to *job.Client) (map[string]bool, error) {
+	known := map[string]bool{}
+	for q := (api.JobQuery{Limit: pageJobs}); ; {
+		page, err := to.History.Jobs(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			known[page.Items[i].UID] = true
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return known, nil
+		}
+	}
+}
+
+// take takes all jobs, and says whose there are.
+func (j *jobs) take(ctx context.Context, opts *OpenPAIOptions, here func(user string) bool) (*history.Report, error) {
+	told := progress{io: opts.Factory.IO}
+	o := history.Options{Known: func(uid string) bool { return j.known[uid] }, Told: told.say, Now: time.Now}
+	if !opts.DryRun {
+		o.Give = func(ctx context.Context, part io.Reader, size int64) (*api.Import, error) {
+			return j.to.History.PutBack(ctx, part, size)
+		}
+	}
+	report, err := j.from.Take(ctx, o)
+	for _, p := range report.People {
+		p.Here = here(p.Name)
+	}
+	if err != nil {
+		done := plural.Of(report.Jobs, "job") + map[bool]string{false: " added to the history so far", true: " found so far"}[opts.DryRun]
+		err = hint.Wrap(fmt.Errorf("%s: %w", done, err), cmp.Or(hint.Of(err), "run the command again when the cause is gone: no job is added twice"))
+	}
+	return report, err
+}
+
+// close ends the connection to the database, which was only read.
+func (j *jobs) close() {
+	if j != nil {
+		_ = j.from.Close()
+	}
+}
+
+// progress says how far it is, now and then.
+type progress struct {
+	io   *iostreams.IOStreams
+	last int
+}
+
+// every is how many jobs are looked at between two lines.
+const every = 5000
+
+func (p *progress) say(done, all int) {
+	if done/every > p.last/every {
+		p.io.Say("looked at %d of %s", done, plural.Of(all, "job"))
+	}
+	p.last = done
+}
+
+// jobRows are the rows of the table that tell of jobs.
+func jobRows(r *history.Report, dryRun bool) [][]string {
+	added := map[bool]string{false: "added", true: "would be added"}[dryRun]
+	var rows [][]string
+	for _, p := range r.People {
+		action := fmt.Sprintf("%d %s, %d there; %s to %s", p.Jobs, added, p.Known, p.First.Format(time.DateOnly), p.Last.Format(time.DateOnly))
+		if !p.Here {
+			action += "; no one here has this name"
+		}
+		rows = append(rows, []string{p.Name, "jobs", action, "logs"})
+	}
+	if r.WithoutText > 0 {
+		rows = append(rows, []string{"-", "jobs", added, "the text of " + plural.Of(r.WithoutText, "job") + ": it is no job file that can be read"})
+	}
+	return append(rows, leftOut(r)...)
+}
+
+// leftOut is a row for each reason.
+func leftOut(r *history.Report) [][]string {
+	const named = 3
+	why, count := map[string][]string{}, map[string]int{}
+	for _, l := range r.LeftOut {
+		count[l.Why]++
+		if len(why[l.Why]) < named {
+			why[l.Why] = append(why[l.Why], l.User+"~"+l.Name)
+		}
+	}
+	var rows [][]string
+	for reason, names := range why {
+		more := ""
+		if n := count[reason] - len(names); n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		rows = append(rows, []string{strings.Join(names, ", ") + more, "jobs", "left out", reason})
+	}
+	slices.SortFunc(rows, func(a, b []string) int { return cmp.Compare(a[3], b[3]) })
+	if n := r.LeftOutCount - len(r.LeftOut); n > 0 {
+		rows = append(rows, []string{plural.Of(n, "further job"), "jobs", "left out", "-"})
+	}
+	return rows
+}

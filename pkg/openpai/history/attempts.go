@@ -1,0 +1,178 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jackc/pgx/v5/pgtype"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/archive"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// What is taken of one job at most, the latest.
+const (
+	maxAttempts     = 200
+	maxTaskAttempts = v1.MaxTasks
+	maxEvents       = 1000
+)
+
+// write is a change of an archive.
+type write func(ctx context.Context, to archive.Store) error
+
+// tags gives jobs their tags.
+func (s *Source) tags(ctx context.Context, jobs map[string]*job) error {
+	if !s.has(tagsTable, "frameworkName", "name", "uid") {
+		return nil
+	}
+	found := map[string][]string{}
+	err := s.latest(ctx, tagsTable, `"frameworkName", name`, "uid", v1.MaxTags, namesOf(jobs), func(scan func(...any) error) error {
+		var name, tag string
+		if err := scan(&name, &tag); err != nil {
+			return err
+		}
+		if v1.ValidTag(tag) {
+			found[name] = append(found[name], tag)
+		}
+		return nil
+	})
+	for name, tags := range found {
+		jobs[name].f.Annotations[v1.AnnotationTags] = v1.WriteTags(tags)
+	}
+	return err
+}
+
+// earlier reads attempts that were followed by others, without those that can't be read.
+func (s *Source) earlier(ctx context.Context, jobs map[string]*job, give func(write) error) error {
+	if !s.has(attemptsTable, "frameworkName", "attemptIndex", "historyType", "snapshot") {
+		return nil
+	}
+	columns := `"frameworkName", COALESCE("attemptIndex", -1), ` + within("snapshot", maxObject)
+	return s.latest(ctx, attemptsTable, columns, `"attemptIndex" DESC, uid`, maxAttempts, namesOf(jobs), func(scan func(...any) error) error {
+		var name, snapshot string
+		var id int32
+		if err := scan(&name, &id, &snapshot); err != nil {
+			return err
+		}
+		j := jobs[name]
+		f := j.earlier(id, []byte(snapshot))
+		if f == nil {
+			return nil
+		}
+		return give(func(ctx context.Context, to archive.Store) error { return to.SaveAttempt(ctx, f) })
+	})
+}
+
+// earlier is the job as it was at the end of an attempt; nil where the text doesn't tell.
+func (j *job) earlier(id int32, text []byte) *v1.Framework {
+	var old v1.Framework
+	if err := json.Unmarshal(text, &old); err != nil || old.Status == nil || id < 0 || id >= j.f.Status.AttemptStatus.ID {
+		return nil
+	}
+	s := old.Status
+	if s.AttemptStatus.ID != id {
+		return nil
+	}
+	end := s.AttemptStatus.CompletionTime
+	if end == nil && !s.TransitionTime.IsZero() {
+		end = &s.TransitionTime
+	}
+	if end == nil {
+		end = &metav1.Time{Time: j.end}
+	}
+	if err := j.attempt(&s.AttemptStatus, text, end); err != nil {
+		return nil
+	}
+	return j.as(&s.AttemptStatus)
+}
+
+// as is the job while it had an attempt, for the archive.
+func (j *job) as(a *v1.FrameworkAttemptStatus) *v1.Framework {
+	f := *j.f
+	f.Status = &v1.FrameworkStatus{
+		StartTime: j.f.Status.StartTime, State: v1.AttemptCompleted, RetryPolicyStatus: v1.RetryPolicyStatus{TotalRetriedCount: a.ID}, AttemptStatus: *a,
+	}
+	if a.ID == j.f.Status.AttemptStatus.ID {
+		status := *j.f.Status
+		status.AttemptStatus = *a
+		f.Status = &status
+	}
+	return &f
+}
+
+// taskAttempts reads attempts of tasks that were followed by others, or whose task was removed.
+func (s *Source) taskAttempts(ctx context.Context, jobs map[string]*job, give func(write) error) error {
+	if !s.has(tasksTable, "frameworkName", "attemptIndex", "taskroleName", "taskAttemptIndex", "snapshot") {
+		return nil
+	}
+	columns := `"frameworkName", COALESCE("attemptIndex", -1), COALESCE("taskroleName", ''), COALESCE("taskAttemptIndex", -1), ` + within("snapshot", maxText)
+	return s.latest(ctx, tasksTable, columns, `"attemptIndex" DESC, "taskAttemptIndex" DESC, uid`, maxTaskAttempts, namesOf(jobs), func(scan func(...any) error) error {
+		var name, role, snapshot string
+		var attempt, id int32
+		if err := scan(&name, &attempt, &role, &id, &snapshot); err != nil {
+			return err
+		}
+		j := jobs[name]
+		of, there := j.attempts[attempt]
+		var old struct {
+			Status *v1.TaskStatus `json:"status"`
+		}
+		if err := json.Unmarshal([]byte(snapshot), &old); err != nil || !there || old.Status == nil || !roleNames.MatchString(role) || old.Status.Index < 0 || id < 0 || old.Status.AttemptStatus.ID != id {
+			return nil
+		}
+		j.task(role, old.Status, &of)
+		f := j.as(&of)
+		one := []archive.TaskAttempt{{Role: role, Status: *old.Status}}
+		return give(func(ctx context.Context, to archive.Store) error { return to.SaveTaskAttempts(ctx, f, one) })
+	})
+}
+
+// events reads what Kubernetes told of jobs. Early releases of OpenPAI kept none in this way.
+func (s *Source) events(ctx context.Context, jobs map[string]*job, give func(write) error) error {
+	if !s.has(eventsTable, "frameworkName", "taskName", "type", "reason", "message", "lastTimestamp", "count", "sourceComponent") {
+		return nil
+	}
+	columns := `"frameworkName", uid, COALESCE("taskName", ''), type, COALESCE(reason, ''), COALESCE(left(message, 4096), ''), "lastTimestamp", COALESCE(count, 1), COALESCE("sourceComponent", '')`
+	last, all := "", []api.Event{}
+	flush := func() error {
+		if len(all) == 0 {
+			return nil
+		}
+		framework, events := jobs[last].f.Name, all
+		all = nil
+		return give(func(ctx context.Context, to archive.Store) error { return to.SaveEvents(ctx, framework, events) })
+	}
+	err := s.latest(ctx, eventsTable, columns, `"lastTimestamp" DESC NULLS LAST, uid`, maxEvents, namesOf(jobs), func(scan func(...any) error) error {
+		var name, task string
+		var e api.Event
+		var at pgtype.Timestamptz
+		if err := scan(&name, &e.UID, &task, &e.Type, &e.Reason, &e.Message, &at, &e.Count, &e.Source); err != nil {
+			return err
+		}
+		if name != last {
+			if err := flush(); err != nil {
+				return err
+			}
+			last = name
+		}
+		if e.Time = instant(at); !e.Time.IsZero() && (e.Type == "Normal" || e.Type == "Warning") {
+			e.Object = "Pod/" + task
+			all = append(all, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+func namesOf(jobs map[string]*job) []string {
+	out := make([]string, 0, len(jobs))
+	for name := range jobs {
+		out = append(out, name)
+	}
+	return out
+}

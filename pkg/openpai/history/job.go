@@ -1,0 +1,238 @@
+package history
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	people "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/protocol"
+)
+
+// Why a job is left out. None of these shows what stands in the database: it may hold secrets.
+var (
+	errNotEnded = errors.New("it hasn't ended: run this again when it has")
+	errUser     = errors.New("the name of its user can't be one here")
+	errName     = errors.New("its name can't be one here")
+	errVC       = errors.New("the name of its virtual cluster can't be one here")
+	errLarge    = fmt.Errorf("its object has more than %d MiB", maxObject>>20)
+	errObject   = errors.New("its object can't be read")
+	errOutcome  = errors.New("its object doesn't say how it ended")
+	errTime     = errors.New("its times can't be right")
+	errTwice    = errors.New("its object is that of another job, too")
+)
+
+var (
+	vcNames   = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,255}$`)
+	roleNames = regexp.MustCompile(`^[a-z0-9]{1,63}$`)
+)
+
+// begin is before OpenPAI's first job.
+var begin = time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// job is one job as the archive keeps it. f has its last attempt.
+type job struct {
+	f    *v1.Framework
+	gpus map[string]claim // by role
+	end  time.Time
+	// attempts are those that were read, by ID, without their tasks.
+	attempts map[int32]v1.FrameworkAttemptStatus
+}
+
+// check says why a job is left out, as far as its short columns tell.
+func (r *row) check(now time.Time) error {
+	submitted := instant(r.submitted)
+	switch {
+	case !people.ValidName(r.user):
+		return errUser
+	case strings.ContainsAny(r.job, "~/") || protocol.CheckName(r.job) != nil:
+		return errName
+	case r.vc != "" && !vcNames.MatchString(r.vc):
+		return errVC
+	case !plausible(submitted, now):
+		return errTime
+	case !r.ended():
+		return errNotEnded
+	case r.size > maxObject:
+		return errLarge
+	}
+	return nil
+}
+
+func plausible(t, now time.Time) bool { return t.After(begin) && t.Before(now.Add(24*time.Hour)) }
+
+// read makes a job of a row.
+func (r *row) read(now time.Time) (*job, error) {
+	if err := r.check(now); err != nil {
+		return nil, err
+	}
+	var old v1.Framework
+	if err := json.Unmarshal([]byte(r.snapshot), &old); err != nil || old.Unreadable != "" || old.Invalid() != "" {
+		return nil, errObject
+	}
+	s := old.Status
+	if s == nil || s.State != v1.Completed || s.CompletionTime == nil || s.AttemptStatus.CompletionStatus == nil || s.AttemptStatus.CompletionStatus.CompletionStatus == nil {
+		return nil, errOutcome
+	}
+	if !plausible(s.CompletionTime.Time, now) || s.RunTime != nil && !plausible(s.RunTime.Time, now) {
+		return nil, errTime
+	}
+	if s.AttemptStatus.ID < 0 || s.RetryPolicyStatus.TotalRetriedCount < 0 || s.RetryPolicyStatus.AccountableRetriedCount < 0 {
+		return nil, errObject
+	}
+	j := &job{gpus: claims(&old), end: s.CompletionTime.Time, attempts: map[int32]v1.FrameworkAttemptStatus{}}
+	j.f = r.framework(&old)
+	if err := j.attempt(&s.AttemptStatus, []byte(r.snapshot), s.CompletionTime); err != nil {
+		return nil, err
+	}
+	j.f.Status = &v1.FrameworkStatus{
+		StartTime: s.StartTime, RunTime: s.RunTime, CompletionTime: s.CompletionTime, State: v1.Completed, TransitionTime: s.TransitionTime,
+		RetryPolicyStatus: s.RetryPolicyStatus, AttemptStatus: s.AttemptStatus,
+	}
+	return j, nil
+}
+
+// framework is the job without its status. Commands, images and tokens of its pods aren't taken.
+func (r *row) framework(old *v1.Framework) *v1.Framework {
+	config := masked(r.config)
+	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{
+		Name: v1.ObjectName(r.user, r.job), UID: r.uid(old), CreationTimestamp: metav1.NewTime(instant(r.submitted).Truncate(time.Second)),
+		Labels: map[string]string{v1.LabelUser: r.user, v1.LabelVC: r.vc},
+		Annotations: map[string]string{
+			v1.AnnotationJobName: r.job, v1.AnnotationConfig: config, v1.AnnotationGPUs: old.Annotations[v1.AnnotationGPUs],
+		},
+	}}
+	if slices.Contains(v1.Priorities(), r.priority) {
+		f.Annotations[v1.AnnotationPriority] = r.priority
+	}
+	if e := old.Spec.ExecutionType; e == v1.ExecutionCreate || e == v1.ExecutionStart || e == v1.ExecutionStop {
+		f.Spec.ExecutionType = e
+	}
+	written := writtenRoles(config)
+	for i := range old.Spec.TaskRoles {
+		role := v1.TaskRole{Name: old.Spec.TaskRoles[i].Name, TaskNumber: max(0, old.Spec.TaskRoles[i].TaskNumber)}
+		if name := written[role.Name]; name != "" {
+			role.Task.Pod.Annotations = map[string]string{v1.AnnotationTaskRole: name}
+		}
+		f.Spec.TaskRoles = append(f.Spec.TaskRoles, role)
+	}
+	return f
+}
+
+// uid is that of the job's object, so that a history which has the job already knows it. A job that never had an object gets one that is
+// the same at each run.
+func (r *row) uid(old *v1.Framework) types.UID {
+	if known(old.UID) {
+		return old.UID
+	}
+	return types.UID(uuid.NewSHA1(uuid.NameSpaceOID, []byte("openpai job "+r.name)).String())
+}
+
+// known reports whether a text is the UID of an object of Kubernetes.
+func known(uid types.UID) bool {
+	u, err := uuid.Parse(string(uid))
+	return err == nil && u.String() == string(uid)
+}
+
+// attempt makes of an attempt, and of its tasks, what the archive takes. text is the object that has it; end is when it was over.
+func (j *job) attempt(a *v1.FrameworkAttemptStatus, text []byte, end *metav1.Time) error {
+	if a.TaskRoleStatuses == nil {
+		if err := unpack(text, &a.TaskRoleStatuses); err != nil {
+			return errObject
+		}
+	}
+	a.TaskChunks, a.TaskParts = 0, nil
+	if a.CompletionTime == nil {
+		a.CompletionTime = end
+	}
+	if a.StartTime.IsZero() {
+		a.StartTime = j.f.CreationTimestamp
+	}
+	tasks := 0
+	a.TaskRoleStatuses = slices.DeleteFunc(a.TaskRoleStatuses, func(r *v1.TaskRoleStatus) bool { return r == nil || !roleNames.MatchString(r.Name) })
+	for _, r := range a.TaskRoleStatuses {
+		r.TaskStatuses = slices.DeleteFunc(r.TaskStatuses, func(t *v1.TaskStatus) bool { return t == nil || t.Index < 0 })
+		for _, t := range r.TaskStatuses {
+			j.task(r.Name, t, a)
+		}
+		tasks += len(r.TaskStatuses)
+	}
+	if tasks > v1.MaxTasks {
+		return errObject
+	}
+	short := *a
+	short.TaskRoleStatuses = nil
+	j.attempts[a.ID] = short
+	return nil
+}
+
+// task makes of a task what the archive takes: it has ended, at the latest with its attempt, and held its GPUs from when it ran.
+func (j *job) task(role string, t *v1.TaskStatus, of *v1.FrameworkAttemptStatus) {
+	if !slices.Contains(states, t.State) {
+		t.State = v1.Completed
+	}
+	a := &t.AttemptStatus
+	if a.CompletionTime == nil {
+		a.CompletionTime = of.CompletionTime
+	}
+	if a.StartTime.IsZero() {
+		a.StartTime = of.StartTime
+	}
+	a.GPUs = nil
+	c := j.gpus[role]
+	if c.gpus <= 0 || a.RunTime == nil || a.CompletionTime == nil || a.PodUID == nil || !known(types.UID(*a.PodUID)) {
+		return
+	}
+	if a.RunTime.Time.Before(j.f.CreationTimestamp.Time) || a.CompletionTime.Before(a.RunTime) || a.CompletionTime.After(j.end.Add(time.Minute)) {
+		return // no one knows for how long
+	}
+	a.GPUs = &v1.TaskGPUs{Count: c.gpus, Type: c.model, Opportunistic: c.opportunistic, Since: *a.RunTime}
+}
+
+var states = []v1.State{
+	v1.AttemptCreationPending, v1.AttemptCreationRequested, v1.AttemptPreparing, v1.AttemptRunning, v1.AttemptDeletionPending,
+	v1.AttemptDeletionRequested, v1.AttemptDeleting, v1.AttemptCompleted, v1.Completed,
+}
+
+// unpack reads the tasks of an attempt that has many: OpenPAI's controller packs them.
+func unpack(text []byte, into *[]*v1.TaskRoleStatus) error {
+	var o struct {
+		Status struct {
+			AttemptStatus struct {
+				Packed string `json:"taskRoleStatusesCompressed"`
+			} `json:"attemptStatus"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(text, &o); err != nil || o.Status.AttemptStatus.Packed == "" {
+		return err
+	}
+	packed, err := base64.StdEncoding.DecodeString(o.Status.AttemptStatus.Packed)
+	if err != nil {
+		return err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return err
+	}
+	data, err := io.ReadAll(io.LimitReader(r, maxObject+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > maxObject {
+		return errLarge
+	}
+	return json.Unmarshal(data, into)
+}

@@ -1,0 +1,125 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+const (
+	// pageJobs is how many jobs are read at a time, and pageBytes how much their objects may have together.
+	pageJobs  = 200
+	pageBytes = 64 << 20
+	// maxObject is the largest object of a job that is read, in bytes: Kubernetes itself holds less.
+	maxObject = 32 << 20
+	// maxText is the largest text of a job that is read, in bytes: OpenPAI took less.
+	maxText = 1 << 20
+)
+
+// row is a job as the database has it.
+type row struct {
+	name, user, job, vc, priority, state string
+	submitted                            pgtype.Timestamptz
+	size                                 int64 // of the snapshot, in bytes
+	snapshot, config                     string
+}
+
+// ended reports whether nothing of the job changes any more.
+func (r *row) ended() bool { return r.state == "Completed" }
+
+// count is how many jobs there are.
+func (s *Source) count(ctx context.Context) (n int, err error) {
+	if err := s.conn.QueryRow(ctx, "SELECT COUNT(*) FROM "+frameworks).Scan(&n); err != nil {
+		return 0, reading(err)
+	}
+	return n, nil
+}
+
+// page reads jobs whose names come after one, in order. A page may be short; the last is empty.
+func (s *Source) page(ctx context.Context, after string) ([]row, error) {
+	rows, err := s.conn.Query(ctx, `SELECT name, COALESCE("userName", ''), COALESCE("jobName", ''), COALESCE("virtualCluster", ''), COALESCE("jobPriority", ''),
+		COALESCE("subState", ''), "submissionTime", COALESCE(octet_length(snapshot), 0) FROM frameworks WHERE name > $1 ORDER BY name LIMIT $2`, after, pageJobs)
+	if err != nil {
+		return nil, reading(err)
+	}
+	out, err := pgx.CollectRows(rows, func(from pgx.CollectableRow) (r row, err error) {
+		return r, from.Scan(&r.name, &r.user, &r.job, &r.vc, &r.priority, &r.state, &r.submitted, &r.size)
+	})
+	if err != nil {
+		return nil, reading(err)
+	}
+	total := int64(0)
+	for i := range out {
+		if total += min(out[i].size, maxObject); total > pageBytes && i > 0 {
+			out = out[:i]
+			break
+		}
+	}
+	return out, s.fill(ctx, out)
+}
+
+// fill reads the large columns of jobs that have ended.
+func (s *Source) fill(ctx context.Context, page []row) error {
+	at, names := map[string]*row{}, []string{}
+	for i := range page {
+		if r := &page[i]; r.ended() {
+			at[r.name], names = r, append(names, r.name)
+		}
+	}
+	return s.each(ctx, fmt.Sprintf(`SELECT name, %s, %s FROM frameworks WHERE name = ANY ($1)`, within("snapshot", maxObject), within(`"jobConfig"`, maxText)), names,
+		func(scan func(...any) error) error {
+			var name, snapshot, config string
+			err := scan(&name, &snapshot, &config)
+			if r := at[name]; r != nil {
+				r.snapshot, r.config = snapshot, config
+			}
+			return err
+		})
+}
+
+// within is a column of text, or nothing where that has more bytes.
+func within(column string, limit int) string {
+	return fmt.Sprintf("CASE WHEN octet_length(%[1]s) <= %[2]d THEN %[1]s ELSE '' END", column, limit)
+}
+
+// latest reads the last rows that belong to each of some jobs, so many of each. They come in no order: to sort them would take the database
+// room for all of their texts.
+func (s *Source) latest(ctx context.Context, table, columns, order string, limit int, names []string, take func(scan func(...any) error) error) error {
+	query := fmt.Sprintf(`SELECT %s FROM (SELECT *, row_number() OVER (PARTITION BY "frameworkName" ORDER BY %s) AS place FROM %s WHERE "frameworkName" = ANY ($1)) l
+		WHERE place <= %d`, columns, order, table, limit)
+	return s.each(ctx, query, names, take)
+}
+
+func (s *Source) each(ctx context.Context, query string, names []string, take func(scan func(...any) error) error) error {
+	rows, err := s.conn.Query(ctx, query, names)
+	if err != nil {
+		return reading(err)
+	}
+	defer rows.Close()
+	scan := func(to ...any) error {
+		if err := rows.Scan(to...); err != nil {
+			return reading(err)
+		}
+		return nil
+	}
+	for rows.Next() {
+		if err := take(scan); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return reading(err)
+	}
+	return nil
+}
+
+// instant is a time of the database; zero where it is none.
+func instant(t pgtype.Timestamptz) time.Time {
+	if !t.Valid || t.InfinityModifier != pgtype.Finite {
+		return time.Time{}
+	}
+	return t.Time.UTC()
+}

@@ -1,0 +1,78 @@
+package history
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Report is what was found, and taken.
+type Report struct {
+	// People are whose jobs are taken, by name.
+	People []*Person `json:"people"`
+	// Jobs are added, or would be; Known are there already.
+	Jobs  int `json:"jobs"`
+	Known int `json:"known"`
+	// LeftOut are the jobs that aren't taken: so many, and the first of them.
+	LeftOutCount int       `json:"leftOutCount"`
+	LeftOut      []LeftOut `json:"leftOut"`
+	// WithoutText is how many jobs are taken without their text.
+	WithoutText int `json:"withoutText,omitempty"`
+}
+
+// Person is whose jobs they are.
+type Person struct {
+	Name string `json:"name"`
+	// Here is whether the person is in the cluster.
+	Here  bool `json:"here"`
+	Jobs  int  `json:"jobs"`
+	Known int  `json:"known"`
+	// First and Last are when the first and the last of them were submitted.
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
+}
+
+// LeftOut is a job that isn't taken, and why.
+type LeftOut struct {
+	Framework string `json:"framework"` // its name in the database
+	User      string `json:"user"`
+	Name      string `json:"name"`
+	Why       string `json:"why"`
+}
+
+// maxLeftOut is how many jobs that are left out are named.
+const maxLeftOut = 1000
+
+func (r *Report) leave(row *row, why error) {
+	r.LeftOutCount++
+	if len(r.LeftOut) < maxLeftOut {
+		r.LeftOut = append(r.LeftOut, LeftOut{Framework: row.name, User: row.user, Name: row.job, Why: why.Error()})
+	}
+}
+
+// tally counts jobs by their people.
+type tally map[string]*Person
+
+func (t tally) add(user string, submitted time.Time, known bool) {
+	p := t[user]
+	if p == nil {
+		p = &Person{Name: user, First: submitted, Last: submitted}
+		t[user] = p
+	}
+	if known {
+		p.Known++
+	} else {
+		p.Jobs++
+	}
+	if submitted.Before(p.First) {
+		p.First = submitted
+	}
+	if submitted.After(p.Last) {
+		p.Last = submitted
+	}
+}
+
+func (t tally) people() []*Person {
+	return slices.SortedFunc(maps.Values(t), func(a, b *Person) int { return cmp.Compare(a.Name, b.Name) })
+}

@@ -1,0 +1,223 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/archive"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+const (
+	// partJobs is how many jobs are given on at a time, and partBytes about how large they are.
+	partJobs  = 1000
+	partBytes = 256 << 20
+	// writers write to a part at a time: their changes reach the disk together.
+	writers = 32
+)
+
+// Options say what is done with jobs.
+type Options struct {
+	// Known reports whether the history has a job, by its UID.
+	Known func(uid string) bool
+	// Give takes a part of a history; nil: it is a dry run.
+	Give func(ctx context.Context, part io.Reader, size int64) (*api.Import, error)
+	// Told is called after each step: how many of all jobs were looked at; it may be nil.
+	Told func(done, all int)
+	Now  func() time.Time
+	// Part is how many jobs are given at a time, about; 0: a thousand.
+	Part int
+}
+
+// Take reads all jobs, and gives those that have ended on in parts. What is there already is given again: then an earlier run that was cut off
+// is finished. The report is of what was done until an error.
+func (s *Source) Take(ctx context.Context, o Options) (*Report, error) {
+	t := &taker{Source: s, o: o, report: &Report{LeftOut: []LeftOut{}}, people: tally{}, seen: map[string]bool{}}
+	err := t.run(ctx)
+	if err = errors.Join(err, t.drop()); ctx.Err() != nil {
+		err = ctx.Err() // the database says so in other words
+	}
+	t.report.People = t.people.people()
+	return t.report, err
+}
+
+type taker struct {
+	*Source
+	o      Options
+	report *Report
+	people tally
+	seen   map[string]bool // UIDs
+	// waiting are jobs of the part that isn't given yet.
+	waiting []counted
+
+	dir   string // of the part; empty: there is none
+	part  archive.Store
+	bytes int64
+}
+
+// counted is a job that is reported once it is given.
+type counted struct {
+	user      string
+	submitted time.Time
+	known     bool
+}
+
+func (t *taker) run(ctx context.Context) error {
+	all, err := t.count(ctx)
+	if err != nil {
+		return err
+	}
+	for after, done := "", 0; ; {
+		page, err := t.page(ctx, after)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			return t.give(ctx)
+		}
+		if err := t.take(ctx, page); err != nil {
+			return err
+		}
+		after, done = page[len(page)-1].name, done+len(page)
+		if t.o.Told != nil {
+			t.o.Told(done, max(all, done))
+		}
+	}
+}
+
+// take takes a page of jobs.
+func (t *taker) take(ctx context.Context, page []row) error {
+	jobs := map[string]*job{}
+	for i := range page {
+		r := &page[i]
+		j, err := r.read(t.o.Now())
+		if err == nil && t.seen[string(j.f.UID)] {
+			err = errTwice
+		}
+		if err != nil {
+			t.report.leave(r, err)
+			continue
+		}
+		t.seen[string(j.f.UID)], jobs[r.name] = true, j
+		if j.f.Annotations[v1.AnnotationConfig] == "" {
+			t.report.WithoutText++
+		}
+		t.waiting = append(t.waiting, counted{r.user, j.f.CreationTimestamp.UTC(), t.o.Known(string(j.f.UID))})
+		t.bytes += r.size
+	}
+	if t.o.Give != nil && len(jobs) > 0 {
+		if err := t.save(ctx, jobs); err != nil {
+			return err
+		}
+	}
+	return t.full(ctx)
+}
+
+// save writes jobs, and all that belongs to them, to the part.
+func (t *taker) save(ctx context.Context, jobs map[string]*job) error {
+	if err := t.open(ctx); err != nil {
+		return err
+	}
+	if err := t.tags(ctx, jobs); err != nil {
+		return err
+	}
+	save := func(give func(write) error) error {
+		for _, j := range jobs {
+			if err := give(func(ctx context.Context, to archive.Store) error { return to.SaveJob(ctx, j.f) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	// Attempts of tasks belong to attempts, which are read first.
+	for _, step := range []func(give func(write) error) error{
+		save,
+		func(give func(write) error) error { return t.earlier(ctx, jobs, give) },
+		func(give func(write) error) error { return t.taskAttempts(ctx, jobs, give) },
+		func(give func(write) error) error { return t.events(ctx, jobs, give) },
+	} {
+		if err := t.write(ctx, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write makes the changes of a step side by side, and waits for them.
+func (t *taker) write(ctx context.Context, step func(give func(write) error) error) error {
+	g, within := errgroup.WithContext(ctx)
+	g.SetLimit(writers)
+	err := step(func(w write) error {
+		g.Go(func() error { return w(within, t.part) })
+		return within.Err()
+	})
+	if failed := g.Wait(); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// open begins a part, where none is begun.
+func (t *taker) open(ctx context.Context) (err error) {
+	if t.part != nil {
+		return nil
+	}
+	if t.dir, err = os.MkdirTemp("", "paictl-history-"); err != nil {
+		return err
+	}
+	t.part, err = archive.Open(ctx, archive.Options{Path: filepath.Join(t.dir, "part.db"), Now: t.o.Now})
+	return err
+}
+
+// full gives the part on that is large enough.
+func (t *taker) full(ctx context.Context) error {
+	if len(t.waiting) < cmp.Or(t.o.Part, partJobs) && t.bytes < partBytes {
+		return nil
+	}
+	return t.give(ctx)
+}
+
+// give gives the part on, and forgets it.
+func (t *taker) give(ctx context.Context) error {
+	if t.part != nil {
+		file, size, err := t.part.Export(ctx, false)
+		if err != nil {
+			return err
+		}
+		_, err = t.o.Give(ctx, file, size)
+		if err = errors.Join(err, file.Close(), t.drop()); err != nil {
+			return err
+		}
+	}
+	for _, c := range t.waiting {
+		t.people.add(c.user, c.submitted, c.known)
+		if c.known {
+			t.report.Known++
+		} else {
+			t.report.Jobs++
+		}
+	}
+	t.waiting, t.bytes = nil, 0
+	return nil
+}
+
+// drop removes what is on this machine of a part.
+func (t *taker) drop() error {
+	var err error
+	if t.part != nil {
+		err = t.part.Close()
+	}
+	if t.dir != "" {
+		err = errors.Join(err, os.RemoveAll(t.dir))
+	}
+	t.part, t.dir = nil, ""
+	return err
+}

@@ -1,0 +1,95 @@
+package history
+
+import (
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+)
+
+// masked is the text of a job without secrets: OpenPAI didn't find all of them. A text that can't be read is left out, since what is secret
+// in it isn't known.
+func masked(text string) string {
+	out, err := protocol.MaskStored([]byte(text))
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+// writtenRoles are the names of roles as the user wrote them, by those of the job's object: there OpenPAI left small letters and digits alone.
+func writtenRoles(config string) map[string]string {
+	var file struct {
+		TaskRoles map[string]yaml.Node `yaml:"taskRoles"`
+	}
+	out := map[string]string{}
+	if yaml.Unmarshal([]byte(config), &file) != nil {
+		return out
+	}
+	for name := range file.TaskRoles {
+		out[strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+				return r
+			}
+			return -1
+		}, strings.ToLower(name))] = name
+	}
+	return out
+}
+
+// claim is which GPUs each task of a role had.
+type claim struct {
+	gpus          int32
+	model         string
+	opportunistic bool
+}
+
+// maxHeld is more than any machine has.
+const maxHeld = 1024
+
+// gpuResources are the devices that OpenPAI's tasks had as GPUs where HiveD didn't place them.
+var gpuResources = []string{"nvidia.com/gpu", "amd.com/gpu"}
+
+// claims are the GPUs of a job's tasks by role. A job without any has none, though HiveD gave it cells for its processors.
+func claims(f *v1.Framework) map[string]claim {
+	out := map[string]claim{}
+	if text := f.Annotations[v1.AnnotationGPUs]; text == "" || text == "0" {
+		return out
+	}
+	for i := range f.Spec.TaskRoles {
+		r := &f.Spec.TaskRoles[i]
+		if c := claimOf(r); c.gpus > 0 && c.gpus <= maxHeld {
+			out[r.Name] = c
+		}
+	}
+	return out
+}
+
+func claimOf(r *v1.TaskRole) (out claim) {
+	if text := r.Task.Pod.Annotations[annotation.SpecKey]; text != "" {
+		asks, err := annotation.ParseRequest(text, r.Name)
+		if err != nil {
+			return claim{}
+		}
+		if sets := asks.Sets(); asks.Set < len(sets) {
+			out.gpus = int32(min(sets[asks.Set].Cells, maxHeld+1))
+		}
+		out.model, out.opportunistic = asks.LeafType, asks.Priority < 0
+		return out
+	}
+	total := int64(0)
+	for i := range r.Task.Pod.Spec.Containers {
+		for name, q := range r.Task.Pod.Spec.Containers[i].Resources.Limits {
+			for _, gpu := range gpuResources {
+				if string(name) == gpu {
+					total += min(max(q.Value(), 0), maxHeld+1)
+				}
+			}
+		}
+	}
+	out.gpus = int32(min(total, maxHeld+1))
+	return out
+}

@@ -1,0 +1,58 @@
+package openpai
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// TokenNamespace is where OpenPAI kept the tokens that it had signed.
+const TokenNamespace = "pai-user-token"
+
+// readTokens counts people's tokens of programs. What is signed by OpenPAI opens nothing here, so the tokens aren't kept.
+func (s *Source) readTokens(ctx context.Context, from kubernetes.Interface) error {
+	s.Tokens = map[string]int{}
+	for next := ""; ; {
+		list, err := from.CoreV1().Secrets(TokenNamespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("list the Secrets of %s: %w", TokenNamespace, err)
+		}
+		for i := range list.Items {
+			name, err := hex.DecodeString(list.Items[i].Name)
+			if err != nil {
+				continue // a service account's token, of early Kubernetes
+			}
+			for _, token := range list.Items[i].Data {
+				if forProgram(string(token)) {
+					s.Tokens[string(name)]++
+				}
+			}
+		}
+		if next = list.Continue; next == "" {
+			return nil
+		}
+	}
+}
+
+// forProgram reports whether a token was made for a program. Others were sessions, which end by themselves.
+func forProgram(token string) bool {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return false
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		Application bool `json:"application"`
+	}
+	return err == nil && json.Unmarshal(text, &claims) == nil && claims.Application
+}
