@@ -18,7 +18,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
-	"github.com/openpai/paictl/pkg/framework/archive/postgrestest"
+	"github.com/openpai/paictl/pkg/framework/postgrestest"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/openpai/history/historytest"
 )

@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/framework/archive/postgrestest"
+	"github.com/openpai/paictl/pkg/framework/postgrestest"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
