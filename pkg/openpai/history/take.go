@@ -21,7 +21,7 @@ const (
 	partJobs  = 1000
 	partBytes = 256 << 20
 	// writers write to a part at a time: their changes reach the disk together.
-	writers = 32
+	writers = 128
 )
 
 // Options say what is done with jobs.
