@@ -106,11 +106,14 @@ func (s *Service) Guess(what string, wrong error, attempt func() error) error {
 		return err
 	}
 	err = attempt()
-	if errors.Is(err, wrong) {
+	switch {
+	case err == nil:
+		try.guessed()
+	case errors.Is(err, wrong):
 		try.wrong()
-		return err
+	default:
+		try.undo()
 	}
-	try.undo()
 	return err
 }
 

@@ -163,6 +163,11 @@ func TestAGuessIsNotSlowedDownByWrongPasswordsOfANameLikeIt(t *testing.T) {
 	}
 	require.ErrorIs(t, d.services[0].Guess("device:ann", none, right), signin.ErrBusy)
 	assert.NoError(t, d.services[0].Guess("device:eve", none, right))
+	for range 20 {
+		d.skew.Add(int64(24 * time.Hour))
+		require.ErrorIs(t, d.services[0].Guess("device:eve", none, func() error { return none }), none)
+		require.NoError(t, d.services[0].Guess("device:eve", none, right), "slips of many days don't add up")
+	}
 }
 
 func TestManyAtOnceAreNoWayAround(t *testing.T) {

@@ -160,16 +160,23 @@ func (t *try) wrong() {
 	t.name.until = t.t.now().Add(pause(t.name.fails))
 }
 
-// right gives the places back.
+// right is guessed of an address that is known from now on to sign in as the person.
 func (t *try) right() {
-	t.undo()
+	t.guessed()
 	t.t.mu.Lock()
 	defer t.t.mu.Unlock()
-	t.name.fails, t.name.until = 0, time.Time{}
 	if len(t.t.trusted) >= maxBuckets {
 		t.t.prune(t.t.now())
 	}
 	t.t.trusted[t.pair] = t.t.now()
+}
+
+// guessed gives the places back, and ends the row of what was wrong before: else single slips would add up over the years.
+func (t *try) guessed() {
+	t.undo()
+	t.t.mu.Lock()
+	defer t.t.mu.Unlock()
+	t.name.fails, t.name.until = 0, time.Time{}
 }
 
 // undo gives the places back.
