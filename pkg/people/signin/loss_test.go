@@ -3,6 +3,7 @@ package signin_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,24 +22,42 @@ import (
 type namer struct {
 	groups map[string][]string
 	next   bool
+	unsaid bool              // it says no groups
+	lost   string            // whose answer is lost
+	taken  map[string]string // the refresh token that it would take
+	before func()            // each answer
+	mu     sync.Mutex
 	n      int
 }
 
 func (*namer) Name() string    { return "dex" }
 func (*namer) Refreshes() bool { return true }
 
-func (i *namer) Check(_ context.Context, subject string, refresh secret.String) (*signin.Identity, error) {
+func (i *namer) Check(ctx context.Context, subject string, refresh secret.String) (*signin.Identity, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.before != nil {
+		i.before()
+	}
 	if i.next {
+		if i.taken[subject] != "" && i.taken[subject] != refresh.Reveal() {
+			return nil, signin.ErrGone
+		}
 		i.n++
 		refresh = secret.String(fmt.Sprint("refresh", i.n))
+		i.taken[subject] = refresh.Reveal()
 	}
-	return &signin.Identity{Provider: "dex", Subject: subject, Groups: i.groups[subject], Refresh: refresh}, nil
+	if i.lost == subject || ctx.Err() != nil {
+		return nil, signin.ErrLost
+	}
+	return &signin.Identity{Provider: "dex", Subject: subject, Groups: i.groups[subject], GroupsUnsaid: i.unsaid, Refresh: refresh}, nil
 }
 
 // enterBy signs a person in whom an issuer vouches for.
-func (l *lab) enterBy(t *testing.T, c signin.Checker, name string) *token.Pair {
+func (l *lab) enterBy(t *testing.T, i *namer, name string) *token.Pair {
 	t.Helper()
-	id, err := c.Check(t.Context(), name, "refresh")
+	delete(i.taken, name) // another sign-in there
+	id, err := i.Check(t.Context(), name, "refresh")
 	require.NoError(t, err)
 	id.Name = name
 	p, err := signin.New(l.Directory, nil, signin.Options{Policies: l.again.Policies, Now: l.again.Now}).Admit(t.Context(), id)
@@ -55,7 +74,7 @@ func openNamer(t *testing.T) (*lab, *namer) {
 	_, err := l.PutGroup(t.Context(), &v1.Group{Spec: v1.GroupSpec{Name: "bosses", Administrator: true, External: []v1.ExternalGroup{{Provider: "dex", Name: "bosses"}}}})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, l.DeleteGroup(context.WithoutCancel(t.Context()), "bosses")) })
-	i := &namer{groups: map[string][]string{}}
+	i := &namer{groups: map[string][]string{}, taken: map[string]string{}}
 	l.again.Checkers, l.again.Policies = []signin.Checker{i}, map[string]signin.Policy{"dex": {Create: true, Allowed: []string{"gpu-users"}}}
 	return l, i
 }
@@ -103,11 +122,89 @@ func TestGroupsThatAProviderNamesCountAtOnceHoweverManyLeave(t *testing.T) {
 				assert.Equal(t, !left.signedIn, l.person(t, name).Gone, name)
 			}
 			assert.True(t, l.valid(t, access["ola"]))
-			l.now = l.now.Add(61 * time.Minute)
-			l.round(t)
+			l.pass(t, 61*time.Minute)
 			assert.False(t, l.valid(t, access["kim"]), "after an hour it is no mistake")
 		})
 	}
+}
+
+func TestTheGroupsOfBeforeCountForAWhileWhereAnAnswerSaysNone(t *testing.T) {
+	for what, c := range map[string]struct {
+		allowed  []string
+		signedIn bool
+	}{
+		"everyone may sign in":         {nil, true},
+		"members of a group alone may": {[]string{"gpu-users"}, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			l, i := openNamer(t)
+			l.again.Policies = map[string]signin.Policy{"dex": {Create: true, Allowed: c.allowed}}
+			i.groups["kim"] = []string{"bosses", "gpu-users"}
+			pair := l.enterBy(t, i, "kim")
+			l.round(t)
+			i.unsaid, i.groups["kim"] = true, nil
+			l.pass(t, 59*time.Minute)
+			assert.True(t, l.person(t, "kim").Grants.Administrator)
+			assert.True(t, l.valid(t, pair.Access.Reveal()))
+			l.pass(t, 20*time.Minute)
+			assert.False(t, l.person(t, "kim").Grants.Administrator)
+			assert.Equal(t, c.signedIn, l.valid(t, pair.Access.Reveal()))
+		})
+	}
+}
+
+func TestAnAnswerThatIsLostSignsNoOneOut(t *testing.T) {
+	l, i := openNamer(t)
+	i.next, i.groups["kim"], i.groups["lee"] = true, []string{"bosses", "gpu-users"}, []string{"gpu-users"}
+	kim, lee := l.enterBy(t, i, "kim"), l.enterBy(t, i, "lee")
+	l.round(t)
+	i.lost = "kim"
+	l.round(t)
+	i.lost = ""
+	l.pass(t, 59*time.Minute)
+	assert.True(t, l.valid(t, kim.Access.Reveal()), "the issuer says no to what it was asked with before")
+	assert.True(t, l.person(t, "kim").Grants.Administrator)
+	l.pass(t, 20*time.Minute)
+	assert.False(t, l.valid(t, kim.Access.Reveal()), "but for a while only")
+	assert.False(t, l.person(t, "kim").Grants.Administrator)
+	assert.True(t, l.valid(t, lee.Access.Reveal()))
+	kim = l.enterBy(t, i, "kim")
+	l.round(t)
+	assert.True(t, l.valid(t, kim.Access.Reveal()), "it is asked with what the new sign-in brought")
+	i.taken["kim"] = "ended there"
+	l.round(t)
+	assert.False(t, l.valid(t, kim.Access.Reveal()), "no means no again")
+}
+
+func TestAnAnswerThatComesWhileTheServerEndsIsKept(t *testing.T) {
+	l, i := openNamer(t)
+	i.next, i.groups["kim"] = true, []string{"gpu-users"}
+	pair := l.enterBy(t, i, "kim")
+	ctx, end := context.WithCancel(t.Context())
+	i.before = end
+	_ = l.again.Round(ctx)
+	require.Error(t, ctx.Err())
+	p := l.person(t, "kim")
+	kept, err := l.Refresh(t.Context(), p, p.User.Spec.Identities[0])
+	require.NoError(t, err)
+	assert.Equal(t, i.taken["kim"], kept.Refresh.Reveal())
+	i.before = nil
+	l.round(t)
+	assert.True(t, l.valid(t, pair.Access.Reveal()))
+}
+
+func TestTimeInWhichNoOneAskedMakesNoWordOlder(t *testing.T) {
+	l := openLab(t)
+	pair := l.enter(t, "kim")
+	l.round(t)
+	l.now = l.now.Add(24 * time.Hour) // the server was off
+	l.server.Stop()
+	l.round(t)
+	assert.True(t, l.valid(t, pair.Access.Reveal()), "one question has failed")
+	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"))
+	l.pass(t, 61*time.Minute)
+	assert.False(t, l.valid(t, pair.Access.Reveal()))
+	assert.False(t, l.person(t, "kim").Grants.MayUse("vision"))
 }
 
 func TestAPasswordThatLetsNoOneInKeepsNoApplicationTokens(t *testing.T) {
@@ -124,7 +221,6 @@ func TestAPasswordThatLetsNoOneInKeepsNoApplicationTokens(t *testing.T) {
 	l.again.Foreign = true
 	l.round(t)
 	l.server.Stop()
-	l.now = l.now.Add(61 * time.Minute)
-	l.round(t)
+	l.pass(t, 61*time.Minute)
 	assert.False(t, l.valid(t, application.Token.Reveal()))
 }

@@ -39,6 +39,10 @@ type Recheck struct {
 	Every, Grace time.Duration
 	Now          func() time.Time // nil is time.Now
 	Log          *slog.Logger     // nil is none
+
+	unanswered unanswered
+	// since is when rounds began to follow each other, last is when one ended.
+	since, last time.Time
 }
 
 const (
@@ -46,6 +50,8 @@ const (
 	together = 8
 	// patience bounds one of these questions.
 	patience = 15 * time.Second
+	// keeping bounds how long it takes to keep what comes with an answer.
+	keeping = 5 * time.Second
 	// strikes is after how many failures in a row a provider isn't asked until the next round.
 	strikes = 3
 )
@@ -115,6 +121,10 @@ func (a *asked) loses(l loss) {
 
 // Round asks once about everyone who has a session or a token.
 func (r *Recheck) Round(ctx context.Context) error {
+	if now := r.now(); now.Sub(r.last) > r.Grace/4 {
+		r.since = now
+	}
+	defer func() { r.last = r.now() }()
 	vias := map[string]map[string]bool{} // of people: providers by whose word their sessions began
 	for _, record := range r.Tokens.Of("") {
 		if vias[record.User] == nil {
@@ -182,9 +192,13 @@ func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]
 	return errors.Join(failed...)
 }
 
-// check asks a provider about one identity.
+// check asks a provider about one identity. A question that has begun ends by its own time: an issuer may take what it is asked with, and what it gives
+// instead is kept, also while this replica ends.
 func (r *Recheck) check(ctx context.Context, p *people.Person, id v1.Identity, provider *asked, sessions bool) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	kept := people.Kept{}
 	if provider.Refreshes() {
@@ -194,24 +208,27 @@ func (r *Recheck) check(ctx context.Context, p *people.Person, id v1.Identity, p
 		}
 	}
 	now, err := r.ask(ctx, provider, id, kept)
-	if now != nil && provider.Refreshes() && now.Refresh.IsSet() && now.Refresh != kept.Refresh {
-		var failed error
-		if kept, failed = r.People.NextRefresh(ctx, p, id, kept, now.Refresh); failed != nil {
-			return failed
-		}
-	}
-	if err == nil {
-		provider.names(now.Groups)
-	}
+	next, failed := r.keep(ctx, p, id, kept, now)
 	switch {
-	case err == nil && r.Policies[id.Provider].allows(now):
-		provider.keeps()
-		return r.confirm(ctx, p, id, now)
-	case err == nil, errors.Is(err, ErrGone):
-		provider.loses(loss{person: p, id: id, kept: kept, sessions: sessions, answered: err == nil})
-		return nil
+	case failed != nil, errors.Is(err, ErrLost):
+		r.unanswered.add(id, kept)
+	case err == nil:
+		r.unanswered.drop(id)
 	}
-	return r.unsaid(ctx, p, id, sessions)
+	if failed != nil {
+		return failed
+	}
+	return r.judge(ctx, provider, loss{person: p, id: id, kept: next, sessions: sessions, answered: err == nil}, now, err)
+}
+
+// keep keeps what an issuer gave to ask it with next, and returns what is kept now. It has time of its own, however long the issuer took.
+func (r *Recheck) keep(ctx context.Context, p *people.Person, id v1.Identity, kept people.Kept, now *Identity) (people.Kept, error) {
+	if now == nil || !now.Refresh.IsSet() || now.Refresh == kept.Refresh {
+		return kept, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keeping)
+	defer cancel()
+	return r.People.NextRefresh(ctx, p, id, kept, now.Refresh)
 }
 
 // ask asks a provider, unless it has failed for several people in this round.

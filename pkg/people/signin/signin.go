@@ -17,6 +17,8 @@ type Identity struct {
 	Name, Email       string
 	DisplayName       string
 	Groups            []string // none where the settings of the provider say no groups
+	// GroupsUnsaid: the answer is one that says no groups, whatever the person is in.
+	GroupsUnsaid bool
 	// Refresh, where it is set, is what the provider is asked with again.
 	Refresh secret.String
 }
@@ -54,6 +56,9 @@ var ErrNoPassword = errors.New("has no password of the cluster")
 
 // ErrUnsaid is of a provider that answers, and says nothing of one person.
 var ErrUnsaid = errors.New("the provider answers, and can't say anything about the person")
+
+// ErrLost is of an issuer that may have taken what it was asked with, and whose answer didn't come.
+var ErrLost = errors.New("the provider may have been asked, and its answer is lost")
 
 // Errors of SignIn. ErrWrong is the only answer for a wrong password, for a person who isn't there, is disabled or was removed, and for one
 // whose password was wrong so often that it isn't tried for a while; it takes the same time. Others wrap people.ErrUnavailable.

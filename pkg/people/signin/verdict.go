@@ -19,6 +19,26 @@ const (
 	share = 5
 )
 
+// judge draws from an answer what it means for a person.
+func (r *Recheck) judge(ctx context.Context, provider *asked, l loss, now *Identity, err error) error {
+	policy, said := r.Policies[l.id.Provider], l.person.Said(l.id)
+	switch {
+	case err == nil && now.GroupsUnsaid && len(policy.Allowed) > 0: // no one knows whether the person may sign in
+	case err == nil:
+		provider.names(now.Groups)
+		if !policy.allows(now) {
+			provider.loses(l)
+			return nil
+		}
+		provider.keeps()
+		return r.confirm(ctx, l.person, l.id, now)
+	case errors.Is(err, ErrGone) && (r.over(said) || !r.unanswered.has(l.id, l.kept)):
+		provider.loses(l)
+		return nil
+	}
+	return r.unsaid(ctx, l.person, l.id, l.sessions)
+}
+
 // settle takes away what people had by a provider that doesn't vouch for them now. Of many at once it is more likely that the provider is wrong, as one
 // that has lost its data is: what it said of them before counts then, as if it were away.
 func (r *Recheck) settle(ctx context.Context, provider *asked) error {
@@ -60,12 +80,19 @@ func (r *Recheck) narrow(ctx context.Context, _ *asked, l loss) error {
 	return r.People.EndWord(ctx, l.person, said)
 }
 
-// over reports whether what a provider said is too old to count.
-func (r *Recheck) over(said v1.External) bool { return r.now().Sub(said.CheckedAt.Time) > r.Grace }
+// old reports whether a provider said something too long ago.
+func (r *Recheck) old(said v1.External) bool { return r.now().Sub(said.CheckedAt.Time) > r.Grace }
+
+// over reports whether a provider that is asked has said nothing for too long. Time in which no one asked doesn't count: else the first question after the
+// server was off would sign everyone out, if it failed.
+func (r *Recheck) over(said v1.External) bool { return r.old(said) && r.now().Sub(r.since) > r.Grace }
 
 // confirm notes what a provider says. When it said so is written from time to time only.
 func (r *Recheck) confirm(ctx context.Context, p *people.Person, id v1.Identity, now *Identity) error {
 	said := p.Said(id)
+	if now.GroupsUnsaid && len(said.Groups) > 0 && !r.over(said) {
+		return nil // the groups of before count for their time
+	}
 	groups := slices.Compact(slices.Sorted(slices.Values(now.Groups)))
 	if !slices.Equal(said.Groups, groups) || said.Gone || r.now().Sub(said.CheckedAt.Time) > r.Grace/4 {
 		said.Groups, said.Gone, said.CheckedAt = groups, false, metav1.NewTime(r.now())
@@ -133,7 +160,7 @@ func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, 
 
 // expire takes away the groups of a person whom no one asks about, once they are too old: else they would count at the next sign-in by another way.
 func (r *Recheck) expire(ctx context.Context, p *people.Person, said v1.External) error {
-	if len(said.Groups) == 0 || !r.over(said) {
+	if len(said.Groups) == 0 || !r.old(said) {
 		return nil
 	}
 	said.Groups = nil

@@ -172,15 +172,34 @@ func (a *Assembly) tend(ctx context.Context) error {
 	if a.o.Identity == "" {
 		return a.lead(ctx)
 	}
+	terms := make(chan context.Context) // each while the lease is held
+	return Together(ctx, func(ctx context.Context) error { return a.stand(ctx, terms) }, func(ctx context.Context) error {
+		for {
+			select {
+			case held := <-terms:
+				// The next term begins, and the server ends, when this is over: answers of issuers are kept till then.
+				if err := a.lead(held); err != nil && held.Err() == nil {
+					a.o.Log.ErrorContext(held, "look after keys, tokens and people", "error", err.Error())
+				}
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+}
+
+// stand stands for election until the context ends, and hands on each term that it wins.
+func (a *Assembly) stand(ctx context.Context, terms chan<- context.Context) error {
 	lock := &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: a.o.SystemNamespace, Name: Lease}, Client: a.client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: a.o.Identity}}
 	for ctx.Err() == nil {
 		e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 			Lock: lock, LeaseDuration: leaseTime, RenewDeadline: renewTime, RetryPeriod: askTime, ReleaseOnCancel: true, Name: Lease,
 			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: func(ctx context.Context) {
-					if err := a.lead(ctx); err != nil && ctx.Err() == nil {
-						a.o.Log.ErrorContext(ctx, "look after keys, tokens and people", "error", err.Error())
+				OnStartedLeading: func(held context.Context) {
+					select {
+					case terms <- held:
+					case <-held.Done():
 					}
 				},
 				OnStoppedLeading: func() {},

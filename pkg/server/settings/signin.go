@@ -84,6 +84,9 @@ type Recheck struct {
 	GraceMinutes int `json:"graceMinutes"`
 }
 
+// enough is how many questions a provider may leave without an answer, at least.
+const enough = 10
+
 // Every is how often, Grace how long a provider's word counts while it can't be asked.
 func (r Recheck) Every() time.Duration { return time.Duration(r.EverySeconds) * time.Second }
 
@@ -135,6 +138,9 @@ func (s *SignIn) check(reachable bool) (wrong []error) {
 	}
 	if s.Recheck.GraceMinutes < 5 || s.Recheck.GraceMinutes > 7*24*60 {
 		fail("signIn.recheck.graceMinutes: %d is not between 5 and 10080", s.Recheck.GraceMinutes)
+	}
+	if s.Recheck.Grace() < enough*s.Recheck.Every() {
+		fail("signIn.recheck.graceMinutes: %d minutes are less than %d times everySeconds: a question or two that fail would sign people out", s.Recheck.GraceMinutes, enough)
 	}
 	return wrong
 }

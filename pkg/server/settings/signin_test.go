@@ -41,6 +41,7 @@ func TestProvidersThatMakeNoSenseAreRefused(t *testing.T) {
 		`{"ldap": {"lab": {"url": "ldaps://h", "bindDN": "x", "allowedGroups": ["a"], ` + users + `}}}`:                                    "no one is in a group without groups.base",
 		`{"oidc": {"lab": {"issuer": "https://h", "clientId": "x"}}, "ldap": {"lab": {"url": "ldaps://h", "bindDN": "x", ` + users + `}}}`: "a directory has this name, too",
 		`{"recheck": {"everySeconds": 1}}`:                                                                                                 "signIn.recheck.everySeconds: 1 is not between",
+		`{"recheck": {"everySeconds": 60, "graceMinutes": 9}}`:                                                                             "signIn.recheck.graceMinutes: 9 minutes are less than 10 times",
 		`{"recheck": {"graceMinutes": 1}}`:                                                                                                 "signIn.recheck.graceMinutes: 1 is not between",
 	} {
 		_, err := read(t, `{"names": ["gpu.example.org"], "signIn": `+text+`}`)

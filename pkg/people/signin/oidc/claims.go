@@ -51,6 +51,9 @@ func (i *Issuer) identityOf(ctx context.Context, p *oidc.Provider, token *oauth2
 		all = more
 	}
 	out := &signin.Identity{Provider: i.o.Name, Subject: subject, Refresh: secret.String(token.RefreshToken)}
+	if _, there := claim(all, i.o.Claims.Groups); id == nil && !there && i.o.Claims.Groups != "" {
+		out.GroupsUnsaid = true // an answer to a refresh token may leave the ID token out, and the groups with it
+	}
 	return out, i.o.Claims.fill(out, all)
 }
 

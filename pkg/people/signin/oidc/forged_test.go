@@ -35,6 +35,7 @@ type liar struct {
 	status   int // of an answer that isn't yes
 	fails    string
 	says     map[string]any // beside what it is
+	hangsUp  bool           // it reads what it is asked, and says nothing
 	sends    string         // where it sends on what is sent to it
 }
 
@@ -59,6 +60,9 @@ func newLiar(t *testing.T) *liar {
 		answer(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: l.key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}})
 	})
 	mux.HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
+		if l.hangsUp {
+			panic(http.ErrAbortHandler)
+		}
 		if l.sends != "" {
 			http.Redirect(w, r, l.sends, http.StatusTemporaryRedirect)
 			return
@@ -211,24 +215,56 @@ func TestOnlyOneAnswerSaysThatAPersonIsGone(t *testing.T) {
 	l := newLiar(t)
 	i := l.open(t)
 	for _, c := range []struct {
-		status       int
-		fails        string
-		gone, unsaid bool
+		status             int
+		fails              string
+		gone, unsaid, lost bool
 	}{
-		{400, `{"error":"invalid_grant"}`, true, false},
-		{401, `{"error":"invalid_grant"}`, true, false},
-		{500, `{"error":"invalid_grant"}`, false, false},
-		{400, `{"error":"invalid_request"}`, false, true},
-		{500, `{"error":"server_error"}`, false, true},
-		{401, `{"error":"invalid_client"}`, false, false},
-		{404, `<html>`, false, false},
-		{502, `<html>`, false, false},
+		{400, `{"error":"invalid_grant"}`, true, false, false},
+		{401, `{"error":"invalid_grant"}`, true, false, false},
+		{500, `{"error":"invalid_grant"}`, false, false, true},
+		{400, `{"error":"invalid_request"}`, false, true, false},
+		{500, `{"error":"server_error"}`, false, true, false},
+		{401, `{"error":"invalid_client"}`, false, false, false},
+		{404, `<html>`, false, false, false},
+		{502, `<html>`, false, false, true},
+		{200, `<html>`, false, false, true},
 	} {
 		l.status, l.fails = c.status, c.fails
 		_, err := i.Check(t.Context(), "1", "refresh")
 		require.Error(t, err)
 		assert.Equal(t, c.gone, errors.Is(err, signin.ErrGone), c)
 		assert.Equal(t, c.unsaid, errors.Is(err, signin.ErrUnsaid), c)
+		assert.Equal(t, c.lost, errors.Is(err, signin.ErrLost), c)
 		assert.Equal(t, !c.gone, errors.Is(err, people.ErrUnavailable), c)
+	}
+	l.hangsUp = true
+	_, err := i.Check(t.Context(), "1", "refresh")
+	require.ErrorIs(t, err, signin.ErrLost, "it was asked")
+	l.Close()
+	_, err = i.Check(t.Context(), "1", "refresh")
+	require.ErrorIs(t, err, people.ErrUnavailable)
+	assert.NotErrorIs(t, err, signin.ErrLost, "it could not be asked")
+}
+
+func TestAnAnswerWithoutAnIDTokenMaySayNoGroups(t *testing.T) {
+	l := newLiar(t)
+	i := l.open(t)
+	said := map[string]any{"iss": l.URL, "aud": "paictl", "sub": "1", "exp": time.Now().Add(time.Hour).Unix()}
+	for what, c := range map[string]struct {
+		token    string
+		userinfo map[string]any
+		unsaid   bool
+		groups   []string
+	}{
+		"neither says groups":         {"", map[string]any{"sub": "1"}, true, nil},
+		"userinfo says groups":        {"", map[string]any{"sub": "1", "realm": map[string]any{"groups": []string{"a"}}}, false, []string{"a"}},
+		"userinfo says that none are": {"", map[string]any{"sub": "1", "realm": map[string]any{"groups": []string{}}}, false, nil},
+		"an ID token without groups":  {sign(t, jose.ES256, l.key, said), map[string]any{"sub": "1"}, false, nil},
+	} {
+		l.token, l.userinfo = c.token, c.userinfo
+		id, err := i.Check(t.Context(), "1", "refresh")
+		require.NoError(t, err, what)
+		assert.Equal(t, c.unsaid, id.GroupsUnsaid, what)
+		assert.ElementsMatch(t, c.groups, id.Groups, what)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -232,7 +233,8 @@ func plain(code string) string {
 // They don't say that the person is gone either: invalid_request is also the answer to a program that asks in a wrong way.
 var about = []string{"invalid_request", "invalid_scope", "server_error"}
 
-// unrefreshed is what it means that a refresh token isn't taken.
+// unrefreshed is what it means that there is no answer to a refresh token, or one that isn't yes. Where the issuer may have taken the token, it says no to it
+// from then on, if it gives another each time.
 func (i *Issuer) unrefreshed(err error) error {
 	said, ok := errors.AsType[*oauth2.RetrieveError](err)
 	switch {
@@ -240,8 +242,16 @@ func (i *Issuer) unrefreshed(err error) error {
 		return signin.ErrGone
 	case ok && slices.Contains(about, said.ErrorCode):
 		return i.away(fmt.Errorf("%w: it says %s", signin.ErrUnsaid, said.ErrorCode))
+	case ok && said.Response.StatusCode < http.StatusInternalServerError, unsent(err):
+		return i.away(err)
 	}
-	return i.away(err)
+	return i.away(fmt.Errorf("%w: %w", signin.ErrLost, err))
+}
+
+// unsent reports whether a question failed before it was sent.
+func unsent(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
 }
 
 // Check asks for the person's claims of now by a refresh token.

@@ -1,0 +1,39 @@
+package signin
+
+import (
+	"sync"
+
+	"github.com/openpai/paictl/pkg/people"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// unanswered are questions whose answers were lost, by what was asked with. An issuer that gives another refresh token each time says no to that one from
+// then on, which doesn't mean that the person is gone.
+type unanswered struct {
+	mu   sync.Mutex
+	with map[v1.Identity]people.Kept
+}
+
+func (u *unanswered) add(id v1.Identity, with people.Kept) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.with == nil {
+		u.with = map[v1.Identity]people.Kept{}
+	}
+	u.with[id] = with
+}
+
+// drop forgets a question, since the issuer has answered another one with yes.
+func (u *unanswered) drop(id v1.Identity) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.with, id)
+}
+
+// has reports whether the answer to a question with the same was lost.
+func (u *unanswered) has(id v1.Identity, with people.Kept) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	lost, there := u.with[id]
+	return there && lost.Same(with)
+}
