@@ -5,22 +5,34 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/openpai/paictl/pkg/hint"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 // RemoveWith removes a person whose jobs are stopped: first the person is disabled, so that no more come, and the person goes last. Where it
-// fails in between, it can be repeated.
+// fails in between, it can be repeated. Someone who takes the name meanwhile keeps it, and their jobs.
 func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx context.Context, user string) (int, error)) (stopped int, err error) {
-	if err := d.Disable(ctx, name, true); err != nil && !errors.Is(err, ErrNoUser) {
-		return 0, err
-	} else if err == nil {
+	p, err := d.Update(ctx, name, func(s *v1.UserSpec) error {
+		s.Disabled = true
+		return nil
+	})
+	who := types.UID("")
+	switch {
+	case err == nil:
+		who = p.UID
 		if stopped, err = stop(ctx, name); err != nil {
 			return stopped, hint.Wrap(fmt.Errorf("%s is disabled, and not removed: %w", name, err), "try again")
 		}
+	case !errors.Is(err, ErrNoUser):
+		return 0, err
 	}
-	if err := d.Remove(ctx, name); err != nil {
+	if err := d.remove(ctx, name, func(u *v1.User) bool { return u.UID == who }); err != nil {
 		return stopped, err
+	}
+	if !d.wasRemoved(name) {
+		return stopped, nil // the jobs of that name are someone else's by now
 	}
 	late, err := stop(ctx, name) // one that was submitted just before
 	if err != nil {
@@ -31,7 +43,15 @@ func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx co
 
 // Remove removes a person, with password, tokens and extension. The name stays taken.
 func (d *Directory) Remove(ctx context.Context, name string) error {
+	return d.remove(ctx, name, func(*v1.User) bool { return true })
+}
+
+// remove removes a person if it is the one that is meant; others of the name are none.
+func (d *Directory) remove(ctx context.Context, name string, meant func(*v1.User) bool) error {
 	_, err := d.update(ctx, name, func(u *v1.User) error {
+		if !meant(u) {
+			return noUser(name)
+		}
 		u.Spec = v1.UserSpec{Name: u.Spec.Name, Disabled: true, Removed: true}
 		endSessions(u)
 		return nil

@@ -48,3 +48,25 @@ func TestARemovalThatFailsHalfwayCanBeRepeated(t *testing.T) {
 	require.ErrorIs(t, err, people.ErrNoUser)
 	assert.Zero(t, asked)
 }
+
+func TestWhoTakesTheNameOfAPersonThatIsBeingRemovedKeepsIt(t *testing.T) {
+	c := open(t)
+	c.add("root", v1.GroupAdministrators)
+	before := c.add("bob")
+	asked := 0
+	_, err := people.RemoveWith(t.Context(), c.Directory, "bob", func(ctx context.Context, user string) (int, error) {
+		asked++
+		if asked == 1 { // another administrator is faster
+			require.NoError(t, c.Remove(ctx, user))
+			_, err := c.Add(ctx, people.NewUser{Name: user, Password: good, TakeOver: true})
+			require.NoError(t, err)
+		}
+		return 1, nil
+	})
+	require.ErrorIs(t, err, people.ErrNoUser)
+	assert.Equal(t, 1, asked, "the jobs of the new person go on")
+	p, err := c.Person("bob")
+	require.NoError(t, err)
+	assert.NotEqual(t, before.UID, p.UID)
+	assert.False(t, p.Disabled)
+}

@@ -82,6 +82,15 @@ func (d *Directory) live(ctx context.Context, p *Person) (*v1.User, error) {
 	return decodeUser(object)
 }
 
+// Remains reads from the API server whether a person is still there and not disabled, whatever is known here: ErrNoUser says no.
+func (d *Directory) Remains(ctx context.Context, p *Person) error {
+	u, err := d.live(ctx, p)
+	if err == nil && u.Spec.Disabled {
+		return noUser(p.Name)
+	}
+	return err
+}
+
 // patchVersion changes the status of a User that is still as it was read.
 func (d *Directory) patchVersion(ctx context.Context, u *v1.User, status map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.ResourceVersion}, "status": status})

@@ -35,7 +35,7 @@ func (d *Desk) ChangeUser(ctx context.Context, name string, c UserChange) error 
 		}
 	}
 	if c.Password.IsSet() {
-		return d.audited(ctx, d.ruleOf(name), person(name), map[string]string{"change": "password"}, d.shop.People.SetPassword(ctx, name, c.Password))
+		return d.did(ctx, d.ruleOf(name), person(name), map[string]string{"change": "password"}, func(ctx context.Context) error { return d.shop.People.SetPassword(ctx, name, c.Password) })
 	}
 	return nil
 }

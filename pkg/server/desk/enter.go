@@ -66,7 +66,7 @@ func (j *Job) enter(ctx context.Context, role string, index int32, way string, q
 		detail["program"] = wire.Shown(q["command"][0]) // its arguments may hold secrets
 	}
 	var target *job.Target
-	err := j.change(ctx, "job.enter", detail, func() (err error) {
+	err := j.change(ctx, "job.enter", detail, func(ctx context.Context) (err error) {
 		if target, err = j.target(ctx, role, index); err != nil {
 			return err
 		}

@@ -76,8 +76,12 @@ func (d *Desk) AdministratorGroup() (string, error) {
 
 // PutGroup makes a group, where was is nil, or makes it another one.
 func (d *Desk) PutGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec) (*Group, error) {
-	made, err := d.putGroup(ctx, was, now)
-	if err := d.audited(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: now.Name}, nil, err); err != nil {
+	var made *v1.Group
+	err := d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: now.Name}, nil, func(ctx context.Context) (err error) {
+		made, err = d.putGroup(ctx, was, now)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	out := d.shown(made)
@@ -121,11 +125,12 @@ func sameGroup(a, b *v1.GroupSpec) bool {
 
 // DeleteGroup deletes a group and takes its members out of it.
 func (d *Desk) DeleteGroup(ctx context.Context, name string) error {
-	err := rules.Class("group.manage", &d.caller.Subject)
-	if err == nil {
-		err = d.shop.People.DeleteGroup(ctx, name)
-	}
-	return d.audited(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: name}, map[string]string{"change": "delete"}, err)
+	return d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: name}, map[string]string{"change": "delete"}, func(ctx context.Context) error {
+		if err := rules.Class("group.manage", &d.caller.Subject); err != nil {
+			return err
+		}
+		return d.shop.People.DeleteGroup(ctx, name)
+	})
 }
 
 // NewGroup makes a group, which must not be there.
@@ -143,12 +148,14 @@ func (d *Desk) ChangeGroup(ctx context.Context, name string, change func(*v1.Gro
 }
 
 func (d *Desk) changeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*Group, error) {
-	err := rules.Class("group.manage", &d.caller.Subject)
 	var made *v1.Group
-	if err == nil {
-		made, err = d.shop.People.ChangeGroup(ctx, name, isNew, change)
-	}
-	if err := d.audited(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: wire.Shown(name)}, nil, err); err != nil {
+	err := d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: wire.Shown(name)}, nil, func(ctx context.Context) (err error) {
+		if err = rules.Class("group.manage", &d.caller.Subject); err == nil {
+			made, err = d.shop.People.ChangeGroup(ctx, name, isNew, change)
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	out := d.shown(made)

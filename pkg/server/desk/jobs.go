@@ -174,17 +174,18 @@ func (j *Job) Events(ctx context.Context) (list []fapi.Event, note, err error) {
 }
 
 // change decides by a rule, acts, and writes what came of it to the audit.
-func (j *Job) change(ctx context.Context, rule string, detail map[string]string, act func() error) error {
-	err := j.decide(rule)
-	if err == nil {
-		err = act()
-	}
-	return j.desk.audited(ctx, rule, j.thing, detail, err)
+func (j *Job) change(ctx context.Context, rule string, detail map[string]string, act func(context.Context) error) error {
+	return j.desk.did(ctx, rule, j.thing, detail, func(ctx context.Context) error {
+		if err := j.decide(rule); err != nil {
+			return err
+		}
+		return act(ctx)
+	})
 }
 
 // Stop asks for the job's end.
 func (j *Job) Stop(ctx context.Context) (before job.Phase, err error) {
-	err = j.change(ctx, "job.stop", nil, func() (err error) {
+	err = j.change(ctx, "job.stop", nil, func(ctx context.Context) (err error) {
 		before, err = j.desk.shop.Jobs.Stop(ctx, j.job)
 		return err
 	})
@@ -193,13 +194,16 @@ func (j *Job) Stop(ctx context.Context) (before job.Phase, err error) {
 
 // Retry runs the job again, as it was submitted. What is granted today must still allow that.
 func (j *Job) Retry(ctx context.Context) (before job.Phase, err error) {
-	err = j.change(ctx, "job.retry", nil, func() (err error) {
-		owner, err := j.desk.shop.subjectOf(j.thing.Owner)
+	err = j.change(ctx, "job.retry", nil, func(ctx context.Context) (err error) {
+		person, owner, err := j.desk.shop.ownerOf(j.thing.Owner)
 		if err != nil {
 			return err
 		}
 		before, err = j.desk.shop.Jobs.Retry(ctx, j.job, job.RetryOptions{Allow: allow(owner), MaySee: func(other *job.Job) error { return maySee(owner, other) }})
-		return err
+		if err != nil {
+			return err
+		}
+		return j.desk.shop.keep(ctx, person, j.thing.Name)
 	})
 	return before, err
 }
@@ -211,8 +215,8 @@ func allow(owner *rules.Subject) func(job.Use) error {
 
 // Scale changes how many tasks a role has, and returns how many it had. To grow, what is granted today must still allow what the job uses.
 func (j *Job) Scale(ctx context.Context, role string, tasks int) (before int, err error) {
-	err = j.change(ctx, "job.scale", map[string]string{"tasks": strconv.Itoa(tasks)}, func() (err error) {
-		owner, err := j.desk.shop.subjectOf(j.thing.Owner)
+	err = j.change(ctx, "job.scale", map[string]string{"tasks": strconv.Itoa(tasks)}, func(ctx context.Context) (err error) {
+		_, owner, err := j.desk.shop.ownerOf(j.thing.Owner)
 		none := err // of who is gone the job may become smaller
 		before, err = j.desk.shop.Jobs.Scale(ctx, j.job, role, tasks, job.ScaleOptions{Allow: func(u job.Use) error {
 			if none != nil {
@@ -229,7 +233,7 @@ func (j *Job) Scale(ctx context.Context, role string, tasks int) (before int, er
 // asked for: that can't be taken back, whether its end is waited for or not.
 func (j *Job) Remove(ctx context.Context) (before job.Phase, err error) {
 	before = j.job.State
-	err = j.change(ctx, "job.delete", nil, func() error {
+	err = j.change(ctx, "job.delete", nil, func(ctx context.Context) error {
 		if !j.job.Live {
 			return nil
 		}
@@ -248,7 +252,7 @@ func (j *Job) Gone(ctx context.Context) (bool, error) {
 
 // Forget removes all jobs of that name that have ended from the history, and says how many.
 func (j *Job) Forget(ctx context.Context) (jobs int, err error) {
-	err = j.change(ctx, "job.forget", nil, func() (err error) {
+	err = j.change(ctx, "job.forget", nil, func(ctx context.Context) (err error) {
 		jobs, err = j.desk.shop.Jobs.History.Delete(ctx, j.job.Object)
 		if apierrors.IsNotFound(err) {
 			return nil // there may be none

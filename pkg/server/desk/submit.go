@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/rules"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/protocol"
@@ -181,13 +182,21 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 	if o.DryRun {
 		return p.desk.shop.Jobs.Submit(ctx, p.prepared.Objects, opts)
 	}
-	outcome, err = p.once(ctx, o, func() (job.Outcome, error) { return p.desk.shop.Jobs.Submit(ctx, p.prepared.Objects, opts) })
+	detail := map[string]string{}
+	err = p.desk.did(ctx, "job.submit", p.thing, detail, func(ctx context.Context) (err error) {
+		outcome, err = p.once(ctx, o, func() (job.Outcome, error) { return p.desk.shop.Jobs.Submit(ctx, p.prepared.Objects, opts) })
+		detail["outcome"] = string(outcome)
+		if err != nil || outcome != job.Submitted && outcome != job.Completed {
+			return err
+		}
+		return p.desk.shop.keep(ctx, p.desk.caller.person, p.thing.Name)
+	})
 	if err == nil {
 		seen, cancel := context.WithTimeout(ctx, awaitTime)
 		p.desk.shop.Live.Await(seen, p.prepared.Framework)
 		cancel()
 	}
-	return outcome, p.desk.audited(ctx, "job.submit", p.thing, map[string]string{"outcome": string(outcome)}, err)
+	return outcome, err
 }
 
 // maySee returns an error for a job that the caller may not know of.
@@ -199,15 +208,19 @@ func maySee(s *rules.Subject, j *job.Job) error {
 	return rules.Decide("job.after", s, rules.Thing{Kind: rules.KindJob, Owner: j.User, VC: j.VirtualCluster(), Name: j.Name})
 }
 
-// subjectOf is a person with all that is granted today, for what is decided about their job while another asks.
-func (s *Shop) subjectOf(name string) (*rules.Subject, error) {
+// ownerOf is a person whose job gets tasks, with all that is granted to them today, for what is decided about the job while another asks.
+func (s *Shop) ownerOf(name string) (*people.Person, *rules.Subject, error) {
 	p, err := s.People.Person(name)
 	if err != nil {
-		return nil, &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: fmt.Sprintf("%s is no longer a user of this cluster: their jobs get no more tasks", wire.Shown(name))}
+		return nil, nil, gone(name)
 	}
 	if p.Disabled {
-		return nil, &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: name + " is disabled: their jobs get no more tasks"}
+		return nil, nil, &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: name + " is disabled: their jobs get no more tasks"}
 	}
 	subject := p.Subject(rules.Token{})
-	return &subject, nil
+	return p, &subject, nil
+}
+
+func gone(name string) error {
+	return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: fmt.Sprintf("%s is no longer a user of this cluster: their jobs get no more tasks", wire.Shown(name))}
 }

@@ -57,8 +57,12 @@ func (d *Desk) AddUser(ctx context.Context, n people.NewUser, check bool) (p *Pe
 	if check {
 		return nil, d.shop.People.CheckNew(n)
 	}
-	made, err := d.shop.People.Add(ctx, n)
-	if err := d.audited(ctx, "user.manage", person(n.Name), map[string]string{"change": "add"}, err); err != nil {
+	var made *people.Person
+	err = d.did(ctx, "user.manage", person(n.Name), map[string]string{"change": "add"}, func(ctx context.Context) (err error) {
+		made, err = d.shop.People.Add(ctx, n)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	return &Person{made, rules.UserView{Whole: true, Extension: true}}, nil
@@ -80,12 +84,14 @@ func (d *Desk) UpdateUser(ctx context.Context, name string, was, now v1.UserSpec
 
 func (d *Desk) changeUser(ctx context.Context, name string, change func(*v1.UserSpec) error) (*Person, error) {
 	rule := d.ruleOf(name)
-	err := rules.Decide(rule, &d.caller.Subject, person(name))
 	var made *people.Person
-	if err == nil {
-		made, err = d.shop.People.Update(ctx, name, within(rule, change))
-	}
-	if err := d.audited(ctx, rule, person(name), nil, err); err != nil {
+	err := d.did(ctx, rule, person(name), nil, func(ctx context.Context) (err error) {
+		if err = rules.Decide(rule, &d.caller.Subject, person(name)); err == nil {
+			made, err = d.shop.People.Update(ctx, name, within(rule, change))
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	return &Person{made, rules.ViewUser(&d.caller.Subject, name)}, nil
@@ -126,7 +132,9 @@ func (d *Desk) SetPassword(ctx context.Context, name string, old, password secre
 	if d.caller.Name == name {
 		rule = "user.change.self"
 	}
-	return d.audited(ctx, rule, person(name), map[string]string{"change": "password"}, d.setPassword(ctx, rule, name, old, password))
+	return d.did(ctx, rule, person(name), map[string]string{"change": "password"}, func(ctx context.Context) error {
+		return d.setPassword(ctx, rule, name, old, password)
+	})
 }
 
 func (d *Desk) setPassword(ctx context.Context, rule, name string, old, password secret.String) error {
@@ -152,12 +160,15 @@ func (d *Desk) showPassword(ctx context.Context, password secret.String) error {
 
 // RemoveUser removes a person and stops their jobs. The name stays taken.
 func (d *Desk) RemoveUser(ctx context.Context, name string) error {
-	err := rules.Class("user.manage", &d.caller.Subject)
-	stopped := 0
-	if err == nil {
-		stopped, err = people.RemoveWith(ctx, d.shop.People, name, d.shop.Jobs.StopAll)
-	}
-	return d.audited(ctx, "user.manage", person(name), map[string]string{"change": "remove", "stopped": strconv.Itoa(stopped)}, err)
+	detail := map[string]string{"change": "remove"}
+	return d.did(ctx, "user.manage", person(name), detail, func(ctx context.Context) error {
+		if err := rules.Class("user.manage", &d.caller.Subject); err != nil {
+			return err
+		}
+		stopped, err := people.RemoveWith(ctx, d.shop.People, name, d.shop.Jobs.StopAll)
+		detail["stopped"] = strconv.Itoa(stopped)
+		return err
+	})
 }
 
 // Extension is what OpenPAI's clients stored with a person, for who may see it.
@@ -177,11 +188,13 @@ func (d *Desk) MergeExtension(ctx context.Context, name string, keys people.Exte
 	if d.caller.Name == name {
 		rule = "user.change.self"
 	}
-	err := rules.Decide(rule, &d.caller.Subject, person(name))
-	if err == nil {
-		_, err = d.shop.People.MergeExtension(ctx, name, keys)
-	}
-	return d.audited(ctx, rule, person(name), map[string]string{"change": "extension"}, err)
+	return d.did(ctx, rule, person(name), map[string]string{"change": "extension"}, func(ctx context.Context) error {
+		if err := rules.Decide(rule, &d.caller.Subject, person(name)); err != nil {
+			return err
+		}
+		_, err := d.shop.People.MergeExtension(ctx, name, keys)
+		return err
+	})
 }
 
 // Types of the libraries, for handlers, which don't have those.
