@@ -161,17 +161,30 @@ func (d *Directory) Group(name string) (*v1.Group, error) {
 	return nil, noGroup(name)
 }
 
-// AdministratorGroup names a group that makes its members administrators, administrators as long as it does; ErrNoGroup where none does.
+// AdministratorGroup names a group that makes its members administrators, as the function of that name does.
 func (d *Directory) AdministratorGroup() (string, error) {
-	if g := d.snapshot().byGroup[v1.GroupAdministrators]; g != nil && g.Spec.Administrator {
-		return g.Spec.Name, nil
-	}
+	var all []v1.GroupSpec
 	for _, g := range d.Groups() {
-		if g.Spec.Administrator {
-			return g.Spec.Name, nil
+		all = append(all, g.Spec)
+	}
+	return AdministratorGroup(all)
+}
+
+// AdministratorGroup names one of some groups that makes its members administrators, administrators as long as it does; ErrNoGroup where none does.
+func AdministratorGroup(all []v1.GroupSpec) (string, error) {
+	found := ""
+	for i := range all {
+		switch g := &all[i]; {
+		case g.Administrator && g.Name == v1.GroupAdministrators:
+			return g.Name, nil
+		case g.Administrator && found == "":
+			found = g.Name
 		}
 	}
-	return "", hint.Wrap(fmt.Errorf("%w that makes its members administrators", ErrNoGroup), "make one, as an operator with a kubeconfig: paictl group add NAME --administrator")
+	if found == "" {
+		return "", hint.Wrap(fmt.Errorf("%w that makes its members administrators", ErrNoGroup), "make one, as an operator with a kubeconfig: paictl group add NAME --administrator")
+	}
+	return found, nil
 }
 
 // Members returns who is in a group, by name.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/people"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
@@ -82,4 +83,32 @@ func TestTheFirstAdministratorIsOneWhateverTheGroupIsCalled(t *testing.T) {
 	ann, err := c.UseFirst(t.Context(), code, first)
 	require.NoError(t, err)
 	assert.True(t, ann.Grants.Administrator)
+}
+
+func TestAGroupThatMakesAdministratorsIsFound(t *testing.T) {
+	plain, operators, first := v1.GroupSpec{Name: "plain"}, v1.GroupSpec{Name: "operators", Administrator: true}, v1.GroupSpec{Name: v1.GroupAdministrators, Administrator: true}
+	for want, all := range map[string][]v1.GroupSpec{
+		"administrators": {plain, operators, first},
+		"operators":      {plain, operators, {Name: v1.GroupAdministrators}},
+	} {
+		got, err := people.AdministratorGroup(all)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+	_, err := people.AdministratorGroup([]v1.GroupSpec{plain, {Name: v1.GroupAdministrators}})
+	require.ErrorIs(t, err, people.ErrNoGroup)
+	assert.Contains(t, hint.Of(err), "paictl group add NAME --administrator")
+}
+
+func TestAGroupOfAdministratorsThatWasDeletedStaysAway(t *testing.T) {
+	c := open(t)
+	_, err := c.PutGroup(t.Context(), &v1.Group{Spec: v1.GroupSpec{Name: "operators", Administrator: true}})
+	require.NoError(t, err)
+	require.NoError(t, c.DeleteGroup(t.Context(), v1.GroupAdministrators))
+	require.NoError(t, c.Prepare(t.Context()))
+	_, err = c.Group(v1.GroupAdministrators)
+	require.ErrorIs(t, err, people.ErrNoGroup)
+	name, err := c.AdministratorGroup()
+	require.NoError(t, err)
+	assert.Equal(t, "operators", name)
 }

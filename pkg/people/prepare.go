@@ -38,8 +38,8 @@ func FirstGroups() []v1.GroupSpec {
 	}
 }
 
-// Prepare makes what people need where it isn't there: both definitions, the namespace, the groups default and administrators. Definitions that
-// are there stay as they are: the service rest-server brings its own.
+// Prepare makes what people need where it isn't there: both definitions, the namespace, the group default, and the group administrators where no
+// other makes administrators: who deletes it has that other one. Definitions that are there stay as they are: the service rest-server brings its own.
 func (d *Directory) Prepare(ctx context.Context) error {
 	if err := d.prepareDefinitions(ctx); err != nil {
 		return explain(err)
@@ -50,8 +50,9 @@ func (d *Directory) Prepare(ctx context.Context) error {
 	if err := d.groups.Load(ctx); err != nil {
 		return explain(err)
 	}
+	_, none := d.AdministratorGroup()
 	for _, g := range FirstGroups() {
-		if _, known := d.groups.Get(v1.ObjectName(g.Name)); known {
+		if _, known := d.groups.Get(v1.ObjectName(g.Name)); known || g.Administrator && none == nil {
 			continue
 		}
 		object, err := toObject(&v1.Group{ObjectMeta: metav1.ObjectMeta{Name: v1.ObjectName(g.Name)}, Spec: g})

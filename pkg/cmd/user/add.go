@@ -60,13 +60,36 @@ person, who then owns these jobs, and the folders of that name on storages. Old 
 	fl.StringVar(&opts.User.Email, "email", "", "e-mail address")
 	fl.StringVar(&opts.User.DisplayName, "display-name", "", "name as people write it")
 	fl.StringSliceVar(&opts.User.Groups, "group", nil, "group that the person is in (repeatable, or comma-separated; default: default)")
-	fl.BoolVar(&opts.Admin, "administrator", false, "put the person into the group "+v1.GroupAdministrators+", too")
+	fl.BoolVar(&opts.Admin, "administrator", false, "put the person also into a group that makes administrators: "+v1.GroupAdministrators+", or another where that one doesn't")
 	fl.BoolVar(&opts.User.TakeOver, "take-over-history", false, "take the name of a person who was removed, with their jobs")
 	opts.Password.add(cmd, true)
 	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Way, func([]string) bool { return true }))
 	opts.Way.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
+}
+
+// withAdministrators adds to groups one that makes administrators, unless one of them does.
+func withAdministrators(ctx context.Context, p People, names []string) ([]string, error) {
+	groups, err := p.Groups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []v1.GroupSpec
+	for i := range groups {
+		if g := &groups[i].GroupSpec; g.Administrator && slices.Contains(names, g.Name) {
+			return names, nil
+		}
+		all = append(all, groups[i].GroupSpec)
+	}
+	name, err := people.AdministratorGroup(all)
+	if err != nil {
+		return nil, err
+	}
+	if names == nil {
+		names = []string{v1.GroupDefault}
+	}
+	return append(slices.Clone(names), name), nil
 }
 
 // added is what -o json prints. The password is there if paictl made it.
@@ -81,15 +104,14 @@ func addRun(ctx context.Context, opts *AddOptions) error {
 		return err
 	}
 	n := opts.User
-	if opts.Admin && !slices.Contains(n.Groups, v1.GroupAdministrators) {
-		if n.Groups == nil {
-			n.Groups = []string{v1.GroupDefault}
-		}
-		n.Groups = append(n.Groups, v1.GroupAdministrators)
-	}
 	// What is wrong with the name is said before a password is asked for.
 	for _, err := range p.Check(ctx, []people.NewUser{n}) {
 		if err != nil {
+			return p.Explain(err)
+		}
+	}
+	if opts.Admin { // now that there are groups, also before the first person
+		if n.Groups, err = withAdministrators(ctx, p, n.Groups); err != nil {
 			return p.Explain(err)
 		}
 	}
