@@ -99,7 +99,7 @@ func (s *Step) givePassword(ctx context.Context, d *people.Directory) error {
 	return err
 }
 
-// rest is what stands beside a User.
+// rest is what stands beside a User, and in the end that all of it has been taken.
 func (s *Step) rest(ctx context.Context, d *people.Directory) error {
 	if len(s.keys) > 0 {
 		if _, err := d.Update(ctx, s.Name, func(spec *v1.UserSpec) error {
@@ -109,9 +109,10 @@ func (s *Step) rest(ctx context.Context, d *people.Directory) error {
 			return err
 		}
 	}
-	if len(s.extension) == 0 {
-		return nil
+	if len(s.extension) > 0 {
+		if _, err := d.MergeExtension(ctx, s.Name, s.extension); err != nil {
+			return err
+		}
 	}
-	_, err := d.MergeExtension(ctx, s.Name, s.extension)
-	return err
+	return d.NoteTaken(ctx, s.Name, s.taken)
 }

@@ -187,6 +187,47 @@ func TestARunThatWasKilledIsFinishedByTheNext(t *testing.T) {
 	assert.Equal(t, openpai.Keep, plan(t, c, d, openpai.Options{Passwords: true})["user alice"].Action)
 }
 
+func TestWhatWasTakenAwaySinceDoesNotComeBack(t *testing.T) {
+	c, d := old(t)
+	for _, name := range []string{"alice", "linda"} {
+		stored(t, c, openpai.UserNamespace, name, person(name, `["default"]`, `{"a":1,"sshKeys":[{"title":"laptop","value":"`+key+`"}]}`))
+	}
+	apply := func(o openpai.Options) {
+		require.NoError(t, openpai.Apply(t.Context(), d, steps(t, c, d, o), func(*openpai.Step) {}))
+	}
+	apply(openpai.Options{})
+	for _, name := range []string{"alice", "linda"} {
+		_, err := d.Update(t.Context(), name, func(s *v1.UserSpec) error {
+			if s.SSHKeys = nil; name == "linda" {
+				s.Identities = []v1.Identity{{Provider: "lab", Subject: "7"}}
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		_, err = d.MergeExtension(t.Context(), name, people.Extension{"a": nil})
+		require.NoError(t, err)
+	}
+	apply(openpai.Options{Passwords: true})
+	for _, name := range []string{"alice", "linda"} {
+		p, err := d.Person(name)
+		require.NoError(t, err)
+		assert.Empty(t, p.User.Spec.SSHKeys, "a key that was revoked stays so")
+		extension, err := d.Extension(t.Context(), name)
+		require.NoError(t, err)
+		assert.Empty(t, extension)
+		password, err := d.Password(t.Context(), p)
+		require.NoError(t, err)
+		assert.Equal(t, name == "alice", password != nil, "who is known to a provider gets no password")
+	}
+	require.NoError(t, c.Client.CoreV1().Secrets(v1.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	apply(openpai.Options{Passwords: true})
+	p, err := d.Person("alice")
+	require.NoError(t, err)
+	password, err := d.Password(t.Context(), p)
+	require.NoError(t, err)
+	assert.Nil(t, password, "it was there, and has been taken away")
+}
+
 func TestAnApplyThatFailsSaysWhere(t *testing.T) {
 	c, d := old(t)
 	stored(t, c, openpai.GroupNamespace, "vision", group("vision", `{"acls":{"virtualClusters":["vision"]}}`))

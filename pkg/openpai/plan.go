@@ -39,6 +39,8 @@ type Step struct {
 	user      people.NewUser
 	keys      []v1.SSHKey
 	extension people.Extension
+	// taken is what has been taken of a person once the step is done.
+	taken string
 }
 
 func (s *Step) note(format string, args ...any) {
@@ -87,9 +89,19 @@ func Plan(ctx context.Context, src *Source, d *people.Directory, o Options) ([]S
 // from is what people who were taken over bear.
 const from = "openpai"
 
+// What has been taken of them.
+const (
+	takenAll  = "all"
+	takenBare = "all but the password"
+)
+
 func planUser(ctx context.Context, u *User, tokens int, d *people.Directory, groups places, o Options) (Step, error) {
 	s := Step{Kind: KindUser, Name: u.Name, Action: Add, user: people.NewUser{Name: u.Name, Email: u.Email, From: from, Groups: []string{}}}
 	s.join(compact(u.Groups), groups)
+	s.taken = takenBare
+	if o.Passwords {
+		s.taken = takenAll
+	}
 	s.password(u, o)
 	if tokens > 0 {
 		s.note("%s: %s makes new ones with paictl token create", plural.Of(tokens, "application token"), u.Name)
@@ -112,12 +124,20 @@ func planUser(ctx context.Context, u *User, tokens int, d *people.Directory, gro
 	return s, nil
 }
 
-// complete is for a person who is there: what an earlier run has begun is finished, and others stay as they are.
+// complete is for a person who is there: what an earlier run has begun is finished, and others stay as they are. What was taken from a person since
+// doesn't come back: a key that was revoked, or the password of one whom a provider knows now.
 func (s *Step) complete(ctx context.Context, d *people.Directory, p *people.Person) error {
 	s.Action = Keep
 	if p.User.Annotations[people.AnnotationFrom] != from {
 		s.note("someone of that name is there, and stays as is")
 		return nil
+	}
+	taken := p.User.Annotations[people.AnnotationTaken]
+	if taken == takenAll || len(p.User.Spec.Identities) > 0 {
+		s.user.Hash = ""
+	}
+	if taken != "" {
+		s.keys, s.extension = nil, nil
 	}
 	have, err := d.Extension(ctx, s.Name)
 	if err != nil {
@@ -136,7 +156,7 @@ func (s *Step) complete(ctx context.Context, d *people.Directory, p *people.Pers
 	if password != nil {
 		s.user.Hash = ""
 	}
-	if s.user.Hash != "" || len(s.extension) > 0 || len(s.keys) > 0 {
+	if s.user.Hash != "" || taken == "" {
 		s.Action = Complete
 	}
 	return nil

@@ -158,6 +158,15 @@ func (d *Directory) Update(ctx context.Context, name string, change func(*v1.Use
 	return p, err
 }
 
+// NoteTaken writes what has been taken over of a person from another system.
+func (d *Directory) NoteTaken(ctx context.Context, name, what string) error {
+	_, err := d.update(ctx, name, func(u *v1.User) error {
+		metav1.SetMetaDataAnnotation(&u.ObjectMeta, AnnotationTaken, what)
+		return nil
+	})
+	return err
+}
+
 // CheckUpdate says why Update can't be made, as far as it is known now.
 func (d *Directory) CheckUpdate(name string, change func(*v1.UserSpec) error) error {
 	p, err := d.Person(name)

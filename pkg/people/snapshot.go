@@ -18,6 +18,9 @@ const AnnotationSessions = "paictl.openpai.org/sessions"
 // AnnotationFrom on a User names the system that the person was taken over from.
 const AnnotationFrom = "paictl.openpai.org/from"
 
+// AnnotationTaken on such a User says what has been taken over of the person; without it that was interrupted.
+const AnnotationTaken = "paictl.openpai.org/taken"
+
 // snapshot is everyone at one moment.
 type snapshot struct {
 	version    int64 // of what the feeds had
