@@ -104,7 +104,8 @@ func serve(ctx context.Context, o *options, a *assembly.Assembly, public *server
 	if public != nil {
 		redirect, source = public.Answers(redirect), public.Beside(source)
 	}
-	l, err := servertls.Listen(ctx, o.listen, source, o.settings.Limits.Streams+shortConnections)
+	bounds := servertls.Bounds{Most: o.settings.Limits.Streams + shortConnections, Proxies: o.settings.TrustedProxies}
+	l, err := servertls.Listen(ctx, o.listen, source, bounds)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,8 @@ func serve(ctx context.Context, o *options, a *assembly.Assembly, public *server
 		if err != nil {
 			return errors.Join(err, l.Close())
 		}
-		parts = append(parts, func(ctx context.Context) error { return plain(ctx, to, redirect, log) })
+		bounds.Most = shortConnections
+		parts = append(parts, func(ctx context.Context) error { return plain(ctx, servertls.Limit(to, bounds), redirect, log) })
 	}
 	return assembly.Together(ctx, parts...)
 }

@@ -14,8 +14,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 const (
@@ -181,11 +179,11 @@ func Config(s Source) *tls.Config {
 	return c
 }
 
-// Listen listens for TLS connections, of which so many are open at a time: others wait until one ends.
-func Listen(ctx context.Context, address string, s Source, most int) (net.Listener, error) {
+// Listen listens for TLS connections within bounds.
+func Listen(ctx context.Context, address string, s Source, b Bounds) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	return tls.NewListener(netutil.LimitListener(l, most), Config(s)), nil
+	return tls.NewListener(Limit(l, b), Config(s)), nil
 }
