@@ -93,6 +93,14 @@ func (r Recheck) Every() time.Duration { return time.Duration(r.EverySeconds) * 
 // Grace is how long a provider's word counts while it can't be asked.
 func (r Recheck) Grace() time.Duration { return time.Duration(r.GraceMinutes) * time.Minute }
 
+// Enough says where the grace has too few questions in it.
+func (r Recheck) Enough() error {
+	if r.Grace() < enough*r.Every() {
+		return fmt.Errorf("%d minutes are less than %d times everySeconds: a question or two that fail would sign people out", r.GraceMinutes, enough)
+	}
+	return nil
+}
+
 // ClientSecretKey and BindPasswordKey are the keys of the credentials of an issuer, and of a directory.
 func ClientSecretKey(name string) string { return "signIn.oidc." + name + ".clientSecret" }
 
@@ -139,8 +147,8 @@ func (s *SignIn) check(reachable bool) (wrong []error) {
 	if s.Recheck.GraceMinutes < 5 || s.Recheck.GraceMinutes > 7*24*60 {
 		fail("signIn.recheck.graceMinutes: %d is not between 5 and 10080", s.Recheck.GraceMinutes)
 	}
-	if s.Recheck.Grace() < enough*s.Recheck.Every() {
-		fail("signIn.recheck.graceMinutes: %d minutes are less than %d times everySeconds: a question or two that fail would sign people out", s.Recheck.GraceMinutes, enough)
+	if err := s.Recheck.Enough(); err != nil {
+		fail("signIn.recheck.graceMinutes: %w", err)
 	}
 	return wrong
 }

@@ -15,6 +15,7 @@ const (
 	keyLDAP   = "ldap"
 
 	keyReturnPages = "returnPages"
+	keyRecheck     = "recheck"
 )
 
 // checkProviders refuses providers of sign-ins that could let no one in, or would send passwords as they are.
@@ -43,11 +44,26 @@ func (b *builder) checkProviders() {
 		}
 	}
 	b.checkReturnPages(s, signIn)
+	b.checkRecheck(signIn)
 	own, _ := s.Values[keyCredentialsSecret].(string)
 	for _, name := range sorted(maps.Keys(directories)) {
 		if d, ok := directories[name].(map[string]any); ok { // else the schema says what it thinks of it
 			b.checkDirectory(at(ServerService, keySignIn, keyLDAP, name), d, own != "")
 		}
+	}
+}
+
+// checkRecheck refuses a grace with which one question that fails would sign people out.
+func (b *builder) checkRecheck(signIn map[string]any) {
+	said, _ := signIn[keyRecheck].(map[string]any)
+	recheck := settings.Default().SignIn.Recheck
+	for key, to := range map[string]*int{"everySeconds": &recheck.EverySeconds, "graceMinutes": &recheck.GraceMinutes} {
+		if n, isNumber := said[key].(int64); isNumber { // else the schema says what it thinks of it
+			*to = int(n)
+		}
+	}
+	if err := recheck.Enough(); err != nil {
+		b.fail(at(ServerService, keySignIn, keyRecheck, "graceMinutes"), "services/recheck", err.Error(), "raise graceMinutes, or ask more often: everySeconds")
 	}
 }
 

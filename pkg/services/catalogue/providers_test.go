@@ -48,6 +48,8 @@ func TestMistakesInProvidersAreNamed(t *testing.T) {
 		`{oidc: {lab: {issuer: "https://h", clientId: x}}, ldap: {lab: {url: "ldaps://h", bindDN: x, bindPassword: y, ` + users + `}}}`: "both called lab",
 		`{returnPages: ["http://localhost:8123/callback"]}`:                                                                             "rest-server.signIn.returnPages",
 		`{returnPages: ["https://gpu.example.org/grafana/"]}`:                                                                           "is a page of this server",
+		`{recheck: {everySeconds: 600}}`:                                                                                                "60 minutes are less than 10 times",
+		`{recheck: {graceMinutes: 5, everySeconds: 60}}`:                                                                                "rest-server.signIn.recheck.graceMinutes",
 		`{recheck: {everySeconds: 1}}`:                                                                                                  "rest-server.signIn.recheck.everySeconds",
 	} {
 		_, found, err := Load(t.Context(), gpuCluster(t, 1, "rest-server: {names: [gpu.example.org], signIn: "+section+"}\n"), Options{})
