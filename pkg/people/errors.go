@@ -12,6 +12,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
+// Explain says of an error of the API server about an object of the cluster's people what explain does.
+func Explain(err error) error { return explain(err) }
+
 // explain says of an error of the API server whether it is the question's fault, or that nothing can be asked now.
 func explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || hint.Of(err) != "" {
@@ -23,7 +26,7 @@ func explain(err error) error {
 		return hint.Wrap(fmt.Errorf("%w: %w", ErrUnprepared, err),
 			"add the first person, as an operator with a kubeconfig: paictl user add NAME --administrator")
 	case apierrors.IsInvalid(err):
-		return invalid("user or group", "%s", err.Error())
+		return invalid("object", "%s", err.Error())
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return err
 	case apierrors.IsConflict(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),

@@ -38,7 +38,7 @@ func FirstGroups() []v1.GroupSpec {
 	}
 }
 
-// Prepare makes what people need where it isn't there: both definitions, the namespace, the group default, and the group administrators where no
+// Prepare makes what people need where it isn't there: the definitions, the namespace, the group default, and the group administrators where no
 // other makes administrators: who deletes it has that other one. Definitions that are there stay as they are: the service rest-server brings its own.
 func (d *Directory) Prepare(ctx context.Context) error {
 	if err := d.prepareDefinitions(ctx); err != nil {
@@ -72,7 +72,7 @@ func (d *Directory) Prepare(ctx context.Context) error {
 
 func (d *Directory) prepareDefinitions(ctx context.Context) error {
 	missing := false
-	for _, r := range []schema.GroupVersionResource{v1.Users, v1.Groups} {
+	for _, r := range []schema.GroupVersionResource{v1.Users, v1.Groups, v1.Templates} {
 		_, err := d.api.Resource(r).List(ctx, metav1.ListOptions{Limit: 1})
 		if err != nil && !isNoResource(err) {
 			return fmt.Errorf("list %s: %w", r.Resource, err)
@@ -104,7 +104,7 @@ func (d *Directory) prepareDefinitions(ctx context.Context) error {
 		}
 	}
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		for _, r := range []schema.GroupVersionResource{v1.Users, v1.Groups} {
+		for _, r := range []schema.GroupVersionResource{v1.Users, v1.Groups, v1.Templates} {
 			if _, err := d.api.Resource(r).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 				return false, nil //nolint:nilerr // not yet
 			}

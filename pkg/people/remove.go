@@ -11,9 +11,9 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// RemoveWith removes a person whose jobs are stopped: first the person is disabled, so that no more come, and the person goes last. Where it
+// RemoveWith removes a person whose jobs are stopped, and what else they leave: first the person is disabled, so that no more comes, and the person goes last. Where it
 // fails in between, it can be repeated. Someone who takes the name meanwhile keeps it, and their jobs.
-func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx context.Context, user string) (int, error)) (stopped int, err error) {
+func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx context.Context, user string) (int, error), sweep ...func(ctx context.Context, user string) error) (stopped int, err error) {
 	p, err := d.Update(ctx, name, func(s *v1.UserSpec) error {
 		s.Disabled = true
 		return nil
@@ -24,6 +24,11 @@ func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx co
 		who = p.UID
 		if stopped, err = stop(ctx, name); err != nil {
 			return stopped, hint.Wrap(fmt.Errorf("%s is disabled, and not removed: %w", name, err), "try again")
+		}
+		for _, take := range sweep {
+			if err := take(ctx, name); err != nil {
+				return stopped, hint.Wrap(fmt.Errorf("%s is disabled, and not removed: %w", name, err), "try again")
+			}
 		}
 	case !errors.Is(err, ErrNoUser):
 		return 0, err

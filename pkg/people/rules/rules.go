@@ -101,6 +101,8 @@ const (
 	KindKube    Kind = "kubernetes"
 	KindAudit   Kind = "audit"
 	KindPage    Kind = "page"
+
+	KindTemplate Kind = "template"
 )
 
 // Verb is what is done to a thing, as the audit names it.
@@ -114,6 +116,10 @@ type Thing struct {
 	Name    string
 	Page    string
 	Storage string
+	// Public and Groups say whom a template is shared with. Official is one that administrators alone change.
+	Public   bool
+	Groups   []string
+	Official bool
 }
 
 // Who says whom a rule lets through.
@@ -134,6 +140,8 @@ const (
 	GrantedVC                 // for oneself alone, and where its virtual cluster is granted
 	GrantedStorage            // to whom the storage is granted, administrators included
 	GrantedPage               // to whom the page is granted
+	Author                    // whose template it is; who it is shared with is forbidden, others don't learn that it is there
+	Shared                    // whose template it is, and whom it is shared with
 	Administrator
 )
 
@@ -243,6 +251,8 @@ func Decide(id string, s *Subject, t Thing) error {
 			return nil
 		}
 		return forbidden("the page isn't granted to you")
+	case Author, Shared:
+		return decideTemplate(byID[id].Who, s, t)
 	case Never:
 	}
 	return ErrHidden
@@ -268,6 +278,22 @@ func decideVC(s *Subject, t Thing) error {
 	}
 	if !s.Grants.MayUse(t.VC) {
 		return forbidden("the virtual cluster %s isn't granted to you", cmp.Or(t.VC, "default"))
+	}
+	return nil
+}
+
+func decideTemplate(who Who, s *Subject, t Thing) error {
+	switch {
+	case s.Grants.Administrator:
+		return nil
+	case t.Owner != s.Name && !t.Public && !slices.ContainsFunc(t.Groups, func(g string) bool { return slices.Contains(s.Groups, g) }):
+		return ErrHidden
+	case who == Shared:
+		return nil
+	case t.Owner != s.Name:
+		return forbidden("the template is another person's")
+	case t.Official:
+		return forbidden("the template is an official example: an administrator changes it")
 	}
 	return nil
 }

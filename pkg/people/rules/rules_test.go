@@ -65,7 +65,7 @@ func root() *rules.Subject {
 var (
 	mine = rules.Thing{Owner: "ann", VC: "quiet", Storage: "data", Page: rules.PageMonitoring}
 	// Another's in a virtual cluster whose jobs ann sees. A storage and a page are granted, or not.
-	seen  = rules.Thing{Owner: "bob", VC: "shown", Storage: "secret", Page: "other"}
+	seen  = rules.Thing{Owner: "bob", VC: "shown", Storage: "secret", Page: "other", Public: true}
 	other = rules.Thing{Owner: "bob", VC: "quiet", Storage: "secret", Page: "other"}
 )
 
@@ -216,4 +216,24 @@ func TestScopesAreNamed(t *testing.T) {
 	assert.ErrorContains(t, err, `"write" is not a scope`)
 	assert.Equal(t, "crit", rules.Higher("", "crit"))
 	assert.Empty(t, rules.Higher("oppo", ""))
+}
+
+func TestATemplateIsSharedWithWhomTheAuthorSays(t *testing.T) {
+	s := ann()
+	s.Groups = []string{"team"}
+	for what, test := range map[string]struct {
+		rule  string
+		thing rules.Thing
+		want  string
+	}{
+		"one's group sees it":                      {"template.read", rules.Thing{Owner: "bob", Groups: []string{"x", "team"}}, "ok"},
+		"one's group doesn't change it":            {"template.change", rules.Thing{Owner: "bob", Groups: []string{"team"}}, "403"},
+		"another group's isn't there":              {"template.read", rules.Thing{Owner: "bob", Groups: []string{"x"}}, "404"},
+		"another group's can't be changed, either": {"template.remove", rules.Thing{Owner: "bob", Groups: []string{"x"}}, "404"},
+		"without an owner it isn't anyone's":       {"template.read", rules.Thing{}, "404"},
+		"the author of an official example":        {"template.change", rules.Thing{Owner: "ann", Public: true, Official: true}, "403"},
+	} {
+		assert.Equal(t, test.want, answer(rules.Decide(test.rule, s, test.thing)), what)
+	}
+	assert.Equal(t, "ok", answer(rules.Decide("template.change", root(), rules.Thing{Owner: "ann", Official: true})))
 }

@@ -32,6 +32,14 @@ var table = []Rule{
 
 	{"code.put", SelfOnly, "put", KindCode, true, ScopeSubmit},
 	{"code.head", SelfOnly, "head", KindCode, true, ScopeSubmit},
+	{"templates.list", Signed, "list", KindTemplate, true, ScopeRead}, // filtered by template.read
+	{"template.read", Shared, "read", KindTemplate, true, ScopeRead},
+	{"template.star", Shared, "star", KindTemplate, true, ScopeSubmit},
+	{"template.add", SelfOnly, "add", KindTemplate, true, ScopeSubmit},
+	{"template.change", Author, "change", KindTemplate, true, ScopeSubmit},
+	{"template.remove", Author, "remove", KindTemplate, true, ScopeSubmit},
+	{"template.official", Administrator, "change", KindTemplate, true, ScopeSubmit},
+
 	{"usage.read", SelfOrVC, "read", KindUsage, true, ScopeRead},
 	{"queue.read", GrantedVC, "read", KindQueue, true, ScopeRead},
 

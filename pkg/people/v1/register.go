@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is that of User and Group.
+// GroupVersion is that of User, Group and Template.
 var GroupVersion = schema.GroupVersion{Group: "paictl.openpai.org", Version: "v1"}
 
 // The kinds, and what the API's paths and roles call them.
@@ -23,7 +23,7 @@ var (
 
 // AddToScheme adds the types to a scheme, for clients.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &User{}, &UserList{}, &Group{}, &GroupList{})
+	s.AddKnownTypes(GroupVersion, &User{}, &UserList{}, &Group{}, &GroupList{}, &Template{}, &TemplateList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

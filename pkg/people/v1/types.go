@@ -1,7 +1,7 @@
-// Package v1 is the API group paictl.openpai.org/v1: the people of a cluster and their groups.
+// Package v1 is the API group paictl.openpai.org/v1: the people of a cluster, their groups, and job templates that they share.
 // In: nothing. Out: types, names of objects and Secrets, the custom resource definitions.
 //
-// Nothing in a User or a Group is secret. What is lies in Secrets of Namespace, see secrets.go.
+// Nothing in a User, a Group or a Template is secret. What is lies in Secrets of Namespace, see secrets.go.
 package v1
 
 import (

@@ -26,6 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/once"
 	"github.com/openpai/paictl/pkg/people/signin"
+	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/people/token"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
@@ -77,6 +78,8 @@ type Assembly struct {
 	Tokens *token.Service
 	SignIn *signin.Service
 	Live   *live.Live
+	// Templates are not waited for: without them all else works.
+	Templates *template.Store
 
 	o      Options
 	client kubernetes.Interface
@@ -99,6 +102,9 @@ func New(o Options) (*Assembly, error) {
 	}
 	a.Live = live.New(jobs, o.Log)
 	if a.People, err = people.Open(o.Config, people.Options{}); err != nil {
+		return nil, err
+	}
+	if a.Templates, err = template.Open(o.Config, template.Options{Log: o.Log, Now: o.Now}); err != nil {
 		return nil, err
 	}
 	lives := token.Lives{Browser: o.Settings.Tokens.BrowserLife(), Refresh: o.Settings.Tokens.RefreshLife(), Rotate: o.Settings.Tokens.KeyLife()}
@@ -131,7 +137,7 @@ func New(o Options) (*Assembly, error) {
 			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "pai_server_audit_lost_total", Help: "Records of the audit that were printed and never kept, because too many waited."},
 				func() float64 { _, lost := a.audit.Waiting(); return float64(lost) }))
 	}
-	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Keys: a.keys, Now: o.Now,
+	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Keys: a.keys, Now: o.Now, Templates: a.Templates,
 		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled,
 		Issuers: who.issuers, Once: a.once, At: o.Settings.URL(), ReturnPages: o.Settings.SignIn.ReturnPages}
 	if shop.Alerts, err = openAlerts(o); err != nil {
@@ -164,7 +170,7 @@ func (a *Assembly) Ready() error {
 
 // Parts run beside the server until the context ends; where one of them ends before, something is wrong.
 func (a *Assembly) Parts() []func(context.Context) error {
-	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Live.Run, a.audit.Run, a.tend}
+	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Templates.Run, a.Live.Run, a.audit.Run, a.tend}
 }
 
 // tend looks after what one replica does while this one leads.

@@ -16,6 +16,7 @@ import (
 
 	fv1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/kube"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 // empty takes away what other tests have left: they share one cluster.
@@ -35,6 +36,7 @@ func empty(t *testing.T, c *kube.Cluster) {
 	}
 	now := int64(0)
 	require.NoError(t, c.Client.CoreV1().Pods(kube.JobNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}))
+	require.NoError(t, client.Resource(v1.Templates).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	require.NoError(t, c.Client.CoreV1().Secrets(kube.JobNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 }
 

@@ -50,7 +50,7 @@ var later = []string{
 	"jobs.count", "job.ssh",
 	"token.manage",
 	"storage.all", "storage.secrets",
-	"page.monitoring.write", "page.internal", "job.after", "job.forget",
+	"page.monitoring.write", "page.internal", "job.after", "job.forget", "template.official",
 }
 
 func TestEveryRouteHasARule(t *testing.T) {

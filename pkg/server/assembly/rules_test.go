@@ -22,6 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/token"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/servertest"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
@@ -100,7 +101,15 @@ func TestRulesTable(t *testing.T) {
 		require.Equal(t, 202, h.Ask("POST", "/api/v2/jobs", h.tokens["ann"], loose(name)).Status)
 		return name
 	}
-	shared := job()
+	template := func() string {
+		n++
+		body, err := json.Marshal(v1.TemplateSpec{Name: fmt.Sprintf("rules-%d", n), Groups: []string{"speech"}, Job: loose("rules")})
+		require.NoError(t, err)
+		a := h.Ask("POST", "/api/v3/templates", h.tokens["ann"], string(body))
+		require.Equal(t, 201, a.Status, a.Body)
+		return a.JSON()["id"].(string)
+	}
+	shared, common := job(), template()
 	stopped(t, h, shared)
 	for _, r := range specification(t) {
 		for i, who := range askers() {
@@ -108,8 +117,12 @@ func TestRulesTable(t *testing.T) {
 			if r.method != "GET" && (strings.Contains(r.path, "JOB") || strings.Contains(r.path, "PLACE")) {
 				name = job()
 			}
+			id := common
+			if r.method == "DELETE" && strings.HasSuffix(r.path, "{template}") {
+				id = template()
+			}
 			path := strings.NewReplacer("JOB", "ann~"+name, "PLACE", "ann/"+name, "{token}", "none", "{attempt}", "7", "{taskAttempt}", "0", "{log}", "all", "{link}", "none",
-				"{role}", "Worker_1", "{index}", "0", "{user}", "ann", "{group}", "speech", "{path...}", "acls/admin", "{vc}", "speech", "{sha256}", strings.Repeat("ab", 32)).Replace(r.path)
+				"{role}", "Worker_1", "{index}", "0", "{user}", "ann", "{group}", "speech", "{template}", id, "{path...}", "acls/admin", "{vc}", "speech", "{sha256}", strings.Repeat("ab", 32)).Replace(r.path)
 			body := strings.ReplaceAll(r.body, "NUMBER", strconv.Itoa(n))
 			if other, ok := strings.CutPrefix(body, "as "); ok {
 				path, body = other, ""
@@ -118,6 +131,10 @@ func TestRulesTable(t *testing.T) {
 			switch body {
 			case "SPEECH":
 				body = loose(fmt.Sprintf("rules-%d", n))
+			case "TEMPLATE":
+				data, err := json.Marshal(v1.TemplateSpec{Name: fmt.Sprintf("rules-%d", n), Author: "ann", Job: loose("rules")})
+				require.NoError(t, err)
+				body = string(data)
 			case "SUBMISSION":
 				data, err := json.Marshal(api.Submission{Text: loose(fmt.Sprintf("rules-%d", n))})
 				require.NoError(t, err)

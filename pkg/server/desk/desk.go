@@ -21,6 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/once"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/signin"
+	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/people/token"
 	"github.com/openpai/paictl/pkg/server/keys"
 )
@@ -57,6 +58,8 @@ type Shop struct {
 	Alerts *alerts.Client
 	// Keys remembers submissions with a key.
 	Keys *keys.Store
+	// Templates are job templates that people share.
+	Templates *template.Store
 	// LogMemory bounds what is held of jobs' logs.
 	LogMemory *logs.Memory
 	// PasswordSignIn: people sign in with a password.

@@ -19,6 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/signin"
 	"github.com/openpai/paictl/pkg/people/signin/oidc"
+	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/people/token"
 	"github.com/openpai/paictl/pkg/server/keys"
 	"github.com/openpai/paictl/pkg/server/wire"
@@ -38,6 +39,8 @@ const (
 	codeLast        = "RemoveAdminError"
 	codeQuota       = "NoEnoughQuotaError"
 	codeNoToken     = "NoTokenError"
+	codeNoTemplate  = "NoTemplateError"
+	codeTemplate    = "ConflictTemplateError"
 
 	codeNotImplemented = "NotImplementedError"
 )
@@ -109,6 +112,14 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return &wire.Error{Status: http.StatusUnprocessableEntity, Code: wire.CodeKey, Message: err.Error(), Remedy: "send another key with each submission, and the same one only with the same again"}
 	case errors.Is(err, token.ErrNone):
 		return made(http.StatusNotFound, codeNoToken)
+	case errors.Is(err, template.ErrNone):
+		return made(http.StatusNotFound, codeNoTemplate)
+	case errors.Is(err, template.ErrExists):
+		return made(http.StatusConflict, codeTemplate)
+	case errors.Is(err, template.ErrChanged):
+		return made(http.StatusConflict, errChanged.Code)
+	case errors.Is(err, template.ErrFull):
+		return made(http.StatusForbidden, codeQuota)
 	case errors.As(err, &conflict):
 		return made(http.StatusConflict, codeConflictJob)
 	case errors.As(err, &ended):

@@ -158,14 +158,14 @@ func (d *Desk) showPassword(ctx context.Context, password secret.String) error {
 	return d.shop.SignIn.Own(ctx, d.caller.Name, password, d.origin.Address)
 }
 
-// RemoveUser removes a person and stops their jobs. The name stays taken.
+// RemoveUser removes a person with their templates, and stops their jobs. The name stays taken.
 func (d *Desk) RemoveUser(ctx context.Context, name string) error {
 	detail := map[string]string{"change": "remove"}
 	return d.did(ctx, "user.manage", person(name), detail, func(ctx context.Context) error {
 		if err := rules.Class("user.manage", &d.caller.Subject); err != nil {
 			return err
 		}
-		stopped, err := people.RemoveWith(ctx, d.shop.People, name, d.shop.Jobs.StopAll)
+		stopped, err := people.RemoveWith(ctx, d.shop.People, name, d.shop.Jobs.StopAll, d.shop.Templates.RemoveOf)
 		detail["stopped"] = strconv.Itoa(stopped)
 		return err
 	})

@@ -19,7 +19,7 @@ const textBytes = 1 << 20
 
 // Routes are all of /api/v2 and /api/v1.
 func Routes(version string) []server.Route {
-	return slices.Concat(infoRoutes(version), tokenRoutes(), oidcRoutes(), jobRoutes(), logRoutes(), attemptRoutes(), tagRoutes(), userRoutes(), groupRoutes(), manageRoutes(), vcRoutes(), storageRoutes(), alertRoutes(), kubeRoutes())
+	return slices.Concat(infoRoutes(version), tokenRoutes(), oidcRoutes(), jobRoutes(), logRoutes(), attemptRoutes(), tagRoutes(), userRoutes(), groupRoutes(), manageRoutes(), vcRoutes(), storageRoutes(), templateRoutes(), alertRoutes(), kubeRoutes())
 }
 
 // message is what changes answer.

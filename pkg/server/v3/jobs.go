@@ -28,7 +28,7 @@ const (
 
 // Routes are all of /api/v3, and those of signing in.
 func Routes(version string) []server.Route {
-	return slices.Concat(jobRoutes(), lookRoutes(), codeRoutes(), peopleRoutes(), auditRoutes(), signInRoutes(version), wayRoutes())
+	return slices.Concat(jobRoutes(), lookRoutes(), templateRoutes(), codeRoutes(), peopleRoutes(), auditRoutes(), signInRoutes(version), wayRoutes())
 }
 
 const one = api.Prefix + "/jobs/{user}/{name}"

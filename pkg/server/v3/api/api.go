@@ -31,6 +31,13 @@
 //	GET    /api/v3/jobs/{user}/{name}/targets       Targets
 //	GET, POST /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/exec?command=&stdin=&stdout=&stderr=&tty=   upgrade, as of a pod
 //	GET, POST /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/portforward                                 upgrade, as of a pod
+//	GET    /api/v3/templates?author=&name=&keyword= Templates, without description and job file
+//	POST   /api/v3/templates                        v1.TemplateSpec → Template
+//	GET    /api/v3/templates/{template}             Template, by its id
+//	PUT    /api/v3/templates/{template}             TemplateChange → Template
+//	DELETE /api/v3/templates/{template}             {}
+//	PUT, DELETE /api/v3/templates/{template}/star   Template
+//	POST   /api/v3/templates/{template}/use         {}; counts a job that was submitted from it
 //	HEAD   /api/v3/code/{sha256}                    200 where one has sent it, else 404
 //	PUT    /api/v3/code/{sha256}                    a gzipped tar archive; 201
 //	GET    /api/v3/queue?vc=&limit=                 job.WaitingList

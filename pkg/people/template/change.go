@@ -1,0 +1,223 @@
+package template
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/people"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// tries is how often a change is made again because someone else was faster.
+const tries = 10
+
+// objectName is the name of the object of a new template: of two replicas that add the same one, one does.
+func objectName(author, name string) string {
+	sum := sha256.Sum256([]byte(author + "/" + name))
+	return "t-" + hex.EncodeToString(sum[:16])
+}
+
+// Add adds a template. Secrets of its job file are masked.
+func (s *Store) Add(ctx context.Context, spec v1.TemplateSpec) (*v1.Template, error) {
+	if err := ready(&spec); err != nil {
+		return nil, err
+	}
+	if err := s.fits(nil, &spec); err != nil {
+		return nil, err
+	}
+	t := &v1.Template{Spec: spec, ObjectMeta: metav1.ObjectMeta{Name: objectName(spec.Author, spec.Name), Annotations: map[string]string{v1.AnnotationUpdated: s.stamp()}}}
+	made, err := s.create(ctx, t)
+	if !apierrors.IsAlreadyExists(err) {
+		return made, explain(err)
+	}
+	have, err := s.read(ctx, t.Name)
+	switch {
+	case err == nil && have.Spec.Author == spec.Author && have.Spec.Name == spec.Name:
+		return nil, hint.Wrap(ErrExists, "choose another name, or change that one")
+	case err != nil && !errors.Is(err, ErrNone):
+		return nil, err
+	}
+	// It is another one's by now, which had that name once.
+	t.Name += "-" + strings.ToLower(rand.Text()[:8])
+	made, err = s.create(ctx, t)
+	return made, explain(err)
+}
+
+func (s *Store) stamp() string { return s.now().UTC().Format(time.RFC3339) }
+
+func (s *Store) create(ctx context.Context, t *v1.Template) (*v1.Template, error) {
+	object, err := toObject(t)
+	if err != nil {
+		return nil, err
+	}
+	made, err := s.api.Create(ctx, object, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	s.feed.Put(made)
+	return decode(made)
+}
+
+// read reads one object as it is now.
+func (s *Store) read(ctx context.Context, object string) (*v1.Template, error) {
+	u, err := s.api.Get(ctx, object, metav1.GetOptions{})
+	if err != nil {
+		return nil, explain(err)
+	}
+	s.feed.Put(u)
+	return decode(u)
+}
+
+// Update changes what the author says. version is the Generation that the change begins with, where it is another by now nothing is changed; 0 is any.
+// change may be called more than once.
+func (s *Store) Update(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*v1.Template, error) {
+	return s.write(ctx, id, "", func(t *v1.Template) error {
+		if version != 0 && t.Generation != version {
+			return hint.Wrap(ErrChanged, "look at it again, and repeat the change")
+		}
+		was := t.Spec.DeepCopy()
+		if err := change(t); err != nil {
+			return err
+		}
+		if t.Spec.Author != was.Author {
+			return invalid("author: a template keeps its author")
+		}
+		if err := ready(&t.Spec); err != nil || equality.Semantic.DeepEqual(was, &t.Spec) {
+			return err
+		}
+		if t.Annotations == nil {
+			t.Annotations = map[string]string{}
+		}
+		t.Annotations[v1.AnnotationUpdated] = s.stamp()
+		return s.fits(t, &t.Spec)
+	})
+}
+
+// Star notes that a person likes a template, or no longer does.
+func (s *Store) Star(ctx context.Context, id, person string, yes bool) (*v1.Template, error) {
+	return s.write(ctx, id, "status", func(t *v1.Template) error {
+		t.Status.Stars = slices.DeleteFunc(t.Status.Stars, func(name string) bool { return name == person })
+		if yes {
+			t.Status.Stars = append(t.Status.Stars, person)
+		}
+		slices.Sort(t.Status.Stars)
+		return nil
+	})
+}
+
+// Use counts a job that was submitted from a template.
+func (s *Store) Use(ctx context.Context, id string) error {
+	_, err := s.write(ctx, id, "status", func(t *v1.Template) error {
+		t.Status.Uses++
+		return nil
+	})
+	return err
+}
+
+// write changes an object, or its status, as it is now: another's change is never undone.
+func (s *Store) write(ctx context.Context, id, part string, change func(*v1.Template) error) (*v1.Template, error) {
+	known, err := s.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	var parts []string
+	if part != "" {
+		parts = []string{part}
+	}
+	for range tries {
+		have, readErr := s.read(ctx, known.Name)
+		if readErr != nil {
+			return nil, readErr
+		}
+		if have.UID != known.UID {
+			return nil, ErrNone
+		}
+		next := have.DeepCopy()
+		if err = change(next); err != nil {
+			return nil, err
+		}
+		if equality.Semantic.DeepEqual(have, next) {
+			return have, nil
+		}
+		object, convertErr := toObject(next)
+		if convertErr != nil {
+			return nil, convertErr
+		}
+		var written *unstructured.Unstructured
+		if written, err = s.api.Update(ctx, object, metav1.UpdateOptions{}, parts...); err == nil {
+			s.feed.Put(written)
+			return decode(written)
+		}
+		if !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	return nil, explain(err)
+}
+
+// Remove removes a template. check decides on it as it is now; nil is no check.
+func (s *Store) Remove(ctx context.Context, id string, check func(*v1.Template) error) error {
+	known, err := s.Get(id)
+	if err != nil {
+		return err
+	}
+	for range tries {
+		have, readErr := s.read(ctx, known.Name)
+		if readErr != nil {
+			return readErr
+		}
+		if have.UID != known.UID {
+			return ErrNone
+		}
+		if check != nil {
+			if err := check(have); err != nil {
+				return err
+			}
+		}
+		err = s.api.Delete(ctx, have.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion}})
+		if err == nil {
+			s.feed.Drop(have.Name, have.UID)
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	return explain(err)
+}
+
+// RemoveOf removes all templates of an author who leaves. A cluster that knows no templates has none.
+func (s *Store) RemoveOf(ctx context.Context, author string) error {
+	if err := s.Load(ctx); err != nil {
+		if errors.Is(err, people.ErrUnprepared) {
+			return nil
+		}
+		return err
+	}
+	for _, t := range s.Of(author) {
+		if err := s.Remove(ctx, string(t.UID), nil); err != nil && !errors.Is(err, ErrNone) {
+			return fmt.Errorf("remove the template %s: %w", t.Spec.Name, err)
+		}
+	}
+	return nil
+}
+
+func toObject(t *v1.Template) (*unstructured.Unstructured, error) {
+	t.TypeMeta = metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.KindTemplate}
+	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(t)
+	return &unstructured.Unstructured{Object: m}, err
+}

@@ -1,0 +1,148 @@
+package template
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/openpai/paictl/pkg/hint"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/protocol"
+)
+
+// Bounds. All templates are in the memory of each server.
+const (
+	maxName        = 100 // characters
+	maxSummary     = 1024
+	maxDescription = 64 << 10 // bytes
+	maxWords       = 20       // tags, and categories
+	maxWord        = 50       // bytes
+	maxGroups      = 50
+	maxOfAuthor    = 100     // templates
+	maxAuthorBytes = 2 << 20 // of an author's templates
+	maxBytes       = 32 << 20
+)
+
+// ready checks what an author says, and puts a mask in the place of each secret.
+func ready(spec *v1.TemplateSpec) error {
+	if spec.Type == "" {
+		spec.Type = "template"
+	}
+	if err := checkTexts(spec); err != nil {
+		return err
+	}
+	for _, list := range []*[]string{&spec.Groups, &spec.Categories, &spec.Tags} {
+		*list = slices.Compact(slices.Sorted(slices.Values(*list)))
+	}
+	job, err := shareable(spec.Job)
+	spec.Job = job
+	return err
+}
+
+func checkTexts(spec *v1.TemplateSpec) error {
+	switch {
+	case !ValidName(spec.Name):
+		return invalid("name: %q can't be the name of a template: write 1 to %d letters, digits, spaces and . _ - + ( ) , : & on one line", shown(spec.Name), maxName)
+	case !v1.ValidName(spec.Author):
+		return invalid("author: %q can't be a name", shown(spec.Author))
+	case !slices.Contains([]string{"template", "data", "old"}, spec.Type):
+		return invalid("type: write template, data or old")
+	case !oneLine(spec.Summary, maxSummary):
+		return invalid("summary: write one line of %d bytes at most", maxSummary)
+	case len(spec.Description) > maxDescription:
+		return invalid("description: it may have %d KiB", maxDescription>>10)
+	case !oneLine(spec.DataType, 256), !oneLine(spec.DataURL, 2048):
+		return invalid("dataType and dataUrl: write one line each, of 256 and 2048 bytes at most")
+	case len(spec.Groups) > maxGroups:
+		return invalid("groups: there may be %d", maxGroups)
+	case spec.Public && len(spec.Groups) > 0:
+		return invalid("a template is for everyone or for groups, not both")
+	case len(spec.Tags) > maxWords, len(spec.Categories) > maxWords:
+		return invalid("tags and categories: there may be %d of each", maxWords)
+	}
+	for _, word := range slices.Concat(spec.Tags, spec.Categories) {
+		// Questions name several with commas between.
+		if word == "" || !oneLine(word, maxWord) || strings.Contains(word, ",") || strings.TrimSpace(word) != word {
+			return invalid("tags and categories: %q can't be one: write up to %d bytes on one line, without commas", shown(word), maxWord)
+		}
+	}
+	return nil
+}
+
+// ValidName reports whether a template may have a name. USER/NAME names one to paictl, and nothing of it means something to a terminal.
+func ValidName(name string) bool {
+	if name == "" || utf8.RuneCountInString(name) > maxName || !utf8.ValidString(name) || strings.TrimSpace(name) != name || strings.Trim(name, ".") == "" {
+		return false
+	}
+	return !strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune(" ._-+(),:&", r)
+	})
+}
+
+func oneLine(text string, most int) bool {
+	return len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) })
+}
+
+// shown is the beginning of a text.
+func shown(text string) string {
+	if len(text) > maxName {
+		return strings.ToValidUTF8(text[:maxName], "") + "…"
+	}
+	return text
+}
+
+// shareable is a job file with a mask in the place of each secret; one that has none stays as it is, with its comments.
+func shareable(job string) (string, error) {
+	parsed, found := protocol.ParseMasked("job.yaml", []byte(job))
+	if err := found.Err(); err != nil {
+		return job, err
+	}
+	masked, err := parsed.Masked()
+	if err != nil {
+		return job, err
+	}
+	plain, err := parsed.Fingerprint()
+	if err != nil {
+		return job, err
+	}
+	if sum := sha256.Sum256(masked); hex.EncodeToString(sum[:]) == plain {
+		return job, nil
+	}
+	return string(masked), nil
+}
+
+// Masked reports whether secrets of a job file are masked: then it can't be submitted as it is.
+func Masked(job string) bool { return strings.Contains(job, protocol.Masked) }
+
+// fits says why there is no place for a template. was is the one that it replaces, or nil. Two that are written at the same moment may both
+// find the last place: the bounds leave room for that.
+func (s *Store) fits(was *v1.Template, spec *v1.TemplateSpec) error {
+	count, own, all := 0, size(spec), size(spec)
+	for _, t := range s.feed.All() {
+		if was != nil && t.UID == was.UID {
+			continue
+		}
+		all += size(&t.Spec)
+		if t.Spec.Author != spec.Author {
+			continue
+		}
+		count++
+		own += size(&t.Spec)
+		if t.Spec.Name == spec.Name {
+			return hint.Wrap(ErrExists, "choose another name, or change that one")
+		}
+	}
+	switch {
+	case was == nil && count >= maxOfAuthor, own > maxAuthorBytes:
+		return hint.Errorf("remove some: paictl job template remove NAME", "%w: %s may have %d, of %d MiB together", ErrFull, spec.Author, maxOfAuthor, maxAuthorBytes>>20)
+	case all > maxBytes:
+		return hint.Errorf("remove some: paictl job template remove NAME", "%w: those of all people may have %d MiB together", ErrFull, maxBytes>>20)
+	}
+	return nil
+}
+
+// size is about how much of the memory a template takes, in bytes.
+func size(s *v1.TemplateSpec) int { return len(s.Job) + len(s.Description) + len(s.Summary) + 1024 }

@@ -1,0 +1,145 @@
+// Package template is job templates: job files with a description that people share.
+// In: Templates of the cluster, by watch or read once; what an author wants. Out: templates as they are now, without secrets; changes that
+// lose no one else's. It decides nothing about who may do what.
+package template
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/feed"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// Errors. Others wrap people.ErrInvalid or people.ErrUnavailable, or are findings about the job file.
+var (
+	ErrNone    = hint.Errorf("see: paictl job template list", "there is no such template")
+	ErrExists  = errors.New("the author has a template of that name")
+	ErrChanged = errors.New("someone else has changed the template meanwhile")
+	ErrFull    = errors.New("there are too many templates")
+)
+
+// Store is the templates of a cluster. Those that it returns are shared: they must not be changed.
+type Store struct {
+	api  dynamic.ResourceInterface
+	feed *feed.Feed[*v1.Template]
+	now  func() time.Time
+}
+
+// Options of a Store.
+type Options struct {
+	Log *slog.Logger     // nil is none
+	Now func() time.Time // nil is time.Now
+}
+
+// Open connects. It asks nothing yet.
+func Open(config *rest.Config, o Options) (*Store, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	api, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	watching, err := feed.Client(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	s := &Store{api: api.Resource(v1.Templates), now: o.Now}
+	s.feed = feed.New(feed.Options[*v1.Template]{Resource: watching.Resource(v1.Templates), Reads: s.api, Name: "templates", Decode: decode, Log: o.Log})
+	return s, nil
+}
+
+func decode(u *unstructured.Unstructured) (*v1.Template, error) {
+	out := &v1.Template{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
+		return nil, fmt.Errorf("it can't be read: %w", err)
+	}
+	if !v1.ValidName(out.Spec.Author) {
+		return nil, fmt.Errorf("spec.author: %q can't be a name", out.Spec.Author)
+	}
+	return out, nil
+}
+
+// Load reads everything once, for commands.
+func (s *Store) Load(ctx context.Context) error { return explain(s.feed.Load(ctx)) }
+
+// Run watches until ctx ends.
+func (s *Store) Run(ctx context.Context) error {
+	s.feed.Run(ctx)
+	return nil
+}
+
+// Fresh is nil, or people.ErrStale. It is for a Store that runs.
+func (s *Store) Fresh() error {
+	if time.Since(s.feed.Confirmed()) > people.StaleAfter {
+		return people.ErrStale
+	}
+	return nil
+}
+
+// All are all templates, by author and name.
+func (s *Store) All() []*v1.Template {
+	var out []*v1.Template
+	for _, t := range s.feed.All() {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b *v1.Template) int {
+		return cmp.Or(cmp.Compare(a.Spec.Author, b.Spec.Author), cmp.Compare(a.Spec.Name, b.Spec.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return out
+}
+
+// Get returns a template by its id, or ErrNone.
+func (s *Store) Get(id string) (*v1.Template, error) {
+	for _, t := range s.feed.All() {
+		if string(t.UID) == id && id != "" {
+			return t, nil
+		}
+	}
+	return nil, ErrNone
+}
+
+// Of are the templates of an author.
+func (s *Store) Of(author string) []*v1.Template {
+	return slices.DeleteFunc(s.All(), func(t *v1.Template) bool { return t.Spec.Author != author })
+}
+
+// explain is people.Explain, where an object that isn't there is ErrNone.
+func explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "request is too large"):
+		return invalid("the template is too large for the cluster: shorten description or job file")
+	}
+	explained := people.Explain(err)
+	if apierrors.IsNotFound(err) && !errors.Is(explained, people.ErrUnprepared) {
+		return ErrNone
+	}
+	return explained
+}
+
+func invalid(format string, args ...any) error {
+	return &invalidError{fmt.Sprintf(format, args...)}
+}
+
+// invalidError is a people.ErrInvalid.
+type invalidError struct{ why string }
+
+func (e *invalidError) Error() string        { return e.why }
+func (e *invalidError) Is(target error) bool { return target == people.ErrInvalid }

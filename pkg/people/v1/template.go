@@ -1,0 +1,126 @@
+package v1
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// KindTemplate is a job file that people share.
+const KindTemplate = "Template"
+
+// Templates is their resource, which is cluster-scoped.
+var Templates = GroupVersion.WithResource("templates")
+
+// AnnotationUpdated on a Template is when its Spec was changed last, in RFC 3339.
+const AnnotationUpdated = "paictl.openpai.org/updated"
+
+// CategoryOfficial is the category that administrators alone give, and whose templates they alone change.
+const CategoryOfficial = "official example"
+
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=templates,singular=template,scope=Cluster
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Template",type=string,JSONPath=`.spec.name`
+// +kubebuilder:printcolumn:name="Author",type=string,JSONPath=`.spec.author`
+// +kubebuilder:printcolumn:name="Public",type=boolean,JSONPath=`.spec.public`
+// +kubebuilder:printcolumn:name="Uses",type=integer,JSONPath=`.status.uses`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+
+// Template is a job file with a description. Its UID is its id in OpenPAI's API.
+type Template struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   TemplateSpec   `json:"spec"`
+	Status TemplateStatus `json:"status,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// TemplateList is what the API returns for many.
+type TemplateList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Template `json:"items"`
+}
+
+// TemplateSpec is what the author says.
+type TemplateSpec struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=100
+
+	// Name is for people. An author has each once.
+	Name string `json:"name"`
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a template keeps its author"
+
+	// Author is the name of a person.
+	Author string `json:"author"`
+	// +kubebuilder:validation:Enum=template;data;old
+
+	// Type is OpenPAI's word for what it is about: a job, data, or a file of its old marketplace.
+	Type string `json:"type"`
+	// Public shows it to everyone. Else the author, administrators, and members of Groups see it.
+	Public bool `json:"public,omitempty"`
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=50
+
+	Groups []string `json:"groups,omitempty"`
+	// +kubebuilder:validation:MaxLength=1024
+
+	Summary string `json:"summary,omitempty"`
+	// +kubebuilder:validation:MaxLength=65536
+
+	// Description is Markdown, which nothing here reads.
+	Description string `json:"description,omitempty"`
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=20
+
+	Categories []string `json:"categories,omitempty"`
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=20
+
+	Tags []string `json:"tags,omitempty"`
+	// +kubebuilder:validation:MaxLength=256
+
+	// DataType and DataURL are what OpenPAI's pages say of data.
+	DataType string `json:"dataType,omitempty"`
+	// +kubebuilder:validation:MaxLength=2048
+
+	DataURL string `json:"dataUrl,omitempty"`
+	// +kubebuilder:validation:MaxLength=204800
+
+	// Job is a job file without secrets: where one was there is a mask.
+	Job string `json:"job"`
+}
+
+// TemplateStatus is what others did with it.
+type TemplateStatus struct {
+	// +kubebuilder:validation:Minimum=0
+
+	// Uses is how many jobs were submitted from it.
+	Uses int64 `json:"uses,omitempty"`
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=10000
+
+	// Stars are names of people who like it.
+	Stars []string `json:"stars,omitempty"`
+}
+
+// Updated is when what the author says was changed last.
+func (t *Template) Updated() time.Time {
+	at, err := time.Parse(time.RFC3339, t.Annotations[AnnotationUpdated])
+	if err != nil {
+		return t.CreationTimestamp.Time
+	}
+	return at
+}
+
+// Has reports whether a text is in name, author or summary, in any case.
+func (t *Template) Has(text string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc([]string{t.Spec.Name, t.Spec.Author, t.Spec.Summary}, func(field string) bool { return strings.Contains(strings.ToLower(field), text) })
+}

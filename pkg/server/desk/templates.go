@@ -1,0 +1,170 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/people/template"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Template is a job template that the caller sees.
+type Template struct{ *v1.Template }
+
+// template is a template as a thing. One whose author is gone is for administrators alone, who remove it.
+func (d *Desk) template(t *v1.Template) rules.Thing {
+	out := rules.Thing{Kind: rules.KindTemplate, Name: t.Spec.Name, Official: slices.Contains(t.Spec.Categories, v1.CategoryOfficial)}
+	if _, err := d.shop.People.Person(t.Spec.Author); err == nil {
+		out.Owner, out.Public, out.Groups = t.Spec.Author, t.Spec.Public, t.Spec.Groups
+	}
+	return out
+}
+
+// decideTemplate decides by a rule. What the caller must not learn about isn't there.
+func (d *Desk) decideTemplate(rule string, t *v1.Template) error {
+	err := rules.Decide(rule, &d.caller.Subject, d.template(t))
+	if errors.Is(err, rules.ErrHidden) {
+		return template.ErrNone
+	}
+	return err
+}
+
+// Templates are those that the caller sees, by author and name.
+func (d *Desk) Templates() ([]Template, error) {
+	if err := rules.Class("templates.list", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	if err := d.shop.Templates.Fresh(); err != nil {
+		return nil, err
+	}
+	var out []Template
+	for _, t := range d.shop.Templates.All() {
+		if d.decideTemplate("template.read", t) == nil {
+			out = append(out, Template{t})
+		}
+	}
+	return out, nil
+}
+
+// Template is one of them, by its id.
+func (d *Desk) Template(id string) (*Template, error) {
+	return d.seenTemplate("template.read", id)
+}
+
+func (d *Desk) seenTemplate(rule, id string) (*Template, error) {
+	if err := rules.Class(rule, &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	if err := d.shop.Templates.Fresh(); err != nil {
+		return nil, err
+	}
+	t, err := d.shop.Templates.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	return &Template{t}, d.decideTemplate(rule, t)
+}
+
+// AddTemplate adds a template of the caller.
+func (d *Desk) AddTemplate(ctx context.Context, spec v1.TemplateSpec) (*Template, error) {
+	thing := rules.Thing{Kind: rules.KindTemplate, Name: wire.Shown(spec.Name), Owner: wire.Shown(spec.Author)}
+	made, err := d.addTemplate(ctx, spec)
+	return templated(made, d.audited(ctx, "template.add", thing, nil, err))
+}
+
+func (d *Desk) addTemplate(ctx context.Context, spec v1.TemplateSpec) (*v1.Template, error) {
+	if err := rules.Decide("template.add", &d.caller.Subject, rules.Thing{Kind: rules.KindTemplate, Owner: spec.Author}); err != nil {
+		return nil, err
+	}
+	if err := d.shop.Templates.Fresh(); err != nil {
+		return nil, err
+	}
+	if err := d.mayShare(&v1.TemplateSpec{}, &spec); err != nil {
+		return nil, err
+	}
+	return d.shop.Templates.Add(ctx, spec)
+}
+
+// templated is a template, where there was no error.
+func templated(t *v1.Template, err error) (*Template, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Template{t}, nil
+}
+
+// mayShare decides about groups and the category that a change adds.
+func (d *Desk) mayShare(was, now *v1.TemplateSpec) error {
+	for _, g := range now.Groups {
+		if slices.Contains(was.Groups, g) {
+			continue
+		}
+		if _, err := d.shop.People.Group(g); err != nil {
+			return err
+		}
+		if !d.caller.Grants.Administrator && !slices.Contains(d.caller.Groups, g) {
+			return &rules.ForbiddenError{Why: fmt.Sprintf("you aren't in the group %s, and can't share a template with it", wire.Shown(g))}
+		}
+	}
+	if slices.Contains(now.Categories, v1.CategoryOfficial) && !slices.Contains(was.Categories, v1.CategoryOfficial) {
+		return rules.Class("template.official", &d.caller.Subject)
+	}
+	return nil
+}
+
+// ChangeTemplate makes a template another one. version is the one that the change begins with; 0 is any. change may be called more than once.
+func (d *Desk) ChangeTemplate(ctx context.Context, id string, version int64, change func(*v1.TemplateSpec) error) (*Template, error) {
+	seen, err := d.seenTemplate("template.change", id)
+	var made *v1.Template
+	if err == nil {
+		made, err = d.shop.Templates.Update(ctx, id, version, func(t *v1.Template) error {
+			if err := d.decideTemplate("template.change", t); err != nil { // on what it is now
+				return err
+			}
+			was := t.Spec.DeepCopy()
+			if err := change(&t.Spec); err != nil {
+				return err
+			}
+			return d.mayShare(was, &t.Spec)
+		})
+	}
+	return templated(made, d.audited(ctx, "template.change", d.auditedTemplate(seen, id), nil, err))
+}
+
+// auditedTemplate is a template for the audit, also one that isn't there.
+func (d *Desk) auditedTemplate(t *Template, id string) rules.Thing {
+	if t == nil {
+		return rules.Thing{Kind: rules.KindTemplate, Name: wire.Shown(id)}
+	}
+	return rules.Thing{Kind: rules.KindTemplate, Name: t.Spec.Name, Owner: t.Spec.Author}
+}
+
+// RemoveTemplate removes a template.
+func (d *Desk) RemoveTemplate(ctx context.Context, id string) error {
+	seen, err := d.seenTemplate("template.remove", id)
+	if err == nil {
+		err = d.shop.Templates.Remove(ctx, id, func(t *v1.Template) error { return d.decideTemplate("template.remove", t) })
+	}
+	return d.audited(ctx, "template.remove", d.auditedTemplate(seen, id), nil, err)
+}
+
+// StarTemplate notes that the caller likes a template, or no longer does.
+func (d *Desk) StarTemplate(ctx context.Context, id string, yes bool) (*Template, error) {
+	if _, err := d.seenTemplate("template.star", id); err != nil {
+		return nil, err
+	}
+	made, err := d.shop.Templates.Star(ctx, id, d.caller.Name, yes)
+	return templated(made, err)
+}
+
+// UseTemplate counts a job that the caller submitted from a template.
+func (d *Desk) UseTemplate(ctx context.Context, id string) error {
+	if _, err := d.seenTemplate("template.star", id); err != nil {
+		return err
+	}
+	return d.shop.Templates.Use(ctx, id)
+}

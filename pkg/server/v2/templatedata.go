@@ -1,0 +1,69 @@
+package v2
+
+import (
+	"encoding/json"
+
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// itemData is what a client says of an item. Pages send all that they have read: what the server alone decides is left out of account.
+type itemData struct {
+	Name        *string   `json:"name"`
+	Author      *string   `json:"author"`
+	Type        *string   `json:"type"`
+	Public      *bool     `json:"isPublic"`
+	Private     *bool     `json:"isPrivate"`
+	Groups      *[]string `json:"groupList"`
+	DataType    *string   `json:"dataType"`
+	DataURL     *string   `json:"dataUrl"`
+	Categories  *[]string `json:"categories"`
+	Tags        *[]string `json:"tags"`
+	Summary     *string   `json:"summary"`
+	Description *string   `json:"description"`
+	Protocol    *string   `json:"protocol"`
+
+	ID             json.RawMessage `json:"id"`
+	Source         json.RawMessage `json:"source"`
+	UseBlob        json.RawMessage `json:"useBlob"`
+	Uses           json.RawMessage `json:"useNumber"`
+	Stars          json.RawMessage `json:"starNumber"`
+	Status         json.RawMessage `json:"status"`
+	Created        json.RawMessage `json:"createdAt"`
+	Updated        json.RawMessage `json:"updatedAt"`
+	ItemTags       json.RawMessage `json:"ItemTags"`
+	ItemCategories json.RawMessage `json:"ItemCategories"`
+}
+
+// apply makes a template what a client says. What it doesn't say stays.
+func (in *itemData) apply(s *v1.TemplateSpec) error {
+	for from, to := range map[*string]*string{
+		in.Name: &s.Name, in.Author: &s.Author, in.Type: &s.Type, in.DataType: &s.DataType, in.DataURL: &s.DataURL,
+		in.Summary: &s.Summary, in.Description: &s.Description, in.Protocol: &s.Job,
+	} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	for from, to := range map[*[]string]*[]string{in.Groups: &s.Groups, in.Categories: &s.Categories, in.Tags: &s.Tags} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	return in.share(s)
+}
+
+// share reads whom an item is for. Pages send a list of groups along also where one of the flags is set.
+func (in *itemData) share(s *v1.TemplateSpec) error {
+	public, private := in.Public != nil && *in.Public, in.Private != nil && *in.Private
+	switch {
+	case public && private:
+		return errBoth
+	case public:
+		s.Public, s.Groups = true, nil
+	case private:
+		s.Public, s.Groups = false, nil
+	case in.Public != nil:
+		s.Public = false
+	}
+	return nil
+}

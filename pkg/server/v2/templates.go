@@ -1,0 +1,232 @@
+package v2
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"time"
+
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+const (
+	// market is where OpenPAI's marketplace plugin asks.
+	market = "/marketplace/api"
+	// templateBytes is how long an item may be: a job file of 200 KiB and a description of 64 KiB, with their line ends escaped.
+	templateBytes = 1 << 20
+	// templateRows is what a list of items counts as: they come with their job files.
+	templateRows = 5000
+)
+
+func templateRoutes() []server.Route {
+	const all, one = prefix + "/templates", prefix + "/templates/{template}"
+	also, alsoOne := server.Also(market+"/items"), server.Also(market+"/items/{template}")
+	wrong := []string{"InvalidProtocolError", "ConflictTemplateError", "NoEnoughQuotaError", "NoGroupError"}
+	return []server.Route{
+		server.JSON(http.MethodGet, all, "templates.list", "Lists job templates, as items of OpenPAI's marketplace", listItems, also),
+		server.JSON(http.MethodPost, all, "template.add", "Adds a job template of one's own; secrets of its protocol are masked", postItem, also, server.Status(http.StatusCreated), server.Body(templateBytes), server.Errors(wrong...)),
+		server.JSON(http.MethodGet, one, "template.read", "Tells about a job template", getItem, alsoOne, server.Errors("NoTemplateError")),
+		{Method: http.MethodPut, Path: one, Aliases: []string{market + "/items/{template}"}, Rule: "template.change", Summary: "Changes what the body names of a job template", Serve: putItem, In: reflect.TypeFor[putItemIn](),
+			Media: "text/plain; charset=utf-8", Limit: server.Limit{Body: templateBytes}, Errors: append([]string{"NoTemplateError"}, wrong...)},
+		{Method: http.MethodDelete, Path: one, Aliases: []string{market + "/items/{template}"}, Rule: "template.remove", Summary: "Removes a job template", Serve: deleteItem, In: reflect.TypeFor[itemIn](),
+			Media: "text/plain; charset=utf-8", Errors: []string{"NoTemplateError"}},
+		server.JSON(http.MethodGet, market+"/tags", "templates.list", "Lists the tags of job templates", listTags),
+		server.JSON(http.MethodGet, market+"/categories", "templates.list", "Lists the categories of job templates", listCategories),
+	}
+}
+
+// label is a tag or a category. OpenPAI's have ids apart from their names.
+type label struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+func labels(names []string) []label {
+	out := []label{}
+	for _, name := range names {
+		out = append(out, label{name, name})
+	}
+	return out
+}
+
+// item is a template as the marketplace's pages read it.
+type item struct {
+	ID             string    `json:"id"`
+	Name           string    `json:"name"`
+	Author         string    `json:"author"`
+	Type           string    `json:"type"`
+	Source         string    `json:"source"`
+	Public         bool      `json:"isPublic"`
+	Private        bool      `json:"isPrivate"`
+	Groups         []string  `json:"groupList"`
+	DataType       string    `json:"dataType"`
+	DataURL        string    `json:"dataUrl"`
+	UseBlob        bool      `json:"useBlob"`
+	Categories     []string  `json:"categories"`
+	Tags           []string  `json:"tags"`
+	Summary        string    `json:"summary"`
+	Description    string    `json:"description"`
+	Protocol       string    `json:"protocol"`
+	Uses           int64     `json:"useNumber"`
+	Stars          int       `json:"starNumber"`
+	Status         string    `json:"status"`
+	Created        time.Time `json:"createdAt"`
+	Updated        time.Time `json:"updatedAt"`
+	ItemTags       []label   `json:"ItemTags"`
+	ItemCategories []label   `json:"ItemCategories"`
+}
+
+// The words of OpenPAI for what is the same of all templates here.
+const (
+	sourceMarket   = "marketplace"
+	statusApproved = "approved"
+)
+
+func newItem(t *v1.Template) item {
+	s := &t.Spec
+	return item{
+		ID: string(t.UID), Name: s.Name, Author: s.Author, Type: s.Type, Source: sourceMarket, Public: s.Public, Private: private(s), Groups: append([]string{}, s.Groups...),
+		DataType: s.DataType, DataURL: s.DataURL, Categories: append([]string{}, s.Categories...), Tags: append([]string{}, s.Tags...), Summary: s.Summary, Description: s.Description,
+		Protocol: s.Job, Uses: t.Status.Uses, Stars: len(t.Status.Stars), Status: statusApproved, Created: t.CreationTimestamp.UTC(), Updated: t.Updated().UTC(),
+		ItemTags: labels(s.Tags), ItemCategories: labels(s.Categories),
+	}
+}
+
+func private(s *v1.TemplateSpec) bool { return !s.Public && len(s.Groups) == 0 }
+
+type itemsIn struct {
+	Name     string   `query:"name"`
+	Author   string   `query:"author"`
+	Type     string   `query:"type"`
+	Source   string   `query:"source"`
+	Keyword  string   `query:"keyword"`
+	Tags     []string `query:"tag"`
+	Category []string `query:"category"`
+	Public   *bool    `query:"isPublic"`
+	Private  *bool    `query:"isPrivate"`
+}
+
+// Rows is how many rows of other lists this one counts as.
+func (*itemsIn) Rows() int { return templateRows }
+
+func (in *itemsIn) fits(t *v1.Template) bool {
+	s := &t.Spec
+	for want, have := range map[string]string{in.Name: s.Name, in.Author: s.Author, in.Type: s.Type, in.Source: sourceMarket} {
+		if want != "" && want != have {
+			return false
+		}
+	}
+	return t.Has(in.Keyword) && all(in.Tags, s.Tags) && all(in.Category, s.Categories) &&
+		(in.Public == nil || *in.Public == s.Public) && (in.Private == nil || *in.Private == private(s))
+}
+
+func all(want, have []string) bool {
+	return !slices.ContainsFunc(want, func(one string) bool { return !slices.Contains(have, one) })
+}
+
+func listItems(_ context.Context, d *desk.Desk, in *itemsIn) (*[]item, error) {
+	seen, err := d.Templates()
+	if err != nil {
+		return nil, err
+	}
+	out := []item{}
+	for i := range seen {
+		if in.fits(seen[i].Template) {
+			out = append(out, newItem(seen[i].Template))
+		}
+	}
+	return &out, nil
+}
+
+func listTags(_ context.Context, d *desk.Desk, _ *struct{}) (*[]label, error) {
+	return used(d, nil, func(s *v1.TemplateSpec) []string { return s.Tags })
+}
+
+func listCategories(_ context.Context, d *desk.Desk, _ *struct{}) (*[]label, error) {
+	return used(d, []string{v1.CategoryOfficial}, func(s *v1.TemplateSpec) []string { return s.Categories })
+}
+
+// used are the words that templates which the caller sees have, and those that are always there.
+func used(d *desk.Desk, always []string, words func(*v1.TemplateSpec) []string) (*[]label, error) {
+	seen, err := d.Templates()
+	if err != nil {
+		return nil, err
+	}
+	for i := range seen {
+		always = append(always, words(&seen[i].Spec)...)
+	}
+	slices.Sort(always)
+	out := labels(slices.Compact(always))
+	return &out, nil
+}
+
+type itemIn struct {
+	Template string `path:"template"`
+}
+
+func getItem(_ context.Context, d *desk.Desk, in *itemIn) (*item, error) {
+	t, err := d.Template(in.Template)
+	if err != nil {
+		return nil, err
+	}
+	out := newItem(t.Template)
+	return &out, nil
+}
+
+// made is what a new item is answered with.
+type made struct {
+	ID string `json:"id"`
+}
+
+type postItemIn struct {
+	Body itemData `body:"json"`
+}
+
+func postItem(ctx context.Context, d *desk.Desk, in *postItemIn) (*made, error) {
+	spec := v1.TemplateSpec{}
+	if in.Body.Author == nil {
+		spec.Author = d.Name()
+	}
+	if err := in.Body.apply(&spec); err != nil {
+		return nil, err
+	}
+	t, err := d.AddTemplate(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return &made{string(t.UID)}, nil
+}
+
+type putItemIn struct {
+	Template string   `path:"template"`
+	Body     itemData `body:"json"`
+}
+
+func putItem(c *server.Call) error {
+	in := putItemIn{}
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	if _, err := c.Desk.ChangeTemplate(c.Context(), in.Template, 0, in.Body.apply); err != nil {
+		return err
+	}
+	return c.Text("updated")
+}
+
+func deleteItem(c *server.Call) error {
+	in := itemIn{}
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	if err := c.Desk.RemoveTemplate(c.Context(), in.Template); err != nil {
+		return err
+	}
+	return c.Text("deleted")
+}
+
+// errBoth is of an item that is both.
+var errBoth = wire.Bad(`an item is public or private: set one of "isPublic" and "isPrivate", or neither, and name groups in "groupList"`)
