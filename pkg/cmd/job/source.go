@@ -125,6 +125,11 @@ func (s *Source) text(f *cmdutil.Factory, name string) ([]byte, error) {
 	if len(data) > protocol.MaxBytes {
 		return data, nil // which Parse refuses
 	}
+	return s.change(name, data)
+}
+
+// change makes the changes that the flags ask for.
+func (s *Source) change(name string, data []byte) (out []byte, err error) {
 	for _, p := range s.Parameters {
 		parameter, value, _ := strings.Cut(p, "=")
 		if data, err = job.SetParameter(name, data, parameter, value); err != nil {

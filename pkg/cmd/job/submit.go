@@ -20,11 +20,13 @@ type SubmitOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
 	Files   []string
-	Source  Source
-	Submit  job.SubmitOptions
-	Watch   bool
-	Wait    bool
-	Timeout time.Duration
+	// Template is the name of one, in place of a file.
+	Template string
+	Source   Source
+	Submit   job.SubmitOptions
+	Watch    bool
+	Wait     bool
+	Timeout  time.Duration
 	// Sweep is parameters with several values each: one job per combination.
 	Sweep []string
 	Yes   bool
@@ -33,13 +35,15 @@ type SubmitOptions struct {
 	Output cmdutil.Output
 	// aside tells outcomes on stderr. whole is a submission that is not interrupted halfway, so that its outcome is known.
 	aside, whole bool
+	// submitted is told of each job that was made; nil is told nothing.
+	submitted func(context.Context)
 }
 
 // NewCmdSubmit returns "paictl job submit". runF replaces the run in tests.
 func NewCmdSubmit(f *cmdutil.Factory, runF func(context.Context, *SubmitOptions) error) *cobra.Command {
 	opts := &SubmitOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "submit FILE...",
+		Use:   "submit [FILE...]",
 		Short: "Submit jobs",
 		Long: `Checks job files, and what they request from the cluster, then submits them. If one of several files
 has a mistake, none is submitted. FILE can be - for standard input.
@@ -57,6 +61,8 @@ submits the jobs that are missing, and skips those that exist, running or finish
 --after NAME starts the job when another one has succeeded, as extras.after in the file does. If the
 other one fails or is stopped, this job ends without having started.
 
+--template NAME submits the job file of a template, yours or AUTHOR/NAME: see "paictl job template --help".
+
 --code DIR sends a folder with the job: its files are in the tasks' working directory when the commands
 start. Files that .gitignore names are not sent. An unchanged folder is sent only once.`,
 		Example: `  paictl job submit hello.yaml
@@ -65,6 +71,7 @@ start. Files that .gitignore names are not sent. An unchanged folder is sent onl
   paictl job submit train.yaml --dry-run
   paictl job submit train.yaml --name train-lr2 --set lr=0.01 --set epochs=20
   paictl job submit prepare.yaml && paictl job submit train.yaml --after prepare
+  paictl job submit --template ann/train --name my-train --set lr=0.01
   paictl job submit train.yaml --sweep lr=0.1,0.01 --sweep seed=1,2,3 --dry-run
   paictl job submit a.yaml b.yaml --wait && echo "both succeeded"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -83,6 +90,8 @@ start. Files that .gitignore names are not sent. An unchanged folder is sent onl
 	fl := cmd.Flags()
 	fl.StringSliceVarP(&opts.Files, "file", "f", nil, "a job file; the same as FILE")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json")
+	fl.StringVar(&opts.Template, "template", "", "a template, in place of a file: NAME or AUTHOR/NAME")
+	_ = cmd.RegisterFlagCompletionFunc("template", opts.Flags.completeTemplates(f, 0))
 	fl.StringArrayVar(&opts.Sweep, "sweep", nil, "NAME=VALUE,VALUE...: a job for each value of a parameter; repeat the flag for all combinations")
 	fl.StringSliceVar(&opts.After, "after", nil, "start when these jobs have succeeded: NAME or USER/NAME")
 	_ = cmd.RegisterFlagCompletionFunc("after", opts.Flags.completeJobs(f, 0))
@@ -103,8 +112,11 @@ func (opts *SubmitOptions) addFlags(cmd *cobra.Command, dryRun string) {
 }
 
 func (opts *SubmitOptions) check(cmd *cobra.Command) error {
-	if len(opts.Files) == 0 {
+	if len(opts.Files) == 0 && opts.Template == "" {
 		return cmdutil.Usagef("name a job file, or - for standard input (see %s --help)", cmd.CommandPath())
+	}
+	if len(opts.Files) > 0 && opts.Template != "" {
+		return cmdutil.Usagef("give a job file or --template, not both (see %s --help)", cmd.CommandPath())
 	}
 	if opts.Source.Name != "" && len(opts.Files) > 1 {
 		return cmdutil.Usagef("--name is for one file (see %s --help)", cmd.CommandPath())
@@ -137,10 +149,18 @@ type submission struct {
 }
 
 func submitRun(ctx context.Context, opts *SubmitOptions) error {
+	if opts.Template != "" {
+		return submitTemplate(ctx, opts)
+	}
 	all, err := opts.Source.read(opts.Factory, opts.Files)
 	if err != nil {
 		return err
 	}
+	return opts.submitAll(ctx, all)
+}
+
+// submitAll submits what was read.
+func (opts *SubmitOptions) submitAll(ctx context.Context, all []submission) (err error) {
 	if len(opts.Sweep) > 0 {
 		if all, err = opts.sweep(&all[0]); err != nil {
 			return err

@@ -32,6 +32,7 @@ func (opts *SubmitOptions) send(ctx context.Context, c Jobs, all []submission) e
 			break
 		}
 		s.outcome = outcome
+		opts.made(ctx, outcome)
 		opts.Submit.Planned = append(opts.Submit.Planned, s.job.Name)
 		done = append(done, sent{File: s.file, Summary: s.prepared.Summary, Outcome: outcome, Parameters: s.parameters})
 		switch {

@@ -84,8 +84,9 @@ func NewCmdRemove(f *cmdutil.Factory, runF func(context.Context, *RemoveOptions)
 	opts := &RemoveOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "remove NAME...",
-		Short: "Remove people, with their passwords and tokens, and stop their jobs",
+		Short: "Remove people, with their passwords, tokens and job templates, and stop their jobs",
 		Long: `Removes people. What they signed in with is deleted, and can't come back. Their jobs are stopped, and stay in the history.
+Their job templates are removed, also those that others use: keep a copy before with "paictl job template show NAME --config".
 The name stays taken, because jobs bear it.
 
 The last administrator can't be removed.`,
@@ -111,7 +112,7 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 	if n := len(opts.Names); n > 1 {
 		what = "the removal of " + plural.Of(n, "person")
 	}
-	if err := prompt.Confirm(opts.Factory.IO, opts.Yes, what, "Remove "+listed(opts.Names)+" with passwords and tokens, and stop their jobs?"); err != nil {
+	if err := prompt.Confirm(opts.Factory.IO, opts.Yes, what, "Remove "+listed(opts.Names)+" with passwords, tokens and job templates, and stop their jobs?"); err != nil {
 		return err
 	}
 	return each(ctx, opts.Factory, opts.Way, opts.Names, func(ctx context.Context, p People, name string) (string, error) {

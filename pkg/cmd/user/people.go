@@ -12,6 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/template"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server/v3/api"
@@ -204,7 +205,11 @@ func (d *direct) Remove(ctx context.Context, name string) error {
 	if err := d.Load(ctx); err != nil {
 		return err
 	}
-	_, err = people.RemoveWith(ctx, d.Directory, name, jobs.StopAll)
+	templates, err := template.Open(d.cluster.Config, template.Options{})
+	if err != nil {
+		return err
+	}
+	_, err = people.RemoveWith(ctx, d.Directory, name, jobs.StopAll, templates.RemoveOf)
 	return err
 }
 

@@ -64,13 +64,17 @@ func Open(config *rest.Config, o Options) (*Store, error) {
 	return s, nil
 }
 
+// decode reads a Template. One of a name that can't be one is not counted: it could mean something to whoever types it.
 func decode(u *unstructured.Unstructured) (*v1.Template, error) {
 	out := &v1.Template{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
 		return nil, fmt.Errorf("it can't be read: %w", err)
 	}
-	if !v1.ValidName(out.Spec.Author) {
+	switch {
+	case !v1.ValidName(out.Spec.Author):
 		return nil, fmt.Errorf("spec.author: %q can't be a name", out.Spec.Author)
+	case !ValidName(out.Spec.Name):
+		return nil, fmt.Errorf("spec.name: %q can't be a name", out.Spec.Name)
 	}
 	return out, nil
 }

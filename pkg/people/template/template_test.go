@@ -271,6 +271,11 @@ func TestAnObjectMadeByHandIsReadOrLeftOut(t *testing.T) {
 	_, err = api.Create(t.Context(), u, metav1.CreateOptions{})
 	require.True(t, apierrors.IsInvalid(err), "the schema refuses it: %v", err)
 	u.Object["spec"].(map[string]any)["author"] = "bob"
+	wrong := u.DeepCopy()
+	wrong.SetName("wrong")
+	wrong.Object["spec"].(map[string]any)["name"] = "$(reboot)"
+	_, err = api.Create(t.Context(), wrong, metav1.CreateOptions{})
+	require.NoError(t, err)
 	_, err = api.Create(t.Context(), u, metav1.CreateOptions{})
 	require.NoError(t, err)
 

@@ -34,8 +34,8 @@ func templateRoutes() []server.Route {
 			Media: "text/plain; charset=utf-8", Limit: server.Limit{Body: templateBytes}, Errors: append([]string{"NoTemplateError"}, wrong...)},
 		{Method: http.MethodDelete, Path: one, Aliases: []string{market + "/items/{template}"}, Rule: "template.remove", Summary: "Removes a job template", Serve: deleteItem, In: reflect.TypeFor[itemIn](),
 			Media: "text/plain; charset=utf-8", Errors: []string{"NoTemplateError"}},
-		server.JSON(http.MethodGet, market+"/tags", "templates.list", "Lists the tags of job templates", listTags),
-		server.JSON(http.MethodGet, market+"/categories", "templates.list", "Lists the categories of job templates", listCategories),
+		server.JSON(http.MethodGet, all+"/tags", "templates.list", "Lists the tags of job templates", listTags, server.Also(market+"/tags")),
+		server.JSON(http.MethodGet, all+"/categories", "templates.list", "Lists the categories of job templates", listCategories, server.Also(market+"/categories")),
 	}
 }
 

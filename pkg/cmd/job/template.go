@@ -1,0 +1,182 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/client"
+	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+)
+
+// Templates are the job templates of one cluster, as the verbs use them: by a kubeconfig, or by the platform's server for whoever has signed in.
+type Templates interface {
+	// Templates have neither descriptions nor job files. What is empty selects nothing.
+	Templates(ctx context.Context, author, name, keyword string) ([]api.Template, error)
+	Template(ctx context.Context, id string) (*api.Template, error)
+	AddTemplate(ctx context.Context, spec v1.TemplateSpec) (*api.Template, error)
+	PutTemplate(ctx context.Context, id string, c api.TemplateChange) (*api.Template, error)
+	RemoveTemplate(ctx context.Context, id string) error
+	StarTemplate(ctx context.Context, id string, yes bool) (*api.Template, error)
+	UseTemplate(ctx context.Context, id string) error
+}
+
+var (
+	_ Templates = (*client.Server)(nil)
+	_ Templates = (*localTemplates)(nil)
+)
+
+// NewCmdTemplate returns "paictl job template".
+func NewCmdTemplate(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "template",
+		Aliases: []string{"templates"},
+		Short:   "Keep job files as templates, and share them",
+		Long: `A template is a job file with a description, kept in the cluster. It is yours alone, or for members of groups, or for everyone.
+Administrators see all templates. Secrets are never kept: a mask is in the place of each.
+
+NAME is one of your templates; AUTHOR/NAME is another person's. When a person is removed from the cluster, so are their templates.`,
+		Example: `  paictl job template push train.yaml --summary "BERT on 8 GPUs" --public
+  paictl job template list --keyword bert
+  paictl job template show ann/train
+  paictl job submit --template ann/train --name my-train --set lr=0.01`,
+	}
+	cmd.AddCommand(newCmdTemplateList(f, nil), newCmdTemplateShow(f, nil), newCmdTemplatePush(f, nil), newCmdTemplateStar(f, nil), newCmdTemplateRemove(f, nil))
+	return cmd
+}
+
+// TemplateFlags are those of all verbs on templates.
+type TemplateFlags struct{ Flags }
+
+func (fl *TemplateFlags) add(f *cmdutil.Factory, cmd *cobra.Command) {
+	fl.addWay(f, cmd)
+	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "with a kubeconfig: who you are (default: the setting user, else you)")
+}
+
+// openTemplates connects to the templates of a cluster, and says who asks.
+func (fl *Flags) openTemplates(ctx context.Context, f *cmdutil.Factory) (t Templates, me string, err error) {
+	w, err := way.Choose(f, fl.Kube, fl.Server)
+	if err != nil {
+		return nil, "", err
+	}
+	if w == nil {
+		if me, err = fl.unsigned(f); err != nil {
+			return nil, "", err
+		}
+		t, err := newLocalTemplates(fl.Kube, me)
+		return t, me, err
+	}
+	me, err = (&client.Jobs{Server: w.Server, Name: w.User}).Me(ctx)
+	if err == nil && fl.User != "" && fl.User != me {
+		err = hint.Errorf("remove --user, or use the cluster's kubeconfig: --kubeconfig FILE", "you are signed in as %s", me)
+	}
+	return w.Server, me, err
+}
+
+// titled is how a template is called.
+func titled(t *api.Template) string { return t.Author + "/" + t.Name }
+
+// authorOf takes AUTHOR/NAME apart; NAME is one of one's own.
+func authorOf(name, me string) (author, short string) {
+	if author, short, others := strings.Cut(name, "/"); others {
+		return author, short
+	}
+	return me, name
+}
+
+// resolveTemplate finds a template by its name, by AUTHOR/NAME, or by its id.
+func resolveTemplate(ctx context.Context, t Templates, me, name string) (*api.Template, error) {
+	author, short := authorOf(name, me)
+	found, err := t.Templates(ctx, author, short, "")
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(found) > 1:
+		return nil, hint.Errorf("name one by its id: "+found[0].ID, "%s has %d templates named %s", author, len(found), short)
+	case len(found) == 1:
+		return t.Template(ctx, found[0].ID)
+	case templateID(name):
+		return t.Template(ctx, name)
+	}
+	return nil, hint.Errorf("see: paictl job template list", "there is no template %s/%s", author, short)
+}
+
+// templateID reports whether a text looks like the id of a template.
+func templateID(text string) bool { return len(text) == 36 && strings.Count(text, "-") == 4 }
+
+// completeTemplates completes up to most names of templates; 0 is any number.
+func (fl *Flags) completeTemplates(f *cmdutil.Factory, most int) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if most > 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		t, me, err := fl.openTemplates(ctx, f)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		all, err := t.Templates(ctx, "", "", "")
+		if err != nil {
+			f.Log.DebugContext(ctx, "complete names of templates", "error", err)
+		}
+		var out []string
+		for i := range all {
+			name := titled(&all[i])
+			if all[i].Author == me {
+				name = all[i].Name
+			}
+			if !slices.Contains(args, name) {
+				out = append(out, name)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// sharedWith says whom a template is for.
+func sharedWith(t *api.Template) string {
+	switch {
+	case t.Public:
+		return "everyone"
+	case len(t.Groups) > 0:
+		return strings.Join(t.Groups, ", ")
+	}
+	return "the author"
+}
+
+// eachTemplate runs a verb on templates by name.
+func (fl *TemplateFlags) eachTemplate(ctx context.Context, f *cmdutil.Factory, names []string, run func(Templates, *api.Template) error) error {
+	t, me, err := fl.openTemplates(ctx, f)
+	if err != nil {
+		return err
+	}
+	return eachName(ctx, f, names, func(name string) error {
+		one, err := resolveTemplate(ctx, t, me, name)
+		if err != nil {
+			return err
+		}
+		return run(t, one)
+	})
+}
+
+// sayMasked says that a job file needs its secrets before it is submitted.
+func sayMasked(f *cmdutil.Factory, t *api.Template) {
+	f.IO.Say("its secrets are masked: who submits it writes them into the file that \"%s\" prints", showConfig(t))
+}
+
+func showConfig(t *api.Template) string {
+	name := titled(t)
+	if strings.ContainsAny(name, " ()&") {
+		name = fmt.Sprintf("%q", name)
+	}
+	return "paictl job template show " + name + " --config"
+}

@@ -1,0 +1,192 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/people/template"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+)
+
+// TemplatePushOptions are those of "paictl job template push".
+type TemplatePushOptions struct {
+	Factory *cmdutil.Factory
+	Flags   TemplateFlags
+	File    string
+	Name    string
+	// Set are the flags that are given: the others leave what a template has as it is.
+	Set         func(flag string) bool
+	Summary     string
+	Description string
+	Categories  []string
+	Tags        []string
+	Public      bool
+	Private     bool
+	Groups      []string
+	Output      cmdutil.Output
+}
+
+func newCmdTemplatePush(f *cmdutil.Factory, runF func(context.Context, *TemplatePushOptions) error) *cobra.Command {
+	opts := &TemplatePushOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "push [FILE]",
+		Short: "Keep a job file as a template, or change one",
+		Long: `Keeps a job file as a template of yours; without --public or --group it is for you alone. If you have a template of that name,
+it is changed: what no flag names stays as it is. Without FILE its job file stays, too. An administrator changes another's with
+--name AUTHOR/NAME. FILE can be - for standard input.
+
+Values below "secrets" in the file, and passwords of registries, are masked before the template is kept. If there are any, comments are
+left out, too, because people keep old passwords in them.`,
+		Example: `  paictl job template push train.yaml --summary "BERT on 8 GPUs" --tag bert --public
+  paictl job template push train.yaml --name "BERT (large)" --description README.md --group vision
+  paictl job template push --name "BERT (large)" --private`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Set = cmd.Flags().Changed
+			if len(args) > 0 {
+				opts.File = args[0]
+			}
+			if opts.File == "" && opts.Name == "" {
+				return cmdutil.Usagef("name a job file, or a template to change: --name NAME (see %s --help)", cmd.CommandPath())
+			}
+			if opts.Public && opts.Private || len(opts.Groups) > 0 && (opts.Public || opts.Private) {
+				return cmdutil.Usagef("give one of --public, --private and --group (see %s --help)", cmd.CommandPath())
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return templatePushRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&opts.Name, "name", "", "name of the template (default: the job's name in the file)")
+	fl.StringVar(&opts.Summary, "summary", "", "what it is for, in one line")
+	fl.StringVar(&opts.Description, "description", "", "a file in Markdown that describes it")
+	_ = cmd.MarkFlagFilename("description", "md", "txt")
+	fl.StringSliceVar(&opts.Categories, "category", nil, "categories, with commas between")
+	fl.StringSliceVar(&opts.Tags, "tag", nil, "tags, with commas between")
+	fl.BoolVar(&opts.Public, "public", false, "show it to everyone")
+	fl.BoolVar(&opts.Private, "private", false, "show it to you alone")
+	fl.StringSliceVar(&opts.Groups, "group", nil, "show it to members of these groups of yours")
+	_ = cmd.RegisterFlagCompletionFunc("name", opts.Flags.completeTemplates(f, 0))
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	return cmd
+}
+
+func templatePushRun(ctx context.Context, opts *TemplatePushOptions) error {
+	text, name, err := opts.read()
+	if err != nil {
+		return err
+	}
+	description, err := opts.describe()
+	if err != nil {
+		return err
+	}
+	c, me, err := opts.Flags.openTemplates(ctx, opts.Factory)
+	if err != nil {
+		return err
+	}
+	author, short := authorOf(name, me)
+	have, err := c.Templates(ctx, author, short, "")
+	if err != nil {
+		return err
+	}
+	change := func(s *v1.TemplateSpec) {
+		if opts.File != "" {
+			s.Job = text
+		}
+		opts.apply(s, description)
+	}
+	if len(have) == 0 && opts.File != "" {
+		spec := v1.TemplateSpec{Name: short, Author: author, Type: "template"}
+		change(&spec)
+		made, err := c.AddTemplate(ctx, spec)
+		return opts.tell(made, "kept", err)
+	}
+	was, err := resolveTemplate(ctx, c, me, name)
+	if err != nil {
+		return err
+	}
+	next := api.TemplateChange{Version: was.Version, Spec: was.TemplateSpec}
+	change(&next.Spec)
+	made, err := c.PutTemplate(ctx, was.ID, next)
+	return opts.tell(made, "changed", err)
+}
+
+// read is the job file, and the name of the template.
+func (opts *TemplatePushOptions) read() (text, name string, err error) {
+	if opts.File == "" {
+		return "", opts.Name, nil
+	}
+	data, err := (&Source{}).text(opts.Factory, opts.File)
+	if err != nil {
+		return "", "", err
+	}
+	j, found := protocol.ParseMasked(opts.File, data)
+	if err := report(opts.Factory, found); err != nil {
+		return "", "", err
+	}
+	if opts.Name != "" {
+		return string(data), opts.Name, nil
+	}
+	return string(data), j.Name, nil
+}
+
+// maxDescription is how much of a description is read: more than is taken.
+const maxDescription = 1 << 20
+
+func (opts *TemplatePushOptions) describe() (string, error) {
+	if opts.Description == "" {
+		return "", nil
+	}
+	file, err := os.Open(opts.Description)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxDescription))
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", opts.Description, err)
+	}
+	return string(text), nil
+}
+
+// apply makes a template what the flags say.
+func (opts *TemplatePushOptions) apply(s *v1.TemplateSpec, description string) {
+	for flag, set := range map[string]func(){
+		"summary":     func() { s.Summary = opts.Summary },
+		"description": func() { s.Description = description },
+		"category":    func() { s.Categories = opts.Categories },
+		"tag":         func() { s.Tags = opts.Tags },
+		"group":       func() { s.Public, s.Groups = false, opts.Groups },
+	} {
+		if opts.Set(flag) {
+			set()
+		}
+	}
+	if opts.Public || opts.Private {
+		s.Public, s.Groups = opts.Public, nil
+	}
+}
+
+func (opts *TemplatePushOptions) tell(t *api.Template, done string, err error) error {
+	if err != nil {
+		return err
+	}
+	if template.Masked(t.Job) {
+		sayMasked(opts.Factory, t)
+	}
+	if !opts.Output.Is("text") {
+		return opts.Output.Write(opts.Factory.IO.Out, t, cmdutil.Table{})
+	}
+	_, err = fmt.Fprintf(opts.Factory.IO.Out, "%s is %s, for %s\n", titled(t), done, sharedWith(t))
+	return err
+}
