@@ -11,8 +11,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// RemoveWith removes a person whose jobs are stopped, and what else they leave: first the person is disabled, so that no more comes, and the person goes last. Where it
-// fails in between, it can be repeated. Someone who takes the name meanwhile keeps it, and their jobs.
+// RemoveWith removes a person whose jobs are stopped, and what else they leave is swept: first the person is disabled, so that no more comes, and
+// the person goes last. Where it fails in between, it can be repeated. Someone who takes the name meanwhile keeps it, and their jobs.
 func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx context.Context, user string) (int, error), sweep ...func(ctx context.Context, user string) error) (stopped int, err error) {
 	p, err := d.Update(ctx, name, func(s *v1.UserSpec) error {
 		s.Disabled = true
@@ -22,13 +22,11 @@ func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx co
 	switch {
 	case err == nil:
 		who = p.UID
-		if stopped, err = stop(ctx, name); err != nil {
-			return stopped, hint.Wrap(fmt.Errorf("%s is disabled, and not removed: %w", name, err), "try again")
+		if stopped, err = stop(ctx, name); err == nil {
+			err = swept(ctx, name, sweep)
 		}
-		for _, take := range sweep {
-			if err := take(ctx, name); err != nil {
-				return stopped, hint.Wrap(fmt.Errorf("%s is disabled, and not removed: %w", name, err), "try again")
-			}
+		if err != nil {
+			return stopped, hint.Wrap(fmt.Errorf("%s is disabled, and not removed: %w", name, err), "try again")
 		}
 	case !errors.Is(err, ErrNoUser):
 		return 0, err
@@ -40,10 +38,22 @@ func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx co
 		return stopped, nil // the jobs of that name are someone else's by now
 	}
 	late, err := stop(ctx, name) // one that was submitted just before
+	if err == nil {
+		err = swept(ctx, name, sweep)
+	}
 	if err != nil {
-		err = hint.Wrap(fmt.Errorf("%s is removed, and may have jobs that go on: %w", name, err), "see: paictl job list --user "+name)
+		err = hint.Wrap(fmt.Errorf("%s is removed, and may have jobs that go on, or templates that stay: %w", name, err), "see: paictl job list --user "+name)
 	}
 	return stopped + late, err
+}
+
+func swept(ctx context.Context, name string, sweep []func(ctx context.Context, user string) error) error {
+	for _, take := range sweep {
+		if err := take(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Remove removes a person, with password, tokens and extension. The name stays taken.

@@ -89,6 +89,16 @@ func TestTemplatesAreSeenByWhomTheyAreSharedWith(t *testing.T) {
 			assert.Equal(t, status, h.as(who, "PUT", "/api/v3/templates/"+id+"/star", "").Status)
 		}
 	}
+	// Who is refused reads that in the audit, and learns no name from it.
+	refusals := 0
+	for line := range strings.Lines(h.Printed.String()) {
+		if strings.Contains(line, `"actor":"vic"`) && strings.Contains(line, `"kind":"template"`) {
+			refusals++
+			assert.NotContains(t, line, `"own"`)
+			assert.NotContains(t, line, `"group"`)
+		}
+	}
+	assert.NotZero(t, refusals)
 	// A grant that is taken away takes the template away.
 	_, err := h.People.Update(t.Context(), "abe", func(u *v1.UserSpec) error { u.Groups = []string{"vision"}; return nil })
 	require.NoError(t, err)

@@ -66,14 +66,23 @@ func (d *Desk) seenTemplate(rule, id string) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Template{t}, d.decideTemplate(rule, t)
+	if err := d.decideTemplate(rule, t); errors.Is(err, template.ErrNone) {
+		return nil, err // whose it is, and its name, must not get into the audit, either: who asked reads that
+	} else if err != nil {
+		return &Template{t}, err
+	}
+	return &Template{t}, nil
 }
 
 // AddTemplate adds a template of the caller.
 func (d *Desk) AddTemplate(ctx context.Context, spec v1.TemplateSpec) (*Template, error) {
 	thing := rules.Thing{Kind: rules.KindTemplate, Name: wire.Shown(spec.Name), Owner: wire.Shown(spec.Author)}
-	made, err := d.addTemplate(ctx, spec)
-	return templated(made, d.audited(ctx, "template.add", thing, nil, err))
+	var made *v1.Template
+	err := d.did(ctx, "template.add", thing, nil, func(ctx context.Context) (err error) {
+		made, err = d.addTemplate(ctx, spec)
+		return err
+	})
+	return templated(made, err)
 }
 
 func (d *Desk) addTemplate(ctx context.Context, spec v1.TemplateSpec) (*v1.Template, error) {
@@ -119,8 +128,11 @@ func (d *Desk) mayShare(was, now *v1.TemplateSpec) error {
 // ChangeTemplate makes a template another one. version is the one that the change begins with; 0 is any. change may be called more than once.
 func (d *Desk) ChangeTemplate(ctx context.Context, id string, version int64, change func(*v1.TemplateSpec) error) (*Template, error) {
 	seen, err := d.seenTemplate("template.change", id)
+	if err != nil {
+		return nil, d.audited(ctx, "template.change", d.auditedTemplate(seen, id), nil, err)
+	}
 	var made *v1.Template
-	if err == nil {
+	err = d.did(ctx, "template.change", d.auditedTemplate(seen, id), nil, func(ctx context.Context) (err error) {
 		made, err = d.shop.Templates.Update(ctx, id, version, func(t *v1.Template) error {
 			if err := d.decideTemplate("template.change", t); err != nil { // on what it is now
 				return err
@@ -131,8 +143,9 @@ func (d *Desk) ChangeTemplate(ctx context.Context, id string, version int64, cha
 			}
 			return d.mayShare(was, &t.Spec)
 		})
-	}
-	return templated(made, d.audited(ctx, "template.change", d.auditedTemplate(seen, id), nil, err))
+		return err
+	})
+	return templated(made, err)
 }
 
 // auditedTemplate is a template for the audit, also one that isn't there.
@@ -146,10 +159,12 @@ func (d *Desk) auditedTemplate(t *Template, id string) rules.Thing {
 // RemoveTemplate removes a template.
 func (d *Desk) RemoveTemplate(ctx context.Context, id string) error {
 	seen, err := d.seenTemplate("template.remove", id)
-	if err == nil {
-		err = d.shop.Templates.Remove(ctx, id, func(t *v1.Template) error { return d.decideTemplate("template.remove", t) })
-	}
-	return d.audited(ctx, "template.remove", d.auditedTemplate(seen, id), nil, err)
+	return d.did(ctx, "template.remove", d.auditedTemplate(seen, id), nil, func(ctx context.Context) error {
+		if err != nil {
+			return err
+		}
+		return d.shop.Templates.Remove(ctx, id, func(t *v1.Template) error { return d.decideTemplate("template.remove", t) })
+	})
 }
 
 // StarTemplate notes that the caller likes a template, or no longer does.
