@@ -55,7 +55,7 @@ func DSN(t testing.TB) string {
 	name := fmt.Sprintf("test%d", s.count.Add(1))
 	db, err := sql.Open("pgx", s.dsn("postgres"))
 	require.NoError(t, err)
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	_, err = db.ExecContext(t.Context(), "CREATE DATABASE "+name)
 	require.NoError(t, err)
 	return s.dsn(name)
@@ -137,7 +137,7 @@ func (s *server) answers() error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	for range 600 {
 		if err = db.PingContext(context.Background()); err == nil {
 			return nil

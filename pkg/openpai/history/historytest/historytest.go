@@ -41,7 +41,7 @@ func New(t testing.TB) *Database {
 	require.NoError(t, err)
 	d := &Database{t: t, conn: conn}
 	d.Address = d.As("postgres")
-	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // that of the test has ended
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) }) // the test has ended by then
 	d.Exec(schema)
 	return d
 }
@@ -112,10 +112,10 @@ func (j *Job) Begun(attempt int32) time.Time {
 	return j.Submitted.Add(time.Minute).Add(time.Duration(attempt) * 24 * time.Hour)
 }
 
-type object = map[string]any
+type object = map[string]any // of JSON
 
 // Snapshot is the job's object as it was at the end of an attempt, or, where it runs, in the middle.
-func (j *Job) Snapshot(attempt int32, code int32) object {
+func (j *Job) Snapshot(attempt int32, code int32) map[string]any {
 	state := "Completed"
 	if attempt < j.Attempt {
 		state = "AttemptCompleted"
@@ -141,7 +141,7 @@ func (j *Job) Snapshot(attempt int32, code int32) object {
 			"annotations": object{"jobName": j.Name, "config": j.config(), "totalGpuNumber": fmt.Sprint(j.tasks() * j.GPUs), "requestGeneration": "1"}}}
 }
 
-func completion(code int32) object {
+func completion(code int32) map[string]any {
 	word, phrase := "Succeeded", "Succeeded"
 	if code != 0 {
 		word, phrase = "Failed", "ContainerUnrecognizedFailed"
@@ -149,7 +149,7 @@ func completion(code int32) object {
 	return object{"code": code, "phrase": phrase, "type": object{"name": word, "attributes": []any{}}, "diagnostics": "exit of the job"}
 }
 
-func (j *Job) roleStatus(attempt, code int32) object {
+func (j *Job) roleStatus(attempt, code int32) map[string]any {
 	tasks := []any{}
 	for i := range j.tasks() {
 		tasks = append(tasks, j.Task(attempt, int32(i), j.TaskAttempt, code))
@@ -158,7 +158,7 @@ func (j *Job) roleStatus(attempt, code int32) object {
 }
 
 // Task is the status of a task at the end of one of its attempts.
-func (j *Job) Task(attempt, index, id, code int32) object {
+func (j *Job) Task(attempt, index, id, code int32) map[string]any {
 	pod := fmt.Sprintf("%s-%s-%d", j.Key(), j.object(), index)
 	begun := j.Begun(attempt)
 	a := object{"id": id, "startTime": begun.Add(-time.Minute), "runTime": begun, "podName": pod, "podUID": uidOf(pod, fmt.Sprint(attempt, id)), "podNodeName": "old-7"}
@@ -171,7 +171,7 @@ func (j *Job) Task(attempt, index, id, code int32) object {
 		"retryPolicyStatus": object{"totalRetriedCount": id, "accountableRetriedCount": 0}, "attemptStatus": a}
 }
 
-func (j *Job) spec() object {
+func (j *Job) spec() map[string]any {
 	limits := object{"cpu": 4, "memory": "8192Mi", "github.com/fuse": 1}
 	annotations := object{"rest-server/port-scheduling-spec": "{}"}
 	if j.HiveD != "" {
