@@ -67,7 +67,7 @@ func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 
 // doubtful reports whether a loss is one that a provider that has lost something would cause: it doesn't know the person, or shows no groups of anyone.
 func (a *asked) doubtful(l loss) bool {
-	return !l.person.Said(l.id).Gone && !(l.answered && a.named)
+	return !l.person.Said(l.id).Gone && (!l.answered || !a.named)
 }
 
 // narrow takes away the groups that a provider doesn't name, of one who stays signed in while it is doubted.
