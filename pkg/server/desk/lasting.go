@@ -46,7 +46,7 @@ func (s *Shop) keep(ctx context.Context, owner *people.Person, name string) erro
 		return nil
 	}
 	if err := s.People.Remains(ctx, owner); !errors.Is(err, people.ErrNoUser) {
-		return nil //nolint:nilerr // the job is there, and nothing says that it mustn't be
+		return nil // the job is there, and nothing says that it must not be
 	}
 	made, err := s.Jobs.ResolveExact(ctx, owner.Name, name)
 	if err == nil {
