@@ -48,6 +48,17 @@ func (s *Server) NewDevice(ctx context.Context) (*api.Device, error) {
 	return out, explained(s.ask(ctx, form(api.DevicePath, url.Values{"client_id": {s.Client()}}), out))
 }
 
+// Waits says which program waits with the code that it shows.
+func (s *Server) Waits(ctx context.Context, code string) (*api.Waiting, error) {
+	return answered[api.Waiting](ctx, s, get(api.Prefix+"/signin/device", url.Values{"code": {code}}), nil)
+}
+
+// LetIn lets that program in, or refuses it.
+func (s *Server) LetIn(ctx context.Context, code string, allow bool) error {
+	q, err := post(api.Prefix+"/signin/device", nil, api.LetIn{Code: code, Allow: allow})
+	return s.done(ctx, q, err)
+}
+
 // Await gets the tokens of such a sign-in; ErrPending or ErrSlow where it is to be asked again.
 func (s *Server) Await(ctx context.Context, device secret.String) (*Pair, error) {
 	pair, err := s.tokensFor(ctx, url.Values{"grant_type": {api.GrantDevice}, "device_code": {device.Reveal()}}, false)

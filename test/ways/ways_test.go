@@ -30,8 +30,10 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/token"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/servertest"
+	v3 "github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/test/programs"
 )
 
@@ -177,7 +179,33 @@ func TestSigningInAndOut(t *testing.T) {
 	shown, err := client.Look(t.Context(), mustParse(t, b.server.URL))
 	require.NoError(t, err)
 	require.NotNil(t, shown)
-	cmdtest.RunFiles(t, []string{"testdata/login.txtar"}, map[string]string{"URL": b.server.URL, "FINGERPRINT": shown.Fingerprint()})
+	waiting := func() *v3.Device {
+		a := b.server.Ask(http.MethodPost, v3.DevicePath, "", "client_id=nightly%1b%5b2J%0aaddress:+10.0.0.1", "Content-Type", "application/x-www-form-urlencoded")
+		require.Equal(t, http.StatusOK, a.Status, a.Body)
+		d := &v3.Device{}
+		a.Into(d)
+		return d
+	}
+	first, second := waiting(), waiting()
+	eve, err := b.server.People.Person("eve")
+	require.NoError(t, err)
+	application, err := b.server.Tokens.Application(t.Context(), eve, token.New{})
+	require.NoError(t, err)
+	t.Run("script", func(t *testing.T) { // which runs beside others
+		cmdtest.RunFiles(t, []string{"testdata/login.txtar"}, map[string]string{"URL": b.server.URL, "FINGERPRINT": shown.Fingerprint(), "CODE": first.UserCode, "OTHER": second.UserCode, "APPLICATION": application.Token.Reveal()})
+	})
+	for d, want := range map[*v3.Device]int{first: http.StatusOK, second: http.StatusBadRequest} {
+		form := url.Values{"grant_type": {v3.GrantDevice}, "device_code": {d.DeviceCode}}
+		a := b.server.Ask(http.MethodPost, "/oauth/token", "", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+		assert.Equal(t, want, a.Status, a.Body)
+		if want == http.StatusOK {
+			made := &v3.Tokens{}
+			a.Into(made)
+			assert.Contains(t, b.server.Ask(http.MethodGet, "/api/v3/whoami", made.AccessToken, "").Body, `"name":"eve"`)
+		} else {
+			assert.Contains(t, a.Body, "access_denied")
+		}
+	}
 }
 
 func mustParse(t *testing.T, text string) *url.URL {

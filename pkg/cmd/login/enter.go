@@ -73,6 +73,6 @@ func (opts *Options) browser(ctx context.Context, s *client.Server) (*client.Pai
 func (opts *Options) device(ctx context.Context, s *client.Server) (*client.Pair, error) {
 	io := opts.Factory.IO
 	return browser.Device(ctx, s, func(d *api.Device) {
-		io.Say("Open %s in a browser on any machine, and type this code there:\n  %s", d.VerificationURI, d.UserCode)
+		io.Say("Open %s in a browser on any machine, and type this code there:\n  %s\nor, where you are signed in: paictl token approve %s", d.VerificationURI, d.UserCode, d.UserCode)
 	}, opts.Wait)
 }

@@ -55,7 +55,8 @@ you, until you sign out; --kubeconfig and --context still use a kubeconfig.
 
 If a browser can be opened here, paictl opens a page of the server, where you sign in as the cluster allows:
 with a password, or at your site's own sign-in. Otherwise it asks for your user name and password, where the
-cluster has passwords. --device shows a code instead, which you type into a browser on any other machine.
+cluster has passwords. --device shows a code instead, which you type into a browser on any other machine, or give
+to "paictl token approve" where you are signed in.
 --no-browser opens none. With --user or --password it is the password, read from the terminal, or from
 standard input if that is no terminal.
 

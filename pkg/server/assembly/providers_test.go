@@ -21,7 +21,9 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/signin/providertest"
+	"github.com/openpai/paictl/pkg/people/token"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/servertest"
 	"github.com/openpai/paictl/pkg/server/settings"
@@ -400,6 +402,19 @@ func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {
 	w := l.Ask("GET", "/api/v3/signin/device?code="+d.UserCode, tokens.AccessToken, "").JSON()
 	assert.Equal(t, "paictl/test", w["client"])
 	assert.NotContains(t, w, "approval")
+	kim, err := l.People.Person("kim")
+	require.NoError(t, err)
+	for _, scopes := range [][]rules.Scope{nil, {rules.ScopeRead}, {rules.ScopeSubmit}, {rules.ScopeAdmin}} {
+		application, err := l.Tokens.Application(t.Context(), kim, token.New{Scopes: scopes})
+		require.NoError(t, err)
+		for _, allow := range []string{"true", "false"} {
+			a := l.Ask("POST", "/api/v3/signin/device", application.Token.Reveal(), `{"code":"`+d.UserCode+`","allow":`+allow+`}`)
+			assert.Equal(t, 403, a.Status, "an application token of the scopes %v: a leaked one would make itself a session", scopes)
+		}
+		assert.Equal(t, 403, l.Ask("GET", "/api/v3/signin/device?code="+d.UserCode, application.Token.Reveal(), "").Status)
+	}
+	says, _ = poll(d.DeviceCode)
+	assert.Equal(t, "authorization_pending", says, "it still waits")
 	require.Equal(t, 200, l.Ask("POST", "/api/v3/signin/device", tokens.AccessToken, `{"code":"`+d.UserCode+`","allow":true}`).Status)
 	says, _ = poll(d.DeviceCode)
 	require.Empty(t, says)

@@ -22,8 +22,8 @@ const (
 	textBytes = 3 << 20
 	// removeTime bounds how long a job's end is waited for.
 	removeTime = 10 * time.Minute
-	// waits is how many of a person's requests wait for that.
-	waits = 4
+	// waits is how many of a person's requests wait for that. One that waits takes little: the index of jobs wakes it.
+	waits = 16
 )
 
 // Routes are all of /api/v3, and those of signing in.
