@@ -26,7 +26,7 @@ func newUnsent() *unsent {
 // take counts so many bytes of a person until give is called.
 func (u *unsent) take(who string, bytes int) (give func(), err error) {
 	weight := int64(min(max(bytes, 1), maxPersonUnsent))
-	own, ok := u.shares.try(who, weight, maxPersonUnsent)
+	own, ok := u.try(who, weight, maxPersonUnsent)
 	if !ok {
 		return nil, busy("many answers wait for you to read them", "read them first, or ask for fewer rows")
 	}

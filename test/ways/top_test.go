@@ -43,7 +43,7 @@ const containerID = "6f000000000000000000000000000000000000000000000000000000000
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it only finds a port
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	m := &machine{name: "n1", pods: t.TempDir(), groups: t.TempDir(), token: "sesame", address: l.Addr().String(), port: l.Addr().(*net.TCPAddr).Port}
 	require.NoError(t, l.Close())
@@ -129,7 +129,7 @@ func TestWhatAJobUsesIsShownTheSameBothWays(t *testing.T) {
 	m.holds(t, runs(t, cluster, kube.JobNamespace, m.taskPod(cluster, t, "olga", "busy")))
 	runs(t, cluster, kube.SystemNamespace, m.agentPod())
 	b.server.Eventually("log-manager answers", func() bool {
-		c, err := net.DialTimeout("tcp", m.address, time.Second) //nolint:noctx // it only looks whether it listens
+		c, err := net.DialTimeout("tcp", m.address, time.Second)
 		return err == nil && c.Close() == nil
 	})
 

@@ -119,7 +119,8 @@ func (s *Source) taskAttempts(ctx context.Context, jobs map[string]*job, give fu
 		var old struct {
 			Status *v1.TaskStatus `json:"status"`
 		}
-		if json.Unmarshal([]byte(snapshot), &old) != nil || !there || old.Status == nil || !roleNames.MatchString(role) || old.Status.Index < 0 || id < 0 || old.Status.AttemptStatus.ID != id {
+		readable := json.Unmarshal([]byte(snapshot), &old) == nil
+		if !readable || !there || old.Status == nil || !roleNames.MatchString(role) || old.Status.Index < 0 || id < 0 || old.Status.AttemptStatus.ID != id {
 			return nil
 		}
 		j.task(role, old.Status, &of)
