@@ -23,8 +23,8 @@ var (
 // monitorGroup begins the names of groups in which CRI-O's own processes are, one for each container.
 const monitorGroup = "crio-conmon-"
 
-// read reads the counters of the containers of some pods.
-func (m *Meter) read(pods map[string]bool) (reading, error) {
+// readGroups reads the counters of the containers of some pods.
+func (m *Meter) readGroups(pods map[string]bool) (reading, error) {
 	files, root := version2, m.folder
 	if _, err := os.Stat(filepath.Join(m.folder, "cgroup.controllers")); err != nil {
 		files, root = version1, filepath.Join(m.folder, "memory") // a tree for each controller, of the same groups

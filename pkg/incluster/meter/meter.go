@@ -4,6 +4,7 @@ package meter
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,15 +19,18 @@ const (
 	longest = 30 * time.Second
 )
 
-// Meter measures. Many may ask it: it reads the machine once a second at most.
+// Meter measures. Many may ask it: what it read less than a second ago it answers without reading the machine again.
 type Meter struct {
 	folder string
 	now    func() time.Time
 	pause  func(context.Context, time.Duration) error
+	read   func(pods map[string]bool) (reading, error)
 
-	turn chan struct{} // holds a place for the one who reads
-	last reading
-	told map[string]logapi.Use // by container: what was answered when last was read
+	turn  chan struct{} // holds a place for the one who reads
+	last  reading
+	at    time.Time             // when last was read
+	asked map[string]bool       // pods that were looked for then, or since then
+	told  map[string]logapi.Use // by container: what was answered when last was read
 }
 
 // reading is what the counters of containers said, by container.
@@ -42,7 +46,9 @@ type counters struct {
 
 // New makes a meter of a folder such as /sys/fs/cgroup. It reads nothing yet.
 func New(folder string) *Meter {
-	return &Meter{folder: folder, now: time.Now, pause: pause, turn: make(chan struct{}, 1)}
+	m := &Meter{folder: folder, now: time.Now, pause: pause, turn: make(chan struct{}, 1)}
+	m.read = m.readGroups
+	return m
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -64,41 +70,60 @@ func (m *Meter) Use(ctx context.Context, pods map[string]bool) ([]logapi.Use, er
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	r, err := m.read(pods)
-	if err != nil {
-		return nil, err
-	}
-	if age := m.age(r); age < 0 || age >= shortest {
-		if r, err = m.measure(ctx, r, age, pods); err != nil {
+	if !m.fresh(pods) {
+		if err := m.refresh(ctx, pods); err != nil {
 			return nil, err
 		}
 	}
 	out := []logapi.Use{}
-	for id := range r {
-		out = append(out, m.told[id])
+	for _, u := range m.told {
+		if pods[u.Pod] {
+			out = append(out, u)
+		}
 	}
 	slices.SortFunc(out, func(a, b logapi.Use) int { return strings.Compare(a.Container, b.Container) })
 	return out, nil
 }
 
-// measure compares a reading with the last one, or with one that it waits for. Who leaves meanwhile changes nothing.
-func (m *Meter) measure(ctx context.Context, r reading, age time.Duration, pods map[string]bool) (reading, error) {
+// fresh reports whether the last reading is young, and looked for all of these pods.
+func (m *Meter) fresh(pods map[string]bool) bool {
+	if m.at.IsZero() || m.now().Sub(m.at) >= shortest {
+		return false
+	}
+	for uid := range pods {
+		if !m.asked[uid] {
+			return false
+		}
+	}
+	return true
+}
+
+// refresh reads the machine, and measures where a container is new or the last reading isn't young. Who leaves meanwhile changes nothing.
+func (m *Meter) refresh(ctx context.Context, pods map[string]bool) error {
+	r, err := m.read(pods)
+	if err != nil {
+		return err
+	}
+	age := m.age(r)
+	if len(r) > 0 && age >= 0 && age < shortest { // pods without containers were asked about for the first time
+		maps.Copy(m.asked, pods)
+		return nil
+	}
 	before := m.last
 	if age < 0 || age > longest {
 		before = r
 		if err := m.pause(ctx, shortest); err != nil {
-			return nil, err
+			return err
 		}
-		var err error
 		if r, err = m.read(pods); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	m.last, m.told = r, map[string]logapi.Use{}
+	m.last, m.at, m.asked, m.told = r, m.now(), maps.Clone(pods), map[string]logapi.Use{}
 	for id, c := range r {
 		m.told[id] = c.since(before[id], id)
 	}
-	return r, nil
+	return nil
 }
 
 // age is how old the last reading of these containers is; negative where one of them wasn't there.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ type machine struct {
 	grows  map[string]time.Duration
 	cpu    map[string]time.Duration
 	pauses int
+	reads  int
 }
 
 func newMachine(t *testing.T, version int) *machine {
@@ -53,6 +55,10 @@ func newMachine(t *testing.T, version int) *machine {
 		m.pauses++
 		m.pass(d)
 		return nil
+	}
+	m.read = func(pods map[string]bool) (reading, error) {
+		m.reads++
+		return m.readGroups(pods)
 	}
 	return m
 }
@@ -143,31 +149,82 @@ func TestManyQuestionsReadTheMachineOnce(t *testing.T) {
 	group := inSystemd(ours, 1)
 	m.run(group, 1, 1, 0)
 	assert.InDelta(t, 1, *m.use()[0].CPU, 1e-6)
+	assert.Equal(t, []int{2, 1}, []int{m.reads, m.pauses}, "before the second in which it measures, and after it")
 	m.grows[group] = 3 * time.Second
 	m.pass(shortest / 2)
-	assert.InDelta(t, 1, *m.use()[0].CPU, 1e-6, "as answered half a second before")
+	for range 20 {
+		assert.InDelta(t, 1, *m.use()[0].CPU, 1e-6, "as answered half a second before")
+	}
+	assert.Equal(t, 2, m.reads, "questions within a second are answered from what was read")
 	m.pass(5 * time.Second)
 	assert.InDelta(t, 3, *m.use()[0].CPU, 1e-6, "the mean since the last reading")
-	assert.Equal(t, 1, m.pauses, "only the first question waits")
+	assert.Equal(t, []int{3, 1}, []int{m.reads, m.pauses}, "only the first question waits")
 	m.pass(time.Hour)
 	m.grows[group] = 2 * time.Second
 	assert.InDelta(t, 2, *m.use()[0].CPU, 1e-6, "what was an hour ago says nothing about now")
-	assert.Equal(t, 2, m.pauses)
+	assert.Equal(t, []int{5, 2}, []int{m.reads, m.pauses})
+}
+
+func TestQuestionsAtOnceWaitForOneReading(t *testing.T) {
+	m := newMachine(t, 2)
+	m.run(inSystemd(ours, 1), 1, 1, 0)
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			list, err := m.Use(t.Context(), map[string]bool{ours: true})
+			assert.NoError(t, err)
+			assert.Len(t, list, 1)
+		})
+	}
+	all.Wait()
+	assert.Equal(t, []int{2, 1}, []int{m.reads, m.pauses})
+}
+
+func TestPodsThatWereNotAskedAboutAreLookedForAtOnce(t *testing.T) {
+	m := newMachine(t, 2)
+	asks := func(pods ...string) (containers []string) {
+		set := map[string]bool{}
+		for _, uid := range pods {
+			set[uid] = true
+		}
+		list, err := m.Use(t.Context(), set)
+		require.NoError(t, err)
+		for _, u := range list {
+			containers = append(containers, u.Container)
+		}
+		return containers
+	}
+	m.run(inSystemd(ours, 1), 1, 1, 0)
+	m.run(inSystemd(others, 2), 1, 1, 0)
+	assert.Equal(t, []string{id(1)}, asks(ours))
+	assert.Equal(t, []string{id(1), id(2)}, asks(ours, others))
+	reads := m.reads
+	assert.Equal(t, []string{id(2)}, asks(others), "only what was asked about is told")
+	assert.Equal(t, reads, m.reads)
+	for range 2 {
+		assert.Equal(t, []string{id(1)}, asks(ours, "a pod without containers"))
+	}
+	assert.Equal(t, reads+1, m.reads)
 }
 
 func TestContainersThatComeAndGoAreMeasuredWhileTheyAreThere(t *testing.T) {
 	m := newMachine(t, 2)
 	assert.Empty(t, m.use())
-	assert.Zero(t, m.pauses, "where nothing runs nothing is waited for")
+	assert.Empty(t, m.use())
+	assert.Equal(t, []int{1, 0}, []int{m.reads, m.pauses}, "where nothing runs nothing is waited for")
+	m.pass(shortest)
 	m.run(inSystemd(ours, 1), 1, 1, 0)
 	require.Len(t, m.use(), 1)
 	m.run(inSystemd(ours, 2), 2, 1, 0)
+	assert.Len(t, m.use(), 1, "within a second the answer is the same")
+	m.pass(shortest)
 	list := m.use()
 	require.Len(t, list, 2)
 	assert.InDelta(t, 2, *list[1].CPU, 1e-6, "of one that has just come, too")
 	require.NoError(t, os.RemoveAll(filepath.Join(m.folder, inSystemd(ours, 1))))
 	delete(m.grows, inSystemd(ours, 1))
-	assert.Len(t, m.use(), 1, "one that ended half a second ago is not told")
+	m.pass(shortest)
+	assert.Len(t, m.use(), 1, "one that has ended is not told")
 
 	began := false
 	m.pause = func(_ context.Context, d time.Duration) error {
