@@ -89,6 +89,9 @@ func addressOf(from string) (string, error) {
 		return from, noPassword(from)
 	}
 	f, err := os.Open(from)
+	if err != nil && mayHidePassword(from) {
+		return "", hint.Errorf(remedy, "--history-from is no address that starts with postgres://, and no file that can be read here; it isn't shown, since it may have a password")
+	}
 	if err != nil {
 		return "", hint.Wrap(fmt.Errorf("read the address of OpenPAI's database: %w", err), remedy)
 	}
@@ -107,6 +110,10 @@ func addressOf(from string) (string, error) {
 	}
 	return address, nil
 }
+
+// mayHidePassword reports whether a text that is no file can be an address in another form, such as PostgreSQL's "host=db password=x", or
+// alice:x@db.
+func mayHidePassword(text string) bool { return strings.ContainsAny(text, "=@") || strings.Contains(text, "://") }
 
 // noPassword refuses an address with a password: others on the machine see arguments of commands.
 func noPassword(address string) error {

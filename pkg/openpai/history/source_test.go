@@ -61,6 +61,29 @@ func TestPasswordsComeFromAFileOrTheEnvironment(t *testing.T) {
 	require.NoError(t, opens(address))
 }
 
+func TestAddressesInOtherFormsAreRefusedWithoutShowingThem(t *testing.T) {
+	for _, from := range []string{
+		"host=db user=alice password=hunter2 pass word2",
+		"host=db user=alice password='hunter2 word2'",
+		"password = hunter2/word2",
+		"alice:hunter2word2@db:5432/openpai",
+		"POSTGRES://alice:hunter2word2@db:5432/openpai",
+		"jdbc:postgresql://db/hunter2word2",
+		"password=hunter2word2" + strings.Repeat("x", 300), // too long for a file's name
+	} {
+		_, err := Open(t.Context(), from)
+		require.ErrorContains(t, err, "no address that starts with postgres://", from)
+		assert.Contains(t, hint.Of(err), "PGPASSWORD")
+		for _, part := range []string{"hunter2", "word2", "alice"} {
+			assert.NotContains(t, err.Error()+hint.Of(err), part)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "user=alice@db")
+	require.NoError(t, os.WriteFile(file, []byte("nothing"), 0o600))
+	_, err := Open(t.Context(), file)
+	require.ErrorContains(t, err, "has no address", "a file may have any name")
+}
+
 func TestOtherDatabasesAreRefused(t *testing.T) {
 	d := historytest.New(t)
 	d.Exec(`ALTER TABLE frameworks DROP COLUMN snapshot`)
