@@ -19,8 +19,11 @@ const (
 	maxEvents       = 1000
 )
 
-// write is a change of an archive.
-type write func(ctx context.Context, to archive.Store) error
+// write is a change of an archive, and a giver makes it once there is room for so much memory, which it takes until it is made.
+type (
+	write func(ctx context.Context, to archive.Store) error
+	giver func(weight int64, w write) error
+)
 
 // tags gives jobs their tags.
 func (s *Source) tags(ctx context.Context, jobs map[string]*job) error {
@@ -44,12 +47,14 @@ func (s *Source) tags(ctx context.Context, jobs map[string]*job) error {
 	return err
 }
 
-// earlier reads attempts that were followed by others, without those that can't be read.
-func (s *Source) earlier(ctx context.Context, jobs map[string]*job, give func(write) error) error {
+// earlier reads attempts that were followed by others, without those that can't be read. Of attempts whose outcomes are too large to keep,
+// attempts of tasks aren't taken.
+func (s *Source) earlier(ctx context.Context, jobs map[string]*job, give giver) error {
 	if !s.has(attemptsTable, "frameworkName", "attemptIndex", "historyType", "snapshot") {
 		return nil
 	}
 	columns := `"frameworkName", COALESCE("attemptIndex", -1), ` + within("snapshot", maxObject)
+	kept := int64(0)
 	return s.latest(ctx, attemptsTable, columns, `"attemptIndex" DESC, uid`, maxAttempts, namesOf(jobs), func(scan func(...any) error) error {
 		var name, snapshot string
 		var id int32
@@ -57,24 +62,38 @@ func (s *Source) earlier(ctx context.Context, jobs map[string]*job, give func(wr
 			return err
 		}
 		j := jobs[name]
-		f := j.earlier(id, []byte(snapshot))
+		f, weight := j.earlier(id, []byte(snapshot))
 		if f == nil {
 			return nil
 		}
-		return give(func(ctx context.Context, to archive.Store) error { return to.SaveAttempt(ctx, f) })
+		if n := outcomeBytes(j.attempts[id]); kept+n <= batchBytes {
+			kept += n
+		} else {
+			delete(j.attempts, id)
+		}
+		return give(weight, func(ctx context.Context, to archive.Store) error { return to.SaveAttempt(ctx, f) })
 	})
 }
 
-// earlier is the job as it was at the end of an attempt; nil where the text doesn't tell.
-func (j *job) earlier(id int32, text []byte) *v1.Framework {
-	var old v1.Framework
-	if err := json.Unmarshal(text, &old); err != nil || old.Status == nil || id < 0 || id >= j.f.Status.AttemptStatus.ID {
-		return nil
+// outcomeBytes is how much memory an attempt takes at most without its tasks.
+func outcomeBytes(a v1.FrameworkAttemptStatus) int64 {
+	text, err := json.Marshal(a)
+	if err != nil { // it isn't kept then
+		return maxDecoded
+	}
+	return weigh(text)
+}
+
+// earlier is the job as it was at the end of an attempt, and how much memory that takes at most; nil where the text doesn't tell.
+func (j *job) earlier(id int32, text []byte) (*v1.Framework, int64) {
+	if id < 0 || id >= j.f.Status.AttemptStatus.ID {
+		return nil, 0
+	}
+	old, weight, err := decode(text)
+	if err != nil || old.Status == nil || old.Status.AttemptStatus.ID != id {
+		return nil, 0
 	}
 	s := old.Status
-	if s.AttemptStatus.ID != id {
-		return nil
-	}
 	end := s.AttemptStatus.CompletionTime
 	if end == nil && !s.TransitionTime.IsZero() {
 		end = &s.TransitionTime
@@ -82,10 +101,10 @@ func (j *job) earlier(id int32, text []byte) *v1.Framework {
 	if end == nil {
 		end = &metav1.Time{Time: j.end}
 	}
-	if err := j.attempt(&s.AttemptStatus, text, end); err != nil {
-		return nil
+	if err := j.attempt(&s.AttemptStatus, end); err != nil {
+		return nil, 0
 	}
-	return j.as(&s.AttemptStatus)
+	return j.as(&s.AttemptStatus), weight
 }
 
 // as is the job while it had an attempt, for the archive.
@@ -103,7 +122,7 @@ func (j *job) as(a *v1.FrameworkAttemptStatus) *v1.Framework {
 }
 
 // taskAttempts reads attempts of tasks that were followed by others, or whose task was removed.
-func (s *Source) taskAttempts(ctx context.Context, jobs map[string]*job, give func(write) error) error {
+func (s *Source) taskAttempts(ctx context.Context, jobs map[string]*job, give giver) error {
 	if !s.has(tasksTable, "frameworkName", "attemptIndex", "taskroleName", "taskAttemptIndex", "snapshot") {
 		return nil
 	}
@@ -119,31 +138,33 @@ func (s *Source) taskAttempts(ctx context.Context, jobs map[string]*job, give fu
 		var old struct {
 			Status *v1.TaskStatus `json:"status"`
 		}
-		readable := json.Unmarshal([]byte(snapshot), &old) == nil
+		text := []byte(snapshot)
+		weight := weigh(text)
+		readable := weight <= maxDecoded && json.Unmarshal(text, &old) == nil
 		if !readable || !there || old.Status == nil || !roleNames.MatchString(role) || old.Status.Index < 0 || id < 0 || old.Status.AttemptStatus.ID != id {
 			return nil
 		}
 		j.task(role, old.Status, &of)
 		f := j.as(&of)
 		one := []archive.TaskAttempt{{Role: role, Status: *old.Status}}
-		return give(func(ctx context.Context, to archive.Store) error { return to.SaveTaskAttempts(ctx, f, one) })
+		return give(weight, func(ctx context.Context, to archive.Store) error { return to.SaveTaskAttempts(ctx, f, one) })
 	})
 }
 
 // events reads what Kubernetes told of jobs. Early releases of OpenPAI kept none in this way.
-func (s *Source) events(ctx context.Context, jobs map[string]*job, give func(write) error) error {
+func (s *Source) events(ctx context.Context, jobs map[string]*job, give giver) error {
 	if !s.has(eventsTable, "frameworkName", "taskName", "type", "reason", "message", "lastTimestamp", "count", "sourceComponent") {
 		return nil
 	}
 	columns := `"frameworkName", uid, COALESCE("taskName", ''), type, COALESCE(reason, ''), COALESCE(left(message, 4096), ''), "lastTimestamp", COALESCE(count, 1), COALESCE("sourceComponent", '')`
-	last, all := "", []api.Event{}
+	last, all, weight := "", []api.Event{}, int64(0)
 	flush := func() error {
 		if len(all) == 0 {
 			return nil
 		}
-		framework, events := jobs[last].f.Name, all
-		all = nil
-		return give(func(ctx context.Context, to archive.Store) error { return to.SaveEvents(ctx, framework, events) })
+		framework, events, taken := jobs[last].f.Name, all, weight
+		all, weight = nil, 0
+		return give(taken, func(ctx context.Context, to archive.Store) error { return to.SaveEvents(ctx, framework, events) })
 	}
 	err := s.latest(ctx, eventsTable, columns, `"lastTimestamp" DESC NULLS LAST, uid`, maxEvents, namesOf(jobs), func(scan func(...any) error) error {
 		var name, task string
@@ -161,6 +182,7 @@ func (s *Source) events(ctx context.Context, jobs map[string]*job, give func(wri
 		if e.Time = instant(at); !e.Time.IsZero() && (e.Type == "Normal" || e.Type == "Warning") {
 			e.Object = "Pod/" + task
 			all = append(all, e)
+			weight += int64(elementBytes + len(e.Reason) + len(e.Message) + len(e.Source) + len(task))
 		}
 		return nil
 	})

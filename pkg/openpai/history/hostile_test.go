@@ -171,7 +171,7 @@ func FuzzJob(f *testing.F) {
 			return
 		}
 		require.NoError(t, d.SaveJob(t.Context(), got.f))
-		if before := got.earlier(0, []byte(snapshot)); before != nil {
+		if before, _ := got.earlier(0, []byte(snapshot)); before != nil {
 			require.NoError(t, d.SaveAttempt(t.Context(), before))
 		}
 	})

@@ -1,13 +1,8 @@
 package history
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,6 +45,7 @@ type job struct {
 	end  time.Time
 	// attempts are those that were read, by ID, without their tasks.
 	attempts map[int32]v1.FrameworkAttemptStatus
+	weight   int64 // how much memory it takes at most
 }
 
 // check says why a job is left out, as far as its short columns tell.
@@ -79,8 +75,11 @@ func (r *row) read(now time.Time) (*job, error) {
 	if err := r.check(now); err != nil {
 		return nil, err
 	}
-	var old v1.Framework
-	if err := json.Unmarshal([]byte(r.snapshot), &old); err != nil || old.Unreadable != "" || old.Invalid() != "" {
+	old, weight, err := decode([]byte(r.snapshot))
+	if err != nil {
+		return nil, err
+	}
+	if old.Unreadable != "" || old.Invalid() != "" {
 		return nil, errObject
 	}
 	s := old.Status
@@ -93,9 +92,9 @@ func (r *row) read(now time.Time) (*job, error) {
 	if s.AttemptStatus.ID < 0 || s.RetryPolicyStatus.TotalRetriedCount < 0 || s.RetryPolicyStatus.AccountableRetriedCount < 0 {
 		return nil, errObject
 	}
-	j := &job{gpus: claims(&old), end: s.CompletionTime.Time, attempts: map[int32]v1.FrameworkAttemptStatus{}}
-	j.f = r.framework(&old)
-	if err := j.attempt(&s.AttemptStatus, []byte(r.snapshot), s.CompletionTime); err != nil {
+	j := &job{gpus: claims(old), end: s.CompletionTime.Time, attempts: map[int32]v1.FrameworkAttemptStatus{}, weight: weight + int64(len(r.config))}
+	j.f = r.framework(old)
+	if err := j.attempt(&s.AttemptStatus, s.CompletionTime); err != nil {
 		return nil, err
 	}
 	j.f.Status = &v1.FrameworkStatus{
@@ -147,13 +146,8 @@ func known(uid types.UID) bool {
 	return err == nil && u.String() == string(uid)
 }
 
-// attempt makes of an attempt, and of its tasks, what the archive takes. text is the object that has it; end is when it was over.
-func (j *job) attempt(a *v1.FrameworkAttemptStatus, text []byte, end *metav1.Time) error {
-	if a.TaskRoleStatuses == nil {
-		if err := unpack(text, &a.TaskRoleStatuses); err != nil {
-			return errObject
-		}
-	}
+// attempt makes of an attempt, and of its tasks, what the archive takes. end is when it was over.
+func (j *job) attempt(a *v1.FrameworkAttemptStatus, end *metav1.Time) error {
 	a.TaskChunks, a.TaskParts = 0, nil
 	if a.CompletionTime == nil {
 		a.CompletionTime = end
@@ -205,34 +199,4 @@ func (j *job) task(role string, t *v1.TaskStatus, of *v1.FrameworkAttemptStatus)
 var states = []v1.State{
 	v1.AttemptCreationPending, v1.AttemptCreationRequested, v1.AttemptPreparing, v1.AttemptRunning, v1.AttemptDeletionPending,
 	v1.AttemptDeletionRequested, v1.AttemptDeleting, v1.AttemptCompleted, v1.Completed,
-}
-
-// unpack reads the tasks of an attempt that has many: OpenPAI's controller packs them.
-func unpack(text []byte, into *[]*v1.TaskRoleStatus) error {
-	var o struct {
-		Status struct {
-			AttemptStatus struct {
-				Packed string `json:"taskRoleStatusesCompressed"`
-			} `json:"attemptStatus"`
-		} `json:"status"`
-	}
-	if err := json.Unmarshal(text, &o); err != nil || o.Status.AttemptStatus.Packed == "" {
-		return err
-	}
-	packed, err := base64.StdEncoding.DecodeString(o.Status.AttemptStatus.Packed)
-	if err != nil {
-		return err
-	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return err
-	}
-	data, err := io.ReadAll(io.LimitReader(r, maxObject+1))
-	if err != nil {
-		return err
-	}
-	if len(data) > maxObject {
-		return errLarge
-	}
-	return json.Unmarshal(data, into)
 }

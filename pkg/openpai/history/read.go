@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// pageJobs is how many jobs are read at a time, and pageBytes how much their objects may have together.
+	// pageJobs is how many jobs are read at a time, and pageBytes how much their texts may have together.
 	pageJobs  = 200
 	pageBytes = 64 << 20
 	// maxObject is the largest object of a job that is read, in bytes: Kubernetes itself holds less.
@@ -23,7 +23,7 @@ const (
 type row struct {
 	name, user, job, vc, priority, state string
 	submitted                            pgtype.Timestamptz
-	size                                 int64 // of the snapshot, in bytes
+	size, text                           int64 // of the snapshot and of the config, in bytes
 	snapshot, config                     string
 }
 
@@ -41,19 +41,19 @@ func (s *Source) count(ctx context.Context) (n int, err error) {
 // page reads jobs whose names come after one, in order. A page may be short; the last is empty.
 func (s *Source) page(ctx context.Context, after string) ([]row, error) {
 	rows, err := s.conn.Query(ctx, `SELECT name, COALESCE("userName", ''), COALESCE("jobName", ''), COALESCE("virtualCluster", ''), COALESCE("jobPriority", ''),
-		COALESCE("subState", ''), "submissionTime", COALESCE(octet_length(snapshot), 0) FROM frameworks WHERE name > $1 ORDER BY name LIMIT $2`, after, pageJobs)
+		COALESCE("subState", ''), "submissionTime", COALESCE(octet_length(snapshot), 0), COALESCE(octet_length("jobConfig"), 0) FROM frameworks WHERE name > $1 ORDER BY name LIMIT $2`, after, pageJobs)
 	if err != nil {
 		return nil, reading(err)
 	}
 	out, err := pgx.CollectRows(rows, func(from pgx.CollectableRow) (r row, err error) {
-		return r, from.Scan(&r.name, &r.user, &r.job, &r.vc, &r.priority, &r.state, &r.submitted, &r.size)
+		return r, from.Scan(&r.name, &r.user, &r.job, &r.vc, &r.priority, &r.state, &r.submitted, &r.size, &r.text)
 	})
 	if err != nil {
 		return nil, reading(err)
 	}
 	total := int64(0)
 	for i := range out {
-		if total += min(out[i].size, maxObject); total > pageBytes && i > 0 {
+		if total += min(out[i].size, maxObject) + min(out[i].text, maxText); total > pageBytes && i > 0 {
 			out = out[:i]
 			break
 		}

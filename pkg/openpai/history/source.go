@@ -113,7 +113,9 @@ func addressOf(from string) (string, error) {
 
 // mayHidePassword reports whether a text that is no file can be an address in another form, such as PostgreSQL's "host=db password=x", or
 // alice:x@db.
-func mayHidePassword(text string) bool { return strings.ContainsAny(text, "=@") || strings.Contains(text, "://") }
+func mayHidePassword(text string) bool {
+	return strings.ContainsAny(text, "=@") || strings.Contains(text, "://")
+}
 
 // noPassword refuses an address with a password: others on the machine see arguments of commands.
 func noPassword(address string) error {

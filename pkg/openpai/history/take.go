@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
@@ -17,9 +18,11 @@ import (
 )
 
 const (
-	// partJobs is how many jobs are given on at a time, and partBytes about how large they are.
+	// partJobs is how many jobs are given on at a time, and partBytes about how much memory they take once they are read.
 	partJobs  = 1000
 	partBytes = 256 << 20
+	// batchBytes is how much memory jobs may take that are written together; the last of them may take more.
+	batchBytes = 64 << 20
 	// writers write to a part at a time: their changes reach the disk together.
 	writers = 128
 )
@@ -40,7 +43,7 @@ type Options struct {
 // Take reads all jobs, and gives those that have ended on in parts. What is there already is given again: then an earlier run that was cut off
 // is finished. The report is of what was done until an error.
 func (s *Source) Take(ctx context.Context, o Options) (*Report, error) {
-	t := &taker{Source: s, o: o, report: &Report{LeftOut: []LeftOut{}}, people: tally{}, seen: map[string]bool{}}
+	t := newTaker(s, o)
 	err := t.run(ctx)
 	if err = errors.Join(err, t.drop()); ctx.Err() != nil {
 		err = ctx.Err() // the database says so in other words
@@ -55,12 +58,18 @@ type taker struct {
 	report *Report
 	people tally
 	seen   map[string]bool // UIDs
+	// room is memory for what is being written.
+	room *semaphore.Weighted
 	// waiting are jobs of the part that isn't given yet.
 	waiting []counted
 
 	dir   string // of the part; empty: there is none
 	part  archive.Store
 	bytes int64
+}
+
+func newTaker(s *Source, o Options) *taker {
+	return &taker{Source: s, o: o, report: &Report{LeftOut: []LeftOut{}}, people: tally{}, seen: map[string]bool{}, room: semaphore.NewWeighted(maxDecoded)}
 }
 
 // counted is a job that is reported once it is given.
@@ -95,10 +104,29 @@ func (t *taker) run(ctx context.Context) error {
 
 // take takes a page of jobs.
 func (t *taker) take(ctx context.Context, page []row) error {
-	jobs := map[string]*job{}
+	for len(page) > 0 {
+		var jobs map[string]*job
+		jobs, page = t.read(page)
+		if t.o.Give != nil && len(jobs) > 0 {
+			if err := t.save(ctx, jobs); err != nil {
+				return err
+			}
+		}
+		if err := t.full(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads the first of some jobs, as many as there is memory for, and returns which are left.
+func (t *taker) read(page []row) (jobs map[string]*job, left []row) {
+	jobs = map[string]*job{}
+	weight := int64(0)
 	for i := range page {
 		r := &page[i]
 		j, err := r.read(t.o.Now())
+		r.snapshot, r.config = "", ""
 		if err == nil && t.seen[string(j.f.UID)] {
 			err = errTwice
 		}
@@ -111,14 +139,12 @@ func (t *taker) take(ctx context.Context, page []row) error {
 			t.report.WithoutText++
 		}
 		t.waiting = append(t.waiting, counted{r.user, j.f.CreationTimestamp.UTC(), t.o.Known(string(j.f.UID))})
-		t.bytes += r.size
-	}
-	if t.o.Give != nil && len(jobs) > 0 {
-		if err := t.save(ctx, jobs); err != nil {
-			return err
+		t.bytes += j.weight
+		if weight += j.weight; weight >= batchBytes {
+			return jobs, page[i+1:]
 		}
 	}
-	return t.full(ctx)
+	return jobs, nil
 }
 
 // save writes jobs, and all that belongs to them, to the part.
@@ -129,20 +155,20 @@ func (t *taker) save(ctx context.Context, jobs map[string]*job) error {
 	if err := t.tags(ctx, jobs); err != nil {
 		return err
 	}
-	save := func(give func(write) error) error {
+	save := func(give giver) error {
 		for _, j := range jobs {
-			if err := give(func(ctx context.Context, to archive.Store) error { return to.SaveJob(ctx, j.f) }); err != nil {
+			if err := give(j.weight, func(ctx context.Context, to archive.Store) error { return to.SaveJob(ctx, j.f) }); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	// Attempts of tasks belong to attempts, which are read first.
-	for _, step := range []func(give func(write) error) error{
+	for _, step := range []func(give giver) error{
 		save,
-		func(give func(write) error) error { return t.earlier(ctx, jobs, give) },
-		func(give func(write) error) error { return t.taskAttempts(ctx, jobs, give) },
-		func(give func(write) error) error { return t.events(ctx, jobs, give) },
+		func(give giver) error { return t.earlier(ctx, jobs, give) },
+		func(give giver) error { return t.taskAttempts(ctx, jobs, give) },
+		func(give giver) error { return t.events(ctx, jobs, give) },
 	} {
 		if err := t.write(ctx, step); err != nil {
 			return err
@@ -151,12 +177,19 @@ func (t *taker) save(ctx context.Context, jobs map[string]*job) error {
 	return nil
 }
 
-// write makes the changes of a step side by side, and waits for them.
-func (t *taker) write(ctx context.Context, step func(give func(write) error) error) error {
+// write makes the changes of a step side by side, as far as there is room for them, and waits for them.
+func (t *taker) write(ctx context.Context, step func(give giver) error) error {
 	g, within := errgroup.WithContext(ctx)
 	g.SetLimit(writers)
-	err := step(func(w write) error {
-		g.Go(func() error { return w(within, t.part) })
+	err := step(func(weight int64, w write) error {
+		weight = min(weight, maxDecoded)
+		if err := t.room.Acquire(within, weight); err != nil {
+			return err
+		}
+		g.Go(func() error {
+			defer t.room.Release(weight)
+			return w(within, t.part)
+		})
 		return within.Err()
 	})
 	if failed := g.Wait(); failed != nil {
