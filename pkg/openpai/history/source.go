@@ -124,7 +124,7 @@ func noPassword(address string) error {
 		return hint.Errorf(remedy, "the address of OpenPAI's database can't be read")
 	}
 	_, given := u.User.Password()
-	if given || u.Query().Has("password") {
+	if given || u.Query().Has("password") || u.Query().Has("sslpassword") {
 		return hint.Errorf(remedy, "a password on the command line can be seen by others")
 	}
 	return nil

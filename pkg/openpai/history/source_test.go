@@ -42,6 +42,7 @@ func TestPasswordsComeFromAFileOrTheEnvironment(t *testing.T) {
 	require.ErrorContains(t, opens(address), "refuses the user")
 	require.ErrorContains(t, opens(whole), "command line")
 	require.ErrorContains(t, opens(address+"&password="+password), "command line")
+	require.ErrorContains(t, opens(address+"&sslpassword="+password), "command line")
 	require.ErrorContains(t, opens("postgres://a:"+password+"@[::1"), "can't be read")
 
 	require.NoError(t, os.WriteFile(file, []byte(whole+"\n"), 0o644))
