@@ -34,6 +34,9 @@ func (d *Directory) Add(ctx context.Context, n NewUser) (*Person, error) {
 		return nil, err
 	}
 	if gone := d.snapshot().taken[v1.FoldName(n.Name)]; gone != nil { // removed, and the caller knows it
+		if err := d.removeTemplates(ctx, gone.Spec.Name); err != nil {
+			return nil, explain(err)
+		}
 		if err := d.deleteUser(ctx, gone); err != nil {
 			return nil, err
 		}

@@ -121,7 +121,7 @@ func (d *Directory) putGroup(ctx context.Context, g *v1.Group) error {
 	return err
 }
 
-// createGroup creates a group that must not be there. Whoever still names an earlier one of that name is taken out first.
+// createGroup creates a group that must not be there. Whoever still names an earlier one of that name is taken out first, and so are templates.
 func (d *Directory) createGroup(ctx context.Context, g *v1.Group) error {
 	if _, known := d.groups.Get(g.Name); known {
 		return groupExists(g.Spec.Name)
@@ -140,7 +140,7 @@ func (d *Directory) createGroup(ctx context.Context, g *v1.Group) error {
 	return err
 }
 
-// leave takes everyone out of a group that isn't there.
+// leave takes everyone out of a group that isn't there, and all templates.
 func (d *Directory) leave(ctx context.Context, group string) error {
 	for name, u := range d.users.All() {
 		if !slices.Contains(u.Spec.Groups, group) {
@@ -152,7 +152,7 @@ func (d *Directory) leave(ctx context.Context, group string) error {
 			return fmt.Errorf("take %s out of %s: %w", name, group, err)
 		}
 	}
-	return nil
+	return d.unshare(ctx, group)
 }
 
 // DeleteGroup deletes a group and takes its members out of it: ErrProtected for default and for the last group of administrators.

@@ -36,6 +36,21 @@ func (d *Directory) putUser(ctx context.Context, u *v1.User) error {
 	return err
 }
 
+// Confirm asks the API server whether a person is there still: ErrNoUser where not, also where another has the name by now.
+func (d *Directory) Confirm(ctx context.Context, who *Person) error {
+	u, err := d.api.Resource(v1.Users).Get(ctx, who.User.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return noUser(who.Name)
+	case err != nil:
+		return explain(err)
+	}
+	if removed, _, _ := unstructured.NestedBool(u.Object, "spec", "removed"); removed || u.GetUID() != who.UID {
+		return noUser(who.Name)
+	}
+	return nil
+}
+
 // deleteUser deletes the object of a person who was removed.
 func (d *Directory) deleteUser(ctx context.Context, u *v1.User) error {
 	if _, err := d.clear(ctx, u.Spec.Name); err != nil {

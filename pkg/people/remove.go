@@ -32,6 +32,11 @@ func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx co
 		return 0, err
 	}
 	if err := d.remove(ctx, name, func(u *v1.User) bool { return u.UID == who }); err != nil {
+		if errors.Is(err, ErrNoUser) && d.wasRemoved(name) { // it is asked for again: what came late, or was left then, goes now
+			if late := swept(ctx, name, sweep); late != nil {
+				return stopped, late
+			}
+		}
 		return stopped, err
 	}
 	if !d.wasRemoved(name) {

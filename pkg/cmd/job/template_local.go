@@ -79,13 +79,14 @@ func (t *localTemplates) AddTemplate(ctx context.Context, spec v1.TemplateSpec) 
 	if err := t.people.Load(ctx); err != nil {
 		return nil, t.cluster.Explain(err)
 	}
-	if _, err := t.people.Person(spec.Author); err != nil {
+	author, err := t.people.Person(spec.Author)
+	if err != nil {
 		return nil, err
 	}
 	if err := t.groups(&v1.TemplateSpec{}, &spec); err != nil {
 		return nil, err
 	}
-	err := t.load(ctx)
+	err = t.load(ctx)
 	if errors.Is(err, people.ErrUnprepared) {
 		if err = t.people.Prepare(ctx); err == nil {
 			err = t.load(ctx)
@@ -94,7 +95,7 @@ func (t *localTemplates) AddTemplate(ctx context.Context, spec v1.TemplateSpec) 
 	if err != nil {
 		return nil, t.cluster.Explain(err)
 	}
-	return t.answer(t.store.Add(ctx, spec))
+	return t.answer(t.store.AddOf(ctx, t.people, author, spec))
 }
 
 // groups refuses groups that aren't there.

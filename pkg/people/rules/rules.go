@@ -79,6 +79,9 @@ type Token struct {
 	Scopes      []Scope // of an application token
 }
 
+// has reports whether a token has a scope. Sessions have all.
+func (t *Token) has(scope Scope) bool { return !t.Application || slices.Contains(t.Scopes, scope) }
+
 // Guest reports whether the request came without a person.
 func (s *Subject) Guest() bool { return s == nil || s.Name == "" }
 
@@ -200,7 +203,7 @@ func Class(id string, s *Subject) error {
 		return ErrGuest
 	case s.Token.Application && !r.Application:
 		return forbidden("an application token may not do this: sign in")
-	case s.Token.Application && r.Scope != "" && !slices.Contains(s.Token.Scopes, r.Scope):
+	case r.Scope != "" && !s.Token.has(r.Scope):
 		return forbidden("the token doesn't have the scope %s", r.Scope)
 	case r.Who == Administrator && !s.Grants.Administrator:
 		return forbidden("only an administrator may do this")
@@ -284,6 +287,8 @@ func decideVC(s *Subject, t Thing) error {
 
 func decideTemplate(who Who, s *Subject, t Thing) error {
 	switch {
+	case s.Grants.Administrator && who == Author && (t.Official || t.Owner != s.Name) && !s.Token.has(ScopeAdmin): // others run it
+		return forbidden("the token doesn't have the scope %s", ScopeAdmin)
 	case s.Grants.Administrator:
 		return nil
 	case t.Owner != s.Name && !t.Public && !slices.ContainsFunc(t.Groups, func(g string) bool { return slices.Contains(s.Groups, g) }):

@@ -99,6 +99,9 @@ func TestScopesNarrowAndNeverAdd(t *testing.T) {
 				thing rules.Thing
 			}{{ann(), mine}, {ann(), seen}, {ann(), other}, {root(), other}} {
 				session := answer(rules.Decide(id, test.who, test.thing))
+				if scope == rules.ScopeSubmit && test.who.Name == "root" && (id == "template.change" || id == "template.remove") {
+					session = "403" // of another's, see TestATokenForJobsDoesNotChangeWhatOthersRun
+				}
 				test.who.Token = rules.Token{ID: "x", Application: true, Scopes: []rules.Scope{scope}}
 				got := answer(rules.Decide(id, test.who, test.thing))
 				switch {
@@ -236,4 +239,20 @@ func TestATemplateIsSharedWithWhomTheAuthorSays(t *testing.T) {
 		assert.Equal(t, test.want, answer(rules.Decide(test.rule, s, test.thing)), what)
 	}
 	assert.Equal(t, "ok", answer(rules.Decide("template.change", root(), rules.Thing{Owner: "ann", Official: true})))
+}
+
+func TestATokenForJobsDoesNotChangeWhatOthersRun(t *testing.T) {
+	who := root()
+	for _, id := range []string{"template.change", "template.remove"} {
+		for _, scopes := range [][]rules.Scope{{rules.ScopeSubmit}, {rules.ScopeSubmit, rules.ScopeAdmin}} {
+			who.Token = rules.Token{ID: "x", Application: true, Scopes: scopes}
+			want := "403"
+			if len(scopes) == 2 {
+				want = "ok"
+			}
+			assert.Equal(t, "ok", answer(rules.Decide(id, who, rules.Thing{Owner: "root"})), id)
+			assert.Equal(t, want, answer(rules.Decide(id, who, rules.Thing{Owner: "ann"})), id)
+			assert.Equal(t, want, answer(rules.Decide(id, who, rules.Thing{Owner: "root", Official: true})), id)
+		}
+	}
 }

@@ -36,9 +36,9 @@ var table = []Rule{
 	{"template.read", Shared, "read", KindTemplate, true, ScopeRead},
 	{"template.star", Shared, "star", KindTemplate, true, ScopeSubmit},
 	{"template.add", SelfOnly, "add", KindTemplate, true, ScopeSubmit},
-	{"template.change", Author, "change", KindTemplate, true, ScopeSubmit},
-	{"template.remove", Author, "remove", KindTemplate, true, ScopeSubmit},
-	{"template.official", Administrator, "change", KindTemplate, true, ScopeSubmit},
+	{"template.change", Author, "change", KindTemplate, true, ScopeSubmit}, // of another's, or of an official one, ScopeAdmin
+	{"template.remove", Author, "remove", KindTemplate, true, ScopeSubmit}, // as template.change
+	{"template.official", Administrator, "change", KindTemplate, true, ScopeAdmin},
 
 	{"usage.read", SelfOrVC, "read", KindUsage, true, ScopeRead},
 	{"queue.read", GrantedVC, "read", KindQueue, true, ScopeRead},

@@ -25,6 +25,9 @@ import (
 // tries is how often a change is made again because someone else was faster.
 const tries = 10
 
+// takeBackTime bounds how long it is tried to remove what was just made.
+const takeBackTime = 10 * time.Second
+
 // objectName is the name of the object of a new template: of two replicas that add the same one, one does.
 func objectName(author, name string) string {
 	sum := sha256.Sum256([]byte(author + "/" + name))
@@ -55,6 +58,28 @@ func (s *Store) Add(ctx context.Context, spec v1.TemplateSpec) (*v1.Template, er
 	t.Name += "-" + strings.ToLower(rand.Text()[:8])
 	made, err = s.create(ctx, t)
 	return made, explain(err)
+}
+
+// AddOf adds a template of a person. Where the person is removed meanwhile it goes: whoever gets the name would get it.
+func (s *Store) AddOf(ctx context.Context, d *people.Directory, who *people.Person, spec v1.TemplateSpec) (*v1.Template, error) {
+	made, err := s.Add(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Confirm(ctx, who); err != nil {
+		return nil, errors.Join(err, s.takeBack(ctx, made))
+	}
+	return made, nil
+}
+
+// takeBack removes a template that was just made, also where who asked for it has gone.
+func (s *Store) takeBack(ctx context.Context, made *v1.Template) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
+	defer cancel()
+	if err := s.Remove(ctx, string(made.UID), nil); err != nil && !errors.Is(err, ErrNone) {
+		return err
+	}
+	return nil
 }
 
 func (s *Store) stamp() string { return s.now().UTC().Format(time.RFC3339) }

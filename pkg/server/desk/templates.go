@@ -95,7 +95,7 @@ func (d *Desk) addTemplate(ctx context.Context, spec v1.TemplateSpec) (*v1.Templ
 	if err := d.mayShare(&v1.TemplateSpec{}, &spec); err != nil {
 		return nil, err
 	}
-	return d.shop.Templates.Add(ctx, spec)
+	return d.shop.Templates.AddOf(ctx, d.shop.People, d.caller.person, spec)
 }
 
 // templated is a template, where there was no error.
