@@ -13,8 +13,8 @@ import (
 
 // Limits are how much one may ask. 0 is the default.
 type Limits struct {
-	// PerMinute is for an address without a token, PerTokenMinute for a token, SubmitPerHour for a person.
-	PerMinute, PerTokenMinute, SubmitPerHour int
+	// PerMinute is for an address without a token, PerTokenMinute for a token, SubmitPerHour and TemplatesPerHour for a person.
+	PerMinute, PerTokenMinute, SubmitPerHour, TemplatesPerHour int
 	// Streams is how many are open at a time.
 	Streams int
 }
@@ -31,6 +31,9 @@ func (l Limits) complete() Limits {
 	}
 	if l.SubmitPerHour == 0 {
 		l.SubmitPerHour = 3600
+	}
+	if l.TemplatesPerHour == 0 {
+		l.TemplatesPerHour = 60 // each writes up to 264 KiB to etcd, which keeps what was before for minutes
 	}
 	if l.Streams == 0 {
 		l.Streams = 2000
@@ -140,6 +143,11 @@ func (l *limiter) address(a netip.Addr) time.Duration {
 // submission counts one.
 func (l *limiter) submission(s *rules.Subject) time.Duration {
 	return l.spend("s"+s.Name, l.limits.SubmitPerHour, time.Hour)
+}
+
+// template counts a change of a template, or a star.
+func (l *limiter) template(s *rules.Subject) time.Duration {
+	return l.spend("m"+s.Name, l.limits.TemplatesPerHour, time.Hour)
 }
 
 func (l *limiter) spend(key string, n int, per time.Duration) time.Duration {

@@ -54,6 +54,8 @@ type Limit struct {
 	Stream bool
 	// Submit: it counts as a submission.
 	Submit bool
+	// Template: it counts as a change of a job template.
+	Template bool
 	// Each is how many of it a person has at a time, one more waits; 0 is any number.
 	Each int
 }
@@ -86,14 +88,7 @@ func (c *Call) JSON(value any) error {
 	if err != nil {
 		return err
 	}
-	c.read()
-	give, err := c.waits(body)
-	if err != nil {
-		return err
-	}
-	defer give()
-	body.JSON(c.Writer, c.Request, c.Route.status())
-	return nil
+	return c.packed(body)
 }
 
 // Accepted answers that what is asked for is under way.
@@ -134,6 +129,9 @@ func Within(d time.Duration) Option { return func(r *Route) { r.Limit.Time = d }
 
 // Submits counts the operation as a submission.
 func Submits() Option { return func(r *Route) { r.Limit.Submit = true } }
+
+// Templates counts the operation as a change of a job template.
+func Templates() Option { return func(r *Route) { r.Limit.Template = true } }
 
 // Errors are codes that the operation answers with.
 func Errors(codes ...string) Option { return func(r *Route) { r.Errors = append(r.Errors, codes...) } }

@@ -192,7 +192,8 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	}
 	subject := caller.Subject
 	a.user, a.token = subject.Name, subject.Token.ID
-	if s.limited(a, r, s.limits.take(a.address, &subject)) || route.Limit.Submit && s.limited(a, r, s.limits.submission(&subject)) {
+	if s.limited(a, r, s.limits.take(a.address, &subject)) || route.Limit.Submit && s.limited(a, r, s.limits.submission(&subject)) ||
+		route.Limit.Template && s.limited(a, r, s.limits.template(&subject)) {
 		return
 	}
 	d := s.o.Shop.For(caller, desk.Origin{Request: a.id, Address: a.address.String()})

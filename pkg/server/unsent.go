@@ -25,11 +25,11 @@ func newUnsent() *unsent {
 
 // take counts so many bytes of a person until give is called.
 func (u *unsent) take(who string, bytes int) (give func(), err error) {
-	weight := int64(min(max(bytes, 1), maxPersonUnsent))
-	own, ok := u.try(who, weight, maxPersonUnsent)
+	own, ok := u.try(who, int64(min(max(bytes, 1), maxPersonUnsent)), maxPersonUnsent)
 	if !ok {
 		return nil, busy("many answers wait for you to read them", "read them first, or ask for fewer rows")
 	}
+	weight := int64(min(max(bytes, 1), maxUnsent)) // all of it, also of the rare one that is longer than a person's share
 	if !u.all.TryAcquire(weight) {
 		own()
 		return nil, busy("many answers wait for slow readers", "try again in a moment")

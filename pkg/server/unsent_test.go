@@ -40,8 +40,8 @@ func TestWhatWaitsForSlowReadersIsBounded(t *testing.T) {
 	refusedAsBusy(t, err)
 	give := []func(){first}
 	for i := range maxUnsent/maxPersonUnsent - 1 {
-		g, err := u.take(fmt.Sprint("ann", i), 1<<40)
-		require.NoError(t, err, "another person isn't limited by that, and the longest answer may be the only one")
+		g, err := u.take(fmt.Sprint("ann", i), maxPersonUnsent)
+		require.NoError(t, err, "another person isn't limited by that")
 		give = append(give, g)
 	}
 	_, err = u.take("bob", 11)
@@ -50,6 +50,11 @@ func TestWhatWaitsForSlowReadersIsBounded(t *testing.T) {
 		g()
 	}
 	assert.Empty(t, u.each)
+	longest, err := u.take("ann", 1<<40)
+	require.NoError(t, err, "the longest answer may be the only one")
+	_, err = u.take("bob", 11)
+	refusedAsBusy(t, err)
+	longest()
 	require.True(t, u.all.TryAcquire(maxUnsent), "all is given back")
 }
 

@@ -145,4 +145,13 @@ func (s *Store) fits(was *v1.Template, spec *v1.TemplateSpec) error {
 }
 
 // size is about how much of the memory a template takes, in bytes.
-func size(s *v1.TemplateSpec) int { return len(s.Job) + len(s.Description) + len(s.Summary) + 1024 }
+func size(s *v1.TemplateSpec) int {
+	n := len(s.Job) + len(s.Description) + len(s.Summary) + len(s.DataType) + len(s.DataURL) + 1024
+	for _, word := range slices.Concat(s.Groups, s.Categories, s.Tags) {
+		n += len(word) + 16
+	}
+	return n
+}
+
+// Size is about how much of the memory a template takes, in bytes, and how much of it job file and description do.
+func Size(s *v1.TemplateSpec) (all, texts int) { return size(s), len(s.Job) + len(s.Description) }

@@ -230,6 +230,7 @@ func TestATemplateIsChangedAsItWasRead(t *testing.T) {
 	require.Equal(t, 200, h.as("abe", "PUT", "/api/v3/templates/"+id+"/star", "").Status)
 	require.Equal(t, 200, h.as("abe", "PUT", "/api/v3/templates/"+id+"/star", "").Status, "twice is once")
 	require.Equal(t, 200, h.as("vic", "POST", "/api/v3/templates/"+id+"/use", "").Status)
+	require.Equal(t, 200, h.as("vic", "POST", "/api/v3/templates/"+id+"/use", "").Status, "a second use within the hour isn't counted")
 	assert.Equal(t, 200, put("root", "the administrator's", was.Version))
 	assert.Equal(t, 409, put("ann", "too late", was.Version))
 	got := api.Template{}
@@ -246,6 +247,21 @@ func TestATemplateIsChangedAsItWasRead(t *testing.T) {
 	assert.EqualValues(t, 1, item["starNumber"])
 }
 
+func TestWhoChangesTemplatesAgainAndAgainWaits(t *testing.T) {
+	h := newHouse(t)
+	id := h.save(t, "ann", "train", func(s *v1.TemplateSpec) { s.Public = true })
+	for _, method := range []string{"PUT", "DELETE"} {
+		for range 30 {
+			require.Equal(t, 200, h.as("vic", method, "/api/v3/templates/"+id+"/star", "").Status)
+		}
+	}
+	for path, method := range map[string]string{"/api/v3/templates": "POST", "/api/v2/templates": "POST", "/api/v2/templates/" + id: "PUT", "/api/v3/templates/" + id: "PUT", "/api/v3/templates/" + id + "/star": "DELETE"} {
+		assert.Equal(t, 429, h.as("vic", method, path, "{}").Status, "%s %s", method, path)
+	}
+	assert.Equal(t, 200, h.as("vic", "GET", "/api/v3/templates/"+id, "").Status)
+	assert.Equal(t, 200, h.as("ann", "PUT", "/api/v3/templates/"+id+"/star", "").Status, "a limit is a person's own")
+}
+
 func TestWhoIsRemovedLeavesNoTemplates(t *testing.T) {
 	h := newHouse(t)
 	h.person(t, "leo", "speech")
@@ -260,7 +276,7 @@ func TestWhoIsRemovedLeavesNoTemplates(t *testing.T) {
 	require.NoError(t, store.Load(t.Context()))
 	_, err = store.Add(t.Context(), v1.TemplateSpec{Name: "orphan", Author: "leo", Public: true, Groups: nil, Job: loose("x")})
 	require.NoError(t, err)
-	h.Eventually("the watch has told of it", func() bool { return len(h.templates(t, "root", "")) == 2 })
+	h.Eventually("the watch has told of it", func() bool { return len(h.templates(t, "root", "isPublic=true")) == 2 })
 	assert.Equal(t, []string{"ann/late"}, h.templates(t, "vic", ""))
 	assert.Equal(t, 200, h.as("ann", "DELETE", "/api/v3/templates/"+late, "").Status)
 }

@@ -76,6 +76,7 @@ type Shop struct {
 	ReturnPages []string
 
 	polls polls
+	uses  uses
 }
 
 // Origin is where a request came from.

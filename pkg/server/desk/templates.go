@@ -15,6 +15,12 @@ import (
 // Template is a job template that the caller sees.
 type Template struct{ *v1.Template }
 
+// Bytes is about how much of the memory it takes, and how much without job file and description.
+func (t *Template) Bytes() (all, brief int) {
+	all, texts := template.Size(&t.Spec)
+	return all, all - texts
+}
+
 // template is a template as a thing. One whose author is gone is for administrators alone, who remove it.
 func (d *Desk) template(t *v1.Template) rules.Thing {
 	out := rules.Thing{Kind: rules.KindTemplate, Name: t.Spec.Name, Official: slices.Contains(t.Spec.Categories, v1.CategoryOfficial)}
@@ -176,10 +182,13 @@ func (d *Desk) StarTemplate(ctx context.Context, id string, yes bool) (*Template
 	return templated(made, err)
 }
 
-// UseTemplate counts a job that the caller submitted from a template.
+// UseTemplate counts a job that the caller submitted from a template: that template once an hour, and so many templates. More is no error.
 func (d *Desk) UseTemplate(ctx context.Context, id string) error {
 	if _, err := d.seenTemplate("template.star", id); err != nil {
 		return err
+	}
+	if !d.shop.uses.first(d.caller.Name, id, d.shop.now()) {
+		return nil
 	}
 	return d.shop.Templates.Use(ctx, id)
 }

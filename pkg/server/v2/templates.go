@@ -2,6 +2,7 @@ package v2
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -18,8 +19,6 @@ const (
 	market = "/marketplace/api"
 	// templateBytes is how long an item may be: a job file of 200 KiB and a description of 64 KiB, with their line ends escaped.
 	templateBytes = 1 << 20
-	// templateRows is what a list of items counts as: they come with their job files.
-	templateRows = 5000
 )
 
 func templateRoutes() []server.Route {
@@ -27,15 +26,15 @@ func templateRoutes() []server.Route {
 	also, alsoOne := server.Also(market+"/items"), server.Also(market+"/items/{template}")
 	wrong := []string{"InvalidProtocolError", "ConflictTemplateError", "NoEnoughQuotaError", "NoGroupError"}
 	return []server.Route{
-		server.JSON(http.MethodGet, all, "templates.list", "Lists job templates, as items of OpenPAI's marketplace", listItems, also),
-		server.JSON(http.MethodPost, all, "template.add", "Adds a job template of one's own; secrets of its protocol are masked", postItem, also, server.Status(http.StatusCreated), server.Body(templateBytes), server.Errors(wrong...)),
+		server.Listing[itemsIn, []item](all, "templates.list", "Lists job templates, as items of OpenPAI's marketplace", listItems, also),
+		server.JSON(http.MethodPost, all, "template.add", "Adds a job template of one's own; secrets of its protocol are masked", postItem, also, server.Status(http.StatusCreated), server.Body(templateBytes), server.Templates(), server.Errors(wrong...)),
 		server.JSON(http.MethodGet, one, "template.read", "Tells about a job template", getItem, alsoOne, server.Errors("NoTemplateError")),
 		{Method: http.MethodPut, Path: one, Aliases: []string{market + "/items/{template}"}, Rule: "template.change", Summary: "Changes what the body names of a job template", Serve: putItem, In: reflect.TypeFor[putItemIn](),
-			Media: "text/plain; charset=utf-8", Limit: server.Limit{Body: templateBytes}, Errors: append([]string{"NoTemplateError"}, wrong...)},
+			Media: "text/plain; charset=utf-8", Limit: server.Limit{Body: templateBytes, Template: true}, Errors: append([]string{"NoTemplateError"}, wrong...)},
 		{Method: http.MethodDelete, Path: one, Aliases: []string{market + "/items/{template}"}, Rule: "template.remove", Summary: "Removes a job template", Serve: deleteItem, In: reflect.TypeFor[itemIn](),
 			Media: "text/plain; charset=utf-8", Errors: []string{"NoTemplateError"}},
-		server.JSON(http.MethodGet, all+"/tags", "templates.list", "Lists the tags of job templates", listTags, server.Also(market+"/tags")),
-		server.JSON(http.MethodGet, all+"/categories", "templates.list", "Lists the categories of job templates", listCategories, server.Also(market+"/categories")),
+		server.Listing[struct{}, []label](all+"/tags", "templates.list", "Lists the tags of job templates", listTags, server.Also(market+"/tags")),
+		server.Listing[struct{}, []label](all+"/categories", "templates.list", "Lists the categories of job templates", listCategories, server.Also(market+"/categories")),
 	}
 }
 
@@ -110,9 +109,6 @@ type itemsIn struct {
 	Private  *bool    `query:"isPrivate"`
 }
 
-// Rows is how many rows of other lists this one counts as.
-func (*itemsIn) Rows() int { return templateRows }
-
 func (in *itemsIn) fits(t *v1.Template) bool {
 	s := &t.Spec
 	for want, have := range map[string]string{in.Name: s.Name, in.Author: s.Author, in.Type: s.Type, in.Source: sourceMarket} {
@@ -128,40 +124,61 @@ func all(want, have []string) bool {
 	return !slices.ContainsFunc(want, func(one string) bool { return !slices.Contains(have, one) })
 }
 
-func listItems(_ context.Context, d *desk.Desk, in *itemsIn) (*[]item, error) {
-	seen, err := d.Templates()
+// listItems answers with job files, too: it counts as what those take.
+func listItems(c *server.Call, in *itemsIn) error {
+	seen, err := c.Desk.Templates()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := []item{}
+	seen = slices.DeleteFunc(seen, func(t desk.Template) bool { return !in.fits(t.Template) })
+	bytes := 0
 	for i := range seen {
-		if in.fits(seen[i].Template) {
-			out = append(out, newItem(seen[i].Template))
+		all, _ := seen[i].Bytes()
+		bytes += all
+	}
+	return c.List("", "", bytes, func(yield func(any) bool) {
+		for i := range seen {
+			if !yield(newItem(seen[i].Template)) {
+				return
+			}
+		}
+	})
+}
+
+func listTags(c *server.Call, _ *struct{}) error {
+	return listUsed(c, nil, func(s *v1.TemplateSpec) []string { return s.Tags })
+}
+
+func listCategories(c *server.Call, _ *struct{}) error {
+	return listUsed(c, []string{v1.CategoryOfficial}, func(s *v1.TemplateSpec) []string { return s.Categories })
+}
+
+// listUsed answers with the words that templates which the caller sees have, and those that are always there.
+func listUsed(c *server.Call, always []string, words func(*v1.TemplateSpec) []string) error {
+	seen, err := c.Desk.Templates()
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, word := range always {
+		used[word] = true
+	}
+	bytes := 0
+	for i := range seen {
+		for _, word := range words(&seen[i].Spec) {
+			if !used[word] {
+				used[word] = true
+				bytes += 2 * len(word)
+			}
 		}
 	}
-	return &out, nil
-}
-
-func listTags(_ context.Context, d *desk.Desk, _ *struct{}) (*[]label, error) {
-	return used(d, nil, func(s *v1.TemplateSpec) []string { return s.Tags })
-}
-
-func listCategories(_ context.Context, d *desk.Desk, _ *struct{}) (*[]label, error) {
-	return used(d, []string{v1.CategoryOfficial}, func(s *v1.TemplateSpec) []string { return s.Categories })
-}
-
-// used are the words that templates which the caller sees have, and those that are always there.
-func used(d *desk.Desk, always []string, words func(*v1.TemplateSpec) []string) (*[]label, error) {
-	seen, err := d.Templates()
-	if err != nil {
-		return nil, err
-	}
-	for i := range seen {
-		always = append(always, words(&seen[i].Spec)...)
-	}
-	slices.Sort(always)
-	out := labels(slices.Compact(always))
-	return &out, nil
+	return c.List("", "", bytes, func(yield func(any) bool) {
+		for _, word := range slices.Sorted(maps.Keys(used)) {
+			if !yield(label{word, word}) {
+				return
+			}
+		}
+	})
 }
 
 type itemIn struct {

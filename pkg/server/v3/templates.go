@@ -3,6 +3,7 @@ package v3
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server"
@@ -19,13 +20,13 @@ func templateRoutes() []server.Route {
 	none := server.Errors("NoTemplateError")
 	wrong := server.Errors("InvalidProtocolError", "ConflictTemplateError", "NoEnoughQuotaError", "NoGroupError")
 	return []server.Route{
-		server.JSON("GET", api.Prefix+"/templates", "templates.list", "Lists job templates, without descriptions and job files", templates),
-		server.JSON("POST", api.Prefix+"/templates", "template.add", "Adds a job template of one's own; secrets of its job file are masked", addTemplate, server.Status(http.StatusCreated), server.Body(templateBytes), wrong),
+		server.Listing[templatesIn, api.Templates](api.Prefix+"/templates", "templates.list", "Lists job templates, without descriptions and job files", templates),
+		server.JSON("POST", api.Prefix+"/templates", "template.add", "Adds a job template of one's own; secrets of its job file are masked", addTemplate, server.Status(http.StatusCreated), server.Body(templateBytes), server.Templates(), wrong),
 		server.JSON("GET", one, "template.read", "Tells about a job template, with its job file", getTemplate, none),
-		server.JSON("PUT", one, "template.change", "Makes a job template another one", putTemplate, server.Body(templateBytes), none, wrong, server.Errors("ConflictError")),
+		server.JSON("PUT", one, "template.change", "Makes a job template another one", putTemplate, server.Body(templateBytes), server.Templates(), none, wrong, server.Errors("ConflictError")),
 		server.JSON("DELETE", one, "template.remove", "Removes a job template", removeTemplate, none),
-		server.JSON("PUT", one+"/star", "template.star", "Gives a job template one's star", starTemplate, none),
-		server.JSON("DELETE", one+"/star", "template.star", "Takes one's star from a job template", unstarTemplate, none),
+		server.JSON("PUT", one+"/star", "template.star", "Gives a job template one's star", starTemplate, server.Templates(), none),
+		server.JSON("DELETE", one+"/star", "template.star", "Takes one's star from a job template", unstarTemplate, server.Templates(), none),
 		server.JSON("POST", one+"/use", "template.star", "Counts a job that was submitted from a template", useTemplate, none),
 	}
 }
@@ -36,21 +37,26 @@ type templatesIn struct {
 	Keyword string `query:"keyword"`
 }
 
-// Rows is how many are asked for at most.
-func (*templatesIn) Rows() int { return maxRows }
-
-func templates(_ context.Context, d *desk.Desk, in *templatesIn) (*api.Templates, error) {
-	all, err := d.Templates()
+func templates(c *server.Call, in *templatesIn) error {
+	all, err := c.Desk.Templates()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := &api.Templates{Items: []api.Template{}}
+	all = slices.DeleteFunc(all, func(t desk.Template) bool {
+		return !t.Has(in.Keyword) || in.Author != "" && t.Spec.Author != in.Author || in.Name != "" && t.Spec.Name != in.Name
+	})
+	bytes := 0
 	for i := range all {
-		if s := &all[i].Spec; all[i].Has(in.Keyword) && (in.Author == "" || s.Author == in.Author) && (in.Name == "" || s.Name == in.Name) {
-			out.Items = append(out.Items, api.NewTemplate(all[i].Template, d.Name()).Brief())
-		}
+		_, brief := all[i].Bytes()
+		bytes += brief
 	}
-	return out, nil
+	return c.List(`{"items":`, `}`, bytes, func(yield func(any) bool) {
+		for i := range all {
+			if !yield(api.NewTemplate(all[i].Template, c.Desk.Name()).Brief()) {
+				return
+			}
+		}
+	})
 }
 
 // seen is a template as it is answered.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"iter"
 	"net/http"
 )
 
@@ -40,6 +41,38 @@ func Pack(value any) (*Packed, error) {
 	return out, nil
 }
 
+// PackList is a list as JSON, between two texts. Its values are written one after the other: only one is in memory as JSON.
+func PackList(before, after string, values iter.Seq[any]) (*Packed, error) {
+	p, sum := &Packer{}, sha256.New()
+	w := io.MultiWriter(sum, p)
+	if _, err := io.WriteString(w, before+"["); err != nil {
+		return nil, err
+	}
+	first := true
+	for value := range values {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		if !first {
+			text = append([]byte{','}, text...)
+		}
+		first = false
+		if _, err := w.Write(text); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := io.WriteString(w, "]"+after); err != nil {
+		return nil, err
+	}
+	out, err := p.Done()
+	if err != nil {
+		return nil, err
+	}
+	out.tag = tagSum(sum.Sum(nil))
+	return out, nil
+}
+
 // Size is how much memory it takes, in bytes.
 func (p *Packed) Size() int { return len(p.data) }
 
@@ -63,8 +96,10 @@ func (p *Packed) WriteTo(w io.Writer) (int64, error) {
 
 func tagOf(body []byte) string {
 	sum := sha256.Sum256(body)
-	return `W/"` + hex.EncodeToString(sum[:12]) + `"`
+	return tagSum(sum[:])
 }
+
+func tagSum(sum []byte) string { return `W/"` + hex.EncodeToString(sum[:12]) + `"` }
 
 // Packer makes a Packed of what is written to it.
 type Packer struct {

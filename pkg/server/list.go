@@ -1,0 +1,53 @@
+package server
+
+import (
+	"iter"
+	"net/http"
+	"reflect"
+
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// rowBytes is what one row of a list stands for.
+const rowBytes = 1 << 10
+
+// Listing is a route whose handler answers with Call.List; the document says that Out is answered. A person has one such list at a time.
+func Listing[In, Out any](path, rule, summary string, h func(*Call, *In) error, o ...Option) Route {
+	r := Route{Method: http.MethodGet, Path: path, Rule: rule, Summary: summary, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](), Limit: Limit{Each: 1}}
+	r.Serve = func(c *Call) error {
+		in := new(In)
+		if err := c.Decode(in); err != nil {
+			return err
+		}
+		return h(c, in)
+	}
+	for _, change := range o {
+		change(&r)
+	}
+	return r
+}
+
+// List answers with values between two texts, one after the other. bytes is about what they take in memory: lists that take much together wait for
+// each other.
+func (c *Call) List(before, after string, bytes int, values iter.Seq[any]) error {
+	if err := c.Rows(bytes/rowBytes + 1); err != nil {
+		return err
+	}
+	body, err := wire.PackList(before, after, values)
+	if err != nil {
+		return err
+	}
+	return c.packed(body)
+}
+
+// packed answers with a list that is JSON by now.
+func (c *Call) packed(body *wire.Packed) error {
+	c.read()
+	give, err := c.waits(body)
+	if err != nil {
+		return err
+	}
+	defer give()
+	body.JSON(c.Writer, c.Request, c.Route.status())
+	return nil
+}
