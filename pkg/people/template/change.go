@@ -2,13 +2,11 @@ package template
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/people"
@@ -28,9 +27,14 @@ const tries = 10
 // takeBackTime bounds how long it is tried to remove what was just made.
 const takeBackTime = 10 * time.Second
 
-// objectName is the name of the object of a new template: of two replicas that add the same one, one does.
-func objectName(author, name string) string {
-	sum := sha256.Sum256([]byte(author + "/" + name))
+// objectName is the name of the object of a new template: of two replicas that add the same one, one does. past is the UID of the object that has
+// that name, where it is another template by now; "" is none.
+func objectName(author, name string, past types.UID) string {
+	key := author + "/" + name
+	if past != "" {
+		key += "/" + string(past)
+	}
+	sum := sha256.Sum256([]byte(key))
 	return "t-" + hex.EncodeToString(sum[:16])
 }
 
@@ -42,22 +46,51 @@ func (s *Store) Add(ctx context.Context, spec v1.TemplateSpec) (*v1.Template, er
 	if err := s.fits(nil, &spec); err != nil {
 		return nil, err
 	}
-	t := &v1.Template{Spec: spec, ObjectMeta: metav1.ObjectMeta{Name: objectName(spec.Author, spec.Name), Annotations: map[string]string{v1.AnnotationUpdated: s.stamp()}}}
-	made, err := s.create(ctx, t)
-	if !apierrors.IsAlreadyExists(err) {
-		return made, explain(err)
+	t := &v1.Template{Spec: spec, ObjectMeta: metav1.ObjectMeta{Name: objectName(spec.Author, spec.Name, ""), Annotations: map[string]string{v1.AnnotationUpdated: s.stamp()}}}
+	made, err := s.createOnce(ctx, t)
+	if err != nil {
+		return nil, explain(err)
 	}
-	have, err := s.read(ctx, t.Name)
-	switch {
-	case err == nil && have.Spec.Author == spec.Author && have.Spec.Name == spec.Name:
-		return nil, hint.Wrap(ErrExists, "choose another name, or change that one")
-	case err != nil && !errors.Is(err, ErrNone):
-		return nil, err
+	if !s.alone(ctx, made) {
+		return nil, errors.Join(taken(), s.takeBack(ctx, made))
 	}
-	// It is another one's by now, which had that name once.
-	t.Name += "-" + strings.ToLower(rand.Text()[:8])
-	made, err = s.create(ctx, t)
-	return made, explain(err)
+	return made, nil
+}
+
+// createOnce creates an object, past those that had the name once and are other templates by now.
+func (s *Store) createOnce(ctx context.Context, t *v1.Template) (*v1.Template, error) {
+	var err error
+	for range tries {
+		var made *v1.Template
+		if made, err = s.create(ctx, t); !apierrors.IsAlreadyExists(err) {
+			return made, err
+		}
+		have, readErr := s.read(ctx, t.Name)
+		switch {
+		case errors.Is(readErr, ErrNone): // gone again
+		case readErr != nil:
+			return nil, readErr
+		case have.Spec.Author == t.Spec.Author && have.Spec.Name == t.Spec.Name:
+			return nil, taken()
+		default:
+			t.Name = objectName(t.Spec.Author, t.Spec.Name, have.UID)
+		}
+	}
+	return nil, err
+}
+
+func taken() error { return hint.Wrap(ErrExists, "choose another name, or change that one") }
+
+// alone reports whether a template that was just written is the only one of its author and name. Of two that are written at the same moment at least
+// one is found so. Where it can't be read now, what was known counts.
+func (s *Store) alone(ctx context.Context, t *v1.Template) bool {
+	_ = s.Load(ctx)
+	for _, other := range s.feed.All() {
+		if other.UID != t.UID && other.Spec.Author == t.Spec.Author && other.Spec.Name == t.Spec.Name {
+			return false
+		}
+	}
+	return true
 }
 
 // AddOf adds a template of a person. Where the person is removed meanwhile it goes: whoever gets the name would get it.
@@ -82,7 +115,8 @@ func (s *Store) takeBack(ctx context.Context, made *v1.Template) error {
 	return nil
 }
 
-func (s *Store) stamp() string { return s.now().UTC().Format(time.RFC3339) }
+// stamp is now, as pages of browsers can keep it.
+func (s *Store) stamp() string { return s.now().UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 func (s *Store) create(ctx context.Context, t *v1.Template) (*v1.Template, error) {
 	object, err := toObject(t)
@@ -110,11 +144,12 @@ func (s *Store) read(ctx context.Context, object string) (*v1.Template, error) {
 // Update changes what the author says. version is the Generation that the change begins with, where it is another by now nothing is changed; 0 is any.
 // change may be called more than once.
 func (s *Store) Update(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*v1.Template, error) {
-	return s.write(ctx, id, "", func(t *v1.Template) error {
+	var was *v1.TemplateSpec
+	made, err := s.write(ctx, id, "", func(t *v1.Template) error {
 		if version != 0 && t.Generation != version {
 			return hint.Wrap(ErrChanged, "look at it again, and repeat the change")
 		}
-		was := t.Spec.DeepCopy()
+		was = t.Spec.DeepCopy()
 		if err := change(t); err != nil {
 			return err
 		}
@@ -130,6 +165,23 @@ func (s *Store) Update(ctx context.Context, id string, version int64, change fun
 		t.Annotations[v1.AnnotationUpdated] = s.stamp()
 		return s.fits(t, &t.Spec)
 	})
+	if err != nil || made.Spec.Name == was.Name || s.alone(ctx, made) {
+		return made, err
+	}
+	return nil, errors.Join(taken(), s.undo(ctx, made, was))
+}
+
+// undo makes a template what it was, unless it was changed since.
+func (s *Store) undo(ctx context.Context, made *v1.Template, was *v1.TemplateSpec) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
+	defer cancel()
+	_, err := s.write(ctx, string(made.UID), "", func(t *v1.Template) error {
+		if t.Generation == made.Generation {
+			t.Spec = *was
+		}
+		return nil
+	})
+	return err
 }
 
 // Star notes that a person likes a template, or no longer does.

@@ -132,7 +132,7 @@ func (s *Store) fits(was *v1.Template, spec *v1.TemplateSpec) error {
 		count++
 		own += size(&t.Spec)
 		if t.Spec.Name == spec.Name {
-			return hint.Wrap(ErrExists, "choose another name, or change that one")
+			return taken()
 		}
 	}
 	switch {

@@ -126,8 +126,8 @@ func (s *Store) Of(author string) []*v1.Template {
 // explain is people.Explain, where an object that isn't there is ErrNone.
 func explain(err error) error {
 	switch {
-	case err == nil:
-		return nil
+	case err == nil || errors.Is(err, ErrExists):
+		return err
 	case apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "request is too large"):
 		return invalid("the template is too large for the cluster: shorten description or job file")
 	}

@@ -188,6 +188,47 @@ func TestANameThatWasGivenUpCanBeTakenAgain(t *testing.T) {
 	assert.ErrorIs(t, err, template.ErrExists)
 }
 
+func TestOfManyWhoAddANameThatWasGivenUpOneDoes(t *testing.T) {
+	s, _ := open(t)
+	first := add(t, s, "ann", "train")
+	_, err := s.Update(t.Context(), string(first.UID), 0, func(t *v1.Template) error { t.Spec.Name = "renamed"; return nil })
+	require.NoError(t, err)
+	var made atomic.Int32
+	var wg sync.WaitGroup
+	for _, replica := range []*template.Store{another(t), another(t), another(t), another(t)} {
+		wg.Go(func() {
+			if _, err := replica.Add(t.Context(), spec("ann", "train")); err == nil {
+				made.Add(1)
+			} else {
+				assert.ErrorIs(t, err, template.ErrExists)
+			}
+		})
+	}
+	wg.Wait()
+	assert.EqualValues(t, 1, made.Load())
+	assert.Len(t, another(t).All(), 2)
+}
+
+func TestANameIsAnAuthorsOnceWhateverAReplicaHasHeard(t *testing.T) {
+	s, _ := open(t)
+	first := add(t, s, "ann", "first")
+	late := another(t)
+	add(t, s, "ann", "second")
+	_, err := late.Update(t.Context(), string(first.UID), 0, func(t *v1.Template) error { t.Spec.Name, t.Spec.Summary = "second", "x"; return nil })
+	require.ErrorIs(t, err, template.ErrExists)
+	late = another(t)
+	_, err = s.Update(t.Context(), string(first.UID), 0, func(t *v1.Template) error { t.Spec.Name = "third"; return nil })
+	require.NoError(t, err)
+	_, err = late.Add(t.Context(), spec("ann", "third"))
+	require.ErrorIs(t, err, template.ErrExists)
+	names := []string{}
+	for _, have := range another(t).All() {
+		names = append(names, have.Spec.Name)
+		assert.Empty(t, have.Spec.Summary, "the change was undone")
+	}
+	assert.Equal(t, []string{"second", "third"}, names)
+}
+
 func TestNoChangeIsLost(t *testing.T) {
 	s, _ := open(t)
 	id := string(add(t, s, "ann", "train").UID)

@@ -124,12 +124,13 @@ func TestConformance13BasicWithAnApplicationTokenIsAsGoodAsBearer(t *testing.T) 
 	require.NoError(t, err)
 	read := made.Token.Reveal()
 	basic := func(user, word string) string { return "Basic " + base64of(user+":"+word) }
+	template := h.save(t, "ann", "train", nil)
 	for _, r := range specification(t) {
 		if r.method != "GET" || strings.HasSuffix(r.path, "/watch") {
 			continue
 		}
 		path := strings.NewReplacer("JOB", "ann~basic", "PLACE", "ann/basic", "{token}", "none", "{attempt}", "7", "{taskAttempt}", "0", "{log}", "all", "{link}", "none",
-			"{role}", "Worker_1", "{index}", "0", "{user}", "ann", "{group}", "speech", "{path...}", "acls/admin", "{vc}", "speech", "{sha256}", strings.Repeat("ab", 32)).Replace(r.path)
+			"{role}", "Worker_1", "{index}", "0", "{user}", "ann", "{group}", "speech", "{template}", template, "{path...}", "acls/admin", "{vc}", "speech", "{sha256}", strings.Repeat("ab", 32)).Replace(r.path)
 		if other, ok := strings.CutPrefix(r.body, "as "); ok {
 			path = other
 		}

@@ -149,6 +149,15 @@ func TestItemsAreAsTheMarketplaceReadsThem(t *testing.T) {
 	assert.Equal(t, false, got["isPrivate"])
 	assert.Equal(t, "for all", got["summary"])
 	assert.Equal(t, again["protocol"], got["protocol"])
+	a = h.as("root", "PUT", "/marketplace/api/items/"+id, string(body))
+	assert.Equal(t, 409, a.Status, "what it began with is another by now")
+	assert.Equal(t, "ConflictError", a.Code())
+	assert.NotEmpty(t, a.JSON()["remedy"])
+	assert.Equal(t, 400, h.as("ann", "PUT", "/marketplace/api/items/"+id, `{"updatedAt":"yesterday"}`).Status)
+	fresh, err := json.Marshal(map[string]any{"updatedAt": got["updatedAt"], "summary": "for all"})
+	require.NoError(t, err)
+	assert.Equal(t, 200, h.as("ann", "PUT", "/marketplace/api/items/"+id, string(fresh)).Status)
+	assert.Equal(t, 200, h.as("ann", "PUT", "/marketplace/api/items/"+id, `{"updatedAt":null,"summary":"for all"}`).Status)
 
 	h.save(t, "vic", "other", func(s *v1.TemplateSpec) { s.Type, s.Public, s.Tags = "data", true, []string{"bert"} })
 	for query, want := range map[string][]string{

@@ -117,7 +117,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 	case errors.Is(err, template.ErrExists):
 		return made(http.StatusConflict, codeTemplate)
 	case errors.Is(err, template.ErrChanged):
-		return made(http.StatusConflict, errChanged.Code)
+		return made(http.StatusConflict, ErrChanged.Code)
 	case errors.Is(err, template.ErrFull):
 		return made(http.StatusForbidden, codeQuota)
 	case errors.As(err, &conflict):

@@ -104,7 +104,7 @@ func (d *Desk) putGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec
 	case err != nil:
 		return nil, err
 	case !sameGroup(&have.Spec, was):
-		return nil, errChanged
+		return nil, ErrChanged
 	}
 	next := have.DeepCopy()
 	next.Spec = now

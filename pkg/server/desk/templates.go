@@ -132,7 +132,7 @@ func (d *Desk) mayShare(was, now *v1.TemplateSpec) error {
 }
 
 // ChangeTemplate makes a template another one. version is the one that the change begins with; 0 is any. change may be called more than once.
-func (d *Desk) ChangeTemplate(ctx context.Context, id string, version int64, change func(*v1.TemplateSpec) error) (*Template, error) {
+func (d *Desk) ChangeTemplate(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*Template, error) {
 	seen, err := d.seenTemplate("template.change", id)
 	if err != nil {
 		return nil, d.audited(ctx, "template.change", d.auditedTemplate(seen, id), nil, err)
@@ -144,7 +144,7 @@ func (d *Desk) ChangeTemplate(ctx context.Context, id string, version int64, cha
 				return err
 			}
 			was := t.Spec.DeepCopy()
-			if err := change(&t.Spec); err != nil {
+			if err := change(t); err != nil {
 				return err
 			}
 			return d.mayShare(was, &t.Spec)

@@ -68,14 +68,14 @@ func (d *Desk) AddUser(ctx context.Context, n people.NewUser, check bool) (p *Pe
 	return &Person{made, rules.UserView{Whole: true, Extension: true}}, nil
 }
 
-// errChanged is of a change of something that is another one by now.
-var errChanged = &wire.Error{Status: http.StatusConflict, Code: "ConflictError", Message: "someone else has changed it meanwhile", Remedy: "look at it again, and repeat the change"}
+// ErrChanged is of a change that began with something that is another by now.
+var ErrChanged = &wire.Error{Status: http.StatusConflict, Code: "ConflictError", Message: "someone else has changed it meanwhile", Remedy: "look at it again, and repeat the change"}
 
 // UpdateUser makes a person another one. Of themselves people change e-mail address, displayed name and public keys.
 func (d *Desk) UpdateUser(ctx context.Context, name string, was, now v1.UserSpec) (*Person, error) {
 	return d.changeUser(ctx, name, func(spec *v1.UserSpec) error {
 		if !reflect.DeepEqual(plain(*spec), plain(was)) {
-			return errChanged
+			return ErrChanged
 		}
 		*spec = now
 		return nil

@@ -2,8 +2,10 @@ package v2
 
 import (
 	"encoding/json"
+	"time"
 
 	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/server/desk"
 )
 
 // itemData is what a client says of an item. Pages send all that they have read: what the server alone decides is left out of account.
@@ -21,6 +23,8 @@ type itemData struct {
 	Summary     *string   `json:"summary"`
 	Description *string   `json:"description"`
 	Protocol    *string   `json:"protocol"`
+	// Updated is of the item that a change began with; without it whatever is there is changed.
+	Updated *time.Time `json:"updatedAt"`
 
 	ID             json.RawMessage `json:"id"`
 	Source         json.RawMessage `json:"source"`
@@ -29,9 +33,16 @@ type itemData struct {
 	Stars          json.RawMessage `json:"starNumber"`
 	Status         json.RawMessage `json:"status"`
 	Created        json.RawMessage `json:"createdAt"`
-	Updated        json.RawMessage `json:"updatedAt"`
 	ItemTags       json.RawMessage `json:"ItemTags"`
 	ItemCategories json.RawMessage `json:"ItemCategories"`
+}
+
+// change makes an item what a client says, unless it was changed since that client read it.
+func (in *itemData) change(t *v1.Template) error {
+	if in.Updated != nil && !in.Updated.Truncate(time.Millisecond).Equal(t.Updated().Truncate(time.Millisecond)) {
+		return desk.ErrChanged
+	}
+	return in.apply(&t.Spec)
 }
 
 // apply makes a template what a client says. What it doesn't say stays.

@@ -97,8 +97,8 @@ func putTemplate(ctx context.Context, d *desk.Desk, in *putTemplateIn) (*api.Tem
 	if in.Body.Version <= 0 {
 		return nil, wire.Bad(`"version" is required: that of the template as it was read`)
 	}
-	t, err := d.ChangeTemplate(ctx, in.Template, in.Body.Version, func(spec *v1.TemplateSpec) error {
-		*spec = in.Body.Spec
+	t, err := d.ChangeTemplate(ctx, in.Template, in.Body.Version, func(t *v1.Template) error {
+		t.Spec = in.Body.Spec
 		return nil
 	})
 	return seen(d, t, err)
