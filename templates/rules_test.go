@@ -345,9 +345,9 @@ var writers = map[string][]string{
 		`{"apiGroups":[""],"resources":["secrets"],"verbs":["get","create","update","delete"]}`,
 		`{"apiGroups":[""],"resources":["pods","pods/log","events","configmaps","persistentvolumeclaims"],"verbs":["get","list","watch"]}`,
 		`{"apiGroups":[""],"resources":["pods/exec","pods/portforward"],"verbs":["get","create"]}`,
-		// Users and groups.
-		`{"apiGroups":["paictl.openpai.org"],"resources":["users","groups"],"verbs":["get","list","watch","create","update","patch","delete"]}`,
-		`{"apiGroups":["paictl.openpai.org"],"resources":["users/status","groups/status"],"verbs":["get","update","patch"]}`,
+		// Users, groups, and templates of jobs.
+		`{"apiGroups":["paictl.openpai.org"],"resources":["users","groups","templates"],"verbs":["get","list","watch","create","update","patch","delete"]}`,
+		`{"apiGroups":["paictl.openpai.org"],"resources":["users/status","groups/status","templates/status"],"verbs":["get","update","patch"]}`,
 	},
 	"job-controller": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,

@@ -75,7 +75,7 @@ func newRooms(t *testing.T) *rooms {
 }
 
 // runs gives a job a pod that runs.
-func (r *rooms) runs(t *testing.T, user, name string) {
+func (r *house) runs(t *testing.T, user, name string) {
 	t.Helper()
 	object := fv1.ObjectName(user, name)
 	f := framework(t, r.cluster, user, name)

@@ -90,6 +90,7 @@ func TestAWatchGoesOnAtAnotherServer(t *testing.T) {
 	for _, name := range []string{"stays", "goes"} {
 		require.Equal(t, 202, h.Submit(h.tokens["ann"], name, "speech").Status)
 	}
+	h.runs(t, "ann", "stays") // as long as no pod has changed since pods were listed, all jobs are told again
 	w := h.Watch(watchPath, h.tokens["ann"], "")
 	w.Snapshot()
 	require.Equal(t, 202, h.Submit(h.tokens["ann"], "later", "speech").Status)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/lipgloss"
@@ -21,14 +22,18 @@ const framesPerSecond = 30
 func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	program := tea.NewProgram(New(ctx, o), tea.WithInput(in), tea.WithOutput(out), tea.WithAltScreen(), tea.WithMouseCellMotion(),
+	m := &guarded{Model: New(ctx, o)}
+	program := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithAltScreen(), tea.WithMouseCellMotion(),
 		tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler()) // signals end ctx
+	m.quit = program.Quit
 	// It is asked to quit: a context of its own would make it close the keyboard while it still reads it.
 	stopped := context.AfterFunc(ctx, program.Quit)
 	defer stopped()
 	_, err := program.Run()
 	switch {
-	case errors.Is(err, tea.ErrProgramPanic):
+	case m.broken != nil:
+		return m.broken
+	case errors.Is(err, tea.ErrProgramPanic): // of a command
 		return fmt.Errorf("the view broke: %w", err)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -36,6 +41,39 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 		return fmt.Errorf("draw on the terminal: %w", err)
 	}
 	return nil
+}
+
+// guarded lets the program end in its order where the view panics: by itself it would close the keyboard while it still reads it.
+type guarded struct {
+	*Model
+	quit   func()
+	broken error
+}
+
+// Update implements tea.Model.
+func (g *guarded) Update(msg tea.Msg) (next tea.Model, cmd tea.Cmd) {
+	defer g.recovered()
+	next = g
+	if g.broken == nil {
+		_, cmd = g.Model.Update(msg)
+	}
+	return next, cmd
+}
+
+// View implements tea.Model.
+func (g *guarded) View() string {
+	defer g.recovered()
+	if g.broken != nil {
+		return ""
+	}
+	return g.Model.View()
+}
+
+func (g *guarded) recovered() {
+	if r := recover(); r != nil {
+		g.broken = fmt.Errorf("the view broke: %v\n%s", r, debug.Stack())
+		go g.quit() // it is heard once this message is done
+	}
 }
 
 // PaletteFor asks the terminal for its background, and its environment for how many colours it has. Ask before Run. tmux
