@@ -134,7 +134,7 @@ func (b *both) scripts(t *testing.T, garbage string) {
 }
 
 // passing are times, which differ between two runs.
-var passing = regexp.MustCompile(`\b\d+(ms|s|m)\b( ago)?|\d\d:\d\d:\d\d`)
+var passing = regexp.MustCompile(`\b(\d+(ms|s|m|h))+\b( ago)?|\d\d:\d\d:\d\d`)
 
 // same compares what both ways print of the jobs that a script has left.
 func (b *both) same(user string) {
