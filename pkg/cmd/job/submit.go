@@ -35,7 +35,7 @@ type SubmitOptions struct {
 	Output cmdutil.Output
 	// aside tells outcomes on stderr. whole is a submission that is not interrupted halfway, so that its outcome is known.
 	aside, whole bool
-	// submitted is told of each job that was made; nil is told nothing.
+	// submitted is called for each job that was submitted. It may be nil.
 	submitted func(context.Context)
 }
 
