@@ -1,0 +1,101 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// fingerprint names a finding in the baseline. It has no file and no line, so moving a sentence changes nothing.
+func (f finding) fingerprint() string {
+	sum := sha256.Sum256([]byte(f.rule + "\n" + f.text))
+	return hex.EncodeToString(sum[:])[:10]
+}
+
+// readBaseline returns the fingerprints of known findings, sorted, one for each occurrence.
+func readBaseline(name string) ([]string, error) {
+	text, err := os.ReadFile(name) //nolint:gosec // the baseline of the repository
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return strings.Fields(string(text)), err
+}
+
+func writeBaseline(name string, entries []string) error {
+	slices.Sort(entries)
+	text := strings.Join(entries, "\n")
+	if text != "" {
+		text += "\n"
+	}
+	return os.WriteFile(name, []byte(text), 0o644) //nolint:gosec // everyone may read it
+}
+
+// createBaseline writes the first baseline. It refuses to replace one, because a baseline only shrinks.
+func createBaseline(name string, found []finding) error {
+	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s exists", name)
+	}
+	var entries []string
+	for _, f := range found {
+		entries = append(entries, f.fingerprint())
+	}
+	return writeBaseline(name, entries)
+}
+
+// divide returns the findings that the baseline doesn't have, and its entries that are found and that aren't. Two
+// occurrences of a sentence need two entries.
+func divide(baseline []string, found []finding) (added []finding, known, gone []string) {
+	left := map[string]int{}
+	for _, entry := range baseline {
+		left[entry]++
+	}
+	for _, f := range found {
+		entry := f.fingerprint()
+		if left[entry] == 0 {
+			added = append(added, f)
+			continue
+		}
+		left[entry]--
+		known = append(known, entry)
+	}
+	for _, entry := range baseline {
+		if left[entry] > 0 {
+			left[entry]--
+			gone = append(gone, entry)
+		}
+	}
+	return added, known, gone
+}
+
+// compare prints how findings differ from the baseline. With update it first removes entries that aren't found; it
+// never adds one.
+func compare(name string, found []finding, update bool, out io.Writer) error {
+	baseline, err := readBaseline(name)
+	if err != nil {
+		return err
+	}
+	added, known, gone := divide(baseline, found)
+	if update && len(gone) > 0 {
+		if err := writeBaseline(name, slices.Clone(known)); err != nil {
+			return err
+		}
+		gone = nil
+	}
+	for _, f := range added {
+		fmt.Fprintln(out, f)
+	}
+	if len(gone) > 0 {
+		fmt.Fprintf(out, "%s: %s entries are no longer found: run go run ./hack/prose -update, and commit the file\n", baselineFile, thousands(len(gone)))
+	}
+	fmt.Fprintf(out, "prose: %s new, %s known (%s at the baseline)\n", thousands(len(added)), thousands(len(known)), thousands(len(baseline)))
+	if len(added)+len(gone) > 0 {
+		return errFindings
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+)
+
+// An area is a kind of text. The statistics have a column for each.
+type area string
+
+const (
+	docs     area = "docs"
+	comments area = "comments"
+	messages area = "messages"
+)
+
+// A passage is text of one file that belongs together: a paragraph, a cell of a table or a message.
+type passage struct {
+	area  area
+	text  string
+	marks []mark
+}
+
+// A mark is the offset in a passage at which a line of its file begins.
+type mark struct{ offset, line int }
+
+// A sentence is one line without the code that it quotes, so reflowing a paragraph doesn't change it.
+type sentence struct {
+	file string
+	line int
+	area area
+	text string
+}
+
+// add appends the text of a line.
+func (p *passage) add(line int, text string) {
+	p.marks = append(p.marks, mark{len(p.text), line})
+	p.text += text
+}
+
+// addLine appends a line of prose, which continues after a space.
+func (p *passage) addLine(line int, text string) {
+	if p.text != "" {
+		p.text += " "
+	}
+	p.add(line, strings.TrimSpace(text))
+}
+
+func (p *passage) line(offset int) int {
+	line := 0
+	for _, m := range p.marks {
+		if m.offset > offset {
+			break
+		}
+		line = m.line
+	}
+	return line
+}
+
+var (
+	sentenceEnd   = regexp.MustCompile(`[.!?]+["')\]”*_]*(\s+|$)`)
+	quotedCode    = regexp.MustCompile("````.*?````|```.*?```|``.*?``|`[^`]*`")
+	abbreviations = regexp.MustCompile(`(^|[\s(])(e\.g|i\.e|etc|vs|cf|resp|approx|incl|\d+|[A-Z])\.$`)
+)
+
+// sentences splits a passage of a file.
+func (p *passage) sentences(file string) []sentence {
+	var out []sentence
+	start := 0
+	for start < len(p.text) {
+		end := endOfSentence(p.text, start)
+		lead := len(p.text[start:end]) - len(strings.TrimLeft(p.text[start:end], " \t\n"))
+		if text := normalise(p.text[start:end]); strings.Contains(text, " ") {
+			out = append(out, sentence{file: file, line: p.line(start + lead), area: p.area, text: text})
+		}
+		start = end
+	}
+	return out
+}
+
+// endOfSentence is the offset after the sentence of text that begins at start. A full stop in code or after an
+// abbreviation doesn't end one.
+func endOfSentence(text string, start int) int {
+	for at := start; ; {
+		m := sentenceEnd.FindStringIndex(text[at:])
+		if m == nil {
+			return len(text)
+		}
+		stop, end := at+m[0]+1, at+m[1]
+		if strings.Count(text[start:stop], "`")%2 == 0 && !abbreviations.MatchString(text[start:stop]) {
+			return end
+		}
+		at = end
+	}
+}
+
+// normalise removes quoted code, emphasis and line breaks.
+func normalise(text string) string {
+	text = quotedCode.ReplaceAllString(text, "`…`")
+	text = strings.NewReplacer("**", "", "’", "'", "“", `"`, "”", `"`).Replace(text)
+	return strings.Join(strings.Fields(text), " ")
+}
