@@ -60,7 +60,7 @@ func UpAPI(ctx context.Context, opts Options, nodes []Node) (*Sandbox, error) {
 		removeIfEmpty(opts.Dir)
 		return nil, err
 	}
-	programs, version, err := s.findPrograms()
+	programs, version, err := s.findPrograms(programNames())
 	if err != nil {
 		removeIfEmpty(opts.Dir)
 		return nil, err
@@ -123,8 +123,8 @@ func (s *Sandbox) upAPI(ctx context.Context, programs map[string]string, version
 	return waitReady(ctx, client, len(nodes))
 }
 
-// findPrograms returns where the bundle has each program, and the version of Kubernetes.
-func (s *Sandbox) findPrograms() (programs map[string]string, version string, err error) {
+// findPrograms returns where the bundle has the programs that are to be started, and the version of Kubernetes.
+func (s *Sandbox) findPrograms(names []string) (programs map[string]string, version string, err error) {
 	dir := s.state.Bundle
 	if dir == "" {
 		dir = bundle.DefaultDir
@@ -134,7 +134,7 @@ func (s *Sandbox) findPrograms() (programs map[string]string, version string, er
 		return nil, "", err
 	}
 	found := map[string]string{}
-	for _, name := range programNames() {
+	for _, name := range names {
 		a, ok := b.Lookup(bundle.KindTool, name)
 		if !ok {
 			return nil, "", hint.Errorf("complete it: paictl bundle build -o "+dir, "the bundle in %s has no %s to run here", dir, name)
@@ -198,7 +198,7 @@ func (s *Sandbox) startAPI(ctx context.Context, programs map[string]string) (*ku
 	s.progress(fmt.Sprintf("starting etcd and the Kubernetes API on 127.0.0.1:%d", s.state.API.Ports.API))
 	ended := map[string]<-chan struct{}{}
 	var err error
-	for _, name := range []string{"etcd", "kube-apiserver"} {
+	for _, name := range bareNames() {
 		if ended[name], err = s.launchProgram(name, programs[name]); err != nil {
 			return nil, nil, err
 		}

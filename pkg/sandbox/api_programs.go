@@ -74,6 +74,9 @@ func programNames() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
 }
 
+// bareNames are those of a control plane without nodes, which come first.
+func bareNames() []string { return programNames()[:2] }
+
 // arguments returns the command line of a program. Secrets are in files, never on it.
 func (s *Sandbox) arguments(name string) []string {
 	p, pki := s.state.API.Ports, s.pki

@@ -9,8 +9,8 @@ import (
 
 // ServeAPI starts the API of a cluster for as long as the calling thread lives, for tests:
 // the caller locks its goroutine to the thread and ends it, or calls Down, when it is done.
-// Without hosts in the options etcd and the API server run alone; with hosts the controllers,
-// the scheduler and the simulator do too, and as many nodes are there.
+// Without hosts in the options etcd and the API server run alone, and the bundle needs no other program; with
+// hosts the controllers, the scheduler and the simulator run, too, and the cluster has as many nodes.
 func ServeAPI(ctx context.Context, opts Options) (*Sandbox, error) {
 	opts.Progress = orDrop(opts.Progress)
 	var err error
@@ -28,7 +28,11 @@ func ServeAPI(ctx context.Context, opts Options) (*Sandbox, error) {
 		return nil, err
 	}
 	s.bound, s.controllers, s.controllerQPS = true, opts.Controllers, opts.ControllerQPS
-	programs, version, err := s.findPrograms()
+	names := programNames()
+	if opts.Hosts == 0 {
+		names = bareNames()
+	}
+	programs, version, err := s.findPrograms(names)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
 // Package clients drives pai-server with programs that people use: OpenPAI's JavaScript SDK itself, and what others send, request by request.
-// In: a real API server with simulated nodes, pai-controller, pai-scheduler and pai-server as processes; of nodes the programs of jobs alone are real.
-// Out: what the clients read.
+// In: etcd and an API server, and pai-controller, pai-scheduler, pai-server and pai-runtime as processes; only the kubelet is played.
+// Out: the answers that the clients read.
 package clients
 
 import (
@@ -21,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job/jobtest"
@@ -31,8 +30,10 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/secret"
 	servertls "github.com/openpai/paictl/pkg/server/tls"
+	"github.com/openpai/paictl/test/kubelet"
 	"github.com/openpai/paictl/test/programs"
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func TestMain(m *testing.M) {
@@ -44,7 +45,10 @@ func TestMain(m *testing.M) {
 
 const password = "correct horse battery"
 
-// machines is eight GPUs on each of kubetest's nodes, for two virtual clusters.
+// nodes are those of the virtual clusters.
+var nodes = []string{"test-1", "test-2", "test-3"}
+
+// machines is eight GPUs on each of the nodes, for two virtual clusters.
 const machines = `physicalCluster:
   cellTypes:
     NODE: {childCellType: G, childCellNumber: 8, isNodeLevel: true}
@@ -64,27 +68,33 @@ type world struct {
 	t testing.TB
 	// URL is the server's, CA a file with the authority of its certificate.
 	url, ca string
-	client  *http.Client
-	people  *people.Directory
+	// gates is a folder that jobs see, too.
+	gates  string
+	client *http.Client
+	people *people.Directory
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a control plane with all of our programs: not with -short")
-	}
-	c := kubetest.StartNodes(t)
+	tier.More(t, "a control plane with all of our programs")
+	programs.Build(t, "pai-controller", "pai-server", "pai-runtime")
+	c := kubetest.Start(t)
 	prepare(t, c)
-	w := &world{t: t}
+	w := &world{t: t, gates: t.TempDir()}
 	var err error
 	w.people, err = people.Open(c.Config, people.Options{})
 	require.NoError(t, err)
 	require.NoError(t, w.people.Prepare(t.Context()))
-	kubeconfig := newKubelet(t, c).front()
+	kubelet.Start(t, c, kubelet.Options{Nodes: nodes, Visible: []string{w.gates}, Programs: map[string]string{"pai-runtime:test": programs.Program(t, "pai-runtime")}})
+	kubeconfig := kubetest.Kubeconfig(t)
 
 	scheduler := schedulertest.Start(t, c, schedulertest.Options{Name: "one", Namespace: kube.SystemNamespace})
 	controller := programs.Start(t, "pai-controller", "--kubeconfig="+kubeconfig, "--database="+t.TempDir()+"/archive.db", "--listen=127.0.0.1:0", "--code-listen=127.0.0.1:0", "--leader-election=false")
-	history := "http://" + w.said(controller, regexp.MustCompile(`msg=starting .* listen=(\S+)`))
+	listen := controller.Says(t, regexp.MustCompile(`msg=starting .* listen=(\S+) tasks=(\S+)`))
+	history := "http://" + listen[1]
+	patch := []byte(`{"data":{"peers-url":"http://` + listen[2] + `/v1/peers"}}`)
+	_, err = c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Patch(t.Context(), api.ConfigMap, "application/merge-patch+json", patch, metav1.PatchOptions{})
+	require.NoError(t, err)
 	w.ready(controller, history+"/readyz")
 	w.server(kubeconfig, history, scheduler.API)
 
@@ -112,18 +122,6 @@ func prepare(t testing.TB, c *kube.Cluster) {
 	patch := []byte(`{"data":{"scheduler-name":"pai-scheduler"}}`)
 	_, err = core.ConfigMaps(kube.SystemNamespace).Patch(t.Context(), api.ConfigMap, "application/merge-patch+json", patch, metav1.PatchOptions{})
 	require.NoError(t, err)
-	label(t, c.Client)
-}
-
-// label makes the nodes workers.
-func label(t testing.TB, c kubernetes.Interface) {
-	t.Helper()
-	nodes, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	for i := range nodes.Items {
-		_, err := c.CoreV1().Nodes().Patch(t.Context(), nodes.Items[i].Name, "application/merge-patch+json", []byte(`{"metadata":{"labels":{"pai-worker":"true"}}}`), metav1.PatchOptions{})
-		require.NoError(t, err)
-	}
 }
 
 // server starts pai-server.
@@ -148,20 +146,6 @@ func (w *world) free() string {
 	require.NoError(w.t, err)
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
-}
-
-// said is what a program has said somewhere.
-func (w *world) said(p *programs.Process, what *regexp.Regexp) (found string) {
-	w.t.Helper()
-	require.Eventually(w.t, func() bool {
-		m := what.FindStringSubmatch(p.String())
-		if m != nil {
-			found = m[1]
-		}
-		return m != nil || w.over(p)
-	}, 3*time.Minute, 20*time.Millisecond)
-	require.NotEmpty(w.t, found, p.String())
-	return found
 }
 
 func (w *world) over(p *programs.Process) bool {

@@ -9,12 +9,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	_ "github.com/openpai/paictl" // holds the source of the programs: where that changes, no cached result of a test counts
+	"github.com/openpai/paictl/test/tier"
 )
 
 var (
@@ -26,27 +29,50 @@ var (
 // Program returns the file of a program, which is built once per process.
 func Program(t testing.TB, name string) string {
 	t.Helper()
-	mu.Lock()
-	defer mu.Unlock()
-	if _, done := built[name]; !done {
-		built[name] = build(name)
-	}
-	if built[name] != nil {
-		t.Fatal(built[name])
-	}
+	Build(t, name)
 	return filepath.Join(folder, name)
 }
 
-func build(name string) (err error) {
+// Build builds programs, those that aren't built yet by one command: several take less time together.
+func Build(t testing.TB, names ...string) {
+	t.Helper()
+	tier.More(t, "the program itself")
+	mu.Lock()
+	defer mu.Unlock()
+	var missing []string
+	for _, name := range names {
+		if _, done := built[name]; !done {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		err := build(missing)
+		for _, name := range missing {
+			built[name] = err
+		}
+	}
+	for _, name := range names {
+		if built[name] != nil {
+			t.Fatal(built[name])
+		}
+	}
+}
+
+func build(names []string) (err error) {
 	if folder == "" {
 		if folder, err = os.MkdirTemp("", "paictl-programs-"); err != nil {
 			return err
 		}
 	}
-	cmd := exec.CommandContext(context.Background(), "go", "build", "-o", filepath.Join(folder, name), "github.com/openpai/paictl/cmd/"+name)
+	// Without tables of symbols, which no test reads, the linker needs half the time.
+	args := []string{"build", "-ldflags=-s -w", "-o", folder + "/"}
+	for _, name := range names {
+		args = append(args, "github.com/openpai/paictl/cmd/"+name)
+	}
+	cmd := exec.CommandContext(context.Background(), "go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w: %s", name, err, out)
+		return fmt.Errorf("build %s: %w: %s", strings.Join(names, ", "), err, out)
 	}
 	return nil
 }
@@ -63,15 +89,17 @@ type Process struct {
 	// Ended is closed when it has ended.
 	Ended <-chan struct{}
 
-	mu  sync.Mutex
-	out bytes.Buffer
+	name string
+	mu   sync.Mutex
+	out  bytes.Buffer
+	more chan struct{} // closed and replaced when it has said more
 }
 
 // Start starts a program. It is killed when the test ends.
 func Start(t testing.TB, name string, args ...string) *Process {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), Program(t, name), args...)
-	p, ended := &Process{}, make(chan struct{})
+	p, ended := &Process{name: name, more: make(chan struct{})}, make(chan struct{})
 	p.Ended = ended
 	cmd.Stdout, cmd.Stderr = p, p
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -93,7 +121,33 @@ func Start(t testing.TB, name string, args ...string) *Process {
 func (p *Process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	close(p.more)
+	p.more = make(chan struct{})
 	return p.out.Write(b)
+}
+
+// patience is how long a program may take to say something, on a busy machine.
+const patience = 2 * time.Minute
+
+// Says waits until a program says something, and returns the groups of the expression.
+func (p *Process) Says(t testing.TB, what *regexp.Regexp) []string {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		p.mu.Lock()
+		found, more := what.FindStringSubmatch(p.out.String()), p.more
+		p.mu.Unlock()
+		if found != nil {
+			return found
+		}
+		select {
+		case <-more:
+		case <-p.Ended:
+			t.Fatalf("%s has ended: %s", p.name, p.last())
+		case <-late:
+			t.Fatalf("%s hasn't said %s after %s: %s", p.name, what, patience, p.last())
+		}
+	}
 }
 
 // String is what it has said.

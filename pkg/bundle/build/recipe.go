@@ -9,6 +9,7 @@ package build
 
 import (
 	"io/fs"
+	"slices"
 
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/incluster/netcheck"
@@ -98,6 +99,20 @@ func netfilterPackages() []string { return []string{"conntrack", "iptables", "km
 func Default() Recipe {
 	r := onMachines(Own())
 	return Recipe{Modules: append(modules(), r.Modules...), Images: append(images(), r.Images...), Charts: templates.Charts}
+}
+
+// ControlPlane is etcd and the API server alone, for tests that need no nodes.
+func ControlPlane() Recipe {
+	wanted := map[string][]string{"kubernetes": {"kube-apiserver"}, "etcd": {"etcd"}}
+	var r Recipe
+	for _, m := range modules() {
+		programs := wanted[m.Name]
+		m.Programs = slices.DeleteFunc(m.Programs, func(p Program) bool { return !slices.Contains(programs, p.Name) })
+		if len(m.Programs) > 0 {
+			r.Modules = append(r.Modules, m)
+		}
+	}
+	return r
 }
 
 func modules() []Module {

@@ -1,5 +1,5 @@
 // Package bundletest finds what tests take from a bundle.
-// In: PAICTL_TEST_BUNDLE, PAICTL_BUNDLE, or where "make test" builds one. Out: its folder, and the file of an artifact.
+// In: PAICTL_TEST_BUNDLE, PAICTL_BUNDLE, or where "make test-more" builds one. Out: its folder, and the file of an artifact.
 package bundletest
 
 import (
@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // Need returns the folder of the first bundle that has an artifact, and the artifact's file. The test is skipped if there is none.
 func Need(t testing.TB, kind, name string) (folder, file string) {
 	t.Helper()
+	tier.More(t, "a bundle")
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = ""

@@ -22,10 +22,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/bundle/bundletest"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/sandbox"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // M runs the tests of a package, then ends the servers that they started.
@@ -104,10 +106,11 @@ type server struct {
 
 func (s *server) start(t testing.TB, nodes int) *kube.Cluster {
 	t.Helper()
+	tier.More(t, "an API server")
 	if !wrapped {
 		t.Fatal("the package needs a TestMain with kubetest.Wrap")
 	}
-	dir := bundletest.ControlPlane(t)
+	dir := bundleFor(t, nodes)
 	s.once.Do(func() {
 		// Another program may take a port between its choice and its use.
 		for range 2 {
@@ -131,9 +134,19 @@ func (s *server) start(t testing.TB, nodes int) *kube.Cluster {
 	return s.cluster
 }
 
+// bundleFor returns the folder of a bundle that has the programs of a cluster. Without nodes hack/controlplane's is enough.
+func bundleFor(t testing.TB, nodes int) string {
+	t.Helper()
+	if nodes > 0 {
+		return bundletest.ControlPlane(t)
+	}
+	dir, _ := bundletest.Need(t, bundle.KindTool, "kube-apiserver")
+	return dir
+}
+
 // serve starts the programs from a thread that stays: should the test binary end without
 // notice, so do they.
-func (s *server) serve(bundle string, nodes int) error {
+func (s *server) serve(folder string, nodes int) error {
 	dir, err := os.MkdirTemp("", "paictl-kubetest-")
 	if err != nil {
 		return err
@@ -144,7 +157,7 @@ func (s *server) serve(bundle string, nodes int) error {
 	go func() {
 		runtime.LockOSThread()
 		var err error
-		s.sandbox, err = sandbox.ServeAPI(context.Background(), sandbox.Options{Dir: dir, Name: "test", Bundle: bundle, Hosts: nodes})
+		s.sandbox, err = sandbox.ServeAPI(context.Background(), sandbox.Options{Dir: dir, Name: "test", Bundle: folder, Hosts: nodes})
 		ready <- err
 		<-done
 	}()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
@@ -32,9 +33,7 @@ func TestTheServerIsRealAndShared(t *testing.T) {
 }
 
 func TestPodsRunInNameOnlyOnSimulatedNodes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("five programs for one test: not with -short")
-	}
+	tier.More(t, "five programs for one test")
 	c := kubetest.StartNodes(t)
 	nodes, err := c.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -43,9 +42,7 @@ func TestPodsRunInNameOnlyOnSimulatedNodes(t *testing.T) {
 
 // Controllers end a pod and make another one of its name at once. The kubelet that is played here ends pods by name: it must not hit the other one.
 func TestAPodOutlivesAFormerOneOfItsName(t *testing.T) {
-	if testing.Short() {
-		t.Skip("five programs for one test: not with -short")
-	}
+	tier.More(t, "five programs for one test")
 	pods := kubetest.StartNodes(t).Client.CoreV1().Pods(metav1.NamespaceDefault)
 	zero := int64(0)
 	remove := func(ctx context.Context) error {

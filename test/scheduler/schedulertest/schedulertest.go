@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/test/tier"
 )
 
 var (
@@ -35,6 +36,7 @@ var (
 // Program returns pai-scheduler, which is built once per process.
 func Program(t testing.TB) string {
 	t.Helper()
+	tier.More(t, "the program pai-scheduler")
 	building.Do(func() { built, buildErr = build() })
 	if buildErr != nil {
 		t.Fatal(buildErr)

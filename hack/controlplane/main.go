@@ -1,0 +1,27 @@
+// Command controlplane builds etcd and the API server of the pinned Kubernetes into a folder, as a bundle without anything
+// else: all that the gate's test of the main road takes from a bundle. A second run has nothing to do.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/openpai/paictl/pkg/bundle/build"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "Usage: go run ./hack/controlplane FOLDER")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	recipe := build.ControlPlane()
+	if _, err := build.Run(ctx, build.Options{Dir: os.Args[1], Recipe: &recipe, Progress: os.Stdout}); err != nil {
+		fmt.Fprintln(os.Stderr, "controlplane:", err)
+		os.Exit(1)
+	}
+}

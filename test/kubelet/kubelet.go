@@ -1,0 +1,164 @@
+// Package kubelet plays the kubelets of a cluster in tests: it runs the containers of pods as processes of this machine, in namespaces.
+// In: an API server, and the program of each image that starts by itself.
+// Out: nodes, the statuses of their pods, and logs, for which the API server asks it over HTTPS as it asks a real kubelet.
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// Options are of the kubelets of one cluster.
+type Options struct {
+	// Nodes are the names of their machines.
+	Nodes []string
+	// Programs are files by the names of images: a container without a command runs the program of its image.
+	Programs map[string]string
+	// Visible are folders of the test that containers see in the same places.
+	Visible []string
+}
+
+// Kubelet plays the kubelets of all nodes of a cluster.
+type Kubelet struct {
+	t      testing.TB
+	c      *kube.Cluster
+	o      Options
+	folder string          // of volumes
+	ctx    context.Context // ends with the test
+
+	mu    sync.Mutex
+	runs  map[types.UID]*run
+	names map[string]*run // by namespace and name: the last pod of that name
+	made  int             // pods that got an address
+	work  sync.WaitGroup
+}
+
+// Start makes the nodes and runs their pods until the test ends. The test fails if this machine can't make containers.
+func Start(t testing.TB, c *kube.Cluster, o Options) *Kubelet {
+	t.Helper()
+	k := &Kubelet{t: t, c: c, o: o, folder: t.TempDir(), runs: map[types.UID]*run{}, names: map[string]*run{}}
+	require.NoError(t, k.possible(t.Context()))
+	port := k.serve()
+	for _, name := range o.Nodes {
+		require.NoError(t, makeNode(t.Context(), c.Client, name, port))
+	}
+	var cancel context.CancelFunc
+	k.ctx, cancel = context.WithCancel(context.WithoutCancel(t.Context()))
+	stopped := k.watch()
+	t.Cleanup(func() {
+		cancel()
+		<-stopped
+		k.work.Wait()
+	})
+	return k
+}
+
+// watch follows the pods that are bound to nodes. The channel is closed when it has ended.
+func (k *Kubelet) watch() <-chan struct{} {
+	bound := cache.NewListWatchFromClient(k.c.Client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, fields.OneTermNotEqualSelector("spec.nodeName", ""))
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{ListerWatcher: bound, ObjectType: &corev1.Pod{}, Handler: cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { k.saw(o.(*corev1.Pod)) },
+		UpdateFunc: func(_, o any) { k.saw(o.(*corev1.Pod)) },
+		DeleteFunc: k.gone,
+	}})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		informer.RunWithContext(k.ctx)
+	}()
+	return stopped
+}
+
+// saw starts the pods of its nodes, and stops those that are to be deleted.
+func (k *Kubelet) saw(p *corev1.Pod) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r := k.runs[p.UID]
+	switch {
+	case r != nil && p.DeletionTimestamp != nil && !r.deleting:
+		r.deleting = true
+		k.work.Go(r.end)
+	case r != nil || !slices.Contains(k.o.Nodes, p.Spec.NodeName):
+	case p.DeletionTimestamp != nil:
+		k.work.Go(func() { k.remove(p) })
+	case p.Status.Phase == corev1.PodPending:
+		r = k.newRun(p)
+		k.runs[p.UID], k.names[p.Namespace+"/"+p.Name] = r, r
+		k.work.Go(r.live)
+	}
+}
+
+// gone ends the containers of a pod that no longer exists.
+func (k *Kubelet) gone(o any) {
+	if last, unknown := o.(cache.DeletedFinalStateUnknown); unknown {
+		o = last.Obj
+	}
+	p, ok := o.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if r := k.runs[p.UID]; r != nil {
+		r.kill()
+		delete(k.runs, p.UID)
+	}
+}
+
+// address returns one that no other pod has. All of 127.0.0.0/8 are addresses of this machine, so tasks can reach each other there.
+func (k *Kubelet) address() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.made++
+	return fmt.Sprintf("127.77.%d.%d", k.made/250, k.made%250+1)
+}
+
+// nodeAddress is that of all nodes: the API server asks for logs there.
+const nodeAddress = "127.0.0.1"
+
+// serve serves the API of a kubelet and returns its port.
+func (k *Kubelet) serve() int32 {
+	k.t.Helper()
+	server := newServer(k)
+	k.t.Cleanup(server.Close)
+	_, text, err := net.SplitHostPort(server.Listener.Addr().String())
+	require.NoError(k.t, err)
+	port, err := strconv.ParseInt(text, 10, 32)
+	require.NoError(k.t, err)
+	return int32(port)
+}
+
+// remove completes the deletion of a pod, as a kubelet does when its containers have ended.
+func (k *Kubelet) remove(p *corev1.Pod) {
+	zero := int64(0)
+	err := k.c.Client.CoreV1().Pods(p.Namespace).Delete(k.ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &p.UID}})
+	if !apierrors.IsConflict(err) { // then another pod has its name
+		k.check(p, err)
+	}
+}
+
+// check fails the test if something went wrong with a pod, unless the test ends or the pod is gone.
+func (k *Kubelet) check(p *corev1.Pod, err error) {
+	if err != nil && k.ctx.Err() == nil && !apierrors.IsNotFound(err) {
+		k.t.Errorf("the kubelet of %s, pod %s: %v", p.Spec.NodeName, p.Name, err)
+	}
+}
+
+// again is how long the kubelet waits before it looks again for a Secret that a pod needs.
+const again = 50 * time.Millisecond
