@@ -7,7 +7,7 @@ VCS     := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/openpai/paictl/pkg/version.Version=$(VERSION))
 
 .DEFAULT_GOAL := help
-.PHONY: build man reference test soak lint bench policies bundle demo clean help
+.PHONY: build man reference test test-more test-hosts soak lint bench policies bundle demo clean help
 
 build: ## Build bin/paictl, one static binary
 	@mkdir -p bin
@@ -20,8 +20,14 @@ reference: ## Write docs/commands and docs/rest-api.md from the program
 	@go test ./pkg/cmd -run TestTheReferenceOfCommandsIsCurrent -update
 	@go test ./pkg/server/openapi -run TestThePageIsMadeFromTheRoutes -update
 
-test: ## Check and test all that this machine can run, and name what it can't
-	@sh hack/test.sh
+test: ## The gate: check the source and run the tests that need no servers; the same everywhere
+	@go run ./hack/tier gate
+
+test-more: ## Tests with real servers, the race detector, the whole linter; SINCE=last continues a run
+	@go run ./hack/tier --since '$(SINCE)' more
+
+test-hosts: ## All tests on sandbox hosts; SINCE=last continues a run
+	@go run ./hack/tier --since '$(SINCE)' hosts
 
 soak: ## Run many random stories, crashes and large jobs, and all tests on hosts: for hours
 	@sh hack/soak.sh
@@ -45,4 +51,4 @@ clean: ## Remove what was built here; sandboxes are ended by "bin/paictl sandbox
 	rm -rf bin dist
 
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile

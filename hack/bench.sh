@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the benchmarks that docs/performance.md records, after a line that names the machine.
-# As root on Linux with a bundle (PAICTL_BUNDLE, or the one of "make test") those on sandbox
+# As root on Linux with a bundle (PAICTL_BUNDLE, or the one of "make test-more") those on sandbox
 # hosts run too.
 set -eu
 cd "$(dirname "$0")/.."

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/paictl/tools
 version=$(sed -n 's|.*github.com/golangci/golangci-lint/v2 \(v[^ ]*\).*|\1|p' hack/tools/go.mod)
-# The switches of hack/test.sh: the linter reads what the tests have compiled.
+# The switches of hack/tier: the linter reads the packages that the tests have compiled.
 export CGO_ENABLED=0 GOFLAGS="${GOFLAGS:+$GOFLAGS }-trimpath -gcflags=all=-dwarf=false"
 tool=$cache/golangci-lint-$version-$(go env GOVERSION)
 if [ ! -x "$tool" ]; then

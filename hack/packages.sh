@@ -1,7 +1,7 @@
 #!/bin/sh
-# Usage: packages.sh test|demo
-# Installs the Debian packages that "make test" or "make demo" needs and this machine lacks,
-# when run as root; otherwise prints the one command that does, and exits with status 1.
+# Usage: packages.sh gate|test|demo
+# Installs the missing Debian packages that "make test" (gate), the later tiers (test) or "make demo" need, if it runs as root.
+# Otherwise it prints the one command that installs them, and exits with status 1.
 set -eu
 
 # Two columns: how one sees that it is there, and the package that brings it.
@@ -10,6 +10,10 @@ needs() {
 	cat <<-'LIST'
 		gcc gcc
 		/usr/include/stdio.h libc6-dev
+		git git
+	LIST
+	[ "$1" != gate ] || return 0
+	cat <<-'LIST'
 		pkg-config pkg-config
 		/usr/include/seccomp.h libseccomp-dev
 	LIST

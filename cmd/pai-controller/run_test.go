@@ -34,6 +34,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // libraries is what the libraries say, in all tests.
@@ -47,9 +48,7 @@ func TestMain(m *testing.M) {
 // installed is a cluster with what the chart makes, but without its pods.
 func installed(t *testing.T) (client.Client, *kube.Cluster) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("an API server with nodes: not with -short")
-	}
+	tier.More(t, "an API server with nodes")
 	cluster := kubetest.StartNodes(t)
 	s := runtime.NewScheme()
 	require.NoError(t, scheme.AddToScheme(s))

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openpai/paictl/pkg/runtime/spec"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // inContainer is a script for a mount and a PID namespace of its own: the folders of the runtime are
@@ -33,6 +34,7 @@ exec "$@"`
 // pid1 prepares the built program as the first process of a container.
 func pid1(t *testing.T, commands string, more ...string) (*exec.Cmd, string) {
 	t.Helper()
+	tier.More(t, "namespaces")
 	if err := exec.Command("unshare", "--pid", "--fork", "--mount", "true").Run(); err != nil {
 		t.Skipf("no namespaces can be made here: %v", err)
 	}

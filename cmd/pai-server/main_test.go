@@ -95,7 +95,7 @@ func TestTheProgramAnswersOverTLSAndLeavesInOrder(t *testing.T) {
 	assert.Contains(t, body, `pai_server_requests_total{method="GET",route="/api/v2/jobs",status="401"} 1`)
 
 	cancel()
-	require.Eventually(t, func() bool { status, _, _ := get(http.DefaultClient, metrics+"/readyz"); return status == 503 }, 2*time.Second, 20*time.Millisecond, "nothing new is sent to it")
+	require.Eventually(t, func() bool { status, _, _ := get(http.DefaultClient, metrics+"/readyz"); return status == 503 }, time.Minute, 20*time.Millisecond, "nothing new is sent to it")
 	status, _, _ = get(client, "https://"+o.listen+"/healthz")
 	assert.Equal(t, 200, status, "who comes nevertheless is answered")
 	select {

@@ -10,13 +10,13 @@ import (
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/test/tier"
 )
 
 // A terminal that is asked something answers on standard input, where a command's own input comes from.
 func TestTheTerminalIsAskedNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the program: not with -short")
-	}
+	tier.More(t, "builds the program")
 	program := filepath.Join(t.TempDir(), "paictl")
 	build := exec.Command("go", "build", "-trimpath", "-o", program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -1,6 +1,3 @@
-// Command concurrent reads packages from its standard input, a line "IMPORT-PATH FOLDER" each, and prints
-// the import paths of those whose own code or tests do several things at once. "make test" runs these under
-// the race detector: anywhere else it finds nothing and makes tests several times as slow.
 package main
 
 import (
@@ -10,40 +7,34 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// shared are imports, with a slash at the end all below them, of those who start goroutines, guard what
-// goroutines share, or are called by a server's.
+// shared are the imports, with a slash at the end all below them, of code that starts goroutines, guards data that
+// goroutines share, or is called by a server's goroutines.
 var shared = []string{"sync", "sync/atomic", "golang.org/x/sync/", "testing/synctest", "net/http/httptest"}
 
-func main() {
-	if err := choose(os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "concurrent:", err)
-		os.Exit(1)
-	}
-}
-
-func choose(r io.Reader, w io.Writer) error {
+// concurrent reads lines "IMPORT-PATH FOLDER" and returns the import paths of the packages whose code or tests do several
+// things at once.
+func concurrent(r io.Reader) (packages []string, err error) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		pkg, dir, found := strings.Cut(lines.Text(), " ")
 		if !found {
-			return fmt.Errorf("%q is no import path and folder", lines.Text())
+			return nil, fmt.Errorf("%q is no import path and folder", lines.Text())
 		}
 		yes, err := folder(dir)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if yes {
-			fmt.Fprintln(w, pkg)
+			packages = append(packages, pkg)
 		}
 	}
-	return lines.Err()
+	return packages, lines.Err()
 }
 
 // folder reports whether a Go file of a folder does several things at once.

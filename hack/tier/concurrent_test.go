@@ -28,9 +28,9 @@ func TestAPackageThatDoesSeveralThingsAtOnceIsChosen(t *testing.T) {
 			dir := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "other.go"), []byte("package p\n"), 0o600))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("package p\n"+body+"\n"), 0o600))
-			var out strings.Builder
-			require.NoError(t, choose(strings.NewReader("example.org/p "+dir+"\n"), &out))
-			assert.Equal(t, want, out.String() == "example.org/p\n", "%s: %s", name, body)
+			chosen, err := concurrent(strings.NewReader("example.org/p " + dir + "\n"))
+			require.NoError(t, err)
+			assert.Equal(t, want, len(chosen) == 1, "%s: %s", name, body)
 		}
 	}
 }
@@ -40,14 +40,16 @@ func TestWhatIsKnownToBeConcurrentHereIsChosen(t *testing.T) {
 	for _, dir := range []string{"ssh", "cluster", "services", "framework/controller", "scheduler/books", "scheduler/cell", "strictyaml"} {
 		in += dir + " ../../pkg/" + dir + "\n"
 	}
-	var out strings.Builder
-	require.NoError(t, choose(strings.NewReader(in), &out))
-	assert.Equal(t, "ssh\ncluster\nservices\nframework/controller\nscheduler/books\n", out.String())
+	chosen, err := concurrent(strings.NewReader(in))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"ssh", "cluster", "services", "framework/controller", "scheduler/books"}, chosen)
 }
 
 func TestWhatCannotBeReadIsAnError(t *testing.T) {
-	require.Error(t, choose(strings.NewReader("example.org/p\n"), nil))
+	_, err := concurrent(strings.NewReader("example.org/p\n"))
+	require.Error(t, err)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.go"), []byte("no Go\n"), 0o600))
-	require.ErrorContains(t, choose(strings.NewReader("p "+dir+"\n"), nil), "a.go")
+	_, err = concurrent(strings.NewReader("p " + dir + "\n"))
+	require.ErrorContains(t, err, "a.go")
 }

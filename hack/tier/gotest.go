@@ -1,22 +1,13 @@
-// Command gotest runs "go test -json" with the given arguments and prints what a person and a
-// CI need of it: a line per package as go test writes it, the whole output of tests that
-// failed, a line with the reason for each test that was skipped, and at the end the slowest
-// tests. Its exit code is go test's.
-//
-// Up to three tests that failed run once more, alone. One that passes then is named in a line
-// "flaky", and what it printed when it failed stays above: it has to be repaired, but it doesn't
-// fail the run. A race, a panic, a time-out and what doesn't compile are never tried again.
 package main
 
 import (
 	"bufio"
-	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -32,120 +23,173 @@ type event struct {
 	Elapsed    float64 // seconds
 }
 
-// maxAgain is the number of failed tests up to which they run once more: where more fail, it isn't chance.
+// maxAgain is the largest number of failed tests that run a second time. More failures than that are not chance.
 const maxAgain = 3
 
-func main() {
-	args := os.Args[1:]
-	code, run := test(args)
-	again := run.again()
-	if code == 0 || len(again) == 0 {
-		os.Exit(code)
+// goTest runs "go test" with the arguments, prints its output and adds the results to the report. It returns an error if a
+// test failed that gates: one that is not quarantined, and that fails alone, too.
+func (r *runner) goTest(ctx context.Context, s suite) error {
+	if len(s.packages) == 0 {
+		return nil // go test would test the package of the current folder
+	}
+	run, err := r.test(ctx, s, s.packages, nil)
+	gating := run.gating(r.quarantine)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	again := run.again(gating)
+	if len(again) == 0 {
+		if run.hopeless || len(gating) > 0 {
+			return err
+		}
+		return nil // each test that failed is quarantined
 	}
 	for _, pkg := range slices.Sorted(maps.Keys(again)) {
-		fmt.Printf("again\t%s\t%s\n", pkg, strings.Join(again[pkg], " "))
-		if code, _ := test(rerun(args, run.packages, pkg, again[pkg])); code != 0 {
-			os.Exit(code)
+		fmt.Fprintf(r.out, "again\t%s\t%s\n", pkg, strings.Join(again[pkg], " "))
+		if _, err := r.test(ctx, s, []string{pkg}, again[pkg]); err != nil {
+			return err
 		}
 	}
 	for _, pkg := range slices.Sorted(maps.Keys(again)) {
 		for _, name := range again[pkg] {
-			fmt.Printf("flaky\t%s\t%s: failed, as above, and passed alone; it has to be repaired\n", pkg, name)
+			fmt.Fprintf(r.out, "flaky\t%s\t%s: it failed, as printed above, and passed alone; repair it, or add it to %s\n", pkg, name, quarantineFile)
+			r.report.flaky(pkg, name)
 		}
 	}
+	return nil
 }
 
-// test runs go test with args and returns its exit code and what ran.
-func test(args []string) (int, *outcome) {
-	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...) //nolint:noctx // ends with this process
-	cmd.Stderr = os.Stderr
-	run := &outcome{packages: map[string]bool{}, failed: map[string][]string{}}
+// suite is one call of "go test".
+type suite struct {
+	flags    []string
+	env      []string
+	packages []string
+	args     []string // of the test programs
+	fresh    bool     // don't take results from Go's cache
+}
+
+// test runs the packages, or only the named tests of them.
+func (r *runner) test(ctx context.Context, s suite, packages, only []string) (*outcome, error) {
+	args := append([]string{"test", "-json"}, s.flags...)
+	if s.fresh || only != nil || r.fresh {
+		args = append(args, "-count=1")
+	}
+	if only != nil {
+		args = append(args, "-run", "^("+strings.Join(only, "|")+")$")
+	}
+	run := newOutcome()
+	run.passed = r.report.pass
+	args = append(args, packages...)
+	if s.args != nil {
+		args = append(append(args, "-args"), s.args...)
+	}
+	cmd := r.command(ctx, s.env, "go", args...)
+	cmd.Stdout = nil
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "gotest:", err)
-		return 1, run
+		return run, fmt.Errorf("start go test: %w", err)
 	}
-	err = render(out, os.Stdout, run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "gotest: read the output of go test:", err)
+	read := render(out, r.out, run)
+	err = cmd.Wait()
+	r.report.add(run)
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
+		return run, fmt.Errorf("go test ended with status %d", ended.ExitCode())
 	}
-	if waited := cmd.Wait(); waited != nil {
-		if ended, ok := errors.AsType[*exec.ExitError](waited); ok && ended.ExitCode() > 0 {
-			return ended.ExitCode(), run
-		}
-		return 1, run
+	if err == nil && read != nil {
+		err = fmt.Errorf("read the output of go test: %w", read)
 	}
-	if err != nil {
-		return 1, run
-	}
-	return 0, run
+	return run, err
 }
 
-// outcome is what a run has shown of which packages there are and what failed.
+// outcome holds the results of one call of "go test".
 type outcome struct {
-	packages map[string]bool
+	cached   map[string]bool     // packages that passed earlier with the same inputs
 	failed   map[string][]string // package: names of its failed tests, without subtests
-	hopeless bool                // something failed that no second run excuses
+	skipped  []skip
+	tests    []event // the top-level tests that ended
+	hopeless bool    // something failed that no second run excuses
+	passed   func(e event, cached bool)
+}
+
+// skip is a test that did not run.
+type skip struct {
+	Package string `json:"package"`
+	Test    string `json:"test"`
+	Reason  string `json:"reason"`
+}
+
+func newOutcome() *outcome {
+	return &outcome{cached: map[string]bool{}, failed: map[string][]string{}}
 }
 
 func (o *outcome) see(e event) {
-	if e.Package != "" {
-		o.packages[e.Package] = true
-	}
 	switch {
 	case e.Action == "build-fail", strings.Contains(e.Output, "DATA RACE"), strings.Contains(e.Output, "race detected"),
 		strings.HasPrefix(e.Output, "panic: "):
 		o.hopeless = true
+	case e.Action == "output" && e.Test == "" && strings.HasSuffix(strings.TrimSpace(e.Output), "(cached)"):
+		o.cached[e.Package] = true
 	case e.Action == "fail" && e.Test == "":
-		// A package that fails without a test that failed died, or didn't compile.
+		// A package that fails without a failed test died or didn't compile.
 		if len(o.failed[e.Package]) == 0 {
+			o.failed[e.Package] = nil
 			o.hopeless = true
 		}
 	case e.Action == "fail" && !strings.Contains(e.Test, "/"):
 		o.failed[e.Package] = append(o.failed[e.Package], e.Test)
 	}
+	if e.Action == "pass" && o.passed != nil {
+		o.passed(e, o.cached[e.Package])
+	}
+	if e.Test != "" && !strings.Contains(e.Test, "/") && (e.Action == "pass" || e.Action == "fail") {
+		e.Output = ""
+		o.tests = append(o.tests, e)
+	}
 }
 
-// again returns the failed tests that should run once more, by package.
-func (o *outcome) again() map[string][]string {
+// gating returns the failed tests, by package, that are not quarantined.
+func (o *outcome) gating(q quarantine) map[string][]string {
+	out := map[string][]string{}
+	for pkg, names := range o.failed {
+		for _, name := range names {
+			if !q.holds(pkg, name) {
+				out[pkg] = append(out[pkg], name)
+			}
+		}
+	}
+	return out
+}
+
+// again returns the failed tests that run a second time, by package.
+func (o *outcome) again(failed map[string][]string) map[string][]string {
 	n := 0
-	for _, names := range o.failed {
+	for _, names := range failed {
 		n += len(names)
 	}
 	if o.hopeless || n > maxAgain {
 		return nil
 	}
-	return o.failed
+	return failed
 }
 
-// rerun returns args for the tests names of one package instead of the packages that args name.
-func rerun(args []string, packages map[string]bool, pkg string, names []string) []string {
-	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return packages[arg] })
-	return append(args, "-count=1", "-run", "^("+strings.Join(names, "|")+")$", pkg)
-}
-
-// render prints events until r ends, and keeps in run what failed.
+// render prints events until r ends, and keeps the results in run. It prints one line for each package, the whole output
+// of a test that failed, and the reason of each test that was skipped, except if another tier runs it.
 func render(r io.Reader, w io.Writer, run *outcome) error {
-	tests := map[string][]string{} // package and test: its lines so far
-	var ended []event
+	p := printer{w: w, run: run, tests: map[string][]string{}}
 	lines := bufio.NewReader(r)
 	for {
 		b, err := lines.ReadBytes('\n')
 		var e event
 		if len(b) > 0 && json.Unmarshal(b, &e) == nil {
-			one(w, e, tests)
+			p.print(e)
 			run.see(e)
-			if e.Test != "" && !strings.Contains(e.Test, "/") && (e.Action == "pass" || e.Action == "fail") {
-				ended = append(ended, e)
-			}
 		} else {
-			_, _ = w.Write(b) // not JSON: go itself says something
+			_, _ = w.Write(b) // not JSON: a message of go itself
 		}
 		if errors.Is(err, io.EOF) {
-			slowest(w, ended)
 			return nil
 		}
 		if err != nil {
@@ -154,53 +198,58 @@ func render(r io.Reader, w io.Writer, run *outcome) error {
 	}
 }
 
-// slowest prints the ten tests that took longest, of those that took noticeably long.
-func slowest(w io.Writer, ended []event) {
-	slices.SortStableFunc(ended, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
-	for _, e := range ended[:min(len(ended), 10)] {
-		if e.Elapsed >= 10 {
-			fmt.Fprintf(w, "slow\t%s\t%s: %.0fs\n", e.Package, e.Test, e.Elapsed)
-		}
-	}
+// printer holds the lines of each test that runs.
+type printer struct {
+	w     io.Writer
+	run   *outcome
+	tests map[string][]string // by package and test
 }
 
-func one(w io.Writer, e event, tests map[string][]string) {
+func (p *printer) print(e event) {
 	key := e.Package + " " + e.Test
 	switch {
 	case e.Action == "build-output":
-		fmt.Fprint(w, e.Output)
+		fmt.Fprint(p.w, e.Output)
 	case e.Action == "output" && e.Test == "":
-		// "PASS" stands before each "ok" line and says nothing of its own.
-		if e.Output != "PASS\n" {
-			fmt.Fprint(w, e.Output)
+		if worth(e.Output) {
+			fmt.Fprint(p.w, e.Output)
 		}
 	case e.Action == "output":
-		tests[key] = append(tests[key], e.Output)
+		p.tests[key] = append(p.tests[key], e.Output)
 	case e.Action == "fail" && e.Test != "":
-		fmt.Fprint(w, strings.Join(tests[key], ""))
-		delete(tests, key)
+		fmt.Fprint(p.w, strings.Join(p.tests[key], ""))
+		delete(p.tests, key)
 	case e.Action == "skip" && e.Test != "":
-		fmt.Fprintf(w, "skip\t%s\t%s: %s\n", e.Package, e.Test, reason(tests[key]))
-		delete(tests, key)
+		s := skip{e.Package, e.Test, reason(p.tests[key])}
+		p.run.skipped = append(p.run.skipped, s)
+		if !s.later() {
+			fmt.Fprintf(p.w, "skip\t%s\t%s: %s\n", s.Package, s.Test, s.Reason)
+		}
+		delete(p.tests, key)
 	case e.Action == "pass" && e.Test != "":
-		delete(tests, key)
+		delete(p.tests, key)
 	case e.Action == "fail":
-		unfinished(w, e.Package, tests)
+		p.unfinished(e.Package)
 	}
 }
 
-// unfinished prints what the tests said that were running when their package ended: a panic
-// or a time-out stands there, and no test fails for it.
-func unfinished(w io.Writer, pkg string, tests map[string][]string) {
-	for _, key := range slices.Sorted(maps.Keys(tests)) {
+// worth reports whether a line of a package is worth printing: not the PASS before each "ok", and not a package without tests.
+func worth(line string) bool {
+	return line != "PASS\n" && !strings.Contains(line, "[no test files]")
+}
+
+// unfinished prints the output of the tests that ran when their package died: it holds the panic or the time-out, and no
+// test fails for it.
+func (p *printer) unfinished(pkg string) {
+	for _, key := range slices.Sorted(maps.Keys(p.tests)) {
 		if strings.HasPrefix(key, pkg+" ") {
-			fmt.Fprint(w, strings.Join(tests[key], ""))
-			delete(tests, key)
+			fmt.Fprint(p.w, strings.Join(p.tests[key], ""))
+			delete(p.tests, key)
 		}
 	}
 }
 
-// reason is what the test said when it skipped itself, without the place.
+// reason is the message of a test that skipped itself, without its place.
 func reason(lines []string) string {
 	var said []string
 	for _, l := range lines {

@@ -29,7 +29,7 @@ func TestRenderKeepsWhatMatters(t *testing.T) {
 		`go: some message`,
 	}, "\n")
 	var out bytes.Buffer
-	require.NoError(t, render(strings.NewReader(in), &out, seen()))
+	require.NoError(t, render(strings.NewReader(in), &out, newOutcome()))
 	assert.Equal(t, strings.Join([]string{
 		"skip\tp\tTestRoot: needs root",
 		"    b_test.go:9: got 1",
@@ -41,8 +41,6 @@ func TestRenderKeepsWhatMatters(t *testing.T) {
 	}, "\n"), out.String())
 }
 
-func seen() *outcome { return &outcome{packages: map[string]bool{}, failed: map[string][]string{}} }
-
 func TestAFewFailedTestsRunOnceMore(t *testing.T) {
 	failed := []string{
 		`{"Action":"pass","Package":"p","Test":"TestA"}`,
@@ -53,37 +51,23 @@ func TestAFewFailedTestsRunOnceMore(t *testing.T) {
 		`{"Action":"pass","Package":"q"}`,
 	}
 	after := func(lines ...string) *outcome {
-		run := seen()
+		run := newOutcome()
 		require.NoError(t, render(strings.NewReader(strings.Join(lines, "\n")), io.Discard, run))
 		return run
 	}
+	again := func(o *outcome) map[string][]string { return o.again(o.gating(nil)) }
 	run := after(failed...)
-	assert.Equal(t, map[string][]string{"p": {"TestB"}}, run.again())
-	assert.Equal(t, []string{"-timeout", "5m", "-count=1", "-run", "^(TestB)$", "p"},
-		rerun([]string{"-timeout", "5m", "p", "q"}, run.packages, "p", []string{"TestB"}))
+	assert.Equal(t, map[string][]string{"p": {"TestB"}}, run.again(run.gating(nil)))
 
-	assert.Empty(t, after(append(failed, `{"Action":"output","Package":"q","Test":"TestC","Output":"WARNING: DATA RACE\n"}`)...).again(), "a race")
-	assert.Empty(t, after(append(failed, `{"Action":"fail","Package":"r"}`)...).again(), "a package that died")
-	assert.Empty(t, after(append(failed, `{"Action":"output","Package":"r","Test":"TestC","Output":"panic: test timed out after 5m\n"}`)...).again(), "a time-out")
-	assert.Empty(t, after(append(failed, `{"Action":"fail","Package":"q","Test":"TestC"}`, `{"Action":"fail","Package":"q","Test":"TestD"}`,
-		`{"Action":"fail","Package":"q","Test":"TestE"}`)...).again(), "more than chance")
+	assert.Empty(t, again(after(append(failed, `{"Action":"output","Package":"q","Test":"TestC","Output":"WARNING: DATA RACE\n"}`)...)), "a race")
+	assert.Empty(t, again(after(append(failed, `{"Action":"fail","Package":"r"}`)...)), "a package that died")
+	assert.Empty(t, again(after(append(failed, `{"Action":"output","Package":"r","Test":"TestC","Output":"panic: test timed out after 5m\n"}`)...)), "a time-out")
+	assert.Empty(t, again(after(append(failed, `{"Action":"fail","Package":"q","Test":"TestC"}`, `{"Action":"fail","Package":"q","Test":"TestD"}`,
+		`{"Action":"fail","Package":"q","Test":"TestE"}`)...)), "more than chance")
 }
 
 func TestASkipWithoutAReasonSaysSo(t *testing.T) {
 	assert.Equal(t, "no reason given", reason([]string{"=== RUN   TestX\n", "--- SKIP: TestX (0.00s)\n"}))
-}
-
-func TestTheSlowestTestsStandAtTheEnd(t *testing.T) {
-	in := strings.Join([]string{
-		`{"Action":"pass","Package":"p","Test":"TestFast","Elapsed":1.5}`,
-		`{"Action":"pass","Package":"p","Test":"TestSlow","Elapsed":12.4}`,
-		`{"Action":"pass","Package":"p","Test":"TestSlower/part","Elapsed":70}`,
-		`{"Action":"fail","Package":"p","Test":"TestSlower","Elapsed":80}`,
-		`{"Action":"output","Package":"p","Output":"ok\tp\t94s\n"}`,
-	}, "\n")
-	var out bytes.Buffer
-	require.NoError(t, render(strings.NewReader(in), &out, seen()))
-	assert.Equal(t, "ok\tp\t94s\nslow\tp\tTestSlower: 80s\nslow\tp\tTestSlow: 12s\n", out.String())
 }
 
 func TestAPackageThatDiesShowsWhatItsTestsSaid(t *testing.T) {
@@ -94,6 +78,6 @@ func TestAPackageThatDiesShowsWhatItsTestsSaid(t *testing.T) {
 		`{"Action":"fail","Package":"p"}`,
 	}, "\n")
 	var out bytes.Buffer
-	require.NoError(t, render(strings.NewReader(in), &out, seen()))
+	require.NoError(t, render(strings.NewReader(in), &out, newOutcome()))
 	assert.Equal(t, "FAIL\tp\t600s\npanic: test timed out\n", out.String())
 }

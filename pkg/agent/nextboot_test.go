@@ -17,6 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/openpai/paictl/test/tier"
 )
 
 func TestTheKernelThatStartsNext(t *testing.T) {
@@ -78,6 +80,7 @@ func TestWhetherTheDriverIsThereAtTheNextStart(t *testing.T) {
 // module writes a kernel module that says to be of a release, as the compiler makes it.
 func module(t *testing.T, release, path string) {
 	t.Helper()
+	tier.More(t, "a kernel module, which gcc builds")
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
 		t.Skip("it needs gcc")

@@ -25,6 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/agent/order"
 	"github.com/openpai/paictl/pkg/agent/toolkit"
 	"github.com/openpai/paictl/test/nvml"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // splitVendor is one whose GPUs are split as the agent says, unless it is told otherwise.
@@ -294,9 +295,7 @@ func TestWhatDoesntWorkIsSaid(t *testing.T) {
 
 // TestRealInstancesByNVIDIAsPrograms runs what runs on a machine with two A100, the driver apart: pai-nvml, and NVIDIA's nvidia-ctk.
 func TestRealInstancesByNVIDIAsPrograms(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it compiles NVIDIA's container toolkit and pai-nvml: not with -short")
-	}
+	tier.More(t, "it compiles NVIDIA's container toolkit and pai-nvml")
 	t.Parallel()
 	o := newOrdered(t)
 	root := t.TempDir()

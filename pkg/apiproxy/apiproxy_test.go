@@ -24,6 +24,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/test/tier"
 )
 
 // authority signs the certificates of the tests' API servers.
@@ -170,6 +172,7 @@ func TestConnectionsGoToMastersThatAreReady(t *testing.T) {
 }
 
 func TestConnectionsLeaveAMasterThatIsNoLongerReady(t *testing.T) {
+	tier.More(t, "it waits for many seconds")
 	a := newAuthority(t)
 	m1, m2 := a.master(t, "m1", "127.0.0.1"), a.master(t, "m2", "127.0.0.1")
 	m2.status.Store(http.StatusInternalServerError)
@@ -209,6 +212,7 @@ func TestConnectionsLeaveAMasterThatIsNoLongerReady(t *testing.T) {
 }
 
 func TestTheListOfMastersIsReadAgain(t *testing.T) {
+	tier.More(t, "it waits for seconds")
 	t.Parallel()
 	a := newAuthority(t)
 	m1, m2 := a.master(t, "m1", "127.0.0.1"), a.master(t, "m2", "127.0.0.1")

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"github.com/openpai/paictl/test/tier"
 )
 
 func TestPacketsAreReadAsTheyWereWritten(t *testing.T) {
@@ -57,6 +59,7 @@ func TestTheInterfaceIsTheOneWhoseNetworkHasTheAddress(t *testing.T) {
 // twoMachines makes two network namespaces with a cable between them, 10.99.0.1 and 10.99.0.2, and returns what runs a function in one of them.
 func twoMachines(t *testing.T) [2]func(func()) {
 	t.Helper()
+	tier.More(t, "network namespaces")
 	runtime.LockOSThread() // never unlocked: the thread ends with the test, whatever its namespace
 	home, err := netns.Get()
 	require.NoError(t, err)

@@ -232,7 +232,7 @@ func TestAMachineWhoseAPIServerStopsLosesTheAddressBeforeAnotherTakesIt(t *testi
 func TestWithoutAMajorityNoMachineHasTheAddressAndItComesBack(t *testing.T) {
 	l, s := &lease{}, newSegment()
 	a, b := start(t, l, s, "a"), start(t, l, s, "b")
-	require.Eventually(t, func() bool { return s.holder() != "" }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return s.holder() != "" }, time.Minute, 5*time.Millisecond)
 	a.down.Store(true)
 	b.down.Store(true)
 	has(t, s, "", quick.lease)
@@ -285,7 +285,7 @@ func TestAnAddressThatEndsSoonIsWaitedFor(t *testing.T) {
 	l, s := &lease{}, newSegment()
 	s.foreign = "02:00:00:00:00:99"
 	start(t, l, s, "a")
-	require.Eventually(t, func() bool { return l.holder() == "a" }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return l.holder() == "a" }, time.Minute, 5*time.Millisecond)
 	time.AfterFunc(quick.lifetime/2, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -29,6 +29,7 @@ import (
 	"github.com/openpai/paictl/pkg/approver/machines"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
@@ -259,9 +260,7 @@ func TestAnApproverWithoutAnAPIServerEndsWithItsRun(t *testing.T) {
 
 // The controller manager of a cluster signs what is approved, and only that.
 func TestApprovedRequestsAreSignedForTheServer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("five programs for one test: not with -short")
-	}
+	tier.More(t, "five programs for one test")
 	c := newCluster(t, kubetest.StartNodes(t))
 	c.machines(map[string]string{"w1": "10.0.0.2"})
 	c.start(c.admin)

@@ -79,7 +79,7 @@ func TestRecordsArePrintedAtOnceAndKeptInTheEnd(t *testing.T) {
 
 	k.set(true)
 	s.Write(ctx, audit.Record{ID: "last", Verb: "stop"})
-	require.Eventually(t, func() bool { n, _ := s.Waiting(); return n == 1 }, time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { n, _ := s.Waiting(); return n == 1 }, time.Minute, time.Millisecond)
 	k.set(false)
 	cancel()
 	require.NoError(t, <-done)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/bundle/bundletest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // realMaster has the certificates that a bundle's kubeadm makes. kubeadm knows no root but
@@ -30,6 +31,7 @@ type realMaster struct {
 
 func newRealMaster(t *testing.T) *realMaster {
 	t.Helper()
+	tier.More(t, "kubeadm")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give kubeadm an /etc/kubernetes of its own")
 	}

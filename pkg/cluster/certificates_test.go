@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/test/tier"
 )
 
 // master is a control plane machine, on which the program that renews certificates is run
@@ -376,6 +378,7 @@ func TestAMachineThatIsNoMasterIsLeftAlone(t *testing.T) {
 // them, the machine starts again as well. For time's sake it takes every second point, and with
 // PAICTL_TEST_CRASH=all each, both ways.
 func TestARenewalThatIsKilledAnywhereIsFinishedByTheNextStart(t *testing.T) {
+	tier.More(t, "a kill at each point of a renewal")
 	t.Parallel()
 	names := []string{"etcd-server", "scheduler.conf"}
 	step := 2

@@ -164,8 +164,12 @@ func TestEveryCrashHealsByTheNextRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			commands, points := 6, 6
+			if testing.Short() {
+				commands, points = 1, 1
+			}
 			var want string
-			cutOff(t, 6, 6, func(t *testing.T) story {
+			cutOff(t, commands, points, func(t *testing.T) story {
 				l := newLab(t, 1, 1)
 				prepare(l)
 				return story{lab: l, run: func() *outcome { return l.up(t.Context()) }, check: func(c *crash, _ *outcome) {

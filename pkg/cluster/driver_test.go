@@ -20,6 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // debianDriver is what a repository has: two releases of a branch, each package with what it depends on.
@@ -367,6 +368,7 @@ func TestGPUsOfVirtualMachinesAreNotTheDrivers(t *testing.T) {
 
 // apt itself says which version it would take.
 func TestAReleaseIsPreferredBehindAnEpochToo(t *testing.T) {
+	tier.More(t, "apt")
 	for _, p := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
 		if _, err := exec.LookPath(p); err != nil {
 			t.Skip("it needs apt")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func TestNoClusterIsMadeBehindTheAddressOfAnother(t *testing.T) {
@@ -45,6 +46,7 @@ func TestALoadBalancerThatIsReadyBeforeTheClusterKeepsNoOneFromMakingIt(t *testi
 }
 
 func TestAnAPIServerIsKnownByItsHandshake(t *testing.T) {
+	tier.More(t, "bash")
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("there is no bash")
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // lab is a room of fake machines and what paictl shall make of them. Each machine is an SSH
@@ -51,9 +52,36 @@ type fakeHost struct {
 	taking func(offset int64)
 }
 
+// inGate are the tests on simulated machines that the gate runs: one of each kind of run. All of them together take minutes.
+var inGate = map[string]bool{
+	"TestUpMakesAClusterAndTheSecondUpChangesNothing":                   true,
+	"TestADryRunChangesNothingAndPlansWhatUpDoes":                       true,
+	"TestAHostThatIsOffIsSetAsideAndJoinsLater":                         true,
+	"TestASecondRunIsToldWhoHoldsTheLock":                               true,
+	"TestEveryCrashHealsByTheNextRun":                                   true,
+	"TestUpMakesExactlyTheChangesThatADifferenceCallsFor":               true,
+	"TestPhasesAndLimitNarrowARunDown":                                  true,
+	"TestNoSecretLeavesItsPlace":                                        true,
+	"TestEveryScriptThatIsSentIsPOSIXShell":                             true,
+	"TestThreeControlPlaneMachinesJoinOneAfterTheOther":                 true,
+	"TestDownGivesMachinesBackAsTheyWere":                               true,
+	"TestDownTakesAwayWhatPodsLeftButNotWhatIsForeign":                  true,
+	"TestARemovedNodeIsDrainedGivenBackAndForgotten":                    true,
+	"TestPreflightOfFitMachinesPassesInOneRoundTripEach":                true,
+	"TestOneUnfitMachineStopsUpBeforeAnythingIsChangedAnywhere":         true,
+	"TestStatusAsksEachMachineOnceAndReadsCertificatesWithoutTheirKeys": true,
+	"TestAnUpgradeGoesFromTheControlPlaneToOneMachineAfterTheOther":     true,
+	"TestABackupHasTheKeysAndEtcdAndChangesNothing":                     true,
+	"TestADriverIsInstalledHeldLoadedAndTakenAwayAgain":                 true,
+	"TestAConfigurationOfAnotherKubernetesThanTheBundlesIsRefused":      true,
+}
+
 // newLab makes machines m1, m2 … for the control plane and w1, w2 … for work.
 func newLab(t testing.TB, masters, workers int) *lab {
 	t.Helper()
+	if test, _, _ := strings.Cut(t.Name(), "/"); !inGate[test] {
+		tier.More(t, "simulated machines, which run thousands of shell commands")
+	}
 	dir := t.TempDir()
 	l := &lab{t: t, dir: dir, cluster: filepath.Join(dir, "cluster"), bundle: newBundle(t)}
 	stubs, err := filepath.Abs("testdata/stubs")

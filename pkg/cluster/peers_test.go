@@ -26,6 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/peer"
 	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // realPeer is pai-peer, built once.
@@ -248,9 +249,7 @@ func TestFilesGoFromMachineToMachine(t *testing.T) {
 }
 
 func TestFewMachinesOrAWishGetEverythingFromHere(t *testing.T) {
-	if testing.Short() {
-		t.Skip("two clusters")
-	}
+	tier.More(t, "two clusters")
 	for name, tt := range map[string]struct {
 		machines int
 		edit     func(*Options, *ssh.Options)

@@ -16,6 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/paths"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // TestEveryScriptThatIsSentIsPOSIXShell collects all that hosts are sent while clusters of
@@ -141,6 +142,7 @@ func FuzzParseFactsTakesAnything(f *testing.F) {
 
 // TestASettingOfTheKernelIsReadWhole: it is said once, and a shell that reads byte by byte gets one digit.
 func TestASettingOfTheKernelIsReadWhole(t *testing.T) {
+	tier.More(t, "the kernel's settings")
 	for key, file := range map[string]string{"vm.max_map_count": "/proc/sys/vm/max_map_count", "net.ipv4.tcp_rmem": "/proc/sys/net/ipv4/tcp_rmem"} {
 		want, err := os.ReadFile(file)
 		if os.IsNotExist(err) {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/test/tier"
 )
 
 // host is a folder that stands for a machine, with stubs in place of the programs that would reach the real one.
@@ -109,9 +111,7 @@ func withoutNFS(f *filesystem) *filesystem {
 }
 
 func TestAServerThatIsAwayDoesNotHoldTheMachinesAnswer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it waits five seconds")
-	}
+	tier.More(t, "it waits five seconds")
 	h := newHost(t)
 	h.write("proc/self/mounts", "server:/a /mnt/hangs nfs4 rw 0 0\nserver:/a /mnt/again nfs4 rw 0 0\nserver:/b /mnt/with\\040blank nfs rw 0 0\n")
 	m := h.look("/", "")

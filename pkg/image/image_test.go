@@ -14,6 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/bundle/oci"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/version"
+	"github.com/openpai/paictl/test/tier"
 )
 
 const upstreamRef = "quay.io/prometheus/prometheus:v3.15.0"
@@ -146,6 +147,7 @@ func TestADestinationThatCannotBeIsRefused(t *testing.T) {
 }
 
 func TestTwoBuildsInDifferentFoldersGiveTheSameImages(t *testing.T) {
+	tier.More(t, "all programs, built twice")
 	var lists [][]bundle.Artifact
 	for range 2 {
 		b, err := Build(t.Context(), t.TempDir(), nil, nil)

@@ -14,12 +14,14 @@ import (
 	"github.com/openpai/paictl/pkg/job/jobtest"
 	"github.com/openpai/paictl/pkg/job/stream"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // limit is long enough for a busy machine to open a connection.
 const limit = 10 * time.Second
 
 func TestAnUpgradedConnectionOutlivesTheTimeForAnAnswer(t *testing.T) {
+	tier.More(t, "it waits for eleven seconds")
 	for name, without := range map[string]bool{"WebSockets": false, "SPDY": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,9 +2,11 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/bundle/bundletest"
 	"github.com/openpai/paictl/pkg/layout"
 )
@@ -92,6 +95,22 @@ func TestANodeIsReplacedWhereItDiffers(t *testing.T) {
 	old.Labels["beta.kubernetes.io/os"] = "linux"
 	old.Spec.Taints = []corev1.Taint{{Key: notReadyTaint, Effect: "NoSchedule"}}
 	assert.True(t, sameNode(old, want), "what Kubernetes adds is no difference")
+}
+
+func TestABareAPINeedsNoOtherProgramsOfABundle(t *testing.T) {
+	dir, sum := t.TempDir(), strings.Repeat("0", 64)
+	manifest := "apiVersion: paictl.openpai.org/v1\nkind: Bundle\nkubernetes: v1.36.3\narch: amd64\norigin: build\nartifacts:\n"
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		manifest += fmt.Sprintf("    - {name: %[1]s, version: v1, kind: tool, path: tools/%[1]s, source: x, sha256: %[2]s, size: 1}\n", name, sum)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, bundle.ManifestFile), []byte(manifest), 0o600))
+	s := &Sandbox{state: state{Bundle: dir}}
+	programs, version, err := s.findPrograms(bareNames())
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"etcd": filepath.Join(dir, "tools/etcd"), "kube-apiserver": filepath.Join(dir, "tools/kube-apiserver")}, programs)
+	assert.Equal(t, "v1.36.3", version)
+	_, _, err = s.findPrograms(programNames())
+	require.ErrorContains(t, err, "has no kube-controller-manager to run here")
 }
 
 func TestCertificatesAreMadeOnceAndRenewedInTime(t *testing.T) {

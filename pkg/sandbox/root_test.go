@@ -22,6 +22,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // upVar makes the test binary run Up with these options (JSON) instead of tests, so that a
@@ -47,6 +48,7 @@ func TestMain(m *testing.M) {
 // requireHosts skips where sandbox hosts can't be made, and says why.
 func requireHosts(t *testing.T) {
 	t.Helper()
+	tier.More(t, "sandbox hosts")
 	if err := requireRoot(); err != nil {
 		t.Skip(err)
 	}

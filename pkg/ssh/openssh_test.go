@@ -24,6 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // openssh is a real sshd on loopback, with users that it made for the test.
@@ -36,6 +37,7 @@ type openssh struct {
 // startOpenSSH starts sshd. It needs root, because only root may log other users in.
 func startOpenSSH(t *testing.T, settings ...string) *openssh {
 	t.Helper()
+	tier.More(t, "a real sshd")
 	for _, program := range []string{"/usr/sbin/sshd", "/usr/bin/ssh-keygen"} {
 		if _, err := os.Stat(program); err != nil {
 			t.Skipf("needs %s: apt-get install openssh-server", program)

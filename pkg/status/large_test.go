@@ -26,6 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // How much a large cluster has.
@@ -153,9 +154,7 @@ func largeJob(i int) *v1.Framework {
 const most = 150 << 20
 
 func TestALargeClusterTakesLittleMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it reads 60,000 objects")
-	}
+	tier.More(t, "it reads 60,000 objects")
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	srv := httptest.NewServer(http.HandlerFunc(crowd))
 	defer srv.Close()

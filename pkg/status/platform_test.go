@@ -16,10 +16,12 @@ import (
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // With a Deployment that has no pods yet nothing else tells of it.
 func TestAChangeOfAWorkloadOrAReleaseHasTheServicesAsked(t *testing.T) {
+	tier.More(t, "it waits to see that nothing happens")
 	w := newWorld(t)
 	f, err := New(w.Cluster, Options{})
 	require.NoError(t, err)

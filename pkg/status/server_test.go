@@ -29,6 +29,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // door stands before an API server and can be shut: then no one listens, and all connections break.
@@ -506,6 +507,7 @@ func TestOnceSaysWhyNothingIsKnown(t *testing.T) {
 
 // An API server that takes connections and says nothing is one that doesn't answer, even if its time has run out before the client says so.
 func TestOnceSaysThatAServerHangs(t *testing.T) {
+	tier.More(t, "it waits for ten seconds")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()

@@ -44,6 +44,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 	"github.com/openpai/paictl/pkg/support/redact"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
@@ -525,6 +526,7 @@ func (fullDisk) Write([]byte) (int, error) {
 }
 
 func TestMemoryDoesNotGrowWithALog(t *testing.T) {
+	tier.More(t, "it writes 280 MB")
 	a, _ := archiveFor(t, io.Discard, 1<<40)
 	line := []byte(strings.Repeat("a line of a log, as there are many of them\n", 100))
 	peak := uint64(0)

@@ -15,7 +15,6 @@ import (
 // TestAClusterIsRestoredOntoAnotherMachine saves a cluster, takes its machine away, and makes the cluster again on one with another name and address. A job
 // that ended is in its history then, and one that ran begins again, with its code.
 func TestAClusterIsRestoredOntoAnotherMachine(t *testing.T) {
-	thorough(t)
 	l := newServices(t, "e2eb", 1)
 	runsJobs := []string{"-n", "scheduler", "-n", "storage", "-n", "job-controller"}
 	l.set("scheduler", map[string]any{"enabled": true}) // it is off where there are no GPUs

@@ -89,7 +89,6 @@ func (s *sick) well(t *testing.T, flags ...string) *report {
 
 // TestDoctor breaks one thing after the other on a cluster that is well, and has the doctor find each.
 func TestDoctor(t *testing.T) {
-	thorough(t)
 	s := &sick{&services{lab: newLab(t, "e2ed", 3)}}
 	edit(t, filepath.Join(s.dir, "quick-start.yaml"), "gpu: none", "gpu: simulate")
 	s.bringUp()
@@ -249,7 +248,6 @@ rm -f $p/ca.srl`
 
 // TestDoctorMissesAMember takes one of three masters' etcd away: first the program, then the member.
 func TestDoctorMissesAMember(t *testing.T) {
-	thorough(t)
 	s := &sick{&services{lab: newLab(t, "e2edm", 3)}}
 	s.masters(s.balance(3), 0, 1, 2)
 	s.up(0)

@@ -69,7 +69,6 @@ const nvidia570 = "{policy: install, source: nvidia, version: 570.133.20}"
 // TestDriverPackages takes the packages of a driver through their life, and through what goes wrong with them. Packages and
 // dpkg are real, what they hold is not, and no kernel module is loaded.
 func TestDriverPackages(t *testing.T) {
-	thorough(t)
 	d := newDriverHost(t, "e2edrv", "driver-repository.sh")
 	before := d.packages()
 	whole := func(release string) string { return release + "\n" + release + "-1 hi" }
@@ -221,7 +220,6 @@ cd /var/cache/apt/archives; echo x >libcuda1_580.65.06-1_i386.deb; head -c 300 /
 // TestDriverFromDebian installs Debian's real packages, as far as they go: there are no headers of the host's kernel, and where
 // a folder stands for them DKMS can't build.
 func TestDriverFromDebian(t *testing.T) {
-	thorough(t)
 	d := newDriverHost(t, "e2edeb")
 	d.on(d.host, "rm -r /fake/pci/0000:05:00.0") // Debian has no fabric manager
 	d.wants("{policy: install}")
@@ -263,7 +261,6 @@ func TestDriverFromDebian(t *testing.T) {
 
 // TestDriverFromTheBundle installs a driver on a machine that reaches no repository, from packages that were put into a bundle.
 func TestDriverFromTheBundle(t *testing.T) {
-	thorough(t)
 	d := newDriverHost(t, "e2eair", "driver-repository.sh")
 	own, debs := filepath.Join(d.dir, "bundle"), filepath.Join(d.dir, "debs")
 	manifest := read(t, filepath.Join(bundle, "manifest.yaml"))
@@ -324,7 +321,6 @@ func TestDriverFromTheBundle(t *testing.T) {
 // TestDriverUpgrade exchanges drivers on a cluster that works: real kubeadm, kubelets, drains, apt and dpkg; what the packages hold is not real, and no
 // kernel module is loaded (testdata/driver-machine.sh).
 func TestDriverUpgrade(t *testing.T) {
-	thorough(t)
 	d := &driverHost{lab: newLab(t, "e2eupg", 2), t: t}
 	d.host = d.names[1]
 	for _, s := range []string{"driver-machine.sh", "driver-repository.sh", "driver-boot.sh"} {

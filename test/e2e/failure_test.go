@@ -17,7 +17,6 @@ import (
 // would begin meanwhile, by SIGKILL at random moments, by a worker that loses its power. The last run must make
 // the cluster as if nothing had happened.
 func TestRunsThatEndEarlyAreContinued(t *testing.T) {
-	thorough(t)
 	l := newLab(t, "e2ek", 3)
 	l.generate()
 

@@ -25,7 +25,7 @@ var paictl, bundle, work string
 
 func TestMain(m *testing.M) {
 	if os.Getenv("PAICTL_E2E") == "" {
-		fmt.Println("skip: sandbox hosts are tested with PAICTL_E2E=1 as root (make test does it where it can)")
+		fmt.Println("skip: sandbox hosts are tested with PAICTL_E2E=1 as root (make test-hosts does it)")
 		os.Exit(0)
 	}
 	// Tests wait for room among the hosts, which by default as few might do as there are cores.
@@ -56,23 +56,6 @@ func enter(t testing.TB, hosts int) {
 	t.Helper()
 	require.NoError(t, room.Acquire(t.Context(), int64(hosts)))
 	t.Cleanup(func() { room.Release(int64(hosts)) })
-	inTime(t)
-}
-
-// inTime skips a test that would begin after PAICTL_TEST_UNTIL, in seconds since 1970.
-func inTime(t testing.TB) {
-	t.Helper()
-	if until := setting("PAICTL_TEST_UNTIL", 0); until > 0 && time.Now().Unix() > int64(until) {
-		t.Skip("no time is left for it on this machine: PAICTL_TEST_E2E=1 runs it anyway")
-	}
-}
-
-// thorough leaves a test out of the usual run, which is to fit into three quarters of an hour of two slow cores.
-func thorough(t *testing.T) {
-	t.Helper()
-	if os.Getenv("PAICTL_TEST_ALL") == "" {
-		t.Skip("it takes minutes: PAICTL_TEST_ALL=1 runs it, as make soak does")
-	}
 }
 
 // besides lets a test run beside others.

@@ -171,7 +171,6 @@ func threeMasters(t testing.TB, name string) *lab {
 
 // TestMastersAreReplacedAndRecovered loses one master for good, and then two of three.
 func TestMastersAreReplacedAndRecovered(t *testing.T) {
-	thorough(t)
 	l := threeMasters(t, "e2er")
 	t.Run("a machine that was removed while it was off stays out when it comes back", func(t *testing.T) {
 		ok(t, "sandbox", "stop", "--dir", l.dir, "--unplug", l.names[3])
@@ -220,7 +219,6 @@ func TestMastersAreReplacedAndRecovered(t *testing.T) {
 // TestAMasterListedAboveTheOthersJoinsThem grows a cluster of one master, and its address of the API:
 // the new one stands above it in layout.yaml and has the lower address.
 func TestAMasterListedAboveTheOthersJoinsThem(t *testing.T) {
-	thorough(t)
 	l := newLab(t, "e2en", 2)
 	l.masters("", 1)
 	layout := filepath.Join(l.cluster, "layout.yaml")

@@ -30,7 +30,6 @@ const mailPassword = "e2e-Mail-Password-7391"
 // metrics of every node, an alert that arrives, a change that touches one release, stop and
 // start with the data still there, delete.
 func TestServicesStartStopAndKeepTheirData(t *testing.T) {
-	thorough(t)
 	s := sharedServices(t)
 	s.set("alert-manager", map[string]any{"receivers": map[string]any{"email": map[string]any{
 		"smtpHost": "mail.invalid", "from": "pai@mail.invalid", "to": []any{"admin@mail.invalid"},

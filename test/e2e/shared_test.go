@@ -42,7 +42,6 @@ func sharedServices(t testing.TB) *services {
 		}
 		sharedTurn.release()
 	})
-	inTime(t)
 	if shared != nil {
 		s := &services{lab: labIn(t, filepath.Dir(shared.cluster)), kubeconfig: shared.kubeconfig}
 		s.names = shared.names

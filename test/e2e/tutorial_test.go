@@ -29,7 +29,6 @@ func tutorial(t *testing.T, name, dir string, env ...string) (*page.Session, []p
 // The tutorials of the newcomer and of the researcher are for one cluster, that of "make demo". It runs before the parallel tests, since
 // "make demo" brings the bundle up to date, under another version where the checkout has changed: they use the same one.
 func TestTheTutorialsOfNewcomersAndResearchersCanBeFollowed(t *testing.T) {
-	thorough(t)
 	if _, err := os.Stat(filepath.Join(sandbox.DefaultDir, "sandbox.json")); err == nil {
 		t.Skip("skipped: there is a sandbox in " + sandbox.DefaultDir + " already, which this test would end")
 	}
@@ -51,7 +50,6 @@ func TestTheTutorialsOfNewcomersAndResearchersCanBeFollowed(t *testing.T) {
 
 // The operator's machines have the addresses of the tutorial.
 func TestTheTutorialOfOperatorsCanBeFollowed(t *testing.T) {
-	thorough(t)
 	const hosts = 4 // of which the tutorial adds one
 	lab := newLab(t, "gpu", hosts-1, "--subnet", "10.0.0.0/24")
 	operator, steps := tutorial(t, "operator", t.TempDir(), "SANDBOX="+lab.dir)

@@ -15,7 +15,6 @@ import (
 // TestJobsSurviveAnUpgrade brings a cluster up with an older version, PAICTL_UPGRADE_FROM=DIR of hack/former.sh (its bin/paictl and
 // bundle), and lets this one take it over while jobs run and wait. PAICTL_UPGRADE_FROM isn't set where there is no history of git.
 func TestJobsSurviveAnUpgrade(t *testing.T) {
-	thorough(t)
 	former := os.Getenv("PAICTL_UPGRADE_FROM")
 	if former == "" {
 		t.Skip("it takes an older version in PAICTL_UPGRADE_FROM: see hack/former.sh")

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/openpai/paictl/test/tier"
 )
 
 //go:embed testdata/libnvidia-ml.c
@@ -34,6 +36,7 @@ func UUIDs() []string {
 // files, /dev/nvidia1 and /dev/nvidia0 in this order, aren't made.
 func Install(t testing.TB, root, version string) {
 	t.Helper()
+	tier.More(t, "a driver's libraries, which gcc builds")
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("it needs gcc")
 	}

@@ -15,14 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters has etcd answer after 200 ms, kills the leader, and takes the API server away for longer than
 // a lease lasts, with gangs coming all the time. GPUs are those on claims.
 func TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a control plane of its own: not with -short")
-	}
+	tier.More(t, "a control plane of its own")
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--uts", "--map-root-user", "hostname", "x").CombinedOutput(); err != nil {
 		t.Skipf("no host names of one's own: %v %s", err, out)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // perSecond is how many pods a slow machine binds at least, for limits of time.
@@ -18,9 +19,7 @@ const perSecond = 10
 func limit(pods int) time.Duration { return 2*time.Minute + time.Duration(pods/perSecond)*time.Second }
 
 func TestGangsOfALargeClusterAreBound(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a control plane of its own: not with -short")
-	}
+	tier.More(t, "a control plane of its own")
 	w := newWorld(t, size(t, 16))
 	w.run(func(text string) { t.Log(text) })
 }
@@ -65,9 +64,7 @@ func leads(t testing.TB, p *schedulertest.Scheduler) {
 }
 
 func TestNothingIsLostWhereTheLeaderIsKilledInTheMiddle(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a control plane of its own: not with -short")
-	}
+	tier.More(t, "a control plane of its own")
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--uts", "--map-root-user", "hostname", "x").CombinedOutput(); err != nil {
 		t.Skipf("no host names of one's own: %v %s", err, out)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func TestMain(m *testing.M) {
@@ -54,9 +55,7 @@ type stage struct {
 
 func newStage(t *testing.T, name string) *stage {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a control plane for each test: not with -short")
-	}
+	tier.More(t, "a control plane for each test")
 	s := &stage{t: t, c: kubetest.StartNodes(t), ns: name}
 	schedulertest.Namespace(t, s.c.Client, name)
 	schedulertest.Configure(t, s.c.Client, name, division)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/test/tier"
 )
 
 // watched is what was seen of a program.
@@ -113,6 +115,7 @@ func TestTheTableOfErrors(t *testing.T) {
 }
 
 func TestTheProgramStaysAwayWhileSomebodyHoldsIt(t *testing.T) {
+	tier.More(t, "it waits to see that nothing happens")
 	file := filepath.Join(t.TempDir(), "probe")
 	running := filepath.Join(t.TempDir(), "running")
 	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\necho >"+running+"; trap 'rm "+running+"' EXIT\nwhile :; do echo '{}'; sleep 0.05; done"), 0o755))

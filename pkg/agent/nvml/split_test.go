@@ -16,6 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/test/nvml"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // card is the first GPU of a machine with a stand-in for NVIDIA's library, which the program pai-nvml asks.
@@ -28,9 +29,7 @@ const firstBus = "0000:07:00.0"
 
 func newCard(t *testing.T) *card {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("it compiles pai-nvml: not with -short")
-	}
+	tier.More(t, "it compiles pai-nvml")
 	c := &card{t, t.TempDir()}
 	nvml.Install(t, c.root, nvml.Driver)
 	return c

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/test/nvml"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func TestOneGPUThatTheToolkitRefusesKeepsNothingFromTheOthers(t *testing.T) {
@@ -37,6 +38,7 @@ func TestOneGPUThatTheToolkitRefusesKeepsNothingFromTheOthers(t *testing.T) {
 }
 
 func TestAHookThatMayNotRunIsSaid(t *testing.T) {
+	tier.More(t, "root")
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_NOEXEC, ""); err != nil {
 		t.Skip("it needs to mount: ", err)

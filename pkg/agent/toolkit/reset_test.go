@@ -9,10 +9,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/test/tier"
 )
 
 func TestAResetLeavesPersistenceAsItWas(t *testing.T) {
 	t.Parallel()
+	tier.More(t, "root")
 	if os.Getuid() != 0 {
 		t.Skip("chroot needs root")
 	}

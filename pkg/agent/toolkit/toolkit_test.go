@@ -13,14 +13,13 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
 	"github.com/openpai/paictl/test/nvml"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // machine has a driver and the device files of two GPUs.
 func machine(t *testing.T) *Toolkit {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("it compiles NVIDIA's container toolkit: not with -short")
-	}
+	tier.More(t, "it compiles NVIDIA's container toolkit")
 	root := t.TempDir()
 	nvml.Install(t, root, nvml.Driver)
 	require.NoError(t, os.Mkdir(filepath.Join(root, "dev"), 0o755))

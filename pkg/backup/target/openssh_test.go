@@ -19,11 +19,13 @@ import (
 	"github.com/openpai/paictl/pkg/backup/target"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // onOpenSSH is a folder of this machine behind its own sshd, whose SFTP server is OpenSSH's.
 func onOpenSSH(t *testing.T) kept {
 	t.Helper()
+	tier.More(t, "a real sshd")
 	for _, program := range []string{"/usr/sbin/sshd", "/usr/bin/ssh-keygen"} {
 		if _, err := os.Stat(program); err != nil {
 			t.Skipf("needs %s: apt-get install openssh-server", program)

@@ -16,6 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/bundle/oci"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/test/tier"
 )
 
 const (
@@ -70,6 +71,7 @@ func writeDeb(t *testing.T, file, name, version string, data []byte) {
 
 func needDpkg(t *testing.T) {
 	t.Helper()
+	tier.More(t, "dpkg")
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		t.Skip("skipped: this machine has no dpkg-deb")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/bundle/bundletest"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func TestAPackageSaysWhatItIs(t *testing.T) {
@@ -40,6 +41,7 @@ func TestEveryCompressionOfControlsIsRead(t *testing.T) {
 		require.NoError(t, err, member)
 		assert.Equal(t, "a1", p.Name, member)
 	}
+	tier.More(t, "dpkg")
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		t.Skip("no dpkg-deb to make a package whose control is compressed by xz")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // The program is killed (or the disk is full) after the damaged archive was renamed and before the copy is
@@ -62,6 +63,7 @@ func TestAFailedRestoreGoesOnEmpty(t *testing.T) {
 
 // The copy lies on the same bad disk.
 func TestADamagedCopyEndsEveryStart(t *testing.T) {
+	tier.More(t, "it waits for processes")
 	o := filled(t, 3)
 	s, _ := reopen(t, o)
 	require.NoError(t, s.Copy(t.Context()))

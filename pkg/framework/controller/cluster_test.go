@@ -30,6 +30,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/status"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
@@ -52,9 +53,7 @@ var namespaces atomic.Int32
 // simulate starts a cluster without a controller.
 func simulate(t testing.TB) *cluster {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("an API server with nodes: not with -short")
-	}
+	tier.More(t, "an API server with nodes")
 	s := runtime.NewScheme()
 	require.NoError(t, scheme.AddToScheme(s))
 	require.NoError(t, v1.AddToScheme(s))

@@ -12,6 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/framework/status"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func (w *cluster) loseChunk(name string, k int32) {
@@ -22,6 +23,7 @@ func (w *cluster) loseChunk(name string, k int32) {
 // The archive was damaged while the controller was away: jobs whose time has run out are removed before they
 // are written into the archive that took its place.
 func TestJobsAreKeptUntilTheArchiveHasThemAgain(t *testing.T) {
+	tier.More(t, "it waits to see that nothing happens")
 	w := begin(t)
 	w.submit("ended", workers(1))
 	w.exits("ended-worker-0", 0)

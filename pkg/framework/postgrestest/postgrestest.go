@@ -20,6 +20,8 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/test/tier"
 )
 
 // server is one PostgreSQL for all tests of a package, in a folder of its own, behind a socket in that
@@ -47,6 +49,7 @@ func Stop() {
 // DSN is that of a new, empty database. The test is skipped where the machine has no PostgreSQL.
 func DSN(t testing.TB) string {
 	t.Helper()
+	tier.More(t, "PostgreSQL")
 	s := one()
 	if s.why != "" {
 		t.Skip("skipped: " + s.why)

@@ -20,6 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/barrier"
 	"github.com/openpai/paictl/pkg/runtime/exit"
 	"github.com/openpai/paictl/pkg/runtime/peers"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // gang is what tasks of a job f reach: the real server and the real barrier of the runtime.
@@ -65,6 +66,7 @@ func (g *gang) publish(t *testing.T, n int) {
 }
 
 func TestTasksWaitUntilAllHaveAnAddress(t *testing.T) {
+	tier.More(t, "it waits to see that nothing happens")
 	g := newGang(t)
 	g.leads.Store(false) // a replica that will lead
 	var wg sync.WaitGroup

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
+	"github.com/openpai/paictl/test/tier"
 )
 
 const (
@@ -287,6 +288,7 @@ func TestAMachineWithoutControlGroupsIsAnError(t *testing.T) {
 
 // The numbers are the kernel's, of a process in a group as a container has it.
 func TestAProcessIsMeasuredByTheKernel(t *testing.T) {
+	tier.More(t, "control groups")
 	const folder = "/sys/fs/cgroup"
 	trees := []string{"."}
 	if _, err := os.Stat(folder + "/cgroup.controllers"); err != nil {

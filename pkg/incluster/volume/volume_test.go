@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/test/tier"
 )
 
 // self is the user of the test: only root may give folders to others.
@@ -53,6 +55,7 @@ func TestPrepareChangesTheFolderAndNotWhatLiesInIt(t *testing.T) {
 }
 
 func TestPrepareGivesTheFolderToItsOwner(t *testing.T) {
+	tier.More(t, "root")
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a folder to another user")
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/runtime/process"
 	"github.com/openpai/paictl/pkg/runtime/spec"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // repository is a real one on disk with one commit; it has to be made before anything reaps.
@@ -122,6 +123,7 @@ func TestARepositoryIsClonedWhereTheJobLooks(t *testing.T) {
 
 func TestAFolderThatIsAllTheUserMayWriteToIsEnough(t *testing.T) {
 	repo := repository(t)
+	tier.More(t, "root, to mount")
 	r, _ := newRun(t)
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "volume")

@@ -19,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	xssh "golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
+
+	"github.com/openpai/paictl/test/tier"
 )
 
 const patience = time.Minute
@@ -519,6 +521,7 @@ func FuzzRequest(f *testing.F) {
 // system returns a program of this machine, for what only the real client shows.
 func system(t *testing.T, name string) string {
 	t.Helper()
+	tier.More(t, "OpenSSH")
 	path, err := exec.LookPath(name)
 	if err != nil {
 		t.Skipf("this machine has no %s", name)

@@ -29,6 +29,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/spec"
 	"github.com/openpai/paictl/pkg/runtime/sshd"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // keyPair makes a key as a submission does.
@@ -243,6 +244,7 @@ func TestTheServerIsStartedAgainWhenItEnds(t *testing.T) {
 }
 
 func TestTheSystemsClientKnowsTasksByName(t *testing.T) {
+	tier.More(t, "OpenSSH")
 	for _, name := range []string{"ssh", "scp"} {
 		if _, err := exec.LookPath(name); err != nil {
 			t.Skipf("this machine has no %s", name)
@@ -453,6 +455,7 @@ func TestTensorboardIsInstalledWhereItIsMissing(t *testing.T) {
 }
 
 func TestThePortOfTheSSHServerMayBeTaken(t *testing.T) {
+	tier.More(t, "a port that no other program has")
 	private, _ := keyPair(t)
 	c := newContainer(t, "echo NOT")
 	l, err := net.Listen("tcp", fmt.Sprintf(":%d", peers.PodPorts(c.role().Ports)["ssh"][0]))

@@ -23,6 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/env"
 	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/spec"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func TestATaskThatSucceedsLeavesOnlyItsOutput(t *testing.T) {
@@ -302,6 +303,7 @@ func TestTwoOwnPortsThatWereDrawnEqualAreFound(t *testing.T) {
 }
 
 func TestATaskOfNobodyRunsWhereItMayNotWriteHosts(t *testing.T) {
+	tier.More(t, "root")
 	if os.Getuid() != 0 {
 		t.Skip("only root can become somebody else")
 	}

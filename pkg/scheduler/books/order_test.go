@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // own makes a pod unlike others.
@@ -19,6 +20,7 @@ func own(p *corev1.Pod) *corev1.Pod {
 }
 
 func TestALowerPriorityDoesNotOvertakeOneThatWasNotLookedAt(t *testing.T) {
+	tier.More(t, "it waits to see that nothing happens")
 	c := newCluster(t, twoTeams)
 	full1 := c.run(newPod("full1", spec("A", 9, "full1:1:2")))
 	c.run(newPod("full2", spec("A", 9, "full2:1:2")))

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // rackYAML is n nodes n00, n01, … of two GPUs, all of them A's; B owns nothing but may run opportunistic work.
@@ -81,6 +82,7 @@ func unique(names []string) []string {
 // What kube-scheduler found is of its moment. A gang that lost its reservation to another one is asked about again when it gets the
 // next, hours later.
 func TestAnAnswerOfLongAgoEndsNoOthers(t *testing.T) {
+	tier.More(t, "it waits to see that nothing happens")
 	yaml, nodes, _ := rackYAML(1)
 	c := newCluster(t, yaml, nodes...)
 	c.run(newPod("mid", spec("A", 3, "mid:1:2")))
@@ -186,6 +188,7 @@ func (c *cluster) vanishes(p *corev1.Pod) {
 
 // A gang that accepts a downgrade loses its guarantee for a gang that can't run, and a change of the leader makes that last.
 func TestATrialInVainTakesNoGuarantee(t *testing.T) {
+	tier.More(t, "it waits to see that nothing happens")
 	c := newCluster(t, twoTeams)
 	lazy := "lazyPreemptionEnable: true\n"
 	c.run(newPod("low", spec("B", 1, "low:1:2", lazy)))
@@ -212,6 +215,7 @@ func TestATrialInVainTakesNoGuarantee(t *testing.T) {
 
 // A pod of the gang is being deleted, with a finalizer, while it is on trial: kube-scheduler doesn't look at it.
 func TestAPodThatIsDeletedOnTrialDoesNotCostItsGangTheReservation(t *testing.T) {
+	tier.More(t, "it waits to see that nothing happens")
 	yaml, nodes, names := rackYAML(4)
 	c := newCluster(t, yaml, nodes...)
 	for i := range names {

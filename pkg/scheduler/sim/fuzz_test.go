@@ -30,7 +30,7 @@ func FuzzReplay(f *testing.F) {
 			ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist }}
 		// Clusters of millions of cells are allowed, and too slow for this; configurations have their own target.
 		if strings.Contains(string(data), "config") {
-			t.Skip("configurations have their own target")
+			return
 		}
 		// A file that is no list is an error, and a fine answer.
 		_ = sim.Replay(t.Context(), "-", data, o, func(l *sim.Line) error {

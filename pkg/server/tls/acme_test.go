@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	certificate "github.com/openpai/paictl/pkg/server/tls"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // pebble is a real authority that speaks ACME, and asks the servers at two ports of this machine, whatever the name.
@@ -39,6 +40,7 @@ type pebble struct {
 
 func startPebble(t *testing.T, client kubernetes.Interface, tlsPort, httpPort string) *pebble {
 	t.Helper()
+	tier.More(t, "a real ACME authority")
 	program := os.Getenv("PAICTL_TEST_ACME")
 	if program == "" {
 		t.Skip("no ACME authority: name Pebble in PAICTL_TEST_ACME (hack/pebble.sh builds it)")

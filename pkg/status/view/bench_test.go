@@ -13,6 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/status/statustest"
 	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // changes are models as watches make them: one job differs from one to the next, all others are shared.
@@ -100,9 +101,7 @@ func BenchmarkTyping(b *testing.B) {
 
 // TestMemoryOfALargeCluster holds the bound for the model and the view together.
 func TestMemoryOfALargeCluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("large")
-	}
+	tier.More(t, "large")
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

@@ -18,6 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/status/statustest"
 	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // screen is what a terminal was sent.
@@ -149,6 +150,7 @@ func TestPaletteFollowsTheTerminal(t *testing.T) {
 //
 //	go test -c -o view.test ./pkg/status/view && PAICTL_DEMO=large ./view.test -test.run TestDemo
 func TestDemo(t *testing.T) {
+	tier.More(t, "a person looks at it")
 	o := statustest.Small()
 	switch os.Getenv("PAICTL_DEMO") {
 	case "":

@@ -26,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/backup/target"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // Gateway is a real S3 server on loopback, with one bucket "backups", and a certificate that only its own authority vouches for.
@@ -47,6 +48,7 @@ const (
 // versitygw is where "sh hack/versitygw.sh" has built it.
 func versitygw(t testing.TB) string {
 	t.Helper()
+	tier.More(t, "an S3 server")
 	file := os.Getenv("PAICTL_TEST_S3")
 	if file == "" {
 		cache, err := os.UserCacheDir()

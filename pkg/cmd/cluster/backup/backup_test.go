@@ -32,6 +32,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func paictl(t *testing.T, args ...string) (code int, out, said string) {
@@ -225,6 +226,7 @@ func TestNothingIsLeftOfWhatIsNoWholeBackup(t *testing.T) {
 }
 
 func TestARestoreIsRefusedBeforeAMachineIsAsked(t *testing.T) {
+	tier.More(t, "a bundle")
 	t.Setenv("TMPDIR", t.TempDir()) // others that were killed leave their parts
 	conf, dir := folder(t), t.TempDir()
 	bundle := "--bundle=" + os.Getenv("PAICTL_TEST_BUNDLE")

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/test/tier"
 )
 
 // ClientID and ClientSecret are those of the program that people sign in to; OtherClient is another one, with the same secret.
@@ -46,6 +48,7 @@ type Issuer struct {
 // dex is where "sh hack/dex.sh" has built it.
 func dex(t testing.TB) string {
 	t.Helper()
+	tier.More(t, "Dex")
 	file := os.Getenv("PAICTL_TEST_OIDC")
 	if file == "" {
 		cache, err := os.UserCacheDir()

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// gate returns the steps of the gate. They need Go, git and gcc, run the same tests on every machine, and look at no clock.
+func gate() []step {
+	return []step{
+		{name: "packages", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, nil, "sh", "hack/packages.sh", "gate") }, setup: true},
+		{name: "gofmt", run: formatted},
+		{name: "sh -n", run: shells},
+		{name: "prose", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, nil, "go", "run", "./hack/prose") }},
+		{name: "go vet", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, nil, "go", "vet", "./...") }},
+		{name: "revive", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, nil, "sh", "hack/revive.sh") }},
+		{name: "unit tests", run: unit},
+		{name: "race detector", run: race},
+		{name: "go vet of pai-scheduler", run: vetPlugin},
+		{name: "control plane", run: func(ctx context.Context, r *runner) error {
+			return r.exec(ctx, nil, "go", "run", "./hack/controlplane", r.controlPlane())
+		}, setup: true},
+		{name: "main road", run: func(ctx context.Context, r *runner) error {
+			return r.goTest(ctx, suite{flags: []string{"-vet=off", "-timeout", "10m"}, env: []string{"PAICTL_TEST_BUNDLE=" + r.controlPlane()}, packages: []string{module + "/test/road"}})
+		}},
+		{name: "unexpected skips", run: same},
+		{name: "figures", run: figures},
+	}
+}
+
+// controlPlane is the folder of etcd and the API server, which are built once.
+func (r *runner) controlPlane() string { return filepath.Join(cache(), "control-plane") }
+
+// vetPlugin checks pai-scheduler, which has the libraries of its release of Kubernetes: docs/adr/0024. Its tests start it as a process.
+func vetPlugin(ctx context.Context, r *runner) error {
+	return r.exec(ctx, nil, "go", "vet", "-modfile=cmd/pai-scheduler/kubernetes.mod", "-tags=pai_scheduler", "./cmd/pai-scheduler", "./pkg/scheduler/plugin")
+}
+
+func formatted(ctx context.Context, r *runner) error {
+	files, err := r.output(ctx, nil, "git", "ls-files", "-co", "--exclude-standard", "--deduplicate", "--", "*.go")
+	if err != nil {
+		return err
+	}
+	existing, err := existing(strings.Fields(files))
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	for some := range slices.Chunk(existing, 500) {
+		cmd := r.command(ctx, nil, "gofmt", append([]string{"-l"}, some...)...)
+		cmd.Stdout = &out
+		if err := cmd.Run(); err != nil {
+			return err
+		}
+	}
+	if out.Len() > 0 {
+		return fmt.Errorf("run gofmt -w on: %s", strings.Join(strings.Fields(out.String()), " "))
+	}
+	return nil
+}
+
+func shells(ctx context.Context, r *runner) error {
+	files, err := filepath.Glob("hack/*.sh")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, file := range files {
+		errs = append(errs, r.exec(ctx, nil, "sh", "-n", file))
+	}
+	return errors.Join(errs...)
+}
+
+// later are the folders whose tests need servers, hosts or minutes. All other packages have their unit tests in the gate.
+var later = []string{"test/alerts", "test/away", "test/clients", "test/e2e", "test/road", "test/scale", "test/scheduler", "test/ways", "pkg/kube/kubetest"}
+
+// unit runs the tests without servers of all packages: without the race detector, and with pinned seeds.
+func unit(ctx context.Context, r *runner) error {
+	all, err := r.packages(ctx, later...)
+	if err != nil {
+		return err
+	}
+	rapid, err := r.rapid(ctx, all)
+	if err != nil {
+		return err
+	}
+	rest := slices.DeleteFunc(all, func(pkg string) bool { return slices.Contains(rapid, pkg) })
+	flags := []string{"-short", "-vet=off", "-timeout", "10m"}
+	return errors.Join(
+		r.goTest(ctx, suite{flags: flags, packages: rest}),
+		r.goTest(ctx, suite{flags: flags, args: []string{"-rapid.seed=1"}, packages: rapid}))
+}
+
+// packages returns the import paths of all packages with tests but those in or below the folders.
+func (r *runner) packages(ctx context.Context, without ...string) ([]string, error) {
+	out, err := r.output(ctx, nil, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(strings.Fields(out), func(pkg string) bool {
+		return slices.ContainsFunc(without, func(folder string) bool {
+			return pkg == module+"/"+folder || strings.HasPrefix(pkg, module+"/"+folder+"/")
+		})
+	}), nil
+}
+
+// rapid returns those of the packages that draw random cases with pgregory.net/rapid, which takes its seed as a flag.
+func (r *runner) rapid(ctx context.Context, packages []string) ([]string, error) {
+	out, err := r.output(ctx, nil, "go", append([]string{"list", "-f", `{{$p := .ImportPath}}{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$p}}{{"\n"}}{{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$p}}{{"\n"}}{{end}}{{end}}`}, packages...)...)
+	if err != nil {
+		return nil, err
+	}
+	found := strings.Fields(out)
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}
+
+// raced are small packages that do several things at once and need few libraries, which are compiled again for them. The race detector runs on all packages in "more".
+var raced = []string{"pkg/apiproxy", "pkg/audit", "pkg/framework/rendezvous", "pkg/incluster/logstore", "pkg/peer", "pkg/people/password",
+	"pkg/runtime/barrier", "pkg/runtime/sshd"}
+
+func race(ctx context.Context, r *runner) error {
+	var packages []string
+	for _, folder := range raced {
+		packages = append(packages, module+"/"+folder)
+	}
+	return r.goTest(ctx, suite{flags: []string{"-race", "-short", "-vet=off", "-timeout", "10m"}, env: []string{"CGO_ENABLED=1"}, packages: packages})
+}
+
+// later reports whether another tier runs a test that was skipped. The reasons are those of test/tier.
+func (s skip) later() bool {
+	return strings.HasPrefix(s.Reason, "make test-more runs it: ") || strings.HasPrefix(s.Reason, "make test-hosts runs it: ")
+}
+
+// same fails if a test of the gate skipped itself for a reason that depends on the machine.
+func same(_ context.Context, r *runner) error {
+	var errs []error
+	for _, s := range r.report.Skipped {
+		if !s.later() {
+			errs = append(errs, fmt.Errorf("%s %s was skipped: %s; give it what it needs, or leave it to a later tier by test/tier", s.Package, s.Test, s.Reason))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,220 @@
+// Command tier runs one tier of the checks of this repository: the gate, "more", or "hosts". CONTRIBUTING.md says what each
+// contains. It prints the same summary for each, and writes a report into the folder reports. The exit status is 1 if a
+// step failed, and 2 if the command line is wrong.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const module = "github.com/openpai/paictl"
+
+const usage = `Usage: go run ./hack/tier [flags] gate|more|hosts
+
+  gate    what each change must pass: "make test"
+  more    real servers, the race detector, the whole linter: "make test-more"
+  hosts   all tests on sandbox hosts: "make test-hosts"
+
+`
+
+// step is a part of a tier. Later steps run if it fails, too.
+type step struct {
+	name  string
+	run   func(context.Context, *runner) error
+	setup bool // later steps need it: it runs also if it passed in the run that this one continues
+}
+
+// tiers returns the steps of each tier.
+func tiers() map[string][]step {
+	return map[string][]step{"gate": gate(), "more": more(), "hosts": hosts()}
+}
+
+// runner is one run of a tier.
+type runner struct {
+	tier       string
+	out        io.Writer
+	env        []string // of all commands
+	fresh      bool     // run tests whose result is cached, too
+	quarantine quarantine
+	report     *report
+	since      *report // an earlier run on the same tree, which this one continues
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("tier", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
+	fresh := flags.Bool("fresh", false, "run tests whose result is cached, too")
+	since := flags.String("since", "", `continue an earlier run on the same tree, without the steps and packages that passed: "last", or the file of its report`)
+	only := flags.String("only", "", "run only the steps whose names contain this text")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	steps, known := tiers()[flags.Arg(0)]
+	if !known || flags.NArg() != 1 {
+		flags.Usage()
+		return 2
+	}
+	r := &runner{tier: flags.Arg(0), out: stdout, env: environment(os.Environ(), flags.Arg(0)), fresh: *fresh}
+	if err := r.prepare(ctx, *since); err != nil {
+		fmt.Fprintln(stderr, "tier:", err)
+		return 1
+	}
+	return r.all(ctx, steps, *only)
+}
+
+// prepare changes to the root of the repository, reads the quarantine and begins the report.
+func (r *runner) prepare(ctx context.Context, since string) error {
+	root, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
+	if err == nil {
+		err = os.Chdir(strings.TrimSpace(string(root)))
+	}
+	if err != nil {
+		return fmt.Errorf("find the root of the repository: %w", err)
+	}
+	if r.quarantine, err = readQuarantine(quarantineFile); err != nil {
+		return err
+	}
+	if r.report, err = newReport(ctx, r.tier, time.Now()); err != nil {
+		return err
+	}
+	if since == "" {
+		return nil
+	}
+	r.since, err = readReport(since, r.report)
+	return err
+}
+
+// all runs the steps, prints the summary and returns the exit code.
+func (r *runner) all(ctx context.Context, steps []step, only string) int {
+	for _, s := range steps {
+		if ctx.Err() != nil || !s.setup && !strings.Contains(s.name, only) {
+			continue
+		}
+		r.step(ctx, s)
+	}
+	if err := r.quarantine.check(time.Now()); err != nil {
+		r.report.Steps = append(r.report.Steps, stepResult{Name: "quarantine", Error: err.Error()})
+	}
+	r.report.Interrupted = ctx.Err() != nil
+	file, err := r.report.write()
+	r.report.summary(r.out, r.quarantine)
+	if err != nil {
+		fmt.Fprintln(r.out, "tier: write the report:", err)
+		return 1
+	}
+	fmt.Fprintln(r.out, "report:", file)
+	if r.report.failed() || r.report.Interrupted {
+		return 1
+	}
+	return 0
+}
+
+// step runs one step, unless it passed in the run since which only the rest is to run.
+func (r *runner) step(ctx context.Context, s step) {
+	start := time.Now()
+	fmt.Fprintf(r.out, "== %s  [%.0fs]\n", s.name, start.Sub(r.report.Started).Seconds())
+	result := stepResult{Name: s.name}
+	if !s.setup && r.since.passed(s.name) {
+		result.Earlier = true
+		fmt.Fprintln(r.out, "passed earlier on this tree")
+	} else if err := s.run(ctx, r); err != nil {
+		var skipped skippedError
+		if errors.As(err, &skipped) {
+			result.Skipped = skipped.reason
+			fmt.Fprintf(r.out, "skip\t%s: %s\n", s.name, skipped.reason)
+		} else {
+			result.Error = err.Error()
+			fmt.Fprintf(r.out, "FAILED: %s: %v\n", s.name, err)
+		}
+	}
+	result.Seconds = time.Since(start).Seconds()
+	r.report.Steps = append(r.report.Steps, result)
+	if _, err := r.report.write(); err != nil { // an interrupted run can be continued
+		fmt.Fprintln(r.out, "tier: write the report:", err)
+	}
+}
+
+// skippedError is a step that this machine can't run.
+type skippedError struct{ reason string }
+
+func (e skippedError) Error() string { return e.reason }
+
+// command prepares a command that ends, with all processes that it starts, when the run is interrupted.
+func (r *runner) command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(append([]string{}, r.env...), env...)
+	cmd.Stdout, cmd.Stderr = r.out, r.out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+// exec runs a command and prints its output.
+func (r *runner) exec(ctx context.Context, env []string, name string, args ...string) error {
+	if err := r.command(ctx, env, name, args...).Run(); err != nil {
+		return fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+// output runs a command and returns its output, also if it fails.
+func (r *runner) output(ctx context.Context, env []string, name string, args ...string) (string, error) {
+	cmd := r.command(ctx, env, name, args...)
+	cmd.Stdout = nil
+	out, err := cmd.Output()
+	if err != nil {
+		return string(out), fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return string(out), nil
+}
+
+// environment returns the environment of a tier's commands. One compilation of each library serves the programs, the tests and
+// the linter: with the switches that paictl is built with. The gate takes no setting of paictl from outside, so that it
+// runs the same tests everywhere.
+func environment(from []string, tier string) []string {
+	var out []string
+	flags := ""
+	for _, kv := range from {
+		name, value, _ := strings.Cut(kv, "=")
+		switch {
+		case name == "GOFLAGS":
+			flags = value + " "
+		case name == "CGO_ENABLED", tier == "gate" && strings.HasPrefix(name, "PAICTL_"):
+		default:
+			out = append(out, kv)
+		}
+	}
+	// Most of the time goes into compiling, and a sixth of that into the compiler's garbage collection.
+	if os.Getenv("GOGC") == "" {
+		out = append(out, "GOGC=400")
+	}
+	return append(out, "CGO_ENABLED=0", "GOFLAGS="+flags+"-trimpath -gcflags=all=-dwarf=false")
+}
+
+// cache is the folder of tools and bundles that are built once.
+func cache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = "/root/.cache"
+	}
+	return filepath.Join(dir, "paictl")
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// more returns the steps of the second tier: everything that needs real servers, the race detector or minutes.
+func more() []step {
+	return []step{
+		{name: "packages", run: packagesOf("test"), setup: true},
+		{name: "bundle", run: func(ctx context.Context, r *runner) error { return r.makeBundle(ctx) }, setup: true},
+		{name: "servers", run: servers, setup: true},
+		{name: "golangci-lint", run: script("hack/lint.sh", "golangci-lint can't be built here")},
+		{name: "govulncheck", run: script("hack/vulns.sh", "govulncheck can't be built here, or its database can't be reached")},
+		{name: "race detector", run: racedTests},
+		{name: "tests", run: plainTests},
+	}
+}
+
+// hosts returns the steps of the third tier.
+func hosts() []step {
+	return []step{
+		{name: "packages", run: packagesOf("test"), setup: true},
+		{name: "bundle", run: func(ctx context.Context, r *runner) error { return r.makeBundle(ctx) }, setup: true},
+		{name: "files between hosts", run: func(ctx context.Context, r *runner) error {
+			return r.onHosts(ctx, "pkg/cluster", []string{"-run", "^TestFilesGoBetweenRealHosts$", "-timeout", "15m"})
+		}},
+		{name: "tests on hosts", run: func(ctx context.Context, r *runner) error {
+			return r.onHosts(ctx, "test/e2e", append([]string{"-p", "1", "-timeout", "3h"}, r.remaining()...))
+		}},
+	}
+}
+
+func packagesOf(tier string) func(context.Context, *runner) error {
+	return func(ctx context.Context, r *runner) error {
+		if err := r.exec(ctx, nil, "sh", "hack/packages.sh", tier); err != nil {
+			return skippedError{"some packages are missing, so some tests will be skipped"}
+		}
+		return nil
+	}
+}
+
+// script runs a script that ends with status 75 if this machine can't do its work.
+func script(file, missing string) func(context.Context, *runner) error {
+	return func(ctx context.Context, r *runner) error {
+		err := r.exec(ctx, nil, "sh", file)
+		if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() == 75 {
+			return skippedError{missing}
+		}
+		return err
+	}
+}
+
+// bundle is the folder of the bundle that tests use.
+func (r *runner) bundle() string {
+	if dir := os.Getenv("PAICTL_BUNDLE"); dir != "" {
+		if absolute, err := filepath.Abs(dir); err == nil {
+			return absolute
+		}
+	}
+	return filepath.Join(cache(), "bundle")
+}
+
+// makeBundle builds the bundle and adds it to the environment of the tests. Go's cache of test results doesn't look into
+// the bundle, but it depends on the variables that a test reads: a changed bundle gets another name. Charts and programs of
+// paictl don't count, since they change with each commit and only tests on hosts use them.
+func (r *runner) makeBundle(ctx context.Context) error {
+	dir := r.bundle()
+	if err := r.exec(ctx, nil, "make", "--no-print-directory", "bundle", "BUNDLE="+dir); err != nil {
+		return err
+	}
+	manifest, err := os.ReadFile(filepath.Join(dir, "manifest.yaml"))
+	if err != nil {
+		return err
+	}
+	named := filepath.Join(cache(), "bundles", nameOf(string(manifest)))
+	if err := os.MkdirAll(filepath.Dir(named), 0o755); err != nil {
+		return err
+	}
+	_ = os.Remove(named)
+	if err := os.Symlink(dir, named); err != nil {
+		return err
+	}
+	// PAICTL_BUNDLE is also a setting of paictl, which must not reach the tests of commands.
+	r.env = slices.DeleteFunc(r.env, func(kv string) bool { return strings.HasPrefix(kv, "PAICTL_BUNDLE=") })
+	r.env = append(r.env, "PAICTL_TEST_BUNDLE="+named)
+	if tool := filepath.Join(named, "tools", "promtool"); os.Getenv("PAICTL_PROMTOOL") == "" {
+		if _, err := os.Stat(tool); err == nil {
+			r.env = append(r.env, "PAICTL_PROMTOOL="+tool)
+		}
+	}
+	return nil
+}
+
+// nameOf returns a name for the third-party part of a bundle, from its manifest.
+func nameOf(manifest string) string {
+	sum := fnv.New64a()
+	for i, artifact := range strings.Split(manifest, "    - name: ") {
+		if i == 0 || !strings.Contains(artifact, "source: "+module+"@") && !strings.Contains(artifact, "kind: chart") {
+			_, _ = io.WriteString(sum, artifact)
+		}
+	}
+	return fmt.Sprintf("%016x", sum.Sum64())
+}
+
+// tools are the servers that tests ask, each with the script that prints its place, and builds it if needed.
+var tools = map[string]string{
+	"PAICTL_TEST_S3":          "hack/versitygw.sh",
+	"PAICTL_TEST_OPENPAI_SDK": "hack/openpai-js-sdk.sh",
+	"PAICTL_TEST_OIDC":        "hack/dex.sh",
+	"PAICTL_TEST_ACME":        "hack/pebble.sh",
+}
+
+func servers(ctx context.Context, r *runner) error {
+	var missing []string
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		if os.Getenv(name) != "" {
+			continue
+		}
+		file, err := r.output(ctx, nil, "sh", tools[name])
+		if err != nil {
+			missing = append(missing, fmt.Sprintf("%s: %v", name, err))
+			continue
+		}
+		r.env = append(r.env, name+"="+strings.TrimSpace(file))
+	}
+	if len(missing) > 0 {
+		return skippedError{"the tests of these servers are skipped: " + strings.Join(missing, "; ")}
+	}
+	return nil
+}
+
+// scripted tests start the program over and over, or read tens of thousands of objects. The race detector would make them
+// several times as slow, and they have no races of interest.
+const scripted = "^(TestScripts(OnAServer|WithTasks)?|TestALargeClusterTakesLittleMemory)$"
+
+// longest are the packages that take longest. They start first.
+var longest = []string{module + "/pkg/cluster", module + "/pkg/server/assembly"}
+
+// onRace returns the packages that run with the race detector, the longest first: all that do several things at once.
+// Packages below test start programs, in which the race detector sees nothing.
+func (r *runner) onRace(ctx context.Context) ([]string, error) {
+	env := []string{"CGO_ENABLED=1"}
+	out, err := r.output(ctx, env, "go", "list", "-f", "{{.ImportPath}} {{.Dir}}", "./...")
+	if err != nil {
+		return nil, err
+	}
+	all, err := concurrent(strings.NewReader(out))
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(pkg string) bool {
+		return strings.HasPrefix(pkg, module+"/test/") || slices.Contains(longest, pkg)
+	})
+	return append(slices.Clone(longest), all...), nil
+}
+
+func racedTests(ctx context.Context, r *runner) error {
+	packages, err := r.onRace(ctx)
+	if err != nil {
+		return err
+	}
+	// SQLite is C, translated to Go, and the race detector makes it five times as slow. Our calls of it are watched.
+	return r.goTest(ctx, suite{
+		flags:    []string{"-race", "-gcflags=modernc.org/...=-dwarf=false -race=false", "-skip", scripted, "-vet=off", "-timeout", "80m"},
+		env:      []string{"CGO_ENABLED=1"},
+		packages: r.rest(packages),
+	})
+}
+
+func plainTests(ctx context.Context, r *runner) error {
+	all, err := r.packages(ctx, "test/e2e", "test/road")
+	if err != nil {
+		return err
+	}
+	raced, err := r.onRace(ctx)
+	if err != nil {
+		return err
+	}
+	var serial, scripts []string
+	for _, pkg := range all {
+		if !slices.Contains(raced, pkg) {
+			serial = append(serial, pkg)
+		} else if hasScripts(pkg) {
+			scripts = append(scripts, pkg)
+		}
+	}
+	return errors.Join(
+		r.goTest(ctx, suite{flags: []string{"-vet=off", "-timeout", "45m"}, packages: r.rest(serial)}),
+		r.goTest(ctx, suite{flags: []string{"-run", scripted, "-vet=off", "-timeout", "45m"}, packages: scripts}))
+}
+
+// hasScripts reports whether a package has a scripted test.
+func hasScripts(pkg string) bool {
+	files, _ := filepath.Glob("." + strings.TrimPrefix(pkg, module) + "/*_test.go")
+	return slices.ContainsFunc(files, func(file string) bool {
+		b, _ := os.ReadFile(file)
+		return strings.Contains(string(b), "\nfunc TestScripts") || strings.Contains(string(b), "\nfunc TestALargeClusterTakesLittleMemory")
+	})
+}
+
+// rest returns those of the packages that didn't pass in the run that this one continues.
+func (r *runner) rest(packages []string) []string {
+	if r.since == nil {
+		return packages
+	}
+	return slices.DeleteFunc(slices.Clone(packages), func(pkg string) bool {
+		_, passed := r.since.Packages[pkg]
+		if passed {
+			r.report.Packages[pkg] = 0
+		}
+		return passed
+	})
+}
+
+// onHosts runs tests on sandbox hosts, which need root, namespaces and a bundle.
+func (r *runner) onHosts(ctx context.Context, folder string, flags []string) error {
+	if why, err := r.output(ctx, nil, "sh", "hack/sandboxable.sh"); err != nil {
+		return skippedError{strings.TrimSpace(why)}
+	}
+	env := []string{"PAICTL_E2E=1", "PAICTL_TEST_BASE=1", "PAICTL_BUNDLE=" + r.bundle()}
+	return r.goTest(ctx, suite{flags: append(flags, "-vet=off"), env: env, fresh: true, packages: []string{module + "/" + folder}})
+}
+
+// remaining returns the flags that skip tests on hosts which passed in the run that this one continues.
+func (r *runner) remaining() []string {
+	if r.since == nil || len(r.since.PassedTests) == 0 {
+		return nil
+	}
+	maps.Copy(r.report.PassedTests, r.since.PassedTests)
+	return []string{"-skip", "^(" + strings.Join(slices.Sorted(maps.Keys(r.since.PassedTests)), "|") + ")$"}
+}

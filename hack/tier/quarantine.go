@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+)
+
+// quarantineFile lists tests that fail by chance. They run, and their failure is printed, but it fails no tier.
+const quarantineFile = "test/quarantine.txt"
+
+// The quarantine holds few tests at a time, and each for a week at most: it is repaired or deleted.
+const (
+	maxQuarantined = 5
+	maxDays        = 7
+)
+
+// quarantined is a line of the file.
+type quarantined struct {
+	pkg, test, cause string
+	since            time.Time
+}
+
+type quarantine []quarantined
+
+// readQuarantine reads lines "PACKAGE TEST DATE CAUSE"; the package without the module's name. A missing file is empty.
+func readQuarantine(file string) (quarantine, error) {
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out quarantine
+	n := 0
+	for line := range strings.Lines(string(b)) {
+		n++
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		f := strings.Fields(line)
+		if len(f) < 4 {
+			return nil, fmt.Errorf(`%s:%d: write "PACKAGE TEST YYYY-MM-DD CAUSE": %q`, file, n, line)
+		}
+		since, err := time.Parse(time.DateOnly, f[2])
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: the date must be YYYY-MM-DD: %q", file, n, f[2])
+		}
+		out = append(out, quarantined{f[0], f[1], strings.Join(f[3:], " "), since})
+	}
+	return out, nil
+}
+
+// holds reports whether a test, by the import path of its package, is quarantined.
+func (q quarantine) holds(pkg, test string) bool {
+	for _, e := range q {
+		if module+"/"+e.pkg == pkg && e.test == test {
+			return true
+		}
+	}
+	return false
+}
+
+// check returns an error if there are too many entries, or an entry is older than a week at this time.
+func (q quarantine) check(now time.Time) error {
+	var errs []error
+	if len(q) > maxQuarantined {
+		errs = append(errs, fmt.Errorf("%s has %d tests, %d are allowed: repair some", quarantineFile, len(q), maxQuarantined))
+	}
+	for _, e := range q {
+		if days := int(now.Sub(e.since).Hours() / 24); days > maxDays {
+			errs = append(errs, fmt.Errorf("%s: %s of %s has been there for %d days, %d are allowed: repair or delete the test", quarantineFile, e.test, e.pkg, days, maxDays))
+		}
+	}
+	return errors.Join(errs...)
+}

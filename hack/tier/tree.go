@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// git runs git in the current folder and returns the first line of its output, or all of it without the last newline.
+func git(ctx context.Context, env []string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.Output()
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
+		return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(ended.Stderr)))
+	}
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", args[0], err)
+	}
+	return strings.TrimRight(string(out), "\n"), nil
+}
+
+// treeOf returns git's hash of the files of the checkout, committed or not, but those that git ignores.
+func treeOf(ctx context.Context) (string, error) {
+	dir, err := os.MkdirTemp("", "paictl-tier-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	index := filepath.Join(dir, "index")
+	// A copy of the index saves reading all files.
+	if own, err := git(ctx, nil, "rev-parse", "--git-path", "index"); err == nil {
+		b, err := os.ReadFile(own)
+		if err == nil {
+			err = os.WriteFile(index, b, 0o600)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	env := []string{"GIT_INDEX_FILE=" + index}
+	if _, err := git(ctx, env, "add", "--all", "."); err != nil {
+		return "", err
+	}
+	return git(ctx, env, "write-tree")
+}
+
+// existing returns those of the files that exist: git lists files that are deleted but not committed, too.
+func existing(files []string) ([]string, error) {
+	var out []string
+	for _, file := range files {
+		_, err := os.Stat(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, file)
+	}
+	return out, nil
+}
