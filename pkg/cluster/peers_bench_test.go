@@ -18,6 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/sandbox"
 	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // lightLab is a sandbox of hosts with nothing but sshd, which get files of a real bundle.
@@ -184,6 +185,7 @@ func BenchmarkCopies(b *testing.B) {
 
 // Real hosts with real networks between them: a firewall, and what the port gives to those without a right.
 func TestFilesGoBetweenRealHosts(t *testing.T) {
+	tier.Hosts(t, "sandbox hosts")
 	l := newLightLab(t, 6)
 	phases := []phase{&containerd{spec: l.spec}}
 	last := l.spec.Nodes[5]
