@@ -27,7 +27,7 @@ func guarded(t *testing.T) (*kube.Cluster, applier) {
 	c := kubetest.Start(t)
 	ensureNamespaces(t, c)
 	crd := &unstructured.Unstructured{}
-	require.NoError(t, yaml.Unmarshal(frameworkv1.CRD, &crd.Object))
+	require.NoError(t, yaml.Unmarshal(JobDefinition, &crd.Object))
 	require.NoError(t, newApplier(t, c).apply(t, *crd, false))
 	vals := map[string]any{"global": map[string]any{"imagePullSecrets": []any{"pai-registry"}}}
 	capabilities := chartutil.DefaultCapabilities.Copy()
@@ -161,7 +161,7 @@ func TestFrameworksOfBeforeTheRulesCanBeStopped(t *testing.T) {
 	c := kubetest.Start(t)
 	ensureNamespaces(t, c)
 	crd := &unstructured.Unstructured{}
-	require.NoError(t, yaml.Unmarshal(frameworkv1.CRD, &crd.Object))
+	require.NoError(t, yaml.Unmarshal(JobDefinition, &crd.Object))
 	require.NoError(t, newApplier(t, c).apply(t, *crd, false))
 	old := jobObject(t, "Framework", "", "nodeName: n1")
 	old.SetName("old")

@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	people "github.com/openpai/paictl/pkg/people/v1"
 )
@@ -229,11 +228,6 @@ func TestChartsCarryTheLibraryAsItIs(t *testing.T) {
 	for _, name := range names(t) {
 		golden(t, filepath.Join("charts", name, "templates", "_pai.tpl"), string(library))
 	}
-}
-
-// Jobs are defined where their type is; the chart has a copy.
-func TestTheDefinitionOfJobsIsThatOfTheirType(t *testing.T) {
-	golden(t, filepath.Join("charts", "job-controller", "files", "crd.yaml"), string(v1.CRD))
 }
 
 func TestTheDefinitionsOfPeopleAreThoseOfTheirTypes(t *testing.T) {

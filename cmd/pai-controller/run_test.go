@@ -34,6 +34,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/templates"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -63,7 +64,7 @@ func installed(t *testing.T) (client.Client, *kube.Cluster) {
 		"cluster-configuration": {"PriorityClass"},
 	}
 	definition := &unstructured.Unstructured{} // the golden files hold only its name
-	require.NoError(t, yaml.Unmarshal(v1.CRD, &definition.Object))
+	require.NoError(t, yaml.Unmarshal(templates.JobDefinition, &definition.Object))
 	ensure(t, c, definition)
 	for chart, kinds := range kinds {
 		manifest, err := os.ReadFile("../../templates/testdata/golden/" + chart + ".yaml")

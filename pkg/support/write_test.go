@@ -44,6 +44,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 	"github.com/openpai/paictl/pkg/support/redact"
+	"github.com/openpai/paictl/templates"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -256,7 +257,7 @@ func plantJob(t *testing.T, c *kube.Cluster) {
 	api, err := client.New(c.Config, client.Options{Scheme: s})
 	require.NoError(t, err)
 	crd := &unstructured.Unstructured{}
-	require.NoError(t, yaml.Unmarshal(v1.CRD, &crd.Object))
+	require.NoError(t, yaml.Unmarshal(templates.JobDefinition, &crd.Object))
 	require.NoError(t, api.Create(t.Context(), crd))
 	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "busybox", Env: []corev1.EnvVar{{Name: "PLAIN", Value: "private-value-M13"}}}}}}
 	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: v1.ObjectName("ann", "train"), Namespace: kube.JobNamespace, Annotations: map[string]string{

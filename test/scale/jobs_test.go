@@ -568,7 +568,7 @@ func installJobs(t testing.TB, c *kube.Cluster) {
 			require.NoError(t, err)
 		}
 	}
-	body, err := os.Open("../../pkg/framework/v1/crd.yaml")
+	body, err := os.Open("../../templates/charts/job-controller/files/crd.yaml")
 	require.NoError(t, err)
 	defer body.Close()
 	data, err := io.ReadAll(body)

@@ -30,6 +30,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/status"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/templates"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -63,7 +64,7 @@ func simulate(t testing.TB) *cluster {
 	c, err := client.New(config, client.Options{Scheme: s})
 	require.NoError(t, err)
 	crd := &unstructured.Unstructured{}
-	require.NoError(t, yaml.Unmarshal(v1.CRD, &crd.Object))
+	require.NoError(t, yaml.Unmarshal(templates.JobDefinition, &crd.Object))
 	if err := c.Create(t.Context(), crd); !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/templates"
 )
 
 // define replaces the definition of Frameworks. Before 0.2 it didn't say what a pod template is made of,
@@ -22,7 +23,7 @@ func (w *cluster) define(checked bool) {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context()) // it is called at the end of a test, too
 	want := &unstructured.Unstructured{}
-	require.NoError(w.t, yaml.Unmarshal(v1.CRD, &want.Object))
+	require.NoError(w.t, yaml.Unmarshal(templates.JobDefinition, &want.Object))
 	if !checked {
 		versions, _, _ := unstructured.NestedSlice(want.Object, "spec", "versions")
 		pod := []string{"schema", "openAPIV3Schema", "properties", "spec", "properties", "taskRoles", "items", "properties", "task", "properties", "pod"}

@@ -20,6 +20,7 @@ import (
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/templates"
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
@@ -33,7 +34,7 @@ func open(t *testing.T) client.Client {
 	c, err := client.New(kubetest.Start(t).Config, client.Options{Scheme: s})
 	require.NoError(t, err)
 	crd := &unstructured.Unstructured{}
-	require.NoError(t, yaml.Unmarshal(v1.CRD, &crd.Object))
+	require.NoError(t, yaml.Unmarshal(templates.JobDefinition, &crd.Object))
 	if err := c.Create(t.Context(), crd); !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}

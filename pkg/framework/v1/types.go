@@ -1,6 +1,6 @@
 // Package v1 is the API group frameworkcontroller.microsoft.com/v1: the Framework, which is one
 // job, as OpenPAI and FrameworkController write and read it.
-// In: nothing. Out: types, the scheme, the custom resource definition.
+// In: nothing. Out: types, the scheme; "go generate" writes the definition that is in the chart job-controller.
 package v1
 
 import (

@@ -29,6 +29,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/templates"
 )
 
 // Services are the handlers behind the API server's proxy, by name of the service. A service without
@@ -111,7 +112,7 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 	crds, err := dynamic.NewForConfig(c.Config)
 	require.NoError(t, err)
 	crd := &unstructured.Unstructured{}
-	require.NoError(t, yaml.Unmarshal(v1.CRD, &crd.Object))
+	require.NoError(t, yaml.Unmarshal(templates.JobDefinition, &crd.Object))
 	resource := crds.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	_, err = resource.Create(ctx, crd, metav1.CreateOptions{})
 	fine(err)
