@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
 )
@@ -29,12 +28,6 @@ func validate(t *testing.T, s *jsonschema.Schema, text string) error {
 	var v any
 	require.NoError(t, yaml.Unmarshal([]byte(text), &v), text)
 	return s.Validate(v)
-}
-
-func TestThePublishedSchemaIsThisOne(t *testing.T) {
-	want, err := os.ReadFile("../../docs/schema/job.schema.json")
-	require.NoError(t, err)
-	assert.True(t, bytes.Equal(want, Schema()), "copy pkg/protocol/job.schema.json to docs/schema")
 }
 
 func TestTheSchemaAcceptsJobs(t *testing.T) {
