@@ -26,7 +26,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/openpai/paictl/pkg/access"
@@ -141,7 +140,7 @@ func (c *cluster) start(opts Options) {
 	shared.Start(ctx.Done())
 	go c.b.config.RunWithContext(ctx)
 	c.b.work.run(ctx)
-	require.True(c.t, cache.WaitForCacheSync(ctx.Done(), c.b.synced))
+	c.eventually(c.b.synced) // cache.WaitForCacheSync would look each 100 ms
 	c.eventually(func() bool {
 		c.b.mu.Lock()
 		defer c.b.mu.Unlock()
