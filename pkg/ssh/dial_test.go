@@ -19,6 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func after(t *testing.T, d time.Duration) <-chan time.Time {
@@ -39,7 +40,7 @@ func TestAHostThatCannotBeReachedIsNamedWithARemedy(t *testing.T) {
 	}{
 		// Another program may take a port that was free a moment ago, but not this one.
 		"nothing listens":        {ssh.Target{Name: "node1", Address: "127.0.0.1", Port: 1}, time.Minute, "no SSH server listens"},
-		"it says nothing":        {hanging.Target(), 5 * time.Second, "no SSH server answers"},
+		"it says nothing":        {hanging.Target(), time.Second, "no SSH server answers"},
 		"it hangs up every time": {dropping.Target(), time.Minute, "MaxStartups"},
 	}
 	for name, test := range tests {
@@ -118,6 +119,7 @@ func TestASilentConnectionIsDeclaredLost(t *testing.T) {
 }
 
 func TestAnAnsweringConnectionIsKept(t *testing.T) {
+	tier.More(t, "it waits six seconds")
 	t.Parallel()
 	s := sshtest.NewServer(t, sshtest.Config{Handler: sshtest.Shell{Root: t.TempDir()}})
 	o := sshtest.Options(t, s)

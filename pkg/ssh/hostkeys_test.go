@@ -18,6 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func rsaKey(t *testing.T) cssh.Signer {
@@ -109,6 +110,7 @@ func TestAPersonIsAskedOncePerHost(t *testing.T) {
 }
 
 func TestTheTimeToThinkCountsAgainstNoLimit(t *testing.T) {
+	tier.More(t, "it waits six seconds")
 	t.Parallel()
 	s := sshtest.NewServer(t, sshtest.Config{})
 	o := sshtest.Options(t)

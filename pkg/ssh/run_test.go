@@ -17,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // dial returns a host behind a new server, and the counter of its client.
@@ -219,6 +220,7 @@ func TestCancellationEndsTheScriptOnTheHost(t *testing.T) {
 }
 
 func TestCancellationAlsoEndsAScriptThatIgnoresTheFirstSignal(t *testing.T) {
+	tier.More(t, "it waits five seconds")
 	t.Parallel()
 	root := t.TempDir()
 	h, s, _ := dial(t, sshtest.Config{Handler: sshtest.Shell{Root: root}})
@@ -351,6 +353,7 @@ func TestHoldEndsWithTheConnection(t *testing.T) {
 }
 
 func TestAHeldScriptThatHangsEndsWithTheConnection(t *testing.T) {
+	tier.More(t, "it waits five seconds")
 	t.Parallel()
 	h, s, _ := dial(t, shell(t))
 	_, err := h.Hold(t.Context(), ssh.Script{Name: "lock", Body: "echo locked; sleep 600"})
