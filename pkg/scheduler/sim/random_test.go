@@ -152,6 +152,9 @@ func (p *worldPod) wantsBind(w *world) bool { return w.steps[len(w.steps)-1]["ph
 // how many stories there are.
 func TestRandomStepsKeepTheBooksAndSurviveRestarts(t *testing.T) {
 	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 20
+	}
 	if n, err := strconv.ParseUint(os.Getenv("PAICTL_SIM_SEEDS"), 10, 64); err == nil {
 		seeds = n
 	}

@@ -89,8 +89,10 @@ func (s shapes) full(path string, depth int) any {
 }
 
 func TestLossesAreWhatTheAPIServerPrunes(t *testing.T) {
-	lossy := 0
-	const rounds = 3000
+	lossy, rounds := 0, 3000
+	if testing.Short() {
+		rounds = 600
+	}
 	for seed := range uint64(rounds) {
 		s := shapes{rand.New(rand.NewPCG(seed, 7)), seed}
 		from, oldPruned := s.schema("", deep)
