@@ -277,8 +277,12 @@ func TestReportsThatMakeNoSense(t *testing.T) {
 	require.NoError(t, registry.Register(newMetrics(d)))
 	_, err := registry.Gather()
 	require.NoError(t, err)
-	for i := range 2 * mostGPUs {
-		m.see(&gpu.Report{GPUs: []gpu.GPU{{Bus: fmt.Sprint(i), UUID: fmt.Sprint(i)}}})
+	for i := range 32 { // others each time, twice as many as are kept
+		var r gpu.Report
+		for k := range mostGPUs / 16 {
+			r.GPUs = append(r.GPUs, gpu.GPU{Bus: fmt.Sprint(i, k), UUID: fmt.Sprint(i, k)})
+		}
+		m.see(&r)
 	}
 	gpus, _ = m.devices()
 	assert.Len(t, gpus, mostGPUs)

@@ -84,6 +84,9 @@ func TestAnArchiveIsReadAsItWasWritten(t *testing.T) {
 			assert.True(t, at.Equal(m.Time))
 			assert.Equal(t, []backup.Missing{{What: "the history of jobs", Why: "it is away"}}, m.Missing)
 			assert.Equal(t, "10.0.0.1", m.Machines[0].IP)
+			if c.seal.Passphrase.IsSet() {
+				return // each look takes a second of scrypt
+			}
 			_, err = backup.Read(bytes.NewReader(archive), c.keys, nil)
 			require.NoError(t, err, "to look is to read as well")
 		})

@@ -30,7 +30,11 @@ func TestAPageIsReadFromAnIndexWhateverTheFilter(t *testing.T) {
 		db, err := sql.Open(p.driver, p.dsn)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, db.Close()) }()
-		_, err = db.ExecContext(t.Context(), fmt.Sprintf(many, 20_000, epoch.UnixMicro()))
+		rows := 20_000
+		if p.driver != "pgx" {
+			rows = 100 // SQLite plans without looking at the rows
+		}
+		_, err = db.ExecContext(t.Context(), fmt.Sprintf(many, rows, epoch.UnixMicro()))
 		require.NoError(t, err)
 		if p.driver == "pgx" {
 			_, err = db.ExecContext(t.Context(), "ANALYZE jobs")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/people/password"
 	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/test/tier"
 )
 
 // ofPython is PBKDF2 of the password "openpai-secret" of alice, as Python's hashlib makes it.
@@ -87,6 +88,12 @@ func TestFourPasswordsAreCheckedAtATime(t *testing.T) {
 	_, _, err := password.Verify(ctx, hash, "correct horse")
 	assert.ErrorIs(t, err, context.Canceled, "who has left doesn't wait")
 	assert.ErrorIs(t, password.Dummy(ctx, "x"), context.Canceled)
+}
+
+func TestAPasswordThatFindsNoPlaceInFiveSecondsIsRefused(t *testing.T) {
+	tier.More(t, "it waits five seconds")
+	release := password.Fill()
+	defer release()
 	begin := time.Now()
 	assert.ErrorIs(t, password.Dummy(t.Context(), "x"), password.ErrBusy)
 	assert.Greater(t, time.Since(begin), 4*time.Second)
