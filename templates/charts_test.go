@@ -149,18 +149,35 @@ func objects(t *testing.T, manifest string) []unstructured.Unstructured {
 	return out
 }
 
+// A rendering is a chart as one variant makes it.
+type rendering struct {
+	chart   *chart.Chart
+	objects []unstructured.Unstructured
+}
+
+// renderings are kept for all tests, by chart and variant: the definition of jobs alone takes 100 ms to parse.
+var renderings = map[string]rendering{}
+
 // eachRendering runs a test for the objects of every chart and variant.
 func eachRendering(t *testing.T, f func(t *testing.T, c *chart.Chart, objects []unstructured.Unstructured)) {
 	t.Helper()
-	eachChart(t, func(t *testing.T, c *chart.Chart) {
-		for _, v := range variants {
-			t.Run(v.name, func(t *testing.T) {
-				manifest, err := render(t, c, v.values(t, c.Name()))
-				require.NoError(t, err)
-				f(t, c, objects(t, manifest))
-			})
-		}
-	})
+	for _, name := range names(t) {
+		t.Run(name, func(t *testing.T) {
+			for _, v := range variants {
+				t.Run(v.name, func(t *testing.T) {
+					r, ok := renderings[name+"/"+v.name]
+					if !ok {
+						r.chart = load(t, name)
+						manifest, err := render(t, r.chart, v.values(t, name))
+						require.NoError(t, err)
+						r.objects = objects(t, manifest)
+						renderings[name+"/"+v.name] = r
+					}
+					f(t, r.chart, r.objects)
+				})
+			}
+		})
+	}
 }
 
 // golden compares text with a file, or writes it with -update.
