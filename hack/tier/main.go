@@ -82,9 +82,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // prepare changes to the root of the repository, reads the quarantine and begins the report.
 func (r *runner) prepare(ctx context.Context, since string) error {
-	root, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
+	root, err := git(ctx, nil, "rev-parse", "--show-toplevel")
 	if err == nil {
-		err = os.Chdir(strings.TrimSpace(string(root)))
+		err = os.Chdir(root)
 	}
 	if err != nil {
 		return fmt.Errorf("find the root of the repository: %w", err)
@@ -207,7 +207,7 @@ func environment(from []string, tier string) []string {
 	if os.Getenv("GOGC") == "" {
 		out = append(out, "GOGC=400")
 	}
-	return append(out, "CGO_ENABLED=0", "GOFLAGS="+flags+"-trimpath -gcflags=all=-dwarf=false")
+	return append(append(out, owned()...), "CGO_ENABLED=0", "GOFLAGS="+flags+"-trimpath -gcflags=all=-dwarf=false")
 }
 
 // cache is the folder of tools and bundles that are built once.
