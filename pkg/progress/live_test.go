@@ -210,11 +210,3 @@ func TestLiveGoesOnWithPlainLinesAfterTheSecondCtrlC(t *testing.T) {
 	assert.Contains(t, out.String(), "master-01  images  done, 12 changes (25 s)\n")
 	assert.Contains(t, out.String(), "3 hosts, 2 changed, 41 changes, 38 s")
 }
-
-// BenchmarkAFrameOfAThousandHosts is what each tenth of a second costs on a large cluster.
-func BenchmarkAFrameOfAThousandHosts(b *testing.B) {
-	m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: 160, Height: 50}, frame[cluster.Event]{now: at(17.3), events: crowd(1000)})
-	for b.Loop() {
-		_ = m.View()
-	}
-}

@@ -92,14 +92,3 @@ func TestEachChangeIsALine(t *testing.T) {
 		})
 	}
 }
-
-func BenchmarkChangesOfALargeCluster(b *testing.B) {
-	was, is := statustest.Cluster(statustest.Large()), statustest.Cluster(statustest.Large())
-	is.Jobs = append([]*status.Job{}, was.Jobs...)
-	other(is, 5000, func(j *status.Job) { j.State = string(job.Stopping) })
-	for b.Loop() {
-		if len(status.Changes(was, is)) != 1 {
-			b.Fatal("there is one change")
-		}
-	}
-}

@@ -220,33 +220,3 @@ func TestGPUTimeIsTheSumOfItsHours(t *testing.T) {
 		}
 	})
 }
-
-// BenchmarkUsage asks an archive with a million rows.
-func BenchmarkUsage(b *testing.B) {
-	for name, p := range map[string]func(testing.TB) place{"SQLite": sqlitePlace, "PostgreSQL": postgresPlace} {
-		b.Run(name, func(b *testing.B) {
-			p := p(b)
-			now := epoch.AddDate(1, 0, 0)
-			p.Now = func() time.Time { return now }
-			s := p.open(b)
-			var holds, hours []usageRow
-			for i := range int64(500_000) { // a year of 60 users
-				at := epoch.Unix()/3600*3600 + i/60*3600
-				hours = append(hours, usageRow{vc: fmt.Sprint("vc", i%9), user: fmt.Sprint("user", i%60), typ: "H100", hour: at * 1e6, held: 3600, failed: 60})
-			}
-			for i := range int64(500_000) { // tasks of the last two weeks, which last for a minute up to a week
-				at := (now.Unix() - 14*86400 + i) * 1e6
-				holds = append(holds, usageRow{vc: fmt.Sprint("vc", i%9), user: fmt.Sprint("user", i%60), typ: "H100", gpus: 8, started: at, seen: at + (60+i%10080*60)*1e6})
-			}
-			p.put(b, holds, hours)
-			for _, by := range [][]string{nil, {api.ByVC, api.ByUser, api.ByType}, {api.ByMonth, api.ByVC}, {api.ByDay, api.ByUser}, {api.ByHour}} {
-				b.Run("by="+strings.Join(by, ","), func(b *testing.B) {
-					for b.Loop() {
-						_, err := s.Usage(b.Context(), api.UsageQuery{By: by})
-						require.NoError(b, err)
-					}
-				})
-			}
-		})
-	}
-}

@@ -61,18 +61,3 @@ func TestACachedPodIsTheSlimOne(t *testing.T) {
 	assert.Nil(t, podFrom(&corev1.ConfigMap{}))
 	assert.Nil(t, podFrom(nil))
 }
-
-func BenchmarkReadCachedPod(b *testing.B) {
-	o, err := packPod(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "job-worker-0", Namespace: "jobs", UID: "3f7fdb02-2a3f-4a87-9d2e-6f8e54cfdaf1", ResourceVersion: "1234567",
-			Labels: map[string]string{v1.LabelFramework: "job", v1.LabelTaskRole: "worker", v1.LabelTaskIndex: "0"}},
-		Spec: corev1.PodSpec{NodeName: "gpu-1"},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.1.0.1", HostIP: "10.0.0.1",
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}},
-	})
-	require.NoError(b, err)
-	b.ReportAllocs()
-	for b.Loop() {
-		podFrom(o)
-	}
-}

@@ -2,8 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -184,33 +181,4 @@ func TestAJobCountsAsArchivedOnceItsTasksAreWritten(t *testing.T) {
 	_, e = w.stored(e.status)
 	assert.NotNil(t, w.live().Status.ArchivedTime)
 	assert.NotNil(t, e.status.ArchivedTime)
-}
-
-// BenchmarkAfter looks at a job that waits for a hundred others, each of which waits for the hundred before it.
-func BenchmarkAfter(b *testing.B) {
-	for _, n := range []int{100, 1000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			all := make([]*v1.Framework, n+1)
-			for i := range all {
-				uid := func(i int) types.UID { return types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i)) }
-				var first []v1.After
-				for k := max(0, i-v1.MaxAfter); k < i; k++ {
-					first = append(first, v1.After{Framework: fmt.Sprintf("j%d", k), UID: uid(k), Job: fmt.Sprintf("alice/train-%d", k)})
-				}
-				text, err := json.Marshal(first)
-				require.NoError(b, err)
-				all[i] = &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("j%d", i), Namespace: "jobs", UID: uid(i)},
-					Status: &v1.FrameworkStatus{State: v1.AttemptCreationPending}}
-				if i > 0 {
-					all[i].Annotations = map[string]string{v1.AnnotationAfter: string(text)}
-				}
-			}
-			r := &reconciler{cache: frameworks(all...)}
-			for b.Loop() {
-				out, err := r.after(b.Context(), all[n], all[n].Status)
-				require.NoError(b, err)
-				require.Len(b, out.Waits, v1.MaxAfter)
-			}
-		})
-	}
 }

@@ -186,16 +186,3 @@ func FuzzParseRequest(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkParseRequest(b *testing.B) {
-	for name, text := range map[string]string{"v1": openPAI, "v2": racks} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := ParseRequest(text, "default/pod-0"); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

@@ -249,42 +249,6 @@ func TestThePlacementOfALargeGangIsSmall(t *testing.T) {
 	assert.Equal(t, p, got)
 }
 
-func BenchmarkWriteGangOf64(b *testing.B) {
-	r, p := eightByEight()
-	var decisions []*cell.Decision
-	for i := range p.Pods {
-		decisions = append(decisions, decide(p, i))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		for _, d := range decisions {
-			Write(r, d)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(8*b.N), "ns/pod")
-}
-
-func BenchmarkWriteOnePod(b *testing.B) {
-	r := &cell.Request{Root: gang("g", cell.PodSet{Count: 1, Cells: 1})}
-	p := &cell.Placement{Chain: "RACK", Order: 5, Pods: []cell.PodPlacement{{Node: "n0001", Indices: []int32{3}, Preassigned: []string{"NODE"}, Virtual: []string{"team/0/0/0/0"}}}}
-	d := decide(p, 0)
-	b.ReportAllocs()
-	for b.Loop() {
-		Write(r, d)
-	}
-}
-
-func BenchmarkReadBound(b *testing.B) {
-	r, p := eightByEight()
-	notes := bound(Write(r, decide(p, 3)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, _, err := ReadBound(r, notes); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func TestOpenPlacesAndMovesAreReadBack(t *testing.T) {
 	for name, open := range map[string][]int{"the first": {0}, "of two sizes": {1, 2}, "the last": {2}} {
 		t.Run(name, func(t *testing.T) {
@@ -299,14 +263,5 @@ func TestOpenPlacesAndMovesAreReadBack(t *testing.T) {
 			assert.Equal(t, slot, gotSlot)
 			assert.Equal(t, p, got)
 		})
-	}
-}
-
-func BenchmarkWriteLargeGang(b *testing.B) {
-	r, p := onBigMachines(1000, 8)
-	d := decide(p, 7)
-	b.ReportAllocs()
-	for b.Loop() {
-		Write(r, d)
 	}
 }

@@ -3,7 +3,6 @@ package books
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,10 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/api"
@@ -436,39 +432,6 @@ func TestABugEndsOneDecisionAndNoMore(t *testing.T) {
 	assert.Len(t, got.Items, 2)
 	_, metrics := c.ask(http.MethodGet, "/metrics", nil)
 	assert.Contains(t, metrics, "pai_scheduler_bugs_total 1")
-}
-
-// BenchmarkDecide is the work for one pod in a cluster of 1024 nodes, without the network: seen, decided, seen to be gone.
-func BenchmarkDecide(b *testing.B) {
-	var yaml strings.Builder
-	var names []string
-	yaml.WriteString("physicalCluster:\n  cellTypes:\n    NODE: {childCellType: G, childCellNumber: 8, isNodeLevel: true}\n  physicalCells:\n")
-	for i := range 1024 {
-		names = append(names, fmt.Sprintf("node-%d", i))
-		fmt.Fprintf(&yaml, "    - {cellType: NODE, cellAddress: node-%d}\n", i)
-	}
-	yaml.WriteString("virtualClusters:\n  A: {virtualCells: [{cellType: NODE, cellNumber: 1024}]}\n")
-	config, findings := parseConfiguration("f", yaml.String())
-	require.Empty(b, findings.Errors())
-	client := fake.NewClientset()
-	books := New(client, informers.NewSharedInformerFactory(client, 0), &testQueue{}, testOptions, slog.New(slog.DiscardHandler), &record.FakeRecorder{}, time.Now)
-	p := newPod("p", spec("A", 5, "g:1:2"))
-	s, err := books.newState(config, nil, nil)
-	require.NoError(b, err)
-	for _, name := range names {
-		s.reconcileNode(name, readyNode(name))
-	}
-	s.swept = time.Now().Add(time.Hour) // there is no informer
-	books.state, books.active = s, config
-	b.ReportAllocs()
-	for b.Loop() {
-		s.observe(p)
-		books.Decide()
-		if at, _ := books.Place(p.UID); at.Node == "" {
-			b.Fatal(s.pods[p.UID].reason)
-		}
-		s.gone(p.UID)
-	}
 }
 
 func TestARoundIsFollowedByAnotherIfSomethingHasChangedMeanwhile(t *testing.T) {

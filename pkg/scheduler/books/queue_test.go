@@ -2,18 +2,12 @@ package books
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
@@ -52,27 +46,5 @@ func TestAPartOfTheQueueIsToldAsItIsInTheWhole(t *testing.T) {
 		code, text := c.ask(http.MethodGet, "/v1/queue?limit="+limit, nil)
 		assert.Equal(t, http.StatusBadRequest, code)
 		assert.Contains(t, text, "not a number from 0")
-	}
-}
-
-// BenchmarkQueue asks for parts of a queue of 10,000 gangs.
-func BenchmarkQueue(b *testing.B) {
-	config, findings := parseConfiguration("f", twoTeams)
-	require.Empty(b, findings.Errors())
-	client := fake.NewClientset()
-	books := New(client, informers.NewSharedInformerFactory(client, 0), &testQueue{}, testOptions, slog.New(slog.DiscardHandler), &record.FakeRecorder{}, time.Now)
-	s, err := books.newState(config, nil, nil)
-	require.NoError(b, err)
-	for i := range 10_000 {
-		p := newPod(fmt.Sprint("p", i), spec("A", 1, fmt.Sprintf("ann~job%d/0:1:1", i)))
-		p.UID = types.UID(fmt.Sprint("u", i))
-		s.observe(p)
-	}
-	for name, q := range map[string]api.QueueQuery{"all": {}, "first_50": {Limit: 50}, "of_a_job": {Prefixes: []string{"ann~job77/"}}, "of_none": {Prefixes: []string{"bob~"}}} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				s.listQueue(q)
-			}
-		})
 	}
 }

@@ -308,20 +308,3 @@ func TestAdmissionAgreesWithASearch(t *testing.T) {
 	assert.Greater(t, yes, 500)
 	assert.Greater(t, no, 500)
 }
-
-func BenchmarkValidateOf65536GPUs(b *testing.B) {
-	c := racksOfTwo()
-	c.Types[2].Children = 16
-	c.Types[1].Children = 4
-	c.Physical = make([]cell.Physical, 512)
-	for i := range c.Physical {
-		c.Physical[i].Type = "RACK"
-	}
-	c.VirtualClusters = []cell.VirtualCluster{{Name: "a", Cells: []cell.Virtual{{Type: "RACK", Count: 512}}}}
-	b.ReportAllocs()
-	for b.Loop() {
-		if p := c.Validate(); len(p) > 0 {
-			b.Fatal(p)
-		}
-	}
-}

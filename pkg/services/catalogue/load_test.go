@@ -73,15 +73,6 @@ func TestWholeNumbersReachTemplatesAsTheyWereWritten(t *testing.T) {
 	assert.Contains(t, files["metrics/templates/map.yaml"], "written: \"214748364800\"\n")
 }
 
-func BenchmarkLoad(b *testing.B) {
-	cfg := parse(b, "")
-	for b.Loop() {
-		if _, _, err := Load(b.Context(), cfg, Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func TestPullSecretsAreNamedWhereTheRegistryAsksForALogin(t *testing.T) {
 	cfg := parse(t, "")
 	cfg.Services.Cluster.DockerRegistry.Username = "robot"

@@ -65,40 +65,6 @@ func BenchmarkEventToFrame(b *testing.B) {
 	}
 }
 
-// BenchmarkTyping is a key of a filter, and one that sorts, over 10,000 jobs.
-func BenchmarkTyping(b *testing.B) {
-	c := statustest.Cluster(statustest.Large())
-	m := New(b.Context(), Options{Source: &fixed{}, Actions: &actions{}, Palette: tui.NewPalette(tui.TrueColour, false), Now: func() time.Time { return statustest.Now }})
-	m.Update(tea.WindowSizeMsg{Width: 200, Height: 60})
-	m.Update(changedMsg{c})
-	for _, k := range []string{"6", "/"} {
-		m.Update(keyOf(k))
-	}
-	b.Run("filter", func(b *testing.B) {
-		for b.Loop() {
-			m.Update(keyOf("e"))
-			_ = m.View()
-			m.Update(keyOf("backspace"))
-			_ = m.View()
-		}
-	})
-	m.Update(keyOf("esc"))
-	b.Run("order", func(b *testing.B) {
-		for b.Loop() {
-			m.Update(keyOf("o"))
-			_ = m.View()
-		}
-	})
-	b.Run("jump", func(b *testing.B) {
-		m.Update(keyOf(":"))
-		for b.Loop() {
-			m.Update(keyOf("z"))
-			_ = m.View()
-			m.Update(keyOf("backspace"))
-		}
-	})
-}
-
 // TestMemoryOfALargeCluster holds the bound for the model and the view together.
 func TestMemoryOfALargeCluster(t *testing.T) {
 	tier.More(t, "large")
