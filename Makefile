@@ -21,13 +21,13 @@ reference: ## Write docs/commands and docs/rest-api.md from the program
 	@go test ./pkg/server/openapi -run TestThePageIsMadeFromTheRoutes -update
 
 test: ## The gate: check the source and run the tests that need no servers; the same everywhere
-	@go run ./hack/tier gate
+	@go build -buildvcs=false -o bin/tier ./hack/tier && exec bin/tier gate
 
 test-more: ## Tests with real servers, the race detector, the whole linter; SINCE=last continues a run
-	@go run ./hack/tier --since '$(SINCE)' more
+	@go build -buildvcs=false -o bin/tier ./hack/tier && exec bin/tier --since '$(SINCE)' more
 
 test-hosts: ## All tests on sandbox hosts; SINCE=last continues a run
-	@go run ./hack/tier --since '$(SINCE)' hosts
+	@go build -buildvcs=false -o bin/tier ./hack/tier && exec bin/tier --since '$(SINCE)' hosts
 
 soak: ## Run many random stories, crashes and large jobs, and all tests on hosts: for hours
 	@sh hack/soak.sh

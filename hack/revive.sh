@@ -11,4 +11,4 @@ if [ ! -x "$tool" ]; then
 	(cd hack/tools && go build -o "$tool.new" ./revive)
 	mv "$tool.new" "$tool"
 fi
-go list -f '{{.Dir}}{{range .GoFiles}} {{.}}{{end}}' ./... | "$tool"
+go list -f '{{.Dir}}{{range .GoFiles}}{{"\t"}}{{.}}{{end}}' ./... | "$tool"

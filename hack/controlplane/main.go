@@ -12,16 +12,19 @@ import (
 	"github.com/openpai/paictl/pkg/bundle/build"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+func run() int {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "Usage: go run ./hack/controlplane FOLDER")
-		os.Exit(2)
+		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	recipe := build.ControlPlane()
 	if _, err := build.Run(ctx, build.Options{Dir: os.Args[1], Recipe: &recipe, Progress: os.Stdout}); err != nil {
 		fmt.Fprintln(os.Stderr, "controlplane:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }

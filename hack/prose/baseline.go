@@ -20,7 +20,7 @@ func (f finding) fingerprint() string {
 
 // readBaseline returns the fingerprints of known findings, sorted, one for each occurrence.
 func readBaseline(name string) ([]string, error) {
-	text, err := os.ReadFile(name) //nolint:gosec // the baseline of the repository
+	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -33,7 +33,7 @@ func writeBaseline(name string, entries []string) error {
 	if text != "" {
 		text += "\n"
 	}
-	return os.WriteFile(name, []byte(text), 0o644) //nolint:gosec // everyone may read it
+	return os.WriteFile(name, []byte(text), 0o644)
 }
 
 // createBaseline writes the first baseline. It refuses to replace one, because a baseline only shrinks.

@@ -60,7 +60,7 @@ func read(root, name string) ([]sentence, error) {
 	if reader == nil {
 		return nil, nil
 	}
-	text, err := os.ReadFile(filepath.Join(root, name)) //nolint:gosec // a file of the repository
+	text, err := os.ReadFile(filepath.Join(root, name))
 	if os.IsNotExist(err) {
 		return nil, nil
 	}

@@ -17,13 +17,19 @@ type figure struct {
 	now, then  int64
 }
 
-// figures prints how much there is of the repository, beside the last commit of main before this one. Nothing fails for it.
+// figures prints the size of the repository, beside the last commit of main before this one. Nothing fails for it.
 func figures(ctx context.Context, r *runner) error {
-	base, name, err := before(ctx)
-	if err != nil {
+	if err := r.compare(ctx); err != nil {
 		r.report.Figures = "figures: " + err.Error()
 		fmt.Fprintln(r.out, r.report.Figures)
-		return nil
+	}
+	return nil
+}
+
+func (r *runner) compare(ctx context.Context) error {
+	base, name, err := before(ctx)
+	if err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "paictl-figures-")
 	if err != nil {
@@ -42,7 +48,7 @@ func figures(ctx context.Context, r *runner) error {
 	if files, err = git(ctx, nil, "ls-tree", "-r", "--name-only", base); err != nil {
 		return err
 	}
-	if err := r.exec(ctx, nil, "sh", "-c", `mkdir "$1" && git archive "$2" | tar -x -C "$1"`, "sh", old, base); err != nil {
+	if err := r.exec(ctx, "sh", "-c", `mkdir "$1" && git archive "$2" | tar -x -C "$1"`, "sh", old, base); err != nil {
 		return err
 	}
 	then, err := r.measure(ctx, old, files, filepath.Join(dir, "then"))

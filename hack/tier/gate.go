@@ -13,17 +13,17 @@ import (
 // gate returns the steps of the gate. They need Go, git and gcc, run the same tests on every machine, and look at no clock.
 func gate() []step {
 	return []step{
-		{name: "packages", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, nil, "sh", "hack/packages.sh", "gate") }, setup: true},
+		{name: "packages", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, "sh", "hack/packages.sh", "gate") }, setup: true},
 		{name: "gofmt", run: formatted},
 		{name: "sh -n", run: shells},
-		{name: "prose", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, nil, "go", "run", "./hack/prose") }},
-		{name: "go vet", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, nil, "go", "vet", "./...") }},
-		{name: "revive", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, nil, "sh", "hack/revive.sh") }},
+		{name: "prose", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, "go", "run", "./hack/prose") }},
+		{name: "go vet", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, "go", "vet", "./...") }},
+		{name: "revive", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, "sh", "hack/revive.sh") }},
 		{name: "unit tests", run: unit},
 		{name: "race detector", run: race},
 		{name: "go vet of pai-scheduler", run: vetPlugin},
 		{name: "control plane", run: func(ctx context.Context, r *runner) error {
-			return r.exec(ctx, nil, "go", "run", "./hack/controlplane", r.controlPlane())
+			return r.exec(ctx, "go", "run", "./hack/controlplane", r.controlPlane())
 		}, setup: true},
 		{name: "main road", run: func(ctx context.Context, r *runner) error {
 			return r.goTest(ctx, suite{flags: []string{"-vet=off", "-timeout", "10m"}, env: []string{"PAICTL_TEST_BUNDLE=" + r.controlPlane()}, packages: []string{module + "/test/road"}})
@@ -38,15 +38,15 @@ func (r *runner) controlPlane() string { return filepath.Join(cache(), "control-
 
 // vetPlugin checks pai-scheduler, which has the libraries of its release of Kubernetes: docs/adr/0024. Its tests start it as a process.
 func vetPlugin(ctx context.Context, r *runner) error {
-	return r.exec(ctx, nil, "go", "vet", "-modfile=cmd/pai-scheduler/kubernetes.mod", "-tags=pai_scheduler", "./cmd/pai-scheduler", "./pkg/scheduler/plugin")
+	return r.exec(ctx, "go", "vet", "-modfile=cmd/pai-scheduler/kubernetes.mod", "-tags=pai_scheduler", "./cmd/pai-scheduler", "./pkg/scheduler/plugin")
 }
 
 func formatted(ctx context.Context, r *runner) error {
-	files, err := r.output(ctx, nil, "git", "ls-files", "-co", "--exclude-standard", "--deduplicate", "--", "*.go")
+	files, err := r.output(ctx, nil, "git", "ls-files", "-z", "-co", "--exclude-standard", "--deduplicate", "--", "*.go")
 	if err != nil {
 		return err
 	}
-	existing, err := existing(strings.Fields(files))
+	existing, err := existing(strings.FieldsFunc(files, func(c rune) bool { return c == 0 }))
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func shells(ctx context.Context, r *runner) error {
 	}
 	var errs []error
 	for _, file := range files {
-		errs = append(errs, r.exec(ctx, nil, "sh", "-n", file))
+		errs = append(errs, r.exec(ctx, "sh", "-n", file))
 	}
 	return errors.Join(errs...)
 }

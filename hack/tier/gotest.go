@@ -32,22 +32,28 @@ func (r *runner) goTest(ctx context.Context, s suite) error {
 	if len(s.packages) == 0 {
 		return nil // go test would test the package of the current folder
 	}
-	run, err := r.test(ctx, s, s.packages, nil)
-	gating := run.gating(r.quarantine)
-	if err == nil || ctx.Err() != nil {
+	run, err := r.test(ctx, s)
+	if err == nil && len(run.tests) == 0 && r.since == nil {
+		return errors.New("no test ran")
+	}
+	if err == nil || ctx.Err() != nil || run.hopeless {
 		return err
 	}
+	gating := run.gating(r.quarantine)
 	again := run.again(gating)
-	if len(again) == 0 {
-		if run.hopeless || len(gating) > 0 {
-			return err
-		}
-		return nil // each test that failed is quarantined
+	if again == nil {
+		return err
 	}
 	for _, pkg := range slices.Sorted(maps.Keys(again)) {
 		fmt.Fprintf(r.out, "again\t%s\t%s\n", pkg, strings.Join(again[pkg], " "))
-		if _, err := r.test(ctx, s, []string{pkg}, again[pkg]); err != nil {
+		if _, err := r.test(ctx, s.part(pkg, "-run", again[pkg])); err != nil {
 			return err
+		}
+	}
+	// The rest of each package must pass without the excused tests: a failed test may hide a crash after it.
+	for _, pkg := range slices.Sorted(maps.Keys(run.failed)) {
+		if _, err := r.test(ctx, s.part(pkg, "-skip", run.failed[pkg])); err != nil {
+			return fmt.Errorf("%s fails also without the tests that failed by chance or are quarantined: %w", pkg, err)
 		}
 	}
 	for _, pkg := range slices.Sorted(maps.Keys(again)) {
@@ -66,22 +72,30 @@ type suite struct {
 	packages []string
 	args     []string // of the test programs
 	fresh    bool     // don't take results from Go's cache
+	partial  bool     // only some tests of the packages
+	repeated bool     // the results are already in the report
 }
 
-// test runs the packages, or only the named tests of them.
-func (r *runner) test(ctx context.Context, s suite, packages, only []string) (*outcome, error) {
+// part returns the suite for some tests of one package: those named, with -run, or all others, with -skip.
+func (s suite) part(pkg, flag string, tests []string) suite {
+	s.flags = append(slices.Clone(s.flags), flag, "^("+strings.Join(tests, "|")+")$")
+	s.packages, s.fresh, s.partial, s.repeated = []string{pkg}, true, true, true
+	return s
+}
+
+// test makes one call.
+func (r *runner) test(ctx context.Context, s suite) (*outcome, error) {
 	args := append([]string{"test", "-json"}, s.flags...)
-	if s.fresh || only != nil || r.fresh {
+	if s.fresh || r.fresh {
 		args = append(args, "-count=1")
 	}
-	if only != nil {
-		args = append(args, "-run", "^("+strings.Join(only, "|")+")$")
-	}
-	run := newOutcome()
-	run.passed = r.report.pass
-	args = append(args, packages...)
+	args = append(args, s.packages...)
 	if s.args != nil {
 		args = append(append(args, "-args"), s.args...)
+	}
+	run := newOutcome()
+	if !s.repeated {
+		run.passed = func(e event, cached bool) { r.report.pass(e, cached, s.partial || run.skips(e.Package)) }
 	}
 	cmd := r.command(ctx, s.env, "go", args...)
 	cmd.Stdout = nil
@@ -92,9 +106,12 @@ func (r *runner) test(ctx context.Context, s suite, packages, only []string) (*o
 	if err != nil {
 		return run, fmt.Errorf("start go test: %w", err)
 	}
+	r.groups = append(r.groups, cmd.Process.Pid)
 	read := render(out, r.out, run)
 	err = cmd.Wait()
-	r.report.add(run)
+	if !s.repeated {
+		r.report.add(run)
+	}
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 		return run, fmt.Errorf("go test ended with status %d", ended.ExitCode())
 	}
@@ -109,8 +126,9 @@ type outcome struct {
 	cached   map[string]bool     // packages that passed earlier with the same inputs
 	failed   map[string][]string // package: names of its failed tests, without subtests
 	skipped  []skip
-	tests    []event // the top-level tests that ended
-	hopeless bool    // something failed that no second run excuses
+	tests    []event         // the top-level tests that ended
+	running  map[string]bool // tests that began and have not ended, by package and name
+	hopeless bool            // something failed that no second run excuses
 	passed   func(e event, cached bool)
 }
 
@@ -122,20 +140,28 @@ type skip struct {
 }
 
 func newOutcome() *outcome {
-	return &outcome{cached: map[string]bool{}, failed: map[string][]string{}}
+	return &outcome{cached: map[string]bool{}, failed: map[string][]string{}, running: map[string]bool{}}
 }
 
 func (o *outcome) see(e event) {
+	if e.Test != "" && !strings.Contains(e.Test, "/") {
+		switch e.Action {
+		case "run":
+			o.running[e.Package+" "+e.Test] = true
+		case "pass", "fail", "skip":
+			delete(o.running, e.Package+" "+e.Test)
+		}
+	}
 	switch {
 	case e.Action == "build-fail", strings.Contains(e.Output, "DATA RACE"), strings.Contains(e.Output, "race detected"),
-		strings.HasPrefix(e.Output, "panic: "):
+		strings.HasPrefix(e.Output, "panic: "), strings.HasPrefix(e.Output, "fatal error: "), strings.HasPrefix(e.Output, "signal: "):
 		o.hopeless = true
 	case e.Action == "output" && e.Test == "" && strings.HasSuffix(strings.TrimSpace(e.Output), "(cached)"):
 		o.cached[e.Package] = true
 	case e.Action == "fail" && e.Test == "":
-		// A package that fails without a failed test died or didn't compile.
-		if len(o.failed[e.Package]) == 0 {
-			o.failed[e.Package] = nil
+		// A package that fails without a failed test, or in the middle of a test, died or didn't compile.
+		if len(o.failed[e.Package]) == 0 || o.unended(e.Package) {
+			o.failed[e.Package] = slices.Clip(o.failed[e.Package])
 			o.hopeless = true
 		}
 	case e.Action == "fail" && !strings.Contains(e.Test, "/"):
@@ -148,6 +174,21 @@ func (o *outcome) see(e event) {
 		e.Output = ""
 		o.tests = append(o.tests, e)
 	}
+}
+
+// unended reports whether a test of a package began and has not ended.
+func (o *outcome) unended(pkg string) bool {
+	for key := range o.running {
+		if strings.HasPrefix(key, pkg+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// skips reports whether a test of a package was skipped that no later tier runs.
+func (o *outcome) skips(pkg string) bool {
+	return slices.ContainsFunc(o.skipped, func(s skip) bool { return s.Package == pkg && !s.later() })
 }
 
 // gating returns the failed tests, by package, that are not quarantined.
@@ -264,6 +305,9 @@ func reason(lines []string) string {
 	}
 	if len(said) == 0 {
 		return "no reason given"
+	}
+	if last := said[len(said)-1]; (skip{Reason: last}).later() {
+		return last // after other lines of the test
 	}
 	return strings.Join(said, " ")
 }

@@ -81,3 +81,25 @@ func TestAPackageThatDiesShowsWhatItsTestsSaid(t *testing.T) {
 	require.NoError(t, render(strings.NewReader(in), &out, newOutcome()))
 	assert.Equal(t, "FAIL\tp\t600s\npanic: test timed out\n", out.String())
 }
+
+func TestACrashIsNotExcusedByAnEarlierFailure(t *testing.T) {
+	began := []string{
+		`{"Action":"run","Package":"p","Test":"TestA"}`, `{"Action":"fail","Package":"p","Test":"TestA"}`, `{"Action":"run","Package":"p","Test":"TestB"}`,
+	}
+	see := func(lines ...string) *outcome {
+		run := newOutcome()
+		require.NoError(t, render(strings.NewReader(strings.Join(append(began, lines...), "\n")), io.Discard, run))
+		return run
+	}
+	assert.True(t, see(`{"Action":"fail","Package":"p"}`).hopeless, "the program ended in the middle of TestB")
+	assert.False(t, see(`{"Action":"pass","Package":"p","Test":"TestB"}`, `{"Action":"fail","Package":"p"}`).hopeless)
+	assert.True(t, see(`{"Action":"output","Package":"p","Output":"fatal error: sync: unlock of unlocked mutex\n"}`, `{"Action":"pass","Package":"p","Test":"TestB"}`,
+		`{"Action":"fail","Package":"p"}`).hopeless)
+}
+
+func TestAPackageThatSkippedForTheMachineHasNotPassedWhole(t *testing.T) {
+	run := newOutcome()
+	run.skipped = []skip{{"p", "TestA", "no gcc"}, {"q", "TestA", "make test-more runs it: an API server"}}
+	assert.True(t, run.skips("p"))
+	assert.False(t, run.skips("q"))
+}

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -49,12 +50,15 @@ type runner struct {
 	quarantine quarantine
 	report     *report
 	since      *report // an earlier run on the same tree, which this one continues
+	groups     []int   // groups of processes that were started
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+func main() { os.Exit(start()) }
+
+func start() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -72,12 +76,27 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		flags.Usage()
 		return 2
 	}
+	if *since != "" && flags.Arg(0) == "gate" {
+		fmt.Fprintln(stderr, "tier: the gate runs whole; only the other tiers can be continued with --since")
+		return 2
+	}
+	if !slices.ContainsFunc(steps, func(s step) bool { return strings.Contains(s.name, *only) }) {
+		fmt.Fprintf(stderr, "tier: no step of %s has a name with %q\n", flags.Arg(0), *only)
+		return 2
+	}
 	r := &runner{tier: flags.Arg(0), out: stdout, env: environment(os.Environ(), flags.Arg(0)), fresh: *fresh}
 	if err := r.prepare(ctx, *since); err != nil {
 		fmt.Fprintln(stderr, "tier:", err)
 		return 1
 	}
-	return r.all(ctx, steps, *only)
+	r.report.Only = *only
+	code := r.all(ctx, steps, *only)
+	if ctx.Err() != nil {
+		for _, group := range r.groups {
+			_ = syscall.Kill(-group, syscall.SIGKILL) // programs that ignored SIGTERM
+		}
+	}
+	return code
 }
 
 // prepare changes to the root of the repository, reads the quarantine and begins the report.
@@ -98,7 +117,9 @@ func (r *runner) prepare(ctx context.Context, since string) error {
 	if since == "" {
 		return nil
 	}
-	r.since, err = readReport(since, r.report)
+	if r.since, err = readReport(since, r.report); err == nil {
+		r.report.resume(r.since)
+	}
 	return err
 }
 
@@ -113,7 +134,7 @@ func (r *runner) all(ctx context.Context, steps []step, only string) int {
 	if err := r.quarantine.check(time.Now()); err != nil {
 		r.report.Steps = append(r.report.Steps, stepResult{Name: "quarantine", Error: err.Error()})
 	}
-	r.report.Interrupted = ctx.Err() != nil
+	r.report.Finished = ctx.Err() == nil
 	file, err := r.report.write()
 	r.report.summary(r.out, r.quarantine)
 	if err != nil {
@@ -121,7 +142,7 @@ func (r *runner) all(ctx context.Context, steps []step, only string) int {
 		return 1
 	}
 	fmt.Fprintln(r.out, "report:", file)
-	if r.report.failed() || r.report.Interrupted {
+	if r.report.failed() || !r.report.Finished {
 		return 1
 	}
 	return 0
@@ -132,20 +153,23 @@ func (r *runner) step(ctx context.Context, s step) {
 	start := time.Now()
 	fmt.Fprintf(r.out, "== %s  [%.0fs]\n", s.name, start.Sub(r.report.Started).Seconds())
 	result := stepResult{Name: s.name}
+	r.report.step = s.name
+	skipped := len(r.report.Skipped)
 	if !s.setup && r.since.passed(s.name) {
 		result.Earlier = true
 		fmt.Fprintln(r.out, "passed earlier on this tree")
 	} else if err := s.run(ctx, r); err != nil {
-		var skipped skippedError
-		if errors.As(err, &skipped) {
-			result.Skipped = skipped.reason
-			fmt.Fprintf(r.out, "skip\t%s: %s\n", s.name, skipped.reason)
+		var absent skippedError
+		if errors.As(err, &absent) {
+			result.Skipped = absent.reason
+			fmt.Fprintf(r.out, "skip\t%s: %s\n", s.name, absent.reason)
 		} else {
 			result.Error = err.Error()
 			fmt.Fprintf(r.out, "FAILED: %s: %v\n", s.name, err)
 		}
 	}
 	result.Seconds = time.Since(start).Seconds()
+	result.Skips = slices.ContainsFunc(r.report.Skipped[skipped:], func(s skip) bool { return !s.later() })
 	r.report.Steps = append(r.report.Steps, result)
 	if _, err := r.report.write(); err != nil { // an interrupted run can be continued
 		fmt.Fprintln(r.out, "tier: write the report:", err)
@@ -169,8 +193,8 @@ func (r *runner) command(ctx context.Context, env []string, name string, args ..
 }
 
 // exec runs a command and prints its output.
-func (r *runner) exec(ctx context.Context, env []string, name string, args ...string) error {
-	if err := r.command(ctx, env, name, args...).Run(); err != nil {
+func (r *runner) exec(ctx context.Context, name string, args ...string) error {
+	if err := r.command(ctx, nil, name, args...).Run(); err != nil {
 		return fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
 	}
 	return nil
@@ -197,8 +221,9 @@ func environment(from []string, tier string) []string {
 		name, value, _ := strings.Cut(kv, "=")
 		switch {
 		case name == "GOFLAGS":
-			flags = value + " "
-		case name == "CGO_ENABLED", tier == "gate" && strings.HasPrefix(name, "PAICTL_"):
+			flags = modules(value)
+		case name == "CGO_ENABLED", name == "GOOS", name == "GOARCH", name == "GOWORK", name == "GODEBUG":
+		case gitsOwn(name), tier == "gate" && strings.HasPrefix(name, "PAICTL_"):
 		default:
 			out = append(out, kv)
 		}
@@ -207,7 +232,17 @@ func environment(from []string, tier string) []string {
 	if os.Getenv("GOGC") == "" {
 		out = append(out, "GOGC=400")
 	}
-	return append(append(out, owned()...), "CGO_ENABLED=0", "GOFLAGS="+flags+"-trimpath -gcflags=all=-dwarf=false")
+	return append(append(out, owned()...), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS="+flags+"-trimpath -gcflags=all=-dwarf=false")
+}
+
+// modules returns those of the user's GOFLAGS that say where modules come from. Others, such as -run, would change the tests.
+func modules(flags string) (out string) {
+	for flag := range strings.FieldsSeq(flags) {
+		if strings.HasPrefix(flag, "-mod=") || strings.HasPrefix(flag, "-modcacherw") || strings.HasPrefix(flag, "-p=") {
+			out += flag + " "
+		}
+	}
+	return out
 }
 
 // cache is the folder of tools and bundles that are built once.

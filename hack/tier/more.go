@@ -43,7 +43,7 @@ func hosts() []step {
 
 func packagesOf(tier string) func(context.Context, *runner) error {
 	return func(ctx context.Context, r *runner) error {
-		if err := r.exec(ctx, nil, "sh", "hack/packages.sh", tier); err != nil {
+		if err := r.exec(ctx, "sh", "hack/packages.sh", tier); err != nil {
 			return skippedError{"some packages are missing, so some tests will be skipped"}
 		}
 		return nil
@@ -53,7 +53,7 @@ func packagesOf(tier string) func(context.Context, *runner) error {
 // script runs a script that ends with status 75 if this machine can't do its work.
 func script(file, missing string) func(context.Context, *runner) error {
 	return func(ctx context.Context, r *runner) error {
-		err := r.exec(ctx, nil, "sh", file)
+		err := r.exec(ctx, "sh", file)
 		if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() == 75 {
 			return skippedError{missing}
 		}
@@ -76,7 +76,7 @@ func (r *runner) bundle() string {
 // paictl don't count, since they change with each commit and only tests on hosts use them.
 func (r *runner) makeBundle(ctx context.Context) error {
 	dir := r.bundle()
-	if err := r.exec(ctx, nil, "make", "--no-print-directory", "bundle", "BUNDLE="+dir); err != nil {
+	if err := r.exec(ctx, "make", "--no-print-directory", "bundle", "BUNDLE="+dir); err != nil {
 		return err
 	}
 	manifest, err := os.ReadFile(filepath.Join(dir, "manifest.yaml"))
@@ -94,6 +94,9 @@ func (r *runner) makeBundle(ctx context.Context) error {
 	// PAICTL_BUNDLE is also a setting of paictl, which must not reach the tests of commands.
 	r.env = slices.DeleteFunc(r.env, func(kv string) bool { return strings.HasPrefix(kv, "PAICTL_BUNDLE=") })
 	r.env = append(r.env, "PAICTL_TEST_BUNDLE="+named)
+	if _, err := r.output(ctx, nil, "sh", "hack/sandboxable.sh"); err == nil {
+		r.env = append(r.env, "PAICTL_TEST_BASE=1") // the base image of sandbox hosts may be made
+	}
 	if tool := filepath.Join(named, "tools", "promtool"); os.Getenv("PAICTL_PROMTOOL") == "" {
 		if _, err := os.Stat(tool); err == nil {
 			r.env = append(r.env, "PAICTL_PROMTOOL="+tool)
@@ -197,7 +200,7 @@ func plainTests(ctx context.Context, r *runner) error {
 	}
 	return errors.Join(
 		r.goTest(ctx, suite{flags: []string{"-vet=off", "-timeout", "45m"}, packages: r.rest(serial)}),
-		r.goTest(ctx, suite{flags: []string{"-run", scripted, "-vet=off", "-timeout", "45m"}, packages: scripts}))
+		r.goTest(ctx, suite{flags: []string{"-run", scripted, "-vet=off", "-timeout", "45m"}, packages: scripts, partial: true}))
 }
 
 // hasScripts reports whether a package has a scripted test.
@@ -209,18 +212,12 @@ func hasScripts(pkg string) bool {
 	})
 }
 
-// rest returns those of the packages that didn't pass in the run that this one continues.
+// rest returns those of the packages that didn't pass in this step of the run that this one continues.
 func (r *runner) rest(packages []string) []string {
 	if r.since == nil {
 		return packages
 	}
-	return slices.DeleteFunc(slices.Clone(packages), func(pkg string) bool {
-		_, passed := r.since.Packages[pkg]
-		if passed {
-			r.report.Packages[pkg] = 0
-		}
-		return passed
-	})
+	return slices.DeleteFunc(slices.Clone(packages), func(pkg string) bool { return slices.Contains(r.since.Passed[r.report.step], pkg) })
 }
 
 // onHosts runs tests on sandbox hosts, which need root, namespaces and a bundle.
@@ -237,6 +234,5 @@ func (r *runner) remaining() []string {
 	if r.since == nil || len(r.since.PassedTests) == 0 {
 		return nil
 	}
-	maps.Copy(r.report.PassedTests, r.since.PassedTests)
 	return []string{"-skip", "^(" + strings.Join(slices.Sorted(maps.Keys(r.since.PassedTests)), "|") + ")$"}
 }

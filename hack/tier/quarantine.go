@@ -73,7 +73,11 @@ func (q quarantine) check(now time.Time) error {
 		errs = append(errs, fmt.Errorf("%s has %d tests, %d are allowed: repair some", quarantineFile, len(q), maxQuarantined))
 	}
 	for _, e := range q {
-		if days := int(now.Sub(e.since).Hours() / 24); days > maxDays {
+		days := int(now.UTC().Truncate(24*time.Hour).Sub(e.since).Hours() / 24)
+		if days < -1 {
+			errs = append(errs, fmt.Errorf("%s: the date of %s is in the future", quarantineFile, e.test))
+		}
+		if days > maxDays {
 			errs = append(errs, fmt.Errorf("%s: %s of %s has been there for %d days, %d are allowed: repair or delete the test", quarantineFile, e.test, e.pkg, days, maxDays))
 		}
 	}

@@ -32,6 +32,7 @@ func TestAQuarantineEndsAfterAWeekAndHoldsFive(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, q.check(time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC)))
 	require.ErrorContains(t, q.check(time.Date(2026, 11, 28, 1, 0, 0, 0, time.UTC)), "TestA of p has been there for 8 days")
+	require.ErrorContains(t, q.check(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)), "is in the future")
 	q, err = listed(t, line+line+line+line+line+line)
 	require.NoError(t, err)
 	require.ErrorContains(t, q.check(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)), "has 6 tests, 5 are allowed")

@@ -20,26 +20,30 @@ const reportsDir = "reports"
 
 // report is the record of a run, in reports/TIER-COMMIT-TIME.json.
 type report struct {
-	Tier        string       `json:"tier"`
-	Commit      string       `json:"commit"`
-	Tree        string       `json:"tree"` // git's hash of all files, also those that aren't committed
-	Machine     string       `json:"machine"`
-	Started     time.Time    `json:"started"`
-	Seconds     float64      `json:"seconds"`
-	Interrupted bool         `json:"interrupted,omitempty"`
-	Steps       []stepResult `json:"steps"`
-	Tests       int          `json:"tests"`
-	Failed      []string     `json:"failed"`
-	Flaky       []string     `json:"flaky"`
-	Skipped     []skip       `json:"skipped"`
+	Tier     string       `json:"tier"`
+	Commit   string       `json:"commit"`
+	Tree     string       `json:"tree"` // git's hash of all files, also those that aren't committed
+	Machine  string       `json:"machine"`
+	Started  time.Time    `json:"started"`
+	Seconds  float64      `json:"seconds"`
+	Finished bool         `json:"finished"` // false if the run was interrupted or killed
+	Only     string       `json:"only,omitempty"`
+	Steps    []stepResult `json:"steps"`
+	Tests    int          `json:"tests"`
+	Failed   []string     `json:"failed"`
+	Flaky    []string     `json:"flaky"`
+	Skipped  []skip       `json:"skipped"`
 	// Packages has the seconds of each package that passed; 0 if its result was cached. PassedTests are the tests on hosts
 	// that passed.
 	Packages    map[string]float64 `json:"packages"`
 	PassedTests map[string]float64 `json:"passedTests,omitempty"`
-	Slowest     []event            `json:"slowest"`
-	Figures     string             `json:"figures,omitempty"`
+	// Passed has the packages that passed whole and without a skip that depends on the machine, by step.
+	Passed  map[string][]string `json:"passed,omitempty"`
+	Slowest []event             `json:"slowest"`
+	Figures string              `json:"figures,omitempty"`
 
 	file string
+	step string // that runs
 }
 
 type stepResult struct {
@@ -48,6 +52,7 @@ type stepResult struct {
 	Error   string  `json:"error,omitempty"`
 	Skipped string  `json:"skipped,omitempty"`
 	Earlier bool    `json:"earlier,omitempty"` // it passed in the run that this one continues
+	Skips   bool    `json:"skips,omitempty"`   // tests were skipped that no later tier runs
 }
 
 // newReport begins a report of this checkout.
@@ -60,7 +65,7 @@ func newReport(ctx context.Context, tier string, now time.Time) (*report, error)
 	if err != nil {
 		return nil, err
 	}
-	return &report{Tier: tier, Commit: commit, Tree: tree, Machine: machine(), Started: now, Packages: map[string]float64{}, PassedTests: map[string]float64{},
+	return &report{Tier: tier, Commit: commit, Tree: tree, Machine: machine(), Started: now, Packages: map[string]float64{}, PassedTests: map[string]float64{}, Passed: map[string][]string{},
 		file: filepath.Join(reportsDir, fmt.Sprintf("%s-%s-%s.json", tier, commit, now.UTC().Format("20060102T150405")))}, nil
 }
 
@@ -81,6 +86,7 @@ func machine() string {
 func readReport(name string, now *report) (*report, error) {
 	if name == "last" {
 		files, _ := filepath.Glob(filepath.Join(reportsDir, now.Tier+"-*.json"))
+		files = slices.DeleteFunc(files, partial)
 		slices.SortFunc(files, func(a, b string) int { return cmp.Compare(stamp(a), stamp(b)) })
 		if len(files) == 0 {
 			return nil, fmt.Errorf("there is no report of an earlier run of %s: run it without --since", now.Tier)
@@ -104,6 +110,20 @@ func readReport(name string, now *report) (*report, error) {
 	return old, nil
 }
 
+// partial reports whether a report is of a run of some steps only.
+func partial(file string) bool {
+	var p report
+	b, err := os.ReadFile(file)
+	return err != nil || json.Unmarshal(b, &p) != nil || p.Only != ""
+}
+
+// resume takes over the results of the run that this one continues.
+func (p *report) resume(old *report) {
+	maps.Copy(p.Packages, old.Packages)
+	maps.Copy(p.PassedTests, old.PassedTests)
+	maps.Copy(p.Passed, old.Passed)
+}
+
 // stamp is the time in the name of a report.
 func stamp(file string) string {
 	_, s, _ := strings.Cut(filepath.Base(file), "-")
@@ -116,11 +136,14 @@ func (p *report) passed(step string) bool {
 	if p == nil {
 		return false
 	}
-	return slices.ContainsFunc(p.Steps, func(s stepResult) bool { return s.Name == step && s.Error == "" && s.Skipped == "" })
+	return slices.ContainsFunc(p.Steps, func(s stepResult) bool { return s.Name == step && s.Error == "" && s.Skipped == "" && !s.Skips })
 }
 
 // pass adds a package or a test on hosts that passed, and writes the report, so that a killed run can be continued.
-func (p *report) pass(e event, cached bool) {
+func (p *report) pass(e event, cached, partial bool) {
+	if e.Test == "" && !partial && !slices.Contains(p.Passed[p.step], e.Package) {
+		p.Passed[p.step] = append(p.Passed[p.step], e.Package)
+	}
 	switch {
 	case e.Test == "" && cached:
 		p.Packages[e.Package] = max(p.Packages[e.Package], 0)

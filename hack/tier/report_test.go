@@ -15,7 +15,7 @@ import (
 func started(t *testing.T, out *strings.Builder) *runner {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	return &runner{tier: "more", out: out, report: &report{Tier: "more", Commit: "c", Tree: "t", Started: time.Now(), Packages: map[string]float64{}, PassedTests: map[string]float64{},
+	return &runner{tier: "more", out: out, report: &report{Tier: "more", Commit: "c", Tree: "t", Started: time.Now(), Packages: map[string]float64{}, PassedTests: map[string]float64{}, Passed: map[string][]string{},
 		file: reportsDir + "/more-c-1.json"}}
 }
 
@@ -37,7 +37,7 @@ func TestAContinuedRunLeavesOutThePassedSteps(t *testing.T) {
 	old, err := readReport("last", r.report)
 	require.NoError(t, err)
 	ran = nil
-	again := &runner{tier: "more", out: &out, since: old, report: &report{Tier: "more", Tree: "t", Packages: map[string]float64{}, Started: time.Now(), file: reportsDir + "/more-c-2.json"}}
+	again := &runner{tier: "more", out: &out, since: old, report: &report{Tier: "more", Tree: "t", Packages: map[string]float64{}, PassedTests: map[string]float64{}, Passed: map[string][]string{}, Started: time.Now(), file: reportsDir + "/more-c-2.json"}}
 	steps[2] = stepOf("bad", nil)
 	assert.Equal(t, 0, again.all(t.Context(), steps, ""))
 	assert.Equal(t, []string{"setup", "bad", "absent"}, ran)
@@ -64,10 +64,12 @@ func TestAContinuedRunLeavesOutThePassedPackagesAndTests(t *testing.T) {
 	r := started(t, &out)
 	assert.Equal(t, []string{"a", "b"}, r.rest([]string{"a", "b"}))
 	assert.Empty(t, r.remaining())
-	r.since = &report{Packages: map[string]float64{"a": 3}, PassedTests: map[string]float64{"TestB": 1, "TestA": 2}}
+	r.report.step = "tests"
+	r.since = &report{Passed: map[string][]string{"tests": {"a"}, "other": {"b"}}, PassedTests: map[string]float64{"TestB": 1, "TestA": 2}}
 	assert.Equal(t, []string{"b"}, r.rest([]string{"a", "b"}))
 	assert.Equal(t, []string{"-skip", "^(TestA|TestB)$"}, r.remaining())
-	assert.Contains(t, r.report.Packages, "a", "the next continued run leaves it out, too")
+	r.report.resume(r.since)
+	assert.Equal(t, r.since.Passed, r.report.Passed, "the next continued run leaves them out, too")
 }
 
 func TestASkipThatDependsOnTheMachineFailsTheGate(t *testing.T) {
@@ -80,8 +82,8 @@ func TestASkipThatDependsOnTheMachineFailsTheGate(t *testing.T) {
 }
 
 func TestTheGateTakesNoSettingOfPaictl(t *testing.T) {
-	from := []string{"PATH=/bin", "PAICTL_BUNDLE=/b", "GOFLAGS=-mod=mod", "CGO_ENABLED=1"}
-	assert.Equal(t, []string{"PATH=/bin", "CGO_ENABLED=0", "GOFLAGS=-mod=mod -trimpath -gcflags=all=-dwarf=false"}, ours(environment(from, "gate")))
+	from := []string{"PATH=/bin", "PAICTL_BUNDLE=/b", "GOFLAGS=-mod=mod -run=NONE", "CGO_ENABLED=1", "GOOS=plan9", "GIT_DIR=/x"}
+	assert.Equal(t, []string{"PATH=/bin", "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-mod=mod -trimpath -gcflags=all=-dwarf=false"}, ours(environment(from, "gate")))
 	assert.Contains(t, environment(from, "more"), "PAICTL_BUNDLE=/b")
 }
 

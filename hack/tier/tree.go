@@ -8,13 +8,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 )
 
 // git runs git in the current folder and returns the first line of its output, or all of it without the last newline.
 func git(ctx context.Context, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Env = append(append(os.Environ(), owned()...), env...)
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); !gitsOwn(name) {
+			cmd.Env = append(cmd.Env, kv)
+		}
+	}
+	cmd.Env = append(append(cmd.Env, owned()...), env...)
 	out, err := cmd.Output()
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(ended.Stderr)))
@@ -27,10 +34,13 @@ func git(ctx context.Context, env []string, args ...string) (string, error) {
 
 // owned returns the variables that make git read a checkout of another user, as a CI may have.
 func owned() []string {
-	if os.Getenv("GIT_CONFIG_COUNT") != "" {
-		return nil
-	}
-	return []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"}
+	n, _ := strconv.Atoi(os.Getenv("GIT_CONFIG_COUNT")) // 0 if it is not set
+	return []string{fmt.Sprintf("GIT_CONFIG_COUNT=%d", n+1), fmt.Sprintf("GIT_CONFIG_KEY_%d=safe.directory", n), fmt.Sprintf("GIT_CONFIG_VALUE_%d=*", n)}
+}
+
+// gitsOwn reports whether git sets a variable for its hooks, which would lead git in a test to this checkout.
+func gitsOwn(name string) bool {
+	return slices.Contains([]string{"GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}, name)
 }
 
 // treeOf returns git's hash of the files of the checkout, committed or not, but those that git ignores.

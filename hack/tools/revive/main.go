@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -40,6 +41,9 @@ func run(in io.Reader, out io.Writer, file string) (n int, err error) {
 	packages, err := folders(in)
 	if err != nil {
 		return 0, err
+	}
+	if len(packages) == 0 {
+		return 0, errors.New("no file was named")
 	}
 	linter := lint.New(os.ReadFile, 0)
 	failures, err := linter.Lint(packages, rules, *conf)
@@ -88,12 +92,12 @@ func read(file string) (*lint.Config, error) {
 	return conf, nil
 }
 
-// folders reads lines "FOLDER FILE…", the names of files relative to the folder. Each line is a package.
+// folders reads lines of a folder and the names of its files, with tabs between them. Each line is a package.
 func folders(in io.Reader) (packages [][]string, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		words := strings.Fields(lines.Text())
+		words := strings.Split(lines.Text(), "\t")
 		if len(words) < 2 {
 			continue
 		}

@@ -199,8 +199,3 @@ func breaking(c *kube.Cluster, k int32) (*kube.Cluster, func() int32) {
 type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
-// renamed names the demo chart's objects after the release, so that many fit into a namespace.
-func renamed(text string) string {
-	return strings.NewReplacer("name: demo-", "name: {{ .Release.Name }}-", "{name: demo", "{name: {{ .Release.Name }}", "app: demo", "app: {{ .Release.Name }}").Replace(text)
-}
