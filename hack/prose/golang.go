@@ -8,20 +8,17 @@ import (
 	"strings"
 )
 
-var (
-	generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
-	directive = regexp.MustCompile(`^//(go:|nolint|line |export |\+|[a-z]+:[a-z])`)
-)
+var directive = regexp.MustCompile(`^//(go:|nolint|line |export |\+|[a-z]+:[a-z])`)
 
 // readGo returns the comments of a Go file and, unless it is a test, its messages and help.
 func readGo(name string, text []byte) ([]passage, error) {
-	if generated.Match(text) {
-		return nil, nil
-	}
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
+	}
+	if ast.IsGenerated(file) {
+		return nil, nil
 	}
 	var out []passage
 	for _, group := range file.Comments {
