@@ -139,3 +139,24 @@ func TestAGangWhoseTurnHasNotComeIsAsBefore(t *testing.T) {
 	assert.Empty(t, passed)
 	assert.Empty(t, q.Reserving())
 }
+
+func TestNothingIsHeldForAGangThatNoLongerWaits(t *testing.T) {
+	q := Queue{Reservations: Reservations{Guaranteed: 100}}
+	large, small := gang("a", "large", 5, 0, 8), gang("a", "small", 5, 10, 1)
+	q.Add(large)
+	q.Add(small)
+	pass(t, &q, 100, Waits)
+	require.Equal(t, large, q.Reservation(small))
+	q.Remove(large)
+	assert.Nil(t, q.Reservation(small))
+	assert.Empty(t, q.Reserving())
+}
+
+func TestAGangThatStartsHoldsNothingBackInTheSamePass(t *testing.T) {
+	q := Queue{Reservations: Reservations{Guaranteed: 100}}
+	q.Add(gang("a", "large", 5, 0, 8))
+	q.Add(gang("a", "small", 5, 10, 1))
+	pass(t, &q, 100, Waits)
+	tried, _ := pass(t, &q, 101, Waits, "large")
+	assert.Equal(t, []string{"large", "small"}, tried)
+}
