@@ -498,3 +498,16 @@ func TestWhatIsHeldForAGangIsHeldWhileItPauses(t *testing.T) {
 	}
 	c.place(c.create(newPod("other", spec("A", 5, "other:1:1")))) // it isn't held forever in vain
 }
+
+func TestAPlaceThatKubernetesMayKnowIsNotTakenBack(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	p, q := c.create(newPod("p", spec("A", 5, "g:2:2"))), c.create(newPod("q", spec("A", 5, "g:2:2")))
+	node := c.place(p)
+	_, err := c.b.toBind(p.UID, node, claim.Place{}, c.number(p))
+	require.NoError(t, err)
+	c.b.locked(func(s *state) {
+		assert.Equal(t, []types.UID{q.UID}, s.takeBack(s.pods[q.UID].gang, "its node can't run it"))
+	})
+	assert.Equal(t, api.Binding, c.state(p), "it may be bound by now")
+	assert.Equal(t, api.Waiting, c.state(q))
+}
