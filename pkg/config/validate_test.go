@@ -289,6 +289,7 @@ func TestSeveralMastersBehindOneAddressAreWarnedAbout(t *testing.T) {
 		"api-endpoint: local\n  load-balance-ip: 10.0.0.99":      {"kubernetes/api-endpoint"},
 		"api-vip: 10.0.0.50":                                nil,
 		"api-endpoint: local\n  api-vip: 10.0.0.50":         nil,
+		"api-vip: 10.0.0.1":                                 {"kubernetes/api-vip"}, // the first master's
 		"api-vip: 10.0.0.2":                                 {"kubernetes/api-vip"}, // a worker's
 		"api-vip: 10.0.0.50:6443":                           {"kubernetes/api-vip"},
 		"api-vip: fd00::1":                                  {"kubernetes/api-vip"},
