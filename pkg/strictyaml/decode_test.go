@@ -266,3 +266,19 @@ func FuzzEncodedTextSurvives(f *testing.F) {
 		require.Equal(t, text, v.Name)
 	})
 }
+
+func TestOfMergesThatSetAKeyTheFirstWins(t *testing.T) {
+	f, findings := decode(t, `
+items:
+  - &one {hostip: one, port: 1}
+  - &two {hostip: two, port: 2, ratio: 2}
+pair:
+  <<: [*one, *two]
+  hostip: own
+any:
+  <<: [*one, *two]
+`)
+	require.Empty(t, findings)
+	assert.Equal(t, item{HostIP: "own", Port: 1, Ratio: 2}, f.Pair)
+	assert.Equal(t, map[string]any{"hostip": "one", "port": 1, "ratio": 2}, f.Any)
+}
