@@ -1,8 +1,10 @@
 package ssh_test
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -174,4 +176,26 @@ func TestARevokedKeyIsRefused(t *testing.T) {
 	_, err := sshtest.NewClient(t, o).Dial(t.Context(), s.Target())
 	require.ErrorIs(t, err, ssh.ErrHostKey)
 	assert.ErrorContains(t, err, "revoked in "+o.KnownHosts+":2")
+}
+
+func TestAHostThatIsAcceptedInARunMayNotChangeItsKeyInTheSameRun(t *testing.T) {
+	first, impostor := sshtest.NewServer(t, sshtest.Config{}), sshtest.NewServer(t, sshtest.Config{})
+	for _, policy := range []ssh.HostKeyPolicy{ssh.HostKeyAsk, ssh.HostKeyAcceptNew} {
+		answers := first.Addr()
+		o := sshtest.Options(t)
+		o.HostKeys = policy
+		o.Confirm = func(string, string) (bool, error) { return true, nil }
+		o.NetDial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, answers)
+		}
+		c := sshtest.NewClient(t, o)
+		h, err := c.Dial(t.Context(), first.Target())
+		require.NoError(t, err)
+		require.NoError(t, h.Close())
+		answers = impostor.Addr()
+		_, err = c.Dial(t.Context(), first.Target())
+		require.ErrorIs(t, err, ssh.ErrHostKey)
+		assert.ErrorContains(t, err, "it has changed")
+		assert.ErrorContains(t, err, impostor.Fingerprint())
+	}
 }
