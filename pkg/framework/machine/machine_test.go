@@ -246,6 +246,18 @@ func TestStop(t *testing.T) {
 		w.run()
 		assert.Equal(t, v1.Completed, w.status.State)
 	})
+	t.Run("is final, although the job is to run again before its pods are gone", func(t *testing.T) {
+		w := newWorld(t, role("worker", 1))
+		w.f.Spec.RetryPolicy = v1.RetryPolicy{MaxRetryCount: -1}
+		w.run()
+		w.f.Spec.ExecutionType = v1.ExecutionStop
+		w.run()
+		w.f.Spec.ExecutionType = v1.ExecutionStart
+		w.reap()
+		w.run()
+		assert.Equal(t, v1.Completed, w.status.State)
+		assert.Zero(t, w.status.RetryPolicyStatus.TotalRetriedCount)
+	})
 	t.Run("a task that ended by itself keeps its outcome", func(t *testing.T) {
 		w := newWorld(t, role("worker", 2))
 		w.run()
