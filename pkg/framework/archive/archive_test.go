@@ -265,6 +265,20 @@ func without(lines []string, prefix string) []string {
 	return out
 }
 
+func TestALateWriteDoesNotUndoARetry(t *testing.T) {
+	onBoth(t, func(t *testing.T, p place) {
+		s, ctx := p.open(t), t.Context()
+		f := job("alice", "train", 0, 1)
+		require.NoError(t, s.SaveJob(ctx, run(f, 1, 30)))
+		require.NoError(t, s.SaveJob(ctx, end(run(f, 0, 10), 137, 20, false)))
+		d, err := s.Job(ctx, f.Name)
+		require.NoError(t, err)
+		assert.Equal(t, api.Running, d.State)
+		assert.Equal(t, int32(1), d.Retries)
+		assert.Nil(t, d.Completed)
+	})
+}
+
 func TestALateWriteDoesNotUndoTheEnd(t *testing.T) {
 	onBoth(t, func(t *testing.T, p place) {
 		s := p.open(t)

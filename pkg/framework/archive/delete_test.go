@@ -49,3 +49,18 @@ func TestAJobIsDeletedWithAllThatBelongsToIt(t *testing.T) {
 		require.ErrorIs(t, err, archive.ErrNotFound)
 	})
 }
+
+func TestAJobIsDeletedWithoutTheEventsOfTheNextOne(t *testing.T) {
+	onBoth(t, func(t *testing.T, p place) {
+		s, ctx := p.open(t), t.Context()
+		first, next := job("alice", "train", 0, 1), job("alice", "train", 21, 1)
+		require.NoError(t, s.SaveJob(ctx, end(run(first, 0, 10), 1, 20, false)))
+		require.NoError(t, s.SaveJob(ctx, next))
+		require.NoError(t, s.SaveEvents(ctx, first.Name, []api.Event{{UID: "of the first", Time: at(20).Time}, {UID: "of the next", Time: at(21).Time}}))
+		_, err := s.Delete(ctx, string(first.UID))
+		require.NoError(t, err)
+		rest := strings.Join(p.content(t), "\n")
+		assert.NotContains(t, rest, "of the first")
+		assert.Contains(t, rest, "of the next")
+	})
+}
