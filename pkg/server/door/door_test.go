@@ -2,12 +2,15 @@ package door
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
@@ -157,4 +160,21 @@ func FuzzLocation(f *testing.F) {
 			t.Fatalf("%q leads to %q: %v %v", to, got, u, err)
 		}
 	})
+}
+
+func TestARequestBringsAServiceNothingThatTellsWhoAsks(t *testing.T) {
+	s := one(t, "grafana", "http://grafana:80")
+	in := httptest.NewRequest(http.MethodGet, "/grafana/d/x?orgId=1", http.NoBody)
+	for name, value := range map[string]string{
+		"Authorization": "Bearer secret", "X-Forwarded-For": "10.0.0.1", "X-Webauth-User": "admin", "Forwarded": "for=10.0.0.1", "Accept": "text/html",
+	} {
+		in.Header.Set(name, value)
+	}
+	for name, value := range map[string]string{server.SessionCookie: "secret", "__Host-other": "secret", "__secure-other": "secret", "grafana_session": "its-own"} {
+		in.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	out := &httputil.ProxyRequest{In: in, Out: in.Clone(t.Context())}
+	(&Door{}).outward(s, out)
+	assert.Equal(t, "http://grafana:80/d/x?orgId=1", out.Out.URL.String())
+	assert.Equal(t, http.Header{"Accept": {"text/html"}, "User-Agent": {""}, "Cookie": {"grafana_session=its-own"}}, out.Out.Header)
 }
