@@ -195,3 +195,13 @@ func TestVerifyArtifactsWorksWithoutItsMemory(t *testing.T) {
 	require.NoError(t, b.VerifyArtifacts(t.Context(), b.List("")))
 	assert.Len(t, readStamps(b.cacheFile), 1)
 }
+
+func TestVerifyArtifactsHashesAFileAgainWhoseManifestExpectsAnother(t *testing.T) {
+	b := newBundle(t, map[string]string{"kubelet": "first"})
+	list := b.List("")
+	age(t, b.File(list[0]))
+	require.NoError(t, b.VerifyArtifacts(t.Context(), list))
+	list[0].SHA256 = sum("second")
+	var corrupt *CorruptError
+	require.ErrorAs(t, b.VerifyArtifacts(t.Context(), list), &corrupt)
+}
