@@ -264,3 +264,24 @@ func TestTwoOrdersAreCarriedOutOnceEachThoughNoOneIsTold(t *testing.T) {
 	_, err = order.Read(n)
 	require.ErrorContains(t, err, "more than 64 orders")
 }
+
+func TestTheNodeSaysWhetherAnyOfItsGPUsIsSick(t *testing.T) {
+	o := newOrdered(t)
+	condition := func() corev1.NodeCondition {
+		t.Helper()
+		require.NoError(t, o.tellNode(t.Context(), o.client))
+		for _, c := range o.node().Status.Conditions {
+			if c.Type == ConditionGPUs {
+				return c
+			}
+		}
+		return corev1.NodeCondition{}
+	}
+	assert.Equal(t, corev1.ConditionFalse, condition().Status)
+	o.breaks(3, 74)
+	c := condition()
+	assert.Equal(t, corev1.ConditionTrue, c.Status)
+	assert.Contains(t, c.Message, "GPU 3: XID 74")
+	assert.True(t, o.give(3, order.Ignore).Done)
+	assert.Equal(t, corev1.ConditionFalse, condition().Status, "someone wants it used")
+}
