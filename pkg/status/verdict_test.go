@@ -1,0 +1,69 @@
+package status
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/services"
+)
+
+func TestWhatMakesAClusterUnhealthy(t *testing.T) {
+	now := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
+	machine := func(m Machine) Cluster {
+		m.Name = "gpu-1"
+		return Cluster{Machines: []Machine{m}}
+	}
+	source := func(s Source) Cluster { return Cluster{Sources: []Source{s}} }
+	for name, c := range map[string]struct {
+		cluster Cluster
+		want    string // the level, and the worst problem
+	}{
+		"nothing":                                {Cluster{}, "ok"},
+		"a machine that works":                   {machine(Machine{State: MachineReady, Certificates: now.Add(certificateWarning)}), "ok"},
+		"a machine that doesn't":                 {machine(Machine{State: MachineNotReady, Since: now}), "critical machine gpu-1: is NotReady"},
+		"one of which no one ever heard":         {machine(Machine{State: MachineUnknown}), "unknown machine gpu-1: is Unknown"},
+		"one that is no node":                    {machine(Machine{State: MachineOutside}), "warning machine gpu-1: is Outside"},
+		"a full disk":                            {machine(Machine{State: MachineReady, Pressure: []string{"DiskPressure"}}), "warning machine gpu-1: has DiskPressure"},
+		"a certificate that expires":             {machine(Machine{State: MachineReady, Certificates: now.Add(certificateWarning - time.Second)}), "warning machine gpu-1: a certificate expires in 13d"},
+		"a certificate that has just expired":    {machine(Machine{State: MachineReady, Certificates: now}), "critical machine gpu-1: a certificate has expired"},
+		"a sick GPU":                             {machine(Machine{State: MachineReady, GPUs: []GPU{{Index: 5, Health: GPUSick, Reason: "XID 79"}}}), "warning gpu gpu-1/5: sick: XID 79"},
+		"a GPU that is used by order":            {machine(Machine{State: MachineReady, GPUs: []GPU{{Health: GPUIgnored, Reason: "XID 79"}}}), "ok"},
+		"a service that failed":                  {Cluster{Services: []Service{{services.Status{Name: "grafana", State: services.StateFailed}}}}, "critical service grafana: failed"},
+		"a service that starts":                  {Cluster{Services: []Service{{services.Status{Name: "grafana", State: services.StateStarting}}}}, "warning service grafana: starting"},
+		"a service that no one wants":            {Cluster{Services: []Service{{services.Status{Name: "grafana", State: services.StateStopped}}}}, "ok"},
+		"an API server that is away":             {source(Source{Name: SourceAPI, State: StateStale, Message: "no answer"}), "critical source api: no answer"},
+		"an API server that refuses":             {source(Source{Name: SourceAPI, State: StateFailed, Refused: true, Message: "forbidden"}), "unknown source api: forbidden"},
+		"another source that is away":            {source(Source{Name: SourceAlerts, State: StateFailed, Message: "no answer"}), "unknown source alerts: no answer"},
+		"an alert":                               {Cluster{Alerts: []Alert{{Name: "Hot", Severity: "critical", Summary: "it burns"}}}, "critical alert Hot: it burns"},
+		"an alert that someone has silenced":     {Cluster{Alerts: []Alert{{Name: "Hot", Severity: "critical", Silenced: true}}}, "ok"},
+		"an alert that only tells something":     {Cluster{Alerts: []Alert{{Name: "Hot", Severity: "info"}}}, "ok"},
+		"a virtual cluster without all its GPUs": {Cluster{VirtualClusters: []VirtualCluster{{VirtualCluster: schedulerapi.VirtualCluster{Name: "nlp", Guaranteed: 8, Bad: 2}}}}, "warning vc nlp: 2 of its 8 GPUs are not usable"},
+	} {
+		c.cluster.At = now
+		v := judge(&c.cluster)
+		got := v.Level
+		if len(v.Problems) > 0 {
+			assert.Equal(t, v.Level, v.Problems[0].Level, name)
+			got += " " + v.Problems[0].Kind + " " + v.Problems[0].Name + ": " + v.Problems[0].Message
+		}
+		assert.Equal(t, c.want, got, name)
+	}
+}
+
+func TestTheWorstProblemIsTheFirstAndDecides(t *testing.T) {
+	v := judge(&Cluster{
+		Machines:        []Machine{{Name: "a", State: MachineOutside}, {Name: "b", State: MachineOutside}, {Name: "c", State: MachineUnknown}},
+		Services:        []Service{{services.Status{Name: "grafana", State: services.StateFailed}}},
+		VirtualClusters: []VirtualCluster{{VirtualCluster: schedulerapi.VirtualCluster{Name: "nlp", Bad: 1}}},
+	})
+	var got []string
+	for _, p := range v.Problems {
+		got = append(got, p.Level+" "+p.Name)
+	}
+	assert.Equal(t, []string{"critical grafana", "warning a", "warning nlp", "unknown c"}, got)
+	assert.Equal(t, 1, v.Problems[1].Others, "b has the same trouble")
+	assert.Equal(t, LevelCritical, v.Level)
+}
