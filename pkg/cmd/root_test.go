@@ -1,12 +1,15 @@
 package cmd
 
 import (
+	"context"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
 )
 
 // Each run of paictl makes all commands, whatever it does: nothing large is read for that, such as the embedded source.
@@ -18,6 +21,25 @@ func TestTheCommandTreeIsSmall(t *testing.T) {
 	NewCmdRoot(f)
 	runtime.ReadMemStats(&after)
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(2<<20), "bytes allocated")
+}
+
+func TestAnErrorWithACodeOfItsOwnIsShownAlthoughTheRunWasCancelled(t *testing.T) {
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for args, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"nonsense":                 {cmdutil.ExitUsage, "unknown command"},
+		"image --nope":             {cmdutil.ExitUsage, "there is no flag --nope"},
+		"rules validate /no/where": {cmdutil.ExitCancelled, "paictl: cancelled"},
+	} {
+		io, _, _, said := iostreams.Test()
+		f := cmdutil.New("v0.0.0-test")
+		f.IO = io
+		assert.Equal(t, want.code, Main(cancelled, f, strings.Fields(args)), args)
+		assert.Contains(t, said.String(), want.text, args)
+	}
 }
 
 // BenchmarkCommandTree is what each run of paictl does before it knows its command.
