@@ -51,6 +51,20 @@ func TestAKnownSecretIsFoundInEveryEncoding(t *testing.T) {
 	}
 }
 
+// Characters of base64 beside a secret have some of its bits.
+func TestWhatIsLeftOfBase64AroundASecretTellsNothingOfIt(t *testing.T) {
+	for before := range 3 {
+		for after := range 3 {
+			left := map[string]bool{}
+			for _, s := range []string{"correct-horse-1", "correct-horse-y", "Correct-horse-1", "\x7forrect-horse-~"} {
+				in := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("b", before) + s + strings.Repeat("a", after)))
+				left[set(s).String("note "+in)] = true
+			}
+			assert.Len(t, left, 1, "%d before, %d after", before, after)
+		}
+	}
+}
+
 func TestAMultiLineSecretIsFoundLineByLine(t *testing.T) {
 	key := "-----BEGIN OPENSSH KEY-----\n" + strings.Repeat("QWxhZGRpbjpvcGVuIHNlc2FtZQ0123456789abcdefghijklm\n", 3) + "c2Vjb25kTGluZU9mVGhlS2V5\n"
 	known := set(key)
