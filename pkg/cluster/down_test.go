@@ -73,6 +73,7 @@ func TestDownGivesMachinesBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	l := newWholeLab(t, 1, 2)
 	l.host("w1").write("/etc/containerd/config.toml", "# the operator's\n")
+	require.NoError(t, os.Chmod(l.host("w1").root+"/etc/containerd/config.toml", 0o660))
 	l.host("w1").write("/etc/fstab", "UUID=1 / ext4 defaults 0 1\n/swap.img none swap sw 0 0\n")
 	require.NoError(t, os.Chmod(l.host("w1").root+"/etc/fstab", 0o640))
 	l.host("w1").write("/opt/cni/bin/calico", "of somebody else")

@@ -2,6 +2,10 @@ package cluster
 
 import (
 	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
 )
 
 func TestTheLastMachineOfTheControlPlaneStays(t *testing.T) {
@@ -34,6 +39,47 @@ func TestTheLastMachineOfTheControlPlaneStays(t *testing.T) {
 	require.ErrorContains(t, err, "w9 is not a machine of the layout")
 	_, err = Removable(s, nil)
 	require.Error(t, err)
+}
+
+func TestHowThePodsOfANodeThatIsRemovedEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		force bool
+		dead  error
+		want  string
+	}{
+		"as budgets allow":                {false, nil, "FORCE=0"},
+		"without budgets":                 {true, nil, "FORCE=1"},
+		"at once, as no one tells of it":  {false, ssh.ErrUnreachable, "FORCE=2"},
+		"at once also where it is forced": {true, ssh.ErrUnreachable, "FORCE=2"},
+	} {
+		s, leader := preflightSpec(t, 1), &noting{says: "drained\t2\n"}
+		r := newRun(s, Options{Clock: time.Now})
+		r.leader = s.Nodes[0]
+		r.hosts[r.leader.Hostname] = leader
+		n := s.Nodes[1]
+		m := &removal{run: r, opts: RemoveOptions{Force: c.force, DrainTimeout: time.Minute}, dead: map[*Node]error{n: c.dead}}
+		changes, err := m.drain(t.Context(), n)
+		require.NoError(t, err, name)
+		assert.Equal(t, []Change{{Action: "drain", Target: "node " + n.Hostname, Detail: "2 pods"}}, changes, name)
+		assert.Contains(t, leader.body, "\nNODE='"+n.Hostname+"' "+c.want+" SECONDS_MAX=60\nr_drain\n", name)
+	}
+}
+
+func TestAForcedDrainAsksNoBudget(t *testing.T) {
+	const drain = "drain w1 --ignore-daemonsets --delete-emptydir-data --timeout=60s"
+	for force, want := range map[string]string{
+		"0": drain, "1": drain + " --force --disable-eviction", "2": drain + " --force --disable-eviction --grace-period=0",
+	} {
+		calls := filepath.Join(t.TempDir(), "calls")
+		cmd := exec.Command("sh", "-c", `self() { echo "$*" >>"$CALLS"; }
+`+removeScript+"NODE=w1 FORCE="+force+" SECONDS_MAX=60\nr_drain\n")
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "CALLS=" + calls}
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		said, err := os.ReadFile(calls)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"get node w1 -o name --request-timeout=15s", "cordon w1", want}, strings.Split(strings.TrimSpace(string(said)), "\n"))
+	}
 }
 
 func pod(name, owner string, edit ...func(*corev1.Pod)) corev1.Pod {

@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// newSteps is an upgrade of a master and two workers, which are members and note their scripts.
+func newSteps(t *testing.T) (u *upgrade, w *world, hosts map[string]*noting) {
+	t.Helper()
+	s := preflightSpec(t, 2)
+	r := newRun(s, Options{Clock: time.Now, Sink: &sink{}, NoPeers: true})
+	r.leader = s.Nodes[0]
+	u = &upgrade{rotation: newRotation(r, phaseUpgrade, upgradeMark), notReady: map[string]bool{}, putBack: map[string]bool{}}
+	member, err := answer.Parse([]byte("member\tyes\n"))
+	require.NoError(t, err)
+	w, hosts = &world{spec: s, facts: map[string]*facts{}, leader: r.leader}, map[string]*noting{}
+	for _, n := range s.Nodes {
+		w.facts[n.Hostname] = &facts{sections: map[string]answer.Answer{phaseJoin: member}}
+		hosts[n.Hostname] = &noting{}
+		r.hosts[n.Hostname] = hosts[n.Hostname]
+	}
+	return u, w, hosts
+}
+
+func TestAnUpgradeChangesNothingWhereAMachineDidNotGetItsImages(t *testing.T) {
+	u, w, hosts := newSteps(t)
+	hosts["w1"].full = errors.New("the disk is full")
+	require.NoError(t, u.all(t.Context(), w))
+	assert.Equal(t, "the disk is full", u.run.failed["w1"].Error)
+	for _, name := range []string{"m1", "w2"} {
+		assert.Equal(t, []string{"images/import"}, hosts[name].names, name)
+		assert.Equal(t, "not upgraded: the upgrade of w1 has failed", u.run.failed[name].Error)
+		assert.True(t, u.run.failed[name].Untouched)
+	}
+}
+
+func TestAMachineThatDidNotBecomeEmptyIsPutBackUnlessItMayBeHalfUpgraded(t *testing.T) {
+	for name, c := range map[string]struct {
+		err          error
+		marked, back bool
+	}{
+		"its pods are stuck":                            {errors.New("stuck"), false, true},
+		"so they are after an interrupted run":          {errors.New("stuck"), true, false},
+		"its jobs still run":                            {&stillBusy{}, false, true},
+		"so they do after an interrupted run":           {&stillBusy{}, true, true},
+		"someone ended the wait":                        {&stoppedWaiting{context.Canceled}, true, true},
+		"someone ended it while its pods were to leave": {context.Canceled, false, false},
+	} {
+		u, w, hosts := newSteps(t)
+		n := w.spec.Nodes[1]
+		u.marked[n.Hostname] = c.marked
+		require.ErrorIs(t, u.backAgain(t.Context(), n, c.err), c.err, name)
+		assert.Equal(t, c.back, u.putBack[n.Hostname], name)
+		var want []string
+		if c.back {
+			want = []string{"upgrade/uncordon"}
+		}
+		assert.Equal(t, want, hosts["m1"].names, name)
+	}
+}
+
+func TestNoWorkerBeginsOnceTooManyHaveFailed(t *testing.T) {
+	u, w, hosts := newSteps(t)
+	hosts["m1"].says = "all\tyes\n"
+	q := &upgradeQueue{waiting: w.spec.Nodes[1:], most: 2}
+	q.failed(w.spec.Nodes[1])
+	assert.Nil(t, q.full())
+	assert.NotNil(t, u.next(t.Context(), q))
+	q.failed(w.spec.Nodes[2])
+	assert.Equal(t, w.spec.Nodes[1], q.full())
+	assert.Nil(t, u.next(t.Context(), q))
+	assert.Len(t, q.waiting, 1)
+}
+
+func TestAWorkerWithoutJobsIsTheNext(t *testing.T) {
+	u, w, hosts := newSteps(t)
+	hosts["m1"].says = "task\tw1\tpai-jobs\tann~train\nall\tyes\n"
+	q := &upgradeQueue{waiting: w.spec.Nodes[1:], most: 1}
+	assert.Equal(t, "w2", u.next(t.Context(), q).Hostname)
+	assert.Equal(t, "w1", u.next(t.Context(), q).Hostname)
+	assert.Nil(t, u.next(t.Context(), q))
+}
+
+// noting is a machine that notes the scripts that it is sent.
+type noting struct {
+	ssh.Host
+	says  string // what each prints
+	full  error  // of uploads
+	names []string
+	body  string // of the last
+}
+
+func (h *noting) Run(_ context.Context, s ssh.Script) (ssh.Result, error) {
+	h.names, h.body = append(h.names, s.Name), s.Body
+	return ssh.Result{Stdout: []byte(h.says)}, nil
+}
+
+func (h *noting) Upload(context.Context, []ssh.File, func(sent, total int64)) (ssh.UploadResult, error) {
+	return ssh.UploadResult{}, h.full
+}
