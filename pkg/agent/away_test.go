@@ -17,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 	"github.com/openpai/paictl/pkg/agent/notice"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
+	"github.com/openpai/paictl/test/runnable"
 )
 
 // A machine that starts while the API server is away has pods that run on, and their GPUs break as any do.
@@ -42,7 +43,7 @@ func TestContainersAreToldOfTheirGPUsThoughNoAPIServerAnswers(t *testing.T) {
 	sick.Events = []gpu.Event{{Bus: busOf(1), At: time.Now().Add(time.Minute), XID: 79}}
 	report, err := json.Marshal(sick)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(o.probe, []byte("#!/bin/sh\necho '"+string(report)+"'\nexec sleep 600\n"), 0o755))
+	runnable.Write(t, o.probe, "#!/bin/sh\necho '"+string(report)+"'\nexec sleep 600\n")
 	before, err := json.Marshal(record{UID: "c", Namespace: "pai-jobs", Name: "c", Since: time.Now(), Devices: []assigned{{Request: "gpus", Device: "gpu-1"}}})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(handed, "c.json"), before, 0o600))

@@ -23,6 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/agent/notice"
 	"github.com/openpai/paictl/pkg/agent/toolkit"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
+	"github.com/openpai/paictl/test/runnable"
 )
 
 // machine is one with eight simulated GPUs: what outlives the agent, and the agent.
@@ -364,7 +365,7 @@ func TestContainersWithRealGPUsGetWhatTheToolkitSays(t *testing.T) {
 	say := func(driver string) {
 		text := fmt.Sprintf(`{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","containerEdits":{"env":["DRIVER=%s"],"deviceNodes":[{"path":"/dev/nvidiactl","type":"c","major":1,"minor":3},{"path":"/dev/nvidia-uvm","type":"c","major":1,"minor":3}]},
 			"devices":[{"name":"SIM-n1-0","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia1","type":"c","major":1,"minor":3}]}}]}`, driver)
-		require.NoError(t, os.WriteFile(ctk, []byte("#!/bin/sh\ncat <<'END'\n"+text+"\nEND\n"), 0o755))
+		runnable.Write(t, ctk, "#!/bin/sh\ncat <<'END'\n"+text+"\nEND\n")
 	}
 	say("550")
 	tk := &toolkit.Toolkit{Program: ctk, Root: "/host/root", Hook: "/hook"}

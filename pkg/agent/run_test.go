@@ -33,6 +33,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
+	"github.com/openpai/paictl/test/runnable"
 )
 
 // The agent runs itself to look at AMD's GPUs.
@@ -97,7 +98,7 @@ func TestTheAgentServesTheKubelet(t *testing.T) {
 	report, err := json.Marshal(reportOf(4))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(reports, append(report, '\n'), 0o600))
-	require.NoError(t, os.WriteFile(o.probe, []byte("#!/bin/sh\nexec tail -n +1 -f "+reports+"\n"), 0o755))
+	runnable.Write(t, o.probe, "#!/bin/sh\nexec tail -n +1 -f "+reports+"\n")
 	require.NoError(t, os.WriteFile(o.machines, []byte(`{"agent-1":{"model":"A100","count":4,"simulated":true}}`), 0o600))
 	_, err = client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.node}}, metav1.CreateOptions{})
 	require.NoError(t, err)

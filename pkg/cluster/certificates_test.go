@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/test/runnable"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -39,7 +40,7 @@ func newMaster(t *testing.T, record string) *master {
 	stubs, err := filepath.Abs("testdata")
 	require.NoError(t, err)
 	m := &master{t: t, root: root, stubs: stubs, program: filepath.Join(t.TempDir(), "renew-certificates")}
-	require.NoError(t, os.WriteFile(m.program, renewProgram(), 0o755))
+	runnable.Write(t, m.program, renewProgram())
 	for _, c := range components {
 		b, err := os.ReadFile(filepath.Join("testdata/renew/manifests", c+".yaml"))
 		require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/version"
+	"github.com/openpai/paictl/test/runnable"
 )
 
 // newBundle makes a bundle of small files that stand for programs and images.
@@ -48,7 +49,7 @@ func newBundleOf(t testing.TB, release, build string) *bundle.Bundle {
 		a.SHA256, a.Size = hash([]byte(text)), int64(len(text))
 		file := filepath.Join(dir, filepath.FromSlash(a.Path))
 		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o755))
+		runnable.Write(t, file, text)
 		m.Artifacts = append(m.Artifacts, a)
 	}
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "kubelet", "kubeadm", "kubectl", "pai-api-proxy"} {

@@ -26,6 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/peer"
 	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/test/runnable"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -366,7 +367,7 @@ func TestWhereMachinesDoNotReachEachOtherEverythingComesFromHere(t *testing.T) {
 	program, err := realPeer()
 	require.NoError(t, err)
 	real := filepath.Join(t.TempDir(), peerProgram)
-	require.NoError(t, os.WriteFile(real, program, 0o755))
+	runnable.Write(t, real, program)
 	authorities := t.TempDir()
 	makeAuthorities(t, authorities)
 	cert, err := os.ReadFile(filepath.Join(authorities, "1.crt"))

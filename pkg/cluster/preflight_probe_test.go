@@ -15,6 +15,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/test/runnable"
 )
 
 func TestTheProbeAndTheRepairsArePOSIXShell(t *testing.T) {
@@ -64,7 +65,7 @@ func (f *fakeRoot) file(path, body string) {
 }
 
 func (f *fakeRoot) stub(name, body string) {
-	require.NoError(f.t, os.WriteFile(filepath.Join(f.bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
+	runnable.Write(f.t, filepath.Join(f.bin, name), "#!/bin/sh\n"+body+"\n")
 }
 
 // probe runs the whole detect program with the probe of a node, under the given shell.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/test/runnable"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -42,7 +43,7 @@ case $1 in -kP) printf 'Filesystem 1024-blocks Used Available Capacity Mounted o
 }
 
 func (h *host) stub(name, body string) {
-	require.NoError(h.t, os.WriteFile(filepath.Join(h.path, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
+	runnable.Write(h.t, filepath.Join(h.path, name), "#!/bin/sh\n"+body+"\n")
 }
 
 func (h *host) write(path, text string) {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/test/runnable"
 )
 
 // fakeMachine is a folder that stands for / and a folder of stub commands.
@@ -44,7 +46,7 @@ func (m *fakeMachine) file(path, content string) {
 }
 
 func (m *fakeMachine) command(name, body string) {
-	require.NoError(m.t, os.WriteFile(filepath.Join(m.bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
+	runnable.Write(m.t, filepath.Join(m.bin, name), "#!/bin/sh\n"+body+"\n")
 }
 
 func (m *fakeMachine) pci(address, vendor, device, class string) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
+	"github.com/openpai/paictl/test/runnable"
 )
 
 // shells are those of Debian, of RHEL and of Alpine, as far as this machine has them.
@@ -68,7 +69,7 @@ func TestAProgramWithoutItsLastLineDoesNothing(t *testing.T) {
 func TestEveryShellRunsTheUploadScripts(t *testing.T) {
 	const sum = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03" // of "hello\n"
 	without := t.TempDir()                                                         // openssl
-	require.NoError(t, os.WriteFile(without+"/openssl", []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	runnable.Write(t, without+"/openssl", "#!/bin/sh\nexit 1\n")
 	all := shells()
 	for name, words := range shells() {
 		all[name+" without openssl"] = words

@@ -19,6 +19,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/people/signin/providertest"
 	"github.com/openpai/paictl/pkg/server/v3/api"
+	"github.com/openpai/paictl/test/runnable"
 )
 
 // sitesOwn lets people sign in by a site's own providers: a directory, and an issuer of OpenID Connect with that directory behind it, which run outside
@@ -189,7 +190,7 @@ func (o *sitesOwn) byCode(b *providertest.Browser) {
 func (o *sitesOwn) byBrowser(b *providertest.Browser) {
 	o.t.Helper()
 	bin, opened := o.t.TempDir(), filepath.Join(o.t.TempDir(), "address")
-	require.NoError(o.t, os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\nprintf %s \"$1\" >"+opened+".new && mv "+opened+".new "+opened+"\n"), 0o700))
+	runnable.Write(o.t, filepath.Join(bin, "xdg-open"), "#!/bin/sh\nprintf %s \"$1\" >"+opened+".new && mv "+opened+".new "+opened+"\n")
 	_, end := o.background([]string{"PATH=" + bin + ":" + os.Getenv("PATH"), "DISPLAY=:7", "CI=", "SSH_CONNECTION="})
 	eventually(o.t, time.Minute, "a browser is opened", func() bool { _, err := os.Stat(opened); return err == nil })
 	page, err := url.Parse(read(o.t, opened))

@@ -3,7 +3,6 @@ package gpu
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/test/runnable"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -33,7 +33,7 @@ func (w *watched) seen() (int, string) {
 func watch(t *testing.T, script string, silence time.Duration) *watched {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "probe")
-	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755))
+	runnable.Write(t, file, "#!/bin/sh\n"+script)
 	w := &watched{}
 	p := &Probe{Path: file, Silence: silence, Pause: 10 * time.Millisecond}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -118,7 +118,7 @@ func TestTheProgramStaysAwayWhileSomebodyHoldsIt(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
 	file := filepath.Join(t.TempDir(), "probe")
 	running := filepath.Join(t.TempDir(), "running")
-	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\necho >"+running+"; trap 'rm "+running+"' EXIT\nwhile :; do echo '{}'; sleep 0.05; done"), 0o755))
+	runnable.Write(t, file, "#!/bin/sh\necho >"+running+"; trap 'rm "+running+"' EXIT\nwhile :; do echo '{}'; sleep 0.05; done")
 	w := &watched{}
 	p := &Probe{Path: file, Silence: time.Minute, Pause: 10 * time.Millisecond}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -145,7 +145,7 @@ func TestTheProgramStaysAwayWhileSomebodyHoldsIt(t *testing.T) {
 
 func TestAHangingProgramIsntHeld(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "probe")
-	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\nexec sleep 1000"), 0o755))
+	runnable.Write(t, file, "#!/bin/sh\nexec sleep 1000")
 	p := &Probe{Path: file}
 	p.gate.Lock() // as while it hangs
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -1,7 +1,6 @@
 package toolkit
 
 import (
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/test/nvml"
+	"github.com/openpai/paictl/test/runnable"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -45,7 +45,7 @@ func TestAHookThatMayNotRunIsSaid(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
 	tk := &Toolkit{Program: "/bin/false", Root: t.TempDir(), Hook: filepath.Join(dir, "nvidia-cdi-hook")}
-	require.NoError(t, os.WriteFile(tk.Hook, []byte("#!/bin/sh\n"), 0o755))
+	runnable.Write(t, tk.Hook, "#!/bin/sh\n")
 	_, err := tk.Edits(t.Context(), nvml.Driver, nvml.UUIDs())
 	require.ErrorContains(t, err, "mounted noexec")
 	require.NoError(t, executable(filepath.Join(t.TempDir(), "hook")))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/test/runnable"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -38,7 +39,7 @@ func TestAResetLeavesPersistenceAsItWas(t *testing.T) {
 		busybox(t, root, "exit 0")
 		require.NoError(t, os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755))
 		script := "#!/bin/sh\necho \"$*\" >>/asked\ncase \"$2\" in --query-gpu=*) echo '" + c.said + "';; " + c.fails + ") echo 'it is in use'; exit 7;; *) echo 'All done.';; esac\n"
-		require.NoError(t, os.WriteFile(filepath.Join(root, "usr/bin/nvidia-smi"), []byte(script), 0o755))
+		runnable.Write(t, filepath.Join(root, "usr/bin/nvidia-smi"), script)
 		err := (&Toolkit{Root: root}).Reset(t.Context(), "0000:07:00.0")
 		if c.err == "" {
 			require.NoError(t, err, c.name)

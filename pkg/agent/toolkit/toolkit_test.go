@@ -13,6 +13,7 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
 	"github.com/openpai/paictl/test/nvml"
+	"github.com/openpai/paictl/test/runnable"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -132,11 +133,11 @@ func busybox(t *testing.T, root, modprobe string) {
 			b, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
-			require.NoError(t, os.WriteFile(to, b, 0o755))
+			runnable.Write(t, to, b)
 		}
 	}
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "sbin"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(root, "sbin/modprobe"), []byte("#!/bin/sh\n"+modprobe+"\n"), 0o755))
+	runnable.Write(t, filepath.Join(root, "sbin/modprobe"), "#!/bin/sh\n"+modprobe+"\n")
 }
 
 func TestWhatTheToolkitCantDoIsSaid(t *testing.T) {
@@ -150,7 +151,7 @@ func TestWhatTheToolkitCantDoIsSaid(t *testing.T) {
 	require.ErrorContains(t, err, "ask which files of the driver containers need")
 	tk.Program = filepath.Join(t.TempDir(), "ctk")
 	for script, want := range map[string]string{"#!/bin/sh\necho hi\n": "ctk is not a CDI specification", "#!/bin/sh\nexit 3\n": "it said nothing: exit status 3"} {
-		require.NoError(t, os.WriteFile(tk.Program, []byte(script), 0o755))
+		runnable.Write(t, tk.Program, script)
 		_, err = tk.Edits(t.Context(), nvml.Driver, nvml.UUIDs())
 		require.ErrorContains(t, err, want)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/bundle/oci"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/test/runnable"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -197,7 +198,7 @@ func fakeApt(t *testing.T, script string) (args string) {
 	bin := t.TempDir()
 	args = filepath.Join(bin, "args")
 	text := "#!/bin/sh\nprintf '%s\\n' \"$@\" > " + args + "\n" + script
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "apt-get"), []byte(text), 0o755))
+	runnable.Write(t, filepath.Join(bin, "apt-get"), text)
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	return args
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/process"
 	"github.com/openpai/paictl/pkg/runtime/spec"
 	"github.com/openpai/paictl/pkg/runtime/sshd"
+	"github.com/openpai/paictl/test/runnable"
 )
 
 const patience = time.Minute
@@ -261,7 +262,7 @@ func image(t *testing.T, r *Run, programs map[string]string) {
 			require.NoError(t, os.Symlink("/bin/"+name, filepath.Join(bin, name)))
 			continue
 		}
-		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text), 0o755))
+		runnable.Write(t, filepath.Join(bin, name), "#!/bin/sh\n"+text)
 	}
 	t.Setenv("PATH", bin)
 	if r != nil {

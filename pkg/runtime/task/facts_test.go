@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/runtime/rules"
+	"github.com/openpai/paictl/test/runnable"
 )
 
 func testdata(t testing.TB, name string) string {
@@ -71,7 +72,7 @@ func TestMemoryErrorsOfGPUsAreThoseThatCannotBeCorrectedAndAreNew(t *testing.T) 
 func fakeSMI(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte("#!/bin/sh\n"+script), 0o755))
+	runnable.Write(t, filepath.Join(dir, "nvidia-smi"), "#!/bin/sh\n"+script)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/test/runnable"
 )
 
 func TestAReferenceIsReadAsGoGetterWritesIt(t *testing.T) {
@@ -179,7 +180,7 @@ func TestACancelledFetchDoesNotWaitForWhatGitHasStarted(t *testing.T) {
 	fifo := filepath.Join(dir, "started")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
 	program := filepath.Join(dir, "git")
-	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nsleep 300 &\necho $! > "+fifo+"\nwait\n"), 0o700))
+	runnable.Write(t, program, "#!/bin/sh\nsleep 300 &\necho $! > "+fifo+"\nwait\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
