@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,6 +24,7 @@ func more() []step {
 		{name: "packages", run: packagesOf("test"), setup: true},
 		{name: "bundle", run: func(ctx context.Context, r *runner) error { return r.makeBundle(ctx) }, setup: true},
 		{name: "servers", run: servers, setup: true},
+		{name: "API servers", run: apiServers, setup: true},
 		{name: "golangci-lint", run: script("hack/lint.sh", "golangci-lint can't be built here")},
 		{name: "govulncheck", run: script("hack/vulns.sh", "govulncheck can't be built here, or its database can't be reached")},
 		{name: "race detector", run: racedTests},
@@ -143,6 +148,37 @@ func servers(ctx context.Context, r *runner) error {
 	return nil
 }
 
+// apiServers starts the API servers that packages borrow: one for each package that "go test" runs at a time. They end with
+// this process.
+func apiServers(ctx context.Context, r *runner) error {
+	program, err := filepath.Abs("bin/apiservers")
+	if err != nil {
+		return err
+	}
+	if err := r.exec(ctx, "go", "build", "-buildvcs=false", "-o", program, "./hack/apiservers"); err != nil {
+		return err
+	}
+	dir := filepath.Join(cache(), "apiservers")
+	cmd := r.command(ctx, nil, program, dir, r.bundle(), strconv.Itoa(runtime.GOMAXPROCS(0)))
+	cmd.Stdout = nil
+	// Nothing is written into it: the servers end when this process does, and with it the other end.
+	if _, err := cmd.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return fmt.Errorf("start the API servers: %w", err)
+	}
+	if said, _ := bufio.NewReader(out).ReadString('\n'); said != "ready\n" {
+		return fmt.Errorf("start the API servers: %w", cmp.Or(cmd.Wait(), errors.New("they ended")))
+	}
+	r.env = append(r.env, "PAICTL_TEST_SERVERS="+dir)
+	return nil
+}
+
 // scripted tests start the program over and over, or read tens of thousands of objects. The race detector would make them
 // several times as slow, and they have no races of interest.
 const scripted = "^(TestScripts(OnAServer|WithTasks)?|TestALargeClusterTakesLittleMemory)$"
@@ -176,7 +212,7 @@ func racedTests(ctx context.Context, r *runner) error {
 	// SQLite is C, translated to Go, and the race detector makes it five times as slow. Our calls of it are watched.
 	return r.goTest(ctx, suite{
 		flags:    []string{"-race", "-gcflags=modernc.org/...=-dwarf=false -race=false", "-skip", scripted, "-vet=off", "-timeout", "80m"},
-		env:      []string{"CGO_ENABLED=1"},
+		env:      []string{"CGO_ENABLED=1", "CGO_CFLAGS=-O2 -g -Wno-deprecated-declarations"}, // NVML has many deprecated calls
 		packages: r.rest(packages),
 	})
 }

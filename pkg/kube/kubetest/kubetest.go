@@ -1,7 +1,6 @@
 // Package kubetest gives tests the API server of a bundle.
 // In: a bundle, named by PAICTL_TEST_BUNDLE or PAICTL_BUNDLE or in the user's cache. Out: a
-// connection to a real, empty cluster that ends with the test binary; without a bundle the
-// test is skipped and says so.
+// connection to a real, empty cluster; without a bundle the test is skipped and says so.
 //
 // A package that uses it has
 //
@@ -61,7 +60,7 @@ var (
 const Nodes = 3
 
 // Start returns a cluster of etcd and an API server alone, shared by all tests of the
-// package. No controller runs: a deleted namespace stays "Terminating" forever, deployments
+// package: one of Serve, or one that ends with the test binary. No controller runs: a deleted namespace stays "Terminating" forever, deployments
 // make no pods, there are no service accounts. Tests use names of their own, or remove what
 // they made. The kubeconfig is that of Kubeconfig.
 func Start(t testing.TB) *kube.Cluster {
@@ -102,6 +101,8 @@ type server struct {
 	cluster *kube.Cluster
 	err     error
 	done    chan struct{} // closed to end the thread that the programs hang on
+	// release ends the use of a borrowed server.
+	release func()
 }
 
 func (s *server) start(t testing.TB, nodes int) *kube.Cluster {
@@ -112,6 +113,10 @@ func (s *server) start(t testing.TB, nodes int) *kube.Cluster {
 	}
 	dir := bundleFor(t, nodes)
 	s.once.Do(func() {
+		if pool := os.Getenv(poolVariable); pool != "" && nodes == 0 {
+			s.err = s.borrow(context.Background(), pool)
+			return
+		}
 		// Another program may take a port between its choice and its use.
 		for range 2 {
 			if s.err = s.serve(dir, nodes); s.err == nil {
@@ -169,6 +174,9 @@ func (s *server) serve(folder string, nodes int) error {
 }
 
 func (s *server) stop() error {
+	if s.release != nil {
+		s.release()
+	}
 	if s.done == nil {
 		return nil
 	}

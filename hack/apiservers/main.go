@@ -1,0 +1,39 @@
+// Command apiservers runs API servers, each with its etcd, from which the packages of "make test-more" borrow. It prints
+// "ready" when they have started, and ends with its standard input, so that they don't outlive the run that needs them.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	n := 0
+	if len(os.Args) == 4 {
+		n, _ = strconv.Atoi(os.Args[3])
+	}
+	if n < 1 {
+		fmt.Fprintln(os.Stderr, "Usage: apiservers FOLDER BUNDLE COUNT")
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	if err := kubetest.Serve(ctx, os.Args[1], os.Args[2], n, func() { fmt.Println("ready") }); err != nil {
+		fmt.Fprintln(os.Stderr, "apiservers:", err)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,32 @@
+package sandbox
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+)
+
+// Etcd returns the address of the etcd of an API-only sandbox, and a client with the rights of its API server. Tests put its
+// data back with it.
+func (s *Sandbox) Etcd() (address string, client *http.Client, err error) {
+	if s.state.API == nil {
+		return "", nil, errors.New("a sandbox with hosts has its etcd there")
+	}
+	pair, err := tls.LoadX509KeyPair(s.pki("apiserver-etcd-client.crt"), s.pki("apiserver-etcd-client.key"))
+	if err != nil {
+		return "", nil, fmt.Errorf("read the certificate for etcd: %w", err)
+	}
+	ca, err := os.ReadFile(s.pki("etcd-ca.crt"))
+	if err != nil {
+		return "", nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca) {
+		return "", nil, fmt.Errorf("%s holds no certificate", s.pki("etcd-ca.crt"))
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{pair}}
+	return url(s.state.API.Ports.Etcd), &http.Client{Transport: &http.Transport{TLSClientConfig: config}}, nil
+}
