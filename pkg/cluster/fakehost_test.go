@@ -56,7 +56,6 @@ type fakeHost struct {
 var inGate = map[string]bool{
 	"TestUpMakesAClusterAndTheSecondUpChangesNothing":                   true,
 	"TestADryRunChangesNothingAndPlansWhatUpDoes":                       true,
-	"TestAHostThatIsOffIsSetAsideAndJoinsLater":                         true,
 	"TestASecondRunIsToldWhoHoldsTheLock":                               true,
 	"TestEveryCrashHealsByTheNextRun":                                   true,
 	"TestUpMakesExactlyTheChangesThatADifferenceCallsFor":               true,
@@ -74,11 +73,16 @@ var inGate = map[string]bool{
 	"TestAConfigurationOfAnotherKubernetesThanTheBundlesIsRefused":      true,
 }
 
+func later(t testing.TB) {
+	t.Helper()
+	tier.More(t, "simulated machines, which run thousands of shell commands")
+}
+
 // newLab makes machines m1, m2 … for the control plane and w1, w2 … for work.
 func newLab(t testing.TB, masters, workers int) *lab {
 	t.Helper()
 	if test, _, _ := strings.Cut(t.Name(), "/"); !inGate[test] {
-		tier.More(t, "simulated machines, which run thousands of shell commands")
+		later(t)
 	}
 	dir := t.TempDir()
 	l := &lab{t: t, dir: dir, cluster: filepath.Join(dir, "cluster"), bundle: newBundle(t)}

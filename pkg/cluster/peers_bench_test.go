@@ -31,7 +31,7 @@ type lightLab struct {
 func newLightLab(t testing.TB, hosts int) *lightLab {
 	t.Helper()
 	if os.Getenv("PAICTL_E2E") == "" || os.Getenv("PAICTL_BUNDLE") == "" {
-		t.Skip("skipped: sandbox hosts are tested with PAICTL_E2E=1 and PAICTL_BUNDLE, as root")
+		t.Skip(tier.SkipHosts + "sandbox hosts, which need PAICTL_E2E=1, PAICTL_BUNDLE and root")
 	}
 	b, err := bundle.Open(os.Getenv("PAICTL_BUNDLE"))
 	require.NoError(t, err)

@@ -35,6 +35,7 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
+		later bool // the gate has a case of its kind
 		do    func()
 		want  []string
 		calls map[string][]string // of some hosts
@@ -74,8 +75,9 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 			calls: map[string][]string{"w1": {"systemctl restart containerd.service"}},
 		},
 		{
-			name: "a setting of the kubelet",
-			do:   func() { k.Extra.Kubelet = map[string]any{"maxPods": 200} },
+			name:  "a setting of the kubelet",
+			later: true,
+			do:    func() { k.Extra.Kubelet = map[string]any{"maxPods": 200} },
 			// kubeadm's file follows, for machines to come; the control plane goes on undisturbed.
 			want: []string{
 				"m1 kubelet update /etc/paictl/kubelet.conf.d/10-paictl.conf", "m1 kubelet restart kubelet.service its files change",
@@ -93,9 +95,10 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 			}},
 		},
 		{
-			name: "a kernel setting",
-			do:   func() { k.Extra.Sysctl = map[string]string{"vm.max_map_count": "262144"} },
-			want: onBoth("base set sysctl vm.max_map_count 65530 -> 262144", "base update "+sysctlFile),
+			name:  "a kernel setting",
+			later: true,
+			do:    func() { k.Extra.Sysctl = map[string]string{"vm.max_map_count": "262144"} },
+			want:  onBoth("base set sysctl vm.max_map_count 65530 -> 262144", "base update "+sysctlFile),
 		},
 		{
 			name: "a damaged program of a running unit",
@@ -103,9 +106,10 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 			want: []string{"w1 containerd update /usr/local/bin/containerd containerd v1", "w1 containerd restart containerd.service its files have changed"},
 		},
 		{
-			name: "a program that lost its mode",
-			do:   func() { require.NoError(t, os.Chmod(w1.root+"/opt/cni/bin/bridge", 0o600)) },
-			want: []string{"w1 containerd update /opt/cni/bin/bridge bridge v1"},
+			name:  "a program that lost its mode",
+			later: true,
+			do:    func() { require.NoError(t, os.Chmod(w1.root+"/opt/cni/bin/bridge", 0o600)) },
+			want:  []string{"w1 containerd update /opt/cni/bin/bridge bridge v1"},
 		},
 		{
 			name: "a line of the machine's own in /etc/hosts, and one of ours changed",
@@ -121,7 +125,8 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 			calls: map[string][]string{"w1": {"systemctl restart containerd.service"}},
 		},
 		{
-			name: "containerd's store that was deleted while it was stopped",
+			name:  "containerd's store that was deleted while it was stopped",
+			later: true,
 			do: func() {
 				for _, p := range []string{"/.fake/units/containerd.service.active", "/var/lib/containerd", "/.fake/images"} {
 					w1.remove(p)
@@ -136,12 +141,14 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 		},
 		{
 			name:  "a unit that was disabled",
+			later: true,
 			do:    func() { w1.remove("/.fake/units/kubelet.service.enabled") },
 			want:  []string{"w1 kubelet enable kubelet.service"},
 			calls: map[string][]string{"w1": {"systemctl enable kubelet.service"}},
 		},
 		{
 			name:  "an image that was removed",
+			later: true,
 			do:    func() { w1.remove("/.fake/images/registry.k8s.io%pause:3.10.1") },
 			want:  []string{"w1 images import registry.k8s.io/pause:3.10.1 v1"},
 			calls: map[string][]string{"w1": {"ctr images import registry.k8s.io/pause:3.10.1"}},
@@ -172,12 +179,16 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 			},
 		},
 		{
-			name: "the script that makes the network's configuration",
-			do:   func() { w1.remove(cniScript) },
-			want: []string{"w1 network create /usr/local/libexec/paictl/flannel-cni 755", "w1 network enable paictl-cni.service its files change before it starts"},
+			name:  "the script that makes the network's configuration",
+			later: true,
+			do:    func() { w1.remove(cniScript) },
+			want:  []string{"w1 network create /usr/local/libexec/paictl/flannel-cni 755", "w1 network enable paictl-cni.service its files change before it starts"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.later {
+				later(t)
+			}
 			l.forgetCalls()
 			c.do()
 			o := l.mustUp()
