@@ -11,6 +11,10 @@ needs() {
 		gcc gcc
 		/usr/include/stdio.h libc6-dev
 		git git
+		bash bash
+		dash dash
+		busybox busybox
+		openssl openssl
 	LIST
 	[ "$1" != gate ] || return 0
 	cat <<-'LIST'

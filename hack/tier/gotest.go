@@ -23,7 +23,7 @@ type event struct {
 	Elapsed    float64 // seconds
 }
 
-// maxAgain is the largest number of failed tests that run a second time. More failures than that are not chance.
+// maxAgain is the largest number of failed tests of a run that run a second time. More failures than that are not chance.
 const maxAgain = 3
 
 // goTest runs "go test" with the arguments, prints its output and adds the results to the report. It returns an error if a
@@ -40,7 +40,7 @@ func (r *runner) goTest(ctx context.Context, s suite) error {
 		return err
 	}
 	gating := run.gating(r.quarantine)
-	again := run.again(gating)
+	again := run.again(gating, len(r.report.Flaky))
 	if again == nil {
 		return err
 	}
@@ -204,9 +204,8 @@ func (o *outcome) gating(q quarantine) map[string][]string {
 	return out
 }
 
-// again returns the failed tests that run a second time, by package.
-func (o *outcome) again(failed map[string][]string) map[string][]string {
-	n := 0
+// again returns the failed tests that run a second time, by package, after as many others of the same run.
+func (o *outcome) again(failed map[string][]string, n int) map[string][]string {
 	for _, names := range failed {
 		n += len(names)
 	}

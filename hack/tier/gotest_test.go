@@ -55,9 +55,10 @@ func TestAFewFailedTestsRunOnceMore(t *testing.T) {
 		require.NoError(t, render(strings.NewReader(strings.Join(lines, "\n")), io.Discard, run))
 		return run
 	}
-	again := func(o *outcome) map[string][]string { return o.again(o.gating(nil)) }
+	again := func(o *outcome) map[string][]string { return o.again(o.gating(nil), 0) }
 	run := after(failed...)
-	assert.Equal(t, map[string][]string{"p": {"TestB"}}, run.again(run.gating(nil)))
+	assert.Equal(t, map[string][]string{"p": {"TestB"}}, run.again(run.gating(nil), 0))
+	assert.Empty(t, run.again(run.gating(nil), 3), "the fourth of a run")
 
 	assert.Empty(t, again(after(append(failed, `{"Action":"output","Package":"q","Test":"TestC","Output":"WARNING: DATA RACE\n"}`)...)), "a race")
 	assert.Empty(t, again(after(append(failed, `{"Action":"fail","Package":"r"}`)...)), "a package that died")

@@ -131,7 +131,7 @@ func (r *runner) all(ctx context.Context, steps []step, only string) int {
 		}
 		r.step(ctx, s)
 	}
-	if err := r.quarantine.check(time.Now()); err != nil {
+	if err := errors.Join(r.quarantine.check(time.Now()), r.quarantine.lost(".")); err != nil {
 		r.report.Steps = append(r.report.Steps, stepResult{Name: "quarantine", Error: err.Error()})
 	}
 	r.report.Finished = ctx.Err() == nil

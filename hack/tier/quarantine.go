@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -79,6 +81,24 @@ func (q quarantine) check(now time.Time) error {
 		}
 		if days > maxDays {
 			errs = append(errs, fmt.Errorf("%s: %s of %s has been there for %d days, %d are allowed: repair or delete the test", quarantineFile, e.test, e.pkg, days, maxDays))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lost returns an error if a package below root has no test of the name that is quarantined.
+func (q quarantine) lost(root string) error {
+	var errs []error
+	for _, e := range q {
+		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(e.pkg), "*_test.go"))
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(files, func(file string) bool {
+			b, _ := os.ReadFile(file)
+			return strings.Contains(string(b), "\nfunc "+e.test+"(")
+		}) {
+			errs = append(errs, fmt.Errorf("%s: %s has no test %s: delete the line", quarantineFile, e.pkg, e.test))
 		}
 	}
 	return errors.Join(errs...)

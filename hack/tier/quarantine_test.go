@@ -47,3 +47,9 @@ func TestALineWithoutACauseOrADateIsRefusedWithItsPlace(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, q)
 }
+
+func TestAQuarantinedTestExists(t *testing.T) {
+	q, err := listed(t, "hack/tier TestAQuarantinedTestExists 2026-11-28 none\nhack/tier TestAQuarantined 2026-11-28 its name has changed\n")
+	require.NoError(t, err)
+	require.EqualError(t, q.lost("../.."), "test/quarantine.txt: hack/tier has no test TestAQuarantined: delete the line")
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
+	"github.com/openpai/paictl/test/runnable"
 )
 
 // newWholeLab is a lab whose machines have the folders that every system has.
@@ -315,9 +316,7 @@ func TestScriptsOfThisHalfAreSound(t *testing.T) {
 func sound(t *testing.T, body string) {
 	t.Helper()
 	for _, shell := range []string{"sh", "dash", "bash"} {
-		if _, err := exec.LookPath(shell); err != nil {
-			continue
-		}
+		runnable.Need(t, shell)
 		cmd := exec.CommandContext(t.Context(), shell, "-n")
 		cmd.Stdin = strings.NewReader(body)
 		var out bytes.Buffer

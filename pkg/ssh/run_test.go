@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
+	"github.com/openpai/paictl/test/runnable"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -58,23 +58,23 @@ func TestRunAnswersWhatTheScriptPrints(t *testing.T) {
 		"the last line needs no newline":   {"echo a", "a\n", "", 0},
 	}
 	for _, sh := range []string{"sh", "bash --posix", "busybox sh"} {
-		if _, err := exec.LookPath(strings.Fields(sh)[0]); err != nil {
-			continue
-		}
-		h, _, _ := dial(t, sshtest.Config{Handler: sshtest.Shell{Root: t.TempDir(), Sh: sh}})
-		for name, test := range tests {
-			t.Run(name+" in "+sh, func(t *testing.T) {
-				r, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: test.body})
-				require.NoError(t, err)
-				assert.Equal(t, test.stdout, string(r.Stdout))
-				assert.Equal(t, test.stderr, string(r.Stderr))
-				assert.Equal(t, test.exit, r.ExitCode)
-			})
-		}
-		sess, err := h.Hold(t.Context(), ssh.Script{Name: "lock", Body: "echo locked; cat >/dev/null; exit 3"})
-		require.NoError(t, err, sh)
-		assert.Equal(t, "locked", sess.FirstLine())
-		require.NoError(t, sess.Close(), sh)
+		t.Run(sh, func(t *testing.T) {
+			runnable.Need(t, strings.Fields(sh)[0])
+			h, _, _ := dial(t, sshtest.Config{Handler: sshtest.Shell{Root: t.TempDir(), Sh: sh}})
+			for name, test := range tests {
+				t.Run(name, func(t *testing.T) {
+					r, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: test.body})
+					require.NoError(t, err)
+					assert.Equal(t, test.stdout, string(r.Stdout))
+					assert.Equal(t, test.stderr, string(r.Stderr))
+					assert.Equal(t, test.exit, r.ExitCode)
+				})
+			}
+			sess, err := h.Hold(t.Context(), ssh.Script{Name: "lock", Body: "echo locked; cat >/dev/null; exit 3"})
+			require.NoError(t, err)
+			assert.Equal(t, "locked", sess.FirstLine())
+			require.NoError(t, sess.Close())
+		})
 	}
 }
 

@@ -1,8 +1,9 @@
-// Package runnable writes programs that a test runs.
+// Package runnable writes programs that a test runs, and looks for those of the machine.
 package runnable
 
 import (
 	"os"
+	"os/exec"
 	"syscall"
 	"testing"
 )
@@ -17,4 +18,15 @@ func Write[T string | []byte](t testing.TB, file string, content T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Need returns the path of a program of the machine, and skips the test without it. hack/packages.sh installs those that the
+// gate needs, which fails if one of its tests is skipped.
+func Need(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skip("this machine has no " + name)
+	}
+	return path
 }

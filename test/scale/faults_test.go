@@ -21,7 +21,7 @@ import (
 // TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters has etcd answer after 200 ms, kills the leader, and takes the API server away for longer than
 // a lease lasts, with gangs coming all the time. GPUs are those on claims.
 func TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters(t *testing.T) {
-	tier.More(t, "a control plane of its own")
+	tier.More(t, "etcd, an API server and controllers")
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--uts", "--map-root-user", "hostname", "x").CombinedOutput(); err != nil {
 		t.Skipf("no host names of one's own: %v %s", err, out)
 	}

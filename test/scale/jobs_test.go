@@ -55,7 +55,7 @@ func number(t testing.TB, variable string, few int) int {
 // TestJobsSubmittedAsFastAsAcceptedAllFinish submits jobs of 1 to 8 tasks, PAICTL_SCALE_JOBS of them, while the
 // controller is killed ten times. Every task runs once, and all is in the archive.
 func TestJobsSubmittedAsFastAsAcceptedAllFinish(t *testing.T) {
-	tier.More(t, "a control plane of its own")
+	tier.More(t, "etcd, an API server and controllers")
 	n := number(t, "PAICTL_SCALE_JOBS", 30)
 	t.Run("undisturbed", func(t *testing.T) { newJobs(t).run(n, 0) })
 	t.Run("killed ten times", func(t *testing.T) { newJobs(t).run(n, 10) })
@@ -91,7 +91,7 @@ func (w *jobsWorld) run(n, kills int) {
 
 // TestOneJobOfManyTasks is one Framework of PAICTL_SCALE_TASKS tasks, with the controller killed meanwhile.
 func TestOneJobOfManyTasks(t *testing.T) {
-	tier.More(t, "a control plane of its own")
+	tier.More(t, "etcd, an API server and controllers")
 	tasks := number(t, "PAICTL_SCALE_TASKS", 120)
 	w := newJobs(t)
 	w.start()
@@ -109,7 +109,7 @@ func TestOneJobOfManyTasks(t *testing.T) {
 // TestJobsThatHaveEndedCostNothing has PAICTL_SCALE_FRAMEWORKS of them lie about until their time is over,
 // while another comes and the controller is started again.
 func TestJobsThatHaveEndedCostNothing(t *testing.T) {
-	tier.More(t, "a control plane of its own")
+	tier.More(t, "etcd, an API server and controllers")
 	n := number(t, "PAICTL_SCALE_FRAMEWORKS", 100)
 	w := newJobs(t)
 	w.start()
@@ -160,7 +160,7 @@ func (w *jobsWorld) copies(name string, first, end int) {
 // TestTasksLearnTheirPeersWhenAllHaveAnAddress has a watcher that sees the pods' addresses and then all of
 // them published.
 func TestTasksLearnTheirPeersWhenAllHaveAnAddress(t *testing.T) {
-	tier.More(t, "a control plane of its own")
+	tier.More(t, "etcd, an API server and controllers")
 	w := newJobs(t)
 	w.start()
 	t.Logf("a barrier of 100 tasks opens %s after the last address", w.barrier("gang", 100))

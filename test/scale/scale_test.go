@@ -19,7 +19,7 @@ const perSecond = 10
 func limit(pods int) time.Duration { return 2*time.Minute + time.Duration(pods/perSecond)*time.Second }
 
 func TestGangsOfALargeClusterAreBound(t *testing.T) {
-	tier.More(t, "a control plane of its own")
+	tier.More(t, "etcd, an API server and controllers")
 	w := newWorld(t, size(t, 16))
 	w.run(func(text string) { t.Log(text) })
 }
@@ -64,7 +64,7 @@ func leads(t testing.TB, p *schedulertest.Scheduler) {
 }
 
 func TestNothingIsLostWhereTheLeaderIsKilledInTheMiddle(t *testing.T) {
-	tier.More(t, "a control plane of its own")
+	tier.More(t, "etcd, an API server and controllers")
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--uts", "--map-root-user", "hostname", "x").CombinedOutput(); err != nil {
 		t.Skipf("no host names of one's own: %v %s", err, out)
 	}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/test/runnable"
 )
 
 // made is an authority as kubeadm makes it, a year ago.
@@ -86,14 +88,10 @@ func TestASuccessorIsTrustedByThoseWhoTrustTheOldAuthority(t *testing.T) {
 	}
 }
 
-// openssl has OpenSSL verify a certificate, where there is one: it builds chains otherwise than Go.
+// openssl has OpenSSL verify a certificate: it builds chains otherwise than Go.
 func openssl(t *testing.T, root, between, leaf []byte) {
 	t.Helper()
-	program, err := exec.LookPath("openssl")
-	if err != nil {
-		t.Log("there is no openssl here")
-		return
-	}
+	program := runnable.Need(t, "openssl")
 	dir := t.TempDir()
 	for name, data := range map[string][]byte{"root": root, "between": between, "leaf": leaf} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))

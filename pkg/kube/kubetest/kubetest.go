@@ -114,7 +114,7 @@ func (s *server) start(t testing.TB, nodes int) *kube.Cluster {
 	dir := bundleFor(t, nodes)
 	s.once.Do(func() {
 		if pool := os.Getenv(poolVariable); pool != "" && nodes == 0 {
-			s.err = s.borrow(context.Background(), pool)
+			s.err = s.borrow(t.Context(), pool)
 			return
 		}
 		// Another program may take a port between its choice and its use.
