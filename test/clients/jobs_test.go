@@ -33,7 +33,7 @@ func (w *world) visit(t *testing.T, name string) *visitor {
 
 func (v *visitor) send(method, path, body string) *http.Response {
 	v.t.Helper()
-	r, err := http.NewRequestWithContext(v.t.Context(), method, v.w.url+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(v.t.Context(), method, v.w.URL+path, strings.NewReader(body))
 	require.NoError(v.t, err)
 	if v.token != "" && !strings.Contains(path, "/joblogs/") {
 		r.Header.Set("Authorization", "Bearer "+v.token)
@@ -87,7 +87,7 @@ secrets: {word: hunter2}
 
 // readJobs looks at a job while it runs, after its end, and when the history alone has it.
 func readJobs(t *testing.T, w *world) {
-	v, gate := w.visit(t, "reader"), w.gates+"/gate"
+	v, gate := w.visit(t, "reader"), w.Gates+"/gate"
 	status, body := v.ask("POST", "/api/v2/jobs", strings.ReplaceAll(file, "GATE", gate))
 	require.Equal(t, 202, status, body)
 	const job = "/api/v2/jobs/reader~many"

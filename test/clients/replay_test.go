@@ -104,7 +104,7 @@ func compare(t *testing.T, q *request, want, got any, place string) {
 func (r *replay) ask(t *testing.T, q *request) any {
 	t.Helper()
 	method, path, _ := strings.Cut(r.fill(q.Send), " ")
-	req, err := http.NewRequestWithContext(t.Context(), method, r.w.url+path, strings.NewReader(r.fill(q.Body)))
+	req, err := http.NewRequestWithContext(t.Context(), method, r.w.URL+path, strings.NewReader(r.fill(q.Body)))
 	require.NoError(t, err)
 	for name, value := range q.Headers {
 		req.Header.Set(name, r.fill(value))

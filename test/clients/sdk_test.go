@@ -60,7 +60,7 @@ func runSDK(t *testing.T, w *world, sdk, name string) *seen {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "testdata/sdk.js")
-	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+w.ca, "SDK="+filepath.Join(sdk, "node_modules/@microsoft/openpai-js-sdk"), "URL="+w.url, "NAME="+name, "PASSWORD="+password)
+	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+w.CA, "SDK="+filepath.Join(sdk, "node_modules/@microsoft/openpai-js-sdk"), "URL="+w.URL, "NAME="+name, "PASSWORD="+password)
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	err := cmd.Run()

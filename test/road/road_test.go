@@ -60,7 +60,7 @@ func meets(t *testing.T, w *world) {
 // pods are those of a job, by its tasks.
 func (w *world) pods(t *testing.T, user, name string) map[string]*corev1.Pod {
 	t.Helper()
-	list, err := w.c.Client.CoreV1().Pods(kube.JobNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: fv1.LabelFramework + "=" + fv1.ObjectName(user, name)})
+	list, err := w.Cluster.Client.CoreV1().Pods(kube.JobNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: fv1.LabelFramework + "=" + fv1.ObjectName(user, name)})
 	require.NoError(t, err)
 	out := map[string]*corev1.Pod{}
 	for i := range list.Items {
@@ -116,7 +116,7 @@ func follows(t *testing.T, w *world) {
 // gate makes a pipe from the test to a job, and the file of the job.
 func (w *world) gate(t *testing.T) (pipe *os.File, file string) {
 	t.Helper()
-	name := filepath.Join(w.gates, "gate")
+	name := filepath.Join(w.Gates, "gate")
 	require.NoError(t, syscall.Mkfifo(name, 0o600))
 	pipe, err := os.OpenFile(name, os.O_RDWR, 0) // a pipe that is opened both ways doesn't wait for a reader
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ type user struct {
 // operator has a kubeconfig.
 func (w *world) operator(t *testing.T) *user {
 	t.Helper()
-	return &user{t: t, env: []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "KUBECONFIG=" + w.kubeconfig, "PAICTL_USER=operator"}}
+	return &user{t: t, env: []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "KUBECONFIG=" + w.Kubeconfig, "PAICTL_USER=operator"}}
 }
 
 // password is that of all people.
@@ -48,7 +48,7 @@ func (w *world) signIn(t *testing.T, name string) *user {
 	t.Helper()
 	home := t.TempDir()
 	u := &user{t: t, env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "XDG_CONFIG_HOME=" + home}}
-	u.types(password).does("login", w.url, "--user", name, "--ca", w.ca)
+	u.types(password).does("login", w.URL, "--user", name, "--ca", w.CA)
 	return u
 }
 
