@@ -2,6 +2,7 @@ package token
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/peopletest"
+	"github.com/openpai/paictl/pkg/secret"
 )
 
 // alone is a Service for ann, with a clock that the test moves.
@@ -134,4 +136,47 @@ func TestARefreshTokenThatIsShownAgainLateEndsTheSession(t *testing.T) {
 	assert.False(t, a.good(second.Access.Reveal()))
 	_, err = a.Refresh(t.Context(), second.Refresh, New{})
 	require.ErrorIs(t, err, ErrInvalid, "two had it")
+}
+
+// A thief who refreshes several times makes the owner's token an old one, not a foreign one.
+func TestARefreshTokenOfAnyAgeEndsTheSession(t *testing.T) {
+	a := newAlone(t)
+	first := a.session()
+	pair := first
+	for range 5 {
+		a.at = a.at.Add(time.Hour)
+		next, err := a.Refresh(t.Context(), pair.Refresh, New{})
+		require.NoError(t, err)
+		pair = next
+	}
+	foreign := a.session()
+	id, _ := parseRefresh(pair.Refresh.Reveal())
+	other, _ := parseRefresh(foreign.Refresh.Reveal())
+	_, err := a.Refresh(t.Context(), secret.String(strings.Replace(foreign.Refresh.Reveal(), other, id, 1)), New{})
+	require.EqualError(t, err, ErrInvalid.Error(), "made up from a token of another session")
+	require.True(t, a.good(pair.Access.Reveal()))
+	_, err = a.Refresh(t.Context(), first.Refresh, New{})
+	require.ErrorIs(t, err, ErrReused)
+	assert.False(t, a.good(pair.Access.Reveal()))
+	_, err = a.Refresh(t.Context(), pair.Refresh, New{})
+	require.ErrorIs(t, err, ErrInvalid)
+	assert.True(t, a.good(foreign.Access.Reveal()))
+
+	signedOut := a.session()
+	next, err := a.Refresh(t.Context(), signedOut.Refresh, New{})
+	require.NoError(t, err)
+	_, err = a.Refresh(t.Context(), next.Refresh, New{})
+	require.NoError(t, err)
+	require.NoError(t, a.RevokeRefresh(t.Context(), signedOut.Refresh), "a program that lost an answer signs out")
+	assert.False(t, a.good(next.Access.Reveal()))
+}
+
+// Sessions that began before tokens had codes continue.
+func TestASessionWithoutAMarkGetsOne(t *testing.T) {
+	e := &entry{Record: Record{ID: newID()}}
+	e.hash = hashOf("pair_" + e.ID + "_" + strings.Repeat("x", 43))
+	assert.True(t, e.issued(secret.String("pair_"+e.ID+"_"+strings.Repeat("x", 43))))
+	assert.False(t, e.issued(secret.String("pair_"+e.ID+"_"+strings.Repeat("y", 43))))
+	token := e.newRefresh()
+	assert.True(t, e.issued(token))
 }

@@ -2,7 +2,6 @@ package token
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -36,7 +35,7 @@ const (
 // Session begins a session, after a sign-in.
 func (s *Service) Session(ctx context.Context, p *people.Person, n New) (*Pair, error) {
 	e := s.entry(p, KindSession, n)
-	refresh := newRefresh(e.ID)
+	refresh := e.newRefresh()
 	e.hash, e.Expires = hashOf(refresh.Reveal()), s.sessionEnd(e.Created)
 	if err := s.room(ctx, p); err != nil {
 		return nil, err
@@ -175,22 +174,6 @@ func (s *Service) room(ctx context.Context, p *people.Person) error {
 		}
 	}
 	return nil
-}
-
-// refreshPrefix begins each refresh token, so that one that was lost can be found and told from other texts.
-const refreshPrefix = "pair_"
-
-func newRefresh(id string) secret.String {
-	b := make([]byte, 32)
-	_, _ = rand.Read(b) // never fails
-	return secret.String(refreshPrefix + id + "_" + base64.RawURLEncoding.EncodeToString(b))
-}
-
-// parseRefresh returns the id that a refresh token names.
-func parseRefresh(text string) (id string, ok bool) {
-	rest, ok := strings.CutPrefix(text, refreshPrefix)
-	id, secretPart, found := strings.Cut(rest, "_")
-	return id, ok && found && idForm.MatchString(id) && len(secretPart) == 43
 }
 
 // Handle is a text in the shape of a token that names a record and is good for nothing but its revocation.

@@ -36,6 +36,7 @@ type entry struct {
 	previous string
 	until    time.Time
 	next     []byte
+	mark     []byte // key of the codes in the refresh tokens of the session; nil for a session that began before there were codes
 	sessions int64
 	version  string
 }
@@ -74,7 +75,7 @@ func decodeRecord(s *corev1.Secret) (*entry, error) {
 	id, ok := strings.CutPrefix(s.Name, v1.TokenName(""))
 	e := &entry{
 		Record: Record{ID: id, User: d("user"), Kind: Kind(d("kind")), Via: d("via"), Label: d("label"), Client: d("client"), Address: d("address")},
-		person: types.UID(d("uid")), secret: s.UID, hash: d("hash"), previous: d("previous"), next: s.Data["next"], version: s.ResourceVersion,
+		person: types.UID(d("uid")), secret: s.UID, hash: d("hash"), previous: d("previous"), next: s.Data["next"], mark: s.Data["mark"], version: s.ResourceVersion,
 	}
 	switch {
 	case !ok || !idForm.MatchString(id):
@@ -122,7 +123,7 @@ func (e *entry) object() (*unstructured.Unstructured, error) {
 		"user": []byte(e.User), "uid": []byte(e.person), "kind": []byte(e.Kind), "hash": []byte(e.hash), "sessions": []byte(strconv.FormatInt(e.sessions, 10)),
 		"scopes": []byte(strings.Join(scopes, ",")), "via": []byte(e.Via), "label": []byte(e.Label), "client": []byte(e.Client), "address": []byte(e.Address),
 		"created": at(e.Created), "expires": at(e.Expires), "used": at(e.Used),
-		"previous": []byte(e.previous), "until": at(e.until), "next": e.next,
+		"previous": []byte(e.previous), "until": at(e.until), "next": e.next, "mark": e.mark,
 	}
 	for k, v := range data {
 		if len(v) == 0 {

@@ -2,9 +2,13 @@ package token
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,8 +21,8 @@ import (
 // grace is how long the refresh token before is accepted: an answer may be lost, and two programs may share a session.
 const grace = 30 * time.Second
 
-// Refresh gives the next pair of a session. Whoever shows the token before within half a minute gets the same refresh token; later it revokes the
-// session, because then two have it.
+// Refresh returns the next pair of a session. For the token before it returns the same refresh token within half a minute. Later, that token
+// and all earlier ones revoke the session, because two programs have it.
 func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pair, error) {
 	id, ok := parseRefresh(token.Reveal())
 	if !ok {
@@ -50,9 +54,9 @@ func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pai
 				return nil, away("write a session", err)
 			}
 			return s.pair(ctx, p, e, next)
-		case e.previous == "" || subtle.ConstantTimeCompare(hash, []byte(e.previous)) != 1:
+		case !e.issued(token):
 			return nil, ErrInvalid
-		case !s.now().Before(e.until):
+		case !e.follows(hash) || !s.now().Before(e.until):
 			if err := s.drop(ctx, e); err != nil {
 				return nil, err
 			}
@@ -69,7 +73,7 @@ func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pai
 
 // next writes the next refresh token of a session. What is written is sealed with the one before: the record alone holds no token.
 func (s *Service) next(ctx context.Context, e *entry, token secret.String, n New) (secret.String, error) {
-	next := newRefresh(e.ID)
+	next := e.newRefresh()
 	sealed, err := seal(token, e.ID, next)
 	if err != nil {
 		return "", err
@@ -102,11 +106,61 @@ func (s *Service) RevokeRefresh(ctx context.Context, token secret.String) error 
 	if err != nil {
 		return err
 	}
-	hash := []byte(hashOf(token.Reveal()))
-	if subtle.ConstantTimeCompare(hash, []byte(e.hash)) != 1 && subtle.ConstantTimeCompare(hash, []byte(e.previous)) != 1 {
+	if !e.issued(token) {
 		return ErrInvalid
 	}
 	return s.drop(ctx, e)
+}
+
+// refreshPrefix begins each refresh token, so that one that was lost can be found and told from other texts.
+const refreshPrefix = "pair_"
+
+// The secret of a refresh token: random bytes, and a code that proves the session of the token, however old the token is.
+const (
+	randomBytes = 22
+	codeBytes   = 10
+)
+
+// newRefresh returns a refresh token of a session.
+func (e *entry) newRefresh() secret.String {
+	if e.mark == nil {
+		e.mark = make([]byte, sha256.Size)
+		_, _ = rand.Read(e.mark) // never fails
+	}
+	b := make([]byte, randomBytes)
+	_, _ = rand.Read(b) // never fails
+	return secret.String(refreshPrefix + e.ID + "_" + base64.RawURLEncoding.EncodeToString(append(b, e.code(b)...)))
+}
+
+// code returns the code of the random bytes of a token.
+func (e *entry) code(random []byte) []byte {
+	mac := hmac.New(sha256.New, e.mark)
+	_, _ = mac.Write([]byte(e.ID)) // never fails
+	_, _ = mac.Write(random)
+	return mac.Sum(nil)[:codeBytes]
+}
+
+// follows reports whether a hash is of the refresh token before the current one.
+func (e *entry) follows(hash []byte) bool {
+	return e.previous != "" && subtle.ConstantTimeCompare(hash, []byte(e.previous)) == 1
+}
+
+// issued reports whether a refresh token is or was one of this session. Of tokens that were made without a code, only the last two are known.
+func (e *entry) issued(token secret.String) bool {
+	hash := []byte(hashOf(token.Reveal()))
+	if subtle.ConstantTimeCompare(hash, []byte(e.hash)) == 1 || e.follows(hash) {
+		return true
+	}
+	_, text, _ := strings.Cut(strings.TrimPrefix(token.Reveal(), refreshPrefix), "_")
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	return err == nil && len(b) == randomBytes+codeBytes && e.mark != nil && hmac.Equal(b[randomBytes:], e.code(b[:randomBytes]))
+}
+
+// parseRefresh returns the id that a refresh token names.
+func parseRefresh(text string) (id string, ok bool) {
+	rest, ok := strings.CutPrefix(text, refreshPrefix)
+	id, secretPart, found := strings.Cut(rest, "_")
+	return id, ok && found && idForm.MatchString(id) && len(secretPart) == base64.RawURLEncoding.EncodedLen(randomBytes+codeBytes)
 }
 
 // purpose keeps what is sealed here from being opened as something else.
