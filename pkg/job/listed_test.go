@@ -222,6 +222,10 @@ func TestWhoSubmitsAJobSeesItInTheNextList(t *testing.T) {
 		require.Contains(t, r.listed(t, Filter{User: "ann"}), name)
 		if i%10 == 9 {
 			r.removed(t, f)
+			soon(t, name+" is gone", func() bool {
+				_, err := r.Frameworks.Get(t.Context(), f.Name)
+				return apierrors.IsNotFound(err)
+			})
 		}
 	}
 	assert.Zero(t, r.lists.Load(), "the API server isn't asked for all jobs")

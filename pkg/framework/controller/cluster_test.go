@@ -71,6 +71,9 @@ func simulate(t testing.TB) *cluster {
 	kubetest.PriorityClasses(t, nodes)
 	w := &cluster{t: t, c: c, config: config, namespace: fmt.Sprintf("jobs-%d", namespaces.Add(1)), store: newMemory()}
 	require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))
+	t.Cleanup(func() { // nodes have room for a few hundred
+		_ = c.DeleteAllOf(context.WithoutCancel(t.Context()), &corev1.Pod{}, client.InNamespace(w.namespace), client.GracePeriodSeconds(0))
+	})
 	w.eventually("the definition is served", func() bool { return c.List(t.Context(), &v1.FrameworkList{}) == nil })
 	w.eventually("the namespace has its service account", func() bool {
 		return w.get(&corev1.ServiceAccount{}, "default")

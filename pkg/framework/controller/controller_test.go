@@ -264,6 +264,11 @@ func TestAUsedUpQuotaIsSaidAndWaitedFor(t *testing.T) {
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "pods", Namespace: w.namespace},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": quantity("0")}}}
 	require.NoError(t, w.c.Create(t.Context(), quota))
+	w.eventually("the API server knows the quota", func() bool {
+		probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: w.namespace}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i"}}}}
+		err := w.c.Create(t.Context(), probe, client.DryRunAll)
+		return err != nil && contains(err.Error(), "exceeded quota")
+	})
 	w.start()
 	w.submit("quota", workers(1))
 	w.until("quota", "says why", func(f *v1.Framework) bool { return contains(f.Status.Message, "exceeded quota") })
