@@ -16,7 +16,7 @@ import (
 
 //go:embed go.mod go.sum
 //go:embed cmd/pai-agent cmd/pai-api-proxy cmd/pai-api-vip cmd/pai-backup cmd/pai-controller cmd/pai-csr-approver cmd/pai-logs cmd/pai-nvml cmd/pai-peer cmd/pai-runtime cmd/pai-scheduler cmd/pai-server cmd/pai-volume cmd/pai-watchdog
-//go:embed pkg/access pkg/agent pkg/apiproxy pkg/apivip pkg/approver pkg/hint pkg/kube/*.go pkg/peer pkg/plural pkg/version
+//go:embed pkg/access pkg/agent pkg/apiproxy pkg/apivip pkg/approver pkg/bounded pkg/hint pkg/kube/*.go pkg/peer pkg/plural pkg/version
 //go:embed pkg/backup/*.go pkg/backup/target/*.go pkg/cluster/pki pkg/config/*.go pkg/config/store/*.go pkg/ssh/*.go pkg/ssh/internal pkg/ssh/scripts
 //go:embed pkg/incluster/backups pkg/incluster/logstore pkg/incluster/meter pkg/incluster/podapi pkg/incluster/volume pkg/incluster/watchdog
 //go:embed pkg/framework/api pkg/framework/archive pkg/framework/controller pkg/framework/listing pkg/framework/machine

@@ -86,8 +86,8 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	tellUsage(registry, watched, c.Leads, log)
 	return together(ctx,
 		c.Run,
-		func(ctx context.Context) error { return s.Serve(ctx, jobs, s.Handler()) },
-		func(ctx context.Context) error { return s.Serve(ctx, tasks, s.TaskHandler()) },
+		func(ctx context.Context) error { return s.ServeJobs(ctx, jobs) },
+		func(ctx context.Context) error { return s.ServeTasks(ctx, tasks) },
 		func(ctx context.Context) error { return prune(ctx, o, rest.CopyConfig(config), watched, c.Leads, log) },
 		func(ctx context.Context) error { return failed(ctx, watched) })
 }

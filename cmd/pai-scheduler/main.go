@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -40,6 +39,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/kubernetes/pkg/features"
 
+	"github.com/openpai/paictl/pkg/bounded"
 	"github.com/openpai/paictl/pkg/scheduler/books"
 	"github.com/openpai/paictl/pkg/scheduler/plugin"
 	"github.com/openpai/paictl/pkg/scheduler/queue"
@@ -48,6 +48,9 @@ import (
 
 // namespaceFile is where the kubelet puts a pod's namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// connections is how many clients of the API there may be at a time.
+const connections = 500
 
 // stopLimit is what requests under way may take when the program is asked to end.
 const stopLimit = 5 * time.Second
@@ -157,28 +160,16 @@ func (p *program) run(ctx context.Context, opts *options.Options) error {
 		return err
 	}
 	p.log.InfoContext(ctx, "starting", "version", version.Version, "api", listener.Addr().String())
-	server := &http.Server{Handler: p.made.API(), ReadHeaderTimeout: 5 * time.Second}
-	context.AfterFunc(ctx, func() {
-		grace, end := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
-		defer end()
-		_ = server.Shutdown(grace) // the program ends with it
-	})
-	go func() { cancel(p.ended(server.Serve(listener))) }()
-	go func() { cancel(p.ended(p.made.Run(ctx))) }()
+	go func() {
+		cancel(bounded.Serve(ctx, listener, p.made.API(), bounded.Options{Connections: connections, Grace: stopLimit, Log: p.log}))
+	}()
+	go func() { cancel(p.made.Run(ctx)) }()
 	err = app.Run(ctx, cc, sched)
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	if ctx.Err() != nil {
 		return nil
-	}
-	return err
-}
-
-// ended is why a part has ended.
-func (p *program) ended(err error) error {
-	if errors.Is(err, http.ErrServerClosed) {
-		return context.Canceled
 	}
 	return err
 }

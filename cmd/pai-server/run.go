@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/openpai/paictl/pkg/access"
+	"github.com/openpai/paictl/pkg/bounded"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/assembly"
 	servertls "github.com/openpai/paictl/pkg/server/tls"
@@ -71,7 +73,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	defer end()
 	parts := slices.Concat(a.Parts(), []func(context.Context) error{
 		func(inner context.Context) error {
-			return plain(inner, metrics, health(registry, o.accessFile, ready), log)
+			return plain(inner, metrics, health(registry, o.accessFile, ready), shortConnections, nil, log)
 		},
 		func(inner context.Context) error {
 			defer end()
@@ -104,7 +106,7 @@ func serve(ctx context.Context, o *options, a *assembly.Assembly, public *server
 	if public != nil {
 		redirect, source = public.Answers(redirect), public.Beside(source)
 	}
-	bounds := servertls.Bounds{Most: o.settings.Limits.Streams + shortConnections, Proxies: o.settings.TrustedProxies}
+	bounds := bounded.Options{Connections: o.settings.Limits.Streams + shortConnections, Proxies: o.settings.TrustedProxies}
 	l, err := servertls.Listen(ctx, o.listen, source, bounds)
 	if err != nil {
 		return err
@@ -116,8 +118,9 @@ func serve(ctx context.Context, o *options, a *assembly.Assembly, public *server
 		if err != nil {
 			return errors.Join(err, l.Close())
 		}
-		bounds.Most = shortConnections
-		parts = append(parts, func(ctx context.Context) error { return plain(ctx, servertls.Limit(to, bounds), redirect, log) })
+		parts = append(parts, func(ctx context.Context) error {
+			return plain(ctx, to, redirect, shortConnections, o.settings.TrustedProxies, log)
+		})
 	}
 	return assembly.Together(ctx, parts...)
 }
@@ -170,13 +173,6 @@ func health(registry *prometheus.Registry, accessFile string, ready func() error
 }
 
 // plain answers without TLS until the context ends.
-func plain(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
-	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
-	defer stop()
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+func plain(ctx context.Context, l net.Listener, h http.Handler, connections int, proxies []netip.Prefix, log *slog.Logger) error {
+	return bounded.Serve(ctx, l, h, bounded.Options{Connections: connections, Proxies: proxies, Read: 10 * time.Second, Write: 30 * time.Second, Log: log})
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/openpai/paictl/pkg/agent/amdgpu"
 	"github.com/openpai/paictl/pkg/agent/gpu"
 	"github.com/openpai/paictl/pkg/agent/toolkit"
+	"github.com/openpai/paictl/pkg/bounded"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 	"github.com/openpai/paictl/pkg/version"
 )
@@ -136,10 +137,10 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	}
 	var accepted atomic.Pointer[kubeletplugin.Helper]
 	var published atomic.Bool
-	srv := &http.Server{Handler: answers(&accepted, &published, d), ReadHeaderTimeout: 5 * time.Second}
+	serving, stopServing := context.WithCancel(ctx)
+	defer stopServing()
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	defer func() { _ = srv.Close() }() // the program ends with it
+	go func() { served <- bounded.Serve(serving, l, answers(&accepted, &published, d), bounded.Small()) }()
 	// Before anyone is told of them. What takes longer, or waits for a pod, continues below.
 	first, cancelFirst := context.WithTimeout(ctx, firstSplits)
 	d.split(first)

@@ -141,7 +141,7 @@ func (r *replicated) start(t *testing.T) *replica {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 2)
 	go func() { ended <- one.Run(ctx) }()
-	go func() { ended <- s.Serve(ctx, l, one.handler) }()
+	go func() { ended <- s.ServeJobs(ctx, l) }()
 	stopped := false
 	one.stop = func() {
 		if stopped {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/openpai/paictl/pkg/bounded"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/server/desk"
 	"github.com/openpai/paictl/pkg/server/wire"
@@ -364,10 +365,7 @@ func (s *Server) address(r *http.Request) netip.Addr {
 
 // HTTP is the server around a handler, with its limits.
 func (s *Server) HTTP(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug), // connections that were cut
-	}
+	return bounded.HTTP(h, bounded.Options{Header: 64 << 10, Log: s.o.Log})
 }
 
 // Serve answers on a listener until the context ends: then it takes no new requests, ends streams, and lets the others be answered.

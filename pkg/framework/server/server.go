@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/openpai/paictl/pkg/access"
+	"github.com/openpai/paictl/pkg/bounded"
 	"github.com/openpai/paictl/pkg/framework/archive"
 )
 
@@ -152,20 +153,22 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Serve answers on a listener until the context ends.
-func (s *Server) Serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	srv := &http.Server{
-		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug), // connections that were cut
-	}
-	stopped := make(chan error, 1)
-	context.AfterFunc(ctx, func() {
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
-		defer cancel()
-		stopped <- srv.Shutdown(grace)
-	})
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return <-stopped
+// Connections that there may be at a time: of the services that ask for jobs, and of tasks, which wait for each other.
+const (
+	jobConnections  = 1000
+	taskConnections = 8000
+)
+
+// ServeJobs answers the services of the platform until the context ends.
+func (s *Server) ServeJobs(ctx context.Context, l net.Listener) error {
+	return s.serve(ctx, l, s.Handler(), jobConnections)
+}
+
+// ServeTasks answers tasks until the context ends.
+func (s *Server) ServeTasks(ctx context.Context, l net.Listener) error {
+	return s.serve(ctx, l, s.TaskHandler(), taskConnections)
+}
+
+func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler, connections int) error {
+	return bounded.Serve(ctx, l, h, bounded.Options{Connections: connections, Grace: stopTime, Log: s.o.Log})
 }

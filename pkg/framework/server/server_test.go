@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -372,40 +371,6 @@ func TestAFailureOfTheArchiveIsCountedAndToldAsOurs(t *testing.T) {
 	w := httptest.NewRecorder()
 	server.New(h.options).Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	assert.Contains(t, w.Body.String(), `pai_archive_errors_total{operation="list"} 1`)
-}
-
-func TestTheServerEndsWithItsContextAndItsLastAnswer(t *testing.T) {
-	h := newHarness(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s := server.New(h.options)
-	begun, release := make(chan struct{}), make(chan struct{})
-	ended := make(chan error, 1)
-	go func() {
-		ended <- s.Serve(ctx, l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			close(begun)
-			<-release
-			_, _ = w.Write([]byte("the end"))
-		}))
-	}()
-	answer := make(chan []byte, 1)
-	go func() {
-		r, _ := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, "http://"+l.Addr().String(), nil)
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			answer <- nil
-			return
-		}
-		defer resp.Body.Close()
-		text, _ := io.ReadAll(resp.Body)
-		answer <- text
-	}()
-	<-begun
-	cancel()
-	close(release)
-	assert.Equal(t, "the end", string(<-answer))
-	require.NoError(t, <-ended)
 }
 
 func TestGPUTimeIsToldByWhatIsAskedFor(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/openpai/paictl/pkg/bounded"
 	"github.com/openpai/paictl/pkg/incluster/meter"
 )
 
@@ -52,21 +53,18 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	return serve(ctx, l, store, NewServer(store, meter.New(*groups), *token, *password).Handler())
 }
 
+// connections is how many readers there may be at a time.
+const connections = 500
+
 // serve keeps logs and answers until ctx ends.
 func serve(ctx context.Context, l net.Listener, store *Store, h http.Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	kept := make(chan error, 1)
 	go func() { kept <- store.Run(ctx) }()
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
-	context.AfterFunc(ctx, func() {
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		_ = srv.Shutdown(grace) // the program ends with it
-	})
-	err := srv.Serve(l)
+	err := bounded.Serve(ctx, l, h, bounded.Options{Connections: connections})
 	cancel()
-	if kept := <-kept; errors.Is(err, http.ErrServerClosed) {
+	if kept := <-kept; err == nil {
 		err = kept
 	}
 	return err

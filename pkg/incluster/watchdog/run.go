@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -10,12 +9,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/openpai/paictl/pkg/access"
+	"github.com/openpai/paictl/pkg/bounded"
 	"github.com/openpai/paictl/pkg/incluster/podapi"
 	"github.com/openpai/paictl/pkg/version"
 )
@@ -61,18 +60,9 @@ func Serve(ctx context.Context, l net.Listener, w *Watchdog) error {
 		defer close(watched)
 		w.Watch(ctx)
 	}()
-	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: 5 * time.Second}
-	context.AfterFunc(ctx, func() {
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		_ = srv.Shutdown(grace) // the program ends with it
-	})
-	err := srv.Serve(l)
+	err := bounded.Serve(ctx, l, w.Handler(), bounded.Small())
 	cancel()
 	<-watched
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
 	return err
 }
 

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/openpai/paictl/pkg/bounded"
 )
 
 const (
@@ -180,10 +182,10 @@ func Config(s Source) *tls.Config {
 }
 
 // Listen listens for TLS connections within bounds.
-func Listen(ctx context.Context, address string, s Source, b Bounds) (net.Listener, error) {
+func Listen(ctx context.Context, address string, s Source, b bounded.Options) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	return tls.NewListener(Limit(l, b), Config(s)), nil
+	return tls.NewListener(bounded.Limit(l, b), Config(s)), nil
 }

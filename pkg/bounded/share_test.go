@@ -1,4 +1,4 @@
-package tls
+package bounded
 
 import (
 	"errors"
@@ -53,7 +53,7 @@ func TestOneNetworkHoldsAQuarterOfTheConnectionsAtMost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := &callers{from: []string{c.mine, c.alsoMine, c.mine, c.alsoMine, c.other}}
-			l := Limit(in, Bounds{Most: 8})
+			l := Limit(in, Options{Connections: 8})
 			var open []net.Conn
 			for range 3 {
 				conn, err := l.Accept()
@@ -83,7 +83,7 @@ func TestATrustedProxyHasNoShare(t *testing.T) {
 	for i := range 8 {
 		in.from = append(in.from, []string{"::ffff:10.0.0.1", "127.0.0.1"}[i%2])
 	}
-	l := Limit(in, Bounds{Most: 8, Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	l := Limit(in, Options{Connections: 8, Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
 	for range 8 {
 		_, err := l.Accept()
 		require.NoError(t, err)
