@@ -106,7 +106,7 @@ func kubesprayReasons() map[string]string {
 	check := "preflight checks this, and says how to repair it"
 	return map[string]string{
 		"enable_hived_scheduler": "the cell scheduler always runs; without virtual clusters it has one, default",
-		"enable_marketplace":     "the marketplace is a service like others: start it with \"service start\"",
+		"enable_marketplace":     marketplace,
 		"qos-switch":             "services always have requests and limits",
 		"docker_check":           check, "resource_check": check,
 		"docker_config_file_path": docker, "docker_iptables_enabled": docker,

@@ -67,6 +67,8 @@ func (m *migrator) registry(d *oldDoc) {
 	}
 }
 
+const marketplace = "templates of jobs take its place, and need no setting: \"paictl job template list\""
+
 // commonReasons says why settings of cluster.common have no successor.
 func commonReasons() map[string]string {
 	return map[string]string{
@@ -77,7 +79,7 @@ func commonReasons() map[string]string {
 		"az-rdma":                "RDMA devices are found on the machines",
 		"deploy-in-aks":          "managed clusters are recognised automatically",
 		"docker-data-root":       "containerd replaces Docker; logs are read where the kubelet keeps them",
-		"marketplace":            "the marketplace is a service like others",
+		"marketplace":            marketplace,
 		"prometheus-pushgateway": "a service like others",
 		"dshuttle":               "no longer part of the platform",
 	}
@@ -89,7 +91,7 @@ func goneServices() map[string]string {
 	return map[string]string{
 		"zookeeper": yarn, "hadoop-name-node": yarn, "hadoop-data-node": yarn, "hadoop-node-manager": yarn, "hadoop-jobhistory": yarn,
 		"hadoop-batch-job": yarn, "yarn-frameworklauncher": yarn, "yarn-exporter": yarn, "hadoop-run": yarn,
-		"drivers":       "a service no longer installs GPU drivers; they are detected and reported",
+		"drivers":       "no service installs GPU drivers: \"cluster up\" does, if kubernetes-configuration.yaml has gpu-driver: {policy: install}",
 		"k8s-dashboard": "the old Kubernetes dashboard is no longer part of the platform",
 		"dshuttle":      "no longer part of the platform",
 	}

@@ -30,8 +30,6 @@ const (
 	bodyBytes = 100 << 10
 	// answerTime bounds an answer where its route doesn't say.
 	answerTime = 30 * time.Second
-	// headerTime bounds how long the head of a request may take.
-	headerTime = 5 * time.Second
 	// drainTime is how long answers that are under way may take when the program ends.
 	drainTime = 25 * time.Second
 	// clientGone is what the log says of a request whose client didn't wait for the answer.
