@@ -41,8 +41,8 @@ type Recheck struct {
 	Log          *slog.Logger     // nil is none
 
 	unanswered unanswered
-	// since is when rounds began to follow each other, last is when one ended.
-	since, last time.Time
+	rounds     people.Rounds
+	noted      time.Time // when rounds were last written for the next replica
 }
 
 const (
@@ -121,10 +121,7 @@ func (a *asked) loses(l loss) {
 
 // Round asks once about everyone who has a session or a token.
 func (r *Recheck) Round(ctx context.Context) error {
-	if now := r.now(); now.Sub(r.last) > r.Grace/4 {
-		r.since = now
-	}
-	defer func() { r.last = r.now() }()
+	failed := []error{r.follow(ctx)}
 	vias := map[string]map[string]bool{} // of people: providers by whose word their sessions began
 	for _, record := range r.Tokens.Of("") {
 		if vias[record.User] == nil {
@@ -143,7 +140,6 @@ func (r *Recheck) Round(ctx context.Context) error {
 	var g errgroup.Group
 	g.SetLimit(together)
 	var mu sync.Mutex
-	var failed []error
 	for _, p := range all {
 		if ctx.Err() != nil {
 			break
@@ -163,7 +159,35 @@ func (r *Recheck) Round(ctx context.Context) error {
 			failed = append(failed, r.settle(ctx, provider))
 		}
 	}
-	return errors.Join(failed...)
+	return errors.Join(append(failed, r.note(ctx))...)
+}
+
+// follow decides whether a round follows those before, which another replica may have made. If none was made for a quarter of the grace, the grace
+// begins anew.
+func (r *Recheck) follow(ctx context.Context) (err error) {
+	now := r.now()
+	if r.follows(now) {
+		return nil
+	}
+	if r.rounds, err = r.People.Rounds(ctx); !r.follows(now) {
+		r.rounds.Since = now
+	}
+	return err
+}
+
+func (r *Recheck) follows(now time.Time) bool { return now.Sub(r.rounds.Last).Abs() <= r.Grace/4 }
+
+// note keeps that a round has ended, for the replica that asks next, if this one ends.
+func (r *Recheck) note(ctx context.Context) error {
+	r.rounds.Last = r.now()
+	if r.rounds.Last.Sub(r.noted) < r.Grace/10 {
+		return nil
+	}
+	if err := r.People.NoteRounds(ctx, r.rounds); err != nil {
+		return err
+	}
+	r.noted = r.rounds.Last
+	return nil
 }
 
 // person asks about one person. Of one without sessions and tokens nothing is asked: a sign-in does. What was said of them ends with its time.

@@ -78,6 +78,12 @@ func (l *lab) pass(t *testing.T, d time.Duration) {
 	}
 }
 
+// replace lets another replica ask, which only knows what the last one wrote.
+func (l *lab) replace() {
+	was := l.again
+	l.again = &signin.Recheck{People: was.People, Tokens: was.Tokens, Checkers: was.Checkers, Policies: was.Policies, Every: was.Every, Grace: was.Grace, Now: was.Now}
+}
+
 func (l *lab) person(t *testing.T, name string) *people.Person {
 	t.Helper()
 	p, err := l.Person(name)
@@ -187,7 +193,9 @@ func TestAProviderThatIsAwayCountsForAWhile(t *testing.T) {
 	}
 	l.round(t)
 	l.server.Stop()
-	l.pass(t, 59*time.Minute)
+	l.pass(t, 30*time.Minute)
+	l.replace()
+	l.pass(t, 29*time.Minute)
 	assert.True(t, l.valid(t, tokens["kim"]))
 	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"))
 	assert.True(t, l.valid(t, pair.Access.Reveal()))
@@ -201,6 +209,20 @@ func TestAProviderThatIsAwayCountsForAWhile(t *testing.T) {
 	assert.True(t, l.valid(t, tokens["kim"]))
 	assert.False(t, l.person(t, "kim").Gone)
 	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"), "it is back")
+}
+
+func TestTheGraceBeginsAnewAfterATimeWithoutQuestions(t *testing.T) {
+	l := openLab(t)
+	pair := l.enter(t, "kim")
+	l.round(t)
+	l.server.Stop()
+	l.now = l.now.Add(2 * time.Hour)
+	l.replace()
+	l.pass(t, 50*time.Minute)
+	assert.True(t, l.valid(t, pair.Access.Reveal()), "no replica ran for two hours")
+	l.replace()
+	l.pass(t, 21*time.Minute)
+	assert.False(t, l.valid(t, pair.Access.Reveal()), "the second replica goes on with the hour of the first")
 }
 
 func TestGroupsEndWithTheirTimeAlsoWhereNoOneIsAskedAbout(t *testing.T) {

@@ -85,7 +85,9 @@ func (r *Recheck) old(said v1.External) bool { return r.now().Sub(said.CheckedAt
 
 // over reports whether a provider that is asked has said nothing for too long. Time in which no one asked doesn't count: else the first question after the
 // server was off would sign everyone out, if it failed.
-func (r *Recheck) over(said v1.External) bool { return r.old(said) && r.now().Sub(r.since) > r.Grace }
+func (r *Recheck) over(said v1.External) bool {
+	return r.old(said) && r.now().Sub(r.rounds.Since) > r.Grace
+}
 
 // confirm notes what a provider says. When it said so is written from time to time only.
 func (r *Recheck) confirm(ctx context.Context, p *people.Person, id v1.Identity, now *Identity) error {

@@ -37,6 +37,9 @@ const (
 // AdministratorsLease is held, in Namespace, by whoever changes something that could take the last administrator away.
 const AdministratorsLease = "people-administrators"
 
+// RoundsLease notes, in Namespace, since when providers are asked about people, and when the last round ended.
+const RoundsLease = "sign-in-rounds"
+
 // PasswordName is the Secret with the hash of a person's password.
 func PasswordName(user string) string { return "password-" + ObjectName(user) }
 
