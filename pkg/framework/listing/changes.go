@@ -121,6 +121,14 @@ func (x *Index) Reached() Seen {
 	return x.log.seen.Max(x.log.covered)
 }
 
+// Heard is the latest version of which a reader may know something by now. A server that has reached less would tell some jobs as they were before,
+// and might never tell them again as they are.
+func (x *Index) Heard() Seen {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.log.heard
+}
+
 // with is what is known after a list of one kind.
 func (s Seen) with(list Seen) Seen {
 	return Seen{cmp.Or(list.Frameworks, s.Frameworks), cmp.Or(list.Pods, s.Pods)}
@@ -219,8 +227,10 @@ func (x *Index) podSeen(framework string, version uint64) {
 		return
 	}
 	x.log.hear(Seen{Pods: version})
+	version = cmp.Or(version, x.log.listed.Pods)
+	x.log.heard.Pods = max(x.log.heard.Pods, version)
 	if e := x.jobs[framework]; e != nil {
-		e.touched(Seen{Pods: cmp.Or(version, x.log.listed.Pods)})
+		e.touched(Seen{Pods: version})
 	}
 }
 

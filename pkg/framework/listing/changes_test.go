@@ -163,6 +163,7 @@ func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 		servers := []*replica{newReplica(), newReplica()}
 		known := map[string]string{} // state by UID
 		at, mark, seen, elsewhere := 0, uint64(0), listing.Seen{}, false
+		var before listing.Seen       // the place before the changes in waiting
 		var waiting []*listing.Latest // read, and not told yet, as of a reader who is slow
 		told := func() {
 			for _, latest := range waiting {
@@ -171,11 +172,11 @@ func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 					delete(known, c.Row.UID)
 				}
 			}
-			waiting = nil
+			waiting, before = nil, seen
 		}
 		whole := func(x *listing.Index) {
 			mark, seen = x.Mark()
-			known, elsewhere = states(t, x), false
+			known, elsewhere, before = states(t, x), false, seen
 		}
 		read := func() {
 			told()
@@ -189,14 +190,18 @@ func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 			waiting, mark, seen = changes, next, here
 		}
 		move := func() {
-			told()
 			// One that hasn't got so far is waited for: it would tell what is older than what is known.
 			x := servers[1-at].index
-			if here := x.Reached(); here.Max(seen) != here {
+			if here := x.Reached(); here.Max(servers[at].index.Heard()) != here {
 				return
 			}
-			at, elsewhere = 1-at, true
-			changes, next, here, ok := x.Missed(seen)
+			place := seen
+			if n := rapid.IntRange(0, len(waiting)).Draw(t, "told"); n < len(waiting) { // the stream ends between two changes
+				waiting, place = waiting[:n], before
+			}
+			told()
+			before, at, elsewhere = place, 1-at, true
+			changes, next, here, ok := x.Missed(place)
 			if !ok {
 				whole(x)
 				return

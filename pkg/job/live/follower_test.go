@@ -1,7 +1,10 @@
 package live
 
 import (
+	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -88,6 +91,41 @@ func TestAWatchFromElsewhereBeginsAgainWhenAListComes(t *testing.T) {
 	changes, _, err := here.Next()
 	require.NoError(t, err)
 	assert.Len(t, changes, 2, "b and c are gone")
+}
+
+func TestAWatchMovesOnlyToAServerThatKnowsAllThatItsReaderMayKnow(t *testing.T) {
+	l, other := follows(t), follows(t)
+	for _, server := range []*Live{l, other} {
+		require.NoError(t, server.frameworks.Update(framework("c", "120", v1.AttemptRunning)))
+	}
+	w, err := l.Watch()
+	require.NoError(t, err)
+	var place string
+	l.frameworks.handler = between{l.frameworks.handler, func() {
+		if place == "" {
+			_, _, err := w.Next()
+			require.NoError(t, err)
+			place = w.PlaceBefore()
+		}
+	}}
+	require.NoError(t, l.frameworks.Replace([]any{framework("a", "200", v1.Completed), framework("b", "150", v1.Completed), framework("c", "120", v1.AttemptRunning)}, "210"))
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, other.frameworks.Update(framework("b", "150", v1.Completed)))
+	again, err := other.Resume(now, place)
+	require.NoError(t, err)
+	require.Nil(t, again, "the reader may know a as of version 200")
+	require.NoError(t, other.frameworks.Update(framework("a", "200", v1.Completed)))
+	again, err = other.Resume(now, place)
+	require.NoError(t, err)
+	require.NotNil(t, again)
+	changes, _, err := again.Next()
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for _, c := range changes {
+		names[c.Change().Row.Framework] = true
+	}
+	assert.Subset(t, slices.Collect(maps.Keys(names)), []string{"a", "b"}, "the changes after the place come again")
 }
 
 func TestAPodOfTheSameNameTakesThePlaceOfTheOther(t *testing.T) {

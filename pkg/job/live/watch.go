@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -35,7 +34,8 @@ var ErrExpired = errors.New("what changed since that place isn't known")
 type Watch struct {
 	live *Live
 	mark uint64
-	seen listing.Seen
+	// The reader has all changes up to seen, and had those up to before when Next was last called.
+	before, seen listing.Seen
 	// elsewhere: it goes on at a place of another watch. missed is what the first Next begins with then.
 	elsewhere bool
 	missed    []*listing.Latest
@@ -57,18 +57,18 @@ func (l *Live) Resume(ctx context.Context, place string) (*Watch, error) {
 	if !l.Filled() {
 		return nil, errEmpty
 	}
-	seen, at, err := readPlace(place)
-	if err != nil || time.Since(at) > placeLife || !l.reaches(ctx, seen) {
+	seen, heard, at, err := readPlace(place)
+	if err != nil || time.Since(at) > placeLife || !l.reaches(ctx, heard) {
 		return nil, nil //nolint:nilnil,nilerr // said above
 	}
-	missed, mark, seen, ok := l.index.Missed(seen)
+	missed, mark, _, ok := l.index.Missed(seen)
 	if !ok {
 		return nil, nil //nolint:nilnil // said above
 	}
 	return l.reader(&Watch{mark: mark, seen: seen, elsewhere: true, missed: missed}), nil
 }
 
-// reaches waits until what is known here is all that a place has. In a cluster that was put back from a backup it never gets there.
+// reaches waits until this server knows everything that a reader may know. In a cluster that was put back from a backup it never gets there.
 func (l *Live) reaches(ctx context.Context, s listing.Seen) bool {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
@@ -117,32 +117,40 @@ func (w *Watch) Next() (changes []*listing.Latest, more <-chan struct{}, err err
 		return nil, nil, ErrBehind
 	}
 	changes, w.missed = append(w.missed, changes...), nil
-	w.mark, w.seen = mark, seen
+	w.mark, w.before, w.seen = mark, w.seen, seen
 	return changes, more, nil
 }
 
 // Place is where a watch goes on, here or at another server, that has read what this one has.
-func (w *Watch) Place() string {
-	return fmt.Sprintf("%s.%s.%s", number(w.seen.Frameworks), number(w.seen.Pods), number(uint64(time.Now().Unix())))
+func (w *Watch) Place() string { return w.place(w.seen) }
+
+// PlaceBefore is the place of a reader that got only some of the changes that the last Next returned.
+func (w *Watch) PlaceBefore() string { return w.place(w.before) }
+
+func (w *Watch) place(seen listing.Seen) string {
+	heard := w.live.index.Heard().Max(seen)
+	var parts []string
+	for _, n := range []uint64{seen.Frameworks, seen.Pods, heard.Frameworks, heard.Pods, uint64(time.Now().Unix())} {
+		parts = append(parts, strconv.FormatUint(n, base))
+	}
+	return strings.Join(parts, ".")
 }
 
 const base = 36
 
-func number(n uint64) string { return strconv.FormatUint(n, base) }
-
-// readPlace reads what Place wrote: versions, and when that was.
-func readPlace(text string) (s listing.Seen, at time.Time, err error) {
+// readPlace reads a place: the reader has all changes up to seen, perhaps some up to heard, as of a time.
+func readPlace(text string) (seen, heard listing.Seen, at time.Time, err error) {
 	parts := strings.Split(text, ".")
-	if len(parts) != 3 {
-		return s, at, errors.New("it has three numbers")
+	if len(parts) != 5 {
+		return seen, heard, at, errors.New("a place has five numbers")
 	}
-	var n [3]uint64
+	var n [5]uint64
 	for i := range parts {
 		if n[i], err = strconv.ParseUint(parts[i], base, 63); err != nil {
-			return s, at, err
+			return seen, heard, at, err
 		}
 	}
-	return listing.Seen{Frameworks: n[0], Pods: n[1]}, time.Unix(int64(n[2]), 0), nil
+	return listing.Seen{Frameworks: n[0], Pods: n[1]}, listing.Seen{Frameworks: n[2], Pods: n[3]}, time.Unix(int64(n[4]), 0), nil
 }
 
 // ring lets one wait in a channel.

@@ -162,8 +162,8 @@ func (r *Recheck) Round(ctx context.Context) error {
 	return errors.Join(append(failed, r.note(ctx))...)
 }
 
-// follow decides whether a round follows those before, which another replica may have made. If none was made for a quarter of the grace, the grace
-// begins anew.
+// follow decides whether a round follows those before, which another replica may have made. If none was made for a quarter of the grace, a new
+// grace begins.
 func (r *Recheck) follow(ctx context.Context) (err error) {
 	now := r.now()
 	if r.follows(now) {

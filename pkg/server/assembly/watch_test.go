@@ -2,7 +2,6 @@ package assembly_test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -114,16 +113,18 @@ func TestAWatchGoesOnAtAnotherServer(t *testing.T) {
 	}
 	t.Run("a place that can't be gone on at begins with all", func(t *testing.T) {
 		n := strings.Split(place, ".")
-		old := fmt.Sprintf("%s.%s.1.%s", n[0], n[1], n[3])
-		ahead := fmt.Sprintf("zzzzzzzzzz.%s.%s.%s", n[1], n[2], n[3])
-		for _, place := range []string{"x", ".." + n[3], "1.1." + n[3], old, "1.1." + n[2] + "." + n[3], ahead, "-1.-1.-1." + n[3], "1.1.1.1." + n[3]} {
+		require.Len(t, n, 6)
+		at, view := n[4], n[5]
+		old := strings.Join(n[:4], ".") + ".1." + view
+		ahead := strings.Join([]string{n[0], n[1], "zzzzzzzzzz", n[3], at, view}, ".")
+		for _, place := range []string{"x", "...." + view, "1.1." + view, old, "1.1.1.1." + at + "." + view, ahead, "-1.-1.-1.-1.-1." + view, "1.1.1.1.1.1." + view} {
 			why, names := h.Watch(watchPath, h.tokens["ann"], place).Snapshot()
 			assert.Equal(t, "expired", why, place)
 			assert.Subset(t, names, []string{"ann/stays", "ann/later", "ann/new"}, place)
 		}
 	})
 	t.Run("a place of another filter begins with all", func(t *testing.T) {
-		for query, place := range map[string]string{"?keyword=new": place, "?state=waiting": "1.1.1." + strings.Split(place, ".")[3], "": "1.1.1.1"} {
+		for query, place := range map[string]string{"?keyword=new": place, "?state=waiting": "1.1.1.1.1." + strings.Split(place, ".")[5], "": "1.1.1.1.1.1"} {
 			why, names := h.Watch(watchPath+query, h.tokens["ann"], place).Snapshot()
 			assert.Equal(t, "grants", why)
 			assert.Contains(t, names, "ann/new")

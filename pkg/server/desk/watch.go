@@ -194,26 +194,31 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 	if err != nil {
 		return nil, err
 	}
-	told, ever := false, w.filter
+	ever := w.filter
 	ever.Phases = nil
+	var seen []*listing.Change // those that the caller may see
 	for _, latest := range changes {
-		c := latest.Change()
-		switch {
-		case w.filter.Fits(&c.Row):
-			err = w.to.Changed(c)
-		case ever.Fits(&c.Row):
-			err = w.to.Left(c) // it may have been told before
-		default:
-			continue
+		if c := latest.Change(); ever.Fits(&c.Row) {
+			seen = append(seen, c)
 		}
-		if told = true; err != nil {
+	}
+	if len(seen) == 0 {
+		return more, nil
+	}
+	// A stream may end between two changes. Its reader must then continue only at a server that knows the first one.
+	if err := w.to.Told(w.reader.PlaceBefore() + placeEnd + w.view); err != nil {
+		return nil, err
+	}
+	for _, c := range seen {
+		tell := w.to.Left // it may have been told before
+		if w.filter.Fits(&c.Row) {
+			tell = w.to.Changed
+		}
+		if err := tell(c); err != nil {
 			return nil, err
 		}
 	}
-	if told {
-		err = w.to.Told(w.place())
-	}
-	return more, err
+	return more, w.to.Told(w.place())
 }
 
 // check decides again what the caller sees, since streams outlive grants.
