@@ -117,7 +117,7 @@ type Task struct {
 	// the API server says when a pod is made.
 	Pod corev1.PodTemplateSpec `json:"pod"`
 
-	packed string // the template as JSON, where Pod has only a part of it
+	packed string `json:"-"` // the template as JSON, if Pod has only a part of it
 }
 
 // FrameworkStatus is what has become of it.
