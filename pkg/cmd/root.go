@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -71,7 +70,10 @@ To try it out, make three hosts on this machine (Linux, as root):
 		return openLog(f, logFile)
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return cmdutil.Usagef("%s: %w (see %s --help)", c.CommandPath(), flagError(c, err), c.CommandPath())
+		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 { // the flag may be one of a command of another program
+			return unknownCommand(c, args[0])
+		}
+		return cmdutil.Usagef("%s%w (see %s --help)", prefix(c), flagError(c, err), c.CommandPath())
 	})
 	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs:"}, &cobra.Group{ID: "main", Title: "Cluster commands:"}, &cobra.Group{ID: "tools", Title: "Tools:"})
 	root.SetHelpCommandGroupID("tools")
@@ -110,7 +112,7 @@ To try it out, make three hosts on this machine (Linux, as root):
 func help(c *cobra.Command, args []string) error {
 	of, rest, err := c.Root().Find(args)
 	if err == nil && len(rest) > 0 {
-		err = fmt.Errorf("unknown command %q for %q%s", rest[0], of.CommandPath(), didYouMean(of, rest[0]))
+		return unknownCommand(of, rest[0])
 	}
 	if err != nil {
 		return cmdutil.Usagef("%w (see %s --help)", err, of.CommandPath())
@@ -124,7 +126,7 @@ func usageErrors(c *cobra.Command) {
 	if args := c.Args; args != nil {
 		c.Args = func(cmd *cobra.Command, a []string) error {
 			if err := args(cmd, a); err != nil {
-				return cmdutil.Usagef("%s: %w (see %s --help)", cmd.CommandPath(), argsError(cmd, a, err), cmd.CommandPath())
+				return cmdutil.Usagef("%s%w (see %s --help)", prefix(cmd), argsError(cmd, a, err), cmd.CommandPath())
 			}
 			return nil
 		}
@@ -134,27 +136,13 @@ func usageErrors(c *cobra.Command) {
 			if len(a) == 0 {
 				return nil
 			}
-			return cmdutil.Usagef("unknown command %q for %q%s (see %s --help)", a[0], cmd.CommandPath(), didYouMean(cmd, a[0]), cmd.CommandPath())
+			return unknownCommand(cmd, a[0])
 		}
 		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
 	for _, sub := range c.Commands() {
 		usageErrors(sub)
 	}
-}
-
-// didYouMean names the commands that word is a slip of the pen from.
-func didYouMean(c *cobra.Command, word string) string {
-	// Nearly any two words of two or three letters are two slips apart.
-	c.SuggestionsMinimumDistance = 2
-	if len(word) <= 3 {
-		c.SuggestionsMinimumDistance = 1
-	}
-	near := c.SuggestionsFor(word)
-	if len(near) == 0 {
-		return ""
-	}
-	return ", did you mean " + strings.Join(near, " or ") + "?"
 }
 
 // emptyList refuses --limit "" and its like: a script's variable that is not set must not mean "all".

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
@@ -42,12 +44,7 @@ func flagError(c *cobra.Command, err error) error {
 		if group := unknown.GetSpecifiedShortnames(); group != "" {
 			name = "-" + unknown.GetSpecifiedName()
 		}
-		var known []string
-		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
-		if near := strictyaml.Nearest(name, known); near != "" {
-			return fmt.Errorf("there is no flag %s, did you mean %s?", name, near)
-		}
-		return fmt.Errorf("there is no flag %s", name)
+		return fmt.Errorf("there is no flag %s%s", name, instead(c, name))
 	}
 	if empty, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		return fmt.Errorf("--%s needs a value: %s", empty.GetFlag().Name, valueText(empty.GetFlag()))
@@ -60,6 +57,131 @@ func flagError(c *cobra.Command, err error) error {
 		return fmt.Errorf("--%s: %w", f.Name, errors.Unwrap(wrong))
 	}
 	return err
+}
+
+// unknownCommand says that a group has no such command.
+func unknownCommand(c *cobra.Command, word string) error {
+	return cmdutil.Usagef("unknown command %q for %q%s (see %s --help)", word, c.CommandPath(), didYouMean(c, word), c.CommandPath())
+}
+
+// prefix begins an error about a command: its name without that of paictl, which all errors begin with.
+func prefix(c *cobra.Command) string {
+	if !c.HasParent() {
+		return ""
+	}
+	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") + ": "
+}
+
+// foreignFlags are flags of other programs' commands, and what to do instead.
+var foreignFlags = map[string]map[string]string{
+	"job submit": {
+		"--vc":       "the job file names its virtual cluster: defaults.virtualCluster",
+		"--priority": "the job file names its priority: extras.hivedScheduler.jobPriorityClass",
+		"--detach":   "submit returns at once without --watch and --wait",
+		"-d":         "submit returns at once without --watch and --wait",
+	},
+	"job cp": {"-r": copiesFolders, "-R": copiesFolders, "--recursive": copiesFolders},
+}
+
+const copiesFolders = "folders are copied without a flag"
+
+// instead says what to write for a flag that a command doesn't have: "" if nothing is known.
+func instead(c *cobra.Command, name string) string {
+	if text := foreignFlags[strings.TrimSuffix(prefix(c), ": ")][name]; text != "" {
+		return ": " + text
+	}
+	// The parser reads flags of the program that a job or a task is to run, too.
+	if args := c.Flags().Args(); len(args) > 1 && strings.Contains(c.Use, "-- ") {
+		return fmt.Sprintf(": put -- before the command and its flags: %s %s -- %s ...", c.CommandPath(), args[0], args[1])
+	}
+	if other := otherCase(name); len(name) == 2 && c.Flags().ShorthandLookup(other) != nil {
+		return fmt.Sprintf(", did you mean -%s (--%s)?", other, c.Flags().ShorthandLookup(other).Name)
+	}
+	var known []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
+	if near := strictyaml.Nearest(name, known); near != "" {
+		return fmt.Sprintf(", did you mean %s?", near)
+	}
+	return ""
+}
+
+// otherCase is the letter of a short flag, as a capital or not.
+func otherCase(name string) string {
+	letter := name[len(name)-1:]
+	if upper := strings.ToUpper(letter); upper != letter {
+		return upper
+	}
+	return strings.ToLower(letter)
+}
+
+// didYouMean names the commands that a word may mean: a slip of the pen, a synonym, the command of another group, or one of another program.
+func didYouMean(c *cobra.Command, word string) string {
+	var names, longer []string
+	for _, sub := range c.Commands() {
+		if !sub.IsAvailableCommand() {
+			continue
+		}
+		if names = append(names, sub.Name()); len(word) > 1 && strings.HasPrefix(sub.Name(), word) {
+			longer = append(longer, sub.Name())
+		}
+	}
+	near := longer
+	if slip := strictyaml.Nearest(word, names); slip != "" {
+		near = []string{slip}
+	} else if c != c.Root() {
+		near = append(meaning(c, word), longer...)
+	}
+	if len(near) == 0 && c == c.Root() {
+		near = elsewhere(c, word)
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	return ", did you mean " + strings.Join(near, " or ") + "?"
+}
+
+// synonyms are words for one thing, of which a group has at most a few.
+var synonyms = [][]string{
+	{"delete", "remove", "rm", "del", "revoke"}, {"list", "ls"}, {"show", "get", "describe", "info", "status"}, {"add", "create", "new", "make"},
+	{"set", "edit", "update", "change"}, {"stop", "cancel", "kill"}, {"submit", "apply", "create"}, {"log", "logs"},
+}
+
+// meaning are the commands of a group that say they are meant, or that are synonyms.
+func meaning(c *cobra.Command, word string) (out []string) {
+	for _, sub := range c.Commands() {
+		same := slices.ContainsFunc(synonyms, func(set []string) bool { return slices.Contains(set, word) && slices.Contains(set, sub.Name()) })
+		if sub.IsAvailableCommand() && (same || slices.Contains(sub.SuggestFor, word)) {
+			out = append(out, sub.Name())
+		}
+	}
+	return out
+}
+
+// mostElsewhere is how many commands of groups are named.
+const mostElsewhere = 3
+
+// elsewhere are the commands of groups that have the name or the meaning, those of jobs first.
+func elsewhere(root *cobra.Command, word string) (out []string) {
+	groups := slices.Clone(root.Commands())
+	slices.SortStableFunc(groups, func(a, b *cobra.Command) int {
+		return strings.Compare(strconv.FormatBool(a.Name() != "job"), strconv.FormatBool(b.Name() != "job"))
+	})
+	for _, exact := range []bool{true, false} {
+		for _, group := range groups {
+			for _, sub := range group.Commands() {
+				if !sub.IsAvailableCommand() || len(out) == mostElsewhere {
+					continue
+				}
+				if exact && (sub.Name() == word || sub.HasAlias(word)) || !exact && slices.Contains(sub.SuggestFor, word) {
+					out = append(out, sub.CommandPath())
+				}
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+	}
+	return nil
 }
 
 // valueText says which values a flag takes; "" where the flag itself says so.

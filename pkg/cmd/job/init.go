@@ -67,7 +67,7 @@ must be pulled. A comment in the file says which.`,
 	fl.IntVar(&d.Instances, "instances", d.Instances, "number of tasks")
 	fl.IntVar(&d.GPU, "gpus", d.GPU, "GPUs of one task")
 	fl.Float64Var(&d.CPU, "cpus", d.CPU, "processors of one task, such as 4 or 0.5")
-	fl.IntVar(&d.MemoryMB, "memory", d.MemoryMB, "memory of one task in MB")
+	fl.Var((*megabytes)(&d.MemoryMB), "memory", memoryUsage)
 	fl.IntVar(&d.RetryCount, "retries", d.RetryCount, "how often to retry after failures of unknown cause")
 	fl.StringVar(&d.VirtualCluster, "vc", d.VirtualCluster, "virtual cluster")
 	fl.StringArrayVar(&d.Storages, "storage", nil, "storage that the tasks mount; repeat the flag for several")

@@ -79,7 +79,7 @@ or a pipe gets all bytes unchanged.`,
 	fl.StringVar(&opts.task, "task", "", "only this task: its index, or ROLE[INDEX]")
 	fl.Int32Var(&opts.Logs.Attempt, "attempt", logs.All, "show this attempt of the job, counted from 0 (default: the latest)")
 	fl.BoolVar(&opts.Logs.Previous, "previous", false, "show the attempt before the latest")
-	fl.Int64Var(&opts.Logs.Tail, "tail", -1, "only the last lines of each task (default: all, or 200 each if there are several tasks)")
+	fl.Int64VarP(&opts.Logs.Tail, "tail", "n", -1, "only the last lines of each task (default: all, or 200 each if there are several tasks)")
 	fl.DurationVar(&opts.Logs.Since, "since", 0, "only lines newer than this, such as 10m")
 	fl.StringVar(&opts.grep, "grep", "", "only lines that match this regular expression (begin it with (?i) to ignore case); --tail counts only these")
 	fl.BoolVar(&opts.Logs.Timestamps, "timestamps", false, "print before each line when it was written, in UTC; not known for lines from the archive")

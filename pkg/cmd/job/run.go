@@ -32,8 +32,9 @@ type RunOptions struct {
 func NewCmdRun(f *cmdutil.Factory, runF func(context.Context, *RunOptions) error) *cobra.Command {
 	opts := &RunOptions{SubmitOptions: SubmitOptions{Factory: f}}
 	cmd := &cobra.Command{
-		Use:   "run IMAGE -- COMMAND [ARG...]",
-		Short: "Run a command or an interactive shell as a job, without a job file",
+		Use:        "run IMAGE -- COMMAND [ARG...]",
+		SuggestFor: []string{"srun", "salloc"},
+		Short:      "Run a command or an interactive shell as a job, without a job file",
 		Long: `Submits a job with one role, defined by flags, and follows it until it has finished, as "submit
 --watch" does; Ctrl-C stops following, and the job keeps running. --detach returns once the job is submitted.
 --dry-run checks it and prints its job file, which you can edit.
@@ -77,7 +78,7 @@ and 1024 MB.`,
 	fl.StringVar(&d.Name, "name", "", "name of the job (default: the name of the image with a random suffix)")
 	fl.IntVar(&d.GPU, "gpus", 0, "GPUs of one task (default: 1, or 0 if the cluster has none)")
 	fl.Float64Var(&d.CPU, "cpus", 0, "processors of one task, such as 4 or 0.5")
-	fl.IntVar(&d.MemoryMB, "memory", 0, "memory of one task in MB")
+	fl.Var((*megabytes)(&d.MemoryMB), "memory", memoryUsage)
 	fl.IntVar(&d.Instances, "instances", 1, "number of tasks")
 	fl.StringVar(&d.VirtualCluster, "vc", "default", "virtual cluster")
 	fl.StringArrayVar(&d.Storages, "storage", nil, "storage that the tasks mount at /mnt/NAME; can be repeated")

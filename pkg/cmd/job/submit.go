@@ -43,8 +43,9 @@ type SubmitOptions struct {
 func NewCmdSubmit(f *cmdutil.Factory, runF func(context.Context, *SubmitOptions) error) *cobra.Command {
 	opts := &SubmitOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "submit [FILE...]",
-		Short: "Submit jobs",
+		Use:        "submit [FILE...]",
+		SuggestFor: []string{"sbatch", "qsub", "apply"},
+		Short:      "Submit jobs",
 		Long: `Checks job files, and what they request from the cluster, then submits them. If one of several files
 has a mistake, none is submitted. FILE can be - for standard input.
 

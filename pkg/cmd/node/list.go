@@ -24,9 +24,10 @@ type ListOptions struct {
 func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
 	opts := &ListOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:     "list",
-		Aliases: []string{"ls"},
-		Short:   "Show the layout's machines and whether they are Ready",
+		Use:        "list",
+		SuggestFor: []string{"sinfo", "nodes"},
+		Aliases:    []string{"ls"},
+		Short:      "Show the layout's machines and whether they are Ready",
 		Long: `Shows the machines of the layout, and whether they are Ready. Nodes of the cluster that layout.yaml
 does not list follow as Unlisted, with the commands that keep or remove them.`,
 		Example: `  paictl node list -p ./cluster

@@ -1,0 +1,45 @@
+package job
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// megabytes is a flag for memory, as job files count it: in units of 1,048,576 bytes, or with a unit such as 16Gi.
+type megabytes int
+
+const memoryUsage = "memory of one task: `MB`, or with a unit such as 16Gi"
+
+// String implements pflag.Value.
+func (m *megabytes) String() string { return strconv.Itoa(int(*m)) }
+
+// Type implements pflag.Value.
+func (m *megabytes) Type() string { return "MB" }
+
+// Set implements pflag.Value.
+func (m *megabytes) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		if n, err = withUnit(text); err != nil {
+			return err
+		}
+	}
+	if n < 0 {
+		return fmt.Errorf("%s is less than nothing: write MB, or a number with a unit such as 16Gi", text)
+	}
+	*m = megabytes(n)
+	return nil
+}
+
+// withUnit reads a size as Kubernetes does, also with the B of bytes: 16Gi, 16GiB, 512M, 1.5G. It rounds up.
+func withUnit(text string) (int, error) {
+	q, err := resource.ParseQuantity(strings.TrimSuffix(text, "B"))
+	if err != nil || q.Cmp(resource.MustParse("1Ei")) > 0 {
+		return 0, fmt.Errorf("%s is not a size: write MB, or a number with a unit such as 16Gi", text)
+	}
+	return int(math.Ceil(q.AsApproximateFloat64() / (1 << 20))), nil
+}
