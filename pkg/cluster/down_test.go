@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -323,4 +324,44 @@ func sound(t *testing.T, body string) {
 		cmd.Stderr = &out
 		assert.NoError(t, cmd.Run(), "%s -n: %s", shell, out.String())
 	}
+}
+
+// Folders of the cluster's programs may be disks of the operator's, links to some, or have something in them.
+func TestDownLeavesTheFoldersOfTheOperatorAsTheyWere(t *testing.T) {
+	t.Parallel()
+	l := newWholeLab(t, 1, 1)
+	m, w := l.host("m1"), l.host("w1")
+	link := func(h *fakeHost, from, to string) {
+		require.NoError(t, os.MkdirAll(h.root+to, 0o700))
+		require.NoError(t, os.MkdirAll(filepath.Dir(h.root+from), 0o755))
+		require.NoError(t, os.Symlink(h.root+to, h.root+from))
+	}
+	// A disk at each folder of the master, and one below a disk.
+	mounts := []string{"1 0 8:1 / / rw - ext4 /dev/vda1 rw"}
+	for _, d := range []string{"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/etcd", "/etc/kubernetes", "/var/lib/kubelet/pods"} {
+		mounts = append(mounts, "2 1 8:2 / "+d+" rw - ext4 /dev/vdb1 rw")
+		require.NoError(t, os.MkdirAll(m.root+d+"/lost+found", 0o700))
+	}
+	m.write("/var/lib/kubelet/notes", "the operator's")
+	m.write("/proc/self/mountinfo", strings.Join(mounts, "\n")+"\n")
+	// Links on the worker; a token is mounted by its path without links.
+	for _, d := range []string{"/var/lib/kubelet", "/var/lib/containerd", "/etc/kubernetes", "/etc/cni", "/opt/cni", "/var/lib/paictl"} {
+		link(w, d, "/data"+d)
+	}
+	w.write("/data/etc/cni/net.d/README", "the operator's")
+	w.write("/proc/self/mountinfo", "")
+	before := l.machines()
+	l.mustUp()
+	for _, h := range []*fakeHost{m, w} {
+		h.write("/var/lib/kubelet/pki/kubelet-client-current.pem", "the key of a cluster")
+		h.write("/var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db", "images")
+		h.write("/var/lib/kubelet/pods/a/volumes/token/token", "a token")
+	}
+	w.write("/proc/self/mountinfo", "3 1 0:3 / /data/var/lib/kubelet/pods/a/volumes/token rw - tmpfs tmpfs rw\n")
+	done := l.down(t.Context(), false)
+	require.NoError(t, done.err, "%s", l.story(done))
+
+	assertSame(t, before, l.machines())
+	assert.Empty(t, l.down(t.Context(), false).changes)
+	l.mustUp()
 }

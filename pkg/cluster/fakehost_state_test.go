@@ -56,7 +56,14 @@ func (l *lab) tree(root, name string) []string {
 			return err
 		}
 		line := fmt.Sprintf("%s %v %s", name, info.Mode(), path)
-		if !d.IsDir() {
+		switch {
+		case d.Type() == fs.ModeSymlink:
+			to, err := os.Readlink(p)
+			if err != nil {
+				return err
+			}
+			line += " -> " + to
+		case !d.IsDir():
 			b, err := os.ReadFile(p)
 			if err != nil {
 				return err

@@ -31,8 +31,9 @@ own() {
 remember_before() {
 	for d in /var/lib/containerd /var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers \
 		/opt/containerd /opt/nri /run/nri /etc/nri; do
-		[ -e "$R$d" ] || own tree "$d" created
+		own_tree "$d"
 	done
+	[ ! -d "$R/etc/kubernetes" ] || own_tree /etc/kubernetes
 	for d in /opt /opt/cni /etc/cni /etc/cni/net.d /etc/cdi /usr/libexec /usr/libexec/kubernetes \
 		/lib/modules /run/netns; do
 		[ -e "$R$d" ] || own dir "$d" created
@@ -53,6 +54,21 @@ remember_before() {
 	done
 	if command -v nft >/dev/null 2>&1; then nft list tables >"$S/nft-tables" 2>/dev/null || true; fi
 	: >"$S/before"
+}
+
+# own_tree FOLDER: records whether a folder of the cluster's programs exists already, and its files, four levels deep. It may
+# be a disk or a link of the operator, or have disks mounted below it. "cluster down" keeps the recorded files and removes
+# all others.
+own_tree() {
+	if on_record tree "$1"; then return 0; fi
+	if [ ! -d "$R$1" ]; then
+		own tree "$1" created
+		return 0
+	fi
+	{ mounts_below "$1"; printf '%s\n' "$1"; } | while IFS= read -r d; do
+		find "$R$d/" -xdev -mindepth 1 -maxdepth 4 -printf '%P\n' | D=$d awk '{ print ENVIRON["D"] "\t" $0 }' >>"$S/kept"
+		own tree "$d" kept
+	done
 }
 
 # own_dirs PATH: records each folder above PATH that paictl is about to make.

@@ -179,40 +179,66 @@ u_empty_tables() {
 	done
 }
 
-# mounts_below PATH: what is mounted below it, the last mounted first.
-mounts_below() {
-	[ -r "$R/proc/self/mountinfo" ] || return 0
-	awk -v p="$1/" '{ m = $5; gsub(/\\040/, " ", m); gsub(/\\011/, "\t", m); if (index(m, p) == 1) l[++n] = m } END { for (; n > 0; n--) print l[n] }' "$R/proc/self/mountinfo"
+is_mount() {
+	[ -r "$R/proc/self/mountinfo" ] || return 1
+	real_of "$1"
+	REAL=$real awk '{ m = $5; gsub(/\\040/, " ", m); gsub(/\\011/, "\t", m); if (m == ENVIRON["REAL"]) f = 1 } END { exit !f }' "$R/proc/self/mountinfo"
 }
 
-is_mount() { [ -r "$R/proc/self/mountinfo" ] && awk -v p="$1" '{ m = $5; gsub(/\\040/, " ", m); if (m == p) f = 1 } END { exit !f }' "$R/proc/self/mountinfo"; }
+# stays FOLDER: reports whether the folder existed before paictl, or is a mount point or a link.
+stays() { [ -d "$R$1" ] && { recorded tree "$1" kept || [ -L "$R$1" ] || is_mount "$1"; }; }
 
-# erase PATH: unmounts what is mounted below it and deletes it. Where the path itself is a
-# disk of the operator's, or a link to one, it is emptied and stays.
-erase() {
+# surplus FOLDER: the files that own_tree has not recorded in a folder that stays. Without a record these are all but lost+found.
+surplus() {
+	list=$S/kept
+	[ -f "$list" ] || list=/dev/null
+	find "$R$1/" -xdev -mindepth 1 -maxdepth 4 -printf '%P\n' | DIR=$1 ROOT=$R awk -F '\t' '
+		list { if ($1 == ENVIRON["DIR"]) kept[substr($0, length($1) + 2)] = 1; next }
+		{ up = $0; if (!sub("/[^/]*$", "", up)) up = "" }
+		!($0 in kept) && $0 != "lost+found" && (up == "" || up in kept) { print ENVIRON["ROOT"] ENVIRON["DIR"] "/" $0 }' list=1 "$list" list=0 -
+}
+
+# unmount_below FOLDER: unmounts all but the recorded disks of the operator.
+unmount_below() {
 	mounts_below "$1" | while IFS= read -r m; do
+		if on_record tree "$m"; then continue; fi
 		umount "$R$m" 2>/dev/null || umount -l "$R$m" 2>/dev/null || true
 	done
-	left=$(mounts_below "$1" | head -n 1)
-	[ -z "$left" ] || { echo "$left cannot be unmounted -> see what uses it with: fuser -vm $left" >&2; exit 1; }
-	if [ -d "$R$1" ] && { [ -L "$R$1" ] || is_mount "$1"; }; then
-		find "$R$1/" -xdev -mindepth 1 -delete
+	mounts_below "$1" | while IFS= read -r m; do
+		if on_record tree "$m"; then continue; fi
+		echo "$m cannot be unmounted -> see what uses it with: fuser -vm $m" >&2
+		exit 1
+	done
+}
+
+# erase FOLDER: unmounts the cluster's mounts below it, and deletes the folder, or the cluster's files if the folder stays.
+erase() {
+	unmount_below "$1"
+	if stays "$1"; then
+		surplus "$1" | while IFS= read -r p; do rm -rf --one-file-system "$p"; done
 	else
 		rm -rf --one-file-system "$R$1"
 	fi
 }
 
-# u_erase PATH: a step. An emptied folder of the operator's is done.
+# u_erase FOLDER [DETAIL]: a step.
 u_erase() {
-	[ -e "$R$1" ] || [ -L "$R$1" ] || return 0
-	if [ -d "$R$1" ] && { [ -L "$R$1" ] || is_mount "$1"; } && [ -z "$(find "$R$1/" -mindepth 1 | head -n 1)" ]; then return 0; fi
-	if step delete "$1" "${2:-}"; then erase "$1"; fi
+	if [ ! -e "$R$1" ]; then
+		if [ -L "$R$1" ] && [ "$mode" = run ]; then echo "$1 is a link to $(readlink "$R$1"), which doesn't exist, so the cluster's files there stay" >&2; fi
+		return 0
+	fi
+	detail=${2:-}
+	if stays "$1"; then
+		[ -n "$(surplus "$1" | head -n 1)" ] || return 0
+		detail="${detail:+$detail, }the folder itself stays"
+	fi
+	if step delete "$1" "$detail"; then erase "$1"; fi
 }
 
-# u_kube_files: what kubeadm, the kubelet and the static pods wrote beside what paictl has
-# recorded. kubeadm had refused to start on a host where these held anything.
+# u_kube_files: files of kubeadm, the kubelet and the static pods, the keys of the cluster above all. paictl has not
+# recorded them.
 u_kube_files() {
-	for p in /etc/kubernetes "$ETCD_DIR" /run/flannel /var/log/kubernetes; do
+	for p in /etc/kubernetes /var/lib/kubelet "$ETCD_DIR" /run/flannel /var/log/kubernetes; do
 		u_erase "$p"
 	done
 	p=/etc/cni/net.d/10-paictl-flannel.conflist
@@ -221,10 +247,14 @@ u_kube_files() {
 
 u_runtime_files() { u_erase /run/containerd; }
 
-# u_trees: folders that did not exist before, with all that is in them.
+# u_trees: folders of the cluster's programs. The store of an earlier containerd stays: its database names the images of both.
 u_trees() {
 	records tree | while IFS=$TAB read -r p how; do
-		u_erase "$p"
+		if grep -qsxF "$p${TAB}io.containerd.metadata.v1.bolt" "$S/kept"; then
+			if [ "$mode" = run ]; then echo "$p had images of another containerd before, so the cluster's stay there too, in the namespace k8s.io" >&2; fi
+		else
+			u_erase "$p"
+		fi
 		if [ "$mode" = run ]; then forget tree "$p"; fi
 	done
 }
@@ -477,12 +507,13 @@ u_data() {
 # u_state comes last: what paictl knows of this host.
 u_state() {
 	[ -e "$S" ] || return 0
+	if stays /var/lib/paictl && [ -z "$(surplus /var/lib/paictl | head -n 1)" ]; then return 0; fi
 	if step delete /var/lib/paictl; then
 		systemctl daemon-reload 2>/dev/null || true
 		for f in "$S"/units/*; do
 			[ ! -e "$f" ] || systemctl reset-failed "${f##*/}" 2>/dev/null || true
 		done
-		rm -rf "$S"
+		erase /var/lib/paictl
 		rm -f "$LOCK"
 	fi
 }

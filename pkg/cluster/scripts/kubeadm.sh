@@ -17,7 +17,14 @@ k_clear() {
 		kubeadm reset -f --cri-socket "$CRI" ${ALONE:+--skip-phases=remove-etcd-member} >&2
 	fi
 	rm -rf "$R/etc/kubernetes/pki" "$R$ETCD_DIR/member" "$S/kubeadm-applied" "$S/manifests" "$S/recover" "$S/kubelet-moves" "$S/authority-kubelet"
+	own_tree "$ETCD_DIR"
 	k_pod_network
+}
+
+# k_ignored CHECKS: sets ignored to these checks of kubeadm, and adds that of etcd's folder if it holds only lost+found.
+k_ignored() {
+	ignored=$1
+	if [ "$(ls -A "$R$ETCD_DIR" 2>/dev/null)" = lost+found ]; then ignored=${ignored:+$ignored,}DirAvailable-$(printf %s "$ETCD_DIR" | tr / -); fi
 }
 
 # k_pod_network takes away the pods' network of an earlier node, whose pods "kubeadm reset" has
@@ -134,7 +141,8 @@ k_discovery() {
 
 # k_init IGNORED-CHECKS HASH
 k_init() {
-	kubeadm init --config "$R/etc/paictl/kubeadm.yaml" --skip-token-print ${1:+--ignore-preflight-errors="$1"} >&2
+	k_ignored "$1"
+	kubeadm init --config "$R/etc/paictl/kubeadm.yaml" --skip-token-print ${ignored:+--ignore-preflight-errors="$ignored"} >&2
 	k_applied "$2"
 	: >"$S/member"
 	note change member
@@ -304,7 +312,8 @@ k_join() {
 	f=$S/join.yaml
 	(umask 077; base64 -d >"$f")
 	code=0
-	kubeadm join --config "$f" ${1:+--ignore-preflight-errors="$1"} >&2 || code=$?
+	k_ignored "$1"
+	kubeadm join --config "$f" ${ignored:+--ignore-preflight-errors="$ignored"} >&2 || code=$?
 	rm -f "$f"
 	[ "$code" = 0 ] || exit "$code"
 	[ -z "$2" ] || k_applied "$2"

@@ -43,6 +43,19 @@ on_record() {
 	return 1
 }
 
+# real_of PATH: sets real to the path without links: the kernel lists mounts by it.
+real_of() {
+	real=$(readlink -f "$R$1") || real=$R$1
+	real=${real#"$R"}
+}
+
+# mounts_below PATH: what is mounted below it, the last mounted first.
+mounts_below() {
+	[ -r "$R/proc/self/mountinfo" ] || return 0
+	real_of "$1"
+	REAL=$real awk '{ m = $5; gsub(/\\040/, " ", m); gsub(/\\011/, "\t", m); if (index(m, ENVIRON["REAL"] "/") == 1) l[++n] = m } END { for (; n > 0; n--) print l[n] }' "$R/proc/self/mountinfo"
+}
+
 # package_row NAME: what dpkg knows of a package, "name version letters" with a tab before the version. Of those that are there for several
 # architectures it is the machine's own, and the name says so where dpkg wants that.
 package_row() {
