@@ -81,22 +81,28 @@ func (s *Spec) phasesTell(h *preflight.Host, n *Node, sections map[string]answer
 // containerd's store, and their files. Measured: 833 MB for archives of 163.
 const unpacked = 5
 
+// filesOfImage is how many files an image has. Measured: one that is made of Debian's minimal system has 7,000, one of
+// a program alone a few, and half of the bundle's are of either kind.
+const filesOfImage = 3000
+
 // brings is the room that the bundle's files will take on a node. What is there is not counted again.
 func (s *Spec) brings(n *Node, sections map[string]answer.Answer, state *driverState) []preflight.Room {
 	have := installed(sections)
-	sum := func(kind string, there func(bundle.Artifact) bool) (total int64) {
+	sum := func(kind string, there func(bundle.Artifact) bool) (bytes, files int64) {
 		for _, a := range s.artifacts(n, kind) {
 			if !there(a) {
-				total += a.Size
+				bytes, files = bytes+a.Size, files+1
 			}
 		}
-		return total
+		return bytes, files
 	}
 	byHash := func(a bundle.Artifact) bool { return have[a.SHA256] }
 	imported := sections[phaseImages]
-	unimported := sum(bundle.KindImage, func(a bundle.Artifact) bool {
+	unimported, newImages := sum(bundle.KindImage, func(a bundle.Artifact) bool {
 		return (&images{spec: s}).present(imported, a)
 	})
+	programs, newPrograms := sum(bundle.KindBinary, byHash)
+	plugins, newPlugins := sum(bundle.KindCNIPlugin, byHash)
 	var packages int64
 	// What can't be read is told where it is used.
 	c, _ := (&nvidiaDriver{spec: s}).brings(state)
@@ -105,10 +111,10 @@ func (s *Spec) brings(n *Node, sections map[string]answer.Answer, state *driverS
 	}
 	// Uploads wait in paictl's folder; a program is there twice until it is moved.
 	return []preflight.Room{
-		{Path: binDir, Bytes: sum(bundle.KindBinary, byHash)},
-		{Path: cniBinDir, Bytes: sum(bundle.KindCNIPlugin, byHash)},
-		{Path: stateDir, Bytes: sum(bundle.KindBinary, byHash) + packages},
-		{Path: "/var/lib/containerd", Bytes: unpacked * unimported},
+		{Path: binDir, Bytes: programs, Inodes: newPrograms},
+		{Path: cniBinDir, Bytes: plugins, Inodes: newPlugins},
+		{Path: stateDir, Bytes: programs + packages, Inodes: newPrograms + newPlugins + int64(len(c.Artifacts())) + 100},
+		{Path: s.checked(nil).Store(), Bytes: unpacked * unimported, Inodes: filesOfImage * newImages},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
 // containerd installs the container runtime, the CNI plugins and their configuration.
@@ -133,6 +134,9 @@ func (p *containerd) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 	res, err := p.resources(n)
 	if err != nil {
 		return err
+	}
+	if store := p.spec.checked(nil).Store(); store != paths.Containerd {
+		res.setup += "own_tree " + shell.Quote(store) + "\n"
 	}
 	// An image that was imported into another containerd's store is not there any more;
 	// the store itself stays, so only its answer counts (phase images).

@@ -240,7 +240,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.say("active", "kubelet")
 			m.say("port", "10250", "99", "kubelet")
 			m.say("exists", "/etc/kubernetes/kubelet.conf")
-		}, check: "kubernetes", message: "the unit kubelet, /etc/kubernetes/kubelet.conf", remedy: "kubeadm reset"},
+		}, check: "kubernetes", message: "the unit kubelet, /etc/kubernetes/kubelet.conf", remedy: "kubeadm reset -f; find -H /etc/cni/net.d /etc/kubernetes"},
 		{name: "k3s", edit: func(m *machine) { m.say("active", "k3s-agent") }, check: "kubernetes", message: "k3s-agent", remedy: "k3s-agent-uninstall.sh"},
 		{name: "leftovers of --fix alone make no member", edit: func(m *machine) {
 			m.journal = []string{"journal\tpreflight\tdone"}
@@ -255,6 +255,27 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.say("exists", "/etc/kubernetes/kubelet.conf")
 			m.say("server", "https://10.9.9.9:6443")
 		}, check: "cluster", message: "a member of another cluster, that of https://10.9.9.9:6443", remedy: "paictl node remove w1"},
+		{name: "another Kubernetes without its kubeadm", edit: func(m *machine) {
+			m.say("missing", "kubeadm")
+			m.say("exists", "/var/lib/kubelet/config.yaml")
+		}, check: "kubernetes", message: "/var/lib/kubelet/config.yaml", remedy: "xargs -r umount; find -H /etc/cni/net.d /etc/kubernetes /var/lib/kubelet /var/lib/etcd -xdev -mindepth 1 -delete"},
+		{name: "a folder that is a link to a disk that isn't mounted", edit: func(m *machine) { m.say("dangling", "/var/lib/kubelet", "/data/kubelet") },
+			check: "link", message: "/var/lib/kubelet is a link to /data/kubelet, which doesn't exist", remedy: "mkdir -p /data/kubelet"},
+		{name: "a store that can't carry overlays", edit: func(m *machine) { m.say("overlay", "/var/lib/containerd", "overlayfs", "Invalid argument") },
+			check: "overlay", message: "an overlay mount fails on its file system, overlayfs (Invalid argument)", remedy: "ftype=1, at /var/lib/containerd"},
+		{name: "a store that can't carry overlays, and needs none",
+			spec: func(s *Spec) {
+				s.Config.Kubernetes.Kubernetes.Extra.Containerd = map[string]any{"plugins": map[string]any{"io.containerd.cri.v1.images": map[string]any{"snapshotter": "native"}}}
+			},
+			edit: func(m *machine) { m.say("overlay", "/var/lib/containerd", "overlayfs", "Invalid argument") }},
+		{name: "no inodes for the images", edit: func(m *machine) {
+			m.unsay("fs\t/var/lib/containerd")
+			m.say("fs", "/var/lib/containerd", "/var/lib/containerd", "104857600", "tmpfs", "159")
+		}, check: "inodes", message: "/var/lib/containerd has 159 inodes free, but needs 24000, for /var/lib/containerd", remedy: "du -x --inodes --max-depth=3 /var/lib/containerd"},
+		{name: "a file system without a limit of inodes", edit: func(m *machine) {
+			m.unsay("fs\t/var/lib/containerd")
+			m.say("fs", "/var/lib/containerd", "/var/lib/containerd", "104857600", "/dev/sdb", "-")
+		}},
 		{name: "a read-only root", edit: func(m *machine) { m.say("mount", "/etc", "/", "ro"); m.say("mount", binDir, "/", "ro") },
 			check: "mount", message: "/ is read-only, and contains /etc", remedy: "mount -o remount,rw /"},
 		{name: "programs on a file system that forbids them", edit: func(m *machine) {

@@ -53,6 +53,7 @@ func newFakeRoot(t *testing.T) *fakeRoot {
 	f.file("/proc/net/tcp", "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n")
 	f.stub("systemctl", `shift; for u; do echo inactive; done; exit 3`)
 	f.stub("ip", `:`)
+	f.stub("unshare", `:`)
 	f.stub("iptables", `:`)
 	f.stub("modprobe", `:`)
 	return f
@@ -96,7 +97,7 @@ func TestTheProbeAnswersOnAFreshHost(t *testing.T) {
 		assert.Equal(t, "boot-1", a.Value("boot"))
 		assert.Equal(t, "present", a.Value("module", "overlay"))
 		assert.Equal(t, "unknown", a.Value("module", "vxlan"))
-		assert.Empty(t, a.All("missing"))
+		assert.Equal(t, [][]string{{"kubeadm"}}, a.All("missing"))
 		assert.Empty(t, a.All("active"))
 		assert.Empty(t, a.All("port"))
 		assert.Empty(t, a.All("exists"))
@@ -104,7 +105,7 @@ func TestTheProbeAnswersOnAFreshHost(t *testing.T) {
 		for _, p := range preflight.Folders(s.checked(nil), s.Nodes[1].checked()) {
 			row, ok := a.Row("fs", p)
 			require.True(t, ok, p)
-			require.Len(t, row, 3)
+			require.Len(t, row, 4)
 			assert.Regexp(t, `^[0-9]+$`, row[1])
 		}
 	}
@@ -121,7 +122,7 @@ func TestTheProbeTellsWhatIsMissing(t *testing.T) {
 	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, body}}))
 	out, err := cmd.Output()
 	require.NoError(t, err)
-	assert.Equal(t, [][]string{{"paictl-no-such-program"}}, sectionsOf(out)[phasePreflight].All("missing"))
+	assert.Equal(t, [][]string{{"paictl-no-such-program"}, {"kubeadm"}}, sectionsOf(out)[phasePreflight].All("missing"))
 }
 
 func TestTheProbeNamesWhoHoldsAPort(t *testing.T) {
@@ -156,9 +157,48 @@ func TestTheProbeSeesMountOptionsWhereTheyMatter(t *testing.T) {
 	}, "\n")+"\n")
 	a := f.probe(s, s.Nodes[1])
 	assert.Equal(t, [][]string{
-		{"/etc", "/", "ro"}, {binDir, "/", "ro"},
+		{"/etc", "/", "ro"}, {"/etc/kubernetes", "/", "ro"}, {"/etc/cni/net.d", "/", "ro"}, {binDir, "/", "ro"},
 		{stateDir, "/var", "noexec"}, {"/var/lib/kubelet", "/var", "noexec"}, {"/var/log", "/var", "noexec"},
 	}, a.All("mount"))
+}
+
+func TestTheProbeFollowsLinksToWhatTheyLeadTo(t *testing.T) {
+	f := newFakeRoot(t)
+	s := preflightSpec(t, 1)
+	require.NoError(t, os.MkdirAll(f.root+"/data/kubelet", 0o755))
+	require.NoError(t, os.MkdirAll(f.root+"/var/lib", 0o755))
+	require.NoError(t, os.Symlink(f.root+"/data/kubelet", f.root+"/var/lib/kubelet"))
+	require.NoError(t, os.Symlink(f.root+"/data/containerd", f.root+"/var/lib/containerd"))
+	f.file("/proc/mounts", "/dev/sda1 / ext4 rw 0 0\n/dev/sdb1 /data xfs rw,noexec 0 0\n")
+	a := f.probe(s, s.Nodes[1])
+	assert.Equal(t, [][]string{{"/var/lib/kubelet", "/data", "noexec"}}, a.All("mount"))
+	assert.Equal(t, [][]string{{"/var/lib/containerd", f.root + "/data/containerd"}}, a.All("dangling"))
+}
+
+func TestTheProbeCountsInodesAndTriesAnOverlay(t *testing.T) {
+	f := newFakeRoot(t)
+	s := preflightSpec(t, 1)
+	f.stub("df", `shift 2
+echo header
+for f; do echo "tmpfs 160 159 1048576 / $f"; done`)
+	a := f.probe(s, s.Nodes[1])
+	row, _ := a.Row("fs", "/var/lib/containerd")
+	assert.Equal(t, []string{"/", "1048576", "tmpfs", "159"}, row)
+	assert.Empty(t, a.All("overlay"))
+
+	f.stub("df", `shift 2
+echo header
+for f; do echo "/dev/sdb 0 0 1048576 / $f"; done`)
+	f.stub("unshare", `echo "mount: wrong fs type" >&2; exit 32`)
+	a = f.probe(s, s.Nodes[1])
+	row, _ = a.Row("fs", "/var/lib/containerd")
+	assert.Equal(t, "-", row[3], "btrfs makes inodes as they are needed")
+	row, _ = a.Row("overlay", "/")
+	require.Len(t, row, 2)
+	assert.Equal(t, "mount: wrong fs type", row[1])
+	left, err := filepath.Glob(f.root + "/.paictl*")
+	require.NoError(t, err)
+	assert.Empty(t, left)
 }
 
 func TestTheProbeKnowsModulesLoadedBuiltInOrOnDisk(t *testing.T) {

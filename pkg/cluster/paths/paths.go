@@ -13,6 +13,8 @@ const (
 	Kubeadm = Conf + "/kubeadm.yaml"
 	// Bin is the folder of programs.
 	Bin = "/usr/local/bin"
+	// Containerd is the folder of images and containers, unless extra.containerd.root names another one.
+	Containerd = "/var/lib/containerd"
 	// CNIBin is that of the plugins of the pod network.
 	CNIBin = "/opt/cni/bin"
 	// Sysctl sorts behind what distributions and images bring: systemd-sysctl reads all files

@@ -19,17 +19,18 @@ const (
 
 // Room is a demand for room in a folder.
 type Room struct {
-	Path  string
-	Bytes int64
+	Path   string
+	Bytes  int64
+	Inodes int64 // of files and folders
 }
 
 // demands are a node's needs for room. What is already there is not counted again.
 func (s *Host) demands() []Room {
-	out := []Room{{"/etc", etcReserve}}
+	out := []Room{{"/etc", etcReserve, 100}}
 	if !s.Joined {
-		out = append(out, Room{"/var/lib/kubelet", nodeReserve})
+		out = append(out, Room{"/var/lib/kubelet", nodeReserve, 2000})
 		if s.ControlPlane {
-			out = append(out, Room{etcdPath(s.Cluster), etcdReserve})
+			out = append(out, Room{etcdPath(s.Cluster), etcdReserve, 100})
 		}
 	}
 	return append(out, s.Brings...)
@@ -39,6 +40,8 @@ func (s *Host) demands() []Room {
 type volume struct {
 	point      string
 	need, free int64 // bytes
+	needInodes int64
+	freeInodes int64 // -1 if the file system has no limit
 	paths      []string
 }
 
@@ -61,11 +64,17 @@ func (s *Host) volumes() []*volume {
 		}
 		v := byKey[key]
 		if v == nil {
-			v = &volume{point: point, free: free << 10}
+			v = &volume{point: point, free: free << 10, freeInodes: -1}
+			if len(row) > 3 {
+				if n, err := strconv.ParseInt(row[3], 10, 64); err == nil {
+					v.freeInodes = n
+				}
+			}
 			byKey[key] = v
 			out = append(out, v)
 		}
 		v.need += d.Bytes
+		v.needInodes += d.Inodes
 		if !slices.Contains(v.paths, d.Path) {
 			v.paths = append(v.paths, d.Path)
 		}
@@ -77,6 +86,10 @@ func (s *Host) volumes() []*volume {
 func checkDisk(s *Host) []Finding {
 	var out []Finding
 	for _, v := range s.volumes() {
+		if v.freeInodes >= 0 && v.freeInodes < v.needInodes {
+			out = append(out, s.fail("inodes", fmt.Sprintf("%s has %d inodes free, but needs %d, for %s", v.point, v.freeInodes, v.needInodes, strings.Join(v.paths, ", ")),
+				fmt.Sprintf("delete files there (du -x --inodes --max-depth=3 %s | sort -n shows the folders with most), or give it a file system with more inodes", v.point)))
+		}
 		if v.free >= v.need {
 			continue
 		}
@@ -84,6 +97,30 @@ func checkDisk(s *Host) []Finding {
 			fmt.Sprintf("free at least %s there (du -xh --max-depth=2 %s | sort -h shows what is large), or give it a larger disk", mib(v.need-v.free), v.point)))
 	}
 	return out
+}
+
+// checkLinks: no folder can be made in the place of a link whose disk isn't mounted.
+func checkLinks(s *Host) []Finding {
+	var out []Finding
+	for _, row := range s.Probe.All("dangling") {
+		if len(row) == 2 {
+			out = append(out, s.fail("link", fmt.Sprintf("%s is a link to %s, which doesn't exist", row[0], row[1]),
+				fmt.Sprintf("mount the disk that has %[1]s, or create the folder: mkdir -p %[1]s", row[1])))
+		}
+	}
+	return out
+}
+
+// checkOverlay: containers start from overlays of their image's layers, and some file systems can't carry them: another
+// overlay, NFS, XFS without ftype.
+func checkOverlay(s *Host) []Finding {
+	row, ok := s.Probe.Row("overlay")
+	if !ok || len(row) < 3 || s.Cluster.snapshotter() != "overlayfs" || s.Probe.Value("module", "overlay") == "absent" {
+		return nil
+	}
+	store := s.Cluster.Store()
+	return []Finding{s.fail("overlay", fmt.Sprintf("no container can start from %s: an overlay mount fails on its file system, %s (%s)", store, row[1], row[2]),
+		fmt.Sprintf("mount a disk with ext4, or with XFS made with ftype=1, at %s", store))}
 }
 
 // checkMounts: paictl writes into these folders, and programs run from some of them.
@@ -97,7 +134,7 @@ func checkMounts(s *Host) []Finding {
 		path, point, option := row[0], row[1], row[2]
 		why, instead := "read-only", "rw"
 		if option == "noexec" {
-			if path != paths.Bin && path != paths.CNIBin && path != "/var/lib/containerd" && path != "/var/lib/kubelet" {
+			if path != paths.Bin && path != paths.CNIBin && path != s.Cluster.Store() && path != "/var/lib/kubelet" {
 				continue
 			}
 			why, instead = "mounted noexec", "exec"

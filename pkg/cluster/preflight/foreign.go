@@ -29,7 +29,15 @@ func (s *Host) foreign() []string {
 	return out
 }
 
-const wipeKubernetes = "kubeadm reset -f && rm -rf /etc/cni/net.d /etc/kubernetes /var/lib/kubelet /var/lib/etcd"
+// wipe is the command that removes the files of another Kubernetes. It empties folders and keeps them: they may be disks or
+// links of the operator. Without kubeadm it also unmounts the volumes of pods.
+func (s *Host) wipe() string {
+	first := "kubeadm reset -f"
+	if _, missing := s.Probe.Row("missing", "kubeadm"); missing {
+		first = `grep -o " $(readlink -f /var/lib/kubelet)/[^ ]*" /proc/mounts | sort -r | xargs -r umount`
+	}
+	return first + "; find -H /etc/cni/net.d /etc/kubernetes /var/lib/kubelet " + etcdPath(s.Cluster) + " -xdev -mindepth 1 -delete"
+}
 
 // unrecorded is the finding about a machine that is a member of this very cluster, or may be its
 // control plane, and has lost paictl's record: what it holds is not to be thrown away. Nothing else
@@ -59,7 +67,7 @@ func (s *Host) unrecorded() []Finding {
 	message, remedy := "the machine has the control plane of a cluster, "+lost, restore
 	if !s.has(paths.Kubeadm) {
 		message += ", or another tool has created it"
-		remedy = "if it is this cluster: " + restore + "; if it is another one: remove the machine from layout.yaml, or if you no longer need that cluster: " + wipeKubernetes
+		remedy = "if it is this cluster: " + restore + "; if it is another one: remove the machine from layout.yaml, or if you no longer need that cluster: " + s.wipe()
 	}
 	return []Finding{s.fail("kubernetes", message, remedy)}
 }
@@ -82,7 +90,7 @@ func checkKubernetes(s *Host) []Finding {
 		return nil
 	}
 	all := strings.Join(traces, " ")
-	remedy := "if you no longer need it: " + wipeKubernetes
+	remedy := "if you no longer need it: " + s.wipe()
 	switch {
 	case strings.Contains(all, "k3s"):
 		remedy = "if you no longer need it: k3s-uninstall.sh (k3s-agent-uninstall.sh on an agent)"

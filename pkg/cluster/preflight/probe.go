@@ -72,11 +72,29 @@ func kernelModules(c *Cluster) []string {
 
 // Folders are those in which a node's disk space is used, see disk.go.
 func Folders(c *Cluster, n *Node) []string {
-	out := []string{"/etc", paths.Bin, paths.CNIBin, paths.State, "/var/lib/containerd", "/var/lib/kubelet", "/var/log"}
+	out := []string{"/etc", "/etc/kubernetes", "/etc/cni/net.d", paths.Bin, paths.CNIBin, paths.State, c.Store(), "/var/lib/kubelet", "/var/log"}
 	if n.ControlPlane {
 		out = append(out, etcdPath(c))
 	}
 	return out
+}
+
+// Store is the folder of containerd's images and containers.
+func (c *Cluster) Store() string {
+	if p, _ := c.Kubernetes.Extra.Containerd["root"].(string); p != "" {
+		return path.Clean(p)
+	}
+	return paths.Containerd
+}
+
+// snapshotter is the part of containerd that puts an image's layers together.
+func (c *Cluster) snapshotter() string {
+	plugins, _ := c.Kubernetes.Extra.Containerd["plugins"].(map[string]any)
+	images, _ := plugins["io.containerd.cri.v1.images"].(map[string]any)
+	if name, _ := images["snapshotter"].(string); name != "" {
+		return name
+	}
+	return "overlayfs"
 }
 
 func etcdPath(c *Cluster) string {
@@ -87,10 +105,10 @@ func etcdPath(c *Cluster) string {
 }
 
 // kubernetesFiles tell of a Kubernetes on the machine, whoever made it.
-func kubernetesFiles() []string {
+func kubernetesFiles(c *Cluster) []string {
 	return []string{
 		"/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/bootstrap-kubelet.conf",
-		"/etc/kubernetes/pki/ca.crt", "/etc/kubernetes/pki/ca.key", "/var/lib/kubelet/config.yaml", "/var/lib/etcd/member",
+		"/etc/kubernetes/pki/ca.crt", "/etc/kubernetes/pki/ca.key", "/var/lib/kubelet/config.yaml", etcdPath(c) + "/member",
 		"/etc/rancher/k3s", "/var/lib/rancher/k3s", "/etc/rancher/rke2", "/var/lib/k0s", "/var/snap/microk8s",
 		paths.Member, paths.Kubeadm,
 	}
@@ -128,6 +146,7 @@ func Probe(c *Cluster, n *Node) string {
 			commands = append(commands, p.command)
 		}
 	}
+	commands = append(commands, "kubeadm") // only a remedy depends on it
 	var b strings.Builder
 	for _, v := range []struct {
 		name  string
@@ -135,9 +154,10 @@ func Probe(c *Cluster, n *Node) string {
 	}{
 		{"want_ports", ports},
 		{"want_paths", Folders(c, n)},
+		{"want_store", []string{c.Store()}},
 		{"want_modules", kernelModules(c)},
 		{"want_commands", commands},
-		{"want_files", kubernetesFiles()},
+		{"want_files", kubernetesFiles(c)},
 		{"reach_targets", reachTargets(c, n)},
 	} {
 		fmt.Fprintf(&b, "%s=%s\n", v.name, shell.Quote(strings.Join(v.words, " ")))

@@ -1,6 +1,6 @@
 # What preflight has to know of a host beyond the facts: one line per answer, its kind
-# first. It only reads. The lines before this script set want_ports ("HEX=PORT ..."),
-# want_paths, want_modules, want_commands, want_files and reach_targets ("IP:PORT ...").
+# first. It removes its own temporary folder. The lines before this script set want_ports ("HEX=PORT ..."),
+# want_paths, want_store, want_modules, want_commands, want_files and reach_targets ("IP:PORT ...").
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
@@ -44,22 +44,41 @@ probe_units() {
 	if grep -qs '^ENABLED=yes' "$R/etc/ufw/ufw.conf"; then printf 'active\tufw\n'; fi
 }
 
-# "fs path mountpoint free-kib device" of each path, or of the nearest folder above it that is
-# there; "mount path mountpoint ro|noexec" where such an option is in force.
+# nearest PATH: sets d to the path, or to the nearest folder above it that exists, and missing to its first part that does not.
+nearest() {
+	d=$1
+	while [ -n "$d" ] && [ ! -e "$R$d" ]; do
+		missing=$d
+		d=${d%/*}
+	done
+	d=${d:-/}
+}
+
+# "fs path mountpoint free-kib device free-inodes" of each path, or of the nearest folder above it ("-" if the file system
+# has no limit of inodes); "mount path mountpoint ro|noexec" if such an option is in force; "dangling link target" of links
+# to folders that don't exist.
 probe_filesystems() {
 	mounts=$R/proc/mounts
 	[ -r "$mounts" ] || mounts=/dev/null
 	set --
 	for p in $want_paths; do
-		d=$p
-		while [ -n "$d" ] && [ ! -e "$R$d" ]; do d=${d%/*}; done
-		set -- "$@" "$R${d:-/}"
+		missing=
+		nearest "$p"
+		if [ -n "$missing" ] && [ -L "$R$missing" ]; then printf 'dangling\t%s\t%s\n' "$missing" "$(readlink "$R$missing")"; fi
+		set -- "$@" "$R$d"
 	done
-	df -k --output=source,avail,target,file "$@" 2>/dev/null | awk -v paths="$want_paths" -v folders="$*" '
+	real=$(readlink -f "$@") || real=
+	df -k --output=source,itotal,iavail,avail,target,file "$@" 2>/dev/null | ROOT=$R REAL=$real awk -v paths="$want_paths" -v folders="$*" '
 		function under(p, m) { return m == "/" || p == m || index(p, m "/") == 1 }
-		BEGIN { n = split(paths, path, " "); split(folders, folder, " ") }
-		df { for (i = 1; i <= n; i++) if (folder[i] == $NF) fs[i] = $(NF - 1) "\t" $(NF - 2) "\t" $1; next }
-		{ for (i = 1; i <= n; i++) if (under(path[i], $2) && length($2) >= best[i]) { best[i] = length($2); options[i] = $4; point[i] = $2 } }
+		BEGIN {
+			n = split(paths, path, " "); split(folders, folder, " "); split(ENVIRON["REAL"], real, "\n"); skip = length(ENVIRON["ROOT"]) + 1
+			for (i = 1; i <= n; i++) {
+				f = substr(folder[i], skip); r = substr(real[i], skip)
+				whole[i] = (r == "/" ? "" : r) (f == "/" ? path[i] : substr(path[i], length(f) + 1))
+			}
+		}
+		df { for (i = 1; i <= n; i++) if (folder[i] == $NF) fs[i] = $(NF - 1) "\t" $(NF - 2) "\t" $1 "\t" ($(NF - 4) + 0 > 0 ? $(NF - 3) : "-"); next }
+		{ for (i = 1; i <= n; i++) if (under(whole[i], $2) && length($2) >= best[i]) { best[i] = length($2); options[i] = $4; point[i] = $2 } }
 		END {
 			for (i = 1; i <= n; i++) {
 				if (i in fs) printf "fs\t%s\t%s\n", path[i], fs[i]
@@ -67,6 +86,17 @@ probe_filesystems() {
 				for (j = 1; j <= k; j++) if (o[j] == "ro" || o[j] == "noexec") printf "mount\t%s\t%s\t%s\n", path[i], point[i], o[j]
 			}
 		}' df=1 - df=0 "$mounts"
+}
+
+# "overlay folder type reason" if the file system of the container store can't carry overlays. The kernel unmounts the overlay with its namespace.
+probe_overlay() {
+	if ! have unshare || ! have timeout; then return 0; fi
+	nearest "$want_store"
+	t=$(mktemp -d "$R${d%/}/.paictl-overlay.XXXXXX" 2>/dev/null) || return 0
+	said=$(cd "$t" && timeout 20 unshare -m sh -c 'mkdir low up work all && : >low/a &&
+		mount -t overlay overlay -o lowerdir=low,upperdir=up,workdir=work all && : >all/b && rm all/a && [ "$(ls all)" = b ]' 2>&1) ||
+		printf 'overlay\t%s\t%s\t%s\n' "$d" "$(stat -f -c %T "$t")" "$(printf '%s\n' "${said:-deleted files stay visible}" | head -n 1 | tr '\t' ' ')"
+	rm -rf "$t"
 }
 
 # The kernel's own configuration, where it shows one.
@@ -206,6 +236,6 @@ probe_filesystems
 probe_modules
 probe_ports
 probe_kubernetes
-[ -e "$R/etc/kubernetes/kubelet.conf" ] || probe_reach
+[ -e "$R/etc/kubernetes/kubelet.conf" ] || { probe_reach; probe_overlay; }
 probe_routes
 printf 'end\tok\n'
