@@ -241,12 +241,12 @@ func (s *Spec) clear() string {
 // verify waits for the API server, first the machine's own and then the one at the address that
 // all machines use: what follows needs it.
 func (p *initialise) verify(n *Node) string {
-	return selfAPI(p.spec, n) + fmt.Sprintf(`
+	return kubeadmScript + selfAPI(p.spec, n) + fmt.Sprintf(`
 [ -f "$KUBECONFIG" ] && [ -f "$S/member" ] || exit 0
-i=0
+i=0 since=$(date +%%s)
 until self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; do
 	i=$((i + 1))
-	[ "$i" -lt 240 ] || { echo "the API server is not ready after two minutes -> see journalctl -u kubelet and /var/log/pods on the host" >&2; exit 1; }
+	[ "$i" -lt 240 ] || { k_causes "$since"; echo "the API server is not ready after two minutes -> see journalctl -u kubelet and /var/log/pods on the host" >&2; exit 1; }
 	sleep 0.5
 done
 i=0

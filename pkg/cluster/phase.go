@@ -144,10 +144,20 @@ func (r *run) exec(ctx context.Context, n *Node, s ssh.Script) (ssh.Result, erro
 	return res, nil
 }
 
-// scriptError turns a script's failure into one line: the last thing that it said.
+// scriptError turns a script's failure into one line: its last line of output, and its lines of causes.
 func scriptError(n *Node, name string, res ssh.Result) error {
-	lines := strings.Split(strings.TrimSpace(string(res.Stderr)), "\n")
-	last := lines[len(lines)-1]
+	var causes []string
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(res.Stderr)), "\n"), func(l string) bool {
+		cause, ok := strings.CutPrefix(l, "cause: ")
+		if ok {
+			causes = append(causes, cause)
+		}
+		return ok
+	})
+	last := ""
+	if len(lines) > 0 {
+		last = lines[len(lines)-1]
+	}
 	for _, l := range lines {
 		// kubeadm says what went wrong in lines like these, and then how to get help.
 		if strings.Contains(l, "[ERROR ") || strings.HasPrefix(l, "error:") || strings.HasPrefix(l, "error execution phase") {
@@ -162,7 +172,8 @@ func scriptError(n *Node, name string, res ssh.Result) error {
 	if i := strings.Index(last, " -> "); i > 0 {
 		last, remedy = last[:i], last[i+len(" -> "):]
 	}
-	return hint.Errorf(remedy, "%s on %s: exit status %d: %s", name, n.Hostname, res.ExitCode, strings.TrimSpace(last))
+	said := strings.Join(append([]string{strings.TrimSpace(last)}, causes...), "; ")
+	return hint.Errorf(remedy, "%s on %s: exit status %d: %s", name, n.Hostname, res.ExitCode, said)
 }
 
 // applyResources stages the uploads, runs the script, and tells of each change.

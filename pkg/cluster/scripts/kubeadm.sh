@@ -68,6 +68,42 @@ EOF
 	sync "${f%/*}"
 }
 
+# k_causes SINCE: prints why static pods don't start, a line "cause: program: its last error" for containerd, the kubelet and
+# the first component that ended. Until the API server runs, both also report that it and the pod network are missing.
+k_causes() {
+	for u_ in containerd kubelet; do
+		said_=$(journalctl -u "$u_.service" --since "@$1" -o cat --no-pager 2>/dev/null | awk '
+			!/ level=(error|fatal) / && !/^[EF][0-9]+ / { next }
+			/cni plugin not initialized|no network config found/ { next }
+			{
+				first = /Error syncing pod|RunPodSandbox|CreateContainer|StartContainer|PullImage/
+				if (!first && /connection refused|dial tcp|i\/o timeout|is forbidden|node [^ ]+ not found/) next
+				if (!match($0, / (err|error)="([^"\\]|\\.)*"/) && !match($0, / msg="([^"\\]|\\.)*"/) && !match($0, /\] .*/)) next
+				t = substr($0, RSTART + 1, RLENGTH - 1)
+				if (sub(/^[a-z]+="/, "", t)) sub(/"$/, "", t)
+				sub(/^\] /, "", t)
+				while (sub(/\\\\/, "\\", t)) { }
+				gsub(/\\"/, "\"", t)
+				gsub(/\t/, " ", t)
+				if (first) pod = t; else other = t
+			}
+			END {
+				t = pod != "" ? pod : other
+				if (length(t) > 500) t = substr(t, 1, 200) " … " substr(t, length(t) - 280) # the cause is at the end
+				print t
+			}')
+		[ -z "$said_" ] || printf 'cause: %s: %s\n' "$u_" "$said_" >&2
+	done
+	for u_ in etcd kube-apiserver kube-controller-manager kube-scheduler; do
+		# Each restart begins another file, so the second newest is of a container that ended.
+		f_=$(ls -t "$R/var/log/pods/kube-system_$u_-"*/"$u_"/*.log 2>/dev/null | sed -n 2p)
+		if [ -n "$f_" ]; then
+			printf 'cause: %s: %s\n' "$u_" "$(tail -n 1 "$f_" | sed 's/^[^ ]* std[a-z]* [FP] //' | tr '\t' ' ' | cut -c 1-400)" >&2
+			return 0
+		fi
+	done
+}
+
 # k_applied HASH: remembers which configuration the control plane runs with.
 k_applied() {
 	printf '%s\n' "$1" >"$S/kubeadm-applied.new"
@@ -142,7 +178,9 @@ k_discovery() {
 # k_init IGNORED-CHECKS HASH
 k_init() {
 	k_ignored "$1"
-	kubeadm init --config "$R/etc/paictl/kubeadm.yaml" --skip-token-print ${ignored:+--ignore-preflight-errors="$ignored"} >&2
+	since=$(date +%s) code=0
+	kubeadm init --config "$R/etc/paictl/kubeadm.yaml" --skip-token-print ${ignored:+--ignore-preflight-errors="$ignored"} >&2 || code=$?
+	[ "$code" = 0 ] || { k_causes "$since"; exit "$code"; }
 	k_applied "$2"
 	: >"$S/member"
 	note change member
@@ -186,7 +224,7 @@ k_static() {
 	phase_=$1
 	shift
 	m=$R/etc/kubernetes/manifests
-	old=
+	old= since=$(date +%s)
 	for x; do old="$old $x=$(k_pod_hash "$x")=$(sha256sum <"$m/$x.yaml" | cut -c1-64)"; done
 	# shellcheck disable=SC2086 # two words
 	kubeadm init phase $phase_ --config "$c" >&2
@@ -235,6 +273,7 @@ k_put_back() {
 		mv -f "$m/.${f##*/}.paictl-new" "$m/${f##*/}"
 	done
 	rm -rf "$S/manifests"
+	k_causes "$since"
 	echo "$1 did not come up with the new settings, so the earlier ones are back in force$kept; it said: ${said:-nothing} -> correct what has changed in kubernetes-configuration.yaml (extra.kubeadm), and run the same command again" >&2
 	exit 1
 }
@@ -311,11 +350,11 @@ k_upgraded() { kubeadm upgrade apply phase bootstrap-token "$1" >&2; }
 k_join() {
 	f=$S/join.yaml
 	(umask 077; base64 -d >"$f")
-	code=0
 	k_ignored "$1"
+	since=$(date +%s) code=0
 	kubeadm join --config "$f" ${ignored:+--ignore-preflight-errors="$ignored"} >&2 || code=$?
 	rm -f "$f"
-	[ "$code" = 0 ] || exit "$code"
+	[ "$code" = 0 ] || { k_causes "$since"; exit "$code"; }
 	[ -z "$2" ] || k_applied "$2"
 	: >"$S/member"
 	note change member
