@@ -13,6 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/cluster/paths"
 	"github.com/openpai/paictl/pkg/cluster/shell"
+	"github.com/openpai/paictl/pkg/config"
 )
 
 // kubelet installs kubelet, kubeadm and kubectl, the kubelet's unit and its settings. The
@@ -25,12 +26,19 @@ const (
 	kubeletUnit   = "/etc/systemd/system/kubelet.service"
 	kubeletDropIn = confDir + "/kubelet.conf.d/10-paictl.conf"
 	resolvConf    = confDir + "/resolv.conf"
+	// A machine's own settings, if the configuration names no name servers.
+	machineResolvConf = "/run/paictl-resolv.conf"
+	resolvScript      = "/usr/local/libexec/paictl/kubelet-resolv-conf"
+	resolvDropIn      = "/etc/systemd/system/kubelet.service.d/10-paictl-resolv-conf.conf"
 	// servingCertificate is what clients of the kubelet verify.
 	servingCertificate = "certificate of the kubelet's server"
 )
 
 //go:embed files/kubelet.service
 var kubeletService []byte
+
+//go:embed files/kubelet-resolv-conf.sh
+var kubeletResolvConf []byte
 
 func (*kubelet) name() string        { return phaseKubelet }
 func (*kubelet) applies(*Node) bool  { return true }
@@ -64,12 +72,17 @@ func (p *kubelet) resources(n *Node) (resources, error) {
 			kubeletUnit, kubeletDropIn, path.Join(binDir, "kubelet"),
 		}}},
 	}
-	if dns := p.spec.Config.Kubernetes.Kubernetes.ClusterDNS; len(dns) > 0 {
+	if k := p.spec.Config.Kubernetes.Kubernetes; len(k.ClusterDNS) > 0 {
 		var b strings.Builder
-		for _, s := range dns {
+		for _, s := range k.ClusterDNS[:min(len(k.ClusterDNS), config.MaxNameServers)] {
 			b.WriteString("nameserver " + s + "\n")
 		}
 		res.files = append(res.files, file{path: resolvConf, mode: 0o644, body: []byte(b.String())})
+	} else {
+		res.files = append(res.files,
+			file{path: resolvScript, mode: 0o755, body: kubeletResolvConf},
+			file{path: resolvDropIn, mode: 0o644, body: []byte("# Written by paictl.\n[Service]\nExecStartPre=" + resolvScript + " " + k.DNSDomain + "\n")})
+		res.units[0].reads = append(res.units[0].reads, resolvScript, resolvDropIn)
 	}
 	if p.spec.upgrading { // what the new release wants in the settings that kubeadm wrote when the machine joined
 		res.between = "kubeadm upgrade node phase kubelet-config >&2\nkubeadm upgrade node phase post-upgrade >&2\n"
@@ -98,6 +111,7 @@ func (s *Spec) kubeletSettings() map[string]any {
 	if !s.selfSigned {
 		conf["serverTLSBootstrap"] = true // the cluster signs its server's certificate, so that it can be verified
 	}
+	conf["resolvConf"] = machineResolvConf
 	if len(k.ClusterDNS) > 0 {
 		conf["resolvConf"] = resolvConf
 	}

@@ -51,7 +51,7 @@ func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
 			bodies[preludeScript+p.verify(n)] = true
 		}
 	}
-	for _, s := range []string{preludeScript, detectScript, applyScript, driverDetectScript, driverScript, downScript, kubeadmScript, repairScript, string(flannelCNI), string(podMetadata), string(renewProgram()), certificatesScript, etcdScript, endpointScript, secretsScript, authorityScript, restoreScript} {
+	for _, s := range []string{preludeScript, detectScript, applyScript, driverDetectScript, driverScript, downScript, kubeadmScript, repairScript, string(flannelCNI), string(podMetadata), string(renewProgram()), string(kubeletResolvConf), certificatesScript, etcdScript, endpointScript, secretsScript, authorityScript, restoreScript} {
 		bodies[s] = true
 	}
 	require.Greater(t, len(bodies), 50)

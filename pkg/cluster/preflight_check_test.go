@@ -259,6 +259,23 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.say("missing", "kubeadm")
 			m.say("exists", "/var/lib/kubelet/config.yaml")
 		}, check: "kubernetes", message: "/var/lib/kubelet/config.yaml", remedy: "xargs -r umount; find -H /etc/cni/net.d /etc/kubernetes /var/lib/kubelet /var/lib/etcd -xdev -mindepth 1 -delete"},
+		{name: "more name servers than pods use", edit: func(m *machine) {
+			for i := range 5 {
+				m.fact("dns", fmt.Sprintf("10.0.0.%d", 53+i), true)
+			}
+		}, severity: preflight.SeverityWarning, check: "dns", message: "so 10.0.0.56, 10.0.0.57 will not be asked", remedy: "cluster-dns"},
+		{name: "more name servers than pods use, which get others",
+			spec: func(s *Spec) { s.Config.Kubernetes.Kubernetes.ClusterDNS = []string{"10.0.0.9"} },
+			edit: func(m *machine) {
+				for i := range 5 {
+					m.fact("dns", fmt.Sprintf("10.0.0.%d", 53+i), true)
+				}
+			}},
+		{name: "a long search list", edit: func(m *machine) { m.say("search", strings.Repeat("a.b ", 29)+"c.d e.f") },
+			severity: preflight.SeverityWarning, check: "dns", message: "so c.d, e.f will not be searched", remedy: "search list"},
+		{name: "a search list with many characters", edit: func(m *machine) {
+			m.say("search", strings.Repeat(strings.Repeat("x", 60)+".example.org ", 26)+"the.last.domain.has.no.room.example.org more.example.org")
+		}, severity: preflight.SeverityWarning, check: "dns", message: "so the.last.domain.has.no.room.example.org, more.example.org will not", remedy: "search list"},
 		{name: "a folder that is a link to a disk that isn't mounted", edit: func(m *machine) { m.say("dangling", "/var/lib/kubelet", "/data/kubelet") },
 			check: "link", message: "/var/lib/kubelet is a link to /data/kubelet, which doesn't exist", remedy: "mkdir -p /data/kubelet"},
 		{name: "a store that can't carry overlays", edit: func(m *machine) { m.say("overlay", "/var/lib/containerd", "overlayfs", "Invalid argument") },

@@ -25,6 +25,9 @@ func fileExists(p string) bool {
 
 var kubernetesVersion = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
 
+// MaxNameServers is how many name servers the resolvers of pods ask, and the kubelet passes on to them.
+const MaxNameServers = 3
+
 func (k *checker) checkKubernetes() {
 	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes")
 	switch {
@@ -50,6 +53,10 @@ func (k *checker) checkKubernetes() {
 	}
 	if len(s.ClusterDNS) == 0 {
 		r.warn(p.With("cluster-dns"), "kubernetes/no-dns", "no DNS server is named", "name at least one; otherwise cluster DNS uses /etc/resolv.conf of each machine")
+	}
+	if extra := s.ClusterDNS[min(len(s.ClusterDNS), MaxNameServers):]; len(extra) > 0 {
+		r.warn(p.With("cluster-dns", MaxNameServers), "kubernetes/many-dns", fmt.Sprintf("pods use at most %d name servers, so %s will not be asked", MaxNameServers, strings.Join(extra, ", ")),
+			fmt.Sprintf("keep the %d that you want to be asked", MaxNameServers))
 	}
 	for i, d := range s.ClusterDNS {
 		message, remedy := badDNSServer(d)

@@ -119,6 +119,7 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 		"cluster name":           {kube("cluster-name: A"), "2:17: kubernetes.cluster-name [kubernetes/cluster-name]"},
 		"domain":                 {kube("dns-domain: a_b"), "2:15: kubernetes.dns-domain [kubernetes/dns-domain]"},
 		"stub as DNS":            {edit{k, "[10.0.0.53]", "[127.0.0.53]"}, "2:17: kubernetes.cluster-dns[0] [kubernetes/cluster-dns]"},
+		"more DNS than pods use": {edit{k, "[10.0.0.53]", "[10.0.0.53, 10.0.0.54, 10.0.0.55, 10.0.0.56, 10.0.0.57]"}, "2:50: kubernetes.cluster-dns[3] [kubernetes/many-dns]"},
 		"no DNS":                 {edit{k, "[10.0.0.53]", "[]"}, "2:16: kubernetes.cluster-dns [kubernetes/no-dns]"},
 		"etcd's folder":          {kube("etcd-data-path: etcd"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
 		"registry with scheme":   {kube("docker-registry: https://x"), "2:20: kubernetes.docker-registry [kubernetes/docker-registry]"},

@@ -41,6 +41,7 @@ func Checks() []Check {
 		{ID: "cgroup", Looks: "the version and the controllers of cgroups", Host: checkCgroup},
 		{ID: "sysctl", Looks: "kernel settings that would change at the next boot", Host: checkSysctl},
 		{ID: "etc-hosts", Looks: "whether cloud-init rewrites /etc/hosts", Host: checkEtcHosts},
+		{ID: "dns", Looks: "the machine's name servers and search domains, compared with the limits of pods", Host: checkDNS},
 		{ID: "port", Looks: "programs that listen on the cluster's ports", Host: checkPorts},
 		{ID: "network", Looks: "addresses and routes within the networks of pods and services", Joining: true, Host: checkNetworks},
 		{ID: CheckVIP, Looks: "whether the API's virtual address is in a network of the master, and free", Host: checkVIP},

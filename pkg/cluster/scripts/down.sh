@@ -241,6 +241,8 @@ u_kube_files() {
 	for p in /etc/kubernetes /var/lib/kubelet "$ETCD_DIR" /run/flannel /var/log/kubernetes; do
 		u_erase "$p"
 	done
+	p=/run/paictl-resolv.conf
+	if [ -L "$R$p" ] || [ -e "$R$p" ]; then if step delete "$p"; then rm -f "$R$p"; fi; fi
 	p=/etc/cni/net.d/10-paictl-flannel.conflist
 	if [ -e "$R$p" ] && step delete "$p"; then rm -f "$R$p" "$R$p.new"; fi
 }

@@ -95,7 +95,7 @@ probe_overlay() {
 	t=$(mktemp -d "$R${d%/}/.paictl-overlay.XXXXXX" 2>/dev/null) || return 0
 	said=$(cd "$t" && timeout 20 unshare -m sh -c 'mkdir low up work all && : >low/a &&
 		mount -t overlay overlay -o lowerdir=low,upperdir=up,workdir=work all && : >all/b && rm all/a && [ "$(ls all)" = b ]' 2>&1) ||
-		printf 'overlay\t%s\t%s\t%s\n' "$d" "$(stat -f -c %T "$t")" "$(printf '%s\n' "${said:-deleted files stay visible}" | head -n 1 | tr '\t' ' ')"
+		printf 'overlay\t%s\t%s\t%s\n' "$d" "$(stat -f -c %T "$t")" "$(printf '%s\n' "${said:-deleted files stay visible}" | sed -n '1{s/^mount: [^ ]*: //; s/\t/ /g; p;}')"
 	rm -rf "$t"
 }
 
@@ -216,6 +216,13 @@ probe_reach() {
 	wait
 }
 
+# "search domain..." of the file from which pods get the machine's DNS settings.
+probe_search() {
+	f=$R/etc/resolv.conf
+	if grep -qs '^nameserver' "$R/run/systemd/resolve/resolv.conf"; then f=$R/run/systemd/resolve/resolv.conf; fi
+	[ ! -r "$f" ] || awk '$1 == "search" || $1 == "domain" { $1 = ""; s = $0 } END { if (s != "") print "search\t" substr(s, 2) }' "$f"
+}
+
 # cloud-init writes /etc/hosts from its template at each boot where the last of these says so;
 # with "localhost" it only adds a line.
 probe_cloud() {
@@ -231,6 +238,7 @@ probe_cloud() {
 
 probe_system
 probe_cloud
+probe_search
 probe_units
 probe_filesystems
 probe_modules

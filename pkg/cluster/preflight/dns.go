@@ -1,0 +1,43 @@
+package preflight
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/config"
+)
+
+// checkDNS names those of the machine's DNS settings that pods don't get. Only with an empty cluster-dns do they get any.
+func checkDNS(s *Host) []Finding {
+	k := s.Cluster.Kubernetes
+	if _, own := k.Extra.Kubelet["resolvConf"]; own || len(k.ClusterDNS) > 0 {
+		return nil
+	}
+	var out []Finding
+	if dns := s.Facts.DNS; len(dns) > config.MaxNameServers {
+		out = append(out, s.warn("dns", fmt.Sprintf("pods use at most %d name servers, so %s will not be asked", config.MaxNameServers, strings.Join(dns[config.MaxNameServers:], ", ")),
+			"name the servers in cluster-dns of kubernetes-configuration.yaml, or remove some from the machine's settings"))
+	}
+	if rest := beyond(strings.Fields(s.Probe.Value("search")), k.DNSDomain); len(rest) > 0 {
+		out = append(out, s.warn("dns", fmt.Sprintf("pods use at most %d search domains and %d characters, the cluster's included, so %s will not be searched", maxSearch, maxSearchChars, strings.Join(rest, ", ")),
+			"shorten the machine's search list"))
+	}
+	return out
+}
+
+// Limits of Kubernetes for a pod's search list.
+const (
+	maxSearch      = 32
+	maxSearchChars = 2048
+)
+
+// beyond returns the search domains of a machine for which a pod's list has no room; see files/kubelet-resolv-conf.sh.
+func beyond(domains []string, own string) []string {
+	left := maxSearchChars - 75 - 3*len(own) // NAMESPACE.svc.OWN svc.OWN OWN, with a namespace of 63 characters
+	for i, d := range domains {
+		if left -= len(d) + 1; i >= maxSearch-3 || left < 0 {
+			return domains[i:]
+		}
+	}
+	return nil
+}
