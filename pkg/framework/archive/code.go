@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -18,8 +19,9 @@ import (
 const (
 	// MaxCode bounds one archive of code, in bytes. No task fetches more.
 	MaxCode = spec.MaxCode
-	// chunk is what is in memory, and in one row, at a time.
-	chunk = 1 << 20
+	// chunk bounds the memory of an upload, and row that of a download and the length of rows.
+	chunk = 16 * row
+	row   = 64 << 10
 	// uploadTime is longer than any upload lasts: the server ends them before.
 	uploadTime = time.Hour
 	// codeGrace is how long code is kept that no job needs: its job may be on its way.
@@ -164,13 +166,15 @@ func (d *database) touch(ctx context.Context, sum string) (bool, error) {
 func (d *database) receive(ctx context.Context, upload, sum string, size int64, r io.Reader) error {
 	hash := sha256.New()
 	var total int64
-	for n := 0; ; n++ {
+	buffer := make([]byte, min(chunk, size+1))
+	for n := 0; ; {
 		// One byte more than was said tells that there are more.
-		data, err := io.ReadAll(io.LimitReader(r, min(chunk, size+1-total)))
-		if err != nil {
+		read, err := io.ReadFull(r, buffer[:min(chunk, size+1-total)])
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return fmt.Errorf("receive the code: %w", err)
 		}
-		total += int64(len(data))
+		data := buffer[:read]
+		total += int64(read)
 		if total > size {
 			return fmt.Errorf("%w: the code has more than the %d bytes that were announced", ErrMismatch, size)
 		}
@@ -178,7 +182,12 @@ func (d *database) receive(ctx context.Context, upload, sum string, size int64, 
 			break
 		}
 		hash.Write(data)
-		if err := d.write(ctx, statement{"INSERT INTO code_chunks (upload, n, data) VALUES (?, ?, ?)", []any{upload, n, data}}); err != nil {
+		var rows []statement
+		for data := range slices.Chunk(data, row) {
+			rows = append(rows, statement{"INSERT INTO code_chunks (upload, n, data) VALUES (?, ?, ?)", []any{upload, n, data}})
+			n++
+		}
+		if err := d.write(ctx, rows...); err != nil {
 			return err
 		}
 	}
@@ -253,27 +262,28 @@ func (d *database) complete(ctx context.Context, upload, owner, sum string) erro
 
 // Code implements Store.
 func (d *database) Code(ctx context.Context, sum string) (io.ReadSeekCloser, int64, error) {
-	c := &codeReader{ctx: ctx, d: d, loaded: -1}
-	err := d.read.QueryRowContext(ctx, d.rebind("SELECT upload, size FROM code WHERE sha256 = ? AND complete"), sum).Scan(&c.upload, &c.size)
+	c := &codeReader{ctx: ctx, d: d}
+	// Rows of an earlier paictl are longer, all of an upload but the last one as long as the first one.
+	err := d.read.QueryRowContext(ctx, d.rebind(`SELECT upload, size, COALESCE((SELECT octet_length(data) FROM code_chunks WHERE code_chunks.upload = code.upload AND n = 0), 0)
+		FROM code WHERE sha256 = ? AND complete`), sum).Scan(&c.upload, &c.size, &c.row)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, 0, fmt.Errorf("code %s: %w", sum, ErrNotFound)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the archive: %w", err)
 	}
+	c.row = max(c.row, 1)
 	return c, c.size, nil
 }
 
-// codeReader reads one chunk after the other. It holds no connection between them, so that a slow
-// reader is in no one's way.
+// codeReader reads a part of a row at a time. It holds neither a connection nor data between them, so that a slow reader doesn't delay others.
 type codeReader struct {
 	ctx    context.Context // a reader's methods have none
 	d      *database
 	upload string
 	size   int64
+	row    int64 // bytes of the upload's rows, but for the last
 	at     int64
-	loaded int64 // which chunk data is; -1: none
-	data   []byte
 }
 
 // Read implements io.Reader.
@@ -281,31 +291,20 @@ func (c *codeReader) Read(p []byte) (int, error) {
 	if c.at >= c.size {
 		return 0, io.EOF
 	}
-	if n := c.at / chunk; n != c.loaded {
-		if err := c.load(n); err != nil {
-			return 0, err
-		}
-	}
-	from := c.at % chunk
-	if from >= int64(len(c.data)) {
+	var data []byte
+	err := c.d.read.QueryRowContext(c.ctx, c.d.rebind("SELECT substr(data, ?, ?) FROM code_chunks WHERE upload = ? AND n = ?"),
+		c.at%c.row+1, min(len(p), row), c.upload, c.at/c.row).Scan(&data)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, fmt.Errorf("the code was removed in the meantime: %w", io.ErrUnexpectedEOF)
+	case err != nil:
+		return 0, fmt.Errorf("read the archive: %w", err)
+	case len(data) == 0:
 		return 0, fmt.Errorf("the code is shorter than it was: %w", io.ErrUnexpectedEOF)
 	}
-	n := copy(p, c.data[from:])
+	n := copy(p, data)
 	c.at += int64(n)
 	return n, nil
-}
-
-func (c *codeReader) load(n int64) error {
-	c.loaded, c.data = -1, nil
-	err := c.d.read.QueryRowContext(c.ctx, c.d.rebind("SELECT data FROM code_chunks WHERE upload = ? AND n = ?"), c.upload, n).Scan(&c.data)
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("the code was removed in the meantime: %w", io.ErrUnexpectedEOF)
-	}
-	if err != nil {
-		return fmt.Errorf("read the archive: %w", err)
-	}
-	c.loaded = n
-	return nil
 }
 
 // Seek implements io.Seeker.

@@ -3,6 +3,7 @@ package archive_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -51,6 +52,32 @@ func TestCodeComesBackAsItWent(t *testing.T) {
 			})
 		}
 	})
+}
+
+func TestCodeInTheLongRowsOfAnEarlierPaictlIsRead(t *testing.T) {
+	const content = "0123456789abcdef"
+	path := filepath.Join(t.TempDir(), "archive.db")
+	s, err := archive.Open(t.Context(), archive.Options{Path: path})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	long := strings.Repeat(content, 100_000) // rows of 1 MiB and the rest
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	_, err = db.ExecContext(t.Context(), "INSERT INTO code (upload, sha256, size, stored, complete) VALUES ('u', ?, ?, 0, TRUE)", sum(long), len(long))
+	require.NoError(t, err)
+	for n, row := range []string{long[:1<<20], long[1<<20:]} {
+		_, err = db.ExecContext(t.Context(), "INSERT INTO code_chunks (upload, n, data) VALUES ('u', ?, ?)", n, []byte(row))
+		require.NoError(t, err)
+	}
+	got, size := readCode(t, s, sum(long))
+	assert.Equal(t, sum(long), sum(got))
+	assert.Equal(t, int64(len(long)), size)
+	r, _, err := s.Code(t.Context(), sum(long))
+	require.NoError(t, err)
+	n, err := r.Read(make([]byte, 1<<20))
+	require.NoError(t, err)
+	assert.Equal(t, 64<<10, n, "no more is in memory at a time")
 }
 
 func TestCodeThatIsNotWhatItIsSaidToBeLeavesNothing(t *testing.T) {
@@ -104,7 +131,7 @@ func TestCodeThatTwoSendAtATimeIsKeptOnce(t *testing.T) {
 		}
 		got, _ := readCode(t, s, sum(string(content)))
 		assert.Equal(t, sum(string(content)), sum(got))
-		assert.Len(t, p.content(t), 1+2+1, "one row, two chunks, one owner")
+		assert.Equal(t, 1+32+1, len(p.content(t)), "one upload, 32 rows of 64 KiB, one owner")
 	})
 }
 

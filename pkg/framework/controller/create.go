@@ -53,6 +53,11 @@ func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, r
 		e.view.Refuse(t.AttemptStatus.PodName, machine.Refusal{Code: machine.CodePodCreationPermanent, Message: err.Error()})
 		return nil
 	}
+	if f.OwnRuntime() && len(p.Spec.Containers) > 0 {
+		if err := r.openCode(f, &p.Spec.Containers[0]); err != nil {
+			return err
+		}
+	}
 	if f.OwnsPods() && len(p.Spec.Containers) > 0 {
 		if err := r.introduce(f, e.status, ref.Role, t, &p.Spec.Containers[0]); err != nil {
 			return err

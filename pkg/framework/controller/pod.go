@@ -121,23 +121,46 @@ func annotations(f *v1.Framework, values map[string]string) map[string]string {
 	return out
 }
 
-// introduce tells the job runtime which task it is in one variable; it makes those of FrameworkController from that. Where tasks wait for
-// each other it also tells what opens their addresses.
+// introduce tells the job runtime which task it is in one variable; it makes those of FrameworkController from that. If tasks wait
+// for each other, it gets the token for their addresses, too.
 func (r *reconciler) introduce(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskStatus, c *corev1.Container) error {
 	self := spec.Task{Role: role, Index: int(t.Index), Attempt: int(st.AttemptStatus.ID), TaskAttempt: int(t.AttemptStatus.ID)}
 	env := []corev1.EnvVar{{Name: spec.TaskVariable, Value: self.String()}}
 	if machine.Gang(f) {
-		key := r.o.PeersKey()
-		if len(key) == 0 {
-			return errors.New("the Secret isn't read yet by which tasks are told from those of others")
+		token, err := r.token(f, spec.PeersTokenVariable, f.Name)
+		if err != nil {
+			return err
 		}
-		env = append(env, corev1.EnvVar{Name: spec.PeersTokenVariable, Value: peers.Token(key, f.Name, string(f.UID))})
+		env = append(env, token)
 	}
 	if f.Annotations[v1.AnnotationHostNetwork] == "true" { // it decides which ports the task has
 		env = append(env, podUID)
 	}
 	c.Env = append(env, c.Env...)
 	return nil
+}
+
+// openCode gives the job runtime the token for the code that was submitted with the job.
+func (r *reconciler) openCode(f *v1.Framework, c *corev1.Container) error {
+	code := f.Annotations[v1.AnnotationCode]
+	if code == "" {
+		return nil
+	}
+	token, err := r.token(f, spec.CodeTokenVariable, peers.OfCode(code))
+	if err != nil {
+		return err
+	}
+	c.Env = append([]corev1.EnvVar{token}, c.Env...)
+	return nil
+}
+
+// token returns the variable with a job's token for something.
+func (r *reconciler) token(f *v1.Framework, name, something string) (corev1.EnvVar, error) {
+	key := r.o.PeersKey()
+	if len(key) == 0 {
+		return corev1.EnvVar{}, errors.New("the Secret with the key of the tasks' tokens isn't read yet")
+	}
+	return corev1.EnvVar{Name: name, Value: peers.Token(key, something, string(f.UID))}, nil
 }
 
 // podUID tells a pod its UID.

@@ -18,7 +18,9 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/rules"
+	"github.com/openpai/paictl/pkg/runtime/spec"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
@@ -58,6 +60,26 @@ func TestAPodIsToldWhoItIs(t *testing.T) {
 }
 
 // The cache has packed templates, and may be told to pack them twice.
+func TestAPodHasTheTokenOfItsCode(t *testing.T) {
+	f, _, _ := jobOf(1, app(corev1.Container{}))
+	r := &reconciler{o: Options{PeersKey: func() []byte { return []byte("key") }}}
+	c := &corev1.Container{Env: []corev1.EnvVar{{Name: "A", Value: "b"}}}
+	require.NoError(t, r.openCode(f, c))
+	assert.Len(t, c.Env, 1, "the job has no code")
+	f.Annotations[v1.AnnotationCode] = "5ac3"
+	require.NoError(t, r.openCode(f, c))
+	require.Len(t, c.Env, 2)
+	assert.Equal(t, spec.CodeTokenVariable, c.Env[0].Name)
+	uid, ok := peers.CheckToken([]byte("key"), peers.OfCode("5ac3"), c.Env[0].Value)
+	assert.True(t, ok)
+	assert.Equal(t, "fuid", uid)
+	_, ok = peers.CheckToken([]byte("key"), "f", c.Env[0].Value)
+	assert.False(t, ok, "it opens no addresses")
+
+	r.o.PeersKey = func() []byte { return nil }
+	require.Error(t, r.openCode(f, c), "the pod waits until the key is known")
+}
+
 func TestAPodOfAPackedTemplateIsTheSame(t *testing.T) {
 	template := app(corev1.Container{
 		Image: "i:1", Env: []corev1.EnvVar{{Name: "AT", Value: "{{FC_TASK_INDEX}} of <all> & more"}},

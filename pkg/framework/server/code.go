@@ -1,22 +1,28 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/bounded"
+	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/runtime/peers"
 )
 
-// serveCode sends an archive of code. It may be cached for good: its name says what is in it.
+// serveCode sends an archive of code, or says that it is kept.
 func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) error {
 	sum := r.PathValue("sha256")
 	if err := archive.CheckCode(sum, 0); err != nil {
 		return err
 	}
-	// A checksum is no secret: whoever asks for a user gets what that user has sent. Pods of jobs know theirs from what they were told.
+	// Others may know a checksum: a request for a user is answered if that user has sent the code.
 	if v := r.URL.Query(); v.Has("user") {
 		owns, err := s.o.Store.OwnsCode(r.Context(), v.Get("user"), sum)
 		if err == nil && !owns {
@@ -26,22 +32,70 @@ func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	data, _, err := s.o.Store.Code(r.Context(), sum)
+	return s.sendCode(w, r, sum, "user "+r.URL.Query().Get("user"))
+}
+
+// serveTaskCode sends the code of a job to one of its tasks.
+func (s *Server) serveTaskCode(w http.ResponseWriter, r *http.Request) error {
+	sum := r.PathValue("sha256")
+	if err := archive.CheckCode(sum, 0); err != nil {
+		return err
+	}
+	job, _, err := s.job(r, peers.OfCode(sum))
+	if err != nil {
+		return err
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return fmt.Errorf("read the address of a task: %w", err)
+	}
+	return s.sendCode(w, r, sum, "job "+job, "host "+host)
+}
+
+// sendCode sends code that counts to keys. It may be cached for good: its name says what is in it.
+func (s *Server) sendCode(w http.ResponseWriter, r *http.Request, sum string, keys ...string) error {
+	if r.Method != http.MethodHead {
+		release, err := place(r, s.downloads, keys...)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	data, size, err := s.o.Store.Code(r.Context(), sum)
 	if err != nil {
 		return err
 	}
 	defer data.Close()
+	ranges := r.Header.Get("Range")
+	if !strings.HasPrefix(ranges, "bytes=") {
+		r.Header.Del("Range") // RFC 9110 has units that aren't known ignored
+	}
+	if strings.Contains(ranges, ",") {
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", size))
+		write(w, http.StatusRequestedRangeNotSatisfiable, api.Error{Code: "BadRequest", Message: "a request for code has one range at most"})
+		return nil
+	}
 	w.Header().Set("Content-Type", "application/gzip")
 	w.Header().Set("ETag", `"`+sum+`"`)
 	w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
 	// A task whose connection was cut asks for the rest.
 	noting := &notingReader{ReadSeeker: data}
-	http.ServeContent(w, r, "", time.Time{}, noting)
+	http.ServeContent(pacedWriter{w, newPace(r)}, r, "", time.Time{}, noting)
 	if noting.err != nil {
 		// Its length is said already: the client sees that it is cut, and so does the log.
 		s.o.Log.WarnContext(r.Context(), "the upload of the code is incomplete", "sha256", sum, "error", noting.err.Error())
 	}
 	return nil
+}
+
+// place waits for a place of a transfer.
+func place(r *http.Request, of *bounded.Places, keys ...string) (release func(), err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), placeTime)
+	defer cancel()
+	if release, err = of.Take(ctx, keys...); err != nil {
+		return nil, fmt.Errorf("%w: as much code is being transferred as may be at a time; try again later", errUnavailable)
+	}
+	return release, nil
 }
 
 // notingReader remembers why a reading failed.
@@ -67,15 +121,15 @@ func (s *Server) receiveCode(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Connection", "close") // what comes is not read
 		return err
 	}
-	select {
-	case s.uploads <- struct{}{}:
-		defer func() { <-s.uploads }()
-	default:
+	user := r.URL.Query().Get("user")
+	release, err := place(r, s.uploads, user)
+	if err != nil {
 		w.Header().Set("Connection", "close")
-		return fmt.Errorf("%w: %d uploads are in progress; try again later", errUnavailable, cap(s.uploads))
+		return err
 	}
-	body := http.MaxBytesReader(w, r.Body, archive.MaxCode)
-	if err := s.o.Store.PutCode(r.Context(), r.URL.Query().Get("user"), sum, r.ContentLength, body); err != nil {
+	defer release()
+	body := pacedReader{http.MaxBytesReader(w, r.Body, archive.MaxCode), http.NewResponseController(w), newPace(r)}
+	if err := s.o.Store.PutCode(r.Context(), user, sum, r.ContentLength, body); err != nil {
 		return err
 	}
 	// Where it was there already, no one has read it: whoever sends it must come to the answer.

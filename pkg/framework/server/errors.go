@@ -25,6 +25,8 @@ func statusOf(err error) (status int, code string) {
 	switch {
 	case errors.Is(err, archive.ErrNotFound), errors.Is(err, logapi.ErrNoAgent), errors.Is(err, logapi.ErrNoLog), errors.Is(err, logapi.ErrUnmeasured):
 		return http.StatusNotFound, "NotFound"
+	case errors.Is(err, errToken):
+		return http.StatusForbidden, "Forbidden"
 	case errors.Is(err, archive.ErrElsewhere):
 		return http.StatusNotImplemented, api.CodeElsewhere
 	case errors.Is(err, archive.ErrExporting), errors.Is(err, archive.ErrImporting):

@@ -1,7 +1,7 @@
 package server
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -26,18 +26,29 @@ type Peers struct {
 	Leads func() bool   // reports whether this replica publishes them
 }
 
+// errToken refuses a request without the right token.
+var errToken = errors.New("the code and the addresses of a job are for its tasks, which have its tokens")
+
+// job returns the UID of the job whose task sends a request with a token of something.
+func (s *Server) job(r *http.Request, something string) (uid, token string, err error) {
+	key := s.o.Peers.Key()
+	if len(key) == 0 {
+		return "", "", fmt.Errorf("%w: the job controller waits for the API server, which has the Secret of the jobs' tokens", errUnavailable)
+	}
+	token, _ = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	uid, ok := peers.CheckToken(key, something, token)
+	if !ok {
+		return "", "", errToken
+	}
+	return uid, token, nil
+}
+
 // servePeers sends the addresses of all tasks of a job to one of them, once every task has one. An empty answer says that it is to ask again.
 func (s *Server) servePeers(w http.ResponseWriter, r *http.Request) error {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	framework, key := r.PathValue("framework"), s.o.Peers.Key()
-	if len(key) == 0 {
-		write(w, http.StatusServiceUnavailable, api.Error{Code: "NotReady", Message: "the job controller doesn't know yet what jobs show it"})
-		return nil
-	}
-	uid, known := peers.CheckToken(key, framework, token)
-	if !ok || !known {
-		write(w, http.StatusForbidden, api.Error{Code: "Forbidden", Message: "the addresses of a job are for its tasks, which have its token"})
-		return nil
+	framework := r.PathValue("framework")
+	uid, token, err := s.job(r, framework)
+	if err != nil {
+		return err
 	}
 	attempt, err := strconv.ParseInt(r.URL.Query().Get("attempt"), 10, 32)
 	if err != nil || attempt < 0 {
@@ -60,7 +71,7 @@ func (s *Server) servePeers(w http.ResponseWriter, r *http.Request) error {
 	_ = http.NewResponseController(w).Flush() // where the task is gone, the request's context is over
 	m, err := s.o.Peers.Board.Wait(r.Context(), rendezvous.Attempt{Framework: framework, UID: types.UID(uid), Number: int32(attempt)}, seen)
 	if err == nil { // else not all have an address so far, or the attempt is over and the task will be, too: an empty answer
-		_ = json.NewEncoder(w).Encode(peers.Message{Version: m.Version, Data: m.Data, Seal: peers.Seal(token, m.Data)}) // a task that is gone
+		_ = peers.WriteMessage(w, m.Version, m.Data, token) // a task that is gone
 	}
 	return nil
 }

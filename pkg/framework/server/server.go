@@ -31,8 +31,12 @@ const (
 	exportTime = 2 * time.Hour
 	// pageTime bounds a page of a log: 8 MiB to a slow reader, after a wait for lines.
 	pageTime = 5 * time.Minute
-	// uploads is how many may be received at a time; each has some MiB in memory.
-	uploads = 4
+	// uploads is how many may be received at a time, and userUploads how many of one user; each has a MiB in memory.
+	uploads, userUploads = 16, 2
+	// downloads is how much code may be sent at a time, and jobDownloads how much of it to one job, or to one address.
+	downloads, jobDownloads = 512, 64
+	// placeTime is how long a transfer of code waits for others. It is less than a task waits for the first byte.
+	placeTime = 20 * time.Second
 	// stopTime is how long answers that are under way may take when the program ends.
 	stopTime = 10 * time.Second
 )
@@ -66,15 +70,17 @@ type Options struct {
 
 // Server answers.
 type Server struct {
-	o       Options
-	uploads chan struct{}
+	o                  Options
+	uploads, downloads *bounded.Places
 	// toLeader carries what is passed on to another replica.
 	toLeader *http.Transport
 }
 
 // New makes a server.
 func New(o Options) *Server {
-	return &Server{o: o, uploads: make(chan struct{}, uploads), toLeader: newTransport()}
+	return &Server{
+		o: o, uploads: bounded.NewPlaces(uploads, userUploads), downloads: bounded.NewPlaces(downloads, jobDownloads), toLeader: newTransport(),
+	}
 }
 
 // Handler is all that is served to paictl, Prometheus and the kubelet.
@@ -118,12 +124,11 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// TaskHandler is what pods of jobs may ask: code whose checksum they know, and the addresses of their own job. Who ran what
-// isn't for them.
+// TaskHandler sends tasks the code and the addresses of their job, which the job's tokens open.
 func (s *Server) TaskHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /v1/peers/{framework}", within(peersTime, s.servePeers))
-	mux.Handle("GET /v1/code/{sha256}", within(codeTime, s.serveCode))
+	mux.Handle("GET /v1/code/{sha256}", within(codeTime, s.serveTaskCode))
 	return jsonErrors(mux)
 }
 

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,6 +27,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/framework/server"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/runtime/peers"
 )
 
 const token = "open-sesame"
@@ -43,7 +45,7 @@ func newHarness(t *testing.T) *harness {
 	t.Cleanup(func() { _ = s.Close() }) // a test may have closed it
 	registry := prometheus.NewRegistry()
 	return &harness{s, server.Options{
-		Store: archive.Observe(s, registry), Ready: func(context.Context) error { return nil }, Metrics: registry, Token: func() string { return token }, Log: slog.New(slog.DiscardHandler),
+		Store: archive.Observe(s, registry), Peers: server.Peers{Key: func() []byte { return []byte("key") }}, Ready: func(context.Context) error { return nil }, Metrics: registry, Token: func() string { return token }, Log: slog.New(slog.DiscardHandler),
 	}}
 }
 
@@ -217,6 +219,11 @@ func (h *harness) put(t *testing.T, content string) string {
 	return name
 }
 
+// codeToken returns the header of a task that has code.
+func codeToken(sum string) string {
+	return "Bearer " + peers.Token([]byte("key"), peers.OfCode(sum), "uid")
+}
+
 func TestCodeIsReceivedAndSent(t *testing.T) {
 	h := newHarness(t)
 	content := strings.Repeat("code", 1<<19)
@@ -226,6 +233,7 @@ func TestCodeIsReceivedAndSent(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD"} {
 			r := httptest.NewRequestWithContext(t.Context(), method, "/v1/code/"+name, nil)
 			r.Header.Set(api.TokenHeader, token)
+			r.Header.Set("Authorization", codeToken(name))
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, r)
 			require.Equal(t, http.StatusOK, w.Code)
@@ -245,6 +253,7 @@ func TestCodeIsSentFromWhereAConnectionBrokeOff(t *testing.T) {
 	for _, from := range []int{1, 1<<20 - 1, 1 << 20, 2<<20 + 7, len(content) - 1} {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/code/"+name, nil)
 		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
+		r.Header.Set("Authorization", codeToken(name))
 		w := httptest.NewRecorder()
 		server.New(h.options).TaskHandler().ServeHTTP(w, r)
 		require.Equal(t, http.StatusPartialContent, w.Code)
@@ -263,8 +272,9 @@ func TestTasksMayFetchCodeAndNothingElse(t *testing.T) {
 		{"GET", "/v1/code/" + name, 200}, {"PUT", "/v1/code/" + name, 405}, {"GET", "/v1/code/", 404}, {"GET", "/v1/jobs", 404},
 		{"GET", "/v1/jobs/" + f.Name, 404}, {"GET", "/v1/jobs/" + f.Name + "/logs?role=worker", 404}, {"GET", "/metrics", 404},
 	} {
-		w := httptest.NewRecorder()
-		server.New(h.options).TaskHandler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil))
+		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil)
+		r.Header.Set("Authorization", codeToken(name))
+		server.New(h.options).TaskHandler().ServeHTTP(w, r)
 		assert.Equal(t, c.status, w.Code, "%s %s", c.method, c.path)
 	}
 }
@@ -290,37 +300,49 @@ func TestCodeThatIsWrongIsRefused(t *testing.T) {
 	assert.Contains(t, e.Message, ".gitignore")
 }
 
-func TestOnlySomeUploadsAreReceivedAtATime(t *testing.T) {
-	h := newHarness(t)
-	s := server.New(h.options)
-	handler := s.Handler()
-	put := func(body io.Reader) *httptest.ResponseRecorder {
-		r := httptest.NewRequestWithContext(t.Context(), "PUT", "/v1/code/"+strings.Repeat("1", 64), body)
+func TestUploadsWaitForTheEndOfOthersOfTheirUser(t *testing.T) {
+	synctest.Test(t, uploadsWait)
+}
+
+func uploadsWait(t *testing.T) {
+	handler := server.New(server.Options{Store: uploaded{}, Token: func() string { return token }}).Handler()
+	put := func(user string, body io.Reader) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), "PUT", "/v1/code/"+strings.Repeat("1", 64)+"?user="+user, body)
 		r.ContentLength = 4
 		r.Header.Set(api.TokenHeader, token)
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
 		return w
 	}
-	// Uploads that have begun, and go on when they are told to.
-	const under = 4
-	begun, done := make(chan struct{}), make(chan int, under)
-	release := make(chan struct{})
-	for range under {
-		go func() { done <- put(&slow{begun: begun, release: release}).Code }()
-	}
-	for range under {
+	begun, release := make(chan struct{}), make(chan struct{})
+	done := make(chan int, 16)
+	begin := func(user string) {
+		go func() { done <- put(user, &slow{begun: begun, release: release}).Code }()
 		<-begun
 	}
-	w := put(strings.NewReader("code"))
-	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	begin("ann")
+	begin("ann")
+	w := put("ann", strings.NewReader("code"))
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code, "after it has waited")
 	assert.Equal(t, "Unavailable", failure(t, w.Result()).Code)
 	assert.NotEmpty(t, w.Header().Get("Retry-After"))
-	close(release)
-	for range under {
-		assert.Equal(t, http.StatusBadRequest, <-done, "they were no code of that name")
+	for i := range 14 {
+		begin(string(rune('b' + i)))
 	}
-	assert.Equal(t, http.StatusBadRequest, put(strings.NewReader("code")).Code, "there is room again")
+	assert.Equal(t, http.StatusServiceUnavailable, put("zoe", strings.NewReader("code")).Code, "all places are taken")
+	close(release)
+	for range 16 {
+		assert.Equal(t, http.StatusCreated, <-done)
+	}
+	assert.Equal(t, http.StatusCreated, put("ann", strings.NewReader("code")).Code, "places are free again")
+}
+
+// uploaded takes every upload.
+type uploaded struct{ archive.Store }
+
+func (uploaded) PutCode(_ context.Context, _, _ string, _ int64, r io.Reader) error {
+	_, err := io.Copy(io.Discard, r)
+	return err
 }
 
 // slow says that it is read, and waits.

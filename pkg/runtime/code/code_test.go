@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -252,7 +253,7 @@ func TestCodeIsFetchedCheckedAndUnpacked(t *testing.T) {
 	s := serve(t, big(t))
 	c := s.code(t)
 	tmp := t.TempDir()
-	require.NoError(t, code.Get(t.Context(), c, tmp, t.Logf))
+	require.NoError(t, code.Get(t.Context(), c, "token", tmp, t.Logf))
 	assert.FileExists(t, filepath.Join(c.Dir, "main.py"))
 	list, err := os.ReadDir(tmp)
 	require.NoError(t, err)
@@ -268,7 +269,7 @@ func TestADownloadThatIsCutGoesOnWhereItWas(t *testing.T) {
 		s.cutAfter.Store(int64(len(s.data)/2 + 10))
 		c := s.code(t)
 		said := 0
-		err := code.Get(t.Context(), c, t.TempDir(), func(string, ...any) {
+		err := code.Get(t.Context(), c, "token", t.TempDir(), func(string, ...any) {
 			if said++; said == 2 && !ranges {
 				s.cutAfter.Store(0)
 			}
@@ -279,6 +280,29 @@ func TestADownloadThatIsCutGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
+func TestADownloadWaitsForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data := archive(t, file("main.py", "print()"))
+		asked := 0
+		sum := sha256.Sum256(data)
+		c := &spec.Code{URL: "http://controller/code", SHA256: hex.EncodeToString(sum[:]), Size: int64(len(data)), Dir: filepath.Join(t.TempDir(), "code")}
+		answer := func(w http.ResponseWriter, _ *http.Request) {
+			if asked++; asked <= 40 {
+				w.Header().Set("Retry-After", "2")
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			_, _ = w.Write(data)
+		}
+		require.NoError(t, code.GetBy(t.Context(), c, http.HandlerFunc(answer), t.TempDir(), t.Logf))
+		assert.FileExists(t, filepath.Join(c.Dir, "main.py"))
+		assert.Equal(t, 41, asked)
+
+		asked = -1000
+		require.ErrorContains(t, code.GetBy(t.Context(), c, http.HandlerFunc(answer), t.TempDir(), t.Logf), "busy")
+	})
+}
+
 func TestCodeThatIsNotWhatWasSubmittedIsNeverUnpacked(t *testing.T) {
 	s := serve(t, archive(t, file("evil", "x")))
 	c := s.code(t)
@@ -286,7 +310,7 @@ func TestCodeThatIsNotWhatWasSubmittedIsNeverUnpacked(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gaveUp := errors.New("enough")
 	n := 0
-	err := code.Get(ctx, c, t.TempDir(), func(format string, args ...any) {
+	err := code.Get(ctx, c, "token", t.TempDir(), func(format string, args ...any) {
 		if n++; n == 2 {
 			cancel(gaveUp) // else it would try for a minute
 		}
@@ -296,9 +320,9 @@ func TestCodeThatIsNotWhatWasSubmittedIsNeverUnpacked(t *testing.T) {
 
 	c = s.code(t)
 	c.Size--
-	require.ErrorContains(t, code.Get(t.Context(), c, t.TempDir(), t.Logf), "more than")
+	require.ErrorContains(t, code.Get(t.Context(), c, "token", t.TempDir(), t.Logf), "more than")
 	c.Size = spec.MaxCode + 1
-	require.ErrorContains(t, code.Get(t.Context(), c, t.TempDir(), t.Logf), "more than")
+	require.ErrorContains(t, code.Get(t.Context(), c, "token", t.TempDir(), t.Logf), "more than")
 	assert.NoDirExists(t, c.Dir)
 }
 
@@ -306,5 +330,5 @@ func TestAFolderThatCannotBeWrittenIsNamed(t *testing.T) {
 	s := serve(t, archive(t, file("a", "x")))
 	c := s.code(t)
 	require.NoError(t, os.WriteFile(c.Dir, nil, 0o600))
-	require.ErrorContains(t, code.Get(t.Context(), c, t.TempDir(), t.Logf), c.Dir)
+	require.ErrorContains(t, code.Get(t.Context(), c, "token", t.TempDir(), t.Logf), c.Dir)
 }

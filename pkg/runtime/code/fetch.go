@@ -24,6 +24,8 @@ const (
 	tries      = 8
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 15 * time.Second
+	// busyTries is how often a download is tried that has to wait for others, a quarter of an hour at least.
+	busyTries = 64
 	// stall ends a download that brings nothing.
 	stall = 30 * time.Second
 )
@@ -31,9 +33,18 @@ const (
 // errFinal is what no other try would mend.
 type errFinal struct{ error }
 
-// Get downloads the archive, checks it and only then unpacks it into c.Dir. tmp is the folder for
+// errBusy says that the server has too many downloads.
+var errBusy = errors.New("the server is busy")
+
+// Get downloads the archive by the token that opens it, checks it and only then unpacks it into c.Dir. tmp is the folder for
 // the archive itself, which is removed.
-func Get(ctx context.Context, c *spec.Code, tmp string, tell func(format string, args ...any)) error {
+func Get(ctx context.Context, c *spec.Code, token, tmp string, tell func(format string, args ...any)) error {
+	client := newClient()
+	defer client.CloseIdleConnections()
+	return get(ctx, c, client, token, tmp, tell)
+}
+
+func get(ctx context.Context, c *spec.Code, client *http.Client, token, tmp string, tell func(format string, args ...any)) error {
 	if c.Size > spec.MaxCode {
 		return fmt.Errorf("the code has %d bytes, more than %d", c.Size, int64(spec.MaxCode))
 	}
@@ -42,7 +53,7 @@ func Get(ctx context.Context, c *spec.Code, tmp string, tell func(format string,
 	}
 	name := filepath.Join(tmp, "code.tar.gz")
 	defer os.Remove(name)
-	d := download{code: c, name: name, client: newClient(), hash: sha256.New()}
+	d := download{code: c, token: token, name: name, client: client, hash: sha256.New()}
 	if err := d.run(ctx, tell); err != nil {
 		return fmt.Errorf("fetch the code: %w", err)
 	}
@@ -69,6 +80,7 @@ func newClient() *http.Client {
 // download is one archive on its way.
 type download struct {
 	code   *spec.Code
+	token  string
 	name   string
 	client *http.Client
 	file   *os.File
@@ -82,8 +94,7 @@ func (d *download) run(ctx context.Context, tell func(string, ...any)) error {
 		return err
 	}
 	defer d.file.Close()
-	defer d.client.CloseIdleConnections()
-	backoff := minBackoff
+	backoff, busy := minBackoff, 0
 	for n := 1; ; n++ {
 		had := d.have
 		err := d.try(ctx)
@@ -96,7 +107,10 @@ func (d *download) run(ctx context.Context, tell func(string, ...any)) error {
 		case errors.As(err, &final):
 			return final.error
 		case d.have > had:
-			n, backoff = 1, minBackoff // it moves
+			n, busy, backoff = 1, 0, minBackoff // it moves
+		case errors.Is(err, errBusy) && busy < busyTries:
+			busy++
+			n-- // it waits its turn
 		case n >= tries:
 			return fmt.Errorf("%w (tried %s)", err, plural.Times(n))
 		}
@@ -149,6 +163,7 @@ func (d *download) request(ctx context.Context) error {
 		return errFinal{err}
 	}
 	req.Header.Set("User-Agent", "pai-runtime")
+	req.Header.Set("Authorization", "Bearer "+d.token)
 	if d.have > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", d.have))
 	}
@@ -165,6 +180,10 @@ func (d *download) request(ctx context.Context) error {
 		}
 	case res.StatusCode == http.StatusNotFound, res.StatusCode == http.StatusGone:
 		return fmt.Errorf("%s isn't there (%s)", d.code.SHA256, res.Status)
+	case res.StatusCode == http.StatusForbidden:
+		return errFinal{errors.New("the job controller refuses the job's token for its code; submit the job again if an earlier paictl has submitted it")}
+	case res.StatusCode == http.StatusServiceUnavailable && res.Header.Get("Retry-After") != "":
+		return errBusy
 	default:
 		return fmt.Errorf("the server answers %s", res.Status)
 	}

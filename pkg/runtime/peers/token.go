@@ -3,7 +3,10 @@ package peers
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"fmt"
+	"io"
 	"strings"
 )
 
@@ -17,6 +20,22 @@ type Message struct {
 	Seal    string `json:"seal"`    // of the data
 }
 
+// WriteMessage writes a message as JSON. All tasks of a job may get it at a time, so it makes no copy of the data.
+func WriteMessage(w io.Writer, version uint64, data []byte, token string) error {
+	if _, err := fmt.Fprintf(w, `{"version":%d,"data":"`, version); err != nil {
+		return err
+	}
+	text := base64.NewEncoder(base64.StdEncoding, w)
+	if _, err := text.Write(data); err != nil {
+		return err
+	}
+	if err := text.Close(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, `","seal":"%s"}`+"\n", Seal(token, data))
+	return err
+}
+
 // Token returns that of a Framework, by the controller's key.
 func Token(key []byte, framework, uid string) string {
 	return uid + "." + code(key, []byte(framework+"\n"+uid))
@@ -27,6 +46,9 @@ func CheckToken(key []byte, framework, token string) (uid string, ok bool) {
 	uid, _, _ = strings.Cut(token, ".")
 	return uid, len(key) > 0 && hmac.Equal([]byte(token), []byte(Token(key, framework, uid)))
 }
+
+// OfCode returns the name for the token of code. Names of Frameworks have no slash, so it differs from all of them.
+func OfCode(sha256 string) string { return "code/" + sha256 }
 
 // Seal returns the code that goes with a message to the tasks that have a token.
 func Seal(token string, message []byte) string { return code([]byte(token), message) }

@@ -12,6 +12,8 @@ const (
 	TaskVariable = "PAI_TASK"
 	// PeersTokenVariable opens the job's addresses, where its tasks wait for them.
 	PeersTokenVariable = "PAI_PEERS_TOKEN"
+	// CodeTokenVariable opens the job's code.
+	CodeTokenVariable = "PAI_CODE_TOKEN"
 )
 
 // Task says which task of the job a pod is, and of which attempts.

@@ -25,7 +25,7 @@ func (t *task) fetch(ctx context.Context) error {
 	}
 	c := *t.spec.Code
 	c.Dir = t.path(c.Dir)
-	err := code.Get(ctx, &c, t.path(spec.Home+"/runtime.d"), t.journal.Printf)
+	err := code.Get(ctx, &c, t.get(spec.CodeTokenVariable), t.path(spec.Home+"/runtime.d"), t.journal.Printf)
 	if err != nil && ctx.Err() != nil {
 		return exit.OfProgram(exit.Stopped, fmt.Errorf("%w while it fetched its code", process.ErrStopped))
 	}
@@ -89,7 +89,7 @@ func (t *task) writeFiles() error {
 	for _, n := range notes {
 		t.journal.Printf("%s", n)
 	}
-	t.environ = env.Merge(env.Without(t.Environ, spec.TaskVariable, spec.PeersTokenVariable), vars)
+	t.environ = env.Merge(env.Without(t.Environ, spec.TaskVariable, spec.PeersTokenVariable, spec.CodeTokenVariable), vars)
 	if err := t.layout.Write(t.Root, vars); err != nil {
 		return fmt.Errorf("write the files of the task: %w", err)
 	}

@@ -208,18 +208,31 @@ func TestCodeThatWasSubmittedAlongIsTheWorkingFolder(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	require.NoError(t, z.Close())
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(buf.Bytes()) }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer of the code" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		_, _ = w.Write(buf.Bytes())
+	}))
 	defer s.Close()
 	sum := sha256.Sum256(buf.Bytes())
 	c := newContainer(t, "sh main.sh !")
+	c.env = append(c.env, spec.CodeTokenVariable+"=of the code")
 	c.spec.Code = &spec.Code{URL: s.URL, SHA256: hex.EncodeToString(sum[:]), Size: int64(buf.Len()), Dir: "/code"}
 	assert.Equal(t, 0, c.run(), c.errors())
 	assert.Equal(t, c.path("/code")+"!\n", c.out())
 
 	c = newContainer(t, "echo NOT")
+	c.env = append(c.env, spec.CodeTokenVariable+"=of the code")
 	c.spec.Code = &spec.Code{URL: s.URL, SHA256: hex.EncodeToString(sum[:]), Size: 3, Dir: "/code"}
 	assert.Equal(t, 247, c.run())
-	assert.Contains(t, c.errors(), "fetch the code")
+	assert.Contains(t, c.errors(), "more than the 3 bytes")
+
+	c = newContainer(t, "echo NOT")
+	c.spec.Code = &spec.Code{URL: s.URL, SHA256: hex.EncodeToString(sum[:]), Size: int64(buf.Len()), Dir: "/code"}
+	assert.Equal(t, 247, c.run())
+	assert.Contains(t, c.errors(), "refuses the job's token")
 }
 
 func TestAHundredMegabytesComeThroughUnchanged(t *testing.T) {
@@ -275,10 +288,10 @@ func TestATaskIsToldWhichItIsByItsOldNames(t *testing.T) {
 	assert.Equal(t, "mainrole 0 7 1\n", c.out())
 }
 
-// What opens the job's addresses is for the runtime.
+// The tokens for the job's addresses and code are for the runtime.
 func TestAProgramDoesNotGetWhatTheRuntimeIsTold(t *testing.T) {
-	c := newContainer(t, "env | grep -c -e PAI_TASK= -e PAI_PEERS_TOKEN || true; echo $PAI_TASK_INDEX")
-	c.env = append(c.env, spec.PeersTokenVariable+"=token")
+	c := newContainer(t, "env | grep -c -e PAI_TASK= -e PAI_PEERS_TOKEN -e PAI_CODE_TOKEN || true; echo $PAI_TASK_INDEX")
+	c.env = append(c.env, spec.PeersTokenVariable+"=token", spec.CodeTokenVariable+"=token")
 	assert.Equal(t, 0, c.run())
 	assert.Equal(t, "0\n0\n", c.out())
 }
