@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
 )
@@ -31,12 +32,13 @@ const (
 
 // gpus asks what measures the GPUs of a machine: paictl's agent, or NVIDIA's dcgm-exporter.
 type gpus struct {
-	pods typed.PodInterface // of the platform's namespace
-	http *http.Client
+	pods       typed.PodInterface // of the platform's namespace
+	accessFile string             // with the password of their metrics, or empty
+	http       *http.Client
 }
 
-func newGPUs(pods typed.PodInterface) *gpus {
-	return &gpus{pods, &http.Client{Timeout: measureTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+func newGPUs(pods typed.PodInterface, accessFile string) *gpus {
+	return &gpus{pods, accessFile, &http.Client{Timeout: measureTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
 // Of implements server.GPUs.
@@ -48,6 +50,13 @@ func (g *gpus) Of(ctx context.Context, node string) ([]api.GPU, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {
 		return nil, err
+	}
+	if g.accessFile != "" {
+		password, err := access.Read(g.accessFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the password of metrics: %w", err)
+		}
+		req.SetBasicAuth(access.User, password)
 	}
 	resp, err := g.http.Do(req)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/framework/archive"
 )
 
@@ -26,7 +29,10 @@ pai_gpu_unhealthy{gpu="7"} 1
 `
 
 func TestTheGPUsOfAMachineAreAskedOfWhatMeasuresThem(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(measured)) }))
+	password := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(password, []byte("s3cret\n"), 0o600))
+	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(measured)) })
+	srv := httptest.NewServer(access.Metrics(password, metrics))
 	t.Cleanup(srv.Close)
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(srv.URL, "http://"))
 	require.NoError(t, err)
@@ -37,7 +43,9 @@ func TestTheGPUsOfAMachineAreAskedOfWhatMeasuresThem(t *testing.T) {
 		Spec:       corev1.PodSpec{NodeName: "gpu-1", Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: int32(n)}}}}},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: host},
 	})
-	got, err := newGPUs(client.CoreV1().Pods("pai-system")).Of(t.Context(), "gpu-1")
+	_, err = newGPUs(client.CoreV1().Pods("pai-system"), "").Of(t.Context(), "gpu-1")
+	require.ErrorContains(t, err, "401")
+	got, err := newGPUs(client.CoreV1().Pods("pai-system"), password).Of(t.Context(), "gpu-1")
 	require.NoError(t, err)
 	require.Len(t, got, 2)
 	assert.Equal(t, "x-worker-0", got[0].Pod)
@@ -45,6 +53,6 @@ func TestTheGPUsOfAMachineAreAskedOfWhatMeasuresThem(t *testing.T) {
 	assert.InDelta(t, 1024, *got[0].MemoryUsedMiB, 0)
 	assert.Nil(t, got[0].PowerWatts)
 	assert.InDelta(t, 70.5, *got[1].PowerWatts, 0)
-	_, err = newGPUs(fake.NewClientset().CoreV1().Pods("pai-system")).Of(t.Context(), "gpu-2")
+	_, err = newGPUs(fake.NewClientset().CoreV1().Pods("pai-system"), password).Of(t.Context(), "gpu-2")
 	require.ErrorIs(t, err, archive.ErrNotFound)
 }

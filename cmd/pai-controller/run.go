@@ -77,7 +77,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	log.InfoContext(ctx, "starting", "version", version.Version, "listen", jobs.Addr().String(), "tasks", tasks.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
 	s := server.New(server.Options{
 		Store: watched, Peers: server.Peers{Board: board, Key: key, Leads: c.Leads}, Ready: ready(tokens, c.Filled, answers(watched)), Metrics: registry, MetricsAccess: o.accessFile, Token: own.Value, AuditToken: auditToken.Value,
-		Logs: logs, Use: logs, GPUs: newGPUs(pods), Jobs: c, Imported: c.LookForGone, Log: log,
+		Logs: logs, Use: logs, GPUs: newGPUs(pods, o.accessFile), Jobs: c, Imported: c.LookForGone, Log: log,
 	})
 	// It is no part below: that it has ended says nothing of the others.
 	go readTokens(ctx, log, tokens)

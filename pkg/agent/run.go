@@ -26,6 +26,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	"k8s.io/klog/v2"
 
+	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/agent/amdgpu"
 	"github.com/openpai/paictl/pkg/agent/gpu"
 	"github.com/openpai/paictl/pkg/agent/toolkit"
@@ -36,7 +37,7 @@ import (
 
 // options are those of the command line.
 type options struct {
-	node, machines, probe, root, toolkit, hook, kubelet, cdi, notices, cgroups, kubeconfig, listen string
+	node, machines, probe, root, toolkit, hook, kubelet, cdi, notices, cgroups, kubeconfig, listen, access string
 }
 
 func parse(args []string, out io.Writer) (*options, error) {
@@ -55,6 +56,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs.StringVar(&o.cgroups, "cgroup-folder", "/sys/fs/cgroup", "where the machine's control groups are")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server; if empty, as a pod of the cluster")
 	fs.StringVar(&o.listen, "listen", ":9104", "address to answer on, with /healthz, /readyz and /metrics")
+	fs.StringVar(&o.access, "access-file", "", "file with the password for /metrics; if empty, everyone may read them")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -140,7 +142,9 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()
 	served := make(chan error, 1)
-	go func() { served <- bounded.Serve(serving, l, answers(&accepted, &published, d), bounded.Small()) }()
+	go func() {
+		served <- bounded.Serve(serving, l, answers(&accepted, &published, d, o.access), bounded.Small())
+	}()
 	// Before anyone is told of them. What takes longer, or waits for a pod, continues below.
 	first, cancelFirst := context.WithTimeout(ctx, firstSplits)
 	d.split(first)
@@ -227,11 +231,11 @@ func look(ctx context.Context, machine gpu.Machine, v vendor, folder string, log
 }
 
 // answers says that the agent runs, whether the kubelet has accepted it and the GPUs are published, and how they do.
-func answers(accepted *atomic.Pointer[kubeletplugin.Helper], published *atomic.Bool, d *Driver) http.Handler {
+func answers(accepted *atomic.Pointer[kubeletplugin.Helper], published *atomic.Bool, d *Driver, accessFile string) http.Handler {
 	mux := http.NewServeMux()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newMetrics(d), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", access.Metrics(accessFile, promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
 	ok := func(w http.ResponseWriter) { _, _ = io.WriteString(w, "ok\n") } // an error reaches no one
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { ok(w) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {

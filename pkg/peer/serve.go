@@ -24,7 +24,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/net/netutil"
+	"github.com/openpai/paictl/pkg/bounded"
 )
 
 // The limits of a machine that serves. Whoever has the token may still be hostile: no one gets all of them.
@@ -67,7 +67,9 @@ func Serve(ctx context.Context, s Serving, out io.Writer, gone <-chan struct{}) 
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.ServeTLS(netutil.LimitListener(l, maxConnections), "", "") }()
+	go func() {
+		served <- server.ServeTLS(bounded.Limit(l, bounded.Options{Connections: maxConnections}), "", "")
+	}()
 	defer func() { _ = server.Close() }() // at once: what is half sent is of no use when the run is over
 	if err := say(out, Ready{Address: l.Addr().String(), Certificate: der}); err != nil {
 		return err

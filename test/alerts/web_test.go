@@ -312,7 +312,7 @@ func TestThePasswordIsSentOnlyToThePlatform(t *testing.T) {
 			sent[c.JobName] = c.KubernetesSDConfigs[0].Namespaces.Names
 		}
 	}
-	require.Equal(t, map[string][]string{"services": {"pai-system"}, "kube-state-metrics": {"pai-system"}}, sent)
+	require.Equal(t, map[string][]string{"services": {"pai-system"}, "kube-state-metrics": {"pai-system"}, "gpus": {"pai-system"}}, sent)
 	require.Contains(t, text, "other-services")
 	require.NotContains(t, configMaps(t, "prometheus", withAccess)["prometheus"].Data["prometheus.yml"], "other-services")
 	require.NotContains(t, configMaps(t, "prometheus", "")["prometheus"].Data["prometheus.yml"], "basic_auth")

@@ -43,7 +43,8 @@ func Handler(i Identity) http.Handler {
 
 // Serve answers on a listener until ctx ends; answers under way are finished.
 func Serve(ctx context.Context, l net.Listener, i Identity) error {
-	srv := &http.Server{Handler: Handler(i), ReadHeaderTimeout: 5 * time.Second}
+	const limit = 10 * time.Second
+	srv := &http.Server{Handler: Handler(i), ReadTimeout: limit, WriteTimeout: limit, IdleTimeout: limit, MaxHeaderBytes: 8 << 10}
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(l) }()
 	select {

@@ -228,14 +228,25 @@ prometheus.gpus: NVIDIA's dcgm-exporter, or paictl's agent. They say which pod u
 ours, so that it is called as everywhere else.
 */}}
 {{- define "prometheus.gpus" -}}
-- job_name: gpus
+{{- include "prometheus.gpusIn" (dict "job" "gpus" "namespaces" (list .Release.Namespace | toJson) "access" (include "prometheus.access" .)) }}
+{{- if ne (include "prometheus.otherNamespaces" .) "[]" }}
+{{ include "prometheus.gpusIn" (dict "job" "other-gpus" "namespaces" (include "prometheus.otherNamespaces" .) "access" "") }}
+{{- end }}
+{{- end -}}
+
+{{- define "prometheus.gpusIn" -}}
+- job_name: {{ .job }}
+  {{- with .access }}
+  {{- . | nindent 2 }}
+  {{- end }}
   honor_labels: true
   kubernetes_sd_configs:
     - role: pod
-      namespaces: {names: {{ prepend .Values.scrape.namespaces .Release.Namespace | uniq | toJson }}}
+      namespaces: {names: {{ .namespaces }}}
       selectors: [{role: pod, label: "app.kubernetes.io/name in (dcgm-exporter, agent)"}]
   relabel_configs:
     - {action: keep, source_labels: [__meta_kubernetes_pod_container_port_name], regex: metrics}
+    - {target_label: job, replacement: gpus}
     - {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], target_label: service}
     - {source_labels: [__meta_kubernetes_pod_node_name], target_label: node}
 {{- end -}}
