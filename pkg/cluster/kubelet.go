@@ -90,6 +90,9 @@ func (p *kubelet) resources(n *Node) (resources, error) {
 	return res, nil
 }
 
+// podPIDs is how many processes and threads a pod may have.
+const podPIDs = 32768
+
 // kubeletSettings is a drop-in over the configuration that kubeadm writes, so that a
 // changed setting reaches machines that joined long ago.
 func (s *Spec) kubeletSettings() map[string]any {
@@ -105,8 +108,11 @@ func (s *Spec) kubeletSettings() map[string]any {
 		"containerLogMonitorInterval": "3s",
 		// All pods together get a machine less this, so that a job without a limit of its own can't take the
 		// memory of the kubelet, containerd and sshd. What the scheduler gives out is less by it, too.
-		"systemReserved": map[string]any{"cpu": "100m", "memory": "256Mi"},
-		"kubeReserved":   map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi"},
+		"systemReserved": map[string]any{"cpu": "100m", "memory": "256Mi", "pid": "1000"},
+		"kubeReserved":   map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi", "pid": "1000"},
+		// A pod that starts processes without end can't keep others from it. Eight GPUs, each with dozens of loaders of a hundred threads,
+		// need less.
+		"podPidsLimit": podPIDs,
 	}
 	if !s.selfSigned {
 		conf["serverTLSBootstrap"] = true // the cluster signs its server's certificate, so that it can be verified

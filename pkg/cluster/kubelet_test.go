@@ -16,8 +16,9 @@ func TestPodsDoNotGetAllOfAMachine(t *testing.T) {
 	s := testSpec(t, 1, 0)
 	s.Config.Kubernetes.Kubernetes.Extra.Kubelet = map[string]any{"systemReserved": map[string]any{"memory": "8Gi"}}
 	conf := s.kubeletSettings()
-	assert.Equal(t, map[string]any{"cpu": "100m", "memory": "8Gi"}, conf["systemReserved"], "the operator's word counts")
-	assert.Equal(t, map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi"}, conf["kubeReserved"])
+	assert.Equal(t, map[string]any{"cpu": "100m", "memory": "8Gi", "pid": "1000"}, conf["systemReserved"], "the operator's word counts")
+	assert.Equal(t, map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi", "pid": "1000"}, conf["kubeReserved"])
+	assert.Equal(t, 32768, conf["podPidsLimit"], "a pod of endless processes stops there")
 }
 
 func TestTheKubeletGetsAtMostThreeNameServers(t *testing.T) {

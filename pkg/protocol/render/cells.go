@@ -153,7 +153,28 @@ func (r *renderer) processors(role *protocol.Role) string {
 // memory. What of a SKU is not known, asks for none.
 func (r *renderer) countCells() {
 	for i := range r.job.Roles {
-		r.cells = append(r.cells, cellsOf(&r.job.Roles[i], r.unit(i)))
+		unit := r.unit(i)
+		r.cells = append(r.cells, cellsOf(&r.job.Roles[i], unit))
+		r.bounds = append(r.bounds, boundsOf(&r.job.Roles[i], r.cells[i], unit))
+	}
+}
+
+// Limits of a task whose file says 0, if nothing is known about its cells.
+const (
+	defaultMilliCPU = 2000
+	defaultMemoryMB = 4096
+)
+
+// bounds are the limits of a task.
+type bounds struct{ milliCPU, memoryMB, shmMB int }
+
+// boundsOf returns the limits of a task. If its file says 0, it may use the share of its cells: a task without a limit could take the memory
+// of the whole machine.
+func boundsOf(role *protocol.Role, cells int, unit SKU) bounds {
+	memory := cmp.Or(role.MemoryMB, cells*unit.MemoryMB, defaultMemoryMB)
+	return bounds{
+		milliCPU: cmp.Or(role.MilliCPU, cells*unit.MilliCPU, defaultMilliCPU), memoryMB: memory,
+		shmMB: cmp.Or(role.ShmMB, min(defaultShmMB, memory)),
 	}
 }
 

@@ -29,6 +29,7 @@ func (r *renderer) check() {
 	}
 	for i := range r.job.Roles {
 		r.checkHardware(i, vc, ok)
+		r.checkSharedMemory(i)
 	}
 	if ok && len(r.findings.Errors()) == 0 {
 		r.checkQuota(vc)
@@ -95,6 +96,16 @@ func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
 		r.tooLarge(i, unit, resources)
 	} else if role.GPU > 0 && r.cells[i] > role.GPU && r.useCells() {
 		r.takesMore(i, unit, resources)
+	}
+}
+
+// checkSharedMemory refuses a /dev/shm that is larger than the task's memory, of which it is a part.
+func (r *renderer) checkSharedMemory(i int) {
+	role, b := &r.job.Roles[i], r.bounds[i]
+	if b.shmMB > b.memoryMB {
+		r.fail(strictyaml.Path{"taskRoles", role.Name, "extraContainerOptions", "shmMB"}, "job/range",
+			fmt.Sprintf("/dev/shm of %s has %d MB, and is a part of its memory, which has %d MB", role.Name, b.shmMB, b.memoryMB),
+			fmt.Sprintf("write shmMB: %d or less, or resourcePerInstance.memoryMB: %d or more", b.memoryMB, b.shmMB))
 	}
 }
 

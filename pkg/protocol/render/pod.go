@@ -40,12 +40,11 @@ const (
 // pod is the template of a role's pods. It has no secret, no host path and no privilege. The
 // controller adds what differs by task: name, host name, subdomain, FC_ variables.
 func (r *renderer) pod(i int) corev1.PodTemplateSpec {
-	role := &r.job.Roles[i]
 	labels := r.labels()
 	labels["type"] = "kube-launcher-task"
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: r.podAnnotations(i)},
-		Spec:       r.podSpec(role),
+		Spec:       r.podSpec(i),
 	}
 }
 
@@ -70,7 +69,8 @@ func (r *renderer) podAnnotations(i int) map[string]string {
 	return a
 }
 
-func (r *renderer) podSpec(role *protocol.Role) corev1.PodSpec {
+func (r *renderer) podSpec(i int) corev1.PodSpec {
+	role := &r.job.Roles[i]
 	no, grace := false, int64(r.job.Extras.GracePeriodSec+stopSlack)
 	p := corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
@@ -81,17 +81,17 @@ func (r *renderer) podSpec(role *protocol.Role) corev1.PodSpec {
 		SecurityContext:    &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		HostNetwork:        r.job.Extras.HostNetwork,
 		PriorityClassName:  v1.PriorityClass(r.job.Extras.Priority),
-		Volumes:            r.volumes(role),
+		Volumes:            r.volumes(r.bounds[i].shmMB),
 		Affinity:           r.affinity(),
 		ImagePullSecrets:   r.pullSecrets(role),
 		InitContainers: []corev1.Container{{
 			Name: spec.InitContainer, Image: r.Cluster.RuntimeImage, ImagePullPolicy: corev1.PullIfNotPresent, Args: []string{"install", spec.Home},
 			VolumeMounts: []corev1.VolumeMount{{Name: volumeHome, MountPath: spec.Home}},
-			Resources:    corev1.ResourceRequirements{Limits: hostResources(role), Requests: diskRequest(role)},
+			Resources:    corev1.ResourceRequirements{Limits: hostResources(role, r.bounds[i]), Requests: requestsOf(role)},
 		}},
 		Containers: []corev1.Container{{
 			Name: appContainer, Image: role.Image, Command: []string{spec.Runtime, "run"},
-			Env: r.env(role), VolumeMounts: r.mounts(), Resources: corev1.ResourceRequirements{Limits: r.limits(role), Requests: diskRequest(role)},
+			Env: r.env(role), VolumeMounts: r.mounts(), Resources: corev1.ResourceRequirements{Limits: r.limits(i), Requests: requestsOf(role)},
 			TerminationMessagePath: spec.TerminationLog, TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		}},
 	}
@@ -140,24 +140,30 @@ func (r *renderer) affinity() *corev1.Affinity {
 // wholeCPUs is what programs are told, which count processors: at least one where there is a part of one.
 func wholeCPUs(milli int) int { return (milli + 999) / 1000 }
 
-// diskRequest asks for no room on the disk in advance, where there is a limit: Kubernetes would take the limit for
-// the request, and some machines don't tell how much room they have.
-func diskRequest(role *protocol.Role) corev1.ResourceList {
-	if role.DiskMB == 0 {
+// requestsOf returns 0 for resources with a limit that the file doesn't request: Kubernetes would request the limit. Room on the disk is never
+// requested, because some machines don't tell how much they have.
+func requestsOf(role *protocol.Role) corev1.ResourceList {
+	l := corev1.ResourceList{}
+	if role.MilliCPU == 0 {
+		l[corev1.ResourceCPU] = resource.Quantity{Format: resource.DecimalSI}
+	}
+	if role.MemoryMB == 0 {
+		l[corev1.ResourceMemory] = resource.Quantity{Format: resource.BinarySI}
+	}
+	if role.DiskMB > 0 {
+		l[corev1.ResourceEphemeralStorage] = resource.Quantity{Format: resource.BinarySI}
+	}
+	if len(l) == 0 {
 		return nil
 	}
-	return corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.Quantity{Format: resource.BinarySI}}
+	return l
 }
 
-// hostResources are processors, memory and room on the disk. 0 of the first two is no limit; 0 of the disk is
-// the cluster's default, a LimitRange.
-func hostResources(role *protocol.Role) corev1.ResourceList {
-	l := corev1.ResourceList{}
-	if role.MilliCPU > 0 {
-		l[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(role.MilliCPU), resource.DecimalSI)
-	}
-	if role.MemoryMB > 0 {
-		l[corev1.ResourceMemory] = resource.MustParse(strconv.Itoa(role.MemoryMB) + "Mi")
+// hostResources are processors, memory and room on the disk. 0 of the disk is the cluster's default, a LimitRange.
+func hostResources(role *protocol.Role, b bounds) corev1.ResourceList {
+	l := corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(b.milliCPU), resource.DecimalSI),
+		corev1.ResourceMemory: resource.MustParse(strconv.Itoa(b.memoryMB) + "Mi"),
 	}
 	if role.DiskMB > 0 {
 		l[corev1.ResourceEphemeralStorage] = resource.MustParse(strconv.Itoa(role.DiskMB) + "Mi")
@@ -165,8 +171,9 @@ func hostResources(role *protocol.Role) corev1.ResourceList {
 	return l
 }
 
-func (r *renderer) limits(role *protocol.Role) corev1.ResourceList {
-	l := hostResources(role)
+func (r *renderer) limits(i int) corev1.ResourceList {
+	role := &r.job.Roles[i]
+	l := hostResources(role, r.bounds[i])
 	one := *resource.NewQuantity(1, resource.DecimalSI)
 	switch {
 	case r.useCells():
@@ -215,11 +222,7 @@ func (r *renderer) mounts() []corev1.VolumeMount {
 	return out
 }
 
-func (r *renderer) volumes(role *protocol.Role) []corev1.Volume {
-	shm := role.ShmMB
-	if shm == 0 {
-		shm = defaultShmMB
-	}
+func (r *renderer) volumes(shm int) []corev1.Volume {
 	size, readable, yes := resource.MustParse(strconv.Itoa(shm)+"Mi"), int32(0o444), true
 	out := []corev1.Volume{
 		{Name: volumeHome, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},

@@ -68,6 +68,7 @@ type renderer struct {
 	object   string   // name of the Framework
 	types    []string // of the cells that are asked for, by role; "" is any GPU
 	cells    []int    // of one task, by role
+	bounds   []bounds // of tasks, by role
 	groups   []*group // by role; nil where it has none
 	sshKey   string   // of the job, once a role needs it
 	findings strictyaml.Findings
@@ -177,14 +178,15 @@ func (r *renderer) spec() *spec.Spec {
 		GracePeriodSec: j.Extras.GracePeriodSec, CheckpointDir: r.checkpointDir(), Code: r.Code, PeersURL: r.Cluster.PeersURL, Domain: r.domain(),
 	}
 	for i := range j.Roles {
-		s.Roles = append(s.Roles, r.specRole(&j.Roles[i]))
+		s.Roles = append(s.Roles, r.specRole(i))
 	}
 	return s
 }
 
-func (r *renderer) specRole(role *protocol.Role) spec.Role {
+func (r *renderer) specRole(i int) spec.Role {
+	role, b := &r.job.Roles[i], r.bounds[i]
 	out := spec.Role{
-		Name: role.Name, Object: role.Object, Instances: role.Instances, GPU: role.GPU, CPU: wholeCPUs(role.MilliCPU), MemoryMB: role.MemoryMB, ShmMB: role.ShmMB,
+		Name: role.Name, Object: role.Object, Instances: role.Instances, GPU: role.GPU, CPU: wholeCPUs(b.milliCPU), MemoryMB: b.memoryMB, ShmMB: role.ShmMB,
 		MinFailed: role.MinFailed, MinSucceeded: role.MinSucceeded, Command: role.Command.Reveal(), Shell: role.Shell,
 	}
 	if out.Command == "" && len(role.Exec) == 0 {
