@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -247,6 +248,18 @@ taskRoles:
 }
 
 func TestAFileThatIsTooLongIsRefusedUnread(t *testing.T) {
+	for name, text := range map[string]string{
+		"a list": "name: [" + strings.Repeat("a,", 90_000) + "]\n", "lines": strings.Repeat("a\n", 90_000), "maps": "name: [" + strings.Repeat("{},", 60_000) + "]\n",
+		"letters of a syntax error": "[" + strings.Repeat("?,", 90_000),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, findings := Parse("job.yaml", []byte(text))
+		runtime.ReadMemStats(&after)
+		require.Len(t, findings, 1, name)
+		assert.Equal(t, "yaml/size", findings[0].Rule, name)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), "%s: it is counted before anything is made of it", name)
+	}
 	_, findings := Parse("job.yaml", []byte(strings.Repeat("[", MaxBytes+1)))
 	require.Len(t, findings, 1)
 	assert.Equal(t, "job/size", findings[0].Rule)

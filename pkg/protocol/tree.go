@@ -9,8 +9,12 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// maxValues bounds what aliases may make of a small file.
-const maxValues = 100_000
+const (
+	// maxValues bounds what aliases may make of a small file.
+	maxValues = 20_000
+	// maxMarks bounds how many values the parser may find before they are counted: each takes some 300 bytes.
+	maxMarks = 60_000
+)
 
 type kind int
 
@@ -83,6 +87,11 @@ func readTree(file string, data []byte) (*tree, strictyaml.Findings) {
 		return nil, strictyaml.Findings{{File: file, Line: 1, Column: 1, Rule: "job/size", Severity: strictyaml.Error,
 			Message: fmt.Sprintf("the file has more than %d kB, the limit of a job file", MaxBytes>>10),
 			Remedy:  "put programs and data on storage, into the image, or into a folder that is sent with the job (--code)"}}
+	}
+	if strictyaml.Marks(data) > maxMarks {
+		return nil, strictyaml.Findings{{File: file, Line: 1, Column: 1, Rule: "yaml/size", Severity: strictyaml.Error,
+			Message: fmt.Sprintf("the file has more than %d of the characters that separate values: line ends and , : ? [ {", maxMarks),
+			Remedy:  "put data on storage, into the image, or into a folder that is sent with the job (--code)"}}
 	}
 	doc, findings := strictyaml.Parse(file, data)
 	if len(findings) > 0 {

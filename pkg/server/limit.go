@@ -140,6 +140,11 @@ func (l *limiter) address(a netip.Addr) time.Duration {
 	return l.spend("a"+origin.Network(a), l.limits.PerMinute, time.Minute)
 }
 
+// body counts a body of someone without a token that counts: a tenth of the requests of a minute may come at once.
+func (l *limiter) body(a netip.Addr) time.Duration {
+	return l.spend("b"+origin.Network(a), max(l.limits.PerMinute/10, 5), time.Minute/10)
+}
+
 // submission counts one.
 func (l *limiter) submission(s *rules.Subject) time.Duration {
 	return l.spend("s"+s.Name, l.limits.SubmitPerHour, time.Hour)

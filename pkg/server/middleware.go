@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/openpai/paictl/pkg/server/wire"
 )
 
 // answer is a ResponseWriter that knows what became of the request.
@@ -27,6 +29,7 @@ type answer struct {
 	bytes   int64
 	cut     bool
 	until   context.Context // of streams: when it ends, they end
+	end     time.Time       // until when the connection reads and writes; zero of streams
 	after   []func()
 }
 
@@ -127,6 +130,9 @@ var shownKeys = []string{"limit", "offset", "order", "state", "vc", "check", "wi
 func shownQuery(raw string) string {
 	if raw == "" {
 		return ""
+	}
+	if strings.Count(raw, "&") > wire.MaxKeys {
+		return "(too many keys)"
 	}
 	values, err := url.ParseQuery(raw)
 	if err != nil {

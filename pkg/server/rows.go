@@ -19,30 +19,39 @@ const (
 	rowsTime = 5 * time.Second
 )
 
-// rows bounds how many rows are read and answered at a time.
-type rows struct {
-	shares // of each person
-
-	all  *semaphore.Weighted
-	wait time.Duration
+// newRows bounds how many rows are read and answered at a time.
+func newRows() *pool {
+	return newPool(maxRows, maxPersonRows, rowsTime,
+		busy("many of your lists are being answered", "ask for fewer rows, or for one list after the other"),
+		busy("many lists are being answered", "ask for fewer rows, or try again in a moment"))
 }
 
-func newRows() *rows {
-	return &rows{shares: shares{each: map[string]*share{}}, all: semaphore.NewWeighted(maxRows), wait: rowsTime}
+// pool bounds how much of something there is at a time, in all and of each key.
+type pool struct {
+	shares // of each key
+
+	all             *semaphore.Weighted
+	most, own       int64
+	wait            time.Duration
+	ownFull, allOut error
 }
 
-// take waits for a number of rows of a person; give gives them back.
-func (s *rows) take(ctx context.Context, who string, n int) (give func(), err error) {
-	weight := int64(min(max(n, 1), maxPersonRows))
+func newPool(most, own int64, wait time.Duration, ownFull, allOut error) *pool {
+	return &pool{shares: shares{each: map[string]*share{}}, all: semaphore.NewWeighted(most), most: most, own: own, wait: wait, ownFull: ownFull, allOut: allOut}
+}
+
+// take waits until a key may have n more, at most the share of one key; give releases them.
+func (s *pool) take(ctx context.Context, key string, n int) (give func(), err error) {
+	weight := min(int64(max(n, 1)), s.own)
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	own, err := s.shares.take(ctx, who, weight, maxPersonRows)
+	own, err := s.shares.take(ctx, key, weight, s.own)
 	if err != nil {
-		return nil, busy("many of your lists are being answered", "ask for fewer rows, or for one list after the other")
+		return nil, s.ownFull
 	}
 	if err := s.all.Acquire(ctx, weight); err != nil {
 		own()
-		return nil, busy("many lists are being answered", "ask for fewer rows, or try again in a moment")
+		return nil, s.allOut
 	}
 	return func() {
 		s.all.Release(weight)

@@ -58,7 +58,8 @@ type Server struct {
 	limits  *limiter
 	streams *open
 	places  shares
-	rows    *rows
+	rows    *pool
+	bodies  *bodies
 	unsent  *unsent
 	// draining ends when the program is about to: streams end with it.
 	draining context.Context
@@ -71,7 +72,7 @@ func New(o Options) *Server {
 		o.Now = time.Now
 	}
 	s := &Server{o: o, table: newTable(), mux: http.NewServeMux(), routes: map[string]*Route{}, metrics: newMetrics(o.Metrics), limits: newLimiter(o.Limits, o.Now),
-		streams: newOpen(o.Limits.complete().Streams), places: shares{each: map[string]*share{}}, rows: newRows(), unsent: newUnsent()}
+		streams: newOpen(o.Limits.complete().Streams), places: shares{each: map[string]*share{}}, rows: newRows(), bodies: newBodies(), unsent: newUnsent()}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	for i := range o.Routes {
 		route := &o.Routes[i]
@@ -191,7 +192,7 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	}
 	subject := caller.Subject
 	a.user, a.token = subject.Name, subject.Token.ID
-	if s.limited(a, r, s.limits.take(a.address, &subject)) || route.Limit.Submit && s.limited(a, r, s.limits.submission(&subject)) ||
+	if s.limited(a, r, s.limits.take(a.address, &subject)) || subject.Guest() && r.ContentLength != 0 && s.limited(a, r, s.limits.body(a.address)) || route.Limit.Submit && s.limited(a, r, s.limits.submission(&subject)) ||
 		route.Limit.Template && s.limited(a, r, s.limits.template(&subject)) {
 		return
 	}
@@ -218,17 +219,13 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 		s.fail(a, r, err)
 		return
 	}
-	body := route.Limit.Body
-	if body == 0 {
-		body = bodyBytes
-	}
-	r.Body = http.MaxBytesReader(a, r.Body, body)
 	list := func(n int) (func(), error) { return s.rows.take(r.Context(), subject.Name, n) }
 	unsent := func(bytes int) (func(), error) { return s.unsent.take(subject.Name, bytes) }
 	place := func(kind string, most int) (func(), error) {
 		return s.place(r.Context(), route.Method+" "+route.Path+" "+kind, subject.Name, most)
 	}
 	c := &Call{Writer: a, Request: r, Desk: d, Route: route, rows: list, unsent: unsent, place: place}
+	s.bodies.open(c, &subject, a.address, a.end)
 	if route.Limit.Each > 0 {
 		if err := c.Place("", route.Limit.Each); err != nil {
 			s.fail(a, r, err)
@@ -276,6 +273,7 @@ func (s *Server) within(a *answer, r **http.Request, route *Route, ended <-chan 
 		a.after = append(a.after, cancel)
 		*r = (*r).WithContext(ctx)
 	}
+	a.end = end
 	return bound(a.ResponseWriter, end)
 }
 

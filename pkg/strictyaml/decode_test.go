@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
 )
 
 type item struct {
@@ -230,6 +231,31 @@ func TestCommentsStandAboveTheirFields(t *testing.T) {
 	b, err := Encode(map[string]any{"a": map[string]any{"b": 1}}, Comments{"": "head\n\nmore", "a.b": "what b is"})
 	require.NoError(t, err)
 	assert.Equal(t, "# head\n#\n# more\n\na:\n  # what b is\n  b: 1\n", string(b))
+}
+
+// nodes counts the nodes below a node, and an alias as one.
+func nodes(n *yaml.Node) int {
+	all := 1
+	for _, c := range n.Content {
+		all += nodes(c)
+	}
+	return all
+}
+
+func FuzzMarksBoundTheNodes(f *testing.F) {
+	for _, part := range []string{"a: b\n", "a:\n", "- a\n", "- - - a\n", "? a\n: b\n", "?\n", "- ? a\n", "- a: b\n", "-\tb\n", "-\r", "a\u2028", "- a\u0085", "&a b: *a\n", "- !!str\n", "---\n", "- 'a': \"b\"\n", "- {a: b}\n", "- [?]\n", "- [?,?]\n", "- {?,?}\n"} {
+		f.Add(strings.Repeat(part, 20))
+	}
+	for _, part := range []string{"a,", "[],", "{},", "?,", "? a,", "a: b,", "\"a\":b,", "{a},", "{a,b},", ":,", "[a]: b,", "{a: b}: c,", "'a',", "{?},", "[:],", "[a: b],", "? : ,", "a:,", "::,"} {
+		f.Add("[" + strings.Repeat(part, 20) + "]")
+		f.Add("{" + strings.Repeat(part, 20) + "}")
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var n yaml.Node
+		if yaml.Unmarshal([]byte(text), &n) == nil {
+			require.LessOrEqual(t, nodes(&n), 4*Marks([]byte(text))+4, "%q", text)
+		}
+	})
 }
 
 func FuzzDecode(f *testing.F) {

@@ -165,6 +165,22 @@ func validText(data []byte) (line, column int, ok bool) {
 	return bytes.Count(before, []byte("\n")) + 1, bad - bytes.LastIndexByte(before, '\n'), false
 }
 
+// Marks counts the characters that may separate values, without parsing: the parser makes at most four nodes for each of them, and four more.
+func Marks(data []byte) int {
+	n := bytes.Count(data, []byte("\u0085")) + bytes.Count(data, []byte("\u2028")) + bytes.Count(data, []byte("\u2029")) // line ends, too
+	for i, c := range data {
+		switch c {
+		case '\n', '\r', ',', ':', '?', '[', '{':
+			n++
+		case '-':
+			if i+1 < len(data) && (data[i+1] == ' ' || data[i+1] == '\t') {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // nestingLine looks, before the parser does, for a line that opens more brackets or list
 // items than any document of ours needs: the parser's time grows with their square.
 func nestingLine(data []byte) int {

@@ -5,6 +5,11 @@ import (
 	"testing"
 
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/test/programs"
 )
 
-func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
+func TestMain(m *testing.M) {
+	code := kubetest.Wrap(m).Run()
+	programs.Clean()
+	os.Exit(code)
+}

@@ -27,7 +27,7 @@ func jobRoutes() []server.Route {
 		{Method: http.MethodGet, Path: prefix + "/jobs", Aliases: []string{old + "/jobs", ofUser}, Rule: "jobs.list", Serve: list, In: reflect.TypeFor[listIn](), Out: reflect.TypeFor[[]row](), Or: []reflect.Type{reflect.TypeFor[total]()},
 			Summary: "Lists jobs: an array, or with ?withTotalCount=true an object with their number", Errors: []string{wire.CodeParameters}},
 		{Method: http.MethodPost, Path: prefix + "/jobs", Aliases: []string{old + "/jobs"}, Rule: "job.submit", Serve: submit, In: reflect.TypeFor[submitIn](), Out: reflect.TypeFor[message](), Status: http.StatusAccepted,
-			Summary: "Submits a job file", Limit: server.Limit{Body: textBytes, Submit: true, Time: time.Minute}, Errors: []string{"InvalidProtocolError", "ConflictJobError", "NoJobError", "NoCodeError", "NoEnoughQuotaError", wire.CodeKey}},
+			Summary: "Submits a job file", Limit: server.Limit{Body: textBytes, Submit: true, Each: submissions, Time: time.Minute}, Errors: []string{"InvalidProtocolError", "ConflictJobError", "NoJobError", "NoCodeError", "NoEnoughQuotaError", wire.CodeKey}},
 		{Method: http.MethodGet, Path: one, Aliases: []string{oneOld, ofUser + "/{job}"}, Rule: "job.read", Serve: get, Out: reflect.TypeFor[detail](), Summary: "Tells all about a job", Errors: []string{"NoJobError"}},
 		{Method: http.MethodGet, Path: one + "/attempts/{attempt}", Rule: "job.read", Serve: get, Out: reflect.TypeFor[detail](), Summary: "Tells all about an attempt of a job", Errors: []string{"NoJobError"}},
 		{Method: http.MethodGet, Path: one + "/config", Aliases: []string{ofUser + "/{job}/config"}, Rule: "job.config", Serve: config,

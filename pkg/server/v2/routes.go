@@ -5,6 +5,7 @@ package v2
 import (
 	"slices"
 
+	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/server"
 )
 
@@ -14,8 +15,12 @@ const (
 	old    = "/api/v1"
 )
 
-// textBytes is how long a job file may be.
-const textBytes = 1 << 20
+const (
+	// textBytes is how long a job file may be. One that is a little too long gets the finding that says so.
+	textBytes = 2 * protocol.MaxBytes
+	// submissions is how many of them a person has checked at a time.
+	submissions = 2
+)
 
 // Routes are all of /api/v2 and /api/v1.
 func Routes(version string) []server.Route {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
 	"github.com/openpai/paictl/pkg/server/v3/api"
@@ -18,12 +19,14 @@ import (
 )
 
 const (
-	// textBytes is how long a request with a job file may be: a file of 1 MiB with its line ends escaped.
-	textBytes = 3 << 20
+	// textBytes is how long a request with a job file may be: the longest file with all of it escaped, and options.
+	textBytes = 6*protocol.MaxBytes + 64<<10
 	// removeTime bounds how long a job's end is waited for.
 	removeTime = 10 * time.Minute
 	// waits is how many of a person's requests wait for that. One that waits takes little: the index of jobs wakes it.
 	waits = 16
+	// submissions is how many of them a person has checked at a time.
+	submissions = 2
 )
 
 // Routes are all of /api/v3, and those of signing in.
@@ -36,7 +39,7 @@ const one = api.Prefix + "/jobs/{user}/{name}"
 func jobRoutes() []server.Route {
 	return []server.Route{
 		server.JSON("GET", api.Prefix+"/jobs", "jobs.list", "Lists jobs, newest first", list),
-		server.JSON("POST", api.Prefix+"/jobs", "job.submit", "Checks a job file, or submits it", submit, server.Body(textBytes), server.Submits(), server.Within(time.Minute),
+		server.JSON("POST", api.Prefix+"/jobs", "job.submit", "Checks a job file, or submits it", submit, server.Body(textBytes), server.Submits(), server.Each(submissions), server.Within(time.Minute),
 			server.Errors("InvalidProtocolError", "ConflictJobError", "NoJobError", "NoCodeError", "NoEnoughQuotaError", wire.CodeKey)),
 		{Method: "GET", Path: api.Prefix + "/jobs/watch", Rule: "jobs.watch", Summary: "Tells what a list of jobs has, and then what changes in it, as server-sent events", Serve: watch, In: reflect.TypeFor[watchIn](),
 			Limit: server.Limit{Stream: true}, Media: server.MediaEvents},

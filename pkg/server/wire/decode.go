@@ -15,6 +15,9 @@ import (
 	"unicode/utf8"
 )
 
+// MaxKeys bounds the keys of a query: each takes much more memory than the two bytes that may write it.
+const MaxKeys = 1000
+
 // Decode fills a struct from a request. Its fields say by their tags where they come from:
 //
 //	path:"user"     a part of the path
@@ -28,6 +31,9 @@ func Decode(r *http.Request, out any) error {
 	v := reflect.ValueOf(out).Elem()
 	if v.Kind() != reflect.Struct {
 		return nil
+	}
+	if strings.Count(r.URL.RawQuery, "&") > MaxKeys {
+		return Bad(fmt.Sprintf("the query of the address has more than %d keys", MaxKeys))
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -86,14 +92,24 @@ func fromQuery(query url.Values, key string, f reflect.Value) error {
 	return scalar(key, last, f)
 }
 
+// whole is a body that takes its part of the server's memory before it is read.
+type whole interface{ All() ([]byte, error) }
+
 // read reads the body, as much as the route allows.
-func read(r *http.Request) ([]byte, error) {
-	if r.Body == nil {
+func read(r *http.Request) (data []byte, err error) {
+	switch b := r.Body.(type) {
+	case nil:
 		return nil, nil
+	case whole:
+		data, err = b.All()
+	default:
+		data, err = io.ReadAll(b)
 	}
-	data, err := io.ReadAll(r.Body)
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &Error{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge, Message: fmt.Sprintf("request entity too large: at most %d bytes are accepted here", large.Limit)}
+	}
+	if own, ok := errors.AsType[*Error](err); ok {
+		return nil, own
 	}
 	if err != nil {
 		return nil, Bad("the request ended before its body did")
@@ -114,52 +130,72 @@ func Body(r *http.Request, out any) error {
 	if len(text) == 0 {
 		return nil
 	}
-	value, isJSON, err := object(text, 0)
-	if err != nil {
+	if !bytes.ContainsRune([]byte(`{["`), rune(text[0])) {
+		if text, err = fromForm(string(text)); err != nil {
+			return err
+		}
+	}
+	f := filler{left: maxValues}
+	if err := f.open(text); err != nil {
 		return err
 	}
-	if !isJSON {
-		form, err := url.ParseQuery(string(text))
-		if err != nil || !bytes.Contains(text, []byte("=")) {
-			return Bad("the body is neither JSON nor a form")
-		}
-		fields := map[string]any{}
-		for k, v := range form {
-			fields[k] = v[len(v)-1]
-		}
-		value = fields
-	}
-	return assign("", value, reflect.ValueOf(out).Elem())
+	return f.value("", reflect.ValueOf(out).Elem())
 }
 
-// maxDepth bounds how deep JSON is nested.
-const maxDepth = 32
-
-// object reads JSON. A text that doesn't begin as JSON does is none; a string may hold JSON.
-func object(text []byte, quoted int) (value any, isJSON bool, err error) {
-	if !bytes.ContainsRune([]byte(`{["`), rune(text[0])) {
-		return nil, false, nil
+// fromForm returns a form as JSON: the last value of each key.
+func fromForm(text string) ([]byte, error) {
+	if strings.Count(text, "&") > maxValues {
+		return nil, errMany
 	}
-	if err := shallow(text); err != nil {
-		return nil, true, err
+	form, err := url.ParseQuery(text)
+	if err != nil || !strings.Contains(text, "=") {
+		return nil, Bad("the body is neither JSON nor a form")
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(&value); err != nil {
-		return nil, true, Bad("the body is malformed JSON" + place(err))
+	fields := map[string]string{}
+	for k, v := range form {
+		fields[k] = v[len(v)-1]
 	}
-	if d.More() {
-		return nil, true, Bad("the body has more than one JSON value")
-	}
-	if s, ok := value.(string); ok {
-		inner := bytes.TrimSpace([]byte(s))
-		if quoted > 0 || len(inner) == 0 || inner[0] != '{' && inner[0] != '[' {
-			return nil, true, Bad("the body is a JSON string, and no object")
-		}
-		return object(inner, quoted+1)
-	}
-	return value, true, nil
+	return json.Marshal(fields)
 }
+
+const (
+	// maxDepth bounds how deep JSON is nested.
+	maxDepth = 32
+	// maxValues bounds the values and keys of a body: each takes much more memory than the three bytes that may write it.
+	maxValues = 20_000
+)
+
+var errMany = Bad(fmt.Sprintf("the body has more than %d values", maxValues))
+
+// filler fills a value from JSON while it reads the JSON, and fails at the first part that doesn't fit. It converts texts that hold numbers,
+// truth values or objects if the value needs those.
+type filler struct {
+	*json.Decoder
+	left int // how many values may still come
+}
+
+// open begins a text that is one JSON value.
+func (f *filler) open(text []byte) error {
+	if err := f.measure(text); err != nil {
+		return err
+	}
+	check := json.NewDecoder(bytes.NewReader(text))
+	if err := check.Decode(&skipped{}); err != nil {
+		return Bad("the body is malformed JSON" + place(err))
+	}
+	if check.More() {
+		return Bad("the body has more than one JSON value")
+	}
+	f.Decoder = json.NewDecoder(bytes.NewReader(text))
+	f.UseNumber()
+	return nil
+}
+
+// skipped is any JSON.
+type skipped struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
 func place(err error) string {
 	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -168,8 +204,8 @@ func place(err error) string {
 	return ""
 }
 
-// shallow refuses JSON that is nested deeper than any that is asked for.
-func shallow(text []byte) error {
+// measure refuses JSON that is nested deeper, or has more values, than any request has.
+func (f *filler) measure(text []byte) error {
 	depth, in, escaped := 0, false, false
 	for _, c := range text {
 		switch {
@@ -184,125 +220,141 @@ func shallow(text []byte) error {
 			if depth++; depth > maxDepth {
 				return Bad("the body is nested too deeply")
 			}
+			f.left--
 		case c == '}' || c == ']':
 			depth--
+		case c == ',' || c == ':':
+			f.left--
+		}
+		if f.left < 0 {
+			return errMany
 		}
 	}
 	return nil
 }
 
-// assign fills a value from JSON, and converts texts that hold numbers, truth values or objects where those are wanted.
-func assign(at string, from any, to reflect.Value) error {
-	if from == nil {
-		return nil // as if it weren't there
+// value fills a value from the next one. Null changes nothing.
+func (f *filler) value(at string, to reflect.Value) error {
+	base := to.Type()
+	for base.Kind() == reflect.Pointer {
+		base = base.Elem()
 	}
-	if to.Type() == reflect.TypeFor[json.RawMessage]() {
-		data, err := json.Marshal(from)
-		to.SetBytes(data)
+	if base.Kind() == reflect.Interface || reflect.PointerTo(base).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		var text json.RawMessage
+		if err := f.Decode(&text); err != nil || string(text) == "null" {
+			return err
+		}
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		if d.Decode(to.Addr().Interface()) != nil {
+			return wrong(at, reflect.New(base).Elem())
+		}
+		return nil
+	}
+	token, err := f.Token()
+	if err != nil || token == nil {
 		return err
 	}
-	if own, ok := reader(to); ok {
-		data, err := json.Marshal(from)
-		if err != nil || own.UnmarshalJSON(data) != nil {
-			return wrong(at, to)
-		}
-		return nil
+	for to.Kind() == reflect.Pointer {
+		to.Set(reflect.New(to.Type().Elem()))
+		to = to.Elem()
 	}
 	switch to.Kind() {
-	case reflect.Pointer:
-		to.Set(reflect.New(to.Type().Elem()))
-		return assign(at, from, to.Elem())
-	case reflect.Interface:
-		to.Set(reflect.ValueOf(from))
-		return nil
 	case reflect.Struct, reflect.Map, reflect.Slice:
-		if s, ok := from.(string); ok {
-			inner := bytes.TrimSpace([]byte(s))
-			if len(inner) == 0 || inner[0] != '{' && inner[0] != '[' {
-				return wrong(at, to)
-			}
-			value, _, err := object(inner, 1)
-			if err != nil {
-				return wrong(at, to)
-			}
-			from = value
+		if text, ok := token.(string); ok {
+			return f.quoted(at, text, to)
 		}
-	default:
-		return plain(at, from, to)
+		return f.parts(at, token, to)
+	}
+	return plain(at, token, to)
+}
+
+// quoted fills an object or an array from a text that holds one.
+func (f *filler) quoted(at, text string, to reflect.Value) error {
+	inner, in := bytes.TrimSpace([]byte(text)), filler{left: f.left}
+	switch {
+	case len(inner) > 0 && (inner[0] == '{' || inner[0] == '['):
+		err := in.open(inner)
+		if f.left = in.left; err == nil {
+			return in.value(at, to)
+		}
+		if at == "" || errors.Is(err, errMany) {
+			return err
+		}
+	case at == "":
+		return Bad("the body is a JSON string, and no object")
+	}
+	return wrong(at, to)
+}
+
+// parts fills an object or an array whose first token has been read.
+func (f *filler) parts(at string, first json.Token, to reflect.Value) error {
+	if list := to.Kind() == reflect.Slice; list != (first == json.Delim('[')) || !list && first != json.Delim('{') {
+		return wrong(at, to)
 	}
 	switch to.Kind() {
 	case reflect.Slice:
-		list, ok := from.([]any)
-		if !ok {
-			return wrong(at, to)
-		}
-		out := reflect.MakeSlice(to.Type(), len(list), len(list))
-		for i := range list {
-			if err := assign(fmt.Sprintf("%s[%d]", at, i), list[i], out.Index(i)); err != nil {
-				return err
-			}
-		}
-		to.Set(out)
+		to.Set(reflect.MakeSlice(to.Type(), 0, 0))
 	case reflect.Map:
-		fields, ok := from.(map[string]any)
-		if !ok || to.Type().Key().Kind() != reflect.String {
+		if to.Type().Key().Kind() != reflect.String {
 			return wrong(at, to)
 		}
-		out := reflect.MakeMap(to.Type())
-		for k, v := range fields {
-			one := reflect.New(to.Type().Elem()).Elem()
-			if err := assign(join(at, k), v, one); err != nil {
-				return err
-			}
-			out.SetMapIndex(reflect.ValueOf(k).Convert(to.Type().Key()), one)
-		}
-		to.Set(out)
-	default:
-		return structure(at, from, to)
+		to.Set(reflect.MakeMap(to.Type()))
 	}
-	return nil
-}
-
-// reader is a value that reads JSON by itself.
-func reader(v reflect.Value) (json.Unmarshaler, bool) {
-	if !v.CanAddr() || v.Kind() == reflect.Pointer {
-		return nil, false
-	}
-	own, ok := v.Addr().Interface().(json.Unmarshaler)
-	return own, ok
-}
-
-// structure fills a struct by its json tags. A key that it hasn't got is an error.
-func structure(at string, from any, to reflect.Value) error {
-	fields, ok := from.(map[string]any)
-	if !ok {
-		return wrong(at, to)
-	}
-	known := map[string]reflect.Value{}
-	var walk func(v reflect.Value)
-	walk = func(v reflect.Value) {
-		for i := range v.NumField() {
-			t := v.Type().Field(i)
-			name, _, _ := strings.Cut(t.Tag.Get("json"), ",")
-			switch {
-			case t.Anonymous && name == "":
-				walk(v.Field(i))
-			case t.IsExported() && name != "-" && name != "":
-				known[name] = v.Field(i)
-			}
-		}
-	}
-	walk(to)
-	for k, v := range fields {
-		field, ok := known[k]
-		if !ok {
-			return Bad(fmt.Sprintf("%q is not allowed", Shown(join(at, k))))
-		}
-		if err := assign(join(at, k), v, field); err != nil {
+	for f.More() {
+		if err := f.part(at, to); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err := f.Token()
+	return err
+}
+
+// part fills the next element, or the value of the next key. A key that a struct doesn't have is an error; of a key that comes again the
+// last value counts.
+func (f *filler) part(at string, to reflect.Value) error {
+	if to.Kind() == reflect.Slice {
+		i := to.Len()
+		to.Set(reflect.Append(to, reflect.Zero(to.Type().Elem())))
+		return f.value(fmt.Sprintf("%s[%d]", at, i), to.Index(i))
+	}
+	token, err := f.Token()
+	if err != nil {
+		return err
+	}
+	key, _ := token.(string)
+	at = join(at, key)
+	if to.Kind() == reflect.Map {
+		one := reflect.New(to.Type().Elem()).Elem()
+		if err := f.value(at, one); err != nil {
+			return err
+		}
+		to.SetMapIndex(reflect.ValueOf(key).Convert(to.Type().Key()), one)
+		return nil
+	}
+	field := member(to, key)
+	if !field.IsValid() {
+		return Bad(fmt.Sprintf("%q is not allowed", Shown(at)))
+	}
+	field.SetZero()
+	return f.value(at, field)
+}
+
+// member returns the field of a struct that has a key by its json tag, or the zero Value.
+func member(v reflect.Value, key string) reflect.Value {
+	for i := range v.NumField() {
+		t := v.Type().Field(i)
+		name, _, _ := strings.Cut(t.Tag.Get("json"), ",")
+		switch {
+		case t.Anonymous && name == "":
+			if f := member(v.Field(i), key); f.IsValid() {
+				return f
+			}
+		case t.IsExported() && name == key && name != "-" && name != "":
+			return v.Field(i)
+		}
+	}
+	return reflect.Value{}
 }
 
 func join(at, key string) string {

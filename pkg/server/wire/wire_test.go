@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -88,6 +89,43 @@ func TestErrorsNameKeysAndNeverValues(t *testing.T) {
 		assert.Contains(t, err.Error(), want)
 		assert.NotContains(t, err.Error(), secret)
 	}
+}
+
+// Strangers may send such bodies to the sign-in.
+func TestABodyTakesNoMoreMemoryThanWhatIsWantedOfIt(t *testing.T) {
+	many := func(part string) string { return strings.Repeat(part, 100_000/len(part)) }
+	for name, body := range map[string]string{
+		"objects instead of one":      "[" + strings.TrimSuffix(many(`{"":0},`), ",") + "]",
+		"objects in a key":            `{"username":[` + strings.TrimSuffix(many(`{"":0},`), ",") + `]}`,
+		"objects in an unknown key":   `{"a":[` + strings.TrimSuffix(many(`{"":0},`), ",") + `]}`,
+		"keys":                        "{" + strings.TrimSuffix(many(`"":0,`), ",") + "}",
+		"arrays in a string":          `"[` + strings.TrimSuffix(many(`[],`), ",") + `]"`,
+		"arrays in strings of arrays": `{"data":{"virtualCluster":[` + strings.TrimSuffix(many(`"",`), ",") + `]}}`,
+		"a form":                      "a=" + many("&b"),
+		"numbers for texts":           `{"username":"a","data":` + strings.Repeat("1", 99_000) + "}",
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		require.Error(t, wire.Body(request("", body), &patch{}), name)
+		runtime.ReadMemStats(&after)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), name)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x?limit=1"+many("&b"), nil)
+	assert.ErrorContains(t, wire.Decode(r, &query{}), "more than 1000 keys")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	require.NoError(t, wire.Body(request("", `{"a":[`+strings.Repeat(`{"":0},`, 4999)+`0]}`), &map[string]any{}))
+	runtime.ReadMemStats(&after)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20), "the most that any body takes")
+	assert.ErrorContains(t, wire.Body(request("", `{"a":[`+strings.Repeat(`{"":0},`, 9999)+`0]}`), &map[string]any{}), "more than 20000 values")
+}
+
+func TestOfAKeyThatComesAgainTheLastValueCounts(t *testing.T) {
+	got := patch{}
+	require.NoError(t, wire.Body(request("", `{"data":{"username":"bob","virtualCluster":["a","b"]},"data":{"virtualCluster":["c"]},"patch":true,"patch":null}`), &got))
+	assert.Equal(t, []string{"c"}, got.Data.VCs)
+	assert.Empty(t, got.Data.Username)
+	assert.False(t, got.Patch)
 }
 
 func TestABodyThatIsTooLargeIs413(t *testing.T) {

@@ -1,0 +1,108 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/openpai/paictl/pkg/origin"
+	"github.com/openpai/paictl/pkg/people/rules"
+)
+
+const (
+	// guestBytes is how long the body of a request without a token may be: the longest has a code of an issuer.
+	guestBytes = 8 << 10
+	// decodedTimes is how much more memory a body takes when it is decoded, and jobTimes that of a job file.
+	decodedTimes = 32
+	jobTimes     = 128
+	// bodiesTime is how long a request waits for the memory of others.
+	bodiesTime = 5 * time.Second
+	// readTime and readRate bound how long a body may take that holds memory, and readRate is in bytes per second.
+	readTime = 5 * time.Second
+	readRate = 32 << 10
+)
+
+// bodies bounds the memory that bodies take in this process: while they are read, and from then on until their requests are answered. Those
+// without a token have their own part, so that they don't keep anyone from working.
+type bodies struct{ read, decoded, guestRead, guestDecoded *pool }
+
+func newBodies() *bodies {
+	own := busy("many of your requests are being answered", "wait for the end of one")
+	all := busy("many large requests are being answered", "try again in a moment")
+	return &bodies{
+		read: newPool(16<<20, 4<<20, bodiesTime, own, all), decoded: newPool(64<<20, 40<<20, bodiesTime, own, all),
+		guestRead: newPool(4<<20, 1<<20, bodiesTime, own, all), guestDecoded: newPool(16<<20, 8<<20, bodiesTime, own, all),
+	}
+}
+
+// body is one that counts when it is read as a whole.
+type body struct {
+	io.ReadCloser
+	call          *Call
+	key           string
+	size          int64 // at most
+	times         int   // how much more it takes when it is decoded
+	read, decoded *pool
+	end           time.Time // until when the connection reads anyway
+}
+
+// open bounds the body of a request.
+func (b *bodies) open(c *Call, who *rules.Subject, from netip.Addr, end time.Time) {
+	limit, r := &c.Route.Limit, c.Request
+	own := &body{call: c, key: who.Name, size: cmp.Or(limit.Body, bodyBytes), times: decodedTimes, read: b.read, decoded: b.decoded, end: end}
+	if limit.Submit || limit.Template {
+		own.times = jobTimes
+	}
+	if who.Guest() {
+		own.key, own.size, own.read, own.decoded = origin.Network(from), min(own.size, guestBytes), b.guestRead, b.guestDecoded
+	}
+	own.ReadCloser = http.MaxBytesReader(c.Writer, r.Body, own.size)
+	if r.ContentLength >= 0 {
+		own.size = min(own.size, r.ContentLength)
+	}
+	r.Body = own
+}
+
+// All reads it.
+func (b *body) All() ([]byte, error) {
+	if err := b.hold(b.read, int(b.size)); err != nil {
+		return nil, err
+	}
+	// It holds memory that others wait for.
+	soon := time.Now().Add(readTime + time.Duration(b.size)*time.Second/readRate)
+	if err := b.until(soon); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(b.ReadCloser)
+	if err == nil {
+		err = b.until(b.end)
+	}
+	if err == nil {
+		err = b.hold(b.decoded, b.times*len(data))
+	}
+	return data, err
+}
+
+// hold takes memory until the request is answered.
+func (b *body) hold(p *pool, n int) error {
+	if n == 0 {
+		return nil
+	}
+	give, err := p.take(b.call.Context(), b.key, n)
+	if err == nil {
+		b.call.after(give)
+	}
+	return err
+}
+
+// until sets how long the connection reads.
+func (b *body) until(end time.Time) error {
+	err := http.NewResponseController(b.call.Writer).SetReadDeadline(end)
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
+}

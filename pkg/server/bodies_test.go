@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/server/desk"
+)
+
+type noteIn struct {
+	Body struct {
+		Text string `json:"text"`
+	} `body:"json"`
+}
+
+// notes is a server that takes notes of everyone.
+func notes(l Limits) (s *Server, post func(from, text string) *httptest.ResponseRecorder) {
+	take := JSON("POST", "/api/notes", "open", "Takes a note", func(_ context.Context, _ *desk.Desk, in *noteIn) (*noteIn, error) { return in, nil })
+	s = New(Options{Routes: []Route{take}, Limits: l, Log: slog.New(slog.DiscardHandler)})
+	for _, p := range []*pool{s.bodies.guestRead, s.bodies.guestDecoded} {
+		p.wait = 10 * time.Millisecond
+	}
+	return s, func(from, text string) *httptest.ResponseRecorder {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/api/notes", strings.NewReader(`{"text":"`+text+`"}`))
+		r.RemoteAddr = from + ":1000"
+		s.ServeHTTP(w, r)
+		return w
+	}
+}
+
+func TestBodiesWithoutATokenAreShortAndFew(t *testing.T) {
+	_, post := notes(Limits{PerMinute: 100})
+	assert.Equal(t, http.StatusOK, post("192.0.2.1", strings.Repeat("a", 8000)).Code)
+	assert.Equal(t, http.StatusRequestEntityTooLarge, post("192.0.2.1", strings.Repeat("a", 8200)).Code)
+	for range 8 {
+		require.Equal(t, http.StatusOK, post("192.0.2.1", "a").Code)
+	}
+	assert.Equal(t, http.StatusTooManyRequests, post("192.0.2.1", "a").Code, "a tenth of a minute's may come at once")
+	assert.Equal(t, http.StatusOK, post("192.0.2.2", "a").Code, "others aren't counted with them")
+}
+
+func TestBodiesWaitForTheMemoryOfOthers(t *testing.T) {
+	s, post := notes(Limits{})
+	for what, p := range map[string]*pool{"read": s.bodies.guestRead, "decoded": s.bodies.guestDecoded} {
+		var give []func()
+		for _, network := range []string{"192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"} {
+			one, err := p.take(t.Context(), network, int(p.own))
+			if err == nil {
+				give = append(give, one)
+			}
+		}
+		w := post("192.0.2.1", "a")
+		assert.Equal(t, http.StatusServiceUnavailable, w.Code, what)
+		assert.Equal(t, "2", w.Header().Get("Retry-After"))
+		for _, one := range give {
+			one()
+		}
+		assert.Equal(t, http.StatusOK, post("192.0.2.1", "a").Code, what)
+		assert.Empty(t, p.each, "it is given back with the answer")
+	}
+	own, err := s.bodies.guestDecoded.take(t.Context(), "192.0.2.1", int(s.bodies.guestDecoded.own))
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusServiceUnavailable, post("192.0.2.1", "a").Code)
+	assert.Equal(t, http.StatusOK, post("192.0.2.2", "a").Code, "one network doesn't take all")
+	own()
+}
