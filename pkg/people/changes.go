@@ -33,6 +33,9 @@ func (d *Directory) Add(ctx context.Context, n NewUser) (*Person, error) {
 	if err := d.CheckNew(n); err != nil {
 		return nil, err
 	}
+	if err := d.unowned(ctx, n); err != nil {
+		return nil, err
+	}
 	if gone := d.snapshot().taken[v1.FoldName(n.Name)]; gone != nil { // removed, and the caller knows it
 		if err := d.removeTemplates(ctx, gone.Spec.Name); err != nil {
 			return nil, explain(err)
@@ -72,6 +75,8 @@ func (d *Directory) CheckNew(n NewUser) error {
 		return invalid("name", "%q can't be a name: take 1 to %d letters, digits, - _ and ., beginning and ending with a letter or digit", n.Name, v1.MaxName)
 	case v1.Reserved(n.Name):
 		return invalid("name", "%s stands for something else", n.Name)
+	case n.Vouched && v1.Powerful(n.Name):
+		return invalid("name", "only an administrator gives the name %s", n.Name)
 	case n.Password.IsSet() && n.Hash != "":
 		return invalid("password", "give a password or a hash")
 	case n.Hash != "" && !password.Known(n.Hash):
@@ -88,6 +93,23 @@ func (d *Directory) CheckNew(n NewUser) error {
 	}
 	spec := v1.UserSpec{Name: n.Name, Email: n.Email, DisplayName: n.DisplayName, Groups: n.Groups, Identities: n.Identities}
 	return s.check(nil, &spec)
+}
+
+// unowned refuses a name that owns jobs: someone with a kubeconfig submits jobs under any name. These jobs, and the folders of that name on storages,
+// would belong to the new person. People from another system have their own jobs; an administrator may add people if the history can't be asked.
+func (d *Directory) unowned(ctx context.Context, n NewUser) error {
+	if d.o.Owns == nil || n.TakeOver || n.From != "" {
+		return nil
+	}
+	owns, err := d.o.Owns(ctx, n.Name)
+	if err != nil && n.Vouched {
+		return fmt.Errorf("%w: see whether jobs belong to %s: %w", ErrUnavailable, n.Name, err)
+	}
+	if err != nil || !owns {
+		return nil
+	}
+	return hint.Errorf("take another name; or give the person these jobs, and the folders of that name on storages: paictl user add "+n.Name+" --take-over-history",
+		"%w: jobs belong to %s", ErrExists, n.Name)
 }
 
 func taken(name string, by *v1.User) error {

@@ -39,6 +39,8 @@ type Directory struct {
 // Options of a Directory.
 type Options struct {
 	Log *slog.Logger // nil is none
+	// Owns reports whether jobs have an owner of a name, person or not; nil if no jobs are known.
+	Owns func(ctx context.Context, name string) (bool, error)
 }
 
 // Open connects. It asks nothing yet.

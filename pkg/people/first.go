@@ -79,6 +79,9 @@ func (d *Directory) UseFirst(ctx context.Context, code secret.String, n NewUser)
 	if err := d.CheckNew(n); err != nil {
 		return nil, err
 	}
+	if err := d.unowned(ctx, n); err != nil {
+		return nil, err
+	}
 	if there, err := d.HasAdministrator(ctx); err != nil {
 		return nil, err
 	} else if there {

@@ -47,8 +47,10 @@ type NewUser struct {
 	Identities []v1.Identity
 	// Password may be unset: then the person can't sign in with one.
 	Password secret.String
-	// TakeOver makes a person of the name of one who was removed: jobs and files of that one are the new one's then.
+	// TakeOver also takes a name that a removed person had, or that jobs have: jobs and files of that name are the new person's then.
 	TakeOver bool
+	// Vouched: a provider says the name, and no administrator has looked at it.
+	Vouched bool
 	// Hash is an encoded hash instead of a Password, for people who come from another system, and From names that system.
 	Hash, From string
 }

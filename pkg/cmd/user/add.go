@@ -37,7 +37,7 @@ refused if it is easy to guess.
 
 Without --group the person is in the group default.
 
-The name of a person who was removed stays taken, because jobs of the history bear it. --take-over-history gives it to a new
+A name that jobs have, such as that of a person who was removed, is refused. --take-over-history gives it to a new
 person, who then owns these jobs, and the folders of that name on storages. Old passwords and tokens are not valid for them.`,
 		Example: `  paictl user add ann --administrator
   paictl user add bob --email bob@example.org --group vision --group nlp
@@ -61,7 +61,7 @@ person, who then owns these jobs, and the folders of that name on storages. Old 
 	fl.StringVar(&opts.User.DisplayName, "display-name", "", "name as people write it")
 	fl.StringSliceVar(&opts.User.Groups, "group", nil, "group that the person is in (repeatable, or comma-separated; default: default)")
 	fl.BoolVar(&opts.Admin, "administrator", false, "put the person also into a group that makes administrators: "+v1.GroupAdministrators+", or another where that one doesn't")
-	fl.BoolVar(&opts.User.TakeOver, "take-over-history", false, "take the name of a person who was removed, with their jobs")
+	fl.BoolVar(&opts.User.TakeOver, "take-over-history", false, "take a name that jobs have, with these jobs")
 	opts.Password.add(cmd, true)
 	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Way, func([]string) bool { return true }))
 	opts.Way.AddFlags(f, cmd)

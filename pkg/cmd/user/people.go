@@ -115,7 +115,11 @@ func OpenDirectory(o kube.Options) (*kube.Cluster, *people.Directory, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := people.Open(c.Config, people.Options{})
+	jobs, err := job.New(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := people.Open(c.Config, people.Options{Owns: jobs.Owns})
 	return c, d, err
 }
 

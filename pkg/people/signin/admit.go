@@ -63,7 +63,7 @@ func (s *Service) create(ctx context.Context, id *Identity) (*people.Person, err
 	if !policy.Create {
 		return nil, hint.Wrap(fmt.Errorf("%w: %s of %s", ErrNotAdmitted, id.Name, id.Provider), link)
 	}
-	p, err := s.people.Add(ctx, people.NewUser{Name: id.Name, Email: id.Email, DisplayName: id.DisplayName, Groups: policy.Groups,
+	p, err := s.people.Add(ctx, people.NewUser{Name: id.Name, Vouched: true, Email: id.Email, DisplayName: id.DisplayName, Groups: policy.Groups,
 		Identities: []v1.Identity{{Provider: id.Provider, Subject: id.Subject}}})
 	if errors.Is(err, people.ErrExists) {
 		if other, known := s.people.ByIdentity(id.Provider, id.Subject); known == nil {

@@ -45,13 +45,21 @@ func NameOf(object string) (string, bool) {
 // FoldName is what no two names may have in common: folders of storages may not tell case.
 func FoldName(name string) string { return strings.ToLower(name) }
 
-// reserved are names that mean something else in paths, or stand for the platform.
-var reserved = []string{"me", "pai", "application", "default", "administrator"}
+var (
+	// reserved are names that mean something else in paths, or stand for the platform and for those who run it.
+	reserved = []string{"me", "pai", "application", "default", "administrator", "operator", "system", "anonymous", "nobody", "everyone"}
+	// powerful are names under which others expect an administrator, and accounts of machines, whose users submit jobs with a kubeconfig.
+	powerful = []string{"root", "admin", "administrators", "operators", "superuser", "sysadmin", "security", "support", "daemon", "bin", "sys", "ubuntu", "debian",
+		"centos", "rocky", "almalinux", "fedora", "core", "ec2-user", "cloud-user", "azureuser", "opc", "vagrant", "kubernetes", "kubernetes-admin", "kube", "paictl", "openpai"}
+)
 
 // Reserved reports whether no person may have a name.
 func Reserved(name string) bool {
 	return slices.Contains(reserved, FoldName(name)) || strings.HasPrefix(FoldName(name), "system:")
 }
+
+// Powerful reports whether only an administrator may give a name to a person.
+func Powerful(name string) bool { return slices.Contains(powerful, FoldName(name)) }
 
 // The groups that are always there.
 const (

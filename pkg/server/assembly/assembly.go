@@ -101,7 +101,7 @@ func New(o Options) (*Assembly, error) {
 		return nil, err
 	}
 	a.Live = live.New(jobs, o.Log)
-	if a.People, err = people.Open(o.Config, people.Options{}); err != nil {
+	if a.People, err = people.Open(o.Config, people.Options{Owns: jobs.Owns}); err != nil {
 		return nil, err
 	}
 	if a.Templates, err = template.Open(o.Config, template.Options{Log: o.Log, Now: o.Now}); err != nil {

@@ -1,0 +1,37 @@
+package job
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// Owns reports whether a name, or its form in lower case, owns a job that lives or that the history has. Folders of storages have the names of
+// owners, and may ignore case.
+func (c *Client) Owns(ctx context.Context, name string) (bool, error) {
+	names := slices.Compact([]string{name, strings.ToLower(name)})
+	for _, owner := range names {
+		live, err := answer[v1.FrameworkList](ctx, c.Frameworks.on(c.Frameworks.rest.Get(), "").Param("limit", "1").Param("labelSelector", v1.LabelUser+"="+owner))
+		if err == nil && len(live.Items) > 0 {
+			return true, nil
+		}
+		if err != nil && !apierrors.IsNotFound(err) { // a cluster may not know jobs yet
+			return false, err
+		}
+	}
+	for _, owner := range names {
+		page, err := c.History.Jobs(ctx, api.JobQuery{User: owner, Limit: 1})
+		if err != nil {
+			return false, err
+		}
+		if len(page.Items) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
