@@ -222,6 +222,16 @@ func (c *Cluster) Source(file string) []byte {
 	return c.docs[file].Text()
 }
 
+// WithServices returns the configuration that was read, with another services-configuration.yaml.
+func (c *Cluster) WithServices(text []byte) (*Cluster, error) {
+	data := map[string][]byte{}
+	for name, doc := range c.docs {
+		data[name] = doc.Text()
+	}
+	data[ServicesFile] = text
+	return Parse(c.Dir, data)
+}
+
 // IsManaged reports whether Kubernetes is paictl's to install, change and remove. Where it
 // is not, the machines are those of a cluster that was there before.
 func (c *Cluster) IsManaged() bool {

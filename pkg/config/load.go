@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -40,6 +41,46 @@ func LoadValid(dir string, checks ...Check) (*Cluster, Findings, error) {
 		return nil, nil, err
 	}
 	return c, findings, nil
+}
+
+// LoadReadable loads a folder for a command that only reads. Mistakes that don't keep paictl from finding the machines are returned as findings, with
+// the cluster without them; all others are an error of type Findings.
+func LoadReadable(dir string, checks ...Check) (*Cluster, Findings, error) {
+	data, err := readFiles(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, form := parse(dir, data)
+	c.complete()
+	findings := form
+	if form.Err() == nil {
+		findings = append(findings, Validate(c, checks...)...)
+	} else { // most rules would report mistakes of form a second time
+		findings = append(findings, slices.DeleteFunc(Validate(c), func(f Finding) bool { return !hidesMachines(f) })...)
+	}
+	if slices.ContainsFunc(findings, hidesMachines) {
+		return nil, nil, findings.Err()
+	}
+	return c, findings, nil
+}
+
+// hidesMachines reports whether a mistake leaves open which machines there are, or how to reach them.
+func hidesMachines(f Finding) bool {
+	if f.Severity != strictyaml.Error {
+		return false
+	}
+	section, _, _ := strings.Cut(f.Field, ".")
+	switch filepath.Base(f.File) {
+	case LayoutFile:
+		switch f.Rule {
+		case "layout/unknown-sku", "layout/no-roles", "layout/unknown-role", "layout/duplicate-role", "layout/label", "layout/taint", "layout/gpus-for-pods":
+			return false
+		}
+		return section != "machine-sku"
+	case KubernetesFile:
+		return section != "kubernetes" && section != "extra"
+	}
+	return false
 }
 
 func readFiles(dir string) (map[string][]byte, error) {
@@ -93,8 +134,20 @@ func place(dir string) string {
 	return dir
 }
 
-// Parse decodes the four files. dir is where they lie: it names them in findings.
+// Parse decodes the four files. dir is where they are: it names them in findings.
 func Parse(dir string, data map[string][]byte) (*Cluster, error) {
+	c, findings := parse(dir, data)
+	if findings.Err() != nil {
+		// The names of components don't depend on what else is wrong in the form.
+		k := &checker{c: c, roles: &reporter{file: filepath.Join(dir, RolesFile), doc: c.docs[RolesFile]}}
+		k.checkRoles()
+		return nil, append(findings, k.roles.findings.Errors()...).Err()
+	}
+	c.complete()
+	return c, nil
+}
+
+func parse(dir string, data map[string][]byte) (*Cluster, Findings) {
 	c := &Cluster{Dir: dir, docs: map[string]*strictyaml.Document{}}
 	targets := map[string]any{LayoutFile: &c.Layout, KubernetesFile: &c.Kubernetes, RolesFile: &c.Roles, ServicesFile: &c.Services}
 	var findings Findings
@@ -104,15 +157,13 @@ func Parse(dir string, data map[string][]byte) (*Cluster, error) {
 		findings = append(findings, found...)
 		findings = append(findings, checkKind(doc, name)...)
 	}
-	if findings.Err() != nil {
-		// The names of components don't depend on what else is wrong in the form.
-		k := &checker{c: c, roles: &reporter{file: filepath.Join(dir, RolesFile), doc: c.docs[RolesFile]}}
-		k.checkRoles()
-		return nil, append(findings, k.roles.findings.Errors()...).Err()
-	}
+	return c, findings
+}
+
+// complete fills in the defaults.
+func (c *Cluster) complete() {
 	c.fillDefaults()
 	c.Kubernetes.Kubernetes.Bundle = c.resolve(c.Kubernetes.Kubernetes.Bundle)
-	return c, nil
 }
 
 func kinds() map[string]string {

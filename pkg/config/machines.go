@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -28,6 +29,7 @@ type LayoutEdit struct {
 	Machines []layout.Machine
 
 	fileEdit
+	services fileEdit
 }
 
 // fileEdit is another text of a file of the folder.
@@ -41,7 +43,7 @@ type fileEdit struct {
 // AddMachines adds machines to a folder's layout. A machine without a host name takes the
 // one that it said, and one without a SKU that of equal hardware, or a new one; facts are by
 // address. Machines that the layout has already are left as they are.
-func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.Facts) (*LayoutEdit, error) {
+func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.Facts, services ServiceRules) (*LayoutEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
 		return nil, err
@@ -67,7 +69,7 @@ func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.
 		want.MachineList = append(want.MachineList, m)
 		e.Machines = append(e.Machines, m)
 	}
-	return e.check(dir, data, want)
+	return e, e.check(data, c, want, services)
 }
 
 // inLayout reports whether the list has the machine; one that has only its name, or only its
@@ -86,8 +88,8 @@ func inLayout(list []layout.Machine, m layout.Machine) (bool, error) {
 }
 
 // RemoveMachines takes machines, by host name, out of a folder's layout. Names that the
-// layout doesn't have are passed over.
-func RemoveMachines(dir string, names []string) (*LayoutEdit, error) {
+// layout doesn't have are ignored.
+func RemoveMachines(dir string, names []string, services ServiceRules) (*LayoutEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
 		return nil, err
@@ -102,7 +104,7 @@ func RemoveMachines(dir string, names []string) (*LayoutEdit, error) {
 		}
 		want.MachineList = append(want.MachineList, m)
 	}
-	return e.check(dir, data, want)
+	return e, e.check(data, c, want, services)
 }
 
 // Write replaces the file at once. Undo puts the old one back.
@@ -153,28 +155,22 @@ func loadForEdit(dir string) (map[string][]byte, *Cluster, error) {
 }
 
 // check writes the edit in memory, reads it back, and applies all rules to the result.
-func (e *LayoutEdit) check(dir string, data map[string][]byte, want layout.Layout) (*LayoutEdit, error) {
+func (e *LayoutEdit) check(data map[string][]byte, before *Cluster, want layout.Layout, services ServiceRules) error {
 	e.after = e.before
 	if len(e.Machines) > 0 {
 		var err error
 		if e.after, err = editLayout(e.before, want); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	after := map[string][]byte{}
-	for name, b := range data {
-		after[name] = b
-	}
+	after := maps.Clone(data)
 	after[LayoutFile] = e.after
-	c, err := Parse(dir, after)
+	c, err := Parse(before.Dir, after)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	e.Cluster, e.secret = c, c.HoldsSecret(LayoutFile)
-	if err := Validate(c).Err(); err != nil {
-		return nil, hint.Wrap(fmt.Errorf("%s was not changed, with this change it would break a rule: %w", LayoutFile, err), "")
-	}
-	return e, nil
+	return e.settle(data, before, services)
 }
 
 func cloneSKUs(in map[string]layout.SKU) map[string]layout.SKU {

@@ -84,7 +84,7 @@ func worker(ip string) layout.Machine {
 
 func TestAnAddedMachineComesBehindTheLastAndAllElseStays(t *testing.T) {
 	dir := layoutFolder(t, handWritten)
-	e, err := AddMachines(dir, []layout.Machine{worker("10.0.0.4")}, map[string]layout.Facts{"10.0.0.4": blade("D")})
+	e, err := AddMachines(dir, []layout.Machine{worker("10.0.0.4")}, map[string]layout.Facts{"10.0.0.4": blade("D")}, ServiceRules{})
 	require.NoError(t, err)
 	assert.Equal(t, handWritten, layoutOf(t, dir), "nothing is written yet")
 	require.NoError(t, e.Write())
@@ -100,11 +100,11 @@ func TestAnAddedMachineComesBehindTheLastAndAllElseStays(t *testing.T) {
 func TestAddingAMachineTwiceChangesNothingTheSecondTime(t *testing.T) {
 	dir := layoutFolder(t, handWritten)
 	facts := map[string]layout.Facts{"10.0.0.4": blade("d")}
-	e, err := AddMachines(dir, []layout.Machine{worker("10.0.0.4")}, facts)
+	e, err := AddMachines(dir, []layout.Machine{worker("10.0.0.4")}, facts, ServiceRules{})
 	require.NoError(t, err)
 	require.NoError(t, e.Write())
 	once := layoutOf(t, dir)
-	e, err = AddMachines(dir, []layout.Machine{worker("10.0.0.4")}, facts)
+	e, err = AddMachines(dir, []layout.Machine{worker("10.0.0.4")}, facts, ServiceRules{})
 	require.NoError(t, err)
 	assert.Empty(t, e.Machines)
 	require.NoError(t, e.Write())
@@ -117,7 +117,7 @@ func TestNewHardwareGetsASKUOfItsOwn(t *testing.T) {
 	big.VCores, big.MemKiB = 64, 503<<20
 	small := blade("e")
 	small.MemKiB = 8 << 20 // the same processors, half the memory, another name
-	e, err := AddMachines(dir, []layout.Machine{worker("10.0.0.4"), worker("10.0.0.5")}, map[string]layout.Facts{"10.0.0.4": big, "10.0.0.5": small})
+	e, err := AddMachines(dir, []layout.Machine{worker("10.0.0.4"), worker("10.0.0.5")}, map[string]layout.Facts{"10.0.0.4": big, "10.0.0.5": small}, ServiceRules{})
 	require.NoError(t, err)
 	require.NoError(t, e.Write())
 	text := layoutOf(t, dir)
@@ -130,7 +130,7 @@ func TestNewHardwareGetsASKUOfItsOwn(t *testing.T) {
 
 func TestARemovedMachineTakesItsCommentAlong(t *testing.T) {
 	dir := layoutFolder(t, handWritten)
-	e, err := RemoveMachines(dir, []string{"b"})
+	e, err := RemoveMachines(dir, []string{"b"}, ServiceRules{})
 	require.NoError(t, err)
 	require.NoError(t, e.Write())
 	text := layoutOf(t, dir)
@@ -138,7 +138,7 @@ func TestARemovedMachineTakesItsCommentAlong(t *testing.T) {
 	to := strings.Index(handWritten, "# rack 2")
 	assert.Equal(t, handWritten[:from]+handWritten[to:], text)
 
-	again, err := RemoveMachines(dir, []string{"b"})
+	again, err := RemoveMachines(dir, []string{"b"}, ServiceRules{})
 	require.NoError(t, err)
 	assert.Empty(t, again.Machines)
 	require.NoError(t, again.Write())
@@ -147,15 +147,15 @@ func TestARemovedMachineTakesItsCommentAlong(t *testing.T) {
 
 func TestAnEditThatWouldBreakARuleIsRefused(t *testing.T) {
 	dir := layoutFolder(t, handWritten)
-	_, err := RemoveMachines(dir, []string{"a"})
+	_, err := RemoveMachines(dir, []string{"a"}, ServiceRules{})
 	require.ErrorContains(t, err, "no machine runs the control plane")
 	twin := worker("10.0.0.9")
 	twin.Hostname, twin.SKU = "c", "cpu-8c-16g"
-	_, err = AddMachines(dir, []layout.Machine{twin}, nil)
+	_, err = AddMachines(dir, []layout.Machine{twin}, nil, ServiceRules{})
 	require.EqualError(t, err, "c (10.0.0.9) cannot be added: the layout has c (10.0.0.3)")
 	lost := worker("10.0.0.9")
 	lost.Hostname, lost.SKU = "d", "no-such-sku"
-	_, err = AddMachines(dir, []layout.Machine{lost}, nil)
+	_, err = AddMachines(dir, []layout.Machine{lost}, nil, ServiceRules{})
 	require.ErrorContains(t, err, "no-such-sku")
 	assert.Equal(t, handWritten, layoutOf(t, dir))
 }
@@ -181,11 +181,11 @@ func TestOtherStylesOfYAMLAreEditedToo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := layoutFolder(t, edit(handWritten))
-			e, err := AddMachines(dir, []layout.Machine{worker("10.0.0.4")}, map[string]layout.Facts{"10.0.0.4": blade("d")})
+			e, err := AddMachines(dir, []layout.Machine{worker("10.0.0.4")}, map[string]layout.Facts{"10.0.0.4": blade("d")}, ServiceRules{})
 			require.NoError(t, err)
 			require.NoError(t, e.Write())
 			assert.Contains(t, layoutOf(t, dir), "# our cluster, ask Ann")
-			e, err = RemoveMachines(dir, []string{"b"})
+			e, err = RemoveMachines(dir, []string{"b"}, ServiceRules{})
 			require.NoError(t, err)
 			require.NoError(t, e.Write())
 			c, _, err := LoadValid(dir)
@@ -204,7 +204,7 @@ func TestALayoutWithAPasswordBecomesPrivate(t *testing.T) {
 	dir := layoutFolder(t, handWritten)
 	m := worker("10.0.0.4")
 	m.SSH = &layout.SSH{Username: "ops", Password: secret.String(`a"b'c: #d`)}
-	e, err := AddMachines(dir, []layout.Machine{m}, map[string]layout.Facts{"10.0.0.4": blade("d")})
+	e, err := AddMachines(dir, []layout.Machine{m}, map[string]layout.Facts{"10.0.0.4": blade("d")}, ServiceRules{})
 	require.NoError(t, err)
 	require.NoError(t, e.Write())
 	info, err := os.Stat(filepath.Join(dir, LayoutFile))

@@ -28,6 +28,8 @@ type Cluster struct {
 	Config *config.Cluster
 	Dir    string
 	Spec   *cluster.Spec
+	// Mistakes are those of the folder that don't hide the machines.
+	Mistakes config.Findings
 	// Look is what the machines answered.
 	Look *cluster.Look
 	// Kube is the connection to the API, Jobs the same for jobs, Platform for services.
@@ -211,5 +213,5 @@ func (c *Cluster) status(name string) *cluster.MachineStatus {
 
 // Fresh is the same cluster, of which nothing is known yet.
 func (c *Cluster) Fresh() *Cluster {
-	return &Cluster{Config: c.Config, Dir: c.Dir, Spec: c.Spec, Kube: c.Kube, Jobs: c.Jobs, Platform: c.Platform, Now: c.Now, Image: c.Image, JobImage: c.JobImage}
+	return &Cluster{Config: c.Config, Dir: c.Dir, Mistakes: c.Mistakes, Spec: c.Spec, Kube: c.Kube, Jobs: c.Jobs, Platform: c.Platform, Now: c.Now, Image: c.Image, JobImage: c.JobImage}
 }

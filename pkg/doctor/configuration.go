@@ -24,6 +24,11 @@ import (
 func configurationChecks() []*Check {
 	return []*Check{
 		{
+			ID: "folder-valid", Group: "configuration", Title: "The folder's configuration can be used", Needs: Folder,
+			Looks: "the four files of the folder, by the rules of config validate",
+			Run:   folderValid,
+		},
+		{
 			ID: "configuration-pushed", Group: "configuration", Title: "The folder matches the cluster's configuration", Needs: Folder | API,
 			Looks: "the four files of the folder beside the cluster's copy, from which services are started; secrets aren't compared",
 			Run:   configurationPushed,
@@ -49,6 +54,13 @@ func configurationChecks() []*Check {
 			Run:   configurationValid,
 		},
 	}
+}
+
+func folderValid(_ context.Context, c *Cluster) (out []Finding, _ error) {
+	for _, m := range c.Mistakes {
+		out = append(out, problem(m.Field, m.Remedy, "%s", m.Message).seen(fmt.Sprintf("%s:%d:%d", m.File, m.Line, m.Column)))
+	}
+	return out, nil
 }
 
 // differing returns the revision in the cluster and the files of the folder that differ from it.

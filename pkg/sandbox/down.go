@@ -42,6 +42,32 @@ func (s *Sandbox) Down(ctx context.Context) error {
 	return nil
 }
 
+// Remove ends hosts and removes everything of them; the sandbox and its other hosts stay. The record of a host goes last.
+func (s *Sandbox) Remove(ctx context.Context, names ...string) error {
+	unlock, err := s.lockFor(names)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	left := slices.DeleteFunc(slices.Clone(s.state.Hosts), func(h Host) bool { return slices.Contains(names, h.Name) })
+	if len(left) == 0 {
+		return hint.Errorf("to remove the sandbox: paictl sandbox down", "%s: a sandbox has at least one host", strings.Join(names, ", "))
+	}
+	for _, name := range names {
+		if err := s.stopOne(ctx, name, true); err != nil {
+			return err
+		}
+		if err := removeTree(s.hostDir(name)); err != nil {
+			return fmt.Errorf("remove the disk of %s: %w", name, err)
+		}
+	}
+	s.state.Hosts = left
+	if err := s.save(); err != nil {
+		return err
+	}
+	return errors.Join(s.writeKnownHosts(), s.writeQuickStart())
+}
+
 // removeFiles removes what a sandbox has written into its directory: also what a run that was killed had begun to
 // write (see writeFile), which may be a key. The state and the lock go last.
 func removeFiles(dir string) error {

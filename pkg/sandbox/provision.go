@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -26,16 +27,19 @@ const user = "pai"
 
 func (s *Sandbox) hostDir(name string) string { return filepath.Join(s.dir, "hosts", name) }
 
-// addHosts records and furnishes hosts until there are n.
+// addHosts records and furnishes hosts until there are n. A new one gets the lowest number that is free.
 func (s *Sandbox) addHosts(n int) error {
-	for i := len(s.state.Hosts) + 1; i <= n; i++ {
+	for i := 1; len(s.state.Hosts) < n; i++ {
 		h := Host{Name: fmt.Sprintf("%s-%d", s.state.Name, i), Address: s.state.addressOf(i), Kind: s.state.Kind}
+		if slices.Contains(s.Names(), h.Name) {
+			continue
+		}
 		key, err := s.hostKey(h.Name)
 		if err != nil {
 			return err
 		}
 		h.HostKey = key
-		s.state.Hosts = append(s.state.Hosts, h)
+		s.state.Hosts = slices.Insert(s.state.Hosts, min(i-1, len(s.state.Hosts)), h)
 	}
 	if err := s.save(); err != nil {
 		return err

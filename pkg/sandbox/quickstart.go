@@ -50,8 +50,8 @@ func (s *Sandbox) writeQuickStart() error {
 		q.DNS = dns[0].String()
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Made by \"paictl sandbox up\" for the hosts %s-1 to %[1]s-%d.\n"+
-		"# Every \"up\" overwrites it: edit a copy.\n# Under services are the bundle's images, and sizes for small hosts.\n# The settings under extra are for hosts inside a machine; real machines need none of them.\n", s.state.Name, len(s.state.Hosts))
+	fmt.Fprintf(&b, "# Made by \"paictl sandbox up\" for the hosts %s.\n"+
+		"# Every \"up\" overwrites it: edit a copy.\n# Under services are the bundle's images, and sizes for small hosts.\n# The settings under extra are for hosts inside a machine; real machines need none of them.\n", strings.Join(s.Names(), ", "))
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
 	if err := enc.Encode(q); err != nil {

@@ -229,6 +229,14 @@ func TestLightHostsComeUpAnswerAndLeaveNothing(t *testing.T) {
 	require.NoError(t, again.Start(t.Context(), testName()+"-2"))
 	assert.Equal(t, testName()+"-2", execOn(t, again, h, "pai", "hostname"))
 
+	require.NoError(t, again.Remove(t.Context(), testName()+"-3"))
+	hosts, err = again.Hosts()
+	require.NoError(t, err)
+	require.Len(t, hosts, 5)
+	assert.True(t, hosts[2].Running, "the others run on")
+	_, err = net.InterfaceByName("vb-" + testName() + "-3")
+	require.Error(t, err)
+
 	down(t, opts.Dir)
 	assertAsBefore(t, before, opts.Dir)
 }

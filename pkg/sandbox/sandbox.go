@@ -175,7 +175,7 @@ func removeIfEmpty(dir string) {
 
 func (s *Sandbox) up(ctx context.Context, opts Options) error {
 	if n := len(s.state.Hosts); n > opts.Hosts {
-		s.progress(fmt.Sprintf("the sandbox has %s and keeps all of them; to remove them: paictl sandbox down", plural.Of(n, "host")))
+		s.progress(fmt.Sprintf("the sandbox has %s and keeps all of them; to remove one: paictl sandbox down HOST", plural.Of(n, "host")))
 	}
 	if err := s.chooseBase(ctx, opts.CacheDir); err != nil {
 		return err

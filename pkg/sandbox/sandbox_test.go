@@ -214,3 +214,28 @@ func TestLoadSaysThatThereIsNone(t *testing.T) {
 	require.ErrorIs(t, err, ErrNone)
 	assert.Contains(t, hint.Of(err), "sandbox up")
 }
+
+func TestOneHostIsRemovedAndItsNumberIsFree(t *testing.T) {
+	s := &Sandbox{dir: t.TempDir(), progress: func(string) {}, state: state{Version: stateVersion, Name: "lone", Kind: Light, Subnet: netip.MustParsePrefix("192.0.2.0/24")}}
+	require.NoError(t, s.addHosts(3))
+	key := s.state.Hosts[1].HostKey
+	require.NoError(t, s.Remove(t.Context(), "lone-2"))
+	assert.Equal(t, []string{"lone-1", "lone-3"}, s.Names())
+	assert.NoDirExists(t, s.hostDir("lone-2"))
+	assert.DirExists(t, s.hostDir("lone-3"))
+	for _, file := range []string{s.KnownHosts(), s.QuickStart(), filepath.Join(s.dir, stateFile)} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.NotContains(t, string(text), s.state.addressOf(2).String(), file)
+		assert.Contains(t, string(text), s.state.addressOf(3).String(), file)
+	}
+
+	require.NoError(t, s.addHosts(3))
+	assert.Equal(t, []string{"lone-1", "lone-2", "lone-3"}, s.Names())
+	assert.NotEqual(t, key, s.state.Hosts[1].HostKey, "it is another machine")
+
+	require.Error(t, s.Remove(t.Context(), "lone-9"))
+	err := s.Remove(t.Context(), s.Names()...)
+	require.ErrorContains(t, err, "a sandbox has at least one host")
+	assert.Equal(t, []string{"lone-1", "lone-2", "lone-3"}, s.Names())
+}

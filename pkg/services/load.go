@@ -37,6 +37,9 @@ func FromCluster(held Pusher, dir string) Loader {
 		if err != nil {
 			return nil, hint.Wrap(err, remedyPush)
 		}
+		if d.Mistakes != nil {
+			d.Mistakes = hint.Wrap(d.Mistakes, remedyPush)
+		}
 		d.Files, d.Revision = have.Files, have.Revision
 		return d, nil
 	}
@@ -99,9 +102,7 @@ func desire(ctx context.Context, c *config.Cluster) (*Desired, error) {
 	if len(rest) < len(found) {
 		d.unstartable = found.Err()
 	}
-	if err := rest.Err(); err != nil {
-		return nil, err
-	}
+	d.Mistakes = rest.Err()
 	d.warn(about.Warnings()) // those about machines were told by the push
 	return d, nil
 }

@@ -67,7 +67,10 @@ func TestWithoutAConfigurationTheRemedyIsToPushOne(t *testing.T) {
 }
 
 func TestAMistakeInTheClustersCopyNamesItsLineAndTheRemedy(t *testing.T) {
-	_, err := FromCluster(held{files: wholeFiles("prometheus: {retentoin: 3d}\n")}, "")(t.Context())
+	d, err := FromCluster(held{files: wholeFiles("prometheus: {retentoin: 3d}\n")}, "")(t.Context())
+	require.NoError(t, err, "services can be looked at and stopped")
+	require.NotNil(t, d.Catalogue.Get("prometheus"))
+	err = d.Mistakes
 	require.ErrorAs(t, err, new(config.Findings))
 	assert.ErrorContains(t, err, "services-configuration.yaml:6:")
 	assert.ErrorContains(t, err, "retentoin")

@@ -32,6 +32,8 @@ type Desired struct {
 	Catalogue *catalogue.Catalogue
 	// Notes are reported at the start of a run.
 	Notes []Note
+	// Mistakes are those of the configuration: the services can be looked at and stopped, not started or described.
+	Mistakes error
 	// unstartable says why nothing can be started of it, though all can be looked at and stopped.
 	unstartable error
 }
@@ -39,7 +41,7 @@ type Desired struct {
 // Note is a warning.
 type Note struct{ Message, Remedy string }
 
-// Loader returns the configuration with its services; findings are an error.
+// Loader returns the configuration with its services.
 type Loader func(context.Context) (*Desired, error)
 
 // Platform is the cluster that runs work on.
@@ -54,6 +56,8 @@ type Platform struct {
 	// Fetcher brings the charts of a configuration's upstream services; nil where there are
 	// none to be had.
 	Fetcher func(*Desired) catalogue.Fetcher
+	// Warn reports mistakes in the configuration that don't stop the command; it may be nil.
+	Warn    func(mistakes error)
 	Clock   func() time.Time
 	Process Process
 	Log     *slog.Logger

@@ -64,6 +64,9 @@ func (r *run) choose(ctx context.Context) (catalogue.Selection, error) {
 	if err != nil {
 		return catalogue.Selection{}, err
 	}
+	if d.Mistakes != nil {
+		return catalogue.Selection{}, d.Mistakes
+	}
 	if d.unstartable != nil {
 		return catalogue.Selection{}, d.unstartable
 	}

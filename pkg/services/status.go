@@ -191,6 +191,9 @@ func (p *Platform) look(ctx context.Context) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.desired.Mistakes != nil && p.Warn != nil {
+		p.Warn(s.desired.Mistakes)
+	}
 	for _, ns := range s.otherNamespaces() {
 		if err := s.readReleases(ctx, p, ns); err != nil {
 			return nil, err

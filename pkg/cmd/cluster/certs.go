@@ -71,7 +71,7 @@ by which it logs in to the API, and kubelet-server, which the API server and Pro
 }
 
 func certsListRun(ctx context.Context, opts *CertsOptions) error {
-	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Format: "quiet"})
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Reads: true, Format: "quiet"})
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ one; while the API doesn't answer at it, a master's, with a warning.`,
 }
 
 func kubeconfigRun(ctx context.Context, opts *KubeconfigOptions) error {
-	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Format: "quiet"})
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Reads: true, Format: "quiet"})
 	if err != nil {
 		return err
 	}

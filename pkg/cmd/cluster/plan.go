@@ -63,7 +63,7 @@ func planRun(ctx context.Context, opts *PlanOptions) error {
 	if err := cluster.CheckPhases(opts.Phases); err != nil {
 		return &cmdutil.UsageError{Err: err}
 	}
-	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: true, ReadOnly: true, Format: "quiet"})
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: true, ReadOnly: true, Reads: true, Format: "quiet"})
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func looks() (out [][2]string) {
 }
 
 func preflightRun(ctx context.Context, opts *PreflightOptions) error {
-	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: true, ReadOnly: !opts.Fix, Format: "quiet"})
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: true, ReadOnly: !opts.Fix, Reads: !opts.Fix, Format: "quiet"})
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ below the table says what to do.`,
 }
 
 func statusRun(ctx context.Context, opts *StatusOptions) error {
-	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: opts.Plan, ReadOnly: true, Format: "quiet"})
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: opts.Plan, ReadOnly: true, Reads: true, Format: "quiet"})
 	if err != nil {
 		return err
 	}

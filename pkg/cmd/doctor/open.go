@@ -65,15 +65,15 @@ func (opts *Options) hasFolder() bool {
 
 // openFolder reads the folder; the session is nil where paictl leaves its machines alone.
 func (opts *Options) openFolder(ctx context.Context, c *doctor.Cluster) (*session.Session, error) {
-	parsed, _, err := config.LoadValid(opts.Flags.Dir, catalogue.CheckMachines)
+	parsed, found, err := config.LoadReadable(opts.Flags.Dir, catalogue.CheckMachines)
 	if err != nil {
 		return nil, err
 	}
-	c.Config, c.Dir = parsed, opts.Flags.Dir
+	c.Config, c.Dir, c.Mistakes = parsed, opts.Flags.Dir, found.Errors()
 	if !parsed.IsManaged() {
 		return nil, nil
 	}
-	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: !opts.Fix, Format: "quiet"})
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: !opts.Fix, Reads: true, Format: "quiet"})
 	if err != nil {
 		return nil, err
 	}

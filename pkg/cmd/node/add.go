@@ -26,6 +26,8 @@ type AddOptions struct {
 	New     config.NewMachines
 	DryRun  bool
 	Fix     bool
+
+	cells cells
 }
 
 // NewCmdAdd returns "paictl node add". runF replaces the run in tests.
@@ -83,7 +85,7 @@ func addRun(ctx context.Context, opts *AddOptions) error {
 		return err
 	}
 	defer s.Close()
-	edit, err := planAdd(ctx, s, machines)
+	edit, err := planAdd(ctx, s, machines, &opts.cells)
 	if err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func addRun(ctx context.Context, opts *AddOptions) error {
 }
 
 // planAdd asks the machines what they are and prepares the new layout.
-func planAdd(ctx context.Context, s *session.Session, machines []layout.Machine) (*config.LayoutEdit, error) {
+func planAdd(ctx context.Context, s *session.Session, machines []layout.Machine, cells *cells) (*config.LayoutEdit, error) {
 	known := map[string]bool{}
 	for _, m := range s.Config.Layout.MachineList {
 		known[m.HostIP] = true
@@ -134,7 +136,7 @@ func planAdd(ctx context.Context, s *session.Session, machines []layout.Machine)
 		}
 		add = append(add, m)
 	}
-	return config.AddMachines(s.Config.Dir, add, facts)
+	return config.AddMachines(s.Config.Dir, add, facts, cells.rules())
 }
 
 func tellAdded(opts *AddOptions, edit *config.LayoutEdit) {
@@ -144,6 +146,7 @@ func tellAdded(opts *AddOptions, edit *config.LayoutEdit) {
 	for _, m := range edit.Machines {
 		fmt.Fprintf(opts.Factory.IO.Err, "%s (%s): %s, %v\n", m.Hostname, m.HostIP, m.SKU, m.Roles)
 	}
+	fmt.Fprint(opts.Factory.IO.Err, &opts.cells)
 }
 
 func showAdd(ctx context.Context, opts *AddOptions, s *session.Session) error {

@@ -49,7 +49,7 @@ does not list follow as Unlisted, with the commands that keep or remove them.`,
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Format: "quiet"})
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Reads: true, Format: "quiet"})
 	if err != nil {
 		return err
 	}

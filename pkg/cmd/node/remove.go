@@ -21,6 +21,8 @@ type RemoveOptions struct {
 	Flags        session.Flags
 	Output       cmdutil.Output
 	Force        bool
+	DryRun       bool
+	TakeFrom     string
 	DrainTimeout time.Duration
 }
 
@@ -37,11 +39,17 @@ func NewCmdRemove(f *cmdutil.Factory, runF func(context.Context, *RemoveOptions)
 etcd, restores the machine to its state before paictl, deletes the node, and removes it from layout.yaml.
 Before it asks, it lists volumes in folders of the machine: their data stays there.
 
+If virtual clusters own cells of the machines, they give them up in services-configuration.yaml; the
+change is printed before the question. Cells come from the virtual cluster of --take-from; without it, from
+the only one that owns such cells, or from default.
+
 A machine that doesn't answer is removed from the cluster anyway; paictl lists what stays on it. If pods
 can't be evicted within --drain-timeout, the removal stops and lists them; --force deletes them. If the
 run is interrupted, run the same command again.`,
 		Example: `  paictl node remove worker-4 -p ./cluster
   paictl node remove worker-4 worker-5 -p ./cluster --yes
+  paictl node remove worker-4 -p ./cluster --dry-run
+  paictl node remove worker-4 -p ./cluster --take-from vision
   paictl node remove worker-4 -p ./cluster --force`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -60,13 +68,15 @@ run is interrupted, run the same command again.`,
 	opts.Flags.AddBundle(cmd)
 	opts.Flags.AddYes(cmd, "don't ask")
 	cmd.Flags().BoolVar(&opts.Force, "force", false, "delete pods that can't be evicted; also remove machines that refuse the login")
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be removed and changed")
+	cmd.Flags().StringVar(&opts.TakeFrom, "take-from", "", "virtual `cluster` that gives up the cells of the machines")
 	cmd.Flags().DurationVar(&opts.DrainTimeout, "drain-timeout", drainTimeout, "time limit for the eviction of a machine's pods")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 	return cmd
 }
 
 func removeRun(ctx context.Context, opts *RemoveOptions) error {
-	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Format: opts.Output.String()})
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Format: opts.Output.String(), ReadOnly: opts.DryRun})
 	if err != nil {
 		return err
 	}
@@ -79,34 +89,52 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 	for _, n := range nodes {
 		names = append(names, n.Hostname)
 	}
-	if err := s.CanConfirm(); err != nil {
+	cells := &cells{takeFrom: opts.TakeFrom}
+	edit, err := config.RemoveMachines(s.Config.Dir, names, cells.rules()) // finds what is wrong before anything is done
+	if err != nil {
 		return err
+	}
+	if !opts.DryRun {
+		if err := s.CanConfirm(); err != nil {
+			return err
+		}
 	}
 	data, err := cluster.DataOn(ctx, s.Spec, s.Options, s.Options.Limit)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	stays := whatStays(data, err)
-	if opts.Flags.Yes {
-		fmt.Fprint(opts.Factory.IO.Err, stays)
+	if opts.DryRun {
+		return opts.show(s, names, data, stays, cells)
 	}
-	what := fmt.Sprintf("%sThis removes %s from the cluster %s, with everything that runs there.", stays, strings.Join(names, ", "), s.Config.Kubernetes.Kubernetes.ClusterName)
+	if opts.Flags.Yes {
+		fmt.Fprint(opts.Factory.IO.Err, stays, cells)
+	}
+	what := fmt.Sprintf("%s%sThis removes %s from the cluster %s, with everything that runs there.", stays, cells, strings.Join(names, ", "), s.Config.Kubernetes.Kubernetes.ClusterName)
 	if err := s.ConfirmName(what, strings.Join(names, ",")); err != nil {
 		return err
 	}
-	edit, err := config.RemoveMachines(s.Config.Dir, names) // finds what is wrong before anything is done
-	if err != nil {
-		return err
-	}
+	cells.decided = true
 	s.Options.Retry = s.Again // machines are arguments here; those that have left are unknown by then
 	err = cluster.RemoveNodes(ctx, s.Spec, s.Options, cluster.RemoveOptions{
 		Force: opts.Force, DrainTimeout: opts.DrainTimeout,
-		Removed: func(n *cluster.Node) error { return forget(&edit, s.Config.Dir, n.Hostname) },
+		Removed: func(n *cluster.Node) error { return forget(&edit, s.Config.Dir, n.Hostname, cells) },
 	})
 	if err != nil {
 		return err
 	}
 	return settle(ctx, opts, s, edit)
+}
+
+// show prints what a removal would do.
+func (opts *RemoveOptions) show(s *session.Session, names []string, data []cluster.Data, stays string, cells *cells) error {
+	io := opts.Factory.IO
+	if opts.Output.Is("json") {
+		return opts.Output.Write(io.Out, map[string]any{"dryRun": true, "machines": names, "data": append([]cluster.Data{}, data...), "virtualClusters": append([]string{}, cells.changes...)}, cmdutil.Table{})
+	}
+	_, err := fmt.Fprintf(io.Out, "%s%swould remove %s from the cluster %s, with everything that runs there (--dry-run)\n",
+		stays, cells, strings.Join(names, ", "), s.Config.Kubernetes.Kubernetes.ClusterName)
+	return err
 }
 
 // whatStays says which data is not moved, or why no one knows; nothing where there is none.
@@ -126,9 +154,9 @@ func whatStays(data []cluster.Data, err error) string {
 	return b.String()
 }
 
-// forget takes one machine out of the layout. The last edit is the layout as it is.
-func forget(edit **config.LayoutEdit, dir, host string) error {
-	e, err := config.RemoveMachines(dir, []string{host})
+// forget removes one machine from the layout. The last edit is the layout as it is.
+func forget(edit **config.LayoutEdit, dir, host string, cells *cells) error {
+	e, err := config.RemoveMachines(dir, []string{host}, cells.rules())
 	if err != nil {
 		return err
 	}

@@ -58,6 +58,8 @@ func Replace(ctx context.Context, o *ReplaceOptions) error {
 	if err := o.try(ctx, add, machines); err != nil {
 		return hint.Wrap(fmt.Errorf("%s: %w; nothing was changed", o.New, err), hint.Of(err))
 	}
+	// The cells that the dead machine gave up belong to the same virtual clusters again, if the new one has as many.
+	add.cells.former = c.Source(config.ServicesFile)
 	flags := o.Flags
 	flags.Limit = []string{c.Layout.MachineList[dead].Hostname}
 	err = removeRun(ctx, &RemoveOptions{Factory: o.Factory, Flags: flags, Output: o.Output, Force: o.Force, DrainTimeout: drainTimeout})
@@ -83,6 +85,6 @@ func (o *ReplaceOptions) try(ctx context.Context, add *AddOptions, machines []la
 	for i := range machines {
 		machines[i].Roles = add.New.Roles
 	}
-	_, err = planAdd(ctx, s, machines)
+	_, err = planAdd(ctx, s, machines, &cells{})
 	return err
 }

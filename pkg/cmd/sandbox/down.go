@@ -18,18 +18,29 @@ type DownOptions struct {
 	Dir      string
 	CacheDir string
 	Purge    bool
+	// Hosts are those that are removed; all, and the sandbox, if it is empty.
+	Hosts []string
 }
 
 // NewCmdDown returns "paictl sandbox down". runF replaces the run in tests.
 func NewCmdDown(f *cmdutil.Factory, runF func(context.Context, *DownOptions) error) *cobra.Command {
 	opts := &DownOptions{IO: f.IO}
 	cmd := &cobra.Command{
-		Use:   "down",
-		Short: "Stop the sandbox and remove everything it made",
+		Use:   "down [HOST...]",
+		Short: "Stop the sandbox and remove everything it made, or single hosts of it",
 		Long: `Stops the hosts, removes their files, network, address translation and cgroups, and restores
-kernel settings. The base image is kept for the next sandbox unless --purge is given.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+kernel settings. The base image is kept for the next sandbox unless --purge is given.
+
+With names, only these hosts are removed: power, disk, and their lines in known_hosts and quick-start.yaml. Before, remove them
+from the cluster: paictl node remove. "paictl sandbox up" with a larger number gives their names to new hosts.`,
+		Example: `  paictl sandbox down
+  paictl sandbox down pai-3`,
+		ValidArgsFunction: completeHosts(&opts.Dir),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Hosts = args
+			if opts.Purge && len(args) > 0 {
+				return cmdutil.Usagef("--purge is for a sandbox that is removed as a whole")
+			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -45,6 +56,12 @@ kernel settings. The base image is kept for the next sandbox unless --purge is g
 func downRun(ctx context.Context, opts *DownOptions) error {
 	progress := func(line string) { fmt.Fprintln(opts.IO.Err, line) }
 	s, err := sandbox.Load(opts.Dir, progress)
+	if len(opts.Hosts) > 0 {
+		if err != nil {
+			return err
+		}
+		return s.Remove(ctx, opts.Hosts...)
+	}
 	if errors.Is(err, sandbox.ErrNone) {
 		s, err = sandbox.Salvage(ctx, opts.Dir, progress)
 	}

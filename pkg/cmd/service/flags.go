@@ -10,6 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/progress"
 	"github.com/openpai/paictl/pkg/services"
@@ -122,6 +123,9 @@ func Platform(f *cmdutil.Factory, c *kube.Cluster, dir string) (*services.Platfo
 	return &services.Platform{
 		Client: c.Client, Releases: releases, Ready: ready.New(c.Client), Load: load, Current: held.Current, Fetcher: fetcher(f),
 		Clock: time.Now, Process: services.ThisProcess(), Log: f.Log,
+		Warn: func(mistakes error) {
+			f.IO.Say("warning: the cluster's configuration has mistakes, and no service is started until they are corrected:\n%v\n  -> %s", mistakes, hint.Of(mistakes))
+		},
 	}, nil
 }
 
@@ -141,6 +145,9 @@ func fetcher(f *cmdutil.Factory) func(*services.Desired) catalogue.Fetcher {
 func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desired, *connection, error) {
 	if fl.DirGiven {
 		d, err := services.FromFolder(fl.Dir)(ctx)
+		if err == nil {
+			err = d.Mistakes
+		}
 		return d, nil, err
 	}
 	c, err := kube.Open(fl.Kube)
@@ -152,6 +159,9 @@ func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desire
 		return nil, &connection{cluster: c}, err
 	}
 	d, err := p.LoadPlaced(ctx) // the values with which a start would go on
+	if err == nil {
+		err = d.Mistakes
+	}
 	return d, &connection{cluster: c}, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/progress"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -55,6 +57,8 @@ type Needs struct {
 	Upgrade bool
 	// ReadOnly closes the gate: nothing can be changed on a machine.
 	ReadOnly bool
+	// Reads says that the command only reads: mistakes in the configuration that don't keep it from finding the machines are reported, and it continues.
+	Reads bool
 	// Format is "json" for events as JSON lines on stdout; "quiet" shows no events but
 	// warnings and hosts that are set aside; all else is for a person, on stderr.
 	Format string
@@ -70,7 +74,11 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 	case !n.Bundle:
 		check = catalogue.CheckMachines
 	}
-	c, warnings, err := config.LoadValid(fl.Dir, check)
+	load := config.LoadValid
+	if n.Reads {
+		load = config.LoadReadable
+	}
+	c, warnings, err := load(fl.Dir, check)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +91,12 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 	}
 	// Whoever only looks doesn't want to hear them each time.
 	if n.Bundle {
-		if err := warnings.Write(f.IO.Err); err != nil {
+		if err := warnings.Warnings().Write(f.IO.Err); err != nil {
 			return nil, err
 		}
+	}
+	if err := tellMistakes(f, n, warnings); err != nil {
+		return nil, err
 	}
 	s := &Session{Config: c, f: f, flags: fl, needs: n}
 	if n.Bundle {
@@ -108,6 +119,20 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 	}
 	s.connectWith(n)
 	return s, s.Use(ctx, c)
+}
+
+// tellMistakes reports the mistakes of a configuration that is only read. A comparison with the bundle, or a repair, depends on all files but the
+// services'.
+func tellMistakes(f *cmdutil.Factory, n Needs, found config.Findings) error {
+	mistakes := found.Errors()
+	if len(mistakes) == 0 {
+		return nil
+	}
+	if (n.Bundle || !n.ReadOnly) && slices.ContainsFunc(mistakes, func(m config.Finding) bool { return filepath.Base(m.File) != config.ServicesFile }) {
+		return mistakes
+	}
+	fmt.Fprintf(f.IO.Err, "warning: the configuration has %s; the command continues without these sections:\n", plural.Of(len(mistakes), "mistake"))
+	return mistakes.Write(f.IO.Err)
 }
 
 // images is the change of the services' configuration to the images of this paictl, which have to be the bundle's.

@@ -70,7 +70,7 @@ func (j journal) follow(ctx context.Context, machine string, out io.Writer) erro
 }
 
 func (j journal) target(machine string) (ssh.Target, error) {
-	c, _, err := config.LoadValid(j.dir, catalogue.CheckMachines)
+	c, _, err := config.LoadReadable(j.dir, catalogue.CheckMachines)
 	if err != nil {
 		return ssh.Target{}, err
 	}

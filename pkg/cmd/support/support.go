@@ -224,7 +224,7 @@ func (opts *BundleOptions) sources(ctx context.Context) (src support.Sources, do
 	done = func() {}
 	src.Folder = opts.Flags.Dir
 	src.Config, src.FolderErr = config.Load(opts.Flags.Dir)
-	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Format: "quiet"})
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Reads: true, Format: "quiet"})
 	if err != nil {
 		src.MachinesErr = hint.Wrap(fmt.Errorf("could not ask the machines: %w", err), hint.Of(err))
 	} else {

@@ -102,7 +102,7 @@ type Made struct {
 }
 
 func backupRun(ctx context.Context, opts *Options) (err error) {
-	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Format: "quiet"})
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Reads: true, Format: "quiet"})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,70 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+)
+
+// cells settles virtual clusters when the machines change, and remembers the changes.
+type cells struct {
+	takeFrom string
+	// decided says that nothing can be refused now: the machine has left.
+	decided bool
+	// former is the file from before another machine left, which is used again if it fits the machines now.
+	former []byte
+	// changes are lines for a person.
+	changes []string
+}
+
+func (c *cells) rules() config.ServiceRules {
+	return config.ServiceRules{Settle: c.settle, Check: catalogue.CheckMachines}
+}
+
+func (c *cells) settle(before, after *config.Cluster) ([]byte, error) {
+	c.changes = nil
+	text := before.Source(config.ServicesFile)
+	have, err := vc.Read(text)
+	if err != nil || len(have) == 0 {
+		return nil, err
+	}
+	if c.former != nil {
+		if back, err := after.WithServices(c.former); err == nil && catalogue.CheckMachines(back).Err() == nil {
+			now, err := vc.Read(c.former)
+			changes := map[string]*vc.Definition{}
+			for name, d := range now {
+				if was := have[name]; was.String() != d.String() {
+					changes[name] = &d
+				}
+			}
+			c.changes = vc.Difference(have, changes)
+			return c.former, err
+		}
+	}
+	was, found := catalogue.SchedulerConfig(before)
+	if err := found.Err(); err != nil {
+		return nil, err
+	}
+	is, _ := catalogue.SchedulerConfig(after) // its findings are about the cells that are settled here
+	changes, err := vc.Settle(have, was, is, c.takeFrom, c.decided)
+	if err != nil {
+		return nil, hint.Wrap(fmt.Errorf("nothing was changed: %w", err), hint.Of(err))
+	}
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	c.changes = vc.Difference(have, changes)
+	return vc.Edit(text, changes)
+}
+
+// String describes the changes, or is empty.
+func (c *cells) String() string {
+	if len(c.changes) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("virtual clusters in %s:\n  %s\n", config.ServicesFile, strings.Join(c.changes, "\n  "))
+}

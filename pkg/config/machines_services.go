@@ -1,0 +1,67 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"path/filepath"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// ServiceRules make services-configuration.yaml follow a change of machines.
+type ServiceRules struct {
+	// Settle returns the text of the file that fits the machines after the change; nil leaves the file as it is.
+	Settle func(before, after *Cluster) ([]byte, error)
+	// Check holds the result to the rules of the services.
+	Check Check
+}
+
+// settle makes the other file of the edit, and applies all rules to both.
+func (e *LayoutEdit) settle(data map[string][]byte, before *Cluster, s ServiceRules) error {
+	dir := e.Cluster.Dir
+	e.services = fileEdit{path: filepath.Join(dir, ServicesFile), before: data[ServicesFile], after: data[ServicesFile], secret: before.HoldsSecret(ServicesFile)}
+	if s.Settle != nil && len(e.Machines) > 0 {
+		text, err := s.Settle(before, e.Cluster)
+		if err != nil {
+			return err
+		}
+		if text != nil {
+			e.services.after = text
+		}
+	}
+	after := maps.Clone(data)
+	after[LayoutFile], after[ServicesFile] = e.after, e.services.after
+	c, err := Parse(dir, after)
+	if err != nil {
+		return err
+	}
+	e.Cluster = c
+	var checks []Check
+	if s.Check != nil {
+		checks = append(checks, s.Check)
+	}
+	if err := Validate(c, checks...).Err(); err != nil {
+		return hint.Wrap(fmt.Errorf("%s was not changed, with this change the configuration would break a rule: %w", LayoutFile, err), "")
+	}
+	return nil
+}
+
+// SettlesServices reports whether services-configuration.yaml changes too.
+func (e *LayoutEdit) SettlesServices() bool { return !bytes.Equal(e.services.before, e.services.after) }
+
+// Write replaces the files. The services come first: with fewer cells they also fit the machines from before.
+func (e *LayoutEdit) Write() error {
+	if err := e.services.Write(); err != nil {
+		return err
+	}
+	return e.fileEdit.Write()
+}
+
+// Undo restores the files that Write replaced, unless they were changed since.
+func (e *LayoutEdit) Undo() error {
+	if err := e.fileEdit.Undo(); err != nil {
+		return err
+	}
+	return e.services.Undo()
+}
