@@ -301,7 +301,15 @@ func TestPodsThatOthersTakeAway(t *testing.T) {
 		}, -1001, true},
 		"evicted by a drain": {func(w *world, p *corev1.Pod) *corev1.Pod {
 			return disrupted(deleting(w, p), "EvictionByEvictionAPI")
-		}, -1000, false},
+		}, -102, false},
+		"ended as its machine shut down": {func(_ *world, p *corev1.Pod) *corev1.Pod {
+			p.Status.Phase, p.Status.Reason, p.Status.ContainerStatuses = corev1.PodFailed, "Terminated", nil
+			return disrupted(p, corev1.PodReasonTerminationByKubelet)
+		}, -1007, true},
+		"evicted by its kubelet, with a condition": {func(_ *world, p *corev1.Pod) *corev1.Pod {
+			p.Status.Phase, p.Status.Reason, p.Status.ContainerStatuses = corev1.PodFailed, "Evicted", nil
+			return disrupted(p, corev1.PodReasonTerminationByKubelet)
+		}, -1000, true},
 		"preempted": {func(w *world, p *corev1.Pod) *corev1.Pod {
 			return disrupted(deleting(w, p), corev1.PodReasonPreemptionByScheduler)
 		}, -1003, false},

@@ -11,10 +11,11 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// Codes that the controller gives by itself; the numbers are FrameworkController's, but for CodeInvalid, CodeDependency and the last.
+// Codes that the controller gives by itself; the numbers are FrameworkController's, but for codePodDrained, CodeInvalid, CodeDependency and CodeRestart.
 const (
 	CodeConfigMapDeleted     = -100
 	CodePodDeleted           = -101
+	codePodDrained           = -102
 	CodePodNotSeen           = -111
 	CodePodCreationPermanent = -200
 	CodeInvalid              = -201
@@ -40,6 +41,7 @@ var own = map[int32]Outcome{
 	0:                        {Phrase: "Succeeded"},
 	CodeConfigMapDeleted:     {Phrase: "ConfigMapExternalDeleted", Attributes: transient, Reason: "Someone deleted the ConfigMap of the attempt."},
 	CodePodDeleted:           {Phrase: "PodExternalDeleted", Attributes: transient, Reason: "Someone deleted the pod."},
+	codePodDrained:           {Phrase: "PodDrained", Attributes: transient, Reason: "The machine of the task was drained."},
 	CodePodNotSeen:           {Phrase: "PodLocalCacheCreationTimeout", Attributes: transient, Reason: "The pod was created, but never seen."},
 	CodePodCreationPermanent: {Phrase: "PodCreationPermanentError", Attributes: permanent, Reason: "The API server refuses the pod."},
 	CodeInvalid:              {Phrase: "FrameworkInvalid", Attributes: permanent, Reason: "The job can't be run as it was submitted."},
@@ -143,7 +145,14 @@ func (s *step) taken(p *corev1.Pod) (o Outcome, why string) {
 	switch c.Reason {
 	case "DeletionByTaintManager", "DeletionByPodGC":
 		code = codePodNodeLost
-	case "EvictionByEvictionAPI", corev1.PodReasonTerminationByKubelet:
+	case "EvictionByEvictionAPI": // its message names the API and nothing else
+		return s.outcome(codePodDrained), ""
+	case corev1.PodReasonTerminationByKubelet:
+		if p.Status.Phase == corev1.PodFailed && p.Status.Reason != "" { // an eviction, a shutdown of the node, or a critical pod
+			o = s.Rules.Failed(p)
+			o.NodeFault = true
+			return o, c.Message
+		}
 		code = codePodEvicted
 	case corev1.PodReasonPreemptionByScheduler:
 		code = codePodPreempted

@@ -24,6 +24,9 @@ func (r rules) Failed(p *corev1.Pod) machine.Outcome {
 	if p.Status.Reason == "Evicted" {
 		return machine.Outcome{Code: -1000, Phrase: "PodEvicted", Attributes: []v1.CompletionTypeAttribute{v1.Transient}, NodeFault: true}
 	}
+	if p.Status.Reason == "Terminated" {
+		return machine.Outcome{Code: -1007, Phrase: "PodNodeShutdown", Attributes: []v1.CompletionTypeAttribute{v1.Transient}}
+	}
 	for _, c := range p.Status.ContainerStatuses {
 		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
 			return r.Code(t.ExitCode)

@@ -291,6 +291,10 @@ func TestTheShellIsTheJobsOrBashOrSh(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(script, "\n"), "line numbers stay those of the commands")
 	assert.True(t, strings.HasSuffix(script, text+"\n"))
 
+	_, script, err = Shell(nil, "cd /data\r\npython3 train.py\r")
+	require.NoError(t, err)
+	assert.True(t, strings.HasSuffix(script, "cd /data\npython3 train.py\n"), "the line ends of Windows: %q", script)
+
 	chosen := []string{"python3", "-u"}
 	args, script, err = Shell(chosen, text)
 	require.NoError(t, err)

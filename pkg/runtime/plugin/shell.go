@@ -3,6 +3,7 @@ package plugin
 import (
 	"errors"
 	"os/exec"
+	"strings"
 
 	rexit "github.com/openpai/paictl/pkg/runtime/exit"
 )
@@ -24,7 +25,11 @@ const (
 // Shell returns what runs a script, to be followed by the script's file, and the script itself. One
 // that the job chose is used as it is. Else it is bash, or where the image has none sh, with
 // errexit, nounset and pipefail where it can.
+//
+// Line ends of Windows become those of Linux: no shell reads them otherwise as they are meant.
 func Shell(chosen []string, text string) ([]string, string, error) {
+	text = strings.ReplaceAll(text+"\n", "\r\n", "\n")
+	text = text[:len(text)-1]
 	if len(chosen) > 0 {
 		return append([]string(nil), chosen...), text, nil
 	}

@@ -26,6 +26,9 @@ func TestFactsOfTheNodeCount(t *testing.T) {
 		"an SSH barrier":                       {Exit{Code: 10, PlatformLog: []byte("SSH barrier reaches max retry count")}, 249, "SSH barrier reaches max retry count"},
 		"its words in the program's log":       {Exit{Code: 10, UserLog: []byte("SSH barrier reaches max retry count")}, 255, ""},
 		"its words with another exit code":     {Exit{Code: 11, PlatformLog: []byte("SSH barrier reaches max retry count")}, 255, ""},
+		"an image without a shell":             {Exit{Code: 127, PlatformLog: []byte("sh: command not found: the job has commands for a shell and its image has neither bash nor sh")}, 195, "sh: command not found: the job has commands for a shell and its image has neither bash nor sh"},
+		"an image without the job's shell":     {Exit{Code: 127, PlatformLog: []byte(`/bin/zsh: command not found (exec: "/bin/zsh")`)}, 195, `/bin/zsh: command not found (exec: "/bin/zsh")`},
+		"an image without the job's program":   {Exit{Code: 127, PlatformLog: []byte("train: command not found")}, 220, "exit code 220"},
 		"the kernel's words in the platform's": {Exit{Code: 137, PlatformLog: []byte("Memory cgroup out of memory: Killed process 12")}, 227, "Memory cgroup out of memory: Killed process 12"},
 	} {
 		t.Run(name, func(t *testing.T) {
