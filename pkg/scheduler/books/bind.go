@@ -68,6 +68,7 @@ func (b *Books) Bind(ctx context.Context, uid types.UID, node string) error {
 		if err = b.writeClaim(ctx, pod, at); err != nil {
 			b.count.bound(err, 0)
 			b.unclaimed(pod, err)
+			b.giveUp(uid, node, err)
 		}
 	}
 	end()
@@ -97,8 +98,32 @@ func (b *Books) Bind(ctx context.Context, uid types.UID, node string) error {
 				p.sent = false
 			}
 		})
+		b.giveUp(uid, node, err)
 	}
 	return err
+}
+
+// giveUp releases the place of a pod, with those of its gang, if the API server refuses the pod or its claim: the same request gets the same
+// answer until someone changes a policy or a right. Nothing is held for the gang until it is tried again.
+func (b *Books) giveUp(uid types.UID, node string, err error) {
+	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+		return
+	}
+	var pods []types.UID
+	b.locked(func(s *state) {
+		p := s.pods[uid]
+		if p == nil || p.state != api.Binding || p.sent || p.node != node {
+			return
+		}
+		s.log.Warn("a placement is released: the API server refuses the pod", "pod", p.key, "node", node, "error", err)
+		p.gang.refusal = fmt.Sprintf("the API server refuses to bind %s to %s: %v", p.key, node, err)
+		for _, q := range s.unbound(p) {
+			pods = append(pods, q.uid)
+			q.unbound = max(q.unbound, mostHeld+1)
+		}
+	})
+	b.queue.Reject(pods, "the API server refuses a pod of the gang")
+	b.signal()
 }
 
 // unclaimed tells a pod that its claim could not be written.

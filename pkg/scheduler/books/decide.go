@@ -68,8 +68,8 @@ func (s *state) expire() {
 }
 
 // unbound gives back the place of a pod that kube-scheduler didn't bind, with those of its gang unless that runs already. Others may have
-// the cells for a while.
-func (s *state) unbound(p *pod) {
+// the cells for a while. It returns the pods that lost their place.
+func (s *state) unbound(p *pod) []*pod {
 	g, reason := p.gang, p.gang.refusal
 	with := []*pod{p}
 	if !slices.ContainsFunc(g.pods, func(q *pod) bool { return q.class == p.class && (q.state == api.Bound || q.sent) }) {
@@ -81,6 +81,7 @@ func (s *state) unbound(p *pod) {
 		q.pause = s.now().Add(min(firstPause<<min(q.unbound, 10), mostRefused))
 		q.unbound++
 	}
+	return with
 }
 
 // paused returns a pod that gets no place yet.

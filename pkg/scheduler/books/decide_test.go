@@ -14,7 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
@@ -295,6 +297,42 @@ func TestABindingThatFailsKeepsThePlace(t *testing.T) {
 	c.clock.add(firstPause)
 	assert.NotEmpty(t, c.place(p), "it is known not to be bound: the place was given back and found again")
 	c.bind(p, c.place(p))
+}
+
+func TestAPlaceIsReleasedAtOnceIfTheAPIServerRefusesThePod(t *testing.T) {
+	jobs := schema.GroupResource{Resource: "pods"}
+	for name, tt := range map[string]struct {
+		refusal error
+		claims  bool
+	}{
+		"a policy":        {apierrors.NewForbidden(jobs, "p", errors.New("a policy denies it")), false},
+		"a webhook":       {apierrors.NewBadRequest("admission webhook \"x\" denied the request: a policy denies it"), false},
+		"invalid":         {apierrors.NewInvalid(schema.GroupKind{Kind: "Binding"}, "p", field.ErrorList{field.Forbidden(field.NewPath("target"), "a policy denies it")}), false},
+		"of its claim":    {apierrors.NewForbidden(jobs, "p", errors.New("a policy denies it")), true},
+		"not for forever": {errors.New("a policy denies it"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, twoTeams)
+			refuse := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tt.refusal }
+			one, two := newPod("p", spec("B", 5, "g:1:2")), newPod("q", spec("B", 5, "h:1:2"))
+			if tt.claims {
+				one = claiming(one)
+				c.client.PrependReactor("*", "resourceclaims", refuse)
+			}
+			c.client.PrependReactor("create", "pods/binding", refuse)
+			p := c.create(one)
+			node := c.place(p)
+			q := c.create(two)
+			c.waits(q)
+			require.ErrorContains(t, c.b.Bind(t.Context(), p.UID, node), "a policy denies it")
+			if name == "not for forever" {
+				assert.Equal(t, api.Binding, c.state(p), "the next try may succeed")
+				return
+			}
+			assert.Equal(t, node, c.place(q), "without any time that passes")
+			assert.Contains(t, c.waits(p), "a policy denies it")
+		})
+	}
 }
 
 func TestAPlaceIsKeptWhileItIsNotKnownWhetherThePodIsBound(t *testing.T) {
