@@ -272,7 +272,7 @@ func taskPhase(f *v1.Framework, t *v1.TaskStatus, pod *corev1.Pod, queued bool) 
 		// A pod is ahead of the status, by seconds where much is to be written.
 		switch {
 		case pod != nil && pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
-			return Pulling
+			return Starting
 		case queued && (pod != nil || t.State == v1.AttemptPreparing):
 			return Queued
 		}

@@ -157,8 +157,7 @@ func tail(message string) string {
 func eventTrouble(ev *api.Event) (text string, remedy []string) {
 	switch ev.Reason {
 	case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
-		text := clip(strings.TrimPrefix(ev.Message, "Unable to attach or mount volumes: "))
-		return "waits for a volume: " + text, configRemedy(ev.Message)
+		return "waits for a volume: " + clip(mountFailure(ev.Message)), configRemedy(ev.Message)
 	case "FailedCreatePodSandBox", "FailedPodSandBoxStatus", "NetworkNotReady":
 		return "gets no network on its machine: " + clip(ev.Message), []string{"this is retried; if it doesn't help, tell the administrator: paictl cluster status"}
 	case "InspectFailed", "FailedPrepareDynamicResources":
@@ -167,14 +166,49 @@ func eventTrouble(ev *api.Event) (text string, remedy []string) {
 	return "", nil
 }
 
+// mountFailure removes the command line of mount from a message, which comes before the output.
+func mountFailure(message string) string {
+	message = strings.TrimPrefix(message, "Unable to attach or mount volumes: ")
+	if head, rest, ok := strings.Cut(message, "Mounting command:"); ok {
+		if _, output, ok := strings.Cut(rest, "Output:"); ok && strings.TrimSpace(output) != "" {
+			return strings.TrimSpace(head) + ": " + strings.TrimSpace(output)
+		}
+	}
+	return message
+}
+
+// mountRemedies say what helps if mount prints one of the words. The first that fits counts.
+var mountRemedies = []struct {
+	words  []string
+	remedy string
+}{
+	{[]string{"/sbin/mount.", "bad option", "unknown filesystem type", "wrong fs type", "not supported by kernel", "No such device"},
+		"tell the administrator: the program or the kernel module that mounts this kind of storage is missing on the machine (for NFS: nfs-common; for SMB: cifs-utils)"},
+	{[]string{"access denied", "mount error(13)", "Operation not permitted"},
+		"tell the administrator: the server of the storage refuses this machine, or its login; the exports of the server must allow each machine of the cluster"},
+	{[]string{"requested NFS version", "Protocol not supported"},
+		"tell the administrator: the server of the storage doesn't offer this version of the protocol; see the mountOptions of the storage"},
+	{[]string{"timed out", "No route to host", "Network is unreachable", "Connection refused", "Host is down", "mount error(11", "Failed to resolve", "could not resolve", "Name or service not known"},
+		"this is retried; tell the administrator: the machine can't reach the server of the storage"},
+	{[]string{"reason given by server: No such file or directory", "mount error(2)", "does not exist", "No such file or directory", "hostPath type check failed"},
+		"tell the administrator: the storage names a folder or an export that its server or this machine doesn't have"},
+	{[]string{"Stale file handle", "stale NFS file handle"},
+		"tell the administrator: the server of the storage replaced the exported folder; the storage must be mounted again on the machine"},
+}
+
 func configRemedy(message string) []string {
 	switch {
 	case strings.Contains(message, "secret") && strings.Contains(message, "not found"):
 		return []string{"a Secret that the job needs was removed: stop the job and submit it again"}
 	case strings.Contains(message, "persistentvolumeclaim"):
 		return []string{"the storage no longer exists: see extras.storages of the job file, and ask the administrator"}
-	case strings.Contains(message, "/sbin/mount.") || strings.Contains(message, "bad option"):
-		return []string{"tell the administrator: the program that mounts this kind of storage is not installed on the machine (nfs-common)"}
+	}
+	if strings.Contains(message, "ount") { // of MountVolume, mount failed, Unable to attach or mount
+		for _, m := range mountRemedies {
+			if slices.ContainsFunc(m.words, func(w string) bool { return strings.Contains(strings.ToLower(message), strings.ToLower(w)) }) {
+				return []string{m.remedy}
+			}
+		}
 	}
 	return []string{"this is retried; if it doesn't help, tell the administrator"}
 }
@@ -203,17 +237,18 @@ func remedyUnschedulable(why string) []string {
 	return nil
 }
 
-// clip makes one line of a text, no longer than a person reads.
+// clip makes one line of a text, no longer than a person reads. Of a longer one it keeps the beginning, which says what failed, and
+// more of the end, which says why.
 func clip(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > 300 {
-		return string(r[:297]) + "..."
+		return string(r[:97]) + " ... " + string(r[len(r)-198:])
 	}
 	return s
 }
 
-// pullingWhat says what a task on its machine waits for.
-func (e *evidence) pullingWhat(t *Task) string {
+// startingWhat says what a task on its machine waits for.
+func (e *evidence) startingWhat(t *Task) string {
 	for i := range e.pods {
 		p := &e.pods[i]
 		if p.Name != t.Pod {

@@ -96,17 +96,17 @@ func (e *evidence) onItsWay(w *Why) {
 	switch phase {
 	case Queued, Waiting:
 		e.unplaced(w)
-	case Pulling:
-		if len(tasks[Pulling]) == 0 { // what the job is was read at another moment than what its tasks are
+	case Starting:
+		if len(tasks[Starting]) == 0 { // what the job is was read at another moment than what its tasks are
 			w.Sentence = "Its tasks are about to run."
 			break
 		}
-		t := tasks[Pulling][0]
-		w.Sentence = fmt.Sprintf("%s %s for %s.", e.list(tasks[Pulling]), verb(len(tasks[Pulling]), "waits", "wait"), e.pullingWhat(t))
+		t := tasks[Starting][0]
+		w.Sentence = fmt.Sprintf("%s %s for %s.", e.list(tasks[Starting]), verb(len(tasks[Starting]), "waits", "wait"), e.startingWhat(t))
 		w.fact("since", Duration(e.now.Sub(t.Started))+" ago")
 	case Barrier:
 		w.Sentence = fmt.Sprintf("All %d tasks have their machines and are getting each other's addresses.", len(e.Tasks))
-		if late := append(slices.Clone(tasks[Waiting]), tasks[Pulling]...); len(late) > 0 {
+		if late := append(slices.Clone(tasks[Waiting]), tasks[Starting]...); len(late) > 0 {
 			w.Sentence = fmt.Sprintf("%d of %d tasks %s for %s to start.", len(tasks[Barrier]), len(e.Tasks), verb(len(tasks[Barrier]), "waits", "wait"), e.list(late))
 		}
 	default:
@@ -115,7 +115,7 @@ func (e *evidence) onItsWay(w *Why) {
 			w.Sentence = "It has run for " + Duration(e.now.Sub(*since)) + "; it waits for nothing."
 		}
 	}
-	for _, p := range []Phase{Waiting, Queued, Pulling, Barrier, Running, Retry, Succeeded, Failed} {
+	for _, p := range []Phase{Waiting, Queued, Starting, Barrier, Running, Retry, Succeeded, Failed} {
 		if n := len(tasks[p]); n > 0 && n < len(e.Tasks) {
 			w.fact(string(p), e.list(tasks[p]))
 		}

@@ -33,7 +33,7 @@ type (
 const (
 	Waiting   = listing.Waiting
 	Queued    = listing.Queued
-	Pulling   = listing.Pulling
+	Starting  = listing.Starting
 	Barrier   = listing.Barrier
 	Running   = listing.Running
 	Stopping  = listing.Stopping

@@ -100,23 +100,23 @@ func TestAJobsStateTellsHowFarItIs(t *testing.T) {
 		"in the queue":                        {framework(), []corev1.Pod{unplaced, unplaced}, queue, "queued (3rd)"},
 		"in the queue, pods not read":         {framework(), nil, queue, "queued (3rd)"},
 		"some pods placed, some in the queue": {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1})), []corev1.Pod{runs, unplaced}, queue, "queued (3rd)"},
-		"images come":                         {framework(), []corev1.Pod{starting, starting}, nil, "pulling"},
-		"images come to one of two":           {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1})), []corev1.Pod{runs, starting}, nil, "pulling"},
-		"all run, none knows the others":      {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Running: 2})), []corev1.Pod{runs, runs}, nil, "barrier"},
-		"addresses are known, one image not":  {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1}), published), []corev1.Pod{runs, starting}, nil, "pulling"},
+		"images come":                         {framework(), []corev1.Pod{starting, starting}, nil, "starting"},
+		"images come to one of two":           {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1})), []corev1.Pod{runs, starting}, nil, "starting"},
+		"all run, none knows the others":      {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Running: 2})), []corev1.Pod{runs, runs}, nil, "barrier (waits for tasks)"},
+		"addresses are known, one image not":  {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1}), published), []corev1.Pod{runs, starting}, nil, "starting"},
 		"all know each other":                 {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Running: 2}), published), []corev1.Pod{runs, runs}, nil, "running"},
 		"a task was added later":              {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 3, Waiting: 1, Running: 2}), published), []corev1.Pod{runs, runs, added}, queue, "running"},
 		"no gang: the first one counts":       {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1}), noGang), []corev1.Pod{runs, unplaced}, queue, "running"},
-		"no gang: the first one's image":      {framework(noGang), []corev1.Pod{unplaced, starting}, nil, "pulling"},
+		"no gang: the first one's image":      {framework(noGang), []corev1.Pod{unplaced, starting}, nil, "starting"},
 		"no gang: none has a machine":         {framework(noGang), []corev1.Pod{unplaced, unplaced}, nil, "waiting"},
-		"begun, and the Framework is late":    {framework(one, preparing(1)), []corev1.Pod{}, queue, "pulling"},
-		"the same, with all pods at hand":     {framework(one, preparing(1)), []corev1.Pod{runs}, nil, "pulling"},
+		"begun, and the Framework is late":    {framework(one, preparing(1)), []corev1.Pod{}, queue, "starting"},
+		"the same, with all pods at hand":     {framework(one, preparing(1)), []corev1.Pod{runs}, nil, "starting"},
 		"pods not known":                      {framework(one, preparing(1)), nil, nil, "waiting"},
-		"one of two begun, and it is late":    {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1}), preparing(1)), []corev1.Pod{}, queue, "pulling"},
+		"one of two begun, and it is late":    {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1}), preparing(1)), []corev1.Pod{}, queue, "starting"},
 		"one of two begun, the other unmade":  {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1})), []corev1.Pod{}, nil, "waiting"},
 		"late, and the other has no machine":  {framework(preparing(2)), []corev1.Pod{unplaced}, nil, "waiting"},
 		"one task waits for nobody":           {framework(state(v1.AttemptRunning), one, counts(v1.TaskCounts{Total: 1, Running: 1})), []corev1.Pod{runs}, nil, "running"},
-		"one task's image comes":              {framework(one), []corev1.Pod{starting}, nil, "pulling"},
+		"one task's image comes":              {framework(one), []corev1.Pod{starting}, nil, "starting"},
 		"waits for the next attempt":          {framework(state(v1.AttemptCompleted), completed(251), inFour), nil, nil, "retry in 4m"},
 		"the next attempt is due":             {framework(state(v1.AttemptCompleted), completed(137)), nil, nil, "retry"},
 		"a failed attempt is cleaned up":      {framework(state(v1.AttemptDeleting), completed(137)), nil, nil, "stopping"},
@@ -168,13 +168,13 @@ func TestAPodIsAheadOfItsTask(t *testing.T) {
 	placed := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}
 	ended := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodFailed}} // of the attempt before
 	for _, state := range []v1.State{v1.AttemptCreationPending, v1.AttemptCreationRequested, v1.AttemptPreparing} {
-		assert.Equal(t, Pulling, taskPhase(f, &v1.TaskStatus{State: state}, placed, true), state)
+		assert.Equal(t, Starting, taskPhase(f, &v1.TaskStatus{State: state}, placed, true), state)
 		assert.Equal(t, Queued, taskPhase(f, &v1.TaskStatus{State: state}, &corev1.Pod{}, true), state)
 		assert.Equal(t, Waiting, taskPhase(f, &v1.TaskStatus{State: state}, ended, false), state)
 	}
 	w := &Why{}
 	d := &Detail{}
-	d.State = string(Pulling)
+	d.State = string(Starting)
 	(&evidence{Detail: d}).onItsWay(w)
 	assert.NotEmpty(t, w.Sentence)
 }

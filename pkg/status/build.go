@@ -317,7 +317,7 @@ func (b *books) job(name string) *Job {
 	switch phase := job.Phase(j.State); {
 	case phase.Done():
 		j.Why = brief.Failure()
-	case queued && gang.Reason != "" && phase != job.Running && phase != job.Pulling: // the queue is older than the pods
+	case queued && gang.Reason != "" && phase != job.Running && phase != job.Starting: // the queue is older than the pods
 		j.Why = clip(gang.Reason)
 	case phase == job.Running, phase == job.Stopping:
 	default:

@@ -284,7 +284,7 @@ func TestAModelFollowsNodesGPUsAndJobs(t *testing.T) {
 	assert.Equal(t, "XID 79: \u001b[31mgone", m.GPUs[2].Reason, "as it is; whoever prints it cleans it")
 	assert.Equal(t, GPUMissing, m.GPUs[3].Health)
 	assert.Equal(t, []string{"gpu-1"}, c.jobNamed("alice/train").Nodes)
-	assert.Equal(t, string(job.Pulling), c.jobNamed("alice/train").State)
+	assert.Equal(t, string(job.Starting), c.jobNamed("alice/train").State)
 
 	w.node("gpu-1", condition(corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."))
 	c = until(t, f, "a silent machine", func(c *Cluster) bool { return c.machineNamed("gpu-1").State == MachineUnknown })
@@ -464,7 +464,7 @@ func TestPeopleWithFewRightsSeeWhatTheyMay(t *testing.T) {
 	until(t, followed(t, through(t, d.address, "few")), "the job, and what may not be read", func(c *Cluster) bool {
 		api := c.sourceNamed(SourceAPI)
 		j := c.jobNamed("few/train")
-		return j != nil && j.State == string(job.Pulling) && c.sourceNamed(SourceJobs).State == StateCurrent && api.State == StateFailed && api.Refused
+		return j != nil && j.State == string(job.Starting) && c.sourceNamed(SourceJobs).State == StateCurrent && api.State == StateFailed && api.Refused
 	})
 	c, err := once(t, through(t, d.address, "few"))
 	require.NoError(t, err)
@@ -589,7 +589,7 @@ func TestAChangeOfOneJobMakesOneRow(t *testing.T) {
 	was := until(t, f, "two jobs", func(c *Cluster) bool { return c.jobNamed("one/a") != nil && c.jobNamed("one/b") != nil })
 	jobtest.SetStatus(t, w.Cluster, v1.ObjectName("one", "b"), preparing())
 	w.pod(v1.ObjectName("one", "b"), "one-1", 0)
-	c := until(t, f, "one changed", func(c *Cluster) bool { return c.jobNamed("one/b").State == string(job.Pulling) })
+	c := until(t, f, "one changed", func(c *Cluster) bool { return c.jobNamed("one/b").State == string(job.Starting) })
 	assert.Same(t, was.jobNamed("one/a"), c.jobNamed("one/a"))
 	assert.NotSame(t, was.jobNamed("one/b"), c.jobNamed("one/b"))
 	assert.Equal(t, string(job.Waiting), was.jobNamed("one/b").State, "an earlier model never changes")

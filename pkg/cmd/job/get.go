@@ -252,7 +252,7 @@ func chosen(tasks []job.Task) []job.Task {
 		switch p {
 		case job.Failed:
 			return 0
-		case job.Retry, job.Pulling, job.Waiting, job.Queued:
+		case job.Retry, job.Starting, job.Waiting, job.Queued:
 			return 1
 		}
 		return 2

@@ -66,7 +66,7 @@ func held(d *job.Detail) bool {
 
 func unfinished(p job.Phase) bool {
 	switch p {
-	case job.Waiting, job.Queued, job.Pulling, job.Barrier, job.Running:
+	case job.Waiting, job.Queued, job.Starting, job.Barrier, job.Running:
 		return true
 	}
 	return false

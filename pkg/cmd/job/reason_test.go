@@ -23,15 +23,15 @@ func TestWhyAJobWaitsIsToldWhenItIsKnownAndWhenItChanges(t *testing.T) {
 		err                  error
 		want                 string
 	}{
-		{name: "a state that is new says enough", state: "pulling", says: &job.Why{State: "pulling", Sentence: image}},
-		{name: "one that stays is explained", state: "pulling", after: 2 * time.Second, says: &job.Why{State: "pulling", Sentence: image}, want: image},
-		{name: "it isn't asked at each look", state: "pulling", after: 2 * time.Second, says: &job.Why{State: "pulling", Sentence: "other."}},
-		{name: "the same is told once", state: "pulling", after: 3 * time.Second, says: &job.Why{State: "pulling", Sentence: image}},
-		{name: "what isn't known is left out", state: "pulling", after: 5 * time.Second, err: errors.New("no")},
-		{name: "a job that went on isn't explained", state: "pulling", after: 5 * time.Second, says: &job.Why{State: "running", Sentence: "It runs."}},
-		{name: "a change is told", state: "pulling", after: 5 * time.Second, says: &job.Why{State: "pulling", Sentence: "It waits for 3m10s."}, want: "It waits for 3m10s."},
-		{name: "time that passes is no change", state: "pulling", after: 5 * time.Second, says: &job.Why{State: "pulling", Sentence: "It waits for 1h5m."}},
-		{name: "the controller's words were told with the state", state: "pulling", message: "exceeded quota", after: 5 * time.Second, says: &job.Why{State: "pulling", Sentence: "exceeded quota."}},
+		{name: "a state that is new says enough", state: "starting", says: &job.Why{State: "starting", Sentence: image}},
+		{name: "one that stays is explained", state: "starting", after: 2 * time.Second, says: &job.Why{State: "starting", Sentence: image}, want: image},
+		{name: "it isn't asked at each look", state: "starting", after: 2 * time.Second, says: &job.Why{State: "starting", Sentence: "other."}},
+		{name: "the same is told once", state: "starting", after: 3 * time.Second, says: &job.Why{State: "starting", Sentence: image}},
+		{name: "what isn't known is left out", state: "starting", after: 5 * time.Second, err: errors.New("no")},
+		{name: "a job that went on isn't explained", state: "starting", after: 5 * time.Second, says: &job.Why{State: "running", Sentence: "It runs."}},
+		{name: "a change is told", state: "starting", after: 5 * time.Second, says: &job.Why{State: "starting", Sentence: "It waits for 3m10s."}, want: "It waits for 3m10s."},
+		{name: "time that passes is no change", state: "starting", after: 5 * time.Second, says: &job.Why{State: "starting", Sentence: "It waits for 1h5m."}},
+		{name: "the controller's words were told with the state", state: "starting", message: "exceeded quota", after: 5 * time.Second, says: &job.Why{State: "starting", Sentence: "exceeded quota."}},
 		{name: "a retry says itself when it comes", state: "retry", after: 5 * time.Second},
 		{name: "and is not asked about", state: "retry", after: 5 * time.Second, says: &job.Why{State: "retry", Sentence: "no."}},
 	} {

@@ -57,7 +57,7 @@ func StateRank(state string) int {
 	case Succeeded:
 		return 4
 	}
-	return 5 // waiting, queued, pulling
+	return 5 // waiting, queued, starting
 }
 
 // NoPriority selects jobs without a priority among OrderedQuery.Priorities.

@@ -127,13 +127,13 @@ func (b *Brief) progress(pods []Start, queued bool, position int) State {
 	ahead := pods != nil && b.made > late
 	switch {
 	case !b.gang && (starting > 0 || ahead):
-		return State{Phase: Pulling}
+		return State{Phase: Starting}
 	case queued && (unplaced > 0 || len(pods) == 0 && b.begun == 0 && !ahead):
 		return State{Phase: Queued, Position: position}
 	case unplaced > 0:
 		return State{Phase: Waiting}
 	case starting > 0 || ahead && b.begun+b.made == b.total:
-		return State{Phase: Pulling}
+		return State{Phase: Starting}
 	case b.gang && !b.published.IsZero(), !b.gang && b.at == v1.AttemptRunning:
 		return State{Phase: Running}
 	case b.begun < b.total:

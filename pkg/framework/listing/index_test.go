@@ -192,7 +192,7 @@ func TestAListIsAsOldAsItsRowsSayWhileTheyChange(t *testing.T) {
 	require.Len(t, rows, 1, "whether it is queued the scheduler knows")
 	assert.True(t, rows[0].Unplaced)
 	x.Pod(f.Name, "p", listing.Start{Placed: true}, 0)
-	assert.Equal(t, "pulling", state())
+	assert.Equal(t, "starting", state())
 	x.Pod(f.Name, "p", listing.Start{Placed: true, Begun: true}, 0)
 	f = framework("ann", "vision", "train", "1", 0, v1.AttemptRunning, 0)
 	x.Put(brief(f))

@@ -17,7 +17,7 @@ type Phase string
 const (
 	Waiting   Phase = "waiting"
 	Queued    Phase = "queued"
-	Pulling   Phase = "pulling"
+	Starting  Phase = "starting"
 	Barrier   Phase = "barrier"
 	Running   Phase = "running"
 	Stopping  Phase = "stopping"
@@ -32,7 +32,7 @@ const (
 
 // Phases are all of them.
 func Phases() []Phase {
-	return []Phase{Waiting, Queued, Pulling, Barrier, Running, Stopping, Retry, Succeeded, Failed, Stopped, Deleted}
+	return []Phase{Waiting, Queued, Starting, Barrier, Running, Stopping, Retry, Succeeded, Failed, Stopped, Deleted}
 }
 
 // Means says what the phase is, for help texts.
@@ -42,10 +42,10 @@ func (p Phase) Means() string {
 		return "waits for its pods to be created, or for a machine"
 	case Queued:
 		return "waits for GPUs; shown with its position in the virtual cluster"
-	case Pulling:
-		return "has its machines; images are pulled and volumes mounted"
+	case Starting:
+		return "has its machines; volumes are mounted, images pulled, containers started"
 	case Barrier:
-		return "some tasks wait until all have started"
+		return "the tasks that run wait until all have started"
 	case Running:
 		return "its tasks run"
 	case Stopping:
@@ -93,11 +93,13 @@ type State struct {
 	RetryAt *time.Time
 }
 
-// Text is the state for people: "queued (3rd)", "retry in 4m".
+// Text is the state for people: "queued (3rd)", "retry in 4m", "barrier (waits for tasks)".
 func (s State) Text(now time.Time) string {
 	switch {
 	case s.Phase == Queued && s.Position > 0:
 		return fmt.Sprintf("queued (%s)", Ordinal(s.Position))
+	case s.Phase == Barrier:
+		return "barrier (waits for tasks)"
 	case s.Phase == Retry && s.RetryAt != nil && s.RetryAt.After(now):
 		return "retry in " + Duration(s.RetryAt.Sub(now))
 	}

@@ -88,7 +88,7 @@ const (
 
 // words are the phases that each state stands for.
 var words = map[string][]listing.Phase{
-	waiting:   {listing.Waiting, listing.Queued, listing.Pulling},
+	waiting:   {listing.Waiting, listing.Queued, listing.Starting},
 	running:   {listing.Barrier, listing.Running, listing.Retry},
 	stopping:  {listing.Stopping},
 	succeeded: {listing.Succeeded},
