@@ -1,6 +1,8 @@
 package job
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
@@ -51,6 +54,7 @@ func (e *evidence) explain() *Why {
 		e.onItsWay(w)
 	}
 	w.fact("takes", TakesText(&e.Job))
+	e.sickGPUs(w)
 	e.lostNodes(w)
 	e.before(w)
 	return w
@@ -196,19 +200,37 @@ func (e *evidence) queued(w *Why) {
 	if asks.ShareOfGPUs > 0 && x.Code != cell.Ready {
 		w.Remedy = append(w.Remedy, "with less cpu and memoryMB, a task holds fewer GPUs; if a virtual cluster owns machines without GPUs (paictl vc list), such tasks run there")
 	}
-	var missing, holders []string
+	var missing []string
 	for _, m := range x.Missing {
 		missing = append(missing, fmt.Sprintf("%d × %s", m.Count, m.CellType))
 	}
-	for _, h := range x.Holders {
-		w.others = append(w.others, JobOfGroup(h.Gang))
-		holders = append(holders, fmt.Sprintf("%s (%s)", JobOfGroup(h.Gang), plural.Of(h.GPUs+h.CPUCells, unit)))
-	}
 	w.fact("missing", strings.Join(missing, ", "))
-	w.fact("held by", strings.Join(holders, ", "))
+	w.fact("held by", strings.Join(e.holders(w, x.Holders, unit), ", "))
 	if s := x.Smaller; s != nil {
 		w.fact("would start now", fmt.Sprintf("%s of %s", plural.Of(s.Pods, "pod"), plural.Of(s.GPUsPerPod+s.CPUCellsPerPod, unit)))
 	}
+}
+
+// holders names the jobs that hold what the gang waits for, and how much each of them has.
+func (e *evidence) holders(w *Why, all []cell.Holder, unit string) []string {
+	has := map[string]int{}
+	for _, h := range all {
+		title := JobOfGroup(h.Gang)
+		if title == h.Gang {
+			title = cmp.Or(e.alone[ObjectOfGroup(h.Gang)], title)
+		}
+		if has[title] == 0 {
+			w.others = append(w.others, title)
+		}
+		has[title] += h.GPUs + h.CPUCells
+	}
+	var out []string
+	for _, title := range w.others {
+		if has[title] > 0 {
+			out = append(out, fmt.Sprintf("%s (%s)", title, plural.Of(has[title], unit)))
+		}
+	}
+	return out
 }
 
 // JobOfGroup is how a person names the job of a gang: user/name.
@@ -218,6 +240,37 @@ func JobOfGroup(group string) string {
 		return user + "/" + name
 	}
 	return group
+}
+
+// sickGPUs names GPUs of running tasks that their machine reports as sick: a program that uses one may hang forever.
+func (e *evidence) sickGPUs(w *Why) {
+	for i := range e.pods {
+		p := &e.pods[i]
+		n := e.nodes[p.Spec.NodeName]
+		if n == nil || p.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		var told schedulerapi.NodeDevices
+		if json.Unmarshal([]byte(n.Annotations[schedulerapi.DevicesAnnotation]), &told) != nil {
+			continue
+		}
+		var sick []string
+		for _, index := range strings.Split(p.Annotations[annotation.IsolationKey], ",") {
+			for _, d := range told.Devices {
+				if fmt.Sprint(d.Index) == strings.TrimSpace(index) && !d.Healthy && !d.ForPods {
+					sick = append(sick, fmt.Sprintf("GPU %d: %s", d.Index, cmp.Or(d.Reason, "it is not healthy")))
+				}
+			}
+		}
+		if len(sick) == 0 {
+			continue
+		}
+		if Phase(e.State) == Running && w.Remedy == nil {
+			w.Sentence = fmt.Sprintf("%s runs on %s, which reports a sick GPU of it: %s.", e.nameOf(p), n.Name, strings.TrimRight(clip(sick[0]), "."))
+			w.Remedy = []string{"if the program makes no progress, start it again on other GPUs: paictl job retry " + e.Name, "an administrator sees more with: paictl node gpu list " + n.Name}
+		}
+		w.fact("sick GPUs", fmt.Sprintf("%s on %s: %s", e.nameOf(p), n.Name, clip(strings.Join(sick, "; "))))
+	}
 }
 
 // lostNodes tells of machines that don't answer, whatever else keeps the job.

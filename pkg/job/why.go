@@ -55,6 +55,8 @@ type evidence struct {
 	// gang is what the scheduler says; its error is why it says nothing.
 	gang         *schedulerapi.Why
 	schedulerErr error
+	// alone are the titles of jobs that hold what the gang waits for, and whose pods are in no gang, by their Framework.
+	alone map[string]string
 	// controllerErr is why the job controller doesn't answer.
 	controllerErr error
 	// cutOff: the job's commands were never stored.
@@ -92,6 +94,7 @@ func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
 		}
 		if e.group != "" {
 			e.gang, e.schedulerErr = c.Scheduler.Why(ctx, e.VirtualCluster, e.group)
+			e.alone = c.titles(ctx, e.gang)
 		} else {
 			e.schedulerErr = e.queueErr
 		}
@@ -114,6 +117,25 @@ func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
 		return nil
 	})
 	return e, c.Explain(g.Wait())
+}
+
+// titles are the jobs of holders that the scheduler knows only by their pods. One that is gone by now has none.
+func (c *Client) titles(ctx context.Context, g *schedulerapi.Why) map[string]string {
+	out := map[string]string{}
+	if g == nil || g.Explanation == nil {
+		return out
+	}
+	for _, h := range g.Explanation.Holders {
+		object := ObjectOfGroup(h.Gang)
+		if _, known := out[object]; known || JobOfGroup(h.Gang) != h.Gang {
+			continue
+		}
+		out[object] = ""
+		if f, err := c.Frameworks.Get(ctx, object); err == nil {
+			out[object] = Of(f).Title()
+		}
+	}
+	return out
 }
 
 // ExitRules say what exit codes mean: those of the administrator, if they can be read, else the built-in ones.

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -169,6 +170,13 @@ func situations() map[string]situation {
 					Missing: []cell.LevelCount{{CellType: "NODE", Count: 1}}, Holders: []cell.Holder{{VC: "vision", Gang: "bob~big/default", GPUs: 8}, {VC: "vision", Gang: "carol~small/default", GPUs: 4}},
 					Smaller: &cell.Smaller{Pods: 1, GPUsPerPod: 4}}}
 		}},
+		"queued: behind a job without gangs": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
+			single := "pai-jobs/" + v1.ObjectName("bob", "sweep") + "-worker-"
+			e.alone = map[string]string{v1.ObjectName("bob", "sweep"): "bob/sweep"}
+			e.gang = &schedulerapi.Why{VC: "vision", Group: "alice~train/default", State: schedulerapi.Waiting, Since: noon.Add(-20 * time.Minute),
+				Sentence: "The gang needs 16 GPUs of vision, and 4 are free", Explanation: &cell.Explanation{GPUs: 16, Pods: 2, OwnedGPUs: 16, UsedGPUs: 12, FreeGPUs: 4,
+					Holders: []cell.Holder{{VC: "vision", Gang: "carol~big/default", GPUs: 10}, {VC: "vision", Gang: single + "0", GPUs: 1}, {VC: "vision", Gang: single + "1", GPUs: 1}}}}
+		}},
 		"queued: without GPUs": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
 			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "Virtual cluster vision has 1 of 15 CPU cells free for priority 0, but the gang requests 4.",
 				Asks: schedulerapi.Asks{CPUCells: 4, MilliCPU: 4000, MemoryMB: 512}, Explanation: &cell.Explanation{Code: "NoCapacity", Pods: 4, CPUCells: 4, OwnedCPUCells: 15, UsedCPUCells: 14, FreeCPUCells: 1,
@@ -245,12 +253,16 @@ func situations() map[string]situation {
 		"starting: a variable of a Secret": {f: preparing, pods: on(waitingFor("app", "CreateContainerConfigError", `secret "token" not found`))},
 		"barrier":                          {f: framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Running: 2}), withTasks(v1.AttemptRunning, v1.AttemptRunning))},
 		"running":                          {f: running},
-		"running: a machine is lost":       {f: running, change: lost},
-		"stopping":                         {f: framework(state(v1.AttemptRunning), stop, withTasks(v1.AttemptDeleting, v1.Completed))},
-		"stopping: nobody does it":         {f: framework(state(v1.AttemptRunning), stop, withTasks(v1.AttemptRunning)), change: absent},
-		"retry: evicted":                   {f: framework(state(v1.AttemptCompleted), endedBy(-1000, "PodEvicted", nil, v1.Transient), delay)},
-		"failed: out of GPU memory":        {f: framework(state(v1.Completed), endedBy(226, "ContainerCudaOOMKilled", oom, v1.Permanent))},
-		"failed: a code without a rule":    {f: framework(state(v1.Completed), endedBy(42, "ContainerUnrecognizedFailed", &report.Report{ExitCode: 42, UserExitCode: 42, UserLog: []string{"bye"}}))},
+		"running: on a sick GPU": {f: running, pods: []corev1.Pod{taskPod(0, "gpu-1", corev1.PodRunning, holding("0,1")), taskPod(1, "gpu-2", corev1.PodRunning, holding("2,3"))},
+			change: func(e *evidence) {
+				e.nodes = map[string]*corev1.Node{"gpu-1": reporting("gpu-1", 2), "gpu-2": reporting("gpu-2", 3)}
+			}},
+		"running: a machine is lost":    {f: running, change: lost},
+		"stopping":                      {f: framework(state(v1.AttemptRunning), stop, withTasks(v1.AttemptDeleting, v1.Completed))},
+		"stopping: nobody does it":      {f: framework(state(v1.AttemptRunning), stop, withTasks(v1.AttemptRunning)), change: absent},
+		"retry: evicted":                {f: framework(state(v1.AttemptCompleted), endedBy(-1000, "PodEvicted", nil, v1.Transient), delay)},
+		"failed: out of GPU memory":     {f: framework(state(v1.Completed), endedBy(226, "ContainerCudaOOMKilled", oom, v1.Permanent))},
+		"failed: a code without a rule": {f: framework(state(v1.Completed), endedBy(42, "ContainerUnrecognizedFailed", &report.Report{ExitCode: 42, UserExitCode: 42, UserLog: []string{"bye"}}))},
 		"retry: a sick GPU": {f: framework(state(v1.AttemptCompleted), endedBy(116, "ContainerGpuFault", &report.Report{ExitCode: 116, UserExitCode: 1,
 			GPUFault: "GPU 3 (GPU-1a2b): XID 79: it has fallen off the bus", UserLog: []string{"RuntimeError: CUDA error: unspecified launch failure"}}, v1.Transient), delay)},
 		"failed: no task is to blame": {f: framework(state(v1.Completed), completed(-200))},
@@ -261,6 +273,23 @@ func situations() map[string]situation {
 		"stopped":                     {f: framework(state(v1.Completed), endedBy(-210, "StopFrameworkRequested", nil), stop)},
 		"stopped before it ran":       {f: framework(state(v1.Completed), completed(-210), stop)},
 	}
+}
+
+// holding gives a pod GPUs of its machine.
+func holding(indices string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, "hivedscheduler.microsoft.com/pod-leaf-cell-isolation", indices)
+	}
+}
+
+// reporting is a machine with four GPUs, one of which fell off the bus.
+func reporting(name string, sick int) *corev1.Node {
+	var told schedulerapi.NodeDevices
+	for i := range 4 {
+		told.Devices = append(told.Devices, schedulerapi.Device{Index: int32(i), Healthy: i != sick, Reason: map[bool]string{true: "XID 79: it has fallen off the bus"}[i == sick]})
+	}
+	text, _ := json.Marshal(told)
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{schedulerapi.DevicesAnnotation: string(text)}}}
 }
 
 // tooLarge is what the API server says of a pod above the maximum of a LimitRange.

@@ -104,7 +104,7 @@ func (b *Books) Bind(ctx context.Context, uid types.UID, node string) error {
 }
 
 // giveUp releases the place of a pod, with those of its gang, if the API server refuses the pod or its claim: the same request gets the same
-// answer until someone changes a policy or a right. Nothing is held for the gang until it is tried again.
+// answer until someone changes a policy or a right. Nothing is held for the gang until it is retried.
 func (b *Books) giveUp(uid types.UID, node string, err error) {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 		return
