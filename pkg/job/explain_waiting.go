@@ -211,7 +211,7 @@ func (e *evidence) queued(w *Why) {
 	}
 }
 
-// holders names the jobs that hold what the gang waits for, and how much each of them has.
+// holders returns the jobs that hold cells for which the gang waits, with the number of each.
 func (e *evidence) holders(w *Why, all []cell.Holder, unit string) []string {
 	has := map[string]int{}
 	for _, h := range all {

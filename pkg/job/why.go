@@ -55,7 +55,7 @@ type evidence struct {
 	// gang is what the scheduler says; its error is why it says nothing.
 	gang         *schedulerapi.Why
 	schedulerErr error
-	// alone are the titles of jobs that hold what the gang waits for, and whose pods are in no gang, by their Framework.
+	// alone are the titles of holders whose pods are in no gang, by their Framework.
 	alone map[string]string
 	// controllerErr is why the job controller doesn't answer.
 	controllerErr error
@@ -119,7 +119,7 @@ func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
 	return e, c.Explain(g.Wait())
 }
 
-// titles are the jobs of holders that the scheduler knows only by their pods. One that is gone by now has none.
+// titles returns the titles of holders that the scheduler knows only by their pods; of a removed job it is empty.
 func (c *Client) titles(ctx context.Context, g *schedulerapi.Why) map[string]string {
 	out := map[string]string{}
 	if g == nil || g.Explanation == nil {

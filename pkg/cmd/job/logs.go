@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -154,11 +155,29 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 			o.Tail = severalTail
 		}
 	}
+	if o.Follow && !j.Ended() {
+		waiting, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() { sayWhy(waiting, io, c, j) })
+		defer wg.Wait()
+		defer stop()
+	}
 	err = c.Logs(ctx, j, o, o.Write)
 	if o.Follow && ctx.Err() != nil {
 		return left(opts.Factory, j, nil)
 	}
 	return c.Explain(err)
+}
+
+// sayWhy prints why a job that is followed, or some of its tasks, write no lines yet.
+func sayWhy(ctx context.Context, io *iostreams.IOStreams, c Jobs, j *job.Job) {
+	why := newReasons(c, j)
+	_ = c.Follow(ctx, j, func(d *job.Detail) bool {
+		if w := why.of(ctx, d); w != nil {
+			io.Say("--- %s: %s ---", d.At().Text(time.Now()), w.Sentence)
+		}
+		return !job.Phase(d.State).Done()
+	}, func(error) {}) // Logs reports that the cluster doesn't answer
 }
 
 // palette are colours that can be read on light and dark screens.

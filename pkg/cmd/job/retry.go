@@ -2,9 +2,11 @@ package job
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/plural"
@@ -13,7 +15,7 @@ import (
 // RetryOptions are those of "paictl job retry".
 type RetryOptions struct {
 	Several
-	Watch bool
+	Watch, Yes bool
 }
 
 // NewCmdRetry returns "paictl job retry". runF replaces the run in tests.
@@ -25,7 +27,8 @@ func NewCmdRetry(f *cmdutil.Factory, runF func(context.Context, *RetryOptions) e
 		Long: `A job that failed, was stopped or succeeded runs again under its name, with its secrets and code, as if it
 had been submitted again; its earlier result stays in the history. Its checkpoints are not touched.
 
-A job that waits for its next attempt starts it now. A running job is stopped and starts its next attempt.
+A job that waits for its next attempt starts it now. A job that has not
+finished is stopped and starts its next attempt; that must be confirmed.
 
 Jobs whose Framework is gone (the controller removes it some time after the job has finished) can't be
 retried, because their secrets are gone as well: see "paictl job clone".`,
@@ -41,6 +44,7 @@ retried, because their secrets are gone as well: see "paictl job clone".`,
 		}
 		return retryRun(ctx, opts)
 	})
+	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask before a job that has not finished is stopped and started again")
 	cmd.Flags().BoolVarP(&opts.Watch, "watch", "w", false, "print each state and follow the logs until the job has finished; the exit code is the job's")
 	return cmd
 }
@@ -58,6 +62,12 @@ func retryRun(ctx context.Context, opts *RetryOptions) error {
 // retry runs one job again. missing is why none of that name was found: it may be one that is between
 // its removal and its return.
 func (opts *RetryOptions) retry(ctx context.Context, c Jobs, j *job.Job, missing error) error {
+	if missing == nil && j.Live && !j.State.Done() && j.State != job.Retry {
+		question := fmt.Sprintf("Retry %s, which %s? Its tasks are stopped, and start again from the beginning or their last checkpoint.", j.Title(), j.State.Verb())
+		if err := prompt.Confirm(opts.Factory.IO, opts.Yes, "the retry of "+j.Title(), question); err != nil {
+			return err
+		}
+	}
 	before, err := c.Retry(ctx, j)
 	if job.IsNotFound(err) {
 		return missing
