@@ -76,7 +76,7 @@ func queries(t *testing.T) []query {
 var (
 	quoted   = regexp.MustCompile(`"(\\.|[^"\\])*"`)
 	matchers = regexp.MustCompile(`\{[^}]*\}`)
-	ranges   = regexp.MustCompile(`\[[^\]]*\]`)
+	ranges   = regexp.MustCompile(`\[[^\]]*\]|\boffset \d+[smhdw]`)
 	grouping = regexp.MustCompile(`\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)`)
 	word     = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*\s*\(?`)
 )

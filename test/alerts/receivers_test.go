@@ -74,6 +74,25 @@ func TestWithoutReceiversNobodyIsTold(t *testing.T) {
 	}
 }
 
+// GPUs that are held and not used are the most that a cluster loses: with a receiver, and no setting more, they reach it.
+func TestIdleGPUsReachTheOperators(t *testing.T) {
+	config, _ := alertmanagerConfig(t, everyReceiver)
+	for _, r := range rules(t) {
+		if r.Alert != "JobGpusIdle" {
+			continue
+		}
+		for _, other := range config.Route.Routes {
+			for _, m := range other.Matchers {
+				if pattern, ok := strings.CutPrefix(m, "severity=~"); ok {
+					require.NotRegexp(t, strings.Trim(pattern, `"`), r.Labels["severity"], other.Receiver)
+				}
+			}
+		}
+		return
+	}
+	t.Fatal("there is no such alert")
+}
+
 func TestSecretsOfReceiversStandOnlyInTheSecret(t *testing.T) {
 	var where []string
 	for _, doc := range manifests(t, "alert-manager", everyReceiver) {

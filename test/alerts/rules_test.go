@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,30 @@ func TestTheManualExplainsEveryAlertAndNoOther(t *testing.T) {
 		delete(explained, r.Alert)
 	}
 	require.Empty(t, explained, "docs/alerts.md explains alerts that there aren't")
+}
+
+// overTime is a selector of samples of more than 20 minutes. Our services' counters of rare events are summed over replicas, and
+// their alerts stay when the replica that counted is replaced.
+var (
+	overTime = regexp.MustCompile(`(\w+)(\{[^}]*\})?\[(\d+[hd]|[2-9]\d+m)\]`)
+	ofAll    = regexp.MustCompile(`sum( by \(\w+\))? ?\(increase\(pai_`)
+)
+
+// A range selector returns series that ended within it: without a check of the present, their alerts fire for hours.
+func TestARuleOverTimeCountsOnlySeriesThatLive(t *testing.T) {
+	checked := 0
+	for _, r := range rules(t) {
+		long := overTime.FindAllStringSubmatch(r.Expr, -1)
+		if len(long) == 0 || ofAll.MatchString(r.Expr) {
+			continue
+		}
+		checked++
+		now := overTime.ReplaceAllString(r.Expr, "") // of the other selectors, those of a past time aren't meant either
+		now = regexp.MustCompile(`\w+(\{[^}]*\})?( offset |\[)`).ReplaceAllString(now, "")
+		require.True(t, slices.ContainsFunc(long, func(m []string) bool { return regexp.MustCompile(`\b` + m[1] + `\b`).MatchString(now) }),
+			"%s asks only for past values: it fires for series that ended", r.Alert)
+	}
+	require.Greater(t, checked, 10)
 }
 
 // suite is a file of tests for promtool.

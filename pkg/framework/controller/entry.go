@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,6 +18,7 @@ import (
 // all truth is in the Framework's status and in its pods.
 type entry struct {
 	uid    types.UID
+	owner  prometheus.Labels   // of its metric
 	status *v1.FrameworkStatus // with all tasks; nil until the first step
 	rv     string              // of the Framework, as the status was last read or written
 	stored bool                // the API has a status

@@ -12,6 +12,7 @@ import (
 // metrics are those of the controller; docs/job-controller.md lists them.
 type metrics struct {
 	jobs      *prometheus.GaugeVec
+	info      *prometheus.GaugeVec
 	attempts  *prometheus.CounterVec
 	reconcile prometheus.Histogram
 	writes    *prometheus.CounterVec
@@ -30,6 +31,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	m := &metrics{
 		jobs:     prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("jobs", "Frameworks by state.")), []string{"state"}),
+		info:     prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("job_info", "Frameworks that aren't completed, and whose they are, as labels.")), []string{"framework", "job_name", "user", "vc"}),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts(opts("attempts_total", "Attempts of jobs that ended.")), []string{"result"}),
 		reconcile: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "pai", Subsystem: "controller", Name: "reconcile_duration_seconds",
 			Help: "Time that one look at a Framework took, calls of the API included.", Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 12)}),
@@ -47,7 +49,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		return m, nil
 	}
 	var err error
-	for _, c := range []prometheus.Collector{m.jobs, m.attempts, m.reconcile, m.writes, m.barrier, m.forced, m.archive, m.logs, m.rulesGood, m.conflicts, m.lost} {
+	for _, c := range []prometheus.Collector{m.jobs, m.info, m.attempts, m.reconcile, m.writes, m.barrier, m.forced, m.archive, m.logs, m.rulesGood, m.conflicts, m.lost} {
 		err = errors.Join(err, r.Register(c))
 	}
 	if err != nil {

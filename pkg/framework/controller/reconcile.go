@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,7 +105,8 @@ func (r *reconciler) entry(ctx context.Context, f *v1.Framework) (*entry, error)
 	if e != nil {
 		r.count(e, "")
 	}
-	e = &entry{uid: f.UID, rv: f.ResourceVersion, layout: &status.Layout{}, again: r.entries.known(f.Name)}
+	e = &entry{uid: f.UID, rv: f.ResourceVersion, layout: &status.Layout{}, again: r.entries.known(f.Name), owner: prometheus.Labels{
+		"framework": f.Name, "job_name": f.Annotations[v1.AnnotationJobName], "user": f.Labels[v1.LabelUser], "vc": f.Labels[v1.LabelVC]}}
 	if f.Status != nil {
 		if err := r.read(ctx, f, e); err != nil {
 			return nil, err
@@ -318,7 +320,7 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
-// count keeps the gauge of jobs by state.
+// count keeps the gauge of jobs by state, and the one that says whose those are that aren't completed.
 func (r *reconciler) count(e *entry, to v1.State) {
 	if e.state == to {
 		return
@@ -328,6 +330,11 @@ func (r *reconciler) count(e *entry, to v1.State) {
 	}
 	if to != "" {
 		r.metrics.jobs.WithLabelValues(string(to)).Inc()
+	}
+	if to == "" || to == v1.Completed {
+		r.metrics.info.Delete(e.owner)
+	} else {
+		r.metrics.info.With(e.owner).Set(1)
 	}
 	e.state = to
 }

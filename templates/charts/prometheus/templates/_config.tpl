@@ -121,9 +121,9 @@ kubernetes_sd_configs:
     - action: keep
       source_labels: [__name__]
       regex: 'container_(cpu_(usage|cfs_throttled|cfs)_.+|memory_(working_set_bytes|rss|cache|failcnt)|network_(receive|transmit)_(bytes|packets|errors|packets_dropped)_total|fs_(reads|writes)_bytes_total|oom_events_total|spec_(memory_limit_bytes|cpu_quota|cpu_period)|start_time_seconds)|machine_(cpu_cores|memory_bytes)'
-    # Of the tree of control groups only its root and the containers: the branches are their sums.
-    # Networks belong to pods, not to containers.
-    - {action: drop, source_labels: [__name__, container, id], regex: 'container_(cpu|memory|fs|oom|spec|start)_.+;;/.+'}
+    # Of the tree of control groups only its root and the containers: the branches are their sums. What ran out of memory is
+    # the branch of all pods, too. Networks belong to pods, not to containers.
+    - {action: drop, source_labels: [__name__, container, id], regex: 'container_((cpu|memory|fs|spec|start)_.+;;/.+|oom_.+;;/.+/.+)'}
 {{- end -}}
 
 {{/* prometheus.coredns: the cluster's DNS, where it is CoreDNS, as kubeadm installs it. */}}
