@@ -11,8 +11,10 @@ import (
 	"errors"
 	"math/big"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"text/template"
 	"time"
@@ -24,6 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
+	"github.com/openpai/paictl/test/runnable"
 )
 
 // options are those of a run that only reads.
@@ -260,4 +263,52 @@ func TestStatusKnowsADownAPIFromNone(t *testing.T) {
 	assert.Equal(t, "down", st.API)
 	assert.Equal(t, "connection refused", st.APIMessage)
 	assert.Equal(t, StateUnknown, st.Machines[1].State)
+}
+
+// Each kubectl waits for another one to have started, so that none of them may wait for the end of another.
+func TestStatusAsksTheAPIAllItsQuestionsAtATime(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{"bin", "etc/kubernetes"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(root, "etc/kubernetes/admin.conf"), []byte("    server: https://10.0.0.1:6443\n"), 0o600))
+	for _, fifo := range []string{"first", "second", "third"} {
+		require.NoError(t, syscall.Mkfifo(filepath.Join(root, fifo), 0o600))
+	}
+	runnable.Write(t, filepath.Join(root, "bin/kubectl"), `#!/bin/sh
+cd "$PAICTL_ROOT"
+printf . >>calls
+case "$*" in
+*readyz*) echo x >first; read -r _ <third; [ ! -e down ] || { echo "connection refused" >&2; exit 1; } ;;
+*"get nodes"*) read -r _ <first; echo x >second; printf 'node\tm1\n' ;;
+*"get pods"*) read -r _ <second; echo x >third; printf 'pod\tetcd\tm1\n' ;;
+*"get deployments,daemonsets"*) printf 'workload\tcoredns\t2\t2\n' ;;
+*) exit 9 ;;
+esac
+`)
+	status := func() (answer.Answer, int) {
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", statusProgram(preflightSpec(t, 1), preflightSpec(t, 1).Nodes[0]))
+		cmd.Env = []string{"PAICTL_ROOT=" + root, "PATH=" + filepath.Join(root, "bin") + ":/usr/bin:/bin"}
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		a, err := answer.Parse(out)
+		require.NoError(t, err, "%s", out)
+		calls, err := os.ReadFile(filepath.Join(root, "calls"))
+		require.NoError(t, err)
+		require.NoError(t, os.Remove(filepath.Join(root, "calls")))
+		return a, len(calls)
+	}
+	a, calls := status()
+	assert.Equal(t, 4, calls)
+	assert.Equal(t, "up", a.Value("api"))
+	assert.Equal(t, "https://10.0.0.1:6443", a.Value("server"))
+	assert.NotEmpty(t, a.Value("kernel"), "what the machine says of itself")
+	for _, kind := range []string{"node", "pod", "workload"} {
+		assert.Len(t, a.All(kind), 1, kind)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(root, "down"), nil, 0o600))
+	a, _ = status()
+	f, ok := a.Row("api")
+	require.True(t, ok)
+	assert.Equal(t, []string{"down", "connection refused"}, f)
 }

@@ -59,22 +59,38 @@ s_lock() {
 
 s_kubectl() { timeout 20 kubectl --server="https://$SELF:$PORT" --request-timeout=10s "$@"; }
 
-# s_api: what this machine's API server says of the whole cluster.
+# s_api: what this machine's API server says of the whole cluster. kubectl takes most of its time to start, so that its
+# questions are asked at a time, and as few as can be. Each pipe keeps their answers apart.
 s_api() {
 	[ -f "$KUBECONFIG" ] && command -v kubectl >/dev/null 2>&1 || return 0
-	if ! why=$(s_kubectl get --raw /readyz 2>&1); then
-		printf 'api\tdown\t%s\n' "$(printf %s "$why" | tr '\t\n' '  ' | cut -c1-300)"
-		return 0
-	fi
-	printf 'api\tup\t\n'
-	printf 'server\t%s\n' "$(sed -n 's/^ *server: *//p' "$KUBECONFIG" | head -n 1)"
+	s_nodes | {
+		s_pods | {
+			s_workloads | {
+				if why=$(s_kubectl get --raw /readyz 2>&1); then
+					printf 'api\tup\t\n'
+					printf 'server\t%s\n' "$(sed -n 's/^ *server: *//p' "$KUBECONFIG" | head -n 1)"
+				else
+					printf 'api\tdown\t%s\n' "$(printf %s "$why" | tr '\t\n' '  ' | cut -c1-300)"
+				fi
+				cat
+			}
+			cat
+		}
+		cat
+	}
+}
+
+s_nodes() {
 	s_kubectl get nodes -o go-template='{{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{if .spec.unschedulable}}cordoned{{end}}{{"\t"}}{{with .status.nodeInfo}}{{with .kubeletVersion}}{{printf "%q" .}}{{end}}{{end}}{{"\t"}}{{range .status.conditions}}{{printf "%q" .type}}={{printf "%q" .status}};{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{if ne .status "True"}}{{printf "%q" (printf "%s: %s" .reason .message)}}{{end}}{{end}}{{end}}{{"\t"}}{{.spec.podCIDR}}{{"\t"}}{{range .status.addresses}}{{if eq .type "InternalIP"}}{{printf "%q" .address}};{{end}}{{end}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{if eq $k "node-role.kubernetes.io/control-plane"}}control-plane{{end}}{{end}}{{"\t"}}{{range .status.conditions}}{{if or (eq .type "GPUsUnhealthy") (eq .type "GPUDriverMissingAtNextBoot")}}{{if eq .status "True"}}{{with .message}}{{printf "%q" .}};{{end}}{{end}}{{end}}{{end}}{{"\n"}}{{end}}'
+	[ -z "$VIP" ] || s_kubectl get lease pai-api-vip -n kube-system --ignore-not-found -o go-template='{{with .spec}}{{with .holderIdentity}}vip-holder{{"\t"}}{{printf "%q" .}}{{"\n"}}{{end}}{{end}}'
+}
+
+s_pods() {
 	s_kubectl get pods -n kube-system -l tier=control-plane -o go-template='{{range .items}}pod{{"\t"}}{{index .metadata.labels "component"}}{{"\t"}}{{.spec.nodeName}}{{"\t"}}{{range .status.containerStatuses}}{{if .ready}}ready{{else}}{{range $k, $v := .state}}{{$k}} {{with $v.reason}}{{.}}{{end}}{{end}}{{end}}{{"\t"}}{{.restartCount}}{{end}}{{"\n"}}{{end}}'
-	s_kubectl get lease pai-api-vip -n kube-system --ignore-not-found -o go-template='{{with .spec}}{{with .holderIdentity}}vip-holder{{"\t"}}{{printf "%q" .}}{{"\n"}}{{end}}{{end}}'
-	for ns in kube-system kube-flannel; do
-		s_kubectl get deployments -n "$ns" -o go-template='{{range .items}}workload{{"\t"}}{{.metadata.name}}{{"\t"}}{{or .status.readyReplicas 0}}{{"\t"}}{{or .spec.replicas 0}}{{"\n"}}{{end}}'
-		s_kubectl get daemonsets -n "$ns" -o go-template='{{range .items}}workload{{"\t"}}{{.metadata.name}}{{"\t"}}{{or .status.numberReady 0}}{{"\t"}}{{or .status.desiredNumberScheduled 0}}{{"\n"}}{{end}}'
-	done
+}
+
+s_workloads() {
+	s_kubectl get deployments,daemonsets -A -o go-template='{{range .items}}{{if or (eq .metadata.namespace "kube-system") (eq .metadata.namespace "kube-flannel")}}workload{{"\t"}}{{.metadata.name}}{{"\t"}}{{if eq .kind "Deployment"}}{{or .status.readyReplicas 0}}{{"\t"}}{{or .spec.replicas 0}}{{else}}{{or .status.numberReady 0}}{{"\t"}}{{or .status.desiredNumberScheduled 0}}{{end}}{{"\n"}}{{end}}{{end}}'
 }
 
 # s_vip: whether the API answers at its virtual address.
@@ -92,7 +108,13 @@ s_knocks() {
 		awk '{ at[$1] = $2 } END { for (n in at) printf "knock\t%s\t%sZ\n", n, at[n] }'
 }
 
-status() {
+s_control_plane() {
+	s_api 2>/dev/null || true
+	s_vip
+	s_knocks 2>/dev/null || true
+}
+
+s_machine() {
 	s_program kubelet kubelet
 	s_program containerd containerd
 	printf 'kernel\t%s\n' "$(uname -r)"
@@ -101,9 +123,13 @@ status() {
 	s_certs
 	s_renewal
 	s_lock
+}
+
+status() {
 	if [ "$CONTROL_PLANE" = 1 ]; then
-		s_api 2>/dev/null || true
-		s_vip
-		s_knocks 2>/dev/null || true
+		# The API is asked while the machine is looked at.
+		s_control_plane | { s_machine; cat; }
+	else
+		s_machine
 	fi
 }
