@@ -71,8 +71,8 @@ func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int, o Sc
 	if before == tasks {
 		return before, nil
 	}
-	if tasks > before && o.Allow != nil {
-		if err := o.Allow(UseOf(f)); err != nil {
+	if tasks > before {
+		if err := c.allowed(ctx, f, o.Allow); err != nil {
 			return before, err
 		}
 	}

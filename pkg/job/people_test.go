@@ -12,7 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
@@ -152,6 +155,61 @@ func TestARetryIsHeldToWhatIsAllowedNow(t *testing.T) {
 	require.Len(t, asked, 2)
 	assert.Equal(t, "held", asked[0].User)
 	assert.Equal(t, asked[0], asked[1])
+}
+
+// A share may be made one folder per user, or read-only, while a job that mounts all of it is in the cluster.
+func TestAJobThatMountsMoreThanANewOneWouldIsNeitherRetriedNorGrown(t *testing.T) {
+	c, cluster := onServer(t, jobtest.Services{api.Service: unknown})
+	ctx, claims := t.Context(), cluster.Client.CoreV1().PersistentVolumeClaims(c.Namespace)
+	put := func(labels map[string]string, mode corev1.PersistentVolumeAccessMode) {
+		_ = claims.Delete(ctx, "share", metav1.DeleteOptions{})
+		_, err := cluster.Client.CoreV1().RESTClient().Patch(types.MergePatchType).Namespace(c.Namespace).Resource("persistentvolumeclaims").Name("share").Body([]byte(`{"metadata":{"finalizers":null}}`)).DoRaw(ctx)
+		require.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
+		_, err = claims.Create(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "share", Labels: labels}, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{mode}, Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	o := objects(t, "mounts", "train", "echo")
+	o.Framework.Annotations[v1.AnnotationGang] = "false"
+	role := &o.Framework.Spec.TaskRoles[0]
+	pod := &role.Task.Pod.Spec
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "s", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "share"}}})
+	pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "s", MountPath: "/share"})
+	put(nil, corev1.ReadWriteMany)
+	_, err := c.Submit(ctx, o, SubmitOptions{})
+	require.NoError(t, err)
+	get := func() *Job {
+		j, err := c.ResolveExact(ctx, "mounts", "train")
+		require.NoError(t, err)
+		return j
+	}
+	grow := func() error {
+		_, err := c.Scale(ctx, get(), "", int(role.TaskNumber)+1, ScaleOptions{})
+		return err
+	}
+	retry := func() error {
+		_, err := c.Retry(ctx, get(), RetryOptions{})
+		return err
+	}
+	for _, now := range []struct {
+		what   string
+		labels map[string]string
+		mode   corev1.PersistentVolumeAccessMode
+	}{
+		{"jobs see only the folder of their user there now", map[string]string{labelShare: "false"}, corev1.ReadWriteMany}, {"jobs only read there now", nil, corev1.ReadOnlyMany},
+	} {
+		put(now.labels, now.mode)
+		require.ErrorContains(t, grow(), now.what)
+		require.ErrorContains(t, retry(), now.what)
+	}
+	put(nil, corev1.ReadWriteMany)
+	require.NoError(t, retry())
+	require.NoError(t, grow())
+	put(nil, corev1.ReadOnlyMany)
+	_, err = c.Scale(ctx, get(), "", int(role.TaskNumber), ScaleOptions{})
+	require.NoError(t, err, "it may always become smaller")
+	jobtest.SetStatus(t, cluster, v1.ObjectName("mounts", "train"), completedStatus())
+	require.ErrorContains(t, retry(), "jobs only read there now", "of a job that has ended, too")
 }
 
 func TestARetryWaitsOnlyForJobsThatTheOwnerMayKnowOf(t *testing.T) {

@@ -30,13 +30,6 @@ type RetryOptions struct {
 	MaySee func(*Job) error
 }
 
-func (o *RetryOptions) allow(f *v1.Framework) error {
-	if o.Allow == nil {
-		return nil
-	}
-	return o.Allow(UseOf(f))
-}
-
 // Retry runs a job again, under its name and as it was submitted, secrets and code included. One that
 // has not ended gets one more attempt now. One that has ended becomes a new job of the same name; the
 // old one stays in the history.
@@ -49,7 +42,7 @@ func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phas
 		if j.framework.Spec.ExecutionType == v1.ExecutionStop {
 			return before, hint.Errorf("wait for its end first: paictl job wait "+j.Name, "%s is stopping", j.Title())
 		}
-		if err := o.allow(j.framework); err != nil {
+		if err := c.allowed(ctx, j.framework, o.Allow); err != nil {
 			return before, err
 		}
 		if kept, err := c.keptOf(ctx, j.framework); err != nil {
@@ -66,7 +59,7 @@ func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phas
 	var kept *render.Objects
 	if j.Live {
 		before = Phase(api.StateOf(j.framework))
-		if err := o.allow(j.framework); err != nil {
+		if err := c.allowed(ctx, j.framework, o.Allow); err != nil {
 			return before, err
 		}
 		if kept, err = c.keep(ctx, j); err != nil {
@@ -93,7 +86,7 @@ func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phas
 			return before, hint.Errorf("write its job file with another name: paictl job clone "+j.Name+" -o job.yaml",
 				"%s has %s long ago: its commands and secrets are no longer kept", j.Title(), before)
 		}
-		if err := o.allow(kept.Framework); err != nil {
+		if err := c.allowed(ctx, kept.Framework, o.Allow); err != nil {
 			return before, err
 		}
 	}

@@ -1,9 +1,14 @@
 package job
 
 import (
+	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/protocol/render"
 )
 
 // Use is what a job takes that is not everybody's to take.
@@ -33,4 +38,56 @@ func UseOf(f *v1.Framework) Use {
 	}
 	slices.Sort(u.Storages)
 	return u
+}
+
+// allowed returns an error for a job that may no longer use something, or that mounts more of a storage than a new job would: the storage may have
+// been shared, or writable, when the job was submitted. allow may be nil.
+func (c *Client) allowed(ctx context.Context, f *v1.Framework, allow func(Use) error) error {
+	use := UseOf(f)
+	if allow != nil {
+		if err := allow(use); err != nil {
+			return err
+		}
+	}
+	if len(use.Storages) == 0 {
+		return nil
+	}
+	known, err := c.storages(ctx)
+	if known == nil || err != nil {
+		return c.Explain(err)
+	}
+	for i := range f.Spec.TaskRoles {
+		pod := &f.Spec.TaskRoles[i].Task.Pod.Spec
+		for k := range pod.Volumes {
+			claim := pod.Volumes[k].PersistentVolumeClaim
+			if claim == nil {
+				continue
+			}
+			if why := beyond(pod, &pod.Volumes[k], known[claim.ClaimName], use.User); why != "" {
+				j := Of(f)
+				return hint.Errorf("submit it again, with today's storages: paictl job clone "+j.Name+" --as NAME -o job.yaml",
+					"%s mounts the storage %s as it was when the job was submitted: %s", j.Title(), claim.ClaimName, why)
+			}
+		}
+	}
+	return nil
+}
+
+// beyond says how the mounts of a volume exceed the present rights of a user on its storage; "" if they don't.
+func beyond(pod *corev1.PodSpec, v *corev1.Volume, now render.Storage, user string) string {
+	if now.Claim == "" {
+		return "it is gone"
+	}
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+		for _, m := range c.VolumeMounts {
+			switch {
+			case m.Name != v.Name:
+			case now.PerUser && m.SubPath != user:
+				return "jobs see only the folder of their user there now"
+			case now.ReadOnly && !m.ReadOnly && !v.PersistentVolumeClaim.ReadOnly:
+				return "jobs only read there now"
+			}
+		}
+	}
+	return ""
 }
