@@ -19,7 +19,14 @@ func (s *Service) Admit(ctx context.Context, id *Identity) (*people.Person, erro
 	if id.Provider == "" || id.Subject == "" {
 		return nil, errors.New("the provider says no subject of the person")
 	}
-	if !s.o.Policies[id.Provider].allows(id) {
+	policy := s.o.Policies[id.Provider]
+	if err := s.people.Bind(ctx, id.Provider, policy.Source, policy.MovedFrom); err != nil {
+		if errors.Is(err, people.ErrMoved) {
+			err = hint.Wrap(fmt.Errorf("%w: %w", ErrNotAdmitted, err), hint.Of(err))
+		}
+		return nil, err
+	}
+	if !policy.allows(id) {
 		return nil, hint.Wrap(fmt.Errorf("%w: %s of %s is in none of the groups that may sign in", ErrNotAdmitted, id.Name, id.Provider), "ask an administrator")
 	}
 	p, err := s.people.ByIdentity(id.Provider, id.Subject)

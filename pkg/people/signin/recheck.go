@@ -130,8 +130,14 @@ func (r *Recheck) Round(ctx context.Context) error {
 		vias[record.User][record.Via] = true
 	}
 	providers := map[string]*asked{}
+	var failed []error
 	for _, c := range r.Checkers {
-		providers[c.Name()] = &asked{Checker: c}
+		one, policy := &asked{Checker: c}, r.Policies[c.Name()]
+		if err := r.People.Bind(ctx, c.Name(), policy.Source, policy.MovedFrom); err != nil {
+			one.failed.Store(strikes) // the refresh tokens are those of another issuer
+			failed = append(failed, err)
+		}
+		providers[c.Name()] = one
 	}
 	all := slices.Clone(r.People.Users())
 	// Else those whom a provider can't say anything about would keep it from being asked about the same others each time.

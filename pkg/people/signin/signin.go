@@ -44,6 +44,8 @@ type Policy struct {
 	// Create adds people who sign in first, into Groups of paictl's; nil is the group default. Else an administrator links them.
 	Create bool
 	Groups []string
+	// Source is the provider's issuer, or its directory, and MovedFrom one of before that has the same people; see people.Directory.Bind.
+	Source, MovedFrom string
 	// Allowed are groups of the provider: who is in none of them isn't let in. Empty lets everyone in.
 	Allowed []string
 }

@@ -22,6 +22,8 @@ const (
 	SecretKeys      = "keys"
 	SecretOnce      = "once"
 	SecretRefresh   = "refresh"
+	// SecretProvider is the issuer, or the directory, that a provider of sign-ins had when it was asked first.
+	SecretProvider = "provider"
 	// SecretSubmission is what a submission with a key was answered.
 	SecretSubmission = "submission"
 )
@@ -51,6 +53,9 @@ func RefreshName(id Identity) string {
 	sum := sha256.Sum256([]byte(id.Provider + "\x00" + id.Subject))
 	return "refresh-" + hex.EncodeToString(sum[:16])
 }
+
+// ProviderName is the Secret of a provider of sign-ins.
+func ProviderName(provider string) string { return "provider-" + provider }
 
 // OnceName is the Secret of a code that is good for one use. It doesn't hold the code.
 func OnceName(kind, id string) string { return "once-" + kind + "-" + id }

@@ -38,6 +38,13 @@ func empty(t *testing.T, c *kube.Cluster) {
 	require.NoError(t, c.Client.CoreV1().Pods(kube.JobNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}))
 	require.NoError(t, client.Resource(v1.Templates).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	require.NoError(t, c.Client.CoreV1().Secrets(kube.JobNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	forgetIssuers(t, c)
+}
+
+// forgetIssuers deletes the issuers that providers had in other tests.
+func forgetIssuers(t *testing.T, c *kube.Cluster) {
+	t.Helper()
+	require.NoError(t, c.Client.CoreV1().Secrets(v1.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: v1.LabelPeople + "=" + v1.SecretProvider}))
 }
 
 func mustParse(t *testing.T, text string) *url.URL {

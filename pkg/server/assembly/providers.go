@@ -44,8 +44,8 @@ func openProviders(o Options) (*providers, error) {
 	return p, nil
 }
 
-func policy(p settings.Policy) signin.Policy {
-	return signin.Policy{Create: p.NewPeople == settings.NewAdd, Groups: p.NewGroups, Allowed: p.AllowedGroups}
+func policy(p settings.Policy, source string) signin.Policy {
+	return signin.Policy{Create: p.NewPeople == settings.NewAdd, Groups: p.NewGroups, Allowed: p.AllowedGroups, Source: source, MovedFrom: p.MovedFrom}
 }
 
 func (p *providers) directory(o Options, name string, l settings.LDAP) error {
@@ -65,7 +65,7 @@ func (p *providers) directory(o Options, name string, l settings.LDAP) error {
 	if err != nil {
 		return err
 	}
-	p.passwords, p.checkers, p.policies[name] = append(p.passwords, d), append(p.checkers, d), policy(l.Policy)
+	p.passwords, p.checkers, p.policies[name] = append(p.passwords, d), append(p.checkers, d), policy(l.Policy, cmp.Or(u.Subject, "entryUUID")+" below "+u.Base)
 	return nil
 }
 
@@ -86,7 +86,7 @@ func (p *providers) issuer(o Options, name string, c settings.OIDC) error {
 	if err != nil {
 		return err
 	}
-	p.issuers[name], p.checkers, p.policies[name] = i, append(p.checkers, i), policy(c.Policy)
+	p.issuers[name], p.checkers, p.policies[name] = i, append(p.checkers, i), policy(c.Policy, c.Issuer)
 	return nil
 }
 

@@ -47,6 +47,7 @@ func openLab(t *testing.T, change func(*settings.Settings)) *lab {
 	for _, name := range []string{"kim", "lee"} { // of another test
 		_ = people.Resource(v1.Users).Delete(t.Context(), name, metav1.DeleteOptions{})
 	}
+	forgetIssuers(t, c)
 	l := &lab{t: t, directory: providertest.Slapd(t)}
 	secrets := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(secrets, settings.BindPasswordKey("lab")), []byte(providertest.AdminPassword+"\n"), 0o600))

@@ -29,6 +29,8 @@ type Policy struct {
 	NewGroups []string `json:"newGroups"`
 	// AllowedGroups are groups of the provider; empty lets everyone in.
 	AllowedGroups []string `json:"allowedGroups"`
+	// MovedFrom is the issuer, or the directory, that the provider was before, if the people and their subjects are the same.
+	MovedFrom string `json:"movedFrom"`
 }
 
 // What becomes of people who sign in first.

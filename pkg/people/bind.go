@@ -1,0 +1,72 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/hint"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// ErrMoved is of a provider that is another issuer or directory than the one that identities were linked with: its subject "7" is someone else.
+var ErrMoved = errors.New("the provider has another source")
+
+// keySource is the key of a provider's Secret with its issuer, or its directory.
+const keySource = "source"
+
+// Bind holds a provider to its source: the issuer, or the directory, that it had when it was asked first. movedFrom is the source of before, if an
+// operator says that the people are the same: then Bind writes the new source, and deletes the refresh tokens of the old one.
+func (d *Directory) Bind(ctx context.Context, provider, source, movedFrom string) error {
+	if source == "" {
+		return nil
+	}
+	for range tries {
+		err := d.bind(ctx, provider, source, movedFrom)
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) { // otherwise another replica was faster
+			return explain(err)
+		}
+	}
+	return fmt.Errorf("%w: the Secret %s changes all the time", ErrUnavailable, v1.ProviderName(provider))
+}
+
+func (d *Directory) bind(ctx context.Context, provider, source, movedFrom string) error {
+	secrets := d.core.CoreV1().Secrets(v1.Namespace)
+	have, err := secrets.Get(ctx, v1.ProviderName(provider), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: v1.ProviderName(provider), Namespace: v1.Namespace,
+			Labels: map[string]string{v1.LabelPeople: v1.SecretProvider}}, Data: map[string][]byte{keySource: []byte(source)}}, metav1.CreateOptions{})
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("read the Secret %s: %w", v1.ProviderName(provider), err)
+	}
+	switch string(have.Data[keySource]) {
+	case source:
+		return nil
+	case movedFrom:
+	default:
+		return hint.Errorf(fmt.Sprintf("give the new one another name in signIn; if the people and their subjects are the same there, set movedFrom of %s to %q", provider, have.Data[keySource]),
+			"%w: %s was %s when people were linked with it, and is %s", ErrMoved, provider, have.Data[keySource], source)
+	}
+	if err := d.Load(ctx); err != nil {
+		return err
+	}
+	for _, p := range d.Users() {
+		for _, id := range p.User.Spec.Identities {
+			if id.Provider != provider {
+				continue
+			}
+			if err := d.KeepRefresh(ctx, p, id, ""); err != nil {
+				return err
+			}
+		}
+	}
+	have.Data[keySource] = []byte(source)
+	_, err = secrets.Update(ctx, have, metav1.UpdateOptions{})
+	return err
+}
