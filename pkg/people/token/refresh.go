@@ -60,7 +60,7 @@ func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pai
 			if err := s.drop(ctx, e); err != nil {
 				return nil, err
 			}
-			return nil, ErrReused
+			return nil, &ReusedError{e.User}
 		}
 		next, err := open(token, e)
 		if err != nil {

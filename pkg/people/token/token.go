@@ -114,3 +114,11 @@ type Options struct {
 	Now   func() time.Time // nil is time.Now
 	Log   *slog.Logger     // nil is none
 }
+
+// ReusedError is an ErrReused that names the person of the session.
+type ReusedError struct{ User string }
+
+func (*ReusedError) Error() string { return ErrReused.Error() }
+
+// Unwrap returns ErrReused.
+func (*ReusedError) Unwrap() error { return ErrReused }

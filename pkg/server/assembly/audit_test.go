@@ -83,3 +83,24 @@ func TestAJobGrowsOnlyWithWhatIsGrantedToday(t *testing.T) {
 	}
 	assert.Equal(t, 200, scale("gwen", 2).Status, "it may become smaller")
 }
+
+// Someone who took a refresh token and used it twice makes the owner's an old one. Its use ends the session, and the audit names the person.
+func TestARefreshTokenThatSomeoneElseUsedEndsTheSessionAndIsInTheAudit(t *testing.T) {
+	h := newHouse(t)
+	grant := func(status int, form string) map[string]any {
+		a := h.Ask("POST", "/oauth/token", "", form)
+		require.Equal(t, status, a.Status, a.Body)
+		return a.JSON()
+	}
+	owner := grant(200, "grant_type=password&username=ann&password=correct+horse+battery")["refresh_token"].(string)
+	thief := map[string]any{"refresh_token": owner}
+	for range 2 {
+		thief = grant(200, "grant_type=refresh_token&refresh_token="+thief["refresh_token"].(string))
+	}
+	access := thief["access_token"].(string)
+	require.Equal(t, 200, h.Ask("GET", "/api/v3/whoami", access, "").Status)
+	assert.Equal(t, "invalid_grant", grant(400, "grant_type=refresh_token&refresh_token="+owner)["error"])
+	h.Eventually("the session has ended", func() bool { return h.Ask("GET", "/api/v3/whoami", access, "").Status == 401 })
+	grant(400, "grant_type=refresh_token&refresh_token="+thief["refresh_token"].(string))
+	assert.Regexp(t, `"verb":"reuse"[^\n]*"owner":"ann"|"owner":"ann"[^\n]*"verb":"reuse"`, h.Printed.String())
+}

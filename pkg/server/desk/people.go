@@ -112,8 +112,8 @@ func (d *Desk) Session(ctx context.Context, name string, password secret.String,
 // Refresh gives the next tokens of a session.
 func (d *Desk) Refresh(ctx context.Context, refresh secret.String, client string) (*token.Pair, error) {
 	pair, err := d.shop.Tokens.Refresh(ctx, refresh, token.New{Client: client, Address: d.origin.Address})
-	if errors.Is(err, token.ErrReused) {
-		_ = d.auditedAs(ctx, "reuse", rules.Thing{Kind: rules.KindToken}, nil, err)
+	if reused, ok := errors.AsType[*token.ReusedError](err); ok {
+		_ = d.auditedAs(ctx, "reuse", rules.Thing{Kind: rules.KindToken, Owner: reused.User}, nil, err)
 	}
 	return pair, err
 }
