@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,11 +32,45 @@ func (s *Store) Put(ctx context.Context, t *Thing, l Limit) error {
 	if err := s.room(ctx, list.Items, t, l); err != nil {
 		return err
 	}
-	_, err = s.core.CoreV1().Secrets(v1.Namespace).Create(ctx, s.secret(t), metav1.CreateOptions{})
+	made, err := s.core.CoreV1().Secrets(v1.Namespace).Create(ctx, s.secret(t), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return ErrChanged
 	}
-	return away("write a code", err)
+	if err != nil {
+		return away("write a code", err)
+	}
+	return s.fits(ctx, made, t.Kind, l)
+}
+
+// fits deletes a Secret that was just made if too many were made before it: several calls may find the same room.
+func (s *Store) fits(ctx context.Context, made *corev1.Secret, kind Kind, l Limit) error {
+	list, err := s.core.CoreV1().Secrets(v1.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(kind)})
+	if err != nil {
+		return away("list codes", err)
+	}
+	version, err := strconv.ParseUint(made.ResourceVersion, 10, 64)
+	if err != nil {
+		return away("read the version of a code", err)
+	}
+	all, same := 0, 0
+	for i := range list.Items {
+		have := &list.Items[i]
+		if n, err := strconv.ParseUint(have.ResourceVersion, 10, 64); err != nil || n > version || !s.valid(have) {
+			continue // a later call counts this one
+		}
+		all++
+		if string(have.Data[l.Key]) == string(made.Data[l.Key]) {
+			same++
+		}
+	}
+	if all <= l.All && (l.Key == "" || same <= l.Each) {
+		return nil
+	}
+	err = s.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, made.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &made.UID}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return away("delete a code", err)
+	}
+	return ErrMany
 }
 
 // room makes sure that something new may be kept beside what is there.

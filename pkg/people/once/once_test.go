@@ -1,6 +1,7 @@
 package once_test
 
 import (
+	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -101,6 +102,29 @@ func TestCodesExpireAndAreFew(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left.Items, 1)
 	assert.Equal(t, "eve", string(left.Items[0].Data["user"]))
+}
+
+func TestManyWhoComeTogetherStayBelowTheLimit(t *testing.T) {
+	var skew atomic.Int64
+	c, one, two := open(t, &skew)
+	var together sync.WaitGroup
+	var kept atomic.Int32
+	for i := range 40 {
+		together.Go(func() {
+			err := []*once.Store{one, two}[i%2].Put(t.Context(), &once.Thing{Kind: once.Device, ID: once.ID(fmt.Sprint(i)), Values: map[string]string{"network": "lab"}, Expires: time.Now().Add(time.Hour)},
+				once.Limit{All: 100, Key: "network", Each: 5})
+			if err == nil {
+				kept.Add(1)
+			} else {
+				assert.ErrorIs(t, err, once.ErrMany)
+			}
+		})
+	}
+	together.Wait()
+	left, err := c.Client.CoreV1().Secrets(v1.Namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	assert.Len(t, left.Items, 5)
+	assert.EqualValues(t, 5, kept.Load(), "those that were told so are those that are kept")
 }
 
 func TestWhoBeginsManyKeepsNoOneElseOut(t *testing.T) {
