@@ -16,8 +16,8 @@ import (
 // numbered is a name that ends in a number of ours.
 var numbered = regexp.MustCompile(`^(.*)-(\d{1,6})$`)
 
-// FreeName is a name like that of a job which the user hasn't used yet.
-func (c *Client) FreeName(ctx context.Context, j *Job) (string, error) {
+// FreeName returns a name like that of a job that the owner of the copy has not used yet.
+func (c *Client) FreeName(ctx context.Context, j *Job, owner string) (string, error) {
 	base, n := j.Name, 1
 	if m := numbered.FindStringSubmatch(j.Name); m != nil {
 		base = m[1]
@@ -26,7 +26,7 @@ func (c *Client) FreeName(ctx context.Context, j *Job) (string, error) {
 	for range 1000 {
 		n++
 		name := fmt.Sprintf("%s-%d", base, n)
-		_, err := c.brief(ctx, j.User, name, v1.ObjectName(j.User, name))
+		_, err := c.brief(ctx, owner, name, v1.ObjectName(owner, name))
 		if e, missing := errors.AsType[*NotFoundError](err); missing && (e.Unsure == nil || errors.Is(e.Unsure, ErrNoController)) {
 			return name, nil
 		}

@@ -21,6 +21,7 @@ type answer struct {
 	http.ResponseWriter
 	started time.Time
 	id      string
+	asked   string // the client's id of the request; "" if it sent none
 	address netip.Addr
 	route   *Route // nil where none was found
 	user    string
@@ -97,6 +98,9 @@ func (s *Server) done(a *answer, r *http.Request) {
 	}
 	if a.user != "" {
 		attrs = append(attrs, slog.String("user", a.user), slog.String("token", a.token))
+	}
+	if a.asked != "" {
+		attrs = append(attrs, slog.String("clientRequest", a.asked))
 	}
 	if a.cut {
 		attrs = append(attrs, slog.Bool("cut", true))

@@ -105,18 +105,20 @@ func (s *Server) Match(r *http.Request) *Route {
 	return s.routes[pattern]
 }
 
-// requestID is what another program may call its request.
+// requestID is the form of ids that clients give their requests. The audit and answers have an id of the server, so that two requests never share one;
+// the log has both.
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a := &answer{ResponseWriter: w, started: s.o.Now(), id: r.Header.Get("X-Request-Id"), address: s.address(r)}
-	if !requestID.MatchString(a.id) {
-		a.id = rand.Text()
+	a := &answer{ResponseWriter: w, started: s.o.Now(), id: rand.Text(), address: s.address(r)}
+	if id := r.Header.Get("X-Request-Id"); requestID.MatchString(id) {
+		a.asked = id
 	}
 	h := w.Header()
 	h.Set("X-Request-Id", a.id)
 	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Strict-Transport-Security", "max-age=31536000")
 	h.Set("Referrer-Policy", "no-referrer")
 	// What opened a page doesn't reach into it, nor read where it has got to: that may be an issuer's code that a limit kept from being used.
 	h.Set(OpenerPolicy, "same-origin")

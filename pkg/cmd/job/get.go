@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -144,7 +145,7 @@ func writeHead(out io.Writer, d *job.Detail, now time.Time) error {
 		line("Retries", strconv.Itoa(int(d.Retries)))
 	}
 	for _, a := range d.After {
-		line("Starts after", a.Job)
+		line("Starts after", cmp.Or(a.Job, "a job that you don't see"))
 	}
 	for _, n := range d.AvoidedNodes {
 		if job.Avoids(n, now) {

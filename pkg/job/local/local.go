@@ -56,6 +56,11 @@ func (c *Jobs) Facts(ctx context.Context) (*job.Facts, error) {
 // Me is no one: a kubeconfig doesn't say whose jobs are made.
 func (*Jobs) Me(context.Context) (string, error) { return "", nil }
 
+// FreeName returns a name for a copy of a job that its owner has not used yet.
+func (c *Jobs) FreeName(ctx context.Context, j *job.Job) (string, error) {
+	return c.Client.FreeName(ctx, j, j.User)
+}
+
 // Known names the jobs that live, of a user or of all.
 func (c *Jobs) Known(ctx context.Context, user string) ([]job.Name, error) {
 	selector := ""

@@ -22,8 +22,8 @@ func TestOwnersOfJobsWhoArentPeopleCantBeClaimed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 202, h.Submit(h.tokens["ann"], "train", "speech").Status)
 	f := framework(t, h.cluster, "ann", "train")
-	f.ObjectMeta = metav1.ObjectMeta{Name: fv1.ObjectName("kim", "train"), Namespace: f.Namespace, Labels: f.Labels, Annotations: f.Annotations}
-	f.Labels[fv1.LabelUser] = "kim"
+	f.ObjectMeta = metav1.ObjectMeta{Name: fv1.ObjectName("owen", "train"), Namespace: f.Namespace, Labels: f.Labels, Annotations: f.Annotations}
+	f.Labels[fv1.LabelUser] = "owen"
 	_, err = jobs.Frameworks.Create(t.Context(), f, false)
 	require.NoError(t, err)
 	h.Ended("lee", "speech", "past", time.Now().Add(-time.Hour))
@@ -32,7 +32,7 @@ func TestOwnersOfJobsWhoArentPeopleCantBeClaimed(t *testing.T) {
 		_, err := service.Admit(t.Context(), &signin.Identity{Provider: "lab", Subject: "of " + name, Name: name})
 		return err
 	}
-	for _, name := range []string{"kim", "KIM", "lee", "Lee", "root", "Admin", "ubuntu", "operator", "SYSTEM", "system:admin", "me"} {
+	for _, name := range []string{"owen", "OWEN", "lee", "Lee", "root", "Admin", "ubuntu", "operator", "SYSTEM", "system:admin", "me"} {
 		require.ErrorIs(t, admit(name), signin.ErrNotAdmitted, name)
 		_, err := h.People.Person(name)
 		if name != "root" {
@@ -42,15 +42,15 @@ func TestOwnersOfJobsWhoArentPeopleCantBeClaimed(t *testing.T) {
 	require.NoError(t, admit("mia"))
 
 	// An administrator says so, by each of the two APIs.
-	a := h.as("root", "POST", "/api/v3/users", `{"name":"kim"}`)
+	a := h.as("root", "POST", "/api/v3/users", `{"name":"owen"}`)
 	assert.Equal(t, 409, a.Status, a.Body)
-	assert.Contains(t, a.Body, "jobs belong to kim")
+	assert.Contains(t, a.Body, "jobs belong to owen")
 	assert.Contains(t, a.Body, "--take-over-history")
 	a = h.as("root", "POST", "/api/v2/users", `{"username":"lee","password":"correct horse battery"}`)
 	assert.Equal(t, 409, a.Status, a.Body)
 	a = h.as("root", "POST", "/api/v3/users", `{"name":"operator","takeOverHistory":true}`)
 	assert.Equal(t, 400, a.Status, a.Body)
-	a = h.as("root", "POST", "/api/v3/users", `{"name":"kim","takeOverHistory":true}`)
+	a = h.as("root", "POST", "/api/v3/users", `{"name":"owen","takeOverHistory":true}`)
 	assert.Equal(t, 200, a.Status/100*100, a.Body)
 
 	// Without the history it isn't known.

@@ -11,8 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	fv1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/servertest"
@@ -122,6 +124,25 @@ func TestNamesOfOthersAreInNoAnswer(t *testing.T) {
 		assert.NotContains(t, a.Body, fv1.ObjectName("ann", "quietly-done"), path)
 	}
 	assert.Contains(t, h.as("abe", "GET", "/api/v2/jobs?keyword=quietly", "").Body, "quietly-done", "who may see it does")
+
+	// Ann's job waits for one of vic's, which abe doesn't see.
+	f := framework(t, h.cluster, "ann", "quietly-done")
+	metav1.SetMetaDataAnnotation(&f.ObjectMeta, fv1.AnnotationAfter, `[{"job":"vic/own-thing","framework":"`+fv1.ObjectName("vic", "own-thing")+`","uid":"1"}]`)
+	jobs, err := job.New(h.cluster)
+	require.NoError(t, err)
+	_, err = jobs.Frameworks.Patch(t.Context(), f.Name, types.MergePatchType, map[string]any{"metadata": map[string]any{"annotations": f.Annotations}})
+	require.NoError(t, err)
+	a := h.as("abe", "GET", "/api/v3/jobs/ann/quietly-done", "")
+	require.Equal(t, 200, a.Status, a.Body)
+	assert.Contains(t, a.Body, `"after":[{`)
+	assert.NotContains(t, a.Body, "own-thing")
+	assert.NotContains(t, a.Body, fv1.ObjectName("vic", "own-thing"))
+	assert.Contains(t, h.as("root", "GET", "/api/v3/jobs/ann/quietly-done", "").Body, "vic/own-thing")
+
+	// A name for a copy shows no names of the owner.
+	require.Equal(t, 202, h.Submit(h.tokens["ann"], "quietly-done-2", "speech").Status)
+	assert.Contains(t, h.as("abe", "GET", "/api/v3/jobs/ann/quietly-done/freename", "").Body, `"quietly-done-2"`)
+	assert.Contains(t, h.as("ann", "GET", "/api/v3/jobs/ann/quietly-done/freename", "").Body, `"quietly-done-3"`)
 }
 
 func TestASubmissionSentAgainIsOne(t *testing.T) {

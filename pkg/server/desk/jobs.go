@@ -13,6 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -124,6 +125,12 @@ func (j *Job) Detail(ctx context.Context) (*job.Detail, error) {
 // told takes out of a job what the caller may not know.
 func (j *Job) told(d *job.Detail) {
 	d.Message = job.NameOf(j.desk.nameOf).Told(d.Message)
+	for i := range d.After {
+		a := &d.After[i]
+		if owner, name, _ := protocol.SplitName(a.Job); j.desk.nameOf(owner, name) == "" {
+			a.Job, a.Framework, a.UID = "", "", ""
+		}
+	}
 	if err := j.decide("job.config"); err != nil {
 		d.Config = ""
 	}

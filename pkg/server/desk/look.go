@@ -106,12 +106,12 @@ func (j *Job) RoleName(object string) string {
 	return object
 }
 
-// FreeName is a name for a copy of the job that the caller hasn't used.
+// FreeName returns a name for a copy of the job that the caller, whose copy it is, has not used.
 func (j *Job) FreeName(ctx context.Context) (string, error) {
 	if err := j.decide("job.read"); err != nil {
 		return "", err
 	}
-	return j.desk.shop.Jobs.FreeName(ctx, j.job)
+	return j.desk.shop.Jobs.FreeName(ctx, j.job, j.desk.caller.Name)
 }
 
 // Waiting is the queue of a virtual cluster that is granted to the caller. Names of jobs that the caller doesn't see are not in it.
