@@ -163,6 +163,8 @@ func (s *Spec) apiServer() map[string]any {
 	return map[string]any{
 		"certSANs":  unique(sans),
 		"extraArgs": args(flags...),
+		// The API server reads its policy when it starts: another policy makes another manifest.
+		"extraEnvs": []any{map[string]any{"name": "PAICTL_AUDIT_POLICY", "value": hash(auditPolicy)[:16]}},
 		"extraVolumes": []any{
 			map[string]any{"name": "paictl", "hostPath": confDir, "mountPath": confDir, "readOnly": true, "pathType": "Directory"},
 			map[string]any{"name": "audit-log", "hostPath": "/var/log/kubernetes", "mountPath": "/var/log/kubernetes", "pathType": "DirectoryOrCreate"},
