@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/hint"
@@ -146,6 +147,9 @@ func (c *Client) hardware(ctx context.Context, out *render.Cluster) (unknown str
 	if nodes == nil || slices.ContainsFunc(nodes.Items, marked) {
 		out.NodeLabels = map[string]string{labelWorker: "true"}
 	}
+	if nodes != nil {
+		out.NoRDMA = noRDMA(nodes.Items, out.NodeLabels)
+	}
 	m, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return "the scheduler's configuration can't be read", nil
@@ -168,6 +172,14 @@ func (c *Client) hardware(ctx context.Context, out *render.Cluster) (unknown str
 		out.SKUs = shares(nodes.Items, machinesByLeaf(core.Physical()), config.Processors, cpu, memory)
 	}
 	return unknown, nil
+}
+
+// noRDMA reports whether none of the nodes that run jobs publishes RDMA devices.
+func noRDMA(nodes []corev1.Node, marks map[string]string) bool {
+	return !slices.ContainsFunc(nodes, func(n corev1.Node) bool {
+		devices := n.Status.Capacity[render.ResourceRDMA]
+		return !devices.IsZero() && labels.SelectorFromSet(marks).Matches(labels.Set(n.Labels))
+	})
 }
 
 // platform is what the programs that run on every machine ask for there, in thousandths of a processor

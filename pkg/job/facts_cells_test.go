@@ -62,3 +62,15 @@ func TestACPUCellIsAProcessorWithItsShareOfTheMemory(t *testing.T) {
 	assert.Equal(t, map[string]string{"prep": "CPU"}, vcs["team"].PinnedTypes)
 	assert.Equal(t, map[string]int{"G": 8}, vcs["other"].Cells)
 }
+
+func TestOnlyMachinesOfJobsOfferRDMA(t *testing.T) {
+	with, without, master := nodeOf("g1", "8", "8", "64Gi"), nodeOf("g2", "8", "8", "64Gi"), nodeOf("m1", "8", "8", "64Gi")
+	with.Status.Capacity[render.ResourceRDMA] = resource.MustParse("1")
+	with.Labels = map[string]string{labelWorker: "true"}
+	master.Status.Capacity[render.ResourceRDMA] = resource.MustParse("1")
+	without.Status.Capacity[render.ResourceRDMA] = resource.MustParse("0")
+	marks := map[string]string{labelWorker: "true"}
+	assert.False(t, noRDMA([]corev1.Node{with, without, master}, marks))
+	assert.True(t, noRDMA([]corev1.Node{without, master}, marks), "the master runs no jobs")
+	assert.False(t, noRDMA([]corev1.Node{without, master}, nil), "no node is marked: all run jobs")
+}

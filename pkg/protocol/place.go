@@ -75,6 +75,10 @@ func (p place) is(k kind) bool {
 	case p.v.kind == kindNull:
 		p.report("yaml/type", fmt.Sprintf("expected %s, and the value is empty", k), "write a value, or remove the key")
 		return false
+	case p.v.kind == kindText && strings.Contains(p.v.node.Value, "<%"):
+		p.report("job/reference", fmt.Sprintf("expected %s, found a reference; references can't be used here", k),
+			fmt.Sprintf("write %s; references are replaced in commands and in parameters of plugins", k))
+		return false
 	case k == kindText && (p.v.kind == kindNumber || p.v.kind == kindBool):
 		remedy = "put it in quotes"
 	case k == kindList && p.v.kind == kindText:

@@ -59,6 +59,11 @@ func (r *renderer) checkUser() {
 
 // checkHardware checks what one role asks for against what there is.
 func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
+	if r.job.Roles[i].Infiniband && r.Cluster.NoRDMA {
+		r.fail(strictyaml.Path{"taskRoles", r.job.Roles[i].Name, "extraContainerOptions", "infiniband"}, "job/infiniband",
+			"no machine of the cluster publishes the resource "+ResourceRDMA+", so that the job would wait forever",
+			"remove infiniband, or ask the administrator to install a device plugin that publishes "+ResourceRDMA)
+	}
 	role, sku := &r.job.Roles[i], r.types[i]
 	asks := strictyaml.Path{"extras", "hivedScheduler", "taskRoles", role.Name}
 	resources := strictyaml.Path{"taskRoles", role.Name, "resourcePerInstance"}

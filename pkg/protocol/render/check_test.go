@@ -43,3 +43,17 @@ func TestATaskThatTakesMoreGPUsThanItAsksForIsToldSo(t *testing.T) {
 	assert.Empty(t, found, "without a scheduler of GPUs there are no shares")
 	assert.NotContains(t, out.Framework.Annotations, v1.AnnotationGPUsTaken)
 }
+
+func TestInfiniBandIsRefusedIfNoMachinePublishesIt(t *testing.T) {
+	const role = "  w: {instances: 1, dockerImage: img, resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 0}, commands: [a], extraContainerOptions: {infiniband: true}}\n"
+	o := options()
+	out, found := Render(job(t, role, ""), o)
+	require.NoError(t, found.Err())
+	devices := out.Framework.Spec.TaskRoles[0].Task.Pod.Spec.Containers[0].Resources.Limits[ResourceRDMA]
+	assert.Equal(t, int64(1), devices.Value())
+	o.Cluster.NoRDMA = true
+	_, found = Render(job(t, role, ""), o)
+	require.ErrorContains(t, found.Err(), "taskRoles.w.extraContainerOptions.infiniband: no machine of the cluster publishes the resource rdma/hca")
+	_, found = Render(job(t, worker("w", 1, 0), ""), o)
+	require.NoError(t, found.Err())
+}

@@ -48,6 +48,8 @@ type Cluster struct {
 	// SKUs are the resources of one cell, by the type of its GPU, or by that of CPU cells.
 	SKUs     map[string]SKU
 	Storages map[string]Storage
+	// NoRDMA: the nodes are known, and none of those that run jobs publishes ResourceRDMA.
+	NoRDMA bool
 }
 
 // VirtualCluster is what a virtual cluster owns.

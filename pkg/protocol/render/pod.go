@@ -33,9 +33,11 @@ const (
 
 	defaultShmMB = 512
 
-	resourceGPU  = "nvidia.com/gpu"
-	resourceRDMA = "rdma/hca"
+	resourceGPU = "nvidia.com/gpu"
 )
+
+// ResourceRDMA is the resource that extraContainerOptions.infiniband requests.
+const ResourceRDMA = "rdma/hca"
 
 // pod is the template of a role's pods. It has no secret, no host path and no privilege. The
 // controller adds what differs by task: name, host name, subdomain, FC_ variables.
@@ -182,7 +184,7 @@ func (r *renderer) limits(i int) corev1.ResourceList {
 		l[resourceGPU] = *resource.NewQuantity(int64(role.GPU), resource.DecimalSI)
 	}
 	if role.Infiniband {
-		l[resourceRDMA] = one
+		l[ResourceRDMA] = one
 	}
 	return l
 }
