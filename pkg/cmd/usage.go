@@ -80,10 +80,7 @@ var foreignFlags = map[string]map[string]string{
 		"--detach":   "submit returns at once without --watch and --wait",
 		"-d":         "submit returns at once without --watch and --wait",
 	},
-	"job cp": {"-r": copiesFolders, "-R": copiesFolders, "--recursive": copiesFolders},
 }
-
-const copiesFolders = "folders are copied without a flag"
 
 // instead says what to write for a flag that a command doesn't have: "" if nothing is known.
 func instead(c *cobra.Command, name string) string {

@@ -50,7 +50,7 @@ type ScaleOptions struct {
 // gang know each other from the start, so that only jobs without one can be scaled.
 func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int, o ScaleOptions) (before int, err error) {
 	if !j.Live || Phase(api.StateOf(j.framework)).Done() {
-		return 0, ended(j, "run it again: paictl job retry "+j.Name)
+		return 0, ended(j, "run it again: paictl job retry "+j.Title())
 	}
 	f := j.framework
 	at := -1

@@ -27,9 +27,9 @@ func (e *evidence) ended(w *Why) {
 		if e.Started == nil {
 			w.Sentence = "It was stopped on request before it had started."
 		}
-		w.Remedy = []string{"run it again: paictl job retry " + e.Name}
+		w.Remedy = []string{"run it again: paictl job retry " + w.Job}
 		if !e.Live {
-			w.Remedy = []string{"write its job file, to run it again: paictl job clone " + e.Name}
+			w.Remedy = []string{"write its job file, to run it again: paictl job clone " + w.Job}
 		}
 	case Deleted:
 		e.removed(w)
@@ -46,7 +46,7 @@ func (e *evidence) ended(w *Why) {
 // removed explains a job whose Framework was gone before its end.
 func (e *evidence) removed(w *Why) {
 	w.Sentence = "Its Framework was removed before the job had finished; only the history has it."
-	w.Remedy = []string{"write its job file, to run it again: paictl job clone " + e.Name}
+	w.Remedy = []string{"write its job file, to run it again: paictl job clone " + w.Job}
 	if e.Phrase != api.PhraseGone || e.Completed == nil {
 		return
 	}
@@ -69,7 +69,7 @@ func (e *evidence) retrying(w *Why) {
 	}
 	w.Sentence = fmt.Sprintf("Attempt %d failed and the next starts %s: %s", id, when, w.Sentence)
 	w.fact("controller", e.Message)
-	w.fact("at once", "paictl job retry "+e.Name)
+	w.fact("at once", "paictl job retry "+w.Job)
 	if e.controllerErr != nil {
 		w.fact("but", e.controllerErr.Error())
 	}
@@ -109,7 +109,7 @@ func (e *evidence) failure(w *Why, a *api.Attempt) {
 	w.Sentence = sentence(fmt.Sprintf("%s (%s)", w.Sentence, code))
 	w.Remedy = rule.Solution
 	if rule.Code != int(c.Code) {
-		w.Remedy = []string{"look at the end of its log: paictl job logs " + e.Name}
+		w.Remedy = []string{"look at the end of its log: paictl job logs " + w.Job}
 	}
 	if above := machine.AboveLimit.FindStringSubmatch(c.Diagnostics); c.Code == machine.CodePodCreationPermanent && above != nil {
 		aboveLimit(w, above[1], above[2], above[3], c.Code)
@@ -183,7 +183,7 @@ func (e *evidence) failureFacts(w *Why, a *api.Attempt, task *api.TaskAttempt) {
 		w.fact("which ended all", ending(t))
 	}
 	if task != nil && Phase(e.State) == Failed {
-		w.fact("log", fmt.Sprintf("paictl job logs %s --role %s --task %d", e.Name, task.Role, task.Index))
+		w.fact("log", fmt.Sprintf("paictl job logs %s --role %s --task %d", w.Job, task.Role, task.Index))
 	}
 }
 

@@ -267,7 +267,7 @@ func (e *evidence) sickGPUs(w *Why) {
 		}
 		if Phase(e.State) == Running && w.Remedy == nil {
 			w.Sentence = fmt.Sprintf("%s runs on %s, which reports a sick GPU of it: %s.", e.nameOf(p), n.Name, strings.TrimRight(clip(sick[0]), "."))
-			w.Remedy = []string{"if the program makes no progress, start it again on other GPUs: paictl job retry " + e.Name, "an administrator sees more with: paictl node gpu list " + n.Name}
+			w.Remedy = []string{"if the program makes no progress, start it again on other GPUs: paictl job retry " + w.Job, "an administrator sees more with: paictl node gpu list " + n.Name}
 		}
 		w.fact("sick GPUs", fmt.Sprintf("%s on %s: %s", e.nameOf(p), n.Name, clip(strings.Join(sick, "; "))))
 	}

@@ -122,7 +122,7 @@ func PickOf(j *Job, all []*Target, role string, index int32) (*Target, error) {
 // CheckRole refuses a job that has ended, and a role that it doesn't have; "" is any.
 func CheckRole(j *Job, role string) error {
 	if !j.Live {
-		return ended(j, "read its logs with: paictl job logs "+j.Name)
+		return ended(j, "read its logs with: paictl job logs "+j.Title())
 	}
 	if role != "" && j.RoleObject(role) == "" {
 		return hint.Errorf("there are: "+strings.Join(j.RoleNames(), ", "), "%s has no task role %q", j.Title(), role)
@@ -202,5 +202,5 @@ func noneRuns(j *Job, role string, index int32) error {
 			what = fmt.Sprintf("%s of %s doesn't run", TaskName(role, index), j.Title())
 		}
 	}
-	return hint.Errorf("see why with: paictl job why "+j.Name, "%s", what)
+	return hint.Errorf("see why with: paictl job why "+j.Title(), "%s", what)
 }

@@ -40,7 +40,7 @@ func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phas
 	if j.Live && !Phase(api.StateOf(j.framework)).Done() {
 		before = Phase(api.StateOf(j.framework))
 		if j.framework.Spec.ExecutionType == v1.ExecutionStop {
-			return before, hint.Errorf("wait for its end first: paictl job wait "+j.Name, "%s is stopping", j.Title())
+			return before, hint.Errorf("wait for its end first: paictl job wait "+j.Title(), "%s is stopping", j.Title())
 		}
 		if err := c.allowed(ctx, j.framework, o.Allow); err != nil {
 			return before, err
@@ -83,7 +83,7 @@ func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phas
 			return before, notFound(j.User, j.Name, nil)
 		}
 		if kept == nil {
-			return before, hint.Errorf("write its job file with another name: paictl job clone "+j.Name+" -o job.yaml",
+			return before, hint.Errorf("write its job file with another name: paictl job clone "+j.Title()+" -o job.yaml",
 				"%s has %s long ago: its commands and secrets are no longer kept", j.Title(), before)
 		}
 		if err := c.allowed(ctx, kept.Framework, o.Allow); err != nil {

@@ -175,13 +175,13 @@ func conflict(j *Job) error {
 	switch s := api.StateOf(j.framework); {
 	case Phase(s).Done():
 		e.text = fmt.Sprintf("user %s already has a job %s, which %s", j.User, j.Name, Phase(s).Verb())
-		return hint.Wrap(e, "give this job another name, or submit it with --replace; to run the old one again: paictl job retry "+j.Name)
+		return hint.Wrap(e, "give this job another name, or submit it with --replace; to run the old one again: paictl job retry "+j.Title())
 	case s == api.Stopping:
 		e.text = fmt.Sprintf("user %s already has a job %s, which is stopping", j.User, j.Name)
-		return hint.Wrap(e, "wait for its end, then submit this one with --replace: paictl job wait "+j.Name)
+		return hint.Wrap(e, "wait for its end, then submit this one with --replace: paictl job wait "+j.Title())
 	}
 	e.text = fmt.Sprintf("user %s has another job %s, which has not finished", j.User, j.Name)
-	return hint.Wrap(e, "give this job another name, or stop the other one first: paictl job stop "+j.Name)
+	return hint.Wrap(e, "give this job another name, or stop the other one first: paictl job stop "+j.Title())
 }
 
 // complete makes what a submission of the same job has left out.

@@ -434,7 +434,7 @@ func TestAnEndedJobIsExplainedFromTheHistory(t *testing.T) {
 	w = (&evidence{Detail: archivedDetail(Past(d)), now: noon, rules: rules.Builtin()}).explain()
 	assert.Equal(t, "deleted", w.State)
 	assert.Equal(t, "Its Framework was removed without the job controller, before the job had finished: the result of its tasks is unknown.", w.Sentence)
-	assert.Equal(t, []string{"write its job file, to run it again: paictl job clone train"}, w.Remedy)
+	assert.Equal(t, []string{"write its job file, to run it again: paictl job clone alice/train"}, w.Remedy)
 	assert.Equal(t, "found missing", w.Facts[0].What)
 	assert.Contains(t, w.Facts[0].Text, "1m ago")
 }

@@ -63,6 +63,8 @@ a folder that point outside of it.`,
 	}
 	opts.Flags.add(f, cmd)
 	opts.Target.add(f, &opts.Flags, cmd)
+	cmd.Flags().BoolP("recursive", "r", false, "has no effect: folders are always copied with their content")
+	_ = cmd.Flags().MarkHidden("recursive")
 	return cmd
 }
 

@@ -69,7 +69,7 @@ func follow(ctx context.Context, f *cmdutil.Factory, c Jobs, j *job.Job, o follo
 		if last != nil {
 			at = last.At().Text(time.Now())
 		}
-		return last, &cmdutil.CodeError{Code: exitTimeout, Err: hint.Errorf("the job continues; see why with: paictl job why "+j.Name,
+		return last, &cmdutil.CodeError{Code: exitTimeout, Err: hint.Errorf("the job continues; see why with: paictl job why "+j.Title(),
 			"%s is %s after %s", j.Title(), at, o.timeout)}
 	case ctx.Err() != nil && o.mine:
 		return last, ctx.Err()

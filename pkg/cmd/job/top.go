@@ -79,7 +79,7 @@ func topOnce(ctx context.Context, opts *TopOptions, c Jobs, j *job.Job) error {
 		io.Say("warning: %v", p)
 	}
 	if len(list) == 0 && opts.Output.IsTable() {
-		io.Say("no task of %s runs; see: paictl job why %s", j.Title(), j.Name)
+		io.Say("no task of %s runs; see: paictl job why %[1]s", j.Title())
 		return nil
 	}
 	t := cmdutil.Table{Header: []string{"TASK", "NODE", "CPU", "OF", "MEMORY", "OF", "GPUS", "GPU INDICES"}}

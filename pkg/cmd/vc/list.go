@@ -26,8 +26,9 @@ type ListOptions struct {
 func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
 	opts := &ListOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the virtual clusters and how much of each is used",
+		Use:        "list",
+		SuggestFor: []string{"sinfo"},
+		Short:      "List the virtual clusters and how much of each is used",
 		Long: `Numbers are GPUs. USED is what gangs with a guarantee hold of the virtual cluster's own cells;
 OPPORTUNISTIC is what its gangs use beyond that, until others need it. WAITING counts gangs. If there
 are machines without GPUs, the same columns follow for CPU CELLS, of one processor each.
