@@ -13,8 +13,8 @@ import (
 
 // Limits are how much one may ask. 0 is the default.
 type Limits struct {
-	// PerMinute is for an address without a token, PerTokenMinute for a token, SubmitPerHour and TemplatesPerHour for a person.
-	PerMinute, PerTokenMinute, SubmitPerHour, TemplatesPerHour int
+	// PerMinute is for an address without a token, PerTokenMinute for a token, ChangesPerHour, SubmitPerHour and TemplatesPerHour for a person.
+	PerMinute, PerTokenMinute, ChangesPerHour, SubmitPerHour, TemplatesPerHour int
 	// Streams is how many are open at a time.
 	Streams int
 }
@@ -28,6 +28,9 @@ func (l Limits) complete() Limits {
 	}
 	if l.PerTokenMinute == 0 {
 		l.PerTokenMinute = 3000
+	}
+	if l.ChangesPerHour == 0 {
+		l.ChangesPerHour = 6000 // each leaves a record in the audit, which keeps two million
 	}
 	if l.SubmitPerHour == 0 {
 		l.SubmitPerHour = 3600
@@ -143,6 +146,14 @@ func (l *limiter) address(a netip.Addr) time.Duration {
 // body counts a body of someone without a token that counts: a tenth of the requests of a minute may come at once.
 func (l *limiter) body(a netip.Addr) time.Duration {
 	return l.spend("b"+origin.Network(a), max(l.limits.PerMinute/10, 5), time.Minute/10)
+}
+
+// change counts a request that the audit gets a record of.
+func (l *limiter) change(s *rules.Subject) time.Duration {
+	if s.Guest() {
+		return 0
+	}
+	return l.spend("c"+s.Name, l.limits.ChangesPerHour, time.Hour)
 }
 
 // submission counts one.

@@ -51,6 +51,23 @@ func TestManyTokensOfAPersonDontMakeManyPeople(t *testing.T) {
 	assert.Zero(t, s.all)
 }
 
+// The audit keeps two million records of all.
+func TestOnePersonDoesntFillTheAudit(t *testing.T) {
+	now := time.Now()
+	l := newLimiter(Limits{}, func() time.Time { return now })
+	passed := 0
+	for minute := range 6 * 60 {
+		for token := range 3000 {
+			if l.change(withToken(strconv.Itoa(token))) == 0 {
+				passed++
+			}
+		}
+		now = now.Add(time.Minute)
+		assert.Zero(t, l.change(&rules.Subject{Name: "ann" + strconv.Itoa(minute)}))
+	}
+	assert.InDelta(t, 7*6000, passed, 200, "in six hours")
+}
+
 func TestListsThatAreTooLargeTogetherWaitForEachOther(t *testing.T) {
 	s := newRows()
 	s.wait = 10 * time.Millisecond

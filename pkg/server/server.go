@@ -194,8 +194,13 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	}
 	subject := caller.Subject
 	a.user, a.token = subject.Name, subject.Token.ID
-	if s.limited(a, r, s.limits.take(a.address, &subject)) || subject.Guest() && r.ContentLength != 0 && s.limited(a, r, s.limits.body(a.address)) || route.Limit.Submit && s.limited(a, r, s.limits.submission(&subject)) ||
-		route.Limit.Template && s.limited(a, r, s.limits.template(&subject)) {
+	changes := r.Method != http.MethodGet && r.Method != http.MethodHead || route.Limit.Stream
+	switch {
+	case s.limited(a, r, s.limits.take(a.address, &subject)),
+		subject.Guest() && r.ContentLength != 0 && s.limited(a, r, s.limits.body(a.address)),
+		changes && s.limited(a, r, s.limits.change(&subject)),
+		route.Limit.Submit && s.limited(a, r, s.limits.submission(&subject)),
+		route.Limit.Template && s.limited(a, r, s.limits.template(&subject)):
 		return
 	}
 	d := s.o.Shop.For(caller, desk.Origin{Request: a.id, Address: a.address.String()})
@@ -203,7 +208,7 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 		if toSignIn(a, r, route, err) {
 			return
 		}
-		if read := r.Method == http.MethodGet || r.Method == http.MethodHead; !read || route.Limit.Stream {
+		if changes {
 			d.Refused(r.Context(), route.Rule, r.Method+" "+route.Path, err)
 		}
 		s.fail(a, r, err)

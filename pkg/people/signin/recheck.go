@@ -130,7 +130,6 @@ func (r *Recheck) Round(ctx context.Context) error {
 		vias[record.User][record.Via] = true
 	}
 	providers := map[string]*asked{}
-	var failed []error
 	for _, c := range r.Checkers {
 		one, policy := &asked{Checker: c}, r.Policies[c.Name()]
 		if err := r.People.Bind(ctx, c.Name(), policy.Source, policy.MovedFrom); err != nil {

@@ -147,7 +147,7 @@ func New(o Options) (*Assembly, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits := server.Limits{PerMinute: o.Settings.Limits.PerMinute, PerTokenMinute: o.Settings.Limits.PerTokenMinute, SubmitPerHour: o.Settings.Limits.SubmitPerHour, Streams: o.Settings.Limits.Streams}
+	limits := server.Limits{PerMinute: o.Settings.Limits.PerMinute, PerTokenMinute: o.Settings.Limits.PerTokenMinute, ChangesPerHour: o.Settings.Limits.ChangesPerHour, SubmitPerHour: o.Settings.Limits.SubmitPerHour, Streams: o.Settings.Limits.Streams}
 	routes := slices.Concat(v2.Routes(version.Version), v3.Routes(version.Version), pages.Routes(through.Links()))
 	described, err := openapi.Route(version.Version, routes) // but for the door, whose services describe themselves
 	if err != nil {

@@ -45,6 +45,13 @@ func TestWhatWasDoneCanBeAskedFor(t *testing.T) {
 	}
 	assert.Len(t, read("ann", "?object=noted"), 1)
 
+	for range 10 {
+		require.Equal(t, 200, h.as("root", "POST", "/api/v3/jobs/ann/noted/stop", "").Status, "it is stopping")
+	}
+	require.Equal(t, 403, h.as("abe", "POST", "/api/v3/jobs/ann/noted/stop", "").Status)
+	h.Eventually("the refusal is kept", func() bool { return len(read("root", "?object=noted&outcome=refused")) == 2 })
+	assert.Len(t, read("root", "?object=noted&actor=root"), 1, "stops that change nothing leave no record")
+
 	// What is refused before a job is looked for is noted, too, where it would change something.
 	p, err := h.People.Person("ann")
 	require.NoError(t, err)

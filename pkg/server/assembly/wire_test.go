@@ -69,7 +69,7 @@ func TestWhoAsksTooMuchWaits(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
 	s := settings.Default()
-	s.Limits.PerMinute, s.Limits.PerTokenMinute, s.Limits.SubmitPerHour = 20, 60, 3
+	s.Limits.PerMinute, s.Limits.PerTokenMinute, s.Limits.SubmitPerHour, s.Limits.ChangesPerHour = 20, 60, 3, 10
 	h := houseOn(t, c, servertest.Options{Settings: s})
 	last := 0
 	for range 30 {
@@ -85,6 +85,12 @@ func TestWhoAsksTooMuchWaits(t *testing.T) {
 		a = h.Submit(h.tokens["ann"], fmt.Sprintf("many-%d", i), "speech")
 	}
 	assert.Equal(t, http.StatusTooManyRequests, a.Status)
+	for range 10 {
+		a = h.as("root", "POST", "/api/v3/jobs/ann/many-0/stop", "")
+		assert.Equal(t, 200, a.Status)
+	}
+	assert.Equal(t, 429, h.as("root", "POST", "/api/v3/jobs/ann/many-0/stop", "").Status, "an hour has so many changes")
+	assert.Equal(t, 200, h.as("root", "GET", "/api/v3/jobs/ann/many-0", "").Status, "reading is no change")
 	assert.Equal(t, 202, h.Submit(h.tokens["abe"], "one", "speech").Status, "a limit is a person's own")
 	for range 70 {
 		last = h.as("ann", "GET", "/api/v2/info", "").Status

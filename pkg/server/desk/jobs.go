@@ -192,11 +192,20 @@ func (j *Job) change(ctx context.Context, rule string, detail map[string]string,
 
 // Stop asks for the job's end.
 func (j *Job) Stop(ctx context.Context) (before job.Phase, err error) {
-	err = j.change(ctx, "job.stop", nil, func(ctx context.Context) (err error) {
+	err = j.changeIf(ctx, !j.job.Ended() && !j.job.Stopping(), "job.stop", func(ctx context.Context) (err error) {
 		before, err = j.desk.shop.Jobs.Stop(ctx, j.job)
 		return err
 	})
 	return before, err
+}
+
+// changeIf is change. If nothing is to be changed, and the caller may change it, the audit gets no record: requests without an effect would
+// push out the records of others.
+func (j *Job) changeIf(ctx context.Context, changes bool, rule string, act func(context.Context) error) error {
+	if !changes && j.decide(rule) == nil {
+		return act(ctx)
+	}
+	return j.change(ctx, rule, nil, act)
 }
 
 // Retry runs the job again, as it was submitted. What is granted today must still allow that.
@@ -240,7 +249,7 @@ func (j *Job) Scale(ctx context.Context, role string, tasks int) (before int, er
 // asked for: that can't be taken back, whether its end is waited for or not.
 func (j *Job) Remove(ctx context.Context) (before job.Phase, err error) {
 	before = j.job.State
-	err = j.change(ctx, "job.delete", nil, func(ctx context.Context) error {
+	err = j.changeIf(ctx, j.job.Live, "job.delete", func(ctx context.Context) error {
 		if !j.job.Live {
 			return nil
 		}

@@ -57,6 +57,7 @@ type Tokens struct {
 type Limits struct {
 	PerMinute      int `json:"perMinute"`      // requests from an address without a token
 	PerTokenMinute int `json:"perTokenMinute"` // requests with one token
+	ChangesPerHour int `json:"changesPerHour"` // of one person, which the audit records
 	SubmitPerHour  int `json:"submitPerHour"`  // jobs of one person
 	Streams        int `json:"streams"`        // that are open at a time
 }
@@ -66,7 +67,7 @@ func Default() *Settings {
 	s := &Settings{
 		Port:   443,
 		Tokens: Tokens{BrowserHours: 24, RefreshDays: 30, RotateDays: 30},
-		Limits: Limits{PerMinute: 600, PerTokenMinute: 3000, SubmitPerHour: 3600, Streams: 2000},
+		Limits: Limits{PerMinute: 600, PerTokenMinute: 3000, ChangesPerHour: 6000, SubmitPerHour: 3600, Streams: 2000},
 	}
 	s.SignIn.Password.Enabled = true
 	s.SignIn.Recheck = Recheck{EverySeconds: 30, GraceMinutes: 60}
@@ -102,7 +103,7 @@ func (s *Settings) check() error {
 	}{
 		{"port", s.Port}, {"tokens.browserHours", s.Tokens.BrowserHours}, {"tokens.refreshDays", s.Tokens.RefreshDays}, {"tokens.rotateDays", s.Tokens.RotateDays},
 		{"limits.perMinute", s.Limits.PerMinute}, {"limits.perTokenMinute", s.Limits.PerTokenMinute},
-		{"limits.submitPerHour", s.Limits.SubmitPerHour}, {"limits.streams", s.Limits.Streams},
+		{"limits.changesPerHour", s.Limits.ChangesPerHour}, {"limits.submitPerHour", s.Limits.SubmitPerHour}, {"limits.streams", s.Limits.Streams},
 	} {
 		if n.value < 1 {
 			wrong = append(wrong, fmt.Errorf("%s: %d is less than 1", n.name, n.value))
