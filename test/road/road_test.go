@@ -30,10 +30,13 @@ func TestAJobGoesFromItsSubmissionToItsLogs(t *testing.T) {
 	t.Run("a person who has signed in follows a job that others don't see", func(t *testing.T) { follows(t, w) })
 }
 
-// meets runs a job of two roles: a task knows the addresses of its peers from the runtime, which waits for all of them.
+// meets runs a job of two roles: a task gets its code from the controller, and knows the addresses of its peers from the runtime, which
+// waits for all of them.
 func meets(t *testing.T, w *world) {
 	o := w.operator(t)
-	o.does("job", "submit", "testdata/pair.yaml")
+	code := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(code, "main.py"), []byte("print()"), 0o600))
+	o.does("job", "submit", "testdata/pair.yaml", "--code", code)
 	o.does("job", "wait", "pair")
 	pods := w.pods(t, "operator", "pair")
 	require.ElementsMatch(t, []string{"trainer 0", "trainer 1", "helper 0"}, slices.Collect(maps.Keys(pods)))
