@@ -17,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // Source is what decides, beside the file, which objects a submission creates. submit and render have
@@ -161,6 +162,10 @@ func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, send func(*code.A
 	}
 	defer a.Close()
 	say := func(format string, args ...any) { fmt.Fprintf(f.IO.Err, format+"\n", args...) }
+	if n := len(a.Windows); n > 0 {
+		say("warning: %s in %s with the line ends of Windows can't run on Linux: %s", plural.Of(n, "script"), s.Code, terminal.Line(strings.Join(a.Windows[:min(n, 5)], ", ")))
+		say("  -> convert the line ends with: sed -i 's/\\r$//' FILE, or dos2unix FILE")
+	}
 	for _, name := range a.Left {
 		say("warning: %s is not sent: it is not a file, or it is a link that points outside of the folder", name)
 	}

@@ -5,6 +5,7 @@ package code
 
 import (
 	"archive/tar"
+	"bytes"
 	"cmp"
 	"compress/gzip"
 	"context"
@@ -15,6 +16,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,6 +44,8 @@ type Archive struct {
 	// Left are links that lead out of the folder, and what is neither file nor folder. They don't go
 	// along.
 	Left []string
+	// Windows are scripts with the line ends of Windows, which shells of Linux can't run.
+	Windows []string
 
 	file *os.File
 }
@@ -135,8 +139,12 @@ func (a *Archive) write(ctx context.Context, dir string, entries []entry) error 
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if err := e.write(t, dir); err != nil {
+		var head start
+		if err := e.write(t, dir, &head); err != nil {
 			return fmt.Errorf("pack %s: %w", e.path, err)
+		}
+		if e.script(head) && bytes.Contains(head, []byte("\r\n")) {
+			a.Windows = append(a.Windows, e.path)
 		}
 	}
 	if err := errors.Join(t.Close(), z.Close()); err != nil {
@@ -147,7 +155,21 @@ func (a *Archive) write(ctx context.Context, dir string, entries []entry) error 
 	return err
 }
 
-func (e *entry) write(t *tar.Writer, dir string) error {
+// start is the beginning of a file that is written to it.
+type start []byte
+
+func (s *start) Write(p []byte) (int, error) {
+	const most = 4 << 10
+	*s = append(*s, p[:min(len(p), most-len(*s))]...)
+	return len(p), nil
+}
+
+// script reports whether a file is one that a shell, or the interpreter on its first line, runs.
+func (e *entry) script(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("#!")) || slices.Contains([]string{".sh", ".bash"}, path.Ext(e.path))
+}
+
+func (e *entry) write(t *tar.Writer, dir string, head *start) error {
 	h := &tar.Header{Name: e.path, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}
 	switch {
 	case e.mode.IsDir():
@@ -168,7 +190,7 @@ func (e *entry) write(t *tar.Writer, dir string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	if n, err := io.Copy(t, f); err != nil || n != e.size {
+	if n, err := io.Copy(t, io.TeeReader(f, head)); err != nil || n != e.size {
 		return hint.Errorf("submit again when no program writes to it", "the file changed while it was read")
 	}
 	return nil

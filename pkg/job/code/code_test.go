@@ -113,6 +113,15 @@ func TestLinksThatLeadOutDontGoAlong(t *testing.T) {
 	assert.Equal(t, "y", string(got))
 }
 
+func TestScriptsWithTheLineEndsOfWindowsAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"run.sh": "set -e\r\necho\r\n", "tool": "#!/usr/bin/env python3\r\nprint(1)\r\n",
+		"good.sh": "set -e\necho\n", "data.csv": "1,2\r\n", "train.py": "print(1)\r\n",
+	})
+	assert.Equal(t, []string{"run.sh", "tool"}, pack(t, dir).Windows)
+}
+
 func TestTooMuchIsRefusedAndTheLargestAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"train.py": "x"})
