@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,7 +124,21 @@ func ask(ctx context.Context, d ssh.Dialer, t ssh.Target, timeout time.Duration)
 	if res.ExitCode != 0 {
 		return layout.Facts{}, fmt.Errorf("the discovery script ended with exit code %d: %s", res.ExitCode, lastLine(res.Stderr))
 	}
-	return layout.ParseFacts(res.Stdout)
+	f, err := layout.ParseFacts(res.Stdout)
+	if err != nil || f.Sudo != "password" && f.Sudo != "refused" {
+		return f, err
+	}
+	// sudo -n refuses alike if the user needs a password and if it has no rights: only an attempt shows which.
+	_, err = h.Run(ctx, ssh.Script{Name: "discover/sudo", Body: "true", Timeout: timeout})
+	switch {
+	case errors.Is(err, ssh.ErrSudo):
+		f.Sudo, f.SudoError = "refused", err
+	case err != nil:
+		return layout.Facts{}, err
+	default:
+		f.Sudo = "password"
+	}
+	return f, nil
 }
 
 func lastLine(b []byte) string {

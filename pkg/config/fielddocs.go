@@ -63,7 +63,7 @@ func layoutDocs() map[string]string {
 		"password":     "Login password; also used for sudo if it asks. If there is a key, it is tried first.",
 		"keyfile-path": "Private key on the operator's machine; relative paths start in this folder, ~ is the home folder.",
 		"secret-name":  "Name of the Kubernetes secret that holds the key, for services that log in to machines.",
-		"port":         "Port of the SSH server; 22 if empty.",
+		"port":         "Port of the SSH server; if empty, that of ~/.ssh/config, or 22.",
 		"jump-host":    "Machine between the operator and the cluster: [user@]host[:port]; several, outermost first, separated by commas.",
 		"known-hosts":  "Known_hosts file to check host keys against, instead of ~/.ssh/known_hosts.",
 	} {
@@ -168,7 +168,7 @@ func quickStartDocs() map[string]string {
 		"ssh-password":     "Login password; also used for sudo if it asks.",
 		"ssh-keyfile-path": "Private key on this machine; relative paths start in the folder of this file.",
 		"ssh-secret-name":  "Name of the Kubernetes secret that will hold the key.",
-		"ssh-port":         "Port of the SSH server; 22 by default.",
+		"ssh-port":         "Port of the SSH server; by default that of ~/.ssh/config, or 22.",
 		"ssh-jump-host":    "Machine between you and the cluster: [user@]host[:port]; several, outermost first, separated by commas.",
 		"ssh-known-hosts":  "Known_hosts file to check host keys against, instead of ~/.ssh/known_hosts.",
 	}

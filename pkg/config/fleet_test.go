@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,6 +39,9 @@ type answering string
 
 func (a answering) Exec(_ context.Context, e *sshtest.Exec) int {
 	body, _, err := e.Script()
+	if err == nil && strings.TrimSpace(body) == "true" { // as root
+		return 0
+	}
 	if err != nil || len(body) < 1000 {
 		return 9
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -240,7 +241,10 @@ func factsFindings(c *Cluster, facts map[string]layout.Facts) Findings {
 			continue
 		}
 		p := fieldPath{"machine-list", i}
-		if f.Sudo == "refused" || f.Sudo == "missing" {
+		switch {
+		case f.SudoError != nil:
+			r.warn(p, "machine/sudo", fmt.Sprintf("%s: the login user cannot become root: %v", m.Hostname, f.SudoError), cmp.Or(hint.Of(f.SudoError), "log in as root, or give the user the rights"))
+		case f.Sudo == "refused" || f.Sudo == "missing":
 			r.warn(p, "machine/sudo", fmt.Sprintf("%s: the login user cannot become root (sudo %s)", m.Hostname, f.Sudo), "log in as root, or install sudo and add the user to its group")
 		}
 		if f.DriverError != "" && len(f.PCIGPUs) > 0 {

@@ -370,13 +370,43 @@ func TestRelativePathsKeepTheirMeaning(t *testing.T) {
 
 func TestClonedMachinesAreWarnedAbout(t *testing.T) {
 	f := newFleet(t)
-	f.add("10.0.0.1:22", sshtest.Config{}, facts("one", "machine-id\tsame", "sudo\trefused"))
+	f.add("10.0.0.1:22", sshtest.Config{}, facts("one", "machine-id\tsame", "sudo\tmissing"))
 	f.add("10.0.0.2:22", sshtest.Config{}, facts("two", "machine-id\tsame"))
 	g, _, err := f.generate("machines: [10.0.0.1, 10.0.0.2]\n")
 	require.NoError(t, err)
 	require.Len(t, g.Warnings, 2)
 	assert.Equal(t, "layout/duplicate-machine-id", g.Warnings[0].Rule)
 	assert.Equal(t, "machine/sudo", g.Warnings[1].Rule)
+}
+
+func TestWhetherAUserBecomesRootIsTried(t *testing.T) {
+	const quick = "machines: [10.0.0.1]\nssh-username: pai\nssh-password: right\n"
+	for name, c := range map[string]struct {
+		fact  string
+		sudo  sshtest.Sudo
+		warns string
+	}{
+		"sudo-rs wants a password":             {"refused", sshtest.Sudo{Password: "right"}, ""},
+		"sudo wants a password":                {"password", sshtest.Sudo{Password: "right"}, ""},
+		"another password":                     {"password", sshtest.Sudo{Password: "another"}, "the password was refused"},
+		"no rights, and sudo -n says password": {"password", sshtest.Sudo{Deny: "pai is not in the sudoers file."}, "may not become root"},
+		"no rights, in words of sudo-rs":       {"password", sshtest.Sudo{Deny: "sudo: I'm sorry pai. I'm afraid I can't do that"}, "may not become root"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			f.add("10.0.0.1:22", sshtest.Config{User: "pai", Password: "right", Sudo: &c.sudo}, facts("one", "sudo\t"+c.fact))
+			g, _, err := f.generate(quick)
+			require.NoError(t, err)
+			if c.warns == "" {
+				assert.Empty(t, g.Warnings)
+				return
+			}
+			require.Len(t, g.Warnings, 1)
+			assert.Equal(t, "machine/sudo", g.Warnings[0].Rule)
+			assert.Contains(t, g.Warnings[0].Message, c.warns)
+			assert.NotEmpty(t, g.Warnings[0].Remedy)
+		})
+	}
 }
 
 func names(t *testing.T, dir string) []string {

@@ -317,7 +317,7 @@ facts_sudo() {
     say sudo free
   else
     case $answer in
-      *password*) say sudo password ;;
+      *password* | *authentication*) say sudo password ;;
       *) say sudo refused ;;
     esac
   fi

@@ -58,6 +58,8 @@ type Facts struct {
 
 	UID  int    `json:"uid"`
 	Sudo string `json:"sudo"` // root, free, password, refused, missing
+	// SudoError says why the user couldn't become root with the password, and what to do.
+	SudoError error `json:"-"`
 
 	MachineID   string `json:"machine-id,omitempty"`
 	ProductUUID string `json:"product-uuid,omitempty"` // only root may read it

@@ -262,6 +262,7 @@ func TestSudoRightsAreToldApart(t *testing.T) {
 		"root":         {"echo 0", "exit 1", "root"},
 		"free":         {"echo 1000", "exit 0", "free"},
 		"password":     {"echo 1000", "echo 'sudo: a password is required' >&2; exit 1", "password"},
+		"sudo-rs":      {"echo 1000", "echo 'sudo: interactive authentication is required' >&2; exit 1", "password"},
 		"no sudo rule": {"echo 1000", "echo 'Sorry, user x may not run sudo on y.' >&2; exit 1", "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,8 +45,9 @@ type authenticator struct {
 	tried   []string
 	skipped []string
 	allowed []string
-	begun   bool // the server has answered the first request
-	done    bool // nothing is left
+	begun   bool   // the server has answered the first request
+	done    bool   // nothing is left
+	asked   string // after the password
 }
 
 // authenticator lists what to try, in the order a person expects: the key that was
@@ -109,17 +110,28 @@ func (a *authenticator) passwords(get func() (string, error)) {
 		if err != nil {
 			return nil, err
 		}
-		return ssh.KeyboardInteractive(func(_, _ string, questions []string, echos []bool) ([]string, error) {
-			answers := make([]string, len(questions))
-			for i := range questions {
-				if echos[i] {
-					return nil, fmt.Errorf("the server asks %q", questions[i])
-				}
-				answers[i] = pw
-			}
-			return answers, nil
-		}), nil
+		return ssh.KeyboardInteractive(a.answers(pw)), nil
 	}})
+}
+
+// answers gives the password to the first question. Another one is for something that only a person has: a new password for one that
+// has expired, a code.
+func (a *authenticator) answers(password string) ssh.KeyboardInteractiveChallenge {
+	answered, said := false, ""
+	return func(_, instruction string, questions []string, echos []bool) ([]string, error) {
+		if text := lastWords(instruction); text != "" {
+			said = text + " "
+		}
+		if len(questions) == 0 {
+			return nil, nil
+		}
+		if answered || len(questions) > 1 || echos[0] {
+			a.done, a.asked = true, said+strings.TrimSpace(questions[len(questions)-1])
+			return nil, errRefused
+		}
+		answered = true
+		return []string{password}, nil
+	}
 }
 
 // agent adds the agent's keys. An agent that does not answer has none.
@@ -189,18 +201,23 @@ func (a *authenticator) error() error {
 	if len(a.skipped) > 0 {
 		text += "; left out: " + strings.Join(a.skipped, ", ")
 	}
-	return hint.Errorf(a.remedy(), "log in to %s as %s: %w (%s)", a.e.name, a.e.user, ErrAuth, text)
+	if a.asked != "" {
+		text += fmt.Sprintf("; the server also asks %q", a.asked)
+	}
+	return hint.Errorf(a.remedy(), "log in to %s as %s%s: %w (%s)", a.e.name, a.e.user, a.e.origin("User"), ErrAuth, text)
 }
 
 func (a *authenticator) remedy() string {
 	takesPassword := slices.Contains(a.allowed, "password") || slices.Contains(a.allowed, "keyboard-interactive")
 	switch {
+	case a.asked != "":
+		return changePassword(a.e.user, a.e.name) + ", which a server that asks for more than a password needs too"
 	case takesPassword && a.e.password.IsSet():
-		return "check ssh-username and ssh-password"
+		return "check " + a.e.field("ssh-username", "User") + " and ssh-password"
 	case takesPassword:
 		return "give ssh-password or ssh-keyfile-path, or check that the host knows your key"
 	case a.e.keyFile == "":
 		return fmt.Sprintf("the host accepts only keys: install yours with ssh-copy-id %s@%s from a machine that may log in, and give ssh-keyfile-path", a.e.user, a.e.host)
 	}
-	return fmt.Sprintf("add the public key of %s to ~%s/.ssh/authorized_keys on the host, and check ssh-username", a.e.keyFile, a.e.user)
+	return fmt.Sprintf("add the public key of %s to ~%s/.ssh/authorized_keys on the host, and check %s", a.e.keyFile, a.e.user, a.e.field("ssh-username", "User"))
 }

@@ -187,3 +187,44 @@ func TestARefusedLoginSaysWhatWasTriedAndWhatToDo(t *testing.T) {
 		})
 	}
 }
+
+func TestAServerThatAsksForMoreThanThePasswordIsQuoted(t *testing.T) {
+	s := sshtest.NewServer(t, sshtest.Config{Name: "node1", User: "pai", Password: "pw", KeyboardInteractive: true, Expired: true})
+	_, err := sshtest.Dialer(t, s).Dial(t.Context(), s.Target())
+	require.ErrorIs(t, err, ssh.ErrAuth)
+	assert.ErrorContains(t, err, `the server also asks "You are required to change your password immediately (administrator enforced). New password:"`)
+	assert.Contains(t, hint.Of(err), "log in to node1 as pai by hand, change the password there")
+	assert.NotContains(t, err.Error(), "pw;")
+}
+
+func TestAValueOfTheClientsConfigurationIsNamedAsSuch(t *testing.T) {
+	file := t.TempDir() + "/config"
+	dial := func(text string, target ssh.Target, servers ...*sshtest.Server) error {
+		t.Helper()
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		o := sshtest.Options(t, servers...)
+		o.ConfigFile = file
+		_, err := sshtest.NewClient(t, o).Dial(t.Context(), target)
+		require.Error(t, err)
+		return err
+	}
+	err := dial("Host *\n  Port 1\n", ssh.Target{Address: "127.0.0.1"})
+	require.ErrorContains(t, err, "127.0.0.1:1) (Port 1 in "+file+")")
+	assert.Contains(t, hint.Of(err), "check Port in "+file+", or give ssh-port, and that sshd runs")
+	err = dial("Host *\n  Port 22000\n", ssh.Target{Address: "127.0.0.1", Port: 1})
+	assert.NotContains(t, err.Error(), file)
+	assert.Contains(t, hint.Of(err), "check ssh-port, and that sshd runs")
+	err = dial("Host *\n  Port 99999\n", ssh.Target{Address: "127.0.0.1"})
+	assert.ErrorContains(t, err, "99999 is not a port (Port 99999 in "+file+")")
+	err = dial("Host *\n  Port ssh\n", ssh.Target{Address: "127.0.0.1"})
+	assert.ErrorContains(t, err, `"ssh" is not a port (Port ssh in `+file+")")
+	err = dial("Host node1\n  HostName 127.0.0.1\n  Port 1\n", ssh.Target{Address: "node1"})
+	require.ErrorContains(t, err, "(HostName 127.0.0.1, Port 1 in "+file+")")
+
+	s := sshtest.NewServer(t, sshtest.Config{User: "pai", Password: "pw"})
+	target := s.Target()
+	target.User, target.Password = "", "wrong"
+	err = dial("Host *\n  User ada\n", target, s)
+	require.ErrorContains(t, err, "as ada (User ada in "+file+")")
+	assert.Equal(t, "check User in "+file+", or give ssh-username and ssh-password", hint.Of(err))
+}

@@ -198,7 +198,7 @@ func (c *Client) explain(e *endpoint, via *conn, err error) error {
 	if errors.Is(err, ErrHostKey) || hint.Of(err) != "" {
 		return err
 	}
-	remedy := fmt.Sprintf("check that the machine is on and that its address and ssh-port (%d) are right", e.port)
+	remedy := fmt.Sprintf("check that the machine is on and that its address and port (%d) are right: check %s", e.port, e.field("ssh-port", "Port"))
 	through := ""
 	if via != nil {
 		through = " through " + via.name
@@ -209,17 +209,17 @@ func (c *Client) explain(e *endpoint, via *conn, err error) error {
 	case isDNS && dns.IsNotFound:
 		remedy = "check the host name, or give the IP address"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		remedy = fmt.Sprintf("the machine answers, but no SSH server listens on port %d: check ssh-port and that sshd runs", e.port)
+		remedy = fmt.Sprintf("the machine answers, but no SSH server listens on port %d: check %s, and that sshd runs", e.port, e.field("ssh-port", "Port"))
 	case isOpen && open.Reason == ssh.Prohibited:
 		remedy = "allow TCP forwarding on the jump host (AllowTcpForwarding in its sshd_config)"
 	case errors.Is(err, errHandshakeTimeout):
-		remedy = fmt.Sprintf("port %d takes connections but no SSH server answers there: check ssh-port, or restart sshd on the machine", e.port)
+		remedy = fmt.Sprintf("port %d takes connections but no SSH server answers there: check %s, or restart sshd on the machine", e.port, e.field("ssh-port", "Port"))
 	case strings.Contains(err.Error(), "no common algorithm"):
 		remedy = "the machine's SSH server is too old or too restricted: update it or its sshd_config"
 	case dropped(err):
 		remedy = "the machine's SSH server drops connections: look at its log, and at MaxStartups in sshd_config"
 	}
-	return hint.Errorf(remedy, "reach %s (%s)%s: %w: %w", e.name, e.address(), through, ErrUnreachable, err)
+	return hint.Errorf(remedy, "reach %s (%s)%s%s: %w: %w", e.name, e.address(), through, e.origin("HostName", "Port", "ProxyJump"), ErrUnreachable, err)
 }
 
 // missedKeepAlives is how many unanswered questions end a connection.

@@ -65,7 +65,7 @@ func (c *conn) spawn(ctx context.Context, what, inner string, as access, stdout 
 		nonce := rand.Text()
 		nonce = fmt.Sprintf("%x", nonce[:8])
 		p.front = newSudoFront(nonce, p.stderr)
-		s.Stderr = p.front
+		s.Stdout, s.Stderr = p.front.stdout(stdout), p.front
 		line = wire.Sudo(nonce, inner)
 	}
 	if err := p.start(line); err != nil {

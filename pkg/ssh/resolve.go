@@ -36,6 +36,31 @@ type endpoint struct {
 	jumps      []*endpoint // outermost first
 	knownHosts []string    // the first is extended
 	policy     HostKeyPolicy
+
+	configFile string            // of OpenSSH's client
+	configured map[string]string // its settings that are used, by key
+}
+
+// origin says that a value comes from OpenSSH's configuration.
+func (e *endpoint) origin(keys ...string) string {
+	var parts []string
+	for _, key := range keys {
+		if v := e.configured[key]; v != "" {
+			parts = append(parts, key+" "+v)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s in %s)", strings.Join(parts, ", "), e.configFile)
+}
+
+// field names the place of a value: a field of layout.yaml, or the key in OpenSSH's configuration that took its place.
+func (e *endpoint) field(own, key string) string {
+	if e.configured[key] == "" {
+		return own
+	}
+	return fmt.Sprintf("%s in %s, or give %s", key, e.configFile, own)
 }
 
 // address returns host:port.
@@ -118,7 +143,10 @@ func (r *resolver) target(t Target) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	chain := cmp.Or(t.JumpHosts, r.proxyJump(t.Address))
+	chain := t.JumpHosts
+	if chain == "" {
+		chain = e.from("ProxyJump", r.proxyJump(t.Address))
+	}
 	e.jumps, err = r.chain(chain, t, 0)
 	if err != nil {
 		return nil, fmt.Errorf("jump hosts of %s: %w", t, err)
@@ -128,25 +156,33 @@ func (r *resolver) target(t Target) (*endpoint, error) {
 
 // host resolves everything but the way there.
 func (r *resolver) host(t Target) (*endpoint, error) {
-	port := t.Port
-	if port == 0 {
-		port, _ = strconv.Atoi(cmp.Or(r.get(t.Address, "Port"), "22"))
-	}
-	if port < 1 || port > 65535 {
-		return nil, hint.Errorf("give a port from 1 to 65535", "reach %s: %d is not a port", t, port)
-	}
 	e := &endpoint{
 		name:       t.String(),
 		host:       t.Address,
-		port:       port,
-		user:       cmp.Or(t.User, r.get(t.Address, "User"), r.o.LocalUser),
+		port:       t.Port,
+		user:       t.User,
+		configFile: r.o.ConfigFile,
+		configured: map[string]string{},
 		password:   t.Password,
 		sudo:       cmp.Or(t.SudoPassword, t.Password),
 		passphrase: t.KeyPassphrase,
 		policy:     r.policy(t.Address),
 		onlyThese:  strings.EqualFold(r.get(t.Address, "IdentitiesOnly"), "yes"),
 	}
-	if name := r.get(t.Address, "HostName"); name != "" {
+	if e.port == 0 {
+		text := cmp.Or(e.from("Port", r.get(t.Address, "Port")), "22")
+		var err error
+		if e.port, err = strconv.Atoi(text); err != nil {
+			return nil, hint.Errorf("correct "+e.field("ssh-port", "Port"), "reach %s: %q is not a port%s", t, text, e.origin("Port"))
+		}
+	}
+	if e.port < 1 || e.port > 65535 {
+		return nil, hint.Errorf("give a port from 1 to 65535: correct "+e.field("ssh-port", "Port"), "reach %s: %d is not a port%s", t, e.port, e.origin("Port"))
+	}
+	if e.user == "" {
+		e.user = cmp.Or(e.from("User", r.get(t.Address, "User")), r.o.LocalUser)
+	}
+	if name := e.from("HostName", r.get(t.Address, "HostName")); name != "" {
 		e.host = strings.NewReplacer("%h", t.Address, "%%", "%").Replace(name)
 	}
 	if t.KeyFile != "" {
@@ -155,6 +191,12 @@ func (r *resolver) host(t Target) (*endpoint, error) {
 	e.identities = r.identities(t.Address, e)
 	e.knownHosts = r.knownHosts(t, e)
 	return e, nil
+}
+
+// from notes that a value of OpenSSH's configuration is used, and returns it.
+func (e *endpoint) from(key, value string) string {
+	e.configured[key] = value
+	return value
 }
 
 // identities returns the configuration's key files for a host.

@@ -175,6 +175,13 @@ func TestSudoRefusalsHaveACauseAndARemedy(t *testing.T) {
 		"not in sudoers":         {sshtest.Sudo{Deny: "pai is not in the sudoers file."}, "x", "may not become root", "/etc/sudoers.d"},
 		"a terminal is required": {sshtest.Sudo{Deny: "sudo: sorry, you must have a tty to run sudo"}, "x", "terminal", "requiretty"},
 		"sudo is missing":        {sshtest.Sudo{Deny: "env: 'sudo': No such file or directory", ExitCode: 127}, "x", "not installed", "install sudo"},
+		"sudo-rs, no rights":     {sshtest.Sudo{Deny: "sudo: I'm sorry pai. I'm afraid I can't do that"}, "x", "may not become root", "printf '%s\\n' 'pai ALL=(ALL) ALL' > /etc/sudoers.d/pai"},
+		"sudo-rs, wrong":         {sshtest.Sudo{Deny: "sudo: Maximum 3 incorrect authentication attempts"}, "x", "the password was refused", "check the password"},
+		"doas":                   {sshtest.Sudo{Deny: "doas: Operation not permitted"}, "x", "is doas: doas: Operation not permitted", "install sudo"},
+		"an expired password":    {sshtest.Sudo{Deny: "Password change required but no TTY available."}, "x", "has expired", "change the password there"},
+		"a shell that refuses":   {sshtest.Sudo{Shell: "This account is currently not available."}, "x", "the login shell refuses commands: This account is currently not available.", "usermod -s /bin/sh 'pai'"},
+		"a shell without words":  {sshtest.Sudo{Shell: " "}, "x", "the login shell ended with exit code 1 and printed nothing", "usermod"},
+		"another language":       {sshtest.Sudo{Deny: "sudo: pai ist nicht in der sudoers-Datei."}, "x", "ist nicht in der sudoers-Datei", "> /etc/sudoers.d/pai"},
 		"something else":         {sshtest.Sudo{Deny: "sudo: PAM account management error", ExitCode: 1}, "x", "PAM account management error", "sudo true"},
 	}
 	for name, test := range tests {

@@ -154,3 +154,25 @@ func FuzzJumpHosts(f *testing.F) {
 		_, _ = r.target(Target{Address: "a", JumpHosts: list})
 	})
 }
+
+func TestTheLineForSudoersIsOneThatSudoReads(t *testing.T) {
+	for user, want := range map[string][2]string{
+		"pai":         {"pai ALL=(ALL) ALL", "pai"},
+		"first.last":  {"first.last ALL=(ALL) ALL", "first_last"},
+		"a@b.c":       {"a@b.c ALL=(ALL) ALL", "a_b_c"},
+		`DOMAIN\user`: {`DOMAIN\\user ALL=(ALL) ALL`, "DOMAIN_user"},
+		"backup~":     {"backup~ ALL=(ALL) ALL", "backup_"},
+		"o'neil":      {"o'neil ALL=(ALL) ALL", "o_neil"},
+		"a b,c":       {`a\ b\,c ALL=(ALL) ALL`, "a_b_c"},
+		"%x":          {`\%x ALL=(ALL) ALL`, "_x"},
+	} {
+		t.Run(user, func(t *testing.T) {
+			line := sudoersLine(user, "ALL")
+			command, file, _ := strings.Cut(line, " > /etc/sudoers.d/")
+			assert.Equal(t, want[1], file)
+			out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
+			require.NoError(t, err)
+			assert.Equal(t, want[0]+"\n", string(out))
+		})
+	}
+}

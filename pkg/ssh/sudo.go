@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type sudoFront struct {
 
 	mu      sync.Mutex
 	said    []byte
+	printed []byte // on standard output, where a login shell refuses
 	passed  bool
 	prompts int
 	changed chan struct{} // one token after each change
@@ -62,6 +64,24 @@ func (f *sudoFront) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// stdout returns the writer for standard output, the beginning of which is kept until the command has started.
+func (f *sudoFront) stdout(next io.Writer) io.Writer { return &earlyOutput{f, next} }
+
+type earlyOutput struct {
+	front *sudoFront
+	next  io.Writer
+}
+
+func (o *earlyOutput) Write(b []byte) (int, error) {
+	f := o.front
+	f.mu.Lock()
+	if !f.passed {
+		f.printed = append(f.printed, b[:min(len(b), 1<<10-len(f.printed))]...)
+	}
+	f.mu.Unlock()
+	return o.next.Write(b)
+}
+
 func (f *sudoFront) wake() {
 	select {
 	case f.changed <- struct{}{}:
@@ -79,7 +99,17 @@ func (f *sudoFront) state() (passed bool, prompts int) {
 func (f *sudoFront) words() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	text := strings.ReplaceAll(string(f.said), string(f.prompt), "")
+	return lastWords(strings.ReplaceAll(string(f.said), string(f.prompt), ""))
+}
+
+// shellWords returns the words of a login shell that refused the command before sudo ran, and whether it was so: sudo never ends silently.
+func (f *sudoFront) shellWords() (string, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.TrimSpace(lastWords(string(f.printed))), len(bytes.TrimSpace(f.said)) == 0
+}
+
+func lastWords(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	if len(lines) > 3 {
 		lines = lines[len(lines)-3:]
@@ -136,7 +166,7 @@ func (p *process) answer(as access) error {
 	}
 	if !password.IsSet() {
 		return p.sudoError(as, "it needs a password, but none was given",
-			fmt.Sprintf("give the password (%s), or allow it without: echo '%s ALL=(ALL) NOPASSWD:ALL' > /etc/sudoers.d/paictl", sudoFields, as.user))
+			fmt.Sprintf("give the password (%s), or allow it without: %s", sudoFields, sudoersLine(as.user, "NOPASSWD:ALL")))
 	}
 	if strings.ContainsAny(password.Reveal(), "\n\r") {
 		return p.sudoError(as, "the password contains a line break", "check the password: "+sudoFields)
@@ -155,17 +185,56 @@ func (p *process) sudoEnded(ctx context.Context, as access) error {
 	}
 	said := p.front.words()
 	lower := strings.ToLower(said)
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(lower, w) })
+	}
+	shell, silent := p.front.shellWords()
 	switch {
+	case silent && code != 127 && shell == "":
+		return p.sudoError(as, fmt.Sprintf("the login shell ended with exit code %d and printed nothing", code), loginShell(as.user))
+	case silent && code != 127:
+		return p.sudoError(as, "the login shell refuses commands: "+shell, loginShell(as.user))
+	case has("password change required", "password has expired"):
+		return p.sudoError(as, "the user's password has expired", changePassword(as.user, p.c.name))
+	case has("doas:"):
+		return p.sudoError(as, "sudo on this machine is doas: "+said, "install sudo: doas can't read a password from a program")
 	case code == 127: // of env
 		return p.sudoError(as, "sudo is not installed", "install sudo on the machine, or log in as root")
-	case strings.Contains(lower, "not in the sudoers") || strings.Contains(lower, "not allowed") || strings.Contains(lower, "may not run"):
-		return p.sudoError(as, "the user may not become root", fmt.Sprintf("add it: echo '%s ALL=(ALL) ALL' > /etc/sudoers.d/%s", as.user, as.user))
-	case strings.Contains(lower, "tty"):
+	case has("not in the sudoers", "not allowed", "may not run", "i'm sorry"):
+		return p.sudoError(as, "the user may not become root", "add it: "+sudoersLine(as.user, "ALL"))
+	case has("tty"):
 		return p.sudoError(as, "it requires a terminal", fmt.Sprintf("add the line 'Defaults:%s !requiretty' to sudoers", as.user))
-	case strings.Contains(lower, "try again") || strings.Contains(lower, "incorrect password"):
+	case has("try again", "incorrect password", "incorrect authentication", "authentication failed"):
 		return p.sudoError(as, "the password was refused", "check the password: "+sudoFields)
 	}
-	return p.sudoError(as, fmt.Sprintf("it ended with exit code %d: %s", code, said), "run 'sudo true' on the machine to see why")
+	return p.sudoError(as, fmt.Sprintf("it ended with exit code %d: %s", code, said), "run 'sudo true' on the machine to see why; if the user has no rights: "+sudoersLine(as.user, "ALL"))
+}
+
+// sudoersLine is a command of root that lets a user become root. sudo ignores files in sudoers.d whose names have a dot or end in ~, and
+// sudoers wants a backslash before some characters of names.
+func sudoersLine(user, what string) string {
+	file := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, user)
+	var name strings.Builder
+	for i, r := range user {
+		if strings.ContainsRune(`!=:,()\" `, r) || i == 0 && strings.ContainsRune("%+#@", r) {
+			name.WriteByte('\\')
+		}
+		name.WriteRune(r)
+	}
+	return fmt.Sprintf("printf '%%s\\n' %s > /etc/sudoers.d/%s", wire.Quote(name.String()+" ALL=(ALL) "+what), file)
+}
+
+func loginShell(user string) string {
+	return fmt.Sprintf("give the user a shell on the machine: usermod -s /bin/sh %s; or log in as another user", wire.Quote(user))
+}
+
+func changePassword(user, host string) string {
+	return fmt.Sprintf("log in to %s as %s by hand, change the password there, and write the new one; or use a key", host, user)
 }
 
 func (p *process) sudoError(as access, why, remedy string) error {

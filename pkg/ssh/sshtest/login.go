@@ -36,6 +36,10 @@ func (s *Server) serverConfig() *cssh.ServerConfig {
 			if err != nil || len(answers) != 1 || answers[0] != s.c.Password {
 				return nil, errNo
 			}
+			if s.c.Expired {
+				_, _ = ask("", "You are required to change your password immediately (administrator enforced).", []string{"New password: "}, []bool{false})
+				return nil, errNo
+			}
 			return nil, who(m)
 		}
 	}

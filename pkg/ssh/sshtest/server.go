@@ -35,6 +35,8 @@ type Config struct {
 	Keys     []cssh.PublicKey
 	// KeyboardInteractive asks for Password by that method only.
 	KeyboardInteractive bool
+	// Expired asks for a new password after it, as PAM does.
+	Expired bool
 	// HostKeys identify the server; one ed25519 key is made where empty.
 	HostKeys []cssh.Signer
 	// Sudo says what sudo does for users other than root; nil lets them all pass
@@ -57,6 +59,8 @@ type Sudo struct {
 	// Deny is printed instead, and sudo ends with ExitCode, or 1.
 	Deny     string
 	ExitCode int
+	// Shell is printed on standard output by a login shell that refuses every command, before sudo runs.
+	Shell string
 }
 
 // Handler runs what arrives in a session.

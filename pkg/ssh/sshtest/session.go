@@ -190,6 +190,10 @@ func (l *link) sudo(e *Exec, line string) (code int, ok bool) {
 	if rule == nil {
 		rule = &Sudo{}
 	}
+	if rule.Shell != "" {
+		_, _ = fmt.Fprintln(e.Stdout, rule.Shell)
+		return max(1, rule.ExitCode), false
+	}
 	if rule.Deny != "" {
 		_, _ = fmt.Fprintln(e.Stderr, rule.Deny)
 		return max(1, rule.ExitCode), false
