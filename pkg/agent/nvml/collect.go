@@ -192,6 +192,7 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 		g.Lost = true
 	}
 	g.Facts, g.MIG = c.facts(d), c.mig(index, d)
+	g.Unusable = c.fabric(d)
 	c.measure(d, g.Values)
 	if g.Lost {
 		c.activity.forget(g.Bus)
@@ -226,6 +227,29 @@ func (c *Collector) facts(d nvml.Device) map[string]string {
 		}
 	}
 	return out
+}
+
+// fabric says why a GPU can't be used before its NVLink fabric is ready: CUDA fails there with error 802. It is "" for a GPU that is ready, or
+// has no fabric to wait for.
+func (c *Collector) fabric(d nvml.Device) string {
+	if !c.has("nvmlDeviceGetGpuFabricInfo") {
+		return "" // before driver 525
+	}
+	info, r := d.GetGpuFabricInfo() //nolint:staticcheck // drivers before 545 have nothing else
+	if r != nvml.SUCCESS {
+		return ""
+	}
+	switch info.State {
+	case nvml.GPU_FABRIC_STATE_NOT_STARTED:
+		return "its NVLink fabric isn't initialised: start nvidia-fabricmanager (NVLink 5 also needs nvlsm), of the driver's release, and see its journal"
+	case nvml.GPU_FABRIC_STATE_IN_PROGRESS:
+		return "its NVLink fabric is being initialised; if that doesn't end, see the journal of nvidia-fabricmanager"
+	case nvml.GPU_FABRIC_STATE_COMPLETED:
+		if r := nvml.Return(info.Status); r != nvml.SUCCESS {
+			return fmt.Sprintf("its NVLink fabric failed: %v; see the journal of nvidia-fabricmanager", explain(c.lib, r))
+		}
+	}
+	return ""
 }
 
 // has reports whether the library has a function. To call one that it hasn't ends the program.

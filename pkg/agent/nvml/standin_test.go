@@ -86,3 +86,20 @@ func TestHowManyProcessesUseAGPUIsToldWhereItIsKnown(t *testing.T) {
 		})
 	}
 }
+
+func TestAGPUWaitsForItsFabric(t *testing.T) {
+	c := standIn(t, "")
+	for machine, says := range map[string]string{
+		"":                     "",
+		"hopper fabric-on":     "",
+		"hopper fabric-off":    "isn't initialised: start nvidia-fabricmanager",
+		"hopper fabric-busy":   "is being initialised",
+		"hopper fabric-failed": "failed: Insufficient Resources",
+	} {
+		t.Setenv("NVML_STANDIN", machine)
+		for _, g := range c.reportOf(t) {
+			assert.Equal(t, says == "", g.Unusable == "", "%s: %s", machine, g.Unusable)
+			assert.Contains(t, g.Unusable, says, machine)
+		}
+	}
+}

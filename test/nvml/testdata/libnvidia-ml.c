@@ -24,6 +24,8 @@ static struct nvmlDevice_st of[gpus] = {
 static int set;
 // told says what else this machine is: words in the environment variable NVML_STANDIN.
 //   hopper    two H100, which count how busy their parts are
+//   fabric-off, fabric-busy, fabric-failed, fabric-on
+//             they are in an NVLink fabric, which is in that state
 //   leaks     16 GiB of memory are in use
 //   process   by one process
 //   screen    a screen is connected
@@ -57,6 +59,15 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *to) {
 }
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t d, unsigned *to) { *to = d.handle->index; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t d, unsigned *to) { *to = d.handle->minor; return NVML_SUCCESS; }
+// nvml.h of status: "Error status, if any. Must be checked only if state returns "complete"."
+nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t d, nvmlGpuFabricInfo_t *to) {
+	memset(to, 0, sizeof *to);
+	to->state = told("fabric-off") ? NVML_GPU_FABRIC_STATE_NOT_STARTED : told("fabric-busy") ? NVML_GPU_FABRIC_STATE_IN_PROGRESS :
+		told("fabric-") ? NVML_GPU_FABRIC_STATE_COMPLETED : NVML_GPU_FABRIC_STATE_NOT_SUPPORTED;
+	if (told("fabric-failed")) to->status = NVML_ERROR_INSUFFICIENT_RESOURCES;
+	if (told("fabric-off")) to->status = NVML_ERROR_UNKNOWN; // not to be looked at
+	return NVML_SUCCESS;
+}
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t d, char *to, unsigned size) {
 	unsigned gpu, gi, ci;
 	return text(to, size, isPart(d, &gpu, &gi, &ci) ? nameOf(gpu, gi, ci) : d.handle->uuid);
@@ -143,7 +154,7 @@ NO(nvmlDeviceGetDriverModel) NO(nvmlDeviceGetDynamicPstatesInfo)
 NO(nvmlDeviceGetEccMode) NO(nvmlDeviceGetEncoderCapacity) NO(nvmlDeviceGetEncoderSessions) NO(nvmlDeviceGetEncoderStats)
 NO(nvmlDeviceGetEncoderUtilization) NO(nvmlDeviceGetEnforcedPowerLimit) NO(nvmlDeviceGetFBCSessions) NO(nvmlDeviceGetFBCStats)
 NO(nvmlDeviceGetFanControlPolicy_v2) NO(nvmlDeviceGetFanSpeed) NO(nvmlDeviceGetFanSpeed_v2) NO(nvmlDeviceGetFieldValues)
-NO(nvmlDeviceGetGpcClkMinMaxVfOffset) NO(nvmlDeviceGetGpcClkVfOffset) NO(nvmlDeviceGetGpuFabricInfo)
+NO(nvmlDeviceGetGpcClkMinMaxVfOffset) NO(nvmlDeviceGetGpcClkVfOffset)
 NO(nvmlDeviceGetGpuInstancePossiblePlacements) NO(nvmlDeviceGetGpuInstancePossiblePlacements_v2)
 NO(nvmlDeviceGetGpuInstanceProfileInfoV) NO(nvmlDeviceGetGpuInstanceRemainingCapacity)
 NO(nvmlDeviceGetGpuMaxPcieLinkGeneration) NO(nvmlDeviceGetGpuOperationMode)
