@@ -32,10 +32,25 @@ func detectProgram(sections []section) string {
 	var b strings.Builder
 	b.WriteString(preludeScript)
 	b.WriteString(detectScript)
-	for _, s := range sections {
-		fmt.Fprintf(&b, "printf '@@ %%s\\n' %s\n(\n%s\n) || printf '@! %%s\\n' $?\n", shell.Quote(s.name), s.body)
-	}
+	b.WriteString(atATime(sections))
 	return b.String()
+}
+
+// lanes is how many sections of a question a machine works on at a time: most of their time is that of programs that start.
+const lanes = 4
+
+// atATime is a script that runs sections in lanes. A pipe keeps the output of a lane until the lanes beside it are done, so that
+// no section's lines come between those of another.
+func atATime(sections []section) string {
+	of := make([]strings.Builder, min(lanes, max(1, len(sections))))
+	for i, s := range sections {
+		fmt.Fprintf(&of[i%len(of)], "printf '@@ %%s\\n' %s\n(\n%s\n) || printf '@! %%s\\n' $?\n", shell.Quote(s.name), s.body)
+	}
+	script := of[0].String()
+	for i := range of[1:] {
+		script = "(\n" + script + ") | (\nexec 3<&0 </dev/null\n" + of[i+1].String() + "cat <&3\n)\n"
+	}
+	return script
 }
 
 // applyProgram is a mutating script of one phase: it holds the host's lock and writes

@@ -13,11 +13,16 @@ import (
 // enforcers are parts of the names of DaemonSets that enforce NetworkPolicies.
 var enforcers = []string{"calico", "canal", "cilium", "antrea", "weave", "kube-router", "ovn", "network-polic", "azure-npm"}
 
-// PolicyNote says that the services' NetworkPolicies have no effect, where that is known: flannel enforces
-// none. Nil where they have, where there are none, or where it can't be told.
-func (p *Platform) PolicyNote(ctx context.Context) *Note {
+// hasPolicies reports whether the cluster has NetworkPolicies of the services.
+func (p *Platform) hasPolicies(ctx context.Context) bool {
 	policies, err := p.Client.NetworkingV1().NetworkPolicies(kube.SystemNamespace).List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: labelPartOf + "=" + manager})
-	if err != nil || len(policies.Items) == 0 {
+	return err == nil && len(policies.Items) > 0
+}
+
+// policyNote says that the services' NetworkPolicies have no effect, if that is known: flannel enforces
+// none. It is nil if the policies have an effect, if the cluster has no policies, or if the answer isn't known.
+func (p *Platform) policyNote(ctx context.Context) *Note {
+	if !p.hasPolicies(ctx) {
 		return nil
 	}
 	sets, err := p.Client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})

@@ -170,11 +170,12 @@ func (r *run) prepare(ctx context.Context, chosen []*catalogue.Service) error {
 func (r *run) startAll(ctx context.Context, chosen catalogue.Selection) error {
 	order := names(chosen.Services)
 	r.tellWaits(order)
+	had := r.hasPolicies(ctx) // then it was said when they were made
 	errs := walk(ctx, order, r.requires, r.o.Parallel, func(ctx context.Context, name string) error {
 		return r.startOne(ctx, r.desired.Catalogue.Get(name), r.renews(name, chosen))
 	})
 	r.settle(order, errs)
-	if note := r.PolicyNote(ctx); note != nil && ctx.Err() == nil {
+	if note := r.policyNote(ctx); !had && note != nil && ctx.Err() == nil {
 		r.warn(note.Message, note.Remedy)
 	}
 	// The namespace of the jobs may be one of those that were just made.

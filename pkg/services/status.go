@@ -83,9 +83,15 @@ type snapshot struct {
 
 // Status returns the state of the named services, or of all, by name.
 func (p *Platform) Status(ctx context.Context, only []string) ([]Status, error) {
+	all, _, err := p.Compare(ctx, only)
+	return all, err
+}
+
+// Compare is Status, and returns the configuration that the services were compared with.
+func (p *Platform) Compare(ctx context.Context, only []string) ([]Status, *Desired, error) {
 	snap, err := p.look(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	known := func(name string) bool {
 		_, left := snap.inventory[name]
@@ -95,7 +101,7 @@ func (p *Platform) Status(ctx context.Context, only []string) ([]Status, error) 
 	for _, name := range only {
 		if !known(name) {
 			_, err := snap.desired.Catalogue.Select(only, nil) // names it, with what it may have meant
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	services := snap.all()
@@ -107,14 +113,14 @@ func (p *Platform) Status(ctx context.Context, only []string) ([]Status, error) 
 	order := slices.Sorted(maps.Keys(services))
 	states, err := p.check(ctx, snap, order, services)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	masks := newMasks(snap.desired.Config, snap.desired.Catalogue.Services())
 	out := make([]Status, 0, len(order))
 	for _, name := range order {
 		out = append(out, snap.status(name, services[name], masks.state(states[name])))
 	}
-	return out, nil
+	return out, snap.desired, nil
 }
 
 // check looks at the pods of all releases at once.
@@ -130,11 +136,15 @@ func (p *Platform) check(ctx context.Context, snap *snapshot, order []string, se
 	if len(requests) == 0 {
 		return nil, nil
 	}
-	states, err := p.Ready.CheckAll(ctx, requests)
-	if err != nil {
-		return nil, fmt.Errorf("look at the services' pods: %w", err)
-	}
-	lost, err := p.lostConfigMaps(ctx, requests)
+	var states []ready.State
+	var lost [][]string
+	err := each([]func() error{
+		func() (err error) {
+			states, err = p.Ready.CheckAll(ctx, requests)
+			return wrap(err, "look at the services' pods")
+		},
+		func() (err error) { lost, err = p.lostConfigMaps(ctx, requests); return err },
+	}, defaultParallel, func(ask func() error) error { return ask() })
 	if err != nil {
 		return nil, err
 	}
@@ -194,15 +204,23 @@ func (p *Platform) look(ctx context.Context) (*snapshot, error) {
 	if s.desired.Mistakes != nil && p.Warn != nil {
 		p.Warn(s.desired.Mistakes)
 	}
-	for _, ns := range s.otherNamespaces() {
-		if err := s.readReleases(ctx, p, ns); err != nil {
-			return nil, err
-		}
-		if err := s.readClaims(ctx, p, ns); err != nil {
-			return nil, err
-		}
-	}
-	s.unowned, err = unowned(ctx, p.Client, append(s.otherNamespaces(), kube.SystemNamespace))
+	err = each([]func() error{
+		func() error {
+			for _, ns := range s.otherNamespaces() {
+				if err := s.readReleases(ctx, p, ns); err != nil {
+					return err
+				}
+				if err := s.readClaims(ctx, p, ns); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		func() (err error) {
+			s.unowned, err = unowned(ctx, p.Client, append(s.otherNamespaces(), kube.SystemNamespace))
+			return err
+		},
+	}, defaultParallel, func(ask func() error) error { return ask() })
 	return s, err
 }
 

@@ -33,20 +33,17 @@ type entrance struct {
 }
 
 // entrance finds out; nil where no server is ready.
-func (c *connection) entrance(ctx context.Context, all []services.Status) (*entrance, error) {
+func (c *connection) entrance(ctx context.Context, all []services.Status, d *services.Desired) (*entrance, error) {
 	if !slices.ContainsFunc(all, func(s services.Status) bool {
 		return s.Name == catalogue.ServerService && s.State == services.StateReady
 	}) {
 		return nil, nil
 	}
-	d, err := c.LoadPlaced(ctx)
-	if err != nil {
-		return nil, err
-	}
 	s := d.Catalogue.Get(catalogue.ServerService)
 	if s == nil || s.Upstream != nil || !s.Enabled {
 		return nil, nil
 	}
+	var err error
 	e := &entrance{}
 	if hosts, port := catalogue.ServerAddresses(s); len(hosts) > 0 {
 		e.URL = settings.Address(hosts[0], port)
@@ -79,11 +76,11 @@ func asksForServer(names, except []string) bool {
 // welcome tells who has started the server how people get in. Where there is no administrator it makes a link for the first one. The link
 // is a secret: it is in no event of the run.
 func (c *connection) welcome(ctx context.Context, w io.Writer) error {
-	all, err := c.Status(ctx, nil)
+	all, desired, err := c.Compare(ctx, nil)
 	if err != nil {
 		return err
 	}
-	e, err := c.entrance(ctx, all)
+	e, err := c.entrance(ctx, all, desired)
 	if err != nil || e == nil {
 		return err
 	}
@@ -133,8 +130,8 @@ func (e *entrance) leads() string {
 }
 
 // writeEntrance adds to a status how people get in. Who may not read that sees the status without it.
-func (c *connection) writeEntrance(ctx context.Context, w io.Writer, all []services.Status) error {
-	e, err := c.entrance(ctx, all)
+func (c *connection) writeEntrance(ctx context.Context, w io.Writer, all []services.Status, desired *services.Desired) error {
+	e, err := c.entrance(ctx, all, desired)
 	if apierrors.IsForbidden(err) || e == nil || e.Fingerprint == "" {
 		return nil
 	}

@@ -59,7 +59,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 	if err != nil {
 		return err
 	}
-	all, err := c.Status(ctx, opts.Flags.Names)
+	all, desired, err := c.Compare(ctx, opts.Flags.Names)
 	if err != nil {
 		return c.explain(err)
 	}
@@ -67,10 +67,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 		return err
 	}
 	if opts.Output.IsTable() {
-		if note := c.PolicyNote(ctx); note != nil {
-			opts.Factory.IO.Say("warning: %s\n  -> %s", note.Message, note.Remedy)
-		}
-		if err := c.writeEntrance(ctx, opts.Factory.IO.Out, all); err != nil {
+		if err := c.writeEntrance(ctx, opts.Factory.IO.Out, all, desired); err != nil {
 			return c.explain(err)
 		}
 	}
