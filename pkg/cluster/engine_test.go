@@ -117,6 +117,7 @@ func TestADryRunChangesNothingAndPlansWhatUpDoes(t *testing.T) {
 		assert.Equal(t, before, l.bytes())
 		assert.True(t, o.summary().DryRun)
 		assert.Equal(t, len(o.changes), o.summary().Changes)
+		assert.NotNil(t, o.changes, "a plan with no changes is one, too: nil is none")
 		return o
 	}
 	want, err := json.MarshalIndent(plan().changes, "", " ")

@@ -91,7 +91,8 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		nodes = append([]*Node{r.leader}, nodes...) // it sets the labels of the nodes under --limit
 	}
 	r.warnNotReady(p, nodes)
-	changes := slices.Concat(reset, p.changes(nodes))
+	changes := append([]Change{}, reset...) // none are not nil, which is a run that came to no plan
+	changes = append(changes, p.changes(nodes)...)
 	if !o.DryRun {
 		if err := r.applyAll(ctx, p, nodes); err != nil {
 			return changes, err

@@ -1,10 +1,12 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -243,10 +245,23 @@ func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
 		case <-ctx.Done():
 			return c, context.Cause(ctx)
 		case <-late.C:
-			return c, f.unreachable(c)
+			return unanswered(c), f.unreachable(c)
 		case <-f.Changed():
 		}
 	}
+}
+
+// unanswered is a model in which sources that are still loading have failed.
+func unanswered(c *Cluster) *Cluster {
+	late := *c
+	late.Sources = slices.Clone(c.Sources)
+	for i := range late.Sources {
+		if s := &late.Sources[i]; s.State == StateLoading {
+			s.State, s.Message = StateFailed, cmp.Or(s.Message, fmt.Sprintf("it has not answered in %s", settled))
+		}
+	}
+	Complete(&late)
+	return &late
 }
 
 // Source returns what is known of a source; nil where the model has no such.

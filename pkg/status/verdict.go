@@ -98,8 +98,11 @@ func judge(c *Cluster) Verdict {
 	}
 	slices.SortStableFunc(f.problems, func(a, b Problem) int { return cmp.Compare(rank(a.Level), rank(b.Level)) })
 	v := Verdict{Level: LevelOK, Problems: f.problems}
-	if len(f.problems) > 0 {
+	switch {
+	case len(f.problems) > 0:
 		v.Level = f.problems[0].Level
+	case c.Loading():
+		v.Level = LevelUnknown // a source that hasn't answered yet is no problem
 	}
 	return v
 }
@@ -121,9 +124,6 @@ func judgeSources(f *folder, sources []Source) {
 				p.Level = LevelCritical
 			}
 			f.add(s.Message, p)
-		case StateLoading:
-			p.Message = cmp.Or(p.Message, "it has not answered yet")
-			f.add("loading", p)
 		}
 	}
 }

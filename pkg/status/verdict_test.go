@@ -67,3 +67,13 @@ func TestTheWorstProblemIsTheFirstAndDecides(t *testing.T) {
 	assert.Equal(t, 1, v.Problems[1].Others, "b has the same trouble")
 	assert.Equal(t, LevelCritical, v.Level)
 }
+
+func TestASourceThatLoadsIsNoProblemUntilItIsLate(t *testing.T) {
+	c := &Cluster{Sources: []Source{{Name: SourceAPI, State: StateCurrent}, {Name: SourceServices, State: StateLoading}}}
+	Complete(c)
+	assert.Equal(t, LevelUnknown, c.Verdict.Level)
+	assert.Empty(t, c.Verdict.Problems)
+	late := unanswered(c)
+	assert.Equal(t, []Problem{{Level: LevelUnknown, Kind: "source", Name: SourceServices, Message: "it has not answered in 10s"}}, late.Verdict.Problems)
+	assert.Equal(t, StateLoading, c.Sources[1].State, "the model itself stays")
+}

@@ -98,7 +98,7 @@ start. Files that .gitignore names are not sent. An unchanged folder is sent onl
 	_ = cmd.RegisterFlagCompletionFunc("after", opts.Flags.completeJobs(f, 0))
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, fmt.Sprintf("don't ask before a sweep of more than %d jobs", sweepAsks))
 	fl.BoolVarP(&opts.Watch, "watch", "w", false, "print each state and follow the logs until the job has finished; the exit code is the job's")
-	fl.BoolVar(&opts.Wait, "wait", false, "wait without output until the job has finished; the exit code is the job's")
+	fl.BoolVar(&opts.Wait, "wait", false, "wait until the job has finished, and say only how; the exit code is the job's")
 	fl.DurationVar(&opts.Timeout, "timeout", 0, "with --watch or --wait: wait no longer than this")
 	return cmd
 }
@@ -275,5 +275,6 @@ func (opts *SubmitOptions) followOne(ctx context.Context, c Jobs, owner, name st
 	if err != nil {
 		return err
 	}
+	opts.Factory.IO.Say("%s  %s", j.Title(), progressText(d, time.Now()))
 	return tellEnd(ctx, opts.Factory, c, j, d, true)
 }

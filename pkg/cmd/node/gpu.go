@@ -58,8 +58,8 @@ func NewCmdGPUList(f *cmdutil.Factory, runF func(context.Context, *GPUListOption
 		Use:     "list [NODE...]",
 		Aliases: []string{"ls"},
 		Short:   "Show GPUs and their problems",
-		Long: `Shows the GPUs of all machines, or of the named ones, as their agents last reported them. State is ok,
-sick (it gets no jobs), or ignored (it has a problem, but someone ordered to use it). A machine whose
+		Long: `Shows the GPUs of all machines, or of the named ones, as their agents last reported them. State is
+healthy, sick (it gets no jobs), or ignored (it has a problem, but someone ordered to use it). A machine whose
 agent has never reported is not shown.`,
 		Example: `  paictl node gpu list
   paictl node gpu list --sick
@@ -84,7 +84,7 @@ type gpuRow struct {
 	Node  string `json:"node"`
 	GPU   int32  `json:"gpu"`
 	Model string `json:"model,omitempty"`
-	// State is ok, sick or ignored.
+	// State is healthy, sick or ignored.
 	State string `json:"state"`
 	// Reason says what is wrong.
 	Reason string `json:"reason,omitempty"`
@@ -163,14 +163,14 @@ func gpuRows(nodes []corev1.Node, only []string, sick bool) ([]gpuRow, error) {
 			if d.Index%parts != 0 {
 				continue // another part of the same GPU
 			}
-			r := gpuRow{Node: n.Name, GPU: d.Index / parts, Model: d.Model, State: "ok", MIG: told.MIG, Instances: instances[d.Index/parts]}
+			r := gpuRow{Node: n.Name, GPU: d.Index / parts, Model: d.Model, State: "healthy", MIG: told.MIG, Instances: instances[d.Index/parts]}
 			switch {
 			case !d.Healthy:
 				r.State, r.Reason = "sick", d.Reason
 			case d.Ignored != "":
 				r.State, r.Reason = "ignored", d.Ignored
 			}
-			if !sick || r.State != "ok" {
+			if !sick || r.State != "healthy" {
 				rows = append(rows, r)
 			}
 		}
@@ -284,7 +284,7 @@ func gpuOrderRun(ctx context.Context, opts *GPUOrderOptions) error {
 		return err
 	}
 	if !a.Done {
-		return hint.Errorf(refusedHint(a.Message), "GPU %d of %s: %s", opts.GPU, opts.Node, a.Message)
+		return hint.Errorf(refusedHint(a.Message), "GPU %d of %s is as it was, %s was refused: %s", opts.GPU, opts.Node, opts.Action, a.Message)
 	}
 	if opts.Output.Is("json") {
 		return opts.Output.Write(opts.Factory.IO.Out, a, cmdutil.Table{})

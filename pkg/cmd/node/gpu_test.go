@@ -29,7 +29,7 @@ func TestRowsOfGPUs(t *testing.T) {
 	}
 	all, err := gpuRows(nodes, nil, false)
 	require.NoError(t, err)
-	assert.Equal(t, []gpuRow{{Node: "a", Model: "A100", State: "ok"}, {Node: "a", GPU: 1, Model: "A100", State: "sick", Reason: "XID 79"}, {Node: "c", State: "ignored", Reason: "XID 74"}}, all)
+	assert.Equal(t, []gpuRow{{Node: "a", Model: "A100", State: "healthy"}, {Node: "a", GPU: 1, Model: "A100", State: "sick", Reason: "XID 79"}, {Node: "c", State: "ignored", Reason: "XID 74"}}, all)
 	assert.Equal(t, []string{"NODE", "GPU", "MODEL", "STATE", "REASON"}, gpuTable(all).Header)
 	sick, err := gpuRows(nodes, []string{"a"}, true)
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestInstancesAreShownWithTheirGPU(t *testing.T) {
 	assert.Equal(t, []string{"MIG-0", "MIG-1"}, rows[0].Instances)
 	table := gpuTable(rows)
 	assert.Equal(t, []string{"NODE", "GPU", "MODEL", "INSTANCES", "STATE", "REASON"}, table.Header)
-	assert.Equal(t, [][]string{{"a", "0", "A100", "2 x 3g.40gb", "ok", ""}, {"a", "1", "A100", "0 x 3g.40gb", "sick", "it waits"}, {"b", "0", "A100", "", "ok", ""}}, table.Rows)
+	assert.Equal(t, [][]string{{"a", "0", "A100", "2 x 3g.40gb", "healthy", ""}, {"a", "1", "A100", "0 x 3g.40gb", "sick", "it waits"}, {"b", "0", "A100", "", "healthy", ""}}, table.Rows)
 }
 
 func TestAnAnswerIsAwaited(t *testing.T) {

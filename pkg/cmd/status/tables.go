@@ -145,7 +145,7 @@ func (p *page) staleSince(name string) string {
 }
 
 func (p *page) machines() {
-	t := cmdutil.Table{Header: []string{"MACHINE", "STATE", "ROLES", "GPUS USED", "CPU", "MEMORY", "PODS", "KUBELET", "WHAT IS WRONG"}}
+	t := cmdutil.Table{Header: []string{"MACHINE", "STATE", "ROLES", "GPUS USED", "CPU REQ", "MEM REQ", "PODS", "KUBELET", "WHAT IS WRONG"}}
 	fine, more := 0, 0
 	for i := range p.c.Machines {
 		m := &p.c.Machines[i]

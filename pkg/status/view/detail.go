@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/job"
@@ -168,7 +170,10 @@ func amountText(a status.Amount, unit int64, name string) string {
 	if a.Total == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d %s requested (%s)", a.Used/unit, a.Total/unit, name, share(a))
+	n := func(v int64) string {
+		return strconv.FormatFloat(math.Round(float64(v)/float64(unit)*10)/10, 'f', -1, 64)
+	}
+	return fmt.Sprintf("pods request %s of %s %s (%s)", n(a.Used), n(a.Total), name, share(a))
 }
 
 func machineOf(d *desk, name string) *status.Machine {
@@ -191,8 +196,14 @@ func machineKey(d *desk, m *status.Machine, k string) (effect, bool) {
 	name, node := m.Name, m.State != "Outside"
 	switch {
 	case k == "c" && node && !m.Cordoned:
-		return start(d, func(ctx context.Context) error { return d.act.Cordon(ctx, name) },
-			notice{text: "cordoned " + name + ": no new pods go there", undo: "uncordon it", do: func(d *desk) effect { return uncordon(d, name) }}), true
+		text := fmt.Sprintf("Cordon %s? Its pods stay, and no new ones go there until it is uncordoned.", name)
+		if slices.Contains(m.Roles, "master") {
+			text = fmt.Sprintf("Cordon %s, a master? Kubernetes' DNS and the platform's services that have their place there can't start again until it is uncordoned.", name)
+		}
+		return effect{ask: &question{text: text, yes: func(d *desk) effect {
+			return start(d, func(ctx context.Context) error { return d.act.Cordon(ctx, name) },
+				notice{text: "cordoned " + name + ": no new pods go there", undo: "uncordon it", do: func(d *desk) effect { return uncordon(d, name) }})
+		}}}, true
 	case k == "c" && node:
 		return uncordon(d, name), true
 	case k == "D" && node:
@@ -301,7 +312,7 @@ func (p *vcPage) facts(d *desk, w, h int) []string {
 		cells = append(cells, fmt.Sprintf("%d × %s", c.CellNumber, c.CellType))
 	}
 	fragments := ""
-	if v.Fragmentation > 0 {
+	if v.Fragmentation > 0 && v.Used > 0 { // with all GPUs free, only machines divide them
 		fragments = fmt.Sprintf("%.0f %% of what is free", v.Fragmentation*100)
 	}
 	deleted := ""

@@ -65,7 +65,7 @@ var frames = []struct {
 	{"no_match", []string{"6", "/", "nobody", "enter"}},
 	{"jump", []string{":", "gpu"}},
 	{"stop", []string{"6", "/", "running", "enter", "x"}},
-	{"undo", []string{"2", "c"}},
+	{"undo", []string{"2", "c", "y"}},
 	{"help", []string{"6", "?"}},
 }
 

@@ -54,8 +54,19 @@ func TestAJobOfTheListAnswersTheKeysOfAJob(t *testing.T) {
 	assert.Contains(t, d.frame(), "jobs › logs of "+name)
 }
 
-func TestAnUndoIsOfferedForAWhile(t *testing.T) {
+func TestACordonAsksAndNamesAMaster(t *testing.T) {
 	d := drive(t, small(), 120, 40, monochrome()).keys("2", "c")
+	assert.Contains(t, d.frame(), "Cordon gpu-00?")
+	d.keys("n")
+	assert.Empty(t, d.act.called())
+	machine := status.Machine{Name: "m1", State: status.MachineReady, Roles: []string{"master"}}
+	asked, ok := machineKey(nil, &machine, "c")
+	assert.True(t, ok)
+	assert.Contains(t, asked.ask.text, "Cordon m1, a master?")
+}
+
+func TestAnUndoIsOfferedForAWhile(t *testing.T) {
+	d := drive(t, small(), 120, 40, monochrome()).keys("2", "c", "y")
 	assert.Equal(t, []string{"cordon gpu-00"}, d.act.called()[:1])
 	d.now = d.now.Add(undoFor)
 	d.send(secondMsg(d.now))
@@ -83,7 +94,7 @@ func TestDrainingAsksAndShowsWhatItDoes(t *testing.T) {
 func TestARefusalIsShownWithItsRemedy(t *testing.T) {
 	d := drive(t, small(), 120, 40, monochrome())
 	d.act.refuse = hint.Wrap(errors.New("nodes is forbidden"), "ask an admin")
-	d.keys("2", "c")
+	d.keys("2", "c", "y")
 	assert.Contains(t, d.frame(), "✗ nodes is forbidden -> ask an admin")
 	assert.NotContains(t, d.frame(), "u to")
 	d.act.refuse = nil

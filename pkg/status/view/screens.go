@@ -132,8 +132,8 @@ func newMachines() page {
 				}
 				return c
 			}, order: func(a, b m) int { return cmp.Compare(sick(a), sick(b)) }, down: true},
-			{Column: tui.Column{Title: "CPU", Min: 4, Right: true, Priority: 4}, cell: func(_ *desk, v m) tui.Cell { return text(share(v.CPU)) }, order: func(a, b m) int { return cmp.Compare(a.CPU.Used*b.CPU.Total, b.CPU.Used*a.CPU.Total) }, down: true},
-			{Column: tui.Column{Title: "MEM", Min: 4, Right: true, Priority: 4}, cell: func(_ *desk, v m) tui.Cell { return text(share(v.Memory)) }, order: func(a, b m) int { return cmp.Compare(a.Memory.Used*b.Memory.Total, b.Memory.Used*a.Memory.Total) }, down: true},
+			{Column: tui.Column{Title: "CPU REQ", Min: 7, Right: true, Priority: 4}, cell: func(_ *desk, v m) tui.Cell { return text(share(v.CPU)) }, order: func(a, b m) int { return cmp.Compare(a.CPU.Used*b.CPU.Total, b.CPU.Used*a.CPU.Total) }, down: true},
+			{Column: tui.Column{Title: "MEM REQ", Min: 7, Right: true, Priority: 4}, cell: func(_ *desk, v m) tui.Cell { return text(share(v.Memory)) }, order: func(a, b m) int { return cmp.Compare(a.Memory.Used*b.Memory.Total, b.Memory.Used*a.Memory.Total) }, down: true},
 			{Column: tui.Column{Title: "PODS", Min: 4, Right: true, Priority: 5}, cell: func(_ *desk, v m) tui.Cell { return number(v.Pods) }, order: func(a, b m) int { return cmp.Compare(a.Pods, b.Pods) }, down: true},
 			{Column: tui.Column{Title: "SINCE", Min: 5, Right: true, Priority: 3}, cell: func(d *desk, v m) tui.Cell { return text(d.age(v.Since)) }, order: func(a, b m) int { return b.Since.Compare(a.Since) }},
 			{Column: tui.Column{Title: "ADDRESS", Min: 10, Ideal: 15, Priority: 6}, cell: func(_ *desk, v m) tui.Cell { return text(v.Address) }},
