@@ -38,7 +38,8 @@ func (m *megabytes) Set(text string) error {
 // withUnit reads a size as Kubernetes does, also with the B of bytes: 16Gi, 16GiB, 512M, 1.5G. It rounds up.
 func withUnit(text string) (int, error) {
 	q, err := resource.ParseQuantity(strings.TrimSuffix(text, "B"))
-	if err != nil || q.Cmp(resource.MustParse("1Ei")) > 0 {
+	// Kubernetes also reads Gi, and 500m, which is half a byte.
+	if err != nil || text[0] < '0' && text[0] != '-' || text[0] > '9' || strings.ContainsAny(text, "mun") || q.Cmp(resource.MustParse("1Ei")) > 0 {
 		return 0, fmt.Errorf("%s is not a size: write MB, or a number with a unit such as 16Gi", text)
 	}
 	return int(math.Ceil(q.AsApproximateFloat64() / (1 << 20))), nil

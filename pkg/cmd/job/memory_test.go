@@ -13,7 +13,7 @@ func TestMemoryHasAUnitOrIsInMB(t *testing.T) {
 		require.NoError(t, m.Set(text), text)
 		assert.Equal(t, want, int(m), text)
 	}
-	for _, text := range []string{"", "much", "Gi", "-1", "-1Gi", "1e99", "1 Gi", "99999999999999999999", "5Ei"} {
+	for _, text := range []string{"", "much", "Gi", "-1", "-1Gi", "1e99", "1 Gi", "99999999999999999999", "5Ei", "500m"} {
 		m := megabytes(7)
 		require.Error(t, m.Set(text), text)
 		assert.Equal(t, 7, int(m), text)

@@ -52,7 +52,7 @@ func TestAProgramRunsWithoutAnyShell(t *testing.T) {
 func TestAnImageWithoutAShellIsToldSo(t *testing.T) {
 	c := newContainer(t, "echo hello")
 	c.env[0] = "PATH=/nowhere"
-	assert.Equal(t, 220, c.run())
+	assert.Equal(t, 195, c.run())
 	assert.Contains(t, c.errors(), "its image has neither bash nor sh")
 	assert.Equal(t, 127, c.report().UserExitCode)
 }
