@@ -44,6 +44,8 @@ type operation struct {
 type ScaleOptions struct {
 	// Allow, not nil, returns an error for what the job may no longer use: then it may not grow.
 	Allow func(Use) error
+	// Room, not nil, returns an error if there may not be so many more tasks.
+	Room func(more int) error
 }
 
 // Scale changes how many tasks a role has, while the job runs, and returns how many it had. Tasks of a
@@ -74,6 +76,11 @@ func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int, o Sc
 	if tasks > before {
 		if err := c.allowed(ctx, f, o.Allow); err != nil {
 			return before, err
+		}
+		if o.Room != nil {
+			if err := o.Room(tasks - before); err != nil {
+				return before, err
+			}
 		}
 	}
 	gpus, taken, err := c.resize(ctx, f, r.Name, tasks)

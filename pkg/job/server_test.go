@@ -119,7 +119,7 @@ func TestAJobIsSubmittedOnceHoweverOftenItIsSent(t *testing.T) {
 
 	_, err = c.Submit(ctx, objects(t, "once", "train", "another"), SubmitOptions{})
 	require.EqualError(t, err, "user once has another job train, which has not finished")
-	assert.Equal(t, "give this job another name, or stop the other one first: paictl job stop train", hint.Of(err))
+	assert.Equal(t, "give this job another name, or stop the other one first: paictl job stop once/train", hint.Of(err))
 	_, err = c.Submit(ctx, objects(t, "once", "train", "another"), SubmitOptions{Replace: true})
 	require.ErrorContains(t, err, "which has not finished", "only the name of an ended job is taken")
 

@@ -101,11 +101,10 @@ func (d *Directory) unowned(ctx context.Context, n NewUser) error {
 	if d.o.Owns == nil || n.TakeOver || n.From != "" {
 		return nil
 	}
-	owns, err := d.o.Owns(ctx, n.Name)
-	if err != nil && n.Vouched {
+	switch owns, err := d.o.Owns(ctx, n.Name); {
+	case err != nil && n.Vouched:
 		return fmt.Errorf("%w: see whether jobs belong to %s: %w", ErrUnavailable, n.Name, err)
-	}
-	if err != nil || !owns {
+	case err != nil, !owns:
 		return nil
 	}
 	return hint.Errorf("take another name; or give the person these jobs, and the folders of that name on storages: paictl user add "+n.Name+" --take-over-history",

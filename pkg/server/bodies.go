@@ -18,8 +18,6 @@ const (
 	// decodedTimes is how much more memory a body takes when it is decoded, and jobTimes that of a job file.
 	decodedTimes = 32
 	jobTimes     = 128
-	// bodiesTime is how long a request waits for the memory of others.
-	bodiesTime = 5 * time.Second
 	// readTime and readRate bound how long a body may take that holds memory, and readRate is in bytes per second.
 	readTime = 5 * time.Second
 	readRate = 32 << 10
@@ -33,8 +31,8 @@ func newBodies() *bodies {
 	own := busy("many of your requests are being answered", "wait for the end of one")
 	all := busy("many large requests are being answered", "try again in a moment")
 	return &bodies{
-		read: newPool(16<<20, 4<<20, bodiesTime, own, all), decoded: newPool(64<<20, 40<<20, bodiesTime, own, all),
-		guestRead: newPool(4<<20, 1<<20, bodiesTime, own, all), guestDecoded: newPool(16<<20, 8<<20, bodiesTime, own, all),
+		read: newPool(16<<20, 4<<20, own, all), decoded: newPool(64<<20, 40<<20, own, all),
+		guestRead: newPool(4<<20, 1<<20, own, all), guestDecoded: newPool(16<<20, 8<<20, own, all),
 	}
 }
 

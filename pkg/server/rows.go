@@ -15,13 +15,13 @@ import (
 const (
 	maxRows       = 60_000 // of all
 	maxPersonRows = 50_000 // of one person, which is the longest list
-	// rowsTime is how long a list waits for others to be answered.
-	rowsTime = 5 * time.Second
+	// poolTime is how long a request waits until others release their share of a pool.
+	poolTime = 5 * time.Second
 )
 
 // newRows bounds how many rows are read and answered at a time.
 func newRows() *pool {
-	return newPool(maxRows, maxPersonRows, rowsTime,
+	return newPool(maxRows, maxPersonRows,
 		busy("many of your lists are being answered", "ask for fewer rows, or for one list after the other"),
 		busy("many lists are being answered", "ask for fewer rows, or try again in a moment"))
 }
@@ -36,8 +36,8 @@ type pool struct {
 	ownFull, allOut error
 }
 
-func newPool(most, own int64, wait time.Duration, ownFull, allOut error) *pool {
-	return &pool{shares: shares{each: map[string]*share{}}, all: semaphore.NewWeighted(most), most: most, own: own, wait: wait, ownFull: ownFull, allOut: allOut}
+func newPool(most, own int64, ownFull, allOut error) *pool {
+	return &pool{shares: shares{each: map[string]*share{}}, all: semaphore.NewWeighted(most), most: most, own: own, wait: poolTime, ownFull: ownFull, allOut: allOut}
 }
 
 // take waits until a key may have n more, at most the share of one key; give releases them.

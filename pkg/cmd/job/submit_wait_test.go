@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -36,7 +37,7 @@ func TestSubmitWithWaitSaysHowEachJobEnded(t *testing.T) {
 	opts := &SubmitOptions{Factory: f, Wait: true}
 	c := over{states: map[string]job.Phase{"lr-1": job.Succeeded, "lr-2": job.Failed}}
 	err := opts.follow(t.Context(), c, "ann", []submission{{job: &protocol.Job{Name: "lr-1"}}, {job: &protocol.Job{Name: "lr-2"}}})
-	coded, ok := err.(*cmdutil.CodeError)
+	coded, ok := errors.AsType[*cmdutil.CodeError](err)
 	require.True(t, ok, err)
 	assert.Equal(t, 1, coded.Code)
 	assert.Contains(t, told.String(), "ann/lr-1  succeeded")

@@ -131,7 +131,7 @@ func TestCodeThatTwoSendAtATimeIsKeptOnce(t *testing.T) {
 		}
 		got, _ := readCode(t, s, sum(string(content)))
 		assert.Equal(t, sum(string(content)), sum(got))
-		assert.Equal(t, 1+32+1, len(p.content(t)), "one upload, 32 rows of 64 KiB, one owner")
+		assert.Len(t, p.content(t), 1+32+1, "one upload, 32 rows of 64 KiB, one owner")
 	})
 }
 

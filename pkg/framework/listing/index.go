@@ -95,6 +95,23 @@ func (x *Index) Remove(b *Brief, told bool) {
 	}
 }
 
+// Unfinished counts the jobs of a user that haven't finished, and their tasks.
+func (x *Index) Unfinished(user string) (jobs, tasks int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.settle()
+	if x.users[user] == nil {
+		return 0, 0
+	}
+	for _, e := range *x.users[user] {
+		if !Phase(e.row.State).Done() {
+			jobs++
+			tasks += e.row.Tasks
+		}
+	}
+	return jobs, tasks
+}
+
 // drop removes an entry from wherever it is.
 func (x *Index) drop(e *entry) {
 	delete(x.jobs, e.row.Framework)

@@ -209,3 +209,24 @@ func all(t *testing.T, x *listing.Index, f listing.Filter) []listing.Row {
 	require.NoError(t, err)
 	return rows
 }
+
+func TestTheIndexCountsAUsersUnfinishedJobs(t *testing.T) {
+	x := listing.NewIndex()
+	for i, state := range []v1.State{"", v1.AttemptPreparing, v1.AttemptRunning, v1.Completed} {
+		x.Put(brief(framework("ann", "vision", fmt.Sprint("job", i), fmt.Sprint(i), i, state, 0)))
+	}
+	x.Put(brief(framework("bob", "vision", "other", "9", 9, v1.AttemptRunning, 0)))
+	jobs, tasks := x.Unfinished("ann")
+	assert.Equal(t, 3, jobs)
+	rows, err := x.Rows(listing.Filter{}, 0)
+	require.NoError(t, err)
+	want := 0
+	for _, r := range rows {
+		if r.User == "ann" && !listing.Phase(r.State).Done() {
+			want += r.Tasks
+		}
+	}
+	assert.Equal(t, want, tasks)
+	jobs, tasks = x.Unfinished("eve")
+	assert.Zero(t, jobs+tasks)
+}

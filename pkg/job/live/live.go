@@ -114,6 +114,9 @@ func (l *Live) Where(user, name string) (vc string, known bool) {
 	return r.VirtualCluster, ok && r.User == user && r.Name == name
 }
 
+// Unfinished counts the jobs of a user that haven't finished, and their tasks.
+func (l *Live) Unfinished(user string) (jobs, tasks int) { return l.index.Unfinished(user) }
+
 // errEmpty is of lists that are asked for before all jobs have been read.
 var errEmpty = fmt.Errorf("%w: the jobs have not been read yet", listing.ErrUnavailable)
 

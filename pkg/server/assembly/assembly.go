@@ -138,6 +138,7 @@ func New(o Options) (*Assembly, error) {
 				func() float64 { _, lost := a.audit.Waiting(); return float64(lost) }))
 	}
 	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Keys: a.keys, Now: o.Now, Templates: a.Templates,
+		Most:      desk.Most{Jobs: o.Settings.Limits.LiveJobs, Tasks: o.Settings.Limits.LiveTasks},
 		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled,
 		Issuers: who.issuers, Once: a.once, At: o.Settings.URL(), ReturnPages: o.Settings.SignIn.ReturnPages}
 	if shop.Alerts, err = openAlerts(o); err != nil {

@@ -97,3 +97,19 @@ func TestWhoAsksTooMuchWaits(t *testing.T) {
 	}
 	assert.Equal(t, 429, last)
 }
+
+func TestOnePersonHasNoMoreUnfinishedJobsThanTheSettingsAllow(t *testing.T) {
+	c := kubetest.Start(t)
+	servertest.Prepare(t, c)
+	s := settings.Default()
+	s.Limits.LiveJobs = 2
+	h := houseOn(t, c, servertest.Options{Settings: s})
+	for i := range 2 {
+		require.Equal(t, 202, h.Submit(h.tokens["ann"], fmt.Sprintf("job-%d", i), "speech").Status)
+	}
+	a := h.Submit(h.tokens["ann"], "job-2", "speech")
+	assert.Equal(t, 403, a.Status)
+	assert.Equal(t, "NoEnoughQuotaError", a.Code())
+	assert.Contains(t, a.JSON()["message"], "ann has 2 unfinished jobs and would have 3; one person may have 2")
+	assert.Equal(t, 404, h.as("ann", "GET", "/api/v3/jobs/ann/job-2", "").Status)
+}

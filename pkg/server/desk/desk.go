@@ -8,6 +8,8 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -24,6 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/people/token"
 	"github.com/openpai/paictl/pkg/server/keys"
+	"github.com/openpai/paictl/pkg/server/wire"
 )
 
 // Lister lists jobs without asking the API server for all of them; pkg/job/live has it.
@@ -32,6 +35,8 @@ type Lister interface {
 	Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error)
 	// Where returns the virtual cluster of a job that lives.
 	Where(user, name string) (vc string, known bool)
+	// Unfinished counts the jobs of a user that haven't finished, and their tasks.
+	Unfinished(user string) (jobs, tasks int)
 	// Await waits until a Framework is known, or the context ends.
 	Await(ctx context.Context, framework string)
 	// Gone waits until a job's Framework is gone, or the context ends.
@@ -60,6 +65,8 @@ type Shop struct {
 	Keys *keys.Store
 	// Templates are job templates that people share.
 	Templates *template.Store
+	// Most bounds the unfinished jobs of one person.
+	Most Most
 	// LogMemory bounds what is held of jobs' logs.
 	LogMemory *logs.Memory
 	// PasswordSignIn: people sign in with a password.
@@ -77,6 +84,24 @@ type Shop struct {
 
 	polls polls
 	uses  uses
+}
+
+// Most is how many unfinished jobs one person may have, and how many tasks these may have; zero is without a bound. All jobs share one namespace,
+// and the API server and the controller hold each task in memory.
+type Most struct{ Jobs, Tasks int }
+
+// room returns an error if a person would have too much with more jobs and tasks. Submissions that are under way at other servers aren't counted.
+func (s *Shop) room(user string, jobs, tasks int) error {
+	haveJobs, haveTasks := s.Live.Unfinished(user)
+	what, have, more, most := "jobs", haveJobs, jobs, s.Most.Jobs
+	if most == 0 || more <= 0 || have+more <= most {
+		what, have, more, most = "tasks", haveTasks, tasks, s.Most.Tasks
+	}
+	if most == 0 || more <= 0 || have+more <= most {
+		return nil
+	}
+	return &wire.Error{Status: http.StatusForbidden, Code: codeQuota, Message: fmt.Sprintf(
+		"%s has %d unfinished %s and would have %d; one person may have %d: wait until some have finished, or stop some", user, have, what, have+more, most)}
 }
 
 // Origin is where a request came from.

@@ -215,6 +215,15 @@ func (j *Job) Retry(ctx context.Context) (before job.Phase, err error) {
 		if err != nil {
 			return err
 		}
+		if j.job.Ended() {
+			tasks := 0
+			for _, r := range j.job.Roles {
+				tasks += r.Tasks
+			}
+			if err := j.desk.shop.room(j.thing.Owner, 1, tasks); err != nil {
+				return err
+			}
+		}
 		before, err = j.desk.shop.Jobs.Retry(ctx, j.job, job.RetryOptions{Allow: allow(owner), MaySee: func(other *job.Job) error { return maySee(owner, other) }})
 		if err != nil {
 			return err
@@ -239,7 +248,7 @@ func (j *Job) Scale(ctx context.Context, role string, tasks int) (before int, er
 				return none
 			}
 			return allow(owner)(u)
-		}})
+		}, Room: func(more int) error { return j.desk.shop.room(j.thing.Owner, 0, more) }})
 		return err
 	})
 	return before, err

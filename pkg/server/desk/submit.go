@@ -179,6 +179,9 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 		}
 		opts.After = append(opts.After, protocol.After{Job: name})
 	}
+	if err := p.desk.shop.room(p.thing.Owner, 1, p.prepared.Tasks); err != nil {
+		return "", p.desk.audited(ctx, "job.submit", p.thing, nil, err)
+	}
 	if o.DryRun {
 		return p.desk.shop.Jobs.Submit(ctx, p.prepared.Objects, opts)
 	}

@@ -59,6 +59,8 @@ type Limits struct {
 	PerTokenMinute int `json:"perTokenMinute"` // requests with one token
 	ChangesPerHour int `json:"changesPerHour"` // of one person, which the audit records
 	SubmitPerHour  int `json:"submitPerHour"`  // jobs of one person
+	LiveJobs       int `json:"liveJobs"`       // unfinished jobs of one person
+	LiveTasks      int `json:"liveTasks"`      // tasks of these
 	Streams        int `json:"streams"`        // that are open at a time
 }
 
@@ -67,7 +69,7 @@ func Default() *Settings {
 	s := &Settings{
 		Port:   443,
 		Tokens: Tokens{BrowserHours: 24, RefreshDays: 30, RotateDays: 30},
-		Limits: Limits{PerMinute: 600, PerTokenMinute: 3000, ChangesPerHour: 6000, SubmitPerHour: 3600, Streams: 2000},
+		Limits: Limits{PerMinute: 600, PerTokenMinute: 3000, ChangesPerHour: 6000, SubmitPerHour: 3600, LiveJobs: 2000, LiveTasks: 10000, Streams: 2000},
 	}
 	s.SignIn.Password.Enabled = true
 	s.SignIn.Recheck = Recheck{EverySeconds: 30, GraceMinutes: 60}
@@ -103,7 +105,7 @@ func (s *Settings) check() error {
 	}{
 		{"port", s.Port}, {"tokens.browserHours", s.Tokens.BrowserHours}, {"tokens.refreshDays", s.Tokens.RefreshDays}, {"tokens.rotateDays", s.Tokens.RotateDays},
 		{"limits.perMinute", s.Limits.PerMinute}, {"limits.perTokenMinute", s.Limits.PerTokenMinute},
-		{"limits.changesPerHour", s.Limits.ChangesPerHour}, {"limits.submitPerHour", s.Limits.SubmitPerHour}, {"limits.streams", s.Limits.Streams},
+		{"limits.changesPerHour", s.Limits.ChangesPerHour}, {"limits.submitPerHour", s.Limits.SubmitPerHour}, {"limits.liveJobs", s.Limits.LiveJobs}, {"limits.liveTasks", s.Limits.LiveTasks}, {"limits.streams", s.Limits.Streams},
 	} {
 		if n.value < 1 {
 			wrong = append(wrong, fmt.Errorf("%s: %d is less than 1", n.name, n.value))
