@@ -198,9 +198,10 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 		assert.Equal(t, 200, r.StatusCode)
 		assert.Equal(t, http.Header{"Accept": {"text/html,application/xhtml+xml,*/*;q=0.8"}, "Accept-Encoding": {"gzip"}, "Accept-Language": {"en"}, "Content-Length": {"4"}, "Cookie": {"theme=dark"}, "User-Agent": {"Go-http-client/2.0"}}, heard)
 		assert.Equal(t, []string{"theme=light; Path=/echo/; Secure; SameSite=Lax"}, r.Header.Values("Set-Cookie"))
-		for _, name := range []string{"Access-Control-Allow-Origin", "Strict-Transport-Security", "Service-Worker-Allowed", "Www-Authenticate", "X-Powered-By"} {
+		for _, name := range []string{"Access-Control-Allow-Origin", "Service-Worker-Allowed", "Www-Authenticate", "X-Powered-By"} {
 			assert.Empty(t, r.Header.Get(name), name)
 		}
+		assert.Equal(t, []string{"max-age=31536000"}, r.Header.Values("Strict-Transport-Security"), "the server's own")
 		assert.Equal(t, 502, visit(t, s, "GET", "/echo/elsewhere", "", "Authorization", "Bearer "+tokens["root"]).StatusCode)
 		assert.Equal(t, 413, s.Ask("POST", "/echo/x", tokens["root"], strings.Repeat("x", 2<<20)).Status)
 	})
