@@ -101,11 +101,12 @@ func (d *Directory) unowned(ctx context.Context, n NewUser) error {
 	if d.o.Owns == nil || n.TakeOver || n.From != "" {
 		return nil
 	}
-	switch owns, err := d.o.Owns(ctx, n.Name); {
-	case err != nil && n.Vouched:
+	owns, err := d.o.Owns(ctx, n.Name)
+	if err != nil && n.Vouched {
 		return fmt.Errorf("%w: see whether jobs belong to %s: %w", ErrUnavailable, n.Name, err)
-	case err != nil, !owns:
-		return nil
+	}
+	if !owns || err != nil {
+		return nil //nolint:nilerr // said above
 	}
 	return hint.Errorf("take another name; or give the person these jobs, and the folders of that name on storages: paictl user add "+n.Name+" --take-over-history",
 		"%w: jobs belong to %s", ErrExists, n.Name)
