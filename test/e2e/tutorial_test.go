@@ -19,7 +19,8 @@ func tutorial(t *testing.T, name, dir string, env ...string) (*page.Session, []p
 	pages, err := page.Read("../..", "docs/tutorials/"+name+".md")
 	require.NoError(t, err)
 	path := strings.Join([]string{filepath.Dir(paictl), filepath.Join(bundle, "bin"), os.Getenv("PATH")}, ":")
-	env = append(append(os.Environ(), "NO_COLOR=1", "PAICTL_BUNDLE="+bundle, "PATH="+path), env...)
+	// A sign-in leaves its session in the configuration folder.
+	env = append(append(os.Environ(), "NO_COLOR=1", "PAICTL_BUNDLE="+bundle, "PATH="+path, "XDG_CONFIG_HOME="+t.TempDir()), env...)
 	s, err := page.Open(t.Context(), dir, env)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
