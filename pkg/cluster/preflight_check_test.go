@@ -288,7 +288,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "no inodes for the images", edit: func(m *machine) {
 			m.unsay("fs\t/var/lib/containerd")
 			m.say("fs", "/var/lib/containerd", "/var/lib/containerd", "104857600", "tmpfs", "159")
-		}, check: "inodes", message: "/var/lib/containerd has 159 inodes free, but needs 24000, for /var/lib/containerd", remedy: "du -x --inodes --max-depth=3 /var/lib/containerd"},
+		}, check: "inodes", message: "/var/lib/containerd has 159 inodes free, but needs 8000, for /var/lib/containerd", remedy: "du -x --inodes --max-depth=3 /var/lib/containerd"},
 		{name: "a file system without a limit of inodes", edit: func(m *machine) {
 			m.unsay("fs\t/var/lib/containerd")
 			m.say("fs", "/var/lib/containerd", "/var/lib/containerd", "104857600", "/dev/sdb", "-")

@@ -246,7 +246,7 @@ func (s *Server) Group(name string, change func(*v1.GroupSpec)) {
 func (s *Server) Person(name string, groups ...string) {
 	s.t.Helper()
 	_, err := s.People.Add(s.t.Context(), people.NewUser{Name: name, Groups: groups, Password: secret.String(Password), TakeOver: true}) // a test may make their jobs first
-	if errors.Is(err, people.ErrExists) { // another test shares the cluster, and may have changed their groups
+	if errors.Is(err, people.ErrExists) {                                                                                                // another test shares the cluster, and may have changed their groups
 		_, err = s.People.Update(s.t.Context(), name, func(u *v1.UserSpec) error { u.Groups = groups; return nil })
 	}
 	require.NoError(s.t, err)
