@@ -169,7 +169,7 @@ func TestAHostThatIsOffIsSetAsideAndJoinsLater(t *testing.T) {
 	assert.Equal(t, "paictl cluster up -p conf --limit w2", partial.Retry)
 	assert.Equal(t, partial.Retry, o.summary().Retry)
 	assert.Equal(t, "connect", o.summary().Failed[0].Phase)
-	assert.Contains(t, o.summary().Failed[0].Hint, "check ssh-port and that sshd runs")
+	assert.Contains(t, o.summary().Failed[0].Hint, "check ssh-port, and that sshd runs")
 	assert.Equal(t, []string{"m1", "w1"}, l.nodes(), "the others are done")
 
 	w2.server = sshtest.NewServer(t, sshtest.Config{Name: "w2", Handler: w2})
