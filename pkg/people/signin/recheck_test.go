@@ -222,7 +222,7 @@ func TestTheGraceBeginsAnewAfterATimeWithoutQuestions(t *testing.T) {
 	assert.True(t, l.valid(t, pair.Access.Reveal()), "no replica ran for two hours")
 	l.replace()
 	l.pass(t, 21*time.Minute)
-	assert.False(t, l.valid(t, pair.Access.Reveal()), "the second replica goes on with the hour of the first")
+	assert.False(t, l.valid(t, pair.Access.Reveal()), "the second replica continues the hour of the first")
 }
 
 func TestGroupsEndWithTheirTimeAlsoWhereNoOneIsAskedAbout(t *testing.T) {
