@@ -76,14 +76,18 @@ func (p *nvidiaDriver) waits(n *Node, pl *plan) []step {
 // persistence: with it the driver stays initialised while no program uses a GPU. nvidia-uvm is otherwise loaded by the first
 // program with CUDA outside of a container, and there may never be one. nvidia-peermem lets network cards with RDMA reach GPUs' memory; it can be loaded where
 // Mellanox' own driver is, and the rest works without.
-func (*nvidiaDriver) files(rdma bool) resources {
+func (*nvidiaDriver) files(rdma, nvlink5 bool) resources {
 	settings := "# Written by paictl: NVIDIA's driver needs the GPUs for itself.\nblacklist nouveau\noptions nouveau modeset=0\n"
 	if rdma {
 		settings += "# Network cards reach the GPUs' memory.\nsoftdep nvidia post: nvidia-peermem\n"
 	}
+	modules := "# Written by paictl: CUDA needs it, and containers can't load it.\nnvidia-uvm\n"
+	if nvlink5 {
+		modules += "# The fabric manager reaches the NVSwitches through them.\nmlx5_ib\nib_umad\n"
+	}
 	return resources{files: []file{
 		{path: nouveauFile, mode: 0o644, body: []byte(settings)},
-		{path: modulesFile, mode: 0o644, body: []byte("# Written by paictl: CUDA needs it, and containers can't load it.\nnvidia-uvm\n")},
+		{path: modulesFile, mode: 0o644, body: []byte(modules)},
 		{path: persistenceFile, mode: 0o644, body: []byte("# Written by paictl.\n[Unit]\nStopWhenUnneeded=false\n[Service]\nExecStartPost=-/usr/bin/nvidia-smi -pm 1\n")},
 	}}
 }
@@ -105,7 +109,7 @@ func (p *nvidiaDriver) detect(n *Node) (string, error) {
 	body := repairScript + driverDetectScript + p.spec.aptProxy()
 	if d.Policy == config.GPUDriverInstall {
 		// Only where the driver is, or will be, ours do these count.
-		body += p.files(false).detect() + p.units(true).detect()
+		body += p.files(false, false).detect() + p.units(true).detect()
 	}
 	if d.Source == config.GPUSourceBundle {
 		body += "OFFLINE=1\n"
@@ -161,13 +165,17 @@ func (p *nvidiaDriver) bring(ctx context.Context, r *run, n *Node, s *driverStat
 // driverMachine is what a machine answered, as the decision wants it.
 func driverMachine(f layout.Facts, a answer.Answer) gpudriver.Machine {
 	m := gpudriver.Machine{
-		System: f.OS(), Kernel: f.Kernel, Arch: f.Arch, NVSwitches: len(f.NVSwitches),
+		System: f.OS(), Kernel: f.Kernel, Arch: f.Arch, NVSwitches: len(f.NVSwitches), NVLink5: f.NVLink5(),
 		Module: a.Value("module"), Userland: a.Value("userland"), Runfile: f.DriverOrigin == "runfile",
 		Apt: a.Value("apt") == "yes", Headers: f.KernelHeaders, SecureBoot: f.SecureBoot == "on", KeyEnrolled: a.Value("key") == "enrolled",
 		Nouveau: f.Nouveau, Repository: a.Value("repository"), Installed: map[string]string{}, Candidates: map[string][]string{},
 	}
 	if row, _ := a.Row("module"); len(row) > 1 {
 		m.ModuleKind = row[1]
+	}
+	m.Fabric = gpudriver.Fabric{
+		Release: a.Value("fabric-manager"), Active: a.Value("fabric-manager-active") == "yes",
+		SubnetManager: a.Value("subnet-manager") == "yes", Modules: a.Value("fabric-modules") == "yes",
 	}
 	for _, d := range f.NVIDIADevices() {
 		m.Devices = append(m.Devices, d.Device)
@@ -218,7 +226,8 @@ func (p *nvidiaDriver) look(f layout.Facts, a answer.Answer) *driverState {
 	}
 	if p.spec.driver().Policy == config.GPUDriverInstall {
 		s.plan, s.findings = gpudriver.Decide(s.machine, p.want())
-	} else {
+	}
+	if p.spec.driver().Policy != config.GPUDriverInstall || s.plan.Kept && !ours {
 		s.findings = gpudriver.Look(s.machine, p.want())
 	}
 	return s
@@ -290,7 +299,7 @@ func (p *nvidiaDriver) changes(s *driverState) []Change {
 	if s.plan.Kept && !s.ours {
 		return out
 	}
-	out = append(out, p.files(s.rdma).diff(s.answer)...)
+	out = append(out, p.files(s.rdma, s.machine.NVLink5).diff(s.answer)...)
 	if len(missing) > 0 {
 		out = append(out, Change{Action: s.action(), Target: driverTarget, Detail: s.detail(missing)})
 	}
@@ -305,6 +314,8 @@ func (p *nvidiaDriver) changes(s *driverState) []Change {
 		out = append(out, Change{Action: "load", Target: moduleTarget, Detail: strings.TrimPrefix(s.machine.Module+" -> "+s.plan.Release, " -> ")})
 	case s.answer.Value("unified") != "yes":
 		out = append(out, Change{Action: "load", Target: moduleTarget, Detail: "nvidia-uvm, which CUDA needs"})
+	case s.machine.NVLink5 && !s.machine.Fabric.Modules:
+		out = append(out, Change{Action: "load", Target: moduleTarget, Detail: "mlx5_ib and ib_umad, which the fabric manager needs"})
 	}
 	return append(out, p.units(s.machine.NVSwitches > 0).diffUnits(s.answer, false)...)
 }
@@ -400,7 +411,7 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 	if todo[unfinishedTarget] || todo[cutOffTarget] {
 		b.WriteString("p_driver_dpkg\n")
 	}
-	b.WriteString(p.files(s.rdma).script(cs))
+	b.WriteString(p.files(s.rdma, s.machine.NVLink5).script(cs))
 	// Also where all seems to be there: what was cut off may have to be taken back first.
 	if again := todo[cutOffTarget] && len(s.plan.Packages) > 0 && !p.bundled(); todo[driverTarget] || again {
 		specs := make([]string, 0, len(s.plan.Packages))
@@ -419,6 +430,9 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 		b.WriteString("p_driver_nouveau\n")
 	}
 	if todo[moduleTarget] {
+		if s.machine.NVLink5 {
+			b.WriteString("p_driver_fabric\n")
+		}
 		b.WriteString("p_driver_load\n")
 	}
 	if todo[driverTarget] || todo[moduleTarget] || todo[cutOffTarget] || todo[broughtTarget] {

@@ -255,6 +255,100 @@ func TestNetworkCardsReachTheGPUsMemory(t *testing.T) {
 	assert.Empty(t, l.driverUp().changes)
 }
 
+// nvlink5 gives a machine the cards through which the switches of an HGX B200 are managed, as they look before a driver is loaded for them, and
+// apt NVIDIA's own repository.
+func (h *fakeHost) nvlink5() {
+	for address, product := range map[string]string{"0000:05:00.0": "ConnectX-7 SW_MNG V2", "0000:0c:00.0": "ConnectX-7 HHHL"} {
+		for file, v := range map[string]string{"vendor": "0x15b3", "device": "0x1021", "class": "0x020700", "vpd": "\x82\x14\x00" + product} {
+			h.write("/sys/bus/pci/devices/"+address+"/"+file, v+"\n")
+		}
+	}
+	h.write("/.fake/repository", `nvidia-driver-cuda 580.65.06-1 libnvidia-ml1
+libnvidia-ml1 580.65.06-1
+nvidia-persistenced 580.65.06-1
+nvidia-kernel-open-dkms 580.65.06-1
+nvidia-fabricmanager 580.65.06-1
+nvlsm 2025.06.5-1
+infiniband-diags 44.0-2
+linux-headers-6.1.0-fake 6.1.140-1
+`)
+	h.lab.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceNVIDIA})
+}
+
+func TestSwitchesOfNVLink5HaveTheirSubnetManager(t *testing.T) {
+	t.Parallel()
+	l, h := gpuLab(t)
+	h.nvlink5()
+	h.write("/.fake/fail/modprobe-ib_umad", "")
+	l.driverFails("the kernel module ib_umad can't be loaded", "linux-modules-extra-")
+	assert.NoFileExists(t, h.root+"/.fake/units/nvidia-fabricmanager.service.active")
+
+	h.remove("/.fake/fail/modprobe-ib_umad")
+	o := l.driverUp()
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Subset(t, h.packages(), []string{"nvidia-fabricmanager 580.65.06-1 hi", "nvlsm 2025.06.5-1 ii", "infiniband-diags 44.0-2 ii"})
+	assert.Contains(t, h.read(modulesFile), "\nmlx5_ib\nib_umad\n", "also when the machine starts")
+	assert.FileExists(t, h.root+"/.fake/units/nvidia-fabricmanager.service.active")
+	assert.Empty(t, l.driverUp().changes)
+
+	h.remove("/sys/module/ib_umad") // by an administrator, or after another kernel was booted
+	o = l.driverUp()
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, []string{"load " + moduleTarget}, actions(o.changes))
+	assert.DirExists(t, h.root+"/sys/module/ib_umad")
+
+	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall}) // which Debian's own packages don't include
+	h.remove("/proc/driver/nvidia")
+	l.driverFails("with a fabric manager and nvlsm for its NVSwitches", "another gpu-driver.source, nvidia")
+}
+
+func TestAFabricManagerThatDoesntFitIsNamedForADriverThatIsKept(t *testing.T) {
+	t.Parallel()
+	l, h := gpuLab(t)
+	h.nvlink5()
+	require.NoError(t, l.driverUp().err)
+	require.NoError(t, l.down(t.Context(), false).err)
+	for _, policy := range []string{config.GPUDriverKeep, config.GPUDriverInstall} {
+		l.driver(config.GPUDriver{Policy: policy, Source: config.GPUSourceNVIDIA})
+		h.write("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\n")
+		h.write("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "")
+		h.write("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.65.06", "")
+		h.remove("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1")
+		require.NoError(t, os.Symlink("libnvidia-ml.so.580.65.06", h.root+"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"))
+		h.remove("/usr/bin/nv-fabricmanager")
+		says := func(words string) {
+			t.Helper()
+			o := l.driverUp()
+			require.NoError(t, o.err, "%s", l.story(o))
+			if words == "" {
+				assert.NotContains(t, l.warnings(o), "802", policy)
+				return
+			}
+			assert.Contains(t, l.warnings(o), words, policy)
+			assert.Contains(t, l.warnings(o), "CUDA fails with error 802", policy)
+		}
+		program := func(file, says string) {
+			h.write(file, "#!/bin/sh\n"+says)
+			require.NoError(t, os.Chmod(h.root+file, 0o755))
+		}
+		for _, f := range []string{"/opt/nvidia", "/sys/module/mlx5_ib", "/sys/module/ib_umad", "/.fake/units/nvidia-fabricmanager.service.active"} {
+			h.remove(f)
+		}
+		says("no fabric manager is installed")
+		program("/usr/bin/nv-fabricmanager", "echo 'Fabric Manager version is : 570.86.15'\n")
+		says("the fabric manager is 570.86.15, and the driver 580.65.06")
+		program("/usr/bin/nv-fabricmanager", "echo 'Fabric Manager version is : 580.65.06'\n")
+		says("nvlsm isn't installed")
+		program("/opt/nvidia/nvlsm/sbin/nvlsm", "")
+		says("mlx5_ib and ib_umad aren't loaded")
+		h.write("/sys/module/mlx5_ib/refcnt", "0\n")
+		h.write("/sys/module/ib_umad/refcnt", "0\n")
+		says("nvidia-fabricmanager.service doesn't run")
+		h.write("/.fake/units/nvidia-fabricmanager.service.active", "")
+		says("")
+	}
+}
+
 func TestAPackageThatBreaksIsTakenAwayAgain(t *testing.T) {
 	t.Parallel()
 	l, h := gpuLab(t)

@@ -273,7 +273,11 @@ func obstacles(f layout.Facts) string {
 		out = append(out, "the headers of its kernel are missing")
 	}
 	if len(f.NVSwitches) > 0 {
-		out = append(out, "it has NVSwitches, which need the fabric manager of the driver's version")
+		needs := "it has NVSwitches, which need the fabric manager of the driver's version"
+		if f.NVLink5() {
+			needs += " and nvlsm"
+		}
+		out = append(out, needs)
 	}
 	if len(out) == 0 {
 		return ""

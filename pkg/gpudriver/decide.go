@@ -15,6 +15,9 @@ type Machine struct {
 	System, Kernel, Arch string   // debian12, 6.1.0-37-amd64, amd64
 	Devices              []string // PCI device ids of its GPUs, one for each
 	NVSwitches           int
+	// NVLink5 says that network cards of Mellanox manage the switches, which needs NVIDIA's subnet manager and modules of the kernel.
+	NVLink5 bool
+	Fabric  Fabric
 	// Module and Userland are the releases of the driver's loaded kernel module and of its libraries, "" where there
 	// is none; ModuleKind is ModuleOpen or ModuleClosed.
 	Module, ModuleKind, Userland string
@@ -31,6 +34,14 @@ type Machine struct {
 	Candidates map[string][]string
 	// Repository is what apt complained about when it fetched its lists.
 	Repository string
+}
+
+// Fabric holds the state of the programs and modules that initialise a machine's NVSwitches.
+type Fabric struct {
+	Release       string // of the fabric manager, "" if none is installed
+	Active        bool   // systemd runs it
+	SubnetManager bool   // nvlsm is installed
+	Modules       bool   // the kernel modules of NVLink 5 are loaded
 }
 
 // Want is what the operator asks for.
@@ -86,7 +97,39 @@ func Look(m Machine, w Want) []Finding {
 	case Older(m.Module, oldest):
 		return warn("old", fmt.Sprintf("the driver %s is older than %s", m.Module, oldest), install)
 	}
+	return m.fabric()
+}
+
+// fabric says what keeps the fabric manager from initialising the switches of a machine whose driver works. Until they are initialised, CUDA fails.
+func (m Machine) fabric() []Finding {
+	if m.NVSwitches == 0 {
+		return nil
+	}
+	warn := func(id, message, remedy string) []Finding {
+		return []Finding{{ID: id, Message: message + ": until the NVSwitches are initialised, CUDA fails with error 802", Remedy: remedy, Warning: true}}
+	}
+	switch {
+	case m.Fabric.Release == "":
+		return warn("fabric-missing", "no fabric manager is installed", "install NVIDIA's fabric manager of the release "+m.Module+m.nvlink5(" and nvlsm")+", and start nvidia-fabricmanager.service")
+	case m.Fabric.Release != m.Module:
+		return warn("fabric-release", "the fabric manager is "+m.Fabric.Release+", and the driver "+m.Module, "install the fabric manager of the driver's release, and restart nvidia-fabricmanager.service")
+	case m.NVLink5 && !m.Fabric.SubnetManager:
+		return warn("fabric-subnet-manager", "the switches are of NVLink 5, and the subnet manager nvlsm isn't installed", "install nvlsm from NVIDIA's repository, and restart nvidia-fabricmanager.service")
+	case m.NVLink5 && !m.Fabric.Modules:
+		return warn("fabric-modules", "the switches are of NVLink 5, and the kernel modules mlx5_ib and ib_umad aren't loaded",
+			"load them (modprobe -a mlx5_ib ib_umad; some systems have them in linux-modules-extra), name them in /etc/modules-load.d, and restart nvidia-fabricmanager.service")
+	case !m.Fabric.Active:
+		return warn("fabric-stopped", "nvidia-fabricmanager.service doesn't run", "start it (systemctl enable --now nvidia-fabricmanager.service); if it ends again, see journalctl -u nvidia-fabricmanager")
+	}
 	return nil
+}
+
+// nvlink5 returns words that only apply to switches of NVLink 5.
+func (m Machine) nvlink5(words string) string {
+	if m.NVLink5 {
+		return words
+	}
+	return ""
 }
 
 // Decide says which driver the machine gets by the policy install. With findings that are no warnings it gets none.
@@ -250,7 +293,7 @@ func (m Machine) choose(generations []Generation, w Want) (Plan, string, *Findin
 
 func (m Machine) switches() string {
 	if m.NVSwitches > 0 {
-		return " with a fabric manager for its NVSwitches"
+		return " with a fabric manager" + m.nvlink5(" and nvlsm") + " for its NVSwitches"
 	}
 	return ""
 }
@@ -271,7 +314,7 @@ func where(source, system string) string {
 // offers reports whether a set's packages may be had for the machine.
 func (s set) offers(m Machine, b Branch, w Want) bool {
 	return (s.source == w.Source || w.Source == SourceBundle) && slices.Contains(s.systems, m.System) &&
-		slices.Contains(s.branches, b.Number) && (m.NVSwitches == 0 || s.fabricManager != "")
+		slices.Contains(s.branches, b.Number) && (m.NVSwitches == 0 || s.fabricManager != "") && (!m.NVLink5 || len(s.nvlink5) > 0)
 }
 
 // fill finds versions for a set's packages, or names one that is lacking.
@@ -310,7 +353,11 @@ func (m Machine) fill(s set, b Branch, kind string, w Want) (p Plan, lacks strin
 		if p.Signed {
 			p.Packages = append(p.Packages, Package{Name: signed})
 		}
-		for _, name := range s.loose {
+		loose := s.loose
+		if m.NVLink5 {
+			loose = slices.Concat(loose, s.nvlink5)
+		}
+		for _, name := range loose {
 			if !m.has(name) {
 				return Plan{}, name
 			}

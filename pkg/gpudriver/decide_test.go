@@ -260,6 +260,23 @@ func TestDriversThatAreKeptAreLookedAt(t *testing.T) {
 	}
 }
 
+func TestSwitchesOfNVLink5NeedASubnetManager(t *testing.T) {
+	m := bookworm()
+	m.Headers, m.NVSwitches, m.NVLink5 = true, 4, true
+	m.offer("580.65.06-1", "nvidia-driver-cuda", "nvidia-persistenced", "nvidia-kernel-open-dkms", "nvidia-fabricmanager")
+	m.offer("44.0-2", "infiniband-diags")
+	_, fs := Decide(m, Want{Source: SourceNVIDIA, Version: "580"})
+	require.Len(t, fs, 1)
+	assert.Contains(t, fs[0].Message, "nvlsm")
+	m.offer("2025.06.5-1", "nvlsm")
+	p, fs := Decide(m, Want{Source: SourceNVIDIA})
+	require.Empty(t, fs)
+	assert.Equal(t, "nvidia-driver-cuda=580.65.06-1 nvidia-persistenced=580.65.06-1 nvidia-fabricmanager=580.65.06-1 nvidia-kernel-open-dkms=580.65.06-1 nvlsm infiniband-diags", packages(p))
+	m.NVLink5 = false
+	p, _ = Decide(m, Want{Source: SourceNVIDIA})
+	assert.NotContains(t, packages(p), "nvlsm")
+}
+
 func TestReleasesAreComparedByNumber(t *testing.T) {
 	assert.True(t, Older("535.54.03", "535.104.05"))
 	assert.False(t, Older("535.104.05", "535"))

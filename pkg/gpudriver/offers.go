@@ -18,9 +18,11 @@ type Offer struct {
 	Signed  []string `json:"signed,omitempty"`
 	Headers []string `json:"headers,omitempty"`
 	// FabricManager says that it may be installed on machines with NVSwitches, too.
-	FabricManager bool      `json:"fabricManager"`
-	Missing       []string  `json:"missing,omitempty"` // packages without which it can't be installed
-	Packages      []Package `json:"-"`                 // those that are there
+	FabricManager bool `json:"fabricManager"`
+	// NVLink5 says that this includes switches of NVLink 5.
+	NVLink5  bool      `json:"nvlink5"`
+	Missing  []string  `json:"missing,omitempty"` // packages without which it can't be installed
+	Packages []Package `json:"-"`                 // those that are there
 }
 
 // Offers says which drivers the packages are, by their versions, the newest first. One package of a release is enough to
@@ -116,6 +118,10 @@ func (s set) offer(system string, branch int, release string, have map[string][]
 		}
 	}
 	o.FabricManager = s.fabricManager != "" && add(ofBranch(s.fabricManager, branch), release)
+	o.NVLink5 = o.FabricManager && len(s.nvlink5) > 0
+	for _, name := range s.nvlink5 {
+		o.NVLink5 = add(name, "") && o.NVLink5
+	}
 	o.Headers = kernelsOf(headers, have)
 	for _, kernel := range o.Headers {
 		add(strings.ReplaceAll(headers, "%k", kernel), "")

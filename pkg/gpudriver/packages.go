@@ -35,6 +35,8 @@ type set struct {
 	// built and signed for a kernel. Their versions are the kernel's, and they need the userland that fits.
 	dkms, signed  map[string]string
 	fabricManager string
+	// nvlink5 are packages that the fabric manager also needs for switches of NVLink 5. Their versions aren't the driver's.
+	nvlink5 []string
 	// kernels are the newest that the packages are known to build for, by kind: "6.15".
 	kernels map[string]string
 }
@@ -42,7 +44,7 @@ type set struct {
 // sets are all packages that paictl can install. Only the compute part: no X, no desktop. Sources: for Debian the
 // packages themselves (their descriptions name the kernels); for Ubuntu packages.ubuntu.com, source packages
 // nvidia-graphics-drivers-*-server and linux-restricted-modules; for NVIDIA's repository its Driver Installation
-// Guide, "Compute-only System", and for the fabric manager's name from 580 on NVIDIA/gpu-driver-container.
+// Guide, "Compute-only System", and for the fabric manager's name from 580 on and the packages of NVLink 5 NVIDIA/gpu-driver-container.
 func sets() []set {
 	ubuntu := []string{"ubuntu22.04", "ubuntu24.04"}
 	debian := []string{"debian12", "debian13"}
@@ -52,6 +54,7 @@ func sets() []set {
 	}
 	own := []string{"nvidia-smi", "libnvidia-ml1", "libcuda1"}
 	helpers := []string{"nvidia-persistenced", "nvidia-modprobe"}
+	subnet := []string{"nvlsm", "infiniband-diags"} // the fabric manager's start script asks ibstat for the port of a switch
 	return []set{
 		{
 			systems: debian[:1], source: SourceDistribution, branches: []int{535}, userland: own, loose: helpers,
@@ -87,22 +90,22 @@ func sets() []set {
 			fabricManager: "nvidia-fabricmanager-%b",
 		},
 		{
-			systems: ubuntu, source: SourceNVIDIA, branches: []int{580}, fabricManager: "nvidia-fabricmanager",
+			systems: ubuntu, source: SourceNVIDIA, branches: []int{580}, fabricManager: "nvidia-fabricmanager", nvlink5: subnet,
 			userland: []string{"libnvidia-compute-%b", "nvidia-utils-%b", "nvidia-compute-utils-%b"},
 			dkms:     map[string]string{ModuleClosed: "nvidia-dkms-%b", ModuleOpen: "nvidia-dkms-%b-open"},
 		},
 		{
-			systems: ubuntu, source: SourceNVIDIA, branches: []int{570, 550, 535}, fabricManager: "nvidia-fabricmanager-%b",
+			systems: ubuntu, source: SourceNVIDIA, branches: []int{570, 550, 535}, fabricManager: "nvidia-fabricmanager-%b", nvlink5: subnet,
 			userland: []string{"libnvidia-compute-%b", "nvidia-utils-%b", "nvidia-compute-utils-%b"},
 			dkms:     map[string]string{ModuleClosed: "nvidia-dkms-%b", ModuleOpen: "nvidia-dkms-%b-open"},
 		},
 		{
-			systems: debian, source: SourceNVIDIA, branches: []int{590, 580}, fabricManager: "nvidia-fabricmanager",
+			systems: debian, source: SourceNVIDIA, branches: []int{590, 580}, fabricManager: "nvidia-fabricmanager", nvlink5: subnet,
 			userland: []string{"nvidia-driver-cuda", "nvidia-persistenced"},
 			dkms:     map[string]string{ModuleClosed: "nvidia-kernel-dkms", ModuleOpen: "nvidia-kernel-open-dkms"},
 		},
 		{
-			systems: debian, source: SourceNVIDIA, branches: []int{570}, fabricManager: "nvidia-fabricmanager-%b",
+			systems: debian, source: SourceNVIDIA, branches: []int{570}, fabricManager: "nvidia-fabricmanager-%b", nvlink5: subnet,
 			userland: []string{"nvidia-driver-cuda", "nvidia-persistenced"},
 			dkms:     map[string]string{ModuleClosed: "nvidia-kernel-dkms", ModuleOpen: "nvidia-kernel-open-dkms"},
 		},
@@ -149,7 +152,7 @@ func Names(source string) []string {
 const headers = "linux-headers-%k"
 
 func (s set) all() []string {
-	out := slices.Concat(s.userland, s.loose)
+	out := slices.Concat(s.userland, s.loose, s.nvlink5)
 	for _, kind := range []string{ModuleClosed, ModuleOpen} {
 		out = append(out, s.dkms[kind], s.signed[kind])
 	}

@@ -248,7 +248,10 @@ facts_gpus() {
         ;;
     esac
   done
-  [ -z "$nvidia" ] || facts_driver
+  if [ -n "$nvidia" ]; then
+    facts_nvlink5
+    facts_driver
+  fi
   if have nvidia-smi; then
     limited nvidia-smi --query-gpu=index,name,memory.total,driver_version,uuid \
       --format=csv,noheader,nounits 2>&1 | while read -r line; do
@@ -266,6 +269,23 @@ facts_gpus() {
           ;;
       esac
     done <"$f"
+  done
+}
+
+# fabric_card DEVICE: reports whether a network card manages NVSwitches. Those of NVLink 5 aren't on the PCI bus: the fabric manager reaches
+# them through cards of Mellanox, whose vital product data say so. Only root can read these, and a broken card may answer slowly.
+fabric_card() {
+  first_line "$1/vendor"
+  [ "$line" = 0x15b3 ] && [ -r "$1/vpd" ] && limited grep -q SW_MNG "$1/vpd" 2>/dev/null
+}
+
+facts_nvlink5() {
+  for d in "$ROOT"/sys/bus/pci/devices/*; do
+    first_line "$d/class"
+    case $line in 0x02*) ;; *) continue ;; esac
+    fabric_card "$d" || continue
+    first_line "$d/device"
+    say nvswitch "${d##*/} 0x15b3 $line"
   done
 }
 
@@ -297,6 +317,7 @@ facts_driver() {
 facts_infiniband() {
   for d in "$ROOT"/sys/class/infiniband/*; do
     [ -d "$d" ] || continue
+    if fabric_card "$d/device"; then continue; fi
     first_line "$d/ports/1/link_layer"
     layer=$line
     first_line "$d/ports/1/rate"

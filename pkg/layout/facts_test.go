@@ -149,6 +149,23 @@ func TestTheScriptTellsWhatADriverWouldMeet(t *testing.T) {
 	assert.True(t, full.Nouveau)
 	assert.True(t, full.KernelHeaders)
 
+	switches := func(m *fakeMachine) {
+		m.pci("0000:05:00.0", "0x15b3", "0x1021", "0x020700")
+		m.file("/sys/bus/pci/devices/0000:05:00.0/vpd", "\x82\x14\x00ConnectX-7 SW_MNG V2\x00")
+		m.pci("0000:06:00.0", "0x15b3", "0x1021", "0x020700")
+		m.file("/sys/bus/pci/devices/0000:06:00.0/vpd", "\x82\x14\x00ConnectX-7 HHHL\x00")
+		for name, address := range map[string]string{"mlx5_0": "0000:05:00.0", "mlx5_1": "0000:06:00.0"} {
+			m.file("/sys/class/infiniband/"+name+"/ports/1/link_layer", "InfiniBand\n")
+			require.NoError(t, os.Symlink("../../../bus/pci/devices/"+address, m.root+"/sys/class/infiniband/"+name+"/device"))
+		}
+	}
+	blackwell := machine(switches)
+	assert.Equal(t, []PCIDevice{{"0000:05:00.0", "15b3", "1021"}}, blackwell.NVSwitches, "switches of NVLink 5 are behind cards that say so")
+	assert.True(t, blackwell.NVLink5())
+	assert.False(t, full.NVLink5())
+	require.Len(t, blackwell.Infiniband, 1, "such a card is none for jobs")
+	assert.Equal(t, "mlx5_1", blackwell.Infiniband[0].Name)
+
 	for file, want := range map[string]string{
 		"/var/lib/dpkg/info/libnvidia-tesla-470-ml1:amd64.list":                 "package",
 		"/var/lib/dpkg/info/libnvidia-compute-535-server:amd64.list":            "package",

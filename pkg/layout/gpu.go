@@ -121,6 +121,11 @@ func KnownNVIDIA() []string {
 	return out
 }
 
+// NVLink5 reports whether network cards manage the machine's NVSwitches, as on HGX B200. Older switches are devices of NVIDIA themselves.
+func (f Facts) NVLink5() bool {
+	return slices.ContainsFunc(f.NVSwitches, func(d PCIDevice) bool { return d.Vendor != pciNVIDIA })
+}
+
 // NVIDIADevices are the machine's GPUs of NVIDIA on the PCI bus.
 func (f Facts) NVIDIADevices() []PCIDevice {
 	var out []PCIDevice

@@ -248,8 +248,38 @@ func (c *Collector) fabric(d nvml.Device) string {
 		if r := nvml.Return(info.Status); r != nvml.SUCCESS {
 			return fmt.Sprintf("its NVLink fabric failed: %v; see the journal of nvidia-fabricmanager", explain(c.lib, r))
 		}
+		if c.has("nvmlDeviceGetGpuFabricInfoV") { // from driver 535
+			if info, r := d.GetGpuFabricInfoV().V2(); r == nvml.SUCCESS {
+				return unhealthyFabric(info.HealthMask)
+			}
+		}
 	}
 	return ""
+}
+
+// unhealthyFabric says what in a fabric's health mask keeps programs from using it. A lower bandwidth doesn't, and neither do recoveries,
+// which end by themselves.
+func unhealthyFabric(mask uint32) string {
+	if mask>>nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY&nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_UNHEALTHY == nvml.GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_TRUE {
+		return "its routes through the NVLink fabric are unhealthy; see nvidia-smi -q -d FABRIC on the machine, and reset its GPUs or reboot it"
+	}
+	wrong := mask >> nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_INCORRECT_CONFIGURATION & nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_INCORRECT_CONFIGURATION
+	if wrong == nvml.GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NOT_SUPPORTED || wrong == nvml.GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NONE {
+		return ""
+	}
+	cause, ok := map[uint32]string{
+		nvml.GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCORRECT_SYSGUID:    "another system GUID",
+		nvml.GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCORRECT_CHASSIS_SN: "another serial number of the chassis",
+		nvml.GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NO_PARTITION:         "no partition",
+		nvml.GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INSUFFICIENT_NVLINKS: "too few NVLinks",
+		nvml.GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCOMPATIBLE_GPU_FW:  "incompatible firmware of the GPU",
+		nvml.GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INVALID_LOCATION:     "an invalid location",
+		nvml.GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_GPU_STATE_INVALID:    "an invalid state of the GPU",
+	}[wrong]
+	if !ok {
+		cause = fmt.Sprintf("code %d", wrong)
+	}
+	return "its NVLink fabric isn't configured correctly (" + cause + "); see nvidia-smi -q -d FABRIC on the machine and the journal of nvidia-fabricmanager"
 }
 
 // has reports whether the library has a function. To call one that it hasn't ends the program.

@@ -95,6 +95,9 @@ func TestAGPUWaitsForItsFabric(t *testing.T) {
 		"hopper fabric-off":    "isn't initialised: start nvidia-fabricmanager",
 		"hopper fabric-busy":   "is being initialised",
 		"hopper fabric-failed": "failed: Insufficient Resources",
+
+		"hopper fabric-unhealthy":     "routes through the NVLink fabric are unhealthy",
+		"hopper fabric-misconfigured": "isn't configured correctly (too few NVLinks)",
 	} {
 		t.Setenv("NVML_STANDIN", machine)
 		for _, g := range c.reportOf(t) {

@@ -393,6 +393,9 @@ func (r *Report) Lines() (good, bad []string) {
 		line := fmt.Sprintf("%s: the driver %s (%s) can be installed, with the %s module", d.System, d.Release, d.Of, strings.Join(d.Modules, " or the "))
 		if d.FabricManager {
 			line += ", also on machines with NVSwitches"
+			if !d.NVLink5 {
+				line += " (but not those of NVLink 5, such as HGX B200)"
+			}
 		}
 		good = append(good, line)
 		if len(d.Signed) == 0 && len(d.Headers) == 0 {

@@ -445,6 +445,15 @@ p_driver_load() {
 	driver_services start
 }
 
+# p_driver_fabric: loads the modules through which the fabric manager reaches switches of NVLink 5, before it is started.
+p_driver_fabric() {
+	if driver_fabric_modules; then return 0; fi
+	for m in mlx5_ib ib_umad; do
+		modprobe "$m" 2>"$S/driver.log" || driver_stop "the kernel module $m can't be loaded, without which the fabric manager can't initialise switches of NVLink 5: $(why "$S/driver.log")" "install them on the machine (Ubuntu has them in linux-modules-extra-$(uname -r)), then run the same command again"
+	done
+	note change "modules mlx5_ib ib_umad"
+}
+
 # driver_refused: the kernel hasn't taken the module.
 driver_refused() {
 	cause=$(why "$S/driver.log")

@@ -22,6 +22,18 @@ driver_loaded() {
 # driver_unified: whether the module of unified memory is there, which is loaded apart.
 driver_unified() { [ -d "$R/sys/module/nvidia_uvm" ]; }
 
+# driver_fabric_modules: reports whether the fabric manager can reach switches of NVLink 5.
+driver_fabric_modules() { [ -d "$R/sys/module/mlx5_ib" ] && [ -d "$R/sys/module/ib_umad" ]; }
+
+# driver_fabric: the programs and modules that initialise NVSwitches. The fabric manager prints its release as "Fabric Manager version is : 570.86.15".
+driver_fabric() {
+	if driver_fabric_modules; then printf 'fabric-modules\tyes\n'; fi
+	[ -x "$R/usr/bin/nv-fabricmanager" ] || return 0
+	timeout -k 5 20 "$R/usr/bin/nv-fabricmanager" --version 2>/dev/null | awk '{ for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+[.][0-9.]+$/) { print "fabric-manager\t" $i; exit } }' || :
+	if systemctl is-active --quiet nvidia-fabricmanager.service 2>/dev/null; then printf 'fabric-manager-active\tyes\n'; fi
+	if [ -x "$R/opt/nvidia/nvlsm/sbin/nvlsm" ]; then printf 'subnet-manager\tyes\n'; fi
+}
+
 # driver_userland: sets userland to the release of the libraries that programs get.
 driver_userland() {
 	userland=
@@ -108,6 +120,7 @@ d_driver() {
 	driver_userland
 	printf 'module\t%s\t%s\nuserland\t%s\n' "$module" "$flavour" "$userland"
 	if driver_unified; then printf 'unified\tyes\n'; fi
+	driver_fabric
 	if [ "$policy" != install ] && [ ! -e "$S/driver-change" ]; then return 0; fi
 	if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>&1; then return 0; fi
 	printf 'apt\tyes\n'

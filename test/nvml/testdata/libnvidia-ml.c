@@ -24,7 +24,7 @@ static struct nvmlDevice_st of[gpus] = {
 static int set;
 // told says what else this machine is: words in the environment variable NVML_STANDIN.
 //   hopper    two H100, which count how busy their parts are
-//   fabric-off, fabric-busy, fabric-failed, fabric-on
+//   fabric-off, fabric-busy, fabric-failed, fabric-unhealthy, fabric-misconfigured, fabric-on
 //             they are in an NVLink fabric, which is in that state
 //   leaks     16 GiB of memory are in use
 //   process   by one process
@@ -66,6 +66,18 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t d, nvmlGpuFabricInfo_t *to)
 		told("fabric-") ? NVML_GPU_FABRIC_STATE_COMPLETED : NVML_GPU_FABRIC_STATE_NOT_SUPPORTED;
 	if (told("fabric-failed")) to->status = NVML_ERROR_INSUFFICIENT_RESOURCES;
 	if (told("fabric-off")) to->status = NVML_ERROR_UNKNOWN; // not to be looked at
+	return NVML_SUCCESS;
+}
+// Only the second version of the structure is known, as by drivers 545 to 575.
+nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t d, nvmlGpuFabricInfoV_t *to) {
+	nvmlGpuFabricInfo_v2_t *v2 = (nvmlGpuFabricInfo_v2_t *)to;
+	nvmlGpuFabricInfo_t v1;
+	if (v2->version != nvmlGpuFabricInfo_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	nvmlDeviceGetGpuFabricInfo(d, &v1);
+	v2->status = v1.status, v2->state = v1.state;
+	v2->healthMask = NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_FALSE << NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_DEGRADED_BW |
+		(told("fabric-unhealthy") ? NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_TRUE : NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_FALSE) << NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY |
+		(told("fabric-misconfigured") ? NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INSUFFICIENT_NVLINKS : NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NONE) << NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_INCORRECT_CONFIGURATION;
 	return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t d, char *to, unsigned size) {

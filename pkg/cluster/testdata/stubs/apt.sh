@@ -34,6 +34,17 @@ unpack() {
 		mkdir -p "$R/lib/systemd/system"
 		echo '[Service]' >"$R/lib/systemd/system/nvidia-persistenced.service"
 		;;
+	nvidia-fabricmanager)
+		mkdir -p "$R/lib/systemd/system" "$R/usr/bin"
+		echo '[Service]' >"$R/lib/systemd/system/nvidia-fabricmanager.service"
+		printf '#!/bin/sh\necho "Fabric Manager version is : %s"\n' "${2%%-*}" >"$R/usr/bin/nv-fabricmanager"
+		chmod 755 "$R/usr/bin/nv-fabricmanager"
+		;;
+	nvlsm)
+		mkdir -p "$R/opt/nvidia/nvlsm/sbin"
+		: >"$R/opt/nvidia/nvlsm/sbin/nvlsm"
+		chmod 755 "$R/opt/nvidia/nvlsm/sbin/nvlsm"
+		;;
 	esac
 	# dpkg, too, counts a package as unpacked only when its files are there.
 	state "$1" "$2" "${want}U"
@@ -50,7 +61,7 @@ configure() {
 		return 1
 	fi
 	case $1 in
-	nvidia-kernel-dkms)
+	nvidia-kernel-dkms | nvidia-kernel-open-dkms)
 		mkdir -p "$F/modules"
 		echo "${have%%-*}" >"$F/modules/nvidia"
 		;;
@@ -64,7 +75,9 @@ purge() {
 	case $1 in
 	libnvidia-ml1) rm -f "$R"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.* ;;
 	nvidia-persistenced) rm -f "$R/lib/systemd/system/nvidia-persistenced.service" ;;
-	nvidia-kernel-dkms) rm -f "$F/modules/nvidia" ;;
+	nvidia-fabricmanager) rm -f "$R/lib/systemd/system/nvidia-fabricmanager.service" "$R/usr/bin/nv-fabricmanager" ;;
+	nvlsm) rm -rf "$R/opt/nvidia" ;;
+	nvidia-kernel-dkms | nvidia-kernel-open-dkms) rm -f "$F/modules/nvidia" ;;
 	esac
 	rm -f "$D/$1"
 	hit
