@@ -53,9 +53,9 @@ func (s *Server) Waits(ctx context.Context, code string) (*api.Waiting, error) {
 	return answered[api.Waiting](ctx, s, get(api.Prefix+"/signin/device", url.Values{"code": {code}}), nil)
 }
 
-// LetIn lets that program in, or refuses it.
-func (s *Server) LetIn(ctx context.Context, code string, allow bool) error {
-	q, err := post(api.Prefix+"/signin/device", nil, api.LetIn{Code: code, Allow: allow})
+// LetIn lets that program in, or refuses it. For that, session is the refresh token of the caller's session.
+func (s *Server) LetIn(ctx context.Context, code string, allow bool, session secret.String) error {
+	q, err := post(api.Prefix+"/signin/device", nil, api.LetIn{Code: code, Allow: allow, Session: session.Reveal()})
 	return s.done(ctx, q, err)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
@@ -81,7 +82,16 @@ func approveRun(ctx context.Context, opts *ApproveOptions) error {
 			return err
 		}
 	}
-	if err := w.Server.LetIn(ctx, opts.Code, !opts.Refuse); err != nil {
+	// The session may have been renewed since it was chosen.
+	file, err := way.Store(opts.Factory).Read()
+	if err != nil {
+		return err
+	}
+	session := secret.String("")
+	if at := file.Clusters[w.Name]; at != nil {
+		session = at.Refresh
+	}
+	if err := w.Server.LetIn(ctx, opts.Code, !opts.Refuse, session); err != nil {
 		return err
 	}
 	if opts.Refuse {

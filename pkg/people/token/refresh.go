@@ -96,6 +96,31 @@ func (s *Service) next(ctx context.Context, e *entry, token secret.String, n New
 	return next, nil
 }
 
+// Proves returns nil if a refresh token is the current one of a session of a person, or the one before within half a minute. Otherwise it returns
+// ErrInvalid. An access token alone proves no session: it may have been copied from somewhere else.
+func (s *Service) Proves(ctx context.Context, token secret.String, user string) error {
+	id, ok := parseRefresh(token.Reveal())
+	if !ok {
+		return ErrInvalid
+	}
+	if err := s.known(); err != nil {
+		return err
+	}
+	e, err := s.live(ctx, id, s.shown)
+	if isNone(err) {
+		return ErrInvalid
+	}
+	if err != nil {
+		return err
+	}
+	hash := []byte(hashOf(token.Reveal()))
+	current := subtle.ConstantTimeCompare(hash, []byte(e.hash)) == 1 || e.follows(hash) && s.now().Before(e.until)
+	if _, err := s.holder(e); err != nil || e.Kind != KindSession || e.User != user || !current {
+		return ErrInvalid
+	}
+	return nil
+}
+
 // RevokeRefresh ends the session of a refresh token.
 func (s *Service) RevokeRefresh(ctx context.Context, token secret.String) error {
 	id, ok := parseRefresh(token.Reveal())

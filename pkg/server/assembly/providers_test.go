@@ -416,7 +416,21 @@ func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {
 	}
 	says, _ = poll(d.DeviceCode)
 	assert.Equal(t, "authorization_pending", says, "it still waits")
-	require.Equal(t, 200, l.Ask("POST", "/api/v3/signin/device", tokens.AccessToken, `{"code":"`+d.UserCode+`","allow":true}`).Status)
+	if _, err := l.People.Person("ann"); err != nil {
+		l.Person("ann", "default")
+	}
+	ann, err := l.People.Person("ann")
+	require.NoError(t, err)
+	others, err := l.Tokens.Session(t.Context(), ann, token.New{})
+	require.NoError(t, err)
+	for what, session := range map[string]string{"none": "", "an access token": tokens.AccessToken, "another person's session": others.Refresh.Reveal(), "made up": tokens.RefreshToken[:len(tokens.RefreshToken)-1] + "x"} {
+		a := l.Ask("POST", "/api/v3/signin/device", tokens.AccessToken, `{"code":"`+d.UserCode+`","allow":true,"session":"`+session+`"}`)
+		assert.Equal(t, 403, a.Status, "%s: an access token lasts minutes, and the program's session months", what)
+		assert.NotContains(t, a.Body, "pair_")
+	}
+	says, _ = poll(d.DeviceCode)
+	assert.Contains(t, []string{"authorization_pending", "slow_down"}, says)
+	require.Equal(t, 200, l.Ask("POST", "/api/v3/signin/device", tokens.AccessToken, `{"code":"`+d.UserCode+`","allow":true,"session":"`+tokens.RefreshToken+`"}`).Status)
 	says, _ = poll(d.DeviceCode)
 	require.Empty(t, says)
 

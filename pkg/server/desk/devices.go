@@ -8,6 +8,7 @@ import (
 	"errors"
 	"maps"
 	"math/big"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -176,10 +177,26 @@ func (d *Desk) Waits(ctx context.Context, user string) (*Waiting, error) {
 	return waiting(t), nil
 }
 
-// LetIn lets a program that waits with a user code in as the caller, who is signed in elsewhere, or refuses it.
-func (d *Desk) LetIn(ctx context.Context, user string, allow bool) error {
+// errSession is the refusal of a caller that doesn't show the refresh token of its session.
+var errSession = &wire.Error{
+	Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "A program is signed in only with the refresh token of your session, not with an access token alone.",
+	Remedy: "run paictl token approve CODE where you ran paictl login, with a current paictl; or open the page /device in a browser",
+}
+
+// LetIn lets a program that waits with a user code in as the caller, who is signed in elsewhere, or refuses it. For that, the caller shows the
+// refresh token of its session: the program's session lasts much longer than an access token.
+func (d *Desk) LetIn(ctx context.Context, user string, allow bool, session secret.String) error {
 	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
 		return err
+	}
+	if allow {
+		err := d.shop.Tokens.Proves(ctx, session, d.caller.Name)
+		if errors.Is(err, token.ErrInvalid) {
+			err = errSession
+		}
+		if err != nil {
+			return d.auditedAs(ctx, "sign-in-program", rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}, map[string]string{"way": "device"}, err)
+		}
 	}
 	t, err := d.device(ctx, d.caller.Name, user)
 	if SignInBusy(err) {

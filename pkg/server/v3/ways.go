@@ -191,12 +191,19 @@ func waitsForCode(ctx context.Context, d *desk.Desk, in *waitsIn) (*api.Waiting,
 	return shownWaiting(w), nil
 }
 
+// letInBody is api.LetIn, whose session isn't to be shown.
+type letInBody struct {
+	Code    string        `json:"code"`
+	Allow   bool          `json:"allow"`
+	Session secret.String `json:"session"`
+}
+
 type letInIn struct {
-	Body api.LetIn `body:"json"`
+	Body letInBody `body:"json"`
 }
 
 func letIn(ctx context.Context, d *desk.Desk, in *letInIn) (*struct{}, error) {
-	return &struct{}{}, d.LetIn(ctx, in.Body.Code, in.Body.Allow)
+	return &struct{}{}, d.LetIn(ctx, in.Body.Code, in.Body.Allow, in.Body.Session)
 }
 
 type deviceIn struct {

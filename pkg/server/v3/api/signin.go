@@ -65,8 +65,9 @@ type Arrival struct {
 	Waiting *Waiting `json:"waiting,omitempty"`
 }
 
-// LetIn lets a program in, or refuses it.
+// LetIn lets a program in, or refuses it. For that, Session is the refresh token of the caller's session.
 type LetIn struct {
-	Code  string `json:"code"`
-	Allow bool   `json:"allow"`
+	Code    string `json:"code"`
+	Allow   bool   `json:"allow"`
+	Session string `json:"session,omitempty"`
 }
