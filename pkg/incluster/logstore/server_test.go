@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,7 @@ func ask(t *testing.T, l *lab, path, token string) *httptest.ResponseRecorder {
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("sesame\n"), 0o600))
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
-	r.Header.Set(logapi.HeaderToken, token)
+	logapi.Sign(r, token, time.Now())
 	w := httptest.NewRecorder()
 	NewServer(l.store, meter.New(l.groups), file, "").Handler().ServeHTTP(w, r)
 	return w
@@ -53,6 +54,31 @@ func TestALogIsServedToWhoKnowsTheToken(t *testing.T) {
 		w := ask(t, l, here, token)
 		assert.Equal(t, http.StatusForbidden, w.Code)
 		assert.NotContains(t, w.Body.String(), "line")
+	}
+	seen := map[string]string{} // by a pod that has the address of an agent now
+	note := httptest.NewRequestWithContext(t.Context(), http.MethodGet, here, nil)
+	logapi.Sign(note, "sesame", time.Now())
+	for name := range note.Header {
+		seen[name] = note.Header.Get(name)
+		assert.NotContains(t, seen[name], "sesame", "the token isn't sent")
+	}
+	for path, change := range map[string]func(*http.Request){
+		logapi.UsePath:   func(*http.Request) {},
+		here + "?tail=1": func(*http.Request) {},
+		here:             func(r *http.Request) { logapi.Sign(r, "sesame", time.Now().Add(-6*time.Minute)) },
+		here + "?tail=2": func(r *http.Request) { logapi.Sign(r, "sesame", time.Now().Add(6*time.Minute)) },
+		here + "?tail=3": func(r *http.Request) { r.Header.Set(logapi.HeaderSignature, ":") },
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		for name, value := range seen {
+			r.Header.Set(name, value)
+		}
+		change(r)
+		file := filepath.Join(t.TempDir(), "token")
+		require.NoError(t, os.WriteFile(file, []byte("sesame"), 0o600))
+		w := httptest.NewRecorder()
+		NewServer(l.store, nil, file, "").Handler().ServeHTTP(w, r)
+		assert.Equal(t, http.StatusForbidden, w.Code, "a request that was seen opens nothing else: %s", path)
 	}
 	assert.Equal(t, http.StatusForbidden, func() int {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, here, nil)

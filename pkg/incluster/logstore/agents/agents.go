@@ -61,7 +61,7 @@ type place struct {
 	until   time.Time
 }
 
-// New makes them known to each other; pods are those of the platform's namespace, and token returns what opens the agents, or ""
+// New makes them known to each other; pods are those of the platform's namespace, and token returns the key of the agents' requests, or ""
 // while that isn't known.
 func New(pods corev1client.PodInterface, token func() string) *Agents {
 	return &Agents{pods: pods, token: token, now: time.Now, known: map[string]place{}, answered: map[string]time.Time{}, http: &http.Client{
@@ -69,7 +69,7 @@ func New(pods corev1client.PodInterface, token func() string) *Agents {
 			DialContext:           (&net.Dialer{Timeout: dialTime}).DialContext,
 			ResponseHeaderTimeout: headTime, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 4,
 		},
-		// The token is for the agents only.
+		// A signature is for one agent's answer only.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -106,7 +106,7 @@ func (a *Agents) ask(ctx context.Context, node, path string, query url.Values) (
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set(logapi.HeaderToken, a.token())
+	logapi.Sign(req, a.token(), a.now())
 	resp, err := a.http.Do(req)
 	if err != nil {
 		a.forget(node)

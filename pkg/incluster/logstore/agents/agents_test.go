@@ -76,7 +76,7 @@ func TestAnAgentThatIsRenewedIsAwayAndNotMissing(t *testing.T) {
 func TestTheAgentOfAMachineIsAsked(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case r.Header.Get("X-Pai-Token") != "sesame":
+		case !logapi.Signed(r, "sesame", time.Now()):
 			w.WriteHeader(http.StatusForbidden)
 		case r.URL.Path == "/v1/logs/u/app":
 			_, _ = io.WriteString(w, r.URL.RawQuery)
@@ -115,8 +115,13 @@ func TestTheAgentOfAMachineIsAsked(t *testing.T) {
 func TestAnAgentIsAskedWhatContainersUse(t *testing.T) {
 	answers := map[string]string{"sesame": `[{"pod":"u","container":"c","cpu":1.5,"memoryBytes":7}]`, "damaged": `[{"pod"`}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer, known := answers[r.Header.Get("X-Pai-Token")]
-		if !known || r.URL.Path != "/v1/use" {
+		answer := ""
+		for token, text := range answers {
+			if logapi.Signed(r, token, time.Now()) {
+				answer = text
+			}
+		}
+		if answer == "" || r.URL.Path != "/v1/use" {
 			http.NotFound(w, r) // as one that is older
 			return
 		}

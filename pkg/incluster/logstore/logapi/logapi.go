@@ -43,9 +43,7 @@ const (
 	Service = "log-manager"
 	// PortName is that of the container port on which an agent answers.
 	PortName = "http"
-	// HeaderToken carries the token.
-	HeaderToken = "X-Pai-Token"
-	// TokenSecret holds it, under TokenKey.
+	// TokenSecret holds the token with which requests are signed, under TokenKey.
 	TokenSecret = "log-manager-token"
 	// TokenKey is the key in it.
 	TokenKey = "token"
