@@ -90,6 +90,7 @@ type Process struct {
 	Ended <-chan struct{}
 
 	name string
+	pid  int
 	mu   sync.Mutex
 	out  bytes.Buffer
 	more chan struct{} // closed and replaced when it has said more
@@ -106,6 +107,7 @@ func Start(t testing.TB, name string, args ...string) *Process {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	p.pid = cmd.Process.Pid
 	go func() { _ = cmd.Wait(); close(ended) }()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -116,6 +118,9 @@ func Start(t testing.TB, name string, args ...string) *Process {
 	})
 	return p
 }
+
+// PID is the id of the process.
+func (p *Process) PID() int { return p.pid }
 
 // Write implements io.Writer.
 func (p *Process) Write(b []byte) (int, error) {
