@@ -108,7 +108,7 @@ func TestABodyTakesNoMoreMemoryThanWhatIsWantedOfIt(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		require.Error(t, wire.Body(request("", body), &patch{}), name)
 		runtime.ReadMemStats(&after)
-		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), name)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(5<<18), name) // the race detector's own copies included
 	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x?limit=1"+many("&b"), nil)
 	assert.ErrorContains(t, wire.Decode(r, &query{}), "more than 1000 keys")
