@@ -1,12 +1,15 @@
 package machine
 
 import (
+	"math"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
 // afterWake is how often the jobs are looked at that must end first, should their end be missed.
@@ -259,13 +262,47 @@ func (s *step) prepare() {
 		return
 	}
 	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
+		room := s.room(r)
 		for _, t := range r.TaskStatuses {
-			if t.State == v1.AttemptCreationPending && !t.DeletionPending && s.Pods.ByName[t.AttemptStatus.PodName] == nil {
+			if room > 0 && t.State == v1.AttemptCreationPending && !t.DeletionPending && s.Pods.ByName[t.AttemptStatus.PodName] == nil {
 				s.Create = append(s.Create, Task{r.Name, t.Index})
+				room--
 			}
 		}
 	}
 	s.peers()
+}
+
+// maxQueued is how many pods of a role wait for a machine at a time if its tasks start one by one. The others get theirs when these have a
+// machine: pods of tasks that can't run yet take other people's places in the namespace, and the scheduler looks at each again and again.
+const maxQueued = 200
+
+// room returns how many pods of a role may be made now.
+func (s *step) room(r *v1.TaskRoleStatus) int {
+	if !s.oneByOne(r.Name) {
+		return math.MaxInt
+	}
+	queued := 0
+	for _, t := range r.TaskStatuses {
+		if p := s.Pods.ByName[t.AttemptStatus.PodName]; p != nil && p.Spec.NodeName == "" && p.Status.Phase != corev1.PodFailed {
+			queued++
+		}
+	}
+	return maxQueued - queued
+}
+
+// oneByOne reports whether each task of a role starts alone: neither do the job's tasks wait for each other, nor does the scheduler place the role's as a gang.
+func (s *step) oneByOne(role string) bool {
+	if s.Framework.Annotations[v1.AnnotationGang] != "false" {
+		return false
+	}
+	for i := range s.Framework.Spec.TaskRoles {
+		if r := &s.Framework.Spec.TaskRoles[i]; r.Name == role {
+			asks := r.Task.Pod.Annotations[annotation.SpecKey]
+			return asks == "" || strings.Contains(asks, "affinityGroup: null")
+		}
+	}
+	return false
 }
 
 // strays removes pods that no task knows: made by a replica that lost its lease meanwhile, or left by

@@ -11,6 +11,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
 func TestAJobRunsToItsEnd(t *testing.T) {
@@ -38,6 +39,50 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 	assert.Equal(t, "worker", c.Trigger.TaskRoleName)
 	assert.Len(t, w.pods, 2, "ended pods stay for their logs")
 	assert.LessOrEqual(t, w.writes, 8)
+}
+
+func TestOfTasksThatStartOneByOneSomeHavePodsThatWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		gang, asks string
+		pods       int
+	}{
+		"a gang":                     {"", "affinityGroup: {name: g, members: []}\n", 500},
+		"a gang of the scheduler's":  {"false", "leafCellNumber: 1\naffinityGroup: {name: g, members: []}\n", 500},
+		"one by one":                 {"false", "leafCellNumber: 1\naffinityGroup: null\n", 200},
+		"one by one, without cells":  {"false", "", 200},
+		"tasks that need each other": {"", "", 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := role("worker", 500)
+			one.FrameworkAttemptCompletionPolicy.MinFailedTaskCount = -1
+			one.Task.Pod.Annotations = map[string]string{annotation.SpecKey: c.asks}
+			w := newWorld(t, one)
+			if c.gang != "" {
+				w.f.Annotations[v1.AnnotationGang] = c.gang
+			}
+			w.run()
+			require.Len(t, w.pods, c.pods)
+			if c.pods == 500 {
+				return
+			}
+			assert.False(t, w.last.Acts(), "it waits until one has a machine")
+			w.starts("f-worker-7")
+			w.starts("f-worker-199")
+			w.exits("f-worker-3", exitPermanent) // evicted while it waited, for example
+			w.run()
+			require.Len(t, w.pods, 203)
+			assert.Contains(t, w.pods, "f-worker-202")
+			for range 4 {
+				for name, p := range w.pods {
+					if p.Spec.NodeName == "" && p.Status.Phase != corev1.PodFailed {
+						w.starts(name)
+					}
+				}
+				w.run()
+			}
+			assert.Equal(t, int32(499), w.status.AttemptStatus.TaskRoleStatuses[0].Counts.Running)
+		})
+	}
 }
 
 func TestOneFailureEndsTheAttemptAndStopsTheOthers(t *testing.T) {
