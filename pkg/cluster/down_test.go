@@ -303,7 +303,7 @@ func TestScriptsOfThisHalfAreSound(t *testing.T) {
 	s := newLab(t, 1, 1).spec()
 	odd := `it's "$(odd)"`
 	scripts := map[string]string{
-		"status": statusProgram(s, s.ControlPlane()[0]),
+		"status": preludeScript + statusScript + statusCall(s, s.ControlPlane()[0], false),
 		"list":   (&undo{etcdDir: "/var/lib/" + odd, podCIDR: "10.1.0.0/16"}).script("ab12", "list"),
 		"run":    (&undo{etcdDir: "/var/lib/" + odd, dataDir: odd}).script("ab12", "run"),
 		"remove": preludeScript + removeScript + "NODE=" + shell.Quote(odd) + "\nr_drain\nr_member\nr_delete\n",

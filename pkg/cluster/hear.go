@@ -47,7 +47,7 @@ func (r *run) hearFrom(ctx context.Context, n *Node, more string) (said, status 
 	if err := r.dial(ctx, n); err != nil {
 		return nil, nil, err
 	}
-	body := preludeScript + statusScript + "(\nset +e\n" + more + "\n) || :\nprintf '" + `\n@@ paictl status\n` + "'\n" + statusCall(r.spec, n)
+	body := preludeScript + statusScript + "(\nset +e\n" + more + "\n) || :\nprintf '" + `\n@@ paictl status\n` + "'\n" + statusCall(r.spec, n, false)
 	res, err := r.exec(ctx, n, ssh.Script{Name: "hear", Timeout: r.opts.StepTimeout, Body: body})
 	// The last one: what the machine said may hold any text.
 	if i := bytes.LastIndex(res.Stdout, []byte(statusFollows)); i >= 0 {

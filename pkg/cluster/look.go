@@ -170,7 +170,7 @@ func lookProgram(s *Spec, n *Node, settings, more string) string {
 		etcd = etcdScript
 		sections = append(sections, section{"etcd", "e_look"})
 	}
-	sections = append(sections, section{"status", statusCall(s, n)})
+	sections = append(sections, section{"status", statusCall(s, n, false)})
 	body := detectProgram(sections)
 	return strings.Replace(body, detectScript, detectScript+statusScript+etcd, 1)
 }

@@ -118,6 +118,19 @@ type Renewal struct {
 // GetStatus asks every machine once, in one round trip, and changes nothing. Machines that
 // don't answer are part of the answer, and also in a *PartialError.
 func GetStatus(ctx context.Context, s *Spec, o Options) (*Status, error) {
+	return getStatus(ctx, s, o, false)
+}
+
+// ListMachines returns the machines of GetStatus, and asks each for much less.
+func ListMachines(ctx context.Context, s *Spec, o Options) ([]MachineStatus, error) {
+	st, err := getStatus(ctx, s, o, true)
+	if st == nil {
+		return nil, err
+	}
+	return st.Machines, err
+}
+
+func getStatus(ctx context.Context, s *Spec, o Options, brief bool) (*Status, error) {
 	o.DryRun = true
 	r := newRun(s, o)
 	defer r.close()
@@ -126,7 +139,7 @@ func GetStatus(ctx context.Context, s *Spec, o Options) (*Status, error) {
 		return nil, err
 	}
 	r.emit(Event{Kind: EventRunStarted, Message: "cluster status", Hosts: hostnames(nodes), Phases: []string{"status"}})
-	answers, errs := r.askStatus(ctx, r.reached(nodes))
+	answers, errs := r.askStatus(ctx, r.reached(nodes), brief)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -143,14 +156,14 @@ func GetStatus(ctx context.Context, s *Spec, o Options) (*Status, error) {
 	return st, nil
 }
 
-func (r *run) askStatus(ctx context.Context, nodes []*Node) (map[*Node]answer.Answer, map[*Node]error) {
+func (r *run) askStatus(ctx context.Context, nodes []*Node, brief bool) (map[*Node]answer.Answer, map[*Node]error) {
 	var mu sync.Mutex
 	answers := map[*Node]answer.Answer{}
 	errs := r.each(ctx, nodes, func(ctx context.Context, n *Node) error {
 		if err := r.dial(ctx, n); err != nil {
 			return err
 		}
-		res, err := r.exec(ctx, n, ssh.Script{Name: "status", Timeout: r.opts.StepTimeout, Body: statusProgram(r.spec, n)})
+		res, err := r.exec(ctx, n, ssh.Script{Name: "status", Timeout: r.opts.StepTimeout, Body: preludeScript + statusScript + statusCall(r.spec, n, brief)})
 		if err != nil {
 			return err
 		}
@@ -162,18 +175,11 @@ func (r *run) askStatus(ctx context.Context, nodes []*Node) (map[*Node]answer.An
 	return answers, errs
 }
 
-func statusProgram(s *Spec, n *Node) string {
-	return preludeScript + statusScript + statusCall(s, n)
-}
-
-// statusCall calls the script that asks for a machine's status.
-func statusCall(s *Spec, n *Node) string {
-	cp := 0
-	if n.ControlPlane {
-		cp = 1
-	}
+// statusCall calls the script that asks for a machine's status; brief leaves out what MachineStatus doesn't have.
+func statusCall(s *Spec, n *Node, brief bool) string {
+	number := map[bool]int{true: 1}
 	k := s.Config.Kubernetes.Kubernetes
-	return fmt.Sprintf("CONTROL_PLANE=%d SELF=%s PORT=%d VIP=%s\nstatus\n", cp, shell.Quote(n.HostIP), k.APIServerPort, shell.Quote(k.APIVIP))
+	return fmt.Sprintf("CONTROL_PLANE=%d BRIEF=%d SELF=%s PORT=%d VIP=%s\nstatus\n", number[n.ControlPlane], number[brief], shell.Quote(n.HostIP), k.APIServerPort, shell.Quote(k.APIVIP))
 }
 
 func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map[*Node]error, now time.Time) *Status {
@@ -246,9 +252,11 @@ func machineStatus(n *Node, a answer.Answer, err error, api answer.Answer, apiSt
 	m := MachineStatus{Host: n.Hostname, Address: n.HostIP, Roles: n.Roles, SKU: n.SKU, Kernel: a.Value("kernel")}
 	m.Kubelet, m.Containerd = programStatus(a, "kubelet"), programStatus(a, "containerd")
 	node, known := api.Row("node", n.Hostname)
-	for len(node) < 8 {
+	for len(node) < 9 {
 		node = append(node, "")
 	}
+	m.Kubelet.known(unquoted(node[1]))
+	m.Containerd.known("v" + strings.TrimPrefix(strings.TrimPrefix(unquoted(node[8]), "containerd://"), "v"))
 	m.Cordoned = node[0] == "cordoned"
 	ready := m.readConditions(node[2])
 	switch {
@@ -339,6 +347,13 @@ func programStatus(a answer.Answer, name string) *ProgramStatus {
 		return nil
 	}
 	return &ProgramStatus{Version: f[0], State: f[1]}
+}
+
+// known fills in a version that the machine wasn't asked for.
+func (p *ProgramStatus) known(version string) {
+	if p != nil && p.Version == "-" {
+		p.Version = strings.TrimSuffix(version, "v") // the API knows no version
+	}
 }
 
 func (st *Status) addComponents(api answer.Answer) {

@@ -99,6 +99,17 @@ func TestStatusAsksEachMachineOnceAndReadsCertificatesWithoutTheirKeys(t *testin
 		{"m1", "kubelet", 299, false}, {"w1", "kubelet", 299, false},
 	}, got)
 	assert.Equal(t, Renewal{Kubelet: false, ControlPlane: false, Off: []string{"m1"}}, st.Renewal)
+
+	machines, err := ListMachines(t.Context(), l.spec(), o)
+	require.NoError(t, err)
+	for i := range machines { // this API knows no versions
+		for _, p := range []*ProgramStatus{machines[i].Kubelet, machines[i].Containerd, st.Machines[i].Kubelet, st.Machines[i].Containerd} {
+			if p != nil {
+				p.Version = ""
+			}
+		}
+	}
+	assert.Equal(t, st.Machines, machines, "a list shows the same")
 }
 
 func TestStatusOfAMachineThatIsOffIsPartOfTheAnswer(t *testing.T) {
@@ -286,8 +297,8 @@ case "$*" in
 *) exit 9 ;;
 esac
 `)
-	status := func() (answer.Answer, int) {
-		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", statusProgram(preflightSpec(t, 1), preflightSpec(t, 1).Nodes[0]))
+	status := func(brief bool) (answer.Answer, int) {
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", preludeScript+statusScript+statusCall(preflightSpec(t, 1), preflightSpec(t, 1).Nodes[0], brief))
 		cmd.Env = []string{"PAICTL_ROOT=" + root, "PATH=" + filepath.Join(root, "bin") + ":/usr/bin:/bin"}
 		out, err := cmd.Output()
 		require.NoError(t, err)
@@ -298,7 +309,7 @@ esac
 		require.NoError(t, os.Remove(filepath.Join(root, "calls")))
 		return a, len(calls)
 	}
-	a, calls := status()
+	a, calls := status(false)
 	assert.Equal(t, 4, calls)
 	assert.Equal(t, "up", a.Value("api"))
 	assert.Equal(t, "https://10.0.0.1:6443", a.Value("server"))
@@ -307,8 +318,62 @@ esac
 		assert.Len(t, a.All(kind), 1, kind)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(root, "down"), nil, 0o600))
-	a, _ = status()
+	a, _ = status(false)
 	f, ok := a.Row("api")
 	require.True(t, ok)
 	assert.Equal(t, []string{"down", "connection refused"}, f)
+}
+
+func TestAListOfMachinesAsksTheAPIOnce(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{"bin", "etc/kubernetes"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(root, "etc/kubernetes/admin.conf"), []byte("    server: https://10.0.0.1:6443\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "etc/kubernetes/kubelet.conf"), nil, 0o600))
+	for _, name := range []string{"kubelet", "containerd"} {
+		runnable.Write(t, filepath.Join(root, "bin", name), "#!/bin/sh\necho x >>\"$PAICTL_ROOT/versions\"\n")
+	}
+	rows := nodeRows(t, `{"items":[{"metadata":{"name":"m1"},"status":{"nodeInfo":{"kubeletVersion":"v1.36.3","containerRuntimeVersion":"containerd://2.4.2"},"conditions":[{"type":"Ready","status":"True"}]}}]}`)
+	require.NoError(t, os.WriteFile(filepath.Join(root, "rows"), []byte(rows), 0o600))
+	runnable.Write(t, filepath.Join(root, "bin/kubectl"), `#!/bin/sh
+cd "$PAICTL_ROOT"
+printf . >>calls
+echo "Warning: something is deprecated" >&2
+case "$*" in
+*"get nodes"*) [ ! -e down ] || exit 1; cat rows ;;
+*readyz*) echo "connection refused" >&2; exit 1 ;;
+*) exit 9 ;;
+esac
+`)
+	runnable.Write(t, filepath.Join(root, "bin/systemctl"), "#!/bin/sh\n[ \"$2\" = kubelet.service ] && echo active && exit 0\necho inactive\nexit 3\n")
+	s := preflightSpec(t, 1)
+	list := func() (answer.Answer, MachineStatus) {
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", preludeScript+statusScript+statusCall(s, s.Nodes[0], true))
+		cmd.Env = []string{"PAICTL_ROOT=" + root, "PATH=" + filepath.Join(root, "bin") + ":/usr/bin:/bin"}
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		a, err := answer.Parse(out)
+		require.NoError(t, err, "%s", out)
+		return a, newStatus(s, s.Nodes[:1], map[*Node]answer.Answer{s.Nodes[0]: a}, nil, time.Now()).Machines[0]
+	}
+	a, m := list()
+	assert.Equal(t, "up", a.Value("api"))
+	assert.Empty(t, a.All("cert"))
+	assert.Equal(t, StateReady, m.State)
+	assert.Equal(t, &ProgramStatus{Version: "v1.36.3", State: "active"}, m.Kubelet)
+	assert.Equal(t, &ProgramStatus{Version: "v2.4.2", State: "inactive"}, m.Containerd)
+	calls, err := os.ReadFile(filepath.Join(root, "calls"))
+	require.NoError(t, err)
+	assert.Len(t, calls, 1)
+	assert.NoFileExists(t, filepath.Join(root, "versions"), "programs that take a tenth of a second to start")
+
+	require.NoError(t, os.WriteFile(filepath.Join(root, "down"), nil, 0o600))
+	a, m = list()
+	f, _ := a.Row("api")
+	require.Len(t, f, 2)
+	assert.Equal(t, "down", f[0])
+	assert.Contains(t, f[1], "connection refused")
+	assert.Equal(t, "the API server does not answer", m.Message)
+	assert.Equal(t, &ProgramStatus{State: "active"}, m.Kubelet)
 }

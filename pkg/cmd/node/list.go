@@ -85,11 +85,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 
 func listMachines(ctx context.Context, s *session.Session, offline bool) ([]cluster.MachineStatus, error) {
 	if !offline {
-		st, err := cluster.GetStatus(ctx, s.Spec, s.Options)
-		if st == nil {
-			return nil, err
-		}
-		return st.Machines, err
+		return cluster.ListMachines(ctx, s.Spec, s.Options)
 	}
 	out := []cluster.MachineStatus{}
 	for _, n := range s.Spec.Nodes {
