@@ -2,6 +2,7 @@ package services
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -59,6 +60,34 @@ func objects(manifest string) ([]object, error) {
 		if len(o.Object) > 0 {
 			out = append(out, o)
 		}
+	}
+	return out, nil
+}
+
+var (
+	configMapLine = regexp.MustCompile(`(?m)^kind: *ConfigMap *$`)
+	dataLine      = regexp.MustCompile(`(?m)^(data|binaryData):`)
+)
+
+// configMaps returns the metadata of a manifest's ConfigMaps. Dashboards and rules in their data are most of the text of all manifests, and aren't parsed.
+func configMaps(manifest string) ([]metav1.ObjectMeta, error) {
+	var out []metav1.ObjectMeta
+	for _, text := range splitManifest(manifest) {
+		if !configMapLine.MatchString(text) {
+			continue
+		}
+		head := text
+		if at := dataLine.FindStringIndex(text); at != nil {
+			head = text[:at[0]]
+		}
+		var o metav1.PartialObjectMetadata
+		if err := yaml.Unmarshal([]byte(head), &o); err != nil || o.Name == "" { // the metadata are below the data
+			o = metav1.PartialObjectMetadata{}
+			if err := yaml.Unmarshal([]byte(text), &o); err != nil {
+				return nil, fmt.Errorf("read a manifest: %w", err)
+			}
+		}
+		out = append(out, o.ObjectMeta)
 	}
 	return out, nil
 }

@@ -175,13 +175,13 @@ func (p *Platform) lostConfigMaps(ctx context.Context, releases []ready.Request)
 				there[rel.Namespace][list.Items[k].Name] = true
 			}
 		}
-		all, err := objects(rel.Manifest)
+		all, err := configMaps(rel.Manifest)
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range all {
-			if o.GetKind() == "ConfigMap" && (o.GetNamespace() == "" || o.GetNamespace() == rel.Namespace) && !there[rel.Namespace][o.GetName()] {
-				out[i] = append(out[i], o.GetName())
+		for _, m := range all {
+			if (m.Namespace == "" || m.Namespace == rel.Namespace) && !there[rel.Namespace][m.Name] {
+				out[i] = append(out[i], m.Name)
 			}
 		}
 	}

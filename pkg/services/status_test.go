@@ -146,7 +146,10 @@ func TestAConfigMapThatIsGoneIsTold(t *testing.T) {
 		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
 	}
 	lost, err := p.lostConfigMaps(t.Context(), []ready.Request{
-		{Namespace: "pai-system", Manifest: one("there")}, {Namespace: "pai-system", Manifest: one("there") + one("gone")}})
+		{Namespace: "pai-system", Manifest: one("there")}, {Namespace: "pai-system", Manifest: one("there") + one("gone")},
+		{Namespace: "pai-system", Manifest: "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: long\ndata:\n  a: |\n    kind: ConfigMap\n    not: [yaml\n" +
+			"---\napiVersion: v1\ndata:\n  metadata: no\nkind: ConfigMap\nmetadata: {name: below}\n---\nkind: ConfigMap\nmetadata: {name: there}\n" +
+			"---\nkind: ConfigMap\nmetadata: {name: elsewhere, namespace: other}\n---\nkind: Secret\nmetadata: {name: secret}\n"}})
 	require.NoError(t, err)
-	assert.Equal(t, [][]string{nil, {"gone"}}, lost)
+	assert.Equal(t, [][]string{nil, {"gone"}, {"long", "below"}}, lost)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,7 +62,13 @@ func parseTargets(namespace, manifest string) ([]target, error) {
 	}
 }
 
+// configMap is a line of a document that need not be parsed: dashboards and rules are most of the text of all manifests.
+var configMap = regexp.MustCompile(`(?m)^kind: *ConfigMap *$`)
+
 func targetsOf(namespace string, doc []byte) ([]target, error) {
+	if configMap.Match(doc) {
+		return nil, nil
+	}
 	type part struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
