@@ -1,6 +1,8 @@
 package node
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -13,6 +15,8 @@ import (
 // cells settles virtual clusters when the machines change, and remembers the changes.
 type cells struct {
 	takeFrom string
+	// asks: the command has --take-from.
+	asks bool
 	// decided says that nothing can be refused now: the machine has left.
 	decided bool
 	// former is the file from before another machine left, which is used again if it fits the machines now.
@@ -52,13 +56,25 @@ func (c *cells) settle(before, after *config.Cluster) ([]byte, error) {
 	is, _ := catalogue.SchedulerConfig(after) // its findings are about the cells that are settled here
 	changes, err := vc.Settle(have, was, is, c.takeFrom, c.decided)
 	if err != nil {
-		return nil, hint.Wrap(fmt.Errorf("nothing was changed: %w", err), hint.Of(err))
+		return nil, hint.Wrap(fmt.Errorf("nothing was changed: %w", err), cmp.Or(c.choose(err), hint.Of(err)))
 	}
 	if len(changes) == 0 {
 		return nil, nil
 	}
 	c.changes = vc.Difference(have, changes)
 	return vc.Edit(text, changes)
+}
+
+// choose says how a person chooses the virtual cluster that gives up cells, "" if none has to be chosen.
+func (c *cells) choose(err error) string {
+	e, ok := errors.AsType[*vc.OwnersError](err)
+	switch {
+	case !ok:
+		return ""
+	case c.asks:
+		return "say which one gives them up: --take-from " + strings.Join(e.Owners, ", or --take-from ")
+	}
+	return fmt.Sprintf("write fewer cells of the type %s for one of them into %s, and run the command again", e.CellType, config.ServicesFile)
 }
 
 // String describes the changes, or is empty.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 )
 
@@ -59,4 +60,17 @@ func TestCellsAreGivenUpAndComeBackWithTheMachineInItsPlace(t *testing.T) {
 	now, err = os.ReadFile(filepath.Join(dir, config.ServicesFile))
 	require.NoError(t, err)
 	assert.Contains(t, string(now), "cellNumber: 1}]}\n    vision: {virtualCells: [{cellType: cpu-NODE, cellNumber: 1}]}")
+}
+
+func TestACommandWithoutTheFlagNamesTheFileInstead(t *testing.T) {
+	dir := folder(t)
+	for asks, want := range map[bool]string{
+		true:  "say which one gives them up: --take-from nlp, or --take-from vision",
+		false: "write fewer cells of the type cpu-NODE for one of them into services-configuration.yaml, and run the command again",
+	} {
+		c := &cells{asks: asks}
+		_, err := config.RemoveMachines(dir, []string{"b"}, c.rules())
+		require.ErrorContains(t, err, "nlp (1 x cpu-NODE) and vision (2 x cpu-NODE) own them")
+		assert.Equal(t, want, hint.Of(err))
+	}
 }

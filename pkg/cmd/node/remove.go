@@ -24,6 +24,8 @@ type RemoveOptions struct {
 	DryRun       bool
 	TakeFrom     string
 	DrainTimeout time.Duration
+
+	replaced bool // by Replace, whose command has no --take-from
 }
 
 const drainTimeout = 5 * time.Minute
@@ -89,7 +91,7 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 	for _, n := range nodes {
 		names = append(names, n.Hostname)
 	}
-	cells := &cells{takeFrom: opts.TakeFrom}
+	cells := &cells{takeFrom: opts.TakeFrom, asks: !opts.replaced}
 	edit, err := config.RemoveMachines(s.Config.Dir, names, cells.rules()) // finds what is wrong before anything is done
 	if err != nil {
 		return err

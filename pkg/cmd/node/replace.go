@@ -62,7 +62,7 @@ func Replace(ctx context.Context, o *ReplaceOptions) error {
 	add.cells.former = c.Source(config.ServicesFile)
 	flags := o.Flags
 	flags.Limit = []string{c.Layout.MachineList[dead].Hostname}
-	err = removeRun(ctx, &RemoveOptions{Factory: o.Factory, Flags: flags, Output: o.Output, Force: o.Force, DrainTimeout: drainTimeout})
+	err = removeRun(ctx, &RemoveOptions{Factory: o.Factory, Flags: flags, Output: o.Output, Force: o.Force, DrainTimeout: drainTimeout, replaced: true})
 	if _, partial := errors.AsType[*cluster.PartialError](err); partial {
 		// It may be out, and only other machines didn't get to hear of it.
 		if now, lerr := config.Load(o.Flags.Dir); lerr != nil || slices.ContainsFunc(now.Layout.MachineList, func(m layout.Machine) bool { return m.Hostname == flags.Limit[0] }) {

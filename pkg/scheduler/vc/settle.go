@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
@@ -105,7 +104,7 @@ func (s *settlement) fit(h *hardware, chain []string, top int, moved []move) err
 		grows := at >= 0 && s.is.leaves(moved[at].to, 0) >= h.leaves(chain, 0)
 		name, err := s.giver(h, cellType, s.anyone || top == 0 || grows)
 		if err != nil {
-			return hint.Wrap(fmt.Errorf("%s fewer than virtual clusters own: %w", counted(short, cellType), err), hint.Of(err))
+			return fmt.Errorf("%s fewer than virtual clusters own: %w", counted(short, cellType), err)
 		}
 		d := s.owned[name]
 		h.provide(&d, cellType, 1)
@@ -154,8 +153,18 @@ func (s *settlement) giver(h *hardware, cellType string, anyone bool) (string, e
 	if len(owners) == 1 || anyone && len(owners) > 0 {
 		return owners[0], nil
 	}
-	return "", hint.Errorf("say which one gives them up: --take-from "+strings.Join(owners, ", or --take-from "), "%s own them", strings.Join(shares, " and "))
+	return "", &OwnersError{CellType: cellType, Owners: owners, shares: shares}
 }
+
+// OwnersError says that several virtual clusters own cells of which one has to give some up. Callers add how a person chooses it.
+type OwnersError struct {
+	CellType string
+	Owners   []string
+
+	shares []string
+}
+
+func (e *OwnersError) Error() string { return strings.Join(e.shares, " and ") + " own them" }
 
 func counted(n int, cellType string) string { return fmt.Sprintf("%d x %s", n, cellType) }
 

@@ -1,6 +1,7 @@
 package vc
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
@@ -115,7 +115,10 @@ func TestWhoGivesCellsIsAskedIfSeveralCould(t *testing.T) {
 	after, _ := divided(t, machines("a1", "a2"), have)
 	_, err = Settle(have, before, after, "", false)
 	require.EqualError(t, err, "1 x a-NODE fewer than virtual clusters own: nlp (1 x a-NODE) and vision (2 x a-NODE) own them")
-	assert.Equal(t, "say which one gives them up: --take-from nlp, or --take-from vision", hint.Of(err))
+	owners, ok := errors.AsType[*OwnersError](err)
+	require.True(t, ok)
+	assert.Equal(t, []string{"nlp", "vision"}, owners.Owners)
+	assert.Equal(t, "a-NODE", owners.CellType)
 	_, err = Settle(have, before, after, "visoin", false)
 	require.EqualError(t, err, "there is no virtual cluster visoin")
 	changes, err := Settle(have, before, after, "", true)
