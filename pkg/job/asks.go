@@ -30,6 +30,15 @@ func ShareText(a schedulerapi.Asks) string {
 	return text
 }
 
+// CPUCellsText says how many CPU cells tasks take, and what they take if none are free.
+func CPUCellsText(n int, a schedulerapi.Asks) string {
+	text := plural.Of(n, "CPU cell")
+	if a.OrShareOfGPUs > 0 {
+		text += ", or the share of " + plural.Of(a.OrShareOfGPUs, "GPU") + " if no CPU cells are free where it may run"
+	}
+	return text
+}
+
 // TakesText says that a job gets more GPUs than it asks for; "" where it doesn't.
 func TakesText(j *api.Job) string {
 	if j.Taken() <= j.GPUs {

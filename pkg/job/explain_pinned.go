@@ -15,6 +15,7 @@ import (
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
 // volumes reads on which machines the storages of pods lie, by claim. Those that lie on all machines, and
@@ -56,40 +57,131 @@ func claimsOf(p *corev1.Pod) []string {
 	return out
 }
 
-// kept explains a gang whose GPUs are free on machines that one of its pods can't go to: the scheduler of
-// GPUs knows nothing of storages, taints and processors.
-func (e *evidence) kept(w *Why, nodes []string) {
-	free := e.cells() + " for it are free"
-	if len(nodes) > 0 {
-		free += " on " + some(nodes)
-	}
-	pods := e.unplacedRoles()
+// kept explains a gang whose cells are free on machines that one of its pods can't go to: the scheduler of
+// GPUs doesn't know storages, taints and processors. The sentence is empty if all pods can go there.
+func (e *evidence) kept(x *cell.Explanation) (text, remedy string) {
+	nodes, free, pods := x.Nodes, freeCells(x), e.unplacedRoles()
 	for _, p := range pods {
 		if why, remedy := e.barred([]*corev1.Pod{p}, nodes); why != "" {
-			w.Sentence = sentenceEnd(fmt.Sprintf("%s, but %s can't go there: %s", free, e.nameOf(p), why))
-			w.Remedy = []string{remedy}
-			return
+			return sentenceEnd(fmt.Sprintf("%s, but %s can't go there: %s", free, e.nameOf(p), why)), remedy
 		}
 	}
 	for _, node := range nodes {
 		if why, remedy := e.barred(pods, []string{node}); why != "" {
-			w.Sentence = sentenceEnd(fmt.Sprintf("%s, but none of its pods can go to %s: %s", free, node, why))
-			w.Remedy = []string{remedy}
-			return
+			return sentenceEnd(fmt.Sprintf("%s, but none of its pods can go to %s: %s", free, node, why)), remedy
 		}
 	}
-	if p, said := e.kubernetesSays(); said != "" {
-		w.Sentence = fmt.Sprintf("%s, but Kubernetes found no machine for %s: %s", free, e.nameOf(p), sentence(said))
-		w.Remedy = remedyUnschedulable(said)
+	return "", ""
+}
+
+// freeCells says where a gang's cells are free.
+func freeCells(x *cell.Explanation) string {
+	text := "GPUs for it are free"
+	if x.CPUCells > 0 {
+		text = "CPU cells for it are free"
+	}
+	if len(x.Nodes) > 0 {
+		text += " on " + some(x.Nodes)
+	}
+	return text
+}
+
+// keptFrom explains a gang that can't go to any of the cells that are free for it.
+func (e *evidence) keptFrom(w *Why) {
+	var text, remedy string
+	for _, x := range []*cell.Explanation{e.gang.Explanation, e.gang.Alternative} {
+		if x == nil || x.Code != cell.Ready {
+			continue
+		}
+		why, what := e.kept(x)
+		if why == "" {
+			e.unschedulable(w, x)
+			return
+		}
+		if text == "" {
+			text, remedy = why, what
+		}
+	}
+	if text != "" {
+		w.Sentence, w.Remedy = text, []string{remedy}
 	}
 }
 
-// cells is what the scheduler gives to the gang that waits.
-func (e *evidence) cells() string {
-	if e.gang != nil && e.gang.Asks.CPUCells > 0 {
-		return "CPU cells"
+// unschedulable says what Kubernetes' own scheduler finds on machines whose cells are free.
+func (e *evidence) unschedulable(w *Why, x *cell.Explanation) {
+	p, said := e.kubernetesSays()
+	if said == "" {
+		return
 	}
-	return "GPUs"
+	w.Sentence = fmt.Sprintf("%s, but Kubernetes found no machine for %s: %s", freeCells(x), e.nameOf(p), sentence(said))
+	w.Remedy = remedyUnschedulable(said)
+}
+
+// cellsOn returns the kinds of cells of some machines that the gang may take; "" if they have no such cells.
+func (e *evidence) cellsOn(may func(*corev1.Node) bool) string {
+	takesCPU := e.gang != nil && e.gang.Asks.CPUCells > 0
+	takesGPUs := !takesCPU || e.gang.Asks.OrShareOfGPUs > 0
+	cpu, gpus := e.cells == nil, e.cells == nil // what isn't known isn't denied
+	for name, n := range e.nodes {
+		if has, ok := e.cells[name]; ok && may(n) {
+			cpu, gpus = cpu || has == onCPUs, gpus || has == onGPUs
+		}
+	}
+	switch {
+	case takesCPU && cpu && takesGPUs && gpus:
+		return "CPU cells or GPUs"
+	case takesCPU && cpu:
+		return "CPU cells"
+	case takesGPUs && gpus:
+		return "GPUs"
+	}
+	return ""
+}
+
+// kind is the kind of the cells of a machine.
+type kind int
+
+const (
+	onGPUs kind = iota
+	onCPUs
+)
+
+// readCells reads which cells machines have, if it matters for the explanation; nil: it isn't known.
+func (c *Client) readCells(ctx context.Context, e *evidence) map[string]kind {
+	if e.gang == nil || e.gang.Explanation == nil || len(e.volumes)+len(e.AvoidedNodes) == 0 {
+		return nil
+	}
+	nodes, err := c.Scheduler.Nodes(ctx)
+	if err != nil {
+		return nil
+	}
+	out := map[string]kind{}
+	for i := range nodes.Items {
+		if out[nodes.Items[i].Name] = onGPUs; len(nodes.Items[i].Configured) == 0 {
+			out[nodes.Items[i].Name] = onCPUs
+		}
+	}
+	return out
+}
+
+// storageRemedy is the remedy for a pod whose storage isn't on the machines with free cells.
+func (e *evidence) storageRemedy(s *corev1.NodeSelector) string {
+	const without = " it doesn't use that storage: extras.storages of the job file"
+	on := func(n *corev1.Node) bool { return selects(s, n) }
+	there := false
+	for _, n := range e.nodes {
+		there = there || on(n)
+	}
+	cells := e.cellsOn(on)
+	switch {
+	case !there:
+		return "it starts when a machine with that storage is back, or if" + without
+	case cells != "":
+		return "it starts when enough " + cells + " are free there (paictl job queue), or if" + without
+	case e.gang != nil && e.gang.Asks.CPUCells > 0:
+		return "the machines there have no CPU cells, and it takes no other cells: submit it again with the GPUs of such a machine as skuType, or so that" + without
+	}
+	return "the machines there have no GPUs for jobs: submit it again so that" + without
 }
 
 // pinned adds what is known of where pods may go.
@@ -177,7 +269,7 @@ func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 	for _, claim := range claimsOf(p) {
 		if s := e.volumes[claim]; s != nil && !selects(s, n) {
 			return fmt.Sprintf("its storage %s %s", claim, e.lies(claim)),
-				"it starts when enough " + e.cells() + " are free there (paictl job queue), or if it doesn't use that storage: extras.storages of the job file"
+				e.storageRemedy(s)
 		}
 	}
 	for i := range n.Spec.Taints {
@@ -190,7 +282,7 @@ func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 		for _, avoided := range e.AvoidedNodes {
 			if avoided.Name == n.Name {
 				return fmt.Sprintf("it failed on %s %s, and avoids it for some hours", n.Name, plural.Times(avoided.Failures)),
-					"it starts when " + e.cells() + " of another machine are free; submitted under another name it knows nothing of " + n.Name
+					e.otherMachine(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution) + "; submitted under another name it doesn't avoid " + n.Name
 			}
 		}
 		return "its node affinity leaves " + n.Name + " out", "change the affinity of the Framework's pods"
@@ -200,6 +292,14 @@ func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 			"an administrator marks machines for jobs with: paictl cluster up -p DIR; or, where paictl did not install Kubernetes, with: paictl service start"
 	}
 	return "", ""
+}
+
+// otherMachine says what a job waits for that avoids machines.
+func (e *evidence) otherMachine(may *corev1.NodeSelector) string {
+	if cells := e.cellsOn(func(n *corev1.Node) bool { return selects(may, n) }); cells != "" {
+		return "it starts when " + cells + " of another machine are free"
+	}
+	return "no other machine has cells for it"
 }
 
 // tainted says what a taint means.

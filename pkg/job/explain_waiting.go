@@ -168,8 +168,9 @@ func (e *evidence) queued(w *Why) {
 		w.fact("queue", fmt.Sprintf("%s in %s, for %s", listing.Ordinal(e.Position), g.VC, Duration(e.now.Sub(g.Since))))
 	}
 	x := g.Explanation
-	if x != nil && x.Code == cell.Ready {
-		e.kept(w, x.Nodes)
+	if x != nil {
+		e.promiseLess(w)
+		e.keptFrom(w)
 	}
 	e.pinned(w)
 	if x == nil {
@@ -190,13 +191,17 @@ func (e *evidence) queued(w *Why) {
 		return
 	}
 	if x.CPUCells > 0 {
-		w.fact("takes", plural.Of(x.CPUCells, "CPU cell"))
+		w.fact("takes", CPUCellsText(x.CPUCells, asks))
 	}
 	unit, owned, used, free := "GPU", x.OwnedGPUs, x.UsedGPUs, x.FreeGPUs
 	if x.CPUCells > 0 {
 		unit, owned, used, free = "CPU cell", x.OwnedCPUCells, x.UsedCPUCells, x.FreeCPUCells
 	}
-	w.fact("virtual cluster", fmt.Sprintf("%s owns %s: %d used, %d free", g.VC, plural.Of(owned, unit), used, free))
+	owns := fmt.Sprintf("%s owns %s: %d used, %d free", g.VC, plural.Of(owned, unit), used, free)
+	if or := g.Alternative; or != nil {
+		owns += fmt.Sprintf("; and %s: %d used, %d free", plural.Of(or.OwnedGPUs, "GPU"), or.UsedGPUs, or.FreeGPUs)
+	}
+	w.fact("virtual cluster", owns)
 	if asks.ShareOfGPUs > 0 && x.Code != cell.Ready {
 		w.Remedy = append(w.Remedy, "with less cpu and memoryMB, a task holds fewer GPUs; if a virtual cluster owns machines without GPUs (paictl vc list), such tasks run there")
 	}
@@ -205,9 +210,29 @@ func (e *evidence) queued(w *Why) {
 		missing = append(missing, fmt.Sprintf("%d × %s", m.Count, m.CellType))
 	}
 	w.fact("missing", strings.Join(missing, ", "))
-	w.fact("held by", strings.Join(e.holders(w, x.Holders, unit), ", "))
-	if s := x.Smaller; s != nil {
+	holders := e.holders(w, x.Holders, unit)
+	if g.Alternative != nil {
+		holders = append(holders, e.holders(w, g.Alternative.Holders, "GPU")...)
+	}
+	w.fact("held by", strings.Join(holders, ", "))
+	if s := x.Smaller; s != nil && !e.limited() {
 		w.fact("would start now", fmt.Sprintf("%s of %s", plural.Of(s.Pods, "pod"), plural.Of(s.GPUsPerPod+s.CPUCellsPerPod, unit)))
+	}
+}
+
+// limited reports whether pods may run on some machines only, for a reason that the scheduler of GPUs doesn't know before it has
+// found cells.
+func (e *evidence) limited() bool { return len(e.volumes)+len(e.AvoidedNodes) > 0 }
+
+// promiseLess removes the promise that a smaller job would start now, if its pods can't run on all machines.
+func (e *evidence) promiseLess(w *Why) {
+	if !e.limited() {
+		return
+	}
+	for _, x := range []*cell.Explanation{e.gang.Explanation, e.gang.Alternative} {
+		if x != nil {
+			w.Sentence = x.WithoutSmaller(w.Sentence)
+		}
 	}
 }
 
@@ -219,7 +244,7 @@ func (e *evidence) holders(w *Why, all []cell.Holder, unit string) []string {
 		if title == h.Gang {
 			title = cmp.Or(e.alone[ObjectOfGroup(h.Gang)], title)
 		}
-		if has[title] == 0 {
+		if !slices.Contains(w.others, title) {
 			w.others = append(w.others, title)
 		}
 		has[title] += h.GPUs + h.CPUCells

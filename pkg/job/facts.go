@@ -166,7 +166,7 @@ func (c *Client) hardware(ctx context.Context, out *render.Cluster) (unknown str
 	if err != nil {
 		return "the scheduler's configuration has a mistake", nil //nolint:nilerr // as above
 	}
-	out.VirtualClusters = owned(&config, core.Virtual())
+	out.VirtualClusters, out.ReserveGPUMachines = owned(&config, core.Virtual()), config.ReserveGPUMachines
 	if nodes != nil {
 		cpu, memory := c.platform(ctx)
 		out.SKUs = shares(nodes.Items, machinesByLeaf(core.Physical()), config.Processors, cpu, memory)

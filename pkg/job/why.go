@@ -52,6 +52,8 @@ type evidence struct {
 	nodes  map[string]*corev1.Node
 	// volumes says on which machines the storages of its pods lie, where that isn't all.
 	volumes map[string]*corev1.NodeSelector
+	// cells says which cells machines have; nil: it isn't known.
+	cells map[string]kind
 	// gang is what the scheduler says; its error is why it says nothing.
 	gang         *schedulerapi.Why
 	schedulerErr error
@@ -102,6 +104,7 @@ func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
 			return err
 		}
 		e.volumes, err = c.volumes(ctx, e.pods)
+		e.cells = c.readCells(ctx, e)
 		return err
 	})
 	g.Go(func() (err error) {
@@ -125,7 +128,11 @@ func (c *Client) titles(ctx context.Context, g *schedulerapi.Why) map[string]str
 	if g == nil || g.Explanation == nil {
 		return out
 	}
-	for _, h := range g.Explanation.Holders {
+	holders := slices.Clone(g.Explanation.Holders)
+	if g.Alternative != nil {
+		holders = append(holders, g.Alternative.Holders...)
+	}
+	for _, h := range holders {
 		object := ObjectOfGroup(h.Gang)
 		if _, known := out[object]; known || JobOfGroup(h.Gang) != h.Gang {
 			continue

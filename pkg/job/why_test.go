@@ -198,6 +198,25 @@ func situations() map[string]situation {
 		"queued: no processors for CPU cells": {f: preparing, pods: []corev1.Pod{taskPod(0, "", corev1.PodPending, unscheduledBecause("0/3 nodes are available: 3 Insufficient cpu."))}, queue: queue, change: ready(machines(), func(e *evidence) {
 			e.gang.Asks, e.gang.Explanation = schedulerapi.Asks{CPUCells: 2, MilliCPU: 2000}, &cell.Explanation{Code: "Ready", Pods: 2, CPUCells: 2, OwnedCPUCells: 15, FreeCPUCells: 15, Nodes: []string{"gpu-1"}}
 		})},
+		"queued: CPU cells or GPUs": {f: preparing, pods: unplaced, queue: queue, change: both("NoCapacity", func(e *evidence) {
+			e.gang.Sentence = "Virtual cluster vision has 1 of 15 CPU cells free for priority 0, but the gang requests 2. 1 pod of 1 CPU cell would start now. Instead of CPU cells it may take 2 GPUs: Virtual cluster vision has 0 of 16 GPUs free for priority 0, but the gang requests 2."
+			e.gang.Explanation.FreeCPUCells, e.gang.Explanation.UsedCPUCells, e.gang.Explanation.Smaller = 1, 14, &cell.Smaller{Pods: 1, CPUCellsPerPod: 1}
+			e.gang.Explanation.Holders = []cell.Holder{{VC: "vision", Gang: "bob~prep/default", CPUCells: 14}}
+		})},
+		"queued: CPU cells are free, its storage is beside GPUs":          {f: preparing, pods: mounting(), queue: queue, change: both("Ready", machines(), dataOn("gpu-3"), have(onCPUs, onCPUs, onGPUs))},
+		"queued: CPU cells are free, its storage is on both":              {f: preparing, pods: mounting(), queue: queue, change: both("Ready", machines(), dataOn("gpu-2", "gpu-3"), have(onCPUs, onCPUs, onGPUs))},
+		"queued: CPU cells are free, its storage is beside reserved GPUs": {f: preparing, pods: mounting(), queue: queue, change: both("Ready", machines(), dataOn("gpu-3"), have(onCPUs, onCPUs, onGPUs), reserved)},
+		"queued: GPUs are free, its storage is on CPU cells":              {f: preparing, pods: mounting(), queue: queue, change: ready(machines(), dataOn("gpu-3"), have(onGPUs, onGPUs, onCPUs))},
+		"queued: the only machine with CPU cells is avoided": {f: framework(withTasks(v1.AttemptPreparing), func(f *v1.Framework) {
+			f.Status.AvoidedNodes = []v1.AvoidedNode{{Name: "gpu-1", Failures: 2}}
+		}), pods: []corev1.Pod{taskPod(0, "", corev1.PodPending, avoiding("gpu-1"))}, queue: queue, change: both("Ready", machines(), have(onCPUs, onGPUs, onGPUs))},
+		"queued: the only machine is avoided": {f: framework(withTasks(v1.AttemptPreparing), func(f *v1.Framework) {
+			f.Status.AvoidedNodes = []v1.AvoidedNode{{Name: "gpu-1", Failures: 2}}
+		}), pods: []corev1.Pod{taskPod(0, "", corev1.PodPending, avoiding("gpu-1"))}, queue: queue, change: both("Ready", machines(), have(onCPUs, onGPUs, onGPUs), reserved)},
+		"queued: a smaller one is no promise with a storage": {f: preparing, pods: mounting(), queue: queue, change: both("NoCapacity", machines(), dataOn("gpu-3"), have(onCPUs, onCPUs, onGPUs), func(e *evidence) {
+			e.gang.Sentence = "Virtual cluster vision has 1 of 15 CPU cells free for priority 0, but the gang requests 2. 1 pod of 1 CPU cell would start now."
+			e.gang.Explanation.Smaller = &cell.Smaller{Pods: 1, CPUCellsPerPod: 1}
+		})},
 		"queued: its storage lies elsewhere":     {f: preparing, pods: mounting(), queue: queue, change: ready(machines(), dataOn("gpu-3"), said(elsewhere))},
 		"queued: its storage lies nowhere":       {f: preparing, pods: mounting(), queue: queue, change: ready(machines(), dataOn("gone"))},
 		"queued: its storage lies on one of two": {f: preparing, pods: mounting(), queue: queue, change: ready(machines(), dataOn("gpu-2"))},
@@ -313,6 +332,32 @@ func ready(more ...func(*evidence)) func(*evidence) {
 	}
 }
 
+// both is a gang that takes CPU cells, which could go to gpu-1 if the code is Ready, or GPUs, which others hold.
+func both(code string, more ...func(*evidence)) func(*evidence) {
+	return func(e *evidence) {
+		e.gang = &schedulerapi.Why{VC: "vision", Group: "alice~train/default", State: schedulerapi.Waiting, Since: noon.Add(-20 * time.Minute),
+			Sentence: "The gang can start now on node gpu-1.", Asks: schedulerapi.Asks{CPUCells: 2, OrShareOfGPUs: 2, MilliCPU: 2000, MemoryMB: 512},
+			Explanation: &cell.Explanation{Code: code, Pods: 2, CPUCells: 2, OwnedCPUCells: 15, FreeCPUCells: 15, Nodes: []string{"gpu-1"}},
+			Alternative: &cell.Explanation{Code: "NoCapacity", Pods: 2, GPUs: 2, OwnedGPUs: 16, UsedGPUs: 16, Holders: []cell.Holder{{VC: "vision", Gang: "bob~prep/default", GPUs: 16}}}}
+		for _, f := range more {
+			f(e)
+		}
+	}
+}
+
+// reserved leaves a gang no GPUs.
+func reserved(e *evidence) { e.gang.Alternative, e.gang.Asks.OrShareOfGPUs = nil, 0 }
+
+// have says which cells gpu-1 and those behind it have.
+func have(kinds ...kind) func(*evidence) {
+	return func(e *evidence) {
+		e.cells = map[string]kind{}
+		for i, k := range kinds {
+			e.cells[fmt.Sprintf("gpu-%d", i+1)] = k
+		}
+	}
+}
+
 // machines are gpu-1, gpu-2 and gpu-3.
 func machines() func(*evidence) {
 	return func(e *evidence) {
@@ -343,9 +388,9 @@ func onHosts(op corev1.NodeSelectorOperator, names ...string) *corev1.NodeSelect
 }
 
 // dataOn lets the storage data lie on one machine.
-func dataOn(node string) func(*evidence) {
+func dataOn(nodes ...string) func(*evidence) {
 	return func(e *evidence) {
-		e.volumes = map[string]*corev1.NodeSelector{"data": onHosts(corev1.NodeSelectorOpIn, node)}
+		e.volumes = map[string]*corev1.NodeSelector{"data": onHosts(corev1.NodeSelectorOpIn, nodes...)}
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/runtime/report"
 	"github.com/openpai/paictl/pkg/runtime/rules"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 	"github.com/openpai/paictl/pkg/services"
@@ -133,6 +134,9 @@ func check(t *testing.T, e example) {
 	case e.has("physicalCluster", "virtualClusters"):
 		_, found := schedulerconfig.Parse(e.place, []byte(e.text))
 		noErrors(t, found)
+	case e.has("leafCellNumber"):
+		_, err := annotation.ParseRequest(e.text, "jobs/pod")
+		require.NoError(t, err)
 	case e.has("alerts"):
 		checkFolder(t, config.ServicesFile, "prometheus:\n  "+indented("  ", e.text))
 	case e.has("receivers"):

@@ -26,6 +26,13 @@ type request struct {
 	LazyPreemptionEnable    *bool  `yaml:"lazyPreemptionEnable,omitempty"`
 	IgnoreK8sSuggestedNodes *bool  `yaml:"ignoreK8sSuggestedNodes,omitempty"`
 	AffinityGroup           *group `yaml:"affinityGroup"`
+	// OrElse is an extension of paictl.
+	OrElse *orElse `yaml:"orElse,omitempty"`
+}
+
+type orElse struct {
+	LeafCellNumber int    `yaml:"leafCellNumber"`
+	AffinityGroup  *group `yaml:"affinityGroup,omitempty"`
 }
 
 type group struct {
@@ -45,6 +52,9 @@ func (r *renderer) request(i int) string {
 		GangReleaseEnable: j.Extras.GangRelease, LazyPreemptionEnable: j.Extras.LazyPreemption, IgnoreK8sSuggestedNodes: j.Extras.IgnoreSuggestedNodes,
 		AffinityGroup: r.groups[i],
 	}
+	if o := r.alternatives[i]; o.cells > 0 {
+		q.OrElse = &orElse{o.cells, o.group}
+	}
 	b, err := strictyaml.Encode(q, nil)
 	if err != nil { // texts and numbers: nothing can fail
 		r.fail(nil, "job/cells", err.Error(), "")
@@ -57,32 +67,47 @@ func (r *renderer) request(i int) string {
 // the runtime still lets them wait for each other. Members of one size are summed up, which keeps jobs
 // of many roles small.
 func (r *renderer) makeGroups() {
-	kinds, named := map[string]bool{}, false
+	byName, alternatives, names := map[string]*group{}, map[string]*group{}, r.gangNames()
 	for i, role := range r.job.Roles {
-		named = named || role.Affinity != ""
-		kinds[r.types[i]+role.PinnedCell] = true
-	}
-	byName := map[string]*group{}
-	for i, role := range r.job.Roles {
-		name := role.Affinity
-		if !named && r.job.Extras.Gang {
-			name = "default"
-			if kind := r.types[i] + role.PinnedCell; kind != "" && len(kinds) > 1 {
-				name += "-" + kind
-			}
-		}
-		if name == "" {
+		if !r.isGang(i) {
 			r.groups = append(r.groups, nil)
 			continue
 		}
-		g := byName[name]
-		if g == nil {
-			g = &group{Name: v1.FullName(r.User, r.job.Name) + "/" + name}
-			byName[name] = g
+		join := func(groups map[string]*group, cells int) *group {
+			name := names[i]
+			if groups[name] == nil {
+				groups[name] = &group{Name: v1.FullName(r.User, r.job.Name) + "/" + name}
+			}
+			groups[name].add(role.Instances, cells)
+			return groups[name]
 		}
-		g.add(role.Instances, r.cells[i])
-		r.groups = append(r.groups, g)
+		r.groups = append(r.groups, join(byName, r.cells[i]))
+		if n := r.alternatives[i].cells; n > 0 {
+			r.alternatives[i].group = join(alternatives, n)
+		}
 	}
+}
+
+// isGang reports whether all tasks of a role start together.
+func (r *renderer) isGang(i int) bool {
+	return r.job.Roles[i].Affinity != "" || r.job.Extras.Gang && !r.named
+}
+
+// gangNames are the names of roles' affinity groups, of those that have one.
+func (r *renderer) gangNames() []string {
+	kinds := map[string]bool{}
+	for i, role := range r.job.Roles {
+		kinds[r.types[i]+role.PinnedCell] = true
+	}
+	var out []string
+	for i, role := range r.job.Roles {
+		name := cmp.Or(role.Affinity, "default")
+		if kind := r.types[i] + role.PinnedCell; role.Affinity == "" && kind != "" && len(kinds) > 1 {
+			name += "-" + kind
+		}
+		out = append(out, name)
+	}
+	return out
 }
 
 func (g *group) add(pods, cells int) {
@@ -97,16 +122,18 @@ func (g *group) add(pods, cells int) {
 // chooseTypes fills in which type of cells each role asks for; "" is any GPU. A role without GPUs that names
 // no type gets CPU cells where its virtual cluster owns some, unless it is to lie beside GPUs.
 func (r *renderer) chooseTypes() {
+	r.named = slices.ContainsFunc(r.job.Roles, func(role protocol.Role) bool { return role.Affinity != "" })
 	for i := range r.job.Roles {
-		role := &r.job.Roles[i]
+		role, implied := &r.job.Roles[i], false
 		name := role.SKU
 		if sku, known := r.Cluster.SKUs[name]; role.SharedSKU && role.GPU > 0 && known && sku.GPU == 0 {
 			name = "" // another role asks for CPU cells
 		}
 		if (name == "" || role.SharedSKU) && role.GPU == 0 && role.PinnedCell == "" && !r.besideGPUs(role) {
-			name = cmp.Or(r.processors(r.largest(role)), name)
+			cpu := r.processors(r.largest(role))
+			name, implied = cmp.Or(cpu, name), cpu != ""
 		}
-		r.types = append(r.types, name)
+		r.types, r.implied = append(r.types, name), append(r.implied, implied)
 	}
 }
 
@@ -152,11 +179,16 @@ func (r *renderer) processors(role *protocol.Role) string {
 // countCells fills in how many cells each role's task takes: as many as give it GPUs, processors and
 // memory. What of a SKU is not known, asks for none.
 func (r *renderer) countCells() {
+	r.cells, r.bounds = make([]int, len(r.job.Roles)), make([]bounds, len(r.job.Roles))
 	for i := range r.job.Roles {
-		unit := r.unit(i)
-		r.cells = append(r.cells, cellsOf(&r.job.Roles[i], unit))
-		r.bounds = append(r.bounds, boundsOf(&r.job.Roles[i], r.cells[i], unit))
+		r.count(i)
 	}
+}
+
+func (r *renderer) count(i int) {
+	unit := r.unit(i)
+	r.cells[i] = cellsOf(&r.job.Roles[i], unit)
+	r.bounds[i] = boundsOf(&r.job.Roles[i], r.cells[i], unit)
 }
 
 // Limits of a task whose file says 0, if nothing is known about its cells.
@@ -205,8 +237,11 @@ func (r *renderer) typeOf(i int) string {
 
 // unit is what one cell has: of the type that the role asks for, else the least of the GPUs that the
 // virtual cluster has, or, for opportunistic jobs, of all.
-func (r *renderer) unit(i int) SKU {
-	if name := r.typeOf(i); name != "" {
+func (r *renderer) unit(i int) SKU { return r.unitOf(r.typeOf(i)) }
+
+// unitOf is unit for a type; "" is any GPU.
+func (r *renderer) unitOf(name string) SKU {
+	if name != "" {
 		if u, ok := r.Cluster.SKUs[name]; ok {
 			return u
 		}

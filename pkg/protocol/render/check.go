@@ -21,6 +21,7 @@ func (r *renderer) check() {
 	}
 	r.chooseTypes()
 	r.countCells()
+	r.chooseAlternatives()
 	r.makeGroups()
 	vc, ok := r.Cluster.VirtualClusters[r.job.VirtualCluster]
 	if r.Cluster.VirtualClusters != nil && !ok {
@@ -169,7 +170,10 @@ func (r *renderer) tooLarge(i int, unit SKU, at strictyaml.Path) {
 	what, remedy := "the machine's share of "+gpus(r.cells[i]), "request less per task, and more instances"
 	switch {
 	case r.onCPUCells(i):
-		what, remedy = cpuCells(r.cells[i]), remedy+", or name machines with GPUs by skuType"
+		what = cpuCells(r.cells[i])
+		if r.fitsGPUs(i) {
+			remedy += ", or name machines with GPUs by skuType"
+		}
 	case role.GPU == 0:
 		remedy += r.roomRemedy()
 	}
@@ -180,6 +184,7 @@ func (r *renderer) tooLarge(i int, unit SKU, at strictyaml.Path) {
 	if role.GPU == 0 && !r.onCPUCells(i) {
 		message += "; it holds GPUs " + r.shareReason(i)
 	}
+	message += r.neither(i)
 	r.fail(at, "job/too-large", message, remedy)
 }
 
@@ -187,6 +192,8 @@ func (r *renderer) tooLarge(i int, unit SKU, at strictyaml.Path) {
 func (r *renderer) shareReason(i int) string {
 	role := &r.job.Roles[i]
 	switch {
+	case r.outgrown[i]:
+		return "because the machines without GPUs are too small for it"
 	case role.SKU != "" && !role.SharedSKU:
 		return "because it requires machines with " + role.SKU
 	case role.PinnedCell != "":
@@ -282,6 +289,11 @@ func (r *renderer) checkQuota(vc VirtualCluster) {
 	at := strictyaml.Path{"taskRoles"}
 	for _, cpu := range []bool{false, true} {
 		w, advice, because := r.wanted(cpu), remedy, ""
+		for i := range r.job.Roles {
+			if cpu && because == "" {
+				because = r.neither(i)
+			}
+		}
 		if w.share > 0 {
 			advice, because = remedy+r.roomRemedy(), "; tasks without GPUs hold the share that corresponds to their processors and memory, "+w.reason
 		}

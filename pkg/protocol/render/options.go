@@ -46,7 +46,10 @@ type Cluster struct {
 
 	VirtualClusters map[string]VirtualCluster
 	// SKUs are the resources of one cell, by the type of its GPU, or by that of CPU cells.
-	SKUs     map[string]SKU
+	SKUs map[string]SKU
+	// ReserveGPUMachines: tasks that may take CPU cells take no share of GPUs instead.
+	ReserveGPUMachines bool
+
 	Storages map[string]Storage
 	// NoRDMA: the nodes are known, and none of those that run jobs publishes ResourceRDMA.
 	NoRDMA bool

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
@@ -53,6 +55,80 @@ func TestTasksWithoutGPUsLieOnCPUCells(t *testing.T) {
 	}
 }
 
+// others are the requests that roles make if they can't have CPU cells.
+func others(t *testing.T, f *v1.Framework) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, r := range f.Spec.TaskRoles {
+		got, err := annotation.ParseRequest(r.Task.Pod.Annotations[annotation.SpecKey], "pai-jobs/"+f.Name)
+		require.NoError(t, err)
+		if got.Alternative != nil {
+			out[r.Task.Pod.Annotations[v1.AnnotationTaskRole]] = fmt.Sprintf("%s %d%s %s set %d of %v", got.Alternative.VirtualCluster, got.Alternative.Priority, got.Alternative.LeafType, got.Alternative.Gang, got.Alternative.Set, got.Alternative.Root.Pods)
+		}
+	}
+	return out
+}
+
+// One machine without GPUs must not be the only place for tasks that run elsewhere, too.
+func TestTasksWithoutGPUsMayTakeTheirShareOfGPUsInstead(t *testing.T) {
+	const a, oppo = "default 10 alice~train/default", "extras: {hivedScheduler: {jobPriorityClass: oppo}}\n"
+	asks := func(cpu, memory, instances int) string {
+		return fmt.Sprintf("  a: {instances: %d, dockerImage: img, resourcePerInstance: {cpu: %d, memoryMB: %d, gpu: 0}, commands: [a]}\n", instances, cpu, memory)
+	}
+	for name, c := range map[string]struct {
+		roles, rest string
+		change      func(*Cluster)
+		want        map[string]string
+	}{
+		"a gang":                    {worker("a", 3, 0), "", nil, map[string]string{"a": a + " set 0 of [{3  1}]"}},
+		"with more processors":      {asks(9, 64, 2), "", nil, map[string]string{"a": a + " set 0 of [{2  3}]"}},
+		"with more memory":          {asks(1, 40000, 1), "", nil, map[string]string{"a": a + " set 0 of [{1  2}]"}},
+		"beside GPUs":               {worker("ps", 2, 0) + worker("w", 2, 8), "", nil, map[string]string{"ps": a + "-CPU set 0 of [{2  1}]"}},
+		"tasks that start alone":    {worker("a", 3, 0), "extras: {gangAllocation: false}\n", nil, map[string]string{"a": "default 10 pai-jobs/" + v1.ObjectName("alice", "train") + " set 0 of [{1  1}]"}},
+		"opportunistic ones":        {worker("a", 1, 0), inSmall + oppo, nil, map[string]string{"a": "small -1 alice~train/default set 0 of [{1  1}]"}},
+		"roles of several sizes":    {asks(9, 64, 2) + worker("b", 1, 0), "", nil, map[string]string{"a": a + " set 0 of [{2  3} {1  1}]", "b": a + " set 1 of [{2  3} {1  1}]"}},
+		"but not if they name them": {worker("a", 1, 0), "extras: {hivedScheduler: {taskRoles: {a: {skuType: CPU}}}}\n", nil, map[string]string{}},
+		"nor if it is more than the virtual cluster owns": {worker("a", 30, 0), "", func(c *Cluster) {
+			c.SKUs["CPU"] = SKU{MilliCPU: 4000, MemoryMB: 16 << 10, PerNode: 15}
+			c.VirtualClusters["default"].Cells["A100"], c.VirtualClusters["default"].Cells["V100"] = 8, 8
+		}, map[string]string{}},
+		"nor if it is more than a user may hold": {asks(4, 64, 3), "", func(c *Cluster) {
+			vc := c.VirtualClusters["default"]
+			vc.PerUser = 2
+			c.VirtualClusters["default"] = vc
+		}, map[string]string{}},
+		"nor if it owns no GPUs":               {worker("a", 1, 0), "", func(c *Cluster) { c.VirtualClusters["default"] = VirtualCluster{Cells: map[string]int{"CPU": 30}} }, map[string]string{}},
+		"nor if the operator keeps these free": {worker("a", 1, 0), "", func(c *Cluster) { c.ReserveGPUMachines = true }, map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := withCPUs()
+			if c.change != nil {
+				c.change(&o.Cluster)
+			}
+			assert.Equal(t, c.want, others(t, mustRender(t, job(t, c.roles, c.rest), o).Framework))
+		})
+	}
+}
+
+// A job that could run on machines with GPUs isn't refused because of machines without.
+func TestWhatCPUCellsNeverHoldTakesItsShareOfGPUs(t *testing.T) {
+	for name, c := range map[string]struct{ roles, want string }{
+		"a task that is larger than a machine": {"  a: {instances: 1, dockerImage: img, resourcePerInstance: {cpu: 16, memoryMB: 64, gpu: 0}, commands: [a]}\n", "default 10  alice~train/default set 0 of [{1  4}]"},
+		"more than the virtual cluster owns":   {"  a: {instances: 4, dockerImage: img, resourcePerInstance: {cpu: 10, memoryMB: 64, gpu: 0}, commands: [a]}\n", "default 10  alice~train/default set 0 of [{4  3}]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := mustRender(t, job(t, c.roles, ""), withCPUs()).Framework
+			assert.Equal(t, map[string]string{"a": c.want}, requests(t, f))
+			assert.Empty(t, others(t, f))
+			o := withCPUs()
+			o.Cluster.ReserveGPUMachines = true
+			_, findings := Render(job(t, c.roles, ""), o)
+			require.ErrorContains(t, findings.Err(), " CPU cells")
+			assert.NotContains(t, findings.Err().Error(), "instead")
+		})
+	}
+}
+
 func TestPodsOnCPUCellsSeeNoGPU(t *testing.T) {
 	f := mustRender(t, job(t, worker("a", 1, 0), ""), withCPUs()).Framework
 	env := map[string]string{}
@@ -70,8 +146,9 @@ func TestWhatHasNoRoomIsRefusedWithItsReason(t *testing.T) {
 		return "  a: {instances: " + instances + ", dockerImage: img, resourcePerInstance: {cpu: " + n + ", memoryMB: 64, gpu: " + gpu + "}, commands: [a]}\n"
 	}
 	for name, c := range map[string]struct{ roles, rest, message, remedy string }{
-		"a task that is larger than a machine": {cpu("64", "1", "0"), "", "a task of a needs 64 CPU cells, but no machine has more than 15 (each has cpu 1 and 4096 MB)", "request less per task, and more instances, or name machines with GPUs by skuType"},
-		"more than the virtual cluster owns":   {cpu("10", "4", "0"), "", "the job needs 40 CPU cells at the same time, but the virtual cluster default owns 30", "request less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo"},
+		"a task that is larger than a machine":   {cpu("64", "1", "0"), "", "a task of a needs 64 CPU cells, but no machine has more than 15 (each has cpu 1 and 4096 MB); nor can it take its share of GPUs instead, which is 16 GPUs per task", "request less per task, and more instances"},
+		"a task that asks for CPU cells by name": {cpu("16", "1", "0"), "extras: {hivedScheduler: {taskRoles: {a: {skuType: CPU}}}}\n", "a task of a needs 16 CPU cells, but no machine has more than 15 (each has cpu 1 and 4096 MB)", "request less per task, and more instances, or name machines with GPUs by skuType"},
+		"more than the virtual cluster owns":     {cpu("10", "40", "0"), "", "the job needs 400 CPU cells at the same time, but the virtual cluster default owns 30; nor can it take its share of GPUs instead, which is 3 GPUs per task", "request less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo"},
 		"a share that is larger than a machine": {cpu("64", "1", "0"), inSmall, "a task of a needs the machine's share of 16 GPUs, but no machine has more than 4 (each has cpu 4 and 32768 MB); it holds GPUs because the virtual cluster small owns no machines without GPUs",
 			"request less per task, and more instances; or ask an administrator for machines without GPUs (paictl vc set small --cells TYPE=N)"},
 		"a share that is larger than the virtual cluster": {cpu("4", "5", "0"), inSmall, "the job needs the share of 5 GPUs at the same time, but the virtual cluster small owns 4; tasks without GPUs hold the share that corresponds to their processors and memory, because the virtual cluster small owns no machines without GPUs",

@@ -64,14 +64,18 @@ const (
 
 type renderer struct {
 	Options
-	job      *protocol.Job
-	object   string   // name of the Framework
-	types    []string // of the cells that are asked for, by role; "" is any GPU
-	cells    []int    // of one task, by role
-	bounds   []bounds // of tasks, by role
-	groups   []*group // by role; nil where it has none
-	sshKey   string   // of the job, once a role needs it
-	findings strictyaml.Findings
+	job          *protocol.Job
+	object       string        // name of the Framework
+	types        []string      // of the cells that are asked for, by role; "" is any GPU
+	cells        []int         // of one task, by role
+	named        bool          // a role names its affinity group
+	implied      []bool        // whether a role takes CPU cells though it names no type
+	outgrown     []bool        // whether it would, but for its size
+	alternatives []alternative // of a role that takes CPU cells
+	bounds       []bounds      // of tasks, by role
+	groups       []*group      // by role; nil where it has none
+	sshKey       string        // of the job, once a role needs it
+	findings     strictyaml.Findings
 }
 
 func (r *renderer) fail(path strictyaml.Path, rule, message, remedy string) {

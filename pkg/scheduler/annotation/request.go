@@ -88,7 +88,9 @@ type v1Spec struct {
 	LeafCellNumber *int     `yaml:"leafCellNumber"`
 	GPUNumber      *int     `yaml:"gpuNumber"`
 	AffinityGroup  *v1Group `yaml:"affinityGroup"`
-	Others         others   `yaml:",inline"`
+	// OrElse is ours: other cells for the same pods.
+	OrElse *v1Spec `yaml:"orElse"`
+	Others others  `yaml:",inline"`
 }
 
 type v1Group struct {
@@ -109,11 +111,31 @@ func (d document) v1(r *cell.Request, pod string) error {
 	if err := d.decode(&s); err != nil {
 		return err
 	}
-	var err error
-	if _, r.LeafType, err = either(d, nil, "leafCellType", s.LeafCellType, "gpuType", s.GPUType); err != nil {
+	if err := d.v1Cells(nil, &s, r, pod); err != nil || s.OrElse == nil {
 		return err
 	}
-	set, field, err := d.v1Set(nil, 1, s.LeafCellNumber, s.GPUNumber)
+	at, or := strictyaml.Path{"orElse"}, *r
+	if err := d.v1Cells(at, s.OrElse, &or, pod); err != nil {
+		return err
+	}
+	switch {
+	case r.PinnedCell != "":
+		return d.fault(at, "orElse requests other cells, and pinnedCellId certain ones; remove one of the two")
+	case s.OrElse.OrElse != nil:
+		return d.fault(at.With("orElse"), "orElse can have no orElse itself; remove it")
+	case or.Gang != r.Gang || podsOf(r) != podsOf(&or):
+		return d.fault(at, "orElse has another gang than the request; give its affinityGroup the same name and number of pods")
+	}
+	r.Alternative = &or
+	return nil
+}
+
+// v1Cells reads at path which cells the pod and its gang take.
+func (d document) v1Cells(at strictyaml.Path, s *v1Spec, r *cell.Request, pod string) (err error) {
+	if _, r.LeafType, err = either(d, at, "leafCellType", s.LeafCellType, "gpuType", s.GPUType); err != nil {
+		return err
+	}
+	set, field, err := d.v1Set(at, 1, s.LeafCellNumber, s.GPUNumber)
 	if err != nil {
 		return err
 	}
@@ -122,7 +144,7 @@ func (d document) v1(r *cell.Request, pod string) error {
 		r.Root = cell.Group{Name: pod, Pods: []cell.PodSet{set}}
 		return nil
 	}
-	path := strictyaml.Path{"affinityGroup"}
+	path := at.With("affinityGroup")
 	if r.Root, err = d.v1Group(path, s.AffinityGroup); err != nil {
 		return err
 	}
@@ -174,4 +196,13 @@ func addSet(sets []cell.PodSet, set cell.PodSet) []cell.PodSet {
 		}
 	}
 	return append(sets, set)
+}
+
+// podsOf counts the pods of a gang.
+func podsOf(r *cell.Request) int {
+	n := 0
+	for _, set := range r.Sets() {
+		n += set.Count
+	}
+	return n
 }

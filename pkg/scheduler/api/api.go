@@ -113,6 +113,8 @@ type Why struct {
 	QueueLength  int `json:"queueLength"`
 	// Explanation is of a gang that waits, Running of one that has its place.
 	Explanation *cell.Explanation `json:"explanation,omitempty"`
+	// Alternative is of the GPUs that the gang takes if no CPU cells are free for it.
+	Alternative *cell.Explanation `json:"alternative,omitempty"`
 	Running     *cell.GangStatus  `json:"running,omitempty"`
 	Pods        []Pod             `json:"pods"`
 }
@@ -175,6 +177,8 @@ type Asks struct {
 	ShareOfGPUs int    `json:"shareOfGPUs,omitempty"`
 	ShareReason string `json:"shareReason,omitempty"`
 	CPUCells    int    `json:"cpuCells,omitempty"`
+	// OrShareOfGPUs are GPUs that it takes instead if no CPU cells are free where it may run; 0: it waits for CPU cells.
+	OrShareOfGPUs int `json:"orShareOfGPUs,omitempty"`
 	// MilliCPU and MemoryMB are the limits of the pods that are there, in thousandths of a processor and MiB.
 	MilliCPU int64 `json:"milliCPU,omitempty"`
 	MemoryMB int64 `json:"memoryMB,omitempty"`

@@ -29,6 +29,9 @@ func (s *state) asks(g *gang) api.Asks {
 	}
 	if s.core.WantsCPU(p.request) {
 		out.CPUCells = total
+		if or := alternative(s.core, p); or != nil {
+			out.OrShareOfGPUs = s.leaves(or)
+		}
 		return out
 	}
 	out.ShareOfGPUs = min(share, total)
@@ -44,6 +47,8 @@ func (s *state) shareReason(g *gang) string {
 	r, beside := g.first().request, slices.ContainsFunc(g.pods, func(p *pod) bool { return !annotation.SeesNoGPU(p.object) })
 	owns := slices.ContainsFunc(s.core.Stats().VirtualClusters, func(v cell.VCStats) bool { return v.Name == g.vc && v.CPU.Guaranteed > 0 })
 	switch {
+	case r != g.first().preferred:
+		return "no CPU cells were free where it may run"
 	case r.PinnedCell != "":
 		return "the pinned cell " + r.PinnedCell + " has GPUs"
 	case r.LeafType != "" && !beside:

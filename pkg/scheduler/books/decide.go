@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -149,6 +150,7 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 		}
 		return queue.Unfit, nil
 	}
+	s.rejoin(g, ready)
 	if g.runs(like.class) {
 		return s.place(&placing{gang: g, left: ready, apart: true})
 	}
@@ -163,7 +165,7 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 	}
 	p := ready[0]
 	nodes := s.nodesFor(g, ready)
-	d := s.search(p, nodes)
+	d := s.searchBoth(ready, nodes)
 	s.count.decisions.WithLabelValues(string(d.Result)).Inc()
 	if d.Result == cell.Preempt {
 		// Others may have the lock before the cells are reserved: each of the two takes its time for a whole cluster.
@@ -178,6 +180,9 @@ func (s *state) reserve(g *gang, p *pod, nodes cell.Nodes, d cell.Decision) (que
 	ready := g.ready(p.class)
 	if s.pods[p.uid] != p || p.gang != g || !p.ready() || s.incomplete(g, p, ready) != "" {
 		return queue.Unfit, nil // the next pass begins again from the start
+	}
+	if p.preferred.Alternative != nil {
+		useAll(ready, p.request == p.preferred.Alternative) // some may have come since
 	}
 	i := slices.Index(ready, p) // what is decided is about it
 	ready[0], ready[i] = ready[i], ready[0]
@@ -233,9 +238,11 @@ func (s *state) waitsFor(g *gang, p *pod) queue.Attempt {
 	if s.reserves < 0 || s.now().Sub(g.since()) < s.reserves {
 		return queue.Waits
 	}
-	switch s.core.Why(p.request).Code {
-	case cell.NoCapacity, cell.Fragmented:
-		return queue.Waits
+	for _, r := range s.requests(p) {
+		switch s.core.Why(r).Code {
+		case cell.NoCapacity, cell.Fragmented:
+			return queue.Waits
+		}
 	}
 	return queue.Unfit
 }
@@ -268,14 +275,14 @@ func (s *state) incomplete(g *gang, like *pod, ready []*pod) string {
 
 // schedule asks the core, and reserves cells that have to be emptied.
 func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
-	d := s.search(p, nodes)
+	d := because(p, s.search(p, nodes))
 	if d.Result == cell.Preempt {
 		d = s.taken(p, nodes, d)
 	}
 	return d
 }
 
-// search asks the core, and changes nothing but a reservation that has become useless.
+// search asks the core, and changes nothing but a reservation that has become useless. The caller adds the refusals of nodes, by because.
 func (s *state) search(p *pod, nodes cell.Nodes) cell.Decision {
 	start := time.Now()
 	defer func() { s.count.decided.Observe(time.Since(start).Seconds()) }()
@@ -286,7 +293,7 @@ func (s *state) search(p *pod, nodes cell.Nodes) cell.Decision {
 		return cell.Decision{Result: cell.Wait, Reason: fmt.Sprintf(
 			"%s; it preempts no other gangs before %s", p.gang.refusal, p.gang.calm.UTC().Format(time.RFC3339))}
 	}
-	return because(p, d)
+	return d
 }
 
 // taken is a Preempt that was found, once its cells are reserved.
@@ -324,7 +331,7 @@ func (s *state) possible(p *pod, d cell.Decision) cell.Decision {
 
 // because adds why a gang that waits doesn't run on some nodes.
 func because(p *pod, d cell.Decision) cell.Decision {
-	if d.Result == cell.Wait && len(p.gang.refused) > 0 {
+	if d.Result == cell.Wait && len(p.gang.refused) > 0 && !strings.Contains(d.Reason, p.gang.refusal) {
 		d.Reason += "; " + p.gang.refusal
 	}
 	return d

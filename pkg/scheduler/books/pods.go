@@ -184,6 +184,7 @@ func (s *state) read(p *pod) (*cell.Placement, int, bool) {
 	if s.ignoreForeign(p) {
 		return nil, 0, false
 	}
+	s.useBound(p)
 	if Claims(p.object) {
 		placement, slot, err := s.claimed(p)
 		if err != nil {

@@ -79,6 +79,8 @@ type pod struct {
 	key     string // namespace/name
 	object  *corev1.Pod
 	request *cell.Request // nil if it can't be read
+	// preferred is its request as it was read; request is that or its alternative.
+	preferred *cell.Request
 	// class is equal for pods of one gang, and differs where two gangs only have the same name.
 	class string
 	// limits name the constraints on the nodes where it may run.
@@ -227,8 +229,10 @@ func (s *state) parse(p *pod) {
 		}
 		return
 	}
-	request.User = p.object.Labels[api.UserLabel]
-	request.UserGroup = p.object.Labels[api.UserGroupLabel]
+	for r := request; r != nil; r = r.Alternative {
+		r.User, r.UserGroup = p.object.Labels[api.UserLabel], p.object.Labels[api.UserGroupLabel]
+	}
+	p.preferred = request
 	p.request, p.reason, p.class, p.limits = request, "", classOf(request), limitsOf(p.object).text()
 	key := gangKey{request.VirtualCluster, request.Gang}
 	p.gang = s.gangs[key]
@@ -267,7 +271,7 @@ func (s *state) keepPlace(p *pod) {
 		s.pruned = now
 	}
 	if g := p.gang; g != nil && len(g.pods) == 1 && g.waiting() == 1 {
-		s.left[g.gangKey] = place{g.since(), now, p.request.Sets()}
+		s.left[g.gangKey] = place{g.since(), now, p.preferred.Sets()}
 	}
 }
 
@@ -284,7 +288,7 @@ func (s *state) leaveGang(p *pod) {
 	if len(g.pods) == 0 {
 		delete(s.gangs, g.gangKey)
 	}
-	p.gang, p.request = nil, nil
+	p.gang, p.request, p.preferred = nil, nil, nil
 }
 
 // release gives back what the core keeps for a pod.
@@ -298,6 +302,7 @@ func (s *state) release(p *pod) {
 			s.apply(s.core.DeleteUnallocated(cell.PodID(p.uid), p.request))
 		}
 	}
+	p.use(false)
 	s.epoch++
 	s.places.remove(p.uid)
 	if p.state == api.Ignored {
@@ -313,8 +318,12 @@ func (s *state) release(p *pod) {
 
 // classOf sums up what makes pods those of one gang.
 func classOf(r *cell.Request) string {
-	return fmt.Sprintf("%q %d %q %q %q %q %t %t %s", r.VirtualCluster, r.Priority, r.PinnedCell, r.LeafType, r.User, r.UserGroup,
+	text := fmt.Sprintf("%q %d %q %q %q %q %t %t %s", r.VirtualCluster, r.Priority, r.PinnedCell, r.LeafType, r.User, r.UserGroup,
 		r.LazyPreemption, r.OnlySuggested, shapeOf(&r.Root))
+	if r.Alternative != nil {
+		text += " or " + classOf(r.Alternative)
+	}
+	return text
 }
 
 // shapeOf is the shape of a group without its name.

@@ -87,8 +87,8 @@ func refuse(out *api.Validation, err error) *api.Validation {
 	return out
 }
 
-// complete adds the hardware in use to a text that has virtual clusters alone. It is put behind it, so
-// that lines keep their numbers.
+// complete adds the hardware in use, and whether its machines are reserved, to a text that has virtual clusters alone. It is put
+// behind it, so that lines keep their numbers.
 func complete(text, active string) (string, error) {
 	var body, now map[string]yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &body); err != nil {
@@ -100,8 +100,14 @@ func complete(text, active string) (string, error) {
 	if err := yaml.Unmarshal([]byte(active), &now); err != nil {
 		return "", fmt.Errorf("read the configuration in use: %w", err)
 	}
-	hardware := now["physicalCluster"]
-	rest, err := yaml.Marshal(map[string]*yaml.Node{"physicalCluster": &hardware})
+	left := map[string]*yaml.Node{}
+	for _, key := range []string{"physicalCluster", "reserveGPUMachines"} {
+		_, there := body[key]
+		if value, has := now[key]; has && !there {
+			left[key] = &value
+		}
+	}
+	rest, err := yaml.Marshal(left)
 	if err != nil {
 		return "", fmt.Errorf("write the hardware in use: %w", err)
 	}
@@ -152,12 +158,12 @@ func (s *state) refusals(next *cell.Scheduler) []api.Change {
 	for _, w := range s.order() {
 		g := s.gangs[gangKey{w.VC, w.Name}]
 		p := g.first()
-		then := next.Why(p.request)
-		if !refused(&then) {
+		then := refusal(next, p)
+		if then == "" {
 			continue
 		}
-		if now := s.core.Why(p.request); !refused(&now) {
-			c := api.Change{VC: g.vc, Group: g.name, Effect: api.Refused, Pods: g.podNames(), User: p.request.User, Reason: then.Sentence}
+		if refusal(s.core, p) == "" {
+			c := api.Change{VC: g.vc, Group: g.name, Effect: api.Refused, Pods: g.podNames(), User: p.request.User, Reason: then}
 			if asks := s.asks(g); asks.CPUCells > 0 {
 				c.CPUCells = asks.CPUCells
 			} else {
@@ -188,6 +194,21 @@ func (s *state) orphans(now, next cell.Config, told []api.Change) []api.Change {
 		out = append(out, c)
 	}
 	return out
+}
+
+// refusal says why both requests of a waiting pod would be refused, "" if either could be met.
+func refusal(core *cell.Scheduler, p *pod) (text string) {
+	for _, r := range []*cell.Request{p.request, alternative(core, p)} {
+		if r == nil {
+			continue
+		}
+		e := core.Why(r)
+		if !refused(&e) {
+			return ""
+		}
+		text = cmp.Or(text, e.Sentence)
+	}
+	return text
 }
 
 func refused(e *cell.Explanation) bool {

@@ -65,8 +65,7 @@ func (s *state) why(g *gang) api.Why {
 	}
 	switch p.state {
 	case api.Waiting, api.Preempting:
-		explanation := s.core.Why(p.request)
-		out.Explanation = &explanation
+		out.Explanation, out.Alternative = s.explain(g)
 		out.Sentence = s.waitingSentence(g, &out)
 	case api.Ignored:
 		out.PositionInVC, out.Sentence = 0, p.reason
@@ -76,12 +75,39 @@ func (s *state) why(g *gang) api.Why {
 	return out
 }
 
+// explain says why a gang has no place by its preferred request and by its alternative. One that would be refused is left out.
+func (s *state) explain(g *gang) (explanation, alternative *cell.Explanation) {
+	p := g.first()
+	limited := s.nodesFor(g, g.ready(p.class)) != nil
+	var all []*cell.Explanation
+	for _, r := range s.requests(p) {
+		e := s.core.Why(r)
+		if limited {
+			e.Sentence, e.Smaller = e.WithoutSmaller(e.Sentence), nil
+		}
+		if len(all) == 0 || !refused(&e) {
+			all = append(all, &e)
+		}
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	if refused(all[0]) {
+		return all[1], nil
+	}
+	return all[0], all[1]
+}
+
 func (s *state) waitingSentence(g *gang, w *api.Why) string {
 	text := w.Explanation.Sentence
+	if or := w.Alternative; or != nil {
+		text += fmt.Sprintf(" Instead of CPU cells it may take %s: %s", plural.Of(or.GPUs, "GPU"), or.Sentence)
+	}
+	ready := w.Explanation.Code == cell.Ready || w.Alternative != nil && w.Alternative.Code == cell.Ready
 	switch {
 	case w.State == api.Preempting:
 		text = g.first().reason
-	case w.Explanation.Code == cell.Ready && g.first().reason != "":
+	case ready && g.first().reason != "":
 		text = g.first().reason
 	case g.held, s.paused(g.pods) != nil:
 		text = g.first().reason

@@ -31,6 +31,8 @@ type Request struct {
 	Set  int
 	// User and UserGroup are charged against the quotas of the virtual cluster; "" is charged to no one.
 	User, UserGroup string
+	// Alternative requests other cells for the same pods; it may be nil. Callers choose between the two: the algorithm ignores it.
+	Alternative *Request
 }
 
 // Group is a part of a gang: its pods, and parts of it.

@@ -8,6 +8,8 @@ type Config struct {
 	// Processors are the leaf types that are CPU cells, a processor with its share of the memory, and no
 	// GPUs. They are given only to requests that name their type, and no quota of GPUs counts them.
 	Processors []string
+	// ReserveGPUMachines: no gang uses its Request.Alternative.
+	ReserveGPUMachines bool
 }
 
 // Type is a cell type: a uniform tree. A child type that no Type has is a leaf type, a GPU model.

@@ -31,6 +31,18 @@ func (s *Scheduler) Gang(vc, name string) (GangStatus, bool) {
 	return g.status(), true
 }
 
+// RequestOf returns the request by which a gang has its cells, or has reserved them; nil if it has no cells. Don't change it.
+func (s *Scheduler) RequestOf(vc, name string) *Request {
+	s.claimExpected()
+	if g := s.gangs[gangKey{vc, name}]; g != nil {
+		return g.request
+	}
+	return nil
+}
+
+// ReservesGPUMachines reports whether no gang uses its Request.Alternative.
+func (s *Scheduler) ReservesGPUMachines() bool { return s.config.ReserveGPUMachines }
+
 // Brief returns one gang without its places, pods and size. It costs the same for gangs of all sizes.
 func (s *Scheduler) Brief(vc, name string) (GangStatus, bool) {
 	s.claimExpected()

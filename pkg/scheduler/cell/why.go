@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/openpai/paictl/pkg/plural"
 )
@@ -219,8 +220,24 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 		e.Sentence = fmt.Sprintf("%s has %d %ss free for the gang's %d, but not in cells that fit it (%s).", where, e.FreeGPUs, unit, e.GPUs, levelsText(e.Free))
 	}
 	if e.Smaller != nil {
-		e.Sentence += fmt.Sprintf(" %s of %s would start now.", plural.Of(e.Smaller.Pods, "pod"), plural.Of(e.Smaller.GPUsPerPod, unit))
+		e.Sentence += fmt.Sprintf(promise, plural.Of(e.Smaller.Pods, "pod"), plural.Of(e.Smaller.GPUsPerPod, unit))
 	}
+}
+
+// promise ends the sentence of an explanation that has a Smaller.
+const promise = " %s of %s would start now."
+
+// WithoutSmaller returns a text without the promise that a smaller gang would start. It holds for gangs that may run on all nodes: only
+// cells were looked at.
+func (e *Explanation) WithoutSmaller(text string) string {
+	if e.Smaller == nil {
+		return text
+	}
+	unit, n := "GPU", e.Smaller.GPUsPerPod
+	if e.Smaller.CPUCellsPerPod > 0 {
+		unit, n = "CPU cell", e.Smaller.CPUCellsPerPod
+	}
+	return strings.Replace(text, fmt.Sprintf(promise, plural.Of(e.Smaller.Pods, "pod"), plural.Of(n, unit)), "", 1)
 }
 
 func levelsText(free []LevelCount) string {

@@ -86,6 +86,11 @@ func Encode(c cell.Config) ([]byte, error) {
 	if err := put(root, "virtualClusters", vcs); err != nil {
 		return nil, err
 	}
+	if c.ReserveGPUMachines {
+		if err := put(root, "reserveGPUMachines", true); err != nil {
+			return nil, err
+		}
+	}
 	return strictyaml.Encode(root, nil)
 }
 

@@ -14,6 +14,8 @@ import (
 type fileFormat struct {
 	Physical physicalCluster           `yaml:"physicalCluster"`
 	Virtual  map[string]virtualCluster `yaml:"virtualClusters"`
+	// Reserve is ours, see cell.Config.
+	Reserve bool `yaml:"reserveGPUMachines"`
 
 	KubeAPIServerAddress strictyaml.Ignored `yaml:"kubeApiServerAddress"`
 	KubeConfigFilePath   strictyaml.Ignored `yaml:"kubeConfigFilePath"`

@@ -38,6 +38,7 @@ func ParseWithin(name string, data []byte, cells int) (cell.Config, strictyaml.F
 	}
 	r.warnUnknown(reflect.ValueOf(f), nil)
 	c := r.config(f.Physical, f.Virtual)
+	c.ReserveGPUMachines = f.Reserve
 	if n := c.Cells(); cells > 0 && n > cells {
 		r.add(strictyaml.Error, strictyaml.Path{"physicalCluster"}, "scheduler/hardware", fmt.Sprintf("the cluster has more than %d cells", cells), "check the numbers of children")
 		return c, r.findings

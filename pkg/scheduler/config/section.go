@@ -27,6 +27,7 @@ type section struct {
 	Physical physicalCluster           `yaml:"physicalCluster"`
 	Virtual  map[string]virtualCluster `yaml:"virtualClusters"`
 	Config   textBlock                 `yaml:"config"`
+	Reserve  bool                      `yaml:"reserveGPUMachines"`
 	Rest     unknownKeys               `yaml:",inline"`
 }
 
@@ -73,12 +74,16 @@ func FromCluster(l layout.Layout, servicesFile string, servicesText []byte) (cel
 		r.base = strictyaml.Path{"hivedscheduler"}
 		own.Config = hived
 	}
+	var c cell.Config
 	if own.Config.says() {
-		return r.fromText(l, servicesText, own)
+		c = r.fromText(l, servicesText, own)
+	} else {
+		r.warnUnknown(reflect.ValueOf(own.Physical), strictyaml.Path{"physicalCluster"})
+		r.warnUnknown(reflect.ValueOf(own.Virtual), strictyaml.Path{"virtualClusters"})
+		c = r.complete(l, own.Physical, own.Virtual)
 	}
-	r.warnUnknown(reflect.ValueOf(own.Physical), strictyaml.Path{"physicalCluster"})
-	r.warnUnknown(reflect.ValueOf(own.Virtual), strictyaml.Path{"virtualClusters"})
-	return r.complete(l, own.Physical, own.Virtual), r.findings
+	c.ReserveGPUMachines = c.ReserveGPUMachines || own.Reserve
+	return c, r.findings
 }
 
 func isEmptyFile(findings strictyaml.Findings) bool {
@@ -172,11 +177,11 @@ func (r *reader) warnUnknownNodes(l layout.Layout, c cell.Config) {
 
 // fromText reads HiveD's file out of a text in the section; the places of its findings are put where
 // the text stands.
-func (r *reader) fromText(l layout.Layout, file []byte, s *section) (cell.Config, strictyaml.Findings) {
+func (r *reader) fromText(l layout.Layout, file []byte, s *section) cell.Config {
 	base, block := r.base.With("config"), s.Config
 	if !s.Physical.empty() || len(s.Virtual) > 0 {
 		r.add(strictyaml.Error, strictyaml.Path{"config"}, "scheduler/two-divisions", "the section has both config and physicalCluster or virtualClusters", "keep one of the two")
-		return cell.Config{}, r.findings
+		return cell.Config{}
 	}
 	line, column, _ := r.doc.Position(base)
 	var f fileFormat
@@ -186,6 +191,7 @@ func (r *reader) fromText(l layout.Layout, file []byte, s *section) (cell.Config
 	if len(found) == 0 {
 		inner.warnUnknown(reflect.ValueOf(f), nil)
 		c = inner.complete(l, f.Physical, f.Virtual)
+		c.ReserveGPUMachines = f.Reserve
 		found = inner.findings
 	}
 	lines := strings.Split(string(file), "\n")
@@ -202,7 +208,7 @@ func (r *reader) fromText(l layout.Layout, file []byte, s *section) (cell.Config
 		r.findings = append(r.findings, one)
 	}
 	r.findings.Sort()
-	return c, r.findings
+	return c
 }
 
 func lineOf(text string, i int) string {

@@ -335,3 +335,28 @@ func TestCellsWrittenByHandHaveNoGPUsForPods(t *testing.T) {
 		})
 	}
 }
+
+func TestMachinesWithGPUsAreReservedWhereverThatIsWritten(t *testing.T) {
+	for name, services := range map[string]string{
+		"in the section":     "scheduler: {reserveGPUMachines: true}\n",
+		"beside a division":  "scheduler:\n  reserveGPUMachines: true\n  virtualClusters: {a: {}}\n",
+		"in a text":          "scheduler:\n  config: |\n    reserveGPUMachines: true\n",
+		"beside a text":      "scheduler:\n  reserveGPUMachines: true\n  config: |\n    virtualClusters: {a: {}}\n",
+		"beside HiveD's own": "scheduler: {reserveGPUMachines: true}\nhivedscheduler:\n  config: |\n    virtualClusters: {a: {}}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, findings := FromCluster(plain(), "services.yaml", []byte(services))
+			require.NoError(t, findings.Err())
+			assert.True(t, got.ReserveGPUMachines)
+			written, err := Encode(got)
+			require.NoError(t, err)
+			again, findings := Parse("x.yaml", written)
+			require.NoError(t, findings.Err())
+			assert.True(t, again.ReserveGPUMachines)
+		})
+	}
+	none, _ := FromCluster(plain(), "services.yaml", []byte("scheduler: {virtualClusters: {a: {}}}\n"))
+	assert.False(t, none.ReserveGPUMachines)
+	_, findings := FromCluster(plain(), "services.yaml", []byte("scheduler:\n  reserveGPUMachines: always\n"))
+	assert.Contains(t, text(findings), "services.yaml:2:23: scheduler.reserveGPUMachines: expected true or false, found text")
+}

@@ -4,7 +4,7 @@ for plain helm it is what the values say.
 */}}
 {{- define "scheduler.configuration" -}}
 {{- $whole := (.Values.global | default dict).schedulerConfiguration | default .Values.config -}}
-{{- $whole | default (toYaml (dict "physicalCluster" .Values.physicalCluster "virtualClusters" .Values.virtualClusters)) -}}
+{{- $whole | default (toYaml (dict "physicalCluster" .Values.physicalCluster "virtualClusters" .Values.virtualClusters "reserveGPUMachines" .Values.reserveGPUMachines)) -}}
 {{- end -}}
 
 {{/*
