@@ -207,3 +207,25 @@ func TestAllPodsOfAGangTakeTheSame(t *testing.T) {
 	again := c.create(prep("p2", orGPUs("A", 5, "p:2:2", "p:2:1")))
 	assert.Contains(t, []string{"a0", "a1"}, c.place(again), "where its gang is")
 }
+
+// A node that is gone has a taint, too, and its cells are counted as bad.
+func TestADeadNodeLeavesTheOfferOfASmallerGang(t *testing.T) {
+	c := newCluster(t, withCPUs)
+	node := readyNode("a1")
+	node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}}
+	node.Status.Conditions = nil
+	_, err := c.client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	c.eventually(func() bool {
+		c.b.mu.Lock()
+		defer c.b.mu.Unlock()
+		return !c.b.state.nodes["a1"].healthy
+	})
+	c.run(prep("some", onCPU(spec("A", 5, "some:1:3"))))
+	p := c.create(prep("p", onCPU(spec("A", 5, "p:2:1"))))
+	c.create(prep("p1", onCPU(spec("A", 5, "p:2:1"))))
+	c.waits(p)
+	var why api.Why
+	c.get("/v1/why/A/p", &why)
+	assert.Contains(t, why.Sentence, "1 pod of 1 CPU cell would start now.")
+}

@@ -78,7 +78,7 @@ func (s *state) why(g *gang) api.Why {
 // explain says why a gang has no place by its preferred request and by its alternative. One that would be refused is left out.
 func (s *state) explain(g *gang) (explanation, alternative *cell.Explanation) {
 	p := g.first()
-	limited := s.nodesFor(g, g.ready(p.class)) != nil
+	limited := s.keptFromSome(s.nodesFor(g, g.ready(p.class)))
 	var all []*cell.Explanation
 	for _, r := range s.requests(p) {
 		e := s.core.Why(r)
@@ -96,6 +96,14 @@ func (s *state) explain(g *gang) (explanation, alternative *cell.Explanation) {
 		return all[1], nil
 	}
 	return all[0], all[1]
+}
+
+// keptFromSome reports whether nodes leave out one that can be used.
+func (s *state) keptFromSome(nodes cell.Nodes) bool {
+	return nodes != nil && slices.ContainsFunc(s.core.Nodes(), func(name string) bool {
+		n := s.nodes[name]
+		return n != nil && n.healthy && !nodes.Has(name)
+	})
 }
 
 func (s *state) waitingSentence(g *gang, w *api.Why) string {
