@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -103,4 +108,35 @@ func TestAPackageThatSkippedForTheMachineHasNotPassedWhole(t *testing.T) {
 	run.skipped = []skip{{"p", "TestA", "no gcc"}, {"q", "TestA", "make test-more runs it: an API server"}}
 	assert.True(t, run.skips("p"))
 	assert.False(t, run.skips("q"))
+}
+
+func TestProgramsThatCleanUpAreWaitedFor(t *testing.T) {
+	done := filepath.Join(t.TempDir(), "done")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := &runner{out: io.Discard, env: os.Environ()}
+	// The shell ends at once, as go test does; its child is what cleans up.
+	cmd := r.command(ctx, nil, "sh", "-c", `(trap 'sleep 0.3; echo x >"$1"; exit' TERM; echo ready; while :; do sleep 0.01; done) & wait`, "sh", done)
+	cmd.Stdout = nil
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	r.groups = append(r.groups, cmd.Process.Pid)
+	_, err = bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	cancel()
+	_ = cmd.Wait()
+	r.end(time.Minute)
+	assert.FileExists(t, done)
+
+	cmd = r.command(t.Context(), nil, "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done")
+	cmd.Stdout = nil
+	out, err = cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	r.groups = []int{cmd.Process.Pid}
+	r.end(0)
+	assert.ErrorContains(t, cmd.Wait(), "killed")
 }

@@ -92,11 +92,23 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	r.report.Only = *only
 	code := r.all(ctx, steps, *only)
 	if ctx.Err() != nil {
-		for _, group := range r.groups {
-			_ = syscall.Kill(-group, syscall.SIGKILL) // programs that ignored SIGTERM
-		}
+		r.end(patience)
 	}
 	return code
+}
+
+// patience is how long programs that got SIGTERM may take to end: tests on hosts remove their hosts.
+const patience = 2 * time.Minute
+
+// end waits until all processes that were started have ended, and kills those that haven't in time.
+func (r *runner) end(patience time.Duration) {
+	late := time.Now().Add(patience)
+	for _, group := range r.groups {
+		for syscall.Kill(-group, 0) == nil && time.Now().Before(late) {
+			time.Sleep(100 * time.Millisecond)
+		}
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
 }
 
 // prepare changes to the root of the repository, reads the quarantine and begins the report.
@@ -186,7 +198,7 @@ func (r *runner) command(ctx context.Context, env []string, name string, args ..
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(append([]string{}, r.env...), env...)
 	cmd.Stdout, cmd.Stderr = r.out, r.out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM} // the signal comes if the tier is killed
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	return cmd

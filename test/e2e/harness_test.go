@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/semaphore"
+	"golang.org/x/sys/unix"
 )
 
 // paictl is the program under test, bundle the folder with what it installs, work what ends with the run.
@@ -34,7 +36,32 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
+	removeHostsOnSignal()
 	os.Exit(setUp(m))
+}
+
+// live are the folders of sandboxes that end with their tests.
+var live sync.Map
+
+// removeHostsOnSignal removes the hosts of tests that run if this process is to end, or its parent has been killed: cleanups of tests don't run then.
+func removeHostsOnSignal() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGTERM), 0, 0, 0) // without it only a killed parent leaves hosts
+	go func() {
+		<-signals
+		var all sync.WaitGroup
+		live.Range(func(dir, _ any) bool {
+			all.Go(func() {
+				if out, err := exec.Command(paictl, "sandbox", "down", "--dir", dir.(string)).CombinedOutput(); err != nil {
+					fmt.Printf("sandbox down --dir %s: %v: %s\n", dir, err, out)
+				}
+			})
+			return true
+		})
+		all.Wait()
+		os.Exit(1)
+	}()
 }
 
 // room is for the hosts of all tests that run at the same time, which mostly wait: for machines to come up,
@@ -164,6 +191,9 @@ func labIn(t testing.TB, base string) *lab {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(base, 0o700))
 	l := &lab{t: t, dir: filepath.Join(base, "sandbox"), cluster: filepath.Join(base, "cluster")}
+	if os.Getenv("PAICTL_E2E_DIR") == "" {
+		live.Store(l.dir, true)
+	}
 	l.machines = &hosts{dir: l.dir}
 	t.Cleanup(l.machines.close)
 	return l
@@ -175,6 +205,7 @@ func (l *lab) destroy() {
 	// At clean-up the test's own context has ended.
 	out, err := exec.Command(paictl, "sandbox", "down", "--dir", l.dir).CombinedOutput()
 	require.NoError(l.t, err, "sandbox down: %s", out)
+	live.Delete(l.dir)
 }
 
 // hosts makes the sandbox have that many hosts.
