@@ -81,7 +81,7 @@ func endText(t *job.Task) string {
 	}
 	s := fmt.Sprintf("exit code %d", code)
 	if p := t.Completion.Phrase; p != "" {
-		s += ": " + p
+		s += ": " + job.Words(p)
 	}
 	if f := t.GPUFault(); f != "" {
 		s += ", " + f

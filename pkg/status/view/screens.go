@@ -236,7 +236,7 @@ func jobNote(j *status.Job) string {
 	case job.Phase(j.State) == job.Succeeded:
 		return ""
 	}
-	return j.Phrase
+	return job.Words(j.Phrase)
 }
 
 func withHint(text, hint string) string {
