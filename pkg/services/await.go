@@ -18,6 +18,9 @@ import (
 // a node may just be joining, a registry may be restarting.
 const grace = 15 * time.Second
 
+// calm is how long a problem isn't shown. In the first seconds kubelets and the scheduler don't know all new objects.
+const calm = 5 * time.Second
+
 // awaitOne waits for the service, and tells each problem when it is known.
 func (r *run) awaitOne(ctx context.Context, s *catalogue.Service, out release.Outcome) error {
 	if r.o.Wait <= 0 {
@@ -25,7 +28,7 @@ func (r *run) awaitOne(ctx context.Context, s *catalogue.Service, out release.Ou
 	}
 	told := map[string]bool{}
 	state, err := r.Ready.Wait(ctx, s.Namespace, out.Manifest, ready.WaitOptions{
-		Timeout: r.o.Wait, Grace: grace,
+		Timeout: r.o.Wait, Grace: grace, Calm: calm,
 		OnChange: func(st ready.State) { r.progress(s.Name, st, told) },
 	})
 	if err == nil || ctx.Err() != nil {

@@ -194,6 +194,9 @@ func (s *snapshot) starting(p *corev1.Pod, group string) []suspicion {
 		if !ok {
 			return found, false
 		}
+		if strings.HasSuffix(e.Message, " not registered") {
+			return found, false // the kubelet doesn't know an object that it mounts, and asks again within seconds
+		}
 		found.Reason, found.Message = e.Reason, e.Message
 		switch {
 		case e.Reason == "FailedCreatePodSandBox" || e.Reason == "NetworkNotReady":

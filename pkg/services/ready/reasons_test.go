@@ -239,6 +239,17 @@ func TestEachReasonIsTold(t *testing.T) {
 	}
 }
 
+func TestAKubeletThatHasntHeardOfASecretYetIsNoProblem(t *testing.T) {
+	world := ofDeployment(func(p *corev1.Pod) *corev1.Pod {
+		p.Status.Phase = corev1.PodPending
+		return broken(p, waiting("ContainerCreating", ""))
+	})
+	news := event("FailedMount", `MountVolume.SetUp failed for volume "token" : object "pai-system"/"log-manager-token" not registered`)
+	got, _ := stateOf(t.Context(), theDeployment, world, told{news: []corev1.Event{news}})
+	assert.False(t, got.Ready)
+	assert.Empty(t, got.Problems)
+}
+
 func TestWhyNoNodeTakesAPod(t *testing.T) {
 	ending := pod("old", nil, "")
 	ending.DeletionTimestamp = &metav1.Time{Time: start}

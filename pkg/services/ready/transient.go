@@ -103,7 +103,7 @@ func (w *waiter) conclude(ctx context.Context, waited time.Duration) (bool, erro
 	}
 	if !w.stale(s) {
 		state, causes := stateOf(limit, w.targets, s, w.details)
-		w.tell(state)
+		w.tell(state, s.now)
 		if state.Ready {
 			return true, nil
 		}

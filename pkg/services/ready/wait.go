@@ -31,6 +31,8 @@ type WaitOptions struct {
 	Timeout time.Duration
 	// Grace is how long a final problem must stay before the wait is given up; 0 means 10 s.
 	Grace time.Duration
+	// Calm is how long OnChange doesn't get a problem that may be over soon.
+	Calm time.Duration
 	// OnChange is called with each new state, the first and the last included. It may be nil.
 	OnChange func(State)
 }
@@ -67,6 +69,8 @@ type waiter struct {
 	first   map[string]time.Time // since when a final problem is there
 	told    bool
 	state   State
+	shown   State                   // to OnChange
+	seen    map[[2]string]time.Time // since when an object has had a problem
 }
 
 func (w *waiter) run(ctx context.Context) (State, error) {
@@ -138,7 +142,7 @@ func (w *waiter) look(ctx context.Context, feeds []*feed) (bool, error) {
 		return false, nil
 	}
 	state, causes := stateOf(ctx, w.targets, s, w.details)
-	w.tell(state)
+	w.tell(state, s.now)
 	if state.Ready {
 		return true, nil
 	}
@@ -152,17 +156,38 @@ func (w *waiter) look(ctx context.Context, feeds []*feed) (bool, error) {
 	return done, err
 }
 
-func (w *waiter) tell(s State) {
-	old := w.state
+// tell calls OnChange if the state has changed. It holds back problems that may be over in a moment: when many services start
+// at the same time, kubelets and the scheduler don't know all objects at once.
+func (w *waiter) tell(s State, now time.Time) {
 	w.state = s
-	s.Since, old.Since = time.Time{}, time.Time{}
-	if w.told && reflect.DeepEqual(s, old) {
+	s.Problems = w.lasting(s.Problems, now)
+	shown, old := s, w.shown
+	shown.Since, old.Since = time.Time{}, time.Time{}
+	if w.told && reflect.DeepEqual(shown, old) {
 		return
 	}
-	w.told = true
+	w.told, w.shown = true, s
 	if w.o.OnChange != nil {
-		w.o.OnChange(w.state)
+		w.o.OnChange(s)
 	}
+}
+
+// lasting returns the problems that have been there for the time of Calm.
+func (w *waiter) lasting(problems []Problem, now time.Time) (out []Problem) {
+	since := map[[2]string]time.Time{}
+	for _, p := range problems {
+		key := [2]string{p.Object, p.Reason}
+		first, known := w.seen[key]
+		if !known {
+			first = now
+		}
+		since[key] = first
+		if now.Sub(first) >= w.o.Calm {
+			out = append(out, p)
+		}
+	}
+	w.seen = since
+	return out
 }
 
 // stays reports whether a final problem has been there for the time of grace. The same problem

@@ -99,6 +99,39 @@ func TestAWaitEndsEarlyWhenAFinalProblemStays(t *testing.T) {
 	})
 }
 
+func TestAProblemThatIsOverInAMomentIsNotTold(t *testing.T) {
+	for name, ends := range map[string]bool{"it ends": true, "it stays": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, r := deployment(1)
+				d.Status.AvailableReplicas = 0
+				bad := broken(pod("p", r, kindReplicaSet), waiting("InvalidImageName", "x"))
+				p := wait(t, t.Context(), WaitOptions{Timeout: time.Minute, Grace: time.Hour, Calm: 5 * time.Second}, d, r, bad, node("a", corev1.ConditionTrue))
+				time.Sleep(3500 * time.Millisecond)
+				synctest.Wait()
+				require.Len(t, p.seen, 1)
+				assert.Empty(t, p.seen[0].Problems)
+				if !ends {
+					time.Sleep(3 * time.Second)
+					synctest.Wait()
+					require.Len(t, p.seen, 2)
+					assert.Len(t, p.seen[1].Problems, 1)
+					assert.ErrorContains(t, p.end().err, "InvalidImageName", "the error has it, too")
+					return
+				}
+				_, err := p.client.CoreV1().Pods(ns).Update(t.Context(), pod("p", r, kindReplicaSet), metav1.UpdateOptions{})
+				require.NoError(t, err)
+				d.Status.AvailableReplicas = 1
+				p.update(d)
+				require.NoError(t, p.end().err)
+				for _, s := range p.seen {
+					assert.Empty(t, s.Problems)
+				}
+			})
+		})
+	}
+}
+
 func TestAFinalProblemOfAnotherPodGoesOnWithItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, r := deployment(1)
