@@ -117,16 +117,16 @@ func TestTheListShowsCPUCellsAndDeletedVirtualClusters(t *testing.T) {
 	a.Used, a.Free = 8, 8
 	s := &state{Running: true, VirtualClusters: api.VirtualClusters{Items: []api.VirtualCluster{a}, Deleted: []api.VirtualCluster{gone}}}
 	got := listTable(s, false)
-	assert.Equal(t, []string{"NAME", "GPUS", "USED", "OPPORTUNISTIC", "FREE", "BAD", "WAITING", "CELLS", "QUOTA"}, got.Header)
-	assert.Equal(t, [][]string{{"a", "16", "8", "0", "8", "0", "0", "2 x node", "-"}, {"vision (deleted)", "0", "0", "8", "0", "0", "1", "-", "-"}}, got.Rows)
+	assert.Equal(t, []string{"NAME", "GPUS", "USED", "OPPORTUNISTIC", "FREE", "BAD", "WAITING", "QUOTA", "CELLS"}, got.Header)
+	assert.Equal(t, [][]string{{"a", "16", "8", "0", "8", "0", "0", "-", "2 x node"}, {"vision (deleted)", "0", "0", "8", "0", "0", "1", "-", "-"}}, got.Rows)
 	assert.Len(t, listTable(s, true).Rows, 1, "a name that other commands take is one that is there")
 
 	s.Items[0].CPU = &cell.CPUStats{Guaranteed: 30, Used: 4, Opportunistic: 1, Free: 25, Bad: 1}
 	got = listTable(s, false)
-	assert.Equal(t, []string{"NAME", "GPUS", "USED", "OPPORTUNISTIC", "FREE", "BAD", "CPU CELLS", "USED", "OPPORTUNISTIC", "FREE", "BAD", "WAITING", "CELLS", "QUOTA"}, got.Header)
-	assert.Equal(t, []string{"a", "16", "8", "0", "8", "0", "30", "4", "1", "25", "1", "0", "2 x node", "-"}, got.Rows[0])
+	assert.Equal(t, []string{"NAME", "GPUS", "USED", "OPPORTUNISTIC", "FREE", "BAD", "CPU CELLS", "WAITING", "QUOTA", "CELLS"}, got.Header)
+	assert.Equal(t, []string{"a", "16", "8", "0", "8", "0", "30: 4 used, 25 free, 1 opportunistic, 1 bad", "0", "-", "2 x node"}, got.Rows[0])
 	s.Running = false
-	assert.Equal(t, []string{"a", "16", "-", "-", "-", "-", "30", "-", "-", "-", "-", "-", "2 x node", "-"}, listTable(s, false).Rows[0])
+	assert.Equal(t, []string{"a", "16", "-", "-", "-", "-", "30", "-", "-", "2 x node"}, listTable(s, false).Rows[0])
 }
 
 func TestAVirtualClusterSaysItsCPUCells(t *testing.T) {

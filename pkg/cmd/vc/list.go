@@ -31,7 +31,7 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 		Short:      "List the virtual clusters and how much of each is used",
 		Long: `Numbers are GPUs. USED is what gangs with a guarantee hold of the virtual cluster's own cells;
 OPPORTUNISTIC is what its gangs use beyond that, until others need it. WAITING counts gangs. If there
-are machines without GPUs, the same columns follow for CPU CELLS, of one processor each.
+are machines without GPUs, CPU CELLS are those of one processor each that it owns, with how many of them are used.
 
 A deleted virtual cluster is shown as "(deleted)" as long as it has gangs: running gangs continue
 without a guarantee, and waiting gangs never start.
@@ -81,9 +81,9 @@ func listTable(s *state, names bool) cmdutil.Table {
 	cpu := slices.ContainsFunc(all, func(v api.VirtualCluster) bool { return v.CPU != nil })
 	t := cmdutil.Table{Header: []string{"NAME", "GPUS", "USED", "OPPORTUNISTIC", "FREE", "BAD"}}
 	if cpu {
-		t.Header = append(t.Header, "CPU CELLS", "USED", "OPPORTUNISTIC", "FREE", "BAD")
+		t.Header = append(t.Header, "CPU CELLS")
 	}
-	t.Header = append(t.Header, "WAITING", "CELLS", "QUOTA")
+	t.Header = append(t.Header, "WAITING", "QUOTA", "CELLS")
 	for i := range all {
 		v := &all[i]
 		row := append([]string{v.Name, fmt.Sprint(v.Guaranteed)}, s.figures(v.Used, v.Opportunistic, v.Free, v.Bad)...)
@@ -92,12 +92,28 @@ func listTable(s *state, names bool) cmdutil.Table {
 			if v.CPU != nil {
 				c = *v.CPU
 			}
-			row = append(append(row, fmt.Sprint(c.Guaranteed)), s.figures(c.Used, c.Opportunistic, c.Free, c.Bad)...)
+			row = append(row, s.cpuText(c))
 		}
 		row = append(row, s.figures(v.WaitingGangs)...)
-		t.Rows = append(t.Rows, append(row, cellsText(v), quotaText(v.Quota)))
+		t.Rows = append(t.Rows, append(row, quotaText(v.Quota), cellsText(v)))
 	}
 	return t
+}
+
+// cpuText is a virtual cluster's CPU cells in one column: "30: 4 used, 25 free, 1 bad".
+func (s *state) cpuText(c cell.CPUStats) string {
+	out := fmt.Sprint(c.Guaranteed)
+	if !s.Running || c == (cell.CPUStats{}) {
+		return out
+	}
+	out += fmt.Sprintf(": %d used, %d free", c.Used, c.Free)
+	if c.Opportunistic > 0 {
+		out += fmt.Sprintf(", %d opportunistic", c.Opportunistic)
+	}
+	if c.Bad > 0 {
+		out += fmt.Sprintf(", %d bad", c.Bad)
+	}
+	return out
 }
 
 // figures are what only a scheduler that runs knows.

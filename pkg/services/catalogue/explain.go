@@ -58,7 +58,7 @@ func (s *valuesSchema) leaf(e *jsonschema.ValidationError) (message, remedy stri
 	case *kind.Const:
 		return fmt.Sprintf("must be %v", k.Want), ""
 	case *kind.Pattern:
-		return "is not in the expected form", cmp.Or(s.describe(e), "it must match "+k.Want)
+		return "is not in the expected form", strings.TrimSpace(s.describe(e) + " " + s.form(e, k.Want))
 	case *kind.Format:
 		return "is no valid " + k.Want, ""
 	case *kind.Minimum:
@@ -157,6 +157,18 @@ func (s *valuesSchema) describe(e *jsonschema.ValidationError) string {
 		return part.Description
 	}
 	return ""
+}
+
+// form says what a text looks like that matches a pattern: by examples if the schema has some.
+func (s *valuesSchema) form(e *jsonschema.ValidationError, pattern string) string {
+	if part := s.byLocation[e.SchemaURL]; part != nil && len(part.Examples) > 0 {
+		var all []string
+		for _, x := range part.Examples {
+			all = append(all, fmt.Sprint(x))
+		}
+		return "Write for example " + strings.Join(all, " or ") + "."
+	}
+	return "It must match " + pattern
 }
 
 func (s *valuesSchema) describeKey(e *jsonschema.ValidationError, key string) string {

@@ -40,7 +40,7 @@ func TestAMistakeInASectionHasItsPlaceAndRemedy(t *testing.T) {
 		"none of the choices": {"metrics: {logLevel: loud}\n", []string{
 			`7:21: metrics.logLevel: is not one of the allowed values [services/values]`, `-> write one of "debug", "info", "warn", "error"`}},
 		"another form": {"metrics: {retention: 15 days}\n", []string{
-			`7:22: metrics.retention: is not in the expected form [services/values]`, "-> How long data is kept: a number and one of h, d, w, y."}},
+			`7:22: metrics.retention: is not in the expected form [services/values]`, "-> How long data is kept: a number and one of h, d, w, y. Write for example 12h or 30d."}},
 		"a missing key": {"metrics: {receivers: [{to: x}]}\n", []string{
 			`7:23: metrics.receivers[0].name: is missing [services/values]`, "-> Name of the receiver."}},
 		"an empty text": {"metrics: {receivers: [{name: \"\"}]}\n", []string{
@@ -52,7 +52,7 @@ func TestAMistakeInASectionHasItsPlaceAndRemedy(t *testing.T) {
 		"a short secret": {"metrics: {auth: {password: hunter2}}\n", []string{
 			`7:28: metrics.auth.password: matches none of the allowed forms [services/values]`, "-> At least eight characters."}},
 		"a secret of another form": {"metrics: {receivers: [{name: a, token: hunter 2}]}\n", []string{
-			`7:40: metrics.receivers[0].token: is not in the expected form [services/values]`, "-> Token of the receiver, of letters, digits and dashes."}},
+			`7:40: metrics.receivers[0].token: is not in the expected form [services/values]`, "-> Token of the receiver, of letters, digits and dashes. It must match ^[A-Za-z0-9-]+$"}},
 		"a secret whose name Kubernetes refuses": {"metrics: {auth: {keys: {a b: hunter2}}}\n", []string{
 			`7:30: metrics.auth.keys["a b"]: auth.keys["a b"] can't be the name of a credential [services/credentials]`, "-> use A-Z, a-z, 0-9, -, _ and . in keys"}},
 		"a Secret of one's own beside a secret": {"metrics: {credentialsSecret: mine, auth: {keys: {a: hunter2}}}\n", []string{
