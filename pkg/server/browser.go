@@ -80,11 +80,24 @@ func toSignIn(w http.ResponseWriter, r *http.Request, route *Route, err error) b
 	if !unknown || !route.Browser || !wantsPage(r) {
 		return false
 	}
+	seeOther(w, SignInPath+"?"+url.Values{ReturnTo: {r.URL.RequestURI()}}.Encode())
+	return true
+}
+
+// home sends a browser that opens the bare address of the server to the page on which people sign in; programs get the error.
+func home(w http.ResponseWriter, r *http.Request, path string) bool {
+	if path != "/" || !wantsPage(r) {
+		return false
+	}
+	seeOther(w, SignInPath)
+	return true
+}
+
+func seeOther(w http.ResponseWriter, to string) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
-	h.Set("Location", SignInPath+"?"+url.Values{ReturnTo: {r.URL.RequestURI()}}.Encode())
+	h.Set("Location", to)
 	w.WriteHeader(http.StatusSeeOther)
-	return true
 }
 
 // WantsPage reports whether a browser shows the answer to a person.

@@ -155,7 +155,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	path, methods := s.table.find(path)
 	if len(methods) == 0 {
-		if s.limited(a, r, s.limits.address(a.address)) {
+		if s.limited(a, r, s.limits.address(a.address)) || home(a, r, path) {
 			return
 		}
 		s.fail(a, r, noAPI(path))
