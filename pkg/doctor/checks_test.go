@@ -360,6 +360,18 @@ func TestFaultsThatTheAPITellsAreFound(t *testing.T) {
 	}
 }
 
+func TestASkippedConditionSaysWhetherAgentsReportGPUs(t *testing.T) {
+	for want, conditions := range map[string][]corev1.NodeCondition{
+		"no agent reports GPUs": nil,
+		"agents report GPUs, but not the condition GPUDriverMissingAtNextBoot: it needs NVIDIA's driver and a kernel in /boot": {{Type: "GPUsUnhealthy", Status: corev1.ConditionFalse}},
+	} {
+		c := patient(t, 1, 0, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gpus"}, Status: corev1.NodeStatus{Conditions: conditions}})
+		found, err := named(t, "gpu-next-boot").Run(t.Context(), c)
+		require.NoError(t, err)
+		assert.Equal(t, skip("%s", want), found)
+	}
+}
+
 func TestNodesAreJudged(t *testing.T) {
 	c := patient(t, 1, 3)
 	change := func(name string, do func(*corev1.Node)) {

@@ -59,7 +59,7 @@ func gpuChecks() []*Check {
 		{
 			ID: "gpus-healthy", Group: "gpus", Title: "GPUs are healthy", Needs: API,
 			Looks: "the condition GPUsUnhealthy of nodes, which agents set by the driver's errors (XID), memory errors, heat and lost devices",
-			Run:   nodeCondition("GPUsUnhealthy", "GPUs aren't healthy", "docs/alerts.md says what each error means: drain the machine, reset the GPU (paictl node gpu reset) or replace it"),
+			Run:   nodeCondition(gpusUnhealthy, "GPUs aren't healthy", "docs/alerts.md says what each error means: drain the machine, reset the GPU (paictl node gpu reset) or replace it"),
 		},
 		{
 			ID: "scheduler-hardware", Group: "gpus", Title: "The scheduler's cells are the machines' GPUs", Needs: API,
@@ -189,6 +189,9 @@ func gpuToolkit(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
+// gpusUnhealthy is the condition that each agent with GPUs sets.
+const gpusUnhealthy corev1.NodeConditionType = "GPUsUnhealthy"
+
 // nodeCondition tells of nodes on which a condition of the agent is true.
 func nodeCondition(kind corev1.NodeConditionType, message, remedy string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(ctx context.Context, c *Cluster) (out []Finding, _ error) {
@@ -196,18 +199,22 @@ func nodeCondition(kind corev1.NodeConditionType, message, remedy string) func(c
 		if err != nil {
 			return nil, err
 		}
-		known := false
+		known, agents := false, false
 		for i := range nodes {
 			cond := condition(&nodes[i], kind)
 			known = known || cond != nil
+			agents = agents || condition(&nodes[i], gpusUnhealthy) != nil
 			if cond != nil && cond.Status == corev1.ConditionTrue {
 				out = append(out, problem(nodes[i].Name, remedy, "%s", message).seen(strings.ReplaceAll(cond.Message, "\n", "; ")))
 			}
 		}
-		if !known {
-			return skip("no agent reports GPUs"), nil
+		switch {
+		case known:
+			return out, nil
+		case agents:
+			return skip("agents report GPUs, but not the condition %s: it needs NVIDIA's driver and a kernel in /boot", kind), nil
 		}
-		return out, nil
+		return skip("no agent reports GPUs"), nil
 	}
 }
 
