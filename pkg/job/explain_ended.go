@@ -180,7 +180,7 @@ func (e *evidence) failureFacts(w *Why, a *api.Attempt, task *api.TaskAttempt) {
 		w.fact("diagnostics", clip(d))
 	}
 	if t := a.Completion.Trigger; t != nil {
-		w.fact("which ended all", ending(t))
+		w.fact("cause", ending(t))
 	}
 	if task != nil && Phase(e.State) == Failed {
 		w.fact("log", fmt.Sprintf("paictl job logs %s --role %s --task %d", w.Job, task.Role, task.Index))

@@ -77,7 +77,7 @@ func (e *evidence) before(w *Why) {
 	w.fact(fmt.Sprintf("attempt %d", a.ID), past.Sentence)
 	// The controller puts what Kubernetes says after the reason, which is said already.
 	said := strings.TrimPrefix(a.Completion.Diagnostics, e.rules.ByCode(int(a.Completion.Code)).Reason)
-	w.fact("which said", clip(strings.TrimSpace(said)))
+	w.fact("its message", clip(strings.TrimSpace(said)))
 }
 
 // unseen explains a job that has no status.

@@ -509,7 +509,7 @@ func TestAJobThatIsTriedAgainSaysHowItEndedBefore(t *testing.T) {
 	(&evidence{Detail: d, now: noon, rules: rules.Builtin()}).before(w)
 	assert.Equal(t, []Fact{
 		{"attempt 0", "train[1] failed on gpu-1 after 59m: it was preempted: a job with a guarantee, or a pod that its machine needs more, took its place (PodPreemptedForCriticalPod, code -1003). That was 10s ago."},
-		{"which said", "preempted for the gang bob~big of virtual cluster vision"}}, w.Facts)
+		{"its message", "preempted for the gang bob~big of virtual cluster vision"}}, w.Facts)
 	first := &Why{}
 	d.Attempts = d.Attempts[:1]
 	(&evidence{Detail: d, now: noon, rules: rules.Builtin()}).before(first)

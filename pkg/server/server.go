@@ -249,7 +249,7 @@ const streamTime = 24 * time.Hour
 
 // Why streams end: the causes of their contexts. Each is begun again by its reader, here or at another server.
 var (
-	errDraining = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "this server is ending", Remedy: "ask again: another one answers", RetryAfter: time.Second}
+	errDraining = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "this server is shutting down", Remedy: "try again: another server answers", RetryAfter: time.Second}
 	errLasted   = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the stream has lasted for a day", Remedy: "begin it again", RetryAfter: time.Second}
 )
 

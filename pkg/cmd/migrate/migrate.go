@@ -12,7 +12,7 @@ import (
 func NewCmdMigrate(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate COMMAND",
-		Short: "Take people and jobs over from another system",
+		Short: "Import people and jobs from another system",
 		Long:  `Takes over what a cluster of another system holds. Files of OpenPAI's configuration are read by "paictl config migrate".`,
 		Example: `  paictl migrate openpai --from-kubeconfig old.conf --dry-run
   paictl migrate openpai --from-kubeconfig old.conf`,

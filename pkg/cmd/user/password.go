@@ -89,7 +89,7 @@ func (o *passwordFlags) old(streams *iostreams.IOStreams) (secret.String, error)
 	case !streams.CanPrompt():
 		return "", cmdutil.Usagef("there is no terminal to ask for your password on: add --password-stdin")
 	}
-	return (&prompt.Person{IO: streams}).AskSecret("Your password of now")
+	return (&prompt.Person{IO: streams}).AskSecret("Your current password")
 }
 
 // ask asks twice, until both are the same and strong enough.
@@ -111,6 +111,6 @@ func (o *passwordFlags) ask(streams *iostreams.IOStreams, name string) (secret.S
 		if again.Reveal() == p.Reveal() {
 			return p, nil
 		}
-		fmt.Fprintln(streams.Err, "These are two passwords.")
+		fmt.Fprintln(streams.Err, "The passwords differ.")
 	}
 }

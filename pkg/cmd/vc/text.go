@@ -193,7 +193,7 @@ func effectText(c *api.Change) string {
 	text := map[string]string{
 		api.Downgraded: "loses its guarantee: it continues to run, and the owners of its cells may preempt it",
 		api.Restored:   "has its guarantee again",
-		api.Refused:    "waits, and would be refused",
+		api.Refused:    "waits, and could never start",
 		api.Orphaned:   "continues to run without a guarantee, as now; a retry would be refused",
 	}[c.Effect]
 	if c.Reason != "" {

@@ -55,7 +55,7 @@ e: quota 2 a user, 4 a group, a unlimited, b 1, group g 3 instead of -
 f: policy fewer-kills instead of balanced
 c/train (8 GPUs of ann) loses its guarantee: it continues to run, and the owners of its cells may preempt it (no free node)
 a/run (1 GPU) has its guarantee again
-b/wait (2 GPUs) waits, and would be refused
+b/wait (2 GPUs) waits, and could never start
 b/new (2 GPUs) moved
 `, b.String())
 	b.Reset()

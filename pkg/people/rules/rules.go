@@ -224,12 +224,12 @@ func Decide(id string, s *Subject, t Thing) error {
 		if own || s.Grants.Administrator {
 			return nil
 		}
-		return forbidden("it is another person's")
+		return forbidden("it belongs to another person")
 	case SelfOnly:
 		if own {
 			return nil
 		}
-		return forbidden("it is another person's")
+		return forbidden("it belongs to another person")
 	case SelfHidden:
 		if own {
 			return nil
@@ -241,7 +241,7 @@ func Decide(id string, s *Subject, t Thing) error {
 		if s.Grants.Administrator || own || t.Owner == "" && s.Grants.MayUse(t.VC) {
 			return nil
 		}
-		return forbidden("it is another person's, or of a virtual cluster that isn't granted to you")
+		return forbidden("it belongs to another person, or to a virtual cluster that isn't granted to you")
 	case GrantedVC:
 		return decideVC(s, t)
 	case GrantedStorage:
@@ -272,7 +272,7 @@ func decideJob(who Who, s *Subject, t Thing) error {
 	case who == Owner && s.Grants.Administrator:
 		return nil
 	}
-	return forbidden("the job is another person's")
+	return forbidden("the job belongs to another person")
 }
 
 func decideVC(s *Subject, t Thing) error {
@@ -296,7 +296,7 @@ func decideTemplate(who Who, s *Subject, t Thing) error {
 	case who == Shared:
 		return nil
 	case t.Owner != s.Name:
-		return forbidden("the template is another person's")
+		return forbidden("the template belongs to another person")
 	case t.Official:
 		return forbidden("the template is an official example: an administrator changes it")
 	}

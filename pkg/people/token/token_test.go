@@ -185,7 +185,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 		id, err := token.IDOf(token.Handle(rec))
 		require.NoError(t, err)
 		assert.Equal(t, rec.ID, id)
-		assert.ErrorIs(t, r.Revoke(t.Context(), "bob", id), token.ErrNone, "it is another person's")
+		assert.ErrorIs(t, r.Revoke(t.Context(), "bob", id), token.ErrNone, "it belongs to another person")
 		require.NoError(t, r.Revoke(t.Context(), "ann", token.Handle(rec)))
 	}
 	assert.False(t, r.valid(t, text))

@@ -124,7 +124,7 @@ func (s *Scheduler) noTarget(v *vc, r *Request) error {
 	case r.LeafType != "" && !known[r.LeafType]:
 		return fmt.Errorf("the cluster has no leaf cell type %s", r.LeafType)
 	case r.LeafType != "" && r.Priority >= MinGuaranteed:
-		return fmt.Errorf("virtual cluster %s has no cells of leaf cell type %s", v.name, r.LeafType)
+		return fmt.Errorf("virtual cluster %s has no cells of the type %s", v.name, r.LeafType)
 	case r.LeafType == "" && r.PinnedCell == "" && r.Priority < MinGuaranteed:
 		return errors.New("the cluster has no GPUs")
 	case len(v.spaces) > 0 && r.Priority >= MinGuaranteed:

@@ -58,7 +58,7 @@ func TestCPUCellsAreGivenOnlyToWhoNamesThem(t *testing.T) {
 	assert.Equal(t, Refuse, d.Result)
 	assert.Equal(t, "virtual cluster C owns no GPUs; name another, or use priority -1", d.Reason)
 	d = s.Schedule("6", ask("B", "cpu", "CPU", 0, 1, 1), Filtering, nil)
-	assert.Equal(t, "virtual cluster B has no cells of leaf cell type CPU", d.Reason)
+	assert.Equal(t, "virtual cluster B has no cells of the type CPU", d.Reason)
 	d = s.Schedule("7", ask("A", "cpu2", "CPU", 0, 1, 3), Filtering, nil)
 	assert.Equal(t, Wait, d.Result)
 	assert.Contains(t, d.Reason, "virtual cluster A has 1 CPU cells for priority 0, the gang requests 3")

@@ -190,7 +190,7 @@ func TestClaimsThatAreMissingComeFromUserinfo(t *testing.T) {
 	require.NoError(t, err, "what is signed counts")
 	assert.Empty(t, groups, "who has no claim is in no group")
 	_, err = finish(t, nil, map[string]any{"sub": "2", "preferred_username": "eve"})
-	require.ErrorIs(t, err, oidc.ErrRefused, "it is another person's")
+	require.ErrorIs(t, err, oidc.ErrRefused, "it belongs to another person")
 	_, err = finish(t, map[string]any{"_claim_names": map[string]any{"realm.groups": "src1"}, "_claim_sources": map[string]any{"src1": map[string]any{"endpoint": "https://evil.example.org"}}}, map[string]any{"sub": "1"})
 	assert.ErrorContains(t, err, "more groups")
 }
