@@ -117,7 +117,7 @@ func (a *agents) containersHaveInstances(t *testing.T, worker string) {
 	}
 	slices.Sort(uses)
 	assert.Len(t, slices.Compact(uses), 5, "and the capabilities of each are its own")
-	metrics := a.kubectl("get --raw /api/v1/namespaces/pai-system/pods/" + a.agentOf(worker) + ":9104/proxy/metrics")
+	metrics := string(a.askPod(a.agentOf(worker), "9104", "/metrics"))
 	assert.Regexp(t, `DCGM_FI_DEV_FB_USED\{GPU_I_ID="\d+",GPU_I_PROFILE="3g.40gb"[^}]*pod="half"\}`, metrics)
 	labels := a.kubectl("get node " + worker + ` -o jsonpath='{.metadata.labels.nvidia\.com/gpu\.product} {.metadata.labels.nvidia\.com/mig\.strategy} {.metadata.labels.nvidia\.com/gpu\.count}'`)
 	assert.Equal(t, "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb single 16", labels)

@@ -307,7 +307,7 @@ func (s *services) revisions() map[string]int {
 const asking = `export KUBECONFIG=/etc/kubernetes/admin.conf
 bash <<'END'
 set -eu
-ip=$(kubectl -n pai-system get service %[1]s -o 'jsonpath={.spec.clusterIP}')
+ip=$(kubectl -n pai-system get %[1]s)
 password=$(kubectl -n pai-system get secret metrics-access -o 'jsonpath={.data.password}' | base64 -d)
 token=$(kubectl -n pai-system get secret job-controller-token -o 'jsonpath={.data.token}' | base64 -d)
 exec 3<>"/dev/tcp/$ip/%[2]s"
@@ -321,9 +321,18 @@ END`
 // ask gets a page of a service, with the password.
 func (s *services) ask(service, path string) []byte {
 	name, port, _ := strings.Cut(service, ":")
-	out, err := s.try(s.names[0], fmt.Sprintf(asking, name, port, path))
+	return s.askAt("service "+name+" -o 'jsonpath={.spec.clusterIP}'", port, path)
+}
+
+// askPod gets a page of a pod, with the password.
+func (s *services) askPod(pod, port, path string) []byte {
+	return s.askAt("pod "+pod+" -o 'jsonpath={.status.podIP}'", port, path)
+}
+
+func (s *services) askAt(address, port, path string) []byte {
+	out, err := s.try(s.names[0], fmt.Sprintf(asking, address, port, path))
 	if err != nil {
-		s.t.Logf("%s %s: %s", service, path, out)
+		s.t.Logf("%s %s: %s", address, path, out)
 		return nil
 	}
 	return []byte(out)
