@@ -102,11 +102,10 @@ func (e *evidence) failure(w *Why, a *api.Attempt) {
 	if task != nil {
 		w.Sentence = fmt.Sprintf("%s failed%s%s: %s", TaskName(task.Role, task.Index), on(task.Node), ranFor(task), lowerFirst(reason))
 	}
-	code := fmt.Sprintf("code %d", c.Code)
-	if c.Phrase != "" {
-		code = c.Phrase + ", " + code
+	if rule.Code == int(c.Code) {
+		w.Sentence += fmt.Sprintf(" (code %d)", c.Code)
 	}
-	w.Sentence = sentence(fmt.Sprintf("%s (%s)", w.Sentence, code))
+	w.Sentence = sentence(w.Sentence)
 	w.Remedy = rule.Solution
 	if rule.Code != int(c.Code) {
 		w.Remedy = []string{"look at the end of its log: paictl job logs " + w.Job}

@@ -3,7 +3,6 @@ package job
 import (
 	"strings"
 	"time"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -113,38 +112,4 @@ func StateOf(f *v1.Framework, pods []corev1.Pod, queue Queue) State {
 func endedPhase(j *Job) Phase {
 	row := listing.NewArchivedRow(j.archived.Job)
 	return Phase(row.State)
-}
-
-// words are the phrases whose own words say less than these.
-var words = map[string]string{
-	"StopFrameworkRequested":       "stopped",
-	"DeleteTaskRequested":          "scaled down",
-	"RestartRequested":             "restarted",
-	"FrameworkAttemptCompletion":   "ended with its attempt",
-	"ConfigMapExternalDeleted":     "its ConfigMap was deleted",
-	"PodExternalDeleted":           "its pod was deleted",
-	"PodLocalCacheCreationTimeout": "its pod was never seen",
-	"DependencyFailed":             "a job before it failed",
-}
-
-// Words returns the phrase of a failure rule, such as ContainerOOMKilled, in words for people: container OOM killed.
-func Words(phrase string) string {
-	if w, ok := words[phrase]; ok {
-		return w
-	}
-	var b strings.Builder
-	runes := []rune(phrase)
-	for i, r := range runes {
-		upper := unicode.IsUpper(r)
-		starts := upper && i > 0 && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
-		if starts {
-			b.WriteByte(' ')
-		}
-		alone := i+1 == len(runes) || !unicode.IsLower(runes[i+1])
-		if upper && !(alone && (i+1 < len(runes) && unicode.IsUpper(runes[i+1]) || i > 0 && unicode.IsUpper(runes[i-1]))) {
-			r = unicode.ToLower(r)
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }

@@ -467,7 +467,7 @@ func TestAnEndedJobIsExplainedFromTheHistory(t *testing.T) {
 		Attempts: []api.Attempt{{Completion: &v1.FrameworkAttemptCompletionStatus{CompletionStatus: c, Trigger: &v1.CompletionTrigger{TaskRoleName: "psserver", TaskIndex: &index}},
 			Tasks: []api.TaskAttempt{{Role: "ps_server", RoleObject: "psserver", Node: "gpu-1", Run: &started, Completed: &end, Completion: &v1.TaskAttemptCompletionStatus{CompletionStatus: c}}}}}}
 	w := (&evidence{Detail: archivedDetail(Past(d)), now: noon, rules: rules.Builtin()}).explain()
-	assert.Equal(t, "ps_server[0] failed on gpu-1 after 59m: the program needs more memory of the GPU than there is (ContainerCudaOOMKilled, code 226).", w.Sentence)
+	assert.Equal(t, "ps_server[0] failed on gpu-1 after 59m: the program needs more memory of the GPU than there is (code 226).", w.Sentence)
 	assert.NotEmpty(t, w.Remedy)
 
 	d.State = "running"
@@ -508,7 +508,7 @@ func TestAJobThatIsTriedAgainSaysHowItEndedBefore(t *testing.T) {
 	w := &Why{}
 	(&evidence{Detail: d, now: noon, rules: rules.Builtin()}).before(w)
 	assert.Equal(t, []Fact{
-		{"attempt 0", "train[1] failed on gpu-1 after 59m: it was preempted: a job with a guarantee, or a pod that its machine needs more, took its place (PodPreemptedForCriticalPod, code -1003). That was 10s ago."},
+		{"attempt 0", "train[1] failed on gpu-1 after 59m: it was preempted: a job with a guarantee, or a pod that its machine needs more, took its place (code -1003). That was 10s ago."},
 		{"its message", "preempted for the gang bob~big of virtual cluster vision"}}, w.Facts)
 	first := &Why{}
 	d.Attempts = d.Attempts[:1]

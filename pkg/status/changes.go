@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/runtime/rules"
+	"github.com/openpai/paictl/pkg/services/ready"
 )
 
 // Change is one difference between two models, the later one seen from the earlier.
@@ -139,7 +141,7 @@ func (m *Machine) state() string {
 	if m.Cordoned {
 		words = append(words, "cordoned")
 	}
-	return strings.Join(append(words, m.Pressure...), ", ")
+	return strings.Join(append(words, m.PressureWords()...), ", ")
 }
 
 // gpus tells of GPUs whose health changed. Those of a silent machine are not news beside the machine itself.
@@ -192,8 +194,21 @@ func (s *Service) trouble() string {
 	if len(s.Problems) == 0 {
 		return ""
 	}
-	p := &s.Problems[0]
-	return p.Object + ": " + p.Reason + ": " + p.Message
+	return ProblemText(&s.Problems[0])
+}
+
+// PressureWords are the machine's conditions in words for people.
+func (m *Machine) PressureWords() []string {
+	out := make([]string, len(m.Pressure))
+	for i, p := range m.Pressure {
+		out[i] = rules.Words(p)
+	}
+	return out
+}
+
+// ProblemText is a service's problem in one line for people.
+func ProblemText(p *ready.Problem) string {
+	return p.Object + ": " + rules.Words(p.Reason) + ": " + p.Message
 }
 
 func (d *differ) jobs(was, is []*Job) {

@@ -73,7 +73,7 @@ func TestEachChangeIsALine(t *testing.T) {
 		"a service": {func(c *status.Cluster) {
 			c.Services[0].State, c.Services[0].Problems = services.StateStarting, []ready.Problem{{Object: "pod/a", Reason: "Unready", Message: "no"}}
 		},
-			[]string{"service agent ready -> starting: pod/a: Unready: no"}},
+			[]string{"service agent ready -> starting: pod/a: unready: no"}},
 		"an alert is over":     {func(c *status.Cluster) { c.Alerts = c.Alerts[1:] }, []string{"alert NodeNotReady firing -> over: gpu-00 is not ready"}},
 		"an alert is silenced": {func(c *status.Cluster) { c.Alerts[0].Silenced = true }, []string{"alert NodeNotReady firing -> silenced: gpu-00 is not ready"}},
 		"a virtual cluster":    {func(c *status.Cluster) { c.VirtualClusters[0].Guaranteed = 16 }, []string{"vc default 12 GPUs -> 16 GPUs"}},

@@ -16,6 +16,7 @@ import (
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
@@ -90,7 +91,7 @@ func (r *nodeRow) readConditions(list []corev1.NodeCondition) {
 		case c.Type == corev1.NodeReady:
 			r.ready, r.since = c.Status, c.LastTransitionTime.Time
 			if c.Status != corev1.ConditionTrue {
-				r.message = c.Reason + ": " + c.Message
+				r.message = rules.Words(c.Reason) + ": " + c.Message
 			}
 		case c.Status != corev1.ConditionTrue, c.Type == conditionGPUs: // its GPUs say it one by one
 		case c.Type == conditionNextBoot:

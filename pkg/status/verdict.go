@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/services"
 )
 
@@ -145,7 +146,7 @@ func judgeMachine(f *folder, m *Machine, now time.Time) {
 		f.add(m.State, p)
 	}
 	for _, pressure := range m.Pressure {
-		f.add(pressure, Problem{Level: LevelWarning, Kind: "machine", Name: m.Name, Message: "has " + pressure})
+		f.add(pressure, Problem{Level: LevelWarning, Kind: "machine", Name: m.Name, Message: "has the condition: " + rules.Words(pressure)})
 	}
 	if left := m.Certificates.Sub(now); !m.Certificates.IsZero() && left < certificateWarning {
 		c := Problem{Level: LevelWarning, Kind: "machine", Name: m.Name, Message: "a certificate expires in " + job.Duration(left),
@@ -185,7 +186,7 @@ func judgeService(f *folder, s *Service) {
 	p.Message = s.State
 	if len(s.Problems) > 0 {
 		first := &s.Problems[0]
-		p.Message, p.Hint = fmt.Sprintf("%s: %s: %s: %s", s.State, first.Object, first.Reason, first.Message), first.Hint
+		p.Message, p.Hint = s.State+": "+ProblemText(first), first.Hint
 	}
 	f.add(s.Name, p)
 }

@@ -26,7 +26,7 @@ func TestWhatMakesAClusterUnhealthy(t *testing.T) {
 		"a machine that doesn't":                 {machine(Machine{State: MachineNotReady, Since: now}), "critical machine gpu-1: is NotReady"},
 		"one of which no one ever heard":         {machine(Machine{State: MachineUnknown}), "unknown machine gpu-1: is Unknown"},
 		"one that is no node":                    {machine(Machine{State: MachineOutside}), "warning machine gpu-1: is Outside"},
-		"a full disk":                            {machine(Machine{State: MachineReady, Pressure: []string{"DiskPressure"}}), "warning machine gpu-1: has DiskPressure"},
+		"a full disk":                            {machine(Machine{State: MachineReady, Pressure: []string{"DiskPressure"}}), "warning machine gpu-1: has the condition: disk pressure"},
 		"a certificate that expires":             {machine(Machine{State: MachineReady, Certificates: now.Add(certificateWarning - time.Second)}), "warning machine gpu-1: a certificate expires in 13d"},
 		"a certificate that has just expired":    {machine(Machine{State: MachineReady, Certificates: now}), "critical machine gpu-1: a certificate has expired"},
 		"a sick GPU":                             {machine(Machine{State: MachineReady, GPUs: []GPU{{Index: 5, Health: GPUSick, Reason: "XID 79"}}}), "warning gpu gpu-1/5: sick: XID 79"},

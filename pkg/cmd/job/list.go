@@ -12,6 +12,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
 // ListOptions are those of "paictl job list".
@@ -273,9 +274,9 @@ func gpusText(n int) string {
 
 func exitText(code *int32, phrase string) string {
 	if code == nil {
-		return dash(phrase)
+		return dash(rules.Words(phrase))
 	}
-	return strings.TrimSpace(strconv.Itoa(int(*code)) + " " + phrase)
+	return strings.TrimSpace(strconv.Itoa(int(*code)) + " " + rules.Words(phrase))
 }
 
 func dash(s string) string {

@@ -25,7 +25,7 @@ func TestAJobThatIsGoneIsNotSaidToHaveRunUntilThatWasFound(t *testing.T) {
 	assert.Regexp(t, `(?m)^Found missing +.*\(1h ago\)$`, out.String())
 	assert.Contains(t, out.String(), "why: paictl job why train")
 	table := (&ListOptions{Columns: []string{"state", "duration", "exit"}}).table(&job.Page{Items: []job.Row{row}}, now)
-	assert.Equal(t, []string{"deleted", "-", "FrameworkGone"}, table.Rows[0])
+	assert.Equal(t, []string{"deleted", "-", "its Framework was removed"}, table.Rows[0])
 }
 
 func TestAPageNamesTheSickGPUsOfTasksThatFailed(t *testing.T) {

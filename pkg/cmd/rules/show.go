@@ -101,7 +101,7 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	return writeRule(opts.IO.Out, r)
 }
 
-// find returns the rule with a code or a phrase. all is the command that shows all rules.
+// find returns the rule with a code or a phrase, also in the words that views show. all is the command that shows all rules.
 func find(set *rules.Set, what, all string) (rules.Rule, error) {
 	if code, err := strconv.Atoi(what); err == nil {
 		r := set.ByCode(code)
@@ -112,7 +112,7 @@ func find(set *rules.Set, what, all string) (rules.Rule, error) {
 	}
 	var phrases []string
 	for _, r := range set.Rules {
-		if strings.EqualFold(r.Phrase, what) {
+		if strings.EqualFold(r.Phrase, what) || strings.EqualFold(rules.Words(r.Phrase), what) {
 			return r, nil
 		}
 		phrases = append(phrases, r.Phrase)

@@ -211,7 +211,7 @@ func trouble(m *status.Machine) string {
 	if m.State != status.MachineReady && m.Message != "" {
 		out = append(out, m.Message)
 	}
-	out = append(out, m.Pressure...)
+	out = append(out, m.PressureWords()...)
 	var reason string
 	var sick []string
 	for i := range m.GPUs {
@@ -259,8 +259,7 @@ func (p *page) services() {
 		}
 		why := ""
 		if len(s.Problems) > 0 {
-			x := &s.Problems[0]
-			why = x.Object + ": " + x.Reason + ": " + x.Message
+			why = status.ProblemText(&s.Problems[0])
 		}
 		row := []string{s.Name, s.State, "-", "-", why}
 		if s.Revision > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
 // Brief is what of a Framework its row and its state are made of. It takes some hundred bytes where a Framework takes
@@ -56,12 +57,12 @@ func (b *Brief) Title() string { return b.Job.User + "/" + b.Job.Name }
 // Row is the job as one row of a list of jobs that live.
 func (b *Brief) Row(s State) Row { return NewRow(b.Job, s, true) }
 
-// Failure says how a job ended that failed: the phrase of its failure and its code; "" of others.
+// Failure returns the phrase, in words, and the code of a job that failed; "" of others.
 func (b *Brief) Failure() string {
 	if Phase(b.Job.State) != Failed || b.Job.Code == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s, code %d", cmp.Or(b.Job.Phrase, "failed"), *b.Job.Code)
+	return fmt.Sprintf("%s, code %d", cmp.Or(rules.Words(b.Job.Phrase), "failed"), *b.Job.Code)
 }
 
 // Start is what of a pod the state of its job is made of.

@@ -103,7 +103,7 @@ func TestOneFailureEndsTheAttemptAndStopsTheOthers(t *testing.T) {
 	w.run()
 	assert.Equal(t, v1.Completed, w.status.State)
 	assert.Equal(t, int32(-220), w.task("worker", 0).AttemptStatus.CompletionStatus.Code)
-	assert.Equal(t, "The job ended with Code210 (210) because of task worker-1, after 0 retries.", w.status.Message)
+	assert.Equal(t, "The job failed: code210 (code 210) because of task worker-1, after 0 retries.", w.status.Message)
 }
 
 func TestTheEarliestTriggerDecides(t *testing.T) {
@@ -229,7 +229,7 @@ func TestTasksAreRetriedByTheirOwnPolicy(t *testing.T) {
 	w.run()
 	w.exits("f-worker-0", exitTransient)
 	w.run()
-	assert.Equal(t, "Task worker-0 failed (Code200) and will be retried at 2027-01-15T08:00:05Z.", w.status.Message)
+	assert.Equal(t, "Task worker-0 failed (code200) and will be retried at 2027-01-15T08:00:05Z.", w.status.Message)
 	assert.Equal(t, int32(1), w.status.AttemptStatus.TaskRoleStatuses[0].Counts.Waiting)
 	w.pass(5 * time.Second)
 	w.run()

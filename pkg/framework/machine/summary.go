@@ -9,6 +9,7 @@ import (
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
 // running moves the Framework on once a task has run.
@@ -76,7 +77,7 @@ func (s *step) message() string {
 	case s.status.State == v1.AttemptCompleted && s.status.RetryPolicyStatus.RetryDelaySec != nil:
 		return s.retryMessage()
 	case !s.live():
-		return "The attempt has ended (" + a.CompletionStatus.Phrase + "); its last pods are being stopped."
+		return "The attempt has ended (" + rules.Words(a.CompletionStatus.Phrase) + "); its last pods are being stopped."
 	case s.Framework.Spec.ExecutionType == v1.ExecutionCreate:
 		return "The job waits to be started: its executionType is Create."
 	case s.status.State == v1.AttemptCreationPending && len(s.After.Waits) > 0:
@@ -109,7 +110,7 @@ func (s *step) taskMessage() string {
 			if waiting++; waiting == 1 {
 				due := t.TransitionTime.Add(time.Duration(*t.RetryPolicyStatus.RetryDelaySec) * time.Second)
 				first = fmt.Sprintf("Task %s-%d failed (%s) and will be retried at %s", r.Name, t.Index,
-					t.AttemptStatus.CompletionStatus.Phrase, clock(due))
+					rules.Words(t.AttemptStatus.CompletionStatus.Phrase), clock(due))
 			}
 		}
 	}
@@ -128,7 +129,7 @@ func (s *step) taskMessage() string {
 
 func (s *step) retryMessage() string {
 	c := s.status.AttemptStatus.CompletionStatus
-	text := fmt.Sprintf("Attempt %d ended with %s (%d)%s", s.status.AttemptStatus.ID, c.Phrase, c.Code, because(c.Trigger))
+	text := fmt.Sprintf("Attempt %d ended: %s (code %d)%s", s.status.AttemptStatus.ID, rules.Words(c.Phrase), c.Code, because(c.Trigger))
 	if d := *s.status.RetryPolicyStatus.RetryDelaySec; d > 0 {
 		text += "; the next starts at " + clock(s.retryTime())
 	} else {
@@ -150,9 +151,9 @@ func (s *step) endMessage() string {
 	case c.Code == CodeInvalid, c.Code == CodeDependency:
 		return c.Diagnostics
 	case s.stopping():
-		return fmt.Sprintf("The job was stopped while it waited for a retry; its last attempt ended with %s (%d)%s.", c.Phrase, c.Code, because(c.Trigger))
+		return fmt.Sprintf("The job was stopped while it waited for a retry; its last attempt ended: %s (code %d)%s.", rules.Words(c.Phrase), c.Code, because(c.Trigger))
 	}
-	return fmt.Sprintf("The job ended with %s (%d)%s, after %s.", c.Phrase, c.Code, because(c.Trigger), plural.Of(s.status.RetryPolicyStatus.TotalRetriedCount, "retry"))
+	return fmt.Sprintf("The job failed: %s (code %d)%s, after %s.", rules.Words(c.Phrase), c.Code, because(c.Trigger), plural.Of(s.status.RetryPolicyStatus.TotalRetriedCount, "retry"))
 }
 
 func because(t *v1.CompletionTrigger) string {

@@ -242,7 +242,7 @@ func (s sink) Emit(e services.Event) {
 		}
 	case services.EventProblem:
 		if e.Problem != nil {
-			s.w.say(name + e.Problem.Object + ": " + e.Problem.Reason + ": " + e.Problem.Message)
+			s.w.say(name + status.ProblemText(e.Problem))
 			s.remedy(e.Problem.Hint)
 		}
 	case services.EventReady:

@@ -233,6 +233,6 @@ func TestARestartIsToldInLines(t *testing.T) {
 	} {
 		s.Emit(e)
 	}
-	assert.Equal(t, strings.Join([]string{"grafana  begins", "grafana  upgraded, revision 3", "grafana  1 of 2 pods ready", "grafana  pod/grafana-0: ImagePullBackOff: no such image", "  -> check image.tag",
+	assert.Equal(t, strings.Join([]string{"grafana  begins", "grafana  upgraded, revision 3", "grafana  1 of 2 pods ready", "grafana  pod/grafana-0: image can't be pulled: no such image", "  -> check image.tag",
 		"grafana  ready", "grafana  FAILED: gave up", "  -> see its log", "4 objects changed in 25s", ""}, "\n"), out.String())
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/tui"
 )
@@ -147,7 +148,7 @@ func (p *machinePage) facts(d *desk, w, h int) []string {
 			certificates = "expired"
 		}
 	}
-	note := strings.Join(append(slices.Clone(m.Pressure), compact(m.Message)...), ", ")
+	note := strings.Join(append(m.PressureWords(), compact(m.Message)...), ", ")
 	if m.Hint != "" {
 		note += " -> " + m.Hint
 	}
@@ -349,7 +350,7 @@ func newService(name string) page {
 		noun: "pod",
 		all:  func(*desk) []Pod { return p.pods },
 		id:   func(v Pod) string { return v.Name },
-		text: func(v Pod) string { return lower(v.Name, v.Node, v.State, v.Message) },
+		text: func(v Pod) string { return lower(v.Name, v.Node, v.State, rules.Words(v.State), v.Message) },
 		head: p.facts,
 		open: func(d *desk, v Pod) effect {
 			if machineOf(d, v.Node) == nil {
@@ -365,7 +366,7 @@ func newService(name string) page {
 				return tui.Cell{Text: tui.SignWarn, Style: d.p.Warn}
 			}},
 			{Column: tui.Column{Title: "POD", Min: 20, Ideal: 40}, cell: func(_ *desk, v Pod) tui.Cell { return text(v.Name) }, order: func(a, b Pod) int { return strings.Compare(a.Name, b.Name) }},
-			{Column: tui.Column{Title: "STATE", Min: 9, Ideal: 18}, cell: func(_ *desk, v Pod) tui.Cell { return text(v.State) }, order: func(a, b Pod) int { return strings.Compare(a.State, b.State) }},
+			{Column: tui.Column{Title: "STATE", Min: 9, Ideal: 18}, cell: func(_ *desk, v Pod) tui.Cell { return text(rules.Words(v.State)) }, order: func(a, b Pod) int { return strings.Compare(a.State, b.State) }},
 			{Column: tui.Column{Title: "RESTARTS", Min: 8, Right: true, Priority: 3}, cell: func(_ *desk, v Pod) tui.Cell { return number(int(v.Restarts)) }, order: func(a, b Pod) int { return int(a.Restarts) - int(b.Restarts) }, down: true},
 			{Column: tui.Column{Title: "AGE", Min: 5, Right: true, Priority: 2}, cell: func(_ *desk, v Pod) tui.Cell { return text(v.Age) }},
 			{Column: tui.Column{Title: "MACHINE", Min: 10, Ideal: 20, Priority: 1}, cell: func(_ *desk, v Pod) tui.Cell { return text(v.Node) }, order: func(a, b Pod) int { return strings.Compare(a.Node, b.Node) }},
@@ -425,7 +426,7 @@ func (p *servicePage) facts(d *desk, w, h int) []string {
 		if len(out) >= h-2 {
 			break
 		}
-		l := pr.Object + ": " + pr.Reason + ": " + pr.Message
+		l := status.ProblemText(&pr)
 		for _, l := range tui.Wrap(clean(l), w-4) {
 			out = append(out, "  "+d.p.Bad.Text(l))
 		}

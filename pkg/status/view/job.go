@@ -13,6 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/tui"
 )
@@ -81,7 +82,7 @@ func endText(t *job.Task) string {
 	}
 	s := fmt.Sprintf("exit code %d", code)
 	if p := t.Completion.Phrase; p != "" {
-		s += ": " + job.Words(p)
+		s += ": " + rules.Words(p)
 	}
 	if f := t.GPUFault(); f != "" {
 		s += ", " + f

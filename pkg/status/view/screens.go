@@ -7,6 +7,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/tui"
@@ -84,7 +85,7 @@ func used(m *status.Machine) int {
 
 // machineNote is what a person should know of a machine first.
 func machineNote(m *status.Machine) string {
-	parts := append([]string{}, m.Pressure...)
+	parts := m.PressureWords()
 	if n := sick(m); n > 0 {
 		parts = append(parts, plural.Of(n, "sick GPU"))
 	}
@@ -162,8 +163,7 @@ func serviceSign(d *desk, s *status.Service) tui.Cell {
 func serviceNote(s *status.Service) string {
 	switch {
 	case len(s.Problems) > 0:
-		p := s.Problems[0]
-		return p.Object + ": " + p.Reason + ": " + p.Message
+		return status.ProblemText(&s.Problems[0])
 	case s.Configuration == services.ConfigurationChanged:
 		return s.Configuration
 	}
@@ -236,7 +236,7 @@ func jobNote(j *status.Job) string {
 	case job.Phase(j.State) == job.Succeeded:
 		return ""
 	}
-	return job.Words(j.Phrase)
+	return rules.Words(j.Phrase)
 }
 
 func withHint(text, hint string) string {
@@ -280,7 +280,7 @@ func newJobs(title string, of func(j *status.Job) bool) *jobList {
 		},
 		id: func(v j) string { return v.UID },
 		text: remembered(func(v j) string {
-			return lower(v.Title(), v.VirtualCluster, v.State, v.Priority, v.Why, v.Phrase, strings.Join(v.Nodes, " "))
+			return lower(v.Title(), v.VirtualCluster, v.State, v.Priority, v.Why, v.Phrase, rules.Words(v.Phrase), strings.Join(v.Nodes, " "))
 		}),
 		open: func(_ *desk, v j) effect { return effect{push: newJob(v)} },
 		act:  jobKey, does: jobKeys,

@@ -1,0 +1,76 @@
+package rules
+
+import (
+	"strings"
+	"unicode"
+)
+
+// phrases are those, and the reasons of Kubernetes, whose own words say less than these.
+var phrases = map[string]string{
+	"StopFrameworkRequested":       "stopped",
+	"DeleteTaskRequested":          "scaled down",
+	"RestartRequested":             "restarted",
+	"FrameworkAttemptCompletion":   "ended with its attempt",
+	"ConfigMapExternalDeleted":     "its ConfigMap was deleted",
+	"PodExternalDeleted":           "its pod was deleted",
+	"PodLocalCacheCreationTimeout": "its pod was never seen",
+	"DependencyFailed":             "a job before it failed",
+	"FrameworkGone":                "its Framework was removed",
+	"ErrImagePull":                 "image can't be pulled",
+	"ImagePullBackOff":             "image can't be pulled",
+	"CrashLoopBackOff":             "keeps crashing",
+}
+
+// spelled are the words that are names, as people write them.
+var spelled = map[string]string{
+	"cuda": "CUDA", "dnn": "DNN", "ecc": "ECC", "gpu": "GPU", "nccl": "NCCL", "xid": "XID", "tensorflow": "TensorFlow",
+	"docker": "Docker", "windows": "Windows",
+}
+
+// Words returns a phrase such as ContainerMemoryOOMKilled in words for people: container memory OOM killed. The reasons of Kubernetes
+// are written the same way: FailedMount is failed mount.
+func Words(phrase string) string {
+	if w, ok := phrases[phrase]; ok {
+		return w
+	}
+	var out []string
+	for _, field := range strings.Fields(phrase) {
+		words := split(field)
+		if len(words) == 1 && !unicode.IsUpper([]rune(field)[0]) {
+			out = append(out, field) // a word already
+			continue
+		}
+		for i := 0; i < len(words); i++ {
+			if words[i] == "Sig" && i+1 < len(words) { // SigKill is SIGKILL
+				i++
+				out = append(out, "SIG"+strings.ToUpper(words[i]))
+				continue
+			}
+			out = append(out, word(words[i]))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// split cuts a name before each word; letters that follow each other in upper case are one.
+func split(name string) (words []string) {
+	runes, from := []rune(name), 0
+	for i := 1; i < len(runes); i++ {
+		if unicode.IsUpper(runes[i]) && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
+			words, from = append(words, string(runes[from:i])), i
+		}
+	}
+	return append(words, string(runes[from:]))
+}
+
+// word leaves an abbreviation as it is.
+func word(w string) string {
+	lower := strings.ToLower(w)
+	if s, ok := spelled[lower]; ok {
+		return s
+	}
+	if runes := []rune(w); len(runes) > 1 && unicode.IsUpper(runes[1]) {
+		return w
+	}
+	return lower
+}
