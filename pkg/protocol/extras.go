@@ -75,7 +75,7 @@ func (r *reader) readAfter(p place) {
 				continue
 			}
 			at = e.get("job")
-			switch when := e.get("when").text(); when {
+			switch when := e.get("when").literal(); when {
 			case "", "succeeded":
 			case "ended":
 				a.Ended = true
@@ -83,7 +83,7 @@ func (r *reader) readAfter(p place) {
 				e.get("when").report("job/after", fmt.Sprintf("there is no %q", shorten(when)), "write succeeded, or ended to accept any result")
 			}
 		}
-		if !at.is(kindText) {
+		if !at.is(kindText) || at.refers() {
 			continue
 		}
 		if a.Job = at.v.text(); a.Job == "" || a.Job == r.job.Name {
@@ -117,7 +117,7 @@ func (r *reader) readHived(p place) {
 		return
 	}
 	e := &r.job.Extras
-	if class := p.get("jobPriorityClass"); class.is(kindText) {
+	if class := p.get("jobPriorityClass"); class.is(kindText) && !class.refers() {
 		if _, ok := priorities()[class.v.text()]; ok {
 			e.Priority = class.v.text()
 		} else {
@@ -162,7 +162,7 @@ func (r *reader) readCells(p place) {
 		if !f.there() || f.v.kind == kindNull {
 			return ""
 		}
-		return f.text()
+		return f.literal()
 	}
 	role.SKU, role.PinnedCell, role.Affinity = optional("skuType"), optional("pinnedCellId"), optional("affinityGroupName")
 	if role.SKU == "" {
@@ -247,6 +247,9 @@ func (r *reader) readStorages(extras place) {
 			p.warn("job/storage", "the entry has no name, and no effect", "write name: and that of a storage")
 			continue
 		}
+		if name.refers() || mount.refers() {
+			continue
+		}
 		s := Storage{Name: name.text(), MountPath: mount.text()}
 		if s.MountPath == "" {
 			s.MountPath = "/mnt/" + s.Name
@@ -272,7 +275,7 @@ func (r *reader) teamwise(plugins place) {
 		}
 		at := place{r, names, plugins.path.With(i, "parameters", "storageConfigNames")}
 		for _, p := range at.list(0) {
-			if s := (Storage{Name: p.text(), MountPath: "/mnt/" + p.text()}); p.v.kind == kindText {
+			if s := (Storage{Name: p.text(), MountPath: "/mnt/" + p.text()}); p.v.kind == kindText && !p.refers() {
 				p.checkStorage(s)
 				r.job.Extras.Storages = append(r.job.Extras.Storages, s)
 			}

@@ -101,7 +101,7 @@ func (r *reader) read() {
 	j := r.job
 	top.get("protocolVersion").protocolVersion()
 	j.Name = top.get("name").named(jobNames, nameLimit, jobName)
-	if t := top.get("type"); t.text() != "job" && t.there() && t.v.kind == kindText {
+	if t := top.get("type"); t.text() != "job" && t.there() && t.v.kind == kindText && !t.refers() {
 		t.report("job/type", "the type of a job file is job", "write type: job")
 	}
 	j.Version = top.get("version").version()
@@ -163,13 +163,13 @@ func (r *reader) readDefaults(p place) {
 	if !p.is(kindMap) {
 		return
 	}
-	if vc := p.get("virtualCluster"); vc.is(kindText) {
+	if vc := p.get("virtualCluster"); vc.is(kindText) && !vc.refers() {
 		if r.job.VirtualCluster = vc.text(); r.job.VirtualCluster == "" {
 			vc.report("job/name", "the name is empty", "write the name of a virtual cluster, or remove the key")
 		}
 	}
 	d := p.get("deployment")
-	if r.job.Deployment = d.text(); r.job.Deployment == "" {
+	if r.job.Deployment = d.literal(); r.job.Deployment == "" {
 		return
 	}
 	if _, ok := r.deployments[r.job.Deployment]; !ok {

@@ -160,11 +160,29 @@ func (p place) text() string {
 	return p.v.text()
 }
 
+// literal returns a text in which references are not replaced.
+func (p place) literal() string {
+	s := p.text()
+	if p.refers() {
+		return ""
+	}
+	return s
+}
+
+// refers reports whether a value that must be a literal text contains a reference, which is an error.
+func (p place) refers() bool {
+	if !p.there() || p.v.kind != kindText || !hasTag(p.v.text()) {
+		return false
+	}
+	p.report("job/reference", "references can't be used here", "write the value itself; references are replaced in commands and in parameters of plugins")
+	return true
+}
+
 // named returns a text that matches a pattern.
 func (p place) named(pattern *regexp.Regexp, limit int, what string) string {
 	s := p.text()
 	switch {
-	case !p.there() || p.v.kind != kindText:
+	case !p.there() || p.v.kind != kindText || p.refers():
 	case s == "":
 		p.report("job/name", "the name is empty", "write "+what)
 	case len(s) > limit:

@@ -109,7 +109,7 @@ func (p place) failurePolicy() string {
 }
 
 func (p place) checkFailurePolicy() {
-	if f := p.get("failurePolicy"); f.is(kindText) && f.v.text() != "fail" && f.v.text() != "ignore" {
+	if f := p.get("failurePolicy"); f.is(kindText) && !f.refers() && f.v.text() != "fail" && f.v.text() != "ignore" {
 		f.report("job/plugin", "a plugin's failure ends the task, or is ignored", "write fail or ignore")
 	}
 }
@@ -137,7 +137,7 @@ func (r *reader) checkPlugins(list place) {
 		if !p.object([]string{"plugin", "parameters", "failurePolicy", "taskroles"}, "plugin") {
 			continue
 		}
-		if plugin := p.get("plugin"); plugin.is(kindText) {
+		if plugin := p.get("plugin"); plugin.is(kindText) && !plugin.refers() {
 			plugin.knownPlugin(strings.TrimPrefix(plugin.v.text(), pluginKey+"."))
 		}
 		parameters := p.get("parameters")
@@ -146,7 +146,7 @@ func (r *reader) checkPlugins(list place) {
 		}
 		p.checkFailurePolicy()
 		for _, role := range p.get("taskroles").list(0) {
-			if role.is(kindText) && !r.hasRole(role.v.text()) {
+			if role.is(kindText) && !role.refers() && !r.hasRole(role.v.text()) {
 				role.warn("job/unknown-role", "there is no role "+shorten(role.v.text()), oneOf(role.v.text(), "the roles are ", r.roleNames()))
 			}
 		}

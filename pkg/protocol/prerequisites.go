@@ -39,7 +39,7 @@ func (r *reader) readPrerequisites(p place) {
 		case typeData:
 			one.get("uri").texts(0)
 		default:
-			if t.there() && t.v.kind == kindText {
+			if t.there() && t.v.kind == kindText && !t.refers() {
 				t.report("job/type", "there is no type "+shorten(kind), oneOf(kind, "the types are ", prerequisiteTypes()))
 			}
 			continue

@@ -125,7 +125,7 @@ func (p place) truthy() bool {
 // prerequisite returns the prerequisite that a field of the role names; nil where there is none.
 func (p place) prerequisite(name, kind string) *value {
 	f := p.get(name)
-	if !f.is(kindText) {
+	if !f.is(kindText) || f.refers() {
 		return nil
 	}
 	found := p.r.prerequisites[kind][f.v.text()]
@@ -162,7 +162,11 @@ func (p place) commands(role *Role, s scope) {
 		}
 		return
 	}
-	role.Shell, _ = p.get("shell").texts(1)
+	shell, parts := p.get("shell").texts(1)
+	for _, part := range parts {
+		part.refers()
+	}
+	role.Shell = shell
 	_, places := own.texts(1)
 	if d, ok := p.r.deployments[p.r.job.Deployment]; ok && p.r.job.Deployment != "" {
 		before, after := d.roleCommands(role.Name)
