@@ -13,6 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/runtime/spec"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
@@ -73,6 +74,9 @@ func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int, o Sc
 	if before == tasks {
 		return before, nil
 	}
+	if err := scalable(f, at, tasks); err != nil {
+		return before, err
+	}
 	if tasks > before {
 		if err := c.allowed(ctx, f, o.Allow); err != nil {
 			return before, err
@@ -103,6 +107,24 @@ func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int, o Sc
 		return before, c.Explain(fmt.Errorf("scale %s: %w", j.Title(), err))
 	}
 	return before, nil
+}
+
+// scalable holds the new number of tasks of a role against the limits of a submission. Tasks without a gang need not run at the same time, so
+// that a job may have more of them than its virtual cluster has room for.
+func scalable(f *v1.Framework, role, tasks int) error {
+	total := tasks
+	for i := range f.Spec.TaskRoles {
+		if i != role {
+			total += int(f.Spec.TaskRoles[i].TaskNumber)
+		}
+	}
+	switch {
+	case tasks < 0:
+		return hint.Errorf("give a number from 0", "a role can't have %d tasks", tasks)
+	case tasks > protocol.MaxTasks || total > protocol.MaxTasks:
+		return hint.Errorf("scale to fewer tasks, or submit several jobs", "%s would have %d tasks, but the limit of one job is %d", Of(f).Title(), max(tasks, total), protocol.MaxTasks)
+	}
+	return nil
 }
 
 // resize writes the new number into what new tasks are told, and returns how many GPUs all ask for then, and take; gpus is

@@ -170,9 +170,12 @@ func conflict(j *Job) error {
 			when = " on " + at.Local().Format(time.DateOnly)
 		}
 		e.text = fmt.Sprintf("user %s already had a job %s, which %s%s", j.User, j.Name, endedPhase(j).Verb(), when)
-		return hint.Wrap(e, "give this job another name, or submit it with --replace; the old one stays in the history")
+		return hint.Wrap(e, "give this job another name, or submit it with --replace; the old one stays in the history, which keeps its name until paictl job delete "+j.Title()+" --history")
 	}
 	switch s := api.StateOf(j.framework); {
+	case j.framework.DeletionTimestamp != nil:
+		e.text = fmt.Sprintf("user %s still has a job %s, which is being deleted: its name is taken until its tasks stop and the history has it", j.User, j.Name)
+		return hint.Wrap(e, "submit this one with --replace in a moment, or give it another name")
 	case Phase(s).Done():
 		e.text = fmt.Sprintf("user %s already has a job %s, which %s", j.User, j.Name, Phase(s).Verb())
 		return hint.Wrap(e, "give this job another name, or submit it with --replace; to run the old one again: paictl job retry "+j.Title())
