@@ -82,7 +82,7 @@ func fails(t *testing.T, w *world) {
 	assert.Equal(t, row{"operator", "memory", "failed"}, o.job("memory"))
 	assert.Contains(t, o.does("job", "get", "memory"), "226 ContainerCudaOOMKilled")
 	why := o.does("job", "why", "memory")
-	assert.Contains(t, why, "the program needs more memory of the GPU than there is (ContainerCudaOOMKilled, code 226)")
+	assert.Contains(t, why, "the program needs more memory of the GPU than there is (code 226)")
 	assert.Regexp(t, `exit code of the program +7\n`, why)
 	assert.Regexp(t, `recognised by +RuntimeError: CUDA out of memory`, why)
 }

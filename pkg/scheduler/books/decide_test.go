@@ -423,7 +423,7 @@ func TestAPodRunsWhereItsLabelsAndTaintsLetIt(t *testing.T) {
 	large := selects("large", func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"disk": "large"} })
 	assert.Equal(t, "b1", c.place(large))
 	none := selects("none", func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"disk": "none"} })
-	assert.Contains(t, c.waits(none), "non-suggested")
+	assert.Contains(t, c.waits(none), "doesn't suggest")
 	for i := range 2 { // the other GPU of b1, and then none that isn't tainted
 		p := c.create(newPod(fmt.Sprintf("rest%d", i), spec("B", -1, fmt.Sprintf("rest%d:4:2", i))))
 		c.waits(p)

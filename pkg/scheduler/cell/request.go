@@ -150,7 +150,7 @@ func (s *Scheduler) noPlace(r *Request, targets []target, suggested Nodes) Decis
 	case held:
 		return Decision{Result: Wait, Reason: waitReason(r, targets) + ", or opportunistic gangs are delayed for a while"}
 	case suggested != nil:
-		return Decision{Result: Wait, Reason: waitReason(r, targets) + ", or only on nodes that Kubernetes refuses for it"}
+		return Decision{Result: Wait, Reason: waitReason(r, targets) + ", or only on nodes that Kubernetes doesn't suggest"}
 	case bad:
 		return Decision{Result: Wait, Reason: waitReason(r, targets) + ", or only with bad nodes"}
 	}
@@ -169,7 +169,7 @@ func waitReason(r *Request, targets []target) string {
 	if free < want {
 		return "insufficient capacity: " + where + " has " + strconv.Itoa(free) + " " + unitOf(targets) + "s for priority " + strconv.Itoa(r.Priority) + ", the gang requests " + strconv.Itoa(want)
 	}
-	return "insufficient capacity: no free cells of " + where + " fit the gang: " + plural.Of(free, unitOf(targets)) + " in all, of which it requests " + strconv.Itoa(want)
+	return "insufficient capacity: no free cells of " + where + " fit the gang (free: " + plural.Of(free, unitOf(targets)) + ", requested: " + strconv.Itoa(want) + ")"
 }
 
 // unitOf is what the leaves of targets are called. All of a request are of one kind.
