@@ -143,7 +143,7 @@ func (j *jobs) losesItsGPU(t *testing.T) {
 	j.is(t, name, "running")
 	page := ok(t, j.job("get", name)...).stdout
 	t.Log(page)
-	assert.Contains(t, page, "116 ContainerGpuFault")
+	assert.Contains(t, page, "116 container GPU fault")
 	again := j.podsOf(t, name)[0]
 	require.NotEqual(t, pod.UID, again.UID)
 	assert.NotEqual(t, node+" "+index, again.Spec.NodeName+" "+device(&again))
