@@ -80,7 +80,7 @@ func fails(t *testing.T, w *world) {
 	ended := o.run("job", "wait", "memory")
 	assert.Equal(t, 226, ended.code, ended.err)
 	assert.Equal(t, row{"operator", "memory", "failed"}, o.job("memory"))
-	assert.Contains(t, o.does("job", "get", "memory"), "226 ContainerCudaOOMKilled")
+	assert.Contains(t, o.does("job", "get", "memory"), "226 container CUDA OOM killed")
 	why := o.does("job", "why", "memory")
 	assert.Contains(t, why, "the program needs more memory of the GPU than there is (code 226)")
 	assert.Regexp(t, `exit code of the program +7\n`, why)
