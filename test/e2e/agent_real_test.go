@@ -106,7 +106,7 @@ func (a *agents) containersHaveInstances(t *testing.T, worker string) {
 	began := time.Now()
 	list := ok(t, a.args("node", "gpu", "list", worker)...).stdout
 	t.Logf("paictl node gpu list %s\n%s", worker, list)
-	assert.Regexp(t, `0 +NVIDIA-A100-SXM4-80GB +2 x 3g\.40gb +ok`, list)
+	assert.Regexp(t, `0 +NVIDIA-A100-SXM4-80GB +2 x 3g\.40gb +healthy`, list)
 	var uses []string
 	for _, name := range []string{"half", "other-half"} {
 		a.apply(fmt.Sprintf(instance, name, claim.Class, worker))
