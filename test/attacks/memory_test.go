@@ -68,7 +68,7 @@ func TestNoConnectionsTakeMoreMemoryThanAProgramHas(t *testing.T) {
 						}
 					}
 				}},
-				"answers that nobody reads": {200, func(w io.Writer) {
+				"unread answers": {200, func(w io.Writer) {
 					for range 500 {
 						if _, err := io.WriteString(w, "GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Basic eDp4\r\n\r\n"); err != nil {
 							return
