@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/openpai/paictl/pkg/cmd"
@@ -14,6 +15,10 @@ import (
 )
 
 func main() {
+	// Most commands are short: with the default, a sixth of their time goes into collecting garbage of a few megabytes.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(200)
+	}
 	noquery.Over()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The second signal ends the program at once: the first only asks.

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -85,7 +86,7 @@ func open(raw *api.Config, name string, access clientcmd.ConfigAccess, o Options
 	config.UserAgent = "paictl"
 	// client-go would print the API server's warnings to stderr, over whatever is drawn there.
 	config.WarningHandler = rest.NoWarnings{}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(Protobuf(config))
 	if err != nil {
 		return nil, fmt.Errorf("open the cluster of context %s: %w", name, err)
 	}
@@ -96,6 +97,14 @@ func open(raw *api.Config, name string, access clientcmd.ConfigAccess, o Options
 	}
 	only.Contexts[name], only.CurrentContext = raw.Contexts[name], name
 	return &Cluster{Config: config, Client: client, Context: name, Server: config.Host, Raw: *only}, nil
+}
+
+// Protobuf returns a copy of the configuration whose clients of Kubernetes' own kinds ask for protobuf, which takes a
+// tenth of the time of JSON to decode.
+func Protobuf(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return config
 }
 
 // Contexts lists the contexts of the kubeconfig, for completion.

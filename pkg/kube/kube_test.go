@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -101,6 +102,24 @@ func TestExplainSaysWhichClusterAndWhatToDo(t *testing.T) {
 	plain := errors.New("else")
 	assert.Equal(t, plain, k.Explain(plain))
 	assert.ErrorIs(t, k.Explain(context.Canceled), context.Canceled)
+}
+
+func TestKubernetesKindsAreAskedForAsProtobuf(t *testing.T) {
+	accepts, sent := "", ""
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		accepts, sent = r.Header.Get("Accept"), r.Header.Get("Content-Type")
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "n"}}`)
+	}))
+	defer srv.Close()
+	k, err := Open(Options{Kubeconfig: kubeconfig(t, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,
+clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, srv.URL))})
+	require.NoError(t, err)
+	got, err := k.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{}, metav1.CreateOptions{})
+	require.NoError(t, err, "a server without protobuf answers in JSON")
+	assert.Equal(t, "n", got.Name)
+	assert.Equal(t, "application/vnd.kubernetes.protobuf,application/json", accepts)
+	assert.Equal(t, "application/json", sent)
 }
 
 func TestAnUntrustedCertificateIsRefusedWithTheClustersName(t *testing.T) {

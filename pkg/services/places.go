@@ -52,29 +52,40 @@ type places struct {
 
 func (p *Platform) readPlaces(ctx context.Context, volumes []catalogue.LocalVolume) (*places, error) {
 	var out places
-	pvs, err := p.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list the volumes: %w", err)
-	}
-	out.pvs = pvs.Items
-	var spaces []string
-	for _, v := range volumes {
-		if slices.Contains(spaces, v.Namespace) {
-			continue
-		}
-		spaces = append(spaces, v.Namespace)
-		claims, err := p.Client.CoreV1().PersistentVolumeClaims(v.Namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("list the claims of %s: %w", v.Namespace, err)
-		}
-		out.claims = append(out.claims, claims.Items...)
-	}
-	jobs, err := p.Client.BatchV1().Jobs(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: labelVolume})
-	if err != nil {
-		return nil, fmt.Errorf("list the jobs that made folders: %w", err)
-	}
-	out.jobs = jobs.Items
-	return &out, nil
+	err := each([]func() error{
+		func() error {
+			pvs, err := p.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return fmt.Errorf("list the volumes: %w", err)
+			}
+			out.pvs = pvs.Items
+			return nil
+		},
+		func() error {
+			var spaces []string
+			for _, v := range volumes {
+				if slices.Contains(spaces, v.Namespace) {
+					continue
+				}
+				spaces = append(spaces, v.Namespace)
+				claims, err := p.Client.CoreV1().PersistentVolumeClaims(v.Namespace).List(ctx, metav1.ListOptions{})
+				if err != nil {
+					return fmt.Errorf("list the claims of %s: %w", v.Namespace, err)
+				}
+				out.claims = append(out.claims, claims.Items...)
+			}
+			return nil
+		},
+		func() error {
+			jobs, err := p.Client.BatchV1().Jobs(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: labelVolume})
+			if err != nil {
+				return fmt.Errorf("list the jobs that made folders: %w", err)
+			}
+			out.jobs = jobs.Items
+			return nil
+		},
+	}, defaultParallel, func(ask func() error) error { return ask() })
+	return &out, err
 }
 
 // volume returns the local PersistentVolume that holds a claim's data, nil where there is none: that to

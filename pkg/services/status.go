@@ -197,6 +197,10 @@ func (p *Platform) look(ctx context.Context) (*snapshot, error) {
 		func() error { return s.readReleases(ctx, p, kube.SystemNamespace) },
 		func() error { return s.readClaims(ctx, p, kube.SystemNamespace) },
 		func() error { return s.readSecrets(ctx, p) },
+		func() (err error) {
+			s.unowned, err = unowned(ctx, p.Client, []string{kube.SystemNamespace})
+			return err
+		},
 	}, defaultParallel, func(ask func() error) error { return ask() })
 	if err != nil {
 		return nil, err
@@ -216,8 +220,11 @@ func (p *Platform) look(ctx context.Context) (*snapshot, error) {
 			}
 			return nil
 		},
-		func() (err error) {
-			s.unowned, err = unowned(ctx, p.Client, append(s.otherNamespaces(), kube.SystemNamespace))
+		func() error {
+			others, err := unowned(ctx, p.Client, s.otherNamespaces())
+			for name, pods := range others {
+				s.unowned[name] = append(s.unowned[name], pods...)
+			}
 			return err
 		},
 	}, defaultParallel, func(ask func() error) error { return ask() })

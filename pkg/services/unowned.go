@@ -3,7 +3,10 @@ package services
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +28,7 @@ const (
 // owners says which owners of pods are gone. It asks once for each.
 type owners struct {
 	client kubernetes.Interface
+	mu     sync.Mutex
 	gone   map[types.UID]bool
 }
 
@@ -39,14 +43,17 @@ func (o *owners) lost(ctx context.Context, p *corev1.Pod) (bool, error) {
 	if ref == nil {
 		return len(p.OwnerReferences) == 0, nil
 	}
-	if gone, known := o.gone[ref.UID]; known {
+	o.mu.Lock()
+	gone, known := o.gone[ref.UID]
+	o.mu.Unlock()
+	if known {
 		return gone, nil
 	}
 	owner, err := o.get(ctx, p.Namespace, ref)
 	if err != nil {
 		return false, err
 	}
-	gone := owner == nil
+	gone = owner == nil
 	if !gone {
 		if above := metav1.GetControllerOf(owner); above != nil {
 			top, err := o.get(ctx, p.Namespace, above)
@@ -56,8 +63,24 @@ func (o *owners) lost(ctx context.Context, p *corev1.Pod) (bool, error) {
 			gone = top == nil
 		}
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.gone[ref.UID] = gone
 	return gone, nil
+}
+
+// learn asks for the owners of all pods at a time.
+func (o *owners) learn(ctx context.Context, pods []corev1.Pod) error {
+	one := map[types.UID]*corev1.Pod{} // of each owner
+	for i := range pods {
+		if ref := metav1.GetControllerOf(&pods[i]); ref != nil {
+			one[ref.UID] = &pods[i]
+		}
+	}
+	return each(slices.Collect(maps.Values(one)), defaultParallel, func(p *corev1.Pod) error {
+		_, err := o.lost(ctx, p)
+		return err
+	})
 }
 
 // get returns an owner, nil where it is gone. An owner of a kind that is not known counts as there.
@@ -97,11 +120,12 @@ func unowned(ctx context.Context, c kubernetes.Interface, namespaces []string) (
 		if err != nil {
 			return nil, fmt.Errorf("list the pods of the services: %w", err)
 		}
-		for i := range list.Items {
-			p := &list.Items[i]
-			if p.DeletionTimestamp != nil {
-				continue
-			}
+		pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+		if err := owners.learn(ctx, pods); err != nil {
+			return nil, err
+		}
+		for i := range pods {
+			p := &pods[i]
 			lost, err := owners.lost(ctx, p)
 			if err != nil {
 				return nil, err

@@ -152,7 +152,9 @@ func platform(c *kube.Cluster, log *slog.Logger) (*services.Platform, error) {
 }
 
 func (f *Follower) askServices(ctx context.Context) (func(), error) {
-	config, _, err := store.New(f.cluster.Client).Load(ctx)
+	platform := *f.platform
+	platform.Load = f.known(platform.Load)
+	all, err := platform.Status(ctx, nil)
 	if errors.Is(err, store.ErrNone) {
 		f.set(func() {
 			f.b.dirtyOther = f.b.dirtyOther || f.name != "" || f.b.services != nil
@@ -164,20 +166,27 @@ func (f *Follower) askServices(ctx context.Context) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	machines := newLayout(&config.Layout)
-	f.set(func() {
-		f.name = config.Kubernetes.Kubernetes.ClusterName
-		f.b.setLayout(machines)
-		f.b.dirtyOther = true
-	})
-	all, err := f.platform.Status(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
 	rows, namespaces := make([]Service, len(all)), sets.New(kube.SystemNamespace)
 	for i := range all {
 		rows[i] = Service{all[i]}
 		namespaces.Insert(all[i].Namespace)
 	}
 	return func() { f.b.services, f.namespaces, f.b.dirtyOther = rows, namespaces, true }, nil
+}
+
+// known notes the name and the machines of a configuration as soon as it is loaded.
+func (f *Follower) known(load services.Loader) services.Loader {
+	return func(ctx context.Context) (*services.Desired, error) {
+		d, err := load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		machines := newLayout(&d.Config.Layout)
+		f.set(func() {
+			f.name = d.Config.Kubernetes.Kubernetes.ClusterName
+			f.b.setLayout(machines)
+			f.b.dirtyOther = true
+		})
+		return d, nil
+	}
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
@@ -68,8 +67,12 @@ type Follower struct {
 	touched    map[string]time.Time // when a change of a source was seen last
 }
 
-// every is the default of Options.Every.
-const every = 100 * time.Millisecond
+const (
+	// every is the default of Options.Every.
+	every = 100 * time.Millisecond
+	// onceEvery is that of Once at most: nothing is drawn, and the last answer ends it.
+	onceEvery = 10 * time.Millisecond
+)
 
 // New returns a follower of a cluster. It asks nothing yet.
 func New(cluster *kube.Cluster, o Options) (*Follower, error) {
@@ -85,8 +88,7 @@ func New(cluster *kube.Cluster, o Options) (*Follower, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	config := rest.CopyConfig(cluster.Config)
-	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	config := kube.Protobuf(cluster.Config)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("open the cluster of context %s: %w", cluster.Context, err)
@@ -224,6 +226,7 @@ const settled = 10 * time.Second
 // Once returns a model as soon as each source has answered, or is known not to, in ten seconds at most. The error says why Kubernetes can't
 // be asked at all; the model that comes with it says the same.
 func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
+	f.o.Every = min(f.o.Every, onceEvery)
 	run, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/openpai/paictl/pkg/alerts"
 )
 
@@ -59,9 +61,11 @@ func (s *sample) read() (v float64, at time.Time, err error) {
 }
 
 func (f *Follower) askPrometheus(ctx context.Context) (func(), error) {
-	use := map[string]map[int32]*Use{}
-	err := f.query(ctx, queryUse, func(s *sample) { addUse(use, s) })
-	if err != nil {
+	use, expires := map[string]map[int32]*Use{}, map[string]expiry{}
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() error { return f.query(ctx, queryUse, func(s *sample) { addUse(use, s) }) })
+	both.Go(func() error { return f.query(ctx, queryExpiry, func(s *sample) { addExpiry(expires, s) }) })
+	if err := both.Wait(); err != nil {
 		var none *noneError
 		if errors.As(err, &none) {
 			f.set(func() {
@@ -72,19 +76,19 @@ func (f *Follower) askPrometheus(ctx context.Context) (func(), error) {
 		}
 		return nil, err
 	}
-	expires := map[string]expiry{}
-	err = f.query(ctx, queryExpiry, func(s *sample) {
-		v, _, err := s.read()
-		if err != nil || s.Metric.Name == "" {
-			return
-		}
-		name := s.Metric.Name // a kubelet's is its node, an API server's its address
-		if host, _, err := net.SplitHostPort(name); err == nil {
-			name = host
-		}
-		expires[name] = expiry(time.Unix(int64(v), 0).UTC())
-	})
-	return func() { f.b.setUse(use, expires) }, err
+	return func() { f.b.setUse(use, expires) }, nil
+}
+
+func addExpiry(expires map[string]expiry, s *sample) {
+	v, _, err := s.read()
+	if err != nil || s.Metric.Name == "" {
+		return
+	}
+	name := s.Metric.Name // a kubelet's is its node, an API server's its address
+	if host, _, err := net.SplitHostPort(name); err == nil {
+		name = host
+	}
+	expires[name] = expiry(time.Unix(int64(v), 0).UTC())
 }
 
 func addUse(use map[string]map[int32]*Use, s *sample) {

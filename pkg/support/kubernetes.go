@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
@@ -121,7 +122,7 @@ func inParallel(n int, all []func()) {
 // get asks the API for a path. What an unhealthy server answers is returned beside the error.
 func (b *bundle) get(ctx context.Context, url string) ([]byte, error) {
 	rel, query, _ := strings.Cut(url, "?")
-	r := b.o.Cluster.Client.CoreV1().RESTClient().Get().AbsPath("/" + rel)
+	r := b.o.Cluster.Client.CoreV1().RESTClient().Get().AbsPath("/"+rel).SetHeader("Accept", runtime.ContentTypeJSON)
 	if query != "" {
 		r = r.Param(query, "")
 	}
@@ -198,7 +199,7 @@ func (b *bundle) table(ctx context.Context, url string, w io.Writer) (there bool
 }
 
 func (b *bundle) page(url, next string, limit int) *rest.Request {
-	r := b.o.Cluster.Client.CoreV1().RESTClient().Get().AbsPath(url).Param("limit", fmt.Sprint(limit))
+	r := b.o.Cluster.Client.CoreV1().RESTClient().Get().AbsPath(url).SetHeader("Accept", runtime.ContentTypeJSON).Param("limit", fmt.Sprint(limit))
 	if next != "" {
 		r = r.Param("continue", next)
 	}

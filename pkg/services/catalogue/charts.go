@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"gopkg.in/yaml.v3"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
@@ -39,20 +40,33 @@ func readCharts(files fs.FS) (map[string]*embeddedChart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the charts: %w", err)
 	}
-	out := map[string]*embeddedChart{}
-	for _, e := range entries {
-		// What has no Chart.yaml is no chart.
+	charts := make([]*embeddedChart, len(entries))
+	var group errgroup.Group // compiling the schemas is most of the time
+	for i, e := range entries {
+		// Only a folder with a Chart.yaml is a chart.
 		if _, err := fs.Stat(files, path.Join(chartsFolder, e.Name(), "Chart.yaml")); err != nil {
 			continue
 		}
-		c, err := readChart(files, path.Join(chartsFolder, e.Name()))
-		if err != nil {
-			return nil, fmt.Errorf("chart %s: %w", e.Name(), err)
+		group.Go(func() error {
+			c, err := readChart(files, path.Join(chartsFolder, e.Name()))
+			if err != nil {
+				return fmt.Errorf("chart %s: %w", e.Name(), err)
+			}
+			if c.Name() != e.Name() {
+				return fmt.Errorf("chart %s: Chart.yaml calls it %q", e.Name(), c.Name())
+			}
+			charts[i] = c
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	out := map[string]*embeddedChart{}
+	for _, c := range charts {
+		if c != nil {
+			out[c.Name()] = c
 		}
-		if c.Name() != e.Name() {
-			return nil, fmt.Errorf("chart %s: Chart.yaml calls it %q", e.Name(), c.Name())
-		}
-		out[c.Name()] = c
 	}
 	return out, nil
 }

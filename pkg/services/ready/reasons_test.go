@@ -356,11 +356,26 @@ apiVersion: example.org/v1
 kind: Widget
 metadata: {name: w}
 spec: text
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: [documents of kinds that are not waited for aren't parsed
+---
+apiVersion: apps/v1
+kind: "StatefulSet"
+metadata: {name: quoted}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: s, annotations: {note: "a line
+kind: ConfigMap
+of a text"}}
 `)
 	assert.NoError(t, err)
 	assert.Equal(t, []target{
 		{kind: kindDeployment, namespace: ns, name: "d"}, {kind: kindVolume, name: "v"},
 		{kind: kindDaemonSet, namespace: "other", name: "e"}, {kind: kindJob, namespace: ns, name: "j", passing: true},
+		{kind: kindStatefulSet, namespace: ns, name: "quoted"}, {kind: kindStatefulSet, namespace: ns, name: "s"},
 	}, got)
 	_, err = parseTargets(ns, "a: [")
 	assert.Error(t, err)

@@ -62,11 +62,21 @@ func parseTargets(namespace, manifest string) ([]target, error) {
 	}
 }
 
-// configMap is a line of a document that need not be parsed: dashboards and rules are most of the text of all manifests.
-var configMap = regexp.MustCompile(`(?m)^kind: *ConfigMap *$`)
+// kindLine is the line that names the kind of a document. The documents of most kinds need not be parsed.
+var kindLine = regexp.MustCompile(`(?m)^kind: *([A-Za-z]+) *$`)
+
+// passed reports whether a document is surely of one kind only, and that isn't waited for.
+func passed(doc []byte) bool {
+	kinds := kindLine.FindAllSubmatch(doc, 2)
+	if len(kinds) != 1 {
+		return false
+	}
+	kind := string(kinds[0][1])
+	return waitedFor[kind] == "" && !strings.HasSuffix(kind, "List")
+}
 
 func targetsOf(namespace string, doc []byte) ([]target, error) {
-	if configMap.Match(doc) {
+	if passed(doc) {
 		return nil, nil
 	}
 	type part struct {

@@ -14,7 +14,6 @@ import (
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -121,7 +120,7 @@ func (c *connection) session(ctx context.Context, namespace string) (*session, e
 		return nil, err
 	}
 	s := &session{connection: c, namespace: namespace, caps: caps, bound: c.boundTo(ctx)}
-	if s.client, err = c.secretsClient(s.bound); err != nil {
+	if s.client, err = kubernetes.NewForConfig(kube.Protobuf(s.bound)); err != nil {
 		return nil, err
 	}
 	if s.dynamic, err = dynamic.NewForConfig(s.bound); err != nil {
@@ -131,14 +130,6 @@ func (c *connection) session(ctx context.Context, namespace string) (*session, e
 	kc.Namespace, kc.Log = namespace, c.debug
 	s.kube = &client{Client: kc}
 	return s, nil
-}
-
-// secretsClient speaks protobuf: release records are large, and base64 in JSON is slow.
-func (c *connection) secretsClient(config *rest.Config) (kubernetes.Interface, error) {
-	config = rest.CopyConfig(config)
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	return kubernetes.NewForConfig(config)
 }
 
 // helm returns a configuration of its own for one action: Helm's are not safe to share.

@@ -9,6 +9,7 @@ import (
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/openpai/paictl/pkg/kube"
 )
@@ -51,7 +52,7 @@ func (h *helm) List(ctx context.Context, namespace string) ([]Release, error) {
 // list leaves superseded revisions to the server: they are most of the bytes, and the current
 // revision is never one.
 func (h *helm) list(ctx context.Context, namespace, selector string) ([]Release, error) {
-	client, err := h.secretsClient(h.config)
+	client, err := kubernetes.NewForConfig(kube.Protobuf(h.config))
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
 
+	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -66,7 +68,7 @@ func (h *helm) Settle(ctx context.Context, namespace, name string) error {
 }
 
 func (h *helm) settle(ctx context.Context, namespace, name string) error {
-	client, err := h.secretsClient(h.config)
+	client, err := kubernetes.NewForConfig(kube.Protobuf(h.config))
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func (h *helm) settle(ctx context.Context, namespace, name string) error {
 
 // Outdated implements Manager. It asks once for each namespace.
 func (h *helm) Outdated(ctx context.Context, requests []Request) ([]Release, error) {
-	client, err := h.secretsClient(h.config)
+	client, err := kubernetes.NewForConfig(kube.Protobuf(h.config))
 	if err != nil {
 		return nil, err
 	}
