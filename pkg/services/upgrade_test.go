@@ -407,7 +407,7 @@ func TestAnEarlierPaictlTakesNothingBackOnARealAPI(t *testing.T) {
 	l.brings(adds("wheels.yaml", later), "watchdog")
 	require.NoError(t, l.Start(t.Context(), l.options("watchdog")))
 	fields := func() string {
-		raw, err := l.Client.Discovery().RESTClient().Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/wheels.test.paictl.example").DoRaw(t.Context())
+		raw, err := l.Client.Discovery().RESTClient().Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/wheels.test.paictl.example").SetHeader("Accept", "application/json").DoRaw(t.Context())
 		require.NoError(t, err)
 		var crd struct {
 			Spec struct {

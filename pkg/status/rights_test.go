@@ -231,7 +231,7 @@ func TestTheRightsOfTheDocumentsAreThoseThatAreNeeded(t *testing.T) {
 	assert.Nil(t, m.machineNamed("outside"), "who may not read the configuration doesn't know it")
 	assert.Empty(t, m.Services)
 	for _, what := range r.take() {
-		assert.Regexp(t, `/secrets|/configmaps|/apis/apps/|/persistentvolumeclaims`, what, "beside services all may be seen")
+		assert.Regexp(t, `/secrets|/configmaps|/apis/apps/|/apis/batch/|/persistentvolumeclaims`, what, "beside services all may be seen")
 	}
 }
 

@@ -390,7 +390,7 @@ func TestAnAPIServerThatIsAwayLeavesTheLastModelWithItsAge(t *testing.T) {
 		return c.sourceNamed(SourceAPI).State == StateCurrent && c.sourceNamed(SourceJobs).State == StateCurrent && c.jobNamed("away/other") != nil && c.machineNamed("away-1").Message != ""
 	})
 	assert.Nil(t, c.jobNamed("away/train"))
-	assert.Equal(t, "KubeletNotReady: container runtime is down", c.machineNamed("away-1").Message)
+	assert.Equal(t, "kubelet not ready: container runtime is down", c.machineNamed("away-1").Message)
 }
 
 // An API server may forget which changes someone hasn't seen yet, and cut watches off at any time.

@@ -227,7 +227,7 @@ func (f *Follower) watchedSource(name string) Source {
 		return f.away(Source{State: StateStale, Since: cmp.Or(oldest, f.heard)})
 	case f.lost != nil:
 		return f.away(Source{State: StateFailed})
-	case len(refused) > 0:
+	case len(refused) > 0 && !loading: // it names all that are refused
 		return Source{State: StateFailed, Refused: true, Message: "you may not read " + strings.Join(refused, ", ") + refusal(reason), Hint: hint.Of(f.cluster.Explain(reason))}
 	case len(failing) > 0 && !oldest.IsZero():
 		return Source{State: StateStale, Since: oldest, Message: fmt.Sprintf("the %s are listed again: %v", strings.Join(failing, ", "), reason)}
