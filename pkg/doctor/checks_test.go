@@ -360,6 +360,27 @@ func TestFaultsThatTheAPITellsAreFound(t *testing.T) {
 	}
 }
 
+func TestEvidenceHasReasonsInWordsAndTheirTermsForASearch(t *testing.T) {
+	waits := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "grafana-0", Namespace: "pai-system"}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
+		{Image: "quay.io/no:1", State: waits}}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gone"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "no network"}}}}
+	c := patient(t, 1, 0, p, n)
+	for check, want := range map[string]string{
+		"image-pulls": "image can't be pulled (ImagePullBackOff): not found",
+		"nodes-ready": "kubelet not ready (KubeletNotReady): no network",
+	} {
+		found, err := named(t, check).Run(t.Context(), c)
+		require.NoError(t, err, check)
+		require.NotEmpty(t, found, check)
+		assert.Equal(t, want, found[len(found)-1].Evidence, check)
+	}
+	ready, why := podReady(p)
+	assert.False(t, ready)
+	assert.Equal(t, "image can't be pulled (ImagePullBackOff): not found", why)
+}
+
 func TestASkippedConditionSaysWhetherAgentsReportGPUs(t *testing.T) {
 	for want, conditions := range map[string][]corev1.NodeCondition{
 		"no agent reports GPUs": nil,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/nodelabels"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
 // Days that a certificate must have left. Those of the kubelet are renewed with a third of their life left at the latest, those of the
@@ -146,7 +147,7 @@ func nodesReady(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		message := "the node is NotReady"
 		evidence := "it has no condition Ready"
 		if ready != nil {
-			evidence = ready.Reason + ": " + ready.Message
+			evidence = rules.WithTerm(ready.Reason) + ": " + ready.Message
 			if ready.Status == corev1.ConditionUnknown {
 				if message = "the node hasn't reported yet"; !ready.LastTransitionTime.IsZero() {
 					message = "the node hasn't reported since " + ready.LastTransitionTime.UTC().Format(time.RFC3339)
@@ -192,7 +193,7 @@ func nodesPressure(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	for i := range nodes {
 		for _, cond := range nodes[i].Status.Conditions {
 			if remedy, bad := remedies[cond.Type]; bad && cond.Status == corev1.ConditionTrue {
-				out = append(out, problem(nodes[i].Name, remedy, "the node has the condition %s", cond.Type).seen(cond.Reason+": "+cond.Message))
+				out = append(out, problem(nodes[i].Name, remedy, "the node has the condition %s", cond.Type).seen(rules.WithTerm(cond.Reason)+": "+cond.Message))
 			}
 		}
 	}

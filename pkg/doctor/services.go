@@ -12,6 +12,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/services"
 )
 
@@ -79,7 +80,7 @@ func servicesReady(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		}
 		if len(s.Problems) > 0 {
 			p := s.Problems[0]
-			f = f.seen(p.Object + ": " + p.Reason + ": " + p.Message)
+			f = f.seen(p.Object + ": " + rules.WithTerm(p.Reason) + ": " + p.Message)
 			if p.Hint != "" {
 				f.Remedy = p.Hint
 			}
@@ -131,7 +132,7 @@ func imagePulls(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 			if w := s.State.Waiting; w != nil && imageMissing(w.Reason) {
 				by[s.Image] = append(by[s.Image], p.Namespace+"/"+p.Name)
-				said[s.Image] = w.Reason + ": " + w.Message
+				said[s.Image] = rules.WithTerm(w.Reason) + ": " + w.Message
 			}
 		}
 	}
@@ -165,7 +166,7 @@ func crashLoops(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 				f.Verdict = Warning
 			}
 			if last != nil {
-				f = f.seen(fmt.Sprintf("%s, exit code %d, at %s", last.Reason, last.ExitCode, last.FinishedAt.UTC().Format(time.RFC3339)))
+				f = f.seen(fmt.Sprintf("%s, exit code %d, at %s", rules.WithTerm(last.Reason), last.ExitCode, last.FinishedAt.UTC().Format(time.RFC3339)))
 			}
 			out = append(out, f)
 		}

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
 func storageChecks() []*Check {
@@ -132,7 +134,7 @@ func claimsBound(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	}
 	for i := range volumes.Items {
 		if v := &volumes.Items[i]; v.Status.Phase == corev1.VolumeFailed {
-			out = append(out, warning(v.Name, "look at its message, then delete it when its data isn't needed", "the volume has failed").seen(strings.TrimSpace(v.Status.Reason+" "+v.Status.Message)))
+			out = append(out, warning(v.Name, "look at its message, then delete it when its data isn't needed", "the volume has failed").seen(strings.TrimSpace(rules.WithTerm(v.Status.Reason)+" "+v.Status.Message)))
 		}
 	}
 	return out, nil

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
 func controlPlane(ctx context.Context, c *Cluster) (out []Finding, _ error) {
@@ -57,9 +58,9 @@ func podReady(p *corev1.Pod) (bool, string) {
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		switch {
 		case s.State.Waiting != nil && s.State.Waiting.Reason != "PodInitializing":
-			return false, strings.TrimSuffix(s.State.Waiting.Reason+": "+s.State.Waiting.Message, ": ")
+			return false, strings.TrimSuffix(rules.WithTerm(s.State.Waiting.Reason)+": "+s.State.Waiting.Message, ": ")
 		case s.State.Terminated != nil && s.State.Terminated.ExitCode != 0:
-			return false, fmt.Sprintf("%s with exit code %d", s.State.Terminated.Reason, s.State.Terminated.ExitCode)
+			return false, fmt.Sprintf("%s with exit code %d", rules.WithTerm(s.State.Terminated.Reason), s.State.Terminated.ExitCode)
 		}
 	}
 	for _, cond := range p.Status.Conditions {

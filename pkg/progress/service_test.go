@@ -47,7 +47,7 @@ func serviceStory() []services.Event {
 		{Time: at(6), Kind: services.EventProblem, Service: "alert-manager", Problem: &crash},
 		{Time: at(6), Kind: services.EventProblem, Service: "prometheus", Problem: &pull},
 		{Time: at(6), Kind: services.EventProgress, Service: "prometheus", State: &ready.State{Pods: 2, ReadyPods: 1, Problems: []ready.Problem{pull}}},
-		{Time: at(16), Kind: services.EventFailed, Service: "alert-manager", Error: "pod/alert-manager-0: CrashLoopBackOff: exited with 1", Hint: "see its log", Elapsed: 16 * time.Second},
+		{Time: at(16), Kind: services.EventFailed, Service: "alert-manager", Error: "pod/alert-manager-0: keeps crashing: exited with 1", Hint: "see its log", Elapsed: 16 * time.Second},
 		{Time: at(17), Kind: services.EventReverted, Service: "alert-manager", Message: "removed; volumes stay"},
 	}
 }
@@ -56,8 +56,8 @@ func serviceEnding() []services.Event {
 	s := &services.Summary{
 		Command: "paictl service start", Services: 5, Changed: []string{"alert-manager", "prometheus", "storage"}, Changes: 4, Elapsed: 25 * time.Second,
 		Failed: []services.Failed{
-			{Service: "alert-manager", Error: "pod/alert-manager-0: CrashLoopBackOff: exited with 1", Hint: "see its log"},
-			{Service: "prometheus", Error: "pod/prometheus-0: ImagePullBackOff: no such image quay.io/prometheus:v9", Hint: "check image.tag of prometheus"},
+			{Service: "alert-manager", Error: "pod/alert-manager-0: keeps crashing: exited with 1", Hint: "see its log"},
+			{Service: "prometheus", Error: "pod/prometheus-0: image can't be pulled: no such image quay.io/prometheus:v9", Hint: "check image.tag of prometheus"},
 		},
 		NotStarted: []string{"grafana"}, Retry: "paictl service start -n alert-manager,grafana,prometheus",
 	}

@@ -237,7 +237,7 @@ func (r servicePlain) problem(e services.Event) {
 
 // problemText is a problem in one line.
 func problemText(p ready.Problem) string {
-	return line(p.Object + ": " + p.Reason + ": " + p.Message)
+	return line(p.Text())
 }
 
 func planned(p *release.Plan) string {

@@ -66,7 +66,7 @@ func unready(st ready.State, err error) error {
 	remedy := ""
 	for _, p := range problems {
 		if len(reasons) < reasonsShown {
-			reasons = append(reasons, fmt.Sprintf("%s: %s: %s", p.Object, p.Reason, p.Message))
+			reasons = append(reasons, p.Text())
 		}
 		if remedy == "" {
 			remedy = p.Hint

@@ -222,7 +222,7 @@ func TestAFolderThatCannotBeRemovedKeepsItsVolume(t *testing.T) {
 		err := l.delete(nil, "prometheus")
 		var partial *PartialError
 		require.ErrorAs(t, err, &partial)
-		assert.Equal(t, "remove the folder /data/prometheus/prometheus-data on w1: the job pai-volume-remove-pai-prometheus-data-1 failed: Why: because", partial.Failed[0].Error)
+		assert.Equal(t, "remove the folder /data/prometheus/prometheus-data on w1: the job pai-volume-remove-pai-prometheus-data-1 failed: why: because", partial.Failed[0].Error)
 		assert.Contains(t, partial.Failed[0].Hint, "remove the folder yourself")
 		claims, volumes, _ := l.left()
 		assert.Equal(t, 2, claims+volumes, "the next delete finds it again")

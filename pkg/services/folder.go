@@ -15,6 +15,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/services/ready"
 )
 
@@ -195,7 +196,7 @@ func jobEnded(job *batchv1.Job) (bool, error) {
 		case batchv1.JobComplete:
 			return true, nil
 		case batchv1.JobFailed:
-			return true, fmt.Errorf("the job %s failed: %s: %s", job.Name, c.Reason, c.Message)
+			return true, fmt.Errorf("the job %s failed: %s: %s", job.Name, rules.Words(c.Reason), c.Message)
 		}
 	}
 	return false, nil

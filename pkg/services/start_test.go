@@ -127,7 +127,7 @@ func TestAFailureKeepsBackWhatNeedsItAndNothingElse(t *testing.T) {
 	require.ErrorAs(t, err, &partial)
 	assert.Equal(t, 3, partial.ExitCode())
 	assert.Equal(t, "1 of 5 services failed to start: alerts; 2 wait for them: grafana, prometheus", err.Error())
-	assert.Equal(t, []Failed{{Service: "alerts", Error: "pod/alerts-0: ImagePullBackOff: no such image; pod/alerts-0: Pending: waits for a volume", Hint: "check the image's name"}}, partial.Failed)
+	assert.Equal(t, []Failed{{Service: "alerts", Error: "pod/alerts-0: image can't be pulled: no such image; pod/alerts-0: pending: waits for a volume", Hint: "check the image's name"}}, partial.Failed)
 	assert.Equal(t, "paictl service start -n alerts,grafana,prometheus", partial.Retry)
 	assert.Equal(t, []string{"node-exporter", "storage"}, l.story.services(EventReady))
 	assert.Equal(t, []string{"grafana", "prometheus"}, l.story.services(EventNotStarted))

@@ -83,7 +83,7 @@ func TestAServiceThatDoesNotBecomeReadyEndsTheUpgrade(t *testing.T) {
 	err := l.upgrade()
 	var partial *PartialError
 	require.ErrorAs(t, err, &partial)
-	assert.Equal(t, []Failed{{Service: "alerts", Error: "pod/alerts-0: ImagePullBackOff: no such image", Hint: "check it"}}, partial.Failed)
+	assert.Equal(t, []Failed{{Service: "alerts", Error: "pod/alerts-0: image can't be pulled: no such image", Hint: "check it"}}, partial.Failed)
 	assert.Equal(t, []string{"upgraded alerts", "rollback alerts to 1"}, l.releases.changes(), "alerts is the first")
 	assert.Equal(t, []string{"grafana", "node-exporter", "prometheus", "storage"}, l.story.services(EventNotStarted))
 	assert.Equal(t, 1, partial.ExitCode())

@@ -9,7 +9,6 @@ import (
 
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/runtime/rules"
-	"github.com/openpai/paictl/pkg/services/ready"
 )
 
 // Change is one difference between two models, the later one seen from the earlier.
@@ -194,7 +193,7 @@ func (s *Service) trouble() string {
 	if len(s.Problems) == 0 {
 		return ""
 	}
-	return ProblemText(&s.Problems[0])
+	return s.Problems[0].Text()
 }
 
 // PressureWords are the machine's conditions in words for people.
@@ -204,11 +203,6 @@ func (m *Machine) PressureWords() []string {
 		out[i] = rules.Words(p)
 	}
 	return out
-}
-
-// ProblemText is a service's problem in one line for people.
-func ProblemText(p *ready.Problem) string {
-	return p.Object + ": " + rules.Words(p.Reason) + ": " + p.Message
 }
 
 func (d *differ) jobs(was, is []*Job) {

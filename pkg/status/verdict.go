@@ -186,7 +186,7 @@ func judgeService(f *folder, s *Service) {
 	p.Message = s.State
 	if len(s.Problems) > 0 {
 		first := &s.Problems[0]
-		p.Message, p.Hint = s.State+": "+ProblemText(first), first.Hint
+		p.Message, p.Hint = s.State+": "+first.Text(), first.Hint
 	}
 	f.add(s.Name, p)
 }

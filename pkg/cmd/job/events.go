@@ -11,6 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
 // EventsOptions are those of "paictl job events".
@@ -72,15 +73,19 @@ func eventsRun(ctx context.Context, opts *EventsOptions) error {
 			list = append(list, e)
 		}
 	}
-	t := cmdutil.Table{Header: []string{"AGE", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE"}}
-	for _, e := range list {
-		t.Rows = append(t.Rows, []string{ago(time.Now(), e.Time), e.Type, e.Reason, shortObject(j, e.Object), fmt.Sprint(e.Count), e.Message})
-	}
 	if len(list) == 0 && opts.Output.IsTable() {
 		opts.Factory.IO.Say("%s has no events", j.Title())
 		return nil
 	}
-	return opts.Output.Write(opts.Factory.IO.Out, list, t)
+	return opts.Output.Write(opts.Factory.IO.Out, list, eventTable(j, list, time.Now()))
+}
+
+func eventTable(j *job.Job, list []api.Event, now time.Time) cmdutil.Table {
+	t := cmdutil.Table{Header: []string{"AGE", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE"}}
+	for _, e := range list {
+		t.Rows = append(t.Rows, []string{ago(now, e.Time), e.Type, rules.Words(e.Reason), shortObject(j, e.Object), fmt.Sprint(e.Count), e.Message})
+	}
+	return t
 }
 
 // shortObject leaves out the Framework's name, which says nothing to a person.

@@ -28,6 +28,13 @@ func TestAJobThatIsGoneIsNotSaidToHaveRunUntilThatWasFound(t *testing.T) {
 	assert.Equal(t, []string{"deleted", "-", "its Framework was removed"}, table.Rows[0])
 }
 
+func TestReasonsOfEventsAreInWords(t *testing.T) {
+	at := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
+	events := []api.Event{{Time: at, Type: "Warning", Reason: "FailedScheduling", Object: "Pod/f-worker-0", Count: 2, Message: "no GPU is free"}}
+	table := eventTable(&job.Job{Object: "f"}, events, at.Add(time.Minute))
+	assert.Equal(t, [][]string{{"1m", "Warning", "not scheduled", "Pod/worker-0", "2", "no GPU is free"}}, table.Rows)
+}
+
 func TestAPageNamesTheSickGPUsOfTasksThatFailed(t *testing.T) {
 	d := &job.Detail{Row: job.Row{Job: api.Job{Name: "train", User: "ann", State: "failed"}}}
 	for i := range int32(5) {

@@ -137,7 +137,7 @@ func writeProblems(w io.Writer, all []services.Status) error {
 	var b strings.Builder
 	for _, s := range all {
 		for _, p := range s.Problems {
-			fmt.Fprintln(&b, terminal.Line(s.Name+": "+p.Object+": "+p.Reason+": "+p.Message))
+			fmt.Fprintln(&b, terminal.Line(s.Name+": "+p.Text()))
 			if p.Hint != "" {
 				fmt.Fprintf(&b, "  -> %s\n", terminal.Line(p.Hint))
 			}

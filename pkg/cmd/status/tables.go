@@ -259,7 +259,7 @@ func (p *page) services() {
 		}
 		why := ""
 		if len(s.Problems) > 0 {
-			why = status.ProblemText(&s.Problems[0])
+			why = s.Problems[0].Text()
 		}
 		row := []string{s.Name, s.State, "-", "-", why}
 		if s.Revision > 0 {

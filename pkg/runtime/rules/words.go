@@ -18,6 +18,14 @@ var phrases = map[string]string{
 	"FrameworkGone":                "its Framework was removed",
 	"ErrImagePull":                 "image can't be pulled",
 	"ImagePullBackOff":             "image can't be pulled",
+	"ErrImageNeverPull":            "image is not on the machine",
+	"CreateContainerConfigError":   "container can't be configured",
+	"CreateContainerError":         "container can't be created",
+	"RunContainerError":            "container can't be started",
+	"FailedScheduling":             "not scheduled",
+	"Unschedulable":                "no node fits",
+	"FailedCreatePodSandBox":       "pod sandbox can't be created",
+	"BackOff":                      "waits before a retry",
 	"CrashLoopBackOff":             "keeps crashing",
 }
 
@@ -50,6 +58,15 @@ func Words(phrase string) string {
 		}
 	}
 	return strings.Join(out, " ")
+}
+
+// WithTerm returns a reason of Kubernetes in words, and then itself for those who search for it: failed mount (FailedMount).
+func WithTerm(reason string) string {
+	words := Words(reason)
+	if strings.EqualFold(words, reason) {
+		return words
+	}
+	return words + " (" + reason + ")"
 }
 
 // split cuts a name before each word; letters that follow each other in upper case are one.

@@ -13,9 +13,17 @@ func TestPhrasesAreWordsForPeople(t *testing.T) {
 		"PAIRuntimeSSHBarrierTimeout": "PAI runtime SSH barrier timeout", "PodEvicted": "pod evicted", "ContainerCudaUncorrectableECCError": "container CUDA uncorrectable ECC error",
 		"ContainerSigKillReceived": "container SIGKILL received", "ContainerSigvFault": "container sigv fault", "ContainerMPISegvFault": "container MPI segv fault",
 		"ImagePullBackOff": "image can't be pulled", "OOMKilled": "OOM killed", "KubeletNotReady": "kubelet not ready",
+		"ErrImageNeverPull": "image is not on the machine", "Unschedulable": "no node fits", "FailedScheduling": "not scheduled",
+		"FailedCreatePodSandBox": "pod sandbox can't be created", "FailedMount": "failed mount",
 		"": "", "my own words": "my own words", "ECC": "ECC", "A": "a", "endsInA": "ends in a", "Überlauf2": "überlauf2",
 	} {
 		assert.Equal(t, want, Words(phrase), phrase)
+	}
+}
+
+func TestATermFollowsItsWords(t *testing.T) {
+	for reason, want := range map[string]string{"ImagePullBackOff": "image can't be pulled (ImagePullBackOff)", "Evicted": "evicted", "Error": "error", "": ""} {
+		assert.Equal(t, want, WithTerm(reason))
 	}
 }
 

@@ -47,9 +47,9 @@ func (t *task) explain(r result, m rules.Match) {
 	case r.stopped:
 		t.journal.Printf("the task was stopped; exit code %d", m.Code)
 	case m.Rule.Reason != "" && !r.own: // else the line before says it better
-		t.journal.Printf("failed with exit code %d, %s: %s", m.Code, m.Rule.Phrase, strings.TrimSpace(m.Rule.Reason))
+		t.journal.Printf("failed with exit code %d, %s: %s", m.Code, rules.Words(m.Rule.Phrase), strings.TrimSpace(m.Rule.Reason))
 	default:
-		t.journal.Printf("failed with exit code %d, %s", m.Code, m.Rule.Phrase)
+		t.journal.Printf("failed with exit code %d, %s", m.Code, rules.Words(m.Rule.Phrase))
 	}
 	if m.Code != r.code {
 		t.journal.Printf("the program's own exit code is %d", r.code)

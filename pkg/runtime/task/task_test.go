@@ -360,7 +360,7 @@ func TestASickGPUIsReportedAndTheTaskIsToBeTriedAgain(t *testing.T) {
 	assert.Equal(t, 116, r.ExitCode)
 	assert.Equal(t, 1, r.UserExitCode)
 	assert.Equal(t, "GPU 3 (GPU-1a2b): XID 79: it has fallen off the bus", r.GPUFault)
-	assert.Contains(t, c.errors(), "[pai-runtime] failed with exit code 116, ContainerGpuFault: ")
+	assert.Contains(t, c.errors(), "[pai-runtime] failed with exit code 116, container GPU fault: ")
 }
 
 func TestASickGPUIsReportedThoughTheClustersRulesDoNotKnowIt(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
 // Problem is one reason why a service isn't ready.
@@ -25,6 +27,11 @@ type Problem struct {
 	Log []string `json:"log,omitempty"`
 	// Final problems don't go away by waiting: a wait ends when one stays for a while.
 	Final bool `json:"final,omitempty"`
+}
+
+// Text is the problem in one line for people, with its reason in words.
+func (p *Problem) Text() string {
+	return p.Object + ": " + rules.Words(p.Reason) + ": " + p.Message
 }
 
 // State is what the objects of a release look like.
@@ -115,8 +122,7 @@ type NotReadyError struct {
 func (e *NotReadyError) Error() string {
 	text := fmt.Sprintf("%d of %d pods are ready", e.State.ReadyPods, e.State.Pods)
 	if len(e.State.Problems) > 0 {
-		p := e.State.Problems[0]
-		text = fmt.Sprintf("%s: %s: %s", p.Object, p.Reason, p.Message)
+		text = e.State.Problems[0].Text()
 		if more := len(e.State.Problems) - 1; more > 0 {
 			text += fmt.Sprintf(" (and %d more)", more)
 		}

@@ -11,6 +11,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
 // createPatience is how long a controller may take to make a pod before its events are read.
@@ -202,7 +204,7 @@ func (s *snapshot) job(t target) verdict {
 
 func (s *snapshot) failedJob(t target, j *batchv1.Job, c batchv1.JobCondition) suspicion {
 	out := suspicion{group: t.String(), Problem: Problem{
-		Object: t.String(), Reason: "JobFailed", Final: true, Message: strings.TrimSuffix(c.Reason+": "+c.Message, ": "),
+		Object: t.String(), Reason: "JobFailed", Final: true, Message: strings.TrimSuffix(rules.Words(c.Reason)+": "+c.Message, ": "),
 		Hint: "remove the cause, then start it again: kubectl -n " + t.namespace + " delete job " + t.name + " && paictl service start",
 	}}
 	var last *corev1.Pod

@@ -242,7 +242,7 @@ func (s sink) Emit(e services.Event) {
 		}
 	case services.EventProblem:
 		if e.Problem != nil {
-			s.w.say(name + status.ProblemText(e.Problem))
+			s.w.say(name + e.Problem.Text())
 			s.remedy(e.Problem.Hint)
 		}
 	case services.EventReady:

@@ -426,7 +426,7 @@ func (p *servicePage) facts(d *desk, w, h int) []string {
 		if len(out) >= h-2 {
 			break
 		}
-		l := status.ProblemText(&pr)
+		l := pr.Text()
 		for _, l := range tui.Wrap(clean(l), w-4) {
 			out = append(out, "  "+d.p.Bad.Text(l))
 		}

@@ -337,7 +337,7 @@ func eventLines(d *desk, j *status.Job, list []api.Event) []string {
 		if e.Count > 1 {
 			count = fmt.Sprintf(" (%d times)", e.Count)
 		}
-		out = append(out, fmt.Sprintf("%s %s %s  %s%s: %s", sign, tui.PadLeft(d.age(e.Time), 4), e.Reason, e.Object, count, e.Message))
+		out = append(out, fmt.Sprintf("%s %s %s  %s%s: %s", sign, tui.PadLeft(d.age(e.Time), 4), rules.Words(e.Reason), e.Object, count, e.Message))
 	}
 	return out
 }

@@ -163,7 +163,7 @@ func serviceSign(d *desk, s *status.Service) tui.Cell {
 func serviceNote(s *status.Service) string {
 	switch {
 	case len(s.Problems) > 0:
-		return status.ProblemText(&s.Problems[0])
+		return s.Problems[0].Text()
 	case s.Configuration == services.ConfigurationChanged:
 		return s.Configuration
 	}
@@ -440,10 +440,12 @@ func labels(a *status.Alert) string {
 func newEvents() page {
 	type e = *status.Event
 	return newList(list[e]{
-		noun:  "event",
-		all:   func(d *desk) []e { return pointers(d.cluster.Events) },
-		id:    func(v e) string { return v.Namespace + v.Object + v.Reason + v.Message },
-		text:  func(v e) string { return lower(v.Type, v.Reason, v.Object, v.Namespace, v.Job, v.Message) },
+		noun: "event",
+		all:  func(d *desk) []e { return pointers(d.cluster.Events) },
+		id:   func(v e) string { return v.Namespace + v.Object + v.Reason + v.Message },
+		text: func(v e) string {
+			return lower(v.Type, v.Reason, rules.Words(v.Reason), v.Object, v.Namespace, v.Job, v.Message)
+		},
 		open:  openEvent,
 		tell:  func(_ *desk, v e) string { return v.Object + ": " + v.Message },
 		empty: "no events in the last hour",
@@ -455,7 +457,7 @@ func newEvents() page {
 				return tui.Cell{Text: tui.SignNone, Style: d.p.Faint}
 			}},
 			{Column: tui.Column{Title: "AGE", Min: 4, Right: true}, cell: func(d *desk, v e) tui.Cell { return text(d.age(v.At)) }, order: func(x, y e) int { return y.At.Compare(x.At) }},
-			{Column: tui.Column{Title: "REASON", Min: 12, Ideal: 20}, cell: func(_ *desk, v e) tui.Cell { return text(v.Reason) }, order: func(x, y e) int { return cmp.Compare(x.Reason, y.Reason) }},
+			{Column: tui.Column{Title: "REASON", Min: 12, Ideal: 20}, cell: func(_ *desk, v e) tui.Cell { return text(rules.Words(v.Reason)) }, order: func(x, y e) int { return cmp.Compare(x.Reason, y.Reason) }},
 			{Column: tui.Column{Title: "OBJECT", Min: 16, Ideal: 36, Priority: 1}, cell: func(_ *desk, v e) tui.Cell { return text(v.Object) }, order: func(x, y e) int { return cmp.Compare(x.Object, y.Object) }},
 			{Column: tui.Column{Title: "JOB", Min: 12, Ideal: 24, Priority: 4}, cell: func(_ *desk, v e) tui.Cell { return text(v.Job) }, order: func(x, y e) int { return cmp.Compare(x.Job, y.Job) }},
 			{Column: tui.Column{Title: "COUNT", Min: 5, Right: true, Priority: 3}, cell: func(_ *desk, v e) tui.Cell { return number(v.Count) }, order: func(x, y e) int { return cmp.Compare(x.Count, y.Count) }, down: true},
@@ -466,7 +468,7 @@ func newEvents() page {
 
 // openEvent goes to the job, the machine or the text of an event.
 func openEvent(_ *desk, v *status.Event) effect {
-	lines := []string{"at       " + v.At.Local().Format("2006-01-02 15:04:05"), "type     " + v.Type, "reason   " + v.Reason, "object   " + v.Object}
+	lines := []string{"at       " + v.At.Local().Format("2006-01-02 15:04:05"), "type     " + v.Type, "reason   " + rules.WithTerm(v.Reason), "object   " + v.Object}
 	if v.Namespace != "" {
 		lines = append(lines, "in       "+v.Namespace)
 	}
