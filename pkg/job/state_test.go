@@ -102,7 +102,7 @@ func TestAJobsStateTellsHowFarItIs(t *testing.T) {
 		"some pods placed, some in the queue": {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1})), []corev1.Pod{runs, unplaced}, queue, "queued (3rd)"},
 		"images come":                         {framework(), []corev1.Pod{starting, starting}, nil, "starting"},
 		"images come to one of two":           {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1})), []corev1.Pod{runs, starting}, nil, "starting"},
-		"all run, none knows the others":      {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Running: 2})), []corev1.Pod{runs, runs}, nil, "barrier (waits for tasks)"},
+		"all run, none knows the others":      {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Running: 2})), []corev1.Pod{runs, runs}, nil, "waiting for other tasks"},
 		"addresses are known, one image not":  {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1}), published), []corev1.Pod{runs, starting}, nil, "starting"},
 		"all know each other":                 {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Running: 2}), published), []corev1.Pod{runs, runs}, nil, "running"},
 		"a task was added later":              {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 3, Waiting: 1, Running: 2}), published), []corev1.Pod{runs, runs, added}, queue, "running"},

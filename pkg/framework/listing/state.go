@@ -93,13 +93,13 @@ type State struct {
 	RetryAt *time.Time
 }
 
-// Text is the state for people: "queued (3rd)", "retry in 4m", "barrier (waits for tasks)".
+// Text is the state for people: "queued (3rd)", "retry in 4m", "waiting for other tasks".
 func (s State) Text(now time.Time) string {
 	switch {
 	case s.Phase == Queued && s.Position > 0:
 		return fmt.Sprintf("queued (%s)", Ordinal(s.Position))
 	case s.Phase == Barrier:
-		return "barrier (waits for tasks)"
+		return "waiting for other tasks"
 	case s.Phase == Retry && s.RetryAt != nil && s.RetryAt.After(now):
 		return "retry in " + Duration(s.RetryAt.Sub(now))
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -48,7 +49,7 @@ func newJob(j *status.Job) page {
 		cols: []column[t]{
 			{Column: tui.Column{Min: 1}, cell: taskSign},
 			{Column: tui.Column{Title: "TASK", Min: 12, Ideal: 20}, cell: func(_ *desk, v t) tui.Cell { return text(v.Name()) }, order: func(a, b t) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Index, b.Index)) }},
-			{Column: tui.Column{Title: "STATE", Min: 10, Ideal: 12}, cell: func(d *desk, v t) tui.Cell { return tui.Cell{Text: string(v.Phase), Style: taskSign(d, v).Style} }, order: func(a, b t) int { return cmp.Compare(a.Phase, b.Phase) }},
+			{Column: tui.Column{Title: "STATE", Min: 10, Ideal: 12}, cell: func(d *desk, v t) tui.Cell { return tui.Cell{Text: taskState(v, d.now), Style: taskSign(d, v).Style} }, order: func(a, b t) int { return cmp.Compare(a.Phase, b.Phase) }},
 			{Column: tui.Column{Title: "MACHINE", Min: 10, Ideal: 20, Priority: 1}, cell: func(_ *desk, v t) tui.Cell { return text(v.Node) }, order: func(a, b t) int { return cmp.Compare(a.Node, b.Node) }},
 			{Column: tui.Column{Title: "RAN", Min: 6, Right: true, Priority: 2}, cell: func(d *desk, v t) tui.Cell {
 				switch {
@@ -69,6 +70,11 @@ func newJob(j *status.Job) page {
 
 func taskSign(d *desk, t *job.Task) tui.Cell {
 	return jobSign(d, &status.Job{Row: job.Row{Job: api.Job{State: string(t.Phase)}}})
+}
+
+// taskState is a task's state in words.
+func taskState(t *job.Task, now time.Time) string {
+	return job.State{Phase: t.Phase, RetryAt: t.RetryAt}.Text(now)
 }
 
 // endText says how a task ended.
