@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/secret"
 )
 
@@ -211,6 +212,11 @@ func (s *Server) do(ctx context.Context, q question) (*http.Response, error) {
 	return s.patient(ctx, q, renewed)
 }
 
+// retryNote joins an error, which is a sentence if the server wrote it, with how long the client retries.
+func retryNote(err error, patience time.Duration) string {
+	return fmt.Sprintf("%s; retrying for %s", strings.TrimSuffix(err.Error(), "."), job.Duration(patience))
+}
+
 // patient asks again where the server is being renewed.
 func (s *Server) patient(ctx context.Context, q question, token secret.String) (*http.Response, error) {
 	began, wait, told := time.Now(), pause, false
@@ -222,7 +228,7 @@ func (s *Server) patient(ctx context.Context, q question, token secret.String) (
 		}
 		if time.Since(began) >= tellAfter && !told {
 			told = true
-			s.note(fmt.Sprintf("%v; trying again for %s", err, s.patience))
+			s.note(retryNote(err, s.patience))
 		}
 		timer := time.NewTimer(max(wait, after))
 		select {
