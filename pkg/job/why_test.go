@@ -178,12 +178,12 @@ func situations() map[string]situation {
 					Holders: []cell.Holder{{VC: "vision", Gang: "carol~big/default", GPUs: 10}, {VC: "vision", Gang: single + "0", GPUs: 1}, {VC: "vision", Gang: single + "1", GPUs: 1}}}}
 		}},
 		"queued: without GPUs": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
-			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "Virtual cluster vision has 1 of 15 CPU cells free for priority 0, but the gang requests 4.",
+			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "Virtual cluster vision has 1 of 15 CPU cells free for jobs of priority 0, but the gang requests 4.",
 				Asks: schedulerapi.Asks{CPUCells: 4, MilliCPU: 4000, MemoryMB: 512}, Explanation: &cell.Explanation{Code: "NoCapacity", Pods: 4, CPUCells: 4, OwnedCPUCells: 15, UsedCPUCells: 14, FreeCPUCells: 1,
 					Holders: []cell.Holder{{VC: "vision", Gang: "bob~prep/default", CPUCells: 14}}, Smaller: &cell.Smaller{Pods: 1, CPUCellsPerPod: 1}}}
 		}},
 		"queued: on a share of GPUs": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
-			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "Virtual cluster vision has 4 of 16 GPUs free for priority 0, but the gang requests 5.",
+			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "Virtual cluster vision has 4 of 16 GPUs free for jobs of priority 0, but the gang requests 5.",
 				Asks:        schedulerapi.Asks{ShareOfGPUs: 5, ShareReason: "vision owns no machine without GPUs", MilliCPU: 1000, MemoryMB: 2048},
 				Explanation: &cell.Explanation{Code: "NoCapacity", Pods: 1, GPUs: 5, OwnedGPUs: 16, UsedGPUs: 12, FreeGPUs: 4}}
 		}},
@@ -199,7 +199,7 @@ func situations() map[string]situation {
 			e.gang.Asks, e.gang.Explanation = schedulerapi.Asks{CPUCells: 2, MilliCPU: 2000}, &cell.Explanation{Code: "Ready", Pods: 2, CPUCells: 2, OwnedCPUCells: 15, FreeCPUCells: 15, Nodes: []string{"gpu-1"}}
 		})},
 		"queued: CPU cells or GPUs": {f: preparing, pods: unplaced, queue: queue, change: both("NoCapacity", func(e *evidence) {
-			e.gang.Sentence = "Virtual cluster vision has 1 of 15 CPU cells free for priority 0, but the gang requests 2. 1 pod of 1 CPU cell would start now. Instead of CPU cells it may take 2 GPUs: Virtual cluster vision has 0 of 16 GPUs free for priority 0, but the gang requests 2."
+			e.gang.Sentence = "Virtual cluster vision has 1 of 15 CPU cells free for jobs of priority 0, but the gang requests 2. 1 pod of 1 CPU cell would start now. Instead of CPU cells it may take 2 GPUs: Virtual cluster vision has 0 of 16 GPUs free for jobs of priority 0, but the gang requests 2."
 			e.gang.Explanation.FreeCPUCells, e.gang.Explanation.UsedCPUCells, e.gang.Explanation.Smaller = 1, 14, &cell.Smaller{Pods: 1, CPUCellsPerPod: 1}
 			e.gang.Explanation.Holders = []cell.Holder{{VC: "vision", Gang: "bob~prep/default", CPUCells: 14}}
 		})},
@@ -214,7 +214,7 @@ func situations() map[string]situation {
 			f.Status.AvoidedNodes = []v1.AvoidedNode{{Name: "gpu-1", Failures: 2}}
 		}), pods: []corev1.Pod{taskPod(0, "", corev1.PodPending, avoiding("gpu-1"))}, queue: queue, change: both("Ready", machines(), have(onCPUs, onGPUs, onGPUs), reserved)},
 		"queued: a smaller one is no promise with a storage": {f: preparing, pods: mounting(), queue: queue, change: both("NoCapacity", machines(), dataOn("gpu-3"), have(onCPUs, onCPUs, onGPUs), func(e *evidence) {
-			e.gang.Sentence = "Virtual cluster vision has 1 of 15 CPU cells free for priority 0, but the gang requests 2. 1 pod of 1 CPU cell would start now."
+			e.gang.Sentence = "Virtual cluster vision has 1 of 15 CPU cells free for jobs of priority 0, but the gang requests 2. 1 pod of 1 CPU cell would start now."
 			e.gang.Explanation.Smaller = &cell.Smaller{Pods: 1, CPUCellsPerPod: 1}
 		})},
 		"queued: its storage lies elsewhere":     {f: preparing, pods: mounting(), queue: queue, change: ready(machines(), dataOn("gpu-3"), said(elsewhere))},

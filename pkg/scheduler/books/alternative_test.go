@@ -111,8 +111,8 @@ func TestATaskWithoutGPUsIsToldOfBoth(t *testing.T) {
 	assert.Equal(t, both, c.waits(p))
 	var why api.Why
 	c.get("/v1/why/A/p", &why)
-	assert.Equal(t, "Virtual cluster A has 0 of 4 CPU cells free for priority 5, but the gang requests 2."+
-		" Instead of CPU cells it may take 1 GPU: Virtual cluster A has 0 of 2 GPUs free for priority 5, but the gang requests 1.", why.Sentence)
+	assert.Equal(t, "Virtual cluster A has 0 of 4 CPU cells free for jobs of priority 5, but the gang requests 2."+
+		" Instead of CPU cells it may take 1 GPU: Virtual cluster A has 0 of 2 GPUs free for jobs of priority 5, but the gang requests 1.", why.Sentence)
 	assert.Equal(t, api.Asks{CPUCells: 2, OrShareOfGPUs: 1, MilliCPU: 2000, MemoryMB: 64}, why.Asks)
 	require.NotNil(t, why.Alternative)
 	assert.Equal(t, cell.NoCapacity, why.Alternative.Code)

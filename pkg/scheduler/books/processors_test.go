@@ -68,7 +68,7 @@ func TestPodsOnCPUCellsAreToldOfNoGPUs(t *testing.T) {
 	waits := c.create(noGPU(newPod("w", onCPU(spec("A", 5, "w:1:2"))), "1500m", "64Mi"))
 	c.waits(waits)
 	c.get("/v1/why/A/w", &why)
-	assert.Equal(t, "Virtual cluster A has 1 of 4 CPU cells free for priority 5, but the gang requests 2. 1 pod of 1 CPU cell would start now.", why.Sentence)
+	assert.Equal(t, "Virtual cluster A has 1 of 4 CPU cells free for jobs of priority 5, but the gang requests 2. 1 pod of 1 CPU cell would start now.", why.Sentence)
 	assert.Equal(t, api.Asks{CPUCells: 2, MilliCPU: 1500, MemoryMB: 64}, why.Asks)
 	code, text := c.ask(http.MethodGet, "/metrics", nil)
 	require.Equal(t, http.StatusOK, code)

@@ -93,7 +93,7 @@ func TestWhyCountsCPUCells(t *testing.T) {
 	s := mixed(t)
 	put(t, s, ask("A", "first", "CPU", 0, 1, 3), "1")
 	e := s.Why(ask("A", "second", "CPU", 0, 2, 1))
-	assert.Equal(t, "Virtual cluster A has 1 of 4 CPU cells free for priority 0, but the gang requests 2. 1 pod of 1 CPU cell would start now.", e.Sentence)
+	assert.Equal(t, "Virtual cluster A has 1 of 4 CPU cells free for jobs of priority 0, but the gang requests 2. 1 pod of 1 CPU cell would start now.", e.Sentence)
 	assert.Equal(t, []int{0, 0, 0, 0}, []int{e.GPUs, e.OwnedGPUs, e.UsedGPUs, e.FreeGPUs})
 	assert.Equal(t, []int{2, 4, 3, 1}, []int{e.CPUCells, e.OwnedCPUCells, e.UsedCPUCells, e.FreeCPUCells})
 	assert.Equal(t, []Holder{{VC: "A", Gang: "first", CPUCells: 3}}, e.Holders)

@@ -211,7 +211,7 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 		e.Sentence = fmt.Sprintf("%s has %d %ss free for the gang's %d; %s on bad nodes.", where, e.FreeGPUs, unit, e.GPUs, more)
 	case e.FreeGPUs < e.GPUs:
 		e.Code = NoCapacity
-		e.Sentence = fmt.Sprintf("%s has %d of %d %ss free for priority %d, but the gang requests %d.", where, e.FreeGPUs, e.OwnedGPUs, unit, r.Priority, e.GPUs)
+		e.Sentence = fmt.Sprintf("%s has %d of %d %ss free for jobs of priority %d, but the gang requests %d.", where, e.FreeGPUs, e.OwnedGPUs, unit, r.Priority, e.GPUs)
 	case bad > 0:
 		e.Code = BadNodes
 		e.Sentence = fmt.Sprintf("%s has %d %ss free, but no cells that fit the gang without bad nodes (%d bad %[3]ss).", where, e.FreeGPUs, unit, bad)
