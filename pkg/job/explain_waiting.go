@@ -34,7 +34,7 @@ func (e *evidence) explain() *Why {
 	case Retry:
 		e.retrying(w)
 		return w
-	case Stopping:
+	case Stopping, Deleting:
 		e.stopping(w)
 		return w
 	}
@@ -338,7 +338,10 @@ func (e *evidence) stopping(w *Why) {
 		}
 	}
 	w.Sentence = "It was asked to stop"
-	if e.job.framework.Spec.ExecutionType != "Stop" {
+	switch {
+	case e.job.framework.DeletionTimestamp != nil:
+		w.Sentence = "It was deleted"
+	case e.job.framework.Spec.ExecutionType != "Stop":
 		w.Sentence = "An attempt has ended, and its other tasks are being stopped"
 	}
 	if len(left) > 0 {

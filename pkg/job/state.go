@@ -41,6 +41,7 @@ const (
 	Succeeded = listing.Succeeded
 	Failed    = listing.Failed
 	Stopped   = listing.Stopped
+	Deleting  = listing.Deleting
 	Deleted   = listing.Deleted
 )
 

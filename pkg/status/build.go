@@ -319,7 +319,7 @@ func (b *books) job(name string) *Job {
 		j.Why = brief.Failure()
 	case queued && gang.Reason != "" && phase != job.Running && phase != job.Starting: // the queue is older than the pods
 		j.Why = clip(gang.Reason)
-	case phase == job.Running, phase == job.Stopping:
+	case phase == job.Running, phase == job.Stopping, phase == job.Deleting:
 	default:
 		j.Why = clip(cmp.Or(brief.Message, held))
 	}

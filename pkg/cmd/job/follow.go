@@ -83,7 +83,7 @@ func follow(ctx context.Context, f *cmdutil.Factory, c Jobs, j *job.Job, o follo
 // look at it again; last is what was seen of it.
 func left(f *cmdutil.Factory, j *job.Job, last *job.Detail) error {
 	goesOn := "continues"
-	if last != nil && job.Phase(last.State) == job.Stopping {
+	if last != nil && (job.Phase(last.State) == job.Stopping || job.Phase(last.State) == job.Deleting) {
 		goesOn = "is still stopping"
 	}
 	f.IO.Say("\n%[1]s %[2]s. Show it with: paictl job get %[1]s; follow it with: paictl job logs %[1]s -f; stop it with: paictl job stop %[1]s", j.Title(), goesOn)

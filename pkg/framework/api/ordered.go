@@ -52,7 +52,7 @@ func StateRank(state string) int {
 		return 1
 	case Stopped, Deleted:
 		return 2
-	case Stopping:
+	case Stopping, "deleting":
 		return 3
 	case Succeeded:
 		return 4

@@ -37,6 +37,7 @@ func Summary(f *v1.Framework) Job {
 		Framework: f.Name, UID: string(f.UID), User: f.Labels[v1.LabelUser], Name: f.Annotations[v1.AnnotationJobName],
 		VirtualCluster: f.Labels[v1.LabelVC], Priority: f.Annotations[v1.AnnotationPriority],
 		State: StateOf(f), Submitted: f.CreationTimestamp.UTC(),
+		Deleted:       f.DeletionTimestamp != nil && f.Annotations[v1.AnnotationExpired] != "true",
 		ExecutionType: string(f.Spec.ExecutionType), Roles: len(f.Spec.TaskRoles), Tags: v1.ReadTags(f.Annotations[v1.AnnotationTags]),
 	}
 	if out.Name == "" {

@@ -48,6 +48,8 @@ type Job struct {
 	Submitted time.Time  `json:"submitted"`
 	Started   *time.Time `json:"started,omitempty"`
 	Completed *time.Time `json:"completed,omitempty"`
+	// Deleted: someone deleted the job. A job whose time in Kubernetes has ended is not deleted.
+	Deleted bool `json:"deleted,omitempty"`
 
 	// What OpenPAI's lists show, too. Of jobs that earlier versions wrote to the history it isn't known: then all of it is empty.
 	FrameworkState     string   `json:"frameworkState,omitempty"` // the controller's word: AttemptRunning, Completed

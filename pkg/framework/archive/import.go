@@ -181,6 +181,7 @@ func (i *importer) jobs(ctx context.Context) error {
 		return err
 	}
 	head := jobRow()
+	head.columns = append(head.columns, "deleted")
 	head.conflict = replace(head.columns[:1], head.columns, "jobs.phrase = '"+api.PhraseGone+"' AND excluded.phrase <> '"+api.PhraseGone+"' AND excluded.completed IS NOT NULL")
 	attempts, tasks := attemptRow(), taskRow()
 	attempts.conflict = "(uid, id)" + kept

@@ -23,21 +23,21 @@ const (
 var ErrBadQuery = errors.New("bad query")
 
 const jobColumns = "framework, uid, user_name, name, vc, priority, state, phrase, code, gpus, tasks, retries, submitted, started, completed, " +
-	"tags, framework_state, execution_type, roles, accountable_retries"
+	"tags, framework_state, execution_type, roles, accountable_retries, deleted"
 
 func scanJob(scan func(...any) error, more ...any) (api.Job, error) {
 	var (
 		j                        api.Job
 		code, started, completed sql.NullInt64
-		submitted                int64
+		submitted, deleted       int64
 		tags                     string
 	)
 	err := scan(append([]any{
 		&j.Framework, &j.UID, &j.User, &j.Name, &j.VirtualCluster, &j.Priority, &j.State, &j.Phrase, &code,
 		&j.GPUs, &j.Tasks, &j.Retries, &submitted, &started, &completed,
-		&tags, &j.FrameworkState, &j.ExecutionType, &j.Roles, &j.AccountableRetries,
+		&tags, &j.FrameworkState, &j.ExecutionType, &j.Roles, &j.AccountableRetries, &deleted,
 	}, more...)...)
-	j.Tags = readTags(tags)
+	j.Tags, j.Deleted = readTags(tags), deleted != 0
 	if code.Valid {
 		c := int32(code.Int64)
 		j.Code = &c

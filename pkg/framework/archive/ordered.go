@@ -17,8 +17,11 @@ var ErrNotGone = errors.New("its Framework is still there")
 
 // MarkGone implements Store.
 func (d *database) MarkGone(ctx context.Context, f *v1.Framework) error {
-	tags := v1.ReadTags(f.Annotations[v1.AnnotationTags])
-	return d.write(ctx, statement{"UPDATE jobs SET gone = 1, tags = ? WHERE uid = ?", []any{tagsColumn(tags), string(f.UID)}})
+	j, deleted := api.Summary(f), 0
+	if j.Deleted {
+		deleted = 1
+	}
+	return d.write(ctx, statement{"UPDATE jobs SET gone = 1, tags = ?, deleted = ? WHERE uid = ?", []any{tagsColumn(j.Tags), deleted, j.UID}})
 }
 
 // Unreleased implements Store.

@@ -39,7 +39,8 @@ type Store interface {
 	Unended(ctx context.Context) ([]api.Job, error)
 	// EndGone ends jobs whose Frameworks are gone, by UID, where no one has written their end, and notes that they are gone.
 	EndGone(ctx context.Context, uids []string) error
-	// MarkGone notes that the Framework of a job is about to be gone, and the tags that it has.
+	// MarkGone notes that the Framework of a job is about to be gone, the tags that it has, and whether someone
+	// has deleted it.
 	MarkGone(ctx context.Context, f *v1.Framework) error
 	// Unreleased returns jobs that have ended and of which no one has noted that they are gone: those after a UID, in the order of UIDs, with
 	// nothing but UID and name of the Framework.

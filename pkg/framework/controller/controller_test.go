@@ -203,6 +203,7 @@ func TestADeletedJobIsStoppedArchivedAndGone(t *testing.T) {
 	require.NoError(t, w.c.Delete(t.Context(), f))
 	w.eventually("the Framework is gone", func() bool { return !w.get(&v1.Framework{}, "gone") })
 	require.NotNil(t, w.store.job("gone"))
+	assert.True(t, w.store.callsDeleted(f))
 	assert.Equal(t, int32(-210), w.store.job("gone").Status.AttemptStatus.CompletionStatus.Code)
 	w.eventually("its pods are gone", func() bool { return !w.get(&corev1.Pod{}, "gone-worker-0") })
 	w.submit("gone", workers(1))
@@ -221,6 +222,8 @@ func TestAnArchiveThatIsDownKeepsAFinishedJobUntilItAnswers(t *testing.T) {
 	w.store.setDown(false)
 	w.eventually("the Framework leaves after its time", func() bool { return !w.get(&v1.Framework{}, "kept") })
 	assert.NotNil(t, w.store.job("kept"))
+	assert.True(t, w.store.lists(f))
+	assert.False(t, w.store.callsDeleted(f), "its time was over")
 }
 
 func TestAPodThatIsDeletedByOthersIsMadeAgain(t *testing.T) {

@@ -452,10 +452,21 @@ func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (
 		}
 		return 0, nil
 	}
+	if err := r.expire(ctx, f); err != nil {
+		return 0, err
+	}
 	uid := f.UID
 	err := r.api.Delete(ctx, &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace}},
 		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	return 0, client.IgnoreNotFound(err)
+}
+
+// expire marks a Framework whose time is over, so that lists don't call it deleted.
+func (r *reconciler) expire(ctx context.Context, f *v1.Framework) error {
+	if f.Annotations[v1.AnnotationExpired] == "true" {
+		return nil
+	}
+	return client.IgnoreNotFound(r.setMetadata(ctx, f, "", "annotations", map[string]string{v1.AnnotationExpired: "true"}))
 }
 
 // letGo has the archive list the job before the API no longer does, so that it is in every list, and with the tags that it has now.

@@ -216,7 +216,12 @@ func (r *reconciler) release(ctx context.Context, f *v1.Framework) error {
 // setFinalizers changes them only on the Framework that was read; with a resource version, only on that version
 // of it. A status is written on the version that this returns: who goes on to do so must not pass over another's.
 func (r *reconciler) setFinalizers(ctx context.Context, f *v1.Framework, rv string, to []string) error {
-	metadata := map[string]any{"uid": f.UID, "finalizers": to}
+	return r.setMetadata(ctx, f, rv, "finalizers", to)
+}
+
+// setMetadata sets one field of them, as setFinalizers does.
+func (r *reconciler) setMetadata(ctx context.Context, f *v1.Framework, rv, field string, to any) error {
+	metadata := map[string]any{"uid": f.UID, field: to}
 	if rv != "" {
 		metadata["resourceVersion"] = rv
 	}
@@ -226,7 +231,7 @@ func (r *reconciler) setFinalizers(ctx context.Context, f *v1.Framework, rv stri
 	}
 	bare := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace}}
 	if err := r.api.Patch(ctx, bare, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("set the finalizers of %s: %w", f.Name, err)
+		return fmt.Errorf("set the %s of %s: %w", field, f.Name, err)
 	}
 	if e := r.entries.get(f.Name); rv != "" && e != nil && e.uid == f.UID {
 		e.rv = bare.ResourceVersion

@@ -26,6 +26,7 @@ type memory struct {
 	logs     map[api.LogKey]string
 	open     map[string]*v1.Framework // by UID; nil where the end is known
 	gone     map[string]bool          // by UID
+	deleted  map[string]bool          // by UID: those of listed that someone deleted
 	listed   map[string]bool          // by UID: jobs that the archive lists, since their Frameworks are gone
 	held     map[string]*v1.Framework // by UID, as its GPUs were written last
 	down     bool
@@ -35,7 +36,7 @@ var _ archive.Store = &memory{}
 
 func newMemory() *memory {
 	return &memory{jobs: map[string]*v1.Framework{}, attempts: map[string]*v1.Framework{}, tasks: map[string]v1.TaskStatus{},
-		events: map[string]map[string]api.Event{}, logs: map[api.LogKey]string{}, open: map[string]*v1.Framework{}, gone: map[string]bool{}, listed: map[string]bool{}, held: map[string]*v1.Framework{}}
+		events: map[string]map[string]api.Event{}, logs: map[api.LogKey]string{}, open: map[string]*v1.Framework{}, gone: map[string]bool{}, deleted: map[string]bool{}, listed: map[string]bool{}, held: map[string]*v1.Framework{}}
 }
 
 func (m *memory) save(f func()) error {
@@ -225,7 +226,7 @@ func (m *memory) Holds(context.Context) ([]api.Hold, error) { return nil, nil }
 
 // MarkGone implements archive.Store.
 func (m *memory) MarkGone(_ context.Context, f *v1.Framework) error {
-	return m.save(func() { m.listed[string(f.UID)] = true })
+	return m.save(func() { m.listed[string(f.UID)], m.deleted[string(f.UID)] = true, api.Summary(f).Deleted })
 }
 
 // Unreleased implements archive.Store.
@@ -247,6 +248,13 @@ func (m *memory) lists(f *v1.Framework) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.listed[string(f.UID)]
+}
+
+// callsDeleted reports whether the archive lists a job as one that someone deleted.
+func (m *memory) callsDeleted(f *v1.Framework) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.deleted[string(f.UID)]
 }
 
 // Ordered implements archive.Store.

@@ -24,6 +24,7 @@ type Brief struct {
 
 	known     bool // the controller has taken it up
 	stop      bool
+	deleting  bool
 	at        v1.State
 	retryAt   time.Time
 	gang      bool
@@ -34,7 +35,8 @@ type Brief struct {
 
 // NewBrief takes from a Framework what is kept of it. It keeps no reference to it.
 func NewBrief(f *v1.Framework) *Brief {
-	b := &Brief{Job: api.Summary(f), Version: ReadVersion(f.ResourceVersion), stop: f.Spec.ExecutionType == v1.ExecutionStop, gang: IsGang(f)}
+	b := &Brief{Job: api.Summary(f), Version: ReadVersion(f.ResourceVersion), stop: f.Spec.ExecutionType == v1.ExecutionStop,
+		deleting: f.DeletionTimestamp != nil, gang: IsGang(f)}
 	s := f.Status
 	if s == nil {
 		return b
@@ -82,6 +84,8 @@ func NewStart(p *corev1.Pod) Start {
 // the job, and position where in its virtual cluster.
 func (b *Brief) State(pods []Start, queued bool, position int) State {
 	switch row := b.Job.State; {
+	case b.deleting:
+		return State{Phase: Deleting}
 	case Phase(row).Done(), row == api.Stopping:
 		return State{Phase: Phase(row)}
 	case !b.known && b.stop:

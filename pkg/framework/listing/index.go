@@ -104,7 +104,7 @@ func (x *Index) Unfinished(user string) (jobs, tasks int) {
 		return 0, 0
 	}
 	for _, e := range *x.users[user] {
-		if !Phase(e.row.State).Done() {
+		if !Phase(e.brief.Job.State).Done() { // one that is being deleted may have finished
 			jobs++
 			tasks += e.row.Tasks
 		}

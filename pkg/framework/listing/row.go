@@ -22,7 +22,10 @@ type Row struct {
 }
 
 // At is where the job is on its way.
-func (r *Row) At() State { return State{Phase(r.State), r.Position, r.RetryAt} }
+func (r *Row) At() State {
+	phase := Phase(r.State)
+	return State{phase, r.Position, r.RetryAt, r.Deleted && phase.Done() && phase != Deleted}
+}
 
 // NewRow is a job in a state.
 func NewRow(job api.Job, s State, live bool) Row {

@@ -25,6 +25,8 @@ const (
 	Succeeded Phase = "succeeded"
 	Failed    Phase = "failed"
 	Stopped   Phase = "stopped"
+	// Deleting: someone has deleted it, and its objects are still there.
+	Deleting Phase = "deleting"
 	// Deleted: its Framework was removed before the job had finished. Only the history has such jobs, and says so
 	// itself once the job controller has looked.
 	Deleted Phase = api.Deleted
@@ -32,7 +34,7 @@ const (
 
 // Phases are all of them.
 func Phases() []Phase {
-	return []Phase{Waiting, Queued, Starting, Barrier, Running, Stopping, Retry, Succeeded, Failed, Stopped, Deleted}
+	return []Phase{Waiting, Queued, Starting, Barrier, Running, Stopping, Retry, Succeeded, Failed, Stopped, Deleting, Deleted}
 }
 
 // Means says what the phase is, for help texts.
@@ -58,6 +60,8 @@ func (p Phase) Means() string {
 		return "failed, and will not be retried"
 	case Stopped:
 		return "stopped on request"
+	case Deleting:
+		return "deleted; its objects are being removed"
 	case Deleted:
 		return "removed before it had finished"
 	}
@@ -80,6 +84,8 @@ func (p Phase) Verb() string {
 		return "waits for its next attempt"
 	case Barrier:
 		return "waits for its last tasks"
+	case Deleting:
+		return "is being deleted"
 	}
 	return "is " + string(p)
 }
@@ -91,9 +97,11 @@ type State struct {
 	Position int
 	// RetryAt is when the next attempt begins; only of jobs that wait for it.
 	RetryAt *time.Time
+	// Removed: someone has deleted the job; only of jobs that had finished.
+	Removed bool
 }
 
-// Text is the state for people: "queued (3rd)", "retry in 4m", "waiting for other tasks".
+// Text is the state for people: "queued (3rd)", "retry in 4m", "waiting for other tasks", "succeeded (deleted)".
 func (s State) Text(now time.Time) string {
 	switch {
 	case s.Phase == Queued && s.Position > 0:
@@ -102,6 +110,8 @@ func (s State) Text(now time.Time) string {
 		return "waiting for other tasks"
 	case s.Phase == Retry && s.RetryAt != nil && s.RetryAt.After(now):
 		return "retry in " + Duration(s.RetryAt.Sub(now))
+	case s.Removed:
+		return string(s.Phase) + " (deleted)"
 	}
 	return string(s.Phase)
 }

@@ -40,6 +40,8 @@ const (
 	// AnnotationRestart is any text; changing it asks for one more attempt of a running job.
 	AnnotationRestart = "paictl.openpai.org/restart"
 
+	// AnnotationExpired is "true" on a Framework that the controller deletes because its time is over.
+	AnnotationExpired = "paictl.openpai.org/expired"
 	// AnnotationCode is the sha256 of the folder of code that was submitted along, so that the archive
 	// keeps it as long as the job.
 	AnnotationCode = "paictl.openpai.org/code"

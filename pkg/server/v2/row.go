@@ -90,7 +90,7 @@ const (
 var words = map[string][]listing.Phase{
 	waiting:   {listing.Waiting, listing.Queued, listing.Starting},
 	running:   {listing.Barrier, listing.Running, listing.Retry},
-	stopping:  {listing.Stopping},
+	stopping:  {listing.Stopping, listing.Deleting},
 	succeeded: {listing.Succeeded},
 	failed:    {listing.Failed},
 	stopped:   {listing.Stopped, listing.Deleted},

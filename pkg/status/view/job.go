@@ -248,7 +248,7 @@ func jobKeys(_ *desk, j *status.Job) []binding {
 func change(d *desk, j *status.Job, k string) (effect, bool) {
 	phase := job.Phase(j.State)
 	switch {
-	case k == "x" && (phase.Done() || phase == job.Stopping):
+	case k == "x" && (phase.Done() || phase == job.Stopping || phase == job.Deleting):
 		return say(d, j.Title()+" "+phase.Verb()), true
 	case k == "x":
 		what := j.State
@@ -278,7 +278,7 @@ func changes(j *status.Job) []binding {
 		return []binding{{"r", "retry now"}, {"x", "stop"}}
 	case phase.Done():
 		return []binding{{"r", "retry"}}
-	case phase == job.Stopping:
+	case phase == job.Stopping, phase == job.Deleting:
 		return nil
 	}
 	return []binding{{"x", "stop"}}

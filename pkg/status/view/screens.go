@@ -212,7 +212,7 @@ func jobSign(d *desk, j *status.Job) tui.Cell {
 		return tui.Cell{Text: tui.SignSkipped, Style: d.p.Faint}
 	case job.Retry:
 		return tui.Cell{Text: tui.SignWarn, Style: d.p.Warn}
-	case job.Stopping:
+	case job.Stopping, job.Deleting:
 		return tui.Cell{Text: "■", Style: d.p.Faint}
 	}
 	return tui.Cell{Text: "…", Style: d.p.Warn} // it waits
