@@ -197,6 +197,14 @@ func (k *kept) page() *job.Page {
 		p.Items = append(p.Items, r)
 	}
 	slices.SortFunc(p.Items, func(a, b job.Row) int { return listing.NewestFirst(&a, &b) })
+	if !k.filter.Earlier {
+		seen := map[string]bool{}
+		p.Items = slices.DeleteFunc(p.Items, func(r job.Row) bool {
+			earlier := r.Framework != "" && seen[r.Framework]
+			seen[r.Framework] = true
+			return earlier
+		})
+	}
 	if n := k.filter.Limit; n > 0 && len(p.Items) > n {
 		for _, r := range p.Items[n:] {
 			delete(k.rows, r.UID)
@@ -219,6 +227,9 @@ func listQuery(f job.Filter) url.Values {
 	}
 	for _, p := range f.Phases {
 		q.Add("state", string(p))
+	}
+	if f.Earlier {
+		q.Set("earlier", "true")
 	}
 	if !f.Since.IsZero() {
 		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))

@@ -122,6 +122,9 @@ func (h *History) List(ctx context.Context, f Filter) (*Page, error) {
 	if f.InName != "" {
 		r = r.Param("name", f.InName)
 	}
+	if f.Earlier {
+		r = r.Param("earlier", "true")
+	}
 	out := &Page{}
 	if err := h.ask(ctx, r.Param("live", "true").MaxRetries(0), out); err != nil {
 		return nil, err
@@ -145,6 +148,9 @@ func query(r *rest.Request, q api.JobQuery) *rest.Request {
 	}
 	if !q.Before.IsZero() {
 		add("before", q.Before.UTC().Format(time.RFC3339Nano))
+	}
+	if q.Latest {
+		add("latest", "true")
 	}
 	if q.Limit > 0 {
 		add("limit", strconv.Itoa(q.Limit))

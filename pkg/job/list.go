@@ -115,11 +115,11 @@ func (c *Client) gathered(ctx context.Context, f Filter, why error) (*Page, erro
 	if err != nil {
 		return nil, c.Explain(err)
 	}
-	there := map[string]bool{}
+	there, named := map[string]bool{}, map[string]bool{}
 	for i := range rows {
-		there[rows[i].UID] = true
+		there[rows[i].UID], named[rows[i].Framework] = true, true
 	}
-	known := listing.Live{There: func(uid string) bool { return there[uid] }, Gone: c.gone}
+	known := listing.Live{There: func(uid string) bool { return there[uid] }, Named: func(framework string) bool { return named[framework] }, Gone: c.gone}
 	if known.Rows, err = listing.Select(rows, &f); err != nil {
 		return nil, err
 	}

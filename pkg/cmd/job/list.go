@@ -73,6 +73,7 @@ States:
 	fl.BoolVarP(&opts.AllUsers, "all-users", "A", false, "jobs of all users")
 	fl.StringVar(&opts.Filter.VirtualCluster, "vc", "", "only jobs of this virtual cluster")
 	fl.StringSliceVar(&states, "state", nil, "only jobs in these states")
+	fl.BoolVar(&opts.Filter.Earlier, "earlier", false, "also earlier jobs whose name a later job has")
 	fl.StringVar(&opts.Filter.Keyword, "keyword", "", "only jobs with this text in the name of job, user or virtual cluster")
 	fl.StringVar(&since, "since", "", "only jobs submitted since: 30m, 12h, 7d, or a date like 2026-01-31")
 	fl.IntVar(&opts.Filter.Limit, "limit", defaultLimit, "show at most this many jobs; 0 shows all")

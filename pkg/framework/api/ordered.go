@@ -75,6 +75,8 @@ type OrderedQuery struct {
 	// TagsAny selects jobs that have one of these tags, TagsNone those that have none of these.
 	TagsAny, TagsNone []string
 	Since, Before     time.Time // of submission
+	// Latest leaves out jobs whose name a later job of the history has.
+	Latest bool
 
 	Order      string // "" is OrderSubmitted
 	Descending bool

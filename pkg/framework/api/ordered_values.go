@@ -29,7 +29,7 @@ func (q *OrderedQuery) Values() url.Values {
 			add(name, at.UTC().Format(time.RFC3339Nano))
 		}
 	}
-	for name, yes := range map[string]bool{"desc": q.Descending, "count": q.Count} {
+	for name, yes := range map[string]bool{"desc": q.Descending, "count": q.Count, "latest": q.Latest} {
 		if yes {
 			add(name, "true")
 		}

@@ -1,8 +1,8 @@
 // Package api is the HTTP API of the job controller: history, logs of ended tasks, code.
 // In: nothing. Out: types that the controller, its archive and paictl share.
 //
-//	GET  /v1/jobs?user=&vc=&state=&keyword=&since=&before=&limit=&cursor=   JobPage
-//	GET  /v1/jobs?live=true&user=&vc=&state=&keyword=&name=&since=&limit=&cursor=   listing.Page
+//	GET  /v1/jobs?user=&vc=&state=&keyword=&since=&before=&latest=true&limit=&cursor=   JobPage
+//	GET  /v1/jobs?live=true&user=&vc=&state=&keyword=&name=&since=&earlier=true&limit=&cursor=   listing.Page
 //	GET  /v1/jobs?order=&desc=true&offset=&limit=&count=true&user=&vc=&visible=some&visibleUser=&visibleVC=…   OrderedPage: jobs that are gone; see OrderedQuery
 //	PUT, DELETE /v1/jobs/{uid}/tags                                        Tags to Tags; of jobs that are gone
 //	GET  /v1/jobs/{framework}                                              JobDetail; also by UID
@@ -66,6 +66,7 @@ type JobQuery struct {
 	Since, Before                 time.Time // of submission
 	Limit                         int       // 1 to 1000; 0 is 100
 	Cursor                        string
+	Latest                        bool // leaves out jobs whose name a later job of the history has
 }
 
 // JobPage is a part of a list, newest submission first.

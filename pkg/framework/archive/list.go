@@ -146,6 +146,10 @@ func indexOf(q *api.JobQuery) string {
 	return name
 }
 
+// isLatest is the condition that no later job has the name.
+const isLatest = `NOT EXISTS (SELECT 1 FROM jobs later WHERE later.framework = jobs.framework
+	AND (later.submitted, later.uid) > (jobs.submitted, jobs.uid))`
+
 // conditions are those of a list, without its states.
 func conditions(q api.JobQuery) (where []string, args []any, err error) {
 	add := func(condition string, values ...any) { where, args = append(where, condition), append(args, values...) }
@@ -163,6 +167,9 @@ func conditions(q api.JobQuery) (where []string, args []any, err error) {
 	}
 	if !q.Before.IsZero() {
 		add("submitted < ?", q.Before.UnixMicro())
+	}
+	if q.Latest {
+		add(isLatest)
 	}
 	if q.Cursor != "" {
 		submitted, uid, err := readCursor(q.Cursor)

@@ -170,6 +170,9 @@ func (d *database) endedConditions(q *api.OrderedQuery) (where string, args []an
 		condition, some := d.tagged(q.TagsNone)
 		add("NOT "+condition, some...)
 	}
+	if q.Latest {
+		add(isLatest)
+	}
 	if !q.Since.IsZero() {
 		add("submitted >= ?", q.Since.UnixMicro())
 	}

@@ -91,7 +91,7 @@ func (c *Controller) List(ctx context.Context, f listing.Filter) (*listing.Page,
 	if err != nil {
 		return nil, err
 	}
-	page, missing, err := listing.Merge(ctx, f, listing.Live{Rows: rows, There: l.index.Has, Gone: l.gone}, c.o.Store)
+	page, missing, err := listing.Merge(ctx, f, listing.Live{Rows: rows, There: l.index.Has, Named: l.index.Named, Gone: l.gone}, c.o.Store)
 	if err != nil {
 		return nil, err
 	}

@@ -209,6 +209,13 @@ func (x *Index) Has(uid string) bool {
 	return x.uids[uid] != nil
 }
 
+// Named reports whether the index has a Framework of that name.
+func (x *Index) Named(framework string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.jobs[framework] != nil
+}
+
 // Rows returns the first n jobs after the filter's cursor that it selects, newest first; all where n is 0. The filter's own limit
 // isn't looked at.
 func (x *Index) Rows(f Filter, n int) ([]Row, error) {

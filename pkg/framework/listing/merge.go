@@ -24,6 +24,8 @@ type Live struct {
 	Rows []Row
 	// There reports whether the job of a UID is there, whatever the filter selects.
 	There func(uid string) bool
+	// Named reports whether a Framework has that name; nil: none has.
+	Named func(framework string) bool
 	// Gone reports whether a job isn't there that There didn't find: it may have come later.
 	Gone func(ctx context.Context, job *api.Job) (bool, error)
 }
@@ -81,6 +83,9 @@ func (m *merge) ended(ctx context.Context) (out []Row, missing, err error) {
 			if at := (&Row{Job: job}); !m.after.Passed(at) || there[job.UID] || m.live.There(job.UID) {
 				continue
 			}
+			if !m.filter.Earlier && m.live.Named != nil && m.live.Named(job.Framework) {
+				continue // a later job has its name
+			}
 			row, known, err := m.row(ctx, job)
 			if err != nil {
 				return nil, nil, err
@@ -99,7 +104,7 @@ func (m *merge) ended(ctx context.Context) (out []Row, missing, err error) {
 // query is for what may be in the page; asks is false if only live jobs can be in it.
 func (m *merge) query() (q api.JobQuery, asks bool) {
 	f := m.filter
-	q = api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: archivePage}
+	q = api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: archivePage, Latest: !f.Earlier}
 	if v := f.Visible; v != nil && !v.All && !narrow(v, &q) {
 		return q, false
 	}

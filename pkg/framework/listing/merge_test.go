@@ -77,7 +77,7 @@ func page(ctx context.Context, t require.TestingT, x *listing.Index, h *history,
 	}
 	rows, err := x.Rows(f, n)
 	require.NoError(t, err)
-	p, missing, err := listing.Merge(ctx, f, listing.Live{Rows: rows, There: x.Has, Gone: func(_ context.Context, j *api.Job) (bool, error) { return !x.Has(j.UID), nil }}, h)
+	p, missing, err := listing.Merge(ctx, f, listing.Live{Rows: rows, There: x.Has, Named: x.Named, Gone: func(_ context.Context, j *api.Job) (bool, error) { return !x.Has(j.UID), nil }}, h)
 	require.NoError(t, err)
 	require.NoError(t, missing)
 	return p
@@ -191,6 +191,22 @@ func TestAJobThatIsNowhereElseIsDeleted(t *testing.T) {
 	p = page(t.Context(), t, x, h, listing.Filter{Phases: []listing.Phase{listing.Running}, Limit: 1})
 	require.Len(t, p.Items, 1)
 	assert.Equal(t, "runs", p.Items[0].Name)
+}
+
+func TestALiveJobHidesEarlierJobsOfItsName(t *testing.T) {
+	x, h := listing.NewIndex(), &history{jobs: map[string]api.Job{}}
+	h.save(framework("ann", "vision", "train", uid(1), 1, v1.Completed, 1))
+	h.save(framework("bob", "vision", "train", uid(2), 2, v1.Completed, 1))
+	x.Put(brief(framework("ann", "nlp", "train", uid(3), 3, v1.AttemptRunning, 0)))
+	uids := func(f listing.Filter) (out []string) {
+		for _, r := range page(t.Context(), t, x, h, f).Items {
+			out = append(out, r.UID)
+		}
+		return out
+	}
+	assert.Equal(t, []string{uid(3), uid(2)}, uids(listing.Filter{}), "another person's job has another name")
+	assert.Equal(t, []string{uid(2)}, uids(listing.Filter{VirtualCluster: "vision"}), "also if the filter doesn't select the live one")
+	assert.Equal(t, []string{uid(3), uid(2), uid(1)}, uids(listing.Filter{Earlier: true}))
 }
 
 func TestOnlyAsMuchOfTheHistoryIsReadAsAPageShows(t *testing.T) {

@@ -150,7 +150,7 @@ func (o *Filter) ended(ctx context.Context, first int, there func(uid string) bo
 func (o *Filter) endedQuery() (q api.OrderedQuery, asks bool) {
 	q = api.OrderedQuery{
 		Visible: o.Visible, Keyword: o.Keyword, InName: o.InName, Priorities: o.Priorities, TagsAny: o.TagsAny, TagsNone: o.TagsNone, Since: o.Since,
-		Order: o.Order, Descending: o.Descending, Count: o.Count,
+		Order: o.Order, Descending: o.Descending, Count: o.Count, Latest: !o.Earlier,
 	}
 	for _, p := range o.Phases {
 		if p.Done() {

@@ -77,6 +77,8 @@ type Filter struct {
 	// TagsAny selects jobs that have one of these tags, TagsNone those that have none of these.
 	TagsAny, TagsNone []string
 	Since             time.Time // of submission
+	// Earlier selects also jobs whose name a later job has.
+	Earlier bool
 	// Limit is how many rows a page has; 0 is all. Of an ordered page 0 is none.
 	Limit int
 	// Cursor is Page.Next of the page before. Ordered pages have none.

@@ -40,8 +40,8 @@ func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
 // jobQuery reads the parameters of a list. One that isn't known is refused: a filter with a typing mistake
 // would answer with all jobs.
 func jobQuery(v url.Values) (api.JobQuery, error) {
-	q := api.JobQuery{User: v.Get("user"), VirtualCluster: v.Get("vc"), Keyword: v.Get("keyword"), Cursor: v.Get("cursor")}
-	if err := onlyKnown(v, "user", "vc", "state", "keyword", "since", "before", "limit", "cursor"); err != nil {
+	q := api.JobQuery{User: v.Get("user"), VirtualCluster: v.Get("vc"), Keyword: v.Get("keyword"), Cursor: v.Get("cursor"), Latest: v.Get("latest") == "true"}
+	if err := onlyKnown(v, "user", "vc", "state", "keyword", "since", "before", "latest", "limit", "cursor"); err != nil {
 		return q, err
 	}
 	for _, states := range v["state"] { // several, or several with commas

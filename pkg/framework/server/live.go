@@ -55,8 +55,8 @@ func (s *Server) serveLive(w http.ResponseWriter, r *http.Request) error {
 
 // liveFilter reads the parameters of a list of jobs that live. They are checked before anything is asked or passed on.
 func liveFilter(v url.Values) (f listing.Filter, err error) {
-	f = listing.Filter{User: v.Get("user"), VirtualCluster: v.Get("vc"), Keyword: v.Get("keyword"), InName: v.Get("name"), Cursor: v.Get("cursor")}
-	if err := onlyKnown(v, "live", "user", "vc", "state", "keyword", "name", "since", "limit", "cursor"); err != nil {
+	f = listing.Filter{User: v.Get("user"), VirtualCluster: v.Get("vc"), Keyword: v.Get("keyword"), InName: v.Get("name"), Cursor: v.Get("cursor"), Earlier: v.Get("earlier") == "true"}
+	if err := onlyKnown(v, "live", "user", "vc", "state", "keyword", "name", "since", "earlier", "limit", "cursor"); err != nil {
 		return f, err
 	}
 	if v.Get("live") != "true" {

@@ -26,8 +26,8 @@ func (s *Server) serveOrdered(w http.ResponseWriter, r *http.Request) error {
 // orderedQuery reads what api.OrderedQuery.Values has written.
 func orderedQuery(v url.Values) (q api.OrderedQuery, err error) {
 	q = api.OrderedQuery{Users: v["user"], VirtualClusters: v["vc"], Keyword: v.Get("keyword"), InName: v.Get("name"), Priorities: v["priority"], TagsAny: v["tag"], TagsNone: v["notTag"],
-		Order: v.Get("order"), Descending: v.Get("desc") == "true", Count: v.Get("count") == "true"}
-	if err := onlyKnown(v, "order", "desc", "offset", "limit", "count", "user", "vc", "keyword", "name", "state", "priority", "tag", "notTag", "since", "before", "visible", "visibleUser", "visibleVC"); err != nil {
+		Order: v.Get("order"), Descending: v.Get("desc") == "true", Count: v.Get("count") == "true", Latest: v.Get("latest") == "true"}
+	if err := onlyKnown(v, "order", "desc", "offset", "limit", "count", "latest", "user", "vc", "keyword", "name", "state", "priority", "tag", "notTag", "since", "before", "visible", "visibleUser", "visibleVC"); err != nil {
 		return q, err
 	}
 	for _, state := range v["state"] {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -137,7 +138,7 @@ func (l pages) List(ctx context.Context, f listing.Filter) (*listing.Page, error
 	if err != nil {
 		return nil, err
 	}
-	page, missing, err := listing.Merge(ctx, f, listing.Live{Rows: rows, There: l.index.Has, Gone: l.gone}, l.jobs.History)
+	page, missing, err := listing.Merge(ctx, f, listing.Live{Rows: rows, There: l.index.Has, Named: l.index.Named, Gone: l.gone}, l.jobs.History)
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +177,11 @@ func (l *Live) Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedP
 			return nil, missing
 		}
 		page.Note = l.without(ctx, missing)
+	}
+	if !f.Earlier {
+		// The history doesn't know which names live. Earlier jobs of such a name keep their places and count in the total, so that no page
+		// repeats a row of another one.
+		page.Items = slices.DeleteFunc(page.Items, func(r listing.Row) bool { return !r.Live && l.index.Named(r.Framework) })
 	}
 	return page, l.jobs.Place(ctx, f.VirtualCluster, page.Items)
 }

@@ -63,6 +63,7 @@ type listIn struct {
 	Name    string   `query:"name"`
 	State   []string `query:"state"`
 	Since   string   `query:"since"`
+	Earlier bool     `query:"earlier"`
 	Limit   int      `query:"limit"`
 	Cursor  string   `query:"cursor"`
 }
@@ -87,7 +88,7 @@ func list(ctx context.Context, d *desk.Desk, in *listIn) (*job.Page, error) {
 }
 
 func (in *listIn) filter() (f listing.Filter, err error) {
-	f = listing.Filter{User: in.User, VirtualCluster: in.VC, Keyword: in.Keyword, InName: in.Name, Limit: in.Rows(), Cursor: in.Cursor}
+	f = listing.Filter{User: in.User, VirtualCluster: in.VC, Keyword: in.Keyword, InName: in.Name, Limit: in.Rows(), Cursor: in.Cursor, Earlier: in.Earlier}
 	if f.Phases, err = listing.ReadPhases(in.State); err != nil {
 		return f, wire.Bad(err.Error())
 	}

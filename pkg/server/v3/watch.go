@@ -18,6 +18,7 @@ type watchIn struct {
 	Name    string   `query:"name"`
 	State   []string `query:"state"`
 	Since   string   `query:"since"`
+	Earlier bool     `query:"earlier"`
 	Limit   int      `query:"limit"`
 	Place   string   `header:"Last-Event-ID"`
 }
@@ -30,7 +31,7 @@ func watch(c *server.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	list := listIn{User: in.User, VC: in.VC, Keyword: in.Keyword, Name: in.Name, State: in.State, Since: in.Since, Limit: in.Limit}
+	list := listIn{User: in.User, VC: in.VC, Keyword: in.Keyword, Name: in.Name, State: in.State, Since: in.Since, Earlier: in.Earlier, Limit: in.Limit}
 	f, err := list.filter()
 	if err != nil {
 		return err
