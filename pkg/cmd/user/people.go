@@ -252,7 +252,21 @@ func (d *direct) ChangeGroup(ctx context.Context, name string, isNew bool, chang
 			return nil, err
 		}
 	}
-	g, err := d.Directory.ChangeGroup(ctx, name, isNew, change)
+	g, err := d.Directory.ChangeGroup(ctx, name, isNew, func(g *v1.GroupSpec) error {
+		was := g.DeepCopy()
+		if err := change(g); err != nil || !people.Grants(was, g) {
+			return err
+		}
+		jobs, err := job.New(d.cluster)
+		if err != nil {
+			return err
+		}
+		vcs, storages, err := jobs.Grantable(ctx)
+		if err != nil {
+			return err
+		}
+		return (&people.Known{VirtualClusters: vcs, Storages: storages}).Check(was, g)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,14 @@ func TestAdministratorsLookAfterPeople(t *testing.T) {
 	ask := func(who, method, path string, in any) *servertest.Answer { return h.as(who, method, path, body(t, in)) }
 
 	spec := v1.GroupSpec{Name: "robots", Description: "arms and legs", VirtualClusters: []v1.VCGrant{{Name: "vision", SeeJobs: true}}, Storages: []string{"arms"}}
-	a := ask("root", "PUT", "/api/v3/groups/robots", api.GroupChange{Spec: spec})
+	wrong := spec
+	wrong.VirtualClusters = []v1.VCGrant{{Name: "visoin"}}
+	a := ask("root", "PUT", "/api/v3/groups/robots", api.GroupChange{Spec: wrong})
+	assert.Equal(t, 400, a.Status, a.Body)
+	assert.Contains(t, a.Body, "did you mean vision?")
+	a = ask("root", "POST", "/api/v2/groups", map[string]any{"groupname": "robots", "extension": map[string]any{"acls": map[string]any{"virtualClusters": []string{"visoin"}}}})
+	assert.Equal(t, 400, a.Status, a.Body)
+	a = ask("root", "PUT", "/api/v3/groups/robots", api.GroupChange{Spec: spec})
 	require.Equal(t, 200, a.Status, a.Body)
 	assert.Equal(t, 409, ask("root", "PUT", "/api/v3/groups/robots", api.GroupChange{Spec: spec}).Status, "it is there")
 	a = ask("root", "POST", "/api/v3/users", api.NewUser{Name: "Rob.1", Email: "rob@example.org", Groups: []string{"robots"}, Password: servertest.Password})

@@ -92,6 +92,9 @@ func (d *Desk) putGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec
 	if err := rules.Class("group.manage", &d.caller.Subject); err != nil {
 		return nil, err
 	}
+	if err := d.grantsExist(ctx, was, &now); err != nil {
+		return nil, err
+	}
 	if was == nil {
 		made, err := d.shop.People.NewGroup(ctx, &v1.Group{Spec: now})
 		if errors.Is(err, people.ErrExists) {
@@ -109,6 +112,18 @@ func (d *Desk) putGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec
 	next := have.DeepCopy()
 	next.Spec = now
 	return d.shop.People.PutGroup(ctx, next)
+}
+
+// grantsExist refuses names that a group newly grants and that the cluster doesn't have.
+func (d *Desk) grantsExist(ctx context.Context, was, now *v1.GroupSpec) error {
+	if !people.Grants(was, now) {
+		return nil
+	}
+	vcs, storages, err := d.shop.Jobs.Grantable(ctx)
+	if err != nil {
+		return err
+	}
+	return (&people.Known{VirtualClusters: vcs, Storages: storages}).Check(was, now)
 }
 
 func sameGroup(a, b *v1.GroupSpec) bool {
@@ -151,7 +166,13 @@ func (d *Desk) changeGroup(ctx context.Context, name string, isNew bool, change 
 	var made *v1.Group
 	err := d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: wire.Shown(name)}, nil, func(ctx context.Context) (err error) {
 		if err = rules.Class("group.manage", &d.caller.Subject); err == nil {
-			made, err = d.shop.People.ChangeGroup(ctx, name, isNew, change)
+			made, err = d.shop.People.ChangeGroup(ctx, name, isNew, func(g *v1.GroupSpec) error {
+				was := g.DeepCopy()
+				if err := change(g); err != nil {
+					return err
+				}
+				return d.grantsExist(ctx, was, g)
+			})
 		}
 		return err
 	})

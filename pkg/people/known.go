@@ -1,0 +1,72 @@
+package people
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Known are the names that groups may grant. If a list is empty, groups may grant any name.
+type Known struct{ VirtualClusters, Storages []string }
+
+// Grants reports whether a group grants something by name that it did not grant before; was is nil for a new group.
+func Grants(was, now *v1.GroupSpec) bool { return len(newVCs(was, now))+len(newStorages(was, now)) > 0 }
+
+// Check refuses names that a group newly grants and that the cluster doesn't have. Earlier grants are not checked, so that one of a deleted virtual
+// cluster doesn't block other changes of the group.
+func (k *Known) Check(was, now *v1.GroupSpec) error {
+	for _, kind := range []struct {
+		field, noun string
+		names, have []string
+	}{
+		{"virtual clusters", "virtual cluster", newVCs(was, now), k.VirtualClusters},
+		{"storages", "storage", newStorages(was, now), k.Storages},
+	} {
+		for _, name := range kind.names {
+			if len(kind.have) == 0 || slices.Contains(kind.have, name) {
+				continue
+			}
+			remedy := "take one of: " + strings.Join(slices.Sorted(slices.Values(kind.have)), ", ")
+			if near := strictyaml.Nearest(name, kind.have); near != "" {
+				remedy = "did you mean " + near + "?"
+			}
+			return hint.Wrap(invalid(kind.field, "the cluster has no %s %q", kind.noun, name), remedy)
+		}
+	}
+	return nil
+}
+
+func newVCs(was, now *v1.GroupSpec) []string {
+	names := func(g *v1.GroupSpec) map[string]bool {
+		out := map[string]bool{}
+		for i := range g.VirtualClusters {
+			out[g.VirtualClusters[i].Name] = true
+		}
+		return out
+	}
+	return added(was, now, names)
+}
+
+func newStorages(was, now *v1.GroupSpec) []string {
+	return added(was, now, func(g *v1.GroupSpec) map[string]bool {
+		out := map[string]bool{}
+		for _, name := range g.Storages {
+			out[name] = true
+		}
+		return out
+	})
+}
+
+// added are the names that only the second of two groups has, in order.
+func added(was, now *v1.GroupSpec, names func(*v1.GroupSpec) map[string]bool) []string {
+	out := names(now)
+	if was != nil {
+		had := names(was)
+		maps.DeleteFunc(out, func(name string, _ bool) bool { return had[name] })
+	}
+	return slices.Sorted(maps.Keys(out))
+}
