@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/people/rules"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
@@ -38,6 +39,18 @@ func (k *Known) Check(was, now *v1.GroupSpec) error {
 		}
 	}
 	return nil
+}
+
+// Less returns a person's grants without the names that the cluster doesn't have.
+func (k *Known) Less(g rules.Grants) rules.Grants {
+	if len(k.VirtualClusters) > 0 {
+		g.VCs = maps.Clone(g.VCs)
+		maps.DeleteFunc(g.VCs, func(name string, _ rules.VC) bool { return !slices.Contains(k.VirtualClusters, name) })
+	}
+	if len(k.Storages) > 0 {
+		g.Storages = slices.DeleteFunc(slices.Clone(g.Storages), func(name string) bool { return !slices.Contains(k.Storages, name) })
+	}
+	return g
 }
 
 func newVCs(was, now *v1.GroupSpec) []string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/rules"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
@@ -43,4 +44,15 @@ func TestAGroupGrantsOnlyWhatTheClusterHas(t *testing.T) {
 		require.ErrorIs(t, err, people.ErrInvalid, name)
 		assert.Equal(t, test.remedies, hint.Of(err), name)
 	}
+}
+
+func TestGrantsOfDeletedThingsAreLeftOut(t *testing.T) {
+	g := rules.Grants{VCs: map[string]rules.VC{"gone": {}, "vision": {SeeJobs: true}}, Storages: []string{"old", "datasets"}}
+	all := &people.Known{VirtualClusters: []string{"default", "vision"}, Storages: []string{"datasets"}}
+	less := all.Less(g)
+	assert.Equal(t, map[string]rules.VC{"vision": {SeeJobs: true}}, less.VCs)
+	assert.Equal(t, []string{"datasets"}, less.Storages)
+	assert.Len(t, g.VCs, 2, "what others share stays")
+	assert.Equal(t, []string{"old", "datasets"}, g.Storages)
+	assert.Equal(t, g, (&people.Known{}).Less(g), "the cluster can't tell")
 }

@@ -28,6 +28,8 @@ func (h *house) asker(t *testing.T) func(who, method, path, body string, want in
 
 func TestGroupsAreManagedInOpenPAIsWords(t *testing.T) {
 	h := newHouse(t)
+	h.storage(t, "nfs")
+	h.storage(t, "data")
 	ask := h.asker(t)
 	spec := func() v1.GroupSpec {
 		g, err := h.People.Group("acls")

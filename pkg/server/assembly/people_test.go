@@ -22,6 +22,7 @@ func body(t *testing.T, v any) string {
 
 func TestAdministratorsLookAfterPeople(t *testing.T) {
 	h := newHouse(t)
+	h.storage(t, "arms")
 	ask := func(who, method, path string, in any) *servertest.Answer { return h.as(who, method, path, body(t, in)) }
 
 	spec := v1.GroupSpec{Name: "robots", Description: "arms and legs", VirtualClusters: []v1.VCGrant{{Name: "vision", SeeJobs: true}}, Storages: []string{"arms"}}
@@ -45,6 +46,15 @@ func TestAdministratorsLookAfterPeople(t *testing.T) {
 	h.as("Rob.1", "GET", "/api/v3/users/Rob.1", "").Into(&rob)
 	assert.Equal(t, []v1.VCGrant{{Name: "vision", SeeJobs: true}}, rob.VCs)
 	require.NotNil(t, rob.Spec)
+	h.Group("robots", func(g *v1.GroupSpec) {
+		*g = *spec.DeepCopy()
+		g.VirtualClusters = append(g.VirtualClusters, v1.VCGrant{Name: "was-deleted"})
+	})
+	for _, path := range []string{"/api/v3/whoami", "/api/v3/users/Rob.1", "/api/v3/users", "/api/v2/users/Rob.1"} {
+		assert.NotContains(t, h.as("Rob.1", "GET", path, "").Body, "was-deleted", path)
+	}
+	assert.Contains(t, h.as("root", "GET", "/api/v3/groups/robots", "").Body, "was-deleted", "the group still grants it")
+	assert.Equal(t, 201, ask("root", "PUT", "/api/v2/groups/robots/description", map[string]string{"description": "legs"}).Status, "an earlier grant blocks no other change")
 	seen := h.as("ann", "GET", "/api/v3/users/Rob.1", "")
 	assert.Contains(t, seen.Body, "rob@example.org")
 	assert.NotContains(t, seen.Body, "robots", "others see name and address")

@@ -14,6 +14,7 @@ import (
 
 func TestPeopleAndGroupsInOpenPAIsWords(t *testing.T) {
 	h := newHouse(t)
+	h.storage(t, "nfs")
 	h.Group("words", func(g *v1.GroupSpec) {
 		g.Description, g.Storages = "of OpenPAI", []string{"nfs"}
 		g.VirtualClusters = []v1.VCGrant{{Name: "vision"}, {Name: "speech"}}

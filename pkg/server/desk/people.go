@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/openpai/paictl/pkg/people"
@@ -38,6 +39,28 @@ func (d *Desk) WhoAmI() (*Me, error) {
 		me.Expires = &at
 	}
 	return me, nil
+}
+
+// existingTime limits how long an answer about a person waits for the names that exist.
+const existingTime = 3 * time.Second
+
+// Existing returns a function that leaves out of grants the virtual clusters and storages that don't exist. If the cluster can't tell, all stay.
+func (d *Desk) Existing(ctx context.Context) func(rules.Grants) rules.Grants {
+	known := sync.OnceValue(func() *people.Known {
+		ctx, cancel := context.WithTimeout(ctx, existingTime)
+		defer cancel()
+		vcs, storages, err := d.shop.Jobs.Grantable(ctx)
+		if err != nil {
+			return &people.Known{}
+		}
+		return &people.Known{VirtualClusters: vcs, Storages: storages}
+	})
+	return func(g rules.Grants) rules.Grants {
+		if len(g.VCs)+len(g.Storages) == 0 {
+			return g
+		}
+		return known().Less(g)
+	}
 }
 
 // SignedIn is a person who has just shown their password, and a token for them.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
 )
@@ -32,15 +33,16 @@ type person struct {
 	Storages       []string                   `json:"storageConfig"`
 }
 
-func newPerson(p *desk.Person) person {
+func newPerson(p *desk.Person, existing func(rules.Grants) rules.Grants) person {
 	out := person{
 		Username: p.Name, Email: p.User.Spec.Email, Groups: []string{}, Extension: map[string]json.RawMessage{}, VirtualCluster: []string{}, Storages: []string{},
 	}
 	if !p.View.Whole {
 		return out
 	}
-	out.Groups, out.Storages = append(out.Groups, p.Groups...), append(out.Storages, p.Grants.Storages...)
-	out.VirtualCluster = append(out.VirtualCluster, slices.Sorted(maps.Keys(p.Grants.VCs))...)
+	granted := existing(p.Grants)
+	out.Groups, out.Storages = append(out.Groups, p.Groups...), append(out.Storages, granted.Storages...)
+	out.VirtualCluster = append(out.VirtualCluster, slices.Sorted(maps.Keys(granted.VCs))...)
 	out.Admin = p.Grants.Administrator
 	if len(p.User.Spec.SSHKeys) > 0 {
 		if keys, err := json.Marshal(p.User.Spec.SSHKeys); err == nil {
@@ -56,9 +58,9 @@ func users(ctx context.Context, d *desk.Desk, _ *struct{}) (*[]person, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, vcs := []person{}, allVCs(ctx, d)
+	out, vcs, existing := []person{}, allVCs(ctx, d), d.Existing(ctx)
 	for i := range all {
-		p := newPerson(&all[i])
+		p := newPerson(&all[i], existing)
 		p.mayUse(&all[i], vcs)
 		out = append(out, p)
 	}
@@ -104,7 +106,7 @@ func getUser(ctx context.Context, d *desk.Desk, in *userIn) (*person, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := newPerson(p)
+	out := newPerson(p, d.Existing(ctx))
 	if p.View.Extension {
 		stored, err := d.Extension(ctx, in.User)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openpai/paictl/pkg/people/rules"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server"
@@ -34,16 +35,17 @@ func peopleRoutes() []server.Route {
 	}
 }
 
-func newUser(p *desk.Person) api.User {
+func newUser(p *desk.Person, existing func(rules.Grants) rules.Grants) api.User {
 	out := api.User{Name: p.Name, Email: p.User.Spec.Email, Groups: []string{}, VCs: []v1.VCGrant{}, Storages: []string{}, Pages: []string{}}
 	if !p.View.Whole {
 		return out
 	}
-	out.DisplayName, out.Disabled, out.Administrator, out.AllVCs = p.User.Spec.DisplayName, p.Disabled, p.Grants.Administrator, p.Grants.AllVCs
-	out.Groups, out.Storages = append(out.Groups, p.Groups...), append(out.Storages, p.Grants.Storages...)
-	out.Pages = append(out.Pages, slices.Sorted(maps.Keys(p.Grants.Pages))...)
-	for _, name := range slices.Sorted(maps.Keys(p.Grants.VCs)) {
-		g := p.Grants.VCs[name]
+	granted := existing(p.Grants)
+	out.DisplayName, out.Disabled, out.Administrator, out.AllVCs = p.User.Spec.DisplayName, p.Disabled, granted.Administrator, granted.AllVCs
+	out.Groups, out.Storages = append(out.Groups, p.Groups...), append(out.Storages, granted.Storages...)
+	out.Pages = append(out.Pages, slices.Sorted(maps.Keys(granted.Pages))...)
+	for _, name := range slices.Sorted(maps.Keys(granted.VCs)) {
+		g := granted.VCs[name]
 		out.VCs = append(out.VCs, v1.VCGrant{Name: name, SeeJobs: g.SeeJobs, MaxPriority: g.MaxPriority, HostNetwork: g.HostNetwork})
 	}
 	out.Identities, out.SSHKeys, out.Created, out.Spec = p.User.Spec.Identities, p.User.Spec.SSHKeys, p.User.CreationTimestamp.Time, &p.User.Spec
@@ -53,14 +55,14 @@ func newUser(p *desk.Person) api.User {
 	return out
 }
 
-func users(_ context.Context, d *desk.Desk, _ *struct{}) (*api.Users, error) {
+func users(ctx context.Context, d *desk.Desk, _ *struct{}) (*api.Users, error) {
 	all, err := d.Users()
 	if err != nil {
 		return nil, err
 	}
-	out := &api.Users{Items: []api.User{}}
+	out, existing := &api.Users{Items: []api.User{}}, d.Existing(ctx)
 	for i := range all {
-		out.Items = append(out.Items, newUser(&all[i]))
+		out.Items = append(out.Items, newUser(&all[i], existing))
 	}
 	return out, nil
 }
@@ -69,16 +71,18 @@ type userIn struct {
 	User string `path:"user"`
 }
 
-func getUser(_ context.Context, d *desk.Desk, in *userIn) (*api.User, error) {
-	return told(d.User(in.User))
+func getUser(ctx context.Context, d *desk.Desk, in *userIn) (*api.User, error) {
+	return told(ctx, d)(d.User(in.User))
 }
 
-func told(p *desk.Person, err error) (*api.User, error) {
-	if err != nil {
-		return nil, err
+func told(ctx context.Context, d *desk.Desk) func(p *desk.Person, err error) (*api.User, error) {
+	return func(p *desk.Person, err error) (*api.User, error) {
+		if err != nil {
+			return nil, err
+		}
+		out := newUser(p, d.Existing(ctx))
+		return &out, nil
 	}
-	out := newUser(p)
-	return &out, nil
 }
 
 type addUserIn struct {
@@ -92,7 +96,7 @@ func addUser(ctx context.Context, d *desk.Desk, in *addUserIn) (*api.User, error
 	if err == nil && p == nil {
 		return &api.User{Name: in.Body.Name}, nil
 	}
-	return told(p, err)
+	return told(ctx, d)(p, err)
 }
 
 type putUserIn struct {
@@ -104,7 +108,7 @@ func putUser(ctx context.Context, d *desk.Desk, in *putUserIn) (*api.User, error
 	if in.Body.Spec.Name != in.User {
 		return nil, wire.Bad("a person keeps the name")
 	}
-	return told(d.UpdateUser(ctx, in.User, in.Body.Was, in.Body.Spec))
+	return told(ctx, d)(d.UpdateUser(ctx, in.User, in.Body.Was, in.Body.Spec))
 }
 
 type putPasswordIn struct {

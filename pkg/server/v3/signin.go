@@ -30,13 +30,14 @@ func signInRoutes(version string) []server.Route {
 	}
 }
 
-func whoAmI(_ context.Context, d *desk.Desk, _ *struct{}) (*api.WhoAmI, error) {
+func whoAmI(ctx context.Context, d *desk.Desk, _ *struct{}) (*api.WhoAmI, error) {
 	me, err := d.WhoAmI()
 	if err != nil {
 		return nil, err
 	}
+	granted := d.Existing(ctx)(me.Grants)
 	out := &api.WhoAmI{Name: me.Name, Email: me.Email, DisplayName: me.DisplayName, Groups: append([]string{}, me.Groups...),
-		Grants: grants(&me.Grants), Token: api.Token{ID: me.Token.ID, Application: me.Token.Application, Expires: me.Expires}}
+		Grants: grants(&granted), Token: api.Token{ID: me.Token.ID, Application: me.Token.Application, Expires: me.Expires}}
 	for _, s := range me.Token.Scopes {
 		out.Token.Scopes = append(out.Token.Scopes, string(s))
 	}
