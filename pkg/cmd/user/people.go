@@ -134,14 +134,28 @@ func (d *direct) SetPassword(ctx context.Context, name string, _, p secret.Strin
 	return d.Directory.SetPassword(ctx, name, p)
 }
 
+// known reads the names that groups may grant.
+func (d *direct) known(ctx context.Context) (*people.Known, error) {
+	jobs, err := job.New(d.cluster)
+	if err != nil {
+		return nil, err
+	}
+	vcs, storages, err := jobs.Grantable(ctx)
+	return &people.Known{VirtualClusters: vcs, Storages: storages}, err
+}
+
 // Users implements People.
 func (d *direct) Users(ctx context.Context) ([]User, error) {
 	if err := d.Load(ctx); err != nil {
 		return nil, err
 	}
+	known, err := d.known(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out := []User{}
 	for _, p := range d.Directory.Users() {
-		out = append(out, *newUser(p))
+		out = append(out, *newUser(existing(known, p)))
 	}
 	return out, nil
 }
@@ -151,7 +165,22 @@ func (d *direct) User(ctx context.Context, name string) (*User, error) {
 	if err := d.Load(ctx); err != nil {
 		return nil, err
 	}
-	return printed(d.Person(name))
+	p, err := d.Person(name)
+	if err != nil {
+		return nil, err
+	}
+	known, err := d.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newUser(existing(known, p)), nil
+}
+
+// existing returns a person without grants of deleted things.
+func existing(known *people.Known, p *people.Person) *people.Person {
+	out := *p
+	out.Grants = known.Less(p.Grants)
+	return &out
 }
 
 func printed(p *people.Person, err error) (*User, error) {
@@ -257,15 +286,11 @@ func (d *direct) ChangeGroup(ctx context.Context, name string, isNew bool, chang
 		if err := change(g); err != nil || !people.Grants(was, g) {
 			return err
 		}
-		jobs, err := job.New(d.cluster)
+		known, err := d.known(ctx)
 		if err != nil {
 			return err
 		}
-		vcs, storages, err := jobs.Grantable(ctx)
-		if err != nil {
-			return err
-		}
-		return (&people.Known{VirtualClusters: vcs, Storages: storages}).Check(was, g)
+		return known.Check(was, g)
 	})
 	if err != nil {
 		return nil, err
