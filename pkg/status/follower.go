@@ -126,6 +126,7 @@ func (f *Follower) Changed() <-chan struct{} { return f.changed }
 // Run follows the cluster until ctx ends. It runs once.
 func (f *Follower) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
+	defer f.web.client.CloseIdleConnections() // a kubelet logs an error about a connection that isn't closed
 	defer f.running.Wait()
 	defer cancel()
 	for _, k := range f.kinds {

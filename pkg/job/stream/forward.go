@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream" //nolint:staticcheck // deprecated for k8s.io/streaming, which client-go's port-forward doesn't take yet
@@ -98,10 +99,21 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// closing is how long the end of a connection is waited for. If the program exits before the API server knows it, the
+// kubelet logs an error.
+const closing = 200 * time.Millisecond
+
 // Close ends both sides.
 func (c *conn) Close() error {
 	c.cancel()
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	late := time.NewTimer(closing)
+	defer late.Stop()
+	select {
+	case <-c.ended:
+	case <-late.C:
+	}
+	return err
 }
 
 // connect forwards one connection.
@@ -110,8 +122,15 @@ func connect(ctx context.Context, config *rest.Config, at *url.URL, from net.Con
 	if err != nil {
 		return told(err)
 	}
-	defer func() { _ = to.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = to.Close() })
+	end := sync.OnceFunc(func() {
+		_ = to.Close()
+		select {
+		case <-to.CloseChan(): // the API server knows
+		case <-time.After(closing):
+		}
+	})
+	defer end()
+	stop := context.AfterFunc(ctx, end)
 	defer stop()
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(p.Number))
