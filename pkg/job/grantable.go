@@ -14,7 +14,7 @@ import (
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// Grantable returns the names of the virtual clusters and storages that groups may grant. A list is empty if the cluster can't tell, or doesn't run
+// Grantable returns the names of the virtual clusters and storages that groups may grant. A list is nil if the cluster can't tell, or doesn't run
 // jobs yet. Unlike Facts, it reads no nodes.
 func (c *Client) Grantable(ctx context.Context) (vcs, storages []string, err error) {
 	configuration, err := c.systemConfig(ctx, api.ConfigMap)
@@ -25,7 +25,7 @@ func (c *Client) Grantable(ctx context.Context) (vcs, storages []string, err err
 	if err != nil {
 		return nil, nil, c.Explain(err)
 	}
-	storages = slices.Collect(maps.Keys(claims))
+	storages = slices.AppendSeq([]string{}, maps.Keys(claims))
 	if api.ReadConfiguration(configuration).SchedulerName == "" {
 		return nil, storages, nil // no scheduler enforces virtual clusters
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Known are the names that groups may grant. If a list is empty, groups may grant any name.
+// Known are the names that groups may grant. A list is nil if the cluster can't tell; groups may grant any name then.
 type Known struct{ VirtualClusters, Storages []string }
 
 // Grants reports whether a group grants something by name that it did not grant before; was is nil for a new group.
@@ -28,10 +28,13 @@ func (k *Known) Check(was, now *v1.GroupSpec) error {
 		{"storages", "storage", newStorages(was, now), k.Storages},
 	} {
 		for _, name := range kind.names {
-			if len(kind.have) == 0 || slices.Contains(kind.have, name) {
+			if kind.have == nil || slices.Contains(kind.have, name) {
 				continue
 			}
 			remedy := "take one of: " + strings.Join(slices.Sorted(slices.Values(kind.have)), ", ")
+			if len(kind.have) == 0 {
+				remedy = "make the " + kind.noun + " first"
+			}
 			if near := strictyaml.Nearest(name, kind.have); near != "" {
 				remedy = "did you mean " + near + "?"
 			}
@@ -43,11 +46,11 @@ func (k *Known) Check(was, now *v1.GroupSpec) error {
 
 // Less returns a person's grants without the names that the cluster doesn't have.
 func (k *Known) Less(g rules.Grants) rules.Grants {
-	if len(k.VirtualClusters) > 0 {
+	if k.VirtualClusters != nil {
 		g.VCs = maps.Clone(g.VCs)
 		maps.DeleteFunc(g.VCs, func(name string, _ rules.VC) bool { return !slices.Contains(k.VirtualClusters, name) })
 	}
-	if len(k.Storages) > 0 {
+	if k.Storages != nil {
 		g.Storages = slices.DeleteFunc(slices.Clone(g.Storages), func(name string) bool { return !slices.Contains(k.Storages, name) })
 	}
 	return g

@@ -33,6 +33,7 @@ func TestAGroupGrantsOnlyWhatTheClusterHas(t *testing.T) {
 		"a deleted one that it granted": {all, vc("gone"), vc("gone", "vision"), "", ""},
 		"a storage":                     {all, stores("old"), stores("old", "dataset"), `storages: the cluster has no storage "dataset"`, "did you mean datasets?"},
 		"taken away":                    {all, stores("old"), stores(), "", ""},
+		"the first of its kind":         {&people.Known{VirtualClusters: []string{"default"}, Storages: []string{}}, nil, stores("data"), `storages: the cluster has no storage "data"`, "make the storage first"},
 		"not known":                     {&people.Known{}, nil, vc("any"), "", ""},
 	} {
 		err := test.known.Check(test.was, test.now)
@@ -54,5 +55,6 @@ func TestGrantsOfDeletedThingsAreLeftOut(t *testing.T) {
 	assert.Equal(t, []string{"datasets"}, less.Storages)
 	assert.Len(t, g.VCs, 2, "what others share stays")
 	assert.Equal(t, []string{"old", "datasets"}, g.Storages)
+	assert.Empty(t, (&people.Known{Storages: []string{}}).Less(g).Storages, "the last one was deleted")
 	assert.Equal(t, g, (&people.Known{}).Less(g), "the cluster can't tell")
 }
