@@ -28,6 +28,8 @@ type RetryOptions struct {
 	Allow func(Use) error
 	// MaySee, not nil, returns an error for a job that the owner may no longer know of: the job can't wait for it.
 	MaySee func(*Job) error
+	// Room, not nil, returns an error if there may not be a job more with so many tasks.
+	Room func(tasks int) error
 }
 
 // Retry runs a job again, under its name and as it was submitted, secrets and code included. One that
@@ -62,6 +64,9 @@ func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phas
 		if err := c.allowed(ctx, j.framework, o.Allow); err != nil {
 			return before, err
 		}
+		if err := o.room(j.framework); err != nil {
+			return before, err
+		}
 		if kept, err = c.keep(ctx, j); err != nil {
 			return before, c.Explain(fmt.Errorf("save %s while it is created again: %w", j.Title(), err))
 		}
@@ -89,8 +94,23 @@ func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phas
 		if err := c.allowed(ctx, kept.Framework, o.Allow); err != nil {
 			return before, err
 		}
+		if err := o.room(kept.Framework); err != nil {
+			return before, err
+		}
 	}
 	return before, c.bringBack(ctx, kept)
+}
+
+// room asks for the tasks of a job that is created again.
+func (o *RetryOptions) room(f *v1.Framework) error {
+	if o.Room == nil {
+		return nil
+	}
+	tasks := 0
+	for i := range f.Spec.TaskRoles {
+		tasks += int(f.Spec.TaskRoles[i].TaskNumber)
+	}
+	return o.Room(tasks)
 }
 
 // keep stores what the job was submitted as.

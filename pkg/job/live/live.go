@@ -94,11 +94,14 @@ func (l *Live) next() <-chan struct{} {
 	return l.changed
 }
 
-// Await waits until a Framework is known, or the context ends: who has submitted a job sees it in the next list.
-func (l *Live) Await(ctx context.Context, framework string) {
+// Row returns a job that lives, as it is in lists.
+func (l *Live) Row(framework string) (listing.Row, bool) { return l.index.Row(framework) }
+
+// Await waits until a job is in lists as a change has left it, or the context ends.
+func (l *Live) Await(ctx context.Context, framework string, changed func(listing.Row) bool) {
 	for {
 		next := l.next()
-		if _, ok := l.index.Row(framework); ok {
+		if r, ok := l.index.Row(framework); ok && changed(r) {
 			return
 		}
 		select {

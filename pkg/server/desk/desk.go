@@ -8,8 +8,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
-	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -26,7 +24,6 @@ import (
 	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/people/token"
 	"github.com/openpai/paictl/pkg/server/keys"
-	"github.com/openpai/paictl/pkg/server/wire"
 )
 
 // Lister lists jobs without asking the API server for all of them; pkg/job/live has it.
@@ -37,8 +34,10 @@ type Lister interface {
 	Where(user, name string) (vc string, known bool)
 	// Unfinished counts the jobs of a user that haven't finished, and their tasks.
 	Unfinished(user string) (jobs, tasks int)
-	// Await waits until a Framework is known, or the context ends.
-	Await(ctx context.Context, framework string)
+	// Row returns a job that lives, as it is in lists.
+	Row(framework string) (listing.Row, bool)
+	// Await waits until a job is in lists as a change has left it, or the context ends.
+	Await(ctx context.Context, framework string, changed func(listing.Row) bool)
 	// Gone waits until a job's Framework is gone, or the context ends.
 	Gone(ctx context.Context, j *job.Job) (bool, error)
 	// Watch and Resume read what changes; see live.Live.
@@ -84,24 +83,7 @@ type Shop struct {
 
 	polls polls
 	uses  uses
-}
-
-// Most is how many unfinished jobs one person may have, and how many tasks these may have; zero is without a bound. All jobs share one namespace,
-// and the API server and the controller hold each task in memory.
-type Most struct{ Jobs, Tasks int }
-
-// room returns an error if a person would have too much with more jobs and tasks. Submissions that are under way at other servers aren't counted.
-func (s *Shop) room(user string, jobs, tasks int) error {
-	haveJobs, haveTasks := s.Live.Unfinished(user)
-	what, have, more, most := "jobs", haveJobs, jobs, s.Most.Jobs
-	if most == 0 || more <= 0 || have+more <= most {
-		what, have, more, most = "tasks", haveTasks, tasks, s.Most.Tasks
-	}
-	if most == 0 || more <= 0 || have+more <= most {
-		return nil
-	}
-	return &wire.Error{Status: http.StatusForbidden, Code: codeQuota, Message: fmt.Sprintf(
-		"%s has %d unfinished %s and would have %d; one person may have %d: wait until some have finished, or stop some", user, have, what, have+more, most)}
+	room  room
 }
 
 // Origin is where a request came from.

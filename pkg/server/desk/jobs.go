@@ -215,19 +215,16 @@ func (j *Job) Retry(ctx context.Context) (before job.Phase, err error) {
 		if err != nil {
 			return err
 		}
-		if j.job.Ended() {
-			tasks := 0
-			for _, r := range j.job.Roles {
-				tasks += r.Tasks
-			}
-			if err := j.desk.shop.room(j.thing.Owner, 1, tasks); err != nil {
-				return err
-			}
-		}
-		before, err = j.desk.shop.Jobs.Retry(ctx, j.job, job.RetryOptions{Allow: allow(owner), MaySee: func(other *job.Job) error { return maySee(owner, other) }})
+		var more added
+		defer more.done()
+		before, err = j.desk.shop.Jobs.Retry(ctx, j.job, job.RetryOptions{
+			Allow: allow(owner), MaySee: func(other *job.Job) error { return maySee(owner, other) },
+			Room: func(tasks int) error { return more.add(j.desk.shop, j.thing.Owner, Most{1, tasks}) },
+		})
 		if err != nil {
 			return err
 		}
+		j.desk.shop.await(ctx, j.job.Object, unfinished)
 		return j.desk.shop.keep(ctx, person, j.thing.Name)
 	})
 	return before, err
@@ -243,12 +240,21 @@ func (j *Job) Scale(ctx context.Context, role string, tasks int) (before int, er
 	err = j.change(ctx, "job.scale", map[string]string{"tasks": strconv.Itoa(tasks)}, func(ctx context.Context) (err error) {
 		_, owner, err := j.desk.shop.ownerOf(j.thing.Owner)
 		none := err // of who is gone the job may become smaller
+		var more added
+		defer more.done()
 		before, err = j.desk.shop.Jobs.Scale(ctx, j.job, role, tasks, job.ScaleOptions{Allow: func(u job.Use) error {
 			if none != nil {
 				return none
 			}
 			return allow(owner)(u)
-		}, Room: func(more int) error { return j.desk.shop.room(j.thing.Owner, 0, more) }})
+		}, Room: func(n int) error { return more.add(j.desk.shop, j.thing.Owner, Most{Tasks: n}) }})
+		if err == nil && more.shop != nil {
+			have := more.more.Tasks
+			for _, r := range j.job.Roles {
+				have += r.Tasks
+			}
+			j.desk.shop.await(ctx, j.job.Object, func(r listing.Row) bool { return r.Tasks >= have })
+		}
 		return err
 	})
 	return before, err

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"time"
 
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/people"
@@ -161,9 +160,6 @@ type SubmitOptions struct {
 	Key string
 }
 
-// awaitTime bounds how long a submission waits to be seen in lists.
-const awaitTime = 2 * time.Second
-
 // submissionKey is what a client may call a submission.
 var submissionKey = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
@@ -179,25 +175,31 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 		}
 		opts.After = append(opts.After, protocol.After{Job: name})
 	}
-	if err := p.desk.shop.room(p.thing.Owner, 1, p.prepared.Tasks); err != nil {
-		return "", p.desk.audited(ctx, "job.submit", p.thing, nil, err)
+	var more added
+	defer more.done()
+	submit := func(ctx context.Context) (job.Outcome, error) {
+		// One that hasn't finished is this very job, or keeps its name.
+		if r, known := p.desk.shop.Live.Row(p.prepared.Framework); !known || !unfinished(r) {
+			if err := more.add(p.desk.shop, p.thing.Owner, Most{1, p.prepared.Tasks}); err != nil {
+				return "", err
+			}
+		}
+		return p.desk.shop.Jobs.Submit(ctx, p.prepared.Objects, opts)
 	}
 	if o.DryRun {
-		return p.desk.shop.Jobs.Submit(ctx, p.prepared.Objects, opts)
+		return submit(ctx)
 	}
 	detail := map[string]string{}
 	err = p.desk.did(ctx, "job.submit", p.thing, detail, func(ctx context.Context) (err error) {
-		outcome, err = p.once(ctx, o, func() (job.Outcome, error) { return p.desk.shop.Jobs.Submit(ctx, p.prepared.Objects, opts) })
+		outcome, err = p.once(ctx, o, func() (job.Outcome, error) { return submit(ctx) })
 		detail["outcome"] = string(outcome)
 		if err != nil || outcome != job.Submitted && outcome != job.Completed {
 			return err
 		}
 		return p.desk.shop.keep(ctx, p.desk.caller.person, p.thing.Name)
 	})
-	if err == nil {
-		seen, cancel := context.WithTimeout(ctx, awaitTime)
-		p.desk.shop.Live.Await(seen, p.prepared.Framework)
-		cancel()
+	if err == nil && outcome != job.Ended {
+		p.desk.shop.await(ctx, p.prepared.Framework, unfinished)
 	}
 	return outcome, err
 }
