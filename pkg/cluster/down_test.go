@@ -365,3 +365,24 @@ func TestDownLeavesTheFoldersOfTheOperatorAsTheyWere(t *testing.T) {
 	assert.Empty(t, l.down(t.Context(), false).changes)
 	l.mustUp()
 }
+
+// The second run has to know the operator's folders, too.
+func TestADownThatFailsLateLeavesTheFoldersOfTheOperatorToTheNext(t *testing.T) {
+	t.Parallel()
+	l := newWholeLab(t, 1, 0)
+	h := l.host("m1")
+	for _, d := range []string{"/var/lib/kubelet", "/var/lib/containerd", "/etc/kubernetes", "/etc/cni/net.d"} {
+		h.write(d+"/notes", "the operator's")
+	}
+	before := l.machines()
+	l.mustUp()
+	h.write("/var/lib/kubelet/pki/kubelet-client-current.pem", "the key of a cluster")
+	inTheWay := "/etc/hosts.paictl-new"
+	h.write(inTheWay+"/x", "")
+	require.Error(t, l.down(t.Context(), false).err)
+	require.NoDirExists(t, h.root+"/var/lib/kubelet/pki")
+	h.remove(inTheWay)
+	o := l.down(t.Context(), false)
+	require.NoError(t, o.err, "%s", l.story(o))
+	assertSame(t, before, l.machines())
+}

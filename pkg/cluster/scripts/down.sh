@@ -250,6 +250,7 @@ u_kube_files() {
 u_runtime_files() { u_erase /run/containerd; }
 
 # u_trees: folders of the cluster's programs. The store of an earlier containerd stays: its database names the images of both.
+# The records stay until u_state: a walk that takes up this one has to know the operator's folders.
 u_trees() {
 	records tree | while IFS=$TAB read -r p how; do
 		if grep -qsxF "$p${TAB}io.containerd.metadata.v1.bolt" "$S/kept"; then
@@ -257,7 +258,6 @@ u_trees() {
 		else
 			u_erase "$p"
 		fi
-		if [ "$mode" = run ]; then forget tree "$p"; fi
 	done
 }
 
@@ -515,6 +515,7 @@ u_state() {
 		for f in "$S"/units/*; do
 			[ ! -e "$f" ] || systemctl reset-failed "${f##*/}" 2>/dev/null || true
 		done
+		rm -f "$S/member" # without the records, nothing may look like the cluster's
 		erase /var/lib/paictl
 		rm -f "$LOCK"
 	fi
