@@ -208,6 +208,17 @@ func TestSudoRefusalsHaveACauseAndARemedy(t *testing.T) {
 	}
 }
 
+// Otherwise sudoers reads another name.
+func TestTheRemedyForATerminalEscapesTheUser(t *testing.T) {
+	c := shell(t)
+	c.User, c.Sudo = `DOMAIN\user`, &sshtest.Sudo{Deny: "sudo: sorry, you must have a tty to run sudo"}
+	s := sshtest.NewServer(t, c)
+	h, err := sshtest.Dialer(t, s).Dial(t.Context(), s.Target())
+	require.NoError(t, err)
+	_, err = h.Run(t.Context(), ssh.Script{Name: "base/apply", Body: "echo no"})
+	assert.Equal(t, `add this line to sudoers: Defaults:DOMAIN\\user !requiretty`, hint.Of(err))
+}
+
 func TestCancellationEndsTheScriptOnTheHost(t *testing.T) {
 	root := t.TempDir()
 	h, s, _ := dial(t, sshtest.Config{Handler: sshtest.Shell{Root: root}})

@@ -165,6 +165,7 @@ func TestTheLineForSudoersIsOneThatSudoReads(t *testing.T) {
 		"o'neil":      {"o'neil ALL=(ALL) ALL", "o_neil"},
 		"a b,c":       {`a\ b\,c ALL=(ALL) ALL`, "a_b_c"},
 		"%x":          {`\%x ALL=(ALL) ALL`, "_x"},
+		"a#b":         {`a\#b ALL=(ALL) ALL`, "a_b"},
 	} {
 		t.Run(user, func(t *testing.T) {
 			line := sudoersLine(user, "ALL")

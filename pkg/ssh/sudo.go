@@ -203,15 +203,14 @@ func (p *process) sudoEnded(ctx context.Context, as access) error {
 	case has("not in the sudoers", "not allowed", "may not run", "i'm sorry"):
 		return p.sudoError(as, "the user may not become root", "add it: "+sudoersLine(as.user, "ALL"))
 	case has("tty"):
-		return p.sudoError(as, "it requires a terminal", fmt.Sprintf("add the line 'Defaults:%s !requiretty' to sudoers", as.user))
+		return p.sudoError(as, "it requires a terminal", fmt.Sprintf("add this line to sudoers: Defaults:%s !requiretty", sudoersName(as.user)))
 	case has("try again", "incorrect password", "incorrect authentication", "authentication failed"):
 		return p.sudoError(as, "the password was refused", "check the password: "+sudoFields)
 	}
 	return p.sudoError(as, fmt.Sprintf("it ended with exit code %d: %s", code, said), "run 'sudo true' on the machine to see why; if the user has no rights: "+sudoersLine(as.user, "ALL"))
 }
 
-// sudoersLine is a command of root that lets a user become root. sudo ignores files in sudoers.d whose names have a dot or end in ~, and
-// sudoers wants a backslash before some characters of names.
+// sudoersLine is a command of root that lets a user become root. sudo ignores files in sudoers.d whose names have a dot or end in ~.
 func sudoersLine(user, what string) string {
 	file := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
@@ -219,14 +218,19 @@ func sudoersLine(user, what string) string {
 		}
 		return '_'
 	}, user)
+	return fmt.Sprintf("printf '%%s\\n' %s > /etc/sudoers.d/%s", wire.Quote(sudoersName(user)+" ALL=(ALL) "+what), file)
+}
+
+// sudoersName is a user's name with a backslash before the characters that sudoers would read as its own.
+func sudoersName(user string) string {
 	var name strings.Builder
 	for i, r := range user {
-		if strings.ContainsRune(`!=:,()\" `, r) || i == 0 && strings.ContainsRune("%+#@", r) {
+		if strings.ContainsRune(`!=:,()\"# `, r) || i == 0 && strings.ContainsRune("%+@", r) {
 			name.WriteByte('\\')
 		}
 		name.WriteRune(r)
 	}
-	return fmt.Sprintf("printf '%%s\\n' %s > /etc/sudoers.d/%s", wire.Quote(name.String()+" ALL=(ALL) "+what), file)
+	return name.String()
 }
 
 func loginShell(user string) string {
