@@ -201,6 +201,20 @@ for f; do echo "/dev/sdb 0 0 1048576 / $f"; done`)
 	assert.Empty(t, left)
 }
 
+// A mount makes the kernel load the module of its file system.
+func TestTheProbeUnloadsWhatItsOverlayHasLoaded(t *testing.T) {
+	f := newFakeRoot(t)
+	s := preflightSpec(t, 1)
+	module := f.root + "/sys/module/overlay"
+	f.stub("unshare", "mkdir -p "+module)
+	f.stub("modprobe", `[ "$*" = "-r overlay" ] && rmdir `+module)
+	f.probe(s, s.Nodes[1])
+	assert.NoDirExists(t, module)
+	require.NoError(t, os.MkdirAll(module, 0o755))
+	f.probe(s, s.Nodes[1])
+	assert.DirExists(t, module, "it was loaded before")
+}
+
 func TestTheProbeKnowsModulesLoadedBuiltInOrOnDisk(t *testing.T) {
 	f := newFakeRoot(t)
 	s := preflightSpec(t, 1)

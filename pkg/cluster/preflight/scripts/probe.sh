@@ -89,14 +89,18 @@ probe_filesystems() {
 }
 
 # "overlay folder type reason" if the file system of the container store can't carry overlays. The kernel unmounts the overlay with its namespace.
+# It also loads its module for it, which goes again: "cluster down" would take it for the machine's own.
 probe_overlay() {
 	if ! have unshare || ! have timeout; then return 0; fi
 	nearest "$want_store"
 	t=$(mktemp -d "$R${d%/}/.paictl-overlay.XXXXXX" 2>/dev/null) || return 0
+	loaded=
+	[ ! -d "$R/sys/module/overlay" ] || loaded=1
 	said=$(cd "$t" && timeout 20 unshare -m sh -c 'mkdir low up work all && : >low/a &&
 		mount -t overlay overlay -o lowerdir=low,upperdir=up,workdir=work all && : >all/b && rm all/a && [ "$(ls all)" = b ]' 2>&1) ||
 		printf 'overlay\t%s\t%s\t%s\n' "$d" "$(stat -f -c %T "$t")" "$(printf '%s\n' "${said:-deleted files stay visible}" | sed -n '1{s/^mount: [^ ]*: //; s/\t/ /g; p;}')"
 	rm -rf "$t"
+	if [ -z "$loaded" ] && [ -d "$R/sys/module/overlay" ]; then modprobe -r overlay 2>/dev/null || :; fi
 }
 
 # The kernel's own configuration, where it shows one.
