@@ -69,7 +69,8 @@ EOF
 }
 
 # k_causes SINCE: prints why static pods don't start, a line "cause: program: its last error" for containerd, the kubelet and
-# the first component that ended. Until the API server runs, both also report that it and the pod network are missing.
+# the first component that ended. Of the two programs only errors about pods count, and those that end the program: they print
+# many others at each start.
 k_causes() {
 	for u_ in containerd kubelet; do
 		said_=$(journalctl -u "$u_.service" --since "@$1" -o cat --no-pager 2>/dev/null | awk '
@@ -77,7 +78,7 @@ k_causes() {
 			/cni plugin not initialized|no network config found/ { next }
 			{
 				first = /Error syncing pod|RunPodSandbox|CreateContainer|StartContainer|PullImage/
-				if (!first && /connection refused|dial tcp|i\/o timeout|is forbidden|node [^ ]+ not found/) next
+				if (!first && !/ level=fatal |^F[0-9]+ |"command failed"|ContainerManager|manifest file/) next
 				if (!match($0, / (err|error)="([^"\\]|\\.)*"/) && !match($0, / msg="([^"\\]|\\.)*"/) && !match($0, /\] .*/)) next
 				t = substr($0, RSTART + 1, RLENGTH - 1)
 				if (sub(/^[a-z]+="/, "", t)) sub(/"$/, "", t)
@@ -95,10 +96,12 @@ k_causes() {
 		[ -z "$said_" ] || printf 'cause: %s: %s\n' "$u_" "$said_" >&2
 	done
 	for u_ in etcd kube-apiserver kube-controller-manager kube-scheduler; do
-		# Each restart begins another file, so the second newest is of a container that ended.
-		f_=$(ls -t "$R/var/log/pods/kube-system_$u_-"*/"$u_"/*.log 2>/dev/null | sed -n 2p)
+		# Each restart begins another file, and the kubelet keeps those of the last container that ended, and of the one that runs. While
+		# it waits with the next restart, the first is alone.
+		d_=$(ls -td "$R/var/log/pods/kube-system_$u_-"*/"$u_" 2>/dev/null | head -n 1)
+		f_=$(ls -t "$d_"/*.log 2>/dev/null | awk 'NR == 1 && !/\/0\.log$/ || NR == 2 { f = $0 } END { print f }')
 		if [ -n "$f_" ]; then
-			printf 'cause: %s: %s\n' "$u_" "$(tail -n 1 "$f_" | sed 's/^[^ ]* std[a-z]* [FP] //' | tr '\t' ' ' | cut -c 1-400)" >&2
+			printf 'cause: %s: %s\n' "$u_" "$(sed 's/^[^ ]* std[a-z]* [FP] //' "$f_" | grep . | tail -n 1 | tr '\t' ' ' | cut -c 1-400)" >&2
 			return 0
 		fi
 	done
