@@ -2,15 +2,12 @@
 package attacks
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -78,7 +75,7 @@ func TestNoConnectionsTakeMoreMemoryThanAProgramHas(t *testing.T) {
 				"idle connections": {2000, func(io.Writer) {}},
 			} {
 				t.Run(name, func(t *testing.T) {
-					require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", one.pid), []byte("5"), 0)) // resets the peak
+					programs.ResetPeak(t, one.pid)
 					var all sync.WaitGroup
 					conns := make([]net.Conn, attack.connections)
 					for i := range conns {
@@ -93,7 +90,7 @@ func TestNoConnectionsTakeMoreMemoryThanAProgramHas(t *testing.T) {
 						})
 					}
 					all.Wait()
-					peak := one.peak(t)
+					peak := programs.Peak(t, one.pid)
 					for _, conn := range conns {
 						if conn != nil {
 							_ = conn.Close()
@@ -127,18 +124,6 @@ func (o target) limit(t *testing.T) int64 {
 	q, err := resource.ParseQuantity(values.Resources.Limits.Memory)
 	require.NoError(t, err)
 	return q.Value()
-}
-
-// peak is the most memory that the program has had, in bytes.
-func (o target) peak(t *testing.T) int64 {
-	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", o.pid))
-	require.NoError(t, err)
-	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(bytes.TrimSpace(data))
-	require.NotNil(t, m)
-	kib, err := strconv.ParseInt(string(m[1]), 10, 64)
-	require.NoError(t, err)
-	return kib << 10
 }
 
 // free returns an address on which nothing listens.

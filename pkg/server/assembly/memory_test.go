@@ -1,14 +1,10 @@
 package assembly_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server/servertest"
+	"github.com/openpai/paictl/test/programs"
 )
 
 // The program has 300 MiB, see templates/charts/rest-server/values.yaml.
@@ -70,7 +67,7 @@ func TestNoBodiesTakeMoreMemoryThanTheProgramHas(t *testing.T) {
 		{name: "forms of strangers", method: "POST", path: "/oauth/token", body: "a=b" + many(8000, "&c"), requests: 390},
 		{name: "texts of strangers", method: "POST", path: "/api/v2/authn/basic/login", body: `{"username":"` + many(100_000, "a") + `"}`, requests: 390},
 		{name: "queries of strangers", method: "GET", path: "/api/v2/info?a" + many(50_000, "&b"), requests: 390},
-		{name: "headers of strangers", method: "GET", path: "/api/v2/info", requests: 390, header: headers(4000)},
+		{name: "headers of strangers", method: "GET", path: "/api/v2/info", requests: 390, header: headers(4000, "")},
 		{name: "objects of people", method: "POST", path: "/api/v3/jobs", body: objects(3 << 20), requests: 8, signedIn: true},
 		{name: "shorter objects of people", method: "POST", path: "/api/v3/jobs", body: objects(1 << 20), requests: 64, signedIn: true},
 		{name: "files of people", method: "POST", path: "/api/v3/jobs?check", body: file(values), requests: 64, signedIn: true},
@@ -80,7 +77,7 @@ func TestNoBodiesTakeMoreMemoryThanTheProgramHas(t *testing.T) {
 		{name: "values of changes", method: "PUT", path: "/api/v2/users/me", body: `{"data":{"extension":{"a":` + objects(60_000) + `}}}`, requests: 390, signedIn: true},
 	} {
 		t.Run(attack.name, func(t *testing.T) {
-			require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.Pid()), []byte("5"), 0)) // resets the peak
+			programs.ResetPeak(t, p.Pid())
 			said := sync.Map{}
 			var all sync.WaitGroup
 			for i := range attack.requests {
@@ -107,31 +104,19 @@ func TestNoBodiesTakeMoreMemoryThanTheProgramHas(t *testing.T) {
 			}
 			all.Wait()
 			said.Range(func(status, text any) bool { t.Logf("%s: %.200s", status, text); return true })
-			peak := peakOf(t, p.Pid())
+			peak := programs.Peak(t, p.Pid())
 			t.Logf("peak %d MiB", peak>>20)
-			assert.Less(t, peak, memoryLimit)
+			assert.Less(t, peak, int64(memoryLimit))
 		})
 	}
 	assert.Equal(t, http.StatusOK, p.Ask("GET", "/api/v3/whoami", tokens[0], "").Status, "it is the same program")
 }
 
-// headers are many short ones.
-func headers(n int) http.Header {
+// headers are many with the same value.
+func headers(n int, value string) http.Header {
 	out := http.Header{}
 	for i := range n {
-		out[fmt.Sprintf("A%d", i)] = []string{""}
+		out[fmt.Sprintf("A%d", i)] = []string{value}
 	}
 	return out
-}
-
-// peakOf is the most memory that a process has had, in bytes.
-func peakOf(t *testing.T, pid int) int {
-	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	require.NoError(t, err)
-	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(bytes.TrimSpace(data))
-	require.NotNil(t, m)
-	kib, err := strconv.Atoi(string(m[1]))
-	require.NoError(t, err)
-	return kib << 10
 }

@@ -1,0 +1,29 @@
+package programs
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ResetPeak makes Peak count from now on.
+func ResetPeak(t testing.TB, pid int) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0))
+}
+
+// Peak is the most memory that a process has had, in bytes.
+func Peak(t testing.TB, pid int) int64 {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	require.NoError(t, err)
+	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(data)
+	require.NotNil(t, m)
+	kib, err := strconv.ParseInt(string(m[1]), 10, 64)
+	require.NoError(t, err)
+	return kib << 10
+}
