@@ -47,6 +47,17 @@ func TestBodiesWithoutATokenAreShortAndFew(t *testing.T) {
 	assert.Equal(t, http.StatusOK, post("192.0.2.2", "a").Code, "others aren't counted with them")
 }
 
+// A request that waits holds its header.
+func TestAHeaderHasFewFields(t *testing.T) {
+	s, _ := notes(Limits{})
+	for n, want := range map[int]int{maxFields: http.StatusOK, maxFields + 1: http.StatusRequestHeaderFieldsTooLarge} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/api/notes", strings.NewReader(`{"text":"a"}`))
+		r.Header["A"] = make([]string, n)
+		s.ServeHTTP(w, r)
+		assert.Equal(t, want, w.Code, "%d fields", n)
+	}
+}
+
 func TestBodiesWaitForTheMemoryOfOthers(t *testing.T) {
 	s, post := notes(Limits{})
 	for what, p := range map[string]*pool{"read": s.bodies.guestRead, "decoded": s.bodies.guestDecoded} {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -144,6 +145,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s.done(a, r)
 	}()
+	if fields(r.Header) > maxFields {
+		s.fail(a, r, &wire.Error{Status: http.StatusRequestHeaderFieldsTooLarge, Code: wire.CodeTooLarge, Message: fmt.Sprintf("the header has more than %d fields", maxFields)})
+		return
+	}
 	path, err := normal(r)
 	if err != nil {
 		s.fail(a, r, err)
@@ -166,9 +171,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fail(a, r, &wire.Error{Status: http.StatusMethodNotAllowed, Code: wire.CodeMethod, Message: r.Method + " is not allowed here: " + allow})
 		return
 	}
-	spelled := r.Clone(r.Context())
-	spelled.URL.Path, spelled.URL.RawPath = path, ""
-	s.mux.ServeHTTP(a, spelled)
+	spelled, at := *r, *r.URL // one header, however long the request waits
+	at.Path, at.RawPath = path, ""
+	spelled.URL = &at
+	s.mux.ServeHTTP(a, &spelled)
+}
+
+// Bounds of a request's header, which takes memory while the request waits. A short field takes a hundred times its bytes.
+const (
+	maxHeader = 32 << 10
+	maxFields = 128
+)
+
+// fields counts the values of a header.
+func fields(h http.Header) (n int) {
+	for _, values := range h {
+		n += len(values)
+	}
+	return n
 }
 
 // serve answers by a route.
@@ -368,7 +388,7 @@ func (s *Server) address(r *http.Request) netip.Addr {
 
 // HTTP is the server around a handler, with its limits.
 func (s *Server) HTTP(h http.Handler) *http.Server {
-	return bounded.HTTP(h, bounded.Options{Header: 64 << 10, Log: s.o.Log})
+	return bounded.HTTP(h, bounded.Options{Header: maxHeader, Log: s.o.Log})
 }
 
 // Serve answers on a listener until the context ends: then it takes no new requests, ends streams, and lets the others be answered.
