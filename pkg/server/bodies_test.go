@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -45,6 +47,23 @@ func TestBodiesWithoutATokenAreShortAndFew(t *testing.T) {
 	}
 	assert.Equal(t, http.StatusTooManyRequests, post("192.0.2.1", "a").Code, "a tenth of a minute's may come at once")
 	assert.Equal(t, http.StatusOK, post("192.0.2.2", "a").Code, "others aren't counted with them")
+}
+
+// A decoded body takes many times its bytes, and a job file more.
+func TestDecodedBodiesCountWithTheirSurroundings(t *testing.T) {
+	for times, most := range map[int]int64{decodedTimes: decodedTimes * 100, jobTimes: jobTimes * 100} {
+		p := newPool(most, most, errors.New("full"), nil)
+		p.wait = time.Millisecond
+		read := func(n int) error {
+			a := &answer{ResponseWriter: httptest.NewRecorder()}
+			r := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
+			b := &body{ReadCloser: io.NopCloser(strings.NewReader(strings.Repeat("a", n))), call: &Call{Writer: a, Request: r}, size: int64(n), times: times, read: newPool(1000, 1000, nil, nil), decoded: p}
+			_, err := b.All()
+			return err
+		}
+		require.NoError(t, read(60))
+		require.ErrorContains(t, read(60), "full", "the first request isn't over")
+	}
 }
 
 // A request that waits holds its header.
