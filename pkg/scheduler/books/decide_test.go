@@ -537,6 +537,24 @@ func TestWhatIsHeldForAGangIsHeldWhileItPauses(t *testing.T) {
 	c.place(c.create(newPod("other", spec("A", 5, "other:1:1")))) // it isn't held forever in vain
 }
 
+func TestNothingIsHeldForAGangThatTheAPIServerRefuses(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	one, two := c.run(newPod("one", spec("A", 5, "one:1:2"))), c.run(newPod("two", spec("A", 5, "two:1:2")))
+	large := c.create(newPod("large", spec("A", 5, "large:2:2")))
+	c.create(newPod("large2", spec("A", 5, "large:2:2")))
+	c.waits(large)
+	c.clock.add(queue.ReservationAfter + time.Minute)
+	c.delete(one)
+	c.delete(two)
+	node := c.place(large)
+	c.client.PrependReactor("create", "pods/binding", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "large", errors.New("a policy denies it"))
+	})
+	require.ErrorContains(t, c.b.Bind(t.Context(), large.UID, node), "a policy denies it")
+	c.waits(large)
+	c.place(c.create(newPod("small", spec("A", 5, "small:1:1"))))
+}
+
 func TestAPlaceThatKubernetesMayKnowIsNotTakenBack(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p, q := c.create(newPod("p", spec("A", 5, "g:2:2"))), c.create(newPod("q", spec("A", 5, "g:2:2")))
