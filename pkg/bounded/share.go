@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/openpai/paictl/pkg/origin"
 )
@@ -13,8 +14,12 @@ import (
 // one address, and still leaves a place to others.
 const shares = 4
 
+// settled is how long a connection is safe from a network that has fewer: a health check or a short answer takes less.
+const settled = 10 * time.Second
+
 // Limit bounds the connections of a listener. A network that has its share is hung up on. If all connections are open, the newest one of
-// the network with the most is closed for a network with fewer; if all have as many, the next one waits until a connection ends.
+// the network with the most is closed for a network with fewer. If that would leave both with as many, the oldest one is closed, but not
+// before it has been open for some seconds: as many networks as there are places can't keep health checks away.
 func Limit(l net.Listener, o Options) net.Listener {
 	return &shared{
 		Listener: l, share: max(1, o.Connections/shares), proxies: o.Proxies, places: make(chan struct{}, o.Connections),
@@ -41,25 +46,39 @@ func (s *shared) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &part{Conn: c, of: s}
+		p := &part{Conn: c, of: s, began: time.Now()}
 		p.network, p.counted = s.network(c.RemoteAddr())
 		if s.full(p) {
 			_ = c.Close() // no byte was sent yet
 			continue
 		}
-		select {
-		case s.places <- struct{}{}:
-		default:
-			s.makeRoom(p)
-			select {
-			case s.places <- struct{}{}:
-			case <-s.ended:
-				_ = c.Close()
-				return nil, net.ErrClosed
-			}
+		if !s.enter(p) {
+			_ = c.Close()
+			return nil, net.ErrClosed
 		}
 		s.add(p)
 		return p, nil
+	}
+}
+
+// enter waits for a place; false if the listener ends.
+func (s *shared) enter(p *part) bool {
+	select {
+	case s.places <- struct{}{}:
+		return true
+	default:
+	}
+	for {
+		timer := time.NewTimer(s.makeRoom(p))
+		select {
+		case s.places <- struct{}{}:
+			timer.Stop()
+			return true
+		case <-s.ended:
+			timer.Stop()
+			return false
+		case <-timer.C:
+		}
 	}
 }
 
@@ -89,23 +108,35 @@ func (s *shared) full(p *part) bool {
 	return p.counted && len(s.open[p.network]) >= s.share
 }
 
-// makeRoom closes a connection of the network with the most, if that has two more than the network of a new connection.
-func (s *shared) makeRoom(p *part) {
+// makeRoom closes a connection for a new one of a network that has fewer, and returns when to look again.
+func (s *shared) makeRoom(p *part) time.Duration {
 	s.mu.Lock()
+	own := len(s.open[p.network])
 	var most []*part
+	var oldest *part
 	for _, parts := range s.open {
 		if len(parts) > len(most) {
 			most = parts
 		}
+		if len(parts) > own && (oldest == nil || parts[0].began.Before(oldest.began)) {
+			oldest = parts[0]
+		}
 	}
-	var last *part
-	if len(most) > len(s.open[p.network])+1 {
-		last = most[len(most)-1]
+	again := settled
+	var gives *part
+	switch {
+	case len(most) > own+1:
+		gives = most[len(most)-1]
+	case oldest != nil:
+		if again = settled - time.Since(oldest.began); again <= 0 {
+			gives, again = oldest, settled
+		}
 	}
 	s.mu.Unlock()
-	if last != nil {
-		_ = last.Close()
+	if gives != nil {
+		_ = gives.Close()
 	}
+	return again
 }
 
 func (s *shared) add(p *part) {
@@ -134,6 +165,7 @@ type part struct {
 	of      *shared
 	network string
 	counted bool
+	began   time.Time
 	once    sync.Once
 }
 

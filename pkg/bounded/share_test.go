@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -89,4 +91,28 @@ func TestATrustedProxyHasNoShare(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Empty(t, in.hungUp)
+}
+
+// As many networks as there are places, each with a connection that does nothing, keep no other away.
+func TestTheOldestConnectionGivesWayToANetworkWithNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := &callers{from: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "127.0.0.1"}}
+		l := Limit(in, Options{Connections: 2})
+		began := time.Now()
+		_, err := l.Accept()
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		_, err = l.Accept()
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+
+		_, err = l.Accept()
+		require.NoError(t, err)
+		assert.Equal(t, []string{"192.0.2.1"}, in.hungUp)
+		assert.Equal(t, settled, time.Since(began), "a short answer can be finished")
+		_, err = l.Accept()
+		require.NoError(t, err, "this machine, whose health checks have no share")
+		assert.Equal(t, []string{"192.0.2.1", "192.0.2.2"}, in.hungUp)
+		assert.Equal(t, settled+time.Second, time.Since(began))
+	})
 }
