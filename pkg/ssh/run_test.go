@@ -174,6 +174,7 @@ func TestSudoRefusalsHaveACauseAndARemedy(t *testing.T) {
 		"no password":            {sshtest.Sudo{Password: "right"}, "", "none was given", "NOPASSWD"},
 		"not in sudoers":         {sshtest.Sudo{Deny: "pai is not in the sudoers file."}, "x", "may not become root", "/etc/sudoers.d"},
 		"a terminal is required": {sshtest.Sudo{Deny: "sudo: sorry, you must have a tty to run sudo"}, "x", "terminal", "requiretty"},
+		"a shell that wants one": {sshtest.Sudo{Deny: "mesg: ttyname failed: Inappropriate ioctl for device\nsudo: 3 incorrect password attempts"}, "x", "the password was refused", "check the password"},
 		"sudo is missing":        {sshtest.Sudo{Deny: "env: 'sudo': No such file or directory", ExitCode: 127}, "x", "not installed", "install sudo"},
 		"sudo-rs, no rights":     {sshtest.Sudo{Deny: "sudo: I'm sorry pai. I'm afraid I can't do that"}, "x", "may not become root", "printf '%s\\n' 'pai ALL=(ALL) ALL' > /etc/sudoers.d/pai"},
 		"sudo-rs, wrong":         {sshtest.Sudo{Deny: "sudo: Maximum 3 incorrect authentication attempts"}, "x", "the password was refused", "check the password"},

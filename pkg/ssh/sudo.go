@@ -202,7 +202,7 @@ func (p *process) sudoEnded(ctx context.Context, as access) error {
 		return p.sudoError(as, "sudo is not installed", "install sudo on the machine, or log in as root")
 	case has("not in the sudoers", "not allowed", "may not run", "i'm sorry"):
 		return p.sudoError(as, "the user may not become root", "add it: "+sudoersLine(as.user, "ALL"))
-	case has("tty"):
+	case has("must have a tty", "no tty present"):
 		return p.sudoError(as, "it requires a terminal", fmt.Sprintf("add this line to sudoers: Defaults:%s !requiretty", sudoersName(as.user)))
 	case has("try again", "incorrect password", "incorrect authentication", "authentication failed"):
 		return p.sudoError(as, "the password was refused", "check the password: "+sudoFields)
