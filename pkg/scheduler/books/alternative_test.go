@@ -139,8 +139,8 @@ func TestMachinesWithGPUsCanBeReserved(t *testing.T) {
 	assert.Nil(t, why.Alternative)
 	assert.Zero(t, why.Asks.OrShareOfGPUs)
 
-	virtual := withCPUs[strings.Index(withCPUs, "virtualClusters:"):]
-	code, text := c.ask(http.MethodPost, api.PathValidate, strings.Replace(virtual, ", {cellType: CPU-NODE, cellNumber: 1}", "", 1))
+	_, virtual, _ := strings.Cut(withCPUs, "virtualClusters:")
+	code, text := c.ask(http.MethodPost, api.PathValidate, "virtualClusters:"+strings.Replace(virtual, ", {cellType: CPU-NODE, cellNumber: 1}", "", 1))
 	require.Equal(t, http.StatusOK, code, text)
 	assert.Contains(t, text, `"group":"p","effect":"refused"`, "a change of virtual clusters alone keeps the setting")
 
