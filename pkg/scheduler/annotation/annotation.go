@@ -1,23 +1,23 @@
-// Package annotation is what the scheduler reads from and writes on pods, and the details of a place on a claim.
-// In: the text of a pod's scheduling request, and what a bound pod says about its place. Out: the
+// Package annotation reads and writes the scheduler's annotations on pods, and the details of a place on a claim.
+// In: the text of a pod's scheduling request, and a bound pod's annotations about its place. Out: the
 // core's request and placement, and the annotations of a pod that is being bound. Texts are those of
 // HiveD, versions 1 and 2, so that pods and tools made for it keep working.
 package annotation
 
 // Keys on pods. All but PlacementKey are HiveD's.
 const (
-	// SpecKey has what a pod asks for.
+	// SpecKey has a pod's scheduling request.
 	SpecKey = "hivedscheduler.microsoft.com/pod-scheduling-spec"
 	// IsolationKey has the device indices, joined by commas; containers get them as
 	// NVIDIA_VISIBLE_DEVICES.
 	IsolationKey = "hivedscheduler.microsoft.com/pod-leaf-cell-isolation"
-	// LegacyIsolationKey is what early releases of HiveD wrote instead of IsolationKey.
+	// LegacyIsolationKey is the key that early releases of HiveD wrote instead of IsolationKey.
 	LegacyIsolationKey = "hivedscheduler.microsoft.com/pod-gpu-isolation"
 	// BindInfoKey has the place of the whole gang.
 	BindInfoKey = "hivedscheduler.microsoft.com/pod-bind-info"
 	// EnableKey is the resource whose limit, above 0, makes a pod the scheduler's business.
 	EnableKey = "hivedscheduler.microsoft.com/pod-scheduling-enable"
-	// PlacementKey has what BindInfoKey can't say and a restart needs.
+	// PlacementKey has the details that BindInfoKey can't express and that a restart needs.
 	PlacementKey = "paictl.openpai.org/placement"
 )
 

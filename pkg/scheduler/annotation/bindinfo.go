@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// bindInfo is what BindInfoKey says.
+// bindInfo is the content of BindInfoKey.
 type bindInfo struct {
 	node, chain string
 	isolation   []int32
@@ -42,7 +42,7 @@ type bindPod struct {
 	Others     others   `yaml:",inline" json:"-"`
 }
 
-// parseBindInfo reads what Write made, and nothing else, as JSON: in a fraction of the time. A cluster may have thousands of
+// parseBindInfo reads text that Write made as JSON, which takes a fraction of the time. It parses all other text as YAML. A cluster may have thousands of
 // pods when a scheduler starts.
 func parseBindInfo(text string) (*bindInfo, error) {
 	var t bindText

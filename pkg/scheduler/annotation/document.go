@@ -7,10 +7,10 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// maxValues bounds what aliases can make of a short text.
+// maxValues bounds the number of values that aliases can make of a short text.
 const maxValues = 1 << 18
 
-// document is an annotation as YAML, whose mistakes have lines. One without a text has none.
+// document is an annotation as YAML, whose mistakes have lines. The mistakes of a document without a text have no line.
 type document struct{ *strictyaml.Document }
 
 // parse reads a text of limited size, in bytes.
@@ -47,7 +47,7 @@ func firstOf(findings strictyaml.Findings) error {
 	return onLine(f.Line, message)
 }
 
-// fault is a mistake at a field, or at what encloses it where it is missing.
+// fault is a mistake at a field, or at the enclosing value if the field is missing.
 func (d document) fault(path strictyaml.Path, format string, args ...any) error {
 	line, _, _ := d.Position(path)
 	return onLine(line, fmt.Sprintf(format, args...))
@@ -63,8 +63,8 @@ func onLine(line int, message string) error {
 // others takes the keys that mean nothing to the scheduler: HiveD ignores them.
 type others map[string]strictyaml.Ignored
 
-// either returns a field that has two names, and that which was used. field is its present name, and returned where
-// neither is there.
+// either returns the field that was used of two with the same meaning, and its value. field is the present name. either
+// returns that name if both are missing.
 func either[T any](d document, path strictyaml.Path, field string, value *T, former string, formerValue *T) (name string, out T, err error) {
 	switch {
 	case value != nil && formerValue != nil:
@@ -77,7 +77,7 @@ func either[T any](d document, path strictyaml.Path, field string, value *T, for
 	return field, out, nil
 }
 
-// positive checks a number that must be there.
+// positive checks a required number.
 func (d document) positive(path strictyaml.Path, field string, n int) error {
 	switch {
 	case n <= 0:

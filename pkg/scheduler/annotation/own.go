@@ -12,8 +12,8 @@ import (
 //
 //	{"chain":"NODE","slot":1,"order":7,"types":["NODE",4],"virtual":[["0/team/0/0","2/1"],["1/1/0","2/1"]],"pods":[["a",0,1],["b",2,3]]}
 //
-// pods are the places of the whole gang, which types and virtual are of then, as in the value of PlacementKey. Where that is too
-// long for a claim, they are of the pod alone.
+// pods are the places of the whole gang. types and virtual then cover the whole gang, too, as in the value of PlacementKey. If that is
+// too long for a claim, pods is missing and types and virtual cover this pod alone.
 type own struct {
 	ours
 	Chain string  `json:"chain"`
@@ -36,8 +36,8 @@ func WriteOwn(p *cell.Placement, slot int) []byte {
 	return appendShared(head, &one)
 }
 
-// mayFit says that the places of a gang may be short enough. What is certainly too long isn't made for each of its pods, nor looked
-// at to its end.
+// mayFit reports whether the places of a gang may be short enough, without writing the place of each pod. It stops counting at
+// the limit.
 func mayFit(p *cell.Placement) bool {
 	n := 0
 	for i := range p.Pods {
@@ -64,8 +64,8 @@ func appendPlaces(b []byte, pods []cell.PodPlacement) []byte {
 	return append(b, "]}"...)
 }
 
-// ReadOwn reads the place of a pod from what WriteOwn wrote, and the node and devices that its claim has. Other pods of the gang have
-// no place in it where it was too long.
+// ReadOwn reads the place of a pod from the text that WriteOwn wrote, and from the node and devices of its claim. Other pods of the gang
+// have no place in it if the text of the whole gang was too long.
 func ReadOwn(r *cell.Request, node string, indices []int32, details []byte) (p *cell.Placement, slot int, err error) {
 	var o own
 	if err := json.Unmarshal(details, &o); err != nil {

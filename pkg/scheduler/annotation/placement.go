@@ -94,7 +94,7 @@ func appendVirtual(b []byte, pods []cell.PodPlacement) []byte {
 	return append(b, ']')
 }
 
-// appendAddress appends what an address doesn't share with the last one.
+// appendAddress appends the part of an address that the last one doesn't share.
 func appendAddress(b []byte, last, address string) []byte {
 	shared, from := 0, 0
 	for i := range min(len(address), len(last)) {
@@ -121,7 +121,7 @@ type ours struct {
 
 var errOtherShape = errors.New("its parts belong to different gangs")
 
-// apply fills in what p lacks. pods of p are still in the order of the bind info. p is unchanged if there
+// apply fills in the missing fields of p. pods of p are still in the order of the bind info. p is unchanged if there
 // is an error.
 func (o *ours) apply(p *cell.Placement) error {
 	if o.Downgraded || o.Virtual == nil {

@@ -6,11 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// visibleDevices is the variable by which containers are given GPUs. "none" and "void" are no GPU.
+// visibleDevices is the variable that gives GPUs to containers. A container with "none" or "void" sees no GPU.
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
-// SeesNoGPU reports whether the container of a pod that the scheduler is to place is given no GPU, whatever
-// cells the pod has.
+// SeesNoGPU reports whether the environment hides all GPUs from the container that the scheduler is to place, even if
+// the pod has cells.
 func SeesNoGPU(p *corev1.Pod) bool {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]

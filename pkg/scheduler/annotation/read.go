@@ -96,7 +96,7 @@ func splitIndices(s string) ([]int32, error) {
 	return out, nil
 }
 
-// own finds the placement of the pod itself: the hint if that is right, else by its devices.
+// own finds the placement of the pod itself. It returns the hint if that is right, and otherwise searches by node and devices.
 func (b *bindInfo) own(hint int) int {
 	same := func(i int) bool {
 		p := &b.pods[i]
@@ -165,7 +165,7 @@ func sortPod(p *cell.PodPlacement) {
 	p.Indices, p.Preassigned, p.Virtual = indices, pick(p.Preassigned), pick(p.Virtual)
 }
 
-// bySize matches placements to sets by their number of GPUs, if that tells the sets apart.
+// bySize matches placements to sets by their number of GPUs, if that number differs in all sets.
 func bySize(pods []cell.PodPlacement, sets []cell.PodSet) bool {
 	for i, s := range sets {
 		if s.CellType != "" {

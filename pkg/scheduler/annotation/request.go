@@ -54,7 +54,7 @@ func parseRequest(text, pod string) (*cell.Request, error) {
 	return r, d.v1(r, pod)
 }
 
-// head is what both versions have. Unknown fields are ignored, as HiveD does.
+// head has the fields of both versions. Unknown fields are ignored, as HiveD does.
 type head struct {
 	Version         string  `yaml:"version"`
 	VirtualCluster  string  `yaml:"virtualCluster"`

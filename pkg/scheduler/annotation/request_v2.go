@@ -89,7 +89,7 @@ func (d document) v2(r *cell.Request, pod string) error {
 // groupReader checks the tree of groups. sets and current count as Request.Sets does, depth first.
 type groupReader struct {
 	document
-	own     cell.PodSet // what the head of the request says about this pod
+	own     cell.PodSet // this pod, according to the head of the request
 	sets    int
 	current int
 	total   int

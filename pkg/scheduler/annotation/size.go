@@ -6,11 +6,11 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// MaxSize bounds the annotations of one pod, in bytes. Kubernetes takes 256 KiB, but counts only when a pod is
-// written after it was bound: then nothing can be written any more. What is left is for others' annotations.
+// MaxSize bounds the annotations of one pod, in bytes. Kubernetes accepts 256 KiB, but checks the size only if a pod is
+// written after it was bound. From then on it refuses every change. The difference is left for other annotations.
 const MaxSize = 240 << 10
 
-// Size is what the annotations of a pod of a gang with this place have at most, in bytes.
+// Size returns an upper bound for the annotations of each pod of a gang with this place, in bytes.
 func Size(r *cell.Request, p *cell.Placement) int {
 	largest, most := 0, 0
 	for i := range p.Pods {
@@ -23,7 +23,7 @@ func Size(r *cell.Request, p *cell.Placement) int {
 	return len(IsolationKey) + len(b.Isolation) + len(BindInfoKey) + len(b.BindInfo) + len(PlacementKey) + len(b.Placement)
 }
 
-// LeastSize is what the annotations of a pod of a gang have at least, in bytes, wherever the gang lies: the
+// LeastSize returns a lower bound for the annotations of each pod of a gang, in bytes, on any nodes: the
 // frame of each pod, and for each cell its index and, if it is guaranteed, the address of the virtual one.
 func LeastSize(r *cell.Request) int {
 	n := 0

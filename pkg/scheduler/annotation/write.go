@@ -82,7 +82,7 @@ func hidden(r rune) bool {
 // placement has them once per run of equal ones.
 const maxTypes = 32 << 10
 
-// setGang fills in what all pods of the gang share.
+// setGang fills in the fields that all pods of the gang share.
 func (t *bindText) setGang(r *cell.Request, p *cell.Placement) {
 	pods, types := make([]bindPod, len(p.Pods)), 0
 	for i := range p.Pods {

@@ -173,7 +173,7 @@ func randomGang(rnd *rand.Rand) (*cell.Request, *cell.Placement) {
 	return r, randomPlace(rnd, r, pick)
 }
 
-// randomPlace gives each pod a node of its own, so that no device is there twice.
+// randomPlace gives each pod its own node, so that no device is used twice.
 func randomPlace(rnd *rand.Rand, r *cell.Request, pick func() string) *cell.Placement {
 	p := &cell.Placement{Chain: pick(), Order: rnd.Uint64(), Downgraded: rnd.IntN(4) == 0}
 	guaranteed := !p.Downgraded && rnd.IntN(3) > 0

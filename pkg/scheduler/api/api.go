@@ -48,19 +48,19 @@ const (
 	ReasonConfigRefused = "ConfigurationRefused"
 )
 
-// NodeDevices is what an agent on a node found there.
+// NodeDevices are the devices that an agent found on its node.
 type NodeDevices struct {
 	Devices []Device `json:"devices"`
-	// Parts is how many devices each GPU is where it is split: device i is a part or an instance of GPU i/Parts. 0 and 1 are one.
+	// Parts is the number of devices of each GPU if it is split: device i is a part or an instance of GPU i/Parts. 0 and 1 both mean one.
 	Parts int `json:"parts,omitempty"`
-	// MIG is the profile of the instances into which the hardware is to split the GPUs, "" where it isn't.
+	// MIG is the profile of the instances into which the hardware is to split the GPUs, or "" if the hardware doesn't split them.
 	MIG string `json:"mig,omitempty"`
 }
 
 // mostParts is more than any GPU is split into.
 const mostParts = 1024
 
-// Split is Parts as a number to divide by: 1 where GPUs aren't split, or where it is a number that no agent writes.
+// Split returns Parts as a divisor. It returns 1 if GPUs aren't split, or if Parts is a number that no agent writes.
 func (n *NodeDevices) Split() int32 {
 	if n.Parts < 1 || n.Parts > mostParts {
 		return 1
@@ -86,8 +86,8 @@ type Device struct {
 // States of a gang, and of its pods.
 const (
 	// Waiting: no place yet. Preempting: cells are reserved and their users are leaving. Binding: it
-	// has its place and Kubernetes isn't told yet. Bound: Kubernetes knows. Ignored: bound by
-	// someone else, or in contradiction to what is known.
+	// has its place, which isn't written to Kubernetes yet. Bound: Kubernetes knows. Ignored: bound by
+	// another scheduler, or in contradiction to the scheduler's state.
 	Waiting    = "Waiting"
 	Preempting = "Preempting"
 	Binding    = "Binding"
@@ -126,7 +126,7 @@ type Pod struct {
 	State   string  `json:"state"`
 	Node    string  `json:"node,omitempty"`
 	Indices []int32 `json:"indices,omitempty"`
-	// Reason is what it was told last.
+	// Reason is the latest reason that the pod received.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -160,26 +160,26 @@ type Queued struct {
 	State        string    `json:"state"` // Waiting or Preempting
 	Priority     int       `json:"priority"`
 	Since        time.Time `json:"since"`
-	Pods         int       `json:"pods"` // those that are there and have no place
+	Pods         int       `json:"pods"` // those that exist and have no place
 	User         string    `json:"user,omitempty"`
 	Reason       string    `json:"reason,omitempty"`
-	// HoldsFree: it has waited for so long that what becomes free in its virtual cluster is held for it.
+	// HoldsFree: it has waited for so long that the scheduler holds cells for it when they become free in its virtual cluster.
 	HoldsFree bool `json:"holdsFree,omitempty"`
 	Asks
 }
 
-// Asks is what a whole gang asks for.
+// Asks is the request of a whole gang.
 type Asks struct {
 	// GPUs are those that its containers see.
 	GPUs int `json:"gpus"`
-	// ShareOfGPUs are GPUs that pods take which see none: as many as go with their processors and memory.
+	// ShareOfGPUs are GPUs that pods occupy without seeing them, in proportion to their processors and memory.
 	// ShareReason says why they aren't on CPU cells.
 	ShareOfGPUs int    `json:"shareOfGPUs,omitempty"`
 	ShareReason string `json:"shareReason,omitempty"`
 	CPUCells    int    `json:"cpuCells,omitempty"`
 	// OrShareOfGPUs are GPUs that it takes instead if no CPU cells are free where it may run; 0: it waits for CPU cells.
 	OrShareOfGPUs int `json:"orShareOfGPUs,omitempty"`
-	// MilliCPU and MemoryMB are the limits of the pods that are there, in thousandths of a processor and MiB.
+	// MilliCPU and MemoryMB are the limits of the pods that exist, in thousandths of a processor and MiB.
 	MilliCPU int64 `json:"milliCPU,omitempty"`
 	MemoryMB int64 `json:"memoryMB,omitempty"`
 }
@@ -189,14 +189,14 @@ type VirtualClusters struct {
 	// Generation grows with each configuration that took effect since this scheduler leads.
 	Generation int64            `json:"generation"`
 	Items      []VirtualCluster `json:"items"`
-	// Deleted are those that the configuration no longer has, and that gangs still name: what runs goes on
-	// without a guarantee, and what waits never starts.
+	// Deleted are those that the configuration no longer has, and that gangs still name. Running gangs continue
+	// without a guarantee, and waiting gangs never start.
 	Deleted []VirtualCluster `json:"deleted,omitempty"`
 	// Problem is why the latest configuration was refused; "" if it holds.
 	Problem string `json:"problem,omitempty"`
 }
 
-// VirtualCluster is what a team owns, and what of it is used. Numbers are GPUs, but for those of CPU.
+// VirtualCluster has the resources that a team owns, and their use. Numbers are GPUs, but for those of CPU.
 type VirtualCluster struct {
 	Name        string   `json:"name"`
 	Cells       []Cells  `json:"virtualCells,omitempty"`
@@ -205,12 +205,12 @@ type VirtualCluster struct {
 	// Policy is the name of one of cell.Policies.
 	Policy     string `json:"policy"`
 	Guaranteed int    `json:"guaranteed"`
-	// Used is what guaranteed gangs hold, Opportunistic what others of this virtual cluster do.
+	// Used are those that guaranteed gangs hold, and Opportunistic those of other gangs of this virtual cluster.
 	Used          int `json:"used"`
 	Opportunistic int `json:"opportunistic"`
 	Free          int `json:"free"`
 	Bad           int `json:"bad"`
-	// CPU counts CPU cells; nil where it owns and uses none. Leaves are both, by type.
+	// CPU counts CPU cells. It is nil if the virtual cluster owns and uses no CPU cells. Leaves are both, by type.
 	CPU           *cell.CPUStats    `json:"cpuCells,omitempty"`
 	Leaves        []cell.LeafStats  `json:"leaves,omitempty"`
 	FreeByLevel   []cell.LevelCount `json:"freeByLevel,omitempty"`
@@ -225,7 +225,7 @@ type Cells struct {
 	CellNumber int    `json:"cellNumber"`
 }
 
-// Quota limits what one user or group holds of a virtual cluster, in GPUs; 0 is no limit.
+// Quota limits the GPUs of one user or group in a virtual cluster. 0 means unlimited.
 type Quota struct {
 	PerUser  int            `json:"perUser,omitempty"`
 	PerGroup int            `json:"perGroup,omitempty"`
@@ -233,7 +233,7 @@ type Quota struct {
 	Groups   map[string]int `json:"groups,omitempty"`
 }
 
-// Validation is what a configuration would do. The request's body is YAML in HiveD's format; with
+// Validation is the effect that a configuration would have. The request's body is YAML in HiveD's format; with
 // virtualClusters alone, the hardware stays as it is.
 type Validation struct {
 	// Valid says that it would be accepted; Problems are errors and warnings.
@@ -241,7 +241,7 @@ type Validation struct {
 	Problems []Problem `json:"problems,omitempty"`
 	// Changes are gangs that would lose or regain their guarantee, or wait where they run now.
 	Changes []Change `json:"changes,omitempty"`
-	// VirtualClusters says per virtual cluster what it owns now and would own, if that differs.
+	// VirtualClusters has the virtual clusters that would own other cells than now.
 	VirtualClusters []ChangedVirtualCluster `json:"virtualClusters,omitempty"`
 }
 
@@ -259,15 +259,15 @@ type Problem struct {
 const (
 	// Downgraded: it keeps running without its guarantee, so that others may preempt it. Restored: it
 	// has its guarantee again. Refused: it waits, and its request would no longer be accepted. Orphaned: it
-	// runs on as it does, opportunistic, and its virtual cluster is no more, so that what it starts again
-	// would be refused.
+	// continues to run as an opportunistic gang, but its virtual cluster is deleted, so that the scheduler would
+	// refuse its new pods.
 	Orphaned   = "orphaned"
 	Downgraded = "downgraded"
 	Restored   = "restored"
 	Refused    = "refused"
 )
 
-// Change is what would happen to a gang.
+// Change is an effect on a gang.
 type Change struct {
 	VC     string   `json:"vc"`
 	Group  string   `json:"group"`
@@ -280,14 +280,14 @@ type Change struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// ChangedVirtualCluster is what a virtual cluster owns before and after; nil where it doesn't exist.
+// ChangedVirtualCluster is a virtual cluster before and after a change. A field is nil if the virtual cluster doesn't exist then.
 type ChangedVirtualCluster struct {
 	Name   string          `json:"name"`
 	Before *VirtualCluster `json:"before,omitempty"`
 	After  *VirtualCluster `json:"after,omitempty"`
 }
 
-// Nodes are the nodes of the configuration and what they really have.
+// Nodes are the nodes of the configuration with their real devices.
 type Nodes struct {
 	Items []Node `json:"items"`
 }
@@ -301,15 +301,15 @@ type Node struct {
 	Configured []int32 `json:"configured"`
 	// Used are those that gangs have.
 	Used []int32 `json:"used,omitempty"`
-	// Reported says that the node tells its devices; without it all configured ones count as there.
+	// Reported says that the node reports its devices. Without a report, all configured devices count as present.
 	Reported bool `json:"reported"`
-	// Missing are configured and not there, Unhealthy there and not usable, Unexpected there and not configured.
+	// Missing are configured but not present, Unhealthy are present but not usable, and Unexpected are present but not configured.
 	Missing    []int32 `json:"missing,omitempty"`
 	Unhealthy  []int32 `json:"unhealthy,omitempty"`
 	Unexpected []int32 `json:"unexpected,omitempty"`
 	// Why says of those that aren't healthy why, one sentence for each.
 	Why []string `json:"why,omitempty"`
-	// Problem says that what the node tells can't be read.
+	// Problem says that the node's report can't be read.
 	Problem string `json:"problem,omitempty"`
 
 	disagree bool // the agent and the configuration say different things of a GPU, which may be well

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// PartsSuffix stands in the name of a leaf type before the number of parts into which each GPU is split for it, as in A100-PART-4.
+// PartsSuffix comes before the number of parts of each GPU in the name of a leaf type, as in A100-PART-4.
 const PartsSuffix = "-PART-"
 
-// PartsOf is into how many parts each GPU is split for leaves of a type, by its name; 1 where it isn't split.
+// PartsOf returns the number of parts into which each GPU is split for leaves of a type, by its name. It is 1 if GPUs aren't split.
 func PartsOf(leafType string) int {
 	_, number, _ := strings.Cut(leafType, PartsSuffix)
 	if n, err := strconv.Atoi(number); err == nil && n > 1 {
@@ -20,7 +20,7 @@ func PartsOf(leafType string) int {
 	return 1
 }
 
-// migMark stands in the name of a leaf type before the profile of the instances that its leaves are.
+// migMark comes before the profile of the MIG instances in the name of a leaf type.
 const migMark = "-MIG-"
 
 // MIGSuffix ends the name of a leaf type whose leaves are instances (MIG) of a profile, as in A100-MIG-1G-10GB: names of cell types have no dots.
@@ -28,7 +28,7 @@ func MIGSuffix(profile string) string {
 	return migMark + strings.ToUpper(strings.ReplaceAll(profile, ".", "-"))
 }
 
-// migOf is the end of a leaf type's name that says of which instances it is, "" if it is of none.
+// migOf returns the end of a leaf type's name that contains the profile of its instances, or "" if the leaves aren't instances.
 func migOf(leafType string) string {
 	if i := strings.LastIndex(leafType, migMark); i >= 0 {
 		return leafType[i:]
@@ -36,7 +36,7 @@ func migOf(leafType string) string {
 	return ""
 }
 
-// handsOut says in words what an agent hands out.
+// handsOut returns the kind of devices that an agent allocates, in words.
 func (n *NodeDevices) handsOut() string {
 	if n.MIG != "" {
 		return "instances of the profile " + n.MIG
@@ -44,7 +44,7 @@ func (n *NodeDevices) handsOut() string {
 	return fmt.Sprintf("each GPU in %d", max(n.Parts, 1))
 }
 
-// splitAs reports whether an agent splits GPUs as leaves of a type are. Where the hardware does, the number of instances follows from model and profile.
+// splitAs reports whether an agent splits GPUs as leaves of a type are. If the hardware does, the number of instances follows from model and profile.
 func (n *NodeDevices) splitAs(leafType string) bool {
 	mig := migOf(leafType)
 	if n.MIG != "" || mig != "" {
@@ -53,7 +53,7 @@ func (n *NodeDevices) splitAs(leafType string) bool {
 	return max(n.Parts, 1) == PartsOf(leafType)
 }
 
-// CompareNode holds the GPUs of the configuration, which are of a leaf type, against those that a node tells, if it does.
+// CompareNode compares the GPUs of the configuration, which are of a leaf type, with those that a node reports, if it does.
 func CompareNode(name, leafType string, configured []int32, text string) Node {
 	out := Node{Name: name, Configured: configured}
 	if text == "" {
@@ -65,7 +65,7 @@ func CompareNode(name, leafType string, configured []int32, text string) Node {
 		return out
 	}
 	out.Reported = true
-	// Numbers of devices mean other GPUs where one of both hasn't heard of a change yet, or never will.
+	// The same device numbers mean different GPUs if either the agent or the scheduler hasn't applied a change yet, or never will.
 	if len(configured) > 0 && !told.splitAs(leafType) {
 		out.Unhealthy, out.disagree = slices.Clone(configured), true
 		said := strconv.Itoa(PartsOf(leafType))
@@ -80,7 +80,7 @@ func CompareNode(name, leafType string, configured []int32, text string) Node {
 		switch {
 		case i < 0:
 			out.Missing = append(out.Missing, index)
-		case told.Devices[i].ForPods: // the agent would refuse it to a job; one of both hasn't heard of a change yet
+		case told.Devices[i].ForPods: // the agent would refuse it to a job: either the agent or the scheduler hasn't applied a change yet
 			out.Unhealthy, out.disagree = append(out.Unhealthy, index), true
 			out.Why = append(out.Why, fmt.Sprintf("GPU %d: it is for ordinary pods", index))
 		case !told.Devices[i].Healthy:
@@ -99,7 +99,7 @@ func CompareNode(name, leafType string, configured []int32, text string) Node {
 	return out
 }
 
-// OnlyFailed reports whether the node differs from the configuration by nothing but GPUs that it has and that don't work.
+// OnlyFailed reports whether GPUs that the node has and that don't work are its only difference from the configuration.
 func (n *Node) OnlyFailed() bool {
 	return n.Problem == "" && !n.disagree && len(n.Unhealthy) > 0 && len(n.Missing) == 0 && len(n.Unexpected) == 0
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Owners are the virtual clusters of a configuration, in order of name, with what they own as it is written there.
+// Owners returns the virtual clusters of a configuration, in order of name, with the cells that it gives them.
 func Owners(c cell.Config) []VirtualCluster {
 	out := []VirtualCluster{}
 	for i := range c.VirtualClusters {
@@ -26,8 +26,8 @@ func Owners(c cell.Config) []VirtualCluster {
 	return out
 }
 
-// SameOwner reports whether a virtual cluster owns what another does, by the same rules. The order in which cells are
-// written means nothing.
+// SameOwner reports whether two virtual clusters own the same cells, by the same rules. The order in which cells are
+// written doesn't matter.
 func (v *VirtualCluster) SameOwner(o *VirtualCluster) bool {
 	return maps.Equal(cellsOf(v.Cells), cellsOf(o.Cells)) && slices.Equal(v.PinnedCells, o.PinnedCells) && v.Quota.same(o.Quota) &&
 		cell.PolicyName(v.Policy) == cell.PolicyName(o.Policy)

@@ -17,7 +17,7 @@ type nodeSet map[string]bool
 // Has implements cell.Nodes.
 func (n nodeSet) Has(name string) bool { return n[name] }
 
-// constraints is what decides on which nodes a pod may run: its part and a node's.
+// constraints decide on which nodes a pod may run: the pod's fields and a node's.
 type constraints struct {
 	Selector    map[string]string    `json:",omitempty"`
 	Affinity    *corev1.NodeAffinity `json:",omitempty"`
@@ -52,8 +52,8 @@ func limitsOf(p *corev1.Pod) constraints {
 	return c
 }
 
-// nodesFor returns the nodes that all of some pods may run on and that didn't refuse them; nil is all. Of pods that have no node
-// in common these are the nodes of any of them: kube-scheduler refuses the rest. There are none where one of them has none.
+// nodesFor returns the nodes that all of some pods may run on and that didn't refuse them; nil is all. For pods that have no node
+// in common these are the nodes of any of them: kube-scheduler refuses the rest. The set is empty if no node admits one of the pods.
 func (s *state) nodesFor(g *gang, pods []*pod) cell.Nodes {
 	var common nodeSet
 	either, all, nowhere := nodeSet{}, false, false
@@ -109,7 +109,7 @@ func (n nodeSet) and(other nodeSet) nodeSet {
 	return out
 }
 
-// mostAdmitted bounds what is remembered of constraints; a job may have its own.
+// mostAdmitted bounds the number of constraints whose nodes are remembered; a job may have its own.
 const mostAdmitted = 256
 
 // admits returns the nodes of the configuration whose labels and taints let a pod run there; nil is all.
@@ -121,7 +121,7 @@ func (s *state) admits(p *pod) nodeSet {
 	set := nodeSet{}
 	for name, n := range s.nodes {
 		if n.object == nil || admits(p.object, n.object, required) {
-			set[name] = true // one that isn't there is not healthy, which the core says better
+			set[name] = true // a missing node is not healthy, which the core explains better
 		}
 	}
 	if len(set) == len(s.nodes) {
@@ -144,7 +144,7 @@ func admits(p *corev1.Pod, n *corev1.Node, required nodeaffinity.RequiredNodeAff
 	return match && err == nil
 }
 
-// keepsOut reports whether a taint keeps pods out. A cordoned node isn't healthy, which the core is told.
+// keepsOut reports whether a taint keeps pods out. The core already treats a cordoned node as not healthy.
 func keepsOut(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoExecute || t.Effect == corev1.TaintEffectNoSchedule && t.Key != corev1.TaintNodeUnschedulable
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// asks sums up what a gang asks for.
+// asks sums up the request of a gang.
 func (s *state) asks(g *gang) api.Asks {
 	p := g.first()
 	if p.request == nil {

@@ -23,19 +23,19 @@ type placing struct {
 	first *cell.Decision // about the first of them
 	// failed: one of them has found no place.
 	failed bool
-	// lost says why one of them finds none, though all had one when the first got its own: something has changed since.
+	// lost says why one of them finds no place, though all had one when the first got its own: something has changed since.
 	lost string
 }
 
-// place gives the first of the pods their places, and leaves the rest for later. It returns those that have one; what it says about
-// the gang is so as long as the rest gets theirs.
+// place gives the first of the pods their places, and leaves the rest for later. It returns those that have one. Its result for
+// the gang is valid as long as the rest gets theirs.
 func (s *state) place(r *placing) (queue.Attempt, []*corev1.Pod) {
 	part := r.left[:min(placeAtOnce, len(r.left))]
 	r.left = r.left[len(part):]
 	if len(r.left) > 0 {
 		s.leave(r.gang, func() (queue.Attempt, []*corev1.Pod) {
 			if !r.gang.runs(r.left[0].class) {
-				return queue.Unfit, nil // it has lost its places meanwhile: the next pass begins again from the start
+				return queue.Unfit, nil // it has lost its places since: the next pass begins again from the start
 			}
 			return s.place(r)
 		})

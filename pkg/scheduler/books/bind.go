@@ -24,7 +24,7 @@ const (
 	bindsAtOnce = 32
 )
 
-// turns bounds what is bound at a time for each virtual cluster. The zero value is ready to use.
+// turns bounds the number of simultaneous bindings of each virtual cluster. The zero value is ready to use.
 type turns struct {
 	mu sync.Mutex
 	of map[string]chan struct{}
@@ -50,7 +50,7 @@ func (t *turns) take(ctx context.Context, vc string) (end func(), err error) {
 	}
 }
 
-// Bind tells Kubernetes where a pod runs and which cells it has there.
+// Bind writes the node of a pod and its cells there to Kubernetes.
 func (b *Books) Bind(ctx context.Context, uid types.UID, node string) error {
 	var vc string
 	b.locked(func(s *state) {
@@ -149,8 +149,8 @@ func (b *Books) toClaim(uid types.UID, node string) (obj *corev1.Pod, at claim.P
 	return obj, at, err
 }
 
-// toBind returns what is to be sent for a pod, and notes that it is; nil if Kubernetes knows already.
-// at is what stands on its claim, if it expects one, number that of its place: what was written and waited for is of that one.
+// toBind returns the binding to send for a pod, and notes that it is sent; nil if Kubernetes knows already.
+// at is the place on its claim, if it expects one. number is that of the place for which the claims were written.
 func (b *Books) toBind(uid types.UID, node string, at claim.Place, number uint64) (out *corev1.Binding, err error) {
 	leading := b.locked(func(s *state) {
 		p := s.pods[uid]
@@ -178,7 +178,7 @@ func (b *Books) toBind(uid types.UID, node string, at claim.Place, number uint64
 	return out, err
 }
 
-// binding is a pod's place as Kubernetes is told.
+// binding is a pod's place in the form that Kubernetes expects.
 func (p *pod) binding() *corev1.Binding {
 	annotations := map[string]string{}
 	if p.bound.BindInfo != "" {
@@ -196,8 +196,8 @@ func (p *pod) binding() *corev1.Binding {
 	}
 }
 
-// post sends a binding. The place and its annotations are written in one request, or not at all. known is false where the
-// outcome can't be had: the informer will tell it.
+// post sends a binding. The place and its annotations are written in one request, or not at all. known is false if the
+// outcome can't be read: the informer will report it.
 func (b *Books) post(ctx context.Context, binding *corev1.Binding) (known bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()

@@ -34,19 +34,19 @@ type Options struct {
 	ConfigMap, ConfigKey string
 	// Claims: the cluster has claims, which kube-scheduler follows, too.
 	Claims bool
-	// Election is that of kube-scheduler; nil where there is only one.
+	// Election is that of kube-scheduler; nil if there is only one replica.
 	Election *Election
 	// AccessFile has the password that opens /metrics, TokenFile the token that opens the read-only API.
 	// Empty: everyone may read them.
 	AccessFile, TokenFile string
-	// Port is where another replica serves the read-only API.
+	// Port is the port of the read-only API of other replicas.
 	Port string
-	// ReservationAfter is how long a guaranteed gang waits before what becomes free is held for it. 0: queue.ReservationAfter;
+	// ReservationAfter is how long a guaranteed gang waits before free cells are held for it. 0: queue.ReservationAfter;
 	// negative: forever.
 	ReservationAfter time.Duration
 }
 
-// Books are what the scheduler knows of pods, gangs and cells. Run makes them follow the cluster and decide while this
+// Books are the scheduler's state of pods, gangs and cells. Run makes them follow the cluster and decide while this
 // replica leads, API is their handler for people. The methods of place.go are for the plugin.
 type Books struct {
 	client kubernetes.Interface
@@ -65,17 +65,17 @@ type Books struct {
 	served []string
 
 	pods, nodes, config cache.SharedIndexInformer
-	// claims is nil where the cluster has none.
+	// claims is nil if the cluster doesn't have claims.
 	claims cache.SharedIndexInformer
 
 	// validating has one for each configuration that is looked at.
 	validating chan struct{}
-	// binding bounds what is bound at a time.
+	// binding bounds the number of simultaneous bindings.
 	binding turns
 	// changed has one while something may let a gang start.
 	changed chan struct{}
 
-	// places is read by kube-scheduler while it holds its own lock: it has a lock of its own, which is never held for long.
+	// places is read by kube-scheduler while it holds its own lock: places has another lock, which is never held for long.
 	places places
 
 	// mu guards all below. It is taken before the lock of places, and never while kube-scheduler is called: that calls
@@ -96,7 +96,7 @@ type Queue interface {
 	Reject(pods []types.UID, reason string)
 }
 
-// New returns books that know nothing yet. shared and kube are kube-scheduler's: whoever made shared starts it. now is the clock.
+// New returns books without state. shared and kube are kube-scheduler's: the caller that made shared starts it. now is the clock.
 func New(client kubernetes.Interface, shared informers.SharedInformerFactory, kube Queue, opts Options, log *slog.Logger, events record.EventRecorder, now func() time.Time) *Books {
 	opts.ReservationAfter = cmp.Or(opts.ReservationAfter, queue.ReservationAfter)
 	b := &Books{client: client, queue: kube, grace: gangGrace, share: turnShare, opts: opts, log: log, now: now, events: events, count: newCounters(),
@@ -157,7 +157,7 @@ func (b *Books) sleep(ctx context.Context) {
 	}
 }
 
-// turn makes sure that the books are there and decides once. It returns how long to leave the lock to others.
+// turn makes sure that the books have a state and decides once. It returns how long to leave the lock to others.
 func (b *Books) turn(ctx context.Context) time.Duration {
 	if err := b.Lead(ctx); err != nil {
 		if ctx.Err() == nil {
@@ -221,8 +221,8 @@ func (b *Books) rebuild(pods []*corev1.Pod, version string, claims map[types.UID
 	return resumed, nil
 }
 
-// catchUp takes note of what the informer told while pods were listed: it had no books to tell, and doesn't tell it again. Pods that
-// went meanwhile are left to sweep.
+// catchUp applies the informer's events that came while pods were listed: the books had no state then, and the informer doesn't repeat
+// them. Pods that went in that time are left to sweep.
 func (b *Books) catchUp(s *state) {
 	for _, obj := range b.pods.GetStore().List() {
 		if p, ok := obj.(*corev1.Pod); ok && Wants(p) {
@@ -266,14 +266,14 @@ func (b *Books) newState(config *configuration, pods []*corev1.Pod, claims map[t
 	return s, nil
 }
 
-// syncNodes tells the core about every node of its configuration.
+// syncNodes passes every node of the configuration to the core.
 func (b *Books) syncNodes(s *state) {
 	for _, name := range s.core.Nodes() {
 		s.reconcileNode(name, b.nodeObject(name))
 	}
 }
 
-// recovered ends what a bug broke. What is known may be wrong then, so that it is rebuilt before the next decision.
+// recovered ends a decision that panicked. The state may be wrong then, so that it is rebuilt before the next decision.
 func (b *Books) recovered() {
 	r := recover()
 	if r == nil {
@@ -302,7 +302,7 @@ func (b *Books) locked(f func(*state)) (leading bool) {
 	return true
 }
 
-// saying is an event that is told as soon as the lock is given back: one decision may have one for each pod of a cluster.
+// saying is an event that is recorded as soon as the lock is released: one decision may have one for each pod of a cluster.
 type saying struct {
 	object             runtime.Object
 	kind, reason, text string
@@ -312,7 +312,7 @@ func (b *Books) say(object runtime.Object, kind, reason, text string) {
 	b.said = append(b.said, saying{object, kind, reason, text})
 }
 
-// unlock gives the lock back, and tells what was said meanwhile.
+// unlock releases the lock, and records the events that were collected while it was held.
 func (b *Books) unlock() {
 	said := b.said
 	b.said = nil
@@ -325,8 +325,8 @@ func (b *Books) unlock() {
 // partOf is how much is looked at under one hold of the lock, of all pods or all gangs.
 const partOf = 4096
 
-// inParts calls f with the books and parts of what was theirs a moment ago. Between two parts others may have the lock: f has to look
-// whether each is still there. It ends early where this replica leads no more.
+// inParts calls f with the state and the elements of all, in parts. Between two parts others may have the lock: f has to check
+// whether each element still exists. It ends early if this replica no longer leads.
 func inParts[T any](b *Books, all []T, f func(*state, T)) (leading bool) {
 	leading = true
 	for part := range slices.Chunk(all, partOf) {

@@ -18,10 +18,10 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// Claims reports whether a pod's GPUs are written on a claim, which no one but the scheduler may fill. Its annotations are information then.
+// Claims reports whether a pod's GPUs are written on a claim, which only the scheduler may fill. Its annotations are only informative then.
 func Claims(obj *corev1.Pod) bool { return Wants(obj) && claim.Expected(obj) }
 
-// listClaims returns the places on claims, by the pods that have them. A cluster before Kubernetes 1.34 has none.
+// listClaims returns the places on claims, by the pods that have them. A cluster before Kubernetes 1.34 has no claims.
 func (b *Books) listClaims(ctx context.Context, pods []*corev1.Pod) (map[types.UID]claim.Place, error) {
 	expected := map[string]types.UID{}
 	for _, p := range pods {
@@ -65,7 +65,7 @@ func (s *state) claimed(p *pod) (*cell.Placement, int, error) {
 	return annotation.ReadOwn(p.request, at.Node, at.Indices, at.Details)
 }
 
-// claim is what is to stand on the claim of a pod that has its place.
+// claim is the place to write on the claim of a pod that has its place.
 func (p *pod) claim() claim.Place {
 	return claim.Place{Node: p.node, Indices: p.indices, Details: p.details}
 }
@@ -83,7 +83,7 @@ func (s *state) unclaimable(p *pod) string {
 	return ""
 }
 
-// writeClaim makes the claim of a pod, with its place. One that is there already is of an earlier try.
+// writeClaim makes the claim of a pod, with its place. If it exists already, an earlier attempt made it.
 func (b *Books) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place) error {
 	claims := b.client.ResourceV1().ResourceClaims(pod.Namespace)
 	name, _ := claim.Name(pod)
@@ -119,7 +119,7 @@ func (b *Books) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place)
 		})
 	}
 	if c.DeletionTimestamp != nil {
-		// It can't go while it is reserved for a pod that is there. The pod gets a new one then.
+		// It isn't removed while it is reserved for an existing pod. The pod gets a new one then.
 		if len(c.Status.ReservedFor) > 0 || c.Status.Allocation != nil {
 			err = update(resourceapi.ResourceClaimStatus{})
 		}
@@ -129,7 +129,7 @@ func (b *Books) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place)
 		return nil
 	}
 	if c.Status.Allocation != nil {
-		// An allocation can't be changed, but taken away.
+		// An allocation can't be changed, only removed.
 		if err := update(resourceapi.ResourceClaimStatus{}); err != nil {
 			return fmt.Errorf("take back the claim of %s: %w", podKey(pod), err)
 		}
@@ -140,7 +140,7 @@ func (b *Books) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place)
 	return nil
 }
 
-// stillAt reports whether a pod has the place that is to stand on its claim.
+// stillAt reports whether a pod still has the place that is to be written on its claim.
 func (b *Books) stillAt(uid types.UID, at claim.Place) (still bool) {
 	b.locked(func(s *state) {
 		p := s.pods[uid]
@@ -176,7 +176,7 @@ func (b *Books) gather(ctx context.Context, uid types.UID, at claim.Place) error
 			return
 		}
 		if !p.wrote {
-			p.wrote, g.moved = true, s.now() // once for each place: pods that are tried again keep no others waiting
+			p.wrote, g.moved = true, s.now() // once for each place: pods that are retried don't keep others waiting
 		}
 		key = p.key
 		if g.gathered == nil {
@@ -227,7 +227,7 @@ func (g *gang) written() bool {
 	return g.all(&g.unwritten, func(p *pod) bool { return p.state != api.Binding || p.claimed || p.sent || !Claims(p.object) })
 }
 
-// ungather lets those go on that wait for the claims of others.
+// ungather lets the pods continue that wait for the claims of others.
 func (g *gang) ungather() {
 	if g.gathered != nil {
 		close(g.gathered)

@@ -178,7 +178,7 @@ func (c *cluster) bindAlone(p *corev1.Pod, node string) {
 	c.wait(p, api.Bound)
 }
 
-// placeOf is what is to stand on a pod's claim.
+// placeOf returns the place that is to be written on a pod's claim.
 func (c *cluster) placeOf(p *corev1.Pod) claim.Place {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -191,7 +191,7 @@ func (c *cluster) number(p *corev1.Pod) uint64 {
 	return at.Number
 }
 
-// An allocation can't be changed, so that what is new stands beside it.
+// An allocation can't be changed, so that new details are an annotation beside it.
 func TestAGangWithAClaimThatLostItsGuaranteeHasNoneAfterARestart(t *testing.T) {
 	c := newCluster(t, twoTeams) // B owns one node
 	lazy := c.run(claiming(newPod("lazy", spec("B", 1, "lazy:1:2", "lazyPreemptionEnable: true\n"))))
@@ -213,7 +213,7 @@ func TestAGangWithAClaimThatLostItsGuaranteeHasNoneAfterARestart(t *testing.T) {
 	same()
 }
 
-// What stands on a pod its author may have written.
+// A pod's author may have written its annotations.
 func TestAnnotationsOfAPodWithAClaimAreNotBelieved(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -231,7 +231,7 @@ func TestAnnotationsOfAPodWithAClaimAreNotBelieved(t *testing.T) {
 	assert.Equal(t, at, c.devices(p))
 	assert.Equal(t, of, c.devices(victim))
 	w := c.create(claiming(newPod("w", spec("A", 5, "w:1:2"))))
-	c.waits(w) // three GPUs of four are taken, whatever the annotations say
+	c.waits(w) // three GPUs of four are taken, independent of the annotations
 }
 
 // A pod without its claim may still use GPUs: someone took the claim away while it ran.
@@ -315,7 +315,7 @@ func TestAClaimThatIsBeingDeletedIsGivenUp(t *testing.T) {
 	c.wait(p, api.Bound)
 }
 
-// The API server has bound a pod, but the answer was lost, and the place was given back.
+// The API server has bound a pod, but the answer was lost, and the place was released.
 func TestAPodThatIsBoundAfterAllHasWhatItsClaimSays(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -334,7 +334,7 @@ func TestAPodThatIsBoundAfterAllHasWhatItsClaimSays(t *testing.T) {
 	assert.NotEqual(t, c.devices(p), c.devices(q))
 }
 
-// The leader before had filled its claim and asked for its binding, which is carried out only now. Nothing says that it gets this place again.
+// The leader before had filled its claim and requested its binding, which is carried out only now. It may get another place this time.
 func TestAPodThatTheLeaderBeforeHasBoundHasWhatItsClaimSays(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -464,7 +464,7 @@ func TestAGangIsBoundWithoutAPodThatGoesMeanwhile(t *testing.T) {
 	require.NoError(t, <-first)
 }
 
-// The place was given back after the claim was written, before the pod was bound.
+// The place was released after the claim was written, before the pod was bound.
 func TestAClaimIsFilledAnewWithAnotherPlace(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -483,7 +483,7 @@ func TestAClaimIsFilledAnewWithAnotherPlace(t *testing.T) {
 	assert.Equal(t, gpus(c.pod(p)), c.devices(p))
 }
 
-// What is written on a claim counts for the pod it was made for, and for no later claim of that name.
+// Details on a claim count for the pod it was made for, and for no later claim of that name.
 func TestDetailsAreWrittenToThePodsOwnClaimOnly(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -576,7 +576,7 @@ func TestAGangWaitsForItsClaimsAsLongAsOneIsWrittenNowAndThen(t *testing.T) {
 	c.clock.add(gatherLimit - time.Second)
 	c.b.locked(func(s *state) { assert.True(t, s.pods[pods[0].UID].gathers(s.now()), "one was written meanwhile") })
 	c.b.Withdraw(pods[1].UID)
-	gather(1) // again: that is no progress
+	gather(1) // a second write for the same pod isn't progress
 	c.clock.add(time.Second)
 	for range 3 {
 		require.ErrorContains(t, <-done, "the claims of other pods of its gang could not be written")

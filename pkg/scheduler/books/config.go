@@ -24,7 +24,7 @@ func parseConfiguration(file, text string) (*configuration, strictyaml.Findings)
 	return parseWithin(file, text, 0)
 }
 
-// parseWithin refuses more cells than a limit; 0 is none.
+// parseWithin refuses more cells than a limit; 0 means unlimited.
 func parseWithin(file, text string, most int) (*configuration, strictyaml.Findings) {
 	cells, findings := config.ParseWithin(file, []byte(text), most)
 	return &configuration{text: text, cells: cells}, findings
@@ -105,7 +105,7 @@ func (b *Books) configObject() *corev1.ConfigMap {
 	return c
 }
 
-// short cuts a text to what an event may hold.
+// short cuts a text to the length that an event may hold.
 func short(text string) string {
 	const most = 1000
 	if len(text) > most {

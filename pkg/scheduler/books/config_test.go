@@ -208,7 +208,7 @@ func TestOnlyTheGPUsThatANodeReallyHasAreUsed(t *testing.T) {
 		assert.Contains(t, []string{"b0", "b1"}, pods.Items[i].Spec.NodeName)
 	}
 
-	// Who waits for them hears what is wrong.
+	// A pod that waits for them gets the problem as its reason.
 	for i := range pods.Items {
 		c.delete(&pods.Items[i])
 	}

@@ -32,7 +32,7 @@ const (
 	refreshEvery = 10 * time.Second
 )
 
-// expire gives back places that kube-scheduler doesn't bind, and looks at all gangs again from time to time.
+// expire releases places that kube-scheduler doesn't bind, and looks at all gangs again from time to time.
 func (s *state) expire() {
 	now := s.now()
 	if now.Sub(s.refreshed) >= refreshEvery {
@@ -46,7 +46,7 @@ func (s *state) expire() {
 		}
 		if p.trial != "" && now.Sub(p.assumed) >= placeLimit {
 			if p.object.DeletionTimestamp != nil {
-				s.forgetTrial(p) // kube-scheduler doesn't look at it any more; its gang goes on without it
+				s.forgetTrial(p) // kube-scheduler no longer looks at it; its gang continues without it
 			} else {
 				s.unanswered(p)
 			}
@@ -68,7 +68,7 @@ func (s *state) expire() {
 	}
 }
 
-// unbound gives back the place of a pod that kube-scheduler didn't bind, with those of its gang unless that runs already. Others may have
+// unbound releases the place of a pod that kube-scheduler didn't bind, with those of its gang unless that runs already. Others may have
 // the cells for a while. It returns the pods that lost their place.
 func (s *state) unbound(p *pod) []*pod {
 	g, reason := p.gang, p.gang.refusal
@@ -94,7 +94,7 @@ func (s *state) paused(pods []*pod) *pod {
 	return pods[i]
 }
 
-// mostHeld is how often a gang may fail to be bound before nothing is held for it any more while it pauses.
+// mostHeld is how often a gang may fail to be bound before its cells are no longer held for it while it pauses.
 const mostHeld = 3
 
 // alike reports whether all pods of a gang are of it, and not only of its name, and may run on the same nodes.
@@ -118,7 +118,7 @@ func (p *pod) ready() bool {
 	return p.request != nil && (p.state == api.Waiting || p.state == api.Preempting) && p.object.DeletionTimestamp == nil && len(p.object.Spec.SchedulingGates) == 0
 }
 
-// try looks for a place for a gang. Where it finds one, pods are those that have it now.
+// try looks for a place for a gang. If it finds one, pods are those that have it now.
 func (s *state) try(g *gang) (attempt queue.Attempt, pods []*corev1.Pod) {
 	g.held = false
 	attempt = queue.Unfit
@@ -159,7 +159,7 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 			q.reason = pausing(p)
 		}
 		if p.unbound <= mostHeld {
-			return queue.Waits, nil // what has become free for it stays there
+			return queue.Waits, nil // cells that have become free for it stay reserved
 		}
 		return queue.Unfit, nil
 	}
@@ -175,7 +175,7 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 	return s.carryOut(g, ready, nodes, d)
 }
 
-// reserve reserves the cells that were found for a pod's gang. Where something has changed since, the core searches again.
+// reserve reserves the cells that were found for a pod's gang. If the state has changed since, the core searches again.
 func (s *state) reserve(g *gang, p *pod, nodes cell.Nodes, d cell.Decision) (queue.Attempt, []*corev1.Pod) {
 	ready := g.ready(p.class)
 	if s.pods[p.uid] != p || p.gang != g || !p.ready() || s.incomplete(g, p, ready) != "" {
@@ -184,7 +184,7 @@ func (s *state) reserve(g *gang, p *pod, nodes cell.Nodes, d cell.Decision) (que
 	if p.preferred.Alternative != nil {
 		useAll(ready, p.request == p.preferred.Alternative) // some may have come since
 	}
-	i := slices.Index(ready, p) // what is decided is about it
+	i := slices.Index(ready, p) // the decision is about this pod
 	ready[0], ready[i] = ready[i], ready[0]
 	return s.carryOut(g, ready, nodes, s.taken(p, nodes, d))
 }
@@ -232,8 +232,8 @@ func (g *gang) runs(class string) bool {
 	})
 }
 
-// waitsFor says what a gang waits for that has waited so long that what becomes free could be held for it: in vain, if it
-// isn't cells that others use.
+// waitsFor reports whether a gang waits for cells that others use, if it has waited so long that free cells could be held for it.
+// Otherwise holding them wouldn't help.
 func (s *state) waitsFor(g *gang, p *pod) queue.Attempt {
 	if s.reserves < 0 || s.now().Sub(g.since()) < s.reserves {
 		return queue.Waits
@@ -282,7 +282,7 @@ func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
 	return d
 }
 
-// search asks the core, and changes nothing but a reservation that has become useless. The caller adds the refusals of nodes, by because.
+// search asks the core, and only changes a reservation that has become useless. The caller adds the refusals of nodes, by because.
 func (s *state) search(p *pod, nodes cell.Nodes) cell.Decision {
 	start := time.Now()
 	defer func() { s.count.decided.Observe(time.Since(start).Seconds()) }()
@@ -337,9 +337,9 @@ func because(p *pod, d cell.Decision) cell.Decision {
 	return d
 }
 
-// tooLong says why a gang can't have a place: each of its pods would be told the places of all, and Kubernetes
-// doesn't let anyone write a pod with longer annotations any more, its kubelet and who deletes it included.
-// Empty if there is nothing against it.
+// tooLong says why a gang can't have a place: the annotations of each of its pods would have the places of all, and Kubernetes
+// would then refuse every update of such a pod, also by its kubelet or a client that deletes it.
+// The text is empty if the gang can have the place.
 func tooLong(p *pod, d *cell.Decision) string {
 	if d.Placement == nil || Claims(p.object) {
 		return ""
@@ -352,7 +352,7 @@ func tooLong(p *pod, d *cell.Decision) string {
 		p.request.Gang, len(d.Placement.Pods), size>>10, annotation.MaxSize>>10)
 }
 
-// ownSize is what a pod's annotations have without its place, in bytes.
+// ownSize returns the size of a pod's annotations without its place, in bytes.
 func ownSize(p *pod) int {
 	n := 0
 	for key, value := range p.object.Annotations {
@@ -361,7 +361,7 @@ func ownSize(p *pod) int {
 	return n
 }
 
-// longAnnotations is more than annotations have where they aren't what makes a gang too large.
+// longAnnotations is a size that a pod's own annotations don't have unless they contribute to making a gang too large.
 const longAnnotations = 16 << 10
 
 // wait keeps a pod waiting.
@@ -370,10 +370,10 @@ func (s *state) wait(p *pod, reason string) {
 	s.tell(p, corev1.EventTypeNormal, api.ReasonWaiting, reason)
 }
 
-// refuse gives the places of a gang back because a pod can't run on its node, and returns the pods that had one.
+// refuse releases the places of a gang because a pod can't run on its node, and returns the pods that had one.
 func (s *state) refuse(p *pod, reason string) []types.UID {
 	refused := s.avoid(p, p.node, reason)
-	// It may have ended others for nothing, and must not do so on one node after the other. A node that refused it stays refused
+	// It may have evicted others without result, and must not do so on one node after the other. A node that refused it stays refused
 	// until it may, so that it tries another one then.
 	p.gang.calm = s.now().Add(refused * 5 / 6)
 	return s.takeBack(p.gang, cantRun(p, p.node, reason))

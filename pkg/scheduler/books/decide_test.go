@@ -534,7 +534,7 @@ func TestWhatIsHeldForAGangIsHeldWhileItPauses(t *testing.T) {
 		c.clock.add(pause)
 		pause *= 2
 	}
-	c.place(c.create(newPod("other", spec("A", 5, "other:1:1")))) // it isn't held forever in vain
+	c.place(c.create(newPod("other", spec("A", 5, "other:1:1")))) // cells aren't held forever for a gang that can't be bound
 }
 
 func TestNothingIsHeldForAGangThatTheAPIServerRefuses(t *testing.T) {

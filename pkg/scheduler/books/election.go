@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Election watches the lock for which kube-scheduler is elected: who holds it, and until when this process may act. It is
-// put in the lock's place.
+// Election watches the lock for which kube-scheduler is elected: its holder, and until when this process may act. It
+// replaces the lock.
 type Election struct {
 	resourcelock.Interface
 	// deadline is for how long a renewal holds: kube-scheduler's renewDeadline, after which it ends itself. Others wait
@@ -49,7 +49,7 @@ func (l *Election) Create(ctx context.Context, record resourcelock.LeaderElectio
 	return l.wrote(start, record, l.Interface.Create(ctx, record))
 }
 
-// Update implements resourcelock.Interface. Whoever gives the lock up has no request under way any more.
+// Update implements resourcelock.Interface. Before it releases the lock, it waits for all requests that only a leader may make.
 func (l *Election) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	start := l.now()
 	if record.HolderIdentity == "" {
@@ -89,8 +89,8 @@ func (l *Election) leads(margin time.Duration) bool {
 	return !l.renewed.IsZero() && l.now().Add(margin).Before(l.renewed.Add(l.deadline))
 }
 
-// Begin begins a request that only a leader may make, and that ends within limit; false if it may not be made. Where it may,
-// done ends it: until then the lock isn't given up.
+// Begin begins a request that only a leader may make, and that ends within limit. It returns false if the request may not be made.
+// Otherwise done ends it: until then the lock isn't released.
 func (l *Election) Begin(limit time.Duration) (done func(), ok bool) {
 	if l == nil || l.Interface == nil {
 		return func() {}, true
@@ -104,7 +104,7 @@ func (l *Election) Begin(limit time.Duration) (done func(), ok bool) {
 	return l.under.Done, true
 }
 
-// Leader returns the identity of who holds the lock, HOSTNAME_UUID; "" if that isn't known.
+// Leader returns the identity of the lock's holder, HOSTNAME_UUID; "" if that isn't known.
 func (l *Election) Leader() string {
 	if l == nil || l.Interface == nil {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// userError is a mistake of the caller; anything else is one of the platform. HiveD tells them
-// apart by the status code and by how the text begins.
+// userError is a mistake of the caller; anything else is one of the platform. HiveD distinguishes them
+// by the status code and by the beginning of the text.
 type userError struct {
 	code int
 	text string

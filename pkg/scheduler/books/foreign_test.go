@@ -31,7 +31,7 @@ func TestAForeignPodDoesNotKeepAGangFromStarting(t *testing.T) {
 	}
 }
 
-// A policy comes with a reload, goes with a rollback, and touches nothing that runs.
+// A policy comes with a reload and goes with a rollback, and doesn't affect running gangs.
 func TestAPolicyComesAndGoesWithReloads(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	a := c.run(newPod("a", spec("A", 1, "a:1:2")))

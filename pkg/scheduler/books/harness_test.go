@@ -65,7 +65,7 @@ func (c *clock) add(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// cluster is books on an API server in memory, what kube-scheduler would do with them, and what is asked of both.
+// cluster has books on an API server in memory. It does kube-scheduler's part, and sends requests to both.
 type cluster struct {
 	t      *testing.T
 	client *fake.Clientset
@@ -75,13 +75,13 @@ type cluster struct {
 	clock  *clock
 	cancel context.CancelFunc
 	n      int // of pods
-	// refusing are nodes that can't run what is tried there, and why.
+	// refusing are nodes that can't run the pods tried there, with the reason.
 	refusing map[string]string
 }
 
 var testOptions = Options{Namespace: "pai-system", ConfigMap: "scheduler-configuration", ConfigKey: "hivedscheduler.yaml", Port: "9096", Claims: true}
 
-// testQueue notes what kube-scheduler is told.
+// testQueue notes the calls to kube-scheduler's queue.
 type testQueue struct {
 	mu        sync.Mutex
 	activated []string
@@ -102,8 +102,8 @@ func (q *testQueue) Reject(pods []types.UID, _ string) {
 	q.rejected = append(q.rejected, pods...)
 }
 
-// newCluster starts books that lead, with the nodes of twoTeams. They decide when they are asked to; gangs don't wait for pods
-// that aren't there.
+// newCluster starts books that lead, with the nodes of twoTeams. They decide when they are asked to; gangs don't wait for missing
+// pods.
 func newCluster(t *testing.T, yaml string, objects ...runtime.Object) *cluster {
 	t.Helper()
 	c := prepare(t, yaml, objects...)
@@ -148,7 +148,7 @@ func (c *cluster) start(opts Options) {
 	})
 }
 
-// testLog shows the log of a test that failed. What still writes after the test is not heard.
+// testLog shows the log of a test that failed. It drops messages that come after the end of the test.
 type testLog struct {
 	mu sync.Mutex
 	t  *testing.T // nil after its end
@@ -235,7 +235,7 @@ func (c *cluster) create(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// state is what the books take a pod for, "" if they don't know it.
+// state returns the state of a pod in the books, or "" if they don't know it.
 func (c *cluster) state(p *corev1.Pod) string {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -283,7 +283,7 @@ func (c *cluster) ask(method, path string, body any) (int, string) {
 	return w.Code, strings.TrimSpace(w.Body.String())
 }
 
-// get decodes what the API has under a path.
+// get decodes the API's answer at a path.
 func (c *cluster) get(path string, into any) {
 	c.t.Helper()
 	code, text := c.ask(http.MethodGet, path, nil)
@@ -291,7 +291,7 @@ func (c *cluster) get(path string, into any) {
 	require.NoError(c.t, json.Unmarshal([]byte(text), into))
 }
 
-// decide lets the books decide once, and returns a pod's place, or what it waits for.
+// decide lets the books decide once, and returns a pod's place, or the reason why it waits.
 func (c *cluster) decide(p *corev1.Pod) (node, reason string) {
 	c.t.Helper()
 	c.b.Decide()
@@ -333,7 +333,7 @@ func (c *cluster) place(p *corev1.Pod) string {
 	return node
 }
 
-// waits is decide for a pod that must have none.
+// waits is decide for a pod that must not get a place.
 func (c *cluster) waits(p *corev1.Pod) string {
 	c.t.Helper()
 	node, reason := c.decide(p)
@@ -382,8 +382,8 @@ func (c *cluster) said() []string {
 	}
 }
 
-// hears waits for events with these texts, and returns all that came until then, a line each. Events are written after the lock is
-// given up, by whichever goroutine held it.
+// hears waits for events with these texts, and returns all events that came until then, one a line. Events are written after the lock
+// is released, by the goroutine that held it.
 func (c *cluster) hears(texts ...string) string {
 	c.t.Helper()
 	var all []string

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// freeRecorder notes whether the lock was free when an event was told.
+// freeRecorder notes whether the lock was free when an event was recorded.
 type freeRecorder struct {
 	record.EventRecorder
 	b    *Books
@@ -129,7 +129,7 @@ func TestAnEvictionInPartsGoesOnWithWhatIsThere(t *testing.T) {
 	}
 }
 
-// swapped makes the configuration another one, with the same cells.
+// swapped replaces the configuration by a different text with the same cells.
 func (c *benchCluster) swapped() {
 	c.b.mu.Lock()
 	defer c.b.unlock()

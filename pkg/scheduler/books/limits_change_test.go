@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Kubernetes lets a pod with a scheduling gate get a nodeSelector, and any pod get tolerations. What was known of it before says nothing any
-// more, least of all about pods of others.
+// Kubernetes allows adding a nodeSelector to a pod with a scheduling gate, and tolerations to any pod. Results from before no longer
+// hold then, least of all for other pods.
 func TestANodeSelectorThatComesWithTheEndOfAGateIsOfThatPodAlone(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	gated := newPod("gated", spec("A", -1, "gated:1:1"))

@@ -18,15 +18,16 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// Where a pod runs stands on its claim, and only this leader knows it beside. A claim that is lost while its pod runs is written again: the
-// kubelet and the agent know claims by their UIDs, and give what the first one had to no second, so that no one gets a GPU by it, and the
-// next leader finds the place. A claim that says something else may have given the pod other GPUs: no one gets any of its node then.
+// The place of a running pod is on its claim, and otherwise only in this leader's memory. A claim that is lost while its pod runs is written
+// again: the kubelet and the agent know claims by their UIDs, and don't give the GPUs of the first claim to a second, so that no pod gets a
+// GPU by it, and the next leader finds the place. A claim with another place may have given the pod other GPUs: no GPU of its node is
+// allocated then.
 
-// claimsEvery is how often the books are held against the informer's claims.
+// claimsEvery is how often the books are compared with the informer's claims.
 const claimsEvery = 5 * time.Second
 
-// checkClaims has the claims of running pods looked at that aren't what the books say. stored returns a claim of the informer, which may be
-// behind: a claim must be wrong twice.
+// checkClaims schedules a check of the claims of running pods that differ from the books. stored returns a claim of the informer, which may
+// be outdated: a claim must be wrong twice.
 func (b *Books) checkClaims(stored func(key string) *resourceapi.ResourceClaim) {
 	var pods []*pod
 	b.locked(func(s *state) {
@@ -77,7 +78,7 @@ func (b *Books) reclaim(ctx context.Context, uid types.UID) error {
 	case err != nil:
 		return fmt.Errorf("look whether %s is there: %w", podKey(pod), err)
 	case now.UID != pod.UID || completed(now):
-		return nil // Kubernetes takes its claim away
+		return nil // Kubernetes removes its claim
 	}
 	name, _ := claim.Name(pod)
 	c, err := b.client.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -112,7 +113,7 @@ func (b *Books) reclaim(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// lost tells of a claim that was lost, once, however often it is tried to write it again.
+// lost records that a claim was lost, once, however often the books try to write it again.
 func (b *Books) lost(pod *corev1.Pod, what string) {
 	b.locked(func(s *state) {
 		p := s.pods[pod.UID]
@@ -133,7 +134,7 @@ func (b *Books) contradicted(pod *corev1.Pod, at, there claim.Place) {
 	var why string
 	b.locked(func(s *state) {
 		if p := s.pods[pod.UID]; p != nil && p.state == api.Bound {
-			delete(s.claims, p.uid) // it may have what it says, or what the books say
+			delete(s.claims, p.uid) // it may have the GPUs of the claim, or those of the books
 			if p.doubt = there.Doubt; p.doubt == "" {
 				p.doubt = fmt.Sprintf("its claim has GPUs %s of %s, but it was allocated %s of %s",
 					annotation.Isolation(there.Indices), there.Node, annotation.Isolation(at.Indices), at.Node)

@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// checkClaims lets the books look at claims often enough to believe what they see.
+// checkClaims lets the books look at claims often enough to believe the result.
 func (c *cluster) checkClaims() {
 	c.t.Helper()
 	for range 2 {
@@ -103,7 +103,7 @@ func TestNobodyGetsANodeWhereAClaimContradictsTheBooks(t *testing.T) {
 	q := c.run(claiming(newPod("q", spec("A", 5, "q:1:1"))))
 	assert.NotEqual(t, p.Spec.NodeName, q.Spec.NodeName)
 
-	// What it was given was known to this leader only.
+	// Only this leader knew the allocated GPUs.
 	c.eventually(func() bool { return c.claim(p).Annotations[claim.DoubtKey] != "" })
 	c.restart()
 	c.wait(p, api.Ignored)
@@ -169,7 +169,7 @@ func TestAContradictionIsWrittenAlsoWhereSomeoneElseWritesAtTheSameTime(t *testi
 	c.eventually(func() bool { return c.claim(p).Annotations[claim.DoubtKey] != "" })
 }
 
-// The agent hands out what is its own, whatever else is on a claim.
+// The agent allocates its own devices, even if a claim has others, too.
 func TestDevicesOfOtherDriversHideNoContradiction(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))

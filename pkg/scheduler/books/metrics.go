@@ -79,7 +79,7 @@ func (c *counters) downgrade(d *cell.Downgrade) {
 	c.downgraded.WithLabelValues(d.VC, change).Inc()
 }
 
-// registry returns what /metrics shows.
+// registry returns the metrics that /metrics shows.
 func (b *Books) registry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	c := b.count
@@ -132,7 +132,7 @@ func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. Whoever reads the figures may be slow: they are sent without the lock.
+// Collect implements prometheus.Collector. The reader of the figures may be slow: they are sent without the lock.
 func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	b := g.b
 	var out []prometheus.Metric

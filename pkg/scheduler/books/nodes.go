@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// node is what was seen of a node last.
+// node is the latest known state of a node.
 type node struct {
 	healthy bool
 	reason  string
@@ -18,12 +18,12 @@ type node struct {
 	report  api.Node
 	// blocked are devices that pods may use whose cells aren't known.
 	blocked map[types.UID][]int32
-	// constraints is what decides which pods may run there.
+	// constraints decide which pods may run there.
 	constraints string
 	object      *corev1.Node
 }
 
-// reconcileNode tells the core what of a node can be used; obj is nil if Kubernetes has none of that name.
+// reconcileNode passes the health and devices of a node to the core; obj is nil if Kubernetes has no node of that name.
 func (s *state) reconcileNode(name string, obj *corev1.Node) {
 	configured := s.core.Devices(name)
 	if configured == nil {
@@ -62,7 +62,7 @@ func (s *state) reconcileNode(name string, obj *corev1.Node) {
 	}
 }
 
-// setDevices tells the core which devices of a node can be given away.
+// setDevices passes the devices of a node that can be allocated to the core.
 func (s *state) setDevices(name string, n *node) {
 	bad := append(slices.Clone(n.report.Missing), n.report.Unhealthy...)
 	for _, indices := range n.blocked {

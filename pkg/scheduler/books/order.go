@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// waiting is the queue of gangs that wait. They are looked at in parts, each as it is then. What virtual clusters have is counted last: a gang
-// that ends meanwhile rather counts twice than never, so that nothing is taken to end too late.
+// waiting returns the queue of gangs that wait. They are looked at in parts, each as it is then. The resources of virtual clusters are
+// counted last: a gang that ends in between may count twice but is never left out, so that no end is estimated too late.
 func (b *Books) waiting() (q queue.Queue, leading bool) {
 	var gangs []*gang
 	b.locked(func(s *state) { gangs = slices.Collect(maps.Values(s.gangs)) })
@@ -50,7 +50,7 @@ func enter(q *queue.Queue, waiting []*queue.Gang) {
 	}
 }
 
-// running counts what virtual clusters have and use.
+// running counts the resources that virtual clusters have and use.
 func (s *state) running(q *queue.Queue) {
 	q.Reservations = queue.After(s.reserves, time.Nanosecond)
 	used := s.core.Used()
@@ -62,7 +62,7 @@ func (s *state) running(q *queue.Queue) {
 	}
 }
 
-// endsBy is when the last pod that runs of a gang has to end, in nanoseconds; 0 where none does, or one may run forever. One that hasn't
+// endsBy returns when the last running pod of a gang has to end, in nanoseconds; 0 if no pod does, or one may run forever. One that hasn't
 // begun begins now: the time is never too late.
 func (g *gang) endsBy(now time.Time) (at int64) {
 	for _, p := range g.pods {
@@ -82,7 +82,7 @@ func (g *gang) endsBy(now time.Time) (at int64) {
 	return at
 }
 
-// lasts is how long a gang runs at most, in nanoseconds; 0 where that isn't known.
+// lasts returns how long a gang runs at most, in nanoseconds; 0 if that isn't known.
 func (g *gang) lasts() (most int64) {
 	for _, p := range g.pods {
 		of := lasts(p.object)
@@ -94,7 +94,7 @@ func (g *gang) lasts() (most int64) {
 	return most
 }
 
-// lasts is how long a pod runs at most, and takes to end; 0 where that isn't known.
+// lasts returns how long a pod runs at most, and takes to end; 0 if that isn't known.
 func lasts(p *corev1.Pod) time.Duration {
 	limit, grace := p.Spec.ActiveDeadlineSeconds, p.Spec.TerminationGracePeriodSeconds
 	if limit == nil {
@@ -112,7 +112,7 @@ func (s *state) queued(g *gang) *queue.Gang {
 	p := g.first()
 	out := &queue.Gang{VC: g.vc, Name: g.name, Priority: p.request.Priority, Since: g.since().UnixNano(), GPUs: s.leavesOf(p), Lasts: g.lasts(), CPU: s.core.WantsCPU(p.request), Class: [2]string{p.class, p.limits}}
 	if _, has := s.core.Brief(g.vc, g.name); has || s.paused(g.pods) != nil || len(g.refused) > 0 || !g.alike() || ownSize(p) > longAnnotations || s.incomplete(g, p, g.ready(p.class)) != "" {
-		out.Class = g // the answer for it says nothing about others
+		out.Class = g // the answer for it doesn't apply to others
 	}
 	return out
 }
@@ -128,8 +128,8 @@ func queueQuery(v url.Values) (q api.QueueQuery, err error) {
 	return q, nil
 }
 
-// listQueue is the queue for people, in the order in which gangs are to start. What isn't selected, or is beyond the limit, is only
-// counted.
+// listQueue is the queue for people, in the order in which gangs are to start. Gangs that aren't selected are skipped, and those beyond the
+// limit only counted.
 func (s *state) listQueue(q api.QueueQuery) api.Queue {
 	out := api.Queue{Items: []api.Queued{}}
 	if !s.anyWaits(&q) {
@@ -165,7 +165,7 @@ func (s *state) anyWaits(q *api.QueueQuery) bool {
 	return false
 }
 
-// holding adds to a reason that a gang has waited long enough for what becomes free to be held for it.
+// holding adds to a reason that a gang has waited long enough for free cells to be held for it.
 func (s *state) holding(g *gang, reason string) string {
 	if !s.reserving[g.gangKey] {
 		return reason
@@ -185,7 +185,7 @@ func shortly(d time.Duration) string {
 	return text
 }
 
-// order is the queue as it is now, under one hold of the lock: of its gangs only what the order depends on.
+// order returns the current queue, read under one hold of the lock: of its gangs only the fields that the order depends on.
 func (s *state) order() []*queue.Gang {
 	var q queue.Queue
 	var waiting []*queue.Gang

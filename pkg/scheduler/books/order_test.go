@@ -34,7 +34,7 @@ func TestALowerPriorityDoesNotOvertakeOneThatWasNotLookedAt(t *testing.T) {
 	a1 := c.create(own(newPod("a1", spec("A", 8, "a1:2:2")))) // too large
 	c.create(own(newPod("a1b", spec("A", 8, "a1:2:2"))))
 	a1.Labels = nil
-	a2 := c.create(own(newPod("a2", spec("A", 7, "a2:1:2")))) // fits into what becomes free
+	a2 := c.create(own(newPod("a2", spec("A", 7, "a2:1:2")))) // fits into the cells that become free
 	c.vanishes(full1)
 	c.b.Decide()
 	at0, _ := c.b.Place(x[0].UID)
@@ -84,14 +84,14 @@ func TestALargePreemptionKeepsNoOthersOfItsVirtualClusterWaiting(t *testing.T) {
 	assert.True(t, ok && !at.Trial, c.b.state.pods[x.UID].reason)
 }
 
-// Guaranteed gangs that a pass hasn't come to would end what an opportunistic one has started on their cells.
+// Guaranteed gangs that a pass hasn't reached yet would evict an opportunistic one that was started on their cells.
 func TestOpportunisticGangsWaitUntilGuaranteedOnesWereLookedAt(t *testing.T) {
 	c := newCluster(t, fourNodes)
 	for i := range 3 {
 		c.run(newPod(fmt.Sprintf("full%d", i), spec("A", 9, fmt.Sprintf("full%d:1:2", i))))
 	}
 	c.b.share = 1
-	for i := range 3 { // too large for what is free
+	for i := range 3 { // too large for the free cells
 		for k := range 2 {
 			p := newPod(fmt.Sprintf("x%d-%d", i, k), spec("A", 5, fmt.Sprintf("x%d:2:2", i)))
 			p.Labels = map[string]string{api.UserLabel: fmt.Sprint("x", i)}

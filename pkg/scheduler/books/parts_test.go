@@ -121,7 +121,7 @@ func TestWhatWasFoundForOnePodIsNotGivenToAnother(t *testing.T) {
 	})
 }
 
-// The policy of the chart keeps requests as they are, where it is on.
+// The policy of the chart keeps requests unchanged, if it is on.
 func TestARequestThatChangesBeforeTheReservation(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.fill()

@@ -31,7 +31,7 @@ func (b *Books) Decide() {
 	start := time.Now()
 	defer func() { b.count.pass.Observe(time.Since(start).Seconds()) }()
 	var found []*corev1.Pod
-	// It has no errors of its own.
+	// try returns no errors.
 	_ = q.Pass(b.now().UnixNano(), func(w *queue.Gang) (attempt queue.Attempt, err error) {
 		attempt = queue.Unfit
 		of := turn{w.VC, w.Priority >= cell.MinGuaranteed}
@@ -77,11 +77,11 @@ type turn struct {
 }
 
 // turnShare is for how long gangs of one turn are searched for in one pass. The others have their turn then, and gangs that have come
-// meanwhile. The next pass goes on where this one stopped.
+// in that time. The next pass continues where this one stopped.
 const turnShare = 20 * time.Millisecond
 
-// heads are how many gangs of a turn, from its first, are looked at in each pass, though the round has come to others: what becomes
-// free in a long round is theirs first.
+// heads are how many gangs of a turn, from its first, are looked at in each pass, even if the round has come to others: they are the
+// first to get cells that become free in a long round.
 const heads = 8
 
 // pass is one look at the gangs that wait.
@@ -149,8 +149,8 @@ func (s *state) second(p *pass) bool {
 	return p.second
 }
 
-// remainder is the rest of a look at a gang, that others may have the lock before. Books that are made again, or have
-// another configuration, have none, and their next pass begins again from the start.
+// remainder is the rest of a look at a gang, which is done after others could have the lock. Books that are made again, or get
+// another configuration, drop it, and their next pass begins again from the start.
 type remainder struct {
 	gang *gang
 	do   func() (queue.Attempt, []*corev1.Pod)
@@ -161,7 +161,7 @@ func (s *state) leave(g *gang, do func() (queue.Attempt, []*corev1.Pod)) {
 	s.unfinished = append(s.unfinished, remainder{g, do})
 }
 
-// dropUnfinished ends looks at gangs before all their pods have places: what was found is of the cells of before.
+// dropUnfinished ends looks at gangs before all their pods have places: the places found so far are of the former cells.
 func (s *state) dropUnfinished(reason string) {
 	for _, r := range s.unfinished {
 		s.takeBack(r.gang, reason)
@@ -169,7 +169,7 @@ func (s *state) dropUnfinished(reason string) {
 	s.unfinished = nil
 }
 
-// next does what was left first. What it says about the gang takes the place of what was said before.
+// next does the first unfinished part. Its result for the gang replaces the former one.
 func (s *state) next() (attempt queue.Attempt, pods []*corev1.Pod) {
 	next := s.unfinished[0]
 	s.unfinished = s.unfinished[1:]
@@ -211,7 +211,7 @@ func (s *state) ended(q *queue.Queue, p *pass) (again bool) {
 	return again || len(p.left) > 0
 }
 
-// passed tells a gang that it wasn't tried on account of another one: its like, or one that holds what becomes free.
+// passed writes the reason why a gang wasn't tried: another one is alike, or free cells are held for another one.
 func (s *state) passed(w, cause *queue.Gang, reserved bool) {
 	g, other := s.gangs[gangKey{w.VC, w.Name}], s.gangs[gangKey{cause.VC, cause.Name}]
 	if g == nil || other == nil {
@@ -223,7 +223,7 @@ func (s *state) passed(w, cause *queue.Gang, reserved bool) {
 	case reserved:
 		reason = fmt.Sprintf("free cells of virtual cluster %s are reserved for %s, which has waited for more than %s", cause.VC, cause.Name, shortly(s.reserves))
 	case slices.ContainsFunc(other.pods, func(p *pod) bool { return p.trial != "" }):
-		reason = fmt.Sprintf("it waits behind %s/%s, which has the same request", cause.VC, cause.Name) // what others are asked about that one isn't its own
+		reason = fmt.Sprintf("it waits behind %s/%s, which has the same request", cause.VC, cause.Name) // the other gang's trial doesn't concern this one
 	}
 	_, has := s.core.Brief(g.vc, g.name)
 	for _, p := range g.ready(g.first().class) {

@@ -109,7 +109,7 @@ func (g *gang) all(from *int, is func(*pod) bool) bool {
 	return true
 }
 
-// Withdraw is the end of what Permit noted: kube-scheduler couldn't bind the pod.
+// Withdraw undoes Permit: kube-scheduler couldn't bind the pod.
 func (b *Books) Withdraw(uid types.UID) {
 	b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil {
@@ -171,7 +171,7 @@ func (p *pod) isComing(node string) bool {
 	return p.could == node || p.state == api.Binding && p.node == node
 }
 
-// comes notes that a pod is to run on a node. Who isn't any more is forgotten when the next one comes.
+// comes notes that a pod is to run on a node. It drops the pods that are no longer coming there.
 func (s *state) comes(p *pod, node string) {
 	s.coming[node] = append(slices.DeleteFunc(s.coming[node], func(q *pod) bool { return q == p || !q.isComing(node) }), p)
 }

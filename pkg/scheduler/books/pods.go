@@ -47,8 +47,8 @@ func (s *state) gone(uid types.UID) {
 	}
 }
 
-// upTo reports whether a resource version is at most another. They are numbers, by KEP-5504; where they aren't, nothing is
-// known.
+// upTo reports whether a resource version is at most another. They are numbers, by KEP-5504. It returns false if they
+// aren't.
 func upTo(a, b string) bool {
 	x, err := strconv.ParseUint(a, 10, 64)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *state) updateUnbound(p *pod, obj *corev1.Pod) {
 	}
 	if p.state != api.Waiting && p.state != api.Preempting {
 		p.object = latest(p.object, obj)
-		return // the informer is behind: no one unbinds a pod
+		return // the informer is behind: a pod is never unbound
 	}
 	old := p.object
 	p.object = obj
@@ -158,7 +158,7 @@ func (s *state) markBound(p *pod) {
 		s.todo(task{annotate, p.uid}) // it was downgraded while it was being bound
 	}
 	if p.told != "" {
-		// kube-scheduler tells everyone that a pod is scheduled; we only those who heard of waiting.
+		// kube-scheduler reports that a pod is scheduled anyway; we report it only for those with an event that they wait.
 		s.tell(p, corev1.EventTypeNormal, api.ReasonBound, fmt.Sprintf("runs on %s with %s", p.node, p.has()))
 	}
 }
@@ -178,7 +178,7 @@ func (s *state) takeOver(p *pod) {
 	}
 }
 
-// read returns where a bound pod runs: what its claim says, or, if it expects none, its annotations. A pod of which that isn't known is
+// read returns the place of a bound pod from its claim, or, if it expects no claim, from its annotations. A pod whose place isn't known is
 // ignored.
 func (s *state) read(p *pod) (*cell.Placement, int, bool) {
 	if s.ignoreForeign(p) {
@@ -199,7 +199,7 @@ func (s *state) read(p *pod) (*cell.Placement, int, bool) {
 	return placement, slot, err == nil
 }
 
-// ignoreForeign ignores a pod without annotations of ours or HiveD's.
+// ignoreForeign ignores a pod without our annotations or HiveD's.
 func (s *state) ignoreForeign(p *pod) bool {
 	switch {
 	case p.request == nil:
@@ -247,7 +247,7 @@ func (s *state) ignore(p *pod, why string) {
 
 const untilItEnds = "; until it ends "
 
-// keep keeps what an ignored pod may use from others, as far as the configuration has it now.
+// keep keeps the devices that an ignored pod may use from others, as far as the configuration has them now.
 func (s *state) keep(p *pod, why string) {
 	devices := s.core.Devices(p.node)
 	p.indices = s.isolated(p.object, devices)

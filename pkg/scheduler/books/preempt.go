@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// evictAtOnce is how many pods are told that they must go before others may have the lock.
+	// evictAtOnce is how many pods are evicted before others may have the lock.
 	evictAtOnce = 2000
-	// evictAgain is after how long a victim that is still there is ended again. It should have gone, or its task be tried again.
+	// evictAgain is the time after which a victim that still exists is evicted again. It should have gone, or its task should have been retried.
 	evictAgain = time.Minute
 )
 
-// eviction is who has to go for a gang, and isn't told yet. One reservation has one: where the gang has lost that, or has another by
-// now, no one is told any more.
+// eviction has the victims for a gang that aren't evicted yet. Each reservation has its own eviction: if the gang has lost the reservation,
+// or has another by now, no more pods are evicted.
 type eviction struct {
 	by    *gang
 	order uint64 // of the reservation
@@ -49,11 +49,11 @@ func (s *state) preempt(g *gang, ready []*pod) {
 	s.evictPart()
 }
 
-// evictPart tells the next victims that they must go, and reports whether there are more.
+// evictPart evicts the next victims, and reports whether there are more.
 //
-// Between two parts others have the lock, and all may change but this: nothing else is decided, since Decide goes on with the next
-// gang only after the last part. Pods that have ended are passed over. Where the pod that wants the cells was deleted, or another
-// configuration came, the reservation is gone, and those who were not told stay; so do those who were, unless they have been deleted
+// Between two parts others have the lock, and all may change but this: no other decision is made, since Decide continues with the next
+// gang only after the last part. Pods that have ended are passed over. If the pod that needs the cells was deleted, or another
+// configuration came, the reservation is gone, and the remaining victims stay; so do the evicted ones, unless they have been deleted
 // already (mustGo). Books that are made again have no eviction: their next pass begins again from the start, with a trial.
 func (s *state) evictPart() (more bool) {
 	e := &s.evicting
@@ -105,7 +105,7 @@ func (s *state) mayEnd(g, victim *gang) bool {
 	return status.Priority < cell.MinGuaranteed || status.Downgraded || victim.vc == g.vc && status.Priority < priority
 }
 
-// makeRoom ends the gangs of pods on the node where another pod has its place.
+// makeRoom evicts the gangs of pods on the node of another pod's place.
 func (s *state) makeRoom(p *pod, victims []types.UID) {
 	var ended []*gang
 	var gangs few

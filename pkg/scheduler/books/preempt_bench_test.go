@@ -30,7 +30,7 @@ func BenchmarkWholeCluster(b *testing.B) {
 	}
 }
 
-// TestAGangGetsAWholeCluster does the same in a small cluster, so that the benchmark goes on working.
+// TestAGangGetsAWholeCluster does the same in a small cluster, so that the benchmark keeps working.
 func TestAGangGetsAWholeCluster(t *testing.T) {
 	for _, gpus := range []int{1, 8} {
 		wholeCluster(t, 4, gpus, func(_ *benchCluster, _ string, do func()) { do() })
@@ -66,7 +66,7 @@ func wholeCluster(t testing.TB, racks, gpus int, by func(c *benchCluster, step s
 	}
 }
 
-// benchCluster is books that nothing but the benchmark asks.
+// benchCluster has books that only the benchmark uses.
 type benchCluster struct {
 	b     *Books
 	clock *clock
@@ -199,7 +199,7 @@ func (c *benchCluster) step(name string) {
 	}
 }
 
-// timed returns how long a function takes, and how long another goroutine waited for the lock meanwhile at most.
+// timed returns how long a function takes, and how long another goroutine waited for the lock at most while it ran.
 func (c *benchCluster) timed(f func()) (took, longest time.Duration) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {

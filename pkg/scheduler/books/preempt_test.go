@@ -83,7 +83,7 @@ func TestVictimsAreNotedAndDeletedWithTheirUID(t *testing.T) {
 	require.Len(t, conditions, 1)
 	assert.Equal(t, corev1.DisruptionTarget, conditions[0].Type)
 	assert.Equal(t, corev1.PodReasonPreemptionByScheduler, conditions[0].Reason)
-	c.waits(p) // as long as victims are there
+	c.waits(p) // as long as victims exist
 }
 
 func TestTheReservationOfAGangThatLeavesIsGivenBack(t *testing.T) {

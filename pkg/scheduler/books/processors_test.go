@@ -32,7 +32,7 @@ virtualClusters:
   B: {virtualCells: [{cellType: NODE, cellNumber: 1}]}
 `
 
-// noGPU makes a pod one that sees no GPU, and asks for processors and memory.
+// noGPU makes a pod one that sees no GPU, and has limits of processors and memory.
 func noGPU(p *corev1.Pod, cpu, memory string) *corev1.Pod {
 	c := &p.Spec.Containers[0]
 	c.Env = []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "none"}}
@@ -55,7 +55,7 @@ func TestPodsOnCPUCellsAreToldOfNoGPUs(t *testing.T) {
 	c.get("/v1/why/A/g", &why)
 	assert.Equal(t, "it has 3 CPU cells on 1 node", why.Sentence)
 
-	c.start(testOptions) // which knows nothing but annotations
+	c.start(testOptions) // a new leader, which only knows the annotations
 	require.NoError(t, c.b.Lead(t.Context()))
 	c.wait(p, api.Bound)
 	c.get("/v1/why/A/g", &why)

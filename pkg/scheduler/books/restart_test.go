@@ -57,7 +57,7 @@ func TestARestartKnowsEverything(t *testing.T) {
 	assert.Equal(t, cells, cellsAfter)
 	assert.Equal(t, queue, queueAfter)
 	require.Len(t, after.Items, 3)
-	// What was promised to the gangs' other pods still holds.
+	// The places of the gangs' other pods still hold.
 	second := c.run(newPod("p2", spec("A", 5, "g:2:2")))
 	third := c.run(newPod("b2", spec("B", 3, "b:2:1")))
 	pods, err := c.client.CoreV1().Pods("jobs").List(t.Context(), metav1.ListOptions{})

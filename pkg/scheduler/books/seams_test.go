@@ -36,7 +36,7 @@ func (c *cluster) ready(name string, is bool) {
 	})
 }
 
-// A victim that was told to go for a gang that has other cells by now is not ended for one that is only on trial.
+// A victim of a gang that has other cells by now is not evicted for one that is only on trial.
 func TestNothingEndsForAGangThatHasOtherCellsByNow(t *testing.T) {
 	yaml, nodes, _ := rackYAML(2)
 	c := newCluster(t, yaml, nodes...)
@@ -142,7 +142,7 @@ func TestAPlaceIsGivenBackThoughTheOutcomeOfItsBindingWasLost(t *testing.T) {
 			c.b.Withdraw(p.UID)
 			away = false
 			assert.Empty(t, c.pod(p).Spec.NodeName, "it isn't bound")
-			// kube-scheduler tries again: the node is cordoned, or short of memory by now.
+			// kube-scheduler retries: the node is cordoned, or short of memory by now.
 			given := false
 			for range 50 {
 				c.b.Refuse(p.UID, node, "the node is not ready")

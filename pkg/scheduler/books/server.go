@@ -20,12 +20,12 @@ import (
 const (
 	// maxConfig bounds a configuration; a ConfigMap holds 1 MiB.
 	maxConfig = 2 << 20
-	// forwarded marks what another replica passed on, so that it isn't passed on again.
+	// forwarded marks a request that another replica passed on, so that it isn't passed on again.
 	forwarded = "X-Pai-Scheduler-Forwarded"
 )
 
-// API is the handler for the network of pods: who waits and what runs is for those who know the token,
-// metrics for those who know their password. The kubelet knows neither.
+// API is the handler for the network of pods. Clients need the token to read the queue and the running gangs,
+// and the password to read metrics. The kubelet has neither.
 func (b *Books) API() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", b.healthz)
@@ -41,7 +41,7 @@ func (b *Books) metrics() http.Handler {
 	return promhttp.HandlerFor(b.registry(), promhttp.HandlerOpts{})
 }
 
-// reads is what can be read.
+// reads is the handler of the read-only paths.
 func (b *Books) reads() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -143,7 +143,7 @@ func (b *Books) serveValidate(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
-// forward passes a question on to the pod that leads, if that is another one.
+// forward passes a request on to the pod that leads, if this one doesn't.
 func (b *Books) forward(w http.ResponseWriter, r *http.Request) bool {
 	b.mu.Lock()
 	leading := b.state != nil

@@ -21,25 +21,25 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// state is what the leader knows. Its methods are called with the lock of Books.
+// state is the state of the leader. Its methods are called with the lock of Books.
 type state struct {
 	core  *cell.Scheduler
 	types []cell.Type // of the configuration
 	pods  map[types.UID]*pod
 	gangs map[gangKey]*gang
-	// claims are the places that are on claims: those that were there when the books were made, and those written since.
+	// claims are the places that are on claims: those that existed when the books were made, and those written since.
 	claims map[types.UID]claim.Place
 	// postponed are gangs that lose their guarantee when another one has passed its trial.
 	postponed map[gangKey]postponed
 	evicting  eviction
-	// unfinished is what is left of the look at a gang.
+	// unfinished has the parts left of the look at a gang.
 	unfinished []remainder
 	left       map[gangKey]place // in the queue, of gangs that lost their pods while they waited
 	nodes      map[string]*node
 	// coming are by node the pods that Beside looks at: all that are to run there, and some that were.
 	coming map[string][]*pod
 	places *places
-	// listed is the resource version of the list that the books were made of: what is older is of a former life.
+	// listed is the resource version of the list that the books were made of: older pods are of a former life.
 	listed string
 	// pruned is when places that were not claimed again were forgotten last, swept when the books were held against the
 	// informer, claimsChecked when they were against the claims, refreshed when all gangs were searched for without a change.
@@ -57,7 +57,7 @@ type state struct {
 	whole map[turn]bool
 	// seconds is in how many passes these have waited for that.
 	seconds int
-	// reserves is how long a guaranteed gang waits before what becomes free is held for it; negative: forever. reserving are
+	// reserves is how long a guaranteed gang waits before free cells are held for it; negative: forever. reserving are
 	// the gangs for which it is.
 	reserves  time.Duration
 	reserving map[gangKey]bool
@@ -73,7 +73,7 @@ type state struct {
 	count *counters
 }
 
-// pod is a pod that asks for cells. state is one of api.Waiting and so on.
+// pod is a pod that requests cells. state is one of api.Waiting and so on.
 type pod struct {
 	uid     types.UID
 	key     string // namespace/name
@@ -87,7 +87,7 @@ type pod struct {
 	limits string
 	gang   *gang
 	state  string
-	// reason is what it was told last.
+	// reason is the latest reason that it received.
 	reason string
 	// node and slot are its place if it is Binding or Bound.
 	node    string
@@ -96,7 +96,7 @@ type pod struct {
 	bound   annotation.Bound
 	// retold: since then BindInfoKey has changed, too, or details.
 	retold bool
-	// details are what its claim has beside its node and GPUs, if it expects one.
+	// details are the details on its claim beside its node and GPUs, if it expects one.
 	details []byte
 	// assumed is when it got its place. permitted: kube-scheduler can bind it there. sent: it was asked to, and nothing is
 	// known of the outcome.
@@ -107,7 +107,7 @@ type pod struct {
 	wrote bool
 	// claimError says why its claim couldn't be written.
 	claimError string
-	// unbound is how often it had a place, or its gang had, in which it wasn't bound; until pause it gets none.
+	// unbound is how often it, or its gang, had a place in which it wasn't bound; until pause it doesn't get another.
 	unbound int
 	pause   time.Time
 	// trial is the node where kube-scheduler is to find out, since assumed, whether the pod could run there if others ended; could
@@ -133,7 +133,7 @@ type pod struct {
 // gangKey names a gang; its name is unique in its virtual cluster.
 type gangKey struct{ vc, name string }
 
-// gang is the pods of a gang that are there.
+// gang has the existing pods of a gang.
 type gang struct {
 	gangKey
 	pods       []*pod    // in order of arrival
@@ -141,7 +141,7 @@ type gang struct {
 	preempted  bool      // one of its pods was evicted
 	queued     time.Time // before it lost all of its pods; zero if it didn't
 	arrived    time.Time // when its last pod came, by our clock
-	// searched is the epoch in which no place was found for it, and attempt what that says; 0: it wasn't looked for.
+	// searched is the epoch in which no place was found for it, and attempt the result; 0: it wasn't looked for.
 	searched uint64
 	attempt  queue.Attempt
 	// claims is how many of its pods expect their GPUs in a claim.
@@ -160,7 +160,7 @@ type gang struct {
 	// refusals is how often that was since a pod of it was bound last; until calm it ends no others for cells.
 	refusals int
 	calm     time.Time
-	// held: it wasn't looked at, since what becomes free is held for another one.
+	// held: it wasn't looked at, since free cells are held for another one.
 	held bool
 }
 
@@ -291,7 +291,7 @@ func (s *state) leaveGang(p *pod) {
 	p.gang, p.request, p.preferred = nil, nil, nil
 }
 
-// release gives back what the core keeps for a pod.
+// release releases the resources that the core keeps for a pod.
 func (s *state) release(p *pod) {
 	switch p.state {
 	case api.Binding, api.Bound:
@@ -316,7 +316,7 @@ func (s *state) release(p *pod) {
 	}
 }
 
-// classOf sums up what makes pods those of one gang.
+// classOf sums up the properties that all pods of one gang share.
 func classOf(r *cell.Request) string {
 	text := fmt.Sprintf("%q %d %q %q %q %q %t %t %s", r.VirtualCluster, r.Priority, r.PinnedCell, r.LeafType, r.User, r.UserGroup,
 		r.LazyPreemption, r.OnlySuggested, shapeOf(&r.Root))
@@ -345,7 +345,7 @@ func (s *state) apply(downgrades []cell.Downgrade) {
 		if _, postponed := s.postponed[key]; postponed {
 			delete(s.postponed, key)
 			if d.Restored {
-				continue // no one has been told that it had lost it
+				continue // its loss of the guarantee was never reported
 			}
 		}
 		reason, text := api.ReasonDowngraded, "the gang keeps running without its guarantee: "+d.Reason
@@ -392,7 +392,7 @@ func (p *pod) retell(at *cell.Placement) {
 	}
 }
 
-// postpone is apply for a gang that is on trial: other gangs are told that their guarantee is gone only when it could run.
+// postpone is apply for a gang that is on trial: other gangs get the event that their guarantee is gone only when it could run.
 func (s *state) postpone(g *gang, downgrades []cell.Downgrade) {
 	for i := range downgrades {
 		d := downgrades[i]
@@ -404,7 +404,7 @@ func (s *state) postpone(g *gang, downgrades []cell.Downgrade) {
 	}
 }
 
-// applyPostponed applies what was postponed for a gang.
+// applyPostponed applies the downgrades that were postponed for a gang.
 func (s *state) applyPostponed(g *gang) {
 	var due []cell.Downgrade
 	for key, p := range s.postponed {
@@ -433,7 +433,7 @@ func (s *state) tell(p *pod, kind, reason, text string) {
 	s.say(p.object, kind, reason, text)
 }
 
-// quiet is for how long a pod that waits isn't told another reason: numbers in it change all the time.
+// quiet is for how long a waiting pod doesn't get another event with a new reason: numbers in it change all the time.
 const quiet = 30 * time.Second
 
 func podKey(obj *corev1.Pod) string { return obj.Namespace + "/" + obj.Name }
@@ -442,7 +442,7 @@ func completed(obj *corev1.Pod) bool {
 	return obj.Status.Phase == corev1.PodSucceeded || obj.Status.Phase == corev1.PodFailed
 }
 
-// Wants reports whether a pod asks for cells: one of its containers has a limit of EnableKey.
+// Wants reports whether a pod requests cells: one of its containers has a limit of EnableKey.
 func Wants(obj *corev1.Pod) bool {
 	has := func(list []corev1.Container) bool {
 		return slices.ContainsFunc(list, func(c corev1.Container) bool {

@@ -11,7 +11,7 @@ import (
 )
 
 // A gang that is to get cells of others may be one that its nodes can't run for another reason: its volume is missing, or a port
-// is taken. Only kube-scheduler knows, so that it is asked before the others end. Meanwhile the cells are reserved.
+// is taken. Only kube-scheduler knows, so that it is asked before the others end. Until it answers, the cells are reserved.
 
 // mostTrialPause is how long a gang waits at most between two nodes that it is tried on.
 const mostTrialPause = 10 * time.Second
@@ -45,7 +45,7 @@ func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, co
 	return pods, could
 }
 
-// forgetTrial is for a pod whose gang has lost what it had reserved: what kube-scheduler found, or finds yet, is of another time.
+// forgetTrial is for a pod whose gang has lost its reservation: kube-scheduler's result, former or yet to come, no longer applies.
 func (s *state) forgetTrial(p *pod) {
 	if p.trial != "" {
 		s.places.remove(p.uid)
@@ -53,7 +53,7 @@ func (s *state) forgetTrial(p *pod) {
 	p.trial, p.could = "", ""
 }
 
-// unanswered gives back what a gang has reserved when kube-scheduler doesn't look at a pod of it: others have it meanwhile.
+// unanswered releases the cells that a gang has reserved when kube-scheduler doesn't look at a pod of it, so that others can use them.
 func (s *state) unanswered(p *pod) {
 	g := p.gang
 	s.log.Warn("reserved cells are released: kube-scheduler didn't check the pod", "pod", p.key, "node", p.trial)
@@ -63,7 +63,7 @@ func (s *state) unanswered(p *pod) {
 	s.endTrial(g, g.refusal)
 }
 
-// tried takes note of what kube-scheduler found out.
+// tried applies the result of kube-scheduler's check.
 func (s *state) tried(p *pod, could bool, reason string) {
 	node := p.trial
 	s.places.remove(p.uid)
@@ -80,12 +80,12 @@ func (s *state) tried(p *pod, could bool, reason string) {
 			p.gang.refused[other] = last
 		}
 	}
-	// Nothing has ended for it. It tries another node soon, but not all of them at once, and before it may try the first again.
+	// No pods have been evicted for it. It tries another node soon, but not all of them at once, and before it may try the first again.
 	p.gang.calm = s.now().Add(min(time.Second<<min(p.gang.refusals, 10), mostTrialPause, refused*5/6))
 	s.endTrial(p.gang, cantRun(p, node, reason))
 }
 
-// endTrial gives back what a gang has reserved.
+// endTrial releases the cells that a gang has reserved.
 func (s *state) endTrial(g *gang, reason string) {
 	for _, p := range g.pods {
 		if p.state == api.Waiting || p.state == api.Preempting {

@@ -48,7 +48,7 @@ func TestNothingEndsForAGangThatItsNodesCannotRun(t *testing.T) {
 	}
 }
 
-// One of the two nodes that it would get can't run it: it gets others, and only what is there ends.
+// One of the two nodes that it would get can't run it: it gets others, and only the pods on those are evicted.
 func TestAGangTriesOtherNodesBeforeOthersEnd(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	at := c.fill()

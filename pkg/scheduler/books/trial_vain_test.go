@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// rackYAML is n nodes n00, n01, … of two GPUs, all of them A's; B owns nothing but may run opportunistic work.
+// rackYAML is n nodes n00, n01, … of two GPUs, all of them A's; B owns no cells but may run opportunistic work.
 func rackYAML(n int) (string, []runtime.Object, []string) {
 	var b strings.Builder
 	var nodes []runtime.Object
@@ -79,7 +79,7 @@ func unique(names []string) []string {
 	return slices.Compact(names)
 }
 
-// What kube-scheduler found is of its moment. A gang that lost its reservation to another one is asked about again when it gets the
+// kube-scheduler's result holds only at its time. A gang that lost its reservation to another one is checked again when it gets the
 // next, hours later.
 func TestAnAnswerOfLongAgoEndsNoOthers(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
@@ -90,12 +90,12 @@ func TestAnAnswerOfLongAgoEndsNoOthers(t *testing.T) {
 	l := c.create(newPod("l", spec("A", 5, "l:1:2")))
 	c.b.Decide()
 	require.Equal(t, "n00", c.onTrial(l))
-	// A gang of higher priority comes meanwhile, and takes the reservation.
+	// A gang of higher priority comes now, and takes the reservation.
 	h := c.create(newPod("h", spec("A", 9, "h:1:2")))
 	c.b.Decide()
 	require.Equal(t, "n00", c.onTrial(h))
 	c.b.Tried(l.UID, "n00", true, "")
-	for range 5 * 3600 { // h keeps the reservation for five hours: kube-scheduler doesn't say anything of it
+	for range 5 * 3600 { // h keeps the reservation for five hours: kube-scheduler doesn't answer about it
 		c.b.Decide()
 		c.clock.add(time.Second)
 	}
@@ -166,7 +166,7 @@ func TestNothingEndsForAGangOnTrial(t *testing.T) {
 	o := c.run(newPod("o", spec("A", -1, "o:1:2")))
 	c.holdDeletes()
 	m := c.create(newPod("m", spec("A", 5, "m:1:2")))
-	// The API server is slow: the books have said that o must go, the worker is not there yet.
+	// The API server is slow: the books have decided to evict o, but the request isn't sent yet.
 	c.b.mu.Lock()
 	c.b.state.todo = func(task) {}
 	c.b.mu.Unlock()
@@ -295,7 +295,7 @@ func TestPodsOfAnotherGangThatEndsOthersCount(t *testing.T) {
 	assert.Contains(t, names, p.UID, "p has reserved its cells there, and others end for it: r must fit beside it")
 }
 
-// Others of the same shape are told a sentence about a trial that isn't theirs, as an event.
+// Others of the same shape get a sentence about a trial that isn't theirs, as an event.
 func TestATrialIsNoEventOfOthers(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.fill()
@@ -308,7 +308,7 @@ func TestATrialIsNoEventOfOthers(t *testing.T) {
 	}
 }
 
-// What people are told is what kube-scheduler said, and not that the gang starts as soon as others are gone.
+// Users get kube-scheduler's reason, and not that the gang starts as soon as others are gone.
 func TestWhyTellsOfATrial(t *testing.T) {
 	yaml, nodes, _ := rackYAML(1)
 	c := newCluster(t, yaml, nodes...)

@@ -21,14 +21,14 @@ import (
 const bodyFile = "hivedscheduler.yaml"
 
 const (
-	// leastCells is what a configuration may have that is validated, at least: a cell takes half a KiB.
+	// leastCells is the number of cells that may always be validated: a cell takes half a KiB.
 	leastCells = 64 << 10
 	// validations is how many are looked at at a time; others wait so long.
 	validations   = 1
 	validatesWait = 5 * time.Second
 )
 
-// errBusy is answered where others validate for too long.
+// errBusy is the answer if others validate for too long.
 var errBusy = errors.New("other configurations are being validated: try again")
 
 // validateNext is validate, one at a time.
@@ -215,7 +215,7 @@ func refused(e *cell.Explanation) bool {
 	return e.Code == "Unsatisfiable" || e.Code == "Malformed" || e.Code == cell.NoVirtualCluster
 }
 
-// changedVirtualClusters compares what is owned.
+// changedVirtualClusters compares the cells that virtual clusters own.
 func (s *state) changedVirtualClusters(now, then cell.Config, core *cell.Scheduler) []api.ChangedVirtualCluster {
 	var out []api.ChangedVirtualCluster
 	before, after := withGuaranteed(now, s.core), withGuaranteed(then, core)

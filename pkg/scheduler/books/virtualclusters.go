@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// virtualClusters lists what teams own and use.
+// virtualClusters lists the cells that teams own and use.
 func (s *state) virtualClusters(config *configuration, problem string) api.VirtualClusters {
 	out := api.VirtualClusters{Generation: s.generation, Items: api.Owners(config.cells), Problem: problem}
 	stats := s.core.Stats()
@@ -25,8 +25,8 @@ func (s *state) virtualClusters(config *configuration, problem string) api.Virtu
 	return out
 }
 
-// deleted are the virtual clusters that gangs name and the configuration hasn't got, with what those gangs
-// hold and how many wait.
+// deleted returns the virtual clusters that gangs name and that the configuration doesn't have, with the cells that those gangs
+// hold and the number that waits.
 func (s *state) deleted(config cell.Config, gangs, pods map[string]int) []api.VirtualCluster {
 	found := map[string]*api.VirtualCluster{}
 	for key := range s.gangs {

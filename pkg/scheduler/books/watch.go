@@ -42,7 +42,7 @@ func (b *Books) synced() bool {
 	return b.pods.HasSynced() && b.nodes.HasSynced() && b.config.HasSynced()
 }
 
-// podSeen takes note of an event. A name that is used again may be told as an update, of another UID.
+// podSeen applies an event. If a name is used again, the informer may report an update with another UID.
 func (b *Books) podSeen(old, obj any) {
 	if unknown, ok := old.(cache.DeletedFinalStateUnknown); ok {
 		old = unknown.Obj

@@ -120,7 +120,7 @@ func (s *state) waitingSentence(g *gang, w *api.Why) string {
 	case g.held, s.paused(g.pods) != nil:
 		text = g.first().reason
 	case s.now().Before(g.calm) || slices.ContainsFunc(g.pods, func(p *pod) bool { return p.trial != "" || p.could != "" }):
-		text = g.first().reason // the core knows nothing of what kube-scheduler says
+		text = g.first().reason // the core doesn't know kube-scheduler's answers
 	}
 	if w.Explanation.Code == cell.BadNodes {
 		text += s.badNodes()

@@ -35,8 +35,8 @@ type task struct {
 	uid  types.UID
 }
 
-// work is what is to be told to the API server, apart from bindings that kube-scheduler asks for. A task
-// that fails is tried again until the pod is gone or the books are.
+// work has the requests to the API server, apart from bindings that kube-scheduler starts. A task
+// that fails is retried until the pod or the state of the books is gone.
 type work struct {
 	b     *Books
 	queue workqueue.TypedRateLimitingInterface[task]
@@ -152,7 +152,7 @@ func (b *Books) preemptor(uid types.UID) string {
 	return fmt.Sprintf("the gang %s of virtual cluster %s", g.name, g.vc)
 }
 
-// mustGo reports whether a victim still is one: who needs its place may have left meanwhile.
+// mustGo reports whether a victim still is one: the pod that needs its place may have left.
 func (s *state) mustGo(p *pod) bool {
 	if p.request == nil {
 		return false
@@ -174,8 +174,8 @@ const (
 	beingPreempted = "BeingPreempted"
 )
 
-// maxGrace is how long a victim may take to end, in seconds: as long as a job can say at most. Where a pod says more, others would wait
-// for its GPUs for as long as it likes.
+// maxGrace is how long a victim may take to end, in seconds: the largest value that a job can set. Otherwise a pod with a larger value
+// would keep others waiting for its GPUs for as long as it likes.
 const maxGrace int64 = 24 * 60 * 60
 
 // evict deletes a pod with its grace period, and notes why, so that a controller with a failure policy
@@ -208,14 +208,14 @@ func (w *work) evict(ctx context.Context, obj *corev1.Pod, by string) error {
 	return nil
 }
 
-// patch writes annotations, to the claim of a pod that has one, unless the pod is another one by now.
+// patch writes annotations to the pod, or to its claim if it has one, unless that was replaced by another one of that name.
 func (w *work) patch(ctx context.Context, obj *corev1.Pod, annotations map[string]string) error {
 	metadata := map[string]any{"uid": obj.UID, "annotations": annotations}
 	name, claimed := claim.Name(obj)
 	if claimed {
 		c, err := w.b.client.ResourceV1().ResourceClaims(obj.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || !claim.Of(c, obj.UID) {
-			return ignoreGone(err) // it is written with all that is known if it is made again
+			return ignoreGone(err) // if the claim is made again, it is written with all known details
 		}
 		metadata["uid"] = c.UID
 	}
@@ -229,7 +229,7 @@ func (w *work) patch(ctx context.Context, obj *corev1.Pod, annotations map[strin
 		_, err = w.b.client.CoreV1().Pods(obj.Namespace).Patch(ctx, obj.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
 	if claimed && apierrors.IsConflict(err) {
-		return err // someone wrote it at the same time, or it is another one by now: the next try finds out
+		return err // another client wrote it at the same time, or it was replaced: the next try finds out
 	}
 	if err != nil {
 		return ignoreGone(fmt.Errorf("write the place of %s: %w", podKey(obj), err))
@@ -237,7 +237,7 @@ func (w *work) patch(ctx context.Context, obj *corev1.Pod, annotations map[strin
 	return nil
 }
 
-// ignoreGone drops what the API server says of a pod that is gone, or of another one with its name.
+// ignoreGone drops the API server's error about a pod that is gone, or was replaced by another one of its name.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// checkAdmission compares what the virtual clusters own with what there is, chain by chain from the
+// checkAdmission compares the cells that the virtual clusters own with the existing ones, chain by chain from the
 // top level down: cells that are left over at one level are split for the next.
 //
-// A cell that has an assigned pinned cell somewhere inside can't be handed out as a whole; what lies
+// A cell that has an assigned pinned cell somewhere inside can't be allocated as a whole, but the cells
 // beside the pinned cell can. HiveD counts such a cell as whole, and finds out when a job needs it.
 func (v *validator) checkAdmission(cells []Expanded) {
 	done := map[string]bool{}
@@ -49,8 +49,8 @@ func (v *validator) admitChain(chain string, cells []Expanded) {
 	}
 }
 
-// loose reports whether a cell is, or has inside, a pinned cell that someone owns, and counts by level
-// the cells that lie beside such cells.
+// loose reports whether a cell is, or has inside, a pinned cell that a virtual cluster owns, and counts by level
+// the cells beside such cells.
 func (v *validator) loose(e *Expanded, depth int, free []int) bool {
 	if e.Pinned != "" && v.pinned[e.Pinned].owner != "" {
 		return true
@@ -68,7 +68,7 @@ func (v *validator) loose(e *Expanded, depth int, free []int) bool {
 	return true
 }
 
-// admitLevel reports the first claim on a level that exceeds what is left for it.
+// admitLevel reports the first claim on a level that exceeds the cells that are left for it.
 func (v *validator) admitLevel(chain string, l []Level, depth, left, total int) {
 	want := 0
 	var first *claim

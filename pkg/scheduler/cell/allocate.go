@@ -61,7 +61,7 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 	return append(lost, s.restoreGuarantees()...), nil
 }
 
-// decided says that a placement is a decision of this scheduler, and not what annotations say.
+// decided reports whether a placement is a decision of this scheduler. Otherwise it comes from annotations.
 func (s *Scheduler) decided(at *Placement) bool { return slices.Contains(s.chains, at.chain) }
 
 // gangFor returns the gang of a pod that comes with a placement: as it is, as the decision has it, or as annotations do.
@@ -152,8 +152,8 @@ func (g *gang) isAt(at *Placement) bool {
 	})
 }
 
-// slotFor finds the slot of a pod that comes with a place: the one that it names if that is there, else any other one there.
-// Where the gang's slot was given another place before or since, the pod's own word counts.
+// slotFor finds the slot of a pod that comes with a place: the slot that it names if it has that place, otherwise any other one with it.
+// If the gang's slot was given another place before or since, the pod's own place counts.
 func (g *gang) slotFor(at *Placement, slot int) (int, error) {
 	want := &at.Pods[slot]
 	same := slot < len(g.slots) && g.slots[slot].pod == ""
@@ -191,7 +191,7 @@ func (s *Scheduler) DeleteAllocated(pod PodID) ([]Downgrade, bool) {
 	return nil, true
 }
 
-// DeleteUnallocated forgets a pod that waits; the last one of a gang that holds reservations gives them back.
+// DeleteUnallocated forgets a pod that waits. If it is the last one of a gang that holds reservations, it releases them.
 func (s *Scheduler) DeleteUnallocated(pod PodID, r *Request) []Downgrade {
 	g := s.gangs[gangKey{r.VirtualCluster, r.Gang}]
 	if g == nil || !g.preempting {

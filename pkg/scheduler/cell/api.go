@@ -12,7 +12,7 @@ const (
 // PodID names a pod for its whole life: the UID in a cluster, any unique text in a replay.
 type PodID string
 
-// Request is what a pod asks for: its own share, and the gang that it belongs to.
+// Request is the request of a pod: its own share, and the gang that it belongs to.
 type Request struct {
 	VirtualCluster string
 	Priority       int
@@ -29,7 +29,7 @@ type Request struct {
 	// Root is the shape of the whole gang. Set is the index of the pod's own set in Sets().
 	Root Group
 	Set  int
-	// User and UserGroup are charged against the quotas of the virtual cluster; "" is charged to no one.
+	// User and UserGroup are charged against the quotas of the virtual cluster; "" isn't charged.
 	User, UserGroup string
 	// Alternative requests other cells for the same pods; it may be nil. Callers choose between the two: the algorithm ignores it.
 	Alternative *Request
@@ -38,8 +38,8 @@ type Request struct {
 // Group is a part of a gang: its pods, and parts of it.
 type Group struct {
 	Name string
-	// Within is a cell type: all pods of the group and of its children lie in one cell of that
-	// type; "" is no such wish. The lowest cell that holds a gang is chosen without it, too.
+	// Within is a cell type: all pods of the group and of its children must be in one cell of that
+	// type. It may be "": the lowest cell that holds a gang is chosen anyway.
 	Within   string
 	Pods     []PodSet
 	Children []Group
@@ -82,7 +82,7 @@ const (
 // Nodes is a set of node names. A nil Nodes holds every name.
 type Nodes interface{ Has(name string) bool }
 
-// Result is what Schedule decided.
+// Result is the result of Schedule.
 type Result string
 
 // The results of Schedule.
@@ -132,11 +132,11 @@ type Placement struct {
 	Chain string
 	// Order grows with each gang that is placed; the youngest gang has the highest.
 	Order uint64
-	// Moves counts the pods of the gang that were given another place: what has more of them is newer.
+	// Moves counts the pods of the gang that were given another place: the placement with more moves is newer.
 	Moves uint64
 	// Downgraded: a guaranteed gang that runs as an opportunistic one.
 	Downgraded bool
-	// Pods has one entry per pod of the gang, in the order of Request.Sets(). All but the pod's own are what was known when
+	// Pods has one entry per pod of the gang, in the order of Request.Sets(). All but the pod's own are as known when
 	// it was written.
 	Pods []PodPlacement
 
@@ -146,7 +146,7 @@ type Placement struct {
 
 // PodPlacement is the place of one pod of a gang. One with neither Node nor Indices is open: no cells are kept for the pod.
 type PodPlacement struct {
-	// Set is the index in Request.Sets(), -1 where a foreign annotation doesn't tell.
+	// Set is the index in Request.Sets(), -1 if a foreign annotation doesn't contain it.
 	Set     int
 	Node    string
 	Indices []int32
@@ -159,7 +159,7 @@ type PodPlacement struct {
 }
 
 // Downgrade says that a gang keeps running and lost its guarantee (or, with Restored, has it again).
-// Placement is what the annotations of Pods should say from now on.
+// Placement is the content for the annotations of Pods from now on.
 type Downgrade struct {
 	VC, Gang  string
 	Pods      []PodID

@@ -11,7 +11,7 @@ func (b bitset) has(i int32) bool { return b[i>>6]&(1<<(uint(i)&63)) != 0 }
 func (b bitset) set(i int32)      { b[i>>6] |= 1 << (uint(i) & 63) }
 func (b bitset) clear(i int32)    { b[i>>6] &^= 1 << (uint(i) & 63) }
 
-// span returns the bits of word w that lie in [lo, hi).
+// span returns the bits of word w in [lo, hi).
 func span(w, lo, hi int) uint64 {
 	mask := ^uint64(0)
 	if first := w << 6; lo > first {

@@ -1,10 +1,10 @@
 package cell
 
 // Buddy allocation: a preassigned cell of a virtual cluster takes a free physical cell of its
-// level. What is free stays enough for all that virtual clusters own and don't use: that is the
+// level. The free cells stay enough for all cells that virtual clusters own and don't use: that is the
 // safety of sharing, and feasible is its proof obligation.
 
-// taken says that a preassigned cell, or a part of one, lies on p.
+// taken reports whether a preassigned cell, or a part of one, is bound to p or a cell around it.
 func (p *pcell) taken() bool {
 	for ; p != nil; p = p.parent {
 		if p.bound != nil && p.bound.parent == nil {
@@ -43,7 +43,7 @@ func (ch *chain) allocate(p *pcell) {
 	}
 }
 
-// release gives p back and merges it with its free siblings.
+// release releases p and merges it with its free siblings.
 func (ch *chain) release(p *pcell) {
 	for up := p.parent; up != nil; up = up.parent {
 		up.split--
@@ -61,7 +61,7 @@ func (ch *chain) release(p *pcell) {
 	ch.largest[top.level].set(top.index)
 }
 
-// claims is what a mapping in the making would take: cells of a level from the free cells of a higher one.
+// claims are the cells that a mapping in the making would take: cells of a level from the free cells of a higher one.
 type claims struct{ free, owed []int }
 
 func (ch *chain) claims() *claims {
@@ -81,8 +81,8 @@ func (c *claims) take(t *tree, level, from int) {
 	c.owed[level]--
 }
 
-// feasible says whether the free cells are enough for all owed ones after one more cell of level
-// is taken from a largest free cell of level from (-1: as it is). c, if not nil, is what a mapping took before.
+// feasible reports whether the free cells are enough for all owed ones after one more cell of level
+// is taken from a largest free cell of level from (-1: as it is). c, if not nil, has the counts after the cells that a mapping has taken so far.
 func (ch *chain) feasible(level, from int, c *claims) bool {
 	free, owed := ch.free, ch.owed
 	if c != nil {
@@ -95,7 +95,7 @@ func (ch *chain) feasible(level, from int, c *claims) bool {
 		}
 		have += free[l] - owed[l]
 		switch {
-		case l == from && from != level: // where both are one, one is taken and one less is owed
+		case l == from && from != level: // if both are equal, one is taken and one less is owed
 			have--
 		case l < from && l >= level && level >= 0:
 			have += ch.fanout[l+1] - 1
@@ -127,7 +127,7 @@ func (s *Scheduler) bind(v *vcell, p *pcell) {
 	}
 }
 
-// unbind parts them again. Nothing of v may be in use.
+// unbind parts them again. No cell of v may be in use.
 func (s *Scheduler) unbind(v *vcell) {
 	p := v.bound
 	v.bound, p.bound = nil, nil
@@ -205,7 +205,7 @@ func (ch *chain) touch(node *pcell) {
 
 // Classes of physical nodes for opportunistic gangs: the later, the sooner is a gang there preempted.
 const (
-	classFree   = iota // nothing of a virtual cluster is there
+	classFree   = iota // no virtual cluster has cells there
 	classInside        // its rack is bound, itself not
 	classBound
 )

@@ -88,7 +88,7 @@ func (s *Scheduler) checkGangs() error {
 	return nil
 }
 
-// checkSlots: a slot has the cells of its place, an open one has none, and the gang's placement says the same.
+// checkSlots: a slot has the cells of its place, an open one has no cells, and the gang's placement agrees.
 func (s *Scheduler) checkSlots() error {
 	for _, g := range s.gangs {
 		if g.placement.Moves != g.moves || len(g.placement.Pods) != len(g.slots) {
@@ -190,7 +190,7 @@ func (s *Scheduler) checkPhysical() error {
 	return nil
 }
 
-// checkBuddies: free cells are what the bindings leave, and enough for all that is owed.
+// checkBuddies: free cells are those that the bindings leave, and enough for all that are owed.
 func (s *Scheduler) checkBuddies() error {
 	spaces := s.spaces()
 	for _, ch := range s.chains {

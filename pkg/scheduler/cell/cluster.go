@@ -28,7 +28,7 @@ type chain struct {
 	id    int
 	cpu   bool       // its leaves are CPU cells
 	cells [][]*pcell // by level, in order
-	view  *view      // over the leaves that no one uses, for opportunistic gangs
+	view  *view      // over the leaves that no gang uses, for opportunistic gangs
 	// Buddy allocation of preassigned cells. A cell is free if neither it nor an ancestor nor a
 	// descendant is preassigned; free counts the largest ones, by level.
 	largest  []bitset
@@ -71,7 +71,7 @@ type pcell struct {
 	node                         *pcell // of a leaf
 }
 
-// memo is what a search remembers of a node: what need leaves of it cost one killing, and whether a mapping is offered it.
+// memo is what a search remembers of a node: its cost for one killing if a gang needs so many leaves, and whether a mapping is offered it.
 type memo struct {
 	costStamp, offerStamp uint64
 	need                  int
@@ -101,7 +101,7 @@ type vc struct {
 	pinned   map[string]*space
 	quota    Quota
 	policy   int            // index of Policies
-	userUse  map[string]int // "": of gangs that name none
+	userUse  map[string]int // "": of gangs without a user
 	groupUse map[string]int
 }
 
@@ -165,7 +165,7 @@ func (s *Scheduler) UsedDevices(node string) []int32 {
 }
 
 // Devices returns the indices of the GPUs that the configuration has on a node, ascending; nil if it has no
-// such node. CPU cells are no devices.
+// such node. CPU cells don't count as devices.
 func (s *Scheduler) Devices(node string) []int32 {
 	m := s.machines[node]
 	if m == nil {

@@ -64,7 +64,7 @@ func (m *clusterMaker) chain(i int, large bool) {
 	}
 }
 
-// lowerTops makes a chain of single cells of a type that lies inside another chain, as in HiveD's examples.
+// lowerTops makes a chain of single cells of a type that is inside another chain, as in HiveD's examples.
 func (m *clusterMaker) lowerTops() bool {
 	up := m.chains[m.n(len(m.chains))]
 	names := up.names[1:]
@@ -122,7 +122,7 @@ func (m *clusterMaker) cell(names []string, d int, share, pin bool) Physical {
 	}
 	if t.Node {
 		if share {
-			// As many nodes are in several chains as the other has, the rest stands alone.
+			// As many nodes are in several chains as the other has, the rest are in one chain only.
 			p.Address = fmt.Sprintf("n%d", m.nodes%7)
 			m.nodes++
 			device := 100 * len(m.chains)
@@ -154,7 +154,7 @@ func (m *clusterMaker) devices(p Physical, names []string, d int, device *int) P
 	return p
 }
 
-// virtualClusters divides the cells by attempts; what Validate refuses is left out.
+// virtualClusters divides the cells by attempts, and leaves out those that Validate refuses.
 func (m *clusterMaker) virtualClusters() {
 	for i := range 1 + m.n(4) {
 		v := VirtualCluster{Name: string(rune('A' + i))}

@@ -64,7 +64,7 @@ func TestAGangWhoseCellsWentToSeveralChainsIsToldSo(t *testing.T) {
 	r := flatGang("A", "g", 0, 2, 2)
 	d := s.Schedule("p", r, Filtering, nil)
 	require.Equal(t, Bind, d.Result, d.Reason)
-	s = freshScheduler(t, after) // to which the plan behind the placement means nothing
+	s = freshScheduler(t, after) // which doesn't know the plan behind the placement
 	downgrades, err := s.Allocate("p", r, d.Placement, d.Slot)
 	require.NoError(t, err)
 	require.NoError(t, s.Check())

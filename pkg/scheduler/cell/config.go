@@ -30,7 +30,7 @@ type Physical struct {
 	Children []Physical
 }
 
-// VirtualCluster is what a team owns.
+// VirtualCluster has the cells that a team owns.
 type VirtualCluster struct {
 	Name   string
 	Cells  []Virtual

@@ -3,7 +3,7 @@
 // A request comes in (virtual cluster, priority, shape of the gang), a decision goes out: bind,
 // wait, preempt, or refuse. Physical hardware is a forest of cells, a virtual cluster owns virtual
 // cells of the same types, and a guaranteed gang is placed in the virtual cells alone and mapped to
-// physical ones afterwards, so that no virtual cluster can take away what another owns.
+// physical ones afterwards, so that a virtual cluster can't take the cells that another owns.
 //
 // The package is pure: no Kubernetes, no clock, no randomness, no map order in any decision. It is
 // not safe for concurrent use; its caller holds one lock.

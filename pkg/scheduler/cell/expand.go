@@ -35,8 +35,8 @@ func (c Config) Expand() ([]Expanded, error) {
 	return cells, nil
 }
 
-// Cells counts the cells of all levels, and builds none: what is too large can be refused before it takes
-// memory. Mistakes count as nothing.
+// Cells counts the cells of all levels without building them, so that a configuration that is too large can be refused before it takes
+// memory. Malformed cells aren't counted.
 func (c Config) Cells() int {
 	x, total := newExpander(c), 0
 	for i := range c.Physical {
@@ -71,7 +71,7 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// expander fills in physical cells and collects what is wrong with them.
+// expander fills in physical cells and collects their problems.
 type expander struct {
 	*Hierarchy
 	config   Config
@@ -96,7 +96,7 @@ func at(path []any, steps ...any) []any {
 	return append(append(out, path...), steps...)
 }
 
-// Answers of nodeAt where there isn't exactly one node level.
+// Answers of nodeAt if the levels don't have exactly one node level.
 const (
 	noNode    = -1
 	manyNodes = -2
@@ -157,7 +157,7 @@ func (x *expander) expand() []Expanded {
 	return out
 }
 
-// top checks that a cell can stand at the top of a chain and returns its levels.
+// top checks that a cell can be at the top of a chain and returns its levels.
 func (x *expander) top(p *Physical, path []any) []Level {
 	path = at(path, "cellType")
 	if p.Type == "" {
@@ -214,7 +214,7 @@ func (x *expander) nodeAbove(name string) string {
 	return ""
 }
 
-// cell expands p, whose levels are l. number is its address where the file has none.
+// cell expands p, whose levels are l. number is its address if the file doesn't have one.
 func (x *expander) cell(p *Physical, l []Level, parent string, number int, path []any) Expanded {
 	e := Expanded{Type: l[0].Type, Address: p.Address, Pinned: p.Pinned}
 	if p.Type != "" && p.Type != e.Type {

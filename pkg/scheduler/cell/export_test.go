@@ -2,7 +2,7 @@ package cell
 
 import "testing"
 
-// Persist writes a pod's place, or (changed) what a downgrade changes of it, and reads it again.
+// Persist writes a pod's place, or (changed) the part of it that a downgrade changes, and reads it again.
 type Persist func(r *Request, p *Placement, slot int, changed bool) (*Placement, int, error)
 
 // WalkWith runs random walks whose annotations are kept by someone else.

@@ -14,7 +14,7 @@ func (s *Scheduler) find(r *Request, suggested Nodes) (*plan, Decision) {
 	}
 	if reason := s.overQuota(v, r); reason != "" {
 		if !s.couldFitAny(targets) {
-			return nil, Decision{Result: Refuse, Reason: s.impossible(r, targets)} // waiting for the quota would be in vain
+			return nil, Decision{Result: Refuse, Reason: s.impossible(r, targets)} // waiting for the quota wouldn't help
 		}
 		return nil, s.quotaDecision(v, r, reason)
 	}
@@ -110,7 +110,7 @@ func (s *Scheduler) targets(v *vc, r *Request) ([]target, error) {
 	return nil, s.noTarget(v, r)
 }
 
-// offers reports whether a request for a leaf type may lie in the chain. One that names none wants GPUs.
+// offers reports whether a request for a leaf type may use the chain. A request without a leaf type needs GPUs.
 func (ch *chain) offers(leafType string) bool {
 	return leafType == ch.names[0] || leafType == "" && !ch.cpu
 }
@@ -150,7 +150,7 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 			return nil
 		}
 		if t.space == nil && s.holdsBack(t.chain, t.policy, spots) {
-			// What is idle beside others is free for gangs that lie on one node. Larger ones would be spread over racks there.
+			// The idle cells beside others are free for gangs that fit on one node. Larger ones would be spread over racks there.
 			if t.shape.total > t.chain.leaves[t.chain.node] {
 				return nil
 			}
@@ -181,7 +181,7 @@ const mapTries = 4
 
 func (sp *space) rootOf(node int32) *vcell { return sp.leaves[sp.view.nodes[node].lo].root }
 
-// isNowhere reports whether a node that can be searched lies in a preassigned cell that is bound to no hardware.
+// isNowhere reports whether a node that can be searched is in a preassigned cell that is bound to no hardware.
 func (sp *space) isNowhere(node int32) bool {
 	return sp.rootOf(node).bound == nil && !sp.view.nodes[node].blocked
 }
@@ -198,7 +198,7 @@ func (sp *space) blockRoot(root *vcell) []int32 {
 	return out
 }
 
-// blockUnoffered takes the nodes that lie on hardware which isn't offered out of the search.
+// blockUnoffered removes the nodes on hardware that isn't offered from the search.
 func (s *Scheduler) blockUnoffered(t target, suggested Nodes, blocked []int32) []int32 {
 	if suggested == nil {
 		return blocked
@@ -220,7 +220,7 @@ func (s *Scheduler) blockUnoffered(t target, suggested Nodes, blocked []int32) [
 	return blocked
 }
 
-// machineOf returns the machine that a view's node is bound to, nil if to none.
+// machineOf returns the machine that a view's node is bound to, or nil if it isn't bound.
 func (sp *space) machineOf(n *viewNode) *machine {
 	for c := sp.leaves[n.lo]; c != nil && c.level <= int(n.top); c = c.parent {
 		if c.level == int(n.top) && c.bound != nil {

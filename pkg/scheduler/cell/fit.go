@@ -25,7 +25,7 @@ type fit struct {
 	ok    bool
 	level int
 	// piece is the number of leaves of the largest free cell around the chosen one, or of the free
-	// leaves of the chosen one where it isn't free as a whole.
+	// leaves of the chosen one if it isn't free as a whole.
 	piece int
 	cell  int // index of the chosen cell within the node, at level
 }
@@ -127,7 +127,7 @@ func (t *tree) whole(free bitset, top, unit int) {
 	}
 }
 
-// signature is equal for nodes whose free leaves have the same shape, whichever siblings they are.
+// signature is equal for nodes whose free leaves have the same shape, independent of the order of siblings.
 func (t *tree) signature(free bitset, l, c int) uint64 {
 	size := t.leaves[l]
 	have := free.count(c*size, (c+1)*size)

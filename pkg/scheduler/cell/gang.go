@@ -35,7 +35,7 @@ type slot struct {
 	// leaves are the physical ones by index of at.Indices, nil for those that the configuration no longer has.
 	leaves  []*pcell
 	virtual []*vcell // nil if opportunistic
-	// expected: the place is what the annotations of other pods say. It gets its cells with the next settle, if they are free.
+	// expected: the place comes from the annotations of other pods. It gets its cells with the next settle, if they are free.
 	expected bool
 }
 
@@ -65,7 +65,7 @@ func (g *gang) gpus() int {
 	return n
 }
 
-// name tells people which gang it is.
+// name is the gang's name for people.
 func (k gangKey) String() string { return k.vc + "/" + k.name }
 
 // own gives a leaf to a slot of a gang: the virtual one at once, the physical one when it runs.
@@ -90,7 +90,7 @@ func (s *Scheduler) own(g *gang, i int, p *pcell, v *vcell) {
 	p.chain.touch(p.node)
 }
 
-// disown takes the virtual leaf away from its owner and gives it to next, nil for no one.
+// disown takes the virtual leaf from its owner and gives it to next, which may be nil.
 func (s *Scheduler) disown(v *vcell, next *gang) {
 	v.space.used[v.owner.priority]--
 	v.owner = next
@@ -146,8 +146,7 @@ func (sl *slot) leaf(k int) *vcell {
 	return sl.virtual[k]
 }
 
-// cancel gives back what a gang has reserved. Those that lost their guarantee for it have it again
-// with the next restoreGuarantees.
+// cancel releases the cells that a gang has reserved. Those that lost their guarantee for it have it again
 func (s *Scheduler) cancel(g *gang) {
 	s.charge(g, -1)
 	for i := range g.slots {
@@ -191,7 +190,7 @@ func (s *Scheduler) restoreGuarantees() []Downgrade {
 	return back
 }
 
-// promote gives a gang the virtual cells back that it had, if no one has them.
+// promote gives a gang its former virtual cells again, if no other gang has them.
 func (s *Scheduler) promote(g *gang) bool {
 	if g.space != nil || g.former == nil || g.priority < MinGuaranteed {
 		return false
@@ -249,8 +248,8 @@ func (s *Scheduler) start(g *gang) {
 	s.changed()
 }
 
-// demote takes a running gang's guarantee away; it goes on as an opportunistic one where it is. The
-// returned function undoes it, as long as nothing else has changed.
+// demote revokes a running gang's guarantee; it continues as an opportunistic one where it is. The
+// returned function undoes it, as long as the rest of the state hasn't changed.
 func (s *Scheduler) demote(g *gang, preemptor string) (undo func()) {
 	s.charge(g, -1)
 	space, before := g.space, make([][]*vcell, len(g.slots))
@@ -311,7 +310,7 @@ func (g *gang) describe() *Placement {
 			case v != nil:
 				types = append(types, v.space.chain.names[v.root.level])
 				virtual = append(virtual, v.address)
-			default: // of a leaf that is not configured any more, what was written before
+			default: // of a leaf that is no longer configured, the former text
 				types = append(types, valueAt(sl.at.Preassigned, k))
 				virtual = append(virtual, valueAt(sl.at.Virtual, k))
 			}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// hardware is what a configuration says, worked out without the scheduler's own cells: the oracle's
-// idea of who owns what.
+// hardware is the content of a configuration, worked out without the scheduler's own cells: the oracle's
+// own list of the cells and their owners.
 type hardware struct {
 	chains []*hwChain
 	leaf   map[gpu]*hwLeaf

@@ -2,18 +2,18 @@ package cell
 
 import "errors"
 
-// Level is one type of cell among those that lie in each other.
+// Level is one type of cell among nested types.
 type Level struct {
 	Type     string
 	Children int // of each cell; 0 at the leaf
 	Node     bool
 }
 
-// Hierarchy says which types of cells lie in which. One that is defined twice is what it is the first time.
+// Hierarchy has the child type of each cell type. For a type that is defined twice, the first definition counts.
 type Hierarchy struct {
 	types  map[string]Type
 	leaves map[string]bool
-	levels map[string][]Level // by type, what Levels said
+	levels map[string][]Level // by type, the results of Levels
 }
 
 // maxLevels is above any hierarchy that exists: a type that contains itself has more.

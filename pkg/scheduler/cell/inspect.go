@@ -182,7 +182,7 @@ func busy(state string) int {
 	return slices.Index([]string{"Free", "Reserved", "Reserving", "Used"}, state)
 }
 
-// Virtual returns the virtual cells of each virtual cluster; opportunistic gangs show as cells of their own.
+// Virtual returns the virtual cells of each virtual cluster. Opportunistic gangs have their own cells there.
 func (s *Scheduler) Virtual() map[string][]CellStatus {
 	s.settle()
 	out := map[string][]CellStatus{}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// judgeRejoin checks what a pod gets that comes to a gang that runs: the place of a slot where it can run, and another one only
-// where there is none.
+// judgeRejoin checks the place of a pod that comes to a gang that runs: the place of a slot where it can run, and another one only
+// if no slot has such a place.
 func (w *world) judgeRejoin(p *wpod, d Decision, nodes Nodes) {
 	g, at := p.gang, d.Placement
 	if p.running {
@@ -70,7 +70,7 @@ func (w *world) judgeNear(p *wpod, d Decision, own []*hwLeaf) {
 	}
 }
 
-// canRun says that a place is there, healthy and offered.
+// canRun reports whether a place exists, is healthy and is offered.
 func (w *world) canRun(r *Request, at *PodPlacement, nodes Nodes) bool {
 	if len(at.Indices) == 0 || r.OnlySuggested && nodes != nil && !nodes.Has(at.Node) {
 		return false
@@ -78,7 +78,7 @@ func (w *world) canRun(r *Request, at *PodPlacement, nodes Nodes) bool {
 	return !slices.ContainsFunc(at.Indices, func(d int32) bool { return w.hw.leaf[gpu{at.Node, d}] == nil || !w.healthy(at.Node, d) })
 }
 
-// freePlace returns a slot without a pod where a pod could run, -1 if there is none.
+// freePlace returns a slot without a pod where a pod could run, or -1.
 func (w *world) freePlace(p *wpod, nodes Nodes) int {
 	sg := w.s.gangs[p.gang.key]
 	for i := range p.gang.place {

@@ -255,7 +255,7 @@ func (w *world) judgeVictims(p *wpod, d Decision) {
 	}
 }
 
-// judgeQuota: what a user holds stays below the limit.
+// judgeQuota: the GPUs of a user stay below the limit.
 func (w *world) judgeQuota(p *wpod, at *Placement) {
 	r := p.request
 	if r.Priority < 0 || w.inexact {

@@ -4,9 +4,9 @@ package cell
 type killing struct {
 	stamp uint64
 	gangs []*gang
-	// byNumber: all gangs count the same, else large ones count more.
+	// byNumber: all gangs count the same. Otherwise large ones count more.
 	byNumber bool
-	// counted: what a node costs was counted, and is remembered.
+	// counted: the cost of a node was counted, and is remembered.
 	counted bool
 }
 
@@ -31,7 +31,7 @@ func (g *gang) forgetCosts() {
 	}
 }
 
-// cost says what it takes to have need leaves of a cell: 0 if enough are idle or die anyway; else the
+// cost returns the price of need leaves of a cell: 0 if enough are idle or die anyway. Otherwise it is the
 // weight of the gangs to kill, and among equal weights the least for the youngest.
 func (k *killing) cost(p *pcell, need int) uint64 {
 	ch := p.chain
@@ -155,7 +155,7 @@ func better(n, missing int, g *gang, thanN int, than *gang) bool {
 	return g.order > than.order
 }
 
-// weight is what it costs to kill a gang. One that fills several nodes waits long until it finds as many again, so that
+// weight is the cost of killing a gang. One that fills several nodes waits long until it finds as many again, so that
 // several small ones go before it: the square root of its nodes, rounded down.
 func (k *killing) weight(g *gang) uint64 {
 	if k.byNumber {

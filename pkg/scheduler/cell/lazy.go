@@ -1,6 +1,6 @@
 package cell
 
-// downgradable says that the gang goes on without its guarantee when its virtual cells are wanted.
+// downgradable reports whether the gang continues without its guarantee when others need its virtual cells.
 func (g *gang) downgradable() bool {
 	return g.request.LazyPreemption && !g.preempting && g.taken == 0
 }

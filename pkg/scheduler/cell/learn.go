@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// What annotations say. Each pod has the places of its whole gang in them, as they were when it was bound, or its own alone.
-// Its own is certain, since it runs there. Another pod may have moved since: what is said of it is only expected, until it comes
+// Annotations. Each pod has the places of its whole gang in them, as they were when it was bound, or its own alone.
+// Its own is certain, since it runs there. Another pod may have moved since: its place is only expected, until it comes
 // itself, and yields to all that is certain.
 
 // expect is a slot that gets its cells when all pods that run have theirs.
@@ -14,7 +14,7 @@ func expect(at *PodPlacement) slot {
 	return slot{at: *at, leaves: make([]*pcell, len(at.Indices)), expected: !at.isOpen()}
 }
 
-// learn brings a gang up to date with what the annotations of one more pod say, which is to have slot i of it.
+// learn updates a gang from the annotations of one more pod, which is to have slot i of it.
 func (s *Scheduler) learn(g *gang, i int, at *Placement, own int) (lost []Downgrade, err error) {
 	if sl := &g.slots[i]; sl.expected || !sl.isAt(&at.Pods[own]) {
 		if lost, err = s.fill(g, i, &at.Pods[own], at.Chain); err != nil {
@@ -140,7 +140,7 @@ func (s *Scheduler) claimExpected() {
 	}
 }
 
-// claimPlace gives an expected slot its cells if no one has them.
+// claimPlace gives an expected slot its cells if no other gang has them.
 func (s *Scheduler) claimPlace(g *gang, i int) bool {
 	sl := &g.slots[i]
 	sl.expected = false
@@ -150,7 +150,7 @@ func (s *Scheduler) claimPlace(g *gang, i int) bool {
 	}
 	sl.leaves = leaves
 	if g.space != nil {
-		if _, why := s.claimSlot(g, i, MinGuaranteed); why != "" { // no one has less, so that no one loses anything
+		if _, why := s.claimSlot(g, i, MinGuaranteed); why != "" { // no gang has a lower priority, so that no gang loses its cells
 			return false
 		}
 	}

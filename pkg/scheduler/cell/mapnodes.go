@@ -27,8 +27,8 @@ func (m *mapper) tooDear(up *pcell, n int) bool {
 	return m.clean >= n && m.killsIn(up, n)*2 > uint64(n)
 }
 
-// upperFor returns the best cell of a level that has n free nodes: one where they are idle, that is
-// split already, the fullest; else the one where the fewest gangs have to go.
+// upperFor returns the best cell of a level that has n free nodes. If cells with n idle nodes exist, it is a split one, and the
+// fullest of those. Otherwise it is the one where the fewest gangs have to go.
 func (m *mapper) upperFor(level, n int) *pcell {
 	var best *pcell
 	least := noCost
@@ -109,7 +109,7 @@ func (m *mapper) safeMany(p *pcell, n int) bool {
 	return left == 0
 }
 
-// fromUpper takes the nodes of one cell where the least is killed. Without success it leaves nothing behind:
+// fromUpper takes the nodes of one cell where the fewest gangs are killed. Without success it leaves no changes:
 // safeMany is not exact above the rack.
 func (m *mapper) fromUpper(roots []*vcell, up *pcell) bool {
 	per := int32(m.leaves[m.node])
@@ -139,7 +139,7 @@ func (m *mapper) fromUpper(roots []*vcell, up *pcell) bool {
 	return true
 }
 
-// saved is what a mapping has taken at some moment.
+// saved is the state of a mapping at some moment.
 type saved struct {
 	claims         *claims
 	entered, kills int
@@ -153,7 +153,7 @@ func (m *mapper) save() saved {
 	return b
 }
 
-// restore gives back the cells that were taken since.
+// restore releases the cells that were taken since.
 func (m *mapper) restore(b saved, took []*pcell) {
 	m.claims = b.claims
 	for _, p := range m.entered[b.entered:] {
@@ -170,7 +170,7 @@ func (m *mapper) restore(b saved, took []*pcell) {
 	}
 }
 
-// unclaim takes back what down has claimed.
+// unclaim releases the cells that down has claimed.
 func (p *pcell) unclaim(stamp uint64) {
 	p.claim = 0
 	for _, c := range p.children {
@@ -180,8 +180,8 @@ func (p *pcell) unclaim(stamp uint64) {
 	}
 }
 
-// oneNode returns the node to take one cell of level from: an idle one of the fullest rack, else one with
-// enough idle leaves, else the one where the least is killed.
+// oneNode returns the node to take one cell of level from: an idle one of the fullest rack, otherwise one with
+// enough idle leaves, and otherwise the one where the fewest gangs are killed.
 func (m *mapper) oneNode(need, level int) *pcell {
 	if !m.spares(m.policy) && m.offered == nil && need < m.leaves[m.node] {
 		if n := m.roomyNode(need, level); n != nil {
@@ -223,7 +223,7 @@ func (m *mapper) oneNode(need, level int) *pcell {
 // maxKillCandidates bounds how many nodes are compared for the least killing.
 const maxKillCandidates = 128
 
-// damaged returns a node with some bad leaves that still has what is needed.
+// damaged returns a node with some bad leaves that still has enough good ones.
 func (m *mapper) damaged(need int) *pcell {
 	if m.bad == 0 {
 		return nil
@@ -275,7 +275,7 @@ func (m *mapper) firstClean(lo, hi, level int) *pcell {
 				return n
 			}
 			if m.top() > m.node {
-				return nil // its siblings are no safer
+				return nil // its siblings aren't any safer
 			}
 		}
 	}

@@ -2,7 +2,7 @@ package cell
 
 import "slices"
 
-// mapper finds physical cells for the virtual leaves of a gang. It changes nothing but marks.
+// mapper finds physical cells for the virtual leaves of a gang. It only changes marks.
 type mapper struct {
 	*chain
 	s       *Scheduler
@@ -191,8 +191,8 @@ func (m *mapper) allOf(v *vcell, p *pcell) bool {
 	return true
 }
 
-// doom marks the gangs that go for n leaves of a cell of the lowest level, so that all of them are chosen together. Leaf by
-// leaf, several small gangs would go where one is enough.
+// doom marks the gangs to kill for n leaves of a cell of the lowest level, so that all of them are chosen together. Leaf by
+// leaf, several small gangs would go although a single one is enough.
 func (m *mapper) doom(p *pcell, n int) {
 	var room [16]*pcell
 	leaves := room[:0]
@@ -245,7 +245,7 @@ func (m *mapper) childCost(v *vcell, c *pcell) uint64 {
 	return m.kills.cost(c, v.need)<<8 | uint64(min(255, c.badCount*4+m.occupied(c)))
 }
 
-// idleLeaves counts the leaves of a cell that no one uses.
+// idleLeaves counts the leaves of a cell that no gang uses.
 func (m *mapper) idleLeaves(p *pcell) int {
 	if p.level > m.node {
 		return int(m.view.upper[p.level-m.node-1][p.index].free)
@@ -367,7 +367,7 @@ func (m *mapper) upperRoot(v *vcell) bool {
 	return false
 }
 
-// smallRoot maps a preassigned cell below the node: into what is split already, else into a node.
+// smallRoot maps a preassigned cell below the node: into a cell that is split already if possible, otherwise into a node.
 func (m *mapper) smallRoot(v *vcell) bool {
 	var best *pcell
 	least := noCost
@@ -400,8 +400,8 @@ func (m *mapper) smallRoot(v *vcell) bool {
 	return best != nil && m.root(v, best)
 }
 
-// pieces shows the cells of a level that can be taken from the free cell p: all of them where this mapping
-// has taken a part of p, else the best one.
+// pieces shows the cells of a level that can be taken from the free cell p: all of them if this mapping
+// has taken a part of p, and otherwise the best one.
 func (m *mapper) pieces(p *pcell, level, need int, show func(*pcell)) {
 	switch {
 	case p.claim == m.stamp:

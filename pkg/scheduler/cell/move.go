@@ -86,7 +86,7 @@ func (g *gang) keepFormer(i int) {
 	g.former = &former
 }
 
-// vacate gives back the cells of a slot, occupy takes them.
+// vacate releases the cells of a slot, occupy takes them.
 func (s *Scheduler) vacate(g *gang, i int) {
 	sl := &g.slots[i]
 	for k, p := range sl.leaves {
@@ -109,7 +109,7 @@ func (s *Scheduler) occupy(g *gang, i int) {
 	}
 }
 
-// lift gives back the cells of a slot for the time of a search. The returned function undoes it.
+// lift releases the cells of a slot for the time of a search. The returned function undoes it.
 func (s *Scheduler) lift(g *gang, i int) (undo func()) {
 	epoch := s.epoch
 	// Bad cells may be bound to other virtual cells while those of the slot are free.
@@ -129,7 +129,7 @@ func (s *Scheduler) lift(g *gang, i int) (undo func()) {
 }
 
 // findMove looks for another place for a slot: idle cells in the gang's own chain and, if it has its guarantee, its virtual
-// cluster, as near to its other pods as can be. The reason says why there is none.
+// cluster, as near to its other pods as can be. If it finds no place, the reason says why.
 //
 // It ends no other gangs: a reservation belongs to a gang none of whose pods runs.
 func (s *Scheduler) findMove(g *gang, i int, r *Request, suggested Nodes) (*slot, string) {
@@ -175,7 +175,7 @@ type around struct {
 	lo, hi int
 }
 
-// around lists the groups around a set that have to lie in one cell, the outermost first.
+// around lists the groups around a set that have to be in one cell, the outermost first.
 func (g *Group) around(set int) []around {
 	var out []around
 	next := 0
@@ -210,7 +210,7 @@ func (g *gang) limit(i int, r *Request) *pcell {
 	return out
 }
 
-// common returns the cell of a level in which all slots of some sets lie, apart from one; nil if they don't, or there are none.
+// common returns the cell of a level that contains all slots of some sets, apart from one; nil if no cell does, or no such slots exist.
 func (g *gang) common(but, lo, hi, level int) *pcell {
 	var out *pcell
 	for i := range g.slots {

@@ -30,7 +30,7 @@ func rackOf(racks, nodes int, vcs ...VirtualCluster) Config {
 	return c
 }
 
-// comeBack schedules a pod that honours the nodes that it is offered, and accepts what it gets.
+// comeBack schedules a pod that honours the nodes that it is offered, and accepts the place that it gets.
 func comeBack(t *testing.T, s *Scheduler, pod PodID, r *Request, nodes Nodes) Decision {
 	t.Helper()
 	own := *r
@@ -148,7 +148,7 @@ func TestAPodThatComesBackGetsItsPlaceOrAnotherOne(t *testing.T) {
 	}
 }
 
-// within is a gang that has to lie in one cell of a type.
+// within makes a gang that has to be in one cell of a type.
 func within(level string, r *Request) *Request {
 	r.Root.Within = level
 	return r

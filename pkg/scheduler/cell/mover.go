@@ -124,7 +124,7 @@ func (m *mover) among(nodes []*pcell) *slot {
 	return nil
 }
 
-// inLimit says that a place lies where it has to. confine sees to that but where the virtual cluster owns the limit in pieces.
+// inLimit reports whether a place is within the limit. confine ensures that, unless the virtual cluster owns the limit in pieces.
 func (m *mover) inLimit(to *slot) bool {
 	return m.limit == nil || !slices.ContainsFunc(to.leaves, func(p *pcell) bool { return p.upTo(m.limit.level) != m.limit })
 }

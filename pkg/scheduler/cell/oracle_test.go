@@ -2,9 +2,9 @@ package cell
 
 import "slices"
 
-// oracle checks from the outside that the guaranteed gangs of all virtual clusters lie in cells that
+// oracle checks from the outside that the guaranteed gangs of all virtual clusters are in cells that
 // they own: virtual and physical cells match one to one on every level, preassigned cells don't
-// overlap, and what is left is enough for what is still owed.
+// overlap, and the remaining cells are enough for those that are still owed.
 type oracle struct {
 	hw     *hardware
 	stamp  int
@@ -153,7 +153,7 @@ func (w *world) owns(g *wgang, leaf *hwLeaf, address, preassigned string) {
 	}
 }
 
-// disjoint: no preassigned cell lies in another.
+// disjoint: no preassigned cell is inside another.
 func (w *world) disjoint() {
 	o := &w.oracle
 	for _, p := range o.images {

@@ -17,7 +17,7 @@ type packer struct {
 	budget int
 }
 
-// box is a cell with what lies in it.
+// box is a cell with the cells inside it.
 type box struct {
 	level int
 	kids  []*box
@@ -69,12 +69,12 @@ func (b *box) text() string {
 	return out.String()
 }
 
-// free says that nothing of the cell is used.
+// free reports whether no part of the cell is used.
 func (b *box) free() bool {
 	return !b.used && !slices.ContainsFunc(b.kids, func(k *box) bool { return !k.free() })
 }
 
-// program flattens a gang; false if the chain lacks one of its cell types.
+// program flattens a gang. It returns false if the chain doesn't have one of its cell types.
 func (p *packer) program(g *Group) bool {
 	if g.Within != "" {
 		level := p.ch.level(g.Within)
@@ -110,7 +110,7 @@ func (p *packer) program(g *Group) bool {
 	return true
 }
 
-// fits goes on with an operation. A cell below the wanted level is entered if it is a root, or the scope itself.
+// fits continues with an operation. A cell below the wanted level is entered if it is a root, or the scope itself.
 func (p *packer) fits(at int, scopes []*box) bool {
 	if at == len(p.ops) {
 		return true
@@ -244,7 +244,7 @@ func TestTheIdleClusterTakesEveryGangThatCanBePacked(t *testing.T) {
 			case d.Result != Refuse:
 				t.Fatalf("seed %d: the idle cluster answers %s: %s\n%v\n%+v", seed, d.Result, d.Reason, r, conf)
 			case fits && len(r.Root.Children) > 0:
-				tally["nested groups missed"]++ // a child's place isn't looked for again when a later one finds none
+				tally["nested groups missed"]++ // a child's place isn't looked for again when a later one finds no place
 			case fits:
 				if tally["missed"]++; tally["missed"] <= envNumber("PAICTL_CELL_FINDS", 1) {
 					t.Errorf("seed %d: there is a packing for %v, and it is refused: %s\ntypes %+v\nphysical %d %+v\nvirtual clusters %+v", seed, r, d.Reason, conf.Types, len(conf.Physical), conf.Physical[0], conf.VirtualClusters)

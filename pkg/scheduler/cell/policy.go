@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Policy says what a virtual cluster's gangs give up for others, and take from them, where they stand in each other's way
+// Policy says how a virtual cluster's gangs yield to other gangs, and preempt them, if they are in each other's way
 // (docs/adr/0023).
 type Policy struct {
 	// Name is how the configuration calls it, About a line for people.
@@ -17,11 +17,11 @@ type Policy struct {
 	// An opportunistic gang is held back in chains of holdFrom leaves or more: up to holdMost thousandths of the leaves stay
 	// idle for guaranteed gangs. 0: it never is.
 	holdFrom, holdMost int
-	// byNumber: a guaranteed gang ends as few opportunistic ones as it can, whatever their size.
+	// byNumber: a guaranteed gang ends as few opportunistic ones as it can, independent of their size.
 	byNumber bool
 }
 
-// DefaultPolicy is the policy of a virtual cluster that names none.
+// DefaultPolicy is the policy of a virtual cluster that doesn't name a policy.
 const DefaultPolicy = "balanced"
 
 // Policies are all policies, the default first.
@@ -52,7 +52,7 @@ func PolicyCompletions() []string {
 // PolicyName returns the name of the policy that a configuration's name means: "" is the default.
 func PolicyName(name string) string { return cmp.Or(name, DefaultPolicy) }
 
-// policyIndex finds a policy in Policies, -1 if there is none of the name.
+// policyIndex returns the index of a policy in Policies, or -1 if no policy has the name.
 func policyIndex(name string) int {
 	return slices.IndexFunc(Policies, func(p Policy) bool { return p.Name == PolicyName(name) })
 }
@@ -63,20 +63,20 @@ func (v *validator) checkPolicy(name string, path []any) {
 	}
 }
 
-// spares reports whether idle nodes are rather broken than gangs ended: opportunistic gangs keep out of nodes that virtual
-// clusters use, and guaranteed ones out of those with opportunistic work. Where it doesn't, the idle nodes are kept for gangs
+// spares reports whether it is better to break idle nodes than to end gangs: opportunistic gangs keep out of nodes that virtual
+// clusters use, and guaranteed ones out of those with opportunistic work. If it returns false, the idle nodes are kept for gangs
 // of several nodes.
 func (ch *chain) spares(p *Policy) bool { return len(ch.cells[0]) >= p.spareFrom }
 
-// Holding back. Where opportunistic gangs fill the last idle node, every guaranteed gang that arrives has to end some of them,
+// Holding back. If opportunistic gangs fill the last idle node, every guaranteed gang that arrives has to end some of them,
 // and they start again only to be ended again. So a chain remembers, for each policy, how much was preempted lately, and lets
-// opportunistic gangs break idle nodes only while about that much stays whole. What lies idle beside other gangs, or in cells
-// that a virtual cluster holds, is free for gangs that lie on one node.
+// opportunistic gangs break idle nodes only while about that much stays whole. The idle leaves beside other gangs, or in cells
+// that a virtual cluster holds, are free for gangs that fit on one node.
 //
 // The memory fades with each guaranteed gang that starts without preempting and with each opportunistic one that is held back.
-// So a gang waits at most while guaranteed ones go on to preempt. It is not kept over a restart.
+// So a gang waits only as long as guaranteed ones continue to preempt. It is not kept over a restart.
 
-// pressure is what was preempted lately, in thousandths of leaves, by index of Policies. All but those of policies that hold
+// pressure is the number of leaves preempted lately, in thousandths, by index of Policies. All but those of policies that hold
 // back in a chain of this size stay 0.
 type pressure []int
 

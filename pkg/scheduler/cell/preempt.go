@@ -47,9 +47,9 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 	return nil
 }
 
-// blockUnbound takes virtual nodes out of the search that are bound to no hardware: they cost no one anything, and where no hardware is found
-// for them they hide those that do. At the first try it is one of those that were chosen, then half of them, since others of them may have
-// been found some; at last all that there are.
+// blockUnbound removes virtual nodes that are bound to no hardware from the search: using them kills no gangs, and if no hardware is found
+// for them they hide those that have some. The first try blocks one of those that were chosen, the next ones half of them, since hardware
+// may have been found for others of them, and the last ones block all of them.
 func (sp *space) blockUnbound(spots []spot, try int) (out []int32) {
 	var chosen []int32
 	add := func(node int32) {
@@ -83,7 +83,7 @@ func (sp *space) blockUnbound(spots []spot, try int) (out []int32) {
 	return out
 }
 
-// preemptSome chooses among all gangs of lower priority, or among those that accept a downgrade. spots are what was chosen.
+// preemptSome chooses among all gangs of lower priority, or among those that accept a downgrade. spots are the chosen places.
 func (s *Scheduler) preemptSome(t target, r *Request, suggested Nodes, lazy bool) (best *plan, spots []spot) {
 	s.stamp++
 	p := &preemption{killing{stamp: s.stamp}, t.space, t.shape, r.Priority, lazy, &s.stamp}
@@ -134,7 +134,7 @@ func (p *preemption) choose() ([]spot, bool) {
 	return p.removeUntilFits()
 }
 
-// placeWithout places the shape as if gangs weren't there.
+// placeWithout places the shape as if gangs didn't exist.
 func (p *preemption) placeWithout(gangs []*gang) ([]spot, bool) {
 	freed := make([]*vcell, 0, len(gangs))
 	for _, g := range gangs {
@@ -225,7 +225,7 @@ func (p *preemption) inUpper(level int) bool {
 	return true
 }
 
-// trial is a copy of the search with no one marked.
+// trial is a copy of the search without marked gangs.
 func (p *preemption) trial() *preemption {
 	*p.clock++
 	return &preemption{killing{stamp: *p.clock}, p.space, p.shape, p.priority, p.lazy, p.clock}
@@ -250,8 +250,8 @@ func costOf(gangs []*gang) uint64 {
 	return uint64(len(gangs))<<42 | uint64(highest)<<32 | (1<<32 - 1 - oldest)
 }
 
-// inScope seats the pods one by one where the fewest further gangs have to go, and of equal nodes on the first. What
-// a node costs changes only where a pod is seated, or a gang is marked that has leaves there.
+// inScope seats the pods one by one where the fewest further gangs have to go, and of equal nodes on the first. The
+// cost of a node changes only if a pod is seated there, or a gang is marked that has leaves there.
 func (p *preemption) inScope(sc scope) bool {
 	seated := make([]int, sc.hi-sc.lo) // leaves by node
 	var costs cheapest
@@ -284,7 +284,7 @@ func (p *preemption) inScope(sc scope) bool {
 	return true
 }
 
-// costOn returns what need leaves of a node cost, noCost where it never has them.
+// costOn returns the cost of need leaves of a node, or noCost if it never has them.
 func (p *preemption) costOn(node int32, need int) uint64 {
 	v, ok := p.onWholeNode(node, need)
 	if !ok {

@@ -20,8 +20,8 @@ func (s *Scheduler) Reconfigure(c Config) (*Scheduler, []Downgrade, error) {
 	return n, changes, nil
 }
 
-// CarryOver gives a new scheduler, which has nothing yet, the gangs and the bad hardware of s, as Reconfigure
-// does. Making the new one takes longest, and needs nothing of s.
+// CarryOver gives a new scheduler, which has no state yet, the gangs and the bad hardware of s, as Reconfigure
+// does. Making the new one takes longest, and doesn't use s.
 func (s *Scheduler) CarryOver(n *Scheduler) ([]Downgrade, error) {
 	for _, name := range s.names {
 		old := s.machines[name]
@@ -36,7 +36,7 @@ func (s *Scheduler) CarryOver(n *Scheduler) ([]Downgrade, error) {
 			gangs = append(gangs, g)
 		}
 	}
-	// Those that lost their guarantee come last: they may have what the others leave.
+	// Those that lost their guarantee come last: they may have the cells that the others leave.
 	slices.SortFunc(gangs, func(a, b *gang) int {
 		if x, y := a.former != nil, b.former != nil; x != y {
 			if y {

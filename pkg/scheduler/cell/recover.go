@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// claimVirtual finds the virtual cells that a gang which runs already belongs to. If there are none
-// (any more), the gang goes on without its guarantee, and the reason says why.
+// claimVirtual finds the virtual cells that a gang which runs already belongs to. If they no longer exist
+// or aren't free, the gang continues without its guarantee, and the reason says why.
 func (s *Scheduler) claimVirtual(g *gang, at *Placement) (lost []Downgrade, reason string) {
 	s.clearDoomed()
 	sp, reason := s.spaceOf(g, at)
@@ -25,7 +25,7 @@ func (s *Scheduler) claimVirtual(g *gang, at *Placement) (lost []Downgrade, reas
 	return lost, ""
 }
 
-// claimSlot finds the virtual cells of one slot. Gangs with a priority below rank lose theirs for it. If there are none, it
+// claimSlot finds the virtual cells of one slot. Gangs with a priority below rank lose theirs for it. If a cell is missing, it
 // keeps those that it has found, and says why.
 func (s *Scheduler) claimSlot(g *gang, i, rank int) (lost []Downgrade, reason string) {
 	sl := &g.slots[i]
@@ -55,7 +55,7 @@ func valueAt(list []string, k int) string {
 	return ""
 }
 
-// unclaim gives back what claimVirtual took.
+// unclaim releases the cells that claimVirtual took.
 func (s *Scheduler) unclaim(g *gang) {
 	for i := range g.slots {
 		for _, v := range g.slots[i].virtual {
@@ -95,7 +95,7 @@ func (s *Scheduler) spaceOf(g *gang, at *Placement) (*space, string) {
 }
 
 // claimLeaf returns the virtual leaf for a physical one: the one that the placement names, if it
-// still fits, else one below the named type of preassigned cell.
+// still fits, and otherwise one below the named type of preassigned cell.
 func (s *Scheduler) claimLeaf(g *gang, rank int, p *pcell, address, preassigned string) ([]Downgrade, *vcell, string) {
 	if v := g.space.byAddress(address); v != nil && s.matches(g, rank, v, p) {
 		return s.makeRoom(g, v), v, ""
@@ -156,7 +156,7 @@ func (v *vcell) childFor(p *pcell) *vcell {
 	return nil
 }
 
-// matches says that v can be, or is, bound to p, and that whoever has it can lose it.
+// matches reports whether v can be, or is, bound to p, and whether its owner, if any, can lose it.
 func (s *Scheduler) matches(g *gang, rank int, v *vcell, p *pcell) bool {
 	if v.space.chain != p.chain || v.owner != nil && (v.owner == g || v.owner.priority >= rank) {
 		return false

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// malformed returns what is wrong with a request whatever the state of the cluster is.
+// malformed returns a mistake in a request that doesn't depend on the state of the cluster.
 func (s *Scheduler) malformed(r *Request) error {
 	switch {
 	case r == nil:
@@ -47,7 +47,7 @@ func (s *Scheduler) vcNames() string {
 	return strings.Join(names, ", ")
 }
 
-// WantsCPU reports whether a request asks for CPU cells.
+// WantsCPU reports whether a request is for CPU cells.
 func (s *Scheduler) WantsCPU(r *Request) bool {
 	if r.PinnedCell == "" {
 		return slices.Contains(s.config.Processors, r.LeafType)
@@ -126,7 +126,7 @@ func (q Quota) ofGroup(name string) int {
 	return q.PerGroup
 }
 
-// quotaDecision refuses what could never fit into its quota.
+// quotaDecision refuses a request that could never fit into its quota.
 func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
 	n := s.leavesOf(r)
 	user, group := v.quota.ofUser(r.User), v.quota.ofGroup(r.UserGroup)
@@ -136,7 +136,7 @@ func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
 	return Decision{Result: Wait, Reason: reason}
 }
 
-// noPlace says why there is no place: refuse what the idle, healthy cluster could not place either.
+// noPlace says why a request gets no place. It refuses a request that the idle, healthy cluster could not place either.
 func (s *Scheduler) noPlace(r *Request, targets []target, suggested Nodes) Decision {
 	if !s.couldFitAny(targets) {
 		return Decision{Result: Refuse, Reason: s.impossible(r, targets)}
@@ -172,7 +172,7 @@ func waitReason(r *Request, targets []target) string {
 	return "insufficient capacity: no free cells of " + where + " fit the gang (free: " + plural.Of(free, unitOf(targets)) + ", requested: " + strconv.Itoa(want) + ")"
 }
 
-// unitOf is what the leaves of targets are called. All of a request are of one kind.
+// unitOf is the name of the leaves of targets. All of a request are of one kind.
 func unitOf(targets []target) string {
 	if len(targets) > 0 && targets[0].chain.cpu {
 		return "CPU cell"

@@ -2,7 +2,7 @@ package cell
 
 import "slices"
 
-// restart makes a new scheduler from what the annotations of running pods say.
+// restart makes a new scheduler from the annotations of running pods.
 func (w *world) restart(c *choices) {
 	for _, g := range w.gangs {
 		for _, p := range g.pods {
@@ -92,7 +92,7 @@ func (w *world) twins(c *choices, a, b *Scheduler) {
 	}
 }
 
-// settleWaiting checks that no reservation is left once no one waits.
+// settleWaiting checks that no reservation is left once no pod waits.
 func (w *world) settleWaiting() {
 	for key, g := range w.s.gangs {
 		if g.preempting {
@@ -113,7 +113,7 @@ func (w *world) runningPods() []*wpod {
 	return out
 }
 
-// reconfigure changes the configuration under running gangs, or only looks what a change would do.
+// reconfigure changes the configuration under running gangs, or only looks at the effects that a change would have.
 func (w *world) reconfigure(c *choices) {
 	conf := changedConfig(c, w.conf)
 	same := c.in(20)
@@ -164,7 +164,7 @@ func (w *world) allPods() []*wpod {
 	return out
 }
 
-// forgetHardware drops what is known of nodes that the configuration no longer has.
+// forgetHardware drops the state of nodes that the configuration no longer has.
 func (w *world) forgetHardware() {
 	there := map[string]bool{}
 	for _, n := range w.hw.nodes {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Sharing safety, by state: what a virtual cluster could start if it had its cells of the hardware
-// alone, it can start in the shared cluster.
+// Sharing safety, by state: each gang that a virtual cluster could start if it had its own cells of the hardware
+// alone can also start in the shared cluster.
 
 // copyOf makes a scheduler with healthy hardware and some of the gangs that run, where they run.
 func (w *world) copyOf(include func(*gang) bool) *Scheduler {

@@ -23,7 +23,7 @@ func (s *Scheduler) Find(pod PodID, r *Request, suggested Nodes) Decision {
 	return d
 }
 
-// VictimsOf lists the pods that have to go first for a gang that has reserved cells, gang by gang, in the order of its own places.
+// VictimsOf lists the pods that have to go first for a gang that has reserved cells, gang by gang, in the order of the places of its pods.
 func (s *Scheduler) VictimsOf(vc, gang string) []Victim {
 	g := s.gangs[gangKey{vc, gang}]
 	if g == nil || !g.preempting {
@@ -92,7 +92,7 @@ func (s *Scheduler) decide(pod PodID, r *Request, phase Phase, suggested Nodes) 
 }
 
 // Reserve is Schedule in the phase Preempting for a pod that was found a Preempt in the phase Filtering, or by Find, just before, with
-// the same request and nodes. It searches only if something has changed since. Victims are what d has.
+// the same request and nodes. It searches only if something has changed since. Victims are those of d.
 func (s *Scheduler) Reserve(pod PodID, r *Request, suggested Nodes, d Decision) Decision {
 	p := d.plan
 	if p == nil || p.epoch != s.epoch || !slices.Contains(s.chains, p.gang.chain) {
@@ -127,8 +127,8 @@ func (g *gang) bindTo(i int) Decision {
 	return Decision{Result: Bind, Node: sl.at.Node, Indices: sl.at.Indices, Chain: g.placement.Chain, Placement: g.placement, Slot: i}
 }
 
-// differs says what makes a pod of the request one of another gang with the same name, "" if nothing does. The gang's
-// place was chosen, and its quota counted, for what it asked for itself.
+// differs says why a pod of the request belongs to another gang with the same name, or returns "" if it doesn't. The gang's
+// place was chosen, and its quota counted, for its own request.
 func (g *gang) differs(r *Request) string {
 	switch o := g.request; {
 	case !slices.Equal(r.Sets(), g.sets):
@@ -150,8 +150,8 @@ func (g *gang) otherText(what string) string {
 	return fmt.Sprintf("another gang has the name %s: %s; this gang waits until the other has finished", g.key, what)
 }
 
-// freeSlot returns the first slot without a pod that a pod of the request fits, or -1: one where it can run if there is
-// one, else an open one.
+// freeSlot returns the first slot without a pod that a pod of the request fits, or -1. It prefers a slot where the pod can run,
+// then an open one.
 func (g *gang) freeSlot(r *Request, suggested Nodes) int {
 	want := g.sets[r.Set].Cells * g.unitLeaves(g.sets[r.Set])
 	out := -1
@@ -193,7 +193,7 @@ func (g *gang) unitLeaves(set PodSet) int {
 	return 1
 }
 
-// fresh finds a place for a gang that has none.
+// fresh finds a place for a gang without a place.
 func (s *Scheduler) fresh(pod PodID, r *Request, phase Phase, suggested Nodes) Decision {
 	p, d := s.find(r, suggested)
 	if p == nil {
@@ -292,7 +292,7 @@ func (s *Scheduler) podsOf(gangs []*gang) []Victim {
 	return out
 }
 
-// rankOf is the rank of a slot's node, -1 if the configuration doesn't have that any more.
+// rankOf is the rank of a slot's node, or -1 if the configuration no longer has that node.
 func (s *Scheduler) rankOf(sl *slot) int32 {
 	if len(sl.leaves) > 0 && sl.leaves[0] != nil {
 		return sl.leaves[0].machine.rank

@@ -8,7 +8,7 @@ type spot struct {
 	offsets []int32 // leaves, from the start of the node
 }
 
-// search is one attempt to place a gang in a view. Pods are taken out of the view as they find a
+// search is one attempt to place a gang in a view. Pods' leaves are removed from the view as they find a
 // place, and put back at the end.
 type search struct {
 	*view
@@ -53,7 +53,7 @@ func (v *view) place(sh *shape) ([]spot, bool) {
 	return s.spots, ok
 }
 
-// restart forgets what a try has placed.
+// restart forgets the pods that a try has placed.
 func (s *search) restart() {
 	clear(s.filled)
 	s.buf, s.budget = s.buf[:0], maxCandidates
@@ -99,8 +99,8 @@ func (s *search) inside(a area, level int, p *part) bool {
 	return false
 }
 
-// candidates lists the cells of a level that may hold the leaves, and preassigned cells below it, which lie in
-// a cell of that level wherever they are.
+// candidates lists the cells of a level that may hold the leaves, and preassigned cells below it, which are always in
+// a cell of that level.
 func (s *search) candidates(a area, level, need int) []candidate {
 	var out []candidate
 	for l := level; l > s.node; l-- {
@@ -113,7 +113,7 @@ func (s *search) candidates(a area, level, need int) []candidate {
 	}
 	lo := a.lo
 	if level > s.node && len(s.upper[0]) > 0 {
-		lo = max(lo, s.upper[0][len(s.upper[0])-1].hi) // those that stand alone come last
+		lo = max(lo, s.upper[0][len(s.upper[0])-1].hi) // those without a cell above come last
 	}
 	for i := lo; i < a.hi; i++ {
 		n := &s.nodes[i]
@@ -121,7 +121,7 @@ func (s *search) candidates(a area, level, need int) []candidate {
 			continue
 		}
 		switch {
-		case int(n.top) < level && n.up < 0: // a preassigned cell below the level lies in one of that level
+		case int(n.top) < level && n.up < 0: // a preassigned cell below the level is in one of that level
 			out = append(out, candidate{area{scope{i, i + 1}, int(n.top), 0}, int(n.have), n.class})
 		case int(n.top) >= level:
 			size := s.leaves[level]
@@ -144,8 +144,8 @@ func (s *search) candidates(a area, level, need int) []candidate {
 	return out
 }
 
-// fill puts a part into an area: its children, then its own pods; the other way round where that
-// doesn't go.
+// fill puts a part into an area: its children, then its own pods; the other way round if that
+// doesn't work.
 func (s *search) fill(a area, p *part) bool {
 	if len(p.kids) == 0 {
 		return s.own(a, p)

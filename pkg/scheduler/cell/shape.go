@@ -11,8 +11,8 @@ type shape struct {
 	sets   []setShape
 	starts []int // the first slot of each set
 	root   *part
-	// loose is root without its groups, where they are only wishes to be close: no group has to lie in
-	// one cell. It is nil where the root has no groups, or one of them must.
+	// loose is root without its groups, if they are only wishes to be close: no group has to be in
+	// one cell. It is nil if root has no groups, or one of them must.
 	loose *part
 	pods  int
 	total int // leaves of the whole gang
@@ -35,7 +35,7 @@ func (p *part) flat() bool { return p.within < 0 && len(p.kids) == 0 }
 // maxPods bounds the size of a gang, so that no request can exhaust the memory.
 const maxPods = 1 << 20
 
-// shapeOf translates the request for a chain. The error says which of its cell types the chain lacks.
+// shapeOf translates the request for a chain. The error names a cell type of the request that the chain doesn't have.
 func (t *tree) shapeOf(r *Request) (*shape, error) {
 	s := &shape{}
 	root, err := t.partOf(&r.Root, s, 0)
@@ -56,11 +56,11 @@ func (t *tree) shapeOf(r *Request) (*shape, error) {
 	return s, nil
 }
 
-// bound reports whether a part, or one inside, has to lie in one cell.
+// bound reports whether a part, or one inside, has to be in one cell.
 func (p *part) bound() bool { return p.within >= 0 || slices.ContainsFunc(p.kids, (*part).bound) }
 
-// order brings large pods to the front: what is placed last finds the smallest holes. Of equal ones
-// those come first that ask for whole cells, since fewer places suit them.
+// order brings large pods to the front: the pods that are placed last find the smallest holes. Of equal ones
+// those come first that need whole cells, since fewer places suit them.
 func (s *shape) order(sets []int) {
 	slices.SortStableFunc(sets, func(a, b int) int {
 		if by := s.sets[b].n - s.sets[a].n; by != 0 {

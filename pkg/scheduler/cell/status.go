@@ -64,7 +64,7 @@ type VCStats struct {
 	Fragmentation float64
 }
 
-// CPUStats are CPU cells of a virtual cluster: what it owns, and the same figures as of GPUs.
+// CPUStats are CPU cells of a virtual cluster: the number that it owns, and the same figures as of GPUs.
 type CPUStats struct {
 	Guaranteed    int `json:"guaranteed"`
 	Used          int `json:"used"`
@@ -91,7 +91,7 @@ type LevelCount struct {
 
 // Codes of explanations that others look for.
 const (
-	// NoVirtualCluster: the request's virtual cluster isn't there, or no longer.
+	// NoVirtualCluster: the request's virtual cluster doesn't exist, or no longer.
 	NoVirtualCluster = "NoVirtualCluster"
 	// Ready: it can start now, or has its place.
 	Ready = "Ready"
@@ -103,7 +103,7 @@ const (
 	HeldBack = "HeldBack"
 	// QuotaUsed: its user or group has as many as it may.
 	QuotaUsed = "Quota"
-	// BadNodes: cells would be free but for what is broken.
+	// BadNodes: cells would be free but for broken hardware.
 	BadNodes = "BadNodes"
 )
 
@@ -120,17 +120,17 @@ type Explanation struct {
 	OwnedGPUs int `json:"ownedGPUs"`
 	UsedGPUs  int `json:"usedGPUs"`
 	FreeGPUs  int `json:"freeGPUs"`
-	// CPUCells and those below count instead of GPUs where the request asks for CPU cells.
+	// CPUCells and those below count instead of GPUs if the request is for CPU cells.
 	CPUCells      int `json:"cpuCells,omitempty"`
 	OwnedCPUCells int `json:"ownedCPUCells,omitempty"`
 	UsedCPUCells  int `json:"usedCPUCells,omitempty"`
 	FreeCPUCells  int `json:"freeCPUCells,omitempty"`
-	// Nodes are where a gang that is Ready would go. Nothing but GPUs was looked at.
+	// Nodes are where a gang that is Ready would go. Only GPUs were looked at.
 	Nodes []string `json:"nodes,omitempty"`
-	// Free are the largest cells that the request could use, Missing what it lacks.
+	// Free are the largest cells that the request could use, Missing those that it still needs.
 	Free    []LevelCount `json:"free,omitempty"`
 	Missing []LevelCount `json:"missing,omitempty"`
-	// Holders have what the request wants and can't be preempted by it, largest first.
+	// Holders have the cells that the request needs and can't be preempted by it, largest first.
 	Holders []Holder `json:"holders,omitempty"`
 	// Victims have to go first, if a preemption is under way or would help.
 	Victims []Victim `json:"victims,omitempty"`

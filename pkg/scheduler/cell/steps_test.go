@@ -103,7 +103,7 @@ func (w *world) dumpText() string {
 	return w.s.dump()
 }
 
-// accept allocates what a pod was told last, which may be out of date.
+// accept allocates a pod's latest decision, which may be out of date.
 func (w *world) accept(p *wpod) bool {
 	if p.bind == nil || p.running {
 		return false
@@ -188,8 +188,8 @@ func (w *world) lose(lost []Downgrade) {
 	}
 }
 
-// wholeGang schedules and accepts all pods of a gang, until one isn't bound. Added and removed at once, a
-// gang leaves nothing behind.
+// wholeGang schedules and accepts all pods of a gang, until one isn't bound. A gang that is added and removed at once
+// doesn't change the state.
 func (w *world) wholeGang(c *choices, g *wgang) {
 	undo := !w.fast && g.running == 0 && c.in(20)
 	for _, p := range g.pods {
@@ -351,7 +351,7 @@ func (w *world) deviceHealth(c *choices) {
 	}
 }
 
-// nonsense is what a scheduler gets from broken callers; nothing may change.
+// nonsense makes calls of broken callers; the state may not change.
 func (w *world) nonsense(c *choices) {
 	before, text := w.s.digest(true), w.dumpText()
 	p := w.anyPod(c, c.in(50))
@@ -424,7 +424,7 @@ func (w *world) nonsense(c *choices) {
 	}
 }
 
-// conflicts says that devices of a pod are still in the configuration. Those of others of its gang are no claim of its own.
+// conflicts reports whether devices of a pod are still in the configuration. Those of others of its gang aren't its own claim.
 func (w *world) conflicts(p *wpod) bool {
 	at := &p.at.Pods[p.slot]
 	return slices.ContainsFunc(at.Indices, func(d int32) bool { return w.hw.leaf[gpu{at.Node, d}] != nil })

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// maxOrder is more than a scheduler comes to by itself. What stands in an annotation may be anything, and those that
+// maxOrder is more than a scheduler comes to by itself. An annotation may contain any number, and those that
 // come next must have higher ones.
 const maxOrder = 1 << 31
 
@@ -59,7 +59,7 @@ func (s *Scheduler) takeOver(r *Request, at *Placement, own int, all bool) (*gan
 	return g, lost, nil
 }
 
-// chainNow is the chain of a gang: the one that the pod's leaves are in, else those of the others.
+// chainNow is the chain of a gang: the one that the pod's leaves are in, otherwise those of the others.
 func (s *Scheduler) chainNow(r *Request, at *Placement, own []*pcell) *chain {
 	for _, p := range own {
 		if p != nil {

@@ -45,7 +45,7 @@ type pin struct {
 	owner string // a virtual cluster
 }
 
-// claim is what a virtual cluster wants of a level of a chain.
+// claim is the number of cells that a virtual cluster claims of a level of a chain.
 type claim struct {
 	vc, chain string
 	level     int
@@ -74,7 +74,7 @@ func (v *validator) checkTypes() {
 	v.checkLoops()
 }
 
-// checkLoops reports each loop of types once, at the type that stands first.
+// checkLoops reports each loop of types once, at the type that comes first.
 func (v *validator) checkLoops() {
 	const open, done = 1, 2
 	state := make(map[string]int, len(v.types))
@@ -110,7 +110,7 @@ func (v *validator) checkLoops() {
 	}
 }
 
-// depth counts the levels of a type up to the first beyond the limit; a loop has none.
+// depth counts the levels of a type up to the first beyond the limit; 0 for a loop.
 func (v *validator) depth(name string) int {
 	n, seen := 0, map[string]bool{}
 	for n <= maxLevels && !seen[name] {

@@ -221,7 +221,7 @@ func randomDivision(rnd *rand.Rand) cell.Config {
 	return c
 }
 
-// fits tries all ways to give the virtual cells, by type, physical cells that no one else has.
+// fits tries all ways to give the virtual cells, by type, physical cells that aren't owned yet.
 func fits(cells []cell.Expanded, wants []string, owned map[string]bool) bool {
 	if len(wants) == 0 {
 		return true

@@ -30,7 +30,7 @@ func (v *validator) checkVirtualClusters() {
 	}
 }
 
-// virtual checks one entry of virtualCells and notes what it claims.
+// virtual checks one entry of virtualCells and notes its claim.
 func (v *validator) virtual(vc string, cell Virtual, path []any) {
 	if cell.Count < 0 { // HiveD takes 0, too
 		v.fail(at(path, "cellNumber"), "write how many of them the virtual cluster owns, or remove the entry", "the number of cells is %d", cell.Count)
@@ -108,7 +108,7 @@ func (v *validator) claimPin(vc, id string, path []any) {
 	p, ok := v.pinned[id]
 	switch {
 	case !ok && len(v.broken) > 0:
-		// It may lie in a cell that is reported already.
+		// It may be in a cell that is reported already.
 	case !ok:
 		v.fail(path, "write it as pinnedCellId of a physical cell", "there is no pinned cell %q", id)
 	case p.owner != "":

@@ -59,7 +59,7 @@ func TestFewerKillsEndsAsFewAsItCanOnANode(t *testing.T) {
 	}
 }
 
-// A gang that is kept out of an idle node gets what is free beside a guaranteed gang.
+// A gang that is kept out of an idle node gets the free cells beside a guaranteed gang.
 func TestWhatIsIdleBesideOtherGangsIsFreeForThoseThatAreHeldBack(t *testing.T) {
 	s := freshScheduler(t, policies(32))
 	mustRun(t, s, flatGang("owner", "half", 0, 1, 4)) // 4 GPUs are idle beside it
@@ -168,7 +168,7 @@ func TestWhyAgreesWithScheduleForEachPolicy(t *testing.T) {
 	require.Positive(t, kinds["HeldBack"])
 }
 
-// Also where racks are compared, a victim counts by the square root of the machines that it fills.
+// A victim counts by the square root of the machines that it fills when racks are compared, too.
 func TestVictimsAreWeighedForGangsOfSeveralNodesToo(t *testing.T) {
 	for policy, want := range map[string][]string{"balanced": {"one0", "one1"}, "start-now": {"one0", "one1"}, "fewer-kills": {"wide"}} {
 		t.Run(policy, func(t *testing.T) {

@@ -27,7 +27,7 @@ type viewNode struct {
 	top     int8  // its level
 	class   uint8 // the smaller, the rather is it used among equals
 	blocked bool
-	up      int32 // index in upper[0], -1 for none
+	up      int32 // index in upper[0], or -1
 	have    int32 // free leaves, 0 while blocked
 	free    bitset
 	bucket  *bucket
@@ -313,7 +313,7 @@ func (v *view) firstOf(s scope, cost uint64, n, unit int) int32 {
 	return best
 }
 
-// upperFree is the number of free leaves in the cell above a node; few for nodes that stand alone.
+// upperFree is the number of free leaves in the cell above a node; -1 for nodes without one.
 func (v *view) upperFree(i int32) int32 {
 	if i < 0 || v.nodes[i].up < 0 {
 		return -1
@@ -352,7 +352,7 @@ func (v *view) take(node int32, offsets []int32) {
 	v.undo = append(v.undo, taken{node, offsets})
 }
 
-// rollback gives back what was taken since the mark.
+// rollback releases the leaves that were taken since the mark.
 func (v *view) rollback(mark int) {
 	for i := len(v.undo) - 1; i >= mark; i-- {
 		t := v.undo[i]

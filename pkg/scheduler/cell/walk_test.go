@@ -115,7 +115,7 @@ func envNumber(name string, otherwise int) int {
 
 var particulars = regexp.MustCompile(`[A-D]/\S+|"[^"]*"|[0-9]+|\[.*\]|\{.*\}|\b[ngpu][0-9]+\b`)
 
-// kind tells broken promises apart, whatever gangs and nodes they are about.
+// kind distinguishes broken promises, independent of the gangs and nodes that they are about.
 func kind(err error) string {
 	if err == nil {
 		return ""

@@ -82,7 +82,7 @@ func (e *Explanation) inCPUCells() {
 	}
 }
 
-// keepMemory returns a function that undoes what a look does to the memory of preemptions.
+// keepMemory returns a function that undoes the changes of a look to the memory of preemptions.
 func (s *Scheduler) keepMemory() func() {
 	before := make([]pressure, len(s.chains))
 	for i, ch := range s.chains {
@@ -142,7 +142,7 @@ func nodesOf(g *gang) []string {
 	return names
 }
 
-// figures fills in what is owned, used and free as the request sees it.
+// figures fills in the owned, used and free leaves as the request sees them.
 func (s *Scheduler) figures(e *Explanation, r *Request, targets []target) {
 	for _, t := range targets {
 		e.OwnedGPUs += t.size()

@@ -6,7 +6,7 @@ import (
 )
 
 // world plays the parts around a scheduler: controllers that make and end pods, an API server that keeps
-// annotations, nodes that fail. It believes what the scheduler's decisions say, and checks that they agree.
+// annotations, nodes that fail. It believes the scheduler's decisions, and checks that they agree.
 type world struct {
 	conf    Config
 	hw      *hardware

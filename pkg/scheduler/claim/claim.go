@@ -1,5 +1,5 @@
-// Package claim is what stands on the ResourceClaim of a pod: how GPUs are named there, who may give them out, and which the
-// pod has. The job controller names it, the scheduler makes it, the agent of the machine reads it.
+// Package claim reads and writes the ResourceClaim of a pod: the names of GPUs, the driver that may allocate them, and the GPUs
+// of the pod. The job controller names the claim, the scheduler makes it, and the agent of the machine reads it.
 // In: a pod and its place. Out: its claim, and back.
 package claim
 
@@ -30,11 +30,11 @@ const (
 	Unhealthy = Driver + "/unhealthy"
 	// DetailsKey is the annotation of a claim with the details of its place where they have changed: an allocation can't.
 	DetailsKey = "paictl.openpai.org/placement"
-	// DoubtKey is the annotation of a claim that says why its pod may have other GPUs than stand there.
+	// DoubtKey is the annotation of a claim that says why its pod may have other GPUs than those of the claim.
 	DoubtKey = "paictl.openpai.org/contradicted"
 	// Ref is the name of a pod's claim inside the pod, and of the claim's only request.
 	Ref = "gpus"
-	// suffix is how many random characters the name of a claim ends with. Whoever may make claims can't guess it.
+	// suffix is the number of random characters at the end of a claim's name. A user who may make claims can't guess it.
 	suffix = 8
 	// prefix comes before the index of a GPU in the name of its device.
 	prefix = "gpu-"
@@ -43,7 +43,7 @@ const (
 // DeviceName returns the name of the device with an index, as NVML counts: "gpu-3". The pool is named after the node.
 func DeviceName(index int32) string { return prefix + strconv.Itoa(int(index)) }
 
-// DeviceIndex returns the index of the device that DeviceName names so; false if it names none.
+// DeviceIndex returns the index of the device that has this name from DeviceName, and false if it isn't such a name.
 func DeviceIndex(name string) (int32, bool) {
 	text, ok := strings.CutPrefix(name, prefix)
 	index, err := strconv.ParseInt(text, 10, 32)
@@ -67,7 +67,7 @@ func Name(pod *corev1.Pod) (name string, ok bool) {
 	return "", false
 }
 
-// Expected reports whether a pod expects its GPUs in a claim of its own.
+// Expected reports whether a pod expects its GPUs in its own claim.
 func Expected(pod *corev1.Pod) bool {
 	_, ok := Name(pod)
 	return ok
@@ -91,7 +91,7 @@ type Place struct {
 	Node string
 	// Indices are those of the devices, ascending.
 	Indices []int32
-	// Details are JSON that only the scheduler understands.
+	// Details are JSON that only the scheduler reads.
 	Details []byte
 	// Doubt says why the pod may have others; "" if nothing speaks for that.
 	Doubt string
@@ -119,8 +119,8 @@ func New(pod *corev1.Pod, gpus int) *resourceapi.ResourceClaim {
 	}
 }
 
-// Of reports whether a claim was made for a pod: it is owned by it, or, where the owner was taken off (a pod that was deleted with
-// --cascade=orphan), reserved for it alone, which no one but the scheduler can have written.
+// Of reports whether a claim was made for a pod. The pod owns it, or, if the owner was removed (from a pod that was deleted with
+// --cascade=orphan), the claim is reserved for that pod alone. Only the scheduler can write that reservation.
 func Of(c *resourceapi.ResourceClaim, pod types.UID) bool {
 	owner := metav1.GetControllerOf(c)
 	owned := owner != nil && owner.UID == pod
@@ -157,7 +157,7 @@ func Status(pod *corev1.Pod, at Place, now metav1.Time) resourceapi.ResourceClai
 	}
 }
 
-// Read returns the place on a claim, and the pod that has it. An error says why there is none.
+// Read returns the place on a claim, and the pod that has it. The error explains why the claim has no place.
 func Read(c *resourceapi.ResourceClaim) (pod types.UID, at Place, err error) {
 	if c.Status.Allocation == nil {
 		return "", Place{}, fmt.Errorf("claim %s/%s is not allocated", c.Namespace, c.Name)

@@ -82,7 +82,7 @@ type quota struct {
 // others, and their resources, are for OpenPAI's REST server.
 type skuTypes []string
 
-// DecodeNode implements strictyaml.NodeDecoder. What it doesn't understand describes no CPU cells.
+// DecodeNode implements strictyaml.NodeDecoder. It ignores types that it can't parse: they describe no CPU cells.
 func (s *skuTypes) DecodeNode(_ *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path) {
 	var types map[string]struct {
 		GPU *float64 `yaml:"gpu"`
@@ -98,5 +98,5 @@ func (s *skuTypes) DecodeNode(_ *strictyaml.Decoder, n *yaml.Node, _ strictyaml.
 	}
 }
 
-// unknownKeys takes keys that mean nothing. HiveD ignores them, so that they are only warnings.
+// unknownKeys takes keys that the format doesn't have. HiveD ignores them, so that they are only warnings.
 type unknownKeys map[string]strictyaml.Ignored

@@ -40,7 +40,7 @@ type givenWalk struct {
 	given map[string][]int
 }
 
-// cell walks a cell. written is what stands in the file of it, whose place is path; nil if nothing does.
+// cell walks a cell. written is its text in the file, at path, or nil if the file doesn't have it.
 func (w *givenWalk) cell(e *cell.Expanded, written *cell.Physical, path strictyaml.Path) {
 	if w.node[e.Type] {
 		w.leaves(e, e.Address, path)

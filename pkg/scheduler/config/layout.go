@@ -12,15 +12,15 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// DefaultVirtualCluster owns everything where no virtual cluster is written.
+// DefaultVirtualCluster owns all cells if the configuration has no virtual clusters.
 const DefaultVirtualCluster = "default"
 
 // ProcessorType is the leaf type of machines without GPUs: a CPU cell is one processor with its share of
 // the memory.
 const ProcessorType = "CPU"
 
-// What of a machine without GPUs is left to the programs that run on each machine, and to those of a
-// master besides, in processors.
+// The processors of a machine without GPUs that are reserved for the programs that run on each machine, and those reserved in
+// addition on a master.
 const (
 	systemProcessors = 1
 	masterProcessors = 2
@@ -30,13 +30,13 @@ const (
 func rackLabels() []string { return []string{"rack", "topology.kubernetes.io/rack"} }
 
 // hardware makes the physical part of a configuration of a layout: per SKU the type SKU-NODE, whose GPUs are
-// cells named after their model, or, where it has none, whose processors are cells of ProcessorType;
+// cells named after their model, or, if it has no GPUs, whose processors are cells of ProcessorType;
 // machines whose labels name a rack are in cells of the type SKU-RACK-n, n the number of their machines,
-// since a cell type has one number of children. Machines that are nothing but masters are left out, and of
-// those without GPUs all that are no workers, or that the control plane fills. A machine that gives GPUs to ordinary pods is a cell of its own,
+// since a cell type has one number of children. Machines that are only masters are left out. So are machines
+// without GPUs that aren't workers, or that the control plane fills. A machine that gives GPUs to ordinary pods is its own cell,
 // outside of its rack, of the type SKU-NODE-n with its n others.
 //
-// A layout says nothing about what connects the GPUs inside a machine: they are one level. Where GPUs are split, a GPU is a cell of the type
+// A layout doesn't describe the connections between the GPUs inside a machine: they are one level. If GPUs are split, a GPU is a cell of the type
 // SKU-GPU, and its parts or instances are the leaves, named after the model and their number or profile.
 func hardware(l layout.Layout) cell.Config {
 	var c cell.Config
@@ -80,7 +80,7 @@ func hardware(l layout.Layout) cell.Config {
 	return c
 }
 
-// partialNodes are the cells of the machines of a SKU that give some of their GPUs to ordinary pods. Of one that gives all there is none.
+// partialNodes returns the cells of the machines of a SKU that give some of their GPUs to ordinary pods. A machine that gives all of them has no cell.
 func partialNodes(l layout.Layout, sku string) (out []cell.Physical) {
 	for _, m := range l.MachineList {
 		jobs := l.GPUsForJobs(m)
@@ -97,12 +97,12 @@ func partialNodes(l layout.Layout, sku string) (out []cell.Physical) {
 	return out
 }
 
-// hasCells reports whether jobs may run on a machine, whatever it has.
+// hasCells reports whether jobs may run on a machine, independent of its GPUs and processors.
 func hasCells(m layout.Machine) bool {
 	return m.Hostname != "" && (!m.HasRole(layout.RoleMaster) || len(m.Roles) != 1)
 }
 
-// leavesOf is what a machine of a SKU is divided into: its GPUs, or its processors, as many as every one of
+// leavesOf returns the type and number of leaves of a machine of a SKU: its GPUs, or the number of processors that every one of
 // its machines can give to jobs.
 func leavesOf(l layout.Layout, sku string) (leaf string, n int) {
 	s := l.MachineSKU[sku]
@@ -139,8 +139,8 @@ func isBoth(m layout.Machine) bool {
 	return m.HasRole(layout.RoleMaster) && m.HasRole(layout.RoleWorker)
 }
 
-// isFull reports whether the control plane leaves nothing of a machine without GPUs. A cell there would fit no
-// pod, and keep what is given it waiting.
+// isFull reports whether the control plane uses all of a machine without GPUs. A cell there would fit no
+// pod, and the pods that it is given to would wait.
 func isFull(l layout.Layout, m layout.Machine) bool {
 	s := l.MachineSKU[m.SKU]
 	return !hasGPUs(s) && isBoth(m) && s.CPU.VCore <= systemProcessors+masterProcessors
@@ -196,13 +196,13 @@ func rackOf(m layout.Machine) string {
 	return ""
 }
 
-// typeName makes a name that can stand in a dotted path of cell types.
+// typeName makes a name that is valid in a dotted path of cell types.
 func typeName(s string) string { return strings.NewReplacer(".", "-", " ", "-", "/", "-").Replace(s) }
 
 // address makes a name that can be a component of a cell's address.
 func address(s string) string { return strings.NewReplacer("/", "-", " ", "-").Replace(s) }
 
-// ownEverything is the virtual cluster of a configuration that has none.
+// ownEverything returns the virtual cluster of a configuration that defines none: it owns all cells.
 func ownEverything(c cell.Config) []cell.VirtualCluster {
 	vc := cell.VirtualCluster{Name: DefaultVirtualCluster}
 	at := map[string]int{}

@@ -114,7 +114,7 @@ func virtual(vcs map[string]virtualCluster) []cell.VirtualCluster {
 	return out
 }
 
-// check applies the core's rules, and adds what is allowed and doubtful.
+// check applies the core's rules, and adds warnings about allowed but doubtful settings.
 func (r *reader) check(c cell.Config) {
 	problems := c.Validate()
 	for _, p := range problems {
@@ -164,7 +164,7 @@ func (r *reader) warnUnusedTypes(c cell.Config) {
 	}
 }
 
-// warnHardware finds nodes whose names are made up, and pinned cells that belong to no one.
+// warnHardware finds nodes whose names are made up, and pinned cells that no virtual cluster has.
 func (r *reader) warnHardware(c cell.Config) {
 	w := hardwareWalk{reader: r, node: map[string]bool{}, child: map[string]string{}, owned: map[string]bool{}}
 	for _, t := range c.Types {
@@ -219,7 +219,7 @@ func (w *hardwareWalk) aboveNode(typeName string) bool {
 	return false
 }
 
-// warnUnknown reports the keys that mean nothing, wherever a struct of the format has them.
+// warnUnknown reports the unknown keys of all structs of the format.
 func (r *reader) warnUnknown(v reflect.Value, path strictyaml.Path) {
 	switch v.Kind() {
 	case reflect.Slice:

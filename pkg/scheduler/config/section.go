@@ -31,7 +31,7 @@ type section struct {
 	Rest     unknownKeys               `yaml:",inline"`
 }
 
-// textBlock is a text that is itself YAML, and where it stands.
+// textBlock is a text that is itself YAML, and its position.
 type textBlock struct {
 	text string
 	line int // of the text's first line in the file; 0 if it isn't a block of lines
@@ -47,7 +47,7 @@ func (b *textBlock) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path stricty
 
 // FromCluster makes the configuration of a layout and of services-configuration.yaml, whose section
 // scheduler may have physicalCluster and virtualClusters, or config, HiveD's file as text; the
-// original's hivedscheduler.config is read where there is no section scheduler that says more. Without
+// original's hivedscheduler.config is read if the section scheduler doesn't divide the hardware. Without
 // physicalCluster the hardware is that of the layout, and without virtualClusters one that is called
 // default owns it. Findings have places in servicesFile.
 func FromCluster(l layout.Layout, servicesFile string, servicesText []byte) (cell.Config, strictyaml.Findings) {
@@ -90,12 +90,12 @@ func isEmptyFile(findings strictyaml.Findings) bool {
 	return len(findings) == 1 && findings[0].Rule == "yaml/empty"
 }
 
-// says reports whether there is a text; OpenPAI takes a single character for none.
+// says reports whether there is a text. OpenPAI treats a single character like an empty text.
 func (b textBlock) says() bool { return len(strings.TrimSpace(b.text)) > 1 }
 
 func (p physicalCluster) empty() bool { return len(p.Types) == 0 && len(p.Cells) == 0 }
 
-// complete adds what isn't written, and checks the whole.
+// complete adds the missing parts, and checks the result.
 func (r *reader) complete(l layout.Layout, p physicalCluster, vcs map[string]virtualCluster) cell.Config {
 	c := r.config(p, vcs)
 	made := p.empty()
@@ -175,8 +175,8 @@ func (r *reader) warnUnknownNodes(l layout.Layout, c cell.Config) {
 	}
 }
 
-// fromText reads HiveD's file out of a text in the section; the places of its findings are put where
-// the text stands.
+// fromText reads HiveD's file out of a text in the section. It moves the places of the findings to the
+// text's position in the file.
 func (r *reader) fromText(l layout.Layout, file []byte, s *section) cell.Config {
 	base, block := r.base.With("config"), s.Config
 	if !s.Physical.empty() || len(s.Virtual) > 0 {

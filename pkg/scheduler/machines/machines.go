@@ -1,5 +1,5 @@
-// Package machines compares what machines tell of their GPUs with the scheduler's cells.
-// In: a configuration of the scheduler, the nodes of a cluster. Out: how they differ, with what to do.
+// Package machines compares the GPUs that machines report with the scheduler's cells.
+// In: a configuration of the scheduler, the nodes of a cluster. Out: the differences, with remedies.
 package machines
 
 import (
@@ -37,7 +37,7 @@ type Told struct {
 	numa map[string]map[int32]int64
 }
 
-// Read asks the cluster. Clusters before 1.34 have no ResourceSlices of this version; then no one tells what hangs where.
+// Read asks the cluster. Clusters before 1.34 have no ResourceSlices of this version. Then the NUMA nodes of the GPUs are unknown.
 func Read(ctx context.Context, client kubernetes.Interface) (*Told, error) {
 	out := &Told{nodes: map[string]*corev1.Node{}, numa: map[string]map[int32]int64{}}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -73,7 +73,7 @@ func Read(ctx context.Context, client kubernetes.Interface) (*Told, error) {
 	return out, nil
 }
 
-// Compare says how the machines differ from the cells of a valid configuration, by machine. silent are those whose agents have told nothing.
+// Compare returns the differences between the machines and the cells of a valid configuration, by machine. silent are those whose agents haven't reported.
 func Compare(c cell.Config, t *Told) (findings []Finding, silent []string, err error) {
 	s, err := cell.New(c)
 	if err != nil {
@@ -120,8 +120,8 @@ func Compare(c cell.Config, t *Told) (findings []Finding, silent []string, err e
 	return findings, silent, nil
 }
 
-// spread finds cells whose GPUs hang on several NUMA nodes, where others of the machine are free of that: whoever asks for such a cell wants its GPUs close to
-// each other.
+// spread finds cells whose GPUs are on several NUMA nodes, although a NUMA node of the machine has enough GPUs for the cell. Users of such a
+// cell expect its GPUs close to each other.
 func spread(node, level string, cells [][]int32, numa map[int32]int64) (out []Finding) {
 	sockets := map[int64]int{}
 	for _, at := range numa {
@@ -154,5 +154,5 @@ func spread(node, level string, cells [][]int32, numa map[int32]int64) (out []Fi
 	return out
 }
 
-// Node is a machine's node, nil where the cluster has none of that name.
+// Node returns a machine's node, or nil if the cluster has no node of that name.
 func (t *Told) Node(name string) *corev1.Node { return t.nodes[name] }

@@ -1,10 +1,10 @@
 //go:build pai_scheduler
 
-// Package plugin makes the books part of kube-scheduler: pods that ask for cells run where the books say, gangs as a whole.
-// In: the books, and what kube-scheduler asks of its plugins. Out: pods held back until they have a place, bound with their
-// gang and with the annotations that say which cells they have, and gangs ended where processors or memory are short.
+// Package plugin makes the books part of kube-scheduler: pods that request cells run where the books say, gangs as a whole.
+// In: the books, and kube-scheduler's calls. Out: pods held back until they have a place, bound with their
+// gang and with the annotations that say which cells they have, and gangs ended if processors or memory are short.
 //
-// Pods that ask for no cells pass through it untouched.
+// Pods that request no cells pass through it untouched.
 package plugin
 
 import (
@@ -26,7 +26,7 @@ const Name = "Pai"
 // permitLimit is how long a pod waits for the others of its gang to be ready.
 const permitLimit = time.Minute
 
-// Books are what the plugin asks of them; *books.Books are they.
+// Books are the methods that the plugin needs; *books.Books implements them.
 type Books interface {
 	Place(pod types.UID) (books.Place, bool)
 	Permit(pod types.UID) (pods []types.UID, together, has bool)
@@ -75,7 +75,7 @@ func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *framework.Statu
 	return nil
 }
 
-// EventsToRegister has none: the books look at what happens themselves, and say which pods can go on.
+// EventsToRegister returns no events. The books watch the cluster themselves, and activate the pods that can continue.
 func (p *Plugin) EventsToRegister(context.Context) ([]framework.ClusterEventWithHint, error) {
 	return nil, nil
 }
@@ -179,7 +179,7 @@ func (p *Plugin) Permit(_ context.Context, _ framework.CycleState, pod *corev1.P
 	return nil, 0
 }
 
-// Bind tells the API server where a pod runs and which cells it has.
+// Bind writes the node of a pod and its cells to the API server.
 func (p *Plugin) Bind(ctx context.Context, _ framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
 	if !books.Wants(pod) {
 		return framework.NewStatus(framework.Skip)

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/books"
 )
 
-// PostFilter is called where a pod can't run on the node of its place. It ends gangs there that are in the way, as few pods as
-// possible, or gives the place back.
+// PostFilter is called if a pod can't run on the node of its place. It evicts gangs there that are in the way, as few pods as
+// possible, or releases the place.
 func (p *Plugin) PostFilter(ctx context.Context, state framework.CycleState, pod *corev1.Pod, nodes framework.NodeToStatusReader) (*framework.PostFilterResult, *framework.Status) {
 	if !books.Wants(pod) {
 		return nil, framework.NewStatus(framework.Unschedulable)
@@ -49,14 +49,14 @@ func (p *Plugin) PostFilter(ctx context.Context, state framework.CycleState, pod
 			if len(victims) > 0 {
 				p.books.Evict(pod.UID, victims)
 			}
-			return nominate(at.Node), nil // so that what ends there isn't taken by pods of lower priority
+			return nominate(at.Node), nil // so that pods of lower priority don't take the resources of the evicted pods
 		}
 	}
 	p.books.Refuse(pod.UID, at.Node, why.Message())
 	return nominate(""), no
 }
 
-// gang is what a gang has on the node.
+// gang has the pods of a gang on the node.
 type gang struct {
 	name string
 	pods []framework.PodInfo
@@ -96,7 +96,7 @@ func (t *trial) fits(ctx context.Context) *framework.Status {
 	return t.handle.RunFilterPluginsWithNominatedPods(ctx, t.state, t.pod, t.node)
 }
 
-// without returns a node without what ends there already and what a pod's gang may end, and the latter by gang.
+// without returns a node without the pods that are already ending and those that a pod's gang may evict, and the latter by gang.
 func (p *Plugin) without(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) (*trial, []*gang, error) {
 	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(node)
 	if err != nil {
@@ -150,8 +150,8 @@ func (p *Plugin) try(ctx context.Context, state framework.CycleState, pod *corev
 	p.books.Tried(pod.UID, node, fits.IsSuccess(), fits.Message())
 }
 
-// victims returns pods of gangs that must end so that a pod can run on a node: none where it is enough to wait for those that
-// end already. ok is false where that isn't enough either.
+// victims returns pods of gangs that must end so that a pod can run on a node. It returns no pods if it is enough to wait for those
+// that are already ending. ok is false if evicting all of them isn't enough either.
 func (p *Plugin) victims(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) (victims []types.UID, ok bool, err error) {
 	t, gangs, err := p.without(ctx, state, pod, node)
 	if err != nil || !t.fits(ctx).IsSuccess() {

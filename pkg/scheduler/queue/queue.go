@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Gang is what the order depends on.
+// Gang has the properties that the order depends on.
 type Gang struct {
 	VC, Name string
 	// Priority is −1 for opportunistic gangs, 0 or more for guaranteed ones.
@@ -19,24 +19,24 @@ type Gang struct {
 	Since int64
 	// GPUs is its size: GPUs, or CPU cells.
 	GPUs int
-	// CPU: they are CPU cells, of which Free and EndsBy say nothing.
+	// CPU: they are CPU cells, which Free and EndsBy don't count.
 	CPU bool
 	// Lasts is how long it runs at most once it has started, in the caller's unit; 0: unknown.
 	Lasts int64
-	// Class is equal for gangs of which none can start where another couldn't a moment before.
+	// Class is equal for gangs that are alike: if one of them couldn't start a moment before, the others can't either.
 	Class any
 	// Data is the caller's.
 	Data any
 }
 
 // Reservations are how long a gang at the head of its virtual cluster waits before GPUs are held for it: others of its virtual
-// cluster that it couldn't preempt don't start any more, unless they are known to end before it could start. Gangs that GPUs don't
+// cluster that it couldn't preempt don't start any longer, unless they are known to end before it could start. Gangs that GPUs don't
 // help, such as those over a quota, don't count as the head. 0: never.
 type Reservations struct{ Guaranteed, Opportunistic int64 }
 
-// ReservationAfter is how long a guaranteed gang waits before the scheduler and the simulator hold GPUs for it, unless they are told otherwise. An hour made the
-// mean completion time of guaranteed jobs 2 to 8 % longer, six hours up to 16 % with some jobs and nothing with others, a day
-// nothing: docs/performance.md. Nothing is held for opportunistic gangs: even after a day it made their mean completion time 6
+// ReservationAfter is how long a guaranteed gang waits by default before the scheduler and the simulator hold GPUs for it. An hour made the
+// mean completion time of guaranteed jobs 2 to 8 % longer. Six hours made it up to 16 % longer with some jobs, and didn't change it with
+// others. A day didn't change it: docs/performance.md. GPUs are not held for opportunistic gangs: even after a day it made their mean completion time 6
 // to 30 % longer on 64 GPUs.
 const ReservationAfter = 24 * time.Hour
 
@@ -71,12 +71,12 @@ type rowKey struct {
 	guaranteed bool
 }
 
-// row is what waits and runs of one virtual cluster, guaranteed or opportunistic.
+// row has the waiting and running gangs of one virtual cluster, guaranteed or opportunistic.
 type row struct {
 	key     rowKey
 	waiting []*Gang
 	running int // GPUs
-	// reserves is the gang that GPUs are held for: the first of waiting that GPUs could help. nil if there is none. It doesn't
+	// reserves is the gang that GPUs are held for: the first of waiting that GPUs could help, or nil. It doesn't
 	// start before a time; 0: it could at any time.
 	reserves  *Gang
 	notBefore int64
@@ -140,7 +140,7 @@ func (q *Queue) Remove(g *Gang) bool {
 // Started counts a gang's GPUs as held by its virtual cluster; Ended takes them back.
 func (q *Queue) Started(g *Gang) { q.row(g).running += g.GPUs }
 
-// Ended is the end of what Started began.
+// Ended removes a gang that Started counted.
 func (q *Queue) Ended(g *Gang) { q.row(g).running -= g.GPUs }
 
 // Free says how many GPUs of a virtual cluster no gang has that is counted as started.
@@ -176,12 +176,12 @@ func (q *Queue) Reserving() []*Gang {
 	return out
 }
 
-// earliest is when enough GPUs are free for a gang if nothing ends before it has to, 0 where that isn't known. It is never too late: a
+// earliest returns when enough GPUs are free for a gang if all gangs run for as long as they may, or 0 if that isn't known. It is never too late: a
 // gang may need more than as many GPUs, and others may run for longer than they should.
 func (r *row) earliest(g *Gang) int64 {
 	free := r.free
 	if g.CPU || free >= g.GPUs {
-		return 0 // it waits for GPUs in other places, or for none
+		return 0 // it waits for GPUs in other places, or doesn't need GPUs
 	}
 	slices.SortFunc(r.ends, func(a, b ending) int { return cmp.Compare(a.at, b.at) })
 	for _, e := range r.ends {
@@ -240,12 +240,12 @@ func (t *turns) less(i, k int) bool {
 	return cmp.Or(cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.left[0].Since, b.left[0].Since), cmp.Compare(a.row.key.vc, b.row.key.vc)) < 0
 }
 
-// Attempt is what came of a try to start a gang.
+// Attempt is the result of an attempt to start a gang.
 type Attempt int
 
-// What came of a try.
+// Results of an attempt.
 const (
-	// Starts: it doesn't wait any more.
+	// Starts: it no longer waits.
 	Starts Attempt = iota
 	// Waits: the cells that it needs are in use.
 	Waits
@@ -255,9 +255,9 @@ const (
 	Later
 )
 
-// Pass tries all that wait, each once and in order, after something has changed. Where one couldn't start, its like are not
-// tried, nor are those that a reservation holds up: passed, unless it is nil, is called with these and with the gang on whose
-// account they wait. try calls Remove and Started where a gang starts, and may add others. An error ends the pass.
+// Pass tries all waiting gangs, each once and in order, after something has changed. If a gang couldn't start, Pass skips those that are alike,
+// and those that a reservation holds up. It calls passed, unless that is nil, with each skipped gang and with the gang that it
+// waits for. try calls Remove and Started if a gang starts, and may add others. An error ends the pass.
 func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g, cause *Gang)) error {
 	q.now = now
 	for _, r := range q.rows {
@@ -296,7 +296,7 @@ func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g,
 	return nil
 }
 
-// reserve holds GPUs for a gang that has waited long enough, or gives them up where they would be held in vain.
+// reserve holds GPUs for a gang that has waited long enough, or releases them if holding them doesn't help.
 func (q *Queue) reserve(g *Gang, a Attempt, now int64) {
 	r := q.row(g)
 	if len(r.waiting) <= r.unfit || r.waiting[r.unfit] != g {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Two gangs of a user over the quota stand before a large one that has waited for long. One is tried, the other passed as its
+// Two gangs of a user over the quota come before a large one that has waited for long. One is tried, the other passed as its
 // like: neither is the head that GPUs are held for.
 func TestGangsThatGPUsDoNotHelpAreNoHeadWhenTheyAreAlike(t *testing.T) {
 	q := Queue{Reservations: Reservations{Guaranteed: 10}}

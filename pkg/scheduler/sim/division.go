@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Division is a configuration summed up: the hardware, and what of it belongs to whom.
+// Division sums up a configuration: the hardware, and the cells of each virtual cluster.
 type Division struct {
 	Nodes           int       `json:"nodes"`
 	GPUs            int       `json:"gpus"`
@@ -54,15 +54,15 @@ type PinnedCell struct {
 	CPUCells int    `json:"cpuCells,omitempty"`
 }
 
-// Remainder is what belongs to no one: the largest cells that are left when all virtual clusters
-// have theirs.
+// Remainder has the cells that no virtual cluster owns: the largest ones that are left when all virtual
+// clusters have theirs.
 type Remainder struct {
 	GPUs     int               `json:"gpus"`
 	CPUCells int               `json:"cpuCells,omitempty"`
 	Cells    []cell.LevelCount `json:"cells"`
 }
 
-// chainState is a chain with the cells of each level that no one has.
+// chainState is a chain with the cells of each level that no virtual cluster has.
 type chainState struct {
 	Chain
 	cpu    bool
@@ -127,8 +127,8 @@ func (s *chainState) kind(leaves int) (gpus, cpuCells int) {
 	return leaves, 0
 }
 
-// add counts a cell and those below; it reports whether a pinned cell is among them. What holds none is
-// free to be assigned, as one cell where its parent isn't.
+// add counts a cell and those below; it reports whether a pinned cell is among them. A cell without pinned cells is
+// free to be assigned, as one cell if its parent isn't.
 func (s *chainState) add(x *cell.Expanded, level int, pinned map[string]PinnedCell) bool {
 	s.Levels[level].Count++
 	if level == 0 {

@@ -33,7 +33,7 @@ func preempted(nodes, pods int) []trace.Job {
 	return append(jobs, trace.Job{ID: nodes, Arrival: 10, Duration: 100, VC: "A", Pods: pods, GPUsPerPod: 8})
 }
 
-// With --drain "it goes on until all jobs have finished". One that is held back is not asked again once nothing runs.
+// With --drain, the run continues until all jobs have finished. A job that is held back is not asked again once no job runs.
 func TestADrainLetsJobsFinishThatAreHeldBack(t *testing.T) {
 	for _, one := range []struct {
 		policy      string
@@ -54,8 +54,8 @@ func TestADrainLetsJobsFinishThatAreHeldBack(t *testing.T) {
 	}
 }
 
-// Opportunistic jobs of one shape are one class whatever their virtual cluster is: where the one that is held back couldn't
-// start, the one whose policy holds nothing back is not asked.
+// Opportunistic jobs of one shape are one class, even in different virtual clusters. If a job that is held back couldn't
+// start, a job whose policy holds nothing back is not asked.
 func TestAJobIsAskedThoughOneOfAnotherPolicyWasHeldBack(t *testing.T) {
 	start := func(first string) int {
 		jobs := append(preempted(32, 2),

@@ -16,11 +16,11 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 )
 
-// example is a file of testdata/examples: a cluster, and steps with what the answer to each must
-// hold: {want: bind}, or some fields of the answer. Text that begins with ~ is a regular expression.
+// example is a file of testdata/examples: a cluster, and steps with the fields that their answers must
+// have: {want: bind}, or other fields of the answer. Text that begins with ~ is a regular expression.
 type example struct {
 	About string `yaml:"about"`
-	// Config is in HiveD's format; it may be missing where the steps bring theirs.
+	// Config is in HiveD's format; it may be missing if the steps have their own.
 	Config string           `yaml:"config"`
 	Steps  []map[string]any `yaml:"steps"`
 	// Restart: false leaves out the restart after the last step, after which all must be as before.
@@ -95,8 +95,8 @@ func replayed(t *testing.T, e example) []map[string]any {
 	return out
 }
 
-// allocated are the gangs that run in two answers, before and after a restart, without what a restart
-// may forget: who wants their cells, and what that took from them for the time being.
+// allocated returns the gangs that run in two answers, before and after a restart, without the details that a restart
+// may forget: the gangs that preempt them, and the changes that those made to them for the time being.
 func allocated(before, after map[string]any) (was, is []string) {
 	wanted, preempting := map[string]bool{}, map[string]bool{}
 	for _, g := range before["groups"].([]any) {

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 )
 
-// FuzzReplay: whatever a steps file says, each step is answered, nothing panics, and the books are right.
+// FuzzReplay checks that each step of any steps file is answered, nothing panics, and the books are right.
 func FuzzReplay(f *testing.F) {
 	files, err := filepath.Glob("testdata/examples/*.yaml")
 	require.NoError(f, err)
@@ -32,7 +32,7 @@ func FuzzReplay(f *testing.F) {
 		if strings.Contains(string(data), "config") {
 			return
 		}
-		// A file that is no list is an error, and a fine answer.
+		// A file that isn't a list is an error, and a fine answer.
 		_ = sim.Replay(t.Context(), "-", data, o, func(l *sim.Line) error {
 			if l.Violation != "" || strings.Contains(l.Reason, "panicked") {
 				t.Errorf("step %d (%s): %s%s", l.Step, l.Op, l.Violation, l.Reason)

@@ -37,14 +37,14 @@ func (j *job) makePods() {
 	}
 }
 
-// requestOf is what each pod of a job asks for.
+// requestOf returns the request of each pod of a job.
 func requestOf(j *trace.Job) *cell.Request {
 	name := fmt.Sprintf("default/job-%d", j.ID)
 	return &cell.Request{VirtualCluster: j.VC, Priority: j.Priority, Gang: name,
 		Root: cell.Group{Name: name, Pods: []cell.PodSet{{Count: j.Pods, Cells: j.GPUsPerPod}}}}
 }
 
-// class is what jobs have in common of which one can't start if another couldn't.
+// class has the properties that jobs share if one of them can't start when another couldn't.
 type class struct {
 	vc, policy               string
 	priority, pods, gpusEach int
@@ -66,7 +66,7 @@ type end struct {
 	job      *job
 }
 
-// ends is a heap of what runs, in order of time and id.
+// ends is a heap of the running jobs, in order of time and id.
 type ends []end
 
 func (e ends) Len() int { return len(e) }

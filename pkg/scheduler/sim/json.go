@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// yamlOfJSON writes the escapes of JSON that YAML doesn't have as the characters that they stand for: a slash, and pairs of surrogates. What
-// isn't JSON is returned as it is. Lines stay.
+// yamlOfJSON writes the escapes of JSON that YAML doesn't have as the characters that they stand for: a slash, and pairs of surrogates. Text
+// that isn't JSON is returned as it is. Lines stay.
 func yamlOfJSON(data []byte) []byte {
 	if text := bytes.TrimSpace(data); len(text) == 0 || text[0] != '[' && text[0] != '{' || !json.Valid(data) {
 		return data
@@ -17,7 +17,7 @@ func yamlOfJSON(data []byte) []byte {
 	out := make([]byte, 0, len(data))
 	for i := 0; i < len(data); i++ {
 		switch rest := data[i:]; {
-		case rest[0] == 0x7f: // a control character that JSON lets stand
+		case rest[0] == 0x7f: // a control character that JSON allows
 			out = append(out, `\u007f`...)
 		case rest[0] != '\\':
 			out = append(out, rest[0])
@@ -37,7 +37,7 @@ func yamlOfJSON(data []byte) []byte {
 	return out
 }
 
-// surrogates returns the character that two escapes stand for together, 0 if they stand for none.
+// surrogates returns the character that two escapes stand for together, or 0 if they don't.
 func surrogates(text []byte) rune {
 	if len(text) < 12 || text[1] != 'u' || text[6] != '\\' || text[7] != 'u' {
 		return 0

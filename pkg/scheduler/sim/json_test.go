@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// What PHP (slashes), Python (surrogates) and others write is read as they mean it.
+// JSON of PHP (slashes), Python (surrogates) and others is read as they mean it.
 func TestJSONIsReadAsYAML(t *testing.T) {
 	for _, text := range []string{
 		`["default\/p", "p\ud83d\ude00q", "\\/", "\\ud83d\\ude00", "a\\\\\/b", "\u00e4\n\"x\"", "\ud83d\ude00\ud83d\ude00"]`,

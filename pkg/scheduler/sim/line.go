@@ -9,7 +9,7 @@ import (
 const (
 	// OK is a step that did what it says.
 	OK = "ok"
-	// ConfigRejected is a start with a configuration that can't be used; what ran before goes on.
+	// ConfigRejected is a start with a configuration that can't be used; the former scheduler continues.
 	ConfigRejected = "configRejected"
 	// Failed is a step that is not written as a step, or that nothing has started before.
 	Failed = "error"
@@ -53,7 +53,7 @@ type Cluster struct {
 	VirtualClusters map[string][]cell.CellStatus `json:"virtualClusters"`
 }
 
-// Group is a gang in two forms: flat, with what only we know, and as HiveD's inspect API shows it.
+// Group is a gang in two forms: flat, with our own additional fields, and as HiveD's inspect API shows it.
 type Group struct {
 	cell.GangStatus
 	Metadata GroupMetadata `json:"metadata"`
@@ -95,7 +95,7 @@ func groupsOf(gangs []cell.GangStatus) []Group {
 	return out
 }
 
-// ChangedGang is a gang that lost its guarantee, or has it again, and goes on running.
+// ChangedGang is a gang that lost its guarantee, or has it again, and continues to run.
 type ChangedGang struct {
 	VC     string   `json:"vc"`
 	Group  string   `json:"group"`

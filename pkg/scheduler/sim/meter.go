@@ -2,20 +2,20 @@ package sim
 
 import "time"
 
-// Meter reads what a run costs. It enters by parameter: virtual time has no part in it, and tests
-// give figures of their own.
+// Meter reads the costs of a run. It is a parameter: virtual time has no part in it, and tests
+// give their own figures.
 type Meter interface {
 	// Wall is a clock that never goes back.
 	Wall() time.Duration
-	// CPU is what the process used, all threads; 0 where the system doesn't tell.
+	// CPU is the time that all threads of the process used; 0 if the system doesn't report it.
 	CPU() time.Duration
 	// Allocated are the bytes that the process ever allocated.
 	Allocated() uint64
-	// PeakMemory is the largest resident size in bytes; 0 where the system doesn't tell.
+	// PeakMemory is the largest resident size in bytes; 0 if the system doesn't report it.
 	PeakMemory() uint64
 }
 
-// Speed is what decisions cost. Durations are in microseconds.
+// Speed has the costs of decisions. Durations are in microseconds.
 type Speed struct {
 	DecisionsPerSec            float64 `json:"decisionsPerSec"`
 	DecisionsPerSecInclDeletes float64 `json:"decisionsPerSecInclDeletes"`
@@ -32,7 +32,7 @@ type Speed struct {
 	PeakRSS               float64 `json:"peakRssMiB"`
 }
 
-// stopwatch collects what single calls took.
+// stopwatch collects the durations of single calls.
 type stopwatch struct {
 	meter                         Meter
 	all, first, binding           []time.Duration

@@ -57,7 +57,7 @@ virtualClusters:
   B: {virtualCells: [{cellType: NODE.V100, cellNumber: 3}]}
 `}
 
-// world makes steps and remembers what a controller and an API server would.
+// world makes steps and remembers the state that a controller and an API server would.
 type world struct {
 	*rand.Rand
 	steps   []map[string]any
@@ -147,9 +147,9 @@ func (w *world) learn(l *sim.Line, p *worldPod) {
 // wantsBind: a bind of the preempting phase isn't accepted; kube-scheduler filters again.
 func (p *worldPod) wantsBind(w *world) bool { return w.steps[len(w.steps)-1]["phase"] != "Preempting" }
 
-// TestRandomStepsKeepTheBooksAndSurviveRestarts runs steps that no one would write, recounts the books
-// after each, and restarts now and then: what ran before runs after, where it ran. PAICTL_SIM_SEEDS says
-// how many stories there are.
+// TestRandomStepsKeepTheBooksAndSurviveRestarts runs steps that a user would hardly write, recounts the books
+// after each, and restarts now and then: gangs that ran before run after, where they ran. PAICTL_SIM_SEEDS is the
+// number of stories.
 func TestRandomStepsKeepTheBooksAndSurviveRestarts(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {

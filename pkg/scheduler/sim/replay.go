@@ -16,9 +16,9 @@ type Source struct {
 	Data []byte
 }
 
-// ReplayOptions are what a replay needs beside its steps.
+// ReplayOptions has the inputs of a replay beside its steps.
 type ReplayOptions struct {
-	// Config is used by steps "start" that name none; nil is none.
+	// Config is used by steps "start" that don't name a configuration. It may be nil.
 	Config *Source
 	// ReadFile reads the configuration that a step names.
 	ReadFile func(path string) ([]byte, error)
@@ -26,9 +26,9 @@ type ReplayOptions struct {
 	Verify bool
 }
 
-// Replay runs the steps of a file in order and hands the answer to each to out as it comes. A step
+// Replay runs the steps of a file in order and passes the answer to each to out as it comes. A step
 // that is malformed or fails is answered like any other, and the next is run. Replay itself fails if
-// the file is no list, out fails, or the context ends.
+// the file isn't a list, out fails, or the context ends.
 func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out func(*Line) error) error {
 	var steps []step
 	if _, findings := strictyaml.Decode(file, yamlOfJSON(data), &steps); findings.Err() != nil {
@@ -46,7 +46,7 @@ func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out 
 	return nil
 }
 
-// advise gives findings about a whole text the remedy that whoever read it couldn't know. Where the text is not YAML, the
+// advise gives findings about a whole text a remedy that a reader of the text couldn't know. If the text is not YAML, the
 // reader knows better.
 func advise(fs strictyaml.Findings, remedy string) strictyaml.Findings {
 	for i := range fs {
@@ -128,7 +128,7 @@ func (r *Stepper) do(s *step, line *Line) error {
 	return s.run(r, line)
 }
 
-// run tells the state of everything.
+// run reports the state of the whole cluster.
 func (*inspectStep) run(r *Stepper, line *Line) error {
 	line.Cluster = &Cluster{Groups: groupsOf(r.core.Gangs()), PhysicalCluster: r.core.Physical(), VirtualClusters: r.core.Virtual()}
 	return nil
@@ -146,7 +146,7 @@ func (s *nodeStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// refuse answers that a step asks for what can't be.
+// refuse answers that a step's request is impossible.
 func (l *Line) refuse(format string, args ...any) {
 	l.Result, l.Reason = string(cell.Refuse), fmt.Sprintf(format, args...)
 }

@@ -30,11 +30,11 @@ type Report struct {
 	Sizes           []Size   `json:"bySize"`
 	// PreemptedJobs counts killed gangs.
 	PreemptedJobs int `json:"preemptedJobs"`
-	// Completion is there where the run went on until all jobs had finished.
+	// Completion exists if the run continued until all jobs had finished.
 	Completion     *Completions `json:"completion,omitempty"`
 	DowngradedJobs int          `json:"downgradedJobs"`
 	// A guaranteed job waits within its quota if it and those of its virtual cluster that it can't
-	// preempt fit into what the virtual cluster owns: the shape of free cells keeps it waiting.
+	// preempt fit into the cells that the virtual cluster owns: the shape of free cells keeps it waiting.
 	FailedAttemptsWithinQuota int `json:"failedAttemptsWithinQuota"`
 	JobsThatWaitedWithinQuota int `json:"jobsThatWaitedWithinQuota"`
 	// WaitedWithinQuotaByCode has the scheduler's explanation of each such job's first wait.
@@ -139,7 +139,7 @@ type Refusal struct {
 // delays are the delays of jobs that started, by virtual cluster.
 type delays struct{ guaranteed, opportunistic map[string][]int }
 
-// counts are what a run counts on its way.
+// counts has the counters of a run.
 type counts struct {
 	busy, pending     float64 // GPUs and jobs, times seconds
 	useless           float64 // of busy
@@ -235,7 +235,7 @@ func (r *run) report(c cell.Config) *Report {
 	return out
 }
 
-// restarting is what the restarts that are under way have taken of the time that is reported, in GPU seconds.
+// restarting returns the GPU seconds of the reported time that restarts in progress have used.
 func (r *run) restarting() float64 {
 	sum := 0.0
 	for _, j := range r.jobs {
@@ -249,8 +249,8 @@ func (r *run) restarting() float64 {
 	return sum
 }
 
-// drained is the report of a run that has ended, at which all jobs have finished. What is counted at the last arrival stays as
-// it was there: utilisation, queue, places.
+// drained is the report of a run that has ended, at which all jobs have finished. Figures of the last arrival stay as they were
+// then: utilisation, queue, places.
 func (r *run) drained(then, out *Report) *Report {
 	out.WaitingAtEnd, out.WaitingAtEndGuaranteed = then.WaitingAtEnd, then.WaitingAtEndGuaranteed
 	for i := range out.VirtualClusters {
@@ -275,7 +275,7 @@ func (r *run) drained(then, out *Report) *Report {
 	return out
 }
 
-// took is what jobs took.
+// took collects the queueing times, completion times and slowdowns of jobs.
 type took struct{ queue, time, slowdown []float64 }
 
 func (t *took) add(j *job) {
@@ -300,7 +300,7 @@ func delay(seconds []int) Delay {
 	return Delay{sum / float64(len(seconds)), percentile(seconds, 0.5), percentile(seconds, 0.99)}
 }
 
-// percentile returns the smallest value that a share p of all values doesn't exceed; 0 of none. It
+// percentile returns the smallest value that a share p of all values doesn't exceed; 0 without values. It
 // sorts the values.
 func percentile[T cmp.Ordered](values []T, p float64) T {
 	var none T

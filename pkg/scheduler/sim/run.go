@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// Core is what a run needs of the scheduler's core; cell.Scheduler is it.
+// Core has the methods of the scheduler's core that a run needs; cell.Scheduler implements it.
 type Core interface {
 	Schedule(pod cell.PodID, r *cell.Request, phase cell.Phase, suggested cell.Nodes) cell.Decision
 	Allocate(pod cell.PodID, r *cell.Request, at *cell.Placement, slot int) ([]cell.Downgrade, error)
@@ -27,15 +27,15 @@ type Core interface {
 
 // Options of a run. The zero value is a run without measurement.
 type Options struct {
-	// Meter measures what decisions cost; nil leaves Report.Speed out.
+	// Meter measures the costs of decisions; nil leaves Report.Speed out.
 	Meter Meter
 	// Progress is called with how many of all jobs have arrived.
 	Progress func(arrived, all int)
 	// Core replaces the scheduler, all its nodes healthy.
 	Core Core
-	// Drain goes on after the last arrival until every job has finished.
+	// Drain continues after the last arrival until every job has finished.
 	Drain bool
-	// Checkpoint is how much work, in seconds, lies between two checkpoints of a job: one that is killed falls back to the
+	// Checkpoint is the amount of work, in seconds, between two checkpoints of a job: one that is killed falls back to the
 	// last. 0: it keeps all its work.
 	Checkpoint int
 	// Restart is how many seconds each start after a kill takes, in which the job holds its GPUs and does no work.
@@ -43,11 +43,11 @@ type Options struct {
 	// ReservationAfter is how long a guaranteed job waits before GPUs are held for it. 0: as long as in a cluster by default;
 	// negative: forever.
 	ReservationAfter time.Duration
-	// Job is called at the end with what became of each job, in order of arrival.
+	// Job is called at the end with the record of each job, in order of arrival.
 	Job func(Record)
 }
 
-// Record is what became of a job. Times are seconds of the trace, -1 for what didn't happen.
+// Record is the history of a job. Times are seconds of the trace, or -1 if the event didn't happen.
 type Record struct {
 	ID, Arrival, FirstStart, Finish, Kills int
 	// LostGPUSeconds are work that was done again, and restarts.
@@ -143,7 +143,7 @@ func newRun(c cell.Config, jobs []trace.Job, o Options) (*run, error) {
 	return r, nil
 }
 
-// take orders the jobs by arrival and refuses what no cluster could run.
+// take orders the jobs by arrival and refuses those that the cluster could never run.
 func (r *run) take(c cell.Config, jobs []trace.Job) error {
 	var names []string
 	policy := map[string]string{}
@@ -196,7 +196,7 @@ func (r *run) arrive(j *job) error {
 	return err
 }
 
-// Where nothing runs, those that are held back are asked again each askAgain seconds, as in a cluster, and not forever.
+// If no job runs, those that are held back are asked again each askAgain seconds, as in a cluster, and not forever.
 const (
 	askAgain = 10
 	askMost  = 100_000
@@ -266,7 +266,7 @@ func (r *run) free(j *job) error {
 	return nil
 }
 
-// hold counts GPUs that a job takes, or gives back.
+// hold counts GPUs that a job takes, or releases.
 func (r *run) hold(j *job, gpus int) {
 	r.used += gpus
 	if gpus > 0 {
@@ -280,7 +280,7 @@ func (r *run) hold(j *job, gpus int) {
 }
 
 // withinQuota reports whether a guaranteed job and those of its virtual cluster that it can't preempt
-// fit into what the virtual cluster owns.
+// fit into the cells that the virtual cluster owns.
 func (r *run) withinQuota(j *job) bool {
 	if j.Priority < 0 {
 		return false
@@ -341,7 +341,7 @@ func (r *run) kill(j *job) error {
 	return nil
 }
 
-// waste counts time in which a job's GPUs did nothing that lasts, from is when it began.
+// waste counts time in which a job's GPUs did work that was lost. from is the beginning of that time.
 func (r *run) waste(j *job, from, seconds int) {
 	j.lost += seconds
 	r.count.lost += seconds * j.GPUs()
@@ -350,5 +350,5 @@ func (r *run) waste(j *job, from, seconds int) {
 	}
 }
 
-// errStuck is a contradiction between what the scheduler said and what it says now.
+// errStuck is a contradiction between two answers of the scheduler.
 var errStuck = errors.New("the scheduler's state is inconsistent")

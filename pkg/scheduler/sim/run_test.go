@@ -223,7 +223,7 @@ func TestAPreemptedJobFallsBackToItsLastCheckpoint(t *testing.T) {
 	}
 }
 
-// A job that is killed while it starts again has lost what it took to start, once.
+// A job that is killed while it starts again has lost the time that it took to start, once.
 func TestAJobThatIsKilledWhileItStartsLosesNoWorkAgain(t *testing.T) {
 	jobs := []trace.Job{
 		{ID: 0, Arrival: 0, Duration: 1000, VC: "A", Priority: -1, Pods: 1, GPUsPerPod: 8},
@@ -298,7 +298,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	assert.Equal(t, 1, seen)
 }
 
-// ticks is a meter whose clock goes on by a microsecond whenever someone looks.
+// ticks is a meter whose clock advances by a microsecond with each reading.
 type ticks struct{ n int }
 
 func (m *ticks) Wall() time.Duration {

@@ -20,7 +20,7 @@ type step struct {
 	findings     strictyaml.Findings
 }
 
-// operation is what a step does. An error is a mistake in the step's writing.
+// operation is the action of a step. An error is a mistake in the step's writing.
 type operation interface {
 	run(r *Stepper, line *Line) error
 }
@@ -88,7 +88,7 @@ func (s *step) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path
 	}
 }
 
-// unknown says that a step has an operation that isn't there, or none.
+// unknown says that a step has no operation, or one that doesn't exist.
 func (s *step) unknown() error {
 	names := slices.Sorted(maps.Keys(operations))
 	if near := strictyaml.Nearest(s.op, names); near != "" {
@@ -119,8 +119,8 @@ func (v *document) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictya
 	v.text = string(bytes.TrimSpace(b))
 }
 
-// plain copies a value with what its aliases stand for: their anchors may lie elsewhere in the steps. The parser has
-// bounded what that can come to.
+// plain copies a value with the values that its aliases stand for. Their anchors may be elsewhere in the steps. The parser has
+// bounded the size of the result.
 func plain(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -149,7 +149,7 @@ func (l *nodeNames) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path stricty
 
 // podName is how a step names a pod: an id as text, or {namespace, name, uid}.
 type podName struct {
-	// id tells pods apart, name is namespace/name.
+	// id distinguishes pods, name is namespace/name.
 	id, name string
 }
 

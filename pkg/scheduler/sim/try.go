@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// try asks for a place for a job and starts it where there is one, after killing what is in the way.
+// try requests a place for a job. If it gets one, it kills the jobs that are in the way and starts the job.
 func (r *run) try(j *job) (queue.Attempt, error) {
 	d, err := r.decide(j, 0, cell.Filtering)
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *run) try(j *job) (queue.Attempt, error) {
 	return queue.Unfit, fmt.Errorf("%w: job %d: %s after all victims are gone", errStuck, j.ID, d.Result)
 }
 
-// preempt reserves what a job wants, and kills until nothing is in its way. It returns the last decision.
+// preempt reserves the cells that a job requests, and kills jobs until none is in its way. It returns the last decision.
 func (r *run) preempt(j *job) (cell.Decision, error) {
 	d, err := r.decide(j, 0, cell.Preempting)
 	if err != nil {

@@ -30,7 +30,7 @@ type Pinned struct {
 	ID string `yaml:"pinnedCellId" json:"pinnedCellId"`
 }
 
-// Quota limits the GPUs of guaranteed priority that a user or a group of users holds; 0 is no limit.
+// Quota limits the GPUs of guaranteed priority that a user or a group of users holds; 0 means unlimited.
 type Quota struct {
 	PerUser  int            `yaml:"perUser,omitempty" json:"perUser,omitempty"`
 	PerGroup int            `yaml:"perGroup,omitempty" json:"perGroup,omitempty"`
@@ -83,8 +83,8 @@ type section struct {
 	} `yaml:"hivedscheduler"`
 }
 
-// Read returns the virtual clusters that services-configuration.yaml defines, by name. There are none
-// where one called default owns everything.
+// Read returns the virtual clusters that services-configuration.yaml defines, by name. The map is empty
+// if one called default owns everything.
 func Read(text []byte) (map[string]Definition, error) {
 	var s section
 	if err := yaml.Unmarshal(text, &s); err != nil {

@@ -23,11 +23,11 @@ const (
 
 const remedyEdit = "get the files with: paictl config pull -o DIR; edit services-configuration.yaml there; then: paictl config push -p DIR, and: paictl service start -n scheduler"
 
-// Edit returns the text of services-configuration.yaml with virtual clusters set, or removed where
+// Edit returns the text of services-configuration.yaml with virtual clusters set, or removed if
 // the change is nil. Only the lines of those that change are rewritten; everything else stays byte for byte.
-// What it returns has been read again and says what was asked for.
+// Edit reads its result again to verify that it has the requested changes.
 func Edit(text []byte, changes map[string]*Definition) ([]byte, error) {
-	// It also refuses what would keep the parser busy for hours.
+	// Parse also refuses a text that would keep the parser busy for hours.
 	if _, found := strictyaml.Parse("services-configuration.yaml", text); found.Err() != nil {
 		return nil, hint.Wrap(found.Err(), remedyEdit)
 	}
@@ -182,7 +182,7 @@ func block(n *yaml.Node) bool {
 	return n.Kind == yaml.MappingNode && n.Style&yaml.FlowStyle == 0
 }
 
-// node writes the definition over what the file has, whose comments and style stay.
+// node writes the definition over the one in the file, whose comments and style stay.
 func (d *Definition) node(have *yaml.Node) (*yaml.Node, error) {
 	fresh, err := strictyaml.Node(d)
 	if err != nil {
@@ -207,7 +207,7 @@ func flowItems(n *yaml.Node) {
 	}
 }
 
-// overlay makes have say what want says, and keeps what already does.
+// overlay makes have equal to want, and keeps the parts that already are.
 func overlay(have, want *yaml.Node) {
 	if have.Kind != want.Kind || have.Kind == yaml.AliasNode {
 		comment := have.LineComment

@@ -82,8 +82,8 @@ func (l *lines) endLine(i int) {
 	}
 }
 
-// owner is the deepest entry in block style that holds all virtual clusters: what has to be
-// rewritten where they stand in one line, or nowhere.
+// owner is the deepest entry in block style that holds all virtual clusters. It has to be
+// rewritten if they are on one line, or missing.
 func (l *lines) owner(root *yaml.Node, top, all *entry) *entry {
 	switch {
 	case !block(root):
@@ -94,7 +94,7 @@ func (l *lines) owner(root *yaml.Node, top, all *entry) *entry {
 	return top
 }
 
-// replace rewrites all virtual clusters, in the entry that holds them; where there are none yet it is
+// replace rewrites all virtual clusters, in the entry that holds them. If the file has no such entry yet, it is
 // added behind everything else.
 func (l *lines) replace(owner *entry, virtualClusters, root *yaml.Node, top, all *entry) ([]byte, error) {
 	pair := func(key string, value *yaml.Node) *yaml.Node {

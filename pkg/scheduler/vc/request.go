@@ -14,7 +14,7 @@ import (
 // DefaultName is the virtual cluster that owns everything while none is defined.
 const DefaultName = "default"
 
-// Request is a change of one virtual cluster. What it doesn't name stays.
+// Request is a change of one virtual cluster. Settings that it doesn't name stay.
 type Request struct {
 	Name string
 	// Cells are numbers by type; 0 takes the type away.
@@ -29,14 +29,14 @@ type Request struct {
 	Policy string
 	// Define replaces the whole definition before the rest is applied.
 	Define *Definition
-	// TakeFrom is another virtual cluster, which gives what this one gets.
+	// TakeFrom is another virtual cluster, which gives up the cells that this one gets.
 	TakeFrom string
 	// Delete removes it.
 	Delete bool
 }
 
-// FromDefault makes the virtual cluster that owns everything give what new ones get: where none is defined
-// yet, and none of the requests says what becomes of it.
+// FromDefault makes the virtual cluster that owns everything give up the cells that new ones get, if no virtual
+// cluster is defined yet and none of the requests names default or a virtual cluster to take from.
 func FromDefault(requests []Request, have map[string]Definition) {
 	if len(have) > 0 || slices.ContainsFunc(requests, func(r Request) bool { return r.Name == DefaultName || r.TakeFrom != "" }) {
 		return
@@ -46,8 +46,8 @@ func FromDefault(requests []Request, have map[string]Definition) {
 	}
 }
 
-// Changes are what a request means for the definitions that there are. effective is what the whole
-// configuration means: without any definition it has a virtual cluster called default, which then is
+// Changes are the definitions that a request changes, out of the existing ones. effective is the whole
+// configuration in effect: without any definition it has a virtual cluster called default, which then is
 // written down.
 func (r *Request) Changes(have map[string]Definition, effective cell.Config) (map[string]*Definition, error) {
 	out := map[string]*Definition{}
@@ -143,7 +143,7 @@ func named(have map[string]int, change map[string]*int) map[string]int {
 	return out
 }
 
-// give takes from another virtual cluster what this one gets, and gives it what this one loses.
+// give takes the cells that this virtual cluster gets from another one, and gives it those that this one loses.
 func (r *Request) give(h *hardware, was, is Definition, have map[string]Definition, out map[string]*Definition) error {
 	if r.TakeFrom == "" {
 		return nil

@@ -32,16 +32,16 @@ const service = "scheduler:http"
 // answerTimeout bounds one question. Rebuilding its state holds the scheduler up for a second or two.
 const answerTimeout = 15 * time.Second
 
-// ErrNotRunning is returned where no scheduler answers: none was started, or none leads yet.
+// ErrNotRunning is returned if no scheduler answers: none was started, or none leads yet.
 var ErrNotRunning = errors.New("the scheduler doesn't answer")
 
-// ErrNotInstalled is the ErrNotRunning of a cluster that has none.
+// ErrNotInstalled is the ErrNotRunning of a cluster without a scheduler.
 var ErrNotInstalled = fmt.Errorf("%w: it isn't installed", ErrNotRunning)
 
 // Scheduler is the one that runs in a cluster, asked through the cluster's API.
 type Scheduler struct {
 	client kubernetes.Interface
-	// at is where it is asked without the API server; nil: through it.
+	// at is the address to ask without the API server; nil: through it.
 	at *url.URL
 
 	mu    sync.Mutex
@@ -49,7 +49,7 @@ type Scheduler struct {
 	token string
 }
 
-// NewScheduler asks nothing yet.
+// NewScheduler returns a Scheduler. It doesn't send a request yet.
 func NewScheduler(client kubernetes.Interface) *Scheduler { return &Scheduler{client: client} }
 
 // NewSchedulerAt asks at a URL, such as that of its Service, as pods reach it; "" is through the API server.
@@ -76,8 +76,8 @@ func (s *Scheduler) request(method, path string) *rest.Request {
 	return s.client.CoreV1().RESTClient().Verb(method).Namespace(kube.SystemNamespace).Resource("services").Name(service).SubResource("proxy").Suffix(path)
 }
 
-// known is the token that opens the scheduler's API. Where it can't be read, the scheduler refuses the request;
-// one without a token, of an earlier version, asks for none. refused is a token that doesn't open, or "": it may have changed.
+// known returns the token that opens the scheduler's API. If it can't be read, the scheduler refuses the request. A
+// scheduler of an earlier version has no token and doesn't need one. refused is a token that the scheduler refused, or "": it may have changed.
 func (s *Scheduler) known(ctx context.Context, refused string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,8 +100,8 @@ func (s *Scheduler) VirtualClusters(ctx context.Context) (*api.VirtualClusters, 
 	return out, s.ask(ctx, s.request(http.MethodGet, api.PathVirtualClusters), "", out)
 }
 
-// Queue asks which gangs wait. A scheduler of an earlier version knows neither prefixes nor a limit and tells of all: what isn't
-// asked for is left out here.
+// Queue returns the gangs that wait. A scheduler of an earlier version knows neither prefixes nor a limit and returns all of them, so
+// that Queue leaves out those that q doesn't select.
 func (s *Scheduler) Queue(ctx context.Context, q api.QueueQuery) (*api.Queue, error) {
 	r := s.request(http.MethodGet, api.PathQueue)
 	for _, prefix := range q.Prefixes {
@@ -152,7 +152,7 @@ func (s *Scheduler) ask(ctx context.Context, r *rest.Request, vc string, out any
 	}
 	result := r.Do(ctx)
 	body, _ := result.Raw()
-	err := result.Error() // this one also reads what the API server says
+	err := result.Error() // this one also reads the API server's message
 	if token != "" && apierrors.IsForbidden(err) && said(body) != "" {
 		if changed := s.known(ctx, token); changed != token {
 			result = r.SetHeader(access.TokenHeader, changed).Do(ctx)
@@ -188,7 +188,7 @@ func (s *Scheduler) ask(ctx context.Context, r *rest.Request, vc string, out any
 	return nil
 }
 
-// closedError is what the scheduler says to those who don't know its token.
+// closedError is the scheduler's answer to a caller that doesn't know its token.
 type closedError struct {
 	text string
 	err  error
@@ -197,7 +197,7 @@ type closedError struct {
 func (e *closedError) Error() string { return e.text }
 func (e *closedError) Unwrap() error { return e.err }
 
-// said is what the scheduler itself answered, "" where it was the API server.
+// said returns the scheduler's own answer, or "" if the answer is the API server's.
 func said(body []byte) string {
 	var text string
 	if json.Unmarshal(body, &text) != nil {
@@ -207,8 +207,8 @@ func said(body []byte) string {
 	return strings.TrimPrefix(text, "hivedscheduler: Platform Error: ")
 }
 
-// Await waits until the scheduler works with a configuration, and returns what it then says. before is
-// what it said before the change was made.
+// Await waits until the scheduler works with a configuration, and returns its answer. before is
+// its answer before the change was made.
 func (s *Scheduler) Await(ctx context.Context, want cell.Config, before *api.VirtualClusters, every time.Duration) (*api.VirtualClusters, error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -250,8 +250,8 @@ func sameOwners(a, b []api.VirtualCluster) bool {
 	return true
 }
 
-// Configured is what a configuration gives to virtual clusters, as the scheduler would tell it.
-// Nothing of it is used.
+// Configured returns the virtual clusters of a configuration, as the scheduler would report them.
+// None of their cells are used.
 func Configured(c cell.Config) []api.VirtualCluster {
 	out := api.Owners(c)
 	core, err := cell.New(c)

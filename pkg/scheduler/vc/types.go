@@ -32,7 +32,7 @@ func hardwareOf(c cell.Config) *hardware {
 }
 
 // CellTypes are all types of cells that a virtual cluster may own, as they are written: the type at the
-// top, and with a dot what is in it.
+// top, and the types in it after a dot.
 func CellTypes(c cell.Config) []string {
 	var out []string
 	for _, chain := range hardwareOf(c).chains {

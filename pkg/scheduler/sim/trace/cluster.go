@@ -16,7 +16,7 @@ type cluster struct {
 	vcs                    []share
 }
 
-// share is what one virtual cluster owns: whole racks, whole nodes, quarters of the GPUs of two nodes.
+// share has the cells that one virtual cluster owns: whole racks, whole nodes, quarters of the GPUs of two nodes.
 type share struct {
 	name                string
 	racks, nodes, quads int

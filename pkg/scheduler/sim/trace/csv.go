@@ -26,7 +26,7 @@ type Job struct {
 	Pods, GPUsPerPod int
 }
 
-// GPUs is what the whole gang uses.
+// GPUs returns the number of GPUs that the whole gang uses.
 func (j Job) GPUs() int { return j.Pods * j.GPUsPerPod }
 
 var columns = []string{"job_id", "arrival_s", "duration_s", "vc", "priority", "pods", "gpus_per_pod"}

@@ -98,7 +98,7 @@ func drawPriority(p float64) int {
 	}
 }
 
-// drawSize halves what was drawn until it is within the limit.
+// drawSize halves the drawn number until it is within the limit.
 func drawSize(p float64, limit int) int {
 	gpus := jobSizes[len(jobSizes)-1]
 	for i, share := range jobShare {
