@@ -52,12 +52,12 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 // connections is how many clients of the API there may be at a time.
 const connections = 500
 
-// stopLimit is what requests under way may take when the program is asked to end.
+// stopLimit is the time that requests under way may take when the program is asked to end.
 const stopLimit = 5 * time.Second
 
 func main() { os.Exit(cli.Run(command())) }
 
-// program is what the flags say, and what is made of it.
+// program has the values of the flags, and the objects made of them.
 type program struct {
 	books.Options
 	listen   string
@@ -106,7 +106,7 @@ func command() *cobra.Command {
 	return cmd
 }
 
-// complete fills in what depends on where the program runs.
+// complete fills in the values that depend on where the program runs.
 func (p *program) complete() error {
 	if p.Namespace == "" {
 		p.Namespace = "pai-system"

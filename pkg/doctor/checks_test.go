@@ -88,7 +88,7 @@ func named(t *testing.T, id string) *Check {
 	return Checks()[at]
 }
 
-// ask runs one check, and returns what is worse than ok as "verdict where: message -> remedy".
+// ask runs one check, and returns the findings that are worse than ok as "verdict where: message -> remedy".
 func ask(t *testing.T, c *Cluster, id string) (out []string) {
 	t.Helper()
 	check := named(t, id)
@@ -160,7 +160,7 @@ func contained(c *Cluster) *Cluster {
 	return c
 }
 
-// outside is a cluster of which a machine is no member, and has nothing of one.
+// outside is a cluster that a machine isn't a member of. The machine has no parts of a member.
 func outside(c *Cluster, name string) *Cluster {
 	c.Look.Machines[name].More = [][]string{{"end", "ok"}, {"unit", "chrony", "active", "enabled"}}
 	c.Look.Machines[name].Settings = []cluster.Change{{Target: "sysctl net.ipv4.ip_forward"}, {Target: "/etc/hosts"}, {Target: "swapoff"}}
@@ -291,7 +291,7 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 	}
 }
 
-// backedUp is a cluster that was told of a backup.
+// backedUp is a cluster with a note of a backup.
 func backedUp(t *testing.T, at time.Time) func(*Cluster) {
 	t.Helper()
 	return func(c *Cluster) {
@@ -449,7 +449,7 @@ func TestAnotherClustersAPIIsTold(t *testing.T) {
 	assert.Empty(t, ask(t, c, "nodes-listed"), "it is told once")
 }
 
-// Whoever may not read much is answered all the same; whose credentials aren't accepted is told that.
+// A user who may not read much gets an answer anyway. A user whose credentials aren't accepted gets that as the reason.
 func TestAnAPIThatRefusesIsNotOneThatIsDown(t *testing.T) {
 	c := patient(t, 1, 1)
 	c.apiErr = hint.Wrap(apierrors.NewUnauthorized("who are you"), "renew it")

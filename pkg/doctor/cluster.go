@@ -22,15 +22,15 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// Cluster is what checks look at. What isn't known is nil; the needs of a check say what it can rely on.
+// Cluster has the state that checks look at. Unknown parts are nil; the needs of a check say which parts it can rely on.
 type Cluster struct {
-	// Config is that of the folder Dir, Spec what it means for machines that paictl installed.
+	// Config is that of the folder Dir, Spec its meaning for machines that paictl installed.
 	Config *config.Cluster
 	Dir    string
 	Spec   *cluster.Spec
 	// Mistakes are those of the folder that don't hide the machines.
 	Mistakes config.Findings
-	// Look is what the machines answered.
+	// Look has the machines' answers.
 	Look *cluster.Look
 	// Kube is the connection to the API, Jobs the same for jobs, Platform for services.
 	Kube     *kube.Cluster
@@ -61,7 +61,7 @@ type lazy[T any] struct {
 	err   error
 }
 
-// get returns what ask returned. A question that was cut off by its check's limit is asked again.
+// get returns the result of ask. If the limit of a check interrupts ask, the next call runs it again.
 func (l *lazy[T]) get(ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +110,7 @@ func (c *Cluster) AllPods(ctx context.Context) ([]corev1.Pod, error) {
 	})
 }
 
-// Slices are what agents and drivers publish; none in clusters that don't know them.
+// Slices are those that agents and drivers publish; none in clusters that don't have the type.
 func (c *Cluster) Slices(ctx context.Context) ([]resourceapi.ResourceSlice, error) {
 	return c.slices.get(ctx, func(ctx context.Context) ([]resourceapi.ResourceSlice, error) {
 		list, err := c.Kube.Client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
@@ -124,7 +124,7 @@ func (c *Cluster) Slices(ctx context.Context) ([]resourceapi.ResourceSlice, erro
 	})
 }
 
-// Frameworks are the jobs; none where the cluster doesn't know the type.
+// Frameworks are the jobs; none if the cluster doesn't know the type.
 func (c *Cluster) Frameworks(ctx context.Context) ([]v1.Framework, error) {
 	return c.jobs.get(ctx, func(ctx context.Context) ([]v1.Framework, error) {
 		list, err := c.Jobs.Frameworks.List(ctx, "")
@@ -140,7 +140,7 @@ func (c *Cluster) Services(ctx context.Context) ([]services.Status, error) {
 	return c.statuses.get(ctx, func(ctx context.Context) ([]services.Status, error) { return c.Platform.Status(ctx, nil) })
 }
 
-// Pushed is the cluster's copy of the configuration, nil where none was pushed.
+// Pushed is the cluster's copy of the configuration, nil if none was pushed.
 func (c *Cluster) Pushed(ctx context.Context) (*store.Copy, error) {
 	return c.revision.get(ctx, func(ctx context.Context) (*store.Copy, error) {
 		copied, err := store.New(c.Kube.Client).Pull(ctx)
@@ -151,7 +151,7 @@ func (c *Cluster) Pushed(ctx context.Context) (*store.Copy, error) {
 	})
 }
 
-// machines are the machines of the folder with what they answered, those that answered only.
+// machines are the machines of the folder that answered, with their answers.
 func (c *Cluster) machines() []*machine {
 	var out []*machine
 	if c.Spec == nil || c.Look == nil {
@@ -182,7 +182,7 @@ func (m *machine) all(kind string, n int) (out [][]string) {
 	return out
 }
 
-// value is the first field after the kind, and others where they are asked for.
+// value returns the field after the kind, or after the given fields.
 func (m *machine) value(prefix ...string) string {
 	for _, r := range m.rows {
 		if len(r) > len(prefix) && slices.Equal(r[:len(prefix)], prefix) {
@@ -198,7 +198,7 @@ func (c *Cluster) joined(name string) bool {
 	return m != nil && m.State != cluster.StateOutside && m.State != cluster.StateUnreachable
 }
 
-// status is what the look's status says of a machine.
+// status returns the machine's part of the look's status.
 func (c *Cluster) status(name string) *cluster.MachineStatus {
 	if c.Look == nil || c.Look.Status == nil {
 		return nil

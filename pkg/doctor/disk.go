@@ -31,7 +31,7 @@ func diskChecks() []*Check {
 	}
 }
 
-// filesystem is one of a machine, with the folders that lie on it.
+// filesystem is one of a machine, with the folders on it.
 type filesystem struct {
 	point              string
 	size, free         int64 // KiB
@@ -52,7 +52,7 @@ func (m *machine) filesystems() []*filesystem {
 		if f == nil {
 			f = &filesystem{point: row[1]}
 			for i, to := range []*int64{&f.size, &f.free, &f.inodes, &f.freeInodes} {
-				*to, _ = strconv.ParseInt(row[2+i], 10, 64) // "-" where it has no inodes
+				*to, _ = strconv.ParseInt(row[2+i], 10, 64) // "-" if it has no inodes
 			}
 			by[key] = f
 			out = append(out, f)
@@ -91,7 +91,7 @@ func inodes(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// room judges what is left of something; what has no size has no end.
+// room judges the free part of something; without a size, it is always ok.
 func room(free, all int64) Verdict {
 	switch {
 	case all <= 0:
@@ -115,7 +115,7 @@ func size(kib int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(kib)/(1<<20))
 }
 
-// quantityKiB reads a quantity of memory, 0 where it is none.
+// quantityKiB reads a quantity of memory, 0 if it isn't one.
 func quantityKiB(s string) int64 {
 	q, err := resource.ParseQuantity(s)
 	if err != nil {

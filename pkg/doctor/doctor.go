@@ -1,7 +1,7 @@
-// Package doctor looks for what is wrong with a cluster: with its machines, Kubernetes, network, storage, services, GPUs and
-// jobs. Each check is a value that says what it looks at and what it needs.
+// Package doctor looks for problems of a cluster: of its machines, Kubernetes, network, storage, services, GPUs and
+// jobs. Each check is a value that describes its subject and its needs.
 // In: ways to the machines and to the API, a configuration folder; any of them may be missing. Out: a Report with a remedy for
-// each thing that is wrong, and repairs for those that are safe.
+// each problem, and repairs for those that are safe.
 package doctor
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Verdict is what a check says of what it looked at.
+// Verdict is a check's judgement.
 type Verdict string
 
 // The verdicts.
@@ -27,7 +27,7 @@ const (
 // rank orders verdicts from best to worst.
 func (v Verdict) rank() int { return slices.Index([]Verdict{OK, Skipped, Warning, Problem}, v) }
 
-// Need is what a check can't do without.
+// Need is something that a check requires.
 type Need int
 
 // The needs. A check whose needs aren't met is skipped, and says why.
@@ -58,13 +58,13 @@ type Check struct {
 	ID    string // stable, and the anchor in docs/doctor.md
 	Group string
 	Title string
-	Looks string // what it looks at, and where it draws the line
+	Looks string // its subject, and its limits
 	Needs Need
 	// Limit bounds it in time; zero is a minute.
 	Limit time.Duration
-	// Ends is how long it may take, when its limit is over or the run is cancelled, to remove what it made.
+	// Ends is how long it may take, when its limit is over or the run is cancelled, to remove its objects.
 	Ends time.Duration
-	// Run returns what is wrong, or notes with the verdicts ok and skipped. Nothing at all is ok.
+	// Run returns problems, or notes with the verdicts ok and skipped. No findings mean ok.
 	Run func(context.Context, *Cluster) ([]Finding, error)
 }
 
@@ -76,16 +76,16 @@ func Groups() []string {
 	return []string{"machines", "kubernetes", "network", "storage", "configuration", "services", "gpus", "jobs", "end-to-end"}
 }
 
-// Finding is what a check says about one machine, service or object, or about the whole cluster.
+// Finding is the result of a check for one machine, service or object, or for the whole cluster.
 type Finding struct {
-	// Where is the machine, service or object; empty where it is about the cluster.
+	// Where: the machine, service or object; empty if the finding is about the cluster.
 	Where   string  `json:"where,omitempty"`
 	Verdict Verdict `json:"verdict"`
 	Message string  `json:"message"`
-	// Evidence is what was seen, word for word where others said it.
+	// Evidence is the observation, quoted word for word if it is a message of others.
 	Evidence string `json:"evidence,omitempty"`
 	Remedy   string `json:"remedy,omitempty"`
-	// Fixable says that --fix repairs it; Fix what it would do.
+	// Fixable says that --fix repairs it; Fix is the repair.
 	Fixable bool `json:"fixable,omitempty"`
 	Fix     *Fix `json:"fix,omitempty"`
 }
@@ -118,7 +118,7 @@ func (f Finding) fixedBy(fix *Fix) Finding {
 	return f
 }
 
-// Result is what one check found.
+// Result has the findings of one check.
 type Result struct {
 	ID      string   `json:"id"`
 	Group   string   `json:"group"`
@@ -127,17 +127,17 @@ type Result struct {
 	Needs   []string `json:"needs"`
 	Verdict Verdict  `json:"verdict"`
 	Docs    string   `json:"docs"`
-	// Findings are the worst first; empty where all is well and there is nothing to say.
+	// Findings are the worst first; empty if all is well and the check has no notes.
 	Findings []Finding `json:"findings"`
 	Seconds  float64   `json:"seconds"`
 }
 
-// Report is what all checks found.
+// Report has the results of all checks.
 type Report struct {
 	Cluster string    `json:"cluster,omitempty"`
 	Server  string    `json:"server,omitempty"`
 	At      time.Time `json:"at"`
-	// Verdict is the worst of all; ok where checks were skipped.
+	// Verdict is the worst of all; ok if checks were skipped.
 	Verdict Verdict  `json:"verdict"`
 	Counts  Counts   `json:"counts"`
 	Results []Result `json:"checks"` // in the order of Checks
@@ -152,7 +152,7 @@ type Counts struct {
 	Problem int `json:"problem"`
 }
 
-// count fills what follows from the results.
+// count fills in the fields that follow from the results.
 func (r *Report) count() {
 	r.Counts, r.Verdict = Counts{}, OK
 	for _, one := range r.Results {
@@ -172,7 +172,7 @@ func (r *Report) count() {
 	}
 }
 
-// Checks are all there are, by group.
+// Checks returns all checks, by group.
 func Checks() []*Check {
 	all := slices.Concat(machineChecks(), clockChecks(), diskChecks(), kubernetesChecks(), etcdChecks(), networkChecks(), storageChecks(),
 		configurationChecks(), serviceChecks(), gpuChecks(), jobChecks(), endToEndChecks())
@@ -181,11 +181,11 @@ func Checks() []*Check {
 	return all
 }
 
-// gates tell whether a need could be met at all: a check that is skipped for it says nothing, so they run with it.
+// gates show whether a need could be met at all. A check that is skipped for it has no findings, so they run with it.
 var gates = map[Need]string{Machines: "machines-reachable", API: "api-server", Pods: "pods-start"}
 
-// Select returns the checks that are named by id or group, and those that tell whether what these need is there; names that there
-// are not are returned, too.
+// Select returns the checks that are named by id or group, and those that show whether their needs are met. It also returns
+// the unknown names.
 func Select(all []*Check, only, without []string) (chosen []*Check, unknown []string) {
 	named := func(c *Check, names []string) bool {
 		return slices.Contains(names, c.ID) || slices.Contains(names, c.Group)

@@ -28,7 +28,7 @@ const (
 	endUser = "paictl-doctor"
 	// jobWithin is how long a job may take from its submission to its end.
 	jobWithin = 4 * time.Minute
-	// defaultVC is where jobs go in clusters without a scheduler of ours.
+	// defaultVC is where jobs go in clusters without our scheduler.
 	defaultVC = "default"
 )
 
@@ -58,7 +58,7 @@ type trial struct {
 
 func (t *trial) tasks() int { return max(len(t.machines), 1) }
 
-// facts are what the cluster offers to jobs; the findings say why there are none.
+// facts returns the settings and resources of the cluster for jobs. Without them, the findings say why.
 func (c *Cluster) facts(ctx context.Context) (*job.Facts, string, []Finding) {
 	left, err := doctorLeft(ctx, c)
 	if err != nil {
@@ -201,7 +201,7 @@ func (c *Cluster) try(ctx context.Context, facts *job.Facts, image string, t tri
 		return []Finding{problem(t.vc, errs[0].Remedy, "the doctor's job is refused: %s", errs[0].Message)}
 	}
 	c.dress(objects, t)
-	// Removed whatever happens: also where the submission was cut off.
+	// Always removed, even if the submission was interrupted.
 	defer func() {
 		if err := c.forget(context.WithoutCancel(ctx), objects.Framework.Name); err != nil {
 			out = append(out, warning(t.vc, "paictl job delete --user "+endUser+" "+t.name, "the doctor's job could not be removed: %v", err))
@@ -278,7 +278,7 @@ func (c *Cluster) judge(ctx context.Context, t trial) []Finding {
 	return []Finding{f}
 }
 
-// forget removes a job, and what the history has of it.
+// forget removes a job, and its record in the history.
 func (c *Cluster) forget(ctx context.Context, object string) error {
 	ctx, cancel := context.WithTimeout(ctx, endWithin)
 	defer cancel()
@@ -289,14 +289,14 @@ func (c *Cluster) forget(ctx context.Context, object string) error {
 	if err = gone(err); err != nil {
 		return err
 	}
-	// It lies in the history when it is gone.
+	// It comes into the history when it is gone.
 	for {
 		if _, err := c.Jobs.Frameworks.Get(ctx, object); err != nil {
 			break
 		}
 		select {
 		case <-ctx.Done():
-			return nil // the controller goes on by itself
+			return nil // the controller continues by itself
 		case <-time.After(time.Second):
 		}
 	}

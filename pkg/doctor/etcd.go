@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// etcdQuota is etcd's own default limit of its database, in bytes; where it is reached, nothing can be written any more.
+	// etcdQuota is etcd's own default limit of its database, in bytes. When it is reached, etcd no longer accepts writes.
 	etcdQuota = 2 << 30
 	// backupAge is how old the newest copy of etcd's database may be where copies are made.
 	backupAge = 3 * 24 * time.Hour
@@ -154,7 +154,7 @@ func etcdHealth(_ context.Context, c *Cluster) (out []Finding, _ error) {
 			out = append(out, problem(m.Hostname, "see whether the masters reach each other on port 2380, and how slow their disks are", "its etcd has no leader"))
 		}
 		var a etcdAlarms
-		_ = json.Unmarshal(m.Etcd.Alarms, &a) // none, where it can't be read
+		_ = json.Unmarshal(m.Etcd.Alarms, &a) // empty if it can't be read
 		for _, one := range a.Alarms {
 			alarms[one.Alarm] = true
 		}
@@ -232,7 +232,7 @@ func etcdBackup(ctx context.Context, c *Cluster) ([]Finding, error) {
 			}
 		}
 	}
-	if c.Kube != nil { // what it doesn't say now other checks tell
+	if c.Kube != nil { // other checks report a failure of this request
 		notes, err := c.Kube.Client.CoreV1().ConfigMaps(cluster.NotesNamespace).Get(ctx, cluster.NotesName, metav1.GetOptions{})
 		if err == nil {
 			if at, err := time.Parse(time.RFC3339, notes.Data[cluster.BackupNote]); err == nil && at.After(newest) {

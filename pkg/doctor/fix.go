@@ -9,9 +9,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Fix repairs what a check found, in a way that can't make it worse. One of settings, script and do is set.
+// Fix repairs the problem of a finding, in a way that can't make it worse. One of settings, script and do is set.
 type Fix struct {
-	// What says what is done, as one says to a person: "start the kubelet on gpu-3".
+	// What: a description of the repair for a person, such as "start the kubelet on gpu-3".
 	What string `json:"what"`
 
 	host     string
@@ -42,15 +42,15 @@ func Fixes(r *Report) (fixes []*Fix) {
 	return fixes
 }
 
-// Again are the checks to run after repairs: all that are not ok, since what was repaired may have been the cause of more than the check
-// found that offered it.
+// Again are the checks to run after repairs: all that are not ok, since the repaired problem may have caused the findings of other
+// checks, too.
 func Again(checks []*Check, r *Report) []*Check {
 	return slices.DeleteFunc(slices.Clone(checks), func(c *Check) bool {
 		return slices.ContainsFunc(r.Results, func(one Result) bool { return one.ID == c.ID && one.Verdict == OK })
 	})
 }
 
-// Apply makes repairs, one after the other on each machine. Where another run of paictl works on the machines, none is made there.
+// Apply makes repairs, one after the other on each machine. If another run of paictl works on the machines, it repairs none of them.
 func Apply(ctx context.Context, c *Cluster, o Options, fixes []*Fix) []Fixed {
 	machines := o.Machines
 	machines.Sink, machines.Clock, machines.DryRun = silent{}, c.Now, false

@@ -74,7 +74,7 @@ func gpuChecks() []*Check {
 	}
 }
 
-// gpusOf is what the layout says of a machine's GPUs, nil where it has none or only pretends to.
+// gpusOf returns the machine's GPUs in the layout, or nil if it has no GPUs or only simulated ones.
 func gpusOf(l *layout.Layout, m layout.Machine) *layout.GPU {
 	sku := l.MachineSKU[m.SKU]
 	if sku.GPU == nil || sku.GPU.Count == 0 || sku.GPU.Simulated {
@@ -180,7 +180,7 @@ func gpuToolkit(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		return skip("no machine has real GPUs of NVIDIA by layout.yaml"), nil
 	}
 	if len(by) == 0 {
-		// The agent brings its own, and says where that doesn't do.
+		// The agent brings its own, and reports if that isn't enough.
 		return []Finding{note("", "no machine has a toolkit of its own: the agent's is used")}, nil
 	}
 	if f := mixed("container toolkits", by, "install the same version on all machines; the agent uses its own if a machine has none"); f != nil {
@@ -192,7 +192,7 @@ func gpuToolkit(_ context.Context, c *Cluster) (out []Finding, _ error) {
 // gpusUnhealthy is the condition that each agent with GPUs sets.
 const gpusUnhealthy corev1.NodeConditionType = "GPUsUnhealthy"
 
-// nodeCondition tells of nodes on which a condition of the agent is true.
+// nodeCondition reports nodes on which a condition of the agent is true.
 func nodeCondition(kind corev1.NodeConditionType, message, remedy string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		nodes, err := c.Nodes(ctx)
@@ -300,8 +300,8 @@ func agentRunning(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// agentNodes returns a function that reports on which nodes the agent is to run: those of its DaemonSet. Where that is gone, or selects none of the nodes with
-// GPUs, something is wrong with it, and it is to run on workers.
+// agentNodes returns a function that reports on which nodes the agent is to run: those of its DaemonSet. If the DaemonSet is gone, or selects none of the
+// nodes with GPUs, it has a problem, and the agent is to run on workers.
 func (c *Cluster) agentNodes(ctx context.Context, nodes []corev1.Node, gpus map[string]int) func(*corev1.Node) bool {
 	workers := func(n *corev1.Node) bool { return n.Labels["pai-worker"] == "true" }
 	sets, err := c.Kube.Client.AppsV1().DaemonSets(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + agentService})
@@ -346,13 +346,13 @@ func gpusPublished(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// Where the scheduler's configuration lies.
+// The place of the scheduler's configuration.
 const (
 	schedulerConfigMap = "scheduler-configuration"
 	schedulerKey       = "hivedscheduler.yaml"
 )
 
-// schedulerText is the scheduler's configuration, "" where there is no scheduler of ours.
+// schedulerText returns the scheduler's configuration, or "" if the cluster doesn't have our scheduler.
 func (c *Cluster) schedulerText(ctx context.Context) (string, error) {
 	m, err := c.Kube.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -400,7 +400,7 @@ func schedulerHardware(ctx context.Context, c *Cluster) (out []Finding, _ error)
 	return out, nil
 }
 
-// toldUnhealthy reports whether a node's condition tells of GPUs that don't work.
+// toldUnhealthy reports whether a node's condition says that GPUs don't work.
 func toldUnhealthy(n *corev1.Node) bool {
 	cond := condition(n, "GPUsUnhealthy")
 	return cond != nil && cond.Status == corev1.ConditionTrue

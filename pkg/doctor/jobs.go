@@ -46,7 +46,7 @@ func jobChecks() []*Check {
 }
 
 func jobPodsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
-	// Pods first: a job that comes later has none of them.
+	// Pods first: they can't be those of a job that comes later.
 	pods, err := c.Kube.Client.CoreV1().Pods(kube.JobNamespace).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelFramework})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of jobs: %w", err)
@@ -73,7 +73,7 @@ func jobPodsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// gone takes what isn't there any more, or is another by now, for done.
+// gone treats it as success if an object no longer exists, or was replaced.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -116,7 +116,7 @@ func gpuClaimsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// held are those for whom a claim is reserved and who are there.
+// held returns the existing owners for which a claim is reserved.
 func held(claim *resourceapi.ResourceClaim, there map[types.UID]bool) (out []string) {
 	for _, r := range claim.Status.ReservedFor {
 		if there[r.UID] || r.Resource != "pods" {

@@ -105,7 +105,7 @@ func unreachable(n *cluster.Node, err error) Finding {
 	return problem(n.Hostname, remedy, "doesn't answer by SSH at %s: the machine is off, or the network to it is broken", n.HostIP).seen(err.Error())
 }
 
-// ofPreflight tells what preflight's checks of some names find on members.
+// ofPreflight reports the findings on members of preflight's checks with some names.
 func ofPreflight(is func(id string) bool) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, p := range c.Look.Preflight {
@@ -126,7 +126,7 @@ func oneOf(ids ...string) func(string) bool {
 	return func(id string) bool { return slices.Contains(ids, id) }
 }
 
-// elsewhere are preflight's checks of which other checks of the doctor tell, with more: what is in the cluster by now decides.
+// elsewhere are preflight's checks that other checks of the doctor replace, with more details: the current state of the cluster decides.
 var identity, elsewhere = oneOf("hostname", "address", "machine-id", "unique"), oneOf("clock", "disk", "sysctl", "gpu", "gpu-driver", "version")
 
 func machineHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
@@ -149,7 +149,7 @@ func machineHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
 
 func isHosts(ch cluster.Change) bool { return ch.Target == "/etc/hosts" }
 
-// isSetting tells the changes of kernelSettings from those of other checks.
+// isSetting distinguishes the changes of kernelSettings from those of other checks.
 func isSetting(ch cluster.Change) bool {
 	return !isHosts(ch) && ch.Target != "swapoff" && ch.Target != "time synchronisation"
 }
@@ -199,7 +199,7 @@ func rewrites(host string, changes []cluster.Change) *Fix {
 	return &Fix{What: "set again on " + host + ": " + strings.Join(names, ", "), host: host, settings: changes}
 }
 
-// settingsOf tells of machines whose settings differ in one way.
+// settingsOf reports machines whose settings differ in one way.
 func settingsOf(is func(cluster.Change) bool, message string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, m := range c.machines() {

@@ -21,11 +21,11 @@ const (
 	// pairsAll is up to how many machines all pairs are tried; above, each tries pairsEach others.
 	pairsAll  = 30
 	pairsEach = 4
-	// giveUp is after how many others that it doesn't reach a pod tries no more: each takes seconds.
+	// giveUp is the number of unreachable others after which a pod tries no more: each takes seconds.
 	giveUp = 4
 	// large is the size of a question that fills several packets of any size in use, in bytes.
 	large = 12000
-	// tunnel is what VXLAN takes of each packet, in bytes.
+	// tunnel is the overhead of VXLAN in each packet, in bytes.
 	tunnel = 50
 )
 
@@ -71,7 +71,7 @@ func probeResources() corev1.ResourceRequirements {
 	}
 }
 
-// ready returns the pods, or says why there are none.
+// ready returns the pods. If it has no pods, the findings say why.
 func (c *Cluster) ready() ([]corev1.Pod, []Finding) {
 	switch {
 	case c.pods == nil:
@@ -102,7 +102,7 @@ func podsStart(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		}
 		out = append(out, problem(node, remedy, "no pod of the doctor starts there within %s", podsWithin).seen(why))
 	}
-	// A cluster that paictl didn't install needs no image of ours to be well.
+	// A cluster that paictl didn't install doesn't need our image to be well.
 	if c.Spec == nil && len(out) > 0 && missing == len(out) && len(p.pods) == 0 {
 		return skip("the nodes can't get the image %s: push it to a registry that they can reach, and name it with --image", c.Image), nil
 	}
@@ -112,7 +112,7 @@ func podsStart(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// onEach asks from each pod, some at a time, and returns what was found, in the order of the pods.
+// onEach asks from each pod, some at a time, and returns the findings, in the order of the pods.
 func (c *Cluster) onEach(ctx context.Context, pods []corev1.Pod, ask func(context.Context, *corev1.Pod) []Finding) []Finding {
 	found := make([][]Finding, len(pods))
 	slots := make(chan struct{}, asks)
@@ -251,7 +251,7 @@ func address(pod *corev1.Pod) string {
 	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(probePort))
 }
 
-// reach tries one pair: with a question of many packets, and where that doesn't arrive with a short one.
+// reach tries one pair: with a question of many packets, and if that doesn't arrive with a short one.
 func (c *Cluster) reach(ctx context.Context, from, to *corev1.Pod) (*broken, error) {
 	base := "http://" + address(to) + "/"
 	err := c.pods.exec(ctx, from, "get", "-timeout", "4s", base+"?"+strings.Repeat("x", large))
@@ -268,7 +268,7 @@ func (c *Cluster) reach(ctx context.Context, from, to *corev1.Pod) (*broken, err
 	return b, nil
 }
 
-// tell names machines that no one reaches, or that reach no one, by themselves, and pairs else.
+// tell names machines that have no connection to most others by themselves, and otherwise pairs.
 func tell(bad []broken, machines int) (out []Finding) {
 	in, from := map[string]int{}, map[string]int{}
 	size := map[string]bool{}
@@ -334,7 +334,7 @@ func serviceNetwork(ctx context.Context, c *Cluster) ([]Finding, error) {
 	}
 	url := "http://" + net.JoinHostPort(c.pods.svc.Spec.ClusterIP, "80") + "/"
 	out := c.onEach(ctx, pods, func(ctx context.Context, pod *corev1.Pod) []Finding {
-		// One of the pods behind it may be on a machine that is cut off: another attempt meets another one.
+		// One of the pods behind it may be on an unreachable machine: another attempt meets another one.
 		err := c.pods.exec(ctx, pod, "get", "-timeout", "20s", url)
 		if err == nil {
 			return nil
@@ -396,7 +396,7 @@ func networkPolicies(ctx context.Context, c *Cluster) ([]Finding, error) {
 			claims = sets.Items[i].Namespace + "/" + sets.Items[i].Name
 		}
 	}
-	// From another machine, where there is one that reaches it: what passes on one machine may be held up between two.
+	// From another machine, if one reaches it: packets that pass on one machine may be held up between two.
 	from := &pods[0]
 	for i := range pods {
 		if pods[i].Spec.NodeName != c.pods.closed.Spec.NodeName {

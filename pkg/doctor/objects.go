@@ -27,7 +27,7 @@ func mark() string { return strings.ToLower(rand.Text()[:8]) }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// clientCertificate is that of the connection; false where it has none.
+// clientCertificate is that of the connection; false if it doesn't use one.
 func clientCertificate(k *kube.Cluster) (*x509.Certificate, bool) {
 	data := k.Config.CertData
 	if len(data) == 0 && k.Config.CertFile != "" {
@@ -41,7 +41,7 @@ func clientCertificate(k *kube.Cluster) (*x509.Certificate, bool) {
 	return cert, err == nil
 }
 
-// api is what a master says of its own API server.
+// api returns the state of a master's own API server, as the master reports it.
 func (m *machine) api() (state, said string) {
 	return m.API, m.APIMessage
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// ProbeImage is the image of the doctor's pods where none is named. Machines that paictl installed have it.
+// ProbeImage is the default image of the doctor's pods. Machines that paictl installed have it.
 const ProbeImage = "paictl.openpai.org/netcheck:v1"
 
 const (
@@ -34,7 +34,7 @@ const (
 	labelProbe      = "paictl.openpai.org/doctor"
 	annotationOwner = "paictl.openpai.org/owner"
 	probeName       = "netcheck"
-	closedName      = "closed" // the pod behind a NetworkPolicy that lets no one in
+	closedName      = "closed" // the pod behind a NetworkPolicy that admits no traffic
 	probePort       = 8080
 
 	// podsWithin is how long pods may take to be ready, endWithin to be gone.
@@ -50,8 +50,8 @@ const (
 type probe struct {
 	c      *Cluster
 	o      Options
-	done   chan struct{} // closed when all is known
-	err    error         // why there are none
+	done   chan struct{} // closed when all results are known
+	err    error         // the reason why no pods are ready
 	pods   []corev1.Pod  // those that are ready, by node
 	closed *corev1.Pod
 	svc    *corev1.Service
@@ -101,7 +101,7 @@ func (p *probe) start(ctx context.Context) error {
 }
 
 func (p *probe) make(ctx context.Context, client kubernetes.Interface, nodes []corev1.Node) error {
-	// The name is known before the namespace is: also a request that is cut off leaves nothing behind.
+	// The name is stored before the namespace exists, so that the namespace of an interrupted request is removed, too.
 	name := probePrefix + mark()
 	p.mu.Lock()
 	p.namespace = name
@@ -134,7 +134,7 @@ func (p *probe) make(ctx context.Context, client kubernetes.Interface, nodes []c
 	return nil
 }
 
-// await waits until every node that is Ready has its pod, or the time is over. Nodes that aren't have none, which is news of nodes-ready.
+// await waits until every node that is Ready has its pod, or the time is over. Nodes that aren't Ready get no pod; nodes-ready reports them.
 func (p *probe) await(ctx context.Context, client kubernetes.Interface, nodes []corev1.Node) error {
 	for {
 		list, err := client.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{})
@@ -190,7 +190,7 @@ func (p *probe) sort(pods []corev1.Pod, nodes []corev1.Node) bool {
 	return len(p.lacking) == 0 && p.closed != nil
 }
 
-// onLinux reports whether the doctor's pods can run on a node: not on those of another system, nor on those that are no machines.
+// onLinux reports whether the doctor's pods can run on a node: not on those of another system, nor on those that aren't machines.
 func onLinux(n *corev1.Node) bool {
 	system := n.Labels[corev1.LabelOSStable]
 	return (system == "" || system == "linux") && n.Labels["type"] != "virtual-kubelet"
@@ -201,7 +201,7 @@ func imageMissing(why string) bool {
 	return slices.ContainsFunc([]string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"}, func(s string) bool { return strings.HasPrefix(why, s) })
 }
 
-// end removes what was made, whatever became of the run.
+// end removes the doctor's objects, independent of the result of the run.
 func (p *probe) end(ctx context.Context) {
 	<-p.done
 	p.mu.Lock()
@@ -220,7 +220,7 @@ func (p *probe) end(ctx context.Context) {
 func removeNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
 	now := int64(0)
 	// Pods go at once, or their grace period would keep the namespace.
-	_ = client.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}) // the namespace takes what is left
+	_ = client.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}) // deleting the namespace removes the rest
 	err := client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // a conflict: it is already going
 		return nil
@@ -228,7 +228,7 @@ func removeNamespace(ctx context.Context, client kubernetes.Interface, name stri
 	return err
 }
 
-// removeAbandoned removes what doctors have left that were killed.
+// removeAbandoned removes the objects of doctors that were killed.
 func removeAbandoned(ctx context.Context, client kubernetes.Interface, now time.Time) error {
 	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: labelProbe})
 	if err != nil {
@@ -246,7 +246,7 @@ func removeAbandoned(ctx context.Context, client kubernetes.Interface, now time.
 	return nil
 }
 
-// isAbandoned reports whether the doctor of an owner, user@host, pid, has ended. Of those on other computers only their age tells.
+// isAbandoned reports whether the doctor of an owner, user@host, pid, has ended. For those on other computers only the age counts.
 func isAbandoned(owner string, age time.Duration) bool {
 	who, pid, ok := strings.Cut(owner, ", pid ")
 	host, err := os.Hostname()
@@ -274,7 +274,7 @@ func (p *probe) exec(ctx context.Context, pod *corev1.Pod, args ...string) error
 	return err
 }
 
-// answered is what the program in a pod complained about: the pod was asked, and did not get what it wanted.
+// answered is the complaint of the program in a pod: the pod was asked, and did not get the expected result.
 type answered struct{ said string }
 
 func (e answered) Error() string { return e.said }
@@ -294,7 +294,7 @@ func probePod(image string) corev1.PodSpec {
 		EnableServiceLinks:            &no,
 		SecurityContext:               &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		NodeSelector:                  map[string]string{corev1.LabelOSStable: "linux"},
-		// On every machine, whatever keeps others away.
+		// On every machine, even if taints keep other pods away.
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		Containers: []corev1.Container{{
 			Name: probeName, Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"/netcheck", "serve"},

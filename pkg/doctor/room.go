@@ -15,11 +15,11 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// patience is how long a job of the doctor waits once the scheduler says that others have what it needs.
+// patience is how long a job of the doctor waits once the scheduler says that others have the cells that it needs.
 const patience = 15 * time.Second
 
-// noVacancy is what the scheduler says of a virtual cluster in which nothing is free, before a job is submitted to it; nil where
-// something is, or the scheduler can't be asked: then the job itself shows it.
+// noVacancy returns the finding for a virtual cluster without free cells, before a job is submitted to it. It returns nil if
+// cells are free, or the scheduler can't be asked: then the job itself shows it.
 func (c *Cluster) noVacancy(ctx context.Context, t *trial) *Finding {
 	all, err := c.Jobs.Scheduler.VirtualClusters(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Cluster) noVacancy(ctx context.Context, t *trial) *Finding {
 	return &f
 }
 
-// noRoom is no fault of the cluster.
+// noRoom is the finding that a job has no room, which isn't a fault of the cluster.
 func noRoom(t *trial, free string) Finding {
 	return warning(t.vc, "nothing is wrong: run the check again when jobs have ended (paictl job list)", "no room for a job of %s: %s", plural.Of(t.tasks(), "task"), free)
 }
@@ -57,7 +57,7 @@ func freeOf(free, of int, unit string) string {
 // waiting notes since when a job waits for a place.
 type waiting struct{ since time.Time }
 
-// full says that the job has waited for a while since others have what it needs; nil where it doesn't wait, or for something else.
+// full returns a finding if the job has waited for a while for cells that others have; nil if it doesn't wait, or for something else.
 func (w *waiting) full(ctx context.Context, c *Cluster, t *trial, d *job.Detail) *Finding {
 	if p := job.Phase(d.State); p != job.Queued && p != job.Waiting {
 		w.since = time.Time{}
@@ -88,7 +88,7 @@ func (w *waiting) full(ctx context.Context, c *Cluster, t *trial, d *job.Detail)
 	return nil
 }
 
-// crowded says that a gang of the job has no room; nil where something else keeps it.
+// crowded returns a finding if a gang of the job has no room; nil if it waits for another reason.
 func (t *trial) crowded(why *schedulerapi.Why) *Finding {
 	x := why.Explanation
 	if x.Code == cell.Ready && slices.ContainsFunc(t.nodes, func(n string) bool { return !slices.Contains(x.Nodes, n) }) {

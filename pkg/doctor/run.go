@@ -26,7 +26,7 @@ var machineScript string
 
 // Limits in time.
 const (
-	checkLimit = time.Minute      // of a check that names none
+	checkLimit = time.Minute      // of a check without its own limit
 	grace      = 3 * time.Second  // for a check to notice that its limit is over
 	apiLimit   = 15 * time.Second // for the first answer of the API
 	lookLimit  = 2 * time.Minute  // for one machine's answer
@@ -38,7 +38,7 @@ type Options struct {
 	Checks []*Check
 	// Machines are the options for pkg/cluster; their Dialer reaches the machines.
 	Machines cluster.Options
-	// Tell hears what takes long, one line each; may be nil.
+	// Tell receives a line for each long step; may be nil.
 	Tell func(format string, args ...any)
 	// Owner names this run where it leaves objects in the cluster: user@host, pid.
 	Owner string
@@ -57,8 +57,8 @@ func (o *Options) needs() (all Need) {
 	return all
 }
 
-// Run looks at a cluster. What it makes there for the checks that need pods is removed before it returns, also where ctx ends. The
-// error is that of ctx; whatever else goes wrong is in the report.
+// Run looks at a cluster. Before it returns, it removes the objects that it made for the checks that need pods, even if ctx ends. The
+// error is that of ctx; all other failures are in the report.
 func Run(ctx context.Context, c *Cluster, o Options) (*Report, error) {
 	c.owner = o.Owner
 	c.askAPI(ctx)
@@ -124,7 +124,7 @@ func (c *Cluster) askAPI(ctx context.Context) {
 	defer cancel()
 	_, err := c.Kube.Client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if apierrors.IsForbidden(err) {
-		return // it answers; what else whoever asks may not read the checks say
+		return // it answers; the checks report what else this user may not read
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no answer within %s", apiLimit)
@@ -145,7 +145,7 @@ func (c *Cluster) look(ctx context.Context, o cluster.Options) error {
 	return nil
 }
 
-// silent hears events and says nothing: the report does.
+// silent drops all events: the report has the results.
 type silent struct{}
 
 func (silent) Emit(cluster.Event) {}
@@ -167,7 +167,7 @@ func (c *Cluster) machineProgram(n *cluster.Node, volumes []string) string {
 	return fmt.Sprintf("%s\nPATHS=%s VOLUMES=%s ADDRESS=%s\nm_look\n", machineScript, words(paths), words(volumes), quote(n.HostIP))
 }
 
-// words are those paths that a shell reads as one word each, in quotes: what has blanks or wildcards is left out.
+// words returns those paths that a shell reads as one word each, in quotes. It leaves out paths with blanks or wildcards.
 func words(paths []string) string {
 	plain := slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
 		return !path.IsAbs(p) || strings.ContainsFunc(p, func(r rune) bool { return r <= ' ' || strings.ContainsRune("*?[]\\'\"`$", r) })
@@ -177,7 +177,7 @@ func words(paths []string) string {
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// volumePaths are the folders of PersistentVolumes on machines, by host name; none where the API doesn't say.
+// volumePaths are the folders of PersistentVolumes on machines, by host name; none if the API doesn't answer.
 func (c *Cluster) volumePaths(ctx context.Context) map[string][]string {
 	if c.Kube == nil || c.apiErr != nil {
 		return nil
@@ -197,7 +197,7 @@ func (c *Cluster) volumePaths(ctx context.Context) map[string][]string {
 	return out
 }
 
-// localVolume is the machine and the folder of a volume that lies on one machine, "" for others.
+// localVolume returns the machine and the folder of a volume that is on one machine, and "" for others.
 func localVolume(v *corev1.PersistentVolume) (node, folder string) {
 	switch {
 	case v.Status.Phase != corev1.VolumeBound:
@@ -306,7 +306,7 @@ func (c *Cluster) run(ctx context.Context, check *Check) (r Result) {
 			r.Verdict = f.Verdict
 		}
 	}
-	// A note beside something to skip: what was looked at counts.
+	// A note beside a skipped part: the part that was checked counts.
 	if r.Verdict == Skipped && slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Verdict == OK }) {
 		r.Verdict = OK
 	}

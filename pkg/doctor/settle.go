@@ -15,7 +15,7 @@ const (
 	settleEvery  = time.Second
 )
 
-// Settle waits until the nodes of machines that were repaired are Ready, and what runs on each of them. Where the API doesn't answer, or that
+// Settle waits until the nodes of repaired machines are Ready, and the pods on each of them run. If the API doesn't answer, or that
 // takes too long, the checks say so.
 func (c *Cluster) Settle(ctx context.Context, fixes []*Fix) {
 	repaired := map[string]bool{}

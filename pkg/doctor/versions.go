@@ -33,7 +33,7 @@ func versionSkew(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		runtimes[n.Status.NodeInfo.ContainerRuntimeVersion] = append(runtimes[n.Status.NodeInfo.ContainerRuntimeVersion], n.Name)
 		v, err := version.ParseGeneric(text)
 		if err != nil {
-			continue // a node that has just been made has none
+			continue // a new node has no version yet
 		}
 		older := int(server.Minor()) - int(v.Minor())
 		switch {
@@ -44,7 +44,7 @@ func versionSkew(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		}
 	}
 	if c.Spec == nil {
-		return out, nil // who keeps the cluster decides when which node is next
+		return out, nil // the cluster's administrator decides when which node is next
 	}
 	for what, by := range map[string]map[string][]string{"kubelets": kubelets, "container runtimes": runtimes} {
 		if f := mixed(what, by, "paictl cluster up installs the same version on all machines"); f != nil {
@@ -55,7 +55,7 @@ func versionSkew(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// mixed tells of things that should be of one version and aren't.
+// mixed reports things that should be of one version and aren't.
 func mixed(what string, by map[string][]string, remedy string) *Finding {
 	delete(by, "")
 	if len(by) < 2 {
