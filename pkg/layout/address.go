@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// CompareAddresses orders IP addresses by their value, 10.0.0.9 before 10.0.0.10. What is no
-// address comes last, as text.
+// CompareAddresses orders IP addresses by their value, 10.0.0.9 before 10.0.0.10. Text that isn't an
+// address comes last, in text order.
 func CompareAddresses(a, b string) int {
 	x, errA := netip.ParseAddr(a)
 	y, errB := netip.ParseAddr(b)

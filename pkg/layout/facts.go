@@ -15,11 +15,11 @@ import (
 //go:embed discover.sh
 var discoverScript string
 
-// DiscoverScript returns the POSIX sh script that asks a machine what it is. It changes
+// DiscoverScript returns the POSIX sh script that collects the facts of a machine. It changes
 // nothing and runs as any user; ParseFacts reads its answer.
 func DiscoverScript() string { return discoverScript }
 
-// Facts is what a machine says about itself. What it did not say is empty.
+// Facts are the facts that a machine reports about itself. Unreported ones are empty.
 type Facts struct {
 	Hostname  string `json:"hostname"`
 	OSID      string `json:"os-id"`      // ubuntu, debian, …
@@ -30,7 +30,7 @@ type Facts struct {
 
 	VCores   int    `json:"vcores"` // logical processors online
 	CPUModel string `json:"cpu-model"`
-	MemKiB   int64  `json:"mem-kib"` // what the kernel manages, below what is fitted
+	MemKiB   int64  `json:"mem-kib"` // the memory that the kernel manages, below the fitted memory
 	SwapKiB  int64  `json:"swap-kib"`
 
 	Disks       []BlockDevice `json:"disks,omitempty"`
@@ -40,17 +40,17 @@ type Facts struct {
 	DNS         []string      `json:"dns,omitempty"` // never a loopback address
 	Time        time.Time     `json:"time"`          // the machine's clock, to the millisecond
 	TimeSource  string        `json:"time-source,omitempty"`
-	TimeSynced  string        `json:"time-synced,omitempty"` // yes, no, or "" where unknown
+	TimeSynced  string        `json:"time-synced,omitempty"` // yes, no, or "" if unknown
 	Cgroup      string        `json:"cgroup,omitempty"`      // v1, hybrid, v2
 	Runtimes    []Runtime     `json:"runtimes,omitempty"`
 	PCIGPUs     []PCIDevice   `json:"pci-gpus,omitempty"` // of vendors that make accelerators
 	NVIDIA      []NVIDIAGPU   `json:"nvidia,omitempty"`   // as the driver sees them
 	Driver      string        `json:"nvidia-driver,omitempty"`
-	DriverError string        `json:"nvidia-driver-error,omitempty"` // what nvidia-smi complained about
-	// The rest of what concerns NVIDIA's driver is asked only of machines with its GPUs.
+	DriverError string        `json:"nvidia-driver-error,omitempty"` // the complaint of nvidia-smi
+	// The script asks for the following facts about NVIDIA's driver only on machines with its GPUs.
 	NVSwitches    []PCIDevice `json:"nvswitches,omitempty"`
-	DriverOrigin  string      `json:"nvidia-driver-origin,omitempty"` // package, runfile, or "" for none
-	SecureBoot    string      `json:"secure-boot,omitempty"`          // on, off, or "" where the firmware has none
+	DriverOrigin  string      `json:"nvidia-driver-origin,omitempty"` // package, runfile, or "" without a driver
+	SecureBoot    string      `json:"secure-boot,omitempty"`          // on, off, or "" if the firmware doesn't have it
 	Nouveau       bool        `json:"nouveau,omitempty"`              // the kernel's own driver is loaded
 	KernelHeaders bool        `json:"kernel-headers,omitempty"`       // those of the running kernel
 
@@ -65,7 +65,7 @@ type Facts struct {
 	ProductUUID string `json:"product-uuid,omitempty"` // only root may read it
 	Product     string `json:"product,omitempty"`
 	Vendor      string `json:"vendor,omitempty"`
-	// Container is what made the machine where its kernel and clock are another one's:
+	// Container is the tool that made the machine if it shares its kernel and clock with another one:
 	// systemd-nspawn, docker, lxc …; empty otherwise.
 	Container string `json:"container,omitempty"`
 }
@@ -77,7 +77,7 @@ type BlockDevice struct {
 	Kind  string `json:"kind"` // ssd, hdd, nvme
 }
 
-// Filesystem is where a path lies.
+// Filesystem is the file system of a path.
 type Filesystem struct {
 	Path     string `json:"path"`
 	TotalKiB int64  `json:"total-kib"`
@@ -91,7 +91,7 @@ type Address struct {
 	CIDR      string `json:"cidr"`
 }
 
-// Runtime is a container runtime, or a kubelet, that is already there.
+// Runtime is a container runtime, or a kubelet, that is already installed.
 type Runtime struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // running, installed
@@ -311,7 +311,7 @@ func diskKind(name, rotational string) string {
 	return "ssd"
 }
 
-// number reads a count, 0 where it is none.
+// number reads a count, 0 if the text isn't a count.
 func number(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {

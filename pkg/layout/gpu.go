@@ -15,7 +15,7 @@ const (
 )
 
 // pciModels names common data-centre GPUs by their PCI device id, for machines whose
-// driver is not installed yet, and AMD's, whose driver tells no names. Source: the public PCI ID repository, and for AMD's beside it
+// driver is not installed yet, and AMD's, whose driver reports no names. Source: the public PCI ID repository, and for AMD's beside it
 // the list amdgpu.ids of libdrm. 740c is an MI250 as well as an MI250X, and 744c all of RX 7900.
 func pciModels() map[string]string {
 	return map[string]string{
@@ -175,7 +175,7 @@ func (f *Facts) addGPU(key, value string) {
 	}
 }
 
-// isAccelerator tells a GPU for computing from a screen.
+// isAccelerator distinguishes a GPU for computing from a display adapter.
 func isAccelerator(d PCIDevice, class string) bool {
 	switch d.Vendor {
 	case pciNVIDIA, pciHabana:
@@ -186,8 +186,8 @@ func isAccelerator(d PCIDevice, class string) bool {
 	return false
 }
 
-// addSMI reads "index, name, memory in MiB, driver, uuid", or what nvidia-smi complains
-// about where it does not work.
+// addSMI reads "index, name, memory in MiB, driver, uuid", or the complaint of nvidia-smi
+// if it does not work.
 func (f *Facts) addSMI(line string) {
 	p := strings.Split(line, ",")
 	for i := range p {
@@ -215,8 +215,8 @@ func (f *Facts) addModel(model string) {
 	f.NVIDIA = append(f.NVIDIA, NVIDIAGPU{Model: model})
 }
 
-// GPU sums the machine's accelerators up, nil where there is none. What the driver counts
-// goes before what the PCI bus shows: a GPU that the driver lost cannot be used.
+// GPU sums the machine's accelerators up, nil if it doesn't have any. The GPUs that the driver counts
+// take precedence over those on the PCI bus: a GPU that the driver lost cannot be used.
 func (f Facts) GPU() *GPU {
 	count := map[string]int{}
 	switch {

@@ -1,7 +1,7 @@
 // Package layout describes the machines of a cluster: their hardware (SKUs), addresses,
-// roles and labels, and turns what discovery found on them into SKUs.
-// In: layout.yaml, or answers of the discovery script. Out: plain values; it depends on
-// nothing but secrets.
+// roles and labels, and turns the facts that discovery found on them into SKUs.
+// In: layout.yaml, or answers of the discovery script. Out: plain values; it depends
+// only on secrets.
 package layout
 
 import (
@@ -31,7 +31,7 @@ type Layout struct {
 	MachineList []Machine      `yaml:"machine-list" json:"machine-list"`
 }
 
-// SSH says how machines are reached. In Layout it holds what all have in common; a
+// SSH has the settings for reaching machines. In Layout it holds those that all have in common; a
 // machine's own values win, field by field.
 type SSH struct {
 	Username   string        `yaml:"username,omitempty" json:"username,omitempty"`
@@ -53,7 +53,7 @@ type SKU struct {
 	Arch  string   `yaml:"arch,omitempty" json:"arch,omitempty"`
 	Disks []Disk   `yaml:"disks,omitempty" json:"disks,omitempty"`
 	RDMA  []string `yaml:"infiniband,omitempty" json:"infiniband,omitempty"` // device names, mlx5_0 …
-	// Discovered is false where the values were not read from a machine but must be
+	// Discovered is false if the values were not read from a machine but must be
 	// filled in by hand (config generate --offline).
 	Discovered bool `yaml:"discovered" json:"discovered"`
 }
@@ -71,13 +71,13 @@ type GPU struct {
 	Driver string `yaml:"driver,omitempty" json:"driver,omitempty"`
 	// Simulated GPUs exist only in NVML's mock (quick-start's gpu: simulate).
 	Simulated bool `yaml:"simulated,omitempty" json:"simulated,omitempty"`
-	// Parts is into how many each GPU is split for jobs, which then share its time; 0 or 1 where a job has it alone.
+	// Parts is the number of parts into which each GPU is split for jobs, which then share its time; 0 or 1 if a job has it alone.
 	Parts int `yaml:"parts,omitempty" json:"parts,omitempty"`
-	// MIG is the profile of the instances into which the hardware splits each GPU for jobs, such as 1g.10gb; "" where it doesn't.
+	// MIG is the profile of the instances into which the hardware splits each GPU for jobs, such as 1g.10gb; "" if it doesn't split them.
 	MIG string `yaml:"mig,omitempty" json:"mig,omitempty"`
 }
 
-// Shares is how many jobs can have one of the GPUs at a time. A profile that its card doesn't have is an error of the configuration, and counts as none.
+// Shares is how many jobs can have one of the GPUs at a time. A profile that its card doesn't have is an error of the configuration, and isn't counted.
 func (g *GPU) Shares() int {
 	if g.MIG != "" {
 		n, err := MIGInstances(g.Type, g.MIG)
@@ -89,7 +89,7 @@ func (g *GPU) Shares() int {
 	return max(g.Parts, 1)
 }
 
-// Leaves is how many jobs of the smallest size can have GPUs of a machine at a time: what its scheduler calls GPUs.
+// Leaves is how many jobs of the smallest size can have GPUs of a machine at a time: the number of GPUs for the scheduler.
 func (g *GPU) Leaves() int { return g.Count * g.Shares() }
 
 // Disk is a block device of a SKU.
@@ -135,7 +135,7 @@ func (l *Layout) GPUsForJobs(m Machine) []int {
 	return out
 }
 
-// SSHFor returns how the machine is reached: its own values, else the layout's. A
+// SSHFor returns the SSH settings of the machine: its own values, otherwise the layout's. A
 // machine that names its own key or password does not inherit the other one.
 func (l *Layout) SSHFor(m Machine) SSH {
 	s := l.SSH

@@ -11,7 +11,7 @@ import (
 type Profile struct {
 	// Name is NVIDIA's: slices of the processors, and memory in GiB, such as 1g.10gb.
 	Name string
-	// Instances is how many of it a GPU has room for where it has no others.
+	// Instances is how many instances of the profile fit on a GPU without others.
 	Instances int
 }
 
@@ -27,7 +27,7 @@ type migCard struct {
 // migCards are NVIDIA's GPUs that can be split into instances. Profiles with media engines or graphics (+me, +gfx) aren't among them: a GPU has room
 // for one of these, and here all instances of a GPU are alike. GB200 isn't, as its profiles have one name in NVIDIA's manual and another in its tool.
 //
-// Sources: the MIG User Guide, "Supported MIG Profiles" (docs.nvidia.com/datacenter/tesla/mig-user-guide), and for what that leaves to the reader
+// Sources: the MIG User Guide, "Supported MIG Profiles" (docs.nvidia.com/datacenter/tesla/mig-user-guide), and for the details that it leaves open
 // deployments/systemd/config-default.yaml of github.com/NVIDIA/mig-parted, which names cards by their PCI device ids.
 func migCards() []migCard {
 	// seven are the profiles of a GPU with seven slices for processors and eight for memory.
@@ -59,7 +59,7 @@ func migCards() []migCard {
 	}
 }
 
-// migCardsOf are the cards that a model may be: several where it doesn't say how much memory it has.
+// migCardsOf returns the cards that a model may be: several if it doesn't say how much memory it has.
 func migCardsOf(model string) (out []migCard) {
 	words := strings.FieldsFunc(strings.ToUpper(model), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	has := func(w string) bool { return slices.Contains(words, w) }

@@ -35,7 +35,7 @@ func SKUs(facts map[string]Facts) (map[string]SKU, map[string]string) {
 	return skus, assigned
 }
 
-// hardwareKey holds what must be equal, memory aside.
+// hardwareKey has the properties that must be equal, memory aside.
 func hardwareKey(f Facts) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s|%s|%05d|%s", f.Arch, f.OS(), f.VCores, f.CPUModel)
@@ -50,7 +50,7 @@ func hardwareKey(f Facts) string {
 }
 
 // splitByMemory orders the machines by memory, largest first, and starts a new group
-// where one is more than 1 % (at least 64 MiB) below the group's first.
+// if one is more than 1 % (at least 64 MiB) below the group's first.
 func splitByMemory(ids []string, facts map[string]Facts) [][]string {
 	slices.SortStableFunc(ids, func(a, b string) int {
 		if c := cmp.Compare(facts[b].MemKiB, facts[a].MemKiB); c != 0 {
@@ -70,7 +70,7 @@ func splitByMemory(ids []string, facts map[string]Facts) [][]string {
 	return out
 }
 
-// skuOf describes a group: the smallest memory, and a driver only where all have the same.
+// skuOf describes a group: the smallest memory, and a driver only if all have the same.
 func skuOf(ids []string, facts map[string]Facts) SKU {
 	first := facts[ids[0]]
 	least := first.MemKiB
@@ -122,7 +122,7 @@ func diskSize(bytes int64) string {
 	return fmt.Sprintf("%dMi", bytes>>20)
 }
 
-// skuName tells a SKU's nature: 8x-a100-sxm4-80gb, or cpu-64c-512g.
+// skuName describes a SKU's hardware: 8x-a100-sxm4-80gb, or cpu-64c-512g.
 func skuName(f Facts) string {
 	if g := f.GPU(); g != nil {
 		model := word(g.Type, true)
@@ -137,7 +137,7 @@ func skuName(f Facts) string {
 	return fmt.Sprintf("cpu-%dc-%dg", f.VCores, fittedGiB(f.MemKiB))
 }
 
-// fittedGiB guesses the memory that is fitted from what the kernel manages, which is up
+// fittedGiB guesses the fitted memory from the memory that the kernel manages, which is up
 // to 6 % less: 503 becomes 512, 1007 becomes 1024.
 func fittedGiB(kib int64) int64 {
 	gib := (kib + (1 << 20) - 1) >> 20

@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// maxFindings limits what one file can report; a file with more has another problem.
+// maxFindings limits the findings of one file; a file with more has a different problem.
 const maxFindings = 1000
 
 // NodeDecoder is a type that may be written in more than one way in YAML.
@@ -57,8 +57,8 @@ func (d *Decoder) Value(n *yaml.Node, path Path, out any) {
 	d.value(n, path, reflect.ValueOf(out).Elem())
 }
 
-// Apart fills out, a pointer, from n and returns what is wrong with it instead of reporting it: for lists of which each
-// entry is answered for itself. Paths begin at n.
+// Apart fills out, a pointer, from n and returns its mistakes instead of reporting them: for lists whose
+// entries are each checked separately. Paths begin at n.
 func (d *Decoder) Apart(n *yaml.Node, out any) Findings {
 	part := &Decoder{file: d.file, fields: d.fields}
 	part.Value(n, nil, out)
@@ -66,7 +66,7 @@ func (d *Decoder) Apart(n *yaml.Node, out any) Findings {
 	return part.findings
 }
 
-// Ignored is a value of any form that means nothing to who reads it.
+// Ignored is a value of any form that the reader of the file ignores.
 type Ignored struct{}
 
 // DecodeNode implements NodeDecoder.
@@ -272,7 +272,7 @@ type entry struct{ key, value *yaml.Node }
 type Pair struct{ Key, Value *yaml.Node }
 
 // Pairs returns the pairs of the mapping n, merges (<<) expanded, in the file's order, and reports
-// keys that occur twice and keys that are no plain text. It is for types that decode themselves.
+// keys that occur twice and keys that aren't plain text. It is for types that decode themselves.
 func (d *Decoder) Pairs(n *yaml.Node, path Path) []Pair {
 	entries := d.entries(n, path)
 	out := make([]Pair, len(entries))
@@ -283,7 +283,7 @@ func (d *Decoder) Pairs(n *yaml.Node, path Path) []Pair {
 }
 
 // entries returns the pairs of a mapping with merges (<<) expanded; explicit keys win.
-// It reports keys that occur twice and keys that are no plain text.
+// It reports keys that occur twice and keys that aren't plain text.
 func (d *Decoder) entries(n *yaml.Node, path Path) []entry {
 	out := make([]entry, 0, len(n.Content)/2)
 	seen := make(map[string]*yaml.Node, len(n.Content)/2)

@@ -18,7 +18,7 @@ const (
 	MaxNodes = 4_000_000
 )
 
-// Document is a parsed file that knows where each of its fields stands.
+// Document is a parsed file that knows the position of each of its fields.
 type Document struct {
 	File string
 	root *yaml.Node // a mapping, or nil in an empty file
@@ -26,7 +26,7 @@ type Document struct {
 	size int
 }
 
-// Text returns the file as it was read; nil where it couldn't be read as YAML.
+// Text returns the file as it was read, or nil if it couldn't be read as YAML.
 func (d *Document) Text() []byte {
 	if d == nil {
 		return nil
@@ -38,15 +38,15 @@ func (d *Document) Text() []byte {
 // MaxNodes.
 func (d *Document) Values() int { return d.size }
 
-// Parse reads one YAML document. The returned document is never nil; it is empty where
-// there are errors.
+// Parse reads one YAML document. The returned document is never nil; it is empty if
+// the file has errors.
 func Parse(file string, data []byte) (doc *Document, findings Findings) {
 	doc = &Document{File: file}
 	fail := func(line, column int, rule, message, remedy string) (*Document, Findings) {
 		return &Document{File: file}, Findings{{File: file, Line: line, Column: column, Rule: rule,
 			Severity: Error, Message: message, Remedy: remedy}}
 	}
-	// yaml.v3 is not proof against every input; what it throws becomes a finding.
+	// yaml.v3 is not proof against every input; its panics become findings.
 	defer func() {
 		if r := recover(); r != nil {
 			doc, findings = fail(1, 1, "yaml/syntax", fmt.Sprintf("not readable as YAML: %v", r), "")
@@ -93,8 +93,8 @@ func Parse(file string, data []byte) (doc *Document, findings Findings) {
 	return doc, nil
 }
 
-// scanner refuses what would make later steps slow or ambiguous: deep nesting, aliases
-// that multiply, tags that change what a value means.
+// scanner refuses constructs that would make later steps slow or ambiguous: deep nesting, aliases
+// that multiply, tags that change the meaning of a value.
 type scanner struct {
 	file     string
 	nodes    int
@@ -182,7 +182,7 @@ func Marks(data []byte) int {
 }
 
 // nestingLine looks, before the parser does, for a line that opens more brackets or list
-// items than any document of ours needs: the parser's time grows with their square.
+// items than any of our documents needs: the parser's time grows with their square.
 func nestingLine(data []byte) int {
 	line, run := 1, 0
 	for _, c := range data {
@@ -204,8 +204,8 @@ func nestingLine(data []byte) int {
 	return 0
 }
 
-// Position returns where the field stands, or its nearest ancestor that is in the file:
-// the value's line and column, and whether the field itself is there. An empty document
+// Position returns the position of the field, or of its nearest ancestor that is in the file:
+// the value's line and column, and whether the file has the field itself. An empty document
 // has no positions: line 0.
 func (d *Document) Position(path Path) (line, column int, exact bool) {
 	if d == nil || d.root == nil {
@@ -241,7 +241,7 @@ func (d *Document) Keys(path ...any) []string {
 	return out
 }
 
-// Scalar returns the text of the value at path, "" where it is no scalar.
+// Scalar returns the text of the value at path, or "" if it isn't a scalar.
 func (d *Document) Scalar(path ...any) string {
 	n := d.node(path)
 	if n == nil || n.Kind != yaml.ScalarNode || isNull(n) {

@@ -13,7 +13,7 @@ import (
 type structFields struct {
 	byKey  map[string]int
 	keys   []string
-	inline int // index of the map that takes all other keys; -1 where there is none
+	inline int // index of the map that takes all other keys; -1 if the struct doesn't have one
 }
 
 func (d *Decoder) fieldsOf(t reflect.Type) structFields {

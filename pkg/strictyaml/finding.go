@@ -17,16 +17,16 @@ import (
 // Severity says whether a finding stops the work.
 type Severity string
 
-// Severities. A warning is reported and the work goes on.
+// Severities. A warning is reported and the work continues.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
 )
 
-// Finding is one thing that is wrong, or doubtful, in a file.
+// Finding is one mistake, or doubtful setting, in a file.
 type Finding struct {
 	File     string   `json:"file"`
-	Line     int      `json:"line,omitempty"`   // from 1; 0 where the finding has no place
+	Line     int      `json:"line,omitempty"`   // from 1; 0 if the finding has no place
 	Column   int      `json:"column,omitempty"` // from 1
 	Field    string   `json:"field,omitempty"`  // such as machine-list[2].hostip
 	Rule     string   `json:"rule"`             // stable name, such as layout/duplicate-hostip
@@ -102,7 +102,7 @@ func (fs Findings) Write(w io.Writer) error {
 	return nil
 }
 
-// Err returns the findings as an error where at least one of them is an error, else nil.
+// Err returns the findings as an error if at least one of them is an error, and otherwise nil.
 func (fs Findings) Err() error {
 	if len(fs.Errors()) == 0 {
 		return nil

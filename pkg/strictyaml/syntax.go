@@ -39,7 +39,7 @@ func parserError(err error) (line int, text string) {
 		line, _ = strconv.Atoi(m[1])
 		text = text[len(m[0]):]
 	}
-	// The parser quotes what follows * and !, which may be the middle of a password.
+	// The parser quotes the text after * and !, which may be the middle of a password.
 	if i := strings.IndexByte(text, '\''); i >= 0 && strings.Contains(text, "anchor") {
 		text = "unknown anchor"
 	}
@@ -69,7 +69,7 @@ func mistake(data []byte, err error, line int, text string) int {
 		return line
 	}
 	if first > 0 {
-		// A quote that isn't closed ends at the next one, and what follows that makes no sense.
+		// A quote that isn't closed ends at the next one, and the text after that makes no sense.
 		if e := parseError(data[:ends[first-1]]); e != nil && strings.Contains(e.Error(), "unexpected end of stream") {
 			line, _ = parserError(e)
 			return line
@@ -78,7 +78,7 @@ func mistake(data []byte, err error, line int, text string) int {
 	return first + 1
 }
 
-// parseError is what the parser says of a file.
+// parseError returns the parser's error about a file.
 func parseError(data []byte) error {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for range 2 { // the second document is refused as such
@@ -107,7 +107,7 @@ func lineEnds(data []byte) []int {
 	return out
 }
 
-// lineOf returns a line, counted from 1; "" where there is none.
+// lineOf returns a line, counted from 1, or "" if it doesn't exist.
 func lineOf(data []byte, line int) string {
 	i := 1
 	for l := range bytes.Lines(data) {
