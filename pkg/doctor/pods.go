@@ -220,7 +220,7 @@ func (p *probe) end(ctx context.Context) {
 func removeNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
 	now := int64(0)
 	// Pods go at once, or their grace period would keep the namespace.
-	_ = client.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}) // deleting the namespace removes the rest
+	_ = client.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}) // best effort
 	err := client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // a conflict: it is already going
 		return nil
