@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// build makes a configuration from a quick-start file and what the machines said, by
+// build makes a configuration from a quick-start file and the machines' facts, by
 // address; facts are nil offline. outDir is where it will be written.
 func (q *QuickStart) build(facts map[string]layout.Facts, outDir string) (*Cluster, Findings) {
 	r := &reporter{file: q.doc.File, doc: q.doc}
@@ -40,7 +40,7 @@ func (q *QuickStart) build(facts map[string]layout.Facts, outDir string) (*Clust
 }
 
 // sections are those of services-configuration.yaml. A section without settings stays, as
-// an empty one: it names a service that shall be there.
+// an empty one: it names a service to start.
 func (q *QuickStart) sections() map[string]any {
 	if len(q.Services) == 0 {
 		return nil
@@ -115,7 +115,7 @@ func (q *QuickStart) addMachines(c *Cluster, facts map[string]layout.Facts, port
 // unknownSKU is the SKU of machines that were not asked.
 const unknownSKU = "unknown"
 
-// hostname is the given one, else the machine's own in small letters, else one made from
+// hostname is the given one, otherwise the machine's own in small letters, and otherwise one made from
 // the address.
 func (q *QuickStart) hostname(m QuickMachine, facts map[string]layout.Facts) string {
 	if m.Hostname != "" {
@@ -129,8 +129,8 @@ func (q *QuickStart) hostname(m QuickMachine, facts map[string]layout.Facts) str
 
 func nameFromAddress(ip string) string { return "ip-" + strings.ReplaceAll(ip, ".", "-") }
 
-// rolesOf gives each machine its roles: its own, else master for those under masters (the
-// first machine where nothing else says) and worker for the others. Where that leaves no
+// rolesOf gives each machine its roles: its own, otherwise master for those under masters (or the
+// first machine if the file names no masters) and worker for the others. If that leaves no
 // worker, the masters work too: one machine is a whole cluster.
 func (q *QuickStart) rolesOf() [][]string {
 	out := make([][]string, len(q.Machines))
@@ -146,7 +146,7 @@ func (q *QuickStart) rolesOf() [][]string {
 		}
 	}
 	if len(masters) == 0 {
-		// The original's rule is "the first"; one with roles of its own is not asked.
+		// The original's rule is "the first"; machines with their own roles don't count.
 		if i := slices.IndexFunc(q.Machines, func(m QuickMachine) bool { return len(m.Roles) == 0 }); i >= 0 {
 			masters[i] = true
 		}
@@ -219,7 +219,7 @@ func (q *QuickStart) checkNames(r *reporter, facts map[string]layout.Facts, mach
 	}
 }
 
-// dnsServers are the given ones, else those of the first machine of the control plane
+// dnsServers are the given ones, otherwise those of the first machine of the control plane
 // that knows any.
 func (q *QuickStart) dnsServers(facts map[string]layout.Facts, c *Cluster) []string {
 	if len(q.DNS) > 0 {
@@ -233,7 +233,7 @@ func (q *QuickStart) dnsServers(facts map[string]layout.Facts, c *Cluster) []str
 	return []string{}
 }
 
-// chooseNetworks takes the given ranges, else the first usual one that is free and large
+// chooseNetworks takes the given ranges, otherwise the first usual one that is free and large
 // enough.
 func (q *QuickStart) chooseNetworks(r *reporter, c *Cluster) {
 	k := &c.Kubernetes.Kubernetes
@@ -265,7 +265,7 @@ func podRanges() []string {
 	return []string{defaultPodCIDR, "10.224.0.0/12", "10.192.0.0/11", "172.20.0.0/14", "100.64.0.0/10", "10.0.0.0/9"}
 }
 
-// freeRange returns the first range that holds none of the addresses, does not meet the
+// freeRange returns the first range that doesn't contain the addresses, does not meet the
 // other range and serves that many machines.
 func freeRange(ranges []string, addresses []netip.Addr, other string, machines int) string {
 	for _, s := range ranges {

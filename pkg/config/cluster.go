@@ -57,14 +57,14 @@ type KubernetesSpec struct {
 	ServiceClusterIPRange string   `yaml:"service-cluster-ip-range" json:"service-cluster-ip-range"`
 	PodCIDR               string   `yaml:"pod-cidr" json:"pod-cidr"`
 	DNSDomain             string   `yaml:"dns-domain" json:"dns-domain"` // cluster.local
-	// LoadBalanceIP is the address of the API for all nodes: the master's where there is one, a load balancer's, or empty.
+	// LoadBalanceIP is the address of the API for all nodes: the master's if there is only one, a load balancer's, or empty.
 	// APIServerPort is 6443.
 	LoadBalanceIP string `yaml:"load-balance-ip,omitempty" json:"load-balance-ip,omitempty"`
 	APIServerPort int    `yaml:"api-servers-port" json:"api-servers-port"`
-	// APIEndpoint is APIEndpointLocal, or HOST[:PORT] of a load balancer. Empty, it is what LoadBalanceIP says if that is no master,
-	// local with several masters, and else the master's address.
+	// APIEndpoint is APIEndpointLocal, or HOST[:PORT] of a load balancer. If it is empty, the address is LoadBalanceIP if that isn't a master's,
+	// local with several masters, and otherwise the master's address.
 	APIEndpoint string `yaml:"api-endpoint,omitempty" json:"api-endpoint,omitempty"`
-	// APIVIP is a virtual address that one of the masters has, for people and programs outside of the cluster. Machines go on using their own.
+	// APIVIP is a virtual address that one of the masters has, for people and programs outside of the cluster. Machines still use their own endpoint.
 	APIVIP string `yaml:"api-vip,omitempty" json:"api-vip,omitempty"`
 	// APIServerCertSANs are further names and addresses in the API server's certificate.
 	APIServerCertSANs []string `yaml:"api-server-cert-sans,omitempty" json:"api-server-cert-sans,omitempty"`
@@ -79,14 +79,14 @@ type KubernetesSpec struct {
 	MetadataAddress string `yaml:"metadata-address,omitempty" json:"metadata-address,omitempty"`
 	// Bundle is the folder with the artifacts, relative to the file's folder or absolute.
 	Bundle string `yaml:"bundle,omitempty" json:"bundle,omitempty"`
-	// Proxy is how machines reach what is outside of the cluster.
+	// Proxy is how machines reach addresses outside of the cluster.
 	Proxy Proxy `yaml:"proxy,omitempty" json:"proxy,omitzero"`
 	// GPUDriver is NVIDIA's driver on machines with its GPUs.
 	GPUDriver GPUDriver `yaml:"gpu-driver,omitempty" json:"gpu-driver,omitzero"`
 	Extra     Extra     `yaml:"extra,omitempty" json:"extra,omitempty"`
 }
 
-// APIEndpointLocal gives each machine an address of its own at which it reaches the API of any master that is ready.
+// APIEndpointLocal gives each machine its own address at which it reaches the API of any master that is ready.
 const (
 	APIEndpointLocal = "local"
 	LocalAPIPort     = 6444
@@ -101,8 +101,8 @@ const (
 	MetadataOpen   = "open"
 )
 
-// Proxy is for containerd and apt, and for nothing else on the machines. The URLs may hold a
-// password, so they are secrets whole.
+// Proxy is only for containerd and apt on the machines. The URLs may hold a
+// password, so the whole URLs are secrets.
 type Proxy struct {
 	HTTP  secret.String `yaml:"http,omitempty" json:"http,omitempty"`
 	HTTPS secret.String `yaml:"https,omitempty" json:"https,omitempty"`
@@ -124,7 +124,7 @@ type GPUDriver struct {
 	Source string `yaml:"source,omitempty" json:"source,omitempty"`
 }
 
-// What is done about NVIDIA's driver.
+// Policies for NVIDIA's driver.
 const (
 	GPUDriverKeep    = "keep"
 	GPUDriverInstall = "install"
@@ -146,7 +146,7 @@ const (
 	GPUSourceBundle       = "bundle"
 )
 
-// Extra are settings handed through, merged over what paictl writes.
+// Extra are settings handed through, merged over those that paictl writes.
 type Extra struct {
 	Kubelet    map[string]any `yaml:"kubelet,omitempty" json:"kubelet,omitempty"`       // KubeletConfiguration
 	KubeProxy  map[string]any `yaml:"kube-proxy,omitempty" json:"kube-proxy,omitempty"` // KubeProxyConfiguration
@@ -213,7 +213,7 @@ type DockerRegistry struct {
 	SecretName string        `yaml:"secret-name,omitempty" json:"secret-name,omitempty"`
 }
 
-// Source returns one of the four files as it was read, nil where the configuration was made, not
+// Source returns one of the four files as it was read. It returns nil if the configuration was made, not
 // read, or comes from a quick-start file.
 func (c *Cluster) Source(file string) []byte {
 	if c.quick != nil {
@@ -232,8 +232,8 @@ func (c *Cluster) WithServices(text []byte) (*Cluster, error) {
 	return Parse(c.Dir, data)
 }
 
-// IsManaged reports whether Kubernetes is paictl's to install, change and remove. Where it
-// is not, the machines are those of a cluster that was there before.
+// IsManaged reports whether paictl installs, changes and removes Kubernetes. If it
+// does not, the machines are those of a cluster that existed before.
 func (c *Cluster) IsManaged() bool {
 	m := c.Kubernetes.Kubernetes.Managed
 	return m == nil || *m

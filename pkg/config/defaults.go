@@ -57,7 +57,7 @@ func DefaultRoles() Roles {
 	}}
 }
 
-// fillDefaults sets what the files leave open.
+// fillDefaults sets the fields that the files leave open.
 func (c *Cluster) fillDefaults() {
 	c.Layout.APIVersion = cmp.Or(c.Layout.APIVersion, APIVersion)
 	c.Layout.Kind = cmp.Or(c.Layout.Kind, layout.Kind)
@@ -76,7 +76,7 @@ func (c *Cluster) fillKubernetes() {
 	s := &c.Services
 	k := &c.Kubernetes.Kubernetes
 	if !c.IsManaged() {
-		// What is not known of a cluster stays so: a guess would be taken for a fact.
+		// Unknown settings of a cluster stay so: a guess would be taken for a fact.
 		k.ClusterName = cmp.Or(k.ClusterName, nameOf(s.Cluster.Common.ClusterID))
 		k.DNSDomain = cmp.Or(k.DNSDomain, defaultDNSDomain)
 		return

@@ -20,7 +20,7 @@ const (
 	G2      Format = "the format of OpenPAI 1.5 and later"
 )
 
-// Detect tells which format a folder's configuration has. Two incompatible formats of the
+// Detect returns the format of a folder's configuration. Two incompatible formats of the
 // original share the name layout.yaml: the older has k8s-role, nodename or a SKU's gpu;
 // the later computing-device, or config.yaml beside it.
 func Detect(dir string) (Format, error) {

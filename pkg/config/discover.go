@@ -60,11 +60,11 @@ func (e *DiscoveryError) Unwrap() []error {
 // ExitCode is 1. It is here because a cause may want another.
 func (e *DiscoveryError) ExitCode() int { return 1 }
 
-// Discover asks machines what they are, in parallel, in one round trip each, and returns
-// the answers by the targets' address. All machines are asked even where some fail; the
+// Discover collects the facts of machines, in parallel, in one round trip each, and returns
+// the answers by the targets' address. All machines are asked even if some fail; the
 // error is then a *DiscoveryError, or the context's. timeout is for the script alone, zero
-// means 60 s; how long a connection may take is the dialer's to say, since it knows what
-// waits for others and what waits for a person. progress may be nil and is called, one call at a time, after each machine.
+// means 60 s. The dialer limits the time of a connection, since it knows which connections
+// wait for others or for a person. progress may be nil and is called, one call at a time, after each machine.
 func Discover(ctx context.Context, d ssh.Dialer, targets []ssh.Target, timeout time.Duration, progress func(done, total int, host string, err error)) (map[string]layout.Facts, error) {
 	if timeout <= 0 {
 		timeout = time.Minute

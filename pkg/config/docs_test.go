@@ -46,7 +46,7 @@ func TestTheDocumentedFieldsAndRulesAreCurrent(t *testing.T) {
 	assert.Equal(t, want, string(page), "run the test with -update")
 }
 
-// between replaces what stands between two marks.
+// between replaces the text between two marks.
 func between(t *testing.T, page, mark, text string) string {
 	t.Helper()
 	begin := fmt.Sprintf("<!-- %s: made by \"go test ./pkg/config -update\" -->\n", mark)

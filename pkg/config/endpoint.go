@@ -35,5 +35,5 @@ func (c *Cluster) Endpoint() string {
 	return net.JoinHostPort(k.LoadBalanceIP, port)
 }
 
-// EndpointIsLocal reports whether each machine reaches the API by a proxy of its own.
+// EndpointIsLocal reports whether each machine reaches the API by its own proxy.
 func (c *Cluster) EndpointIsLocal() bool { return c.Endpoint() == LocalAPI() }

@@ -15,14 +15,14 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// Existing is a Kubernetes cluster that paictl did not install, as far as its API tells.
-// Only Nodes must be there.
+// Existing is a Kubernetes cluster that paictl did not install, as far as its API reports it.
+// Only Nodes are required.
 type Existing struct {
 	Name    string // of the cluster, as its kubeconfig or kubeadm calls it
 	Version string // v1.30.2+k3s1
 	Server  string // https://10.0.0.1:6443
 	Nodes   []corev1.Node
-	// ServiceRange, PodCIDR and DNSDomain are empty where the API does not tell.
+	// ServiceRange, PodCIDR and DNSDomain are empty if the API does not report them.
 	ServiceRange, PodCIDR, DNSDomain string
 	// Masters are the names of nodes that shall run the platform's services, beside the
 	// nodes of the control plane.
@@ -31,8 +31,8 @@ type Existing struct {
 	Configured bool
 }
 
-// GenerateExisting makes the four files for a cluster that is there. Of g the quick-start
-// file and what concerns machines are not used. It writes all files, or none.
+// GenerateExisting makes the four files for an existing cluster. It doesn't use g's quick-start
+// file and options for machines. It writes all files, or none.
 func GenerateExisting(e Existing, g Generation) (*Generated, error) {
 	if !g.DryRun && !g.Force {
 		if err := refuseExisting(g.OutDir); err != nil {
@@ -54,7 +54,7 @@ func GenerateExisting(e Existing, g Generation) (*Generated, error) {
 	return out, g.write(out)
 }
 
-// configuration is what the files say; the findings are warnings.
+// configuration is the content of the files; the findings are warnings.
 func (e Existing) configuration(dir string) (*Cluster, Findings, error) {
 	managed := false
 	c := &Cluster{Dir: dir}
@@ -94,9 +94,9 @@ func (e Existing) addKubernetes(c *Cluster, nodes []corev1.Node, r *reporter) {
 	}
 }
 
-// clusterIDOf makes an id of what a kubeconfig calls a cluster: the last part of
+// clusterIDOf makes an id of the name of a cluster in a kubeconfig: the last part of
 // arn:aws:eks:eu-west-1:1234:cluster/lab, the whole of others. Names that all clusters of a
-// kind have say nothing and give "".
+// kind share don't identify one and give "".
 func clusterIDOf(name string) string {
 	name = name[strings.LastIndex(name, "/")+1:]
 	if slices.Contains([]string{"kubernetes", "default", "cluster", "local"}, name) {
@@ -114,8 +114,8 @@ func clusterIDOf(name string) string {
 	return id
 }
 
-// apiAddress is where the API is reached, zero where that is a name, or true on the
-// operator's machine alone.
+// apiAddress is where the API is reached, zero if that is a name, or only valid on the
+// operator's machine.
 func apiAddress(server string) (ip string, port int) {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -131,7 +131,7 @@ func apiAddress(server string) (ip string, port int) {
 	return a.String(), port
 }
 
-// firstRange is the IPv4 range of a list with commas, else the first one.
+// firstRange is the IPv4 range of a list with commas, otherwise the first one.
 func firstRange(list string) string {
 	first := ""
 	for s := range strings.SplitSeq(list, ",") {

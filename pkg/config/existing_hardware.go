@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// nodeFacts says of a node what discovery would say of its machine, as far as the API tells.
+// nodeFacts returns the facts that discovery would find on a node's machine, as far as the API reports them.
 func nodeFacts(n corev1.Node) layout.Facts {
 	id, version := osOf(n.Status.NodeInfo.OSImage)
 	f := layout.Facts{
@@ -19,7 +19,7 @@ func nodeFacts(n corev1.Node) layout.Facts {
 	}
 	count, model := nodeGPUs(n)
 	for range count {
-		// Of whatever vendor: what is listed here is counted as it is.
+		// Of any vendor: the listed GPUs are counted as they are.
 		f.NVIDIA = append(f.NVIDIA, layout.NVIDIAGPU{Model: model})
 	}
 	return f
@@ -71,8 +71,8 @@ func driverOf(n corev1.Node) string {
 	return strings.Join(parts, ".")
 }
 
-// osOf takes apart what a system calls itself, "Ubuntu 22.04.4 LTS", into the ID and the
-// VERSION_ID of its os-release, which the API does not tell.
+// osOf takes the name of a system apart, "Ubuntu 22.04.4 LTS", into the ID and the
+// VERSION_ID of its os-release, which the API does not report.
 func osOf(image string) (id, version string) {
 	words := strings.FieldsFunc(strings.ToLower(image), func(r rune) bool { return r == ' ' || r == '/' || r == '(' || r == ')' })
 	if len(words) == 0 {

@@ -95,7 +95,7 @@ func (e Existing) addMachines(c *Cluster, nodes []corev1.Node, r *reporter) erro
 }
 
 // masters are the nodes that get the role master: those of the control plane, those that
-// had the role before, and those that were asked for. Where that is none, as in managed
+// had the role before, and the requested ones. Without any of these, as in managed
 // clouds, one is chosen.
 func (e Existing) masters(nodes []corev1.Node, r *reporter) (map[string]bool, error) {
 	out, byName := map[string]bool{}, map[string]bool{}
@@ -137,8 +137,8 @@ func isControlPlaneNode(n corev1.Node) bool {
 	})
 }
 
-// bestMaster is the first node that is ready and takes pods, one without GPUs where there
-// is one: GPUs are for jobs.
+// bestMaster is the first node that is ready and takes pods, without GPUs
+// if possible: GPUs are for jobs.
 func bestMaster(nodes []corev1.Node) string {
 	cost := func(n corev1.Node) int {
 		cost := 0
@@ -177,7 +177,7 @@ func refusesPods(n corev1.Node) bool {
 	return isControlPlaneNode(n) && slices.ContainsFunc(lastingTaints(n), func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
 }
 
-// lastingTaints are a node's taints but those that tell of a passing state: not ready, no
+// lastingTaints are a node's taints but those of a passing state: not ready, no
 // memory, about to be removed.
 func lastingTaints(n corev1.Node) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
@@ -224,7 +224,7 @@ func ownTaints(c *Cluster, m layout.Machine, n corev1.Node) []string {
 }
 
 // ownLabels are those labels of a node that are the platform's and do not come from its
-// roles. All others are left to who gave them.
+// roles. All others are left to the programs and people that set them.
 func ownLabels(c *Cluster, m layout.Machine, n corev1.Node) map[string]string {
 	out := map[string]string{}
 	fromRoles := c.LabelsOf(m)
@@ -244,8 +244,8 @@ func ownLabels(c *Cluster, m layout.Machine, n corev1.Node) map[string]string {
 	return out
 }
 
-// nodeAddress is the address of the node inside the cluster's network, IPv4 where it has
-// one, "" where it has none.
+// nodeAddress is the address of the node inside the cluster's network, IPv4 if it has
+// one, "" if it has no address.
 func nodeAddress(n corev1.Node) string {
 	first := ""
 	for _, a := range n.Status.Addresses {

@@ -10,7 +10,7 @@ import (
 )
 
 // withoutEmpty leaves out settings without a value: those of an existing cluster that are
-// not known, or mean nothing there.
+// not known, or have no effect there.
 func withoutEmpty(k Kubernetes) (any, error) {
 	root, err := strictyaml.Node(k)
 	if err != nil {
@@ -35,7 +35,7 @@ func dropEmpty(section *yaml.Node) {
 	section.Content = kept
 }
 
-// existingHead opens the files of a cluster that was there before paictl.
+// existingHead opens the files of a cluster that existed before paictl.
 func existingHead(name string) string {
 	const written = "Written by \"paictl config generate --from-kubeconfig\"; you can edit it."
 	switch name {
@@ -50,7 +50,7 @@ func existingHead(name string) string {
 	return fileHead(name)
 }
 
-// existingDocs are the texts of the fields, where they mean something else there.
+// existingDocs are the texts of the fields, with those that have another meaning there.
 func existingDocs(name string, docs map[string]string) map[string]string {
 	docs = maps.Clone(docs)
 	switch name {

@@ -34,7 +34,7 @@ func (f *fleet) add(addr string, c sshtest.Config, facts string) {
 	f.servers[addr] = sshtest.NewServer(f.t, c)
 }
 
-// answering is a machine that runs nothing but the discovery script.
+// answering is a machine that runs only the discovery script.
 type answering string
 
 func (a answering) Exec(_ context.Context, e *sshtest.Exec) int {
@@ -72,7 +72,7 @@ func (f *fleet) dialer() *ssh.Client {
 	return sshtest.NewClient(f.t, o)
 }
 
-// generate runs the generator on a quick-start text and returns what it made.
+// generate runs the generator on a quick-start text and returns its result.
 func (f *fleet) generate(text string) (*Generated, string, error) {
 	dir := f.t.TempDir()
 	out := filepath.Join(dir, "cluster")

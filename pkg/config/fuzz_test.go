@@ -21,7 +21,7 @@ func seed(f *testing.F, patterns ...string) {
 	}
 }
 
-// FuzzQuickStart: no file crashes the generator, and what it accepts it can read again.
+// FuzzQuickStart: no file crashes the generator, and it can read the files again that it makes.
 func FuzzQuickStart(f *testing.F) {
 	seed(f, "../../examples/quick-start*.yaml")
 	f.Add([]byte("machines: [{hostip: 10.0.0.1, roles: worker}]\nmasters: ['']\n"))

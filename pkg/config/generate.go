@@ -22,7 +22,7 @@ import (
 type Generation struct {
 	QuickStart string // path of the file
 	OutDir     string
-	Force      bool // replace files that are there
+	Force      bool // replace existing files
 	Offline    bool // ask no machine
 	DryRun     bool // write nothing
 	// Timeout for one machine; zero means 60 s.
@@ -30,7 +30,7 @@ type Generation struct {
 	// Reference documents the services' sections, as comments; services-configuration.yaml
 	// ends with it.
 	Reference []byte
-	// Checks are further rules for what is generated, beside those of Validate.
+	// Checks are further rules for the generated files, beside those of Validate.
 	Checks []Check
 	// Dialer reaches the machines; not used offline.
 	Dialer ssh.Dialer
@@ -41,7 +41,7 @@ type Generation struct {
 	Progress func(done, total int, host string, err error)
 }
 
-// Generated is what Generate made.
+// Generated is the result of Generate.
 type Generated struct {
 	Cluster  *Cluster
 	Files    map[string][]byte       // by name, with secrets
@@ -73,7 +73,7 @@ func Generate(ctx context.Context, g Generation) (*Generated, error) {
 	}
 	var facts map[string]layout.Facts
 	if !g.Offline {
-		// What is wrong without the machines' answers is found before they are asked.
+		// Mistakes that don't depend on the machines' answers are found before they are asked.
 		if _, _, err := q.assemble(nil, g.OutDir, g.Checks); err != nil {
 			return nil, err
 		}
@@ -166,7 +166,7 @@ func (q *QuickStart) assemble(facts map[string]layout.Facts, outDir string, chec
 	return c, findings.Warnings(), nil
 }
 
-// inOwnTerms moves findings about generated files, which no one has seen yet, to the
+// inOwnTerms moves findings about generated files, which the user hasn't seen yet, to the
 // fields of the quick-start file that caused them.
 func (q *QuickStart) inOwnTerms(fs Findings) Findings {
 	for i := range fs {
@@ -260,7 +260,7 @@ func factsFindings(c *Cluster, facts map[string]layout.Facts) Findings {
 	return r.findings
 }
 
-// obstacles are what an installation of NVIDIA's driver meets on a machine.
+// obstacles are problems that an installation of NVIDIA's driver meets on a machine.
 func obstacles(f layout.Facts) string {
 	var out []string
 	if f.SecureBoot == "on" {
@@ -298,7 +298,7 @@ func countVendor(devices []layout.PCIDevice, vendor string) int {
 // Path of one of the files.
 func (g *Generated) Path(name string) string { return filepath.Join(g.Cluster.Dir, name) }
 
-// Summary counts what was found: machines by SKU.
+// Summary counts the machines by SKU.
 func (g *Generated) Summary() string {
 	l := g.Cluster.Layout
 	count := map[string]int{}

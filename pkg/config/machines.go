@@ -35,7 +35,7 @@ type LayoutEdit struct {
 // fileEdit is another text of a file of the folder.
 type fileEdit struct {
 	path string
-	// secret says that no one but its owner may read it.
+	// secret says that only its owner may read it.
 	secret        bool
 	before, after []byte
 }
@@ -110,7 +110,7 @@ func RemoveMachines(dir string, names []string, services ServiceRules) (*LayoutE
 // Write replaces the file at once. Undo puts the old one back.
 func (e *fileEdit) Write() error { return e.write(e.after) }
 
-// Undo puts back what Write replaced, unless someone has changed the file since.
+// Undo restores the text that Write replaced, unless the file has been changed since.
 func (e *fileEdit) Undo() error {
 	now, err := os.ReadFile(e.path)
 	if err != nil || !bytes.Equal(now, e.after) {
@@ -181,7 +181,7 @@ func cloneSKUs(in map[string]layout.SKU) map[string]layout.SKU {
 	return out
 }
 
-// addSKU returns the name of the SKU of a machine with these facts, and adds one where no
+// addSKU returns the name of the SKU of a machine with these facts, and adds one if no
 // other has the same hardware.
 func addSKU(skus map[string]layout.SKU, f layout.Facts) string {
 	found, _ := layout.SKUs(map[string]layout.Facts{"": f})

@@ -28,7 +28,7 @@ type NewMachines struct {
 	SKU     string // "auto" or "" where the machine shall be asked
 }
 
-// Machines returns them as entries of a layout, without what the machines must be asked.
+// Machines returns them as entries of a layout, without the facts that the machines must be asked for.
 func (n NewMachines) Machines() ([]layout.Machine, error) {
 	var out []layout.Machine
 	for _, h := range n.Hosts {
@@ -63,7 +63,7 @@ func (n NewMachines) machine(host string) (layout.Machine, error) {
 	return n.with(layout.Machine{Hostname: name, HostIP: address})
 }
 
-// with fills in what the flags say and the entry doesn't.
+// with fills in the flags' values that the entry doesn't set.
 func (n NewMachines) with(m layout.Machine) (layout.Machine, error) {
 	if len(m.Roles) == 0 {
 		m.Roles = n.Roles
@@ -109,7 +109,7 @@ type machineEntry struct {
 	SSH      *layout.SSH       `yaml:"ssh"`
 	ForPods  []int             `yaml:"gpus-for-pods"`
 
-	// The original's. Those that had no meaning of their own are read and dropped.
+	// The original's. Those that had no effect are read and dropped.
 	Username string        `yaml:"username"`
 	Password secret.String `yaml:"password"`
 	KeyFile  string        `yaml:"keyfile-path"`

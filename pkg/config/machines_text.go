@@ -15,8 +15,8 @@ import (
 // errStyle says that a text is not laid out so that lines can be cut out and put in.
 var errStyle = errors.New("not in block style")
 
-// editText takes out the lines of machines that are no longer wanted and puts in lines for
-// new ones, and for new SKUs. The caller checks what comes out.
+// editText removes the lines of machines that are no longer wanted and inserts lines for
+// new ones, and for new SKUs. The caller checks the result.
 func editText(text []byte, root *yaml.Node, want layout.Layout) ([]byte, error) {
 	list, skus := valueOf(root, "machine-list"), valueOf(root, "machine-sku")
 	if list == nil || skus == nil || list.Kind != yaml.SequenceNode || skus.Kind != yaml.MappingNode ||
@@ -57,7 +57,7 @@ func (t *textEdit) editMachines(list *yaml.Node, want []layout.Machine) error {
 		}
 		have[h.Value] = true
 		first := item.Line - 1
-		// The dash may stand on a line of its own, above the mapping.
+		// The dash may be on a separate line, above the mapping.
 		for first > 0 && !strings.HasPrefix(strings.TrimLeft(t.lines[first], " "), "-") {
 			first--
 		}
@@ -100,7 +100,7 @@ func (t *textEdit) addSKUs(skus *yaml.Node, want map[string]layout.SKU) error {
 	return err
 }
 
-// extent returns the line after an entry that begins at first: it goes on while lines are
+// extent returns the line after an entry that begins at first: it continues while lines are
 // indented deeper, blank lines at its end aside.
 func (t *textEdit) extent(first, indent int) int {
 	end := first + 1
@@ -117,7 +117,7 @@ func (t *textEdit) extent(first, indent int) int {
 	return end
 }
 
-// commentsAbove returns the first line of the comment that stands right above an entry.
+// commentsAbove returns the first line of the comment right above an entry.
 func (t *textEdit) commentsAbove(first, indent int) int {
 	for first > 0 {
 		l := strings.TrimRight(t.lines[first-1], "\r\n")

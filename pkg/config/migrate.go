@@ -29,12 +29,12 @@ type Migration struct {
 	Warnings Findings // what Validate says about the result
 }
 
-// MigrationNote tells what became of a field that did not simply move.
+// MigrationNote describes the migration of a field that did not simply move.
 type MigrationNote struct {
 	File   string `json:"file"`
 	Line   int    `json:"line,omitempty"`
 	Field  string `json:"field"`
-	Value  string `json:"value,omitempty"` // masked where it is a secret
+	Value  string `json:"value,omitempty"` // masked if it is a secret
 	Action string `json:"action"`          // changed, dropped
 	Reason string `json:"reason"`
 }
@@ -94,7 +94,7 @@ type migrator struct {
 	notes  []MigrationNote
 }
 
-// oldDoc is an old file and what of it was taken over.
+// oldDoc is an old file with the fields that were taken over.
 type oldDoc struct {
 	name  string
 	doc   *strictyaml.Document
@@ -127,7 +127,7 @@ func (m *migrator) read() error {
 	return nil
 }
 
-// get returns a value of an old file, nil where there is none.
+// get returns a value of an old file, or nil if it doesn't exist.
 func (d *oldDoc) get(steps ...any) any {
 	var v any = d.root
 	for _, s := range steps {
@@ -186,7 +186,7 @@ func (d *oldDoc) keys(steps ...any) []string {
 	return slices.Sorted(maps.Keys(v))
 }
 
-// note records what became of a field; the field counts as dealt with.
+// note records the migration of a field; the field counts as dealt with.
 func (m *migrator) note(d *oldDoc, action, reason string, steps ...any) {
 	p := fieldPath(steps)
 	d.taken[p.String()] = true
@@ -211,14 +211,14 @@ func (m *migrator) note(d *oldDoc, action, reason string, steps ...any) {
 	m.notes = append(m.notes, MigrationNote{File: d.name, Line: line, Field: p.String(), Value: value, Action: action, Reason: reason})
 }
 
-// drop notes the field, where it is there.
+// drop notes the field, if it exists.
 func (m *migrator) drop(d *oldDoc, reason string, steps ...any) {
 	if d.get(steps...) != nil {
 		m.note(d, noteDropped, reason, steps...)
 	}
 }
 
-// finish reports what no one took, and fills in the rest.
+// finish reports the fields that were not taken over, and fills in the rest.
 func (m *migrator) finish() {
 	for _, name := range slices.Sorted(maps.Keys(m.docs)) {
 		d := m.docs[name]

@@ -117,7 +117,7 @@ func kubesprayReasons() map[string]string {
 	}
 }
 
-// extraVars takes over the variables of kubespray that have a field of their own here.
+// extraVars takes over the variables of kubespray that have their own field here.
 func (m *migrator) extraVars(d *oldDoc) {
 	k := &m.c.Kubernetes.Kubernetes
 	section := "openpai_kubespray_extra_var"
@@ -178,7 +178,7 @@ func (m *migrator) dockerCache(d *oldDoc) {
 	}
 }
 
-// section adds a service's settings; those that are there already win.
+// section adds a service's settings; existing ones win.
 func (m *migrator) section(name string, settings map[string]any) {
 	old, _ := m.sections()[name].(map[string]any)
 	if old == nil {

@@ -99,7 +99,7 @@ func (m *migrator) machine(d *oldDoc, i int) (layout.Machine, layout.SSH) {
 		out.Hostname = lower
 	}
 	m.machineRoles(d, i, &out)
-	// The oldest layouts keep what machines have in common under default-machine-properties.
+	// The oldest layouts keep the properties that machines have in common under default-machine-properties.
 	own := func(key string) string { return cmp.Or(d.text(at(key)...), d.text("default-machine-properties", key)) }
 	way := layout.SSH{Username: own("username"), Password: secret.String(own("password")), KeyFile: own("keyfile-path")}
 	if key := d.text(at("ssh-keyfile-path")...); way.KeyFile == "" {
@@ -145,7 +145,7 @@ func (m *migrator) containerData(d *oldDoc, dockerRoot string, steps ...any) {
 	m.note(d, noteChanged, "containerd replaces Docker; its data goes to the same disk: extra.containerd.root "+root, steps...)
 }
 
-// machineRoles turns k8s-role and the quoted-string labels into roles and labels. Where a
+// machineRoles turns k8s-role and the quoted-string labels into roles and labels. If a
 // role brings a label that the machine did not have, the label is set to "false".
 func (m *migrator) machineRoles(d *oldDoc, i int, out *layout.Machine) {
 	at := func(key string) []any { return []any{"machine-list", i, key} }

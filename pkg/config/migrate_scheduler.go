@@ -11,7 +11,7 @@ import (
 // oldScheduler is the original's section of HiveD. Its key config is HiveD's own file, as text.
 const oldScheduler = "hivedscheduler"
 
-// newScheduler is the section in which virtual clusters and hardware stand as they are.
+// newScheduler is the section with virtual clusters and hardware as they are.
 const newScheduler = "scheduler"
 
 // scheduler takes HiveD's file out of its text, so that virtual clusters can be changed one by one.
@@ -31,7 +31,7 @@ func (m *migrator) scheduler() {
 	if section["config"] == nil {
 		return
 	}
-	// The original took one character for none.
+	// The original treated a single character like an empty text.
 	if !isText || len(strings.TrimSpace(text)) <= 1 {
 		m.drop(d, "it has no content: the hardware is that of the layout", oldScheduler, "config")
 		return
@@ -61,7 +61,7 @@ func (m *migrator) scheduler() {
 	m.note(d, noteChanged, reason, oldScheduler, "config")
 }
 
-// keys are those that a map may have, with the keys of what is below; "*" is any key, and nil below
+// keys are those that a map may have, with the keys of the values below; "*" is any key, and nil below
 // means that everything is kept.
 type keys map[string]keys
 
@@ -79,10 +79,10 @@ func hivedKeys() keys {
 	}
 }
 
-// hivedFile collects what of the file is not kept.
+// hivedFile collects the parts of the file that are not kept.
 type hivedFile struct{ dropped []string }
 
-// keep returns what of a value has a meaning; lists are looked through.
+// keep returns the parts of a value that have an effect; lists are looked through.
 func (h *hivedFile) keep(allowed keys, v any, path string) any {
 	switch v := v.(type) {
 	case map[string]any:

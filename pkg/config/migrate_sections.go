@@ -26,7 +26,7 @@ type sectionMigration struct {
 	out  map[string]any
 }
 
-// successor migrates a service's section key by key; what is left of it is dropped.
+// successor migrates a service's section key by key, and drops the rest.
 func (m *migrator) successor(name string, migrate func(*sectionMigration)) {
 	d := m.docs[ServicesFile]
 	if _, ok := d.get(name).(map[string]any); !ok {
@@ -152,7 +152,7 @@ func (s *sectionMigration) restServer() {
 
 func (s *sectionMigration) grafana() {
 	s.port("grafana-port", "port")
-	// Grafana asks Prometheus at its usual port, unless it is told.
+	// Grafana asks Prometheus at its usual port, unless this setting names another.
 	d := s.m.docs[ServicesFile]
 	for _, key := range []string{"prometheus-port", "port"} {
 		if port, ok := readPort(d.doc.Scalar("prometheus", key)); ok {

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// HostPort is a TCP port on which something of a cluster listens on its machines.
+// HostPort is a TCP port on which a part of a cluster listens on its machines.
 type HostPort struct {
 	Port int
 	User string // "kubelet"
 
-	extra fieldPath // where extra sets it, empty where it is a default
+	extra fieldPath // the field of extra that sets it, empty for a default
 }
 
 // apiPortUser is the user of the API server's port.
@@ -73,7 +73,7 @@ func movable(program, field string, settings map[string]any, read func(any) (int
 	return nil
 }
 
-// HostPortUser names what of the cluster listens on a port of the machines.
+// HostPortUser names the part of the cluster that listens on a port of the machines.
 func (c *Cluster) HostPortUser(port int) (string, bool) {
 	for _, p := range c.HostPorts() {
 		if p.Port == port {
@@ -83,7 +83,7 @@ func (c *Cluster) HostPortUser(port int) (string, bool) {
 	return "", false
 }
 
-// fixedPortUser names what has a port that nothing moves, other than the API server.
+// fixedPortUser names the user of a port that can't be changed, other than the API server.
 func (c *Cluster) fixedPortUser(port int) (string, bool) {
 	for _, p := range c.HostPorts() {
 		if p.Port == port && p.User != apiPortUser && len(p.extra) == 0 {

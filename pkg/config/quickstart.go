@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Findings is what is wrong in configuration files.
+// Findings are mistakes in configuration files.
 type Findings = strictyaml.Findings
 
 // Finding is one of Findings.
@@ -52,7 +52,7 @@ type QuickStart struct {
 	dir string // folder of the file: relative paths in it start there
 }
 
-// QuickMachine is an entry of machines: an IP address, or a map with what differs from
+// QuickMachine is an entry of machines: an IP address, or a map with the differences from
 // the other machines.
 type QuickMachine struct {
 	HostIP        string            `yaml:"hostip" json:"hostip"`
@@ -90,7 +90,7 @@ func (m *QuickMachine) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path stri
 // quickMachineFields is QuickMachine without its own decoding.
 type quickMachineFields QuickMachine
 
-// KeyHints names the right key for what people write.
+// KeyHints names the right key for common mistakes.
 func (quickMachineFields) KeyHints() map[string]string {
 	return map[string]string{
 		"ip": `did you mean "hostip"?`, "address": `did you mean "hostip"?`, "host": `did you mean "hostip"?`,
@@ -103,7 +103,7 @@ func (quickMachineFields) KeyHints() map[string]string {
 	}
 }
 
-// KeyHints names the right key for what people write.
+// KeyHints names the right key for common mistakes.
 func (QuickStart) KeyHints() map[string]string {
 	return map[string]string{
 		"user": `did you mean "ssh-username"?`, "username": `did you mean "ssh-username"?`, "ssh-user": `did you mean "ssh-username"?`,
@@ -139,8 +139,8 @@ const QuickStartSchema = "quick-start.yaml"
 
 // GPU modes of a quick-start file.
 const (
-	GPUAuto     = "auto"     // what the machines have
-	GPUNone     = "none"     // use no GPU, even where there are some
+	GPUAuto     = "auto"     // the machines' GPUs
+	GPUNone     = "none"     // use no GPU, even if machines have some
 	GPUSimulate = "simulate" // pretend, to try everything without a GPU
 )
 
@@ -173,7 +173,7 @@ func ParseQuickStart(file string, data []byte) (*QuickStart, Findings) {
 	return q, findings
 }
 
-// sshOf returns how a machine differs from the others in how it is reached, nil where it
+// sshOf returns the SSH settings in which a machine differs from the others, nil if it
 // does not. path turns a path of the file into one for the generated layout.
 func (m QuickMachine) sshOf(path func(string) string) *layout.SSH {
 	s := layout.SSH{

@@ -118,7 +118,7 @@ func (q *QuickStart) checkMasters(r *reporter) {
 	}
 }
 
-// machine finds a machine by address or hostname, -1 where there is none.
+// machine finds a machine by address or hostname. It returns -1 if it doesn't find one.
 func (q *QuickStart) machine(name string) int {
 	return slices.IndexFunc(q.Machines, func(m QuickMachine) bool { return name != "" && (m.HostIP == name || m.Hostname == name) })
 }
@@ -166,8 +166,8 @@ func (q *QuickStart) checkNetwork(r *reporter) {
 	}
 }
 
-// checkServices refuses keys of services-configuration.yaml that are no services. What a
-// section may hold is for the charts to say, see Check.
+// checkServices refuses keys of services-configuration.yaml that aren't services. The charts
+// check the settings of a section, see Check.
 func (q *QuickStart) checkServices(r *reporter) {
 	for _, name := range sortedKeys(q.Services) {
 		if slices.Contains(reservedSections(), name) {

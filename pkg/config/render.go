@@ -40,7 +40,7 @@ func (c *Cluster) contents() (map[string]any, error) {
 	return out, nil
 }
 
-// comments of a generated file: its head, what each field means, and what is still to be
+// comments of a generated file: its head, the meaning of each field, and the fields that are still to be
 // filled in.
 func (c *Cluster) comments(name string) strictyaml.Comments {
 	out := strictyaml.Comments{"": fileHead(name)}
@@ -103,9 +103,9 @@ func wrap(text string, width int) string {
 	return b.String()
 }
 
-// Masked returns a copy without secrets: where one was set there is secret.Mask. secrets
-// are paths in services-configuration.yaml below which everything is secret, beside what is
-// called like a secret.
+// Masked returns a copy without secrets: each one is replaced by secret.Mask. secrets
+// are paths in services-configuration.yaml below which everything is secret, beside fields that are
+// named like a secret.
 func (c *Cluster) Masked(secrets ...strictyaml.Path) *Cluster {
 	m := *c
 	mask(&m.Layout.SSH.Password)
@@ -133,7 +133,7 @@ func mask(s *secret.String) {
 	}
 }
 
-// maskSections hides what looks like a secret in sections whose meaning is not known
+// maskSections hides values that look like a secret in sections whose meaning is not known
 // here: better one value too many.
 func maskSections(in map[string]any) map[string]any {
 	if in == nil {
@@ -165,7 +165,7 @@ func maskAny(key string, v any) any {
 	return v
 }
 
-// maskPath hides what a path leads to, and all below it.
+// maskPath hides the value at a path, and all below it.
 func maskPath(v any, p fieldPath) any {
 	if len(p) == 0 {
 		return maskAll(v)

@@ -5,7 +5,7 @@ import "github.com/openpai/paictl/pkg/strictyaml"
 // reporter collects findings about one file and finds their places in it.
 type reporter struct {
 	file     string
-	doc      *strictyaml.Document // nil where the file is not written yet
+	doc      *strictyaml.Document // nil if the file is not written yet
 	findings Findings
 }
 
@@ -26,7 +26,7 @@ func (r *reporter) add(s strictyaml.Severity, p fieldPath, rule, message, remedy
 		Rule: rule, Severity: s, Message: message, Remedy: remedy})
 }
 
-// failIf reports where there is a message.
+// failIf reports a message, if it isn't empty.
 func (r *reporter) failIf(message string, p fieldPath, rule, remedy string) {
 	if message != "" {
 		r.fail(p, rule, message, remedy)

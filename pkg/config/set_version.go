@@ -19,7 +19,7 @@ import (
 type VersionEdit struct {
 	// Cluster is the whole configuration as it will be.
 	Cluster *Cluster
-	// Before is the version that the file names now, "" if it names none.
+	// Before is the version that the file names now, or "".
 	Before string
 
 	fileEdit
@@ -43,7 +43,7 @@ func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 		}
 		return withKubernetesValue(text, "bundle", strconv.Quote(bundle))
 	}
-	// Two bundles of one release differ in other programs: a folder that went on naming the former one would take them back.
+	// Two bundles of one release differ in other programs: a folder that still names the former one would revert them.
 	named := func(c *Cluster) bool {
 		return c.Kubernetes.Kubernetes.Version == version && (bundle == "" || c.Kubernetes.Kubernetes.Bundle == bundle)
 	}
@@ -53,7 +53,7 @@ func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 
 // ServicesEdit is a change of values in a folder's services-configuration.yaml that has passed all rules and is not written yet.
 type ServicesEdit struct {
-	// Changed are the fields that get another value. Left are those that can't be changed where they stand: by an anchor, a tag or a merge.
+	// Changed are the fields that get another value. Left are those that can't be changed in place, because of an anchor, a tag or a merge.
 	Changed, Left []strictyaml.Path
 
 	fileEdit
@@ -107,7 +107,8 @@ func SetServicesText(dir string, fields []strictyaml.Path, text string) (*Servic
 	return e, nil
 }
 
-// setVersion changes the value that get reads, and what goes with it, unless named says that all is there. The remedy is for a text that it can't change without harm to its style.
+// setVersion changes the value that get reads, and related ones, unless named says that they are set. The remedy is for a text that it can't
+// change without harm to its style.
 func setVersion(dir, version string, get func(*Cluster) string, named func(*Cluster) bool, with func(text []byte, version string) ([]byte, error), remedy string) (*VersionEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
@@ -184,7 +185,7 @@ func withDriverVersion(text []byte, version string) ([]byte, error) {
 		return nil, err
 	}
 	lines := bytes.SplitAfter(out, []byte("\n"))
-	// An anchor stands before the first key, and is no key's column.
+	// An anchor comes before the first key, and isn't in the column of a key.
 	line := bytes.Repeat([]byte(" "), driver.Content[0].Column-1)
 	line = append(line, "version: "+quoted...)
 	if bytes.HasSuffix(lines[policy.Line-1], []byte("\r\n")) {
@@ -197,11 +198,11 @@ func withDriverVersion(text []byte, version string) ([]byte, error) {
 	return bytes.Join(slices.Insert(lines, policy.Line, line), nil), nil
 }
 
-// spliced puts another text in the place of a value that stands on one line.
+// spliced replaces a value on one line by another text.
 func spliced(text []byte, v *yaml.Node, by func(old string) string) ([]byte, error) {
 	old := v.Value
 	if old == "" && v.Style == 0 {
-		return nil, errStyle // where nothing stands there is no place to put anything
+		return nil, errStyle // an empty value has no place where a text could be put
 	}
 	switch v.Style {
 	case yaml.DoubleQuotedStyle:

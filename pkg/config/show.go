@@ -18,10 +18,10 @@ type Value struct {
 	Origin string `json:"origin"` // FILE:LINE, or default
 }
 
-// originDefault is the origin of what no file says.
+// originDefault is the origin of values that no file sets.
 const originDefault = "default"
 
-// Values lists what is in effect, in the order of the files, secrets masked; secrets are
+// Values lists the values in effect, in the order of the files, secrets masked; secrets are
 // as for Masked.
 func (c *Cluster) Values(secrets ...strictyaml.Path) ([]Value, error) {
 	var out []Value

@@ -126,7 +126,7 @@ func undocumented(t *testing.T, p string, s map[string]any) {
 	}
 }
 
-// The examples are what people copy: each must become a configuration without a finding
+// Users copy the examples: each must become a configuration without a finding
 // that generation itself does not explain.
 func TestExamplesGenerateOffline(t *testing.T) {
 	examples, err := filepath.Glob("../../examples/quick-start*.yaml")

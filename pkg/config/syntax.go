@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The functions of this file check one value and return what is wrong with it, "" where
-// nothing is. Messages continue "FIELD: ".
+// The functions of this file check one value and return its mistake, or "" if
+// it is valid. Messages continue "FIELD: ".
 
 func badIPv4(s string) string {
 	a, err := netip.ParseAddr(s)

@@ -21,7 +21,7 @@ type typed struct {
 	fail  func(p fieldPath, rule, message, remedy string)
 }
 
-// value compares v with t. at is where v stands in the file, field where in the type.
+// value compares v with t. at is the place of v in the file, field that in the type.
 func (c *typed) value(v any, t reflect.Type, at fieldPath, field string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -167,7 +167,7 @@ func isInteger(v any) bool {
 func (c *typed) wrongType(at fieldPath, want string, v any) {
 	remedy := "write " + want + " there"
 	text, _ := v.(string)
-	// Unquoted it would be no text.
+	// Without quotes it would not be text.
 	_, err := strconv.ParseFloat(text, 64)
 	quoted := text != "" && (err == nil || text == "true" || text == "false")
 	switch {

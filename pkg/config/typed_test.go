@@ -111,7 +111,7 @@ func TestTheTypesOfKubeadmAreThoseOfTheBundle(t *testing.T) {
 	require.Contains(t, strictErrors(t, kubeadm, full), `unknown field "apiServers"`, "the test itself: kubeadm says what it doesn't know")
 	delete(full, "apiServers")
 
-	// And the other way round: what kubeadm writes by itself has no field that the types lack.
+	// And the other way round: the types have all fields that kubeadm writes by itself.
 	out, err := exec.Command(kubeadm, "config", "print", "init-defaults").Output()
 	require.NoError(t, err)
 	for doc := range bytes.SplitSeq(out, []byte("\n---\n")) {

@@ -15,13 +15,13 @@ type checker struct {
 	kube    *reporter
 	roles   *reporter
 	service *reporter
-	quick   *reporter // nil where there is no quick-start file
+	quick   *reporter // nil without a quick-start file
 	// extra reports about the section extra, which begins at extraAt.
 	extra   *reporter
 	extraAt fieldPath
 }
 
-// place is where a section of kubernetes-configuration.yaml stands: before the files are
+// place is the place of a section of kubernetes-configuration.yaml: before the files are
 // written, in the quick-start file.
 func (k *checker) place(section string) (*reporter, fieldPath) {
 	if k.quick != nil && k.quick.doc.Has(section) {
@@ -30,7 +30,7 @@ func (k *checker) place(section string) (*reporter, fieldPath) {
 	return k.kube, where("kubernetes", section)
 }
 
-// Check is a rule of another package, such as what the charts say about the services'
+// Check is a rule of another package, such as the charts' rules for the services'
 // sections. It makes its findings with Cluster.Finding.
 type Check func(*Cluster) Findings
 
@@ -93,7 +93,7 @@ func Validate(c *Cluster, checks ...Check) Findings {
 	return out
 }
 
-// ValidateDir reads a folder and applies all rules. err is set only where the folder
+// ValidateDir reads a folder and applies all rules. err is set only if the folder
 // cannot be read; mistakes of form are findings too.
 func ValidateDir(dir string, checks ...Check) (findings Findings, err error) {
 	c, err := Load(dir)
@@ -119,8 +119,8 @@ func (k *checker) checkPermissions() {
 	}
 }
 
-// has reports whether a field was written in the file; where there is no file, whether its
-// value differs from nothing.
+// has reports whether a field was written in the file. Without a file, it reports whether its
+// value isn't empty.
 func has(doc *strictyaml.Document, set bool, p ...any) bool {
 	if doc == nil {
 		return set

@@ -11,7 +11,7 @@ import (
 // driverVersion is a branch, or a release of one, as NVIDIA numbers them.
 var driverVersion = regexp.MustCompile(`^[1-9][0-9]{2}(\.[0-9]{1,3}(\.[0-9]{2,3})?)?$`)
 
-// WithDefaults returns the settings with what the file leaves open filled in.
+// WithDefaults returns the settings with defaults for the fields that the file leaves open.
 func (d GPUDriver) WithDefaults() GPUDriver {
 	return GPUDriver{
 		Policy: cmp.Or(d.Policy, GPUDriverKeep), Version: d.Version,

@@ -11,7 +11,7 @@ import (
 )
 
 // checkExisting applies the rules of a cluster that paictl did not install. Its machines and
-// networks are facts: what is odd about them is worth a warning at most.
+// networks are facts: oddities are worth a warning at most.
 func (k *checker) checkExisting() {
 	k.checkMasters()
 	k.checkNodeAddresses()

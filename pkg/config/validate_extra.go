@@ -174,7 +174,7 @@ func ownedKubeadm() []owned {
 	}
 }
 
-// checkOwned: what paictl decides itself must not be changed behind its back.
+// checkOwned: settings that paictl decides itself must not be changed behind its back.
 func (k *checker) checkOwned(section string, settings map[string]any) {
 	rules := map[string]func() []owned{extraKubelet: ownedKubelet, extraKubeProxy: ownedKubeProxy, extraKubeadm: ownedKubeadm}[section]()
 	if section == extraKubelet && len(k.c.Kubernetes.Kubernetes.ClusterDNS) > 0 {

@@ -19,7 +19,7 @@ func (k *checker) checkGPUsForPods(p fieldPath, m layout.Machine) {
 	sku, ok := k.c.Layout.MachineSKU[m.SKU]
 	switch gpu := sku.GPU; {
 	case !ok || !sku.Discovered && incomplete(sku):
-		return // that has a finding of its own
+		return // that has its own finding
 	case gpu == nil || gpu.Count < 1:
 		r.fail(p, "layout/gpus-for-pods", fmt.Sprintf("machines of the SKU %s have no GPUs", m.SKU), "remove the line")
 		return
@@ -49,7 +49,7 @@ func (k *checker) checkGPUsForPods(p fieldPath, m layout.Machine) {
 func (k *checker) checkServesPods(p fieldPath) {
 	v, err := version.ParseGeneric(k.c.Kubernetes.Kubernetes.Version)
 	switch {
-	case err != nil: // that has a finding of its own, or it isn't known
+	case err != nil: // that has its own finding, or it isn't known
 	case v.LessThan(version.MajorMinor(1, 34)):
 		k.layout.fail(p, "layout/gpus-for-pods", fmt.Sprintf("Kubernetes %s can't allocate GPUs to ordinary pods: this needs 1.34", v), "remove the line, or upgrade Kubernetes")
 	case v.LessThan(version.MajorMinor(1, 36)):

@@ -198,7 +198,7 @@ func (k *checker) checkControlPlane() {
 	case n > 7:
 		r.warn(p, "layout/many-masters", fmt.Sprintf("%d etcd members make every write slow", n), "use 3 or 5 masters")
 	}
-	// A machine without a known role has a finding of its own.
+	// A machine without a known role has its own finding.
 	unknown := func(m machine) bool {
 		return len(m.Roles) == 0 || slices.ContainsFunc(m.Roles, func(r string) bool { _, ok := k.c.Roles.Roles[r]; return !ok })
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// proxyURL has nothing that an environment file or a shell would read as more than text.
+// proxyURL matches URLs without characters that an environment file or a shell would interpret.
 var proxyURL = regexp.MustCompile(`^[!-~]+$`)
 
 // hasPassword reports whether a URL has a password in it.

@@ -56,10 +56,10 @@ var (
 	imageTag       = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 )
 
-// dataPath is what the volumes of services lie below.
+// dataPath matches the folders that may hold the volumes of services.
 var dataPath = regexp.MustCompile(`^(/[A-Za-z0-9_@%+=,-][A-Za-z0-9._@%+=,-]*)+$`)
 
-// UsableDataPath reports whether volumes can lie below a folder. What is made of another one is not worth a second error.
+// UsableDataPath reports whether a folder may hold volumes. For other folders, the paths made of them don't need a second error.
 func UsableDataPath(dir string) bool { return dataPath.MatchString(path.Clean(dir)) }
 
 func (k *checker) checkServices() {

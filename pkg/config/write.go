@@ -12,7 +12,7 @@ import (
 )
 
 // WriteFolder writes files into dir, all or none: they are first written beside their
-// targets and synced, then renamed, and where a rename fails the earlier ones are undone.
+// targets and synced, then renamed, and if a rename fails the earlier ones are undone.
 // Without force it refuses to replace files, and names them. private says which files
 // only their owner may read.
 func WriteFolder(dir string, files map[string][]byte, private func(name string) bool, force bool) error {
@@ -81,7 +81,7 @@ func existingFiles(dir string, files map[string][]byte) []string {
 	return out
 }
 
-// writeInto replaces files in a folder that is there, and undoes that where it fails.
+// writeInto replaces files in an existing folder, and undoes that if it fails.
 func writeInto(dir string, files map[string][]byte, private func(string) bool) (err error) {
 	temp, err := os.MkdirTemp(dir, ".paictl-")
 	if err != nil {
@@ -112,8 +112,8 @@ func writeInto(dir string, files map[string][]byte, private func(string) bool) (
 	return syncFolder(dir)
 }
 
-// keepOld keeps the old file for restore: by a second link, or by a copy where the file
-// system has none.
+// keepOld keeps the old file for restore: by a second link, or by a copy if the file
+// system doesn't support links.
 func keepOld(target, backup string) error {
 	info, err := os.Lstat(target)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,6 +1,6 @@
-// Package existing asks a Kubernetes cluster that paictl did not install what it is made of.
-// In: a connection, which may see little more than the nodes. Out: what pkg/config makes a
-// configuration of; what the API does not tell, or not to everyone, stays empty.
+// Package existing reads the properties of a Kubernetes cluster that paictl did not install.
+// In: a connection, which may see little more than the nodes. Out: the values from which pkg/config makes a
+// configuration; those that the API does not report, or not to everyone, stay empty.
 package existing
 
 import (
@@ -21,7 +21,7 @@ import (
 // pageSize bounds one answer of the API: some 10 MiB of nodes.
 const pageSize = 500
 
-// Read asks the cluster. Only where the nodes cannot be listed it fails.
+// Read asks the cluster. It fails only if the nodes cannot be listed.
 func Read(ctx context.Context, c *kube.Cluster) (config.Existing, error) {
 	e := config.Existing{Server: c.Server}
 	if entry := c.Raw.Contexts[c.Context]; entry != nil {
@@ -59,7 +59,7 @@ func nodes(ctx context.Context, client kubernetes.Interface) ([]corev1.Node, err
 	}
 }
 
-// release is the API server's; where it is not told, that of a kubelet, which is never newer.
+// release is the API server's; if that isn't known, it is that of a kubelet, which is never newer.
 func release(client kubernetes.Interface, nodes []corev1.Node) string {
 	if v, err := client.Discovery().ServerVersion(); err == nil && v.GitVersion != "" {
 		return v.GitVersion
@@ -72,7 +72,7 @@ func release(client kubernetes.Interface, nodes []corev1.Node) string {
 	return ""
 }
 
-// kubeadmConfiguration is what matters here of kubeadm's ClusterConfiguration.
+// kubeadmConfiguration has the fields of kubeadm's ClusterConfiguration that are used here.
 type kubeadmConfiguration struct {
 	ClusterName string `yaml:"clusterName"`
 	Networking  struct {
@@ -98,7 +98,7 @@ func readKubeadm(ctx context.Context, client kubernetes.Interface, e *config.Exi
 	}
 }
 
-// serviceRange is what Kubernetes 1.33 and later tell of it.
+// serviceRange is the range that Kubernetes 1.33 and later report.
 func serviceRange(ctx context.Context, client kubernetes.Interface) string {
 	r, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {

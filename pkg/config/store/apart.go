@@ -10,9 +10,9 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// Differing compares files of a folder with the ConfigMap, as JSON, that someone else has read, and returns
-// the revision and the files that differ. Secrets are not compared: the ConfigMap holds none, so that
-// whoever may look at it need not be one who may read secrets.
+// Differing compares files of a folder with the ConfigMap, as JSON, that another program has read, and returns
+// the revision and the files that differ. Secrets are not compared: the ConfigMap doesn't contain them, so that
+// a user who may look at it need not be one who may read secrets.
 func (s *Store) Differing(configMap []byte, dir string, files map[string][]byte) (Revision, []string, error) {
 	var cm corev1.ConfigMap
 	if err := json.Unmarshal(configMap, &cm); err != nil {

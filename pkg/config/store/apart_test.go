@@ -21,7 +21,7 @@ func TestAFolderIsComparedWithAConfigMapThatSomebodyElseRead(t *testing.T) {
 	require.NoError(t, err)
 	text, err := json.Marshal(cm)
 	require.NoError(t, err)
-	apart := newStore(nil) // it asks no one
+	apart := newStore(nil) // it can't send requests
 
 	r, differ, err := apart.Differing(text, "cluster", files(t))
 	require.NoError(t, err)

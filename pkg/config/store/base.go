@@ -14,7 +14,7 @@ import (
 // BaseFile is the file in a folder that says on which revision the folder is based.
 const BaseFile = ".paictl-revision"
 
-// Base is what a folder was last the same as: pulled from there, or pushed to there.
+// Base is the revision that a folder last equalled: pulled from there, or pushed to there.
 type Base struct {
 	ClusterID string `yaml:"cluster-id"`
 	Revision  int    `yaml:"revision"`
@@ -22,10 +22,10 @@ type Base struct {
 	UID string `yaml:"configuration"`
 }
 
-// BaseOf returns what a folder says that is the same as the revision.
+// BaseOf returns the base of a folder that equals the revision.
 func BaseOf(r Revision) Base { return Base{r.ClusterID, r.Number, r.UID} }
 
-// ReadBase reads the base of a folder; nil where it has none.
+// ReadBase reads the base of a folder; nil if it doesn't have one.
 func ReadBase(dir string) (*Base, error) {
 	path := filepath.Join(dir, BaseFile)
 	b, err := os.ReadFile(path)

@@ -18,8 +18,8 @@ const minSecret = 4
 var commented = regexp.MustCompile(`^[#\s-]*([A-Za-z0-9_.-]+)[ \t]*:[ \t]+(\S.*?)[ \t\r]*$`)
 
 // commentSpans finds secrets in comments: values that are in use, and entries that were
-// commented out and look secret. A "#" inside a value is no comment; taking something out of
-// there is noticed when the text is read again.
+// commented out and look secret. A "#" inside a value isn't a comment; if a part of the value is removed,
+// reading the text again reveals that.
 func commentSpans(text []byte, taken []span, secrets []found) []span {
 	if bytes.IndexByte(text, '#') < 0 {
 		return nil
@@ -94,7 +94,7 @@ func saysSomething(value string) bool {
 	return !strings.HasPrefix(value, "<") && !strings.HasPrefix(value, "*")
 }
 
-// isProse tells a sentence, "Secret: kept apart from the values", from an entry.
+// isProse distinguishes a sentence, "Secret: kept apart from the values", from an entry.
 func isProse(key, value string) bool {
 	return key[0] >= 'A' && key[0] <= 'Z' && len(strings.Fields(value)) > 2
 }

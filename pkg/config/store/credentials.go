@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// credentials are what was taken out of the files, by file.
+// credentials are the secrets that were removed from the files, by file.
 type credentials map[string][]part
 
 func (c credentials) empty() bool { return len(c) == 0 }
@@ -64,7 +64,7 @@ func readEntry(secret *corev1.Secret, r Revision) (credentials, error) {
 	}
 	var out credentials
 	if err := json.Unmarshal(value, &out); err != nil {
-		// The decoder's message may quote what it read.
+		// The decoder's message may quote the content.
 		return nil, fmt.Errorf("read the entry %s of Secret %s: paictl did not write its content", r.Credentials, SecretName)
 	}
 	return out, nil
@@ -116,7 +116,7 @@ func withEntry(old *corev1.Secret, name string, value []byte, current int, histo
 	if old != nil {
 		for key := range old.Data {
 			if entryNumber(key) > current {
-				put(key) // of a push that runs now; where it doesn't fit, that push is refused
+				put(key) // of a push that runs now; if it doesn't fit, that push is refused
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func entryOf(secret *corev1.Secret, key string) ([]byte, bool) {
 	return v, ok
 }
 
-// entryNumber is the revision that an entry was made for, 0 where the name isn't ours.
+// entryNumber is the revision that an entry was made for, 0 if the name isn't ours.
 func entryNumber(key string) int {
 	number, _, _ := strings.Cut(strings.TrimPrefix(key, "r"), "-")
 	n, err := strconv.Atoi(number)

@@ -14,16 +14,16 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// FileChange is how a file differs.
+// FileChange has the differences of a file.
 type FileChange struct {
 	File string `json:"file"`
-	// Diff is unified, with secrets masked. It is empty where only secrets differ.
+	// Diff is unified, with secrets masked. It is empty if only secrets differ.
 	Diff string `json:"diff,omitempty"`
 	// Secrets are those that differ, without their values.
 	Secrets []SecretChange `json:"secrets,omitempty"`
 }
 
-// SecretChange says what became of a secret.
+// SecretChange is the change of a secret.
 type SecretChange struct {
 	Field  string `json:"field"`
 	Action string `json:"action"` // added, changed, removed
@@ -91,15 +91,15 @@ func valueOf(text string) string {
 	return n.Content[0].Value
 }
 
-// mask shows secret.Mask where there is a reference.
+// mask shows secret.Mask in place of each reference.
 func mask(shown []byte) []byte {
 	return bytes.ReplaceAll(shown, []byte(Reference), []byte(secret.Mask))
 }
 
 const diffContext = 3
 
-// unified returns the unified diff of two texts. What they have in common at both ends is
-// left out before they are compared: a layout of thousands of machines has a hundred
+// unified returns the unified diff of two texts. It skips the common lines at both ends
+// before it compares them: a layout of thousands of machines has a hundred
 // thousand lines, of which few differ.
 func unified(a, b []byte, from, to string) string {
 	left, right := lines(a), lines(b)

@@ -12,18 +12,18 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Candidate is what someone wants to push.
+// Candidate is a configuration to push.
 type Candidate struct {
 	// Dir names the files in findings.
 	Dir string
 	// Files are all four, or some: the others stay as the cluster has them.
 	Files map[string][]byte
-	// Base is what the files are based on, nil where that is not known.
+	// Base is the revision that the files are based on, nil if that is not known.
 	Base *Base
-	// Source is where the files came from, where that is no folder of the operator. A push
+	// Source is where the files came from, if that isn't a folder of the operator. A push
 	// from the same source as the last one needs no base.
 	Source string
-	// Force pushes over what the files are not based on.
+	// Force pushes over a revision that the files are not based on.
 	Force bool
 	// Rename lets the push change the cluster-id.
 	Rename bool
@@ -52,7 +52,7 @@ func (d *Draft) First() bool { return d.Head == nil }
 func (s *Store) Draft(ctx context.Context, c Candidate) (*Draft, error) {
 	d := &Draft{source: c.Source}
 	complete := len(c.Files) == len(config.Files())
-	if complete { // what is wrong with them is reported before the cluster is asked
+	if complete { // mistakes in the files are reported before the cluster is asked
 		if err := s.check(d, c); err != nil {
 			return nil, err
 		}
@@ -83,8 +83,8 @@ func (s *Store) Draft(ctx context.Context, c Candidate) (*Draft, error) {
 	return d, s.permit(d, c)
 }
 
-// before returns the cluster's copy, nil where there is none. One that can't be read is as
-// none to a forced push of all files.
+// before returns the cluster's copy, or nil if it has no copy. A copy that can't be read counts as
+// missing for a forced push of all files.
 func (s *Store) before(ctx context.Context, d *Draft, c Candidate, complete bool) (*Copy, error) {
 	if d.objects.config == nil {
 		return nil, nil
@@ -98,13 +98,13 @@ func (s *Store) before(ctx context.Context, d *Draft, c Candidate, complete bool
 	if err != nil {
 		return nil, err
 	}
-	if before.Revision.Number != head.Number { // read again meanwhile
+	if before.Revision.Number != head.Number { // it was read again and has changed
 		return nil, hint.Wrap(ErrChanged, remedyStale)
 	}
 	return before, nil
 }
 
-// check decodes the files, applies all rules and takes the secrets out.
+// check decodes the files, applies all rules and removes the secrets.
 func (s *Store) check(d *Draft, c Candidate) error {
 	cluster, err := config.Parse(c.Dir, c.Files)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Store) splitAll(cluster *config.Cluster, dir string, files map[string][
 	return c, nil
 }
 
-// permit refuses a push to another cluster, and one over what someone else pushed.
+// permit refuses a push to another cluster, and one that would overwrite another user's push.
 func (s *Store) permit(d *Draft, c Candidate) error {
 	if d.First() {
 		if c.Base != nil && !c.Force {
@@ -184,7 +184,7 @@ func based(c Candidate, head Revision) error {
 	return nil
 }
 
-// describe says who pushed what and when.
+// describe returns the author, the time and the files of a push.
 func describe(r Revision) string {
 	text := fmt.Sprintf("revision %d was pushed by %s on %s", r.Number, r.By, r.Time.UTC().Format(time.RFC3339))
 	if len(r.Files) > 0 {
@@ -196,7 +196,7 @@ func describe(r Revision) string {
 	return text
 }
 
-// Diff compares files with the cluster's copy, which must be there. The files need not pass
+// Diff compares files with the cluster's copy, which must exist. The files need not pass
 // the rules, only be readable.
 func (s *Store) Diff(ctx context.Context, dir string, files map[string][]byte) (Revision, []FileChange, error) {
 	cluster, err := config.Parse(dir, files)
@@ -214,8 +214,8 @@ func (s *Store) Diff(ctx context.Context, dir string, files map[string][]byte) (
 	return before.Revision, changes(before, after, "cluster/", "folder/"), nil
 }
 
-// RollbackDraft is a push of what an earlier revision had. One of another cluster-id is refused:
-// no one who goes back asks for that.
+// RollbackDraft is a push of the files of an earlier revision. One of another cluster-id is refused:
+// a rollback isn't meant to rename the cluster.
 func (s *Store) RollbackDraft(ctx context.Context, number int) (*Draft, error) {
 	o, err := s.get(ctx)
 	if err != nil {
@@ -236,7 +236,7 @@ func (s *Store) RollbackDraft(ctx context.Context, number int) (*Draft, error) {
 			"in revision %d the cluster's id was %q; now it is %q", number, id, o.head.ClusterID)
 	}
 	before, err := open(o.config, o.secret, o.head)
-	if err != nil { // that is what one may want to go back from
+	if err != nil { // it may be the reason for the rollback
 		before = &Copy{}
 	}
 	d.Changes = changes(before, d.after, "current/", "rollback/")

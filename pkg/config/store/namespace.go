@@ -20,8 +20,8 @@ const (
 )
 
 // namespaceLabels are those of kube.SystemNamespace. Its pods may be privileged: the agents
-// on nodes (metrics, volumes, drivers) need the host. What goes beyond "restricted" is still
-// told to whoever applies it.
+// on nodes (metrics, volumes, drivers) need the host. A client that applies a pod beyond "restricted" still
+// gets a warning.
 func namespaceLabels() map[string]string {
 	return map[string]string{
 		labelManagedBy:                       managedBy,
@@ -30,7 +30,7 @@ func namespaceLabels() map[string]string {
 	}
 }
 
-// EnsureNamespace makes kube.SystemNamespace, or gives it the labels that it lacks. Labels
+// EnsureNamespace makes kube.SystemNamespace, or gives it the missing labels. Labels
 // with another value stay: someone chose them.
 func EnsureNamespace(ctx context.Context, client kubernetes.Interface) error {
 	api := client.CoreV1().Namespaces()

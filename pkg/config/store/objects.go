@@ -35,7 +35,7 @@ const (
 	annHash         = prefix + "content-hash"
 	annHistory      = prefix + "history"
 	gzipSuffix      = ".gz"
-	maxObject       = 1 << 20   // what Kubernetes takes of data in one object
+	maxObject       = 1 << 20   // the limit of Kubernetes for data in one object
 	maxPlain        = 700 << 10 // beyond, files are compressed
 	minCompressed   = 32 << 10  // smaller files stay readable
 	maxUncompressed = 64 << 20  // of one file, against data that someone else put there
@@ -77,7 +77,7 @@ func encode(r Revision, shown map[string][]byte, history []Revision) (*corev1.Co
 	return cm, pack(cm, shown)
 }
 
-// pack puts the files into the ConfigMap, large ones compressed where they don't fit.
+// pack puts the files into the ConfigMap, large ones compressed if they don't fit.
 func pack(cm *corev1.ConfigMap, shown map[string][]byte) error {
 	total := 0
 	for _, text := range shown {
@@ -191,7 +191,7 @@ func historyOf(cm *corev1.ConfigMap) ([]Revision, error) {
 }
 
 // archive makes the ConfigMap that keeps a revision once it is no longer the current one.
-// Whoever makes it makes the same one.
+// All callers make the same one.
 func archive(head *corev1.ConfigMap, number int) *corev1.ConfigMap {
 	immutable := true
 	out := &corev1.ConfigMap{

@@ -15,8 +15,8 @@ const (
 	maxSearched = 500
 )
 
-// inTheOpen warns about secrets that also stand where nothing is secret, such as one password
-// in a label: only the operator can mend that.
+// inTheOpen warns about secrets that also occur in places that aren't secret, such as one password
+// in a label: only the operator can correct that.
 func inTheOpen(cluster *config.Cluster, c *Copy) config.Findings {
 	var out config.Findings
 	seen := map[string]bool{}
@@ -40,7 +40,7 @@ func inTheOpen(cluster *config.Cluster, c *Copy) config.Findings {
 	return out
 }
 
-// line returns the line in the file of an offset in what is shown of it.
+// line returns the line in the file of an offset in its shown text.
 func (c *Copy) line(name string, at int) int {
 	before := c.shown[name][:at]
 	line := 1 + bytes.Count(before, []byte("\n"))

@@ -31,7 +31,7 @@ type Entry struct {
 // MaxMessage is the length of a message in bytes: ten must fit into the history.
 const MaxMessage = 1000
 
-// Push writes a draft as a new revision. Where someone pushed since the draft was made,
+// Push writes a draft as a new revision. If another user has pushed since the draft was made,
 // nothing changes and the error is ErrChanged. A draft without changes writes nothing.
 func (s *Store) Push(ctx context.Context, d *Draft, e Entry) (Revision, error) {
 	if len(d.Changes) == 0 && !d.First() {
@@ -62,7 +62,7 @@ func (s *Store) Push(ctx context.Context, d *Draft, e Entry) (Revision, error) {
 	return s.commit(ctx, d, r, history)
 }
 
-// prepare writes what the new revision needs and no one reads yet: its credentials, and the
+// prepare writes the objects that the new revision needs and that aren't read yet: its credentials, and the
 // current revision under the name that it keeps. It returns the history that still fits.
 func (s *Store) prepare(ctx context.Context, d *Draft, r *Revision, history []Revision) ([]Revision, error) {
 	g, ctx := errgroup.WithContext(ctx)
@@ -83,8 +83,8 @@ func (s *Store) prepare(ctx context.Context, d *Draft, r *Revision, history []Re
 	return kept, err
 }
 
-// keep writes an earlier revision under its own name. Two pushes at once write the same. What
-// else has that name is of a configuration whose ConfigMap someone deleted: numbers started over.
+// keep writes an earlier revision under its own name. Two pushes at once write the same. Any other
+// object of that name is of a configuration whose ConfigMap was deleted: numbers started over.
 func (s *Store) keep(ctx context.Context, want *corev1.ConfigMap) error {
 	api := s.client.CoreV1().ConfigMaps(want.Namespace)
 	_, err := api.Create(ctx, want, metav1.CreateOptions{})
@@ -150,7 +150,7 @@ func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, his
 	return kept, nil
 }
 
-// contention is how long a push goes on where others write the Secret.
+// contention is how long a push continues if others write the Secret.
 var contention = wait.Backoff{Steps: 20, Duration: 10 * time.Millisecond, Factor: 1.3, Jitter: 0.5}
 
 var errLost = errors.New("lost")
@@ -162,7 +162,7 @@ func sameObject(a, b *corev1.ConfigMap) bool {
 	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 }
 
-// putSecret creates or updates the Secret. One that came or went meanwhile is a conflict.
+// putSecret creates or updates the Secret. If it was created or deleted in between, that is a conflict.
 func (s *Store) putSecret(ctx context.Context, have, want *corev1.Secret) error {
 	api := s.client.CoreV1().Secrets(kube.SystemNamespace)
 	var err error
@@ -202,7 +202,7 @@ func (s *Store) commit(ctx context.Context, d *Draft, r Revision, history []Revi
 	return r, nil
 }
 
-// replace makes want an update of exactly what was read. What others noted on it stays.
+// replace makes want an update of exactly the object that was read. Others' labels and annotations on it stay.
 func replace(have, want *corev1.ConfigMap) {
 	want.ResourceVersion, want.UID = have.ResourceVersion, have.UID
 	for k, v := range have.Labels {
@@ -217,7 +217,7 @@ func replace(have, want *corev1.ConfigMap) {
 	}
 }
 
-// explainLoss tells who was faster.
+// explainLoss describes the push that was faster.
 func (s *Store) explainLoss(ctx context.Context) error {
 	winner, err := s.Current(ctx)
 	if err != nil {
@@ -226,8 +226,8 @@ func (s *Store) explainLoss(ctx context.Context) error {
 	return hint.Wrap(fmt.Errorf("%w, and nothing was written: %s", ErrChanged, describe(winner)), remedyStale)
 }
 
-// forget deletes revisions that the history no longer names. What can't be deleted now is
-// deleted by the next push: no one reads it meanwhile.
+// forget deletes revisions that the history no longer names. Revisions that can't be deleted now are
+// deleted by the next push: they aren't read until then.
 func (s *Store) forget(ctx context.Context, r Revision, history []Revision) {
 	oldest := r.Number
 	if len(history) > 0 {

@@ -42,10 +42,10 @@ func (c *Copy) Masked() map[string][]byte {
 	return out
 }
 
-// objects are what is read for any purpose.
+// objects are read for any purpose.
 type objects struct {
-	config  *corev1.ConfigMap // nil where there is none
-	secret  *corev1.Secret    // nil where there is none
+	config  *corev1.ConfigMap // nil if it doesn't exist
+	secret  *corev1.Secret    // nil if it doesn't exist
 	head    Revision
 	history []Revision // before head, the latest first
 }

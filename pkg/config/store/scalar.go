@@ -10,7 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// locate finds where in the text the scalars stand. yaml.v3 tells where a node begins, its
+// locate finds the positions of the scalars in the text. yaml.v3 reports where a node begins, its
 // properties included, and not where it ends; the result is verified by reading the text
 // again without them.
 func locate(text []byte, secrets []found) ([]span, error) {
@@ -54,7 +54,7 @@ func offset(text []byte, starts []int, line, column int) (int, error) {
 	}
 	at := starts[line-1]
 	if line == 1 && bytes.HasPrefix(text, []byte("\xef\xbb\xbf")) {
-		at += 3 // a byte order mark is no character to the parser
+		at += 3 // the parser doesn't count a byte order mark as a character
 	}
 	for range column - 1 {
 		if at >= len(text) {

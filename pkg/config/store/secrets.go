@@ -20,8 +20,8 @@ type found struct {
 	field string // machine-list[gpu-3].ssh.password
 }
 
-// secretsOf returns what finds the secrets of a file: fields whose Go type is secret.String,
-// the given paths, and in sections of unknown meaning what looks like a secret.
+// secretsOf returns a function that finds the secrets of a file: fields whose Go type is secret.String,
+// the given paths, and in sections of unknown meaning values that look like a secret.
 func secretsOf(name string, paths []strictyaml.Path) func(root *yaml.Node) []found {
 	types := map[string]reflect.Type{
 		config.LayoutFile: reflect.TypeFor[layout.Layout](), config.KubernetesFile: reflect.TypeFor[config.Kubernetes](),
@@ -136,7 +136,7 @@ func (w *walker) untyped(n *yaml.Node, key, label string) {
 
 var urlLogin = regexp.MustCompile(`://[^/?#@\s]*:[^/?#@\s]+@`)
 
-// carriesSecret recognises values that are secret whatever they are called: a URL with a
+// carriesSecret recognises values that are secret under any name: a URL with a
 // password in it, a private key.
 func carriesSecret(value string) bool {
 	return urlLogin.MatchString(value) || strings.Contains(value, "PRIVATE KEY-----")
@@ -156,7 +156,7 @@ func (w *walker) all(n *yaml.Node, label string) {
 	}
 }
 
-// take notes a scalar, unless it says nothing: no value, or yes or no.
+// take notes a scalar, unless it is empty, null, or a boolean.
 func (w *walker) take(n *yaml.Node, label string) {
 	tag := n.ShortTag()
 	if n.Value == "" || tag == "!!null" || tag == "!!bool" || w.taken[n] {

@@ -20,12 +20,12 @@ type Shown struct {
 	// an error instead.
 	Files  map[string][]byte
 	Errors map[string]error
-	// Secrets are what was taken out.
+	// Secrets are those that were removed.
 	Secrets []secret.String
 }
 
-// Show takes the secrets out of files without asking a cluster or a rule. Where c is nil, since the files can't be decoded, the services'
-// file can't be shown: which of its settings are secret is not known.
+// Show removes the secrets from files without asking a cluster or a rule. If c is nil, since the files can't be decoded, the services'
+// file can't be shown: it isn't known which of its settings are secret.
 func (s *Store) Show(c *config.Cluster, dir string, files map[string][]byte) Shown {
 	out := Shown{Files: map[string][]byte{}, Errors: map[string]error{}}
 	for _, name := range config.Files() {
@@ -51,7 +51,7 @@ func (s *Store) Show(c *config.Cluster, dir string, files map[string][]byte) Sho
 	return out
 }
 
-// show returns a file with masks, and what is behind them. What is masked already stays.
+// show returns a file with masks, and the secrets behind them. Values that are masked already stay.
 func show(name string, text []byte, find func(root *yaml.Node) []found) ([]byte, []secret.String, error) {
 	if bytes.Contains(text, []byte(referenceText)) {
 		return nil, nil, fmt.Errorf("%s contains the text %s", name, referenceText)

@@ -13,13 +13,13 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Reference stands in a file of the ConfigMap where a secret was. The secrets of a file are
+// Reference replaces a secret in a file of the ConfigMap. The secrets of a file are
 // kept in the order of their references.
 const Reference = `"` + referenceText + `"`
 
 const referenceText = "secret:" + SecretName
 
-// part is what was taken out of a file: a secret as it was written, quotes included.
+// part is a secret that was removed from a file, as it was written, quotes included.
 type part struct {
 	Field string `json:"field"` // for messages, or wholeFile
 	Text  string `json:"text"`
@@ -33,9 +33,9 @@ type span struct {
 	field      string
 }
 
-// split takes secrets out of a file. What is left is the same YAML, byte for byte, with
-// References in their places. Where that can't be had, such as in a file with line breaks
-// that only YAML knows, the whole file becomes one secret: nothing is lost either way.
+// split removes the secrets from a file. The remaining text is the same YAML, byte for byte, with
+// References in their places. If that isn't possible, such as in a file with line breaks
+// that only YAML knows, the whole file becomes one secret. All text is kept either way.
 func split(name string, text []byte, secrets func(root *yaml.Node) []found) (shown []byte, parts []part, err error) {
 	if bytes.Contains(text, []byte(referenceText)) {
 		return nil, nil, hint.Errorf("write the value itself; files with their secrets come from: paictl config pull -o DIR",
@@ -58,8 +58,8 @@ func split(name string, text []byte, secrets func(root *yaml.Node) []found) (sho
 	return []byte(Reference + "\n"), []part{{wholeFile, string(text)}}, nil
 }
 
-// takeOut takes the secrets out of a file, those in comments too. It is not ok where what
-// remains doesn't read the same.
+// takeOut removes the secrets from a file, those in comments too. It is not ok if the
+// remaining text doesn't read the same.
 func takeOut(root *yaml.Node, text []byte, secrets []found) (shown []byte, parts []part, ok bool) {
 	spans, err := locate(text, secrets)
 	if err != nil {

@@ -1,10 +1,10 @@
 // Package store keeps a cluster's configuration in the cluster itself.
 // In: the four files. Out: ConfigMap pai-configuration, with every secret replaced by a
-// reference; Secret pai-credentials, with what the references mean; their last revisions.
+// reference; Secret pai-credentials, with the values of the references; their last revisions.
 //
-// The ConfigMap is what counts: a push is done when it is written, and it is written last. It
+// The ConfigMap is authoritative: a push is done when it is written, and it is written last. It
 // names the entry of the Secret that belongs to it, and entries are never changed, so that a
-// reader never mixes two revisions and a push that was cut off leaves all as it was.
+// reader never mixes two revisions and an interrupted push leaves all as it was.
 package store
 
 import (
@@ -25,23 +25,23 @@ const (
 	SecretName    = "pai-credentials"
 )
 
-// Keep is how many revisions there are at most, the current one included.
+// Keep is the maximum number of revisions, the current one included.
 const Keep = 10
 
 // Store is the configuration in one cluster.
 type Store struct {
-	// SecretPaths tells what else is secret in services-configuration.yaml, beside fields of
-	// type secret.String and what looks like a secret.
+	// SecretPaths returns further secret paths in services-configuration.yaml, beside fields of
+	// type secret.String and values that look like a secret.
 	SecretPaths func(*config.Cluster) []strictyaml.Path
-	// Checks are applied to what is pushed, beside config.Validate's own rules.
+	// Checks are applied to pushed configurations, beside config.Validate's own rules.
 	Checks []config.Check
-	// Now is the clock; time.Now where nil.
+	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 
 	client kubernetes.Interface
 }
 
-// New returns the store of a cluster. It asks nothing yet.
+// New returns the store of a cluster. It doesn't send a request yet.
 func New(client kubernetes.Interface) *Store { return &Store{client: client} }
 
 func (s *Store) now() time.Time {
@@ -67,16 +67,16 @@ type Revision struct {
 	Message   string    `json:"message,omitempty"`
 	// Files are those that differ from the revision before.
 	Files []string `json:"files"`
-	// Source is where the files came from, where that was no folder of the operator.
+	// Source is where the files came from, if that wasn't a folder of the operator.
 	Source  string `json:"source,omitempty"`
 	Version string `json:"paictl"`
-	// Credentials is the entry of the Secret, "" where the files hold no secret.
+	// Credentials is the entry of the Secret, "" if the files hold no secret.
 	Credentials string `json:"-"`
-	// UID tells this cluster's configuration from that of every other cluster.
+	// UID distinguishes this cluster's configuration from that of every other cluster.
 	UID string `json:"-"`
 }
 
-// ErrNone is returned where the cluster has no configuration.
+// ErrNone is returned if the cluster has no configuration.
 var ErrNone = hint.Wrap(errors.New("the cluster has no configuration"), "push one with: paictl config push -p DIR")
 
 // ErrChanged is returned when someone else pushed while this push ran. Nothing was written.

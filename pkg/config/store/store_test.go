@@ -27,7 +27,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// secrets of testdata/cluster, and what of it the caller's paths name.
+// secrets of testdata/cluster, and those of them that the caller's paths name.
 var (
 	secrets  = []string{"hunter2", "old-registry-password"}
 	injected = []strictyaml.Path{{"grafana", "injected"}}
@@ -156,7 +156,7 @@ func TestOnlyTheGivenFilesArePushed(t *testing.T) {
 	assert.Equal(t, string(layout), string(c.Files[config.LayoutFile]))
 	assert.Equal(t, string(files(t)[config.ServicesFile]), string(c.Files[config.ServicesFile]))
 
-	// The rules are applied to what it becomes as a whole.
+	// The rules are applied to the whole result.
 	roles := edit(t, files(t), config.RolesFile, "worker:", "helper:")[config.RolesFile]
 	_, err = s.Draft(t.Context(), store.Candidate{Files: map[string][]byte{config.RolesFile: roles}, Base: base(r)})
 	require.ErrorContains(t, err, "worker")
@@ -278,7 +278,7 @@ func TestThereIsNothingToReadBeforeTheFirstPush(t *testing.T) {
 	assert.NotEmpty(t, hint.Of(err))
 }
 
-// A push that is cut off at any write leaves the copy as it was, and the next one works.
+// A push that is interrupted at any write leaves the copy as it was, and the next one works.
 func TestAPushThatIsCutOffLeavesTheOldCopy(t *testing.T) {
 	for _, verb := range []string{"update secrets", "create configmaps", "update configmaps"} {
 		t.Run("at "+verb, func(t *testing.T) {
@@ -457,7 +457,7 @@ func TestALargeConfigurationIsCompressedOrRefused(t *testing.T) {
 	require.ErrorContains(t, err, "but Kubernetes stores at most 1024 KiB in one object")
 }
 
-// manyMachines adds machines to a layout, each with a password of its own.
+// manyMachines adds machines to a layout, each with its own password.
 func manyMachines(layout []byte, n int) []byte {
 	var b bytes.Buffer
 	b.Write(layout)

@@ -20,14 +20,14 @@ import (
 
 // Options say how git is run.
 type Options struct {
-	// Ask lets git and ssh ask at the terminal. Without it what needs a password fails.
+	// Ask lets git and ssh ask at the terminal. Without it, repositories that need a password fail.
 	Ask bool
 	// Environ is the environment, of which git gets the part that it needs; os.Environ()
 	// where nil.
 	Environ []string
 }
 
-// Open fetches a folder, or takes one that is there. The caller calls Close.
+// Open fetches a folder, or takes an existing one. The caller calls Close.
 func Open(ctx context.Context, text string, o Options) (*Folder, error) {
 	if !IsGit(text) {
 		return &Folder{Dir: text, Close: func() error { return nil }}, nil
@@ -106,7 +106,7 @@ func (g git) checkout(ctx context.Context, commit string) error {
 	return nil
 }
 
-// settings hold for every run: nothing of the repository is executed, links are not followed
+// settings hold for every run: programs and hooks of the repository aren't executed, links are not followed
 // out of it, and only the usual transports are used.
 func (g git) settings() [][2]string {
 	s := [][2]string{

@@ -26,7 +26,7 @@ type reference struct {
 	ref    string // "" is the repository's HEAD
 }
 
-// IsGit reports whether a reference is to a git repository; else it is a folder.
+// IsGit reports whether a reference is to a git repository; otherwise it is a folder.
 func IsGit(text string) bool { return strings.HasPrefix(text, gitPrefix) }
 
 // parse reads a reference. Its errors show no part of the text that may hold a password.
@@ -112,7 +112,7 @@ func (r reference) String() string {
 
 var userinfo = regexp.MustCompile(`://[^/@\s']*@`)
 
-// masked hides credentials in what git says.
+// masked hides credentials in git's messages.
 func (r reference) masked(text string) string {
 	text = userinfo.ReplaceAllString(text, "://********@")
 	if r.login == nil {
@@ -132,9 +132,9 @@ type Folder struct {
 	Dir string
 	// Source says where a fetched folder came from, "" for one that was given.
 	Source string
-	// Commit is what was fetched.
+	// Commit is the fetched commit.
 	Commit string
-	// Close removes what was fetched.
+	// Close removes the fetched files.
 	Close func() error
 }
 
