@@ -11,7 +11,7 @@ import (
 
 // Fix repairs the problem of a finding, in a way that can't make it worse. One of settings, script and do is set.
 type Fix struct {
-	// The text in What describes the repair to a person: "start the kubelet on gpu-3".
+	// A description of the repair for a person: "start the kubelet on gpu-3".
 	What string `json:"what"`
 
 	host     string

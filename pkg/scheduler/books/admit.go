@@ -53,7 +53,7 @@ func limitsOf(p *corev1.Pod) constraints {
 }
 
 // nodesFor returns the nodes that all of some pods may run on and that didn't refuse them; nil is all. For pods that have no node
-// in common these are the nodes of any of them: kube-scheduler refuses the rest. The set is empty if no node admits one of the pods.
+// in common these are the nodes of any of them: kube-scheduler refuses the rest. The set is empty if one of the pods has no node.
 func (s *state) nodesFor(g *gang, pods []*pod) cell.Nodes {
 	var common nodeSet
 	either, all, nowhere := nodeSet{}, false, false

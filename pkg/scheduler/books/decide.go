@@ -361,7 +361,7 @@ func ownSize(p *pod) int {
 	return n
 }
 
-// longAnnotations is a size that a pod's own annotations don't have unless they contribute to making a gang too large.
+// longAnnotations is the size above which a pod's own annotations may make its gang too large, in bytes.
 const longAnnotations = 16 << 10
 
 // wait keeps a pod waiting.

@@ -49,7 +49,7 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 
 // blockUnbound removes virtual nodes that are bound to no hardware from the search: using them kills no gangs, and if no hardware is found
 // for them they hide those that have some. The first try blocks one of those that were chosen, the next ones half of them, since hardware
-// may have been found for others of them, and the last ones block all of them.
+// may have been found for others of them, and the last ones block all unbound nodes.
 func (sp *space) blockUnbound(spots []spot, try int) (out []int32) {
 	var chosen []int32
 	add := func(node int32) {
