@@ -15,7 +15,7 @@ const (
 	LegacyIsolationKey = "hivedscheduler.microsoft.com/pod-gpu-isolation"
 	// BindInfoKey has the place of the whole gang.
 	BindInfoKey = "hivedscheduler.microsoft.com/pod-bind-info"
-	// EnableKey is the resource whose limit, above 0, makes a pod the scheduler's business.
+	// EnableKey is the resource whose limit, above 0, leaves a pod to the scheduler.
 	EnableKey = "hivedscheduler.microsoft.com/pod-scheduling-enable"
 	// PlacementKey has the details that BindInfoKey can't express and that a restart needs.
 	PlacementKey = "paictl.openpai.org/placement"

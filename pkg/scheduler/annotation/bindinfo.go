@@ -60,7 +60,7 @@ func parseBindInfo(text string) (*bindInfo, error) {
 	return t.read(d)
 }
 
-// read checks the fields that d has.
+// read checks the fields that are set.
 func (t *bindText) read(d document) (b *bindInfo, err error) {
 	b = &bindInfo{node: t.Node, chain: t.Chain}
 	if b.isolation, err = d.indices(nil, "leafCellIsolation", t.Isolation, "gpuIsolation", t.GPUIsolation); err != nil {

@@ -60,7 +60,7 @@ func onLine(line int, message string) error {
 	return fmt.Errorf("line %d: %s", line, message)
 }
 
-// others takes the keys that mean nothing to the scheduler: HiveD ignores them.
+// others takes the keys that the scheduler doesn't use: HiveD ignores them.
 type others map[string]strictyaml.Ignored
 
 // either returns the field that was used of two with the same meaning, and its value. field is the present name. either

@@ -20,7 +20,7 @@ type own struct {
 	Pods  [][]any `json:"pods"`
 }
 
-// maxOwn is how long the details on a claim may be: 10 KiB, by Kubernetes.
+// maxOwn is Kubernetes' limit for the details on a claim, in bytes.
 const maxOwn = 10 << 10
 
 // WriteOwn returns the details of a pod's place as JSON, with the places of its gang if they are not too long.

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// maxBindInfo is the size of the place of a gang; Kubernetes takes a quarter of that on one pod.
+// maxBindInfo is the size of the place of a gang; Kubernetes accepts a quarter of that on one pod.
 const maxBindInfo = 1 << 20
 
 // ReadBound reads where a bound pod runs: the place of its gang and the pod's index in it. HiveD's
@@ -121,8 +121,8 @@ func (b *bindInfo) own(hint int) int {
 	return -1
 }
 
-// order finds out to which pod set of the request each placement belongs, and brings the placements in
-// the order of the sets. It returns where the placement own is then.
+// order finds the pod set of the request to which each placement belongs, and sorts the placements by
+// set. It returns the new index of the placement own.
 func (b *bindInfo) order(r *cell.Request, own int) int {
 	for i := range b.pods {
 		sortPod(&b.pods[i])
@@ -133,12 +133,12 @@ func (b *bindInfo) order(r *cell.Request, own int) int {
 	}
 	at := b.pods[own]
 	slices.SortStableFunc(b.pods, func(x, y cell.PodPlacement) int {
-		return cmp.Compare(uint(x.Set), uint(y.Set)) // what belongs to no set, -1, goes last
+		return cmp.Compare(uint(x.Set), uint(y.Set)) // placements without a set, -1, come last
 	})
 	return slices.IndexFunc(b.pods, func(p cell.PodPlacement) bool { return p.Node == at.Node && slices.Equal(p.Indices, at.Indices) })
 }
 
-// sortPod brings the devices of a pod in ascending order.
+// sortPod sorts the devices of a pod in ascending order.
 func sortPod(p *cell.PodPlacement) {
 	if slices.IsSorted(p.Indices) {
 		return

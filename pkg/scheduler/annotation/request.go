@@ -81,7 +81,7 @@ func (h *head) check(d document, r *cell.Request) error {
 	return nil
 }
 
-// v1Spec is what version 1 has beside the head.
+// v1Spec has the fields of version 1 beside the head.
 type v1Spec struct {
 	LeafCellType   *string  `yaml:"leafCellType"`
 	GPUType        *string  `yaml:"gpuType"`

@@ -7,10 +7,10 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// maxGroupDepth is how deep groups of pods may be nested.
+// maxGroupDepth is the limit for nested groups of pods.
 const maxGroupDepth = 16
 
-// v2Spec is what version 2 has beside the head.
+// v2Spec has the fields of version 2 beside the head.
 type v2Spec struct {
 	CellType     string   `yaml:"cellType"`
 	CellNumber   int      `yaml:"cellNumber"`

@@ -73,12 +73,12 @@ func (t *bindText) String() string {
 	return b.String()
 }
 
-// hidden are characters that JSON may have as they are, and YAML only escaped.
+// hidden reports whether JSON may contain a character as it is, but YAML only escaped.
 func hidden(r rune) bool {
 	return r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }
 
-// maxTypes is how many bytes the types of preassigned cells may take in the bind info, which has one per cell: the
+// maxTypes is the limit for the types of preassigned cells in the bind info, in bytes. The bind info has one per cell: the
 // placement has them once per run of equal ones.
 const maxTypes = 32 << 10
 
@@ -109,7 +109,7 @@ func (t *bindText) setGang(r *cell.Request, p *cell.Placement) {
 	}
 }
 
-// membersOf makes a member of pods in a row that have as many cells.
+// membersOf makes one member of consecutive pods with the same number of cells.
 func membersOf(pods []bindPod) []bindGroup {
 	out := []bindGroup{}
 	for len(pods) > 0 {

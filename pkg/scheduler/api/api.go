@@ -20,9 +20,9 @@ const (
 	PathNodes           = "/v1/nodes" // Nodes
 )
 
-// Keys on pods and nodes that only our scheduler knows.
+// Keys on pods and nodes that only our scheduler uses.
 const (
-	// UserLabel names the user who pays for a pod out of a quota; OpenPAI sets it.
+	// UserLabel names the user to whose quota a pod counts; OpenPAI sets it.
 	UserLabel = "userName"
 	// UserGroupLabel names the user's group.
 	UserGroupLabel = "paictl.openpai.org/user-group"
@@ -57,7 +57,7 @@ type NodeDevices struct {
 	MIG string `json:"mig,omitempty"`
 }
 
-// mostParts is more than any GPU is split into.
+// mostParts is above the number of parts of any GPU.
 const mostParts = 1024
 
 // Split returns Parts as a divisor. It returns 1 if GPUs aren't split, or if Parts is a number that no agent writes.
@@ -75,11 +75,11 @@ type Device struct {
 	Model   string `json:"model,omitempty"`
 	// Reason says why it isn't healthy.
 	Reason string `json:"reason,omitempty"`
-	// Ignored says what is wrong with it anyway; by someone's order it counts as healthy.
+	// Ignored is its problem; it counts as healthy because a user ordered to ignore that.
 	Ignored string `json:"ignored,omitempty"`
-	// ForPods: the agent gives it to ordinary pods, and to no job.
+	// ForPods: the agent gives it to ordinary pods, and not to jobs.
 	ForPods bool `json:"forPods,omitempty"`
-	// Instance is the UUID of the instance (MIG), "" for a whole GPU and for one that isn't made yet.
+	// Instance is the UUID of the MIG instance, "" for a whole GPU and for an instance that isn't made yet.
 	Instance string `json:"instance,omitempty"`
 }
 
@@ -95,11 +95,11 @@ const (
 	Ignored    = "Ignored"
 )
 
-// Why says what a gang is doing, and what keeps it from more.
+// Why describes the state of a gang, and why it doesn't get further.
 type Why struct {
 	VC    string `json:"vc"`
 	Group string `json:"group"`
-	// State is Waiting, Preempting, Binding or Bound; that of the pod that is furthest behind.
+	// State is Waiting, Preempting, Binding or Bound: the state of the pod that is furthest behind.
 	State string `json:"state"`
 	// Sentence is for people.
 	Sentence string    `json:"sentence"`
@@ -111,9 +111,9 @@ type Why struct {
 	Position     int `json:"position,omitempty"`
 	PositionInVC int `json:"positionInVC,omitempty"`
 	QueueLength  int `json:"queueLength"`
-	// Explanation is of a gang that waits, Running of one that has its place.
+	// Explanation is that of a waiting gang, Running that of a gang that has its place.
 	Explanation *cell.Explanation `json:"explanation,omitempty"`
-	// Alternative is of the GPUs that the gang takes if no CPU cells are free for it.
+	// Alternative is about the GPUs that the gang takes if no CPU cells are free for it.
 	Alternative *cell.Explanation `json:"alternative,omitempty"`
 	Running     *cell.GangStatus  `json:"running,omitempty"`
 	Pods        []Pod             `json:"pods"`
@@ -138,16 +138,16 @@ type QueueQuery struct {
 	Limit    int
 }
 
-// Selects reports whether a gang of a virtual cluster is one of those, the limit aside.
+// Selects reports whether the query selects a gang of a virtual cluster, the limit aside.
 func (q *QueueQuery) Selects(vc, group string) bool {
 	return (q.VC == "" || q.VC == vc) &&
 		(len(q.Prefixes) == 0 || slices.ContainsFunc(q.Prefixes, func(p string) bool { return strings.HasPrefix(group, p) }))
 }
 
-// Queue is the gangs that wait, the next one first.
+// Queue has the gangs that wait, the next one first.
 type Queue struct {
 	Items []Queued `json:"items"`
-	// Total is how many are selected, also beyond the limit.
+	// Total is the number of selected gangs, including those beyond the limit.
 	Total int `json:"total"`
 }
 
@@ -299,7 +299,7 @@ type Node struct {
 	// Reason says why it isn't healthy.
 	Reason     string  `json:"reason,omitempty"`
 	Configured []int32 `json:"configured"`
-	// Used are those that gangs have.
+	// Used are those that gangs hold.
 	Used []int32 `json:"used,omitempty"`
 	// Reported says that the node reports its devices. Without a report, all configured devices count as present.
 	Reported bool `json:"reported"`
@@ -307,12 +307,12 @@ type Node struct {
 	Missing    []int32 `json:"missing,omitempty"`
 	Unhealthy  []int32 `json:"unhealthy,omitempty"`
 	Unexpected []int32 `json:"unexpected,omitempty"`
-	// Why says of those that aren't healthy why, one sentence for each.
+	// Why has a reason for each device that isn't healthy, one sentence each.
 	Why []string `json:"why,omitempty"`
 	// Problem says that the node's report can't be read.
 	Problem string `json:"problem,omitempty"`
 
-	disagree bool // the agent and the configuration say different things of a GPU, which may be well
+	disagree bool // the agent and the configuration disagree about a GPU, which may be healthy
 }
 
 // CPUCells is how many CPU cells a virtual cluster owns.

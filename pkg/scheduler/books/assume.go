@@ -17,10 +17,10 @@ type placing struct {
 	gang *gang
 	left []*pod
 	// nodes are those that all of them may run on. apart: each may run on others, since the gang runs already: the others stay where
-	// they are, and one that finds no place keeps none from its own.
+	// they are, and a pod that finds no place doesn't keep another from its own.
 	nodes cell.Nodes
 	apart bool
-	first *cell.Decision // about the first of them
+	first *cell.Decision // about the first pod
 	// failed: one of them has found no place.
 	failed bool
 	// lost says why one of them finds no place, though all had one when the first got its own: something has changed since.

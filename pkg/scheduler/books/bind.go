@@ -19,8 +19,8 @@ import (
 const (
 	// bindTimeout bounds one request that only a leader may make.
 	bindTimeout = 3 * time.Second
-	// bindsAtOnce are under way at a time for a virtual cluster. With all of a large gang each would take longer than it may, and
-	// with one bound for all of them the large gang of one would keep the others from starting.
+	// bindsAtOnce is the number of simultaneous bindings for a virtual cluster. With all pods of a large gang at once, each would take longer than
+	// it may, and with one limit for all virtual clusters, the large gang of one would keep the others from starting.
 	bindsAtOnce = 32
 )
 
@@ -104,7 +104,7 @@ func (b *Books) Bind(ctx context.Context, uid types.UID, node string) error {
 }
 
 // giveUp releases the place of a pod, with those of its gang, if the API server refuses the pod or its claim: the same request gets the same
-// answer until someone changes a policy or a right. Nothing is held for the gang until it is retried.
+// answer until an administrator changes a policy or a right. No cells are held for the gang until it is retried.
 func (b *Books) giveUp(uid types.UID, node string, err error) {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 		return
@@ -126,7 +126,7 @@ func (b *Books) giveUp(uid types.UID, node string, err error) {
 	b.signal()
 }
 
-// unclaimed tells a pod that its claim could not be written.
+// unclaimed reports to a pod that its claim could not be written.
 func (b *Books) unclaimed(obj *corev1.Pod, err error) {
 	b.locked(func(s *state) {
 		if p := s.pods[obj.UID]; p != nil {
@@ -136,7 +136,7 @@ func (b *Books) unclaimed(obj *corev1.Pod, err error) {
 	})
 }
 
-// toClaim returns a pod that expects its GPUs in a claim, and which those are; nil if it expects none, or Kubernetes knows already.
+// toClaim returns a pod that expects its GPUs in a claim, and its place; nil if it expects no claim, or Kubernetes knows already.
 func (b *Books) toClaim(uid types.UID, node string) (obj *corev1.Pod, at claim.Place, err error) {
 	leading := b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil && p.state == api.Binding && p.node == node && Claims(p.object) {
@@ -217,7 +217,7 @@ func (b *Books) post(ctx context.Context, binding *corev1.Binding) (known bool, 
 	return known, nil
 }
 
-// outcome asks what came of a binding.
+// outcome asks for the result of a binding.
 func (b *Books) outcome(ctx context.Context, binding *corev1.Binding) (bound, known bool) {
 	obj, err := b.client.CoreV1().Pods(binding.Namespace).Get(ctx, binding.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// Options say where the books find what belongs to them.
+// Options are settings that depend on the cluster and the program.
 type Options struct {
 	// Namespace has the ConfigMap.
 	Namespace string
@@ -61,24 +61,24 @@ type Books struct {
 	grace time.Duration
 	// share is turnShare.
 	share time.Duration
-	// served are the schedulers that this program is; nil: all.
+	// served are the schedulers that this program runs; nil: all.
 	served []string
 
 	pods, nodes, config cache.SharedIndexInformer
 	// claims is nil if the cluster doesn't have claims.
 	claims cache.SharedIndexInformer
 
-	// validating has one for each configuration that is looked at.
+	// validating has an element for each configuration that is being validated.
 	validating chan struct{}
 	// binding bounds the number of simultaneous bindings.
 	binding turns
-	// changed has one while something may let a gang start.
+	// changed has an element if a change may let a gang start.
 	changed chan struct{}
 
 	// places is read by kube-scheduler while it holds its own lock: places has another lock, which is never held for long.
 	places places
 
-	// mu guards all below. It is taken before the lock of places, and never while kube-scheduler is called: that calls
+	// mu guards all fields below. It is taken before the lock of places, and never while kube-scheduler is called: that calls
 	// Place with its own lock held.
 	mu     sync.Mutex
 	state  *state // nil while another replica leads
@@ -92,7 +92,7 @@ type Books struct {
 type Queue interface {
 	// Activate makes it look at pods again.
 	Activate(pods []*corev1.Pod)
-	// Reject takes pods back that wait for the others of their gang.
+	// Reject rejects pods that wait for the others of their gang.
 	Reject(pods []types.UID, reason string)
 }
 
@@ -106,14 +106,14 @@ func New(client kubernetes.Interface, shared informers.SharedInformerFactory, ku
 	return b
 }
 
-// Serve says which schedulers this program is, before Run. Pods that name others and aren't bound are not its business: nothing
-// would bind them.
+// Serve sets the schedulers that this program runs, before Run. It doesn't handle pods that name others and aren't bound, since it
+// couldn't bind them.
 func (b *Books) Serve(names []string) { b.served = names }
 
 const (
 	// electionPoll is how often a replica looks whether it leads.
 	electionPoll = 100 * time.Millisecond
-	// lookAnyway is how often gangs are looked at without a change: some wait for a time.
+	// lookAnyway is how often gangs are tried without a change: some wait for a time.
 	lookAnyway = time.Second
 )
 
@@ -322,7 +322,7 @@ func (b *Books) unlock() {
 	}
 }
 
-// partOf is how much is looked at under one hold of the lock, of all pods or all gangs.
+// partOf is how many pods or gangs are looked at under one hold of the lock.
 const partOf = 4096
 
 // inParts calls f with the state and the elements of all, in parts. Between two parts others may have the lock: f has to check

@@ -51,7 +51,7 @@ func (b *Books) listClaims(ctx context.Context, pods []*corev1.Pod) (map[types.U
 	}
 }
 
-// claimed reads where a bound pod runs from its claim.
+// claimed reads the place of a bound pod from its claim.
 func (s *state) claimed(p *pod) (*cell.Placement, int, error) {
 	at, ok := s.claims[p.uid]
 	switch {
@@ -152,14 +152,14 @@ func (b *Books) stillAt(uid types.UID, at claim.Place) (still bool) {
 const (
 	// gatherLimit is how long the claim of a pod waits for those of the others of its gang, after the last of them was written.
 	gatherLimit = 30 * time.Second
-	// gatherMost is how long it waits in all: ten thousand pods on an API server that takes half a second for an answer.
+	// gatherMost is how long it waits overall: ten thousand pods on an API server that takes half a second for an answer.
 	gatherMost = 10 * time.Minute
-	// gatherLook is how often it looks whether that is over.
+	// gatherLook is how often it checks whether that time is over.
 	gatherLook = time.Second
 )
 
 // gather notes that the claim of a pod is written, if it expects one, and waits until those of its whole gang are. Only then is the first
-// pod bound: a leader that comes when some are bound finds the places of all.
+// pod bound: if a new leader takes over when some are bound, it finds the places of all.
 func (b *Books) gather(ctx context.Context, uid types.UID, at claim.Place) error {
 	var all chan struct{}
 	var key string
@@ -186,7 +186,7 @@ func (b *Books) gather(ctx context.Context, uid types.UID, at claim.Place) error
 		g.gather()
 	})
 	if all == nil {
-		return nil // what is to be bound says what has become of it
+		return nil // toBind checks the state of the pod again
 	}
 	ticker := time.NewTicker(gatherLook)
 	defer ticker.Stop()
@@ -210,7 +210,7 @@ func (b *Books) gather(ctx context.Context, uid types.UID, at claim.Place) error
 	}
 }
 
-// gathers reports whether the claims of a pod's gang are still to be waited for.
+// gathers reports whether a pod still has to wait for the claims of its gang.
 func (p *pod) gathers(now time.Time) bool {
 	return now.Sub(p.gang.moved) < gatherLimit && now.Sub(p.assumed) < gatherMost
 }
@@ -222,7 +222,7 @@ func (g *gang) gather() {
 	}
 }
 
-// written reports whether the claims of all pods of a gang are that are to be bound.
+// written reports whether the claims of all pods of a gang that are to be bound are written.
 func (g *gang) written() bool {
 	return g.all(&g.unwritten, func(p *pod) bool { return p.state != api.Binding || p.claimed || p.sent || !Claims(p.object) })
 }
@@ -235,8 +235,8 @@ func (g *gang) ungather() {
 	}
 }
 
-// resume gives a pod the place that the leader before has written on its claim, if others of its gang run, which that one has bound
-// already.
+// resume gives a pod the place that the former leader has written on its claim, if that leader has already bound other pods of its
+// gang, which run.
 func (s *state) resume(p *pod) {
 	at, ok := s.claims[p.uid]
 	if !ok || at.Doubt != "" || p.gang == nil || p.state != api.Waiting || !p.gang.runs(p.class) || p.object.DeletionTimestamp != nil || len(p.object.Spec.SchedulingGates) > 0 {
@@ -248,12 +248,12 @@ func (s *state) resume(p *pod) {
 	}
 	downgrades, err := s.core.Allocate(cell.PodID(p.uid), p.request, placement, slot)
 	if err != nil {
-		return // it is given another place
+		return // it gets another place
 	}
 	s.hold(p, &cell.Decision{Result: cell.Bind, Node: at.Node, Indices: at.Indices, Chain: placement.Chain, Placement: placement, Slot: slot}, downgrades)
 }
 
-// leading makes a request, if only a leader may.
+// leading makes a request that only a leader may make.
 func (b *Books) leading(ctx context.Context, request func(context.Context) error) error {
 	done, ok := b.opts.Election.Begin(bindTimeout)
 	if !ok {

@@ -12,14 +12,14 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// configuration is one that was accepted.
+// configuration is an accepted configuration.
 type configuration struct {
 	text       string
 	cells      cell.Config
 	generation int64
 }
 
-// parseConfiguration reads HiveD's YAML. Without errors among the findings it can be used.
+// parseConfiguration reads HiveD's YAML. The result is usable if the findings have no errors.
 func parseConfiguration(file, text string) (*configuration, strictyaml.Findings) {
 	return parseWithin(file, text, 0)
 }
@@ -30,7 +30,7 @@ func parseWithin(file, text string, most int) (*configuration, strictyaml.Findin
 	return &configuration{text: text, cells: cells}, findings
 }
 
-// configChanged takes over the ConfigMap as it is now.
+// configChanged applies the current ConfigMap.
 func (b *Books) configChanged(string) {
 	obj := b.configObject()
 	if obj == nil {
@@ -67,7 +67,7 @@ func (b *Books) configChanged(string) {
 	}
 }
 
-// applyConfig uses a text, or returns why it doesn't.
+// applyConfig uses a text, or returns the reason why it doesn't.
 func (b *Books) applyConfig(text string) string {
 	next, findings := parseConfiguration(b.opts.ConfigKey, text)
 	if errs := findings.Errors(); len(errs) > 0 {

@@ -20,13 +20,13 @@ import (
 const (
 	// gangGrace is how long a gang waits for those of its pods that don't exist, after the last one came.
 	gangGrace = 10 * time.Second
-	// placeLimit is how long a gang keeps a place where kube-scheduler doesn't bind it.
+	// placeLimit is how long a gang keeps a place that kube-scheduler doesn't bind.
 	placeLimit = 2 * time.Minute
 	// refusedFor is how long a node isn't chosen for a gang that couldn't run there.
 	refusedFor = 30 * time.Second
-	// mostRefused is how long it is at most: it doubles while the gang can run nowhere.
+	// mostRefused is the longest such time: it doubles while the gang can't run on any node.
 	mostRefused = 10 * time.Minute
-	// firstPause is for how long a gang gets no place after it wasn't bound in the last one. It doubles up to mostRefused.
+	// firstPause is how long a gang gets no place after it wasn't bound in the last one. It doubles up to mostRefused.
 	firstPause = 10 * time.Second
 	// refreshEvery is how often all gangs are searched for without a change: some are held back for a time.
 	refreshEvery = 10 * time.Second
@@ -85,7 +85,7 @@ func (s *state) unbound(p *pod) []*pod {
 	return with
 }
 
-// paused returns a pod that gets no place yet.
+// paused returns a pod that may not get a place yet.
 func (s *state) paused(pods []*pod) *pod {
 	i := slices.IndexFunc(pods, func(p *pod) bool { return p.state == api.Waiting && s.now().Before(p.pause) })
 	if i < 0 {
@@ -97,7 +97,7 @@ func (s *state) paused(pods []*pod) *pod {
 // mostHeld is how often a gang may fail to be bound before its cells are no longer held for it while it pauses.
 const mostHeld = 3
 
-// alike reports whether all pods of a gang are of it, and not only of its name, and may run on the same nodes.
+// alike reports whether all pods of a gang belong to it, not only by name, and may run on the same nodes.
 func (g *gang) alike() bool {
 	first := g.pods[0]
 	return !slices.ContainsFunc(g.pods, func(p *pod) bool { return p.class != first.class || p.limits != first.limits })
@@ -189,7 +189,7 @@ func (s *state) reserve(g *gang, p *pod, nodes cell.Nodes, d cell.Decision) (que
 	return s.carryOut(g, ready, nodes, s.taken(p, nodes, d))
 }
 
-// carryOut does what was decided about the first pod of a gang. A Preempt is reserved.
+// carryOut carries out the decision about the first pod of a gang. A Preempt is reserved.
 func (s *state) carryOut(g *gang, ready []*pod, nodes cell.Nodes, d cell.Decision) (queue.Attempt, []*corev1.Pod) {
 	switch d.Result {
 	case cell.Bind:
@@ -213,12 +213,12 @@ func (s *state) carryOut(g *gang, ready []*pod, nodes cell.Nodes, d cell.Decisio
 	return s.waitsFor(g, ready[0]), nil
 }
 
-// pausing says until when a pod, and its gang, gets no place.
+// pausing says until when a pod and its gang get no place.
 func pausing(p *pod) string {
 	return fmt.Sprintf("%s; it gets a new placement at %s", p.gang.refusal, p.pause.UTC().Format(time.RFC3339))
 }
 
-// refused tells a pod that it can't have a place.
+// refused reports to a pod that it can't have a place.
 func (s *state) refused(p *pod, reason string) {
 	s.forgetTrial(p)
 	p.reason = reason
@@ -296,7 +296,7 @@ func (s *state) search(p *pod, nodes cell.Nodes) cell.Decision {
 	return d
 }
 
-// taken is a Preempt that was found, once its cells are reserved.
+// taken returns a Preempt after its cells are reserved.
 func (s *state) taken(p *pod, nodes cell.Nodes, d cell.Decision) cell.Decision {
 	start := time.Now()
 	defer func() { s.count.decided.Observe(time.Since(start).Seconds()) }()
@@ -309,7 +309,7 @@ func (s *state) taken(p *pod, nodes cell.Nodes, d cell.Decision) cell.Decision {
 	return because(p, s.possible(p, d))
 }
 
-// requestOn is a pod's request where it may run on some nodes only; nil is all.
+// requestOn returns a pod's request for the nodes on which it may run; nil is all.
 func requestOn(p *pod, nodes cell.Nodes) *cell.Request {
 	if nodes == nil {
 		return p.request
@@ -319,13 +319,13 @@ func requestOn(p *pod, nodes cell.Nodes) *cell.Request {
 	return &only
 }
 
-// possible refuses a place that couldn't be written down.
+// possible refuses a place that couldn't be written.
 func (s *state) possible(p *pod, d cell.Decision) cell.Decision {
 	reason := cmp.Or(s.unclaimable(p), tooLong(p, &d))
 	if reason == "" {
 		return d
 	}
-	s.apply(s.core.DeleteUnallocated(cell.PodID(p.uid), p.request)) // what an earlier configuration let it reserve
+	s.apply(s.core.DeleteUnallocated(cell.PodID(p.uid), p.request)) // cells that it could reserve under an earlier configuration
 	return cell.Decision{Result: cell.Refuse, Reason: reason}
 }
 
@@ -379,7 +379,7 @@ func (s *state) refuse(p *pod, reason string) []types.UID {
 	return s.takeBack(p.gang, cantRun(p, p.node, reason))
 }
 
-// avoid keeps a gang from a node that can't run a pod of it, and returns for how long: the longer, the more nodes couldn't.
+// avoid keeps a gang from a node that can't run one of its pods, and returns for how long: the more nodes failed, the longer.
 func (s *state) avoid(p *pod, node, reason string) time.Duration {
 	g := p.gang
 	if g.refused == nil {
@@ -396,7 +396,7 @@ func cantRun(p *pod, node, reason string) string {
 	return fmt.Sprintf("%s can't run %s: %s", node, p.key, reason)
 }
 
-// takeBack gives the places of a gang back that Kubernetes doesn't know, and returns the pods that had one.
+// takeBack releases the places of a gang that Kubernetes doesn't know, and returns the pods that had one.
 func (s *state) takeBack(g *gang, reason string) []types.UID {
 	var out []types.UID
 	for _, p := range g.pods {

@@ -12,22 +12,22 @@ import (
 // replaces the lock.
 type Election struct {
 	resourcelock.Interface
-	// deadline is for how long a renewal holds: kube-scheduler's renewDeadline, after which it ends itself. Others wait
+	// deadline is how long a renewal is valid: kube-scheduler's renewDeadline, after which it stops. Others wait
 	// longer, the leaseDuration, before they take over.
 	deadline time.Duration
 	now      func() time.Time
 
 	mu      sync.Mutex
 	holder  string
-	renewed time.Time // when the request began that renewed the lock last; zero if this process doesn't hold it
+	renewed time.Time // the start of the last request that renewed the lock; zero if this process doesn't hold it
 	// under counts requests that only a leader may make.
 	under sync.WaitGroup
 }
 
-// NewElection returns an election without a lock: this process leads until there is one.
+// NewElection returns an election without a lock: this process leads until it has one.
 func NewElection(now func() time.Time) *Election { return &Election{now: now} }
 
-// Follow sets the lock, whose renewals hold for as long as deadline, before anything else is asked.
+// Follow sets the lock, whose renewals are valid for deadline, before any other call.
 func (l *Election) Follow(lock resourcelock.Interface, deadline time.Duration) {
 	l.Interface, l.deadline = lock, deadline
 }

@@ -24,7 +24,7 @@ func notFound(format string, args ...any) error {
 	return &userError{http.StatusNotFound, fmt.Sprintf(format, args...)}
 }
 
-// errNotLeading is answered while another replica decides, or none does yet.
+// errNotLeading is the answer while another replica decides, or no replica leads yet.
 var errNotLeading = errors.New("this replica doesn't lead")
 
 // envelope returns the status code and the text of an error, as HiveD writes them.

@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// HiveD's inspect API. Paths and JSON are its own.
+// HiveD's inspect API. Paths and JSON are HiveD's.
 const (
 	inspectGroups   = "/v1/inspect/affinitygroups/"
 	inspectCluster  = "/v1/inspect/clusterstatus"

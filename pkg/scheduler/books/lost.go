@@ -52,14 +52,14 @@ func (b *Books) checkClaims(stored func(key string) *resourceapi.ResourceClaim) 
 	})
 }
 
-// claimObject returns a claim as the informer has it.
+// claimObject returns the informer's copy of a claim.
 func (b *Books) claimObject(key string) *resourceapi.ResourceClaim {
 	obj, _, _ := b.claims.GetStore().GetByKey(key) // the store has no errors
 	c, _ := obj.(*resourceapi.ResourceClaim)
 	return c
 }
 
-// reclaim writes the claim of a running pod again if it is lost, and ignores the pod if it says something else.
+// reclaim writes the claim of a running pod again if it is lost, and ignores the pod if the claim has another place.
 func (b *Books) reclaim(ctx context.Context, uid types.UID) error {
 	var pod *corev1.Pod
 	var at claim.Place
@@ -127,7 +127,7 @@ func (b *Books) lost(pod *corev1.Pod, what string) {
 	})
 }
 
-// contradicted takes the node of a pod out of service whose claim says something else than the books. The claim says so from then on, so
+// contradicted withdraws the node of a pod whose claim has another place than the books. The claim says so from then on, so
 // that the next leader, whose books are made of claims, does the same.
 func (b *Books) contradicted(pod *corev1.Pod, at, there claim.Place) {
 	var rejected []types.UID
@@ -156,7 +156,7 @@ func (b *Books) contradicted(pod *corev1.Pod, at, there claim.Place) {
 
 func sameGPUs(a, b claim.Place) bool { return a.Node == b.Node && slices.Equal(a.Indices, b.Indices) }
 
-// hasClaim reports whether a claim gives a pod the GPUs that the books say.
+// hasClaim reports whether a claim gives a pod the GPUs that it has in the books.
 func (p *pod) hasClaim(c *resourceapi.ResourceClaim) bool {
 	has, there, err := claim.Read(c)
 	return err == nil && has == p.uid && claim.Of(c, p.uid) && sameGPUs(there, p.claim()) && there.Doubt == ""

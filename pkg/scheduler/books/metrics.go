@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// counters are what happened since the program started.
+// counters count events since the program started.
 type counters struct {
 	decisions  *prometheus.CounterVec
 	decided    prometheus.Histogram
@@ -88,7 +88,7 @@ func (b *Books) registry() *prometheus.Registry {
 	return r
 }
 
-// gauges read the state when they are asked for.
+// gauges read the state when they are collected.
 type gauges struct{ b *Books }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {

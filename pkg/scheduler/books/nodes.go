@@ -14,7 +14,7 @@ type node struct {
 	healthy bool
 	reason  string
 	devices string // the annotation
-	seen    bool   // the fields above are those that the core knows
+	seen    bool   // the core knows the fields above
 	report  api.Node
 	// blocked are devices that pods may use whose cells aren't known.
 	blocked map[types.UID][]int32

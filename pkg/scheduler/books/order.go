@@ -31,7 +31,7 @@ func (b *Books) waiting() (q queue.Queue, leading bool) {
 	return q, b.locked(func(s *state) { s.running(&q) })
 }
 
-// enqueue appends a gang to those that wait if it does, and says when it ends if it runs.
+// enqueue appends a gang to waiting if it waits, and records when it ends if it runs.
 func (s *state) enqueue(q *queue.Queue, waiting []*queue.Gang, g *gang) []*queue.Gang {
 	if g.waiting() > 0 {
 		waiting = append(waiting, s.queued(g))
@@ -107,7 +107,7 @@ func lasts(p *corev1.Pod) time.Duration {
 	return out
 }
 
-// queued is a gang as the queue sees it.
+// queued returns a gang in the form that the queue needs.
 func (s *state) queued(g *gang) *queue.Gang {
 	p := g.first()
 	out := &queue.Gang{VC: g.vc, Name: g.name, Priority: p.request.Priority, Since: g.since().UnixNano(), GPUs: s.leavesOf(p), Lasts: g.lasts(), CPU: s.core.WantsCPU(p.request), Class: [2]string{p.class, p.limits}}
@@ -117,7 +117,7 @@ func (s *state) queued(g *gang) *queue.Gang {
 	return out
 }
 
-// queueQuery reads the parameters of a question about the queue.
+// queueQuery reads the parameters of a request for the queue.
 func queueQuery(v url.Values) (q api.QueueQuery, err error) {
 	q = api.QueueQuery{VC: v.Get("vc"), Prefixes: v["prefix"]}
 	if text := v.Get("limit"); text != "" {
@@ -155,7 +155,7 @@ func (s *state) listQueue(q api.QueueQuery) api.Queue {
 	return out
 }
 
-// anyWaits reports whether a gang waits that a question selects: without one the order needn't be worked out.
+// anyWaits reports whether a gang waits that a query selects. Without one, the order needn't be worked out.
 func (s *state) anyWaits(q *api.QueueQuery) bool {
 	for key, g := range s.gangs {
 		if q.Selects(key.vc, key.name) && g.waiting() > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// Decide gives places to gangs that wait, in their order, and lets kube-scheduler bind their pods. The lock is
-// allocated to others between two gangs.
+// Decide gives places to gangs that wait, in their order, and lets kube-scheduler bind their pods. Between two gangs,
+// others may have the lock.
 func (b *Books) Decide() {
 	b.sweep(b.podObject, b.pods.LastSyncResourceVersion())
 	if b.claims != nil && b.claims.HasSynced() {
@@ -70,7 +70,7 @@ func (b *Books) Decide() {
 	b.queue.Activate(found)
 }
 
-// turn is whose time a search takes: all guaranteed or all opportunistic gangs of a virtual cluster.
+// turn names the gangs that share a turn: all guaranteed or all opportunistic gangs of a virtual cluster.
 type turn struct {
 	vc         string
 	guaranteed bool
@@ -84,14 +84,14 @@ const turnShare = 20 * time.Millisecond
 // first to get cells that become free in a long round.
 const heads = 8
 
-// pass is one look at the gangs that wait.
+// pass is one look at the waiting gangs.
 type pass struct {
 	epoch  uint64 // when it began
 	share  time.Duration
 	spent  map[turn]time.Duration
-	looked map[turn]int  // how many gangs
+	looked map[turn]int  // the number of gangs
 	left   map[turn]bool // turns of which some gangs were not looked at
-	// second: opportunistic gangs wait for the end of this round of guaranteed ones. known: that was found out.
+	// second: opportunistic gangs wait for the end of this round of guaranteed ones. known: second is set.
 	second, known bool
 	counts        bool // the look at the last gang counts as time of its turn
 }
@@ -112,7 +112,7 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 	case g.searched >= s.round[of] && p.left[of]:
 		return g.attempt, nil // one before it hasn't been looked at
 	case g.searched >= s.round[of]:
-		return s.try(g) // not on account of those that the round has not come to
+		return s.try(g) // its time isn't counted, so that gangs that the round hasn't reached don't lose theirs
 	case p.spent[of] >= p.share:
 		p.left[of] = true
 		return queue.Later, nil
@@ -123,12 +123,12 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 	return s.try(g)
 }
 
-// mostSecond is in how many passes in a row opportunistic gangs wait for guaranteed ones at most.
+// mostSecond is the maximum number of consecutive passes in which opportunistic gangs wait for guaranteed ones.
 const mostSecond = 8
 
-// second reports whether opportunistic gangs have to wait in a pass: guaranteed ones that it hasn't come to could start on what is free, and would
-// end them again. They wait until each virtual cluster's were all looked at once since they had their turn themselves, and not until that is so in
-// one pass; nor for many passes: where gangs come faster than they are looked at it would be forever.
+// second reports whether opportunistic gangs have to wait in a pass: guaranteed ones that it hasn't reached could start on the free cells, and
+// would evict them again. They wait until all guaranteed gangs of each virtual cluster were looked at once since the last turn of opportunistic
+// ones, which may take several passes. The number of passes is limited: if gangs come faster than they are looked at, they would wait forever.
 func (s *state) second(p *pass) bool {
 	if p.known {
 		return p.second
@@ -184,7 +184,7 @@ func (s *state) next() (attempt queue.Attempt, pods []*corev1.Pod) {
 	return attempt, pods
 }
 
-// finish does all that was left of a look at a gang, whose outcome so far it is given.
+// finish does the rest of a look at a gang. attempt is the result so far.
 func (b *Books) finish(attempt queue.Attempt) (_ queue.Attempt, pods []*corev1.Pod) {
 	for more := true; more; {
 		more = false
@@ -198,7 +198,7 @@ func (b *Books) finish(attempt queue.Attempt) (_ queue.Attempt, pods []*corev1.P
 	return attempt, pods
 }
 
-// ended is the end of a pass. again: there is more to look at.
+// ended ends a pass. again: more gangs are to be looked at.
 func (s *state) ended(q *queue.Queue, p *pass) (again bool) {
 	s.goesOn = p.left
 	s.reserving = map[gangKey]bool{}
@@ -206,7 +206,7 @@ func (s *state) ended(q *queue.Queue, p *pass) (again bool) {
 		s.reserving[gangKey{w.VC, w.Name}] = true
 	}
 	for of := range p.looked {
-		again = again || s.round[of] < p.epoch // the round has passed those by for which something has changed since it began
+		again = again || s.round[of] < p.epoch // the round has passed gangs for which the state has changed since it began
 	}
 	return again || len(p.left) > 0
 }

@@ -16,11 +16,11 @@ type Place struct {
 	Node string
 	// Number grows with each pod that gets a place: the order in which kube-scheduler binds them.
 	Number uint64
-	// Trial: others would have to end there first. Before they do kube-scheduler is asked whether the pod could run there then.
+	// Trial: others would have to end there first. Before they do, kube-scheduler is asked whether the pod could run there then.
 	Trial bool
 }
 
-// places are those of pods that have one, or are on trial, and that Kubernetes hasn't bound yet.
+// places are those of pods that have a place, or are on trial, and that Kubernetes hasn't bound yet.
 type places struct {
 	mu sync.RWMutex
 	of map[types.UID]Place
@@ -45,7 +45,7 @@ func (p *places) set(uid types.UID, node string, trial bool) {
 	p.of[uid] = Place{node, p.number, trial}
 }
 
-// uids are those of all pods that have one.
+// uids returns the pods that have a place.
 func (p *places) uids() []types.UID {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -64,7 +64,7 @@ func (p *places) clear() {
 	clear(p.of)
 }
 
-// Place returns where a pod is to run; false while it has no placement. It waits for no decision.
+// Place returns the place of a pod; false until it has one. It doesn't wait for a decision.
 func (b *Books) Place(pod types.UID) (Place, bool) { return b.places.get(pod) }
 
 // Permit notes that kube-scheduler can bind a pod. Once it can bind all pods of the gang that have a place, together is true, and
@@ -94,7 +94,7 @@ func (g *gang) together() bool {
 	return g.all(&g.unpermitted, func(p *pod) bool { return p.state != api.Binding || p.permitted })
 }
 
-// all reports whether something is so of all pods of a gang. It begins at the pod, from, of which it wasn't so the last time: each pod
+// all reports whether all pods of a gang satisfy is. It begins at from, the pod that didn't satisfy it the last time, since each pod
 // of a large gang asks.
 func (g *gang) all(from *int, is func(*pod) bool) bool {
 	for range g.pods {
@@ -118,7 +118,7 @@ func (b *Books) Withdraw(uid types.UID) {
 	})
 }
 
-// Refuse gives a gang's places back because a pod of it can't run on its node, for a reason that isn't the books'. The node is
+// Refuse releases a gang's places because one of its pods can't run on its node, for a reason that the books don't know. The node is
 // not chosen for the gang for a while.
 func (b *Books) Refuse(uid types.UID, node, reason string) {
 	var pods []types.UID
@@ -150,7 +150,7 @@ func (b *Books) Lower(uid types.UID) func(other types.UID) (gang string, lower, 
 }
 
 // Beside returns the pods that are to run on a node where a pod is on trial: those of any gang that has reserved cells there, and
-// those that have their place. Some of these may be known there already.
+// those that have their place there. kube-scheduler may know some of them already.
 func (b *Books) Beside(uid types.UID) (out []*corev1.Pod) {
 	b.locked(func(s *state) {
 		p := s.pods[uid]
@@ -176,7 +176,7 @@ func (s *state) comes(p *pod, node string) {
 	s.coming[node] = append(slices.DeleteFunc(s.coming[node], func(q *pod) bool { return q == p || !q.isComing(node) }), p)
 }
 
-// Tried says whether a pod that was on trial on a node could run there, and where not, why.
+// Tried reports whether a pod that was on trial on a node could run there, and otherwise why not.
 func (b *Books) Tried(uid types.UID, node string, could bool, reason string) {
 	b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil && p.gang != nil && p.trial == node {

@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// observe takes note of a pod as the API server had it at some time: it may be older than what is known, and of a life that
-// is over.
+// observe applies the state of a pod at some time. It may be older than the known state, and of a pod that is
+// gone.
 func (s *state) observe(obj *corev1.Pod) {
 	known := s.pods[obj.UID]
 	switch {
@@ -39,7 +39,7 @@ func (s *state) observe(obj *corev1.Pod) {
 	s.update(known, obj)
 }
 
-// gone takes note that a life has ended. Another one of the same name isn't touched.
+// gone records that a pod is gone. Another one of the same name isn't affected.
 func (s *state) gone(uid types.UID) {
 	if p := s.pods[uid]; p != nil {
 		s.log.Debug("pod is gone", "pod", p.key, "state", p.state)
@@ -58,12 +58,12 @@ func upTo(a, b string) bool {
 	return err == nil && x <= y
 }
 
-// sweepEvery is how often the books are held against the informer.
+// sweepEvery is how often the books are compared with the informer.
 const sweepEvery = 5 * time.Second
 
-// sweep forgets pods whose end the informer never told: it may see a pod neither come nor go between two lists, which the
-// list has that the books were made of. stored returns a pod of the informer, synced is the version up to which it has
-// heard; as it may not have stored all of that yet, a pod must be missing twice.
+// sweep forgets pods whose end the informer didn't report: it may miss a pod that came and went between two lists, but which is in the
+// list that the books were made of. stored returns a pod of the informer, synced is the version up to which it has
+// received events; as it may not have stored all of that yet, a pod must be missing twice.
 func (b *Books) sweep(stored func(key string) *corev1.Pod, synced string) {
 	var pods []*pod
 	b.locked(func(s *state) {
@@ -106,17 +106,17 @@ func (s *state) update(p *pod, obj *corev1.Pod) {
 	}
 }
 
-// hasItsPlace reports whether a pod that is bound to the node of its place has those cells. A leader before may have bound it with others,
-// of which Kubernetes hears only now.
+// hasItsPlace reports whether a pod that is bound to the node of its place has those cells. A former leader may have bound it with others,
+// which Kubernetes carries out only now.
 func (s *state) hasItsPlace(p *pod) bool {
 	if !Claims(p.object) {
 		return p.object.Annotations[annotation.IsolationKey] == p.bound.Isolation
 	}
 	at, ok := s.claims[p.uid]
-	return !ok || sameGPUs(at, p.claim()) // one without a claim can't run before it has the one that we write
+	return !ok || sameGPUs(at, p.claim()) // a pod without a claim can't run before it has the one that we write
 }
 
-// updateUnbound takes note of a request that was corrected, and of scheduling gates that are gone.
+// updateUnbound applies a corrected request, and the removal of scheduling gates.
 func (s *state) updateUnbound(p *pod, obj *corev1.Pod) {
 	if limits := limitsOf(obj).text(); p.gang != nil && p.limits != limits {
 		p.limits, p.gang.searched = limits, 0 // tolerations can be added, and more while the pod has a gate
@@ -138,7 +138,7 @@ func (s *state) updateUnbound(p *pod, obj *corev1.Pod) {
 	s.parse(p)
 }
 
-// latest returns an unbound object instead of another one, unless that is bound.
+// latest returns the newer object of an unbound pod, unless the known one is bound.
 func latest(known, obj *corev1.Pod) *corev1.Pod {
 	if known.Spec.NodeName != "" {
 		return known
@@ -148,7 +148,7 @@ func latest(known, obj *corev1.Pod) *corev1.Pod {
 
 func (s *state) markBound(p *pod) {
 	p.state, p.reason, p.sent = api.Bound, "", false
-	p.gang.gather() // a leader before may have bound it, while others wait for its claim
+	p.gang.gather() // a former leader may have bound it, while others wait for its claim
 	s.places.remove(p.uid)
 	p.gang.refusals, p.gang.calm, p.unbound = 0, time.Time{}, 0
 	if Claims(p.object) {
@@ -163,7 +163,7 @@ func (s *state) markBound(p *pod) {
 	}
 }
 
-// has says which cells a bound pod has.
+// has describes the cells of a bound pod.
 func (p *pod) has() string {
 	if p.bound.Isolation == "" {
 		return plural.Of(len(p.indices), "CPU cell")
@@ -236,7 +236,7 @@ func (s *state) accept(p *pod, placement *cell.Placement, slot int) {
 	s.apply(downgrades)
 }
 
-// ignore keeps a pod out of all gangs whose cells aren't known, and its node's devices from others, until it ends.
+// ignore keeps a pod whose cells aren't known out of all gangs, and its node's devices from others, until it ends.
 func (s *state) ignore(p *pod, why string) {
 	s.release(p)
 	p.state, p.node = api.Ignored, p.object.Spec.NodeName
@@ -255,7 +255,7 @@ func (s *state) keep(p *pod, why string) {
 	s.block(p)
 }
 
-// kept says which devices are kept from others.
+// kept names the devices that are kept from others.
 func kept(indices []int32, all int, node string) string {
 	switch len(indices) {
 	case 0:
@@ -289,7 +289,7 @@ func (s *state) isolated(obj *corev1.Pod, devices []int32) []int32 {
 	return out
 }
 
-// block keeps a node's devices from others for the sake of a pod whose cells aren't known, unblock ends that.
+// block keeps a node's devices from others because of a pod whose cells aren't known; unblock ends that.
 func (s *state) block(p *pod) {
 	n := s.nodes[p.node]
 	if n == nil || len(p.indices) == 0 {
@@ -309,8 +309,8 @@ func (s *state) unblock(p *pod) {
 	}
 }
 
-// replay rebuilds everything from all pods: those that run in the order in which their gangs were
-// placed, and of others, which HiveD placed, the oldest first.
+// replay rebuilds the state from all pods: running pods in the order in which their gangs were
+// placed, and of the others, which HiveD placed, the oldest first.
 func (s *state) replay(objects []*corev1.Pod) {
 	type running struct {
 		*pod
@@ -334,7 +334,7 @@ func (s *state) replay(objects []*corev1.Pod) {
 		}
 		order := at.Order
 		if Claims(obj) {
-			at = nil // it is as large as the gang, for each of its pods: it is read again when it is needed
+			at = nil // it is as large as the gang, for each of its pods: it can be read again
 		}
 		start := obj.CreationTimestamp.Time
 		if obj.Status.StartTime != nil {

@@ -29,7 +29,7 @@ type eviction struct {
 	left  []cell.Victim
 }
 
-// preempt begins or continues to empty the cells that a gang has reserved.
+// preempt begins or continues to evict pods from the cells that a gang has reserved.
 func (s *state) preempt(g *gang, ready []*pod) {
 	s.applyPostponed(g)
 	victims := s.core.VictimsOf(g.vc, g.name)
@@ -73,7 +73,7 @@ func (s *state) evictPart() (more bool) {
 	return len(e.left) > 0
 }
 
-// evictRest tells the victims that were left.
+// evictRest evicts the remaining victims.
 func (b *Books) evictRest() {
 	for more := true; more; {
 		more = false
@@ -81,7 +81,7 @@ func (b *Books) evictRest() {
 	}
 }
 
-// evict tells a victim that it must go for another pod, and deletes it.
+// evict records that a victim must go for another pod, and deletes it.
 func (s *state) evict(victim, p *pod, preemptor types.UID) {
 	if victim.evicted.IsZero() {
 		s.count.preempt(victim.gang)
@@ -136,7 +136,7 @@ func (s *state) makeRoom(p *pod, victims []types.UID) {
 	}
 }
 
-// few are the first of several gangs, in order, and how many more there are.
+// few are the first of several gangs, in order, and the number of the others.
 type few struct {
 	names []string
 	more  int

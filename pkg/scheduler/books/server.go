@@ -88,7 +88,7 @@ func (b *Books) reads() http.Handler {
 	return mux
 }
 
-// paths are those of the API, for people who ask for "/".
+// paths are those of the API, as the answer to "/".
 func paths() []string {
 	return []string{
 		inspectGroups, inspectCluster, inspectPhysical, inspectVirtual,
@@ -97,7 +97,7 @@ func paths() []string {
 	}
 }
 
-// look answers from the state, or passes the question on to the leader.
+// look answers from the state, or passes the request on to the leader.
 func (b *Books) look(answer func(*state, *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -152,7 +152,7 @@ func (b *Books) forward(w http.ResponseWriter, r *http.Request) bool {
 	if leading || r.Header.Get(forwarded) != "" || election.Leader() == "" || election.Leader() == election.Identity() {
 		return false
 	}
-	// kube-scheduler is HOSTNAME_UUID there, and its host name is the name of its pod.
+	// kube-scheduler's identity is HOSTNAME_UUID there, and its host name is the name of its pod.
 	leader := election.Leader()
 	if i := strings.LastIndexByte(leader, '_'); i > 0 {
 		leader = leader[:i]
@@ -166,7 +166,7 @@ func (b *Books) forward(w http.ResponseWriter, r *http.Request) bool {
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(target)
 			p.Out.Header.Set(forwarded, "1")
-			if token, err := access.Read(b.opts.TokenFile); err == nil { // who asked is known already
+			if token, err := access.Read(b.opts.TokenFile); err == nil { // the request has been authorized already
 				p.Out.Header.Set(access.TokenHeader, token)
 			}
 		},
@@ -184,7 +184,7 @@ func (b *Books) healthz(w http.ResponseWriter, r *http.Request) {
 	go func() {
 		b.mu.Lock()
 		close(free)
-		b.mu.Unlock() // only to see that it can be had
+		b.mu.Unlock() // only to see that the lock is available
 	}()
 	select {
 	case <-free:
@@ -195,7 +195,7 @@ func (b *Books) healthz(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readyz says whether this replica could lead; one that doesn't is ready, too.
+// readyz reports whether this replica could lead; one that doesn't is ready, too.
 func (b *Books) readyz(w http.ResponseWriter, _ *http.Request) {
 	b.mu.Lock()
 	config, problem := b.active, b.problem

@@ -41,21 +41,21 @@ type state struct {
 	places *places
 	// listed is the resource version of the list that the books were made of: older pods are of a former life.
 	listed string
-	// pruned is when places that were not claimed again were forgotten last, swept when the books were held against the
-	// informer, claimsChecked when they were against the claims, refreshed when all gangs were searched for without a change.
+	// pruned is when expired places were last forgotten, swept when the books were last compared with the
+	// informer, claimsChecked when they were with the claims, refreshed when all gangs were last searched for without a change.
 	pruned, swept, claimsChecked, refreshed time.Time
-	// epoch grows with all that may let a gang start that couldn't before.
+	// epoch grows with every change that may let a gang start that couldn't before.
 	epoch      uint64
 	generation int64
 	// admitted are nodes that pods with some constraints may run on, for one state of all nodes.
 	admitted map[string]nodeSet
-	// round is the epoch in which the last round of a turn began: in each of them every gang of it is looked at once. goesOn: in
-	// the next pass.
+	// round is the epoch in which the last round of a turn began: in each round, every gang of the turn is looked at once. goesOn: it
+	// continues in the next pass.
 	round  map[turn]uint64
 	goesOn map[turn]bool
 	// whole are the turns of guaranteed gangs that were all looked at since opportunistic ones had theirs.
 	whole map[turn]bool
-	// seconds is in how many passes these have waited for that.
+	// seconds is the number of passes in which opportunistic gangs have waited for that.
 	seconds int
 	// reserves is how long a guaranteed gang waits before free cells are held for it; negative: forever. reserving are
 	// the gangs for which it is.
@@ -81,7 +81,7 @@ type pod struct {
 	request *cell.Request // nil if it can't be read
 	// preferred is its request as it was read; request is that or its alternative.
 	preferred *cell.Request
-	// class is equal for pods of one gang, and differs where two gangs only have the same name.
+	// class is equal for pods of one gang, and differs for gangs that only share a name.
 	class string
 	// limits name the constraints on the nodes where it may run.
 	limits string
@@ -94,16 +94,16 @@ type pod struct {
 	indices []int32
 	slot    int
 	bound   annotation.Bound
-	// retold: since then BindInfoKey has changed, too, or details.
+	// retold: since then BindInfoKey, or the details, have changed, too.
 	retold bool
 	// details are the details on its claim beside its node and GPUs, if it expects one.
 	details []byte
-	// assumed is when it got its place. permitted: kube-scheduler can bind it there. sent: it was asked to, and nothing is
-	// known of the outcome.
+	// assumed is when it got its place. permitted: kube-scheduler can bind it there. sent: the binding was sent, and its
+	// outcome isn't known.
 	// claimed: its claim is written.
 	assumed                  time.Time
 	permitted, claimed, sent bool
-	// wrote: its claim was, since it has its place.
+	// wrote: its claim was written at least once since it got its place.
 	wrote bool
 	// claimError says why its claim couldn't be written.
 	claimError string
@@ -111,22 +111,22 @@ type pod struct {
 	unbound int
 	pause   time.Time
 	// trial is the node where kube-scheduler is to find out, since assumed, whether the pod could run there if others ended; could
-	// is the node where it found that.
+	// is the node where kube-scheduler found that it could.
 	trial, could string
 	// told and toldAt are of the last event; evicted is when it was chosen as a victim, preemptor the pod whose node is short
-	// of something that isn't cells; "" where it is cells.
+	// of other resources than cells, or "" if it is evicted for cells.
 	told      string
 	toldAt    time.Time
 	evicted   time.Time
 	preemptor types.UID
 	by        *gang // the gang that it is to go for
-	// seen is its claim as it was right last; doubted: it wasn't when it was looked at last.
+	// seen is its claim when it was last right; doubted: it was wrong at the last look.
 	seen    *resourceapi.ResourceClaim
 	doubted bool
-	// lost: it is gone, or empty, and not written again yet. doubt says why the pod may have other GPUs than it says.
+	// lost: its claim is gone, or empty, and not written again yet. doubt says why the pod may have other GPUs than those of the claim.
 	lost  bool
 	doubt string
-	// missing: the informer has seen all that the pod is known from, and doesn't have it.
+	// missing: the informer has received all events up to the state that the pod is known from, and doesn't have it.
 	missing bool
 }
 
@@ -146,18 +146,18 @@ type gang struct {
 	attempt  queue.Attempt
 	// claims is how many of its pods expect their GPUs in a claim.
 	claims int
-	// gathered is closed when the claims of all its pods are written that are to be bound; nil while none waits for that.
+	// gathered is closed when the claims of all its pods that are to be bound are written; nil while no pod waits for that.
 	gathered chan struct{}
-	// unpermitted is the index of a pod that kube-scheduler can't bind yet, or where to look for one; unwritten that of one whose claim
-	// isn't written.
+	// unpermitted is the index of a pod that kube-scheduler can't bind yet, or where to look for one; unwritten is the index of a pod whose
+	// claim isn't written.
 	unpermitted, unwritten int
-	// moved is when a claim of a pod of it was written last for the first time, or a pod bound.
+	// moved is when the claim of one of its pods was last written for the first time, or a pod was last bound.
 	moved time.Time
 	// refused are nodes that one of its pods couldn't run on, and until when that holds.
 	refused map[string]time.Time
-	// refusal says which of them was the last, and why.
+	// refusal names the last of them, and the reason.
 	refusal string
-	// refusals is how often that was since a pod of it was bound last; until calm it ends no others for cells.
+	// refusals is how often that happened since one of its pods was last bound; until calm it evicts no others for cells.
 	refusals int
 	calm     time.Time
 	// held: it wasn't looked at, since free cells are held for another one.
@@ -171,8 +171,8 @@ type place struct {
 	shape       []cell.PodSet
 }
 
-// placeKept is how long a gang without pods keeps its place. A job controller makes a pod again that something
-// deleted within seconds, or minutes where it waits between two attempts.
+// placeKept is how long a gang without pods keeps its place. A job controller makes a deleted pod
+// again within seconds, or minutes if it waits between two attempts.
 const placeKept = 10 * time.Minute
 
 // waiting are the pods without a place.
@@ -196,7 +196,7 @@ func (g *gang) since() time.Time {
 	return at
 }
 
-// first is the pod that stands for the gang in questions to the core: the first one without a place.
+// first is the pod that represents the gang in requests to the core: the first one without a place.
 func (g *gang) first() *pod {
 	for _, p := range g.pods {
 		if p.state == api.Waiting || p.state == api.Preempting {
@@ -206,12 +206,12 @@ func (g *gang) first() *pod {
 	return g.pods[0]
 }
 
-// ours reports whether a pod is to be bound by this scheduler, or is bound.
+// ours reports whether this scheduler is to bind a pod, or whether the pod is bound.
 func (s *state) ours(obj *corev1.Pod) bool {
 	return s.served == nil || obj.Spec.NodeName != "" || slices.Contains(s.served, obj.Spec.SchedulerName)
 }
 
-// add makes a pod known, as Waiting.
+// add adds a pod, as Waiting.
 func (s *state) add(obj *corev1.Pod) *pod {
 	p := &pod{uid: obj.UID, key: podKey(obj), object: obj, state: api.Waiting}
 	s.pods[p.uid] = p
@@ -254,7 +254,7 @@ func (s *state) parse(p *pod) {
 	}
 }
 
-// remove forgets a pod and gives its cells back.
+// remove forgets a pod and releases its cells.
 func (s *state) remove(p *pod) {
 	s.keepPlace(p)
 	s.release(p)
@@ -337,7 +337,7 @@ func shapeOf(g *cell.Group) string {
 	return b.String()
 }
 
-// apply tells pods that their gang lost its guarantee, or has it again.
+// apply reports to pods that their gang lost its guarantee, or has it again.
 func (s *state) apply(downgrades []cell.Downgrade) {
 	for i := range downgrades {
 		d := &downgrades[i]
@@ -378,8 +378,8 @@ func (s *state) apply(downgrades []cell.Downgrade) {
 	}
 }
 
-// retell makes a pod's annotations say what a placement does. Its PlacementKey has to fit the places that BindInfoKey has, which
-// changes where a pod of the gang has moved.
+// retell updates a pod's annotations to a placement. Its PlacementKey has to match the places in BindInfoKey, which
+// changes if a pod of the gang has moved.
 func (p *pod) retell(at *cell.Placement) {
 	if Claims(p.object) {
 		p.details, p.retold = annotation.WriteOwn(at, p.slot), true
@@ -422,7 +422,7 @@ type postponed struct {
 	what cell.Downgrade
 }
 
-// tell sends an event to a pod if it says something new.
+// tell sends an event to a pod if the event is new.
 func (s *state) tell(p *pod, kind, reason, text string) {
 	now := s.now()
 	told := reason + ": " + text

@@ -17,7 +17,7 @@ import (
 const mostTrialPause = 10 * time.Second
 
 // tryOut asks kube-scheduler whether pods can run where the gang is to run after others have ended. pods are those that
-// it is to look at now; could says that it has found all of them to fit.
+// it is to look at now; could reports that all of them fit.
 func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, could bool) {
 	could = true
 	left := map[int][]string{} // nodes by set

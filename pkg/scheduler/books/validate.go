@@ -17,13 +17,13 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// bodyFile is how findings name the text of a request.
+// bodyFile is the name of a request's text in findings.
 const bodyFile = "hivedscheduler.yaml"
 
 const (
 	// leastCells is the number of cells that may always be validated: a cell takes half a KiB.
 	leastCells = 64 << 10
-	// validations is how many are looked at at a time; others wait so long.
+	// validations is how many are validated at a time; others wait for validatesWait at most.
 	validations   = 1
 	validatesWait = 5 * time.Second
 )
@@ -44,7 +44,7 @@ func (b *Books) validateNext(ctx context.Context, text string) (*api.Validation,
 	return b.validate(text)
 }
 
-// validate says what a configuration would do, and changes nothing. Decisions wait only while gangs are
+// validate returns the effects of a configuration, and changes nothing. Decisions wait only while gangs are
 // taken over: cells are built before.
 func (b *Books) validate(text string) (*api.Validation, error) {
 	b.mu.Lock()
@@ -87,8 +87,8 @@ func refuse(out *api.Validation, err error) *api.Validation {
 	return out
 }
 
-// complete adds the hardware in use, and whether its machines are reserved, to a text that has virtual clusters alone. It is put
-// behind it, so that lines keep their numbers.
+// complete adds the hardware in use, and whether its machines are reserved, to a text that only has virtual clusters. It is added
+// at the end, so that lines keep their numbers.
 func complete(text, active string) (string, error) {
 	var body, now map[string]yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &body); err != nil {
@@ -152,7 +152,7 @@ func (g *gang) podNames() []string {
 	return out
 }
 
-// refusals are gangs that wait now and would be refused.
+// refusals returns the waiting gangs that would be refused.
 func (s *state) refusals(next *cell.Scheduler) []api.Change {
 	var out []api.Change
 	for _, w := range s.order() {
@@ -175,7 +175,7 @@ func (s *state) refusals(next *cell.Scheduler) []api.Change {
 	return out
 }
 
-// orphans are the other gangs of virtual clusters that there would be no more.
+// orphans returns the other gangs of virtual clusters that would no longer exist.
 func (s *state) orphans(now, next cell.Config, told []api.Change) []api.Change {
 	var out []api.Change
 	for _, key := range slices.SortedFunc(maps.Keys(s.gangs), func(a, b gangKey) int { return cmp.Or(cmp.Compare(a.vc, b.vc), cmp.Compare(a.name, b.name)) }) {

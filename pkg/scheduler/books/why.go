@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// find returns the gang that a path names: GROUP, where only one virtual cluster has it, or VC/GROUP. The
+// find returns the gang that a path names: GROUP, if only one virtual cluster has it, or VC/GROUP. The
 // name of a gang may contain slashes.
 func (s *state) find(path, vc string) (*gang, error) {
 	if vc != "" {
@@ -45,7 +45,7 @@ func (s *state) find(path, vc string) (*gang, error) {
 	return nil, badRequest("several virtual clusters have a group %s: %s; name one with ?vc=", path, strings.Join(names, ", "))
 }
 
-// why explains what a gang is doing.
+// why explains the state of a gang.
 func (s *state) why(g *gang) api.Why {
 	p := g.first()
 	out := api.Why{VC: g.vc, Group: g.name, State: p.state, Priority: p.request.Priority, Since: g.since(), Asks: s.asks(g), Pods: g.list()}
@@ -75,7 +75,7 @@ func (s *state) why(g *gang) api.Why {
 	return out
 }
 
-// explain says why a gang has no place by its preferred request and by its alternative. One that would be refused is left out.
+// explain says why a gang has no place by its preferred request and by its alternative. A request that would be refused is left out.
 func (s *state) explain(g *gang) (explanation, alternative *cell.Explanation) {
 	p := g.first()
 	limited := s.keptFromSome(s.nodesFor(g, g.ready(p.class)))
@@ -98,7 +98,7 @@ func (s *state) explain(g *gang) (explanation, alternative *cell.Explanation) {
 	return all[0], all[1]
 }
 
-// keptFromSome reports whether nodes leave out one that can be used.
+// keptFromSome reports whether nodes exclude a usable node.
 func (s *state) keptFromSome(nodes cell.Nodes) bool {
 	return nodes != nil && slices.ContainsFunc(s.core.Nodes(), func(name string) bool {
 		n := s.nodes[name]
@@ -131,7 +131,7 @@ func (s *state) waitingSentence(g *gang, w *api.Why) string {
 	return text
 }
 
-// badNodes says which nodes can't be used, whole or in part, and why: the first few.
+// badNodes names the first few nodes that can't be used, whole or in part, with the reasons.
 func (s *state) badNodes() string {
 	const most = 3
 	var bad []string
@@ -179,7 +179,7 @@ func runningSentence(status *cell.GangStatus) string {
 	return text
 }
 
-// list is the pods of a gang for people.
+// list returns the pods of a gang for people.
 func (g *gang) list() []api.Pod {
 	var out []api.Pod
 	for _, p := range g.pods {

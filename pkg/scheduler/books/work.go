@@ -18,18 +18,18 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// taskKind is what is to be done for a pod in the API server.
+// taskKind is the action for a pod in the API server.
 type taskKind string
 
 const (
 	evict    taskKind = "evict"    // delete it, it is a victim
 	annotate taskKind = "annotate" // write its placement
 	doubt    taskKind = "doubt"    // write that it may have other GPUs than its claim says
-	reclaim  taskKind = "reclaim"  // see to its claim
-	ask      taskKind = "ask"      // what came of its binding
+	reclaim  taskKind = "reclaim"  // check its claim
+	ask      taskKind = "ask"      // ask for the outcome of its binding
 )
 
-// task says what is to be done; how is looked up when it is done, so that only the latest counts.
+// task names an action. The details are looked up when it is done, so that only the latest state counts.
 type task struct {
 	kind taskKind
 	uid  types.UID
@@ -42,7 +42,7 @@ type work struct {
 	queue workqueue.TypedRateLimitingInterface[task]
 }
 
-// workers is how many requests are under way at a time.
+// workers is the number of simultaneous requests.
 const workers = 8
 
 func newWork(b *Books) *work {
@@ -79,7 +79,7 @@ func (w *work) next(ctx context.Context) bool {
 	return true
 }
 
-// do does a task; one that is about nothing any more does nothing.
+// do does a task; a task that has become pointless does nothing.
 func (w *work) do(ctx context.Context, t task) error {
 	done, ok := w.b.opts.Election.Begin(bindTimeout)
 	if !ok {
@@ -104,7 +104,7 @@ func (w *work) do(ctx context.Context, t task) error {
 	return w.patch(ctx, obj, annotations)
 }
 
-// subject returns the pod that a task is about and the annotations to write, nil if there is nothing to do.
+// subject returns the pod that a task is about and the annotations to write, or nil if the task has become pointless.
 func (b *Books) subject(t task) (obj *corev1.Pod, annotations map[string]string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -245,7 +245,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// ask finds out what came of a binding whose answer was lost. It was sent longer ago than any request takes.
+// ask finds out the outcome of a binding whose answer was lost. It was sent longer ago than any request takes.
 func (b *Books) ask(ctx context.Context, uid types.UID) error {
 	var obj *corev1.Pod
 	var assumed time.Time
@@ -262,7 +262,7 @@ func (b *Books) ask(ctx context.Context, uid types.UID) error {
 		return err
 	}
 	if err == nil && now.UID == uid && now.Spec.NodeName != "" {
-		return nil // the informer will tell
+		return nil // the informer will report it
 	}
 	b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil && p.state == api.Binding && p.assumed.Equal(assumed) && !p.permitted {

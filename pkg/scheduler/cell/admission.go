@@ -97,7 +97,7 @@ func (v *validator) admitLevel(chain string, l []Level, depth, left, total int) 
 	v.fail(first.path, "assign fewer cells, or add physical ones", "%s", message)
 }
 
-// askers lists who wants how many cells of a level.
+// askers lists the virtual clusters that own cells of a level, with the number of cells.
 func (v *validator) askers(chain string, depth int) string {
 	var order []string
 	counts := map[string]int{}
@@ -116,7 +116,7 @@ func (v *validator) askers(chain string, depth int) string {
 	return strings.Join(order, ", ")
 }
 
-// takers says what has reduced the cells of a level.
+// takers lists the reasons why a level has fewer cells.
 func (v *validator) takers(chain string, l []Level, depth int) string {
 	var parts []string
 	for above := range depth {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// ErrConflict says that a pod claims a device that another gang holds.
+// ErrConflict is returned for a pod that claims a device of another gang.
 var ErrConflict = errors.New("the device belongs to another gang")
 
 // Allocate accepts a Bind (the placement and slot of its Decision), or takes over a pod that runs
@@ -50,7 +50,7 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 	g.running++
 	s.pods[pod] = seat{g, i}
 	if g.priority >= MinGuaranteed && g.opportunistic() != at.Downgraded {
-		// The pod's annotation, as it was or will be written, says otherwise.
+		// The pod's annotation, as it was or will be written, differs.
 		change := g.downgrade(g.reason)
 		change.Pods, change.Restored = []PodID{pod}, at.Downgraded
 		if change.Restored {
@@ -64,7 +64,7 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 // decided reports whether a placement is a decision of this scheduler. Otherwise it comes from annotations.
 func (s *Scheduler) decided(at *Placement) bool { return slices.Contains(s.chains, at.chain) }
 
-// gangFor returns the gang of a pod that comes with a placement: as it is, as the decision has it, or as annotations do.
+// gangFor returns the gang of a pod that comes with a placement: the existing one, that of the decision, or that of the annotations.
 func (s *Scheduler) gangFor(r *Request, at *Placement, slot int) (*gang, []Downgrade, error) {
 	key := gangKey{r.VirtualCluster, r.Gang}
 	g, p := s.gangs[key], at.plan
@@ -84,7 +84,7 @@ func (s *Scheduler) gangFor(r *Request, at *Placement, slot int) (*gang, []Downg
 	return s.takeOver(r, at, slot, s.decided(at))
 }
 
-// apply puts a plan into force.
+// apply applies a plan.
 func (s *Scheduler) apply(p *plan) []Downgrade {
 	var lost []Downgrade
 	for _, d := range p.demoted {
@@ -130,7 +130,7 @@ func (g *gang) downgrade(reason string) Downgrade {
 	return d
 }
 
-// unassigned says that the leaves are expressly in no cell of a virtual cluster: HiveD's way to write that
+// unassigned reports whether the leaves are explicitly in no cell of a virtual cluster: that is how HiveD writes that
 // a gang lost its guarantee.
 func (p *Placement) unassigned() bool {
 	named := false
@@ -145,7 +145,7 @@ func (p *Placement) unassigned() bool {
 	return named
 }
 
-// isAt says that a placement is the gang's own, with or without its guarantee.
+// isAt reports whether a placement is the gang's own, with or without its guarantee.
 func (g *gang) isAt(at *Placement) bool {
 	return at.Order == g.order && slices.EqualFunc(g.slots, at.Pods, func(sl slot, p PodPlacement) bool {
 		return sl.isAt(&p)
@@ -175,7 +175,7 @@ func (g *gang) slotFor(at *Placement, slot int) (int, error) {
 	return 0, fmt.Errorf("gang %s has no free placement on node %s with devices %v", g.key, want.Node, want.Indices)
 }
 
-// DeleteAllocated forgets a pod that was allocated; false if it is not known. The cells of a gang are
+// DeleteAllocated forgets an allocated pod. It returns false if the pod is not known. The cells of a gang are
 // free once all its pods are gone.
 func (s *Scheduler) DeleteAllocated(pod PodID) ([]Downgrade, bool) {
 	at, ok := s.pods[pod]

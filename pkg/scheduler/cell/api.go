@@ -1,7 +1,7 @@
 package cell
 
 // Priorities of gangs. A guaranteed gang has a priority from MinGuaranteed to MaxGuaranteed and
-// uses cells of its virtual cluster; an opportunistic one uses whatever is idle and can be
+// uses cells of its virtual cluster. An opportunistic one uses idle cells and can be
 // preempted by any guaranteed gang.
 const (
 	Opportunistic = -1
@@ -18,7 +18,7 @@ type Request struct {
 	Priority       int
 	// PinnedCell restricts the gang to one pinned cell of its virtual cluster.
 	PinnedCell string
-	// LeafType restricts the gang to GPUs of one model; "" is any.
+	// LeafType restricts the gang to GPUs of one model; "" means any model.
 	LeafType string
 	// Gang is the gang's name, unique in its virtual cluster.
 	Gang string
@@ -35,7 +35,7 @@ type Request struct {
 	Alternative *Request
 }
 
-// Group is a part of a gang: its pods, and parts of it.
+// Group is a part of a gang: its pods, and its subgroups.
 type Group struct {
 	Name string
 	// Within is a cell type: all pods of the group and of its children must be in one cell of that
@@ -89,7 +89,7 @@ type Result string
 const (
 	// Bind: the pod can start on Node with Indices, now.
 	Bind Result = "bind"
-	// Wait: there is no place now, and there may be one later.
+	// Wait: the pod has no place now, and may get one later.
 	Wait Result = "wait"
 	// Preempt: the pod can start where Victims run, once they are gone.
 	Preempt Result = "preempt"
@@ -111,7 +111,7 @@ type Decision struct {
 	// Placement.Pods, if it is Bind. It is shared by all decisions of the gang; don't change it.
 	Placement *Placement
 	Slot      int
-	// Victims are the pods that have to go, whole gangs, in order of node and pod, if the result is Preempt.
+	// Victims are the pods that have to go, as whole gangs, in order of node and pod, if the result is Preempt.
 	Victims []Victim
 	// Changes are the gangs that lost their guarantee to the reservation, or have it again.
 	Changes []Downgrade
@@ -154,7 +154,7 @@ type PodPlacement struct {
 	// to; all are "" if the gang is opportunistic.
 	Preassigned []string
 	// Virtual has per index the address of the virtual leaf; nil if the gang is opportunistic or
-	// a foreign annotation doesn't tell.
+	// a foreign annotation doesn't contain it.
 	Virtual []string
 }
 

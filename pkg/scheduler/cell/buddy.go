@@ -14,7 +14,7 @@ func (p *pcell) taken() bool {
 	return false
 }
 
-// isFree says that p can be preassigned.
+// isFree reports whether p can be preassigned.
 func (p *pcell) isFree() bool { return p.split == 0 && !p.taken() }
 
 // freeTop returns the largest free cell that contains the free cell p.
@@ -127,7 +127,7 @@ func (s *Scheduler) bind(v *vcell, p *pcell) {
 	}
 }
 
-// unbind parts them again. No cell of v may be in use.
+// unbind separates them again. No cell of v may be in use.
 func (s *Scheduler) unbind(v *vcell) {
 	p := v.bound
 	v.bound, p.bound = nil, nil
@@ -145,7 +145,7 @@ func (s *Scheduler) unbind(v *vcell) {
 	}
 }
 
-// reclass tells the physical view of racks that belong to a virtual cluster.
+// reclass changes the class of nodes in the physical view when racks are bound to a virtual cluster or released.
 func (ch *chain) reclass(v *vcell, p *pcell, class uint8) {
 	if v.parent != nil {
 		return
@@ -166,7 +166,7 @@ func (s *Scheduler) bindPath(v *vcell, p *pcell) {
 	}
 }
 
-// unbindPath undoes bindPath as far as nothing else needs the cells.
+// unbindPath undoes bindPath for the cells that aren't needed otherwise.
 func (s *Scheduler) unbindPath(v *vcell) {
 	for v != nil && v.bound != nil && v.owner == nil && v.boundKids == 0 && !v.doomed && !v.isPinned() {
 		up := v.parent
@@ -177,7 +177,7 @@ func (s *Scheduler) unbindPath(v *vcell) {
 
 func (v *vcell) isPinned() bool { return v.parent == nil && v.space.pinned != "" }
 
-// touchAll has the nodes of a cell looked at again, or the node that it is a part of.
+// touchAll marks the nodes of a cell, or the node that it is a part of, for an update.
 func (ch *chain) touchAll(p *pcell) {
 	if p.level <= ch.node {
 		ch.touch(p.upTo(ch.node))
@@ -203,14 +203,14 @@ func (ch *chain) touch(node *pcell) {
 	}
 }
 
-// Classes of physical nodes for opportunistic gangs: the later, the sooner is a gang there preempted.
+// Classes of physical nodes for opportunistic gangs: in a later class, a gang is preempted sooner.
 const (
 	classFree   = iota // no virtual cluster has cells there
-	classInside        // its rack is bound, itself not
+	classInside        // its rack is bound, but not the node itself
 	classBound
 )
 
-// flush brings view and counts up to date with the touched nodes.
+// flush updates the view and the counts for the touched nodes.
 func (ch *chain) flush() {
 	for _, i := range ch.pending {
 		n := ch.cells[ch.node][i]
@@ -261,7 +261,7 @@ func delta(before, after bool) int {
 	return 0
 }
 
-// idle says that an opportunistic gang could use the leaf.
+// idle reports whether an opportunistic gang could use the leaf.
 func (p *pcell) idle() bool { return p.using == nil && p.reserving == nil && !p.bad }
 
 func (sp *space) touch(leaf *vcell) {
@@ -271,7 +271,7 @@ func (sp *space) touch(leaf *vcell) {
 	}
 }
 
-// available says that a gang of the virtual cluster could use the leaf.
+// available reports whether a gang of the virtual cluster could use the leaf.
 func (v *vcell) available() bool { return v.owner == nil && (v.bound == nil || !v.bound.bad) }
 
 func (sp *space) flush() {

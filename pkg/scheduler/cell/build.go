@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// New makes a scheduler for a valid configuration. All nodes are bad until SetNode says otherwise.
+// New makes a scheduler for a valid configuration. All nodes are bad until SetNode changes that.
 func New(c Config) (*Scheduler, error) {
 	if problems := c.Validate(); len(problems) > 0 {
 		return nil, problems[0]
@@ -60,7 +60,7 @@ func New(c Config) (*Scheduler, error) {
 	return s, nil
 }
 
-// treeOf turns levels over: level 0 is the leaf.
+// treeOf reverses levels: level 0 is the leaf.
 func treeOf(levels []Level) *tree {
 	n := len(levels)
 	t := &tree{names: make([]string, n), fanout: make([]int, n), leaves: make([]int, n)}
@@ -219,7 +219,7 @@ func (sp *space) cell(level int, parent *vcell, address string, numbers map[int]
 	return v
 }
 
-// finish numbers the leaves, cells above the node first, and makes the view: all is free.
+// finish numbers the leaves, cells above the node first, and makes the view, in which all leaves are free.
 func (sp *space) finish() {
 	slices.SortStableFunc(sp.roots, func(a, b *vcell) int { return b.level - a.level })
 	var levels []int

@@ -13,7 +13,7 @@ func (s *Scheduler) Check() error {
 	return nil
 }
 
-// checkGangs: every gang's leaves say so, and no leaf has two gangs.
+// checkGangs: every gang's leaves are marked as the gang's, and no leaf has two gangs.
 func (s *Scheduler) checkGangs() error {
 	using, reserving := map[*pcell]*gang{}, map[*pcell]*gang{}
 	virtual := map[*vcell]*gang{}

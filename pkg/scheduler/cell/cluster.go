@@ -13,16 +13,16 @@ type Scheduler struct {
 	gangs     map[gangKey]*gang
 	pods      map[PodID]seat
 	order     uint64 // of the youngest gang
-	epoch     uint64 // grows with every change; a plan holds in its own epoch only
+	epoch     uint64 // grows with every change; a plan is only valid in its own epoch
 	stamp     uint64 // marks gangs during one search
 	unsettled bool   // the doomed cells have to be chosen again
 	possible  map[string]bool
-	bereft    []*gang // may have their guarantee back
-	expected  []*gang // may have slots that are expected
-	killed    []*gang // room to work in; empty
+	bereft    []*gang // may get their guarantee back
+	expected  []*gang // may have expected slots
+	killed    []*gang // a buffer; empty
 }
 
-// chain is all physical cells below top cells of one type.
+// chain has all physical cells below top cells of one type.
 type chain struct {
 	*tree
 	id    int
@@ -59,7 +59,7 @@ type pcell struct {
 	bound         *vcell
 	split         int    // preassigned cells among its descendants
 	badCount      int    // bad leaves
-	claim, inside uint64 // stamps of the mapping that wants it, or a cell in it
+	claim, inside uint64 // stamps of the mapping that takes it, or a cell in it
 	seen          uint64
 	// The leaf.
 	device           int32
@@ -105,7 +105,7 @@ type vc struct {
 	groupUse map[string]int
 }
 
-// space is cells of a virtual cluster that one gang can use: all that it owns of one chain, or one pinned cell.
+// space has the cells of a virtual cluster that one gang can use: all that it owns of one chain, or one pinned cell.
 type space struct {
 	vc        *vc
 	chain     *chain
@@ -133,7 +133,7 @@ type vcell struct {
 	boundKids int
 	doomed    bool // bound only because the physical cell is bad
 	isPending bool
-	// While a gang is mapped: the leaves that it wants here, and where they go.
+	// While a gang is mapped: the number of leaves that it needs here, and their target.
 	need   int
 	target *pcell
 	// The leaf.
@@ -145,7 +145,7 @@ type vcell struct {
 // Nodes returns the names of all nodes of the configuration, in its order, without duplicates.
 func (s *Scheduler) Nodes() []string { return slices.Clone(s.names) }
 
-// UsedDevices returns which of a node's Devices gangs have, ascending.
+// UsedDevices returns those of a node's Devices that gangs have, ascending.
 func (s *Scheduler) UsedDevices(node string) []int32 {
 	s.settle()
 	m := s.machines[node]
@@ -184,7 +184,7 @@ func (s *Scheduler) Devices(node string) []int32 {
 	return out
 }
 
-// LeafType is the type of a node's GPUs in the configuration; "" for one without.
+// LeafType is the type of a node's GPUs in the configuration; "" for a node without GPUs.
 func (s *Scheduler) LeafType(node string) string {
 	if m := s.machines[node]; m != nil {
 		for _, c := range m.cells {
@@ -196,7 +196,7 @@ func (s *Scheduler) LeafType(node string) string {
 	return ""
 }
 
-// Cells are the devices of each cell within a node, above a single GPU, by the cell's type; the node itself isn't among them.
+// Cells returns the devices of each cell within a node, above a single GPU, by the cell's type; the node itself isn't included.
 func (s *Scheduler) Cells(node string) map[string][][]int32 {
 	m := s.machines[node]
 	if m == nil {

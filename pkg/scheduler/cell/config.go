@@ -5,14 +5,14 @@ type Config struct {
 	Types           []Type
 	Physical        []Physical
 	VirtualClusters []VirtualCluster
-	// Processors are the leaf types that are CPU cells, a processor with its share of the memory, and no
-	// GPUs. They are given only to requests that name their type, and no quota of GPUs counts them.
+	// Processors are the leaf types that are CPU cells, a processor with its share of the memory, instead of
+	// GPUs. They are given only to requests that name their type, and quotas of GPUs don't count them.
 	Processors []string
 	// ReserveGPUMachines: no gang uses its Request.Alternative.
 	ReserveGPUMachines bool
 }
 
-// Type is a cell type: a uniform tree. A child type that no Type has is a leaf type, a GPU model.
+// Type is a cell type: a uniform tree. A child type without its own Type is a leaf type, a GPU model.
 type Type struct {
 	Name     string
 	Child    string
@@ -40,15 +40,15 @@ type VirtualCluster struct {
 	Policy string
 }
 
-// Virtual is a number of cells of one type: a dotted path from the chain, such as RACK.NODE, whose
-// first and last components count.
+// Virtual is a number of cells of one type. The type is a dotted path from the chain, such as RACK.NODE, of which
+// only the first and last components matter.
 type Virtual struct {
 	Type  string
 	Count int
 }
 
 // Quota limits the guaranteed GPUs that one user or one group of users holds in a virtual cluster
-// at a time. A missing entry falls back to PerUser or PerGroup; 0 there is no limit.
+// at a time. A missing entry falls back to PerUser or PerGroup, where 0 means unlimited.
 type Quota struct {
 	PerUser, PerGroup int
 	Users, Groups     map[string]int

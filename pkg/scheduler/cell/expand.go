@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxCells is how many cells of all levels together a configuration may have, far above any cluster that exists. It
+// maxCells is the limit for the cells of all levels together in a configuration, far above any existing cluster. It
 // keeps a typing error in a number from taking all memory.
 const maxCells = 4 << 20
 
@@ -47,7 +47,7 @@ func (c Config) Cells() int {
 	return total
 }
 
-// Error makes a problem an error: where, what, and what to do.
+// Error makes a problem an error: the place, the message, and the remedy.
 func (p Problem) Error() string {
 	var b strings.Builder
 	for i, step := range p.Path {
@@ -171,7 +171,7 @@ func (x *expander) top(p *Physical, path []any) []Level {
 		return nil
 	}
 	if x.broken[p.Type] && (err != nil || nodeAt(l) < 0) {
-		return nil // once is enough
+		return nil // reported already
 	}
 	switch {
 	case err != nil:
@@ -198,7 +198,7 @@ func (x *expander) top(p *Physical, path []any) []Level {
 	return l
 }
 
-// nodeAbove finds a node type that contains the type.
+// nodeAbove finds a node type that contains a type.
 func (x *expander) nodeAbove(name string) string {
 	for _, t := range x.config.Types {
 		if !t.Node {

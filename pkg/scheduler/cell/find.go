@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// find looks for a place: without killing if it can, and in the order of the chains.
+// find looks for a place. It avoids killing if it can, and tries the chains in order.
 func (s *Scheduler) find(r *Request, suggested Nodes) (*plan, Decision) {
 	v := s.byVC[r.VirtualCluster]
 	targets, err := s.targets(v, r)
@@ -40,7 +40,7 @@ func (s *Scheduler) find(r *Request, suggested Nodes) (*plan, Decision) {
 	return nil, s.noPlace(r, targets, suggested)
 }
 
-// target is where a gang is searched: virtual cells, or (space nil) all of a chain.
+// target is the place to search for a gang: virtual cells, or (space nil) all of a chain.
 type target struct {
 	space  *space
 	chain  *chain
@@ -62,7 +62,7 @@ func (t target) place(sh *shape) ([]spot, bool) {
 	return v.place(sh)
 }
 
-// targets lists where the request may go. The error says why there is nothing.
+// targets lists the places where the request may go. If there is no place, the error says why.
 func (s *Scheduler) targets(v *vc, r *Request) ([]target, error) {
 	var spaces []*space
 	switch {
@@ -176,7 +176,7 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 	return nil
 }
 
-// mapTries is how often virtual cells are looked for that hardware can be found for.
+// mapTries is the number of attempts to find virtual cells that can be mapped to hardware.
 const mapTries = 4
 
 func (sp *space) rootOf(node int32) *vcell { return sp.leaves[sp.view.nodes[node].lo].root }
@@ -186,7 +186,7 @@ func (sp *space) isNowhere(node int32) bool {
 	return sp.rootOf(node).bound == nil && !sp.view.nodes[node].blocked
 }
 
-// blockRoot takes all nodes of a preassigned cell out of the search.
+// blockRoot removes all nodes of a preassigned cell from the search.
 func (sp *space) blockRoot(root *vcell) []int32 {
 	var out []int32
 	for i := sp.leaves[root.lo].node; i <= sp.leaves[root.hi-1].node; i++ {

@@ -19,8 +19,8 @@ func (t *tree) level(name string) int {
 	return -1
 }
 
-// fit says how well n leaves go into a node: the level of the lowest cell that holds them, and how
-// large a free piece is broken for it.
+// fit describes how well n leaves fit into a node: the level of the lowest cell that holds them, and the
+// size of the free piece that is broken for it.
 type fit struct {
 	ok    bool
 	level int
@@ -80,7 +80,7 @@ func (t *tree) piece(free bitset, top, l, c int) int {
 }
 
 // pick moves n leaves of a node, whose cell is of level top, from free to out: the lowest cell that
-// holds them, and in it the largest whole pieces first. It reports false, and changes nothing, if there are not that many.
+// holds them, and in it the largest whole pieces first. It returns false, and changes nothing, if the node has fewer.
 func (t *tree) pick(free bitset, top, n int, out []int32) ([]int32, bool) {
 	f := t.best(free, top, 0, n)
 	if !f.ok {

@@ -9,8 +9,8 @@ type gang struct {
 	key        gangKey
 	request    *Request
 	sets       []PodSet
-	priority   int    // as asked for
-	space      *space // nil: it runs as an opportunistic one
+	priority   int    // the requested one
+	space      *space // nil: it runs as an opportunistic gang
 	chain      *chain
 	order      uint64
 	moves      uint64 // slots that were given another place
@@ -23,7 +23,7 @@ type gang struct {
 	preemptor  string
 	marked     uint64 // stamp of the search that kills it
 	taken      int    // leaves that a preemptor has reserved
-	// from has by set the first slot that may be left for a pod of it; nil if that isn't known.
+	// from has by set the first slot that may not have a pod yet; nil if that isn't known.
 	from    []int
 	demoted []*gang // lost their guarantee to its reservation
 	reason  string  // why it has lost its guarantee
@@ -39,12 +39,12 @@ type slot struct {
 	expected bool
 }
 
-// open says that no cells are kept for the slot's pod.
+// open reports whether no cells are kept for the slot's pod.
 func (sl *slot) open() bool { return sl.at.isOpen() }
 
 func (p *PodPlacement) isOpen() bool { return p.Node == "" && len(p.Indices) == 0 }
 
-// isAt says that a slot has a place.
+// isAt reports whether a slot has a place.
 func (sl *slot) isAt(p *PodPlacement) bool {
 	return sl.at.Node == p.Node && slices.Equal(sl.at.Indices, p.Indices)
 }
@@ -54,7 +54,7 @@ type seat struct {
 	slot int
 }
 
-// opportunistic says that any guaranteed gang can preempt it.
+// opportunistic reports whether any guaranteed gang can preempt it.
 func (g *gang) opportunistic() bool { return g.space == nil }
 
 func (g *gang) gpus() int {
@@ -68,7 +68,7 @@ func (g *gang) gpus() int {
 // name is the gang's name for people.
 func (k gangKey) String() string { return k.vc + "/" + k.name }
 
-// own gives a leaf to a slot of a gang: the virtual one at once, the physical one when it runs.
+// own gives a leaf to a slot of a gang: the virtual one immediately, the physical one when the gang runs.
 func (s *Scheduler) own(g *gang, i int, p *pcell, v *vcell) {
 	if v != nil {
 		if v.owner != nil {
@@ -102,7 +102,7 @@ func (s *Scheduler) disown(v *vcell, next *gang) {
 	s.unbindPath(v)
 }
 
-// enter makes a gang part of the state with the slots that it has.
+// enter adds a gang to the state with the slots that it has.
 func (s *Scheduler) enter(g *gang) {
 	s.gangs[g.key] = g
 	for i := range g.slots {
@@ -112,7 +112,7 @@ func (s *Scheduler) enter(g *gang) {
 	s.changed()
 }
 
-// charge books the gang's GPUs on its user and group.
+// charge adds the gang's GPUs to the use of its user and group, or subtracts them.
 func (s *Scheduler) charge(g *gang, sign int) {
 	if g.space == nil || g.chain.cpu {
 		return
@@ -129,7 +129,7 @@ func (s *Scheduler) charge(g *gang, sign int) {
 	}
 }
 
-// leave takes a gang that runs out of the state. Leaves that a preemptor reserved stay the preemptor's.
+// leave removes a running gang from the state. Leaves that a preemptor reserved stay the preemptor's.
 func (s *Scheduler) leave(g *gang) {
 	s.charge(g, -1)
 	for i := range g.slots {
@@ -175,7 +175,7 @@ func (s *Scheduler) cancel(g *gang) {
 	s.bereft = append(s.bereft, g.demoted...)
 }
 
-// restoreGuarantees gives gangs their guarantee back for whose reservation they lost it, as far as
+// restoreGuarantees restores the guarantees that gangs lost to a reservation which is gone, as far as
 // their virtual cells are free.
 func (s *Scheduler) restoreGuarantees() []Downgrade {
 	var back []Downgrade
@@ -225,14 +225,14 @@ func (s *Scheduler) promote(g *gang) bool {
 	return true
 }
 
-// holds says that the gang, which uses the leaf, runs on it with its guarantee.
+// holds reports whether the gang, which uses the leaf, runs on it with its guarantee.
 func (g *gang) holds(p *pcell, v *vcell) bool {
 	sl := &g.slots[p.slot]
 	k := slices.Index(sl.leaves, p)
 	return k >= 0 && sl.leaf(k) == v
 }
 
-// start turns the reservations of a gang into use. Its victims are gone.
+// start uses the cells that a gang has reserved. Its victims are gone.
 func (s *Scheduler) start(g *gang) {
 	g.preempting = false
 	g.waiting, g.demoted = nil, nil
@@ -289,7 +289,7 @@ type restore struct {
 	p *pcell
 }
 
-// describe writes down where the gang is.
+// describe returns the current placement of the gang.
 func (g *gang) describe() *Placement {
 	p := &Placement{chain: g.chain, Chain: g.chain.names[g.chain.top()], Order: g.order, Moves: g.moves, Downgraded: g.opportunistic() && g.priority >= MinGuaranteed}
 	p.Pods = make([]PodPlacement, len(g.slots))
@@ -329,7 +329,7 @@ func (g *gang) describe() *Placement {
 	return p
 }
 
-// changed ends the life of all plans.
+// changed invalidates all plans.
 func (s *Scheduler) changed() {
 	s.epoch++
 	for _, ch := range s.chains {

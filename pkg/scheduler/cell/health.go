@@ -2,7 +2,7 @@ package cell
 
 import "slices"
 
-// SetNode says whether a node can be used; names that the configuration doesn't have are ignored.
+// SetNode sets whether a node can be used; names that the configuration doesn't have are ignored.
 func (s *Scheduler) SetNode(name string, healthy bool) {
 	if m := s.machines[name]; m != nil && m.healthy != healthy {
 		m.healthy = healthy
@@ -10,7 +10,7 @@ func (s *Scheduler) SetNode(name string, healthy bool) {
 	}
 }
 
-// SetDevice says whether one GPU of a node can be used.
+// SetDevice sets whether one GPU of a node can be used.
 func (s *Scheduler) SetDevice(node string, index int32, healthy bool) {
 	m := s.machines[node]
 	if m == nil || m.broken[index] == !healthy {
@@ -24,7 +24,7 @@ func (s *Scheduler) SetDevice(node string, index int32, healthy bool) {
 	s.review(m)
 }
 
-// review brings the leaves of a machine up to date with its health. Gangs stay where they are.
+// review updates the leaves of a machine from its health. Gangs stay where they are.
 func (s *Scheduler) review(m *machine) {
 	for _, c := range m.cells {
 		for i := c.lo; i < c.hi; i++ {
@@ -193,7 +193,7 @@ func (s *Scheduler) doomRoots(ch *chain, level int, free []*pcell) {
 	}
 }
 
-// obtainable counts the cells of a level that are free, or would be by splitting.
+// obtainable counts the cells of a level that are free, or would be after splitting.
 func (ch *chain) obtainable(level int) int {
 	n := 0
 	for l := ch.top(); l >= level; l-- {

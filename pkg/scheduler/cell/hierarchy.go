@@ -40,7 +40,7 @@ func (c Config) Hierarchy() *Hierarchy {
 	return h
 }
 
-// Levels returns the levels of a type, itself first, its leaf last; don't change them. It fails where a type is
+// Levels returns the levels of a type, itself first, its leaf last; don't change them. It fails if a type is
 // unknown, or one below it malformed.
 func (h *Hierarchy) Levels(name string) ([]Level, error) {
 	if l, ok := h.levels[name]; ok {

@@ -31,7 +31,7 @@ func (s *Scheduler) Gang(vc, name string) (GangStatus, bool) {
 	return g.status(), true
 }
 
-// RequestOf returns the request by which a gang has its cells, or has reserved them; nil if it has no cells. Don't change it.
+// RequestOf returns the request with which a gang got its cells, or reserved them; nil if it has no cells. Don't change it.
 func (s *Scheduler) RequestOf(vc, name string) *Request {
 	s.claimExpected()
 	if g := s.gangs[gangKey{vc, name}]; g != nil {
@@ -152,7 +152,7 @@ func (p *pcell) shallow() CellStatus {
 	return st
 }
 
-// effective is the priority that the gang runs at.
+// effective is the priority at which the gang runs.
 func (g *gang) effective() int {
 	if g.opportunistic() {
 		return Opportunistic
@@ -167,7 +167,7 @@ func health(bad int) string {
 	return "Healthy"
 }
 
-// sumUp derives state and priority of a cell from its children: the busiest state, the highest priority.
+// sumUp derives the state and priority of a cell from its children: the busiest state, the highest priority.
 func (st *CellStatus) sumUp() {
 	for i := range st.CellChildren {
 		c := &st.CellChildren[i]

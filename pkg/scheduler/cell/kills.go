@@ -20,7 +20,7 @@ func (k *killing) mark(g *gang) {
 	}
 }
 
-// forgetCosts has nodes looked at again where a gang has leaves: it goes anyway now, or no longer.
+// forgetCosts forgets the costs of nodes where a gang has leaves: whether it has to go anyway has changed.
 func (g *gang) forgetCosts() {
 	for i := range g.slots {
 		for _, p := range g.slots[i].leaves {
@@ -61,7 +61,7 @@ func (k *killing) costInside(p *pcell, need int) uint64 {
 	return k.fewest(ch.cells[0][p.lo:p.hi], need-idle)
 }
 
-// share is a gang in a cell, and how many leaves it has there.
+// share is a gang in a cell, with the number of leaves that it has there.
 type share struct {
 	g *gang
 	n int
@@ -78,15 +78,15 @@ func (k *killing) fewest(leaves []*pcell, missing int) uint64 {
 	})
 	switch {
 	case !ok:
-		return noCost >> 9 // not enough leaves at all
+		return noCost >> 9 // not enough leaves
 	case killed == 0:
 		return 0
 	}
 	return killed<<32 | (1<<32 - 1 - oldest)
 }
 
-// choose calls die with each gang that has to go for missing leaves, besides those that go anyway. It reports false if there
-// are not as many. parts is empty, and room to work in.
+// choose calls die with each gang that has to go for missing leaves, besides those that go anyway. It returns false if the leaves
+// don't suffice. parts is an empty buffer.
 func (k *killing) choose(leaves []*pcell, missing int, parts []share, die func(*gang)) bool {
 next:
 	for _, p := range leaves {
@@ -112,7 +112,7 @@ next:
 	return pickVictims(parts, missing, die)
 }
 
-// pickVictims calls die with each gang that has to go for missing leaves of parts, and reports false if there are not as many.
+// pickVictims calls die with each gang that has to go for missing leaves of parts, and returns false if the leaves don't suffice.
 func pickVictims(parts []share, missing int, die func(*gang)) bool {
 	total := 0
 	for i := range parts {

@@ -14,7 +14,7 @@ func (sp *space) hasLazy(below int) bool {
 	return false
 }
 
-// mayTake says whether the search may take the gang's cells.
+// mayTake reports whether the search may take the gang's cells.
 func (p *preemption) mayTake(g *gang) bool {
 	return g.priority < p.priority && (!p.lazy || g.downgradable())
 }

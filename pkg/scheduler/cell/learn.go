@@ -9,7 +9,7 @@ import (
 // Its own is certain, since it runs there. Another pod may have moved since: its place is only expected, until it comes
 // itself, and yields to all that is certain.
 
-// expect is a slot that gets its cells when all pods that run have theirs.
+// expect returns a slot that gets its cells when all running pods have theirs.
 func expect(at *PodPlacement) slot {
 	return slot{at: *at, leaves: make([]*pcell, len(at.Indices)), expected: !at.isOpen()}
 }
@@ -42,7 +42,7 @@ func (s *Scheduler) learn(g *gang, i int, at *Placement, own int) (lost []Downgr
 	return lost, nil
 }
 
-// fill gives a slot the place where its pod runs.
+// fill sets the place of a slot to the place where its pod runs.
 func (s *Scheduler) fill(g *gang, i int, at *PodPlacement, chain string) ([]Downgrade, error) {
 	if r := g.request; at.Set >= 0 && at.Set < len(g.sets) && g.sets[at.Set].CellType == "" && g.sets[at.Set].Cells != len(at.Indices) {
 		return nil, fmt.Errorf("a pod of gang %s requests %d cells, but has %d on node %s", r.Gang, g.sets[at.Set].Cells, len(at.Indices), at.Node)
@@ -56,7 +56,7 @@ func (s *Scheduler) fill(g *gang, i int, at *PodPlacement, chain string) ([]Down
 	s.clearDoomed()
 	for _, p := range leaves {
 		if p != nil && p.using == g {
-			s.empty(g, int(p.slot)) // what was known of it is older
+			s.empty(g, int(p.slot)) // the other slot's place is outdated
 		}
 	}
 	s.vacate(g, i)
@@ -87,7 +87,7 @@ func (s *Scheduler) fill(g *gang, i int, at *PodPlacement, chain string) ([]Down
 	return lost, nil
 }
 
-// rechain brings a gang that has no leaves yet, so that its chain was guessed, into the chain of some leaves. The reason says why
+// rechain moves a gang without leaves, whose chain was only guessed, to the chain of some leaves. The reason says why
 // it has no guarantee there.
 func (s *Scheduler) rechain(g *gang, leaves []*pcell) (reason string) {
 	first := slices.IndexFunc(leaves, func(p *pcell) bool { return p != nil })
@@ -107,14 +107,14 @@ func (s *Scheduler) rechain(g *gang, leaves []*pcell) (reason string) {
 
 func (g *gang) uses(p *pcell) bool { return p != nil && p.using == g }
 
-// empty leaves a slot open.
+// empty makes a slot open.
 func (s *Scheduler) empty(g *gang, i int) {
 	s.vacate(g, i)
 	g.slots[i] = slot{at: PodPlacement{Set: g.slots[i].at.Set}}
 	g.keepFormer(i)
 }
 
-// claimExpected gives the slots that are expected their cells, or leaves them open. The oldest gang comes first.
+// claimExpected gives the expected slots their cells, or makes them open. The oldest gang comes first.
 func (s *Scheduler) claimExpected() {
 	if len(s.expected) == 0 {
 		return

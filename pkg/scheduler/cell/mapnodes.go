@@ -3,7 +3,7 @@ package cell
 import "slices"
 
 // nodeRoots maps preassigned nodes: all into the lowest cell that has enough of them, unless that
-// ends too many gangs.
+// evicts too many gangs.
 func (m *mapper) nodeRoots(roots []*vcell) bool {
 	if len(roots) > 1 {
 		for level := m.node + 1; level <= m.top(); level++ {
@@ -21,7 +21,7 @@ func (m *mapper) nodeRoots(roots []*vcell) bool {
 	return true
 }
 
-// tooDear reports whether n nodes of one cell end gangs of more weight than half as many as there are nodes, while as
+// tooDear reports whether taking n nodes of one cell ends gangs that weigh more than half of n, while as
 // many nodes are idle elsewhere.
 func (m *mapper) tooDear(up *pcell, n int) bool {
 	return m.clean >= n && m.killsIn(up, n)*2 > uint64(n)
@@ -77,7 +77,7 @@ func unsplit(p *pcell) int {
 	return 1
 }
 
-// safeMany says that n nodes can be taken from p. Once the first one has split a cell, the others
+// safeMany reports whether n nodes can be taken from p. Once the first one has split a cell, the others
 // come from its free pieces; only the first one can be refused for a p that isn't split.
 func (m *mapper) safeMany(p *pcell, n int) bool {
 	if m.claims == nil && p.split > 0 && p.level == m.node+1 {
@@ -220,7 +220,7 @@ func (m *mapper) oneNode(need, level int) *pcell {
 	return best
 }
 
-// maxKillCandidates bounds how many nodes are compared for the least killing.
+// maxKillCandidates bounds how many nodes are compared to find the one with the fewest kills.
 const maxKillCandidates = 128
 
 // damaged returns a node with some bad leaves that still has enough good ones.

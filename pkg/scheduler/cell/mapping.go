@@ -11,9 +11,9 @@ type mapper struct {
 	offered Nodes // nil: all
 	claims  *claims
 	split   []*pcell // nodes of which this mapping takes pieces
-	trees   []*vcell // topmost unbound cells that hold wanted leaves
+	trees   []*vcell // topmost unbound cells that hold the leaves of the gang
 	kills   *killing
-	entered []*pcell // with something claimed inside
+	entered []*pcell // with a claimed cell inside
 }
 
 func newMapper(s *Scheduler, sp *space, offered Nodes) *mapper {
@@ -22,7 +22,7 @@ func newMapper(s *Scheduler, sp *space, offered Nodes) *mapper {
 	return &mapper{s: s, chain: sp.chain, policy: policy, stamp: s.stamp, offered: offered, kills: &killing{stamp: s.stamp, byNumber: policy.byNumber}}
 }
 
-// mapLeaves finds a physical leaf for each virtual one, in slots. It reports false if the free
+// mapLeaves finds a physical leaf for each virtual one, in slots. It returns false if the free
 // cells that are healthy and offered are not enough.
 func (s *Scheduler) mapLeaves(sp *space, slots []slot, offered Nodes) bool {
 	m := newMapper(s, sp, offered)
@@ -175,7 +175,7 @@ func (m *mapper) down(v *vcell, p *pcell) bool {
 	return true
 }
 
-// allOf maps v, which is wanted whole, to p, of which nothing is taken: each cell below to the one in the same place.
+// allOf maps v, all of which is needed, to the unused cell p: each cell below to the one in the same place.
 func (m *mapper) allOf(v *vcell, p *pcell) bool {
 	leaves := m.cells[0][p.lo:p.hi]
 	for i, w := range v.space.leaves[v.lo:v.hi] {
@@ -208,12 +208,12 @@ func (m *mapper) doom(p *pcell, n int) {
 	m.kills.choose(leaves, n, store[:0], m.kills.mark)
 }
 
-// child maps v to the child of p where the least is killed, then to the one with the least work in it.
+// child maps v to the child of p where the fewest gangs are killed, then to the one with the least work in it.
 func (m *mapper) child(v *vcell, p *pcell) bool {
-	all := v.parent.need == int(p.hi-p.lo) && p.badCount == 0 // each child is wanted whole: all ways are the same
+	all := v.parent.need == int(p.hi-p.lo) && p.badCount == 0 // each child is needed as a whole: all ways are the same
 	for range p.children {
 		var best *pcell
-		least := noCost // of best; not counted as long as there is no other
+		least := noCost // of best; not counted as long as best is the only one
 		for _, c := range p.children {
 			if c.bound != nil || c.claim == m.stamp || int(c.hi-c.lo)-c.badCount < v.need || c.level == m.node && !m.usable(c) {
 				continue
@@ -275,12 +275,12 @@ func (m *mapper) countIn(p *pcell, n int, clean bool) int {
 	return n
 }
 
-// open says that a node isn't claimed by this mapping and is offered.
+// open reports whether a node isn't claimed by this mapping and is offered.
 func (m *mapper) open(n *pcell) bool {
 	return n.inside != m.stamp && !m.claimed(n) && m.usable(n)
 }
 
-// claimed says that this mapping has taken p or a cell around it.
+// claimed reports whether this mapping has taken p or a cell around it.
 func (m *mapper) claimed(p *pcell) bool {
 	for ; p != nil; p = p.parent {
 		if p.claim == m.stamp {
@@ -298,7 +298,7 @@ func (m *mapper) from(p *pcell) int {
 	return p.level
 }
 
-// safe says that taking p leaves enough for all that the virtual clusters own.
+// safe reports whether taking p leaves enough for all cells that the virtual clusters own.
 func (m *mapper) safe(p *pcell) bool {
 	from := m.from(p)
 	if m.claims == nil && m.free[from] > 0 && m.lowest(p.level) == from {
@@ -317,7 +317,7 @@ func (m *mapper) lowest(level int) int {
 	return -1
 }
 
-// root maps a whole preassigned cell, and books it.
+// root maps a whole preassigned cell, and counts it as taken.
 func (m *mapper) root(v *vcell, p *pcell) bool {
 	if !m.down(v, p) {
 		return false

@@ -56,7 +56,7 @@ func (sl *slot) unfit(suggested Nodes) string {
 	return ""
 }
 
-// applyMove puts a move into force. at becomes the gang's placement.
+// applyMove applies a move. at becomes the gang's placement.
 func (s *Scheduler) applyMove(at *Placement) {
 	g, m := at.plan.gang, at.plan.move
 	at.plan = nil
@@ -74,7 +74,7 @@ func (s *Scheduler) applyMove(at *Placement) {
 	s.changed()
 }
 
-// keepFormer brings the placement that a downgraded gang had with its guarantee up to date with the place of a slot.
+// keepFormer updates the placement that a downgraded gang had with its guarantee to the place of a slot.
 func (g *gang) keepFormer(i int) {
 	if g.former == nil {
 		return
@@ -131,7 +131,7 @@ func (s *Scheduler) lift(g *gang, i int) (undo func()) {
 // findMove looks for another place for a slot: idle cells in the gang's own chain and, if it has its guarantee, its virtual
 // cluster, as near to its other pods as can be. If it finds no place, the reason says why.
 //
-// It ends no other gangs: a reservation belongs to a gang none of whose pods runs.
+// It evicts no other gangs: a reservation belongs to a gang of which no pod runs.
 func (s *Scheduler) findMove(g *gang, i int, r *Request, suggested Nodes) (*slot, string) {
 	if r.PinnedCell == "" && !g.chain.cpu && !g.chain.offers(r.LeafType) {
 		return nil, fmt.Sprintf("its gang is now in the chain %s, which has no %ss", g.chain.names[g.chain.top()], r.LeafType)
@@ -169,7 +169,7 @@ func (g *gang) forOne(i int, r *Request) *Request {
 	return &one
 }
 
-// around is a group with a wish around a set, and the sets in it, from lo to hi.
+// around is a group around a set that has to be in one cell, with its sets, from lo to hi.
 type around struct {
 	group  *Group
 	lo, hi int
@@ -195,7 +195,7 @@ func (g *Group) around(set int) []around {
 	return out
 }
 
-// limit returns the cell in which a slot has to lie for the sake of its groups; nil if it is free.
+// limit returns the cell in which a slot has to be because of its groups; nil if it may be anywhere.
 func (g *gang) limit(i int, r *Request) *pcell {
 	var out *pcell
 	for _, a := range r.Root.around(g.slots[i].at.Set) {

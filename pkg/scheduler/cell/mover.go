@@ -18,7 +18,7 @@ type mover struct {
 	crowded bool
 }
 
-// maxMoves bounds how many nodes are left out that turn out to need the end of other gangs.
+// maxMoves bounds how many nodes are left out because other gangs would have to end there.
 const maxMoves = 8
 
 // find tries the nodes of the gang's other pods, then those beside them, and so on.
@@ -54,7 +54,7 @@ func (m *mover) roomy() []*pcell {
 	return out
 }
 
-// withoutLower counts the leaves of a node that would be idle if all gangs ended that a new one of this priority could end.
+// withoutLower counts the leaves of a node that would be idle without the gangs that a new one of this priority could evict.
 func (m *mover) withoutLower(c *pcell) int {
 	n := 0
 	for _, p := range m.chain.cells[0][c.lo:c.hi] {
@@ -66,7 +66,7 @@ func (m *mover) withoutLower(c *pcell) int {
 	return n
 }
 
-// touches says that one of two cells is in the other.
+// touches reports whether one of two cells is inside the other.
 func (p *pcell) touches(o *pcell) bool {
 	if p.level < o.level {
 		p, o = o, p
@@ -74,7 +74,7 @@ func (p *pcell) touches(o *pcell) bool {
 	return o.upTo(p.level) == p
 }
 
-// near returns those of some nodes that have a cell of a level in common with another pod of the gang; all if the level is
+// near returns the nodes that have a cell of a level in common with another pod of the gang; all if the level is
 // above the top.
 func (m *mover) near(nodes []*pcell, level int) []*pcell {
 	if level > m.chain.top() {
@@ -145,8 +145,8 @@ type nodeNames map[string]bool
 // Has implements Nodes.
 func (n nodeNames) Has(name string) bool { return n[name] }
 
-// blockUnreachable takes virtual nodes out of the search that can't be bound to any of the allowed ones: which they are is
-// known of those in a bound cell, and of others by their size.
+// blockUnreachable removes virtual nodes that can't be bound to any of the allowed ones from the search: for nodes in a bound cell
+// that is certain, for others it depends on their size.
 func (m *mover) blockUnreachable(allowed map[*pcell]bool) []int32 {
 	if m.space == nil {
 		return nil
@@ -164,7 +164,7 @@ func (m *mover) blockUnreachable(allowed map[*pcell]bool) []int32 {
 			inside[up] = true
 		}
 		for level := 0; level < c.level && !c.taken(); level++ {
-			free[level] = true // a piece of it may be
+			free[level] = true // a piece of it may be used
 		}
 	}
 	var out []int32
@@ -177,7 +177,7 @@ func (m *mover) blockUnreachable(allowed map[*pcell]bool) []int32 {
 	return out
 }
 
-// reaches says that a virtual node is bound to an allowed node, or could be.
+// reaches reports whether a virtual node is bound to an allowed node, or could be.
 func (m *mover) reaches(n *viewNode, allowed, inside map[*pcell]bool, free []bool) bool {
 	v := m.space.leaves[n.lo]
 	for v.level < int(n.top) {
@@ -232,7 +232,7 @@ func (m *mover) confine() (undo func()) {
 	}
 }
 
-// reason says why there is no place.
+// reason says why the slot gets no place.
 func (m *mover) reason() string {
 	where := fmt.Sprintf("virtual cluster %s", m.gang.key.vc)
 	if m.space == nil {

@@ -9,10 +9,10 @@ import (
 // Policy says how a virtual cluster's gangs yield to other gangs, and preempt them, if they are in each other's way
 // (docs/adr/0023).
 type Policy struct {
-	// Name is how the configuration calls it, About a line for people.
+	// Name is the name in the configuration, About a line for people.
 	Name, About string
-	// spareFrom is the number of leaves from which a chain has idle nodes to spare for this policy: rather broken than gangs
-	// ended.
+	// spareFrom is the number of leaves from which a chain has idle nodes to spare for this policy: it prefers breaking them to ending
+	// gangs.
 	spareFrom int
 	// An opportunistic gang is held back in chains of holdFrom leaves or more: up to holdMost thousandths of the leaves stay
 	// idle for guaranteed gangs. 0: it never is.
@@ -49,7 +49,7 @@ func PolicyCompletions() []string {
 	return lines
 }
 
-// PolicyName returns the name of the policy that a configuration's name means: "" is the default.
+// PolicyName returns the name of a configuration's policy: "" is the default.
 func PolicyName(name string) string { return cmp.Or(name, DefaultPolicy) }
 
 // policyIndex returns the index of a policy in Policies, or -1 if no policy has the name.
@@ -112,7 +112,7 @@ func (s *Scheduler) wanted(ch *chain, policy int, spots []spot) bool {
 	return broken > 0 && (ch.clean-broken)*ch.leaves[ch.node] < ch.pressure[policy]/milli
 }
 
-// blockClean takes the idle nodes out of the search, and returns those that weren't.
+// blockClean removes the idle nodes from the search, and returns those that weren't blocked before.
 func (ch *chain) blockClean() []int32 {
 	var out []int32
 	for i, n := range ch.cells[ch.node] {

@@ -30,7 +30,7 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 		if best == nil && spots != nil {
 			more := sp.blockUnbound(spots, i)
 			if len(more) == 0 {
-				return nil // it would be the same again
+				return nil // the result would be the same again
 			}
 			blocked = append(blocked, more...)
 			continue
@@ -152,7 +152,7 @@ func (p *preemption) placeWithout(gangs []*gang) ([]spot, bool) {
 	return spots, ok
 }
 
-// fewestGangs marks the gangs whose end makes room for equal or unequal pods without further wishes.
+// fewestGangs marks the gangs whose end makes room for equal or unequal pods in a flat request.
 func (p *preemption) fewestGangs() bool {
 	if p.total <= p.view.leaves[p.view.node] && p.onNode() {
 		return true
@@ -377,7 +377,7 @@ func (v *victims) cost() uint64 {
 	return costOf(v.gangs[:v.n])
 }
 
-// victims chooses who goes for need of the leaves: the gangs with the most leaves first, of equal ones
+// victims chooses the gangs to end for need of the leaves: the gangs with the most leaves first, of equal ones
 // the youngest. Leaves that are free or belong to marked gangs count as free.
 func (p *preemption) victims(leaves []*vcell, need int) (victims, bool) {
 	var store [16]share

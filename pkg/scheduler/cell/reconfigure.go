@@ -6,7 +6,7 @@ import (
 )
 
 // Reconfigure makes a scheduler for another configuration with the same gangs and bad hardware, and
-// reports what they lose. Reservations are dropped; they are made again when their pods are scheduled again. s itself
+// reports the gangs that lose their guarantee. Reservations are dropped; they are made again when their pods are scheduled again. s itself
 // is not changed, so that this is also the dry run.
 func (s *Scheduler) Reconfigure(c Config) (*Scheduler, []Downgrade, error) {
 	n, err := New(c)
@@ -58,7 +58,7 @@ func (s *Scheduler) CarryOver(n *Scheduler) ([]Downgrade, error) {
 	var out []Downgrade
 	told := map[gangKey]bool{}
 	for _, d := range changes {
-		// A later gang may have changed it again, and its pods came one by one: the end counts.
+		// A later gang may have changed it again, and its pods came one by one: only the final state counts.
 		key := gangKey{d.VC, d.Gang}
 		before, after := s.gangs[key], n.gangs[key]
 		if before.opportunistic() != after.opportunistic() && !told[key] {

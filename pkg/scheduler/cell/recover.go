@@ -169,7 +169,7 @@ func (s *Scheduler) matches(g *gang, rank int, v *vcell, p *pcell) bool {
 			return true
 		}
 		if v.bound != nil || p.bound != nil {
-			return false // bindings that exist and disagree: the cells below have to stay isomorphic
+			return false // existing bindings disagree: the cells below have to stay isomorphic
 		}
 		if v.parent == nil {
 			return p.isFree() && s.safeToTake(p)

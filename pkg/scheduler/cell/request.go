@@ -80,7 +80,7 @@ func (s *Scheduler) leavesOf(r *Request) int {
 	return 0
 }
 
-// Leaves is how many leaves a cell of a type has, 1 for a type that no cell has.
+// Leaves returns the number of leaves of a cell of a type, or 1 for a type that no cell has.
 func (s *Scheduler) Leaves(cellType string) int {
 	for _, ch := range s.chains {
 		if l := ch.level(cellType); l >= 0 {
@@ -90,7 +90,7 @@ func (s *Scheduler) Leaves(cellType string) int {
 	return 1
 }
 
-// overQuota says which quota the request exceeds, "" if none.
+// overQuota names the quota that the request exceeds, or returns "".
 func (s *Scheduler) overQuota(v *vc, r *Request) string {
 	if r.Priority < MinGuaranteed || s.WantsCPU(r) {
 		return ""
@@ -99,7 +99,7 @@ func (s *Scheduler) overQuota(v *vc, r *Request) string {
 		if n := s.leavesOf(r); v.userUse[r.User]+n > limit {
 			who := "user " + r.User + " holds"
 			if r.User == "" {
-				who = "gangs without a user hold" // together: leaving the name out gives no more than having one
+				who = "gangs without a user hold" // they share one quota: leaving the name out gives no more than having one
 			}
 			return fmt.Sprintf("%s %d of %d GPUs that one user may hold in virtual cluster %s; the gang requests %d", who, v.userUse[r.User], limit, v.name, n)
 		}
@@ -195,7 +195,7 @@ func (s *Scheduler) couldFitAny(targets []target) bool {
 	return slices.ContainsFunc(targets, s.couldFit)
 }
 
-// couldFit says whether an idle, healthy cluster would place the shape.
+// couldFit reports whether an idle, healthy cluster would place the shape.
 func (s *Scheduler) couldFit(t target) bool {
 	key := t.key()
 	if can, known := s.possible[key]; known {
@@ -233,7 +233,7 @@ func (p *part) key(b *strings.Builder, s *shape) {
 	b.WriteString(")")
 }
 
-// idle is the view of the target with nothing in use and nothing bad.
+// idle is the view of the target without used or bad leaves.
 func (t target) idle() *view {
 	where := &t.chain.empty
 	if t.space != nil {

@@ -7,8 +7,8 @@ import (
 )
 
 // Schedule decides about one pod. suggested are the nodes that Kubernetes offers; nil is all.
-// In the phase Filtering nothing changes but a reservation that has become useless; Allocate puts a
-// Bind into force. In the phase Preempting
+// In the phase Filtering, only a reservation that has become useless changes; Allocate applies a
+// Bind. In the phase Preempting
 // the cells of a Preempt are reserved for the gang.
 func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes) Decision {
 	d := s.decide(pod, r, phase, suggested)
@@ -16,7 +16,7 @@ func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes
 	return d
 }
 
-// Find is Schedule in the phase Filtering, and lists no victims: there may be one for each GPU of a cluster.
+// Find is Schedule in the phase Filtering, but lists no victims: there may be one for each GPU of a cluster.
 func (s *Scheduler) Find(pod PodID, r *Request, suggested Nodes) Decision {
 	d := s.decide(pod, r, Filtering, suggested)
 	d.victims = nil
@@ -109,7 +109,7 @@ func (s *Scheduler) Reserve(pod PodID, r *Request, suggested Nodes, d Decision) 
 	return d
 }
 
-// reserve puts a plan into force for whose gang others have to go first.
+// reserve applies a plan for a gang that needs others to go first.
 func (s *Scheduler) reserve(pod PodID, p *plan) []Downgrade {
 	p.gang.preempting = true
 	p.gang.waiting = []PodID{pod}
@@ -145,7 +145,7 @@ func (g *gang) differs(r *Request) string {
 	return ""
 }
 
-// otherText says that a pod is of another gang with the same name.
+// otherText says that a pod belongs to another gang with the same name.
 func (g *gang) otherText(what string) string {
 	return fmt.Sprintf("another gang has the name %s: %s; this gang waits until the other has finished", g.key, what)
 }
@@ -221,7 +221,7 @@ func (g *gang) first(r *Request) int {
 	return 0
 }
 
-// usable says that the reserved place of a gang is healthy and offered.
+// usable reports whether the reserved place of a gang is healthy and offered.
 func (s *Scheduler) usable(g *gang, suggested Nodes) bool {
 	var last *machine
 	for i := range g.slots {

@@ -217,7 +217,7 @@ func (s *search) seat(set int, node int32, offsets []int32) {
 	s.filled[set]++
 }
 
-// flat places equal or unequal pods without further wishes: into one node, into the lowest cell above it that
+// flat places equal or unequal pods without groups: into one node, into the lowest cell above it that
 // holds them, anywhere.
 func (s *search) flat(a area, p *part) bool {
 	if p.unit >= 0 && p.leaves <= s.leaves[s.node] {

@@ -1,6 +1,6 @@
 package cell
 
-// Stats counts.
+// Stats returns the figures of the cluster and of each virtual cluster.
 func (s *Scheduler) Stats() Stats {
 	s.settle()
 	st := Stats{Gangs: len(s.gangs)}

@@ -14,7 +14,7 @@ type GangStatus struct {
 	VirtualPlacement map[string][]string `json:"virtualPlacement,omitempty"`
 	AllocatedPods    []PodID             `json:"allocatedPods,omitempty"`
 	PreemptingPods   []PodID             `json:"preemptingPods,omitempty"`
-	// Downgraded says that the gang runs without its guarantee, and Preemptor for whom.
+	// Downgraded says that the gang runs without its guarantee. Preemptor is the gang that got its cells.
 	Downgraded bool   `json:"downgraded,omitempty"`
 	Preemptor  string `json:"preemptor,omitempty"`
 	Order      uint64 `json:"order"`
@@ -34,7 +34,7 @@ type CellStatus struct {
 	CellHealthiness string       `json:"cellHealthiness"`
 	CellPriority    int          `json:"cellPriority"`
 	CellChildren    []CellStatus `json:"cellChildren,omitempty"`
-	// VC and VirtualCell are of physical cells, PhysicalCell of virtual ones.
+	// VC and VirtualCell are set for physical cells, PhysicalCell for virtual ones.
 	VC           string      `json:"vc,omitempty"`
 	VirtualCell  *CellStatus `json:"virtualCell,omitempty"`
 	PhysicalCell *CellStatus `json:"physicalCell,omitempty"`
@@ -101,7 +101,7 @@ const (
 	Fragmented = "Fragmented"
 	// HeldBack: the free cells are kept from opportunistic gangs for a while.
 	HeldBack = "HeldBack"
-	// QuotaUsed: its user or group has as many as it may.
+	// QuotaUsed: its user or group has used its quota up.
 	QuotaUsed = "Quota"
 	// BadNodes: cells would be free but for broken hardware.
 	BadNodes = "BadNodes"
@@ -138,7 +138,7 @@ type Explanation struct {
 	Smaller *Smaller `json:"smaller,omitempty"`
 }
 
-// Holder is a gang that has cells which another wants.
+// Holder is a gang that has cells which another needs.
 type Holder struct {
 	VC       string `json:"vc"`
 	Gang     string `json:"gang"`

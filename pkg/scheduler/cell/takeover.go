@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// maxOrder is more than a scheduler comes to by itself. An annotation may contain any number, and those that
+// maxOrder is more than a scheduler reaches by itself. An annotation may contain any number, and the gangs that
 // come next must have higher ones.
 const maxOrder = 1 << 31
 
@@ -105,7 +105,7 @@ func (s *Scheduler) resolve(g *gang, at *PodPlacement, chain string) (leaves []*
 }
 
 // otherKind says why a gang isn't counted on a machine that was given GPUs, or lost them: the numbers of its
-// cells mean other things now.
+// cells now mean other devices.
 func otherKind(node string, cpu bool) string {
 	if cpu {
 		return fmt.Sprintf("node %s now has CPU cells instead of GPUs", node)

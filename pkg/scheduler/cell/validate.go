@@ -7,7 +7,7 @@ import (
 
 // Validate returns every problem of the configuration: unknown types, types that contain
 // themselves, child lists of a wrong length, duplicate addresses, pinned cells, virtual cells that
-// exceed the physical ones at any level. New fails if there is one.
+// exceed the physical ones at any level. New fails if it returns any.
 func (c Config) Validate() []Problem {
 	v := validator{expander: newExpander(c), nodes: map[string]bool{}, devices: map[device]string{}, pinned: map[string]pin{}}
 	v.checkTypes()
@@ -23,7 +23,7 @@ func (c Config) Validate() []Problem {
 	return v.problems
 }
 
-// validator looks at what expander returns.
+// validator checks the cells that expander returns.
 type validator struct {
 	*expander
 	nodes   map[string]bool // by chain and name

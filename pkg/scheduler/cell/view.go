@@ -18,14 +18,14 @@ type view struct {
 	free    int                  // free leaves of nodes that aren't blocked
 	scratch bitset
 	undo    []taken
-	// classFirst: rather break a larger piece than use a node of a higher class.
+	// classFirst: it is better to break a larger piece than to use a node of a higher class.
 	classFirst bool
 }
 
 type viewNode struct {
 	lo      int32 // its first leaf, in the numbering of the view
 	top     int8  // its level
-	class   uint8 // the smaller, the rather is it used among equals
+	class   uint8 // among equals, nodes of a smaller class are used first
 	blocked bool
 	up      int32 // index in upper[0], or -1
 	have    int32 // free leaves, 0 while blocked
@@ -35,7 +35,7 @@ type viewNode struct {
 
 type upperCell struct {
 	lo, hi int32 // nodes
-	class  uint8 // the smaller, the rather is it used
+	class  uint8 // cells of a smaller class are used first
 	up     int32 // index in the next level of upper, -1 at the top
 	free   int32
 	hist   []int32 // nodes by number of free leaves
@@ -135,7 +135,7 @@ func (v *view) markAll(leaves []*vcell, free bool) {
 	}
 }
 
-// index brings buckets and counts up to date with a node's leaves, class and block.
+// index updates buckets and counts for a node's leaves, class and block.
 func (v *view) index(i int32) {
 	n := &v.nodes[i]
 	b := v.bucketOf(n)
@@ -244,7 +244,7 @@ func (v *view) cost(b *bucket, f fit) uint64 {
 	return uint64(f.level)<<48 | uint64(min(f.piece, 1<<16-1))<<32 | uint64(b.key.class)<<24 | uint64(min(b.have, 1<<24-1))
 }
 
-// scope is the nodes that a search may use.
+// scope has the nodes that a search may use.
 type scope struct{ lo, hi int32 }
 
 func (v *view) all() scope { return scope{0, int32(len(v.nodes))} }
@@ -364,7 +364,7 @@ func (v *view) rollback(mark int) {
 	v.undo = v.undo[:mark]
 }
 
-// block takes a node out of all searches, or puts it back.
+// block removes a node from all searches, or puts it back.
 func (v *view) block(i int32, blocked bool) {
 	if v.nodes[i].blocked != blocked {
 		v.nodes[i].blocked = blocked

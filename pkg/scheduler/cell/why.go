@@ -12,7 +12,7 @@ import (
 // maxHolders is how many gangs an explanation names.
 const maxHolders = 10
 
-// Why explains what keeps a request from starting now. It changes nothing.
+// Why explains why a request doesn't start now. It changes nothing.
 func (s *Scheduler) Why(r *Request) (e Explanation) {
 	s.settle()
 	if r != nil && r.VirtualCluster != "" && s.byVC[r.VirtualCluster] == nil {
@@ -67,7 +67,7 @@ func (s *Scheduler) Why(r *Request) (e Explanation) {
 	return e
 }
 
-// inCPUCells puts the figures, which were counted as if all leaves were GPUs, where they belong.
+// inCPUCells moves the figures, which were counted as if all leaves were GPUs, to the fields for CPU cells.
 func (e *Explanation) inCPUCells() {
 	e.CPUCells, e.OwnedCPUCells, e.UsedCPUCells, e.FreeCPUCells = e.GPUs, e.OwnedGPUs, e.UsedGPUs, e.FreeGPUs
 	e.GPUs, e.OwnedGPUs, e.UsedGPUs, e.FreeGPUs = 0, 0, 0, 0
@@ -254,7 +254,7 @@ func levelsText(free []LevelCount) string {
 	return text + " idle"
 }
 
-// holders lists who has the cells that the request can't take.
+// holders lists the gangs with the cells that the request can't take.
 func (s *Scheduler) holders(r *Request, targets []target) []Holder {
 	var out []Holder
 	for _, g := range s.gangs {
@@ -324,7 +324,7 @@ func (s *Scheduler) fitsNow(targets []target, pods, gpus int) bool {
 	return false
 }
 
-// missing says how many more cells of the lowest level that holds a pod the request needs.
+// missing returns how many more cells of the lowest level that holds a pod the request needs.
 func missing(targets []target, e *Explanation) []LevelCount {
 	if len(targets) == 0 || len(targets[0].shape.sets) != 1 {
 		return nil

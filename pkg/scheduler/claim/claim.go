@@ -22,13 +22,13 @@ const (
 	Driver = "gpu.paictl.openpai.org"
 	// Class is the DeviceClass of claims that the scheduler fills. It matches no device, so that nothing else can fill them.
 	Class = Driver
-	// PodsClass is the DeviceClass of GPUs for ordinary pods, which any scheduler gives out. The chart of the agent makes it.
+	// PodsClass is the DeviceClass of GPUs for ordinary pods, which any scheduler may allocate. The chart of the agent makes it.
 	PodsClass = "pods." + Driver
-	// ForPods is the attribute of a device that says whether it is one of them.
+	// ForPods is the attribute of a device that says whether it is a GPU for ordinary pods.
 	ForPods = "forPods"
 	// Unhealthy is the key of the taint of a device that is sick.
 	Unhealthy = Driver + "/unhealthy"
-	// DetailsKey is the annotation of a claim with the details of its place where they have changed: an allocation can't.
+	// DetailsKey is the annotation of a claim with the changed details of its place: an allocation can't be changed.
 	DetailsKey = "paictl.openpai.org/placement"
 	// DoubtKey is the annotation of a claim that says why its pod may have other GPUs than those of the claim.
 	DoubtKey = "paictl.openpai.org/contradicted"
@@ -53,13 +53,13 @@ func DeviceIndex(name string) (int32, bool) {
 	return int32(index), true
 }
 
-// Name returns the name of the claim in which a pod expects its GPUs; false if it expects them in none. It is the pod's
-// name, a dash and eight random characters, and is another one whenever a pod of that name is made again: Kubernetes takes its time to remove the claim of
+// Name returns the name of the claim in which a pod expects its GPUs; false if it doesn't expect them in a claim. It is the pod's
+// name, a dash and eight random characters, and changes whenever a pod of that name is made again: Kubernetes takes its time to remove the claim of
 // a pod that has ended.
 func Name(pod *corev1.Pod) (name string, ok bool) {
 	for _, c := range pod.Spec.ResourceClaims {
 		if c.Name == Ref && c.ResourceClaimName != nil {
-			// Of this length it can't be that of another pod, such as NAME-1.
+			// With this length it can't be the claim of another pod, such as NAME-1.
 			end, ok := strings.CutPrefix(*c.ResourceClaimName, pod.Name+"-")
 			return *c.ResourceClaimName, ok && len(end) == suffix
 		}
@@ -73,7 +73,7 @@ func Expected(pod *corev1.Pod) bool {
 	return ok
 }
 
-// Expect makes a pod expect its GPUs in a claim, which its containers share that has says are to.
+// Expect makes a pod expect its GPUs in a claim. The containers that has selects share it.
 func Expect(pod *corev1.Pod, has func(*corev1.Container) bool) {
 	name := pod.Name + "-" + rand.String(suffix)
 	pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: Ref, ResourceClaimName: &name})
@@ -86,14 +86,14 @@ func Expect(pod *corev1.Pod, has func(*corev1.Container) bool) {
 	}
 }
 
-// Place is which GPUs a pod has.
+// Place has the GPUs of a pod.
 type Place struct {
 	Node string
 	// Indices are those of the devices, ascending.
 	Indices []int32
 	// Details are JSON that only the scheduler reads.
 	Details []byte
-	// Doubt says why the pod may have others; "" if nothing speaks for that.
+	// Doubt says why the pod may have others; "" if there is no doubt.
 	Doubt string
 }
 
@@ -102,7 +102,7 @@ func (p Place) Same(other Place) bool {
 	return p.Node == other.Node && slices.Equal(p.Indices, other.Indices) && string(p.Details) == string(other.Details)
 }
 
-// New returns the claim of a pod that expects one, without a place. It goes when the pod goes.
+// New returns the claim of a pod that expects one, without a place. It is deleted with the pod.
 func New(pod *corev1.Pod, gpus int) *resourceapi.ResourceClaim {
 	yes := true
 	name, _ := Name(pod)
@@ -110,7 +110,7 @@ func New(pod *corev1.Pod, gpus int) *resourceapi.ResourceClaim {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: name,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: &yes}},
-			// Without it a claim that is deleted while its pod runs goes at once.
+			// Without it, a claim that is deleted while its pod runs would be gone at once.
 			Finalizers: []string{resourceapi.Finalizer},
 		},
 		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
@@ -131,7 +131,7 @@ func Of(c *resourceapi.ResourceClaim, pod types.UID) bool {
 		c.Spec.Devices.Requests[0].Exactly.DeviceClassName == Class
 }
 
-// Asks returns for how many GPUs a claim asks that was made for a pod. It can't be changed.
+// Asks returns the number of GPUs that the claim of a pod requests. It can't be changed.
 func Asks(c *resourceapi.ResourceClaim) int64 { return c.Spec.Devices.Requests[0].Exactly.Count }
 
 // Status is that of a claim whose pod has a place. at is the time of the allocation.

@@ -48,7 +48,7 @@ type encodedQuota struct {
 	Groups   map[string]int `yaml:"groups,omitempty"`
 }
 
-// Encode writes a configuration in HiveD's format. Parse returns the same configuration again, its
+// Encode writes a configuration in HiveD's format. Parse returns the same configuration, its
 // virtual clusters in order of their names.
 func Encode(c cell.Config) ([]byte, error) {
 	types, vcs := mapping(), mapping()

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// checkGPUsForPods refuses cells that are written by hand with GPUs that the layout gives to ordinary pods: both would get them.
+// checkGPUsForPods refuses handwritten cells with GPUs that the layout gives to ordinary pods: both would get them.
 func (r *reader) checkGPUsForPods(l layout.Layout, c cell.Config) {
 	w := givenWalk{reader: r, node: map[string]bool{}, given: map[string][]int{}}
 	for _, m := range l.MachineList {

@@ -127,7 +127,7 @@ func leavesOf(l layout.Layout, sku string) (leaf string, n int) {
 	return ProcessorType, max(1, s.CPU.VCore-taken)
 }
 
-// partsOf is into how many each GPU of a SKU is split.
+// partsOf returns the number of parts into which each GPU of a SKU is split.
 func partsOf(l layout.Layout, sku string) int {
 	if s := l.MachineSKU[sku]; hasGPUs(s) {
 		return s.GPU.Shares()
@@ -156,7 +156,7 @@ func nodes(typeName string, names []string) []cell.Physical {
 	return out
 }
 
-// rack is the machines of one SKU in one rack.
+// rack has the machines of one SKU in one rack.
 type rack struct {
 	name  string
 	nodes []string
@@ -171,7 +171,7 @@ func machinesOf(l layout.Layout, sku string) (racks []rack, loose []string) {
 			continue
 		}
 		if !hasGPUs(l.MachineSKU[sku]) && !m.HasRole(layout.RoleWorker) || isFull(l, m) {
-			continue // machines of other roles lend their GPUs, not their processors
+			continue // machines of other roles offer their GPUs, not their processors
 		}
 		if name := rackOf(m); name != "" {
 			byName[name] = append(byName[name], m.Hostname)

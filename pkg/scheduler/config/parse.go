@@ -11,14 +11,14 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Parse reads a configuration and checks it. It returns everything that is wrong, the problems of
+// Parse reads a configuration and checks it. It returns all findings, the problems of
 // cell.Config.Validate included, in order of lines; an error among the findings means that the
 // returned configuration can't be used.
 func Parse(name string, data []byte) (cell.Config, strictyaml.Findings) {
 	return ParseWithin(name, data, 0)
 }
 
-// ParseWithin refuses, before it looks at them, more cells than a limit; 0 is that of all configurations.
+// ParseWithin refuses a configuration with more cells than a limit before it looks at them; 0 is the general limit.
 func ParseWithin(name string, data []byte, cells int) (cell.Config, strictyaml.Findings) {
 	var f fileFormat
 	doc, findings := strictyaml.Decode(name, data, &f)
@@ -132,7 +132,7 @@ func (r *reader) check(c cell.Config) {
 	r.findings.Sort()
 }
 
-// warnNoCells finds entries that give a virtual cluster nothing. HiveD takes them.
+// warnNoCells finds entries that don't give cells to a virtual cluster. HiveD accepts them.
 func (r *reader) warnNoCells(c cell.Config) {
 	for _, vc := range c.VirtualClusters {
 		for i, one := range vc.Cells {
@@ -144,7 +144,7 @@ func (r *reader) warnNoCells(c cell.Config) {
 	}
 }
 
-// warnUnusedTypes finds types that no physical cell has: a misspelt child type leaves its own behind.
+// warnUnusedTypes finds types that no physical cell has: a misspelt child type leaves the intended one unused.
 func (r *reader) warnUnusedTypes(c cell.Config) {
 	used, types := map[string]bool{}, c.Hierarchy()
 	for _, p := range c.Physical {
@@ -185,7 +185,7 @@ type hardwareWalk struct {
 	node  map[string]bool
 	child map[string]string
 	owned map[string]bool
-	named bool // the warning about nodes without a name is out
+	named bool // the warning about nodes without a name was added
 }
 
 func (w *hardwareWalk) cell(p *cell.Physical, typeName string, path strictyaml.Path) {

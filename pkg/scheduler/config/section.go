@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// services are the sections of services-configuration.yaml that say something about the scheduler:
+// services are the sections of services-configuration.yaml that concern the scheduler:
 // our own, and the original's, which has HiveD's file as text.
 type services struct {
 	Scheduler section     `yaml:"scheduler"`
@@ -114,7 +114,7 @@ func (r *reader) complete(l layout.Layout, p physicalCluster, vcs map[string]vir
 	return c
 }
 
-// warnLayout reports what a layout means to the scheduler that its author may not expect.
+// warnLayout reports effects of a layout on the scheduler that its author may not expect.
 func (r *reader) warnLayout(l layout.Layout, c cell.Config) {
 	if len(c.Physical) == 0 {
 		r.add(strictyaml.Warning, nil, "scheduler/no-gpu", "no machine of the layout has GPUs, or is a worker whose processors are known", "")
@@ -137,7 +137,7 @@ func (r *reader) warnLayout(l layout.Layout, c cell.Config) {
 	slices.SortFunc(r.findings, func(a, b strictyaml.Finding) int { return strings.Compare(a.Message, b.Message) })
 }
 
-// warnUnknownNodes reports nodes that are written by hand and no machine of the layout.
+// warnUnknownNodes reports handwritten nodes that aren't machines of the layout.
 func (r *reader) warnUnknownNodes(l layout.Layout, c cell.Config) {
 	const shown = 5
 	cells, err := c.Expand()

@@ -21,19 +21,19 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// Finding says how a machine differs from its cells.
+// Finding is a difference between a machine and its cells.
 type Finding struct {
 	Node    string `json:"node"`
 	Message string `json:"message"`
 	Remedy  string `json:"remedy"`
-	// Failed: nothing differs but GPUs that the machine has and that don't work. Slower: jobs run there, more slowly.
+	// Failed: broken GPUs of the machine are the only difference. Slower: jobs run there, more slowly.
 	Failed, Slower bool `json:"-"`
 }
 
 // Told are the machines as the cluster knows them.
 type Told struct {
 	nodes map[string]*corev1.Node
-	// numa has by machine and GPU the NUMA node that it hangs on.
+	// numa has the NUMA node of each GPU, by machine.
 	numa map[string]map[int32]int64
 }
 

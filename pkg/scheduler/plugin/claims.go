@@ -21,11 +21,11 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// ClaimsName is that of Claims in kube-scheduler's configuration.
+// ClaimsName is the name of Claims in kube-scheduler's configuration.
 const ClaimsName = "PaiDynamicResources"
 
-// Claims is kube-scheduler's plugin DynamicResources for all claims but those that the books fill: it would fill them itself, and before
-// they are there it would hold their pods back. It takes that plugin's place.
+// Claims is kube-scheduler's plugin DynamicResources for all claims but those that the books fill: the plugin would fill those itself, and
+// hold their pods back until they exist. Claims replaces it.
 type Claims struct {
 	*dynamicresources.DynamicResources
 }

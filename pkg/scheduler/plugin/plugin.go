@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/books"
 )
 
-// Name is that of the plugin in kube-scheduler's configuration.
+// Name is the name of the plugin in kube-scheduler's configuration.
 const Name = "Pai"
 
 // permitLimit is how long a pod waits for the others of its gang to be ready.
@@ -39,13 +39,13 @@ type Books interface {
 	Bind(ctx context.Context, pod types.UID, node string) error
 }
 
-// Plugin is one of kube-scheduler's, in one profile. Its books are those of all profiles.
+// Plugin is a plugin of kube-scheduler, in one profile. All profiles share its books.
 type Plugin struct {
 	books  Books
 	handle framework.Handle
 }
 
-// All that it takes part in. It sorts the queue of all profiles.
+// All extension points of the plugin. It sorts the queue of all profiles.
 var (
 	_ framework.PreEnqueuePlugin  = (*Plugin)(nil)
 	_ framework.QueueSortPlugin   = (*Plugin)(nil)
@@ -64,7 +64,7 @@ func New(b Books, handle framework.Handle) *Plugin { return &Plugin{b, handle} }
 // Name implements framework.Plugin.
 func (p *Plugin) Name() string { return Name }
 
-// PreEnqueue holds a pod back until it has a place. The events of a pod say what it waits for.
+// PreEnqueue holds a pod back until it has a place. The events of a pod say why it waits.
 func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *framework.Status {
 	if !books.Wants(pod) {
 		return nil
@@ -152,7 +152,7 @@ func (p *Plugin) Reserve(ctx context.Context, state framework.CycleState, pod *c
 	return nil
 }
 
-// Unreserve takes note that a pod wasn't bound. It keeps its place for the next try.
+// Unreserve notes that a pod wasn't bound. The pod keeps its place for the next try.
 func (p *Plugin) Unreserve(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ string) {
 	if books.Wants(pod) {
 		p.books.Withdraw(pod.UID)
@@ -193,7 +193,7 @@ type Queue struct {
 	log    klog.Logger
 }
 
-// NewQueue returns the queue that a profile, any of them, belongs to.
+// NewQueue returns the queue that all profiles share.
 func NewQueue(handle framework.Handle, log klog.Logger) *Queue { return &Queue{handle, log} }
 
 // Activate implements books.Queue.

@@ -22,7 +22,7 @@ func (p *Plugin) PostFilter(ctx context.Context, state framework.CycleState, pod
 	if !books.Wants(pod) {
 		return nil, framework.NewStatus(framework.Unschedulable)
 	}
-	// Nothing else may look for victims: it would end single pods of gangs.
+	// No other plugin may look for victims: it would end single pods of gangs.
 	no := framework.NewStatus(framework.UnschedulableAndUnresolvable)
 	nominate := func(node string) *framework.PostFilterResult {
 		return &framework.PostFilterResult{NominatingInfo: &framework.NominatingInfo{NominatedNodeName: node, NominatingMode: framework.ModeOverride}}
@@ -62,7 +62,7 @@ type gang struct {
 	pods []framework.PodInfo
 }
 
-// trial is the node without some pods, for the other plugins to judge.
+// trial is the node without some pods, which the other plugins check.
 type trial struct {
 	handle framework.Handle
 	state  framework.CycleState
@@ -126,13 +126,13 @@ func (p *Plugin) without(ctx context.Context, state framework.CycleState, pod *c
 	return t, gangs, nil
 }
 
-// try finds out whether a pod could run on a node if all ended there that its gang may end, beside those that
+// try finds out whether a pod could run on a node without the pods that its gang may end there, and beside those that
 // are to run there, too.
 func (p *Plugin) try(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) {
 	t, _, err := p.without(ctx, state, pod, node)
 	for _, other := range p.books.Beside(pod.UID) {
 		if err == nil && slices.ContainsFunc(t.node.GetPods(), func(there framework.PodInfo) bool { return there.GetPod().UID == other.UID }) {
-			continue // it went through its cycle
+			continue // it has passed its cycle
 		}
 		var info *schedulerframework.PodInfo
 		if err == nil {

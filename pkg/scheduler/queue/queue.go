@@ -1,4 +1,4 @@
-// Package queue is the order in which gangs that wait are to start, and what is held for those that wait too long.
+// Package queue decides the order in which waiting gangs are to start, and holds GPUs for those that wait too long.
 //
 // In: gangs that come, start and end, and a function that tries to start one. Out: the order, for the scheduler, for the
 // simulator and for people. It knows no cells and no clock: times are numbers that its caller counts in.
@@ -80,7 +80,7 @@ type row struct {
 	// start before a time; 0: it could at any time.
 	reserves  *Gang
 	notBefore int64
-	// free are GPUs of the virtual cluster that no gang has, ends those that gangs have which end by a time.
+	// free are GPUs of the virtual cluster that no gang has, ends those of gangs that end by a known time.
 	free int
 	ends []ending
 	// unfit is how many of waiting, from the first on, were Unfit in this pass.
@@ -122,7 +122,7 @@ func (q *Queue) Add(g *Gang) {
 	q.n++
 }
 
-// Remove takes a gang out that no longer waits, and reports whether it did.
+// Remove removes a gang that no longer waits, and reports whether it waited.
 func (q *Queue) Remove(g *Gang) bool {
 	r := q.row(g)
 	i, ok := slices.BinarySearchFunc(r.waiting, g, Before)
@@ -137,22 +137,22 @@ func (q *Queue) Remove(g *Gang) bool {
 	return true
 }
 
-// Started counts a gang's GPUs as held by its virtual cluster; Ended takes them back.
+// Started counts a gang's GPUs as held by its virtual cluster; Ended undoes that.
 func (q *Queue) Started(g *Gang) { q.row(g).running += g.GPUs }
 
 // Ended removes a gang that Started counted.
 func (q *Queue) Ended(g *Gang) { q.row(g).running -= g.GPUs }
 
-// Free says how many GPUs of a virtual cluster no gang has that is counted as started.
+// Free sets the number of GPUs of a virtual cluster that no started gang has.
 func (q *Queue) Free(vc string, gpus int) { q.row(&Gang{VC: vc}).free = gpus }
 
-// EndsBy says that a gang that was counted as started ends by a time.
+// EndsBy says that a started gang ends by a time.
 func (q *Queue) EndsBy(g *Gang, at int64) {
 	r := q.row(g)
 	r.ends = append(r.ends, ending{at, g.GPUs})
 }
 
-// Reservation returns the gang for whose sake another one doesn't start now; nil if none holds it up.
+// Reservation returns the gang whose reservation keeps another one from starting now; nil if no reservation does.
 func (q *Queue) Reservation(g *Gang) *Gang {
 	r := q.row(g)
 	h := r.reserves
@@ -160,7 +160,7 @@ func (q *Queue) Reservation(g *Gang) *Gang {
 	case h == nil || h == g || h.Priority > g.Priority || Before(h, g) >= 0:
 		return nil
 	case g.Lasts > 0 && q.now+g.Lasts <= r.notBefore:
-		return nil // it is gone by then
+		return nil // it has ended by then
 	}
 	return h
 }
@@ -209,7 +209,7 @@ func (q *Queue) Order() []*Gang {
 	return out
 }
 
-// turns is whose turn it is among virtual clusters.
+// turns chooses the virtual cluster whose turn it is.
 type turns struct{ rows []turn }
 
 type turn struct {
@@ -249,7 +249,7 @@ const (
 	Starts Attempt = iota
 	// Waits: the cells that it needs are in use.
 	Waits
-	// Unfit: it waits for something that GPUs which end don't bring, such as a quota or a machine's repair; or it never starts.
+	// Unfit: it waits for something that no GPUs bring that become free, such as a quota or a machine's repair; or it never starts.
 	Unfit
 	// Later: it wasn't looked at, as its virtual cluster has had its turn in this pass.
 	Later
@@ -275,7 +275,7 @@ func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g,
 		case cause == nil:
 			cause = q.Reservation(g)
 		case like.attempt == Unfit:
-			q.reserve(g, Unfit, now) // it is as little the head as its like
+			q.reserve(g, Unfit, now) // like those that are alike, it isn't the head
 		}
 		if cause != nil {
 			if passed != nil {

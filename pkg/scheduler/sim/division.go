@@ -119,7 +119,7 @@ func newChain(stages []stage, nodes map[string]bool, processors []string) *chain
 	return s
 }
 
-// kind says of so many leaves how many are GPUs and how many CPU cells.
+// kind divides a number of leaves into GPUs and CPU cells.
 func (s *chainState) kind(leaves int) (gpus, cpuCells int) {
 	if s.cpu {
 		return 0, leaves

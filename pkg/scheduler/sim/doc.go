@@ -3,6 +3,6 @@
 //
 // In: a configuration, and steps or jobs. Out: one answer per step, or a report of how well and how
 // fast the core placed the jobs. The core is the one that runs in a cluster. Steps have annotations, which are
-// read and written as there; the jobs of a trace are handed to the core as requests, and a decision that is measured
-// is the core's alone.
+// read and written as there. The jobs of a trace are passed to the core as requests, and measured decisions
+// include only the core.
 package sim

@@ -18,7 +18,7 @@ type job struct {
 	pods    []cell.PodID
 	// left are the seconds that it still has to run, life counts how often its pods were made.
 	left, life int
-	// began is when it started last; -1 while it waits. starting are the seconds since then that it does no work.
+	// began is when it started last; -1 while it waits. starting are the seconds since then in which it does no work.
 	began, starting int
 	// first is when it started first, finish when it was over; -1 until then.
 	first, finish int
@@ -50,8 +50,8 @@ type class struct {
 	priority, pods, gpusEach int
 }
 
-// gang is a job as the queue sees it, of a virtual cluster with a policy. Its class is the same for opportunistic jobs of all
-// virtual clusters with one policy: they may lie anywhere.
+// gang is a job in the form that the queue needs, of a virtual cluster with a policy. Its class is the same for opportunistic jobs of all
+// virtual clusters with one policy: they may run anywhere.
 func (j *job) gang(policy string) queue.Gang {
 	c := class{policy: policy, priority: j.Priority, pods: j.Pods, gpusEach: j.GPUsPerPod}
 	if j.Priority >= 0 {

@@ -7,11 +7,11 @@ import (
 
 // Results of steps beyond those of cell.Result.
 const (
-	// OK is a step that did what it says.
+	// OK is the result of a step that succeeded.
 	OK = "ok"
 	// ConfigRejected is a start with a configuration that can't be used; the former scheduler continues.
 	ConfigRejected = "configRejected"
-	// Failed is a step that is not written as a step, or that nothing has started before.
+	// Failed is a malformed step, or one before the first start.
 	Failed = "error"
 )
 
@@ -36,7 +36,7 @@ type Line struct {
 	Violation string `json:"violation,omitempty"`
 }
 
-// Place is the answer to a pod that wants to be scheduled.
+// Place is the answer to a pod that is to be scheduled.
 type Place struct {
 	Node              string   `json:"node"`
 	LeafCellIsolation []int32  `json:"leafCellIsolation"`
@@ -46,7 +46,7 @@ type Place struct {
 	PodBindInfo string `json:"podBindInfo,omitempty"`
 }
 
-// Cluster is the state of everything.
+// Cluster is the state of the whole cluster.
 type Cluster struct {
 	Groups          []Group                      `json:"groups"`
 	PhysicalCluster []cell.CellStatus            `json:"physicalCluster"`
@@ -77,7 +77,7 @@ type GroupStatus struct {
 	LazyPreemptionStatus *LazyPreemption     `json:"lazyPreemptionStatus,omitempty"`
 }
 
-// LazyPreemption says for whom a group lost its guarantee.
+// LazyPreemption names the gang for which a group lost its guarantee.
 type LazyPreemption struct {
 	Preemptor string `json:"preemptor"`
 }

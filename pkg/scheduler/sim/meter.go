@@ -69,7 +69,7 @@ func (s *stopwatch) decided(since time.Duration, first, bound bool) {
 	}
 }
 
-// leave and enter leave out what the simulator asks beside the decisions.
+// leave and enter leave the simulator's other calls out of the measurement.
 func (s *stopwatch) leave() {
 	if s.meter != nil {
 		s.asideBefore = s.meter.Allocated()

@@ -10,7 +10,7 @@ import (
 // maxFrames is how many places of a panic are reported: enough to find it, few enough for one line.
 const maxFrames = 4
 
-// panicked describes what the scheduler panicked with, and where. It is called while the panic is being recovered.
+// panicked describes a panic of the scheduler, and its place. It is called while the panic is being recovered.
 func panicked(p any) error {
 	var at []string
 	for line := range strings.Lines(string(debug.Stack())) {

@@ -70,7 +70,7 @@ type Stepper struct {
 	gone     int          // nil entries
 }
 
-// NewStepper begins with nothing started. file is the name that mistakes in steps carry.
+// NewStepper returns a Stepper without a scheduler. file is the name for mistakes in steps.
 func NewStepper(file string, o ReplayOptions) *Stepper {
 	return &Stepper{ReplayOptions: o, file: file, pods: map[string]*replayPod{}}
 }
@@ -92,11 +92,11 @@ type replayPod struct {
 	// bind is the last decision that bound it and wasn't accepted yet, notes its annotations.
 	bind  *cell.Decision
 	notes annotation.Bound
-	// slot is its place in its gang's placement, at its index among the accepted, -1 if it isn't.
+	// slot is its place in its gang's placement, at its index among the accepted, or -1.
 	slot, at int
 }
 
-// answer runs one step. A panic below is a bug, and no reason to keep the other answers back.
+// answer runs one step. A panic below is a bug, but the other steps get their answers.
 func (r *Stepper) answer(s *step) (line *Line) {
 	r.steps++
 	line = &Line{Step: r.steps, Op: s.op, Result: OK}
@@ -168,7 +168,7 @@ func (r *Stepper) pod(name podName, spec string, line *Line) (*replayPod, error)
 	return p, nil
 }
 
-// parse reads the pod's annotation; a refusal is in line if it returns false.
+// parse reads the pod's annotation. If it returns false, line has the refusal.
 func (p *replayPod) parse(line *Line) bool {
 	if p.spec == "" {
 		line.refuse("pod %s has no podSchedulingSpec; write it in this step, or in one before, such as podSchedulingSpec: {virtualCluster: A, leafCellNumber: 1}", p.id)

@@ -14,7 +14,7 @@ type names map[string]bool
 // Has implements cell.Nodes.
 func (n names) Has(name string) bool { return n[name] }
 
-// run asks for a place.
+// run requests a place.
 func (s *scheduleStep) run(r *Stepper, line *Line) error {
 	p, err := r.pod(s.Pod, s.Spec.text, line)
 	if err != nil {
@@ -198,7 +198,7 @@ func (r *Stepper) changed(downgrades []cell.Downgrade, line *Line) {
 	}
 }
 
-// withGang adds a gang, or its pods where it is in the list: a restart hands its pods over one by one.
+// withGang adds a gang, or its pods if it is in the list already: a restart reports its pods one by one.
 func withGang(list []ChangedGang, c ChangedGang) []ChangedGang {
 	for i := range list {
 		if list[i].VC != c.VC || list[i].Group != c.Group {

@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// run begins, or begins again: a new scheduler that knows what the pods' annotations say, and
-// nothing else.
+// run starts a new scheduler, or restarts it. The scheduler only knows the pods'
+// annotations.
 func (s *startStep) run(r *Stepper, line *Line) error {
 	source, err := r.source(s.Config, line)
 	if err != nil || line.Result != OK {
@@ -81,7 +81,7 @@ func reasons(fs strictyaml.Findings) string {
 	return strings.Join(out, "\n")
 }
 
-// recover hands a new scheduler the pods that run, in the order in which they were accepted.
+// recover passes the running pods to a new scheduler, in the order in which they were accepted.
 func (r *Stepper) recover(line *Line) {
 	r.compact()
 	for _, p := range r.pods {
@@ -96,7 +96,7 @@ func (r *Stepper) recover(line *Line) {
 	}
 }
 
-// readd hands one pod over from its annotations alone.
+// readd passes one pod to the scheduler, only from its annotations.
 func (r *Stepper) readd(p *replayPod, line *Line) error {
 	request, err := annotation.ParseRequest(p.spec, p.name)
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *Stepper) readd(p *replayPod, line *Line) error {
 	return nil
 }
 
-// build makes a scheduler, or says on the line why it can't be.
+// build makes a scheduler, or writes to the line why it can't be made.
 func build(c cell.Config, line *Line) *cell.Scheduler {
 	core, err := cell.New(c)
 	if err != nil {

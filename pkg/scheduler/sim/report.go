@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Report is how a run went. Times are in seconds; shares are from 0 to 1.
+// Report is the result of a run. Times are in seconds; shares are from 0 to 1.
 type Report struct {
 	GPUs int `json:"gpus"`
 	Jobs int `json:"jobs"`
@@ -58,11 +58,11 @@ type Completions struct {
 	All           Completion `json:"all"`
 	Guaranteed    Completion `json:"guaranteed"`
 	Opportunistic Completion `json:"opportunistic"`
-	// LostWork is work that was done again, and restarts, by the work of all jobs.
+	// LostWork is the share of work that was done again, and of restarts, in the work of all jobs.
 	LostWork float64 `json:"lostWork"`
 }
 
-// Completion is how long jobs took. Slowdown is that time by the time that they run.
+// Completion is how long jobs took. Slowdown is that time divided by their running time.
 type Completion struct {
 	Jobs     int    `json:"jobs"`
 	Queue    Spread `json:"queueSec"`
@@ -87,7 +87,7 @@ func spread(values []float64) Spread {
 	return Spread{sum / float64(len(values)), percentile(values, 0.99)}
 }
 
-// Locality says how many starts got the lowest level that could hold their GPUs.
+// Locality counts the starts that got the lowest level that could hold their GPUs.
 type Locality struct {
 	All           Share `json:"all"`
 	Guaranteed    Share `json:"guaranteed"`
@@ -109,7 +109,7 @@ func (s *Share) add(optimal bool) {
 	s.Share = float64(s.Optimal) / float64(s.Starts)
 }
 
-// Size is where jobs of one size were placed.
+// Size has the placements of jobs of one size.
 type Size struct {
 	GPUs int `json:"gpus"`
 	Share
@@ -117,7 +117,7 @@ type Size struct {
 	Levels map[string]int `json:"levels"`
 }
 
-// VCReport is how it went for one virtual cluster.
+// VCReport is the report for one virtual cluster.
 type VCReport struct {
 	Name string `json:"name"`
 	GPUs int    `json:"gpus"`
@@ -142,7 +142,7 @@ type delays struct{ guaranteed, opportunistic map[string][]int }
 // counts has the counters of a run.
 type counts struct {
 	busy, pending     float64 // GPUs and jobs, times seconds
-	useless           float64 // of busy
+	useless           float64 // part of busy
 	lost              int     // GPU seconds
 	decisions         int
 	starts, finished  int
@@ -189,7 +189,7 @@ func (c *counts) delayed(j *job, seconds int) {
 	by[j.VC] = append(by[j.VC], seconds)
 }
 
-// report sums up.
+// report sums the run up.
 func (r *run) report(c cell.Config) *Report {
 	out := &Report{GPUs: r.topology.gpus, Jobs: len(r.jobs), Span: r.last, Starts: r.count.starts, Finished: r.count.finished,
 		OptimalLocality: r.count.locality, DowngradedJobs: r.count.downgrades, FailedAttemptsWithinQuota: r.count.failedWithinQuota,

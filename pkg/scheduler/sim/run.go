@@ -73,9 +73,9 @@ type run struct {
 	now, last int
 }
 
-// Run replays jobs on a cluster whose nodes are all healthy, in virtual time, and reports how it
-// went. It ends at the last arrival, or with Drain when all jobs have finished. Jobs start in the order of package queue;
-// one that is killed goes back to its place, with the work that its last checkpoint has.
+// Run replays jobs on a cluster whose nodes are all healthy, in virtual time, and returns a
+// report. It ends at the last arrival, or with Drain when all jobs have finished. Jobs start in the order of package queue.
+// One that is killed goes back to its place in the queue, with the work up to its last checkpoint.
 func Run(ctx context.Context, c cell.Config, jobs []trace.Job, o Options) (report *Report, err error) {
 	r, err := newRun(c, jobs, o)
 	if err != nil {
@@ -174,7 +174,7 @@ func (r *run) take(c cell.Config, jobs []trace.Job) error {
 	return nil
 }
 
-// arrive brings the cluster to a job's arrival, and tries it once.
+// arrive moves the time to a job's arrival, and tries it once.
 func (r *run) arrive(j *job) error {
 	for {
 		e, ok := r.ends.next(j.Arrival)
@@ -231,7 +231,7 @@ func (r *run) drain(ctx context.Context) error {
 	}
 }
 
-// complete ends a job and lets those that wait try the cells that it leaves.
+// complete ends a job and lets those that wait try the cells that it releases.
 func (r *run) complete(j *job) error {
 	r.waste(j, j.began, j.starting)
 	if err := r.free(j); err != nil {

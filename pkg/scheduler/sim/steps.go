@@ -16,7 +16,7 @@ import (
 type step struct {
 	line, column int
 	op           string
-	operation    // nil in a step that makes no sense
+	operation    // nil in a malformed step
 	findings     strictyaml.Findings
 }
 
@@ -72,7 +72,7 @@ var operations = map[string]func() operation{
 	"inspect":              func() operation { return &inspectStep{} },
 }
 
-// DecodeNode implements strictyaml.NodeDecoder. It keeps the findings: a step that makes no sense is answered when its
+// DecodeNode implements strictyaml.NodeDecoder. It keeps the findings: a malformed step is answered when its
 // turn comes, so that the others are run.
 func (s *step) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path) {
 	s.line, s.column = n.Line, n.Column
@@ -133,7 +133,7 @@ func plain(n *yaml.Node) *yaml.Node {
 	return &out
 }
 
-// nodeNames are names of nodes; nil is all of them, which "*" is, too.
+// nodeNames are names of nodes; nil or "*" means all of them.
 type nodeNames []string
 
 // DecodeNode implements strictyaml.NodeDecoder.

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Beyond is the name of the level of a gang that no cell holds.
+// Beyond is the name of the level of a gang that doesn't fit in any cell.
 const Beyond = "CLUSTER"
 
 // stage is one level of a chain, leaf first.
@@ -31,7 +31,7 @@ type topology struct {
 	leaves map[string]map[int32]leaf // by node and device index
 	pinned map[string]int            // GPUs
 	sizes  map[string]int            // GPUs by cell type
-	// cpuCells and the two below are the same of machines without GPUs.
+	// cpuCells and the two below are the same for machines without GPUs.
 	cpuCells            int
 	cpuPinned, cpuSizes map[string]int
 	next                int32
@@ -76,7 +76,7 @@ func sizesOf(stages []stage, to map[string]int) {
 	}
 }
 
-// stagesOf turns levels over, and counts the GPUs of each.
+// stagesOf reverses levels, and counts the GPUs of each.
 func stagesOf(levels []cell.Level) []stage {
 	var out []stage
 	gpus := 1
@@ -130,7 +130,7 @@ func sum(v cell.VirtualCluster, sizes, pinned map[string]int) int {
 	return n
 }
 
-// common returns the lowest level of which one cell holds all the GPUs, and the lowest level that
+// common returns the lowest level at which one cell holds all the GPUs, and the lowest level that
 // could hold as many.
 func (t *topology) common(pods []cell.PodPlacement) (is, best string) {
 	var first leaf

@@ -74,7 +74,7 @@ func (r *run) preempt(j *job) (cell.Decision, error) {
 	return d, nil
 }
 
-// owners are the jobs of victims, in order of id.
+// owners returns the jobs of victims, in order of id.
 func (r *run) owners(j *job, victims []cell.Victim) ([]*job, error) {
 	var out []*job
 	for _, v := range victims {
@@ -93,8 +93,8 @@ func (r *run) owners(j *job, victims []cell.Victim) ([]*job, error) {
 	return out, nil
 }
 
-// decide is one decision, as the scheduler makes it under its lock: the core is asked, and where it binds in the filter
-// phase the place is taken.
+// decide makes one decision, as the scheduler does under its lock: it asks the core, and takes the place if the core binds in the
+// filter phase.
 func (r *run) decide(j *job, i int, phase cell.Phase) (cell.Decision, error) {
 	pod := j.pods[i]
 	since := r.watch.now()
@@ -117,7 +117,7 @@ func (r *run) decide(j *job, i int, phase cell.Phase) (cell.Decision, error) {
 	return d, nil
 }
 
-// wait counts an attempt that led to nothing.
+// wait counts an attempt without a start.
 func (r *run) wait(j *job) {
 	if !r.withinQuota(j) {
 		return

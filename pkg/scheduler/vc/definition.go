@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Definition is a virtual cluster as the section scheduler has it.
+// Definition is a virtual cluster in the section scheduler.
 type Definition struct {
 	VirtualCells []Cells  `yaml:"virtualCells,omitempty" json:"virtualCells,omitempty"`
 	PinnedCells  []Pinned `yaml:"pinnedCells,omitempty" json:"pinnedCells,omitempty"`
@@ -43,7 +43,7 @@ func (q Quota) IsZero() bool {
 	return q.PerUser == 0 && q.PerGroup == 0 && len(q.Users) == 0 && len(q.Groups) == 0
 }
 
-// Cells returns how many cells of a type it has.
+// Cells returns the number of its cells of a type.
 func (d *Definition) Cells(cellType string) int {
 	n := 0
 	for _, c := range d.VirtualCells {
@@ -54,7 +54,7 @@ func (d *Definition) Cells(cellType string) int {
 	return n
 }
 
-// SetCells makes it have that many cells of a type; 0 takes the type away. The order stays.
+// SetCells sets the number of its cells of a type; 0 removes the type. The order stays.
 func (d *Definition) SetCells(cellType string, n int) {
 	at := slices.IndexFunc(d.VirtualCells, func(c Cells) bool { return sameType(c.CellType, cellType) })
 	if at < 0 {
@@ -94,7 +94,7 @@ func Read(text []byte) (map[string]Definition, error) {
 }
 
 // ParseFile reads a file with the definition of one virtual cluster, or with several below the key
-// virtualClusters. Of one alone the key is "".
+// virtualClusters. The key is "" for a single definition.
 func ParseFile(file string, data []byte) (map[string]Definition, error) {
 	doc, found := strictyaml.Parse(file, data)
 	if err := found.Err(); err != nil {

@@ -107,7 +107,7 @@ func same(a, b Definition) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
-// without is the file but for one virtual cluster; sections that hold nothing else are as absent.
+// without returns the file but for one virtual cluster. It treats sections without other content as missing.
 func without(file map[string]any, name string) map[string]any {
 	out := maps.Clone(file)
 	section, ok := out[keyScheduler].(map[string]any)
@@ -196,7 +196,7 @@ func (d *Definition) node(have *yaml.Node) (*yaml.Node, error) {
 	return have, nil
 }
 
-// flowItems writes each cell of a list on one line.
+// flowItems writes each item of a list of cells on one line.
 func flowItems(n *yaml.Node) {
 	for _, key := range []string{"virtualCells", "pinnedCells"} {
 		if e := child(n, key); e != nil {
@@ -266,7 +266,7 @@ func identity(n *yaml.Node) string {
 	return n.Value
 }
 
-// with is a map of virtual clusters with one more, or another.
+// with returns a map of virtual clusters with one added, or replaced.
 func with(all *yaml.Node, name string, value *yaml.Node) *yaml.Node {
 	if all == nil || all.Kind != yaml.MappingNode {
 		all = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}

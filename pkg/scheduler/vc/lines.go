@@ -43,14 +43,14 @@ func (l *lines) comments(e *entry) int {
 
 func (l *lines) bytes() []byte { return []byte(strings.Join(l.all, "")) }
 
-// remove takes an entry out, with the comments that speak of it.
+// remove removes an entry, with the comments about it.
 func (l *lines) remove(e *entry) []byte {
 	_, last := l.span(e)
 	l.all = slices.Delete(l.all, l.comments(e), last+1)
 	return l.bytes()
 }
 
-// write puts a value in the place of an entry's.
+// write replaces the value of an entry.
 func (l *lines) write(e *entry, value *yaml.Node) ([]byte, error) {
 	first, last := l.span(e)
 	text, err := l.encode(e.key, value, e.key.Column-1)
@@ -75,7 +75,7 @@ func (l *lines) insertAfter(e *entry, name string, value *yaml.Node) ([]byte, er
 	return l.bytes(), nil
 }
 
-// endLine ends a line that is the file's last and has no line break.
+// endLine adds a line break to the file's last line if it doesn't end with one.
 func (l *lines) endLine(i int) {
 	if l.all[i] != "" && !strings.HasSuffix(l.all[i], "\n") {
 		l.all[i] += "\n"

@@ -11,19 +11,19 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// DefaultName is the virtual cluster that owns everything while none is defined.
+// DefaultName is the virtual cluster that owns everything as long as none is defined.
 const DefaultName = "default"
 
 // Request is a change of one virtual cluster. Settings that it doesn't name stay.
 type Request struct {
 	Name string
-	// Cells are numbers by type; 0 takes the type away.
+	// Cells are numbers by type; 0 removes the type.
 	Cells []Cells
 	// Pin and Unpin name pinned cells.
 	Pin, Unpin []string
 	// PerUser and PerGroup are quotas; nil leaves them.
 	PerUser, PerGroup *int
-	// Users and Groups are quotas by name; nil lets PerUser and PerGroup count again.
+	// Users and Groups are quotas by name; nil removes one, so that PerUser or PerGroup applies again.
 	Users, Groups map[string]*int
 	// Policy is the name of one of cell.Policies; "" leaves it.
 	Policy string

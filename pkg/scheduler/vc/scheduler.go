@@ -29,7 +29,7 @@ import (
 // service is the scheduler's in kube.SystemNamespace, with the name of the port of its API.
 const service = "scheduler:http"
 
-// answerTimeout bounds one question. Rebuilding its state holds the scheduler up for a second or two.
+// answerTimeout bounds one request. Rebuilding its state holds the scheduler up for a second or two.
 const answerTimeout = 15 * time.Second
 
 // ErrNotRunning is returned if no scheduler answers: none was started, or none leads yet.
@@ -38,7 +38,7 @@ var ErrNotRunning = errors.New("the scheduler doesn't answer")
 // ErrNotInstalled is the ErrNotRunning of a cluster without a scheduler.
 var ErrNotInstalled = fmt.Errorf("%w: it isn't installed", ErrNotRunning)
 
-// Scheduler is the one that runs in a cluster, asked through the cluster's API.
+// Scheduler is the running scheduler of a cluster, asked through the cluster's API.
 type Scheduler struct {
 	client kubernetes.Interface
 	// at is the address to ask without the API server; nil: through it.
@@ -52,7 +52,7 @@ type Scheduler struct {
 // NewScheduler returns a Scheduler. It doesn't send a request yet.
 func NewScheduler(client kubernetes.Interface) *Scheduler { return &Scheduler{client: client} }
 
-// NewSchedulerAt asks at a URL, such as that of its Service, as pods reach it; "" is through the API server.
+// NewSchedulerAt returns a Scheduler that is asked at a URL, such as that of its Service inside the cluster, or through the API server if at is "".
 func NewSchedulerAt(client kubernetes.Interface, at string) (*Scheduler, error) {
 	s := NewScheduler(client)
 	if at == "" {
@@ -65,10 +65,10 @@ func NewSchedulerAt(client kubernetes.Interface, at string) (*Scheduler, error) 
 	return s, nil
 }
 
-// inside asks without the proxies of the environment: the Service is reached from pods alone.
+// inside ignores the proxies of the environment: only pods reach the Service.
 var inside = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute}}
 
-// request begins a question.
+// request begins a request.
 func (s *Scheduler) request(method, path string) *rest.Request {
 	if s.at != nil {
 		return kube.Direct(s.at, inside, method, path)
@@ -91,10 +91,10 @@ func (s *Scheduler) known(ctx context.Context, refused string) string {
 	return s.token
 }
 
-// readAgain is how long a token that was refused is not read again.
+// readAgain is the time for which a refused token is not read again.
 const readAgain = 5 * time.Second
 
-// VirtualClusters asks what all of them own and use.
+// VirtualClusters returns the resources and use of all virtual clusters.
 func (s *Scheduler) VirtualClusters(ctx context.Context) (*api.VirtualClusters, error) {
 	out := &api.VirtualClusters{}
 	return out, s.ask(ctx, s.request(http.MethodGet, api.PathVirtualClusters), "", out)
@@ -122,19 +122,19 @@ func (s *Scheduler) Queue(ctx context.Context, q api.QueueQuery) (*api.Queue, er
 	return out, nil
 }
 
-// Why asks what a gang of a virtual cluster does and waits for.
+// Why returns the state of a gang of a virtual cluster, and the reason why it waits.
 func (s *Scheduler) Why(ctx context.Context, vc, group string) (*api.Why, error) {
 	out := &api.Why{}
 	return out, s.ask(ctx, s.request(http.MethodGet, api.PathWhy+group), vc, out)
 }
 
-// Nodes asks which GPUs each machine has, and who has them.
+// Nodes returns the GPUs of each machine, and their use.
 func (s *Scheduler) Nodes(ctx context.Context) (*api.Nodes, error) {
 	out := &api.Nodes{}
 	return out, s.ask(ctx, s.request(http.MethodGet, api.PathNodes), "", out)
 }
 
-// Validate asks what a configuration would do. It changes nothing.
+// Validate returns the effects that a configuration would have. It changes nothing.
 func (s *Scheduler) Validate(ctx context.Context, configuration []byte) (*api.Validation, error) {
 	out := &api.Validation{}
 	return out, s.ask(ctx, s.request(http.MethodPost, api.PathValidate).Body(configuration).SetHeader("Content-Type", "application/yaml"), "", out)
@@ -174,7 +174,7 @@ func (s *Scheduler) ask(ctx context.Context, r *rest.Request, vc string, out any
 		return fmt.Errorf("%w: none of its pods is ready", ErrNotRunning)
 	case apierrors.IsForbidden(err) && said(body) != "":
 		return hint.Wrap(&closedError{"ask the scheduler: " + said(body), err}, "ask an administrator for the roles of docs/jobs.md, \"Permissions\"")
-	case errors.Is(ctx.Err(), context.DeadlineExceeded): // the client's own words then may be those of its limit of questions
+	case errors.Is(ctx.Err(), context.DeadlineExceeded): // the client's own error may then be about its rate limit
 		return fmt.Errorf("ask the scheduler: no answer in time: %w", ctx.Err())
 	default:
 		if text := said(body); text != "" {

@@ -53,7 +53,7 @@ type settlement struct {
 // move is a cell at the top that got another type.
 type move struct {
 	to   []string // the chain of its new type
-	room int      // the leaves of the old cell that no virtual cluster has taken along yet
+	room int      // the leaves of the old cell that no virtual cluster has moved to the new type yet
 }
 
 // tops counts the cells at the top by type.
@@ -83,7 +83,7 @@ func (s *settlement) renamed(before, after cell.Config, top string) (out []move)
 	return out
 }
 
-// leaves is how many leaves a cell of a level has.
+// leaves returns the number of leaves of a cell of a level.
 func (h *hardware) leaves(chain []string, level int) int {
 	n := 1
 	for _, name := range chain[level : len(chain)-1] {
@@ -121,7 +121,7 @@ func (s *settlement) fit(h *hardware, chain []string, top int, moved []move) err
 	}
 }
 
-// short returns the highest level of a chain at which more cells are owned than there are, and how many more.
+// short returns the highest level of a chain at which more cells are owned than exist, and how many more.
 func (s *settlement) short(h *hardware, chain []string, free int) (level, n int) {
 	for level := range chain {
 		for _, d := range s.owned {
@@ -135,7 +135,7 @@ func (s *settlement) short(h *hardware, chain []string, free int) (level, n int)
 	return 0, 0
 }
 
-// giver chooses the virtual cluster that loses a cell; every one will do if all lose all of them, or none loses anything.
+// giver chooses the virtual cluster that loses a cell. Any one will do if all of them lose all cells, or none loses any.
 func (s *settlement) giver(h *hardware, cellType string, anyone bool) (string, error) {
 	var owners, shares []string
 	for _, name := range slices.Sorted(maps.Keys(s.owned)) {
@@ -156,7 +156,7 @@ func (s *settlement) giver(h *hardware, cellType string, anyone bool) (string, e
 	return "", &OwnersError{CellType: cellType, Owners: owners, shares: shares}
 }
 
-// OwnersError says that several virtual clusters own cells of which one has to give some up. Callers add how a person chooses it.
+// OwnersError says that one of several virtual clusters has to give up cells. Callers add how a person chooses it.
 type OwnersError struct {
 	CellType string
 	Owners   []string

@@ -7,13 +7,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// hardware knows which cells are in which: for each type at the top, the types from it down to the GPU.
+// hardware knows the nesting of cells: for each type at the top, the types from it down to the GPU.
 type hardware struct {
 	chains   [][]string
 	children map[string]int // of a cell of a type
 }
 
-// hardwareOf leaves out what is malformed: the check of the configuration says what is wrong with it.
+// hardwareOf leaves out malformed parts: the check of the configuration reports them.
 func hardwareOf(c cell.Config) *hardware {
 	h, types := &hardware{children: map[string]int{}}, c.Hierarchy()
 	for _, p := range c.Physical {
@@ -51,7 +51,7 @@ func pathOf(chain []string, name string) string {
 }
 
 // find returns the chain of a type, and its place in it. A type below the top may be written alone
-// where only one chain has it.
+// if only one chain has it.
 func (h *hardware) find(cellType string) (chain []string, level int) {
 	first, last := ends(cellType)
 	for _, c := range h.chains {
@@ -76,8 +76,8 @@ func (h *hardware) find(cellType string) (chain []string, level int) {
 	return chain, level
 }
 
-// whole writes a type as it has to be written. One that isn't known stays as it is: the check of the
-// configuration says what is wrong with it.
+// whole returns the full path of a type. An unknown type stays as it is: the check of the
+// configuration reports it.
 func (h *hardware) whole(cellType string) string {
 	first, last := ends(cellType)
 	if chain, level := h.find(cellType); level >= 0 && first == last {
@@ -87,7 +87,7 @@ func (h *hardware) whole(cellType string) string {
 }
 
 // provide makes a virtual cluster have n cells of a type, if it owns as much in larger cells: it splits
-// the smallest that there is, and keeps the rest of it in the largest pieces.
+// the smallest existing one, and keeps the rest of it in the largest pieces.
 func (h *hardware) provide(d *Definition, cellType string, n int) bool {
 	chain, level := h.find(cellType)
 	for d.Cells(cellType) < n {

@@ -34,7 +34,7 @@ var columns = []string{"job_id", "arrival_s", "duration_s", "vc", "priority", "p
 // Header is the first line of a trace file.
 func Header() string { return strings.Join(columns, ",") }
 
-// MaxSeconds is the most that a trace may say of a time: sums stay far below the range of int.
+// MaxSeconds is the largest time in a trace: sums stay far below the range of int.
 const MaxSeconds = 1 << 40
 
 const maxPods = 1 << 20

@@ -11,12 +11,12 @@ import (
 // Load is the offered load of a generated trace: the work that arrives per second, as a share of all GPUs.
 const Load = 0.90
 
-// size is a cluster that the generator knows.
+// size is the size of a cluster for the generator.
 type size struct{ gpus, vcs, jobs int }
 
 var known = []size{{64, 4, 4000}, {512, 4, 6000}, {2048, 8, 10000}, {8192, 8, 20000}, {65536, 8, 20000}}
 
-// Sizes returns the numbers of GPUs that Generate knows, ascending.
+// Sizes returns the numbers of GPUs that Generate supports, ascending.
 func Sizes() []int {
 	var out []int
 	for _, s := range known {
@@ -27,13 +27,13 @@ func Sizes() []int {
 
 // Trace is a cluster and the jobs that arrive there.
 type Trace struct {
-	// Config is the cluster as the scheduler takes it, YAML the same as HiveD's configuration file.
+	// Config is the cluster in the scheduler's form, YAML the same as HiveD's configuration file.
 	Config cell.Config
 	YAML   []byte
 	Jobs   []Job
 }
 
-// Generate makes the trace of a cluster with so many GPUs, one of Sizes. Another seed gives other
+// Generate makes the trace of a cluster with a number of GPUs, one of Sizes. Another seed gives other
 // jobs on the same cluster.
 func Generate(gpus int, seed uint64) (*Trace, error) {
 	i := slices.IndexFunc(known, func(s size) bool { return s.gpus == gpus })
@@ -46,7 +46,7 @@ func Generate(gpus int, seed uint64) (*Trace, error) {
 	return &Trace{Config: c.config(), YAML: c.yaml(), Jobs: makeJobs(r, c, s.jobs)}, nil
 }
 
-// The sizes of jobs in GPUs and how often each is wanted.
+// The sizes of jobs in GPUs and the share of each.
 var (
 	jobSizes = []int{1, 2, 4, 8, 16, 32, 64}
 	jobShare = []float64{0.40, 0.14, 0.14, 0.18, 0.07, 0.045, 0.025}
