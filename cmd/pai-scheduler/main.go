@@ -49,7 +49,7 @@ import (
 // namespaceFile is where the kubelet puts a pod's namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// connections is how many clients of the API there may be at a time.
+// connections is the limit for simultaneous clients of the API.
 const connections = 500
 
 // stopLimit is the time that requests under way may take when the program is asked to end.
@@ -131,7 +131,7 @@ func (p *program) complete() error {
 	return nil
 }
 
-// run is kube-scheduler's own way to run, with the lock of its election watched, and the books beside it.
+// run does the same as kube-scheduler's own command, but watches the lock of its election and runs the books beside it.
 func (p *program) run(ctx context.Context, opts *options.Options) error {
 	if err := p.complete(); err != nil {
 		return err
@@ -196,7 +196,7 @@ func client(config *rest.Config) (kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 1000, 2000
 	config.UserAgent = "pai-scheduler/" + version.Version
-	// Half the work of JSON, at both ends.
+	// It takes half the work of JSON, at both ends.
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {

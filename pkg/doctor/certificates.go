@@ -31,7 +31,7 @@ func certificates(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// renewal is how a certificate is renewed.
+// renewal describes how a certificate is renewed.
 func renewal(cert *cluster.Certificate) string {
 	switch {
 	case cert.CA:

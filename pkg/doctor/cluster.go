@@ -41,7 +41,7 @@ type Cluster struct {
 	// Image is that of the doctor's pods, Job that of the end-to-end jobs.
 	Image, JobImage string
 
-	// owner names this run on what it makes: user@host, pid.
+	// owner names this run on its objects: user@host, pid.
 	owner    string
 	apiErr   error
 	pods     *probe
@@ -53,7 +53,7 @@ type Cluster struct {
 	revision lazy[*store.Copy]
 }
 
-// lazy asks once, however many checks want to know.
+// lazy asks only once, even if several checks need the answer.
 type lazy[T any] struct {
 	mu    sync.Mutex
 	asked bool
@@ -75,10 +75,10 @@ func (l *lazy[T]) get(ctx context.Context, ask func(context.Context) (T, error))
 	return l.value, l.err
 }
 
-// pageSize is how many objects are asked for at a time.
+// pageSize is the number of objects in one answer.
 const pageSize = 1000
 
-// NoAPI notes why there is no way to the API.
+// NoAPI notes why the API can't be reached.
 func (c *Cluster) NoAPI(err error) { c.apiErr = err }
 
 // Nodes are those of the API.
@@ -211,7 +211,7 @@ func (c *Cluster) status(name string) *cluster.MachineStatus {
 	return nil
 }
 
-// Fresh is the same cluster, of which nothing is known yet.
+// Fresh returns the same cluster without the state read so far.
 func (c *Cluster) Fresh() *Cluster {
 	return &Cluster{Config: c.Config, Dir: c.Dir, Mistakes: c.Mistakes, Spec: c.Spec, Kube: c.Kube, Jobs: c.Jobs, Platform: c.Platform, Now: c.Now, Image: c.Image, JobImage: c.JobImage}
 }

@@ -80,7 +80,7 @@ func (c *Cluster) differing(ctx context.Context) (store.Revision, []string, erro
 	if err != nil {
 		return store.Revision{}, nil, err
 	}
-	s := store.New(nil) // the cluster has been asked
+	s := store.New(nil) // the cluster has answered already
 	s.SecretPaths = catalogue.SecretPaths
 	return s.Differing(text, c.Dir, files)
 }

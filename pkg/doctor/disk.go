@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Room in percent of a file system. The kubelet throws pods out below 10 % by its own defaults, and frees images from 15 % on.
+// Free space in percent of a file system. By default, the kubelet evicts pods below 10 %, and removes images below 15 %.
 const (
 	roomWarning = 10
 	roomProblem = 5
@@ -39,13 +39,13 @@ type filesystem struct {
 	paths              []string
 }
 
-// filesystems are those of the folders that count on a machine, each once.
+// filesystems are those of the folders that matter on a machine, each once.
 func (m *machine) filesystems() []*filesystem {
 	var out []*filesystem
 	by := map[string]*filesystem{}
 	for _, row := range m.all("disk", 7) {
 		key := row[6]
-		if !strings.HasPrefix(key, "/") { // tmpfs, overlay …: the same word means many
+		if !strings.HasPrefix(key, "/") { // tmpfs, overlay …: several file systems have the same name
 			key = row[1]
 		}
 		f := by[key]
@@ -104,7 +104,7 @@ func room(free, all int64) Verdict {
 	return OK
 }
 
-// size writes KiB for people.
+// size formats KiB for people.
 func size(kib int64) string {
 	switch {
 	case kib < 10<<10:

@@ -19,8 +19,8 @@ type Verdict string
 // The verdicts.
 const (
 	OK      Verdict = "ok"
-	Skipped Verdict = "skipped" // it could not be looked at, or there is nothing to look at
-	Warning Verdict = "warning" // it works, and someone should look
+	Skipped Verdict = "skipped" // it could not be checked, or does not apply
+	Warning Verdict = "warning" // it works, but should be looked at
 	Problem Verdict = "problem" // it doesn't work, or won't for long
 )
 
@@ -103,7 +103,7 @@ func note(where, format string, args ...any) Finding {
 	return Finding{Where: where, Verdict: OK, Message: fmt.Sprintf(format, args...)}
 }
 
-// skip says why there was nothing to look at.
+// skip says why a check does not apply.
 func skip(format string, args ...any) []Finding {
 	return []Finding{{Verdict: Skipped, Message: fmt.Sprintf(format, args...)}}
 }

@@ -135,8 +135,8 @@ func gangJob(ctx context.Context, c *Cluster) ([]Finding, error) {
 	if all := sortedKeys(facts.Cluster.VirtualClusters); len(all) > 0 && !slices.Contains(all, vc) {
 		vc = all[0]
 	}
-	// Others each time: in the long run all are tried. Where a machine has room is for the scheduler to say; it has it more likely
-	// where fewer tasks run.
+	// Other machines each time, so that all are tried in the long run. The scheduler knows which machines have room; machines
+	// with fewer tasks are more likely to have it.
 	rand.Shuffle(len(able), func(i, j int) { able[i], able[j] = able[j], able[i] }) //nolint:gosec // a sample
 	slices.SortStableFunc(able, func(a, b *corev1.Node) int { return busy[a.Name] - busy[b.Name] })
 	t := trial{vc: vc, name: "gang-" + mark()}
@@ -159,7 +159,7 @@ func hasAll(have, want map[string]string) bool {
 func (t *trial) text(image string) ([]byte, error) {
 	roles, groups := map[string]any{}, map[string]any{}
 	for i := range t.tasks() {
-		// A group of cells each, or the scheduler would look for one machine for both; they wait for each other anyway.
+		// A separate group of cells for each role, or the scheduler would look for one machine for both; they wait for each other anyway.
 		groups[role(i)] = map[string]any{"affinityGroupName": role(i)}
 		roles[role(i)] = map[string]any{
 			"instances": 1, "dockerImage": "image", "completion": map[string]any{"minFailedInstances": 1, "minSucceededInstances": -1},
@@ -213,7 +213,7 @@ func (c *Cluster) try(ctx context.Context, facts *job.Facts, image string, t tri
 	return c.judge(ctx, t)
 }
 
-// dress names the doctor on the job, and sends each role to its machine.
+// dress marks the job as the doctor's, and assigns each role to its machine.
 func (c *Cluster) dress(o *render.Objects, t trial) {
 	o.Framework.Annotations[annotationOwner] = c.owner
 	for i, machine := range t.machines {
@@ -230,7 +230,7 @@ func (c *Cluster) dress(o *render.Objects, t trial) {
 	}
 }
 
-// judge waits for the end of a job and says what became of it.
+// judge waits for the end of a job and returns the findings about it.
 func (c *Cluster) judge(ctx context.Context, t trial) []Finding {
 	j, err := c.Jobs.Resolve(ctx, endUser, t.name)
 	if err != nil {

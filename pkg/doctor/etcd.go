@@ -18,7 +18,7 @@ import (
 const (
 	// etcdQuota is etcd's own default limit of its database, in bytes. When it is reached, etcd no longer accepts writes.
 	etcdQuota = 2 << 30
-	// backupAge is how old the newest copy of etcd's database may be where copies are made.
+	// backupAge is how old the newest copy of etcd's database may be if copies are made.
 	backupAge = 3 * 24 * time.Hour
 )
 
@@ -104,7 +104,7 @@ func etcdMembers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// away is how many members are on machines that don't answer.
+// away is the number of members on machines that don't answer.
 func (c *Cluster) away(v *cluster.EtcdView) (away int) {
 	for _, n := range c.Spec.ControlPlane() {
 		l := c.Look.Machines[n.Hostname]
@@ -142,7 +142,7 @@ func etcdHealth(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	alarms := map[string]bool{}
 	for _, m := range c.masters() {
 		if m.Etcd == nil {
-			continue // etcd-members says so
+			continue // etcd-members reports it
 		}
 		asked++
 		var s etcdStatus

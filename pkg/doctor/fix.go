@@ -79,7 +79,7 @@ func Apply(ctx context.Context, c *Cluster, o Options, fixes []*Fix) []Fixed {
 	return out
 }
 
-// Merge takes the results of checks that ran again into a report.
+// Merge adds the results of checks that ran again to a report.
 func (r *Report) Merge(again *Report, fixes []Fixed) {
 	for _, one := range again.Results {
 		if at := slices.IndexFunc(r.Results, func(x Result) bool { return x.ID == one.ID }); at >= 0 {

@@ -99,7 +99,7 @@ func gpuHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		}
 		switch {
 		case n == 0:
-			// A display adapter of a server counts as a GPU on the bus: of those only NVIDIA's driver knows better.
+			// A display adapter of a server counts as a GPU on the bus. Only NVIDIA's driver can tell the difference.
 			if k := len(m.Facts.NVIDIA); k > 0 {
 				out = append(out, warning(m.Hostname, "paictl config generate finds its hardware; or give it a SKU with GPUs in layout.yaml, then paictl config push", "has %s that layout.yaml doesn't know: no job gets them", plural.Of(k, "GPU")))
 			}
@@ -248,8 +248,8 @@ func (c *Cluster) agentStarted(ctx context.Context) (bool, error) {
 	return slices.ContainsFunc(all, func(s services.Status) bool { return s.Name == agentService && s.Revision > 0 }), nil
 }
 
-// machinesWithGPUs returns the nodes that the agent is to run on and that can be asked, and how many devices each has by the configuration; or
-// why the check has nothing to look at.
+// machinesWithGPUs returns the nodes that the agent is to run on and that can be asked, and the number of devices of each in the
+// configuration; or the reason why the check does not apply.
 func (c *Cluster) machinesWithGPUs(ctx context.Context) (nodes []corev1.Node, gpus map[string]int, none []Finding, _ error) {
 	started, err := c.agentStarted(ctx)
 	if err != nil {
@@ -391,7 +391,7 @@ func schedulerHardware(ctx context.Context, c *Cluster) (out []Finding, _ error)
 		if d.Slower {
 			f.Verdict = Warning
 		}
-		// A GPU that isn't healthy is news of gpus-healthy: the configuration is right.
+		// gpus-healthy reports a GPU that isn't healthy: the configuration is right.
 		if n := told.Node(d.Node); d.Failed && n != nil && toldUnhealthy(n) {
 			continue
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// left is for how long something of a job that is gone, or that is being deleted, must be there to count as left behind.
+// left is the time after which an object of a job that is gone, or that is being deleted, counts as left behind.
 const left = 10 * time.Minute
 
 func jobChecks() []*Check {
@@ -134,7 +134,7 @@ func stuckDeletions(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	now := c.Now()
 	for i := range pods {
 		p := &pods[i]
-		// The time of deletion has the grace period in it.
+		// The time of deletion includes the grace period.
 		if p.DeletionTimestamp == nil || now.Sub(p.DeletionTimestamp.Time) < left {
 			continue
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// Days that a certificate must have left. Those of the kubelet are renewed with a third of their life left at the latest, those of the
-// control plane by paictl's timer with 60 days left: below that, renewal doesn't work.
+// Days that a certificate must have left. The kubelet renews its certificates when a third of their life is left at the latest, and paictl's
+// timer those of the control plane with 60 days left: below that, renewal doesn't work.
 const (
 	certificateWarning = 21
 	certificateProblem = 7
@@ -200,7 +200,7 @@ func nodesPressure(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// driverMark is on nodes that "node driver" has cordoned, and on no others.
+// driverMark is only on nodes that "node driver" has cordoned.
 const driverMark = "paictl.openpai.org/driver-upgrade"
 
 func nodesCordoned(ctx context.Context, c *Cluster) (out []Finding, _ error) {
@@ -239,7 +239,7 @@ func (c *Cluster) listed(name string) bool {
 	return c.Config != nil && slices.ContainsFunc(c.Config.Layout.MachineList, func(m machineOf) bool { return m.Hostname == name })
 }
 
-// labelDifference says how a node's labels and taints differ from the layout.
+// labelDifference describes how a node's labels and taints differ from the layout.
 func labelDifference(d nodelabels.Difference) string {
 	var parts []string
 	for _, p := range []struct {

@@ -157,7 +157,7 @@ func isSetting(ch cluster.Change) bool {
 func kernelSettings(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	for _, m := range c.machines() {
 		if !c.joined(m.Hostname) {
-			continue // "cluster up" prepares it when it brings it in
+			continue // "cluster up" prepares it when the machine joins
 		}
 		if m.Broken["base"] != "" {
 			out = append(out, warning(m.Hostname, "run again with --log-file FILE", "its settings could not be read"))

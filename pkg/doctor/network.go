@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// pairsAll is up to how many machines all pairs are tried; above, each tries pairsEach others.
+	// pairsAll is the number of machines up to which all pairs are tried; above, each tries pairsEach others.
 	pairsAll  = 30
 	pairsEach = 4
 	// giveUp is the number of unreachable others after which a pod tries no more: each takes seconds.
 	giveUp = 4
-	// large is the size of a question that fills several packets of any size in use, in bytes.
+	// large is the size of a request that fills several packets of any size in use, in bytes.
 	large = 12000
 	// tunnel is the overhead of VXLAN in each packet, in bytes.
 	tunnel = 50
@@ -128,7 +128,7 @@ func (c *Cluster) onEach(ctx context.Context, pods []corev1.Pod, ask func(contex
 	return slices.Concat(found...)
 }
 
-// unasked says that a pod could not be asked, or "" where err is the pod's own answer.
+// unasked says that a pod could not be asked. It returns nil if err is the pod's own answer.
 func unasked(pod *corev1.Pod, err error) []Finding {
 	if _, said := err.(answered); said { //nolint:errorlint // it is never wrapped
 		return nil
@@ -163,7 +163,7 @@ func dns(ctx context.Context, c *Cluster) ([]Finding, error) {
 	return found, ctx.Err()
 }
 
-// pairs are which pods each pod is to reach.
+// pairs returns the pods that each pod is to reach.
 func pairs(n int, random *rand.Rand) [][]int {
 	out := make([][]int, n)
 	for i := range n {
@@ -175,7 +175,7 @@ func pairs(n int, random *rand.Rand) [][]int {
 			}
 			continue
 		}
-		// The next one in a ring, so that each is tried, and others by chance.
+		// The next one in a ring, so that each is tried, and random others.
 		out[i] = []int{(i + 1) % n}
 		for len(out[i]) < pairsEach {
 			if j := random.IntN(n); j != i && !slices.Contains(out[i], j) {
@@ -186,7 +186,7 @@ func pairs(n int, random *rand.Rand) [][]int {
 	return out
 }
 
-// broken is a pair of which one doesn't reach the other.
+// broken is a pair of machines without a connection from one to the other.
 type broken struct {
 	from, to string
 	size     bool // small packets arrive
@@ -251,7 +251,7 @@ func address(pod *corev1.Pod) string {
 	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(probePort))
 }
 
-// reach tries one pair: with a question of many packets, and if that doesn't arrive with a short one.
+// reach tries one pair: with a request of many packets, and if that doesn't arrive with a short one.
 func (c *Cluster) reach(ctx context.Context, from, to *corev1.Pod) (*broken, error) {
 	base := "http://" + address(to) + "/"
 	err := c.pods.exec(ctx, from, "get", "-timeout", "4s", base+"?"+strings.Repeat("x", large))
@@ -299,7 +299,7 @@ func tell(bad []broken, machines int) (out []Finding) {
 			out = append(out, f)
 		}
 	}
-	if len(told) == machines { // all alike: one thing
+	if len(told) == machines { // all are alike: one finding
 		f := problem("", path, "pods on different machines don't reach each other (%d pairs)", len(bad)).seen(bad[0].said)
 		return []Finding{f}
 	}
@@ -334,7 +334,7 @@ func serviceNetwork(ctx context.Context, c *Cluster) ([]Finding, error) {
 	}
 	url := "http://" + net.JoinHostPort(c.pods.svc.Spec.ClusterIP, "80") + "/"
 	out := c.onEach(ctx, pods, func(ctx context.Context, pod *corev1.Pod) []Finding {
-		// One of the pods behind it may be on an unreachable machine: another attempt meets another one.
+		// One of the pods behind it may be on an unreachable machine: another attempt reaches another one.
 		err := c.pods.exec(ctx, pod, "get", "-timeout", "20s", url)
 		if err == nil {
 			return nil

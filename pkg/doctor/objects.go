@@ -22,7 +22,7 @@ const mergePatch = types.MergePatchType
 
 type machineOf = layout.Machine
 
-// mark is a short word of chance for names.
+// mark is a short random word for names.
 func mark() string { return strings.ToLower(rand.Text()[:8]) }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

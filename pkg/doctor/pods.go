@@ -42,7 +42,7 @@ const (
 	endWithin  = 30 * time.Second
 	// abandoned is when a namespace of a doctor on another computer counts as left behind: no run takes so long.
 	abandoned = time.Hour
-	// asks is how many questions are put to pods at a time.
+	// asks is the number of simultaneous requests to pods.
 	asks = 16
 )
 
@@ -55,7 +55,7 @@ type probe struct {
 	pods   []corev1.Pod  // those that are ready, by node
 	closed *corev1.Pod
 	svc    *corev1.Service
-	// lacking says of nodes that have no ready pod why.
+	// lacking has the reason for each node without a ready pod.
 	lacking map[string]string
 
 	mu        sync.Mutex
@@ -66,7 +66,7 @@ func newProbe(c *Cluster, o Options) *probe {
 	return &probe{c: c, o: o, done: make(chan struct{}), lacking: map[string]string{}}
 }
 
-// wait returns when it is known which pods there are.
+// wait returns when it is known which pods are ready.
 func (p *probe) wait(ctx context.Context) {
 	select {
 	case <-p.done:
@@ -158,7 +158,7 @@ func (p *probe) await(ctx context.Context, client kubernetes.Interface, nodes []
 	return fmt.Errorf("no pod of the doctor started within %s: no node is Ready", podsWithin)
 }
 
-// sort tells the pods that are ready from those that aren't, and reports whether none is waited for.
+// sort separates the pods that are ready from those that aren't, and reports whether it needn't wait for more.
 func (p *probe) sort(pods []corev1.Pod, nodes []corev1.Node) bool {
 	p.pods, p.closed, p.lacking = nil, nil, map[string]string{}
 	why := map[string]string{}
@@ -196,7 +196,7 @@ func onLinux(n *corev1.Node) bool {
 	return (system == "" || system == "linux") && n.Labels["type"] != "virtual-kubelet"
 }
 
-// imageMissing reports whether pods wait for an image that can't be had.
+// imageMissing reports whether pods wait for an image that can't be pulled.
 func imageMissing(why string) bool {
 	return slices.ContainsFunc([]string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"}, func(s string) bool { return strings.HasPrefix(why, s) })
 }
@@ -260,7 +260,7 @@ func isAbandoned(owner string, age time.Duration) bool {
 	return age > abandoned || n != os.Getpid() && errors.Is(syscall.Kill(n, 0), syscall.ESRCH)
 }
 
-// exec runs netcheck in a pod; the error says what it complained about.
+// exec runs netcheck in a pod; the error contains its complaint.
 func (p *probe) exec(ctx context.Context, pod *corev1.Pod, args ...string) error {
 	var errOut bytes.Buffer
 	err := stream.Exec(ctx, p.c.Kube, stream.Command{Namespace: pod.Namespace, Pod: pod.Name, Container: probeName, Args: append([]string{"/netcheck"}, args...), Stdout: io.Discard, Stderr: &errOut})

@@ -23,8 +23,8 @@ const (
 	answerMax      = 16 << 20
 )
 
-// query asks Prometheus and returns the labels of each answer, with its value as "value". It goes to the pod by a forwarded port: the API
-// server's proxy takes the password away.
+// query asks Prometheus and returns the labels of each answer, with its value as "value". It uses a port forwarded to the pod: the API
+// server's proxy removes the password.
 func (c *Cluster) query(ctx context.Context, expression string) ([]map[string]string, error) {
 	list, err := c.Kube.Client.CoreV1().Pods(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=prometheus"})
 	if err != nil {

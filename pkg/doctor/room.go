@@ -92,7 +92,7 @@ func (w *waiting) full(ctx context.Context, c *Cluster, t *trial, d *job.Detail)
 func (t *trial) crowded(why *schedulerapi.Why) *Finding {
 	x := why.Explanation
 	if x.Code == cell.Ready && slices.ContainsFunc(t.nodes, func(n string) bool { return !slices.Contains(x.Nodes, n) }) {
-		// The scheduler's core knows of no machines that a job names.
+		// The scheduler's core doesn't know the machines that a job names.
 		f := noRoom(t, "it is to run on "+strings.Join(t.nodes, " and ")+", and there is room on "+strings.Join(x.Nodes, " and ")+" alone")
 		return &f
 	}

@@ -33,14 +33,14 @@ const (
 	parallel   = 8                // checks at a time
 )
 
-// Options say what Run does.
+// Options are the options of Run.
 type Options struct {
 	Checks []*Check
 	// Machines are the options for pkg/cluster; their Dialer reaches the machines.
 	Machines cluster.Options
 	// Tell receives a line for each long step; may be nil.
 	Tell func(format string, args ...any)
-	// Owner names this run where it leaves objects in the cluster: user@host, pid.
+	// Owner names this run on objects that it leaves in the cluster: user@host, pid.
 	Owner string
 }
 
@@ -62,7 +62,7 @@ func (o *Options) needs() (all Need) {
 func Run(ctx context.Context, c *Cluster, o Options) (*Report, error) {
 	c.owner = o.Owner
 	c.askAPI(ctx)
-	// Whether machines answer is asked of them, too, though none needs to for that.
+	// machines-reachable asks the machines, too, although it doesn't need them.
 	if c.Spec != nil && (o.needs()&Machines != 0 || slices.ContainsFunc(o.Checks, func(c *Check) bool { return c.ID == idReachable })) {
 		o.tell("asking %s by SSH", plural.Of(len(c.Spec.Nodes), "machine"))
 		if err := c.look(ctx, o.Machines); err != nil {
@@ -77,7 +77,7 @@ func Run(ctx context.Context, c *Cluster, o Options) (*Report, error) {
 	report := &Report{At: c.Now().UTC(), Results: make([]Result, len(o.Checks))}
 	report.Cluster, report.Server = c.name(), c.server()
 	o.tell("running %s", plural.Of(len(o.Checks), "check"))
-	// Those that wait for pods hold no place of others.
+	// Checks that wait for pods don't take the places of others.
 	slots := make(chan struct{}, parallel)
 	var wg sync.WaitGroup
 	for i, check := range o.Checks {
@@ -115,7 +115,7 @@ func (c *Cluster) server() string {
 	return ""
 }
 
-// askAPI asks whether the API server answers at all.
+// askAPI checks whether the API server answers.
 func (c *Cluster) askAPI(ctx context.Context) {
 	if c.Kube == nil {
 		return
@@ -186,7 +186,7 @@ func (c *Cluster) volumePaths(ctx context.Context) map[string][]string {
 	defer cancel()
 	list, err := c.Kube.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil // the checks of storage say why
+		return nil // the checks of storage report it
 	}
 	out := map[string][]string{}
 	for i := range list.Items {
@@ -222,7 +222,7 @@ func localVolume(v *corev1.PersistentVolume) (node, folder string) {
 	return "", ""
 }
 
-// unmet says which need of a check isn't met, "" where all are.
+// unmet names a need of a check that isn't met, or returns "".
 func (c *Cluster) unmet(need Need) string {
 	switch {
 	case need&Folder != 0 && c.Config == nil:
@@ -285,7 +285,7 @@ func (c *Cluster) run(ctx context.Context, check *Check) (r Result) {
 	select {
 	case out = <-done:
 	case <-bounded.Done():
-		// A check that doesn't heed its limit is left behind.
+		// A check that ignores its limit is abandoned.
 		select {
 		case out = <-done:
 		case <-time.After(grace + check.Ends):

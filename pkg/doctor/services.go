@@ -112,7 +112,7 @@ func servicesCurrent(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// platformNamespaces are those whose pods are the platform's.
+// platformNamespaces are the namespaces of the platform's pods.
 func platformNamespaces() []string {
 	return []string{metav1.NamespaceSystem, "kube-flannel", kube.SystemNamespace}
 }
@@ -156,7 +156,7 @@ func crashLoops(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 			last := s.LastTerminationState.Terminated
 			looping := s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff"
-			// One that ended with its machine says "Unknown".
+			// A container that ended with its machine has the reason "Unknown".
 			recent := last != nil && last.ExitCode != 0 && last.Reason != "Unknown" && s.RestartCount >= 3 && c.Now().Sub(last.FinishedAt.Time) < 10*time.Minute
 			if !looping && !recent {
 				continue
@@ -188,7 +188,7 @@ func (c *Cluster) runs(ctx context.Context, name string) (*services.Status, erro
 	return nil, nil
 }
 
-// settledFor is how long a service has been there since it was changed.
+// settledFor is how long a service has existed unchanged.
 func (c *Cluster) settledFor(s *services.Status) time.Duration { return c.Now().Sub(s.Updated) }
 
 func monitoringTargets(ctx context.Context, c *Cluster) (out []Finding, _ error) {
@@ -263,7 +263,7 @@ func (c *Cluster) hasReceiver(ctx context.Context) (bool, error) {
 				continue
 			}
 			for _, r := range parsed.Receivers {
-				if len(r) > 1 && r["name"] != "heartbeat" { // something beside its name
+				if len(r) > 1 && r["name"] != "heartbeat" { // it has settings beside its name
 					return true, nil
 				}
 			}

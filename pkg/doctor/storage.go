@@ -98,7 +98,7 @@ func claimOf(v *corev1.PersistentVolume) string {
 	return v.Spec.ClaimRef.Namespace + "/" + v.Spec.ClaimRef.Name
 }
 
-// claimPatience is how long a claim may wait for its volume before that is news.
+// claimPatience is how long a claim may wait for its volume before the doctor reports it.
 const claimPatience = 2 * time.Minute
 
 func claimsBound(ctx context.Context, c *Cluster) (out []Finding, _ error) {

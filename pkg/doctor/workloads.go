@@ -71,7 +71,7 @@ func podReady(p *corev1.Pod) (bool, string) {
 	return false, string(p.Status.Phase)
 }
 
-// starting reports whether a pod that isn't ready has had no time to be it yet, and nothing has gone wrong so far.
+// starting reports whether a pod that isn't ready is still too young to be, and has had no failure so far.
 func starting(p *corev1.Pod, now time.Time) bool {
 	since := p.CreationTimestamp.Time
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
@@ -86,7 +86,7 @@ func starting(p *corev1.Pod, now time.Time) bool {
 	return now.Sub(since) < settles
 }
 
-// young reports whether all pods of a workload that aren't ready are starting, and there is one.
+// young reports whether a workload has pods that aren't ready, and all of these are starting.
 func young(pods []corev1.Pod, namespace string, selector *metav1.LabelSelector, now time.Time) bool {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
@@ -108,7 +108,7 @@ func young(pods []corev1.Pod, namespace string, selector *metav1.LabelSelector, 
 	return found
 }
 
-// settles is how long a workload may take to replace its pods before that is news.
+// settles is how long a workload may take to replace its pods before the doctor reports it.
 const settles = 2 * time.Minute
 
 func systemWorkloads(ctx context.Context, c *Cluster) (out []Finding, _ error) {

@@ -24,7 +24,7 @@ type Facts struct {
 	Hostname  string `json:"hostname"`
 	OSID      string `json:"os-id"`      // ubuntu, debian, …
 	OSVersion string `json:"os-version"` // 22.04
-	OSName    string `json:"os-name"`    // as the system calls itself
+	OSName    string `json:"os-name"`    // the system's own name
 	Kernel    string `json:"kernel"`
 	Arch      string `json:"arch"` // Go's name: amd64, arm64
 
@@ -58,7 +58,7 @@ type Facts struct {
 
 	UID  int    `json:"uid"`
 	Sudo string `json:"sudo"` // root, free, password, refused, missing
-	// SudoError says why the user couldn't become root with the password, and what to do.
+	// SudoError says why the user couldn't become root with the password, and has the remedy.
 	SudoError error `json:"-"`
 
 	MachineID   string `json:"machine-id,omitempty"`
@@ -97,7 +97,7 @@ type Runtime struct {
 	State string `json:"state"` // running, installed
 }
 
-// PCIDevice is an accelerator on the PCI bus; it needs no driver to be seen.
+// PCIDevice is an accelerator on the PCI bus; it is visible without a driver.
 type PCIDevice struct {
 	Address string `json:"address"`
 	Vendor  string `json:"vendor"` // four hex digits, 10de
@@ -126,8 +126,8 @@ const (
 	maxListed     = 512 // entries of one kind
 )
 
-// ParseFacts reads the answer of the discovery script. It fails where the answer is
-// incomplete or comes from something else; odd values are dropped, never trusted.
+// ParseFacts reads the answer of the discovery script. It fails if the answer is
+// incomplete or comes from another program; odd values are dropped, never trusted.
 func ParseFacts(answer []byte) (Facts, error) {
 	var f Facts
 	if len(answer) > maxFactsBytes {

@@ -7,7 +7,7 @@ import (
 )
 
 // PCI vendors that make accelerators. Others' display controllers (a server's management
-// card, a virtual machine's screen) are not worth a mention.
+// card, a virtual machine's screen) are ignored.
 const (
 	pciNVIDIA = "10de"
 	pciAMD    = "1002"
@@ -72,7 +72,7 @@ func pciModels() map[string]string {
 	}
 }
 
-// amdModels begin the models of AMD's GPUs, in small letters, and otherModels those of GPUs that are neither AMD's nor NVIDIA's.
+// amdModels are the beginnings of the models of AMD's GPUs, in small letters, and otherModels those of GPUs that are neither AMD's nor NVIDIA's.
 func amdModels() []string { return []string{"amd", "instinct", "radeon", "pci-" + pciAMD} }
 func otherModels() []string {
 	return []string{"pci-" + pciHabana, "gaudi", "habana", "intel", "ascend", "huawei", "enflame"}
@@ -89,7 +89,7 @@ func (g *GPU) begins(models []string) bool {
 	return slices.ContainsFunc(models, func(m string) bool { return strings.HasPrefix(model, m) })
 }
 
-// PCIModel is the model of a GPU by its ids on the PCI bus, such as 1002 and 74a1. One that has no name here is called after them.
+// PCIModel is the model of a GPU by its ids on the PCI bus, such as 1002 and 74a1. A GPU without a known name is named after the ids.
 func PCIModel(vendor, device string) string {
 	if model, ok := pciModels()[vendor+":"+device]; ok {
 		return model
@@ -98,8 +98,8 @@ func PCIModel(vendor, device string) string {
 }
 
 // AMDGPU reports whether a device of AMD is a GPU for computing, by its id and its class on the PCI bus, such as 74a1 and 0x120000. AMD sells
-// those and screens under one vendor id, so there the class decides: 0x0302 (3D controller), 0x0380, 0x12 (accelerator). Cards that can do both have the
-// class of a screen, 0x0300: they are GPUs where their name is known.
+// those and display adapters under one vendor id, so that the class decides: 0x0302 (3D controller), 0x0380, 0x12 (accelerator). Cards that can do both
+// have the class of a display adapter, 0x0300: they count as GPUs if their name is known.
 func AMDGPU(device, class string) bool {
 	switch _, known := pciModels()[pciAMD+":"+device]; {
 	case strings.HasPrefix(class, "0x0300"):
@@ -109,7 +109,7 @@ func AMDGPU(device, class string) bool {
 	}
 }
 
-// KnownNVIDIA lists the PCI device ids of NVIDIA's GPUs that have a name here.
+// KnownNVIDIA lists the PCI device ids of NVIDIA's GPUs with a known name.
 func KnownNVIDIA() []string {
 	var out []string
 	for id := range pciModels() {
@@ -206,8 +206,8 @@ func (f *Facts) addSMI(line string) {
 	f.Driver = p[3]
 }
 
-// addModel takes a model from /proc/driver/nvidia; nvidia-smi's answer, which comes first
-// and says more, wins.
+// addModel adds a model from /proc/driver/nvidia; nvidia-smi's answer, which comes first
+// and has more details, wins.
 func (f *Facts) addModel(model string) {
 	if len(f.NVIDIA) > 0 && f.NVIDIA[0].UUID != "" || model == "" || len(f.NVIDIA) >= maxListed {
 		return

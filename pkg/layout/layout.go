@@ -16,7 +16,7 @@ const APIVersion = "paictl.openpai.org/v1"
 // Kind of layout.yaml.
 const Kind = "Layout"
 
-// Names of the built-in roles. k8s-role-definition.yaml says what they mean.
+// Names of the built-in roles. k8s-role-definition.yaml defines them.
 const (
 	RoleMaster = "master"
 	RoleWorker = "worker"
@@ -108,7 +108,7 @@ type Machine struct {
 	Labels   map[string]string `yaml:"labels,omitempty" json:"labels,omitempty"`
 	Taints   []string          `yaml:"taints,omitempty" json:"taints,omitempty"` // key[=value]:Effect
 	SSH      *SSH              `yaml:"ssh,omitempty" json:"ssh,omitempty"`
-	// GPUsForPods are indices of GPUs that ordinary pods get, and no job.
+	// GPUsForPods are indices of GPUs that are for ordinary pods, and not for jobs.
 	GPUsForPods []int `yaml:"gpus-for-pods,omitempty" json:"gpus-for-pods,omitempty"`
 }
 
@@ -122,7 +122,7 @@ func (m Machine) HasRole(role string) bool {
 	return false
 }
 
-// GPUsForJobs returns the indices of the GPUs of a machine that jobs get, ascending: all but those for ordinary pods.
+// GPUsForJobs returns the indices of the GPUs of a machine that are for jobs, ascending: all but those for ordinary pods.
 func (l *Layout) GPUsForJobs(m Machine) []int {
 	var out []int
 	if gpu := l.MachineSKU[m.SKU].GPU; gpu != nil {

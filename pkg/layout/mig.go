@@ -52,7 +52,7 @@ func migCards() []migCard {
 		{words: []string{"H800"}, without: []string{"80GB", "PCIE", "96GB", "64GB"}, profiles: h94},
 		{words: []string{"H100"}, without: []string{"80GB", "PCIE", "94GB", "64GB", "NVL"}, profiles: h96},
 		{words: []string{"H20"}, profiles: h96},
-		{words: []string{"GH200"}, without: []string{"144G", "144GB"}, profiles: h96}, // whose name has the memory of its processor, 480 GB
+		{words: []string{"GH200"}, without: []string{"144G", "144GB"}, profiles: h96}, // the name contains the memory of the processor, 480 GB
 		{words: []string{"GH200"}, without: []string{"480GB", "120GB"}, profiles: h144},
 		{words: []string{"H200"}, profiles: h141},
 		{words: []string{"B200"}, profiles: seven("23gb", "45gb", "90gb", "180gb")},
@@ -83,7 +83,8 @@ func MIGProfiles(model string) (out []string) {
 	return out
 }
 
-// MIGInstances is into how many instances of a profile a GPU of a model is split. The error says why it can't be; what to do about it depends on who asks.
+// MIGInstances returns the number of instances of a profile into which a GPU of a model is split. The error says why it can't be; the remedy
+// depends on the caller.
 func MIGInstances(model, profile string) (int, error) {
 	cards := migCardsOf(model)
 	if len(cards) == 0 {

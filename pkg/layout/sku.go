@@ -14,8 +14,8 @@ import (
 // SKU name, are the caller's.
 //
 // Two machines are equal in system, architecture, processors, GPUs, disks and RDMA
-// devices; their memory may differ by 1 %, because firmware takes a little away, not the
-// same on each machine.
+// devices; their memory may differ by 1 %, because firmware reserves a little, not the
+// same amount on each machine.
 func SKUs(facts map[string]Facts) (map[string]SKU, map[string]string) {
 	groups := map[string][]string{}
 	for _, id := range slices.Sorted(maps.Keys(facts)) {

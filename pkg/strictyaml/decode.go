@@ -12,13 +12,13 @@ import (
 // maxFindings limits the findings of one file; a file with more has a different problem.
 const maxFindings = 1000
 
-// NodeDecoder is a type that may be written in more than one way in YAML.
+// NodeDecoder is a type with more than one form in YAML.
 type NodeDecoder interface {
 	// DecodeNode fills the receiver from n and reports mistakes to d.
 	DecodeNode(d *Decoder, n *yaml.Node, path Path)
 }
 
-// KeyHinter is a struct that knows what people write by mistake instead of its keys.
+// KeyHinter is a struct that knows common mistakes for its keys.
 type KeyHinter interface {
 	// KeyHints maps a wrong key to the right one.
 	KeyHints() map[string]string

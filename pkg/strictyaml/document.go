@@ -14,7 +14,7 @@ import (
 const (
 	MaxBytes = 64 << 20
 	MaxDepth = 60
-	// MaxNodes counts a node once for each place where an alias repeats it.
+	// MaxNodes limits the nodes of a document. A node counts once for each place where an alias repeats it.
 	MaxNodes = 4_000_000
 )
 
@@ -34,7 +34,7 @@ func (d *Document) Text() []byte {
 	return d.text
 }
 
-// Values counts the values and keys, each once for each place where an alias repeats it: for those who take fewer than
+// Values counts the values and keys, each once for each place where an alias repeats it, for callers with a lower limit than
 // MaxNodes.
 func (d *Document) Values() int { return d.size }
 
@@ -143,7 +143,7 @@ func coreTag(tag string) bool {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// validText finds the first place that is not UTF-8, or holds a NUL.
+// validText finds the first place that is not UTF-8, or contains a NUL.
 func validText(data []byte) (line, column int, ok bool) {
 	bad := bytes.IndexByte(data, 0)
 	if !utf8.Valid(data) {

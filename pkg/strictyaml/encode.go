@@ -7,7 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Comments are put above fields when a file is written; the key is Path.String(). The
+// Comments are written above fields; the key is Path.String(). The
 // comment of "" opens the file. Lines need no "#".
 type Comments map[string]string
 
@@ -42,8 +42,8 @@ func comment(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// annotate hangs comments on keys by path. Paths go through maps only: entries of lists
-// carry no comments.
+// annotate adds comments to keys by path. Paths go through maps only: entries of lists
+// have no comments.
 func annotate(n *yaml.Node, path string, comments Comments) {
 	if n.Kind != yaml.MappingNode || len(comments) == 0 {
 		return

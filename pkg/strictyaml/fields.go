@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// structFields are the keys that a struct takes.
+// structFields are the keys of a struct.
 type structFields struct {
 	byKey  map[string]int
 	keys   []string

@@ -62,7 +62,7 @@ func textNode(s string) *yaml.Node {
 	return n
 }
 
-// floatNode keeps a mark of the type: 2.0 must not come back as the whole number 2.
+// floatNode keeps the type visible: 2.0 must not come back as the whole number 2.
 func floatNode(f float64) *yaml.Node {
 	s := strconv.FormatFloat(f, 'g', -1, 64)
 	if !strings.ContainsAny(s, ".eEn") {
@@ -124,7 +124,7 @@ func addStruct(n *yaml.Node, v reflect.Value) error {
 	return nil
 }
 
-// isEmpty is the sense of omitempty: nothing, none, zero, or a struct of such.
+// isEmpty implements omitempty: nil, empty, zero, or a struct of such fields.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:

@@ -12,14 +12,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// searchBytes bounds the files in which the place of a mistake is searched for: that parses
+// searchBytes bounds the files in which the position of a mistake is searched for: the search parses
 // them some 20 times.
 const searchBytes = 8 << 20
 
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
-// syntaxError returns where a person made the mistake that the parser complains of, and what
-// the parser says.
+// syntaxError returns the position of the mistake that the parser complains about, and the
+// parser's message.
 func syntaxError(data []byte, err error) (line, column int, text string) {
 	line, text = parserError(err)
 	if len(data) <= searchBytes {
@@ -46,9 +46,9 @@ func parserError(err error) (line int, text string) {
 	return line, text
 }
 
-// mistake returns the line of the mistake. Of some, the parser names the line on which the
-// block around it begins, or the line before. It reads from the front, so that the shortest
-// beginning of the file that fails in the same way ends with the line that it fell over.
+// mistake returns the line of the mistake. For some mistakes, the parser names the line on which the
+// block around it begins, or the line before. mistake reads from the front: the shortest
+// beginning of the file that fails in the same way ends with the line of the mistake.
 func mistake(data []byte, err error, line int, text string) int {
 	switch {
 	case strings.Contains(text, "did not find expected ',' or"):
@@ -81,7 +81,7 @@ func mistake(data []byte, err error, line int, text string) int {
 // parseError returns the parser's error about a file.
 func parseError(data []byte) error {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
-	for range 2 { // the second document is refused as such
+	for range 2 { // a second document is refused
 		var n yaml.Node
 		if err := dec.Decode(&n); err != nil {
 			if errors.Is(err, io.EOF) {
