@@ -29,7 +29,7 @@ type Cluster struct {
 	Roles      Roles
 	Services   Services
 
-	// docs are the files as they were read, for the places of findings; nil in a
+	// docs are the files as they were read, for the positions of findings; nil in a
 	// configuration that was made, not read.
 	docs map[string]*strictyaml.Document
 	// quick is the quick-start file that it was made of, nil otherwise.
@@ -43,10 +43,10 @@ type Kubernetes struct {
 	Kubernetes KubernetesSpec `yaml:"kubernetes" json:"kubernetes"`
 }
 
-// KubernetesSpec is the section "kubernetes". The keys are the original's where their
-// meaning stayed.
+// KubernetesSpec is the section "kubernetes". The keys are the original's if their
+// meaning is the same.
 type KubernetesSpec struct {
-	// Managed says whether paictl installed Kubernetes and keeps it up; absent means yes.
+	// Managed says whether paictl installed Kubernetes and maintains it; absent means yes.
 	Managed *bool `yaml:"managed,omitempty" json:"managed,omitempty"`
 	// Version of Kubernetes, "v1.36.3". It must be the bundle's.
 	Version string `yaml:"version" json:"version"`
@@ -86,7 +86,7 @@ type KubernetesSpec struct {
 	Extra     Extra     `yaml:"extra,omitempty" json:"extra,omitempty"`
 }
 
-// APIEndpointLocal gives each machine its own address at which it reaches the API of any master that is ready.
+// APIEndpointLocal gives each machine its own address, where it reaches the API of any master that is ready.
 const (
 	APIEndpointLocal = "local"
 	LocalAPIPort     = 6444
@@ -106,7 +106,7 @@ const (
 type Proxy struct {
 	HTTP  secret.String `yaml:"http,omitempty" json:"http,omitempty"`
 	HTTPS secret.String `yaml:"https,omitempty" json:"https,omitempty"`
-	// NoProxy is asked directly, beside the cluster's own addresses and names.
+	// NoProxy lists the hosts that are reached directly, beside the cluster's own addresses and names.
 	NoProxy []string `yaml:"no-proxy,omitempty" json:"no-proxy,omitempty"`
 }
 
@@ -115,11 +115,11 @@ type GPUDriver struct {
 	// Policy is GPUDriverKeep, the default, GPUDriverInstall or GPUDriverNone.
 	Policy string `yaml:"policy,omitempty" json:"policy,omitempty"`
 	// Version is a branch, "535", or one release of it, "535.261.03"; empty is the newest that
-	// the source has for the machine's GPUs. With the policy keep it is the oldest that will do.
+	// the source has for the machine's GPUs. With the policy keep it is the oldest accepted version.
 	Version string `yaml:"version,omitempty" json:"version,omitempty"`
-	// Module is which of NVIDIA's two kernel modules: GPUModuleAuto, GPUModuleOpen, GPUModuleClosed.
+	// Module selects one of NVIDIA's two kernel modules: GPUModuleAuto, GPUModuleOpen, GPUModuleClosed.
 	Module string `yaml:"module,omitempty" json:"module,omitempty"`
-	// Source is whose packages are installed: GPUSourceDistribution, GPUSourceNVIDIA or
+	// Source is the source of the packages: GPUSourceDistribution, GPUSourceNVIDIA or
 	// GPUSourceBundle.
 	Source string `yaml:"source,omitempty" json:"source,omitempty"`
 }
@@ -138,8 +138,8 @@ const (
 	GPUModuleClosed = "closed"
 )
 
-// Whose packages of the driver are installed: those of the machine's distribution, those of
-// NVIDIA's own repository, or those that "paictl bundle add-driver" put into the bundle.
+// Sources of the driver's packages: the machine's distribution,
+// NVIDIA's own repository, or the bundle, after "paictl bundle add-driver".
 const (
 	GPUSourceDistribution = "distribution"
 	GPUSourceNVIDIA       = "nvidia"
@@ -165,7 +165,7 @@ type Roles struct {
 	Roles      map[string]Role `yaml:"k8s-role" json:"k8s-role"`
 }
 
-// Role says what having it means for a machine.
+// Role describes the effects of a role on a machine.
 type Role struct {
 	Description string `yaml:"description,omitempty" json:"description,omitempty"`
 	// Components of the control plane that run on the machine: etcd, apiserver,
@@ -179,7 +179,7 @@ type Role struct {
 }
 
 // Services is services-configuration.yaml. Sections of services other than cluster are
-// kept as they are until their charts define them.
+// kept unchanged until their charts define them.
 type Services struct {
 	APIVersion string          `yaml:"apiVersion" json:"apiVersion"`
 	Kind       string          `yaml:"kind" json:"kind"` // ServicesConfiguration
@@ -205,8 +205,8 @@ type DockerRegistry struct {
 	Domain    string `yaml:"domain" json:"domain"`
 	Namespace string `yaml:"namespace" json:"namespace"`
 	Tag       string `yaml:"docker-tag" json:"docker-tag"`
-	// Mirror is a registry, with a path or without, under which upstream images are found
-	// by their own names: quay.io/prometheus/prometheus as MIRROR/prometheus/prometheus.
+	// Mirror is a registry, with or without a path, that has upstream images under
+	// their own names: quay.io/prometheus/prometheus as MIRROR/prometheus/prometheus.
 	Mirror     string        `yaml:"mirror,omitempty" json:"mirror,omitempty"`
 	Username   string        `yaml:"username,omitempty" json:"username,omitempty"`
 	Password   secret.String `yaml:"password,omitempty" json:"password,omitempty"`

@@ -112,7 +112,7 @@ func (c *Cluster) fillServices() {
 	r.SecretName = cmp.Or(r.SecretName, defaultRegistrySecret)
 }
 
-// nameOf turns a cluster id into a name that kubeadm takes.
+// nameOf turns a cluster id into a name that kubeadm accepts.
 func nameOf(id string) string {
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

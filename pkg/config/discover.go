@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// discoverParallel is how many machines are asked at a time. Each costs one connection
-// and little else; the limit spares the operator's open files.
+// discoverParallel is how many machines are asked at a time. Each costs little more than one connection;
+// the limit spares the operator's open files.
 const discoverParallel = 128
 
 // HostFailure is a machine that could not be asked.
@@ -128,7 +128,7 @@ func ask(ctx context.Context, d ssh.Dialer, t ssh.Target, timeout time.Duration)
 	if err != nil || f.Sudo != "password" && f.Sudo != "refused" {
 		return f, err
 	}
-	// sudo -n refuses alike if the user needs a password and if it has no rights: only an attempt shows which.
+	// sudo -n fails in the same way if the user needs a password and if it has no rights: only an attempt shows which.
 	_, err = h.Run(ctx, ssh.Script{Name: "discover/sudo", Body: "true", Timeout: timeout})
 	switch {
 	case errors.Is(err, ssh.ErrSudo):
@@ -146,7 +146,7 @@ func lastLine(b []byte) string {
 	return strings.ToValidUTF8(lines[len(lines)-1], "")
 }
 
-// Targets says how to reach the machines of a quick-start file, before a layout exists.
+// Targets returns how to reach the machines of a quick-start file, before a layout exists.
 func (q *QuickStart) Targets() []ssh.Target {
 	c := &Cluster{Dir: q.dir, Layout: layout.Layout{SSH: layout.SSH{
 		Username: q.SSHUsername, Password: q.SSHPassword, KeyFile: q.SSHKeyFile,

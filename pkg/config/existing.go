@@ -24,7 +24,7 @@ type Existing struct {
 	Nodes   []corev1.Node
 	// ServiceRange, PodCIDR and DNSDomain are empty if the API does not report them.
 	ServiceRange, PodCIDR, DNSDomain string
-	// Masters are the names of nodes that shall run the platform's services, beside the
+	// Masters are the names of nodes that are to run the platform's services, beside the
 	// nodes of the control plane.
 	Masters []string
 	// Configured says that the cluster already has a configuration of paictl.
@@ -147,8 +147,8 @@ func firstRange(list string) string {
 	return first
 }
 
-// rangeOfNodes is the smallest IPv4 range that holds those of all nodes, but no smaller than
-// a /16: nodes that come later have theirs beside them.
+// rangeOfNodes is the smallest IPv4 range that contains those of all nodes, but no smaller than
+// a /16: nodes that are added later have theirs beside them.
 func rangeOfNodes(nodes []corev1.Node) string {
 	var all netip.Prefix
 	for _, n := range nodes {
@@ -169,8 +169,8 @@ func rangeOfNodes(nodes []corev1.Node) string {
 	return all.String()
 }
 
-// existingRoles say what roles mean where paictl runs no control plane. taints are those
-// that the machines of the control plane have.
+// existingRoles are the roles of a cluster whose control plane paictl doesn't run. taints are those
+// of the machines of the control plane.
 func existingRoles(taints []string) Roles {
 	roles := DefaultRoles()
 	master := roles.Roles[layout.RoleMaster]

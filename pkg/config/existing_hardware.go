@@ -28,7 +28,7 @@ func nodeFacts(n corev1.Node) layout.Facts {
 // maxGPUs of one node; no machine has more.
 const maxGPUs = 1024
 
-// nodeGPUs counts a node's GPUs and names their model, as well as labels tell.
+// nodeGPUs counts a node's GPUs and names their model, as far as its labels say.
 func nodeGPUs(n corev1.Node) (count int, model string) {
 	for _, vendor := range []struct {
 		resource corev1.ResourceName

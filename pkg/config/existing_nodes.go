@@ -19,7 +19,7 @@ func controlPlaneKeys() []string {
 	return []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 }
 
-// usableNodes leaves out nodes on which no service can run, and says so.
+// usableNodes leaves out nodes on which no service can run, and reports them.
 func usableNodes(nodes []corev1.Node, r *reporter) []corev1.Node {
 	var out []corev1.Node
 	leftOut := map[string][]string{}

@@ -1,6 +1,6 @@
 package config
 
-// fieldDocs says what the fields of a file mean. The comments of generated files, the
+// fieldDocs has the descriptions of the fields of a file. The comments of generated files, the
 // JSON schemas and "config show" take their texts from here. A * stands for any name, []
 // for the entries of a list.
 func fieldDocs(file string) map[string]string {

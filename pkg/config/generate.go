@@ -190,7 +190,7 @@ func (q *QuickStart) inOwnTerms(fs Findings) Findings {
 	return fs
 }
 
-// withoutRule drops warnings that the caller gives in its own words.
+// withoutRule drops warnings that the caller reports itself.
 func withoutRule(fs Findings, rules ...string) Findings {
 	var out Findings
 	for _, f := range fs {
@@ -205,8 +205,8 @@ func withoutRule(fs Findings, rules ...string) Findings {
 	return out
 }
 
-// checkFiles finds paths of keys that lead nowhere. Offline that is a
-// warning: the keys may live on the machine that will run "cluster up".
+// checkFiles finds paths of key files that don't exist. Offline that is a
+// warning: the keys may be on the machine that will run "cluster up".
 func (q *QuickStart) checkFiles(offline bool) Findings {
 	r := &reporter{file: q.doc.File, doc: q.doc}
 	check := func(p fieldPath, file string) {
@@ -232,7 +232,7 @@ func (q *QuickStart) checkFiles(offline bool) Findings {
 	return r.findings
 }
 
-// factsFindings warns about what the machines said and "cluster up" will stumble over.
+// factsFindings warns about facts of the machines that "cluster up" will stumble over.
 func factsFindings(c *Cluster, facts map[string]layout.Facts) Findings {
 	r := &reporter{file: filepath.Join(c.Dir, LayoutFile)}
 	for i, m := range c.Layout.MachineList {
@@ -319,7 +319,7 @@ func (g *Generated) Summary() string {
 	return text
 }
 
-// NextSteps tells a person what to do with a fresh configuration.
+// NextSteps describes the next steps with a new configuration.
 func (g *Generated) NextSteps() string {
 	dir := g.Cluster.Dir
 	if !g.Cluster.IsManaged() {

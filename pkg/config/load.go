@@ -18,8 +18,8 @@ import (
 // Files are the names of the four files, in the order in which they are read.
 func Files() []string { return []string{LayoutFile, KubernetesFile, RolesFile, ServicesFile} }
 
-// Load reads the four files of a configuration folder strictly and fills in defaults. A
-// mistake in their form is returned as Findings, all of them. It does not apply the rules
+// Load reads the four files of a configuration folder strictly and fills in defaults. It returns all
+// mistakes in their form as Findings. It does not apply the rules
 // of Validate; LoadValid does.
 func Load(dir string) (*Cluster, error) {
 	data, err := readFiles(dir)
@@ -30,7 +30,7 @@ func Load(dir string) (*Cluster, error) {
 }
 
 // LoadValid loads a folder and applies all rules, and those of the given checks. It
-// returns warnings, and an error of type Findings where a rule is broken.
+// returns warnings, and an error of type Findings if a rule is broken.
 func LoadValid(dir string, checks ...Check) (*Cluster, Findings, error) {
 	c, err := Load(dir)
 	if err != nil {
@@ -44,7 +44,7 @@ func LoadValid(dir string, checks ...Check) (*Cluster, Findings, error) {
 }
 
 // LoadReadable loads a folder for a command that only reads. Mistakes that don't keep paictl from finding the machines are returned as findings, with
-// the cluster without them; all others are an error of type Findings.
+// the cluster loaded without the mistaken parts; all others are an error of type Findings.
 func LoadReadable(dir string, checks ...Check) (*Cluster, Findings, error) {
 	data, err := readFiles(dir)
 	if err != nil {
@@ -64,7 +64,7 @@ func LoadReadable(dir string, checks ...Check) (*Cluster, Findings, error) {
 	return c, findings, nil
 }
 
-// hidesMachines reports whether a mistake leaves open which machines there are, or how to reach them.
+// hidesMachines reports whether a mistake may hide machines, or the way to reach them.
 func hidesMachines(f Finding) bool {
 	if f.Severity != strictyaml.Error {
 		return false
@@ -120,10 +120,10 @@ func readFiles(dir string) (map[string][]byte, error) {
 	return data, nil
 }
 
-// nameFolder is what to do where the wrong folder was looked at.
+// nameFolder is the remedy if the wrong folder was read.
 const nameFolder = "name the configuration's folder with -p or PAICTL_CONFIG"
 
-// place names a folder so that a person knows which it is.
+// place describes a folder so that a person recognizes it.
 func place(dir string) string {
 	if filepath.Clean(dir) != "." {
 		return dir
@@ -138,7 +138,7 @@ func place(dir string) string {
 func Parse(dir string, data map[string][]byte) (*Cluster, error) {
 	c, findings := parse(dir, data)
 	if findings.Err() != nil {
-		// The names of components don't depend on what else is wrong in the form.
+		// The names of components can be checked even if the form has other mistakes.
 		k := &checker{c: c, roles: &reporter{file: filepath.Join(dir, RolesFile), doc: c.docs[RolesFile]}}
 		k.checkRoles()
 		return nil, append(findings, k.roles.findings.Errors()...).Err()
@@ -200,7 +200,7 @@ func resolvePath(dir, p string) string {
 	return filepath.Join(dir, p)
 }
 
-// Target says how to reach a machine.
+// Target returns how to reach a machine.
 func (c *Cluster) Target(m layout.Machine) ssh.Target {
 	s := c.Layout.SSHFor(m)
 	name := m.Hostname

@@ -20,7 +20,7 @@ import (
 )
 
 // LayoutEdit is a change of a folder's layout.yaml that has passed all rules and is not
-// written yet. All but the machines concerned stays as the operator wrote it: order,
+// written yet. Everything but these machines stays as the operator wrote it: order,
 // comments, blank lines.
 type LayoutEdit struct {
 	// Cluster is the whole configuration as it will be.
@@ -32,7 +32,7 @@ type LayoutEdit struct {
 	services fileEdit
 }
 
-// fileEdit is another text of a file of the folder.
+// fileEdit is a new text for a file of the folder.
 type fileEdit struct {
 	path string
 	// secret says that only its owner may read it.
@@ -41,8 +41,8 @@ type fileEdit struct {
 }
 
 // AddMachines adds machines to a folder's layout. A machine without a host name takes the
-// one that it said, and one without a SKU that of equal hardware, or a new one; facts are by
-// address. Machines that the layout has already are left as they are.
+// one that it reports, and one without a SKU takes that of equal hardware, or a new one; facts are by
+// address. Machines that are already in the layout stay unchanged.
 func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.Facts, services ServiceRules) (*LayoutEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
@@ -72,8 +72,8 @@ func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.
 	return e, e.check(data, c, want, services)
 }
 
-// inLayout reports whether the list has the machine; one that has only its name, or only its
-// address, is another machine.
+// inLayout reports whether the list has the machine. A machine with only the same name, or only the same
+// address, is a different one, and an error.
 func inLayout(list []layout.Machine, m layout.Machine) (bool, error) {
 	for _, o := range list {
 		switch {
@@ -87,7 +87,7 @@ func inLayout(list []layout.Machine, m layout.Machine) (bool, error) {
 	return false, nil
 }
 
-// RemoveMachines takes machines, by host name, out of a folder's layout. Names that the
+// RemoveMachines removes machines, by host name, from a folder's layout. Names that the
 // layout doesn't have are ignored.
 func RemoveMachines(dir string, names []string, services ServiceRules) (*LayoutEdit, error) {
 	data, c, err := loadForEdit(dir)
@@ -107,7 +107,7 @@ func RemoveMachines(dir string, names []string, services ServiceRules) (*LayoutE
 	return e, e.check(data, c, want, services)
 }
 
-// Write replaces the file at once. Undo puts the old one back.
+// Write replaces the file atomically. Undo restores the old one.
 func (e *fileEdit) Write() error { return e.write(e.after) }
 
 // Undo restores the text that Write replaced, unless the file has been changed since.
@@ -138,7 +138,7 @@ func (e *fileEdit) write(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", e.path, err)
 	}
-	defer func() { _ = f.Cleanup() }() // after the rename there is nothing to clean up
+	defer func() { _ = f.Cleanup() }() // after the rename, Cleanup does nothing
 	if _, err := f.Write(b); err != nil {
 		return fmt.Errorf("write %s: %w", e.path, err)
 	}
@@ -235,8 +235,8 @@ func sameHardware(a, b layout.SKU) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// editLayout turns the text of a layout into one that says what is wanted. It first edits
-// the text itself; where the file's style doesn't allow that, it edits the parsed document
+// editLayout edits the text of a layout so that it has the machines of want. It first edits
+// the text itself. If the file's style doesn't allow that, it edits the parsed document
 // and rewrites that, which keeps comments but not blank lines.
 func editLayout(text []byte, want layout.Layout) ([]byte, error) {
 	var doc yaml.Node
@@ -253,7 +253,7 @@ func editLayout(text []byte, want layout.Layout) ([]byte, error) {
 	return out, err
 }
 
-// says reports whether a text holds the machines and SKUs that are wanted.
+// says reports whether a text has the machines and SKUs of want.
 func says(text []byte, want layout.Layout) bool {
 	var have layout.Layout
 	if _, found := strictyaml.Decode(LayoutFile, text, &have); found.Err() != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// NewMachines describes machines that are to be added, as a person names them.
+// NewMachines describes machines to add, as a person names them.
 type NewMachines struct {
-	// Hosts are IPv4 addresses, NAME=ADDRESS, or names that DNS knows.
+	// Hosts are IPv4 addresses, NAME=ADDRESS, or names in DNS.
 	Hosts []string
 	// File has a machine-list, with the fields of layout.yaml or the original's.
 	File    string
@@ -25,7 +25,7 @@ type NewMachines struct {
 	Port    int
 	KeyFile string
 	Roles   []string
-	SKU     string // "auto" or "" where the machine shall be asked
+	SKU     string // "auto" or "" to ask the machine
 }
 
 // Machines returns them as entries of a layout, without the facts that the machines must be asked for.

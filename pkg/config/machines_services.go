@@ -9,15 +9,15 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// ServiceRules make services-configuration.yaml follow a change of machines.
+// ServiceRules adapt services-configuration.yaml to a change of machines.
 type ServiceRules struct {
 	// Settle returns the text of the file that fits the machines after the change; nil leaves the file as it is.
 	Settle func(before, after *Cluster) ([]byte, error)
-	// Check holds the result to the rules of the services.
+	// Check checks the result against the rules of the services.
 	Check Check
 }
 
-// settle makes the other file of the edit, and applies all rules to both.
+// settle makes the edit of the services' file, and applies all rules to both.
 func (e *LayoutEdit) settle(data map[string][]byte, before *Cluster, s ServiceRules) error {
 	dir := e.Cluster.Dir
 	e.services = fileEdit{path: filepath.Join(dir, ServicesFile), before: data[ServicesFile], after: data[ServicesFile], secret: before.HoldsSecret(ServicesFile)}
@@ -50,7 +50,7 @@ func (e *LayoutEdit) settle(data map[string][]byte, before *Cluster, s ServiceRu
 // SettlesServices reports whether services-configuration.yaml changes too.
 func (e *LayoutEdit) SettlesServices() bool { return !bytes.Equal(e.services.before, e.services.after) }
 
-// Write replaces the files. The services come first: with fewer cells they also fit the machines from before.
+// Write replaces the files. The services come first: with fewer cells they also fit the former machines.
 func (e *LayoutEdit) Write() error {
 	if err := e.services.Write(); err != nil {
 		return err

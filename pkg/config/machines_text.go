@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// errStyle says that a text is not laid out so that lines can be cut out and put in.
+// errStyle says that lines of a text can't be removed and inserted because of its layout.
 var errStyle = errors.New("not in block style")
 
 // editText removes the lines of machines that are no longer wanted and inserts lines for

@@ -26,7 +26,7 @@ type Migration struct {
 	Cluster  *Cluster
 	Files    map[string][]byte
 	Notes    []MigrationNote
-	Warnings Findings // what Validate says about the result
+	Warnings Findings // Validate's warnings about the result
 }
 
 // MigrationNote describes the migration of a field that did not simply move.
@@ -45,7 +45,7 @@ const (
 	noteDropped = "dropped"
 )
 
-// Migrate reads a folder in one of the original's formats. Every value of it either is in
+// Migrate reads a folder in one of the original's formats. Every value is either in
 // the result, or in Notes with the reason why not. The new services-configuration.yaml ends
 // with reference; checks are further rules for the result.
 func Migrate(oldDir, newDir string, reference []byte, checks ...Check) (*Migration, error) {
@@ -236,7 +236,7 @@ func (m *migrator) finish() {
 
 func fileOrder(name string) int { return slices.Index(append(Files(), oldConfigFile), name) }
 
-// leftovers reports values that no step knew: no silent loss.
+// leftovers reports values that no step handled, so that none is lost silently.
 func (m *migrator) leftovers(d *oldDoc, v any, p fieldPath) {
 	if d.taken[p.String()] {
 		return
@@ -256,13 +256,13 @@ func (m *migrator) leftovers(d *oldDoc, v any, p fieldPath) {
 	}
 }
 
-// sshKey tells apart ways to reach a machine, so that the commonest can be found.
+// sshKey distinguishes ways to reach a machine, so that the most common one can be found.
 func sshKey(s layout.SSH) string {
 	return fmt.Sprintf("%q %q %q %q %d", s.Username, s.Password.Reveal(), s.KeyFile, s.SecretName, s.Port)
 }
 
-// hoistSSH moves the commonest way to reach a machine to the layout, so that machines only
-// say what differs. It does nothing where a machine could then no longer say "none".
+// hoistSSH moves the most common way to reach a machine to the layout, so that machines only
+// have the differences. It does nothing if a machine could then no longer say "none".
 func hoistSSH(l *layout.Layout, all []layout.SSH) {
 	count := map[string]int{}
 	best := -1

@@ -99,7 +99,7 @@ func (m *migrator) kubespray() {
 	}
 }
 
-// kubesprayReasons says why settings of config.yaml have no successor.
+// kubesprayReasons are the reasons why settings of config.yaml have no successor.
 func kubesprayReasons() map[string]string {
 	bundle := "programs and images come from the bundle"
 	docker := "containerd replaces Docker; set it under extra.containerd"
@@ -158,8 +158,8 @@ func (m *migrator) kubeletFlags(d *oldDoc) {
 	}
 }
 
-// dockerCache moves the settings of the image cache to its service's section, where the
-// original's generator put them too.
+// dockerCache moves the settings of the image cache to its service's section, as
+// the original's generator did.
 func (m *migrator) dockerCache(d *oldDoc) {
 	names := map[string]string{
 		"enable_docker_cache": "enabled", "docker_cache_storage_backend": "storage_backend",

@@ -75,7 +75,7 @@ func (m *migrator) placeholder(d *oldDoc, at func(...any) []any, s *layout.SKU) 
 
 var digits = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
 
-// oldMemory reads a bare number as GiB, as the original's documents mean it.
+// oldMemory reads a bare number as GiB, as in the original's documents.
 func oldMemory(s string) string {
 	s = strings.TrimSuffix(strings.ReplaceAll(s, " ", ""), "B")
 	if digits.MatchString(s) {
@@ -130,7 +130,7 @@ func (m *migrator) machine(d *oldDoc, i int) (layout.Machine, layout.SSH) {
 	return out, way
 }
 
-// containerData keeps containers' data on the disk that was chosen for Docker's.
+// containerData keeps containers' data on the disk that was chosen for Docker.
 func (m *migrator) containerData(d *oldDoc, dockerRoot string, steps ...any) {
 	root := path.Join(path.Dir(path.Clean(dockerRoot)), "containerd")
 	e := &m.c.Kubernetes.Kubernetes.Extra

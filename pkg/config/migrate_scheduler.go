@@ -14,7 +14,7 @@ const oldScheduler = "hivedscheduler"
 // newScheduler is the section with virtual clusters and hardware as they are.
 const newScheduler = "scheduler"
 
-// scheduler takes HiveD's file out of its text, so that virtual clusters can be changed one by one.
+// scheduler migrates HiveD's file from text to settings, so that virtual clusters can be changed one by one.
 func (m *migrator) scheduler() {
 	d := m.docs[ServicesFile]
 	section, ok := d.get(oldScheduler).(map[string]any)
@@ -65,7 +65,7 @@ func (m *migrator) scheduler() {
 // means that everything is kept.
 type keys map[string]keys
 
-// hivedKeys are the parts of HiveD's file that have a meaning.
+// hivedKeys are the parts of HiveD's file that have an effect.
 func hivedKeys() keys {
 	cell := keys{"cellType": nil, "cellAddress": nil, "pinnedCellId": nil}
 	cell["cellChildren"] = cell

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// migratedServices have a chart in which settings of the original live on. Sections of other
-// services are kept as they are.
+// migratedServices have a chart that still uses settings of the original. Sections of other
+// services are kept unchanged.
 func migratedServices() map[string]func(*sectionMigration) {
 	return map[string]func(*sectionMigration){
 		"prometheus": (*sectionMigration).prometheus, "alert-manager": (*sectionMigration).alertManager,
@@ -53,7 +53,7 @@ func (m *migrator) sections() map[string]any {
 	return m.c.Services.Sections
 }
 
-// taken reports whether a key, or something below it, was dealt with; the rest below it is
+// taken reports whether a key, or a value below it, was dealt with; the rest below it is
 // then reported value by value.
 func (s *sectionMigration) taken(key string) bool {
 	p := fieldPath{s.name, key}.String()
@@ -70,8 +70,8 @@ func (s *sectionMigration) path(key string) []any {
 	return p
 }
 
-// move takes an old value over as the new one that read makes of it, and notes that. A value
-// of which nothing can be made is dropped.
+// move converts an old value with read, sets it as the new one, and notes that. A value
+// that can't be converted is dropped.
 func (s *sectionMigration) move(old, to string, read func(text string) (any, bool)) {
 	d, p := s.m.docs[ServicesFile], s.path(old)
 	if d.get(p...) == nil {
@@ -107,7 +107,7 @@ func (s *sectionMigration) drop(reason string, keys ...string) {
 	}
 }
 
-// port: the original listened there on the machines; now it is a port inside the cluster.
+// port migrates a port: the original listened there on the machines; now it is a port inside the cluster.
 func (s *sectionMigration) port(old ...string) {
 	for _, key := range old {
 		s.move(key, "service.port", readPort)

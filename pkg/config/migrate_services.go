@@ -69,7 +69,7 @@ func (m *migrator) registry(d *oldDoc) {
 
 const marketplace = "templates of jobs take its place, and need no setting: \"paictl job template list\""
 
-// commonReasons says why settings of cluster.common have no successor.
+// commonReasons are the reasons why settings of cluster.common have no successor.
 func commonReasons() map[string]string {
 	return map[string]string{
 		"cluster-type":           "k8s is the only kind",
@@ -85,7 +85,7 @@ func commonReasons() map[string]string {
 	}
 }
 
-// goneServices says why services' sections have no successor.
+// goneServices are the reasons why services' sections have no successor.
 func goneServices() map[string]string {
 	yarn := "YARN is no longer part of the platform"
 	return map[string]string{

@@ -50,7 +50,7 @@ func (k *checker) checkNetworkPlugin() {
 	k.kube.failIf(badManifest(text), p, rule, "give the plugin's own manifest, as for: kubectl apply -f "+manifest)
 }
 
-// badManifest checks that a file holds Kubernetes objects, as far as their kinds.
+// badManifest checks that a file contains Kubernetes objects, by their kinds.
 func badManifest(text []byte) string {
 	objects := 0
 	for dec := yaml.NewDecoder(bytes.NewReader(text)); ; {

@@ -20,7 +20,7 @@ const apiPortUser = "the API server"
 // IsNodePort reports whether a port is in the range that Kubernetes gives to services.
 func IsNodePort(port int) bool { return port >= 30000 && port <= 32767 }
 
-// defaultPorts are those that extra can move.
+// defaultPorts are those that extra can change.
 func defaultPorts() map[string]int {
 	return map[string]int{
 		"kubelet.port": 10250, "kubelet.healthzPort": 10248, "kubelet.readOnlyPort": 0,
@@ -29,7 +29,7 @@ func defaultPorts() map[string]int {
 }
 
 // HostPorts are the ports that the machines listen on before any service runs: fixed ones
-// first, then those that extra can move.
+// first, then those that extra can change.
 func (c *Cluster) HostPorts() []HostPort {
 	out := []HostPort{{Port: 22, User: "SSH"}, {Port: 53, User: "DNS"}}
 	ssh := []int{c.Layout.SSH.Port}

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// check applies the rules of the quick-start file. Rules about what comes out of it
+// check applies the rules of the quick-start file. Rules about the result
 // (overlapping networks, too few pod addresses) are those of Validate.
 func (q *QuickStart) check() Findings {
 	r := &reporter{file: q.doc.File, doc: q.doc}
@@ -177,7 +177,7 @@ func (q *QuickStart) checkServices(r *reporter) {
 	}
 }
 
-// reservedSections are the keys of services-configuration.yaml that name no service.
+// reservedSections are the keys of services-configuration.yaml that don't name a service.
 func reservedSections() []string { return []string{"apiVersion", "kind", "cluster"} }
 
 var simulatedGPU = regexp.MustCompile(`^([1-9][0-9]{0,2})x([A-Za-z0-9][A-Za-z0-9.-]{0,62})$`)
@@ -205,7 +205,7 @@ func (q *QuickStart) checkGPU(r *reporter) {
 	}
 }
 
-// simulated returns the GPU that workers pretend to have.
+// simulated returns the GPU that workers simulate.
 func (q *QuickStart) simulated() *layout.GPU {
 	text := q.SimulatedGPU
 	if text == "" {

@@ -50,7 +50,7 @@ func (c *Cluster) comments(name string) strictyaml.Comments {
 		out[""] = existingHead(name)
 	}
 	for field, text := range docs {
-		// apiVersion and kind explain themselves; entries of lists carry no comments.
+		// apiVersion and kind explain themselves; entries of lists have no comments.
 		if field != "apiVersion" && field != "kind" && !strings.ContainsAny(field, "*[") {
 			out[field] = wrap(text, 96)
 		}

@@ -21,8 +21,8 @@ func SchemaNames() []string { return append([]string{QuickStartSchema}, Files().
 func SchemaFile(name string) string { return strings.TrimSuffix(name, ".yaml") + ".schema.json" }
 
 // Schema returns the JSON schema (draft 2020-12) of one of SchemaNames, for editors.
-// sections are schemas of services' sections, by service; without them a section may hold
-// anything. Rules that a schema cannot say are those of Validate.
+// sections are schemas of services' sections, by service; without them a section may have
+// any content. Rules that a schema cannot express are those of Validate.
 func Schema(name string, sections map[string][]byte) ([]byte, error) {
 	types := map[string]any{
 		LayoutFile: layout.Layout{}, KubernetesFile: Kubernetes{}, RolesFile: Roles{}, ServicesFile: Services{}, QuickStartSchema: QuickStart{},
@@ -48,7 +48,7 @@ func Schema(name string, sections map[string][]byte) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// addSections puts the services' schemas where a file has the services' sections.
+// addSections adds the services' schemas to a file that has the services' sections.
 func addSections(s *jsonschema.Schema, name string, sections map[string][]byte) error {
 	switch name {
 	case ServicesFile:
@@ -64,7 +64,7 @@ func addSections(s *jsonschema.Schema, name string, sections map[string][]byte) 
 		if err := json.Unmarshal(sections[service], &section); err != nil {
 			return fmt.Errorf("read the schema of the section %s: %w", service, err)
 		}
-		delete(section, "$schema") // the file's holds for its parts
+		delete(section, "$schema") // that of the file applies to its parts
 		extras := make(map[string]any, len(section))
 		for key, v := range section {
 			extras[key] = v
@@ -74,7 +74,7 @@ func addSections(s *jsonschema.Schema, name string, sections map[string][]byte) 
 	return nil
 }
 
-// schemaOf describes types that YAML writes in another way than Go holds them.
+// schemaOf describes types whose form in YAML differs from that in Go.
 func schemaOf(t reflect.Type) *jsonschema.Schema {
 	text := func() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }
 	switch t {
@@ -92,7 +92,7 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// describe puts the fields' texts into the schema. Paths are those of fieldDocs.
+// describe adds the fields' descriptions to the schema. Paths are those of fieldDocs.
 func describe(s *jsonschema.Schema, p string, docs map[string]string) {
 	walkSchema(s, p, func(s *jsonschema.Schema, p string) {
 		if text := docs[p]; text != "" {

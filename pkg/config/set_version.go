@@ -15,7 +15,7 @@ import (
 )
 
 // VersionEdit is a change of a folder's kubernetes-configuration.yaml that has passed all rules and is not written yet: another version of
-// Kubernetes, or of NVIDIA's driver. All else stays as the operator wrote it.
+// Kubernetes, or of NVIDIA's driver. Everything else stays as the operator wrote it.
 type VersionEdit struct {
 	// Cluster is the whole configuration as it will be.
 	Cluster *Cluster

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Value is one effective value of a configuration and where it comes from.
+// Value is one effective value of a configuration and its origin.
 type Value struct {
 	File   string `json:"file"`
 	Field  string `json:"field"`

@@ -53,7 +53,7 @@ func badCIDR(s string) string {
 	return ""
 }
 
-// badHostname checks the form that Kubernetes asks of node names, RFC 1123.
+// badHostname checks the form that Kubernetes requires of node names, RFC 1123.
 func badHostname(s string) (message, remedy string) {
 	if len(validation.IsDNS1123Subdomain(s)) == 0 {
 		if len(s) > validation.LabelValueMaxLength {
@@ -136,8 +136,8 @@ func badJumpHosts(s string) string {
 	return ""
 }
 
-// overlap reports whether two ranges share an address; a range that does not parse shares
-// none.
+// overlap reports whether two ranges share an address. It returns false if a range does not
+// parse.
 func overlap(a, b string) bool {
 	p, err1 := netip.ParsePrefix(a)
 	q, err2 := netip.ParsePrefix(b)
@@ -150,7 +150,7 @@ func contains(cidr, ip string) bool {
 	return err1 == nil && err2 == nil && p.Contains(a)
 }
 
-// nodeBlocks is how many machines a pod range serves: each gets a /24, kubeadm's default.
+// nodeBlocks is the number of machines that a pod range serves: each gets a /24, kubeadm's default.
 func nodeBlocks(podCIDR string) int {
 	p, err := netip.ParsePrefix(podCIDR)
 	if err != nil || !p.Addr().Is4() || p.Bits() > 24 {

@@ -14,10 +14,10 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// typed holds values of a file against a type of another program's API, as strictly as that
-// program would, but with all findings at once and with their places.
+// typed checks values of a file against a type of another program's API, as strictly as that
+// program would, but reports all findings at once and with their positions.
 type typed struct {
-	enums map[string][]string // fields that take only these words, by path
+	enums map[string][]string // fields that accept only these words, by path
 	fail  func(p fieldPath, rule, message, remedy string)
 }
 
@@ -181,7 +181,7 @@ func (c *typed) wrongType(at fieldPath, want string, v any) {
 	c.fail(at, "extra/type", fmt.Sprintf("expected %s, found %s", want, describeValue(v)), remedy)
 }
 
-// describeValue says what kind of value it is, and not which: it may be a secret.
+// describeValue returns the kind of a value, and not the value: it may be a secret.
 func describeValue(v any) string {
 	switch v.(type) {
 	case map[string]any:

@@ -48,8 +48,8 @@ func (c *Cluster) Finding(file string, severity strictyaml.Severity, p strictyam
 // RuleVersion is the rule of kubernetes.version.
 const RuleVersion = "kubernetes/version"
 
-// Validate applies all rules to a configuration and returns everything that is wrong or
-// doubtful, in the order of files and lines.
+// Validate applies all rules to a configuration and returns all mistakes and
+// doubtful settings, in the order of files and lines.
 func Validate(c *Cluster, checks ...Check) Findings {
 	rep := func(name string) *reporter {
 		return &reporter{file: filepath.Join(c.Dir, name), doc: c.docs[name]}
@@ -106,7 +106,7 @@ func ValidateDir(dir string, checks ...Check) (findings Findings, err error) {
 	return Validate(c, checks...), nil
 }
 
-// checkPermissions warns about passwords that everyone on the operator's machine can read.
+// checkPermissions warns about passwords that every user of the operator's machine can read.
 func (k *checker) checkPermissions() {
 	for name, r := range map[string]*reporter{LayoutFile: k.layout, KubernetesFile: k.kube} {
 		if r.doc == nil || !k.c.HoldsSecret(name) {

@@ -49,7 +49,7 @@ func (k *checker) checkMasters() {
 	}
 }
 
-// checkNodeAddresses warns once of each kind: there may be thousands of nodes behind one
+// checkNodeAddresses warns once about each kind: thousands of nodes may be behind one
 // address.
 func (k *checker) checkNodeAddresses() {
 	r, p := k.layout, fieldPath{"machine-list"}

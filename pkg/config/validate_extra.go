@@ -64,7 +64,7 @@ func (k *checker) checkExtra() {
 	k.checkPorts()
 }
 
-// The words that string fields take. The types say them only in their comments; the programs
+// The words that string fields accept. The types list them only in their comments; the programs
 // check them when they start, which is when the machines are already changed.
 
 func kubeletEnums() map[string][]string {
@@ -253,7 +253,7 @@ func (k *checker) checkKubeletAmounts() {
 // podsPerBlock: a /24 without the network's, the bridge's and the broadcast address.
 const podsPerBlock = 253
 
-// number reads a whole number as YAML brings it.
+// number reads a whole number as YAML decodes it.
 func number(v any) (int, bool) {
 	switch n := v.(type) {
 	case int:
@@ -305,7 +305,7 @@ func (k *checker) checkFlags() {
 	}
 }
 
-// checkVolumes refuses volumes that would take the place of paictl's own.
+// checkVolumes refuses volumes that would replace paictl's own.
 func (k *checker) checkVolumes() {
 	v, _ := lookUp(k.c.Kubernetes.Kubernetes.Extra.Kubeadm, "apiServer.extraVolumes")
 	list, _ := v.([]any)
@@ -330,7 +330,7 @@ func addressPort(v any) (int, bool) {
 	return 0, false
 }
 
-// checkPorts finds ports of kubelet and kube-proxy that something else on the machine has.
+// checkPorts finds ports of kubelet and kube-proxy that another program on the machine uses.
 func (k *checker) checkPorts() {
 	e := k.c.Kubernetes.Kubernetes.Extra
 	for _, field := range []string{"metricsBindAddress", "healthzBindAddress"} {
@@ -362,7 +362,7 @@ func (k *checker) checkPorts() {
 	}
 }
 
-// placed names the user of a port, with its line where it was written.
+// placed names the user of a port, and the line that sets it, if any.
 func (k *checker) placed(p HostPort) string {
 	if len(p.extra) == 0 {
 		return p.User

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// checkGPUsForPods looks at the GPUs of a machine that are for ordinary pods. Whether they are in the scheduler's cells is seen where those are read.
+// checkGPUsForPods checks the GPUs of a machine that are for ordinary pods. The scheduler's configuration is checked separately for cells with them.
 func (k *checker) checkGPUsForPods(p fieldPath, m layout.Machine) {
 	if len(m.GPUsForPods) == 0 {
 		return
@@ -45,7 +45,7 @@ func (k *checker) checkGPUsForPods(p fieldPath, m layout.Machine) {
 	k.checkServesPods(p)
 }
 
-// checkServesPods looks whether this Kubernetes can give GPUs to ordinary pods.
+// checkServesPods checks whether this Kubernetes can give GPUs to ordinary pods.
 func (k *checker) checkServesPods(p fieldPath) {
 	v, err := version.ParseGeneric(k.c.Kubernetes.Kubernetes.Version)
 	switch {

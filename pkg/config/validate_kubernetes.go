@@ -25,7 +25,7 @@ func fileExists(p string) bool {
 
 var kubernetesVersion = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
 
-// MaxNameServers is how many name servers the resolvers of pods ask, and the kubelet passes on to them.
+// MaxNameServers is how many name servers the resolvers of pods ask. The kubelet passes no more on to them.
 const MaxNameServers = 3
 
 func (k *checker) checkKubernetes() {
@@ -134,7 +134,7 @@ func (k *checker) checkEndpoint(masters []machine) {
 	}
 }
 
-// checkVIP checks api-vip. Whether it is in the masters' network, and free, only the machines can tell.
+// checkVIP checks api-vip. Only the machines can tell whether it is in the masters' network, and free.
 func (k *checker) checkVIP() {
 	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes").With("api-vip")
 	if s.APIVIP == "" {
@@ -171,7 +171,7 @@ func badRegistry(s string) string {
 	return ""
 }
 
-// checkNetworks compares the ranges with each other and with every address that is known.
+// checkNetworks compares the ranges with each other and with every known address.
 func (k *checker) checkNetworks() {
 	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes")
 	ranges := []struct{ field, cidr string }{{"service-cluster-ip-range", s.ServiceClusterIPRange}, {"pod-cidr", s.PodCIDR}}
@@ -201,7 +201,7 @@ func (k *checker) checkRange(field, cidr string) {
 	for i, m := range k.c.Layout.MachineList {
 		if contains(cidr, m.HostIP) {
 			r.fail(p, "network/overlaps-machine", fmt.Sprintf("%s contains the address %s of %s%s", cidr, m.HostIP, m.Hostname, lineOf(k.layout.doc, where("machine-list", i, "hostip"))), "choose a range that is not used in the machines' network")
-			break // one machine says it; its neighbours add nothing
+			break // one finding is enough: its neighbours add no information
 		}
 	}
 	for _, d := range k.c.Kubernetes.Kubernetes.ClusterDNS {

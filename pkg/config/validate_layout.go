@@ -81,7 +81,7 @@ func (k *checker) checkSKU(p fieldPath, s layout.SKU) {
 	}
 }
 
-// checkMIG looks whether the GPUs can be split into the instances that are asked for.
+// checkMIG checks whether the GPUs can be split into the requested instances.
 func (k *checker) checkMIG(p fieldPath, g *layout.GPU) {
 	if g.MIG == "" {
 		return
@@ -136,7 +136,7 @@ func (k *checker) checkName(p fieldPath, m layout.Machine, names map[string]int,
 	}
 	message, remedy := badHostname(m.Hostname)
 	if !k.c.IsManaged() && len(validation.IsDNS1123Subdomain(m.Hostname)) == 0 {
-		message = "" // the node exists, however long its name is
+		message = "" // the node exists, even if its name is too long
 	}
 	r.failIf(message, p.With("hostname"), "layout/hostname", remedy)
 	if j, ok := names[m.Hostname]; ok {
@@ -183,7 +183,7 @@ func (k *checker) checkType(p fieldPath, m layout.Machine) {
 	k.layout.fail(p.With("machine-type"), "layout/unknown-sku", fmt.Sprintf("there is no SKU %q in machine-sku", m.SKU), remedy)
 }
 
-// checkControlPlane looks at the machines as a whole: some master, some place for jobs.
+// checkControlPlane checks the machines as a whole: at least one master, and one machine for jobs.
 func (k *checker) checkControlPlane() {
 	r, p := k.layout, fieldPath{"machine-list"}
 	if len(k.c.Layout.MachineList) == 0 {

@@ -19,7 +19,7 @@ var proxyURL = regexp.MustCompile(`^[!-~]+$`)
 func hasPassword(s secret.String) bool {
 	u, err := url.Parse(s.Reveal())
 	if err != nil {
-		return s.IsSet() // who knows
+		return s.IsSet() // a password can't be ruled out
 	}
 	_, set := u.User.Password()
 	return set

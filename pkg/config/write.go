@@ -30,7 +30,7 @@ func WriteFolder(dir string, files map[string][]byte, private func(name string) 
 	return nil
 }
 
-// writeFresh makes a folder that appears with all its files, by one rename.
+// writeFresh makes a folder with all its files appear by one rename.
 func writeFresh(dir string, files map[string][]byte, private func(string) bool) error {
 	parent := filepath.Dir(filepath.Clean(dir))
 	if err := os.MkdirAll(parent, 0o755); err != nil {

@@ -112,7 +112,7 @@ func serviceRange(ctx context.Context, client kubernetes.Interface) string {
 
 var corednsDomain = regexp.MustCompile(`(?m)^\s*kubernetes\s+([a-z0-9]([a-z0-9.-]*[a-z0-9])?)[\s{]`)
 
-// dnsDomain is the one that CoreDNS answers for.
+// dnsDomain is the domain that CoreDNS answers for.
 func dnsDomain(ctx context.Context, client kubernetes.Interface) string {
 	m, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "coredns", metav1.GetOptions{})
 	if err != nil {

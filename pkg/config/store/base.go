@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// BaseFile is the file in a folder that says on which revision the folder is based.
+// BaseFile is the file in a folder with the revision on which the folder is based.
 const BaseFile = ".paictl-revision"
 
 // Base is the revision that a folder last equalled: pulled from there, or pushed to there.
@@ -47,7 +47,7 @@ func (b Base) Bytes() ([]byte, error) {
 	return strictyaml.Encode(b, strictyaml.Comments{"": "The revision of the cluster's configuration that this folder is based on. Written by paictl."})
 }
 
-// Write puts the base into a folder, whole or not at all.
+// Write writes the base into a folder, atomically.
 func (b Base) Write(dir string) error {
 	data, err := b.Bytes()
 	if err != nil {

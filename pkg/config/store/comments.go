@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// minSecret is the length from which a secret's value is looked for in comments: shorter ones
-// are in every text.
+// minSecret is the length from which a secret's value is searched for in comments: shorter ones
+// occur in every text.
 const minSecret = 4
 
 // commented is a comment that looks like an entry that was commented out: "# password: x".
@@ -85,7 +85,7 @@ func inComment(comment []byte, at int, values map[string][]found) []span {
 	return out
 }
 
-// saysSomething reports whether a commented value is more than a placeholder.
+// saysSomething reports whether a commented value isn't only a placeholder.
 func saysSomething(value string) bool {
 	switch value {
 	case `""`, "''", "~", "null", "{}", "[]", "|", ">", "true", "false", "...":

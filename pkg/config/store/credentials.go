@@ -27,7 +27,7 @@ func (c credentials) equal(o credentials) bool {
 }
 
 // newEntry encodes credentials for the Secret. The name is made for one push and never used
-// again: two pushes at once write two entries, and the ConfigMap says which counts.
+// again: two pushes at once write two entries, and the ConfigMap names the valid one.
 func newEntry(number int, c credentials) (name string, value []byte, err error) {
 	if value, err = json.Marshal(c); err != nil {
 		return "", nil, fmt.Errorf("write the credentials: %w", err)
@@ -76,7 +76,7 @@ func errNoEntry(r Revision) error {
 }
 
 // withEntry returns the Secret with a further entry, and the revisions of the history whose
-// entries still fit; the oldest go first. Entries that can't be committed any more go too:
+// entries still fit; it removes the oldest first. It also removes entries that can no longer be committed:
 // those of pushes onto a revision that is no longer the current one, and that no revision
 // names.
 func withEntry(old *corev1.Secret, name string, value []byte, current int, history []Revision) (*corev1.Secret, []Revision, error) {
@@ -97,7 +97,7 @@ func withEntry(old *corev1.Secret, name string, value []byte, current int, histo
 		}
 		v, ok := entryOf(old, key)
 		if !ok {
-			return true // gone already; reading that revision says so
+			return true // already gone; reading that revision reports it
 		}
 		if size+len(key)+len(v) > maxObject {
 			return false

@@ -82,7 +82,7 @@ func values(parts []part) map[string][]string {
 	return out
 }
 
-// valueOf reads a secret as it was written: other quotes make no other secret.
+// valueOf reads a secret as it was written: other quotes don't make it a different secret.
 func valueOf(text string) string {
 	var n yaml.Node
 	if yaml.Unmarshal([]byte(text), &n) != nil || len(n.Content) != 1 || n.Content[0].Kind != yaml.ScalarNode {
@@ -134,7 +134,7 @@ func lines(text []byte) []string {
 	return out
 }
 
-// shiftHunks adds the lines that were left out to the numbers of the hunks.
+// shiftHunks adds the skipped lines to the numbers of the hunks.
 func shiftHunks(diff string, by int) string {
 	if by == 0 {
 		return diff

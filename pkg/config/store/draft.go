@@ -16,7 +16,7 @@ import (
 type Candidate struct {
 	// Dir names the files in findings.
 	Dir string
-	// Files are all four, or some: the others stay as the cluster has them.
+	// Files are all four, or some: the others stay as they are in the cluster.
 	Files map[string][]byte
 	// Base is the revision that the files are based on, nil if that is not known.
 	Base *Base
@@ -36,7 +36,7 @@ type Draft struct {
 	// Cluster is the configuration as it will be.
 	Cluster  *config.Cluster
 	Warnings config.Findings
-	// Changes are the files that differ from the cluster's; none means nothing to push.
+	// Changes are the files that differ from the cluster's; it is empty if all are equal.
 	Changes []FileChange
 
 	objects *objects
@@ -47,8 +47,8 @@ type Draft struct {
 // First reports whether the cluster has no configuration yet.
 func (d *Draft) First() bool { return d.Head == nil }
 
-// Draft checks a candidate against all rules and against what the cluster has. Nothing is
-// written.
+// Draft checks a candidate against all rules and against the cluster's copy. It writes
+// nothing.
 func (s *Store) Draft(ctx context.Context, c Candidate) (*Draft, error) {
 	d := &Draft{source: c.Source}
 	complete := len(c.Files) == len(config.Files())

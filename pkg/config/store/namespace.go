@@ -31,7 +31,7 @@ func namespaceLabels() map[string]string {
 }
 
 // EnsureNamespace makes kube.SystemNamespace, or gives it the missing labels. Labels
-// with another value stay: someone chose them.
+// with another value stay: an administrator chose them.
 func EnsureNamespace(ctx context.Context, client kubernetes.Interface) error {
 	api := client.CoreV1().Namespaces()
 	want := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kube.SystemNamespace, Labels: namespaceLabels()}}

@@ -38,7 +38,7 @@ const (
 	maxObject       = 1 << 20   // the limit of Kubernetes for data in one object
 	maxPlain        = 700 << 10 // beyond, files are compressed
 	minCompressed   = 32 << 10  // smaller files stay readable
-	maxUncompressed = 64 << 20  // of one file, against data that someone else put there
+	maxUncompressed = 64 << 20  // of one file, against data that another program put there
 )
 
 // past is a revision in the history annotation.

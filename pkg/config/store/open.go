@@ -8,8 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// A secret of fewer characters is too likely to be a common word; of more than maxSearched
-// machines' passwords it is enough to search some.
+// A shorter secret is too likely to be a common word. Of more than maxSearched
+// machines' passwords, it is enough to search some.
 const (
 	minSearched = 8
 	maxSearched = 500

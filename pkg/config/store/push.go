@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Entry says who pushes, and why.
+// Entry names the author of a push, and the reason.
 type Entry struct {
 	By      string // user@host
 	Message string
@@ -136,7 +136,7 @@ func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, his
 		case getErr != nil:
 			return getErr
 		case !sameObject(now.config, d.objects.config):
-			return errLost // decided already
+			return errLost // the other push has won already
 		}
 		have = now.secret
 		return err
@@ -177,7 +177,7 @@ func (s *Store) putSecret(ctx context.Context, have, want *corev1.Secret) error 
 	return err
 }
 
-// commit writes the ConfigMap: before it the old revision counts, after it the new one.
+// commit writes the ConfigMap: before that, the old revision is valid, after it the new one.
 func (s *Store) commit(ctx context.Context, d *Draft, r Revision, history []Revision) (Revision, error) {
 	want, err := encode(r, d.after.shown, history)
 	if err != nil {

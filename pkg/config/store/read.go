@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Copy is the configuration as the cluster has it.
+// Copy is the cluster's copy of the configuration.
 type Copy struct {
 	Revision Revision
 	// Files are as they were pushed, with their secrets.
@@ -87,12 +87,12 @@ func (s *Store) getSecret(ctx context.Context) (*corev1.Secret, error) {
 	return secret, err
 }
 
-// readAttempts is how often both objects are read until they fit. One that is read just
-// before a push and one just after don't; the next time they do.
+// readAttempts is how often both objects are read until they match. If one is read just
+// before a push and the other just after it, they don't; the next time they do.
 const readAttempts = 3
 
-// copyOf puts the files of a revision together: of the current one, where config is nil. A
-// cluster without configuration is ErrNone.
+// copyOf assembles the files of a revision: of the current one, if config is nil. For a
+// cluster without a configuration it returns ErrNone.
 func (s *Store) copyOf(ctx context.Context, o *objects) (*Copy, error) {
 	for attempt := 1; ; attempt++ {
 		if o.config == nil {
@@ -138,8 +138,8 @@ func (s *Store) Pull(ctx context.Context) (*Copy, error) {
 	return s.copyOf(ctx, o)
 }
 
-// Load returns the current configuration, decoded, secrets included. Nothing is written to
-// the disk. Without one the error is ErrNone.
+// Load returns the current configuration, decoded, secrets included. It doesn't write to
+// the disk. Without a configuration the error is ErrNone.
 func (s *Store) Load(ctx context.Context) (*config.Cluster, Revision, error) {
 	c, err := s.Pull(ctx)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Store) Load(ctx context.Context) (*config.Cluster, Revision, error) {
 	return cluster, c.Revision, nil
 }
 
-// Current returns the revision that the cluster has, and with it the cluster-id. Without one
+// Current returns the cluster's current revision, and with it the cluster-id. Without one
 // the error is ErrNone.
 func (s *Store) Current(ctx context.Context) (Revision, error) {
 	history, err := s.History(ctx)
@@ -168,7 +168,7 @@ func (s *Store) ID(ctx context.Context) (string, error) {
 	return r.ClusterID, err
 }
 
-// History returns the revisions that there are, the current one first. Without any the error
+// History returns the existing revisions, the current one first. Without any the error
 // is ErrNone.
 func (s *Store) History(ctx context.Context) ([]Revision, error) {
 	cm, err := s.client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMapName, metav1.GetOptions{})

@@ -31,7 +31,7 @@ func locate(text []byte, secrets []found) ([]span, error) {
 	return out, nil
 }
 
-// lineStarts are the offsets of lines, which end as YAML 1.1 says: also at NEL, LS and PS.
+// lineStarts are the offsets of lines, whose ends are those of YAML 1.1: also NEL, LS and PS.
 func lineStarts(text []byte) []int {
 	out := []int{0}
 	for i := 0; i < len(text); {
@@ -47,7 +47,7 @@ func lineStarts(text []byte) []int {
 	return out
 }
 
-// offset turns a line and a column, both from 1 and in characters, into a place.
+// offset turns a line and a column, both from 1 and in characters, into an offset.
 func offset(text []byte, starts []int, line, column int) (int, error) {
 	if line < 1 || line > len(starts) {
 		return 0, errors.New("it is on no line")
@@ -114,8 +114,8 @@ func quotedEnd(text []byte, start int, quote byte) int {
 	return -1
 }
 
-// plainEnd follows the value through the text: where the value has white space, the text may
-// have any, line breaks included.
+// plainEnd follows the value through the text: for white space in the value, the text may
+// have any white space, line breaks included.
 func plainEnd(text []byte, start int, value string) int {
 	at := start
 	for i := 0; i < len(value); {

@@ -41,8 +41,8 @@ func secretsOf(name string, paths []strictyaml.Path) func(root *yaml.Node) []fou
 	}
 }
 
-// walker goes through a document beside the type that it is decoded into. Aliases make a
-// document a graph: each node is visited once in each sense.
+// walker walks through a document along the type that it is decoded into. Aliases make a
+// document a graph: each node is visited once for each type.
 type walker struct {
 	found []found
 	taken map[*yaml.Node]bool
@@ -116,7 +116,7 @@ func fieldTypes(t reflect.Type) map[string]reflect.Type {
 	return out
 }
 
-// untyped is for sections whose meaning is not known here: better one value too many.
+// untyped handles sections whose meaning is not known here: better one value too many.
 func (w *walker) untyped(n *yaml.Node, key, label string) {
 	n = deref(n)
 	switch {
@@ -194,7 +194,7 @@ func below(label, key string) string {
 	return label + "." + step
 }
 
-// eachItem visits the entries of a list, labelled by their names where they have one, so
+// eachItem visits the entries of a list, labelled by their names if they have one, so
 // that a label stays when others are inserted.
 func eachItem(n *yaml.Node, label string, f func(item *yaml.Node, label string)) {
 	for i, item := range n.Content {

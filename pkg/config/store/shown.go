@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Shown is a configuration that may be shown.
+// Shown is a configuration without secrets, for display.
 type Shown struct {
 	// Files have secret.Mask in the place of each secret, those in comments too. A file that can't be shown has
 	// an error instead.

@@ -120,7 +120,7 @@ func cut(text []byte, spans []span) (shown []byte, parts []part, err error) {
 	return out.Bytes(), parts, nil
 }
 
-// verify reads the shown text again: it must say the same but for the secrets.
+// verify reads the shown text again: it must be equal but for the secrets.
 func verify(root *yaml.Node, shown []byte, secrets []found) error {
 	again, err := parse(shown)
 	if err != nil {

@@ -79,5 +79,5 @@ type Revision struct {
 // ErrNone is returned if the cluster has no configuration.
 var ErrNone = hint.Wrap(errors.New("the cluster has no configuration"), "push one with: paictl config push -p DIR")
 
-// ErrChanged is returned when someone else pushed while this push ran. Nothing was written.
+// ErrChanged is returned if another user pushed while this push ran. Nothing was written.
 var ErrChanged = errors.New("the cluster's configuration was changed while this push ran")

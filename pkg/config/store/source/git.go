@@ -18,12 +18,12 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Options say how git is run.
+// Options are the settings for running git.
 type Options struct {
 	// Ask lets git and ssh ask at the terminal. Without it, repositories that need a password fail.
 	Ask bool
 	// Environ is the environment, of which git gets the part that it needs; os.Environ()
-	// where nil.
+	// if nil.
 	Environ []string
 }
 
@@ -63,7 +63,7 @@ type git struct {
 	options   Options
 }
 
-// fetch gets one commit without its past, and writes the folder.
+// fetch gets one commit without its history, and writes the folder.
 func (g git) fetch(ctx context.Context) (commit string, err error) {
 	ref := g.reference.ref
 	if ref == "" {
@@ -76,7 +76,7 @@ func (g git) fetch(ctx context.Context) (commit string, err error) {
 		if !wholeCommit.MatchString(ref) {
 			return "", err
 		}
-		// The server gives no commit by its name alone: take all, and look there.
+		// The server doesn't serve a commit by its name alone: fetch all, and search there.
 		if _, err := g.run(ctx, "fetch", "--quiet", "--end-of-options", g.reference.url, "+refs/heads/*:refs/remotes/r/*", "+refs/tags/*:refs/tags/*"); err != nil {
 			return "", err
 		}
@@ -122,13 +122,13 @@ func (g git) settings() [][2]string {
 	return s
 }
 
-// run runs git in the temporary folder and returns its output. The error says what git said,
+// run runs git in the temporary folder and returns its output. The error contains git's message,
 // without credentials.
 func (g git) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, g.program, args...)
 	cmd.Dir = g.dir
 	cmd.Env = g.environ()
-	cmd.WaitDelay = 5 * time.Second // the programs that git has started may outlive it; less, and a busy machine loses its words
+	cmd.WaitDelay = 5 * time.Second // programs that git has started may outlive it; with less time, a busy machine loses their output
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if g.options.Ask {
@@ -144,7 +144,7 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// said is git's complaint as one line: the first lines of it, up to general advice.
+// said returns git's complaint as one line: the first lines of it, up to general advice.
 func (g git) said(stderr string, err error) string {
 	var out []string
 	for line := range strings.SplitSeq(strings.TrimSpace(stderr), "\n") {
@@ -178,7 +178,7 @@ func (g git) remedy(stderr string) string {
 	return "check that it works with: git ls-remote " + g.reference.url
 }
 
-// passed are the variables that git gets: where programs, keys and proxies are. Those that
+// passed are the variables that git gets: the locations of programs, keys and proxies. Variables that
 // would make it work on another repository, such as GIT_DIR, are left out.
 var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "SSH_ASKPASS",
 	"GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "TERM", "DISPLAY",

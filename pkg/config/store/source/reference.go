@@ -1,5 +1,5 @@
-// Package source fetches a configuration folder from where it is kept.
-// In: a folder, or a reference to a git repository as go-getter writes it:
+// Package source fetches a configuration folder from its storage.
+// In: a folder, or a reference to a git repository in go-getter's form:
 // git::URL//path?ref=REF. Out: a folder on this machine, and a description without
 // credentials.
 package source
@@ -130,7 +130,7 @@ func (r reference) masked(text string) string {
 // Folder is a configuration folder on this machine.
 type Folder struct {
 	Dir string
-	// Source says where a fetched folder came from, "" for one that was given.
+	// Source is where a fetched folder came from, or "" for a given one.
 	Source string
 	// Commit is the fetched commit.
 	Commit string
