@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// fleet is a set of SSH servers that are reached under made-up addresses.
+// fleet is a set of SSH servers under made-up addresses.
 type fleet struct {
 	t       *testing.T
 	servers map[string]*sshtest.Server // by address:port

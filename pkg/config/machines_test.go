@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// handWritten is a layout as an operator leaves it after some months.
+// handWritten is a layout like one that an operator has edited for some months.
 const handWritten = `# our cluster, ask Ann
 apiVersion: paictl.openpai.org/v1
 kind: Layout

@@ -40,7 +40,7 @@ func TestOldConfigurationsMigrateAsTheGoldenFilesSay(t *testing.T) {
 }
 
 // Every scalar of an old file is either in the new files or in the notes: nothing is lost
-// in silence.
+// silently.
 func TestMigrationLosesNothingInSilence(t *testing.T) {
 	for _, name := range []string{"g1", "g2"} {
 		m := &migrator{dir: filepath.Join("testdata", "migrate", name), docs: map[string]*oldDoc{}}

@@ -35,7 +35,7 @@ import (
 
 var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
-// patient is a cluster of the masters m1 … and the workers w1 …, all well.
+// patient is a healthy cluster of the masters m1 … and the workers w1 ….
 func patient(t *testing.T, masters, workers int, objects ...runtime.Object) *Cluster {
 	t.Helper()
 	layoutOf := config.Cluster{Dir: t.TempDir()}
@@ -104,7 +104,7 @@ func ask(t *testing.T, c *Cluster, id string) (out []string) {
 	return out
 }
 
-// onMachines are the checks that need no more than the machines' answers.
+// onMachines are the checks that only need the machines' answers.
 func onMachines() (ids []string) {
 	for _, c := range Checks() {
 		if c.Needs&^(Machines|Managed) == 0 && c.ID != "api-server" {

@@ -99,7 +99,7 @@ server:/x /on-demand nfs x-systemd.automount 0 0
 	assert.Equal(t, "/var/log", fs[1].point)
 }
 
-// withoutNFS: the folder of a server that isn't there counts to the nearest above it.
+// withoutNFS: a folder on a server that isn't mounted counts to the nearest folder above it.
 func withoutNFS(f *filesystem) *filesystem {
 	var paths []string
 	for _, p := range f.paths {

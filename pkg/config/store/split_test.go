@@ -136,7 +136,7 @@ func TestReferencesWithoutSecretsAreRefused(t *testing.T) {
 	require.EqualError(t, err, "layout.yaml has 2 references to secrets, but there are 1 secrets")
 }
 
-// everything takes all scalars out, so that the fuzzer meets many forms.
+// everything selects all scalars, so that the fuzzer meets many forms.
 func everything(root *yaml.Node) []found {
 	w := walker{seen: map[visit]bool{}, taken: map[*yaml.Node]bool{}}
 	w.all(root, "all")

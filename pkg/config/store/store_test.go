@@ -219,7 +219,7 @@ func setUID(client *fake.Clientset) {
 	})
 }
 
-// snapshot is all that there is in the namespace.
+// snapshot contains all objects of the namespace.
 func snapshot(t testing.TB, client kubernetes.Interface) string {
 	t.Helper()
 	maps, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).List(t.Context(), metav1.ListOptions{})

@@ -108,7 +108,7 @@ func TestACellOfMillionsIsRefusedBeforeItIsBuilt(t *testing.T) {
 func TestConfigurationsAreLookedAtOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &Books{validating: make(chan struct{}, validations)}
-		e.validating <- struct{}{} // another one, which doesn't end
+		e.validating <- struct{}{} // another request, which doesn't end
 		_, err := e.validateNext(t.Context(), twoTeams)
 		require.ErrorIs(t, err, errBusy)
 		code, text := envelope(err)

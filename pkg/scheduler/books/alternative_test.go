@@ -40,7 +40,7 @@ func TestTasksWithoutGPUsTakeGPUsIfNoCPUCellsAreFree(t *testing.T) {
 		c.get(api.PathVirtualClusters, &vcs)
 		assert.Equal(t, []int{2, 1, 4}, []int{vcs.Items[0].Guaranteed, vcs.Items[0].Used, vcs.Items[0].CPU.Used}, "A owns what it owned")
 
-		c.start(testOptions) // which reads annotations alone
+		c.start(testOptions) // a new leader, which only reads annotations
 		require.NoError(t, c.b.Lead(t.Context()))
 		c.wait(p, api.Bound)
 	}
@@ -59,12 +59,12 @@ func TestTasksWithoutGPUsRunOnCPUCellsIfTheyCan(t *testing.T) {
 	assert.Equal(t, "it has 2 CPU cells on 1 node", why.Sentence)
 }
 
-// One machine without GPUs must not keep a task from the machine with its storage.
+// A single machine without GPUs must not keep a task from the machine with its storage.
 func TestATaskWhoseStorageIsOnAMachineWithGPUsRunsThere(t *testing.T) {
 	c := newCluster(t, withCPUs)
 	p := c.create(prep("p", orGPUs("A", 5, "p:1:2", "p:1:1")))
 	var at string
-	for range 4 { // kube-scheduler alone knows of volumes
+	for range 4 { // only kube-scheduler knows about volumes
 		if at = c.place(p); at == "a1" {
 			break
 		}
@@ -128,7 +128,7 @@ func TestATaskWithoutGPUsIsToldOfBoth(t *testing.T) {
 	assert.Contains(t, []string{"b0", "b1"}, c.place(p))
 }
 
-// With the operator's setting tasks without GPUs wait for CPU cells alone.
+// With the operator's setting, tasks without GPUs wait only for CPU cells.
 func TestMachinesWithGPUsCanBeReserved(t *testing.T) {
 	c := newCluster(t, withCPUs+"reserveGPUMachines: true\n")
 	c.run(prep("full", onCPU(spec("A", 5, "full:1:4"))))
@@ -160,7 +160,7 @@ func TestAChangeRefusesOnlyWhatHasNoOtherCells(t *testing.T) {
 	assert.NotContains(t, text, `"group":"p","effect":"refused"`)
 }
 
-// Tasks without GPUs can't keep the processors of a machine from those who own its GPUs.
+// Tasks without GPUs can't keep the processors of a machine from gangs that own its GPUs.
 func TestGuaranteedGPUsReplaceOpportunisticTasksWithoutGPUs(t *testing.T) {
 	c := newCluster(t, withCPUs)
 	c.run(prep("cpu", onCPU(spec("A", -1, "cpu:2:4"))))
@@ -185,7 +185,7 @@ func TestNothingEndsForCPUCellsIfGPUsAreFree(t *testing.T) {
 	assert.Empty(t, deleted())
 }
 
-// Pods that come later, or again, use the request by which their gang has reserved or has cells.
+// Pods that come later, or again, use the request with which their gang has cells or has reserved them.
 func TestAllPodsOfAGangTakeTheSame(t *testing.T) {
 	c := newCluster(t, withCPUs)
 	full := c.run(prep("full", onCPU(spec("A", 5, "full:1:4"))))

@@ -39,7 +39,7 @@ func (c *cluster) claim(p *corev1.Pod) *resourceapi.ResourceClaim {
 	return got
 }
 
-// devices are those on the claim of a pod, with their node.
+// devices returns those on the claim of a pod, with their node.
 func (c *cluster) devices(p *corev1.Pod) string {
 	c.t.Helper()
 	pod, at, err := claim.Read(c.claim(p))
@@ -48,7 +48,7 @@ func (c *cluster) devices(p *corev1.Pod) string {
 	return at.Node + ":" + annotation.Isolation(at.Indices)
 }
 
-// bindGang binds all pods of a gang, as kube-scheduler does: at a time.
+// bindGang binds all pods of a gang at the same time, as kube-scheduler does.
 func (c *cluster) bindGang(pods ...*corev1.Pod) {
 	c.t.Helper()
 	var all errgroup.Group
@@ -97,7 +97,7 @@ func TestClaimsAreEnoughForARestart(t *testing.T) {
 	require.Len(t, after.Items, 3)
 }
 
-// A leader that comes while a pod of a gang is away keeps its place: the claims of the others say where it was.
+// A new leader keeps the place of a pod of a gang that is away: the claims of the others contain it.
 func TestAPlaceIsKeptForAPodThatIsAwayDuringARestart(t *testing.T) {
 	for name, stayed := range map[string]int{"the first is away": 1, "the second is away": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestAPlaceIsKeptForAPodThatIsAwayDuringARestart(t *testing.T) {
 	}
 }
 
-// A leader dies when it has bound one pod of a gang.
+// A leader dies after it has bound one pod of a gang.
 func TestAGangThatIsHalfBoundGetsTheRestOfItsPlace(t *testing.T) {
 	var large strings.Builder
 	var nodes []runtime.Object
@@ -167,7 +167,7 @@ func TestAGangThatIsHalfBoundGetsTheRestOfItsPlace(t *testing.T) {
 	}
 }
 
-// bindAlone binds a pod without asking for the claims of its gang.
+// bindAlone binds a pod without checking the claims of its gang.
 func (c *cluster) bindAlone(p *corev1.Pod, node string) {
 	c.t.Helper()
 	c.b.locked(func(s *state) { s.pods[p.UID].claimed = true })
@@ -185,7 +185,7 @@ func (c *cluster) placeOf(p *corev1.Pod) claim.Place {
 	return c.b.state.pods[p.UID].claim()
 }
 
-// number is that of a pod's place.
+// number returns the number of a pod's place.
 func (c *cluster) number(p *corev1.Pod) uint64 {
 	at, _ := c.b.Place(p.UID)
 	return at.Number
@@ -234,7 +234,7 @@ func TestAnnotationsOfAPodWithAClaimAreNotBelieved(t *testing.T) {
 	c.waits(w) // three GPUs of four are taken, independent of the annotations
 }
 
-// A pod without its claim may still use GPUs: someone took the claim away while it ran.
+// A pod without its claim may still use GPUs: its claim was deleted while it ran.
 func TestWhatAPodWithoutItsClaimMayUseIsGivenToNoOne(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -246,7 +246,7 @@ func TestWhatAPodWithoutItsClaimMayUseIsGivenToNoOne(t *testing.T) {
 	assert.NotEqual(t, p.Spec.NodeName, q.Spec.NodeName)
 }
 
-// Anyone can make a claim that names GPUs; it is another's unless the scheduler made it for its pod.
+// Any user can make a claim that names GPUs. It doesn't count unless the scheduler made it for its pod.
 func TestAClaimOfAnotherSaysNothing(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:2"))))
@@ -261,7 +261,7 @@ func TestAClaimOfAnotherSaysNothing(t *testing.T) {
 	assert.Equal(t, at, c.devices(p))
 }
 
-// The claim of a pod that has ended takes its time to go. Its successor, of the same name, doesn't wait for that.
+// The claim of a pod that has ended takes some time to be removed. Its successor, of the same name, doesn't wait for that.
 func TestAPodOfTheSameNameHasAClaimOfItsOwn(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	first := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -276,7 +276,7 @@ func TestAPodOfTheSameNameHasAClaimOfItsOwn(t *testing.T) {
 	assert.Equal(t, api.Bound, c.state(again))
 }
 
-// Someone who may make claims has seen which name a pod expects.
+// A user who may make claims has seen the name that a pod expects.
 func TestAClaimThatIsInTheWayKeepsItsPodWaitingAndOthersGetItsPlace(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(claiming(newPod("p", spec("A", 5, "p:1:2"))))
@@ -383,7 +383,7 @@ func TestNoPodIsBoundBeforeTheClaimsOfItsGangAreWritten(t *testing.T) {
 	c.wait(b, api.Bound)
 }
 
-// A gang that was started before its pods had claims: the pods that are made again have some.
+// A gang was started before its pods had claims: the pods that are made again have claims.
 func TestAPodWithoutAClaimWaitsForTheClaimsOfItsGang(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	plain := c.create(newPod("p1", spec("A", 5, "g:2:2")))
@@ -403,7 +403,7 @@ func TestAPodWithoutAClaimWaitsForTheClaimsOfItsGang(t *testing.T) {
 	c.wait(b, api.Bound)
 }
 
-// Its gang lost its place while it waited, and it has one on the same node again.
+// Its gang lost its place while it waited, and got one on the same node again.
 func TestAPodWithoutAClaimThatHasANewPlaceWaitsAgain(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	plain := c.create(newPod("p1", spec("A", 5, "g:2:2")))
@@ -428,7 +428,7 @@ func TestAPodWithoutAClaimThatHasANewPlaceWaitsAgain(t *testing.T) {
 	assert.Empty(t, c.pod(plain).Spec.NodeName)
 }
 
-// Others have waited for its claim.
+// Other pods have waited for its claim.
 func TestAPodThatSomeoneElseBindsKeepsItsGangFromWaiting(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	a := c.create(claiming(newPod("p1", spec("A", 5, "g:2:2"))))
@@ -512,7 +512,7 @@ func TestAClaimThatAsksForAnotherNumberOfGPUsIsNotFilled(t *testing.T) {
 	assert.Nil(t, c.claim(p).Status.Allocation)
 }
 
-// Its gang lost its place while it waited for the claims of the others, and has the same one again.
+// Its gang lost its place while it waited for the claims of the others, and got the same one again.
 func TestAPodThatHasItsPlaceAgainWaitsForTheClaimsOfItsGangAgain(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	a := c.create(claiming(newPod("p1", spec("A", 5, "g:2:2"))))
@@ -553,7 +553,7 @@ func TestWhyAClaimCouldNotBeWrittenIsForgottenOnceItIs(t *testing.T) {
 	c.b.locked(func(s *state) { assert.Empty(t, s.pods[p.UID].claimError) })
 }
 
-// A gang of which one claim after the other is written takes its time.
+// A gang whose claims are written one after the other takes some time.
 func TestAGangWaitsForItsClaimsAsLongAsOneIsWrittenNowAndThen(t *testing.T) {
 	c := newCluster(t, fourNodes)
 	var pods []*corev1.Pod

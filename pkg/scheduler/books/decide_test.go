@@ -124,7 +124,7 @@ func TestWhatBecomesFreeIsHeldForAGangThatHasWaitedLong(t *testing.T) {
 	one, two := c.run(newPod("one", spec("A", 5, "one:1:2"))), c.run(newPod("two", spec("A", 5, "two:1:2")))
 	over := newPod("over", spec("A", 9, "over:1:2"))
 	over.Labels = map[string]string{api.UserLabel: "mallory"}
-	c.create(over) // ahead of all, and its quota lets it never start
+	c.create(over) // ahead of all, but its quota never lets it start
 	large := c.create(newPod("large", spec("A", 5, "large:2:2")))
 	c.create(newPod("large2", spec("A", 5, "large:2:2")))
 	c.waits(large)
@@ -185,7 +185,7 @@ func TestVirtualClustersHaveTheirShareOfTheScheduler(t *testing.T) {
 	c.run(newPod("full1", spec("A", 9, "full1:1:2")))
 	c.run(newPod("full2", spec("A", 9, "full2:1:2")))
 	c.b.share = 1      // one search for each
-	for i := range 4 { // none of them is like another, and none finds a place
+	for i := range 4 { // no two are alike, and none finds a place
 		p := newPod(fmt.Sprintf("a%d", i), spec("A", 5, fmt.Sprintf("a%d:1:2", i)))
 		p.Labels = map[string]string{api.UserLabel: p.Name}
 		c.create(p)
@@ -206,7 +206,7 @@ func TestVirtualClustersHaveTheirShareOfTheScheduler(t *testing.T) {
 	assert.True(t, ok, "the gangs of A don't keep it waiting")
 	assert.Equal(t, 1, searched())
 	c.b.mu.Lock()
-	c.b.state.epoch++ // something happens all the time
+	c.b.state.epoch++ // events come all the time
 	c.b.mu.Unlock()
 	c.b.Decide()
 	assert.Equal(t, 2, searched(), "it goes on with the next, not with the first again")

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// A pod that can't join a gang, since it is another's, stands for it anyway where it was made before it.
+// A pod can't join a gang, since it belongs to another of the same name, but it must not stand in for the gang if it was made before it.
 func TestAForeignPodDoesNotKeepAGangFromStarting(t *testing.T) {
 	for _, name := range []string{"other", "p"} {
 		t.Run(name, func(t *testing.T) {

@@ -123,7 +123,7 @@ func prepare(t *testing.T, yaml string, objects ...runtime.Object) *cluster {
 	return c
 }
 
-// start makes books; those before are left, as if their machine was gone.
+// start makes new books and abandons the former ones, as if their machine was gone.
 func (c *cluster) start(opts Options) {
 	c.t.Helper()
 	if c.cancel != nil {
@@ -307,8 +307,8 @@ func (c *cluster) decide(p *corev1.Pod) (node, reason string) {
 	return at.Node, reason
 }
 
-// answer says of pods that are on trial that they could run, as kube-scheduler does, but for those on a node of c.refusing.
-// It reports whether there were any.
+// answer reports that pods on trial could run, as kube-scheduler does, except those on a node of c.refusing.
+// It returns whether any pods were on trial.
 func (c *cluster) answer() bool {
 	c.b.mu.Lock()
 	trials := map[types.UID]string{}
@@ -342,7 +342,7 @@ func (c *cluster) waits(p *corev1.Pod) string {
 	return reason
 }
 
-// bind does what the plugin does with a pod that has its place.
+// bind does the plugin's part for a pod that has its place.
 func (c *cluster) bind(p *corev1.Pod, node string) {
 	c.t.Helper()
 	require.NoError(c.t, c.b.Bind(c.t.Context(), p.UID, node))
@@ -394,7 +394,7 @@ func (c *cluster) hears(texts ...string) string {
 	return strings.Join(all, "\n")
 }
 
-// gpus is where a bound pod runs: node and indices.
+// gpus returns where a bound pod runs: node and indices.
 func gpus(p *corev1.Pod) string {
 	return p.Spec.NodeName + ":" + p.Annotations[annotation.IsolationKey]
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// A pod that Kubernetes bound by other means runs on a machine that is added to the configuration only later: its GPUs aren't
+// A pod that another scheduler bound runs on a machine that is added to the configuration only later: its GPUs aren't
 // given to others, as they wouldn't be after a restart.
 func TestAPodThatIsIgnoredKeepsTheGPUsOfANodeThatIsAddedLater(t *testing.T) {
 	full := strings.Replace(twoTeams, "  physicalCells:\n", "  physicalCells:\n    - {cellType: NODE, cellAddress: late}\n", 1)

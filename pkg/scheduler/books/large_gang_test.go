@@ -290,7 +290,7 @@ func TestPartsEndWithTheLead(t *testing.T) {
 	seen := 0
 	assert.False(t, inParts(c.b, make([]int, 2*partOf), func(*state, int) {
 		seen++
-		c.b.state = nil // another replica leads from now on
+		c.b.state = nil // another replica leads now
 	}))
 	assert.Equal(t, partOf, seen)
 }

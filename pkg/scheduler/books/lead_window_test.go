@@ -16,7 +16,7 @@ import (
 func TestWhatHappensWhileALeaderListsPodsIsKnown(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	ended := c.run(newPod("ended", spec("B", 1, "ended:1:2")))
-	c.start(testOptions) // another one comes to lead
+	c.start(testOptions) // another replica becomes the leader
 	between := newPod("between", spec("A", 1, "between:1:2"))
 	var listed bool
 	if c.b.claims != nil { // its own list would still be asking

@@ -68,7 +68,7 @@ func TestAClaimThatIsLostUnderARunningPodIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// Kubernetes takes the claims of pods that have ended away, which the informer of claims may tell first.
+// Kubernetes removes the claims of ended pods, which the informer of claims may report first.
 func TestTheClaimOfAPodThatHasEndedIsNotWrittenAgain(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -140,7 +140,7 @@ func TestALostClaimIsToldOnceHoweverLongItTakesToWriteItAgain(t *testing.T) {
 	}
 }
 
-// A pod that had its place there when that came out might get the GPUs that the other has.
+// Another pod with a place there might get the GPUs of the pod whose claim was changed.
 func TestNothingIsBoundToANodeThatAContradictionHasClosed(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -185,7 +185,7 @@ func TestDevicesOfOtherDriversHideNoContradiction(t *testing.T) {
 	c.wait(p, api.Ignored)
 }
 
-// contradict has the claim of a pod with one of two GPUs name the other.
+// contradict changes the claim of a pod with one of two GPUs to the other GPU.
 func (c *cluster) contradict(p *corev1.Pod) {
 	c.t.Helper()
 	forged := c.claim(p).DeepCopy()

@@ -67,7 +67,7 @@ func TestAPodThatMustAvoidItsNodeMovesAndARestartKnowsBothPlaces(t *testing.T) {
 }
 
 func TestAPodThatCanMoveNowhereIsToldWhyAndKeepsNoOtherFromItsPlace(t *testing.T) {
-	c := newCluster(t, twoTeams) // A owns the rack of a0 and a1 alone
+	c := newCluster(t, twoTeams) // A owns only the rack of a0 and a1
 	one := c.run(newPod("p1", spec("A", 5, "g:2:2")))
 	two := c.run(newPod("p2", spec("A", 5, "g:2:2")))
 	c.finish(two, corev1.PodFailed)

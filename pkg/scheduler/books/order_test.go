@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// own makes a pod unlike others.
+// own makes a pod that isn't like any other.
 func own(p *corev1.Pod) *corev1.Pod {
 	p.Labels = map[string]string{api.UserLabel: p.Name}
 	return p
@@ -26,7 +26,7 @@ func TestALowerPriorityDoesNotOvertakeOneThatWasNotLookedAt(t *testing.T) {
 	c.run(newPod("full2", spec("A", 9, "full2:1:2")))
 	c.b.share = 1
 	var x []*corev1.Pod
-	for i := range 3 { // wait, none like another; the third keeps the round from ending
+	for i := range 3 { // they wait, and no two are alike; the third keeps the round from ending
 		x = append(x, c.create(own(newPod(fmt.Sprintf("x%d", i), spec("A", 1, fmt.Sprintf("x%d:1:2", i))))))
 	}
 	c.b.Decide() // x0 is searched for, x1 and x2 are left
@@ -127,12 +127,12 @@ func TestOpportunisticGangsStartThoughGuaranteedOnesAreLookedAtAllTheTime(t *tes
 			t.Logf("after %d passes", i+1)
 			return
 		}
-		c.b.locked(func(s *state) { s.epoch++ }) // something happens all the time
+		c.b.locked(func(s *state) { s.epoch++ }) // events come all the time
 	}
 	assert.Fail(t, "it never starts")
 }
 
-// With each pass comes a gang that none of the others is like, and more than a pass looks at.
+// Each pass brings a new gang that isn't like the others: more gangs than a pass looks at.
 func TestOpportunisticGangsStartThoughGuaranteedOnesComeFasterThanTheyAreLookedAt(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.run(newPod("full", spec("A", 9, "full:1:2")))

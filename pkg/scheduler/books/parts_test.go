@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// What happens between two parts keeps the rest of a gang from its places.
+// A change between two parts keeps the rest of a gang from its places.
 func TestAGangThatLosesAPlaceBetweenTwoPartsStartsWithAllOrNone(t *testing.T) {
 	for name, between := range map[string]func(c *benchCluster){
 		"a node fails": func(c *benchCluster) {
@@ -96,7 +96,7 @@ func TestTheFirstPartOfAGangIsNotBoundAlone(t *testing.T) {
 	assert.False(t, together, "%d of %d pods are told to be bound, as if they were the whole gang", n, all)
 }
 
-// Another pod of the gang is its first one when the cells are to be reserved.
+// The gang has another first pod when the cells are to be reserved.
 func TestWhatWasFoundForOnePodIsNotGivenToAnother(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	text := func(own int) string {
@@ -105,7 +105,7 @@ func TestWhatWasFoundForOnePodIsNotGivenToAnother(t *testing.T) {
 	at := c.fill()
 	p := c.create(newPod("z-two", text(2)))
 	c.b.locked(func(s *state) { s.try(s.pods[p.UID].gang) })
-	// The others end, and the other pod of the gang is seen, which is as old.
+	// The others end, and the books see the other pod of the gang, which is as old.
 	for name := range at {
 		o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "jobs", Name: name}}
 		c.vanishes(c.pod(o))

@@ -22,8 +22,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// BenchmarkWholeCluster lets a gang come that wants all of a cluster of 8,192 nodes of 8 GPUs, which opportunistic gangs fill. It says
-// of each step until the gang may be bound how long it takes in all, and how long others wait for the lock at most.
+// BenchmarkWholeCluster adds a gang that needs all of a cluster of 8,192 nodes of 8 GPUs, which opportunistic gangs fill. For each step
+// until the gang may be bound, it reports how long the step takes, and how long others wait for the lock at most.
 func BenchmarkWholeCluster(b *testing.B) {
 	for _, gpus := range []int{1, 8} {
 		b.Run(fmt.Sprintf("gangs of %d", gpus), func(b *testing.B) { benchWholeCluster(b, 512, gpus) })
@@ -54,7 +54,7 @@ func benchWholeCluster(b *testing.B, racks, gpus int) {
 	}
 }
 
-// wholeCluster goes through the steps, each by a function.
+// wholeCluster runs the steps, each by a function.
 func wholeCluster(t testing.TB, racks, gpus int, by func(c *benchCluster, step string, do func())) {
 	t.Helper()
 	c := newBenchCluster(t, racks, gpus)
@@ -127,7 +127,7 @@ func (c *benchCluster) gang(name string, priority, pods, gpus int) []*corev1.Pod
 // uids are those of all pods.
 func (c *benchCluster) uids() []types.UID { return slices.Collect(maps.Keys(c.b.state.pods)) }
 
-// bound lets the pods run that have their place.
+// bound lets the pods run that have a place.
 func (c *benchCluster) bound() {
 	for _, p := range c.b.state.pods {
 		c.b.locked(func(s *state) {

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// holdDeletes makes a deleted pod stay, as one in its grace period does, and returns who was deleted.
+// holdDeletes keeps deleted pods, like those in their grace period, and returns their names.
 func (c *cluster) holdDeletes() func() []string {
 	var mu sync.Mutex
 	var deleted []string

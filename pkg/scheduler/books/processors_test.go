@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// withCPUs is two nodes of two GPUs and two of four CPU cells. A owns of both, B GPUs alone.
+// withCPUs is two nodes of two GPUs and two of four CPU cells. A owns some of both, B only GPUs.
 const withCPUs = `physicalCluster:
   skuTypes: {CPU: {cpu: 1}}
   cellTypes:

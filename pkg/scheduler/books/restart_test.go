@@ -18,14 +18,14 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// restart stops the extender and starts another, which has the API server alone to learn from.
+// restart stops the books and starts new ones, which can only learn from the API server.
 func (c *cluster) restart() {
 	c.t.Helper()
 	c.start(testOptions)
 	require.NoError(c.t, c.b.Lead(c.t.Context()))
 }
 
-// finish ends a pod and waits until the extender has forgotten it.
+// finish ends a pod and waits until the books have forgotten it.
 func (c *cluster) finish(p *corev1.Pod, phase corev1.PodPhase) {
 	c.t.Helper()
 	now := c.pod(p)
@@ -159,7 +159,7 @@ func TestPodsThatDoNotAskAreNotKnown(t *testing.T) {
 	assert.Equal(t, api.Waiting, c.state(first), "an init container counts")
 }
 
-// versioned is a pod as the API server had it at a version.
+// versioned is the API server's state of a pod at a version.
 func versioned(p *corev1.Pod, version string) *corev1.Pod {
 	p = p.DeepCopy()
 	p.ResourceVersion = version
@@ -174,7 +174,7 @@ func TestEventsOfAFormerLifeChangeNothing(t *testing.T) {
 	bound := c.run(p)
 	c.b.mu.Lock()
 	s := c.b.state
-	s.listed = "20" // when the present life ran already
+	s.listed = "20" // when the present pod already ran
 	s.pods[p.UID].object = versioned(bound, "20")
 	c.b.mu.Unlock()
 	for _, event := range []func(){

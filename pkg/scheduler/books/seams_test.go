@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// ready makes a node ready, or not.
+// ready sets whether a node is ready.
 func (c *cluster) ready(name string, is bool) {
 	n := readyNode(name)
 	if !is {
@@ -63,7 +63,7 @@ func TestNothingEndsForAGangThatHasOtherCellsByNow(t *testing.T) {
 	c.b.Decide()
 	require.Equal(t, first, c.onTrial(h), c.reason(h))
 	require.Equal(t, api.Preempting, c.state(g))
-	obj, _ := c.b.subject(task{evict, o[first].UID}) // the worker comes to the task of long ago now
+	obj, _ := c.b.subject(task{evict, o[first].UID}) // the worker comes to the old task now
 	assert.Nil(t, obj, "it is ended for h, which is only on trial; g, for which it was to end, has other cells")
 }
 
@@ -75,7 +75,7 @@ func TestMetricsOfBooksThatAreMadeAgain(t *testing.T) {
 	}
 	s, err := c.b.newState(c.b.active, nil, nil)
 	require.NoError(t, err)
-	c.b.state = s // none waits now
+	c.b.state = s // none waits any longer
 	got := map[string]float64{}
 	c.b.collectQueue(func(d *prometheus.Desc, v float64, labels ...string) { got[d.String()+fmt.Sprint(labels)] = v }, gangs, c.b.active.cells)
 	for d, v := range got {
@@ -99,7 +99,7 @@ func TestAConfigurationWithoutCellsWhilePodsRun(t *testing.T) {
 	}, "and each time that it starts again")
 }
 
-// With --cascade=orphan Kubernetes' garbage collector takes the owner off the claim of a pod.
+// With --cascade=orphan, Kubernetes' garbage collector removes the owner from the claim of a pod.
 func TestAClaimWithoutItsOwnerIsStillThePods(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -157,7 +157,7 @@ func TestAPlaceIsGivenBackThoughTheOutcomeOfItsBindingWasLost(t *testing.T) {
 	}
 }
 
-// While API servers are rolled back, one of them may have no claims.
+// While API servers are rolled back, one of them may not have claims.
 func TestAnAPIServerThatKnowsNoClaimsIsNotBelieved(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))

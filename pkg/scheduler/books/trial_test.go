@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// fill lets opportunistic gangs have all GPUs, and returns where they are.
+// fill gives all GPUs to opportunistic gangs, and returns where they run.
 func (c *cluster) fill() map[string]string {
 	at := map[string]string{}
 	for _, name := range []string{"o0", "o1", "o2", "o3"} {
@@ -35,7 +35,7 @@ func TestNothingEndsForAGangThatItsNodesCannotRun(t *testing.T) {
 	c.refusing = map[string]string{"a0": "no such volume", "a1": "no such volume", "b0": "no such volume", "b1": "no such volume"}
 	p0 := c.create(newPod("p0", spec("A", 1, "p:2:2")))
 	p1 := c.create(newPod("p1", spec("A", 1, "p:2:2")))
-	for range 20 { // it tries one place after the other, less and less often
+	for range 20 { // it tries one node after the other, less and less often
 		c.waits(p0)
 		c.clock.add(time.Minute)
 	}

@@ -159,7 +159,7 @@ func TestATrialThatIsNeverAnsweredKeepsNoPodOfAGangThatRuns(t *testing.T) {
 	t.Errorf("in 6 h the pod didn't start again beside the other one, which runs: %s", c.reason(again))
 }
 
-// A task that was queued for the sake of one gang is done for another one that is only on trial.
+// A task that was queued for one gang must not be done for another one that is only on trial.
 func TestNothingEndsForAGangOnTrial(t *testing.T) {
 	yaml, nodes, _ := rackYAML(1)
 	c := newCluster(t, yaml, nodes...)
@@ -186,7 +186,7 @@ func (c *cluster) vanishes(p *corev1.Pod) {
 	c.wait(p, "")
 }
 
-// A gang that accepts a downgrade loses its guarantee for a gang that can't run, and a change of the leader makes that last.
+// A gang that accepts a downgrade must not lose its guarantee for a gang that can't run, not even after a change of the leader.
 func TestATrialInVainTakesNoGuarantee(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
 	c := newCluster(t, twoTeams)
@@ -213,7 +213,7 @@ func TestATrialInVainTakesNoGuarantee(t *testing.T) {
 	assert.Nil(t, got.Status.LazyPreemptionStatus, "high is gone and never could run: low has its guarantee again")
 }
 
-// A pod of the gang is being deleted, with a finalizer, while it is on trial: kube-scheduler doesn't look at it.
+// A pod of the gang is being deleted, with a finalizer, while it is on trial, so that kube-scheduler doesn't look at it.
 func TestAPodThatIsDeletedOnTrialDoesNotCostItsGangTheReservation(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
 	yaml, nodes, names := rackYAML(4)
@@ -272,7 +272,7 @@ func (c *cluster) reason(p *corev1.Pod) string {
 	return c.b.state.pods[p.UID].reason
 }
 
-// Two gangs on trial on one node: each fits alone, both don't.
+// Two gangs are on trial on one node: each fits alone, but not both.
 func TestPodsOfAnotherGangThatEndsOthersCount(t *testing.T) {
 	yaml, nodes, _ := rackYAML(1)
 	c := newCluster(t, yaml, nodes...)
@@ -295,7 +295,7 @@ func TestPodsOfAnotherGangThatEndsOthersCount(t *testing.T) {
 	assert.Contains(t, names, p.UID, "p has reserved its cells there, and others end for it: r must fit beside it")
 }
 
-// Others of the same shape get a sentence about a trial that isn't theirs, as an event.
+// Others of the same shape must not get an event about a trial that isn't theirs.
 func TestATrialIsNoEventOfOthers(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.fill()

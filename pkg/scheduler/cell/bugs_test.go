@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each of these was found by random steps, and is the shortest story that shows the mistake.
+// Random steps found each of these; each is the shortest story that shows the mistake.
 
 // fresh is a scheduler with all nodes healthy.
 func freshScheduler(t *testing.T, c Config) *Scheduler {
@@ -62,7 +62,7 @@ func TestAWholeNodeInAClusterWithoutRacks(t *testing.T) {
 }
 
 func TestANodeAndARackOfOneGangDoNotOverlap(t *testing.T) {
-	// Four nodes for one gang, of two racks and a node: the node must not come out of one of the racks.
+	// Four nodes for one gang, of two racks and a node: the node must not be taken from one of the racks.
 	s := freshScheduler(t, racks(4, VirtualCluster{Name: "A", Cells: []Virtual{{"RACK", 2}, {"RACK.NODE", 1}}}))
 	mustRun(t, s, flatGang("A", "g", 0, 4, 2))
 	bound := map[string]bool{}
@@ -132,7 +132,7 @@ func TestAGangThatComesWithoutItsGuaranteeIsReportedWithItsPod(t *testing.T) {
 	s := freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 1}}}))
 	r := flatGang("A", "first", 0, 1, 4)
 	d := s.Schedule("p", r, Filtering, nil)
-	mustRun(t, s, flatGang("A", "second", Opportunistic, 1, 4)) // ends the plan
+	mustRun(t, s, flatGang("A", "second", Opportunistic, 1, 4)) // invalidates the plan
 	at := d.Placement.clone()
 	smaller, err := New(quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE.PAIR", 1}}}))
 	require.NoError(t, err)

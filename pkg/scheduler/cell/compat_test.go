@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each of these is what someone who knows HiveD expects.
+// Each of these is behaviour that users of HiveD expect.
 
-// pods are the victims of a decision.
+// victimPods returns the victims of a decision.
 func victimPods(d Decision) []PodID {
 	out := []PodID{}
 	for _, v := range d.Victims {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// digest is a number that is equal for equal states: gangs, leaves, bindings, health. It leaves out what a
+// digest is a number that is equal for equal states: gangs, leaves, bindings, health. It leaves out details that a
 // restart may forget: the ages' last number, the memory of preemptions, former guarantees.
 func (s *Scheduler) digest(ages bool) uint64 {
 	s.settle()
@@ -74,7 +74,7 @@ func (g *gang) digest(ages bool) uint64 {
 	return uint64(h)
 }
 
-// String has no addresses in it, so that traces can be compared.
+// String contains no addresses, so that traces can be compared.
 func (d Downgrade) String() string {
 	return fmt.Sprintf("%s/%s %v %v restored %v: %s", d.VC, d.Gang, d.Pods, d.Placement.Pods, d.Restored, d.Reason)
 }

@@ -5,7 +5,7 @@ import "testing"
 // Persist writes a pod's place, or (changed) the part of it that a downgrade changes, and reads it again.
 type Persist func(r *Request, p *Placement, slot int, changed bool) (*Placement, int, error)
 
-// WalkWith runs random walks whose annotations are kept by someone else.
+// WalkWith runs random walks whose annotations the caller keeps.
 func WalkWith(t *testing.T, walks int, persist func() Persist) {
 	t.Helper()
 	for seed := range walks {

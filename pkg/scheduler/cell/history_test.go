@@ -55,8 +55,8 @@ func playHistory(data []byte, trace *strings.Builder) (placed int, err error) {
 	return h.n, nil
 }
 
-// oneChain leaves a virtual cluster the cells of one chain: which of several a gang gets that doesn't say
-// depends on who would be preempted.
+// oneChain leaves a virtual cluster the cells of one chain: a gang that doesn't name a chain gets one that
+// depends on the gangs that would be preempted.
 func oneChain(v *VirtualCluster) {
 	var cells []Virtual
 	for _, cell := range v.Cells {
@@ -68,7 +68,7 @@ func oneChain(v *VirtualCluster) {
 	v.Cells = cells
 }
 
-// racked says that the virtual cluster of a history owns cells above the node.
+// racked reports whether the virtual cluster of a history owns cells above the node.
 func racked(data []byte) bool {
 	c := newChoices(data[:headerBytes])
 	conf := makeCluster(c)
@@ -199,7 +199,7 @@ func TestAHistoryOfGangsGoesOnInASharedClusterAsAlone(t *testing.T) {
 		}
 		bad++
 		if racked(data) && bad*100 <= walks {
-			continue // which of several racks an idle node is taken from depends on who would be preempted
+			continue // which of several racks an idle node is taken from depends on the gangs that would be preempted
 		}
 		if !t.Failed() {
 			data = shrink(data, func(d []byte) error { _, err := playHistory(d, nil); return err })

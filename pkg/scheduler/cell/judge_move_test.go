@@ -115,7 +115,7 @@ func (w *world) judgeNoMove(p *wpod, d Decision, nodes Nodes) {
 	}
 }
 
-// changePlace takes note of the places of a gang.
+// changePlace records the places of a gang.
 func (w *world) changePlace(g *wgang, place []PodPlacement) {
 	for i := range g.place {
 		for _, d := range g.place[i].Indices {
@@ -126,7 +126,7 @@ func (w *world) changePlace(g *wgang, place []PodPlacement) {
 	w.take(g)
 }
 
-// anyMoved says that the pods of some gang that runs may not all know where the others are.
+// anyMoved reports whether the pods of some running gang may not all know the places of the others.
 func (w *world) anyMoved() bool {
 	return slices.ContainsFunc(w.gangs, func(g *wgang) bool {
 		return g.running > 0 && (w.s.gangs[g.key].moves > 0 || slices.ContainsFunc(g.place, isOpen) ||
@@ -136,7 +136,7 @@ func (w *world) anyMoved() bool {
 
 func isOpen(at PodPlacement) bool { return at.isOpen() }
 
-// ownPlace is a placement that knows of one pod.
+// ownPlace is a placement with the place of one pod only.
 func ownPlace(at *Placement, slot int) *Placement {
 	out := at.clone()
 	for i := range out.Pods {
@@ -147,8 +147,8 @@ func ownPlace(at *Placement, slot int) *Placement {
 	return out
 }
 
-// believe takes note of the places of slots without pods, which may have been lost, or are of some time before (unsure).
-// Pods that run are where they were. It reports whether something has changed.
+// believe records the places of slots without pods, which may have been lost, or may be outdated (unsure).
+// Running pods are where they were. It reports whether a place has changed.
 func (w *world) believe(unsure bool) (changed bool) {
 	for _, g := range w.gangs {
 		sg := w.s.gangs[g.key]
@@ -185,7 +185,7 @@ func (w *world) believe(unsure bool) (changed bool) {
 	return changed
 }
 
-// newestWins: a slot without a pod is where the pod that was bound last says, or open.
+// newestWins: the place of a slot without a pod is the one in the annotations of the pod that was bound last, or open.
 func (w *world) newestWins(g *wgang, sg *gang) {
 	var newest *Placement
 	for _, p := range g.pods {

@@ -174,7 +174,7 @@ func (w *world) judgePod(r *Request, set PodSet, at *Placement, pod *PodPlacemen
 	return out
 }
 
-// judgeUnits: a pod has as many whole cells of its type as it asked for.
+// judgeUnits: a pod has as many whole cells of its type as it requested.
 func (w *world) judgeUnits(r *Request, set PodSet, leaves []*hwLeaf) {
 	if len(leaves) == 0 {
 		w.fail("gang %s has a pod without devices", r.Gang)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// written are the placements of the pods of a gang as annotations would have them.
+// written has the placement of a pod of a gang as its annotations would.
 type written struct {
 	pod  PodID
 	at   *Placement
@@ -20,7 +20,7 @@ func writtenOf(s *Scheduler, pod PodID) written {
 	return written{pod, at.gang.placement.clone(), at.slot}
 }
 
-// rebuilt is a scheduler that knows what is written alone.
+// rebuilt is a scheduler that only knows the written placements.
 func rebuilt(t *testing.T, s *Scheduler, r map[PodID]*Request, list ...written) *Scheduler {
 	t.Helper()
 	n := freshScheduler(t, s.config)
@@ -88,7 +88,7 @@ func TestAnOldWordOnAPlaceYieldsToWhoRunsThere(t *testing.T) {
 	s.DeleteAllocated(pods[1])
 	comeBack(t, s, "moved", g, only("r1n0"))
 	comeBack(t, s, "guest", h, only("r0n1"))
-	s.DeleteAllocated("moved") // what it knew is lost
+	s.DeleteAllocated("moved") // its knowledge is lost
 	requests := map[PodID]*Request{pods[0]: g, "guest": h}
 	permutations([]written{stays, writtenOf(s, "guest")}, func(list []written) {
 		n := rebuilt(t, s, requests, list...)
@@ -99,7 +99,7 @@ func TestAnOldWordOnAPlaceYieldsToWhoRunsThere(t *testing.T) {
 	})
 }
 
-// alone is a placement in which a pod knows its own place.
+// alone is a placement in which a pod only knows its own place.
 func alone(w written) written { return written{w.pod, ownPlace(w.at, w.slot), w.slot} }
 
 func TestPodsThatKnowTheirOwnPlacesMakeTheirGang(t *testing.T) {

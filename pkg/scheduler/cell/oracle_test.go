@@ -213,7 +213,7 @@ func (o *oracle) count(p hwCell, free []int) {
 	}
 }
 
-// guaranteed says that the annotations claim cells of the virtual cluster.
+// guaranteed reports whether the annotations claim cells of the virtual cluster.
 func (p *Placement) guaranteed() bool {
 	for i := range p.Pods {
 		for _, t := range p.Pods[i].Preassigned {
@@ -225,7 +225,7 @@ func (p *Placement) guaranteed() bool {
 	return false
 }
 
-// present says that a device of the gang is still in the configuration.
+// present reports whether a device of the gang is still in the configuration.
 func (w *world) present(g *wgang) bool {
 	for i := range g.place {
 		for _, d := range g.place[i].Indices {

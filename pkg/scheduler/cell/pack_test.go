@@ -13,7 +13,7 @@ type packer struct {
 	ch     *hwChain
 	roots  []*box
 	ops    []packOp
-	failed map[string]bool // states that lead nowhere
+	failed map[string]bool // states without a packing
 	budget int
 }
 
@@ -41,7 +41,7 @@ func newBox(ch *hwChain, level int) *box {
 	return b
 }
 
-// sign is equal for cells that differ in the order of their children only.
+// sign is equal for cells that differ only in the order of their children.
 func (b *box) sign(out *strings.Builder) {
 	out.WriteString(b.marks)
 	switch {
@@ -187,7 +187,7 @@ func (p *packer) each(cells []*box, level int, orLower bool, try func(*box) bool
 	return false
 }
 
-// packs says whether the request fits into the idle cells that it may use; unsure if the search took too long.
+// packs reports whether the request fits into the idle cells that it may use; unsure if the search took too long.
 func (w *world) packs(r *Request) (fits, unsure bool) {
 	for _, ch := range w.hw.chains {
 		if r.LeafType != "" && r.PinnedCell == "" && ch.names[0] != r.LeafType {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// policies is a cluster of nodes with 8 GPUs each: owner has all but two, which patient and eager have.
+// policies is a cluster of nodes with 8 GPUs each: owner has all but two, and patient and eager have one each.
 func policies(nodes int) Config {
 	c := Config{Types: []Type{{"NODE", "GPU", 8, true}}, VirtualClusters: []VirtualCluster{
 		{Name: "owner", Cells: []Virtual{{"NODE", nodes - 2}}},
@@ -21,7 +21,7 @@ func policies(nodes int) Config {
 	return c
 }
 
-// preempt runs a guaranteed gang of owner for which others have to go, and returns them.
+// preempt runs a guaranteed gang of owner that needs others to go, and returns those.
 func preempt(t *testing.T, s *Scheduler, r *Request) []Victim {
 	t.Helper()
 	d := s.Schedule(PodID(r.Gang+"a"), r, Preempting, nil)
@@ -40,7 +40,7 @@ func TestOnlyThePoliciesThatHoldBackDo(t *testing.T) {
 	}
 	victims := preempt(t, s, flatGang("owner", "guaranteed", 0, 2, 8))
 	require.Len(t, victims, 2)
-	for i := range 32 { // one more node gets idle
+	for i := range 32 { // one more node becomes idle
 		if _, ok := s.DeleteAllocated(PodID(fmt.Sprintf("o%da", i))); ok {
 			break
 		}

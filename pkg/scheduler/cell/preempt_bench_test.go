@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkLargePreemption asks for a part of a cluster, or for all of it, that gangs of lower priority fill: one
-// decision, which finds the gangs to preempt. "almost" asks for half of it and a node more, and on every other node a GPU
+// BenchmarkLargePreemption requests a part of a cluster, or all of it, that gangs of lower priority fill: one
+// decision, which finds the gangs to preempt. "almost" requests half of it and one node more, and on every other node a GPU
 // is held by a gang of higher priority.
 func BenchmarkLargePreemption(b *testing.B) {
 	for _, racks := range []int{4, 32, 128, 512} {

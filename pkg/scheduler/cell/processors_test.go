@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mixed is two machines of two GPUs and two of four CPU cells; A owns one of each, B GPUs alone.
+// mixed is two machines of two GPUs and two of four CPU cells; A owns one of each, B only GPUs.
 func mixed(t *testing.T) *Scheduler {
 	t.Helper()
 	s, err := New(Config{
@@ -100,7 +100,7 @@ func TestWhyCountsCPUCells(t *testing.T) {
 	assert.Equal(t, &Smaller{Pods: 1, CPUCellsPerPod: 1}, e.Smaller)
 }
 
-// A machine that is given GPUs, or loses them, is another chain after the change.
+// A machine that is given GPUs, or loses them, is in another chain after the change.
 func TestGangsOnCPUCellsOutliveARestartAndAReconfiguration(t *testing.T) {
 	s := mixed(t)
 	d := put(t, s, ask("A", "cpu", "CPU", 0, 1, 3), "1")

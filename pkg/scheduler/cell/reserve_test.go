@@ -30,7 +30,7 @@ func TestAReservationIsWhatWasFound(t *testing.T) {
 					d := s.Schedule(pod, req, Filtering, nodes)
 					require.Equal(t, []any{d.Result, d.Reason, d.Placement, d.Slot}, []any{found.Result, found.Reason, found.Placement, found.Slot}, "seed %d", seed)
 					other := r.IntN(4) == 0
-					if other { // something happens in between
+					if other { // a change in between
 						s.SetDevice(s.Nodes()[0], 0, r.IntN(2) == 0)
 					}
 					if d.Result == Preempt {
@@ -56,7 +56,7 @@ func TestAReservationIsWhatWasFound(t *testing.T) {
 	require.Greater(t, reserved, 200)
 }
 
-// A pod that ends leaves its slot to the one that comes next, wherever the search for a slot had got to.
+// A pod that ends leaves its slot to the next one, independent of the position of the search for a slot.
 func TestASlotThatBecomesFreeIsFoundAgain(t *testing.T) {
 	s := freshScheduler(t, Config{Types: []Type{{"NODE", "GPU", 8, true}}, Physical: []Physical{{Type: "NODE", Address: "n"}},
 		VirtualClusters: []VirtualCluster{{Name: "A", Cells: []Virtual{{"NODE", 1}}}}})
@@ -93,7 +93,7 @@ func TestWhatAnotherConfigurationFoundIsSearchedForAgain(t *testing.T) {
 	require.Equal(t, Preempt, d.Result)
 	n, _, err := s.Reconfigure(conf)
 	require.NoError(t, err)
-	n.epoch = d.plan.epoch // as it may be by chance
+	n.epoch = d.plan.epoch // as may happen by chance
 	require.Equal(t, Preempt, n.Reserve("p", r, nil, d).Result)
 	require.NoError(t, n.Check())
 	n.DeleteAllocated("idlea")

@@ -16,7 +16,7 @@ func (w *world) restart(c *choices) {
 	before, text := w.s.digest(true), w.dumpText()
 	moved := w.anyMoved()
 	hived := c.in(25) && !moved
-	partial := !hived && c.in(20) // each pod knows its own place only
+	partial := !hived && c.in(20) // each pod only knows its own place
 	n, err := New(w.conf)
 	if err != nil {
 		w.fail("New after restart: %v", err)
@@ -78,7 +78,7 @@ func (w *world) restart(c *choices) {
 	w.twins(c, old, n)
 }
 
-// twins asks both schedulers the same: the restarted one decides alike.
+// twins asks both schedulers the same: the restarted one makes the same decisions.
 func (w *world) twins(c *choices, a, b *Scheduler) {
 	for _, ch := range a.chains {
 		if slices.Max(ch.pressure) > 0 {

@@ -40,7 +40,7 @@ func (w *world) copyOf(include func(*gang) bool) *Scheduler {
 	return n
 }
 
-// complete says that all devices of a gang are configured.
+// complete reports whether all devices of a gang are configured.
 func (w *world) complete(g *gang) bool {
 	for i := range g.slots {
 		if slices.Contains(g.slots[i].leaves, nil) {
@@ -50,7 +50,7 @@ func (w *world) complete(g *gang) bool {
 	return true
 }
 
-// sharedAsAlone asks for random gangs in each virtual cluster alone, and in the whole.
+// sharedAsAlone requests places for random gangs in each virtual cluster alone, and in the whole cluster.
 func (w *world) sharedAsAlone() {
 	for i, v := range w.conf.VirtualClusters {
 		if len(v.Cells)+len(v.Pinned) == 0 {
@@ -73,7 +73,7 @@ func (w *world) sharedAsAlone() {
 	}
 }
 
-// startsIn ends the victims that the scheduler names until the gang starts.
+// startsIn ends the victims of the scheduler until the gang starts.
 func (w *world) startsIn(s *Scheduler, r *Request, alone Decision) {
 	for range len(s.gangs) + 1 {
 		d := s.Schedule("probe", r, Preempting, nil)

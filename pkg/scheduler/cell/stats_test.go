@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The figures are those that one gets by looking at each leaf.
+// The figures are the same as those counted leaf by leaf.
 func TestStatsAreThoseOfTheLeaves(t *testing.T) {
 	partly := 0
 	for seed := range 300 {

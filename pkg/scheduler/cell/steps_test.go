@@ -70,7 +70,7 @@ func (w *world) askOn(p *wpod, phase Phase, nodes Nodes) Decision {
 			text = w.s.dump()
 		}
 	}
-	// A reservation that is neither usable nor waits for anyone goes in either phase.
+	// A reservation that is neither usable nor waits for a victim is dropped in either phase.
 	held := w.s.gangs[p.gang.key]
 	mayCancel := held != nil && held.preempting && len(w.s.victimsOf(held)) == 0
 	d := w.s.Schedule(p.id, p.request, phase, nodes)
@@ -135,14 +135,14 @@ func (w *world) accept(p *wpod) bool {
 	}
 	at := d.Placement
 	if fresh {
-		at = w.s.gangs[p.gang.key].placement // a late decision may get other virtual cells than it says
+		at = w.s.gangs[p.gang.key].placement // a late decision may get other virtual cells than those that it contains
 	}
 	w.seat(p, at, d.Slot)
 	w.lose(lost)
 	return true
 }
 
-// take books the devices of a gang.
+// take marks the devices of a gang as used.
 func (w *world) take(g *wgang) {
 	for i := range g.place {
 		for _, d := range g.place[i].Indices {
@@ -233,7 +233,7 @@ func (w *world) addAndRemove(p *wpod) {
 	}
 }
 
-// end deletes a pod that runs, or one that doesn't.
+// end deletes a pod, running or not.
 func (w *world) end(p *wpod) {
 	lost, known := w.s.DeleteAllocated(p.id)
 	w.note("delete allocated %s: %v %v", p.id, known, lost)
@@ -284,7 +284,7 @@ func (w *world) stopWaiting(p *wpod) {
 	p.bind = nil
 }
 
-// chase schedules a gang until it runs: asks, ends the victims, some or all, asks again.
+// chase schedules a gang until it runs: it asks, ends some or all victims, and asks again.
 func (w *world) chase(c *choices, g *wgang) {
 	var p *wpod
 	for _, q := range g.pods {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Costs of victims hold 32 bits of an order: one of 2^40 in an annotation must not make all gangs that come next equally old.
+// Costs of victims have 32 bits for an order: an order of 2^40 in an annotation must not make all later gangs equally old.
 func TestAForgedOrderDoesNotMakeAllGangsEquallyOld(t *testing.T) {
 	for _, forged := range []uint64{7, 1 << 40} {
 		t.Run(fmt.Sprint(forged), func(t *testing.T) {
@@ -42,7 +42,7 @@ func killed(victims []Victim) []string {
 	return out
 }
 
-// On one node with a job of 4 GPUs and four of 1, one has to end for 4 GPUs.
+// On one node with a job of 4 GPUs and four of 1, only one has to end for 4 GPUs.
 func TestFewerKillsEndsAsFewAsItCanOnANode(t *testing.T) {
 	for _, policy := range PolicyNames() {
 		t.Run(policy, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestWhatIsIdleBesideOtherGangsIsFreeForThoseThatAreHeldBack(t *testing.T) {
 		mustRun(t, s, flatGang("eager", fmt.Sprintf("o%d", i), Opportunistic, 1, 8))
 	}
 	require.Len(t, killed(preempt(t, s, flatGang("owner", "guaranteed", 0, 2, 8))), 2)
-	for i := range 32 { // a node gets idle
+	for i := range 32 { // a node becomes idle
 		if _, ok := s.DeleteAllocated(PodID(fmt.Sprintf("o%da", i))); ok {
 			break
 		}
@@ -76,8 +76,8 @@ func TestWhatIsIdleBesideOtherGangsIsFreeForThoseThatAreHeldBack(t *testing.T) {
 	assert.Equal(t, Bind, d.Result, d.Reason)
 }
 
-// A guaranteed gang of 4 GPUs that arrives again and again on the node that its virtual cluster has anyway, and ends the small
-// gang there, keeps no gang from an idle node.
+// A guaranteed gang of 4 GPUs that arrives again and again on the node that its virtual cluster already has, and evicts the small
+// gang there, doesn't keep a gang from an idle node.
 func TestNothingWaitsForEver(t *testing.T) {
 	s := freshScheduler(t, policies(32))
 	mustRun(t, s, flatGang("owner", "half", 0, 1, 4))
@@ -89,7 +89,7 @@ func TestNothingWaitsForEver(t *testing.T) {
 		mustRun(t, s, small)
 		g := flatGang("owner", fmt.Sprintf("again%d", arrival), 0, 1, 4)
 		require.Equal(t, []string{"small"}, killed(preempt(t, s, g)))
-		for range 100 { // the extender asks each 10 s
+		for range 100 { // the extender asks every 10 s
 			if arrival > 5 && s.Schedule("big", big, Filtering, nil).Result == Bind {
 				return
 			}
@@ -99,7 +99,7 @@ func TestNothingWaitsForEver(t *testing.T) {
 	t.Errorf("it waits beside %d idle nodes: %s", s.chains[0].clean, s.Why(big).Sentence)
 }
 
-// Why and Schedule are asked the same of a pod that isn't one of the gang with its name.
+// Why and Schedule get the same request of a pod that doesn't belong to the gang of its name.
 func TestWhySaysWhatScheduleSaysOfAnotherGangWithTheName(t *testing.T) {
 	s := freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 2}}}))
 	mustRun(t, s, flatGang("A", "g", 0, 1, 1))
@@ -189,7 +189,7 @@ func TestVictimsAreWeighedForGangsOfSeveralNodesToo(t *testing.T) {
 	}
 }
 
-// A virtual cell that is nowhere yet could be had without a victim, but not on the only node that is offered.
+// A virtual cell that isn't bound yet could be had without a victim, but not on the only node that is offered.
 func TestAGangThatMayRunOnOneNodeOnlyEndsALowerPriorityThere(t *testing.T) {
 	for _, nodes := range []int{2, 9} {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestAGangThatMayRunOnOneNodeOnlyEndsALowerPriorityThere(t *testing.T) {
 	}
 }
 
-// Some of the virtual cells that are nowhere yet can be had, and some can't.
+// Some of the virtual cells that aren't bound yet can be had, and some can't.
 func TestAGangThatMayRunOnSomeNodesEndsNoMoreThanItNeeds(t *testing.T) {
 	s := freshScheduler(t, quads(4, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 4}}}))
 	mustRun(t, s, flatGang("A", "v1", 1, 1, 4))

@@ -42,7 +42,7 @@ func play(data []byte, trace *strings.Builder, set func(*world)) (w *world, err 
 	return w, nil
 }
 
-// catch makes a broken promise, or a panic, an error.
+// catch turns a broken promise, or a panic, into an error.
 func catch(err *error) {
 	switch v := recover().(type) {
 	case nil:
@@ -63,7 +63,7 @@ func randomWalk(seed uint64, steps int) []byte {
 	return data
 }
 
-// TestRandomStepsKeepEveryPromise runs as many random steps as PAICTL_CELL_STEPS says.
+// TestRandomStepsKeepEveryPromise runs PAICTL_CELL_STEPS random steps.
 func TestRandomStepsKeepEveryPromise(t *testing.T) {
 	steps := envNumber("PAICTL_CELL_STEPS", 40_000)
 	from := envNumber("PAICTL_CELL_SEED", 1)
@@ -78,7 +78,7 @@ func TestRandomStepsKeepEveryPromise(t *testing.T) {
 			if k := kind(err); !found[k] {
 				found[k] = true
 				if _, again := play(data, nil, nil); again != nil {
-					set = nil // all checks at each step find it, too
+					set = nil // all checks at each step find the same
 				}
 				report(t, data, set)
 				t.Errorf("seed %d: %s", seed, k)

@@ -20,9 +20,9 @@ type world struct {
 	lifted  map[gpu]bool // of the slot that moves in the decision that is judged
 	inexact bool         // annotations of some gang don't tell its exact virtual cells
 	step    int
-	every   int  // expensive checks at every so manieth step; 0 is each
+	every   int  // expensive checks at every n-th step; 0 means each
 	fast    bool // leave the expensive checks out in this step
-	safety  int  // compare with virtual clusters alone at every so manieth step; 0 is never
+	safety  int  // compare with virtual clusters alone at every n-th step; 0 means never
 	trace   *strings.Builder
 	tally   map[string]int
 	persist Persist
@@ -30,17 +30,17 @@ type world struct {
 	record  func(Decision)
 }
 
-// wgang is a gang as its controller sees it.
+// wgang is the controller's state of a gang.
 type wgang struct {
 	key        gangKey
 	pods       []*wpod
 	running    int
 	priority   int
-	guaranteed bool // what the decisions and reports say
+	guaranteed bool // the place by the decisions and reports
 	place      []PodPlacement
 	refused    bool
 	chain      string
-	moved      bool // it outlived a change of the configuration
+	moved      bool // it survived a change of the configuration
 }
 
 type wpod struct {
@@ -84,7 +84,7 @@ func newWorld(c *choices, conf Config) *world {
 	return w
 }
 
-// adopt makes a configuration the truth.
+// adopt sets the configuration that the world checks against.
 func (w *world) adopt(conf Config) {
 	w.conf, w.hw = conf, newHardware(conf)
 	w.oracle = newOracle(w.hw)
@@ -157,7 +157,7 @@ func (w *world) healthy(node string, index int32) bool {
 	return w.nodeOK[node] && !w.broken[gpu{node, index}]
 }
 
-// allHealthy says that no node of the configuration is bad.
+// allHealthy reports whether no node of the configuration is bad.
 func (w *world) allHealthy() bool {
 	for g := range w.hw.leaf {
 		if !w.healthy(g.node, g.index) {

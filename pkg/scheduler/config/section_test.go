@@ -74,7 +74,7 @@ func TestFromClusterOfALayout(t *testing.T) {
 	}
 }
 
-// splitting is the layout of plain, and the GPUs of a machine type that only it has.
+// splitting returns the layout of plain, and its own copy of a machine type's GPUs.
 func splitting() (layout.Layout, *layout.GPU) {
 	l := plain()
 	sku := l.MachineSKU["8x-a100"]

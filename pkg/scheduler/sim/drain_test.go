@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// eights is a cluster of nodes with 8 GPUs each, half of which each of A and B has.
+// eights is a cluster of nodes with 8 GPUs each. A and B own half of them each.
 func eights(nodes int, a, b string) cell.Config {
 	c := cell.Config{Types: []cell.Type{{Name: "NODE", Child: "GPU", Children: 8, Node: true}}, VirtualClusters: []cell.VirtualCluster{
 		{Name: "A", Cells: []cell.Virtual{{Type: "NODE", Count: nodes / 2}}, Policy: a},
@@ -33,7 +33,7 @@ func preempted(nodes, pods int) []trace.Job {
 	return append(jobs, trace.Job{ID: nodes, Arrival: 10, Duration: 100, VC: "A", Pods: pods, GPUsPerPod: 8})
 }
 
-// With --drain, the run continues until all jobs have finished. A job that is held back is not asked again once no job runs.
+// With --drain, the run continues until all jobs have finished: a job that is held back must be asked again even if no job runs.
 func TestADrainLetsJobsFinishThatAreHeldBack(t *testing.T) {
 	for _, one := range []struct {
 		policy      string
@@ -54,8 +54,8 @@ func TestADrainLetsJobsFinishThatAreHeldBack(t *testing.T) {
 	}
 }
 
-// Opportunistic jobs of one shape are one class, even in different virtual clusters. If a job that is held back couldn't
-// start, a job whose policy holds nothing back is not asked.
+// If opportunistic jobs of one shape were one class in all virtual clusters, a job whose policy holds nothing back wouldn't be asked
+// after one that is held back couldn't start.
 func TestAJobIsAskedThoughOneOfAnotherPolicyWasHeldBack(t *testing.T) {
 	start := func(first string) int {
 		jobs := append(preempted(32, 2),

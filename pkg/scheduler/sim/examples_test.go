@@ -126,7 +126,7 @@ func allocated(before, after map[string]any) (was, is []string) {
 	return was, is
 }
 
-// holds reports whether got has all that want has. Lists are equal in length.
+// holds reports whether got has all fields of want. Lists are equal in length.
 func holds(got, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:

@@ -88,7 +88,7 @@ func (w *world) gang() {
 	}
 }
 
-// next makes a step and says which pod it is about.
+// next makes a step and returns the pod that it is about.
 func (w *world) next(clusters int) (map[string]any, *worldPod) {
 	switch n := w.IntN(100); {
 	case n < 12 || len(w.pods) == 0:
@@ -205,7 +205,7 @@ func (w *world) fail(t *testing.T, seed uint64, message string) {
 	t.Fatalf("seed %d, step %d (PAICTL_KEEP_STEPS=DIR keeps the steps): %s", seed, len(w.steps), message)
 }
 
-// asMap is an answer as it is printed.
+// asMap is an answer in its printed form.
 func asMap(t *testing.T, l *sim.Line) map[string]any {
 	t.Helper()
 	b, err := json.Marshal(l)

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// counter is a core that only counts the GPUs of one node, and logs what it is asked.
+// counter is a core that only counts the GPUs of one node, and logs the calls.
 type counter struct {
 	free  int
 	pods  map[cell.PodID]*cell.Request
