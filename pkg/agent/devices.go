@@ -16,12 +16,12 @@ type device struct {
 	gpu.GPU
 	reason string // why it is sick, "" if it isn't
 	since  time.Time
-	// ignored is what is wrong with it, and by order makes it not sick.
+	// ignored is the error that the device has but that an order says to ignore, so that the device isn't sick.
 	ignored string
 	xid     int // the last error of its driver
 	sticky  int // the one that only a reset or a restart ends
 	xids    []gpu.Event
-	// leaked: its memory is in use by no one.
+	// leaked: its memory is in use, but not by any process.
 	leaked bool
 	// missing: the configuration says that the machine has it, and it was never seen.
 	missing bool
@@ -47,8 +47,8 @@ func (d *device) memoryFailed() bool {
 	return false
 }
 
-// devices are what is handed out of the machine, by their numbers: its GPUs, also lost ones, or the parts of each. more is closed when there is
-// news of one of them, or another comes.
+// devices returns the devices that the machine offers, by number: its GPUs, including lost ones, or the parts of each. more is closed when
+// one of them changes, or another is added.
 func (m *monitor) devices() (out []device, more <-chan struct{}) {
 	cards, more := m.cards()
 	if m.parts < 2 && m.mig == "" {
@@ -76,7 +76,7 @@ func (d *device) instances() []gpu.Instance {
 	return d.MIG.Instances
 }
 
-// uuid is that of the device: of the instance, where it is one.
+// uuid is the UUID of the instance if the device is one, otherwise that of the GPU.
 func (d *device) uuid() string {
 	if d.instance != nil {
 		return d.instance.UUID
@@ -102,7 +102,7 @@ func (m *monitor) cards() (out []device, more <-chan struct{}) {
 	return out, m.changed
 }
 
-// missing are GPUs that the configuration names and that aren't there. The scheduler would give them to jobs. Its caller holds the lock.
+// missing returns GPUs that are configured but don't exist. The scheduler would give them to jobs. The caller holds the lock.
 func (m *monitor) missing() (out []device) {
 	why := fmt.Sprintf("the machine has %d GPUs, but its SKU in layout.yaml says %d", len(m.slots), m.wanted)
 	if !m.seen {

@@ -40,11 +40,11 @@ type Driver struct {
 	processes *processes
 	// vendor says what containers with real GPUs need.
 	vendor vendor
-	// specs writes files for the container runtime, in the folder cdi. writing guards them: there is none for a claim that has ended.
+	// specs writes files for the container runtime to the folder cdi. writing guards them: a claim that has ended must not have a file.
 	specs   *cdi.Cache
 	cdi     string
 	writing sync.Mutex
-	// notices is the folder with what containers are told of their GPUs, in a folder for each claim.
+	// notices is the folder with the files that report GPU health to containers, in a folder for each claim.
 	notices string
 	// noticing guards the files there: the latest is written last, and none for a claim that has ended.
 	noticing sync.Mutex
@@ -57,15 +57,15 @@ type Driver struct {
 
 var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
 
-// folders are where the driver keeps what.
+// folders are the driver's folders and files.
 type folders struct {
 	// records and the file of orders outlive the machine's next start, cdi and notices don't; cgroups are the machine's control groups.
 	records, orderFile, cdi, notices, cgroups string
-	// root is where the machine's files are, "" where its GPUs aren't real ones of NVIDIA.
+	// root is the folder with the machine's files, or "" if its GPUs aren't real NVIDIA GPUs.
 	root string
 }
 
-// newDriver returns the driver of a node, and writes again for the container runtime what it has handed out: its files are gone
+// newDriver returns the driver of a node. It rewrites the container runtime's files for all allocated devices, because they are gone
 // after a start of the machine.
 func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f folders, log *slog.Logger, fatal func(error)) (*Driver, error) {
 	d := &Driver{node: node, gpus: gpus, vendor: v, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, next: &nextBoot{root: f.root}, log: log, fatal: fatal}
@@ -99,14 +99,14 @@ func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f fold
 // and pods that have ended wait for the agent.
 const rewriting = 20 * time.Second
 
-// writeSpecs tells the container runtime of all claims, and reports whether it could.
+// writeSpecs writes the container runtime's files of all claims, and reports whether that succeeded.
 func (d *Driver) writeSpecs(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, rewriting)
 	defer cancel()
 	all := true
 	for _, r := range d.records.all() {
 		if err := d.writeSpec(ctx, r); err != nil {
-			// A GPU is gone that a pod had. Others go on.
+			// The pod's GPU is gone. Continue with the other claims.
 			d.log.WarnContext(ctx, "a container of the claim can't be started again", "claim", r.Namespace+"/"+r.Name, "err", err)
 			all = false
 		}
@@ -114,8 +114,8 @@ func (d *Driver) writeSpecs(ctx context.Context) bool {
 	return all
 }
 
-// followDriver tells the container runtime again of all claims whenever the machine has another driver or its GPUs other instances, until ctx ends: the files
-// of those before are gone. What couldn't be told is tried again.
+// followDriver rewrites the container runtime's files of all claims whenever the driver or the instances of its GPUs change, until ctx ends:
+// the previous driver's files are gone. It retries failed writes.
 func (d *Driver) followDriver(ctx context.Context) {
 	told := ""
 	for ctx.Err() == nil {
@@ -145,8 +145,8 @@ func (d *Driver) removeLeftSpecs() error {
 	return nil
 }
 
-// PrepareResourceClaims hands out the devices of claims. It refuses a claim whose devices aren't free, aren't there, or are not what it
-// asked for: neither the API server nor the kubelet looks.
+// PrepareResourceClaims allocates the devices of claims. It refuses a claim whose devices aren't free, don't exist, or don't match the request:
+// neither the API server nor the kubelet checks this.
 func (d *Driver) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
 	out := make(map[types.UID]kubeletplugin.PrepareResult, len(claims))
 	for _, c := range claims {
@@ -168,7 +168,7 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 	known := d.records.of[c.UID]
 	switch {
 	case known == nil:
-		// It is noted before it is handed out: an agent that dies in between hands the devices to no one else.
+		// Record it before allocating it. If the agent dies in between, the devices aren't given to another claim.
 		err = d.records.add(want)
 	case !slices.Equal(known.Devices, want.Devices):
 		err = fmt.Errorf("it was allocated %v on this machine, but now names %v", names(known), names(want))
@@ -205,7 +205,7 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 	return devices, nil
 }
 
-// read returns what a claim was given of this machine, if it may have that.
+// read returns the devices of this machine that a claim was allocated, if it may have them.
 func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 	out := &record{UID: c.UID, Namespace: c.Namespace, Name: c.Name, Since: d.gpus.now().UTC(), Parts: d.gpus.parts, MIG: d.gpus.mig}
 	for _, r := range c.Status.ReservedFor {
@@ -241,7 +241,7 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 			return nil, fmt.Errorf("%s doesn't exist yet: its GPU %s", r.Device, strings.TrimPrefix(g.unlike, "it "))
 		case holder == nil && d.gpus.mig != "" && g.instance == nil:
 			return nil, fmt.Errorf("%s doesn't exist: it is unknown how its GPU is split", r.Device)
-		case holder != nil: // what it has it keeps, whomever the layout gives it to by now
+		case holder != nil: // it keeps the device, even if the layout now assigns it to others
 		case request.class == claim.Class && g.forPods:
 			return nil, fmt.Errorf("it was allocated %s, which is for ordinary pods, for its request %q of the class %s", r.Device, r.Request, claim.Class)
 		case request.class != claim.Class && !g.forPods:
@@ -258,7 +258,7 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 	return out, nil
 }
 
-// request is what a claim asks for.
+// request is one request of a claim.
 type request struct {
 	class string
 	// exact: it is for so many devices, and not for all.
@@ -266,7 +266,7 @@ type request struct {
 	count int64
 }
 
-// askedOf are the requests of a claim by the names that its devices have it under. The scheduler makes no choice of requests of its own class.
+// askedOf returns the requests of a claim by the names that allocated devices refer to. The scheduler doesn't use alternatives of claim.Class.
 func askedOf(c *resourceapi.ResourceClaim) map[string]request {
 	out := map[string]request{}
 	for _, r := range c.Spec.Devices.Requests {
@@ -290,8 +290,8 @@ func names(r *record) []string {
 	return out
 }
 
-// UnprepareResourceClaims takes back what claims had. The kubelet calls it when no container of their pods runs any more, and for a pod
-// that was deleted by force although they do: then it gets an error, and tries again.
+// UnprepareResourceClaims releases the devices of claims. The kubelet calls it when none of their pods' containers runs. It also calls it for a pod
+// that was force-deleted while its containers still run. In that case it gets an error and retries.
 func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
 	out := make(map[types.UID]error, len(claims))
 	for _, c := range claims {
@@ -315,7 +315,7 @@ func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletpl
 	return out, nil
 }
 
-// remove forgets what a claim had.
+// remove removes the record and the container runtime's file of a claim.
 func (d *Driver) remove(uid types.UID) error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
@@ -325,7 +325,7 @@ func (d *Driver) remove(uid types.UID) error {
 	return d.records.remove(uid)
 }
 
-// HandleError takes note of what goes wrong beside calls, and ends the agent where trying again doesn't help.
+// HandleError logs errors that occur outside of calls, and stops the agent if a retry doesn't help.
 func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	var dropped *resourceslice.DroppedFieldsError
 	if errors.As(err, &dropped) {
@@ -340,7 +340,7 @@ func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	d.fatal(fmt.Errorf("%s: %w", msg, err))
 }
 
-// pick finds the instance that a device of the record is, where it is one. It fails where the GPU is split otherwise than it was for the record.
+// pick selects the instance if a device of the record is one. It fails if the GPU's split has changed since the record was written.
 func (r *record) pick(g *device, name string) error {
 	switch {
 	case r.MIG == "" && g.MIG != nil && g.MIG.Enabled:
@@ -358,10 +358,10 @@ const specSuffix = ".json"
 
 func specName(uid types.UID) string { return claim.Driver + "-" + string(uid) + specSuffix }
 
-// specDevice names a device after its claim: what the container runtime knows under a name it may keep, so that none is used twice.
+// specDevice names a device after its claim. The container runtime may cache a device by name, so no name is used twice.
 func specDevice(uid types.UID, device string) string { return string(uid) + "-" + device }
 
-// writeSpec tells the container runtime what a container gets that has a claim.
+// writeSpec writes the container runtime's file with the devices that a container with this claim gets.
 func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 	spec := &specs.Spec{Kind: kind}
 	var hardware []*device // those that aren't simulated
@@ -429,7 +429,7 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	if !d.records.known(r.UID) {
-		return nil // it has ended meanwhile
+		return nil // the claim has ended since
 	}
 	return d.specs.WriteSpec(spec, specName(r.UID))
 }
@@ -437,7 +437,7 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 // perSlice is how many devices an object of the API server can have: 128, and 64 once one has taints.
 const perSlice = 64
 
-// resources are the GPUs as Kubernetes is told.
+// resources returns the GPUs as they are published in Kubernetes.
 func (d *Driver) resources() resourceslice.DriverResources {
 	gpus, _ := d.gpus.devices()
 	driver, cuda := d.gpus.versions()
@@ -454,14 +454,14 @@ func (d *Driver) resources() resourceslice.DriverResources {
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.node: pool}}
 }
 
-// publish is a GPU, or a part of one, as Kubernetes is told. What isn't known is left out.
+// publish returns a GPU, or a part of one, as it is published in Kubernetes. Unknown values are omitted.
 func publish(g *device, driver, cuda string, parts int32, mig string) resourceapi.Device {
 	index, uuid := int64(g.Index), g.uuid()
 	out := resourceapi.Device{Name: claim.DeviceName(g.Index), Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
 		"index": {IntValue: &index}, "uuid": {StringValue: &uuid}, "simulated": {BoolValue: &g.Simulated}, claim.ForPods: {BoolValue: &g.forPods},
 	}}
 	if g.reason != "" {
-		// Not NoExecute: who has it sees for itself. An API server that knows no taints drops it.
+		// Not NoExecute: a job that has the GPU notices by itself. An API server that doesn't support taints drops it.
 		out.Taints = []resourceapi.DeviceTaint{{Key: claim.Unhealthy, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
 	}
 	for name, text := range map[resourceapi.QualifiedName]string{"model": g.Model, "resource.kubernetes.io/pciBusID": g.Bus} {
@@ -483,7 +483,7 @@ func publish(g *device, driver, cuda string, parts int32, mig string) resourceap
 	if parts > 1 || mig != "" {
 		card, n := int64(g.card), int64(max(parts, 1))
 		out.Attributes["card"], out.Attributes["parts"] = resourceapi.DeviceAttribute{IntValue: &card}, resourceapi.DeviceAttribute{IntValue: &n}
-		memory /= n // of an instance: until it is there; of a part: nothing keeps it to that
+		memory /= n // for an instance: until it exists; for a part: the memory isn't enforced
 	}
 	if mig != "" {
 		out.Attributes["profile"] = resourceapi.DeviceAttribute{StringValue: &mig}

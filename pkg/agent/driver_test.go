@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// machine is one with eight simulated GPUs: what outlives the agent, and the agent.
+// machine has eight simulated GPUs. It holds the folders, which outlive the agent, and the agent's driver.
 type machine struct {
 	t *testing.T
 	folders
@@ -83,7 +83,7 @@ func claimOf(uid string, devices ...string) *resourceapi.ResourceClaim {
 	return c
 }
 
-// prepare returns what a container of a claim is started with.
+// prepare returns the device IDs that a container of a claim is started with.
 func (m *machine) prepare(c *resourceapi.ResourceClaim) (ids []string, err error) {
 	m.t.Helper()
 	out, err := m.PrepareResourceClaims(m.t.Context(), []*resourceapi.ResourceClaim{c})
@@ -138,7 +138,7 @@ func TestAContainerHasTheGPUsOfItsClaim(t *testing.T) {
 	assert.Equal(t, a, again)
 }
 
-// What the API server, kube-scheduler and the kubelet let pass.
+// The API server, kube-scheduler and the kubelet don't refuse these.
 func TestAClaimThatMayNotHaveItsDevicesIsRefused(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -248,7 +248,7 @@ func TestNoticesGoWithTheirClaims(t *testing.T) {
 	r := m.Driver.records.all()[0]
 	m.end("a")
 	assert.NoDirExists(t, m.noticeFolder("a"))
-	require.NoError(t, m.notify(r)) // whoever tells it was at it
+	require.NoError(t, m.notify(r)) // a notification was still in progress
 	m.notifyAll(t.Context())
 	m.restart(8)
 	assert.NoDirExists(t, m.noticeFolder("a"))
@@ -310,7 +310,7 @@ func TestWritesThatWereInterrupted(t *testing.T) {
 	})
 }
 
-// A record that can't be read may stand for GPUs that a container has: nothing is handed out then.
+// A record that can't be read may be of GPUs that a container has. In that case no device is allocated.
 func TestARecordThatCantBeRead(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -382,7 +382,7 @@ func TestContainersWithRealGPUsGetWhatTheToolkitSays(t *testing.T) {
 	require.ErrorContains(t, err, "this machine has no gpu-2", "the configuration alone has it")
 	assert.Len(t, d.resources().Pools["n1"].Slices[0].Devices, 2)
 
-	// Another driver: what its containers get is written again.
+	// After a change of the driver, the files of its containers are written again.
 	say("580")
 	go d.followDriver(t.Context())
 	report.Driver = "580.65.06"

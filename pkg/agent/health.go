@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// What is wrong with GPUs, who says so, and what people order about it.
+// Faults of GPUs, how they are detected, and orders to ignore them.
 
 // mostXIDs is how many errors of a GPU are kept: one that breaks may report thousands.
 const mostXIDs = 32
@@ -32,7 +32,7 @@ func (m *monitor) event(e gpu.Event) {
 	s.last, m.news = e.XID, true // for its container
 	s.xids = append(s.xids[max(0, len(s.xids)-mostXIDs+1):], e)
 	if x.Sick() && (s.XID == 0 || x.Action == gpu.Restart || s.Ignored != "") {
-		s.XID, s.At, s.Boot, s.Ignored = e.XID, e.At, m.boot, "" // what is ignored is what there was
+		s.XID, s.At, s.Boot, s.Ignored = e.XID, e.At, m.boot, "" // a new error ends an order to ignore the previous one
 	}
 }
 
@@ -90,13 +90,13 @@ func (m *monitor) judge() {
 	}
 }
 
-// What is wrong where errors couldn't be corrected, of which there may be more later.
+// Faults for uncorrectable errors. A GPU may have more of these errors later.
 const (
 	memoryFailed = "its memory has uncorrectable errors; reset it, or restart the machine"
 	othersFailed = "it had uncorrectable errors (RAS); reset it, or restart the machine"
 )
 
-// sickness says what is wrong with a GPU besides what is ignored by order, "" if nothing is, and since when.
+// sickness returns the fault of a GPU that isn't ignored by order, and since when it has it. It returns "" if the GPU has no such fault.
 func (m *monitor) sickness(s *slot) (string, time.Time) {
 	since := s.since
 	if s.reason == "" {
@@ -155,8 +155,8 @@ func failures(s *slot) float64 {
 	return s.gpu.Values[gpu.DoubleBitVolatile] + s.gpu.Values[gpu.OtherUncorrectable]
 }
 
-// ignore has a GPU used again though something is wrong with it, until something else is.
-// Where wrong is given it has to be just that, since an order may come late.
+// ignore puts a GPU back into use despite its fault, until it has another fault.
+// If wrong isn't empty, it must be the current fault, because an order may arrive late.
 func (m *monitor) ignore(index int32, wrong string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,7 +197,7 @@ func (m *monitor) heed(index int32) (string, error) {
 	return "it gets no more jobs: " + was, nil
 }
 
-// wasReset takes note that a GPU was reset: errors that only a reset ends are over. What still is wrong with it the next report tells.
+// wasReset records that a GPU was reset, and clears the errors that only a reset ends. The next report shows the remaining faults.
 func (m *monitor) wasReset(index int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -213,7 +213,7 @@ func (m *monitor) wasReset(index int32) {
 	m.store(before)
 }
 
-// slotOf returns the slot of a GPU's number, nil if there is none. Its caller holds the lock.
+// slotOf returns the slot with a GPU's number, or nil. The caller holds the lock.
 func (m *monitor) slotOf(index int32) *slot {
 	for _, s := range m.slots {
 		if s.Index == index {

@@ -22,8 +22,8 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// Labels of the machine's Node that say which GPUs it has: the same as NVIDIA's GPU feature discovery and AMD's node labeller write, so that who selects
-// nodes by them finds those. The policy in the agent's chart allows these and no others.
+// Labels of the machine's Node that describe its GPUs: the same that NVIDIA's GPU feature discovery and AMD's node labeller write, so that a selector
+// for those labels finds these nodes. The policy in the agent's chart allows these labels and no others.
 
 // SimulatedLabel is on Nodes whose GPUs are simulated.
 const SimulatedLabel = "paictl.openpai.org/gpu-simulated"
@@ -31,7 +31,7 @@ const SimulatedLabel = "paictl.openpai.org/gpu-simulated"
 // labelOwner is the name under which the API server keeps which labels are the agent's.
 const labelOwner = "pai-agent-labels"
 
-// labels are those of the machine's Node. ok is false where it isn't known what GPUs there are: then they stay as they are.
+// labels returns the labels of the machine's Node. ok is false if the GPUs aren't known yet. In that case the labels stay unchanged.
 func (d *Driver) labels() (out map[string]string, ok bool) {
 	if seen, _ := d.gpus.answered(); !seen || d.vendor == nil {
 		return nil, false
@@ -52,8 +52,8 @@ func (d *Driver) labels() (out map[string]string, ok bool) {
 	return out, true
 }
 
-// label writes the labels. The API server changes the Node only where they differ, and removes those that the agent has written before and that are no
-// more. A label that someone else has written with another value stays his: NVIDIA's and AMD's own programs may run as well.
+// label writes the labels. The API server changes the Node only if they differ, and removes labels that the agent wrote earlier and no longer
+// wants. A label that another program wrote with another value isn't changed: NVIDIA's and AMD's own programs may run as well.
 func (d *Driver) label(ctx context.Context, client kubernetes.Interface) error {
 	want, ok := d.labels()
 	if !ok {
@@ -91,7 +91,7 @@ func conflicts(err error) (out []string) {
 	return out
 }
 
-// notInProduct are what NVIDIA's program leaves out of names.
+// notInProduct are the characters that NVIDIA's program removes from names.
 var notInProduct = regexp.MustCompile(`[^A-Za-z0-9_. -]`)
 
 func word(name string) string {
@@ -210,7 +210,7 @@ func (a amd) labels(gpus []device, driver, _ string) map[string]string {
 			}
 		}
 	}
-	// A driver that came with the kernel has no version of its own.
+	// A driver that is part of the kernel doesn't have a version.
 	if driver != "" && !gpus[0].Simulated {
 		out[prefix+"driver-version"] = driver
 	}

@@ -197,7 +197,7 @@ func TestTheAgentWritesLabelsAndLeavesThoseOfOthers(t *testing.T) {
 	_, second = of()
 	assert.Equal(t, first, second)
 
-	// Another program comes, with other values and labels of its own.
+	// Another program starts, with different values and additional labels.
 	other(map[string]any{"nvidia.com/gpu.product": "A100-SXM4-80GB-MIG-1g.10gb", "nvidia.com/gpu.count": "28", "nvidia.com/gfd.timestamp": "1"})
 	theirs := func(l map[string]string) {
 		l["nvidia.com/gpu.product"], l["nvidia.com/gpu.count"], l["nvidia.com/gfd.timestamp"] = "A100-SXM4-80GB-MIG-1g.10gb", "28", "1"

@@ -6,20 +6,20 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// Memory of a GPU that no one uses is leaked: a process ended, and the driver didn't take its memory back. The next job would get less than it
-// counts on.
+// Memory of an unused GPU that is in use is leaked: a process ended, and the driver didn't release its memory. The next job would get less
+// memory than it expects.
 
 const (
-	// leakedFor is how long memory has to be in use without a process: one that ends gives it back within seconds.
+	// leakedFor is how long memory has to be in use without a process: a process that ends releases it within seconds.
 	leakedFor = 5 * time.Minute
-	// leakLeast and leakShare are what the driver itself may take of a GPU's memory, of which the larger counts. Of large ones it takes more.
+	// leakLeast and leakShare limit the memory that the driver itself may use. The larger limit applies, because the driver uses more on large GPUs.
 	leakLeast = 1 << 30
 	leakShare = 20
 )
 
 const leaked = "its memory is in use, although no process and no job uses it; paictl node gpu reset, or restart the machine"
 
-// leaks takes note since when memory of a GPU is in use by no one. What isn't known is none. Its caller holds the lock.
+// leaks records since when memory of a GPU is in use without a process or a claim. Unknown use counts as no leak. The caller holds the lock.
 func (m *monitor) leaks(s *slot) {
 	g := &s.gpu
 	limit := max(leakLeast, float64(g.Memory)/leakShare)

@@ -23,17 +23,17 @@ type ledger struct {
 // entry is an order that was begun.
 type entry struct {
 	ID string `json:"id"`
-	// Answer is what came of it; nil while it is carried out.
+	// Answer is the result; nil while the order is in progress.
 	Answer *order.Answer `json:"answer,omitempty"`
 }
 
 // mostEntries bounds the file: a Node has far fewer orders.
 const mostEntries = 256
 
-// interrupted is what came of an order whose agent ended meanwhile.
+// interrupted is the result of an order during which the agent stopped.
 const interrupted = "the agent was stopped while it did this, so the result is unknown: check the GPU, and order it again"
 
-// openLedger reads what earlier agents began. Orders that they didn't end are answered so.
+// openLedger reads the orders of earlier agents. It answers those that were in progress with interrupted.
 func openLedger(file string) (*ledger, error) {
 	l := &ledger{file: file}
 	data, err := os.ReadFile(file)
@@ -54,7 +54,7 @@ func openLedger(file string) (*ledger, error) {
 	return l, nil
 }
 
-// answer returns what came of an order, if it was begun.
+// answer returns the result of an order, if it has one.
 func (l *ledger) answer(id string) (order.Answer, bool) {
 	i := l.find(id)
 	if i < 0 || l.entries[i].Answer == nil {
@@ -67,7 +67,7 @@ func (l *ledger) find(id string) int {
 	return slices.IndexFunc(l.entries, func(e entry) bool { return e.ID == id })
 }
 
-// begin notes that an order is carried out now. Where it can't be noted, the order must not be.
+// begin records that an order is in progress. If it fails, the caller must not carry out the order.
 func (l *ledger) begin(id string) error {
 	l.entries = append(l.entries, entry{ID: id})
 	if n := len(l.entries) - mostEntries; n > 0 {
@@ -76,7 +76,7 @@ func (l *ledger) begin(id string) error {
 	return l.write()
 }
 
-// end notes what came of an order that was begun, also where the file can't be written: the next agent doesn't know it then.
+// end records the result of an order that was begun. If the file can't be written, only this agent knows the result, and the next one doesn't.
 func (l *ledger) end(a order.Answer) error {
 	if i := l.find(a.ID); i >= 0 {
 		l.entries[i].Answer = &a

@@ -13,12 +13,12 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// gpuLabels are those of NVIDIA's dcgm-exporter: gpu is the number of the card, pod and namespace say who has it, and are empty where no one has.
+// gpuLabels are those of NVIDIA's dcgm-exporter: gpu is the number of the card. pod and namespace are its user, and empty unless it has just one.
 func gpuLabels() []string {
 	return []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "namespace", "pod"}
 }
 
-// metrics are the measurements of all GPUs. They are made when they are asked for.
+// metrics collects the measurements of all GPUs whenever it is scraped.
 type metrics struct {
 	d                         *Driver
 	sick, leaked, state, next *prometheus.Desc
@@ -46,7 +46,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	gpus, _ := m.d.gpus.cards()
 	for _, g := range gpus {
 		labels := []string{strconv.Itoa(int(g.Index)), g.UUID, g.Bus, deviceFile(&g), g.Model, "", ""}
-		if len(users[g.card]) == 1 { // no one of several is its user
+		if len(users[g.card]) == 1 { // if several share it, it has no single user
 			r := users[g.card][0]
 			labels[5] = r.Namespace
 			if len(r.PodNames) > 0 {
@@ -101,8 +101,8 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectInstances sends what the instances of a GPU measure, which is their memory alone. Labels are those of dcgm-exporter for instances: those of the GPU,
-// and beside them profile and number.
+// collectInstances sends the measurements of a GPU's instances, which are only those of their memory. The labels are those that dcgm-exporter uses
+// for instances: the labels of the GPU, its profile and its number.
 func (m *metrics) collectInstances(out chan<- prometheus.Metric, g *device, labels []string, users []*record) {
 	names := append(gpuLabels(), "GPU_I_PROFILE", "GPU_I_ID")
 	for place, i := range g.instances() {
@@ -126,7 +126,7 @@ func (m *metrics) collectInstances(out chan<- prometheus.Metric, g *device, labe
 	}
 }
 
-// deviceFile is the name of a GPU's device file, whose number isn't that of the GPU on every machine; "" for one that has none.
+// deviceFile returns the name of a GPU's device file, whose number may differ from the GPU's. It returns "" for a GPU without device files.
 func deviceFile(g *device) string {
 	if len(g.Files) == 0 {
 		return ""
@@ -134,7 +134,7 @@ func deviceFile(g *device) string {
 	return filepath.Base(g.Files[0].Container)
 }
 
-// measurement are names of what pai-nvml reads. Others could be no names, or those of the agent's own.
+// measurement matches names of pai-nvml's measurements. Others may be invalid, or conflict with the agent's own metrics.
 var measurement = regexp.MustCompile(`^DCGM_FI_[A-Z0-9_]+$`)
 
 // counts reports whether a measurement only grows.

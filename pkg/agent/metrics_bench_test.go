@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// everyMeasurement are names of what pai-nvml reads of a card that tells all of it.
+// everyMeasurement are all measurements that pai-nvml can read of a card.
 var everyMeasurement = []string{
 	gpu.Temperature, gpu.Power, gpu.Energy, gpu.Utilization, gpu.MemoryUtilization, gpu.SMClock, gpu.MemoryClock, gpu.ClockReasons, gpu.PCIeReplays,
 	gpu.SingleBitVolatile, gpu.DoubleBitVolatile, gpu.SingleBitAggregate, gpu.DoubleBitAggregate, gpu.RowsRemapped, gpu.RowsRemappedUncorr,
@@ -49,7 +49,7 @@ func busy(b *testing.B) (*Driver, []byte) {
 	return d, line
 }
 
-// BenchmarkScrape is what it costs to be asked for all measurements once; Prometheus asks every 15 s by default.
+// BenchmarkScrape measures one scrape of all measurements. Prometheus scrapes every 15 s by default.
 func BenchmarkScrape(b *testing.B) {
 	d, _ := busy(b)
 	registry := prometheus.NewRegistry()
@@ -67,7 +67,7 @@ func BenchmarkScrape(b *testing.B) {
 	b.ReportMetric(float64(series), "series")
 }
 
-// BenchmarkReport is what a line of pai-nvml costs, of which there is one every two seconds.
+// BenchmarkReport measures the processing of one line of pai-nvml, which writes one every two seconds.
 func BenchmarkReport(b *testing.B) {
 	d, line := busy(b)
 	b.ReportAllocs()

@@ -18,8 +18,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// driverOnDisk is the release of the driver's libraries below a root: that of the next start, where the one that is loaded may be another. It is ""
-// where it can't be told.
+// driverOnDisk returns the release of the driver's libraries below a root, which the machine's next start uses: a different release may be loaded
+// now. It returns "" if the release is unknown.
 func driverOnDisk(root string) string {
 	for _, folder := range []string{"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib"} {
 		path, err := securejoin.SecureJoin(root, filepath.Join(folder, "libnvidia-ml.so.1"))
@@ -37,7 +37,7 @@ func driverOnDisk(root string) string {
 	return ""
 }
 
-// moduleRelease is the release that a module says to be of, "" where it can't be told, as of one that is packed by xz.
+// moduleRelease returns the release in a module's metadata. It returns "" if that can't be read, for example if the module is compressed with xz.
 func moduleRelease(file string) string {
 	f, err := os.Open(file)
 	if err != nil {
@@ -96,11 +96,11 @@ func (b *nextBoot) releaseOf(path string, info fs.FileInfo) string {
 	return release
 }
 
-// hasModule reports whether the driver has a module for a kernel, and of which other release it has one where it hasn't: what a driver of before has left
-// doesn't work with the libraries of now.
+// hasModule reports whether the driver has a module for a kernel. If it doesn't but another release does, it returns that release: a module that
+// a previous driver left behind doesn't work with the current libraries.
 func (b *nextBoot) hasModule(kernel string) (has bool, other string) {
 	wanted := driverOnDisk(b.root)
-	// What can't be read is taken for a folder without the module.
+	// A folder that can't be read counts as one without the module.
 	_ = filepath.WalkDir(filepath.Join(b.root, "lib", "modules", kernel)+"/", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || !moduleFile.MatchString(e.Name()) {
 			return nil //nolint:nilerr // see above

@@ -20,15 +20,15 @@ import (
 	"github.com/openpai/paictl/pkg/agent/replace"
 )
 
-// monitor knows the GPUs of the machine: those that are there, those that were, and what is wrong with them. Its methods may be called at
-// the same time.
+// monitor tracks the GPUs of the machine: those that are present, those that were, and their faults. Its methods are safe for concurrent
+// use.
 type monitor struct {
-	// file keeps what outlives the agent: the numbers of GPUs, since one that is lost must not give its own to the next, and errors that only a
-	// reset ends, which the driver tells once.
+	// file stores the state that outlives the agent: the numbers of GPUs, because a lost GPU must not pass its number to the next, and errors that only
+	// a reset ends, which the driver reports once.
 	file string
 	// boot is the machine's present start: one that restarts has reset its GPUs.
 	boot string
-	// wanted is how many GPUs the configuration says that there are; 0 if it says nothing.
+	// wanted is the configured number of GPUs; 0 if none is configured.
 	wanted int
 	// forPods are the numbers of those that ordinary pods get.
 	forPods []int32
@@ -48,7 +48,7 @@ type monitor struct {
 	// silent says why nothing is known, "" if it is; since then.
 	silent      string
 	silentSince time.Time
-	news        bool   // a GPU came, or an error that makes none sick, and no one was told
+	news        bool   // a GPU was added, or an error doesn't make a GPU sick, and changed isn't closed yet
 	seen        bool   // a report has come
 	missed      string // how many of the wanted are missing, and why
 	// changed is closed when a GPU comes, becomes sick or well, or reports an error.
@@ -59,36 +59,36 @@ type monitor struct {
 type slot struct {
 	Index int32  `json:"index"`
 	UUID  string `json:"uuid"`
-	// XID is the error that only a reset ends, 0 if it has none, At when it happened and Boot in which start of the machine.
+	// XID is the error that only a reset ends, or 0; At is when it happened, and Boot the start of the machine in which it happened.
 	XID  int       `json:"xid,omitempty"`
 	At   time.Time `json:"at,omitzero"`
 	Boot string    `json:"boot,omitempty"`
-	// Ignored is what was wrong with it when someone ordered to use it anyway.
+	// Ignored is the fault that it had when a user ordered to use it anyway.
 	Ignored string `json:"ignored,omitempty"`
 	// Failures is how many errors couldn't be corrected then: more of them are worse.
 	Failures float64 `json:"failures,omitempty"`
 	// Seen is the machine's start in which it was there last.
 	Seen string `json:"seen,omitempty"`
-	// MIG is the profile of the instances into which an agent has split it, or has begun to. What someone else has split stays as it is.
+	// MIG is the profile of the instances into which an agent has split it, or has begun to. A split by another program isn't changed.
 	MIG       string `json:"mig,omitempty"`
 	Simulated bool   `json:"simulated,omitempty"`
 
 	gpu gpu.GPU // as it was seen last
-	// last is the last error that the driver told, sick or not, since the agent started.
+	// last is the last error that the driver reported, sick or not, since the agent started.
 	last int
-	// xids are all that it told, counted from the first.
-	// leaking is since when its memory is in use by no one, zero if it isn't.
+	// xids are the errors that it reported, oldest first.
+	// leaking is since when its memory is in use without a user; zero if it isn't.
 	leaking time.Time
 	xids    []gpu.Event
 	// waits says why it isn't split as it is to be, as far as that is known.
 	waits string
-	// notBefore is when that is tried again.
+	// notBefore is the earliest time of a retry.
 	notBefore time.Time
 	reason    string // why it is sick
 	since     time.Time
 }
 
-// openMonitor reads what earlier agents knew.
+// openMonitor reads the state of earlier agents.
 func openMonitor(file, boot string, log *slog.Logger, now func() time.Time) (*monitor, error) {
 	m := &monitor{file: file, boot: boot, log: log, now: now, slots: map[string]*slot{}, changed: make(chan struct{})}
 	data, err := os.ReadFile(file)
@@ -160,7 +160,7 @@ func (m *monitor) see(r *gpu.Report) {
 			g = was
 		}
 		for _, name := range []string{gpu.DoubleBitVolatile, gpu.RowRemapFailed, gpu.OtherUncorrectable} {
-			// What couldn't be read this time is as before.
+			// A value that couldn't be read this time is unchanged.
 			if was, ok := s.gpu.Values[name]; ok && g.Values != nil {
 				if _, read := g.Values[name]; !read {
 					g.Values[name] = was
@@ -182,11 +182,11 @@ func (m *monitor) see(r *gpu.Report) {
 	m.store(before)
 }
 
-// placed are the GPUs of a report that have a place, each once: a lost one may say nothing.
+// placed returns the GPUs of a report that have an address, each once: a lost one may report no values.
 func placed(r *gpu.Report) (out []gpu.GPU) {
 	seen := map[string]bool{}
 	for _, g := range r.GPUs {
-		g.Bus = cmp.Or(g.Bus, g.UUID) // a library may not tell it
+		g.Bus = cmp.Or(g.Bus, g.UUID) // a library may not report it
 		if g.Bus != "" && !seen[g.Bus] {
 			seen[g.Bus] = true
 			out = append(out, g)
@@ -195,7 +195,7 @@ func placed(r *gpu.Report) (out []gpu.GPU) {
 	return out
 }
 
-// realRoot is a folder with the files of the machine, "" where no GPU of it is real.
+// realRoot is a folder with the files of the machine, or "" if no GPUs are configured.
 func (m *monitor) realRoot(root string) string {
 	if m.wanted == 0 {
 		return ""
@@ -203,9 +203,9 @@ func (m *monitor) realRoot(root string) string {
 	return root
 }
 
-// settle brings what was known to where GPUs are now, before new ones get numbers. Cards that change places among themselves take each other's
-// numbers, as those tell the place. Where there are new places, since a card that was built in has changed the addresses of others, numbers
-// go with the cards.
+// settle moves known slots to the GPUs' current addresses, before new GPUs get numbers. Cards that change places among themselves take each other's
+// numbers, because a number means a place. If new addresses appear, because an added card has changed the addresses of others, the numbers
+// move with the cards.
 func (m *monitor) settle(present []gpu.GPU) {
 	at, there, simulated, renumbered := map[string]string{}, map[string]bool{}, 0, false
 	for _, g := range present {
@@ -271,7 +271,7 @@ func (m *monitor) number(wanted int32) int32 {
 // mostGPUs is far more than any machine has.
 const mostGPUs = 1024
 
-// stored is what is kept in the file.
+// stored returns the content for the file.
 func (m *monitor) stored() string {
 	data, err := json.Marshal(m.slots)
 	if err != nil {
@@ -280,7 +280,7 @@ func (m *monitor) stored() string {
 	return string(data)
 }
 
-// store writes the file if it isn't as before. Where it can't, the agent goes on: what isn't kept is known until it ends.
+// store writes the file if its content has changed. If that fails, the agent continues: it keeps the state in memory until it stops.
 func (m *monitor) store(before string) {
 	now := m.stored()
 	if now == before {
@@ -298,7 +298,7 @@ func (m *monitor) versions() (driver, cuda string) {
 	return m.driver, m.cuda
 }
 
-// first waits for the first report. On a machine whose GPUs are known from earlier the agent goes on without: pods that have some can end.
+// first waits for the first report. If the machine's GPUs are known from earlier, the agent starts without a report, so that pods with GPUs can end.
 func (m *monitor) first(ctx context.Context, limit time.Duration) error {
 	const every = 20 * time.Millisecond
 	for end := time.Now().Add(limit); ; {

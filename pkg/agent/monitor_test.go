@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// newMonitor knows nothing yet.
+// newMonitor returns a monitor that hasn't received a report.
 func newMonitor(t *testing.T) *monitor {
 	t.Helper()
 	m, err := openMonitor(filepath.Join(t.TempDir(), "gpus.json"), "boot-1", slog.New(slog.DiscardHandler), time.Now)
@@ -142,7 +142,7 @@ func TestWhatEndsAnErrorThatTheDriverToldOnce(t *testing.T) {
 	})
 }
 
-// NVML numbers GPUs again from 0 where one is missing.
+// If a GPU is missing, NVML numbers the others from 0 again.
 func TestGPUsKeepTheirNumbers(t *testing.T) {
 	t.Parallel()
 	m := newMonitor(t)
@@ -234,7 +234,7 @@ func TestGPUsKeepTheirNumbersUnderOtherAddresses(t *testing.T) {
 	assert.Empty(t, m.sick())
 }
 
-// Who tries paictl with simulated GPUs uses the machine's own after that.
+// A user may try paictl with simulated GPUs first, and use the machine's own GPUs later.
 func TestSimulatedGPUsAreForgottenWhereThereAreReal(t *testing.T) {
 	t.Parallel()
 	m := newMonitor(t)
@@ -262,7 +262,7 @@ func TestReportsThatMakeNoSense(t *testing.T) {
 	m := newMonitor(t)
 	m.see(reportOf(4))
 	m.see(report(func(r *gpu.Report) {
-		r.GPUs[1] = gpu.GPU{Lost: true} // it says nothing any more
+		r.GPUs[1] = gpu.GPU{Lost: true} // it no longer reports anything
 		r.GPUs = append(r.GPUs, r.GPUs[0], gpu.GPU{Index: -7, Bus: "x", UUID: "x", Values: map[string]float64{"": 1, gpu.XIDErrors: 7, "pai_gpu_unhealthy": 1}})
 		r.GPUs[4].UUID = "twice"
 	}))

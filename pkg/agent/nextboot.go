@@ -20,14 +20,14 @@ type nextBoot struct {
 	mu     sync.Mutex
 	kernel string
 	ready  bool
-	// other is the release of a module that is there and isn't of the driver.
+	// other is the release of a module that is installed but doesn't belong to the driver.
 	other string
 	// releases are those of modules, by their files. One look at a time uses them.
 	releases map[string]string
 	looking  sync.Mutex
 }
 
-// look looks at the machine, and returns which kernel it starts next, "" if that can't be told, and whether the driver has a module for it.
+// look returns the kernel that the machine starts next, or "" if it is unknown, and whether the driver has a module for it.
 func (b *nextBoot) look() (kernel string, ready bool) {
 	b.looking.Lock()
 	defer b.looking.Unlock()
@@ -43,14 +43,14 @@ func (b *nextBoot) look() (kernel string, ready bool) {
 	return kernel, ready
 }
 
-// last returns what was seen last.
+// last returns the most recent result of look.
 func (b *nextBoot) last() (kernel string, ready bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.kernel, b.ready
 }
 
-// nextKernel returns the newest kernel that can be started: the one that boot loaders take unless they are told otherwise.
+// nextKernel returns the newest kernel that can be started: boot loaders choose it by default.
 func nextKernel(root string) string {
 	entries, err := os.ReadDir(filepath.Join(root, "boot"))
 	if err != nil {
@@ -69,7 +69,7 @@ func nextKernel(root string) string {
 	return newest
 }
 
-// compareKernels orders versions of kernels as GRUB does: numbers by their value, and what comes before a release before it.
+// compareKernels compares versions of kernels as GRUB does: numbers by value, and prereleases before their release.
 func compareKernels(a, b string) int {
 	x, y := partsOf(a), partsOf(b)
 	for i := range min(len(x), len(y)) {
@@ -110,9 +110,9 @@ func boolToInt(is bool) int {
 }
 
 var (
-	// leftKernel is what package managers and people leave beside kernels, and what GRUB leaves out or keeps for rescue.
+	// leftKernel matches files that package managers and people leave beside kernels, and that GRUB ignores or keeps for rescue.
 	leftKernel = regexp.MustCompile(`(\.old|\.dpkg-[a-z]+|\.rpmsave|\.rpmnew|\.sig|~)$|rescue`)
-	// beforeRelease is what GRUB takes for a version before a release.
+	// beforeRelease matches the parts that mark a prerelease for GRUB.
 	beforeRelease = regexp.MustCompile(`[._-](pre|rc|test|git|old|trunk)`)
 	kernelParts   = regexp.MustCompile(`~[a-z]+|[0-9]+|[^0-9.~-]+`)
 	// moduleFile is the driver's main module as the packages of NVIDIA and of the distributions name it.

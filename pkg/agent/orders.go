@@ -70,7 +70,7 @@ func (d *Driver) orders(ctx context.Context, client kubernetes.Interface, n *cor
 	for _, o := range orders {
 		if !slices.ContainsFunc(known, func(a order.Answer) bool { return a.ID == o.ID }) {
 			known = append(known, d.follow(ctx, o))
-			break // what else there is comes with the Node as it is then
+			break // the Node is read again for the other orders
 		}
 	}
 	if told, err := order.ReadAnswers(n); err == nil && slices.Equal(known, told) {
@@ -100,7 +100,7 @@ func (d *Driver) answers(orders []order.Order, n *corev1.Node) (out []order.Answ
 	for _, o := range orders {
 		if i := slices.IndexFunc(told, func(a order.Answer) bool { return a.ID == o.ID }); i >= 0 {
 			out = append(out, told[i])
-		} else if a, ok := d.ledger.answer(o.ID); ok { // it couldn't be told, or isn't seen yet
+		} else if a, ok := d.ledger.answer(o.ID); ok { // the answer couldn't be written to the Node, or isn't visible yet
 			out = append(out, a)
 		}
 	}

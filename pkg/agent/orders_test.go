@@ -37,7 +37,7 @@ func (o *ordered) node() *corev1.Node {
 	return n
 }
 
-// give gives an order, and returns what the agent answers.
+// give writes an order to the Node, and returns the agent's answer.
 func (o *ordered) give(index int32, action order.Action) order.Answer {
 	o.t.Helper()
 	o.number++

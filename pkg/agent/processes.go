@@ -13,16 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// exitWait is how long killed processes may take to exit before the kubelet gets an error. It tries again later.
+// exitWait is how long killed processes may take to exit before the kubelet gets an error. The kubelet retries later.
 const exitWait = 3 * time.Second
 
-// processes says what runs in the pods of a machine, by its control groups. A pod that was deleted by force is unknown to the kubelet's loop
-// that takes claims back, while its containers run on for their grace period.
+// processes finds processes in the pods of a machine by its control groups. The kubelet's loop that releases claims doesn't know a pod that was
+// deleted by force, although its containers still run for their grace period.
 type processes struct {
 	folder string // the machine's control groups, such as /sys/fs/cgroup
 }
 
-// ended waits until no process of some pods runs any more. An error says which pod still has some.
+// ended waits until all processes of some pods have exited. Otherwise its error names a pod that still has processes.
 func (p *processes) ended(ctx context.Context, pods []types.UID) error {
 	limit := time.Now().Add(exitWait)
 	for {
@@ -51,7 +51,7 @@ func (p *processes) first(pods []types.UID) (pod types.UID, running bool, err er
 	return "", false, nil
 }
 
-// runs reports whether there are processes in a pod. It has none where it has no control group.
+// runs reports whether a pod has processes. A pod without a control group doesn't.
 func (p *processes) runs(pod types.UID) (running bool, err error) {
 	root := p.folder
 	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err != nil {
@@ -80,7 +80,7 @@ func (p *processes) runs(pod types.UID) (running bool, err error) {
 	return running, err
 }
 
-// count returns how many processes and threads are in a control group and those below it, 0 if it went meanwhile.
+// count returns how many processes and threads are in a control group and those below it, or 0 if the group was removed.
 func count(group string) (int, error) {
 	data, err := os.ReadFile(filepath.Join(group, "pids.current"))
 	if os.IsNotExist(err) {

@@ -21,25 +21,25 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// record is what was handed to the pod of a claim.
+// record holds the devices that the pods of a claim were given.
 type record struct {
 	UID       types.UID `json:"uid"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	// Pods are those that may use it, PodNames their names. Records of before have none.
+	// Pods are those that may use it, and PodNames their names. Older records don't have them.
 	Pods     []types.UID `json:"pods,omitempty"`
 	PodNames []string    `json:"podNames,omitempty"`
-	// Since is when it was handed out.
+	// Since is when the devices were allocated.
 	Since time.Time `json:"since,omitzero"`
 	// Devices are names of devices of this machine, in the order of the claim.
 	Devices []assigned `json:"devices"`
-	// Parts is how many devices each GPU was when it was handed out: the numbers of devices have changed where it is another by now.
+	// Parts is how many devices each GPU was at the time of the allocation: if that has changed, devices have different numbers now.
 	Parts int32 `json:"parts,omitempty"`
-	// MIG is the profile of the instances that they were, "" where they weren't any.
+	// MIG is the profile of the instances that the devices were, or "" if they weren't instances.
 	MIG string `json:"mig,omitempty"`
 }
 
-// numbered reports whether the numbers of its devices mean what they mean where each GPU is so many devices, of this profile.
+// numbered reports whether the numbers of its devices are those of GPUs that are split into this many devices, of this profile.
 func (r *record) numbered(parts int32, mig string) bool {
 	return max(r.Parts, 1) == max(parts, 1) && r.MIG == mig
 }
@@ -49,10 +49,10 @@ func (r *record) place(device string) int {
 	return int(cardOf(device, 1)) % int(max(r.Parts, 1))
 }
 
-// card is the number of the GPU of which a device of the record is, or is a part of; -1 for a name that is none.
+// card returns the number of the GPU that a device of the record is, or is a part of. It returns -1 for an invalid name.
 func (r *record) card(device string) int32 { return cardOf(device, r.Parts) }
 
-// cardOf is the number of the GPU of a device where each is so many.
+// cardOf returns the number of a device's GPU, if each GPU is this many devices.
 func cardOf(device string, parts int32) int32 {
 	index, err := strconv.ParseInt(strings.TrimPrefix(device, claim.DeviceName(0)[:len(claim.DeviceName(0))-1]), 10, 32)
 	if err != nil {
@@ -87,20 +87,20 @@ func (r *record) has(device string) bool {
 	return false
 }
 
-// records are kept as a file each, in a folder that lives as long as what the kubelet knows of its pods. They outlive the agent and the
-// machine's next start, since the kubelet asks to end a claim by its UID alone.
+// records stores each record as a file, in a folder that lives as long as the kubelet's state of its pods. The records outlive the agent and the
+// machine's next start, because the kubelet ends a claim by its UID alone.
 type records struct {
 	folder string
 	of     map[types.UID]*record
 	// held are GPUs that no claim gets at present.
 	held map[int32]bool
-	// mu guards of against those who only read while the kubelet asks.
+	// mu guards of against concurrent readers while the kubelet makes a call.
 	mu sync.Mutex
 }
 
 const recordSuffix = ".json"
 
-// openRecords reads all records. One that can't be read is an error: its devices would be handed out a second time.
+// openRecords reads all records. A record that can't be read is an error, because its devices would be allocated a second time.
 func openRecords(folder string) (*records, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func openRecords(folder string) (*records, error) {
 		file := filepath.Join(folder, e.Name())
 		uid, ok := strings.CutSuffix(e.Name(), recordSuffix)
 		if !ok {
-			// What a write left that was interrupted. Nothing was handed out for it yet.
+			// An interrupted write left this file. Its devices weren't allocated yet.
 			if err := os.Remove(file); err != nil {
 				return nil, err
 			}
@@ -188,8 +188,8 @@ func (r *records) hold(card int32) error {
 	return nil
 }
 
-// holdToSplit keeps a GPU from claims, until release, while it is split into so many instances of a profile. Claims that have such instances of it may
-// stay, and used says whether there are any: after a start of the machine theirs aren't there yet. Any other is an error.
+// holdToSplit keeps a GPU from claims, until release, while it is split into this many instances of a profile. Claims that have such instances of the
+// GPU may stay, and used reports whether there are any: after a start of the machine, their instances don't exist yet. Any other claim is an error.
 func (r *records) holdToSplit(card, parts int32, mig string) (used bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,7 +225,7 @@ func (r *records) release(card int32) {
 	delete(r.held, card)
 }
 
-// all returns the records. They aren't changed once they are there.
+// all returns the records. A record isn't changed after it was added.
 func (r *records) all() []*record {
 	r.mu.Lock()
 	defer r.mu.Unlock()

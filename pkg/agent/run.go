@@ -1,4 +1,4 @@
-// Package agent is the program pai-agent, which runs on each machine with GPUs: it tells Kubernetes which GPUs there are, and hands
+// Package agent is the program pai-agent, which runs on each machine with GPUs: it publishes the machine's GPUs in Kubernetes, and gives
 // each container those of its claim and no others.
 // In: the machine's GPUs, the claims of its pods. Out: ResourceSlices, device files in containers, refused claims.
 package agent
@@ -145,7 +145,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	go func() {
 		served <- bounded.Serve(serving, l, answers(&accepted, &published, d, o.access), bounded.Small())
 	}()
-	// Before anyone is told of them. What takes longer, or waits for a pod, continues below.
+	// Split GPUs before they are published. Splits that take longer, or wait for a pod, continue below.
 	first, cancelFirst := context.WithTimeout(ctx, firstSplits)
 	d.split(first)
 	cancelFirst()
@@ -236,7 +236,7 @@ func answers(accepted *atomic.Pointer[kubeletplugin.Helper], published *atomic.B
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newMetrics(d), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", access.Metrics(accessFile, promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
-	ok := func(w http.ResponseWriter) { _, _ = io.WriteString(w, "ok\n") } // an error reaches no one
+	ok := func(w http.ResponseWriter) { _, _ = io.WriteString(w, "ok\n") } // an error can't be reported
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { ok(w) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		h := accepted.Load()

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(kubetest.Wrap(m).Run())
 }
 
-// dial connects to a socket as the kubelet does, once it is there.
+// dial connects to a socket as the kubelet does, once the socket exists.
 func dial(t *testing.T, socket string) *grpc.ClientConn {
 	t.Helper()
 	require.Eventually(t, func() bool { _, err := os.Stat(socket); return err == nil }, 30*time.Second, 10*time.Millisecond)
@@ -222,7 +222,7 @@ func TestTheCommandLine(t *testing.T) {
 	assert.NoError(t, Run(t.Context(), []string{"--help"}, io.Discard))
 }
 
-// A restart of the machine leaves no instances. No one is told of devices that can't be handed out.
+// After a restart the machine has no instances. Devices that can't be allocated aren't published.
 func TestInstancesAreMadeBeforeAnyoneIsToldOfThem(t *testing.T) {
 	t.Parallel()
 	client := kubetest.Start(t).Client

@@ -10,10 +10,10 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// How GPUs are split into instances (MIG), and brought back into one piece, as the machine's SKU says. A GPU that isn't so yet gets no job, and whoever has
-// something of it keeps that: it waits.
+// How GPUs are split into instances (MIG), and brought back into one piece, as the machine's SKU says. A GPU that isn't split so yet gets no job.
+// A claim keeps the parts of a GPU that it has, and the split waits for it.
 
-// unlike says how a GPU is split where it is to be otherwise, "" where it is as it is to be, or no one knows. Its caller holds the lock.
+// unlike describes how a GPU is split, if it should be split differently. Otherwise, or if that is unknown, it returns "". The caller holds the lock.
 func (m *monitor) unlike(s *slot) string {
 	is := s.gpu.MIG
 	enabled := is != nil && is.Enabled
@@ -46,12 +46,12 @@ func (m *monitor) notSplit(s *slot) string {
 	return unlike
 }
 
-// splits reports whether the agent may split a GPU, or bring it back into one piece: not what someone else has split. Its caller holds the lock.
+// splits reports whether the agent may split a GPU, or restore it to one piece. It may not change another program's split. The caller holds the lock.
 func (m *monitor) splits(s *slot) bool {
 	return m.mig != "" && s.gpu.MIG != nil || m.mig == "" && s.MIG != ""
 }
 
-// toSplit are the numbers of GPUs that are to be split otherwise than they are, and later those of them that aren't to be tried yet.
+// toSplit returns the numbers of GPUs whose split has to change. later are those of them that aren't due for a retry.
 func (m *monitor) toSplit() (now, later []int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +77,7 @@ func (m *monitor) named() (out string) {
 	return out
 }
 
-// begin notes that the agent splits a GPU, before it does: the next agent knows that it may go on, or go back.
+// begin records that the agent is about to split a GPU, so that the next agent knows that it may continue, or revert it.
 func (m *monitor) begin(index int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +88,7 @@ func (m *monitor) begin(index int32) {
 	m.store(before)
 }
 
-// ended notes what came of it, "" for a GPU that is as it is to be, and for how long it isn't to be tried again.
+// ended records the result of a split, "" for success, and for how long it isn't retried.
 func (m *monitor) ended(index int32, waits string, pause time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,17 +108,17 @@ const (
 	splitting = 3 * time.Minute
 	// splitEvery is how often it is looked whether the claims are gone that a GPU waits for.
 	splitEvery = 15 * time.Second
-	// busyPause is how long a GPU isn't tried again that programs outside of pods use: each time no GPU of the machine is looked at for a moment.
+	// busyPause is the pause before a retry for a GPU that programs outside of pods use: each attempt interrupts the reports of all GPUs.
 	busyPause = time.Minute
-	// failedPause is the same for one that can't be split: it may be reset each time.
+	// failedPause is the same for a GPU that can't be split: each attempt may reset it.
 	failedPause = 10 * time.Minute
-	// firstSplits is how long the agent splits GPUs before it tells anyone of them, and is ready.
+	// firstSplits is how long the agent splits GPUs before it publishes them, and is ready.
 	firstSplits = 2 * time.Minute
-	// nextReport is how long it waits to see what GPUs are like then.
+	// nextReport is how long it waits for a report with the new split.
 	nextReport = 20 * time.Second
 )
 
-// keepSplit splits GPUs as they are to be split whenever they aren't, until ctx ends.
+// keepSplit splits the GPUs whenever their split differs from the wanted one, until ctx ends.
 func (d *Driver) keepSplit(ctx context.Context) {
 	for ctx.Err() == nil {
 		_, changed := d.gpus.devices()
@@ -130,7 +130,7 @@ func (d *Driver) keepSplit(ctx context.Context) {
 	}
 }
 
-// split splits the GPUs that no one uses as they are to be split. all is false where some aren't.
+// split splits the unused GPUs as configured. all is false if some couldn't be split.
 func (d *Driver) split(ctx context.Context) (all bool) {
 	failed := map[int32]error{}
 	todo, _ := d.gpus.toSplit()

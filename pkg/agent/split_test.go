@@ -28,7 +28,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// splitVendor is one whose GPUs are split as the agent says, unless it is told otherwise.
+// splitVendor is a vendor whose GPUs are split as the agent says, unless a test sets another result.
 type splitVendor struct {
 	simulated
 	see   func(*gpu.Report)
@@ -293,7 +293,7 @@ func TestWhatDoesntWorkIsSaid(t *testing.T) {
 	assert.Empty(t, v.asked)
 }
 
-// TestRealInstancesByNVIDIAsPrograms runs what runs on a machine with two A100, the driver apart: pai-nvml, and NVIDIA's nvidia-ctk.
+// TestRealInstancesByNVIDIAsPrograms runs the programs of a machine with two A100, except for the driver: pai-nvml, and NVIDIA's nvidia-ctk.
 func TestRealInstancesByNVIDIAsPrograms(t *testing.T) {
 	tier.More(t, "it compiles NVIDIA's container toolkit and pai-nvml")
 	t.Parallel()
@@ -334,7 +334,7 @@ func TestRealInstancesByNVIDIAsPrograms(t *testing.T) {
 
 	_, err = o.prepare(claimOf("a", "gpu-4"))
 	require.NoError(t, err)
-	// Its GPU, the second, is /dev/nvidia0. The instance is the one at the second place, and has a number of its own.
+	// Its GPU, the second, is /dev/nvidia0. The instance is the one at the second place, and has its own number.
 	one := all[4].instance
 	require.NotNil(t, one)
 	gi, ci := gpu.Minors(0, one.GI, one.CI)
@@ -356,7 +356,7 @@ func TestRealInstancesByNVIDIAsPrograms(t *testing.T) {
 	_, err = o.prepare(claimOf("a", "gpu-4"))
 	require.NoError(t, err)
 
-	// The SKU says nothing of instances any more. What one GPU still is keeps no container from the other.
+	// The SKU no longer mentions instances. The state of one GPU doesn't affect containers of the other.
 	watched.mu.Lock()
 	watched.mig, watched.parts = "", 0
 	watched.mu.Unlock()

@@ -23,20 +23,20 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// Who is told of the health of GPUs: containers that have them, the kubelet, which writes it into the status of their pods, and the Node,
+// GPU health is reported to containers that have GPUs, to the kubelet, which writes it into the status of their pods, and on the Node,
 // where the scheduler reads it.
 
-// noticeFolder is where the containers of a claim find what they are told.
+// noticeFolder returns the folder with the notice for the containers of a claim.
 func (d *Driver) noticeFolder(uid types.UID) string { return filepath.Join(d.notices, string(uid)) }
 
-// forget removes what the containers of a claim were told.
+// forget removes the notice for the containers of a claim.
 func (d *Driver) forget(uid types.UID) error {
 	d.noticing.Lock()
 	defer d.noticing.Unlock()
 	return os.RemoveAll(d.noticeFolder(uid))
 }
 
-// notify tells the containers of a claim how their GPUs do, unless it has ended.
+// notify writes the health of a claim's GPUs to its notice, unless the claim has ended.
 func (d *Driver) notify(r *record) error {
 	d.noticing.Lock()
 	defer d.noticing.Unlock()
@@ -44,7 +44,7 @@ func (d *Driver) notify(r *record) error {
 		return nil
 	}
 	folder := d.noticeFolder(r.UID)
-	// 0755: programs in containers run as any user. No one but this claim's containers gets the folder.
+	// 0755: programs in containers run as any user. Only this claim's containers get the folder.
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (d *Driver) notify(r *record) error {
 	return notice.Write(folder, told)
 }
 
-// notifyAll tells the containers of all claims.
+// notifyAll writes the notices of all claims.
 func (d *Driver) notifyAll(ctx context.Context) {
 	for _, r := range d.records.all() {
 		if err := d.notify(r); err != nil {
@@ -94,12 +94,12 @@ func (d *Driver) removeLeftNotices() error {
 }
 
 const (
-	// vouched is how long the kubelet believes what it was told of a device, and healthEvery how often it is told again.
+	// vouched is how long the kubelet trusts a health report of a device, and healthEvery how often a report is sent.
 	vouched     = 45 * time.Second
 	healthEvery = 10 * time.Second
 )
 
-// WatchHealthStatus tells the kubelet how GPUs do, until ctx ends. It writes that into the status of pods.
+// WatchHealthStatus reports the health of GPUs to the kubelet, until ctx ends. The kubelet writes it into the status of pods.
 func (d *Driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletplugin.DeviceHealthReport) error {
 	for {
 		gpus, changed := d.gpus.devices()
@@ -211,11 +211,11 @@ next:
 const (
 	// tellEvery is how often the Node is written again though nothing has changed: someone may have changed it.
 	tellEvery = 5 * time.Minute
-	// newsPause is how long after news the next are told, at least: a GPU that breaks may report thousands of errors.
+	// newsPause is the least time between two notifications: a failing GPU may report thousands of errors.
 	newsPause = 200 * time.Millisecond
 )
 
-// tellContainers tells the containers of all claims of each change until ctx ends. It waits for no API server.
+// tellContainers writes the notices of all claims after each change, until ctx ends. It doesn't wait for the API server.
 func (d *Driver) tellContainers(ctx context.Context) {
 	for ctx.Err() == nil {
 		_, changed := d.gpus.devices()
@@ -237,7 +237,7 @@ func (d *Driver) pause(ctx context.Context, changed <-chan struct{}, while time.
 	}
 }
 
-// tell tells Kubernetes of each change until ctx ends.
+// tell publishes each change in Kubernetes, until ctx ends.
 func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish func(context.Context) error) {
 	const first, most = time.Second, time.Minute
 	pause := first
@@ -266,7 +266,7 @@ func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish 
 	}
 }
 
-// summary is what Kubernetes is told of GPUs.
+// summary returns a text that changes whenever the published state of GPUs does.
 func summary(gpus []device) string {
 	var b strings.Builder
 	for _, g := range gpus {

@@ -18,12 +18,12 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// vendor is what differs from one maker of GPUs to the next. A machine's SKU says whose GPUs it has.
+// vendor has the operations that differ between makers of GPUs. A machine's SKU says which maker's GPUs it has.
 type vendor interface {
-	// watch tells of the machine's GPUs until ctx ends: see gets each report, failed the reason whenever there are none.
+	// watch reports the machine's GPUs until ctx ends: it calls see with each report, and failed with the reason whenever reports stop.
 	watch(ctx context.Context, see func(*gpu.Report), failed func(error))
-	// equip adds what containers need for real GPUs, which are the devices of spec in their order. all are those of the machine, which has this version
-	// of the driver.
+	// equip adds the edits for containers with real GPUs, which are the devices of spec in their order. all are those of the machine, which has this
+	// version of the driver.
 	equip(ctx context.Context, spec *specs.Spec, gpus []*device, all []device, driver string) error
 	// reset resets a GPU that no pod has, and says so.
 	reset(ctx context.Context, g *device) (string, error)
@@ -34,8 +34,8 @@ type vendor interface {
 	labels(gpus []device, driver, cuda string) map[string]string
 }
 
-// vendor returns that of a machine. faults is the file with what is wrong with simulated GPUs, splits the one with how they are split, and hook where
-// nvidia-cdi-hook lies on the machine.
+// vendor returns the vendor of a machine's GPUs. faults is the file with the faults of simulated GPUs, splits the file with their splits, and hook
+// the path of nvidia-cdi-hook on the machine.
 func (o *options) vendor(m gpu.Machine, faults, splits, hook string) (vendor, error) {
 	probe := func(program string, args ...string) *gpu.Probe {
 		return &gpu.Probe{Path: program, Args: args, Silence: silence, Pause: again}
@@ -56,7 +56,7 @@ func (o *options) vendor(m gpu.Machine, faults, splits, hook string) (vendor, er
 	return v, nil
 }
 
-// nvidia is NVIDIA: its library tells of the GPUs, and its container toolkit what containers need.
+// nvidia is NVIDIA: its library reports the GPUs, and its container toolkit returns the edits for containers.
 type nvidia struct {
 	probe   *gpu.Probe
 	toolkit *toolkit.Toolkit
@@ -70,12 +70,12 @@ func (n nvidia) watch(ctx context.Context, see func(*gpu.Report), failed func(er
 func (n nvidia) equip(ctx context.Context, spec *specs.Spec, gpus []*device, all []device, driver string) error {
 	var there []string
 	var instances []toolkit.Instance
-	state := driver // what it was asked of then holds
+	state := driver // the state for which the toolkit's answer is valid
 	for _, g := range all {
 		switch {
 		case g.Lost || g.missing:
 		case g.unlike != "" && !slices.ContainsFunc(gpus, func(one *device) bool { return one.card == g.card }):
-			// Whatever it is split into, by whomever: what is said of the others doesn't depend on it.
+			// Skip it, however it is split: the edits for the other GPUs don't depend on it.
 		case g.MIG != nil && g.MIG.Enabled:
 			state += " " + g.MIG.Named()
 			for _, i := range g.MIG.Instances {
@@ -154,14 +154,14 @@ func (n nvidia) reset(ctx context.Context, g *device) (string, error) {
 	return "it was reset", nil
 }
 
-// amd is AMD: the files of the kernel's driver tell of the GPUs. Containers bring all libraries along, and need device files alone.
+// amd is AMD: the files of the kernel's driver describe the GPUs. Containers include all libraries, and only need device files.
 type amd struct{ probe *gpu.Probe }
 
 func (a amd) watch(ctx context.Context, see func(*gpu.Report), failed func(error)) {
 	a.probe.Watch(ctx, see, failed)
 }
 
-// kfd is the device file by which programs compute on all of AMD's GPUs. The kernel lets them do so on those alone whose render nodes they may open.
+// kfd is the device file by which programs compute on all of AMD's GPUs. The kernel allows that only on GPUs whose render nodes they may open.
 const kfd = "/dev/kfd"
 
 func (a amd) equip(_ context.Context, spec *specs.Spec, gpus []*device, _ []device, _ string) error {
@@ -185,14 +185,14 @@ func (a amd) split(context.Context, *device, gpu.Split, bool) error {
 	return errors.New("paictl can't split GPUs of AMD")
 }
 
-// openToAll is a device file that any user in a container may open. On the machine it belongs to the group render, whose number no container knows; who
-// else may open it is decided by who has it.
+// openToAll returns a device file that any user in a container may open. On the machine it belongs to the group render, whose number containers don't
+// know. Access is limited to containers that get the device file.
 func openToAll(path, host string) *specs.DeviceNode {
 	mode := fs.FileMode(0o666)
 	return &specs.DeviceNode{Path: path, HostPath: host, FileMode: &mode, Permissions: "rw"}
 }
 
-// simulated are GPUs of a vendor that aren't there. NVIDIA's library is simulated for all of them.
+// simulated are GPUs of a vendor that don't exist. NVIDIA's library is simulated for all vendors.
 type simulated struct {
 	vendor
 	probe *gpu.Probe

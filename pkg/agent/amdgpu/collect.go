@@ -1,7 +1,7 @@
-// Package amdgpu reads what AMD's GPUs of the machine are and how they do, from the files of the kernel's driver amdgpu.
+// Package amdgpu reads the descriptions and measurements of the machine's AMD GPUs from the files of the kernel's driver amdgpu.
 // In: /sys. Out: a report every few seconds.
 //
-// A file of a driver may never answer where a GPU hangs. So the agent runs it as a program of its own, pai-agent amdgpu.
+// If a GPU hangs, reading a file of its driver may never return. So the agent runs this package as a separate program, pai-agent amdgpu.
 package amdgpu
 
 import (
@@ -118,7 +118,7 @@ func (c *Collector) sys(path string) string { return filepath.Join(c.Root, "sys"
 // isBus reports whether a name in a driver's folder is that of a device: 0000:c1:00.0.
 func isBus(name string) bool { return strings.Count(name, ":") == 2 && strings.Contains(name, ".") }
 
-// tellApart sees to it that each GPU has a UUID of its own. Which GPU is which is told by it.
+// tellApart ensures that each GPU has a unique UUID, because GPUs are identified by it.
 func tellApart(gpus []gpu.GPU) {
 	seen := map[string]int{}
 	for _, g := range gpus {
@@ -143,7 +143,7 @@ func (d device) number(file string) (float64, bool) {
 	return parseNumber(d.read(file))
 }
 
-// parseNumber reads a number that is none of those which no JSON holds, and not negative.
+// parseNumber parses a number that JSON can represent and that isn't negative.
 func parseNumber(text string) (float64, bool) {
 	n, err := strconv.ParseFloat(text, 64)
 	return n, err == nil && n >= 0 && !math.IsInf(n, 0)
@@ -152,10 +152,10 @@ func parseNumber(text string) (float64, bool) {
 // id is that of its model, such as 74a1.
 func (d device) id() string { return strings.TrimPrefix(d.read("device"), "0x") }
 
-// describe is what it is.
+// describe returns the description of the GPU: its model, UUID, memory, device files and labels.
 func (d device) describe(bus string, index int32) gpu.GPU {
 	g := gpu.GPU{Index: index, Bus: bus, UUID: busUUID(bus), Model: layout.PCIModel("1002", d.id()), Lost: d.lost(), Facts: map[string]string{"device-id": d.id()}}
-	// ROCm prints the same. Virtual functions, and models before Vega 10, have none.
+	// ROCm prints the same ID. Virtual functions, and models before Vega 10, don't have one.
 	if id := d.read("unique_id"); strings.Trim(id, "0") != "" {
 		g.UUID = "GPU-" + id
 	}
@@ -178,7 +178,7 @@ func (d device) describe(bus string, index int32) gpu.GPU {
 	return g
 }
 
-// lost reports whether the bus reads nothing but ones, as it does of a device that has fallen off. The other files say what was known of it.
+// lost reports whether the bus reads only ones, as it does for a device that has fallen off. The other files still hold the last known values.
 func (d device) lost() bool {
 	f, err := os.Open(filepath.Join(string(d), "config"))
 	if err != nil {
@@ -231,8 +231,8 @@ func (d device) judge(g *gpu.GPU, nodes map[int]node, readable bool) {
 	}
 }
 
-// text is what a file says, without the end of its line; "" for one that can't be read: not every model has every file, and one that a
-// reset interrupts answers later.
+// text returns the content of a file without its trailing newline. It returns "" for a file that can't be read: not every model has every file,
+// and a read that a reset interrupts succeeds later.
 func text(file string) string {
 	data, err := os.ReadFile(file)
 	if err != nil {

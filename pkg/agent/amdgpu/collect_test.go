@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/test/amdgputest"
 )
 
-// clock is a time that goes on by itself.
+// clock is a time that advances by itself.
 type clock struct{ now time.Time }
 
 func (c *clock) time() time.Time { return c.now }

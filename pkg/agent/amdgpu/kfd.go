@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// node is what the KFD, the part of the driver that computes, says of a GPU: numbers by their names.
+// node holds the numbers, by name, that the KFD (the compute part of the driver) reports for a GPU.
 type node map[string]uint64
 
 // kfdNodes are the nodes with GPUs by the numbers of their render nodes. readable reports whether all could be read: the kernel hides those whose device
@@ -52,7 +52,7 @@ func (c *Collector) kfdNodes() (out map[int]node, readable bool) {
 	return out, true
 }
 
-// facts are what labels say, by the names of AMD's node labeller.
+// facts returns the values for labels, by the names of AMD's node labeller.
 func (n node) facts() map[string]string {
 	out := map[string]string{}
 	if simds := n["simd_count"]; simds > 0 {
@@ -67,8 +67,8 @@ func (n node) facts() map[string]string {
 	return out
 }
 
-// families are those of GPUs, which the driver tells only to who opens the device. Source: the kernel's amdgpu_discovery.c says the family of each version of
-// graphics IP, amdgpu_drm.h the names. The keys are gfx_target_version: gfx90a is 9, 0 and 10.
+// families are the families of GPUs, which the driver reports only to a process that opens the device. Source: the kernel's amdgpu_discovery.c
+// has the family of each version of graphics IP, and amdgpu_drm.h has the names. The keys are gfx_target_version: gfx90a is 9, 0 and 10.
 func families() map[uint64]string {
 	return map[uint64]string{
 		90000: "AI", 90006: "AI", // Vega 10 and 20

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// measure reads what it measures. What it doesn't is left out.
+// measure reads the GPU's measurements. It omits those that the GPU doesn't measure.
 func (d device) measure() map[string]float64 {
 	out := map[string]float64{}
 	set := func(name, file string, unit float64) bool {
@@ -37,7 +37,7 @@ func (d device) measure() map[string]float64 {
 				break
 			}
 		}
-		// Models tell the average of a while, or what it is now.
+		// Some models report an average, others the current value.
 		for _, file := range []string{"power1_average", "power1_input"} {
 			if set(gpu.Power, filepath.Join(monitor, file), 1e6) {
 				break
@@ -103,8 +103,8 @@ func (d device) countErrors(before errorCounts) errorCounts {
 
 const errorSuffix = "_err_count"
 
-// parseErrors reads "ue: 0" and "ce: 1", a line each. Newer drivers write "de: 0" as well, for those that harm only who reads the place again; during
-// a reset they write a sentence.
+// parseErrors parses "ue: 0" and "ce: 1", one per line. Newer drivers also write "de: 0", for deferred errors, which only harm a process that reads
+// the memory again. During a reset they write a sentence.
 func parseErrors(text string) (out blockErrors, ok bool) {
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")

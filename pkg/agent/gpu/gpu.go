@@ -1,16 +1,16 @@
-// Package gpu is what is known of the GPUs of a machine: what they are, how they do, what went wrong.
+// Package gpu describes the GPUs of a machine: their properties, measurements and errors.
 // In: a program that looks at them, or a file that says what the machine pretends to have. Out: a report every few seconds.
 package gpu
 
 import "time"
 
-// Report is what was seen of a machine's GPUs at one time. The program that looks at them writes each as a line of JSON.
+// Report describes a machine's GPUs at one time. The program that reads them writes each report as a line of JSON.
 type Report struct {
 	// Driver is the version of the driver, such as 550.54.15, CUDA the newest that it runs, such as 12.4.
 	Driver string `json:"driver,omitempty"`
 	CUDA   string `json:"cuda,omitempty"`
 	GPUs   []GPU  `json:"gpus"`
-	// Events are what went wrong since the report before.
+	// Events are the errors since the previous report.
 	Events []Event `json:"events,omitempty"`
 }
 
@@ -26,23 +26,24 @@ type GPU struct {
 	Model string `json:"model"`
 	// Memory is in bytes.
 	Memory uint64 `json:"memory,omitempty"`
-	// NUMA is the node of the machine's memory that is nearest; nil where the machine has but one.
+	// NUMA is the nearest node of the machine's memory; nil if the machine has only one.
 	NUMA *int64 `json:"numa,omitempty"`
-	// Simulated GPUs stand for real ones where there are none: their device files do nothing.
+	// Simulated GPUs replace real ones on machines without GPUs: their device files do nothing.
 	Simulated bool `json:"simulated,omitempty"`
 	// Files are the device files that a container needs to use it.
 	Files []File `json:"files,omitempty"`
-	// Lost: it is there, and answers no more.
+	// Lost: it exists, but no longer responds.
 	Lost bool `json:"lost,omitempty"`
 	// Unusable says why containers can't be given it though it answers, "" if they can.
 	Unusable string `json:"unusable,omitempty"`
-	// Processes is how many use it; nil where that isn't known, or its memory is in use without any.
+	// Processes is the number of processes that use it; nil if that is unknown, or if its memory is in use without any.
 	Processes *int `json:"processes,omitempty"`
-	// MIG is how the hardware splits it into instances; nil where it can't.
+	// MIG is how the hardware splits it into instances; nil if it doesn't support that.
 	MIG *MIG `json:"mig,omitempty"`
-	// Facts are what else its vendor's labels of a Node say: those of NVIDIA by the names below, AMD's by those of its node labeller.
+	// Facts are further values for its vendor's labels of a Node: NVIDIA's by the names below, AMD's by those of its node labeller.
 	Facts map[string]string `json:"facts,omitempty"`
-	// Values are its measurements, by the names of NVIDIA's dcgm-exporter and in its units, also those of AMD's. What a model doesn't measure is missing.
+	// Values are its measurements, by the names and in the units of NVIDIA's dcgm-exporter, also for AMD. Values that a model doesn't measure are
+	// missing.
 	Values map[string]float64 `json:"values,omitempty"`
 }
 
@@ -58,7 +59,7 @@ type Event struct {
 	// Bus is that of the GPU, "" if it isn't known.
 	Bus string    `json:"bus"`
 	At  time.Time `json:"at"`
-	// XID is NVIDIA's number of the error; 0: the GPU was reset, and what was wrong with it is over.
+	// XID is NVIDIA's number of the error; 0: the GPU was reset, which cleared its errors.
 	XID int `json:"xid,omitempty"`
 }
 

@@ -24,9 +24,9 @@ type MIG struct {
 	Instances []Instance `json:"instances,omitempty"`
 }
 
-// Instance is a part of a GPU with processors and memory of its own: a compute instance in a GPU instance.
+// Instance is a part of a GPU with its own processors and memory: a compute instance in a GPU instance.
 type Instance struct {
-	// Profile is its size by NVIDIA's name, such as 1g.10gb, or 1c.2g.20gb where it hasn't all processors of its GPU instance.
+	// Profile is its size by NVIDIA's name, such as 1g.10gb, or 1c.2g.20gb if it doesn't have all processors of its GPU instance.
 	Profile string `json:"profile"`
 	// GI and CI are the numbers of both, by which the driver names its device files. Place is where in the GPU's memory it begins, in slices.
 	GI    int    `json:"gi"`
@@ -35,11 +35,11 @@ type Instance struct {
 	UUID  string `json:"uuid"`
 	// Memory is in bytes.
 	Memory uint64 `json:"memory,omitempty"`
-	// Files are the device files of a simulated one; those of real ones nvidia-ctk tells.
+	// Files are the device files of a simulated instance. nvidia-ctk reports those of real ones.
 	Files []File `json:"files,omitempty"`
-	// Facts are what labels of a Node say of it, by the ends of the labels' names.
+	// Facts are values for labels of a Node, by the ends of the labels' names.
 	Facts map[string]string `json:"facts,omitempty"`
-	// Values are its measurements. Its use isn't among them: NVML has none for instances.
+	// Values are its measurements. Its utilization isn't among them: NVML doesn't report it for instances.
 	Values map[string]float64 `json:"values,omitempty"`
 }
 
@@ -86,7 +86,7 @@ type Split struct {
 	Instances int    `json:"instances"`
 }
 
-// Outcome is what came of splitting a GPU, as pai-nvml writes it.
+// Outcome is the result of splitting a GPU, as pai-nvml writes it.
 type Outcome struct {
 	// Reset: the GPU takes on what was set when it is reset.
 	Reset bool `json:"reset,omitempty"`
@@ -102,7 +102,7 @@ func (e *BusyError) Error() string { return e.Why }
 // SplitsFile is the name of the file that says how a machine's simulated GPUs are split, in the folder of the agent's driver.
 const SplitsFile = "splits.json"
 
-// ReadSplits reads how simulated GPUs are split, by index. Those that aren't in the file, or a file that isn't there, are in one piece.
+// ReadSplits reads how simulated GPUs are split, by index. GPUs that aren't in the file aren't split, and none is split if the file doesn't exist.
 func ReadSplits(file string) (map[int32]Split, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// Probe is the program that tells of a machine's GPUs: pai-nvml, or pai-agent amdgpu. It is one of its own since it hangs where a GPU or its driver
-// does, and not even SIGKILL ends a program that hangs within the driver.
+// Probe is the program that reports a machine's GPUs: pai-nvml, or pai-agent amdgpu. It is a separate program because it hangs when a GPU or its
+// driver hangs, and then not even SIGKILL stops it.
 type Probe struct {
 	Path string
 	Args []string
-	// Silence is how long it may say nothing.
+	// Silence is how long it may write no output.
 	Silence time.Duration
 	// Pause is how long it stays away after it has ended.
 	Pause time.Duration
 
-	// gate is held while the program runs, and by who keeps it from running.
+	// gate is held while the program runs, and while a caller of Hold keeps it from running.
 	gate sync.Mutex
 	mu   sync.Mutex
-	// end ends the program that runs, for someone who waits for the gate; nil where none runs.
+	// end stops the running program, for a caller that waits for the gate; nil if it isn't running.
 	end  context.CancelFunc
 	held bool
 }
 
-// Hold ends the program, and keeps it from running until resume is called: it has all GPUs open. It fails where the program doesn't end.
+// Hold stops the program, which has all GPUs open, and keeps it from running until resume is called. It fails if the program doesn't stop.
 func (p *Probe) Hold(ctx context.Context) (resume func(), err error) {
 	p.mu.Lock()
 	if p.held {
@@ -75,7 +75,7 @@ func (p *Probe) isHeld() bool {
 	return p.held
 }
 
-// Once runs the program with further arguments and returns what it writes, for one who holds it. Its error is the last that it said.
+// Once runs the program with further arguments and returns its output, for a caller that holds it. The error is the last line of its stderr.
 func (p *Probe) Once(ctx context.Context, args ...string) ([]byte, error) {
 	said := &lastLine{}
 	cmd := exec.CommandContext(ctx, p.Path, append(slices.Clone(p.Args), args...)...)
@@ -97,7 +97,7 @@ func (p *Probe) Once(ctx context.Context, args ...string) ([]byte, error) {
 		return a.out, a.err
 	case <-ctx.Done():
 	}
-	// What hangs within the driver isn't ended by SIGKILL, and no one waits for it.
+	// SIGKILL doesn't stop a program that hangs within the driver, so don't wait for it.
 	select {
 	case a := <-ended:
 		return a.out, cmp.Or(context.Cause(ctx), a.err)
@@ -109,15 +109,15 @@ func (p *Probe) Once(ctx context.Context, args ...string) ([]byte, error) {
 // maxLine bounds a report: 1,024 GPUs with all their measurements.
 const maxLine = 8 << 20
 
-// Watch runs the program until ctx ends. It calls see with each report, and failed with the reason whenever there are none: once for each time
-// that the program ends, or falls silent.
+// Watch runs the program until ctx ends. It calls see with each report. Whenever reports stop, it calls failed with the reason: once for each time
+// that the program stops, or writes no output for too long.
 func (p *Probe) Watch(ctx context.Context, see func(*Report), failed func(error)) {
 	for ctx.Err() == nil {
 		err := p.run(ctx, see, failed)
 		if ctx.Err() != nil {
 			return
 		}
-		if p.isHeld() { // it has ended since it was told to
+		if p.isHeld() { // Hold stopped it
 			time.Sleep(heldPause)
 			continue
 		}

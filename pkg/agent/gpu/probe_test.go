@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// watched is what was seen of a program.
+// watched records the reports and failures of a program.
 type watched struct {
 	mu      sync.Mutex
 	reports int

@@ -15,7 +15,7 @@ import (
 // AMD is the vendor of AMD's GPUs.
 const AMD = "amd"
 
-// Machine is what the configuration says of the GPUs of a machine.
+// Machine is the configuration of the GPUs of a machine.
 type Machine struct {
 	// Model is the name of all of them.
 	Model string `json:"model"`
@@ -36,7 +36,7 @@ type Machine struct {
 const mostGPUs = 1024
 
 // ReadMachine reads the file that says which machines have which GPUs, as JSON: {"NODE":{"model":"A100","count":8,"simulated":true}}. It
-// returns what a node has, and no GPU for a node that isn't in it.
+// returns the GPUs of a node, or the zero value for a node that isn't in the file.
 func ReadMachine(file, node string) (Machine, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -70,7 +70,7 @@ func SimulatedFiles(index int32) []File {
 	return []File{{Host: "/dev/null", Container: fmt.Sprintf("/dev/nvidia%d", index)}}
 }
 
-// Fault is what goes wrong with a simulated GPU. The zero value is a GPU that works.
+// Fault is a failure of a simulated GPU. The zero value is a GPU that works.
 type Fault struct {
 	// XID is an error that its driver reports, once for each At.
 	XID int `json:"xid,omitempty"`
@@ -86,7 +86,7 @@ type Fault struct {
 // FaultsFile is the name of the file with the faults of a machine's simulated GPUs, in the folder of the agent's driver.
 const FaultsFile = "faults.json"
 
-// ReadFaults reads the faults of a machine's GPUs, by index. A file that isn't there has none.
+// ReadFaults reads the faults of a machine's GPUs, by index. If the file doesn't exist, no GPU has a fault.
 func ReadFaults(file string) (map[int32]Fault, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,7 +110,7 @@ func ReadFaults(file string) (map[int32]Fault, error) {
 	return out, nil
 }
 
-// WriteFaults writes them, so that whoever reads the file sees all of them or those before.
+// WriteFaults writes them atomically: a reader sees either all of them or the previous ones.
 func WriteFaults(file string, faults map[int32]Fault) error {
 	data, err := json.Marshal(faults)
 	if err != nil {

@@ -9,7 +9,7 @@ type Action string
 const (
 	// None: it is the program's own mistake, or a trace of another error.
 	None Action = "none"
-	// Look: it may be either; the GPU goes on.
+	// Look: it may be either; the GPU continues to work.
 	Look Action = "look"
 	// Reset: the GPU does no right work before it is reset, which a restart of the machine does, too.
 	Reset Action = "reset"
@@ -59,7 +59,7 @@ func xids() []XID {
 	}
 }
 
-// FindXID returns what is known of an error. One that isn't known is to be looked at.
+// FindXID returns the description of an error. Unknown errors get the action Look.
 func FindXID(code int) XID {
 	for _, x := range xids() {
 		if x.Code == code {
@@ -69,7 +69,7 @@ func FindXID(code int) XID {
 	return XID{code, "an unknown error", Look}
 }
 
-// Sick reports whether a GPU with this error does no right work any more.
+// Sick reports whether a GPU with this error no longer works correctly.
 func (x XID) Sick() bool { return x.Action == Reset || x.Action == Restart }
 
 // String says what it is and what to do.

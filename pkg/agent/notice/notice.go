@@ -1,4 +1,4 @@
-// Package notice is what the agent of a machine tells a container of its GPUs, in a file that it alone writes.
+// Package notice reads and writes the file in which a machine's agent reports GPU health to a container. Only the agent writes it.
 // In: the GPUs of a claim. Out: a file in the container, and its content.
 package notice
 
@@ -38,7 +38,7 @@ type GPU struct {
 	Uncorrected bool `json:"uncorrected,omitempty"`
 }
 
-// Read reads what is told in a folder. ok is false where no agent tells anything: the container has no claim, or its machine no agent.
+// Read reads the notice in a folder. ok is false if the file doesn't exist: the container has no claim, or its machine has no agent.
 func Read(folder string) (out GPUs, ok bool, err error) {
 	data, err := os.ReadFile(filepath.Join(folder, File))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,7 +50,7 @@ func Read(folder string) (out GPUs, ok bool, err error) {
 	return out, err == nil, err
 }
 
-// Write tells it in a folder. Whoever reads meanwhile sees all of it, or what was told before.
+// Write writes a notice to a folder atomically: a reader sees either all of it or the previous one.
 func Write(folder string, told GPUs) error {
 	data, err := json.Marshal(told)
 	if err != nil {

@@ -1,9 +1,9 @@
 //go:build cgo
 
-// Package nvml asks NVIDIA's management library what the GPUs of the machine are and how they do.
+// Package nvml reads the properties and measurements of the machine's GPUs from NVIDIA's management library.
 // In: the library, or a mock of it. Out: a report every few seconds, and at once when a GPU reports an error.
 //
-// The library is C, and a call into it may never return where a GPU hangs. So it is part of a program of its own, pai-nvml.
+// The library is written in C, and a call into it may never return if a GPU hangs. So it runs in a separate program, pai-nvml.
 package nvml
 
 import (
@@ -25,12 +25,12 @@ const waitForEvents = 500
 type Collector struct {
 	lib    nvml.Interface
 	events nvml.EventSet
-	// buses are those of GPUs by their numbers: one that is lost doesn't tell its own any more.
+	// buses are the addresses of GPUs by number: a lost GPU no longer reports its own.
 	buses map[int]string
 	last  []gpu.GPU
-	// watched are GPUs whose errors the library tells, by their buses.
+	// watched are the buses of the GPUs for which the library reports errors.
 	watched map[string]bool
-	// simulated says which files stand for a GPU that isn't there; nil where they are.
+	// simulated returns the files that represent a simulated GPU; nil if the GPUs are real.
 	simulated func(index int32) []gpu.File
 	now       func() time.Time
 	activity  activity
@@ -49,21 +49,21 @@ func New(lib nvml.Interface) (*Collector, error) {
 	return c, c.listen()
 }
 
-// listen begins to listen for errors of the GPUs, which the next report registers. One that happens until then isn't heard.
+// listen creates the event set for errors of the GPUs, which the next report registers. Errors that happen before that are missed.
 func (c *Collector) listen() error {
 	set, r := c.lib.EventSetCreate()
 	if r != nvml.SUCCESS {
 		return fmt.Errorf("listen for errors of GPUs: %w", explain(c.lib, r))
 	}
 	if c.events != nil {
-		_ = c.events.Free() // nothing is heard from it any more
+		_ = c.events.Free() // it receives no more events
 	}
 	c.events = set
 	clear(c.watched)
 	return nil
 }
 
-// explain is what the library says of a result.
+// explain returns the library's text for a result, or a more helpful one.
 func explain(lib nvml.Interface, r nvml.Return) error {
 	text := lib.ErrorString(r)
 	switch r {
@@ -84,7 +84,7 @@ func (c *Collector) Watch(ctx context.Context, every time.Duration, send func(*g
 		report, err := c.report()
 		if err != nil {
 			if len(events) > 0 {
-				_ = send(&gpu.Report{GPUs: c.last, Events: events}) // they are told once
+				_ = send(&gpu.Report{GPUs: c.last, Events: events}) // the library reports them only once
 			}
 			return err
 		}
@@ -116,7 +116,7 @@ func (c *Collector) wait() (out []gpu.Event, err error) {
 		case nvml.ERROR_TIMEOUT:
 			return out, nil
 		case nvml.ERROR_GPU_IS_LOST:
-			// The report says so. The library answers so at once, and always: the others go on in a set without it.
+			// The report shows the lost GPU. The library returns this immediately and every time, so wait for the others in a new set without it.
 			time.Sleep(waitForEvents * time.Millisecond)
 			return out, c.listen()
 		default:
@@ -134,7 +134,7 @@ func (c *Collector) wait() (out []gpu.Event, err error) {
 	return out, nil
 }
 
-// mostEvents are told at a time.
+// mostEvents bounds the events of one report.
 const mostEvents = 100
 
 // report asks all GPUs.
@@ -210,7 +210,7 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 	return g
 }
 
-// facts are what labels say of a GPU.
+// facts returns the values for labels of a GPU.
 func (c *Collector) facts(d nvml.Device) map[string]string {
 	out := map[string]string{}
 	if c.has("nvmlDeviceGetCudaComputeCapability") {
@@ -287,7 +287,7 @@ func (c *Collector) has(symbol string) bool {
 	return c.lib.Extensions().LookupSymbol(symbol) == nil
 }
 
-// busOf is the PCI address of a GPU, also where it is lost.
+// busOf returns the PCI address of a GPU, even if it is lost.
 func (c *Collector) busOf(d nvml.Device) string {
 	if bus := busOf(d); bus != "" {
 		return bus
@@ -299,7 +299,7 @@ func (c *Collector) busOf(d nvml.Device) string {
 	return c.buses[index]
 }
 
-// busOf is the PCI address of a GPU, as Linux writes it.
+// busOf returns the PCI address of a GPU, as Linux writes it.
 func busOf(d nvml.Device) string {
 	info, r := d.GetPciInfo()
 	if r != nvml.SUCCESS {
@@ -308,7 +308,7 @@ func busOf(d nvml.Device) string {
 	return fmt.Sprintf("%04x:%02x:%02x.0", info.Domain, info.Bus, info.Device)
 }
 
-// measure reads what a GPU measures. What it doesn't is left out.
+// measure reads a GPU's measurements. It omits those that the GPU doesn't measure.
 func (c *Collector) measure(d nvml.Device, values map[string]float64) {
 	set := func(name string, v float64, r nvml.Return) {
 		if r == nvml.SUCCESS {

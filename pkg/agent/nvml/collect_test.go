@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// machine has simulated GPUs, and what is wrong with them.
+// machine has simulated GPUs and their faults.
 type machine struct {
 	mu      sync.Mutex
 	faults  map[int32]gpu.Fault
@@ -169,7 +169,7 @@ func TestALibraryThatCantBeAsked(t *testing.T) {
 	}
 }
 
-// A lost GPU has no handle, and the wait for errors ends with it: the others go on.
+// A lost GPU has no handle, and ends the wait for errors. The other GPUs continue.
 func TestALostGPUKeepsTheOthersFromNothing(t *testing.T) {
 	t.Parallel()
 	c, err := New(fake(func(_ *mock.Interface, s *mock.EventSet) {

@@ -23,7 +23,7 @@ type samples struct {
 	taken       bool // before is one
 }
 
-// counted are what is read, and what its unit is in that of dcgm-exporter.
+// counted are the metrics to read, and the factors that convert them to dcgm-exporter's units.
 var counted = []struct {
 	id   nvml.GpmMetricId
 	name string
@@ -48,7 +48,7 @@ const (
 	mebibyte = 1 << 20
 )
 
-// measure takes a sample of a GPU, and reads what it did since the one before. What can't be read is left out.
+// measure takes a sample of a GPU, and reads its activity since the previous sample. It omits values that can't be read.
 func (a *activity) measure(d nvml.Device, bus string, values map[string]float64) {
 	s, known := a.samples[bus]
 	if !known {
@@ -68,7 +68,7 @@ func (a *activity) measure(d nvml.Device, bus string, values map[string]float64)
 	s.now, s.before, s.taken = s.before, s.now, true
 }
 
-// read reads what a GPU did between two samples.
+// read reads a GPU's activity between two samples.
 func (a *activity) read(s *samples, values map[string]float64) {
 	// The library has a place for each metric that it will ever have, and reads as many as are asked.
 	ask := &nvml.GpmMetricsGetType{NumMetrics: uint32(len(counted)), Sample1: s.before, Sample2: s.now}
@@ -108,7 +108,7 @@ func (a *activity) begin(d nvml.Device) *samples {
 	return &samples{now: now, before: before}
 }
 
-// forget gives back the samples of a GPU.
+// forget frees the samples of a GPU.
 func (a *activity) forget(bus string) {
 	if s := a.samples[bus]; s != nil {
 		_, _ = a.lib.GpmSampleFree(s.now), a.lib.GpmSampleFree(s.before)

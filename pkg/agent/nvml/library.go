@@ -18,7 +18,7 @@ func libraryFolders() []string {
 	return []string{
 		"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", // Debian and Ubuntu
 		"/usr/lib64", "/usr/lib", "/lib64", // others
-		"/usr/lib/x86_64-linux-gnu/nvidia/current", "/usr/lib/aarch64-linux-gnu/nvidia/current", // Debian, where nothing links to it
+		"/usr/lib/x86_64-linux-gnu/nvidia/current", "/usr/lib/aarch64-linux-gnu/nvidia/current", // Debian, which may not link to it
 		"/home/kubernetes/bin/nvidia/lib64", // Google's images
 	}
 }

@@ -26,7 +26,7 @@ func migProfiles(d nvml.Device) ([]migProfile, error) {
 	}
 	var out []migProfile
 	for slot := range nvml.GPU_INSTANCE_PROFILE_COUNT {
-		// What a library doesn't know is an invalid argument, and what a GPU hasn't isn't supported.
+		// A profile that the library doesn't know is an invalid argument, and one that the GPU doesn't have isn't supported.
 		switch info, r := d.GetGpuInstanceProfileInfo(slot); r {
 		case nvml.SUCCESS:
 			out = append(out, migProfile{profileName(slot, &info, memory.Total), info})
@@ -57,7 +57,7 @@ func profileName(slot int, p *nvml.GpuInstanceProfileInfo, total uint64) string 
 	return name
 }
 
-// mig asks how a GPU is split; nil where it can't be.
+// mig returns how a GPU is split; nil if it can't be.
 func (c *Collector) mig(index int32, d nvml.Device) *gpu.MIG {
 	if !c.has("nvmlDeviceGetMigMode") {
 		return nil
@@ -73,7 +73,7 @@ func (c *Collector) mig(index int32, d nvml.Device) *gpu.MIG {
 	most, r := d.GetMaxMigDeviceCount()
 	profiles, err := migProfiles(d)
 	if r != nvml.SUCCESS || err != nil {
-		return out // it has no instances that can be handed out
+		return out // it has no instances that can be allocated
 	}
 	for i := range most {
 		m, r := d.GetMigDeviceHandleByIndex(i)
@@ -88,7 +88,7 @@ func (c *Collector) mig(index int32, d nvml.Device) *gpu.MIG {
 	return out
 }
 
-// instance asks an instance. What can't be told apart from others isn't one.
+// instance reads an instance. ok is false if it can't be identified.
 func (c *Collector) instance(index int32, d, m nvml.Device, profiles []migProfile) (gpu.Instance, bool) {
 	out := gpu.Instance{Facts: map[string]string{}, Values: map[string]float64{}}
 	var r [4]nvml.Return

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// Simulate returns a collector of GPUs that aren't there: it asks go-nvml's mock of a server, with what that leaves out. read returns what is
-// wrong with them, and splits into which instances they are split.
+// Simulate returns a collector of simulated GPUs: it uses go-nvml's mock of a server, and adds the functions that the mock omits. read returns the
+// faults of the GPUs, and splits returns the instances into which they are split.
 func Simulate(node string, s gpu.Machine, read func() (map[int32]gpu.Fault, error), splits func() (map[int32]gpu.Split, error)) (*Collector, error) {
 	w := &simulation{read: read, splits: splits, told: map[int32]gpu.Fault{}, split: map[int32]gpu.Split{}}
 	config := modelOf(s.Model)
@@ -44,7 +44,7 @@ func Simulate(node string, s gpu.Machine, read func() (map[int32]gpu.Fault, erro
 	if err != nil {
 		return nil, err
 	}
-	c.simulated, c.seesProcesses = gpu.SimulatedFiles, false // nothing uses them
+	c.simulated, c.seesProcesses = gpu.SimulatedFiles, false // they have no processes
 	w.lib = srv
 	return c, w.resplit()
 }
@@ -67,7 +67,7 @@ func modelOf(model string) gpus.Config {
 	return out
 }
 
-// simulation is what happens to GPUs that aren't there.
+// simulation holds the state of simulated GPUs.
 type simulation struct {
 	read    func() (map[int32]gpu.Fault, error)
 	splits  func() (map[int32]gpu.Split, error)
@@ -80,7 +80,7 @@ type simulation struct {
 	told   map[int32]gpu.Fault // whose errors were reported
 }
 
-// look reads the faults again. What can't be read is as before.
+// look reads the faults again. If they can't be read, they stay unchanged.
 func (w *simulation) look() {
 	faults, err := w.read()
 	w.mu.Lock()
@@ -109,7 +109,7 @@ func (w *simulation) next() (index int32, xid int, ok bool) {
 		}
 		w.told[index] = is
 		if is == (gpu.Fault{}) {
-			return index, 0, true // it works, as after a reset: whatever was wrong with it may have been cleared while no one looked
+			return index, 0, true // it works, as after a reset: its fault may have been cleared between two looks
 		}
 		if is.XID != 0 && (is.XID != was.XID || !is.At.Equal(was.At)) {
 			return index, is.XID, true
@@ -118,7 +118,7 @@ func (w *simulation) next() (index int32, xid int, ok bool) {
 	return 0, 0, false
 }
 
-// wait is what the library does: it returns the next error, or ends after a time.
+// wait implements the library's wait: it returns the next error, or a timeout.
 func (w *simulation) wait(ms uint32) (nvml.EventData, nvml.Return) {
 	const every = 100 * time.Millisecond
 	for end := time.Now().Add(time.Duration(ms) * time.Millisecond); ; time.Sleep(every) {
@@ -143,9 +143,9 @@ const (
 	idleReason                      = 0x1
 )
 
-// furnish adds what the mock of a GPU leaves out and a collector asks.
+// furnish adds the functions that a collector calls and the mock of a GPU omits.
 func (w *simulation) furnish(index int32, d *server.Device) {
-	// lost is what each question ends with once the GPU is off the bus.
+	// lost is the result of each call once the GPU is off the bus.
 	lost := func() nvml.Return {
 		if w.fault(index).Lost {
 			return nvml.ERROR_GPU_IS_LOST

@@ -15,9 +15,9 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// Instances of GPUs that aren't there. They are made by the code that makes real ones, of the mock, which has no more room for them than a card.
+// Instances of simulated GPUs. The code for real instances creates them in the mock, which has no more space for them than a real card.
 
-// resplit splits the GPUs as the file says, where it says something else than before. One that was brought back into one piece isn't in it any more.
+// resplit splits the GPUs that the file now splits differently. A GPU that was restored to one piece is no longer in the file.
 func (w *simulation) resplit() error {
 	want, err := w.splits()
 	if err != nil {
@@ -40,7 +40,7 @@ func (w *simulation) resplit() error {
 	return nil
 }
 
-// furnishMIG adds what the mock of a GPU leaves out of instances.
+// furnishMIG adds the functions for instances that the mock of a GPU omits.
 func (w *simulation) furnishMIG(d *server.Device) {
 	none := func() ([]nvml.ProcessInfo, nvml.Return) { return nil, nvml.SUCCESS }
 	d.GetComputeRunningProcessesFunc, d.GetGraphicsRunningProcessesFunc = none, none

@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// Split splits the GPU at a PCI address of an open library, or brings it back into one piece. It goes on from whatever it finds, also from what a run has
-// left that was ended halfway. With keep it destroys no instance of the profile: some may be in use.
+// Split splits the GPU at a PCI address of an open library, or brings it back into one piece. It starts from the current state, even the one that an
+// interrupted run has left. With keep it destroys no instance of the profile: some may be in use.
 func Split(lib nvml.Interface, bus string, want gpu.Split, keep bool) (gpu.Outcome, error) {
 	d, err := deviceAt(lib, bus)
 	if err != nil {
@@ -63,10 +63,10 @@ type splitter struct {
 	keep bool
 }
 
-// errReset: what was set is taken on when the GPU is reset.
+// errReset: the MIG mode takes effect when the GPU is reset.
 var errReset = errors.New("its MIG mode takes effect when it is reset")
 
-// failed says what didn't work, and tells apart what may work later.
+// failed returns an error for a failed step. It returns a BusyError if the step may succeed later.
 func failed(what string, r nvml.Return) error {
 	switch r {
 	case nvml.SUCCESS:
@@ -116,7 +116,7 @@ func (s *splitter) join(enabled bool, pending int) error {
 	return s.setMode(nvml.DEVICE_MIG_DISABLE)
 }
 
-// setMode turns MIG on or off. Some GPUs need a reset for it, which the library does by itself where no one has the GPU open.
+// setMode turns MIG on or off. Some GPUs need a reset for it, which the library does by itself if the GPU isn't open.
 func (s *splitter) setMode(mode int) error {
 	err := s.idle()
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *splitter) setMode(mode int) error {
 	return nil
 }
 
-// idle fails where a program uses the GPU. A container sees none of others' programs with some drivers; then the driver itself refuses what would harm them.
+// idle fails if a program uses the GPU. With some drivers a container can't see programs of others. Then the driver itself refuses harmful changes.
 func (s *splitter) idle() error {
 	var pids []string
 	for _, ask := range []func() ([]nvml.ProcessInfo, nvml.Return){s.GetComputeRunningProcesses, s.GetGraphicsRunningProcesses} {

@@ -39,7 +39,7 @@ func (c *card) program(args ...string) *exec.Cmd {
 	return exec.CommandContext(c.t.Context(), nvml.Probe(c.t), append([]string{"--root", c.root}, args...)...)
 }
 
-// split runs pai-nvml --split, whose error is what it says.
+// split runs pai-nvml --split, and returns its result or its stderr.
 func (c *card) split(profile string, n int, more ...string) (out gpu.Outcome, said string) {
 	c.t.Helper()
 	cmd := c.program(append([]string{"--split", firstBus, "--profile", profile, "--instances", strconv.Itoa(n)}, more...)...)
@@ -53,7 +53,7 @@ func (c *card) split(profile string, n int, more ...string) (out gpu.Outcome, sa
 	return out, ""
 }
 
-// look is what pai-nvml reports of both GPUs.
+// look returns pai-nvml's report of both GPUs.
 func (c *card) look() []gpu.GPU {
 	c.t.Helper()
 	cmd := c.program()
@@ -123,7 +123,7 @@ func TestWhatIsLeftHalfwayIsFinished(t *testing.T) {
 	c.done("2g.10gb", 3, "--keep")
 	assert.Contains(t, c.look()[0].MIG.Named(), before, "the one that was there still is")
 
-	// Instances that lie in the way.
+	// Existing instances block the place.
 	c.done("1g.5gb", 1)
 	c.done("3g.20gb", 2)
 	c.done("3g.20gb", 1)

@@ -13,7 +13,7 @@ import (
 	standin "github.com/openpai/paictl/test/nvml"
 )
 
-// standIn is a collector of the stand-in of NVIDIA's library, which is told what else its machine is.
+// standIn returns a collector of the stand-in of NVIDIA's library. machine describes the rest of its machine.
 func standIn(t *testing.T, machine string) *Collector {
 	t.Helper()
 	root := t.TempDir()

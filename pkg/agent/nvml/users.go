@@ -11,15 +11,15 @@ import (
 // hostPIDs is how Linux names the machine's own namespace of processes, always.
 const hostPIDs = "pid:[4026531836]"
 
-// seesProcesses reports whether this program sees all processes of the machine: to one in a container's namespace the driver tells its
-// own alone.
+// seesProcesses reports whether this program sees all processes of the machine: to a program in a container's namespace, the driver reports only
+// the processes of that namespace.
 func seesProcesses() bool {
 	name, err := os.Readlink("/proc/self/ns/pid")
 	return err == nil && name == hostPIDs
 }
 
-// processes is how many use a GPU, nil where that isn't known. One with a screen is used also where no process is, and one that is split is used by
-// its parts.
+// processes returns the number of processes that use a GPU, nil if it is unknown. A GPU with a screen is in use even without a process, and a split
+// one is used through its parts.
 func (c *Collector) processes(d nvml.Device) *int {
 	if !c.seesProcesses {
 		return nil

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// Annotation of a Node are the orders for its GPUs, a list of Order as JSON. Who may write on a Node may give them.
+	// Annotation of a Node holds the orders for its GPUs, a list of Order as JSON. Anyone who may write to the Node may add orders.
 	Annotation = "paictl.openpai.org/gpu-orders"
-	// Answers are what came of them, a list of Answer as JSON. Only the Node's agent may write it.
+	// Answers holds their results, a list of Answer as JSON. Only the Node's agent may write it.
 	Answers = "paictl.openpai.org/gpu-answers"
 )
 
@@ -28,9 +28,9 @@ type Action string
 
 // Actions.
 const (
-	// Reset resets it, which ends what is wrong with it where that can be ended so. No pod may have it.
+	// Reset resets the GPU, which clears the faults that a reset can clear. No pod may have the GPU.
 	Reset Action = "reset"
-	// Ignore takes what is wrong with it now for nothing: it gets jobs again. Anything else makes it sick again.
+	// Ignore ignores the GPU's current fault, so that it gets jobs again. Any other fault makes it sick again.
 	Ignore Action = "ignore"
 	// Heed ends Ignore.
 	Heed Action = "heed"
@@ -38,11 +38,11 @@ const (
 
 // Order is for one GPU of a machine. There is one for each at most: a later one takes the place of an earlier one.
 type Order struct {
-	// ID tells orders apart.
+	// ID identifies the order.
 	ID     string `json:"id"`
 	GPU    int32  `json:"gpu"`
 	Action Action `json:"action"`
-	// Reason is what is to be ignored; "" is whatever is wrong when the order is carried out.
+	// Reason is the fault to ignore. If it is "", the order ignores any fault that the GPU has when it is carried out.
 	Reason string `json:"reason,omitempty"`
 	// At is when it was given: an agent that comes hours later does nothing.
 	At time.Time `json:"at"`
@@ -50,7 +50,7 @@ type Order struct {
 	By string `json:"by,omitempty"`
 }
 
-// Answer is what came of an order.
+// Answer is the result of an order.
 type Answer struct {
 	ID string `json:"id"`
 	// Done reports whether it was carried out; Message says what that was, or why not.
@@ -68,10 +68,10 @@ const (
 	MostMessage = 500
 )
 
-// mostText bounds what is read: a Node's annotations are written by many.
+// mostText limits the size of an annotation, because many programs write annotations of a Node.
 const mostText = 64 << 10
 
-// Read returns the orders on a Node. Several for the same GPU are an error, as are values that no one gives.
+// Read returns the orders on a Node. Several orders for the same GPU are an error, as are invalid values.
 func Read(n *corev1.Node) ([]Order, error) {
 	var out []Order
 	if err := read(n, Annotation, &out); err != nil {
@@ -90,7 +90,7 @@ func Read(n *corev1.Node) ([]Order, error) {
 	return out, nil
 }
 
-// ReadAnswers returns what came of orders.
+// ReadAnswers returns the results of orders.
 func ReadAnswers(n *corev1.Node) (out []Answer, err error) { return out, read(n, Answers, &out) }
 
 func read(n *corev1.Node, annotation string, to any) error {
@@ -107,7 +107,7 @@ func read(n *corev1.Node, annotation string, to any) error {
 	return nil
 }
 
-// Give writes an order on a Node, and takes those away that are no longer valid.
+// Give writes an order to a Node, and removes orders that are no longer valid.
 func Give(ctx context.Context, client kubernetes.Interface, node string, o Order) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})

@@ -1,5 +1,5 @@
-// Package replace writes files as a whole: whoever reads one sees all of it, or what was there before.
-// In: a name and its content. Out: the file, or an error and the file of before.
+// Package replace writes files atomically: a reader sees either all of the new content or the previous content.
+// In: a name and its content. Out: the file, or an error and the previous file.
 package replace
 
 import (
@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 )
 
-// File writes a file with its permissions. What an interrupted write leaves begins with ".new-".
+// File writes a file with its permissions. An interrupted write leaves a file whose name begins with ".new-".
 func File(name string, data []byte, mode os.FileMode) error { return write(name, data, mode, false) }
 
-// Durably is File, and returns once a power cut can't undo it.
+// Durably is like File, but returns only when the file survives a power cut.
 func Durably(name string, data []byte, mode os.FileMode) error { return write(name, data, mode, true) }
 
 func write(name string, data []byte, mode os.FileMode, durable bool) (err error) {

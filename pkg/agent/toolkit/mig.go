@@ -16,8 +16,8 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 )
 
-// Instance is a part of a GPU that the hardware keeps apart from the others (MIG). Whoever may open the device files of both of its capabilities, and that
-// of the GPU, may use it.
+// Instance is a part of a GPU that the hardware isolates from the others (MIG). Using it requires permission to open the device files of both of its
+// capabilities, and that of the GPU.
 type Instance struct {
 	UUID string
 	// File is the name of its GPU's device file, such as nvidia0: the driver names capabilities by the same number.
@@ -26,7 +26,7 @@ type Instance struct {
 	GI, CI int
 }
 
-// capability is a file that lets whoever may open it do something with the driver.
+// capability is a file whose permissions control an operation of the driver.
 type capability struct {
 	minor uint32
 	mode  uint32
@@ -52,7 +52,7 @@ func (t *Toolkit) capabilities(i Instance) (out []capability, err error) {
 	return out, nil
 }
 
-// capability reads what the driver tells of one.
+// capability parses the driver's file for a capability.
 func (t *Toolkit) capability(file string) (c capability, err error) {
 	path := filepath.Join(t.Proc, "driver/nvidia/capabilities", file)
 	data, err := os.ReadFile(path)
@@ -90,7 +90,7 @@ func (t *Toolkit) major() (uint32, error) {
 	return 0, errors.New("the driver offers no capabilities (nvidia-caps in /proc/devices)")
 }
 
-// capabilityDevices sees to the device files of an instance. The driver makes none by itself: it has a program for that, which the machine may lack.
+// capabilityDevices creates the device files of an instance. The driver doesn't create them: it relies on a program that the machine may not have.
 func (t *Toolkit) capabilityDevices(i Instance) error {
 	list, err := t.capabilities(i)
 	if err != nil {
@@ -99,7 +99,7 @@ func (t *Toolkit) capabilityDevices(i Instance) error {
 	return t.makeDevices(list)
 }
 
-// ConfigDevices sees to the device files by which a GPU is split. NVIDIA's library makes them where it can; where it can't, it says so itself.
+// ConfigDevices creates the device files that are needed to split a GPU. If NVIDIA's library can't create them either, it reports the error.
 func (t *Toolkit) ConfigDevices() {
 	for _, file := range []string{"mig/config", "mig/monitor"} {
 		if c, err := t.capability(file); err == nil {
@@ -125,14 +125,14 @@ func (t *Toolkit) makeDevices(list []capability) error {
 				return err
 			}
 		}
-		// 0755: any user of the machine may see that they are there.
+		// 0755: any user of the machine may see that they exist.
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
 		if err := unix.Mknod(path, unix.S_IFCHR|c.mode, int(number)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("make %s: %w", path, err)
 		}
-		if err := os.Chmod(path, fs.FileMode(c.mode)); err != nil { // whatever the umask
+		if err := os.Chmod(path, fs.FileMode(c.mode)); err != nil { // regardless of the umask
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/test/nvml"
 )
 
-// splitMachine is one whose first GPU is split into three instances, and whose nvidia-ctk sees what a driver would tell of their capabilities.
+// splitMachine is a machine whose first GPU is split into three instances, and whose nvidia-ctk sees a driver's files for their capabilities.
 func splitMachine(t *testing.T) (*Toolkit, []Instance) {
 	t.Helper()
 	tk := machine(t)
@@ -60,7 +60,7 @@ func TestContainersGetTheDevicesOfTheirInstance(t *testing.T) {
 	assert.Equal(t, []string{"/dev/nvidia0 from /dev/nvidia0"}, nodes(e.Devices[nvml.UUIDs()[1]]))
 	assert.NotContains(t, strings.Join(nodes(e.Common), " "), "caps")
 
-	// A device file of another driver takes the place of none.
+	// A device file of another driver isn't replaced.
 	file := filepath.Join(tk.Root, "dev/nvidia-caps/nvidia-cap165")
 	require.NoError(t, os.Remove(file))
 	require.NoError(t, syscall.Mknod(file, syscall.S_IFCHR|0o666, 1<<8|3))
@@ -98,7 +98,7 @@ func TestWithoutItsCapabilitiesNoInstanceIsHandedOut(t *testing.T) {
 			tk, list := splitMachine(t)
 			c.spoil(tk, list)
 			e, err := tk.Edits(t.Context(), nvml.Driver, uuids(list), list...)
-			if err == nil { // the others are handed out
+			if err == nil { // the others are allocated
 				require.Len(t, e.Refused, 1)
 				for uuid, why := range e.Refused {
 					assert.NotContains(t, e.Devices, uuid)

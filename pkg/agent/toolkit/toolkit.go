@@ -29,43 +29,43 @@ type Toolkit struct {
 	Program string
 	// Root is where the machine's files are, such as /host.
 	Root string
-	// Proc is where the driver tells of its capabilities, such as /proc.
+	// Proc is the folder with the driver's capabilities, such as /proc.
 	Proc string
 	// Hook is nvidia-cdi-hook on the machine: the container runtime runs it.
 	Hook string
 
 	mu sync.Mutex
-	// driver is the version that the machine had when it was asked last, and edits is what it said.
+	// driver is the machine's driver version at the last call of nvidia-ctk, and edits is the result.
 	driver string
 	edits  *Edits
-	// asked are the GPUs that it was asked of. It may know nothing of some: of those that are split.
+	// asked are the GPUs of that call. The result may not contain some of them: those that are split.
 	asked []string
-	// again is when it is asked again about GPUs that it refused; zero if there are none.
+	// again is when to retry the GPUs that it refused; zero if it refused no GPU.
 	again time.Time
-	// asking is closed when the program that runs has ended, nil if none does. There is never more than one: where a GPU hangs it does, too.
+	// asking is closed when the running program has ended; nil if it isn't running. Only one runs at a time, because the program hangs if a GPU does.
 	asking chan struct{}
 	failed error
 }
 
-// Edits are what containers need.
+// Edits are the changes to a container's specification that give it GPUs.
 type Edits struct {
 	// Common is for each container with any GPU.
 	Common specs.ContainerEdits
 	// Devices are by the UUID of the GPU.
 	Devices map[string]specs.ContainerEdits
-	// Refused says why the program knows nothing of a GPU, by its UUID.
+	// Refused has, by UUID, the reasons for which the program didn't return edits for a GPU.
 	Refused map[string]error
 }
 
-// refusedFor is how long a GPU is taken for one that the program refuses: it may have been reset.
+// refusedFor is how long a GPU counts as refused: it may have been reset.
 const refusedFor = time.Minute
 
 // patience is how long nvidia-ctk may take.
 const patience = 20 * time.Second
 
-// Edits returns what containers need on a machine with this version of the driver and these GPUs, by UUID. The program is asked once for each
-// driver, and again for GPUs that it wasn't asked of. One that is lost shouldn't be among them: the program fails there. Instances are those of the
-// UUIDs that are instances; where they change, so does what stands for the driver.
+// Edits returns the edits for containers on a machine with this version of the driver and these GPUs, by UUID. The program runs once for each
+// driver, and again for GPUs that weren't in its last call. Lost GPUs shouldn't be among them, because the program fails on them. instances are
+// the UUIDs that are instances. If they change, driver must change as well.
 func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string, instances ...Instance) (*Edits, error) {
 	t.mu.Lock()
 	if t.knows(driver, gpus) {
@@ -127,7 +127,7 @@ func (t *Toolkit) ask(ctx context.Context, driver string, gpus []string, instanc
 	close(ended)
 }
 
-// generateAll asks of all GPUs at once. The program fails as a whole where it can't be told of one of them, which the others don't have to suffer for.
+// generateAll runs the program for all GPUs at once. If one GPU makes the whole program fail, it runs again for the others.
 func (t *Toolkit) generateAll(ctx context.Context, gpus []string, instances []Instance) (*Edits, error) {
 	all, err := t.generate(ctx, gpus, instances)
 	if err == nil || len(gpus) < 2 {
@@ -166,8 +166,8 @@ func (t *Toolkit) generate(ctx context.Context, gpus []string, instances []Insta
 			return nil, fmt.Errorf("the device files of the instance %s: %w", i.UUID, err)
 		}
 	}
-	// Names by UUID: numbers of GPUs change with what is built in. apply-cuda-memory-limits is for the container runtime of NVIDIA's own that reads
-	// limits of memory from the environment; it would look for the driver below Root, which is nowhere on the machine.
+	// Names by UUID: numbers of GPUs change when cards are added or removed. apply-cuda-memory-limits is for NVIDIA's own container runtime, which reads
+	// limits of memory from the environment; it would look for the driver below Root, which doesn't exist on the machine.
 	args := []string{"--quiet", "cdi", "generate", "--mode=nvml", "--format=json", "--device-name-strategy=uuid", "--no-all-device",
 		"--driver-root=" + t.Root, "--dev-root=" + t.Root, "--nvidia-cdi-hook-path=" + t.Hook, "--disable-hook=apply-cuda-memory-limits"}
 	for _, uuid := range gpus {
@@ -201,9 +201,9 @@ func (t *Toolkit) generate(ctx context.Context, gpus []string, instances []Insta
 // unified is the device of the module nvidia-uvm.
 const unified = "/dev/nvidia-uvm"
 
-// controlDevices sees to the device files that all containers with GPUs need, and the module behind that of unified memory. At the machine's
-// start the driver makes neither: it waits for the first program with CUDA, which may do so outside of a container alone. It returns what
-// didn't work, in words.
+// controlDevices creates the device files that all containers with GPUs need, and loads the module for unified memory. At the machine's
+// start the driver does neither: it waits for the first program with CUDA, which can trigger this only outside of a container. It returns the
+// error as text.
 func (t *Toolkit) controlDevices(ctx context.Context) string {
 	// nvidia-ctk would need chroot for it, which the agent's image hasn't.
 	load := exec.CommandContext(ctx, "/sbin/modprobe", "nvidia-uvm")
@@ -219,9 +219,8 @@ func (t *Toolkit) controlDevices(ctx context.Context) string {
 	return "its device file was created, but is gone"
 }
 
-// Reset resets a GPU by its PCI address, with the machine's own nvidia-smi. Where its persistence keeps it open, that is taken off meanwhile; it is
-// never put on where it was off. A GPU
-// that is connected to others by NVLink may be reset along with them alone, which nvidia-smi says.
+// Reset resets a GPU by its PCI address, with the machine's own nvidia-smi. If persistence mode keeps the GPU open, it is off during the reset. It is
+// never turned on if it was off before. A GPU that is connected to others by NVLink may be reset only along with them, which nvidia-smi reports.
 func (t *Toolkit) Reset(ctx context.Context, bus string) error {
 	was, err := t.smi(ctx, "--id="+bus, "--query-gpu=persistence_mode", "--format=csv,noheader")
 	persists := err == nil && was == "Enabled"
@@ -262,7 +261,7 @@ func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
 		return e.said, e.err
 	case <-ctx.Done():
 	}
-	// What hangs within the driver isn't ended by SIGKILL, and no one waits for it.
+	// SIGKILL doesn't stop a program that hangs within the driver, so don't wait for it.
 	select {
 	case e := <-ended:
 		return e.said, e.err
@@ -320,7 +319,7 @@ func lastLine(said string) string {
 	return last
 }
 
-// executable reports whether programs may run where one lies. Its folder is the machine's, mounted as it is there.
+// executable reports whether the machine may run a program at this path. The folder is the machine's, with the same mount options.
 func executable(path string) error {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(filepath.Dir(path), &s); err != nil {
@@ -335,7 +334,7 @@ func executable(path string) error {
 // noexec is ST_NOEXEC.
 const noexec = 0x8
 
-// InstallHook puts nvidia-cdi-hook where the container runtime of the machine can run it. One that runs at the moment goes on.
+// InstallHook installs nvidia-cdi-hook at a path where the container runtime of the machine can run it. A running hook isn't interrupted.
 func InstallHook(from, to string) error {
 	want, err := os.ReadFile(from)
 	if err != nil {
