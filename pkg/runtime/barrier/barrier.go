@@ -1,6 +1,6 @@
-// Package barrier waits until every task of a job has an address, and brings those addresses.
+// Package barrier waits until every task of a job has an address, and returns those addresses.
 // In: the job controller, or for jobs that an earlier paictl submitted the attempt's ConfigMap, watched at the API server. Out: the
-// peers, or why there are none.
+// peers, or an error.
 //
 // The peers are published once, when the last pod has its address, and sent to every task that asked: one message per
 // task, and none while they wait.
@@ -35,16 +35,16 @@ const (
 // Key is where the peers are in the ConfigMap's binaryData; v1.PeersKey for those who know it.
 const Key = "peers"
 
-// Source is who tells the peers: a Client or a Controller.
+// Source sends the peers: a Client or a Controller.
 type Source interface {
-	// watch calls opened once it is answered, and found with each version of the peers that it is told, until found says that it is done,
-	// the answer ends, or an error comes. period is how long an answer may take.
+	// watch calls opened once its request is answered, and found with each version of the peers that it receives, until found reports that it is done,
+	// the response ends, or an error occurs. period is how long a response may take.
 	watch(ctx context.Context, period time.Duration, opened func(), found func([]byte) bool) (bool, error)
 	close()
 	name() string
 }
 
-// Wait is what a task waits for.
+// Wait describes the peers that a task waits for.
 type Wait struct {
 	Source  Source
 	Attempt int    // of the Framework: peers of another are those of an attempt that ended
@@ -58,8 +58,8 @@ type Wait struct {
 	waited     time.Time
 }
 
-// For waits. Errors carry the exit code: 251 where others have no place yet, 250 where the source
-// can't be reached, 252 where it refuses.
+// For waits. Errors carry the exit code: 251 if other tasks aren't placed yet, 250 if the source
+// can't be reached, 252 if it refuses.
 func (w *Wait) For(ctx context.Context) (*peers.Peers, error) {
 	if w.Timeout <= 0 {
 		w.Timeout = DefaultTimeout
@@ -152,7 +152,7 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 	}
 }
 
-// timeout says why there are no peers: no one wrote them, or no one could be asked.
+// timeout returns why no peers came: they weren't published in time, or the source couldn't be reached or refused.
 func (w *Wait) timeout(last try) error {
 	switch {
 	case last.opened:

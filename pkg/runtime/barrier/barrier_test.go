@@ -91,7 +91,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		object, changed := a.object, a.changed
 		a.mu.Unlock()
 		if object != nil && string(object) != string(sent) {
-			a.messages.Add(1) // first: who has read the message may look at the number
+			a.messages.Add(1) // first: a task that has read the message may check the count
 			n, _ := w.Write(object)
 			_ = flusher.Flush()
 			a.bytes.Add(int64(n))
@@ -201,7 +201,7 @@ func TestPeersOfAnotherAttemptOrWithAnotherAddressAreNotOurs(t *testing.T) {
 		func() { a.publish(t, &peers.Peers{Attempt: 2}) },
 	} {
 		set()
-		// Else the next would replace it before it is sent.
+		// Otherwise the next would replace it before it is sent.
 		require.Eventually(t, func() bool { return a.messages.Load() > int64(i) }, time.Minute, time.Millisecond)
 	}
 	a.publish(t, workers(2, 3))
@@ -325,7 +325,7 @@ func crowd(tb testing.TB, a *api, n int) (took, cpu time.Duration) {
 	return took, cpu
 }
 
-// cpuTime is what this process has used, whatever else the machine does.
+// cpuTime is the CPU time of this process, which doesn't depend on the machine's other load.
 func cpuTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var u unix.Rusage
@@ -364,7 +364,7 @@ func BenchmarkBarrier(b *testing.B) {
 }
 
 // BenchmarkDelivery is the part of it that tasks of a cluster share: until the last of a thousand has
-// the message. What each then computes (BenchmarkDecode of pkg/runtime/peers) it does on its own
+// the message. Each task then decodes it (BenchmarkDecode of pkg/runtime/peers) on its own
 // machine.
 func BenchmarkDelivery(b *testing.B) {
 	const n = 1000

@@ -21,7 +21,7 @@ type Client struct {
 	Name      string // of the ConfigMap
 }
 
-// InCluster returns a client by what the kubelet tells every container.
+// InCluster returns a client configured from the environment and the files that the kubelet gives every container.
 func InCluster(getenv func(string) string, folder, namespace, name string) (*Client, error) {
 	api, err := podapi.InCluster(getenv, folder, "pai-runtime")
 	if err != nil {
@@ -30,7 +30,7 @@ func InCluster(getenv func(string) string, folder, namespace, name string) (*Cli
 	return &Client{API: api, Namespace: namespace, Name: name}, nil
 }
 
-// refusal reports whether asking again is of no use, unless what it allows is still on its way.
+// refusal reports whether a retry is useless, unless the permission for it is still being created.
 func refusal(err error) bool {
 	var status *podapi.StatusError
 	var answer *answerError
@@ -61,16 +61,16 @@ type event struct {
 // maxEvent bounds one event: a ConfigMap has at most 1 MiB, in base64.
 const maxEvent = 4 << 20
 
-// watch calls found with each version of the ConfigMap's peers, at first with the one that is there. A connection that died
-// without a word is given up soon after the period.
+// watch calls found with each version of the ConfigMap's peers, first with the current one. If a connection dies
+// silently, watch gives up soon after the period.
 func (c *Client) watch(ctx context.Context, period time.Duration, opened func(), found func([]byte) bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, period+10*time.Second)
 	defer cancel()
 	query := url.Values{
 		"watch":         {"true"},
 		"fieldSelector": {"metadata.name=" + c.Name},
-		// From the API server's memory, not etcd: a thousand tasks ask at once, and what it doesn't
-		// know yet comes as an event.
+		// From the API server's cache, not etcd: a thousand tasks ask at once, and newer versions
+		// arrive as events.
 		"resourceVersion": {"0"},
 		"timeoutSeconds":  {strconv.Itoa(int(period.Seconds()))},
 	}

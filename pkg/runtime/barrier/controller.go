@@ -18,18 +18,18 @@ const (
 	dialTime = 10 * time.Second
 	// maxPeers bounds the addresses of a job: those of 10,000 tasks are some 100 KB.
 	maxPeers = 4 << 20
-	// maxReason bounds what is read of an answer that says why there are none.
+	// maxReason limits the length of an error response.
 	maxReason = 4 << 10
 )
 
-// Controller is the job controller, which tells tasks their peers once all have an address.
+// Controller is the job controller, which sends tasks their peers once all have an address.
 type Controller struct {
 	URL     string // of the job's peers
 	Token   string // of the job
 	Attempt int    // of the Framework
 
 	client *http.Client
-	seen   uint64 // the version of what it said last
+	seen   uint64 // the version of its last message
 }
 
 // answerError is an answer of the controller that has no peers.
@@ -50,7 +50,7 @@ func (c *Controller) close() {
 	}
 }
 
-// watch asks for peers that differ from those that it was told last, and waits for them.
+// watch requests peers that differ from the last ones that it received, and waits for them.
 func (c *Controller) watch(ctx context.Context, period time.Duration, opened func(), found func([]byte) bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, period+10*time.Second)
 	defer cancel()
@@ -76,11 +76,11 @@ func (c *Controller) watch(ctx context.Context, period time.Duration, opened fun
 	var m peers.Message
 	switch err := json.NewDecoder(io.LimitReader(res.Body, maxPeers)).Decode(&m); {
 	case errors.Is(err, io.EOF):
-		return false, nil // there are none so far
+		return false, nil // the peers aren't complete yet
 	case err != nil:
 		return false, fmt.Errorf("read the peers: %w", err)
 	}
-	// The connection isn't encrypted. Who doesn't know the token can't make tasks talk to other addresses.
+	// The connection isn't encrypted. Without the token, an attacker can't make tasks connect to other addresses.
 	if !peers.Sealed(c.Token, m.Data, m.Seal) {
 		return false, errors.New("the peers that came aren't from the job controller: their seal is wrong")
 	}

@@ -40,7 +40,7 @@ func build(tb testing.TB, keep func(error) bool, entries []tar.Header) []byte {
 	for _, h := range entries {
 		body := ""
 		if h.Typeflag == tar.TypeReg {
-			body = h.Uname // what a file holds, where no other field is free
+			body = h.Uname // the content of a file, in a field that the test doesn't use otherwise
 			h.Uname, h.Size = "", int64(len(body))
 		}
 		if h.Mode == 0 {
@@ -312,7 +312,7 @@ func TestCodeThatIsNotWhatWasSubmittedIsNeverUnpacked(t *testing.T) {
 	n := 0
 	err := code.Get(ctx, c, "token", t.TempDir(), func(format string, args ...any) {
 		if n++; n == 2 {
-			cancel(gaveUp) // else it would try for a minute
+			cancel(gaveUp) // otherwise it would retry for a minute
 		}
 	})
 	require.ErrorIs(t, err, gaveUp)

@@ -30,7 +30,7 @@ const (
 	stall = 30 * time.Second
 )
 
-// errFinal is what no other try would mend.
+// errFinal is an error that a retry wouldn't resolve.
 type errFinal struct{ error }
 
 // errBusy says that the server has too many downloads.
@@ -125,7 +125,7 @@ func (d *download) run(ctx context.Context, tell func(string, ...any)) error {
 	}
 }
 
-// try gets what is missing, and checks all of it at the end.
+// try downloads the missing part, and checks the whole archive at the end.
 func (d *download) try(ctx context.Context) error {
 	if d.have < d.code.Size || d.have == 0 {
 		if err := d.request(ctx); err != nil {
@@ -144,7 +144,7 @@ func (d *download) try(ctx context.Context) error {
 	return nil
 }
 
-// restart forgets what came.
+// restart discards the downloaded part.
 func (d *download) restart() error {
 	d.have = 0
 	d.hash.Reset()
@@ -187,7 +187,7 @@ func (d *download) request(ctx context.Context) error {
 	default:
 		return fmt.Errorf("the server answers %s", res.Status)
 	}
-	// One byte more than announced tells that the archive is another.
+	// One byte more than announced shows that the archive has changed.
 	body := io.LimitReader(res.Body, d.code.Size-d.have+1)
 	watchdog := time.AfterFunc(stall, cancel)
 	defer watchdog.Stop()

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Parcel is what one copy may bring: one file, or one folder, of one name.
+// Parcel is the content of one copy: one file, or one folder, of one name.
 type Parcel struct {
 	Name   string
 	Folder bool
@@ -20,13 +20,13 @@ type Parcel struct {
 	Skipped func(name, why string)
 }
 
-// errUnasked refuses what was not asked for.
+// errUnasked refuses files that weren't requested.
 var errUnasked = errors.New("it was not requested, and is refused")
 
-// Receive unpacks one parcel into dir, and returns the bytes of its files. Who sends it isn't trusted:
-// nothing but the file or the folder of that name is written, and no link that is there is followed. A file that is there
-// stays until the new one is whole. Modes
-// are kept as cp does, less what the umask takes; folders that are there keep theirs.
+// Receive unpacks one parcel into dir, and returns the bytes of its files. It doesn't trust the sender:
+// it writes only the file or the folder of that name, and doesn't follow existing links. An existing file
+// stays until the new one is complete. Modes
+// are kept as cp does, less the umask; existing folders keep theirs.
 func Receive(ctx context.Context, r io.Reader, dir string, p Parcel) (int64, error) {
 	if p.Name == "." || !fs.ValidPath(p.Name) || strings.Contains(p.Name, "/") {
 		return 0, fmt.Errorf("%q is not the name of a file", p.Name)
@@ -63,7 +63,7 @@ func receiveFile(ctx context.Context, r io.Reader, root *os.Root, name string) (
 	return u.written, err
 }
 
-// receiveFolder takes one folder. It is a root of its own: links in it lead nowhere else.
+// receiveFolder receives one folder. The folder is a separate root, so links in it can't lead outside of it.
 func receiveFolder(ctx context.Context, r io.Reader, root *os.Root, p Parcel) (int64, error) {
 	made := root.Mkdir(p.Name, 0o755)
 	if made != nil && !errors.Is(made, fs.ErrExist) {

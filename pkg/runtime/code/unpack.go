@@ -23,9 +23,9 @@ const (
 	unlimited   = math.MaxInt64
 )
 
-// Unpack unpacks a gzipped tar into dir, which is made if need be. Nothing is written outside it,
-// whatever the archive says, and only files, folders and links that stay inside are made. An archive
-// that asks for more is refused as a whole, though what came before it stays.
+// Unpack unpacks a gzipped tar into dir, which it creates if necessary. It never writes outside of dir,
+// regardless of the archive's content, and creates only files, folders and links that stay inside. An archive
+// with other entries is refused as a whole, but the entries before them stay.
 func Unpack(ctx context.Context, r io.Reader, dir string) error {
 	return unpack(ctx, r, dir, maxUnpacked)
 }
@@ -82,10 +82,10 @@ type unpacker struct {
 	root    *os.Root // refuses names that lead out, through links too
 	left    int64
 	folders map[string]bool // known to be folders and not links to some
-	// umask leaves modes to the process's, and those of folders that are there as they are.
+	// umask leaves the modes of new files to the process's umask, and doesn't change those of existing folders.
 	umask   bool
 	written int64  // bytes of files
-	dense   bool   // no holes: what is written is what came
+	dense   bool   // no holes: the file is written exactly as received
 	beside  string // the last file, which came and doesn't have its name yet
 	late    bool   // leaves files beside their names until commit
 }
@@ -117,7 +117,7 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 		if err := u.folder(name); err != nil {
 			return err
 		}
-		return u.root.Chmod(name, mode|0o700) // always ours to write: later entries lie below
+		return u.root.Chmod(name, mode|0o700) // always writable for us: later entries are in it
 	case tar.TypeReg:
 		return u.file(h, name, mode, r)
 	case tar.TypeSymlink:
@@ -149,7 +149,7 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 	return errors.New("neither a file, a folder nor a link")
 }
 
-// parent makes the folder that an entry lies in; not every archive has an entry for it.
+// parent creates the folder that contains an entry; not every archive has an entry for it.
 func (u *unpacker) parent(name string) error {
 	if dir := path.Dir(name); dir != "." {
 		return u.folder(dir)

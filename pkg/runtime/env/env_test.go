@@ -118,7 +118,7 @@ func TestAJobThatWasScaledIsCountedAsItIs(t *testing.T) {
 	assert.Equal(t, "3", got["PAI_TASK_ROLE_TASK_COUNT_Worker"])
 	assert.Equal(t, "13", got["WORLD_SIZE"])
 
-	p.Roles = p.Roles[1:] // no parameter servers any more
+	p.Roles = p.Roles[1:] // the parameter servers are gone
 	got = values(first(layout(t, job(), p, self()).Vars(0)))
 	assert.Equal(t, "0", got["PAI_TASK_ROLE_TASK_COUNT_ps_server"])
 	assert.Equal(t, "12", got["WORLD_SIZE"])

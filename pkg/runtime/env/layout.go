@@ -47,7 +47,7 @@ type Task struct {
 // Alias is its short name: ROLE-INDEX.
 func (t *Task) Alias() string { return t.Object + "-" + strconv.Itoa(t.Index) }
 
-// Aliases are its short name in both spellings of the role, where they differ.
+// Aliases returns its short name in both spellings of the role, if they differ.
 func (t *Task) Aliases() []string {
 	if own := t.Role + "-" + strconv.Itoa(t.Index); own != t.Alias() {
 		return []string{t.Alias(), own}
@@ -66,7 +66,7 @@ type Layout struct {
 }
 
 // New puts the tasks together. Without peers, in jobs whose tasks don't wait for each other, only
-// this task's own address is known. The numbers of tasks are the peers', where there are any: a job
+// this task's own address is known. The numbers of tasks are those of the peers, if any: a job
 // may have been scaled since it was submitted.
 func New(s *spec.Spec, p *peers.Peers, self Self) (*Layout, error) {
 	l := &Layout{Spec: s, Self: self, Own: -1}

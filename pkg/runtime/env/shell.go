@@ -14,15 +14,15 @@ func Script(vars []Var) []byte {
 	b.WriteString("# What paictl tells this task of its job. Shells read it: . " + ScriptFile + "\n")
 	for _, v := range vars {
 		if !isName(v.Name) || strings.ContainsRune(v.Value, 0) {
-			continue // no shell and no program could be told it
+			continue // neither a shell nor a program could receive it
 		}
 		fmt.Fprintf(&b, "export %s='%s'\n", v.Name, strings.ReplaceAll(v.Value, "'", `'\''`))
 	}
 	return b.Bytes()
 }
 
-// ParseScript reads what Script wrote. It is no shell: anything else is an error, since what a
-// user added there would be left out silently.
+// ParseScript reads the output of Script. It isn't a shell: anything else is an error, because lines that a
+// user added would be ignored silently.
 func ParseScript(data []byte) ([]Var, error) {
 	var out []Var
 	s := string(data)

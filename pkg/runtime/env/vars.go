@@ -26,15 +26,15 @@ const (
 	secondary       // the same once more, in the Framework's spelling of the role
 )
 
-// Limits of the environment. Linux takes 128 KiB for one variable and 2 MiB for arguments and
-// environment together; a program's own arguments and what a shell adds need room too.
+// Limits of the environment. Linux allows 128 KiB for one variable and 2 MiB for arguments and
+// environment together; a program's own arguments and the variables that a shell adds need space too.
 const (
 	MaxBytes    = 1 << 20
 	maxVariable = 128<<10 - 1
 )
 
-// Vars returns the variables in the order of the documentation (docs/job-runtime.md), and what to
-// tell the user where some are missing. used is what the environment holds without them, in bytes.
+// Vars returns the variables in the order of the documentation (docs/job-runtime.md), and the messages
+// for the user if some are missing. used is the size of the environment without them, in bytes.
 func (l *Layout) Vars(used int) ([]Var, []string) {
 	v := &vars{index: map[string]int{}}
 	l.jobVars(v)
@@ -153,7 +153,7 @@ func (l *Layout) ownVars(v *vars) {
 	v.add("PAI_HOSTFILE", HostFile)
 }
 
-// rankVars are what launchers of distributed programs read: torchrun (PET_*), torch's env:// and
+// rankVars adds the variables that launchers of distributed programs read: torchrun (PET_*), torch's env:// and
 // most others.
 func (l *Layout) rankVars(v *vars) {
 	me := l.Me()

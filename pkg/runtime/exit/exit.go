@@ -6,7 +6,7 @@ import "errors"
 
 // Codes that the runtime ends a task with, as OpenPAI's exit specification names them.
 const (
-	Setup             = 247 // PAIRuntimeSetupFailed: what comes before the program
+	Setup             = 247 // PAIRuntimeSetupFailed: a step before the program
 	SSHBarrierTimeout = 249 // PAIRuntimeSSHBarrierTimeout
 	BarrierTransient  = 250 // FrameworkBarrierTransientFailed: the API can't be reached
 	GangTimeout       = 251 // JobGangAllocationTimeout: not every task got a place
@@ -24,8 +24,8 @@ const (
 type Error struct {
 	Code int
 	Err  error
-	// Program: the code is that of a program, which the failure rules interpret. The runtime's own
-	// codes are not put to them: they would look for reasons in the output of what never ran.
+	// Program: the code is that of a program, which the failure rules interpret. They don't interpret the runtime's own
+	// codes: they would look for reasons in the output of a program that never ran.
 	Program bool
 }
 

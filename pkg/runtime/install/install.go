@@ -16,7 +16,7 @@ import (
 const Name = "runtime"
 
 // Into copies the program at self into dir, as dir/runtime, executable for everyone: the user's
-// container may run as anyone. A copy that is there already is replaced at once or not at all.
+// container may run as anyone. It replaces an existing copy atomically.
 func Into(self, dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -37,7 +37,7 @@ func Into(self, dir string) (err error) {
 	return out.CloseAtomicallyReplace()
 }
 
-// Link makes dir/runtime lead to the program at self, unless something is there already.
+// Link makes dir/runtime a link to the program at self, unless that path already exists.
 func Link(self, dir string) error {
 	if err := os.Symlink(self, filepath.Join(dir, Name)); err != nil && !errors.Is(err, os.ErrExist) {
 		return err

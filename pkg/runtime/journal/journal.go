@@ -1,6 +1,6 @@
-// Package journal is what the runtime itself has to say, and the output of plugins: on the
-// container's standard error, each line marked, and in a file with times.
-// In: lines. Out: the log, the file, the last of it for the failure rules.
+// Package journal writes the runtime's own messages and the output of plugins to the
+// container's standard error, each line marked, and to a file with times.
+// In: lines. Out: the log, the file, the end of it for the failure rules.
 package journal
 
 import (
@@ -64,7 +64,7 @@ func (j *Journal) open() error {
 	return nil
 }
 
-// Stderr is the container's standard error for others: never in the middle of a line of ours.
+// Stderr is the container's standard error for other writers: they never write in the middle of a journal line.
 func (j *Journal) Stderr() io.Writer { return stderr{j} }
 
 type stderr struct{ j *Journal }
@@ -78,7 +78,7 @@ func (s stderr) Write(p []byte) (int, error) {
 // Printf writes one message; every line of it is marked.
 func (j *Journal) Printf(format string, args ...any) { j.print(true, format, args) }
 
-// Notef writes to the file only: what helps those who look for a fault, and would be noise in the
+// Notef writes to the file only: messages that help to find a fault, but would be noise in the
 // log of a job that works.
 func (j *Journal) Notef(format string, args ...any) { j.print(false, format, args) }
 
@@ -94,7 +94,7 @@ func (j *Journal) line(text []byte, shown bool) {
 	marked := make([]byte, 0, len(prefix)+len(text)+1)
 	marked = append(append(append(marked, prefix...), text...), '\n')
 	if shown {
-		_, _ = j.err.Write(marked) // there is no one else to tell
+		_, _ = j.err.Write(marked) // there is no other place to report the error
 	}
 	_, _ = j.tail.Write(marked)
 	if j.file == nil {
@@ -111,8 +111,8 @@ func (j *Journal) line(text []byte, shown bool) {
 	}
 }
 
-// Tail is the end of what was written, marks included. It is a copy: plugins in the background may
-// go on writing.
+// Tail returns the end of the output, marks included. It is a copy, because plugins in the background may
+// continue to write.
 func (j *Journal) Tail() []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -146,7 +146,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 }
 
-// Flush writes what has no line end yet.
+// Flush writes the last line if it doesn't end in a newline yet.
 func (w *Writer) Flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// maxSize bounds what Decode unpacks. Ten thousand tasks with UIDs are 1 MB.
+// maxSize limits the unpacked size in Decode. Ten thousand tasks with UIDs are 1 MB.
 const maxSize = 32 << 20
 
 var rolePattern = regexp.MustCompile(`^[a-z0-9]{1,63}$`)
@@ -81,7 +81,7 @@ func Encode(p *Peers) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Decode reads what Encode wrote, and believes nothing: addresses go into /etc/hosts and into
+// Decode reads the output of Encode, and validates all of it: addresses are written to /etc/hosts and to
 // files that shells read.
 func Decode(data []byte) (*Peers, error) {
 	text, err := unpack(data)
@@ -126,7 +126,7 @@ func unpack(data []byte) (string, error) {
 	switch n, err := z.Read(make([]byte, 1)); {
 	case n > 0 || err == nil:
 		return "", errors.New("longer than its end says")
-	case !errors.Is(err, io.EOF): // its checksum is another
+	case !errors.Is(err, io.EOF): // its checksum differs
 		return "", err
 	}
 	return string(text), nil
@@ -164,7 +164,7 @@ func (p *Peers) check() error {
 	return nil
 }
 
-// address refuses what is no address, and one with a zone: that may hold anything.
+// address refuses anything but an IP address, and one with a zone, which may contain any text.
 func address(s string) error {
 	a, err := netip.ParseAddr(s)
 	if err == nil && a.Zone() != "" {

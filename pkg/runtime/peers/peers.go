@@ -1,5 +1,5 @@
-// Package peers is what the controller tells all tasks of a job once each has an address, and which
-// ports they have.
+// Package peers encodes the addresses that the controller sends to all tasks of a job once each has one, and computes
+// their ports.
 // In: addresses. Out: the message, small enough that a thousand tasks may get it at once.
 package peers
 
@@ -16,6 +16,6 @@ type Role struct {
 	PodIPs []string
 	// HostIPs are those of the machines.
 	HostIPs []string
-	// PodUIDs are only there with the host network: ports are drawn by them.
+	// PodUIDs are only set with the host network: ports are computed from them.
 	PodUIDs []string
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// The range that ports are drawn from where a job says nothing; the end is excluded.
+// The range for ports if a job doesn't specify one; the end is excluded.
 const (
 	DefaultPortStart = 15000
 	DefaultPortEnd   = 40000
-	// MasterLabel is under what label the port of a job's rendezvous is drawn on the host network.
+	// MasterLabel is the label for which the port of a job's rendezvous is computed on the host network.
 	MasterLabel = "master"
 	// MasterPort is that of the pod network.
 	MasterPort = 29500
 )
 
-// HostPort draws the port number k of a label for a task on the host network. Every task that knows
-// the pod's UID gets the same, so no one has to hand out ports; two that collide are found when the
+// HostPort computes the port number k of a label for a task on the host network. Every task that knows
+// the pod's UID computes the same one, so ports needn't be allocated. Two that collide are detected when the
 // task starts, and another attempt has another UID.
 func HostPort(podUID, label string, k, start, end int) int {
 	if end <= start {
@@ -34,7 +34,7 @@ func HostPort(podUID, label string, k, start, end int) int {
 	for _, part := range []string{h[0:12], h[12:24], h[24:32]} {
 		v, err := strconv.ParseUint(part, 16, 64)
 		if err != nil {
-			panic(err) // hex of our own making
+			panic(err) // we made the hex ourselves
 		}
 		n += v
 	}
@@ -54,7 +54,7 @@ func HostPorts(podUID string, ports []spec.Port, start, end int) map[string][]in
 	return out
 }
 
-// PodPorts numbers the ports of a task that has a network of its own: from DefaultPortStart on, in
+// PodPorts numbers the ports of a task with a separate network: from DefaultPortStart on, in
 // the order of the labels, so all tasks of a role have the same.
 func PodPorts(ports []spec.Port) map[string][]int {
 	sorted := slices.Clone(ports)

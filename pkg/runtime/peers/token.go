@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// A task proves by a token of its job that it may know the job's addresses, and sees by a code made with that token that they are the
-// controller's. Whoever may read the job's pods can read the token, and the addresses too.
+// A task proves by a token of its job that it may know the job's addresses, and verifies by a code made with that token that they are the
+// controller's. Anyone who may read the job's pods can read the token, and the addresses too.
 
-// Message is what the job controller tells the tasks of a job.
+// Message is the job controller's message to the tasks of a job.
 type Message struct {
 	Version uint64 `json:"version"` // no other message has it
 	Data    []byte `json:"data"`    // as Encode makes it

@@ -55,8 +55,8 @@ func (g *git) pre(ctx context.Context, r *Run) error {
 	if _, err := exec.LookPath("git"); err != nil {
 		return errors.New("git: command not found: the image has no git; install it there, or submit the code with the job")
 	}
-	// Beside its place, so that a try that was cut off leaves nothing where the job looks. A folder that
-	// is there may be all that this user may write to, or a volume's, which can't be renamed.
+	// Clone beside its final place, so that an interrupted attempt leaves no files where the job looks. An existing folder
+	// may be the only one that this user may write to, or a volume's, which can't be renamed.
 	beside := filepath.Dir(dir)
 	if there {
 		beside = dir
@@ -103,7 +103,7 @@ func (g *git) clone(ctx context.Context, r *Run, tmp string) (string, error) {
 	}
 }
 
-// target is where the clone goes; it may be there, but empty.
+// target returns the folder for the clone, which may exist if it is empty.
 func (g *git) target(r *Run) (dir string, there bool, err error) {
 	dir = g.CloneDir
 	if dir == "" {
@@ -127,7 +127,7 @@ func (g *git) target(r *Run) (dir string, there bool, err error) {
 	return dir, true, nil
 }
 
-// moveInto moves what is in a folder into another of the same file system.
+// moveInto moves the content of a folder into another one on the same file system.
 func moveInto(from, to string) error {
 	list, err := os.ReadDir(from)
 	if err != nil {
@@ -141,8 +141,8 @@ func moveInto(from, to string) error {
 	return nil
 }
 
-// hideLogin takes user and password out of an address. git gets them from its environment, where
-// neither a list of processes nor its own messages show them. A user alone may be a token, but with
+// hideLogin removes user and password from an address. git gets them from its environment, so that
+// lists of processes and git's own messages don't show them. A user alone may be a token, except with
 // ssh.
 func hideLogin(repo string, environ []string) (string, []env.Var) {
 	u, err := url.Parse(repo)
@@ -170,7 +170,7 @@ func configured(environ []string) int {
 	n := 0
 	for _, e := range environ {
 		if v, ok := strings.CutPrefix(e, "GIT_CONFIG_COUNT="); ok {
-			n, _ = strconv.Atoi(v) // git refuses what is no number
+			n, _ = strconv.Atoi(v) // git refuses anything but a number
 		}
 	}
 	return max(0, n)

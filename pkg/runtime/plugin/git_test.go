@@ -51,7 +51,7 @@ func backend(t *testing.T) string {
 	return filepath.Join(strings.TrimSpace(string(path)), "git-http-backend")
 }
 
-// gitServer serves a folder in a process of its own: this one reaps what net/http/cgi would wait for.
+// gitServer serves a folder in a separate process: this one reaps the children that net/http/cgi would wait for.
 func gitServer(t *testing.T, dir string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -67,7 +67,7 @@ func gitServer(t *testing.T, dir string) string {
 	return url
 }
 
-// serveRepositories is that process. The first request of who logs in fails.
+// serveRepositories is that process. The first request with a login fails.
 func serveRepositories(dir, backend string) {
 	handler := &cgi.Handler{Path: backend, Env: []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1"}}
 	var fail atomic.Int32

@@ -1,4 +1,4 @@
-// Package plugin is what a job may have run around its commands: cmd, ssh, tensorboard, git and
+// Package plugin runs the plugins that a job may have around its commands: cmd, ssh, tensorboard, git and
 // teamwise_storage.
 // In: the plugins of a role, the job's layout. Out: programs that were run before and after.
 package plugin
@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Run is what plugins need of the task that they run in.
+// Run is the data of a task that plugins need.
 type Run struct {
 	Layout  *env.Layout
 	Environ []string
@@ -113,7 +113,7 @@ func parameterError(err error) error {
 	return errors.New("its parameters can't be read")
 }
 
-// Pre runs what comes before the commands, in order.
+// Pre runs the steps before the commands, in order.
 func (p *Plugins) Pre(ctx context.Context) error {
 	for _, e := range p.list {
 		if ctx.Err() != nil {
@@ -126,7 +126,7 @@ func (p *Plugins) Pre(ctx context.Context) error {
 	return nil
 }
 
-// Post runs what comes after them, in reverse.
+// Post runs the steps after the commands, in reverse order.
 func (p *Plugins) Post(ctx context.Context) error {
 	for i := len(p.list) - 1; i >= 0; i-- {
 		if err := p.handle(ctx, p.list[i], " after the commands", p.list[i].post(ctx, p.run)); err != nil {
@@ -136,7 +136,7 @@ func (p *Plugins) Post(ctx context.Context) error {
 	return nil
 }
 
-// handle is the failurePolicy. A stop of the task is none of the plugin's failures.
+// handle applies the failurePolicy. A stop of the task doesn't count as a failure of the plugin.
 func (p *Plugins) handle(ctx context.Context, e entry, when string, err error) error {
 	switch {
 	case err == nil:
@@ -150,8 +150,8 @@ func (p *Plugins) handle(ctx context.Context, e entry, when string, err error) e
 	return fmt.Errorf("%s%s: %w", e.shown, when, err)
 }
 
-// command runs a program of a plugin to its end. Its output goes to the journal; what it leaves in
-// the background goes on running.
+// command runs a program of a plugin to its end. Its output goes to the journal. Processes that it leaves in
+// the background continue to run.
 func (r *Run) command(args []string, environ []string) error {
 	out, closeOut, err := r.Output()
 	if err != nil {
@@ -181,7 +181,7 @@ func (r *Run) background(args []string, environ []string, stdin *os.File) error 
 	return err
 }
 
-// ask runs a program for what it prints.
+// ask runs a program and returns its output.
 func (r *Run) ask(ctx context.Context, args []string) (string, error) {
 	out, code, err := r.Reaper.Ask(ctx, process.Command{Args: args, Dir: r.Dir, Env: r.Environ})
 	if err == nil && code != 0 {

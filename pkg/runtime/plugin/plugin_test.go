@@ -82,7 +82,7 @@ func (s *said) await(t *testing.T, text string) {
 	require.Eventually(t, func() bool { return strings.Contains(s.String(), text) }, patience, 10*time.Millisecond, "%q", text)
 }
 
-// newRun is a task in this process: nothing may wait for children by os/exec meanwhile.
+// newRun is a task in this process. The test must not wait for children with os/exec while it runs.
 func newRun(t *testing.T) (*Run, *said) {
 	t.Helper()
 	log := &said{}
@@ -215,7 +215,7 @@ func TestCommandsOfAPluginStopAtTheFirstThatFails(t *testing.T) {
 
 func TestAStopIsNoFailureOfThePlugin(t *testing.T) {
 	r, log := newRun(t)
-	// What it is called with isn't the context that ends the program: signals do.
+	// Pre's context isn't the one that stops the program: signals stop it.
 	ctx := r.Signals.Context()
 	p := plugins(t, r, ignored(named("cmd", `{"preCommands":["echo up; sleep 60"]}`)), named("cmd", `{"preCommands":["echo NOT"]}`))
 	done := make(chan error, 1)

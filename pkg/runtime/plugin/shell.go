@@ -8,13 +8,13 @@ import (
 	rexit "github.com/openpai/paictl/pkg/runtime/exit"
 )
 
-// These stand before a user's commands, on the line of the first, so that line numbers in messages of
+// The traps precede a user's commands, on the line of the first, so that line numbers in messages of
 // the shell are those of the job file.
 //
-// A shell that SIGTERM reaches while a program of its runs would end at once, with the program still
-// saving its state. So it waits for the program. No further command begins then: bash ends with 143
-// before the next one, and with the program's code where it was the last. Other shells can't tell
-// whether it was; theirs is 143 unless the program failed, since a script that is cut off must not
+// A shell that receives SIGTERM while one of its programs runs would exit at once, with the program still
+// saving its state. So it waits for the program. No further command begins then: bash exits with 143
+// before the next one, and with the program's code if it was the last. Other shells don't know
+// whether it was; they exit with 143 unless the program failed, because an interrupted script must not
 // count as done.
 const (
 	bashTrap = `trap 'set -T; trap "exit 143" DEBUG' TERM; `
@@ -22,11 +22,11 @@ const (
 	pipefail = `(set -o pipefail) 2>/dev/null && set -o pipefail; `
 )
 
-// Shell returns what runs a script, to be followed by the script's file, and the script itself. One
-// that the job chose is used as it is. Else it is bash, or where the image has none sh, with
-// errexit, nounset and pipefail where it can.
+// Shell returns the command line of a shell, to be followed by the script's file, and the script itself. If
+// the job specifies a shell, it is used as it is. Otherwise the shell is bash, or sh if the image doesn't have bash, with
+// errexit, nounset and pipefail if it supports them.
 //
-// Line ends of Windows become those of Linux: no shell reads them otherwise as they are meant.
+// Line ends of Windows become those of Linux: no shell reads them as intended otherwise.
 func Shell(chosen []string, text string) ([]string, string, error) {
 	text = strings.ReplaceAll(text+"\n", "\r\n", "\n")
 	text = text[:len(text)-1]

@@ -20,7 +20,7 @@ import (
 
 // ssh lets people and the job's own tasks log in to a task.
 type ssh struct {
-	JobSSH  *flag       `json:"jobssh"` // tasks log in to each other; true where nothing is said
+	JobSSH  *flag       `json:"jobssh"` // tasks log in to each other; true by default
 	Barrier flag        `json:"sshbarrier"`
 	Minutes json.Number `json:"sshbarrierTimeout"`
 	UserSSH struct {
@@ -99,7 +99,7 @@ func publicKey(key string) (string, error) {
 	return sshd.AuthorizedKey(signer), nil
 }
 
-// serve starts the server, a process of its own: what goes wrong in it ends connections, not the
+// serve starts the server in a separate process: a failure there ends connections, not the
 // task.
 func (s *ssh) serve(ctx context.Context, r *Run, keys []string) error {
 	ports := r.Layout.Me().Ports["ssh"]
@@ -189,7 +189,7 @@ func (r *Run) server(l *os.File, c sshd.Config) (*process.Process, *os.File, err
 	if err != nil {
 		return nil, nil, errors.Join(err, send.Close())
 	}
-	go func() { _ = json.NewEncoder(send).Encode(c) }() // a server that ended meanwhile is noticed above
+	go func() { _ = json.NewEncoder(send).Encode(c) }() // a server that has exited is noticed above
 	return p, send, nil
 }
 

@@ -46,7 +46,7 @@ func sshParameters(t *testing.T, key string, more map[string]any) string {
 	return string(data)
 }
 
-// freePort is one that no one has at this moment, and below those that the kernel gives to whoever wants any.
+// freePort returns a port that is free at present, and below the range from which the kernel allocates ports.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for range 1000 {

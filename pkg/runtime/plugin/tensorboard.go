@@ -85,7 +85,7 @@ func (t *tensorboard) args(major int) []string {
 // versionLimit is ample for a program that loads TensorFlow first.
 const versionLimit = time.Minute
 
-// version asks the program for its major version; 2 where it doesn't say.
+// version asks the program for its major version. It returns 2 if the program doesn't report one.
 func version(ctx context.Context, r *Run) int {
 	ctx, cancel := context.WithTimeout(ctx, versionLimit)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// child is a process that was there when its group was asked to end.
+// child is a process that existed when its group was asked to end.
 type child struct {
 	pid   int
 	start uint64 // in clock ticks since the machine started: another process of this number has another
@@ -22,11 +22,11 @@ const ticks = uint64(time.Second / 100)
 // stop asks the group to end.
 //
 // A shell with a trap may have forked a program that hasn't begun to run: the signal goes to the
-// shell's handler in that process, which forgets it when the program begins. The shell then waits
-// for a program that no one asked to end. So its children of this moment that aren't another program
-// yet are remembered, and get it once more when they are (resend). Programs that ran already had it,
-// and those that begin later are left alone: they are what a trap of the user's does at the end. So
-// one that a shell forks in the microseconds between the signal and its look at it still has the
+// shell's handler in that process, which is lost when the program begins. The shell then waits
+// for a program that wasn't asked to end. So the shell's children that haven't become another program
+// yet are remembered, and get the signal once more when they have (resend). Programs that ran already had it,
+// and those that begin later are left alone, because a trap of the user may run them at the end. So
+// a program that a shell forks in the microseconds between the signal and its look at it still has the
 // whole grace period.
 func (p *Process) stop(s unix.Signal) error {
 	var now unix.Timespec
@@ -54,8 +54,8 @@ func (p *Process) stop(s unix.Signal) error {
 	return nil
 }
 
-// resend gives the signal once more to children that didn't get it: who have become another program,
-// do nothing about the signal, and are there still.
+// resend sends the signal once more to children that missed it: those that have become another program,
+// don't handle the signal, and still run.
 func (p *Process) resend() {
 	left := p.children[:0]
 	for _, c := range p.children {
@@ -65,13 +65,13 @@ func (p *Process) resend() {
 		}
 		left = append(left, c)
 		if now := program(c.pid); now != "" && now != p.program && byDefault(c.pid, p.asked) {
-			_ = unix.Kill(c.pid, p.asked) // it may have ended meanwhile
+			_ = unix.Kill(c.pid, p.asked) // it may have exited already
 		}
 	}
 	p.children = left
 }
 
-// program is the file that a process runs; "" where that can't be seen.
+// program returns the file that a process runs, or "" if that can't be read.
 func program(pid int) string {
 	name, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
@@ -80,7 +80,7 @@ func program(pid int) string {
 	return name
 }
 
-// startTime reads when a process began; false where there is none.
+// startTime reads when a process began. ok is false if the process doesn't exist.
 func startTime(pid int) (uint64, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -63,7 +63,7 @@ func (h *host) start(t *testing.T, script string) *process.Process {
 	return p
 }
 
-// await returns when the line was printed; shells print of their own who was killed.
+// await returns when the line was printed. Shells may print other lines, such as which process was killed.
 func (h *host) await(t *testing.T, line string) {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -213,7 +213,7 @@ func TestOtherSignalsGoToTheProgramAndStopNothing(t *testing.T) {
 	h.await(t, "up")
 	done := make(chan process.Outcome, 1)
 	go func() { done <- h.signals.Supervise(p, time.Second) }()
-	// Supervise may not have taken the program over yet: a signal that no one waits for does nothing.
+	// Supervise may not have taken the program over yet. Until then the signal has no effect.
 	for {
 		require.NoError(t, unix.Kill(os.Getpid(), unix.SIGUSR1))
 		select {

@@ -86,7 +86,7 @@ func (r *Reaper) reap() {
 	}
 }
 
-// Command is a program to start, in a session of its own.
+// Command is a program to start, in a separate session.
 type Command struct {
 	Args   []string // the first is looked up in PATH
 	Dir    string   // "" is the current one
@@ -109,8 +109,8 @@ type Process struct {
 	children []child
 }
 
-// Start starts a program. Its errors carry the codes that shells give: 127 for one that isn't
-// there, 126 for one that can't be run.
+// Start starts a program. Its errors carry the codes of shells: 127 for a program that doesn't
+// exist, 126 for one that can't be run.
 func (r *Reaper) Start(c Command) (*Process, error) {
 	path, err := exec.LookPath(c.Args[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
@@ -128,7 +128,7 @@ func (r *Reaper) Start(c Command) (*Process, error) {
 		}
 		defer stdin.Close()
 	}
-	// Held over fork and exec: where exec fails Go waits for the child itself.
+	// Held over fork and exec: if exec fails, Go waits for the child itself.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, err := os.StartProcess(path, c.Args, &os.ProcAttr{
@@ -176,7 +176,7 @@ func (p *Process) Signal(s unix.Signal) error {
 // Alive reports whether the group has members, other than the leader where that was waited for.
 func (p *Process) Alive() bool { return !errors.Is(unix.Kill(-p.PID, 0), unix.ESRCH) }
 
-// Code is what a shell says of how a program ended.
+// Code returns the exit code that a shell would report for a program.
 func Code(s unix.WaitStatus) int {
 	if s.Signaled() {
 		return exit.Signal(int(s.Signal()))

@@ -28,7 +28,7 @@ type Signals struct {
 	first   unix.Signal // that stopped the task, or 0
 }
 
-// Listen begins to receive. tell gets what should stand in the log.
+// Listen begins to receive. It writes messages for the log with tell.
 func Listen(ctx context.Context, tell func(format string, args ...any)) *Signals {
 	s := &Signals{c: make(chan os.Signal, 16), closed: make(chan struct{}), tell: tell}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
@@ -60,7 +60,7 @@ func (s *Signals) run() {
 	}
 }
 
-// handle forwards first and tells afterwards: the log may be held up.
+// handle forwards the signal first and logs it afterwards: the log may block.
 func (s *Signals) handle(got os.Signal) {
 	n, ok := got.(unix.Signal)
 	if !ok {
@@ -103,11 +103,11 @@ func (s *Signals) attach(p *Process) {
 	defer s.mu.Unlock()
 	s.current = p
 	if p != nil && s.first != 0 {
-		_ = p.stop(s.first) // its group exists: no one has waited for it yet
+		_ = p.stop(s.first) // its group exists, because it hasn't been waited for yet
 	}
 }
 
-// stopped reports whether the task was asked to end. What just ended may have done so for that signal,
+// stopped reports whether the task was asked to end. A program that has just ended may have done so because of that signal,
 // which is still being handled.
 func (s *Signals) stopped() bool {
 	s.mu.Lock()
@@ -115,8 +115,8 @@ func (s *Signals) stopped() bool {
 	return s.first != 0
 }
 
-// groupPoll is how often the runtime looks whether what a program left behind has ended too. Only
-// tasks that are being stopped wait so.
+// groupPoll is how often the runtime checks whether the processes that a program left behind have exited too. Only
+// tasks that are being stopped wait for them.
 const groupPoll = 20 * time.Millisecond
 
 // Outcome is how a program ended.

@@ -25,13 +25,13 @@ type Stream struct {
 }
 
 // NewStream returns a stream and the end that a program gets as its output; the caller closes that
-// once the program has it. What comes through is written to dst and then to tail.
+// end once the program has it. The stream writes the output to dst and then to tail.
 func NewStream(dst, tail io.Writer) (*Stream, *os.File, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, fmt.Errorf("make a pipe: %w", err)
 	}
-	// Only our end may be non-blocking: programs don't expect that of theirs.
+	// Only our end may be non-blocking: programs don't expect that of their end.
 	if err := unix.SetNonblock(fds[0], true); err != nil {
 		return nil, nil, fmt.Errorf("make a pipe: %w", err)
 	}
@@ -41,8 +41,8 @@ func NewStream(dst, tail io.Writer) (*Stream, *os.File, error) {
 	return s, os.NewFile(uintptr(fds[1]), "output"), nil
 }
 
-// Through returns a stream of what comes from a file that doesn't block, such as the near side of a
-// terminal. The file is the stream's from then on.
+// Through returns a stream that reads a file that doesn't block, such as the near side of a
+// terminal. From then on the stream owns the file.
 func Through(read *os.File, dst io.Writer) *Stream {
 	s := &Stream{read: read, dst: dst, tail: io.Discard}
 	s.start()
@@ -57,8 +57,8 @@ func (s *Stream) start() {
 	}()
 }
 
-// copy passes on what comes, until there is no more, or, where limit isn't negative, until nothing
-// waits to be read or limit bytes have come.
+// copy passes the output on until its end. If limit isn't negative, it stops when no more output is
+// available, or after limit bytes.
 func (s *Stream) copy(limit int) error {
 	buf := make([]byte, 64<<10)
 	read := s.read.Read
@@ -81,8 +81,8 @@ func (s *Stream) copy(limit int) error {
 	return nil
 }
 
-// readNow is Read without the wait: EAGAIN where there is nothing. To ask how much waits would be
-// wrong of a terminal, which brings the rest only when it is read.
+// readNow is Read without the wait. It returns EAGAIN if no output is available. The number of available bytes can't be used,
+// because a terminal produces the rest only when it is read.
 func (s *Stream) readNow(p []byte) (int, error) {
 	c, err := s.read.SyscallConn()
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Stream) readNow(p []byte) (int, error) {
 	return max(0, n), err
 }
 
-// pass writes to both. Where no one reads the log any more the program goes on, as it would not if
+// pass writes to both. If the log no longer has a reader, the program continues. It wouldn't if
 // the pipe were closed before it.
 func (s *Stream) pass(p []byte) {
 	if s.lost == nil {
@@ -123,7 +123,7 @@ func (s *Stream) Drain() error {
 	return err
 }
 
-// drain leaves nothing running; open reports whether more may come.
+// drain stops the copying. open reports whether more may come.
 func (s *Stream) drain() (open bool, err error) {
 	if err := s.read.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return false, err
@@ -135,7 +135,7 @@ func (s *Stream) drain() (open bool, err error) {
 	if err := s.read.SetReadDeadline(time.Time{}); err != nil {
 		return false, err
 	}
-	// Never more than a full pipe: what was there at the call is at most that.
+	// Never more than a full pipe: the output that was available at the call is at most that.
 	if err := s.copy(s.capacity()); err != nil {
 		s.eof = true
 		return false, nil //nolint:nilerr // the pipe's end, or one that can't be read: no more will come

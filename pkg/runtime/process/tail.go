@@ -2,18 +2,18 @@ package process
 
 import "sync"
 
-// Tail keeps the last bytes of what is written to it, in the order of the writes. Its memory is
-// taken from the machine only as it fills.
+// Tail keeps the last bytes that were written to it, in the order of the writes. Its memory is
+// allocated by the machine only as it fills.
 type Tail struct {
 	mu   sync.Mutex
 	buf  []byte
 	max  int
-	next int // where the oldest byte is, once buf is full
+	next int // position of the oldest byte, once buf is full
 	cut  bool
 }
 
-// NewTail returns one that keeps so many bytes. All of it is allocated at once: pages that no one has
-// written to cost nothing, and a buffer that grows leaves its smaller ones behind.
+// NewTail returns a Tail of this size. It allocates all of it at once: pages that weren't written to don't use
+// memory, and a growing buffer would leave its smaller predecessors behind.
 func NewTail(size int) *Tail { return &Tail{buf: make([]byte, 0, size), max: size} }
 
 // Write keeps the end of p; it never fails.
@@ -40,7 +40,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Bytes returns what is kept. No copy is made: nothing may be written afterwards.
+// Bytes returns the content. It makes no copy, so the tail must not be written to afterwards.
 func (t *Tail) Bytes() []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,10 +19,10 @@ func (p *Process) Wait(ctx context.Context) (int, error) {
 	}
 }
 
-// maxAnswer bounds what Ask keeps.
+// maxAnswer limits the output that Ask keeps.
 const maxAnswer = 8 << 20
 
-// Ask runs a short program and returns what it prints. It is os/exec's Output for a process that
+// Ask runs a short program and returns its output. It is os/exec's Output for a process that
 // reaps.
 func (r *Reaper) Ask(ctx context.Context, c Command) (string, int, error) {
 	var out bytes.Buffer
@@ -44,7 +44,7 @@ func (r *Reaper) Ask(ctx context.Context, c Command) (string, int, error) {
 	return out.String(), code, err
 }
 
-// limited drops what is too much.
+// limited drops output beyond the limit.
 type limited struct{ b *bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {

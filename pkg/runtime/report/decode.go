@@ -23,7 +23,7 @@ type wire struct {
 	} `yaml:"errorLogs"`
 }
 
-// Decode finds the report in a termination message; false where there is none, or it is cut off.
+// Decode finds the report in a termination message. ok is false if the message has no report, or a truncated one.
 func Decode(text string) (r Report, ok bool) {
 	_, rest, found := strings.Cut(text, Start)
 	if !found {
@@ -33,7 +33,7 @@ func Decode(text string) (r Report, ok bool) {
 	if !found || len(body) > 1<<20 {
 		return r, false
 	}
-	// What a container leaves there may be anything, and yaml.v3 isn't proof against all of it.
+	// A container may write anything there, and yaml.v3 may panic on it.
 	defer func() {
 		if recover() != nil {
 			r, ok = Report{}, false

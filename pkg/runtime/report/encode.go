@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Encode writes the report in at most Max bytes: what is least needed goes first, lines of the
-// platform's log, then lines of the user's far from the match, then what was matched.
+// Encode writes the report in at most Max bytes. It drops the least important parts first: lines of the
+// platform's log, then lines of the user's log far from the match, then the matched text.
 func Encode(r Report) []byte {
 	r = r.clean()
 	for {
@@ -21,7 +21,7 @@ func Encode(r Report) []byte {
 
 func (r Report) clean() Report {
 	r.MatchedUserLog, r.MatchedPlatformLog = block(r.MatchedUserLog), block(r.MatchedPlatformLog)
-	r.GPUFault = oneLine(r.GPUFault) // short enough to be kept whatever else goes
+	r.GPUFault = oneLine(r.GPUFault) // short enough to always be kept
 	r.UserLog, r.PlatformLog = cleanLines(r.UserLog), cleanLines(r.PlatformLog)
 	if r.userAt >= len(r.UserLog) {
 		r.userAt = -1
@@ -54,7 +54,7 @@ func block(s string) string {
 	return strings.TrimRight(strings.Join(lines, "\n"), " \n")
 }
 
-// shrink takes one thing away; false where there is nothing left to take.
+// shrink removes one part. It returns false if there is no more to remove.
 func (r *Report) shrink() bool {
 	switch {
 	case len(r.PlatformLog) > 1 || len(r.PlatformLog) == 1 && r.platformAt < 0:

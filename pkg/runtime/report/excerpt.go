@@ -17,7 +17,7 @@ const (
 )
 
 // excerpt returns at most that many lines of a log: some before and the rest after the place at of the cleaned
-// log, else the last ones. at of the result is the line with the match.
+// log, or the last lines if at isn't in it. at of the result is the line with the match.
 func excerpt(log []byte, at, most int) (lines []string, match int) {
 	text := rules.Clean(log)
 	if at < 0 || at > len(text) {
@@ -60,7 +60,7 @@ func tail(text string, n int) []string {
 	return out
 }
 
-// tags of a report must not occur in what it quotes.
+// untag removes the report's tags from quoted text, in which they must not occur.
 var untag = strings.NewReplacer("[PAI_RUNTIME_ERROR_", "[PAI-RUNTIME-ERROR-")
 
 // line makes one line of a log fit to be quoted in a block of YAML: printable, no tags, no blanks at its
@@ -78,7 +78,7 @@ func line(s string) string {
 	return strings.TrimRight(untag.Replace(s), " ")
 }
 
-// printable tells which characters YAML takes in a block, and no parser takes for the end of a line.
+// printable reports whether YAML allows the character in a block, and no parser takes it for the end of a line.
 func printable(r rune) bool {
 	switch {
 	case r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff:

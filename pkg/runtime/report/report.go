@@ -1,7 +1,7 @@
-// Package report is what a failed task leaves to be read: a few lines in OpenPAI's format, small enough
-// for the kubelet, which cuts termination messages at 4,096 bytes.
-// In: how the program ended and which rule fitted. Out: text that any YAML parser reads back, whatever
-// bytes the logs hold.
+// Package report writes and reads the exit report of a failed task: a few lines in OpenPAI's format, small enough
+// for the kubelet, which truncates termination messages to 4,096 bytes.
+// In: how the program ended and the matching rule. Out: text that any YAML parser can read, regardless of the
+// bytes in the logs.
 package report
 
 import (
@@ -11,7 +11,7 @@ import (
 // Max is the kubelet's limit of a container's termination message, in bytes.
 const Max = 4096
 
-// The lines around a report. A reader takes what stands between them.
+// The lines around a report. A reader takes the text between them.
 const (
 	Start = "[PAI_RUNTIME_ERROR_START]"
 	End   = "[PAI_RUNTIME_ERROR_END]"
@@ -21,17 +21,17 @@ const (
 type Report struct {
 	ExitCode     int `json:"exitCode"`           // of the container: the rule's code
 	UserExitCode int `json:"originUserExitCode"` // of the program
-	// What the rule was recognised by.
+	// The text that the rule matched.
 	MatchedUserLog     string `json:"matchedUserLogString,omitempty"`
 	MatchedPlatformLog string `json:"matchedPlatformLogString,omitempty"`
 	GPUECC             bool   `json:"nvidiaDoubleEccError,omitempty"`
 	OOMKilled          bool   `json:"oomKilled,omitempty"`
-	// GPUFault is what the machine says is wrong with GPUs of the task, whatever the rule was recognised by.
+	// GPUFault is the machine's report of faulty GPUs of the task, even if the rule matched something else.
 	GPUFault string `json:"gpuFault,omitempty"`
-	// The lines around it, else the last ones.
+	// The lines around it, or the last ones without a match.
 	UserLog     []string `json:"userLog,omitempty"`
 	PlatformLog []string `json:"platformLog,omitempty"`
-	// Which of them have the match; -1 where none has.
+	// The indices of the lines with the match; -1 without one.
 	userAt, platformAt int
 }
 

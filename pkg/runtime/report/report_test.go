@@ -137,7 +137,7 @@ func TestWhatIsNoReportIsNotTakenForOne(t *testing.T) {
 }
 
 // Bytes of all kinds, among them those that broke others: carriage returns, NUL, halves of characters,
-// ends of lines that are none in ASCII, tags, huge lines, words that rules look for.
+// line ends outside of ASCII, tags, huge lines, words that rules look for.
 var pieces = rapid.OneOf(
 	rapid.SliceOfN(rapid.Byte(), 0, 200),
 	rapid.Custom(func(t *rapid.T) []byte {

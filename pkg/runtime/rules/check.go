@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// ruleFile is a file of rules: a list, or OpenPAI's map with the list below "spec". What else that map
-// holds describes the format.
+// ruleFile is a file of rules: a list, or OpenPAI's map with the list below "spec". The other keys of that map
+// describe the format.
 type ruleFile struct {
 	rules []Rule
 	base  strictyaml.Path
@@ -55,7 +55,7 @@ var enums = map[string][]string{
 	"reaction": {reactionRetry, reactionBackoff, reactionMax, reactionNever},
 }
 
-// reactions are what follows from each behaviour.
+// reactions are the reactions to each behaviour.
 var reactions = map[string]string{behaviorTransient: reactionRetry, behaviorConflict: reactionBackoff,
 	behaviorPermanent: reactionNever, behaviorUnknown: reactionMax}
 
@@ -63,7 +63,7 @@ func sizeMessage(n int) string {
 	return fmt.Sprintf("%d KiB are more than the limit of %d KiB", n>>10, MaxBytes>>10)
 }
 
-// checker finds what is wrong in rules, fills in what was left out, and compiles them.
+// checker finds mistakes in rules, fills in defaults, and compiles the rules.
 type checker struct {
 	doc      *strictyaml.Document
 	base     strictyaml.Path
@@ -176,7 +176,7 @@ func (c *checker) texts(path strictyaml.Path, list []string) {
 	}
 }
 
-// regex compiles a regex of a log or a pod; nil where there is none, or it is wrong.
+// regex compiles a regex of a log or a pod. It returns nil if there is no regex, or it is invalid.
 func (c *checker) regex(path strictyaml.Path, expr string, log bool) *logRegex {
 	if expr == "" {
 		if c.doc.Has(path...) {
@@ -210,7 +210,7 @@ func (c *checker) regex(path strictyaml.Path, expr string, log bool) *logRegex {
 	return re
 }
 
-// What people write who forget that these characters mean something; OpenPAI's own rules did.
+// Common mistakes of people who forget that these characters are special; OpenPAI's own rules made them.
 var (
 	emptyGroup = regexp.MustCompile(`(?:^|[^\\(])\(\)`)
 	plainGroup = regexp.MustCompile(`\(\d+\)`)

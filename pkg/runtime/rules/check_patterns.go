@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// patterns checks and compiles what a rule is recognised by.
+// patterns checks and compiles the patterns of a rule.
 func (c *checker) patterns(i int, path strictyaml.Path) {
 	r := &c.rules[i]
 	p := r.Pattern

@@ -8,32 +8,32 @@ const MaxLog = 10 << 20
 // Exit is how a task's program ended, as the runtime saw it.
 type Exit struct {
 	Code int // of the program: 0 to 255, 128+n after signal n
-	// UserLog and PlatformLog are the ends of what the program and the runtime wrote, in any bytes.
+	// UserLog and PlatformLog are the ends of the program's and the runtime's output. They may contain any bytes.
 	UserLog, PlatformLog []byte
 	// GPUECC: the driver counts double-bit errors of a GPU's memory.
 	GPUECC bool
-	// GPUFault is what the machine says is wrong with GPUs of the task; "" where nothing is, or nothing is said.
+	// GPUFault is the machine's report of faulty GPUs of the task; "" if it reports no fault, or there is no report.
 	GPUFault string
 	// OOMKilled: the kernel killed a process of the container because its memory was used up.
 	OOMKilled bool
 }
 
-// Match is what a failure means.
+// Match is the meaning of a failure.
 type Match struct {
 	Rule Rule
 	// Code is the rule's, except for exit codes that no rule knows.
 	Code int
-	// UserLog and PlatformLog are the texts that were found, and where in the cleaned log (Clean);
-	// the position is -1 where none was.
+	// UserLog and PlatformLog are the matched texts, and UserLogAt and PlatformLogAt their positions in the cleaned log (Clean);
+	// a position is -1 without a match.
 	UserLog, PlatformLog     string
 	UserLogAt, PlatformLogAt int
-	// ExitCode, GPUECC, GPUFault, OOMKilled tell which other facts decided.
+	// ExitCode, GPUECC, GPUFault, OOMKilled report which other facts the rule matched.
 	ExitCode, GPUECC, GPUFault, OOMKilled bool
-	// Known is false where no rule fitted.
+	// Known is false if no rule matched.
 	Known bool
 }
 
-// ClassifyExit finds the first rule that fits. Where none does the code is 255.
+// ClassifyExit returns the first rule that matches. If no rule does, the code is 255.
 func (s *Set) ClassifyExit(e Exit) Match {
 	if e.Code == 0 {
 		return Match{Rule: s.ByCode(CodeSucceeded), UserLogAt: -1, PlatformLogAt: -1, Known: true}
@@ -90,7 +90,7 @@ func (p *exitPattern) match(e Exit, user, platform *text) (Match, bool) {
 	return m, true
 }
 
-// Matched says in a few words what the rule was recognised by; empty where none fitted.
+// Matched describes the match in a few words. It is empty if no rule matched.
 func (m Match) Matched() string {
 	switch {
 	case m.UserLog != "":

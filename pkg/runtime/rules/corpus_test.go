@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What programs write, and what it means. Without a code in front the exit code is 1.
+// corpus has outputs of programs, and their expected codes. Unless it is given, the exit code is 1.
 var corpus = map[string]struct {
 	exit int
 	log  string
@@ -140,7 +140,7 @@ var corpus = map[string]struct {
 	"reserved by the controller":        {210, "", 255},
 	"success":                           {0, "Segmentation fault\nCUDA out of memory. Tried to allocate", 0},
 
-	// Words that mean nothing where they stand.
+	// Words without a meaning in this place.
 	"a caught import":           {1, "WARNING: ImportError: No module named apex, going on without\nValueError: x", 255},
 	"source of a handler":       {1, "    except ImportError:\n    raise ValueError(x)\nValueError: x", 255},
 	"an option in prose":        {1, "# an unknown option is passed on\nValueError: x", 255},

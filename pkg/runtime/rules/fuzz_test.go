@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzParse: no file makes it panic, and what is accepted can be used.
+// FuzzParse checks that no file makes Parse panic, and that accepted rules can be used.
 func FuzzParse(f *testing.F) {
 	f.Add(builtinText)
 	f.Add([]byte("- {code: 221, phrase: A, pattern: {runtimeContainerPatterns: [{userLogRegex: 'x(', exitCode: 1}]}}"))

@@ -2,7 +2,7 @@ package rules
 
 import "slices"
 
-// codeOutOfMemory is what the runtime exits with where the kernel killed a process of the task.
+// codeOutOfMemory is the runtime's exit code if the kernel killed a process of the task.
 const codeOutOfMemory = 227
 
 // Pod is a failed pod.
@@ -18,8 +18,8 @@ type Container struct {
 	Finished              int64 // Unix time, to find which failed last
 }
 
-// ClassifyPod finds what a failed pod means: the controller's contract first, then the first rule that
-// fits, else the exit code of the container that failed last.
+// ClassifyPod returns the meaning of a failed pod: first by the controller's contract, then by the first rule that
+// matches, and otherwise by the exit code of the container that failed last.
 func (s *Set) ClassifyPod(p Pod) Match {
 	none := Match{UserLogAt: -1, PlatformLogAt: -1}
 	for _, code := range []int{CodeTransient, CodeConflict, CodePermanent} {

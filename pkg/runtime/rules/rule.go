@@ -1,10 +1,10 @@
-// Package rules tells what a failed task means: from its exit code, the ends of its logs and the state
+// Package rules interprets a failed task: it maps its exit code, the ends of its logs and the state
 // of its GPUs to a code with a phrase, whose fault it is, whether a retry may help, and what to do.
 // In: a set of rules in OpenPAI's format (the built-in one, or an administrator's). Out: a Match.
-// Nothing of Kubernetes is imported here: the job runtime carries this package.
+// It imports no package of Kubernetes, because the job runtime includes it.
 package rules
 
-// Rule is one entry of a set: one code and what is known about it.
+// Rule is one entry of a set: one code and its description.
 type Rule struct {
 	Code     int      `yaml:"code" json:"code"`
 	Phrase   string   `yaml:"phrase" json:"phrase"`
@@ -20,7 +20,7 @@ type Rule struct {
 	Pattern  Pattern  `yaml:"pattern,omitempty" json:"pattern,omitzero"`
 }
 
-// Pattern is how a code is recognised. Where any of the list fits, the code does.
+// Pattern is how a code is recognised. If any pattern of the list matches, the code does.
 type Pattern struct {
 	// Runtime is judged in the task's container, for codes from 1 to 255.
 	Runtime []RuntimePattern `yaml:"runtimeContainerPatterns,omitempty" json:"runtimeContainerPatterns,omitempty"`
@@ -38,14 +38,14 @@ type RuntimePattern struct {
 	GPUFault *bool `yaml:"gpuFault,omitempty" json:"gpuFault,omitempty"`
 	// OOMKilled: the kernel killed a process of the container because its memory was used up.
 	OOMKilled *bool `yaml:"oomKilled,omitempty" json:"oomKilled,omitempty"`
-	// LastLines limits the search to so many lines at the end of the log; 0 searches all of it. What
-	// ended a program stands at the end, and a warning of hours ago explains nothing.
+	// LastLines limits the search to so many lines at the end of the log; 0 searches all of it. The cause of
+	// a program's end is usually at the end, and a warning from hours ago doesn't explain it.
 	LastLines int `yaml:"lastLines,omitempty" json:"lastLines,omitempty"`
 	// ErrorLine passes over matches on lines that are marked as warning, information or debug output.
 	ErrorLine bool `yaml:"errorLine,omitempty" json:"errorLine,omitempty"`
 }
 
-// GPUInfo is what the driver says about the task's GPUs.
+// GPUInfo is the driver's report on the task's GPUs.
 type GPUInfo struct {
 	NvidiaDoubleEccError bool `yaml:"nvidiaDoubleEccError" json:"nvidiaDoubleEccError"`
 }
@@ -94,7 +94,7 @@ const (
 	CodeUndefinedNegative = -8000 // stands for any other negative code
 )
 
-// What behaviour, reaction and type may be, as far as this package needs it.
+// Values of behaviour, reaction and type that this package needs.
 const (
 	behaviorTransient = "TRANSIENT"
 	behaviorConflict  = "TRANSIENT_CONFLICT"
@@ -129,7 +129,7 @@ func (r Rule) Attributes() []string {
 	return []string{}
 }
 
-// contract are the codes by which a container tells the controller what to do, whatever the set says.
+// contract has the codes by which a container asks the controller for an action, regardless of the set.
 var contract = map[int]Rule{
 	CodeTransient: {Code: CodeTransient, Phrase: "ContainerTransientFailed", Issuer: "USER_CONTAINER", Causer: unknown, Type: typeUnknown,
 		Stage: "RUNNING", Behavior: behaviorTransient, Reaction: reactionRetry, Reason: "The container asks to be started again",

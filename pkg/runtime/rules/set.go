@@ -18,7 +18,7 @@ const (
 	maxText     = 2000
 )
 
-// Key is that of the rules in a ConfigMap, and File what they are called without a file of their own.
+// Key is the key of the rules in a ConfigMap, and File the name in findings of rules without a file.
 const (
 	Key  = "rules.yaml"
 	File = "built-in rules"
@@ -51,7 +51,7 @@ func Builtin() *Set { return builtin() }
 func BuiltinText() []byte { return append([]byte(nil), builtinText...) }
 
 // Parse reads a set in OpenPAI's format: a list of rules, or a map with the list below "spec". The set
-// is nil where the findings have errors.
+// is nil if the findings have errors.
 func Parse(file string, data []byte) (*Set, strictyaml.Findings) {
 	if len(data) > MaxBytes {
 		return nil, strictyaml.Findings{{File: file, Rule: "rules/size", Severity: strictyaml.Error,
@@ -62,7 +62,7 @@ func Parse(file string, data []byte) (*Set, strictyaml.Findings) {
 		return nil, findings
 	}
 	var f ruleFile
-	// What can be read is checked also where something else can't, so that all mistakes are reported at once.
+	// Check the readable parts even if others aren't readable, so that all mistakes are reported at once.
 	findings = doc.Decode(&f)
 	c := checker{doc: doc, base: f.base, rules: f.rules, set: &Set{byCode: map[int]int{}}, findings: findings}
 	c.check()
@@ -74,7 +74,7 @@ func Parse(file string, data []byte) (*Set, strictyaml.Findings) {
 	return c.set, c.findings
 }
 
-// ByCode returns the rule of a code: that of the set, else the built-in one, else the one that stands
+// ByCode returns the rule of a code: that of the set, or the built-in one, or otherwise the rule
 // for all undefined codes of that sign, with the code and the phrase that it has in OpenPAI.
 func (s *Set) ByCode(code int) Rule {
 	if r, ok := contract[code]; ok {

@@ -9,8 +9,8 @@ import (
 // maxMatch bounds a matched text: a regex such as (?s)a.*b may span megabytes.
 const maxMatch = 2048
 
-// text is a log that many regexes are tried on. Most of them need some word that isn't there, and
-// looking for a word costs a hundredth of looking for a regex.
+// text is a log that many regexes are tried on. Most of them need some word that isn't in it, and
+// searching for a word costs a hundredth of searching for a regex.
 type text struct {
 	log, lower string
 }
@@ -31,8 +31,8 @@ func asciiLower(s string) string {
 	return string(b)
 }
 
-// logRegex is a regex with the words of which at least one must occur where it fits; none where there
-// is no such word.
+// logRegex is a regex with words, at least one of which must occur in a match. It has no words if
+// no such words are known.
 type logRegex struct {
 	*regexp.Regexp
 	words []string // ASCII, lower case
@@ -50,8 +50,8 @@ func newLogRegex(expr string) (*logRegex, error) {
 	return out, nil
 }
 
-// words returns texts of which one is in every match of re; nil where it can't tell. That the Kelvin
-// sign and the long s count as k and s where case is ignored is left aside.
+// words returns texts, one of which is in every match of re, or nil if it can't find such texts. It ignores that
+// the Kelvin sign and the long s match k and s if case is ignored.
 func words(re *syntax.Regexp) []string {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -111,8 +111,8 @@ func (re *logRegex) mayMatch(lower string) bool {
 	return re.words == nil
 }
 
-// find returns the lines of the first match in the last lines of the log, and where they begin; -1 where
-// there is none. With errorLine, lines that are marked as less than an error don't count.
+// find returns the lines of the first match in the last lines of the log, and their position, or -1 without
+// a match. With errorLine, lines that are marked as less than an error don't count.
 func (t *text) find(re *logRegex, lines int, errorLine bool) (string, int) {
 	from := lastLines(t.log, lines)
 	for from <= len(t.log) && re.mayMatch(t.lower[from:]) {

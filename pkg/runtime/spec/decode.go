@@ -153,7 +153,7 @@ func (s *Spec) Tasks() int {
 	return n
 }
 
-// Role finds a role by the name that it has in the Framework; -1 where there is none.
+// Role returns the index of the role with this name in the Framework, or -1.
 func (s *Spec) Role(object string) int {
 	for i := range s.Roles {
 		if s.Roles[i].Object == object {

@@ -1,6 +1,6 @@
-// Package spec is what a submission tells the runtime inside a job's pods: the commands with
-// secrets and parameters filled in, the roles, the plugins. It lies in a Secret, one per job.
-// In: nothing. Out: types; Decode refuses what this runtime doesn't understand.
+// Package spec defines the data that a submission passes to the runtime inside a job's pods: the commands with
+// secrets and parameters filled in, the roles, the plugins. It is stored in a Secret, one per job.
+// In: nothing. Out: types; Decode refuses fields that this runtime doesn't know.
 package spec
 
 import "encoding/json"
@@ -11,7 +11,7 @@ const Version = 1
 // MaxCode bounds an archive of code that is submitted along, in bytes.
 const MaxCode = 256 << 20
 
-// Where things lie in a task's container.
+// Paths in a task's container.
 const (
 	// Home holds the runtime itself, its files, and the code and logs of plugins.
 	Home = "/usr/local/pai"
@@ -44,12 +44,12 @@ type Spec struct {
 	Gang bool `json:"gang"`
 	// BarrierTimeoutSec ends a task that waited so long for the others, with code 251; 0: 600.
 	BarrierTimeoutSec int `json:"barrierTimeoutSec,omitempty"`
-	// HostNetwork: tasks use the machine's addresses; ports are drawn from [PortStart, PortEnd) by the
-	// pod's UID (peers.HostPorts). Else every task has an address of its own and the same ports.
+	// HostNetwork: tasks use the machine's addresses; ports are computed in [PortStart, PortEnd) from the
+	// pod's UID (peers.HostPorts). Otherwise every task has its own address and the same ports.
 	HostNetwork bool `json:"hostNetwork,omitempty"`
 	PortStart   int  `json:"portStart,omitempty"`
 	PortEnd     int  `json:"portEnd,omitempty"`
-	// GracePeriodSec lies between SIGTERM and SIGKILL; the pod's own is some seconds longer.
+	// GracePeriodSec is the time between SIGTERM and SIGKILL; the pod's own is some seconds longer.
 	GracePeriodSec int `json:"gracePeriodSec"`
 	// CheckpointDir is a folder that outlives attempts (on storage of the job), or empty.
 	CheckpointDir string `json:"checkpointDir,omitempty"`
@@ -70,13 +70,13 @@ type Role struct {
 	GPU          int    `json:"gpu"`
 	CPU          int    `json:"cpu"`
 	MemoryMB     int    `json:"memoryMB"`
-	ShmMB        int    `json:"shmMB"` // 0 where the job file says nothing
+	ShmMB        int    `json:"shmMB"` // 0 if the job file doesn't set it
 	MinFailed    int    `json:"minFailed"`
 	MinSucceeded int    `json:"minSucceeded"`
 	Ports        []Port `json:"ports"` // by label
-	// Command is the script, everything filled in. Shell is what runs it.
+	// Command is the script, everything filled in. Shell runs it.
 	Command string   `json:"command"`
-	Shell   []string `json:"shell,omitempty"` // default: bash, else sh, with errexit, nounset and pipefail where it can
+	Shell   []string `json:"shell,omitempty"` // default: bash or sh, with errexit, nounset and pipefail if it supports them
 	// Exec runs a program without any shell, instead of Command.
 	Exec    []string `json:"exec,omitempty"`
 	Plugins []Plugin `json:"plugins,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Variables of the environment in which the controller tells the runtime who it is.
+// Variables of the environment in which the controller identifies the task to its runtime.
 const (
 	// TaskVariable is a Task as text.
 	TaskVariable = "PAI_TASK"
@@ -27,7 +27,7 @@ func (t Task) String() string {
 	return fmt.Sprintf("%s/%d/%d/%d", t.Role, t.Index, t.Attempt, t.TaskAttempt)
 }
 
-// ParseTask reads what String wrote.
+// ParseTask parses the output of String.
 func ParseTask(text string) (t Task, err error) {
 	parts := strings.Split(text, "/")
 	if len(parts) != 4 || parts[0] == "" {

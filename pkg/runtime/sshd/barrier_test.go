@@ -27,7 +27,7 @@ func TestTheBarrierEndsWhenEveryServerAnswers(t *testing.T) {
 
 func TestTheBarrierNamesWhoCannotBeReached(t *testing.T) {
 	h, stranger := serve(t, nil), serve(t, nil)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections and sends no banner
 	require.NoError(t, err)
 	defer silent.Close()
 	for name, address := range map[string]string{

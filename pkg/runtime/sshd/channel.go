@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// channel is that of one session. The library knows when a connection ends, but not when one of its
-// sessions does; it has no signals, and what it writes to a terminal's client it changes.
+// channel is that of one session. The library reports when a connection ends, but not when one of its
+// sessions does; it doesn't support signals, and it changes the output to a terminal's client.
 type channel struct {
 	xssh.NewChannel
 	raw     xssh.Channel
@@ -32,7 +32,7 @@ func sessions(c *Config) ssh.ChannelHandler {
 	return func(_ *ssh.Server, conn *xssh.ServerConn, asked xssh.NewChannel, ctx ssh.Context) {
 		n := newChannel(ctx, asked, c.delay)
 		defer n.cancel()
-		// A server of its own, since the library hands over no more than the session.
+		// A separate server for each session, because the library passes only the session to handlers.
 		one := &ssh.Server{
 			Handler:           func(s ssh.Session) { session(s, n, c) },
 			SubsystemHandlers: map[string]ssh.SubsystemHandler{"sftp": func(s ssh.Session) { files(s, n) }},
@@ -41,7 +41,7 @@ func sessions(c *Config) ssh.ChannelHandler {
 	}
 }
 
-// Accept takes out the requests that are answered here.
+// Accept filters the requests that are answered here.
 func (c *channel) Accept() (xssh.Channel, <-chan *xssh.Request, error) {
 	raw, all, err := c.NewChannel.Accept()
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *channel) take(r *xssh.Request) bool {
 		var w struct{ Width, Height, X, Y uint32 }
 		if ok = xssh.Unmarshal(r.Payload, &w) == nil; ok {
 			select {
-			case <-c.sizes: // no one has asked for it, and won't
+			case <-c.sizes: // it wasn't read, and is outdated
 			default:
 			}
 			c.sizes <- ssh.Window{Width: int(w.Width), Height: int(w.Height)}
@@ -90,12 +90,12 @@ func (c *channel) take(r *xssh.Request) bool {
 		return false
 	}
 	if r.WantReply {
-		_ = r.Reply(ok, nil) // a client that is gone needs none
+		_ = r.Reply(ok, nil) // a client that is gone doesn't need a reply
 	}
 	return true
 }
 
-// attend does for a program what its client asks for, until the program has ended.
+// attend handles the client's requests for a program, until the program has ended.
 func (c *channel) attend(ended <-chan struct{}, pid int, resize func(ssh.Window), hangUp func()) {
 	gone := c.gone.Done()
 	for {
@@ -105,7 +105,7 @@ func (c *channel) attend(ended <-chan struct{}, pid int, resize func(ssh.Window)
 		case w := <-c.sizes:
 			resize(w)
 		case s := <-c.signals:
-			_ = unix.Kill(-pid, s) // it may have ended meanwhile
+			_ = unix.Kill(-pid, s) // it may have ended already
 		case <-gone:
 			hangUp()
 			gone = nil

@@ -13,10 +13,10 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// Files are what the image's ssh clients are given, in a folder of their own.
+// Files are the files for the image's ssh clients, in a separate folder.
 type Files struct {
 	Dir string // HOME/ssh of the runtime
-	Key string // the job's private key, PEM; "" where tasks don't log in to each other
+	Key string // the job's private key, PEM; "" if tasks don't log in to each other
 }
 
 // Write writes the key, the hosts' keys and the client configuration.

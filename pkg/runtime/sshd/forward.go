@@ -10,9 +10,9 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// forward connects a client to an address, for who may log in may also connect from here by hand.
-// Each direction ends by itself, as the library's don't: of a request whose sender has said all the
-// answer is still to come.
+// forward connects a client to an address: a user who may log in could also connect from here by hand.
+// Each direction ends separately, unlike in the library: after a client has sent its whole request, the
+// response is still to come.
 func forward(_ *ssh.Server, _ *xssh.ServerConn, asked xssh.NewChannel, ctx ssh.Context) {
 	var to struct {
 		Host       string

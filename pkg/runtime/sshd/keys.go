@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// ParseKey reads a private key without a passphrase. The error never holds what was read.
+// ParseKey reads a private key without a passphrase. The error never contains the key.
 func ParseKey(text string) (ssh.Signer, error) {
 	signer, err := ssh.ParsePrivateKey([]byte(text))
 	var locked *ssh.PassphraseMissingError
@@ -26,9 +26,9 @@ func ParseKey(text string) (ssh.Signer, error) {
 	return signer, nil
 }
 
-// HostKey makes the key by which a task's server is known. With a job's key it is derived from
-// that, so every task knows those of all others without being told; another key than that itself,
-// so that what a server signs can't be used to log in. Without one it is drawn.
+// HostKey makes the key that identifies a task's server. With a job's key it is derived from
+// that, so every task knows those of all others; it differs from the job's key,
+// so that a server's signatures can't be used to log in. Without a job's key it is random.
 func HostKey(jobKey string) (string, error) {
 	seed := make([]byte, ed25519.SeedSize)
 	if jobKey == "" {

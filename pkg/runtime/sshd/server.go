@@ -1,5 +1,5 @@
-// Package sshd is the SSH server of tasks with the ssh plugin, what the ssh clients of an image are
-// told of it, and the wait for the servers of the other tasks.
+// Package sshd is the SSH server of tasks with the ssh plugin, the configuration of the image's ssh
+// clients, and the wait for the servers of the other tasks.
 // In: keys, addresses. Out: a server that takes keys only, client configuration, or an error.
 //
 // The server is ours and in the runtime's program, so it works in any image: nothing is installed.
@@ -21,7 +21,7 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// Config is what a server needs. It comes over a pipe, since it holds a key.
+// Config configures a server. It is sent over a pipe, because it contains a key.
 type Config struct {
 	HostKey    string   `json:"hostKey"` // PEM
 	Authorized []string `json:"authorized"`
@@ -31,7 +31,7 @@ type Config struct {
 	delay time.Duration
 }
 
-// ReadConfig reads what the runtime sends its server.
+// ReadConfig reads the configuration that the runtime sends its server.
 func ReadConfig(r io.Reader) (*Config, error) {
 	c := &Config{delay: outputDelay}
 	if err := json.NewDecoder(io.LimitReader(r, 16<<20)).Decode(c); err != nil {
@@ -79,8 +79,8 @@ func Serve(ctx context.Context, l net.Listener, c *Config, tell func(format stri
 	return nil
 }
 
-// files is what scp and sftp talk to. Names without a folder are in the server's own: the library's
-// option for another would change what links lead to.
+// files serves scp and sftp. Names without a folder are in the server's own: the library's
+// option for another folder would change the targets of links.
 func files(s ssh.Session, ch *channel) {
 	server, err := sftp.NewServer(ch.raw)
 	if err != nil {
@@ -92,7 +92,7 @@ func files(s ssh.Session, ch *channel) {
 	if err := server.Serve(); err != nil && !errors.Is(err, io.EOF) {
 		code = 1
 	}
-	_ = s.Exit(code) // before Close, which closes the channel: scp fails where no code comes
+	_ = s.Exit(code) // before Close, which closes the channel: scp fails without a code
 	_ = server.Close()
 }
 
@@ -106,7 +106,7 @@ const (
 // provenKey is where a connection's context has the function that ends its login.
 type provenKey struct{}
 
-// login begins a connection's login; nil where too many others are at it.
+// login begins a connection's login. It returns nil if too many others are logging in.
 func login(ctx ssh.Context, conn net.Conn, waiting chan struct{}) net.Conn {
 	select {
 	case waiting <- struct{}{}:

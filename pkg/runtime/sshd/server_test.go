@@ -26,7 +26,7 @@ import (
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
-	// Who runs the tests under nohup would hand down that no one hears a hang-up, and a shell keeps to it.
+	// nohup makes processes ignore a hang-up, which the sessions' shells would inherit if the tests run under it.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP)
 	os.Exit(m.Run())
 }
@@ -86,7 +86,7 @@ func newSession(t *testing.T, c *xssh.Client) *xssh.Session {
 	return s
 }
 
-// run runs one command and returns what it printed and its code.
+// run runs one command and returns its output and its code.
 func (h *host) run(t *testing.T, command string) (stdout, stderr string, code int) {
 	t.Helper()
 	s := newSession(t, h.dial(t))
@@ -518,7 +518,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// system returns a program of this machine, for what only the real client shows.
+// system returns a program of this machine, for tests that need the real client.
 func system(t *testing.T, name string) string {
 	t.Helper()
 	tier.More(t, "OpenSSH")

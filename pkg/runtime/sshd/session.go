@@ -22,8 +22,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/process"
 )
 
-// outputDelay is how long a session outlives its program where others hold its output open, as what
-// was started in the background does.
+// outputDelay is how long a session outlives its program if other processes hold its output open, such as
+// those that were started in the background.
 const outputDelay = time.Second
 
 // session runs one shell or command.
@@ -55,7 +55,7 @@ func session(s ssh.Session, ch *channel, c *Config) {
 	}
 }
 
-// command is what the client asks for: a login shell, or a command for the shell.
+// command returns the command that the client requests: a login shell, or a command for the shell.
 func command(s ssh.Session, c *Config) (*exec.Cmd, error) {
 	shell, err := loginShell(c.Environ, passwdFile)
 	if err != nil {
@@ -72,8 +72,8 @@ func command(s ssh.Session, c *Config) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Folder is where sessions begin, and where the server should: "" is the image's. Images name homes
-// that aren't there.
+// Folder is the folder in which sessions, and the server itself, should start: "" is the image's. Some images name homes
+// that don't exist.
 func (c *Config) Folder() string {
 	for _, dir := range []string{c.Dir, lookup(c.Environ, "HOME")} {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -83,7 +83,7 @@ func (c *Config) Folder() string {
 	return ""
 }
 
-// sessionVars are those that a client may set, and what OpenSSH tells of the connection.
+// sessionVars are those that a client may set, and those in which OpenSSH describes the connection.
 func sessionVars(s ssh.Session, shell string) []string {
 	var out []string
 	for _, e := range s.Environ() {
@@ -108,7 +108,7 @@ func sessionVars(s ssh.Session, shell string) []string {
 // passwdFile has the users of the image.
 const passwdFile = "/etc/passwd"
 
-// loginShell is the user's of the password file, else bash or sh.
+// loginShell returns the user's shell in the password file, otherwise that of the environment, bash or sh.
 func loginShell(environ []string, passwd string) (string, error) {
 	if shell := passwdShell(passwd, strconv.Itoa(os.Getuid())); shell != "" {
 		return shell, nil
@@ -137,7 +137,7 @@ func passwdShell(passwd, uid string) string {
 			continue
 		}
 		switch filepath.Base(fields[6]) {
-		case "nologin", "false", ".": // accounts of services; who has the job's key may have a shell
+		case "nologin", "false", ".": // accounts of services; a user with the job's key may have a shell
 			return ""
 		}
 		if _, err := exec.LookPath(fields[6]); err == nil {
@@ -158,8 +158,8 @@ func lookup(environ []string, name string) string {
 	return value
 }
 
-// runPipes runs a program without a terminal. A client that is gone hangs up; a program that goes on
-// nevertheless, as with nohup, may.
+// runPipes runs a program without a terminal. If the client is gone, the program is hung up. It may
+// continue nevertheless, as with nohup.
 func runPipes(cmd *exec.Cmd, ch *channel) error {
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -175,7 +175,7 @@ func runPipes(cmd *exec.Cmd, ch *channel) error {
 	}
 	cmd.Stdout, cmd.Stderr = outPipe, errPipe
 	err = cmd.Start()
-	_, _ = outPipe.Close(), errPipe.Close() // the program has them, or there is none
+	_, _ = outPipe.Close(), errPipe.Close() // the program has them, or it didn't start
 	if err != nil {
 		return errors.Join(err, stdout.Close(), stderr.Close())
 	}
@@ -185,7 +185,7 @@ func runPipes(cmd *exec.Cmd, ch *channel) error {
 	}()
 	err = ch.wait(cmd, func(ssh.Window) {}, func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGHUP) })
 	limit := time.Now().Add(ch.delay)
-	_ = stdout.Finish(time.Until(limit)) // a client that is gone lacks nothing
+	_ = stdout.Finish(time.Until(limit)) // a client that is gone doesn't need the output
 	_ = stderr.Finish(time.Until(limit))
 	return err
 }
@@ -204,8 +204,8 @@ func (c *channel) wait(cmd *exec.Cmd, resize func(ssh.Window), hangUp func()) er
 	return err
 }
 
-// runTerminal runs a program in a terminal of its own. Where the client is gone the terminal is, and
-// Linux tells the programs.
+// runTerminal runs a program in a new terminal. When the client is gone, the terminal is closed, and
+// Linux notifies the programs.
 func runTerminal(cmd *exec.Cmd, ch *channel, w ssh.Window) error {
 	near, far, err := openTerminal(w)
 	if err != nil {
@@ -225,8 +225,8 @@ func runTerminal(cmd *exec.Cmd, ch *channel, w ssh.Window) error {
 	return err
 }
 
-// openTerminal opens one. The near side doesn't block: else it would stay open, and its programs
-// unaware, for as long as someone reads from it.
+// openTerminal opens a terminal. The near side doesn't block: otherwise it would stay open for as long as
+// someone reads from it, and its programs wouldn't notice.
 func openTerminal(w ssh.Window) (near, far *os.File, err error) {
 	blocking, far, err := pty.Open()
 	if err != nil {

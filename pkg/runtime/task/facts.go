@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// memoryEvents are where the kernel counts what it killed in this container: control groups of
+// memoryEvents are the files in which the kernel counts the processes that it killed in this container: control groups of
 // version 2 and 1.
 var memoryEvents = []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"}
 
@@ -39,7 +39,7 @@ func parseKills(text string) int {
 	return 0
 }
 
-// facts asks the machine what else may have ended the program.
+// facts adds the machine's other possible reasons for the program's end.
 func (t *task) facts(e *rules.Exit) {
 	if n := oomKills(memoryEvents); n > t.oomKills {
 		e.OOMKilled = true

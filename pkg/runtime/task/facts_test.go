@@ -41,7 +41,7 @@ func TestTheFirstVersionThatIsThereCounts(t *testing.T) {
 	assert.Equal(t, 3, oomKills([]string{"testdata", v1}), "a folder")
 }
 
-// The documents are shortened to what could be mistaken. In the names: the GPU's generation and the
+// The documents are shortened to the parts that could be mistaken. Their names contain the GPU's generation and the
 // driver's version.
 func TestMemoryErrorsOfGPUsAreThoseThatCannotBeCorrectedAndAreNew(t *testing.T) {
 	for name, want := range map[string]bool{

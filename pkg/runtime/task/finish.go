@@ -46,7 +46,7 @@ func (t *task) explain(r result, m rules.Match) {
 	switch {
 	case r.stopped:
 		t.journal.Printf("the task was stopped; exit code %d", m.Code)
-	case m.Rule.Reason != "" && !r.own: // else the line before says it better
+	case m.Rule.Reason != "" && !r.own: // otherwise the line before is more specific
 		t.journal.Printf("failed with exit code %d, %s: %s", m.Code, rules.Words(m.Rule.Phrase), strings.TrimSpace(m.Rule.Reason))
 	default:
 		t.journal.Printf("failed with exit code %d, %s", m.Code, rules.Words(m.Rule.Phrase))

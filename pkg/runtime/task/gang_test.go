@@ -26,7 +26,7 @@ type api struct {
 	*httptest.Server
 	peers    atomic.Pointer[peers.Peers]
 	watches  atomic.Int64
-	released chan struct{} // closed when peers are there
+	released chan struct{} // closed when the peers are published
 }
 
 func newAPI(t *testing.T) *api {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// smiLimit is what the driver's tool may take. Where the driver isn't kept loaded each question
+	// smiLimit limits the driver's tool. If the driver isn't kept loaded, each call
 	// loads it, which takes seconds; on a broken GPU it hangs.
 	smiLimit = 5 * time.Second
-	// maxSMI bounds what it may say; sixteen GPUs with all their processes are some hundred KB.
+	// maxSMI limits its output; sixteen GPUs with all their processes are some hundred KB.
 	maxSMI = 8 << 20
 )
 
-// smi is what nvidia-smi said: its document, and complaints in words.
+// smi is the output of nvidia-smi: its document, and complaints in words.
 type smi struct{ document, complaints string }
 
 // askSMI runs nvidia-smi. It ends with the context, but for a program that hangs within the driver.
@@ -33,7 +33,7 @@ func askSMI(ctx context.Context, environ []string) smi {
 	cmd.Stderr = &words
 	out, err := cmd.StdoutPipe()
 	if err != nil || cmd.Start() != nil {
-		return smi{} // the image has none
+		return smi{} // the image doesn't have it
 	}
 	data, _ := io.ReadAll(io.LimitReader(out, maxSMI)) // what came counts
 	if len(data) == maxSMI {
@@ -42,11 +42,11 @@ func askSMI(ctx context.Context, environ []string) smi {
 	if cmd.Wait() == nil || ctx.Err() != nil {
 		return smi{document: string(data)}
 	}
-	// It tells errors on standard output, alone or beside the document, which counts even so.
+	// It writes errors to standard output, alone or beside the document, which counts even so.
 	return smi{string(data), complaints(words.String() + "\n" + outside(string(data)))}
 }
 
-// outside is what of a text stands before and after its document.
+// outside returns the parts of a text before and after its document.
 func outside(text string) string {
 	begin, end := strings.IndexByte(text, '<'), strings.LastIndexByte(text, '>')
 	if begin < 0 || end < begin {
@@ -70,7 +70,7 @@ func complaints(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// waitSMI asks, and waits no longer than the limit: not even SIGKILL ends what hangs in the driver.
+// waitSMI calls ask, but waits no longer than the limit: not even SIGKILL stops a program that hangs in the driver.
 func waitSMI(limit time.Duration, ask func(context.Context) smi) (smi, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -87,10 +87,10 @@ func waitSMI(limit time.Duration, ask func(context.Context) smi) (smi, bool) {
 // parseECC reports whether a GPU counts memory errors that can't be corrected, since its driver was
 // loaded. Up to Volta such are called double_bit, with a total, later by where they were:
 // dram_uncorrectable, sram_uncorrectable and parts of it. With MIG the GPU has no counts and each of
-// its devices has its own. What isn't a number isn't counted: "N/A", "[Not Supported]".
+// its devices has its own. Values that aren't numbers aren't counted: "N/A", "[Not Supported]".
 func parseECC(text string) bool {
 	d := xml.NewDecoder(strings.NewReader(text))
-	d.Strict = false // a doctype that isn't there to be read
+	d.Strict = false // the doctype isn't available
 	var path []string
 	for {
 		token, err := d.Token()

@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/task"
 )
 
-// rootEnv makes this test's program a runtime whose paths all lie below a folder. A process that
+// rootEnv makes this test's program a runtime whose paths are all below a folder. A process that
 // reaps can't be one that also runs tests.
 const rootEnv = "PAI_RUNTIME_TEST_ROOT"
 
@@ -59,7 +59,7 @@ func serve() int {
 	return 0
 }
 
-// container is one task in a process of its own.
+// container is one task in a separate process.
 type container struct {
 	t      *testing.T
 	root   string
@@ -130,7 +130,7 @@ func (c *container) start() {
 	c.cmd.Env = c.env
 	c.cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	c.cmd.Stdout, c.cmd.Stderr = &collector{c: c, to: &c.stdout}, &collector{c: c, to: &c.stderr}
-	c.cmd.WaitDelay = 5 * time.Second // what a program leaves in the background may hold the pipes
+	c.cmd.WaitDelay = 5 * time.Second // background processes of a program may hold the pipes open
 	require.NoError(c.t, c.cmd.Start())
 	c.t.Cleanup(c.end)
 }

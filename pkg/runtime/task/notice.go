@@ -17,8 +17,8 @@ const (
 	maxReason = 100
 )
 
-// told is what the machine's agent says of the container's GPUs; false where there is no agent, or what
-// it says can't be read.
+// told returns the agent's notice about the container's GPUs. ok is false if the machine has no agent, or the notice
+// can't be read.
 func (t *task) told() ([]notice.GPU, bool) {
 	folder := t.GPUs
 	if folder == "" {
@@ -32,14 +32,14 @@ func (t *task) told() ([]notice.GPU, bool) {
 }
 
 const (
-	// settle is how long a program that has failed may be ahead of what the machine says of its GPUs: both hear of a GPU that breaks at
+	// settle is how long the notice may take to show the fault after a program has failed: the program and the agent learn of a broken GPU at
 	// the same time.
 	settle = 1500 * time.Millisecond
-	// settleLook is how often it is looked whether it has come.
+	// settleLook is how often the notice is read.
 	settleLook = 50 * time.Millisecond
 )
 
-// toldAtLast is told, once something is wrong with a GPU, or nothing has been for a while.
+// toldAtLast returns the notice once it shows a fault, or the last one if none appears in time.
 func (t *task) toldAtLast() ([]notice.GPU, bool) {
 	limit := settle
 	if t.Settle > 0 {
@@ -54,7 +54,7 @@ func (t *task) toldAtLast() ([]notice.GPU, bool) {
 	}
 }
 
-// gpuFacts takes what the agent says for how the program ended.
+// gpuFacts adds the agent's notice to the facts about the program's exit.
 func (t *task) gpuFacts(e *rules.Exit, gpus []notice.GPU) {
 	for _, g := range gpus {
 		e.GPUECC = e.GPUECC || g.Uncorrected
@@ -63,7 +63,7 @@ func (t *task) gpuFacts(e *rules.Exit, gpus []notice.GPU) {
 	if e.GPUFault != "" {
 		t.journal.Printf("the machine reports sick GPUs: %s", e.GPUFault)
 	}
-	// No fault of the machine where that sees none: 13, 31 and 43 are programs' own mistakes.
+	// If the machine sees no fault, it isn't to blame: 13, 31 and 43 are programs' own mistakes.
 	if xids := named(gpus, programXIDs); xids != "" {
 		t.journal.Printf("the driver has reported errors of healthy GPUs: %s", xids)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// factsWith are those of a task with GPUs in a machine whose agent left that file, and what the runtime says.
-// nvidia-smi counts memory errors, and leaves a file that says that it was asked.
+// factsWith returns the facts of a task with GPUs in a machine whose agent left that file, and the runtime's messages.
+// nvidia-smi counts memory errors, and leaves a file that shows that it was called.
 func factsWith(t *testing.T, file string) (e rules.Exit, said string, asked bool) {
 	t.Helper()
 	document, err := filepath.Abs("testdata/nvidia-smi/ampere-510-dram.xml")
@@ -64,7 +64,7 @@ func TestWhatTheAgentSaysOfGPUsCountsAndNvidiaSMIIsNotAsked(t *testing.T) {
 	}
 }
 
-// The program hears of it no later than the agent.
+// The program may notice the fault before the agent does.
 func TestAFaultThatIsToldAMomentAfterTheProgramFailed(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, notice.Write(folder, notice.GPUs{GPUs: []notice.GPU{{Index: 3, UUID: "GPU-b"}}}))

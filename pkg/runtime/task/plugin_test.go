@@ -56,7 +56,7 @@ func sshParameters(t *testing.T, more map[string]any, private string) string {
 	return string(data)
 }
 
-// freeUID returns a UID of a pod whose ports, as the host network draws them, no one has.
+// freeUID returns a UID of a pod whose ports, as computed for the host network, are free.
 func freeUID(t *testing.T) string {
 	t.Helper()
 	for range 1000 {

@@ -61,8 +61,8 @@ func (t *task) checkPorts() error {
 	return nil
 }
 
-// taken reports whether someone listens on a port. Listening is the surest way to see, on whatever
-// address; a port that this user may not have is asked for by connecting.
+// taken reports whether a process listens on a port. Listening is the surest check, on any
+// address; a port that this user may not use is checked by connecting.
 func taken(port int) bool {
 	l, err := net.Listen("tcp", ":"+strconv.Itoa(port)) //nolint:noctx // nothing to wait for
 	switch {
@@ -95,7 +95,7 @@ func (t *task) writeFiles() error {
 	}
 	if len(t.layout.Tasks) > 1 {
 		if err := t.writeHosts(); err != nil {
-			// As usual where the container isn't root's. DNS has the names too.
+			// As usual if the container doesn't run as root. DNS has the names too.
 			t.journal.Notef("names of the other tasks come from DNS only: %v", err)
 		}
 	}

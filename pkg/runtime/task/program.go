@@ -24,7 +24,7 @@ func (t *task) grace() time.Duration {
 	return defaultGrace
 }
 
-// program runs what the job is for.
+// program runs the job's commands.
 func (t *task) program() (result, error) {
 	if t.signals.Context().Err() != nil {
 		return result{}, exit.OfProgram(exit.Stopped, fmt.Errorf("%w before its commands", process.ErrStopped))
@@ -43,20 +43,20 @@ func (t *task) program() (result, error) {
 	}
 	t.oomKills = oomKills(memoryEvents)
 	p, err := t.reaper.Start(process.Command{Args: args, Dir: t.dir, Env: t.environ, Stdout: outPipe, Stderr: errPipe})
-	_, _ = outPipe.Close(), errPipe.Close() // the program has them, or there is none
+	_, _ = outPipe.Close(), errPipe.Close() // the program has them, or it didn't start
 	t.streams = []*process.Stream{stdout, stderr}
 	if err != nil {
 		return result{}, t.unstarted(err)
 	}
 	o := t.signals.Supervise(p, t.grace())
-	// What it left in the background may go on writing, as far as anyone reads: the pipes stay open.
+	// Background processes may continue to write while the log has a reader: the pipes stay open.
 	if err := errors.Join(stdout.Drain(), stderr.Drain()); err != nil {
 		t.journal.Printf("the end of the program's output may be missing: %v", err)
 	}
 	return result{code: o.Code, stopped: o.Stopped}, nil
 }
 
-// unstarted leaves the reason where the failure rules look for it: a shell would have said it as the
+// unstarted writes the reason where the failure rules look for it: a shell would have written it to the
 // program's output.
 func (t *task) unstarted(err error) error {
 	fmt.Fprintln(t.userTail, err)
@@ -79,7 +79,7 @@ func (t *task) command() ([]string, error) {
 	return append(args, name), nil
 }
 
-// pluginRun is what plugins need.
+// pluginRun returns the data for plugins.
 func (t *task) pluginRun() *plugin.Run {
 	return &plugin.Run{
 		Layout: t.layout, Environ: t.environ, Home: t.path(spec.Home), UserHome: t.userHome(), Dir: t.dir,

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Options are what the runtime gets from outside.
+// Options are the runtime's inputs.
 type Options struct {
 	Environ        []string
 	Stdout, Stderr io.Writer
@@ -32,13 +32,13 @@ type Options struct {
 	// Root is put before all paths; "" but in tests.
 	Root string
 	Now  func() time.Time
-	// GPUs is the folder where the machine's agent tells of the container's GPUs; notice.Folder where it is "".
+	// GPUs is the folder with the agent's notice about the container's GPUs; "" means notice.Folder.
 	GPUs string
-	// Settle is how long a failed program may be ahead of what the agent tells; 0 means a second and a half.
+	// Settle is how long to wait for the agent's notice after a program failed; 0 means a second and a half.
 	Settle time.Duration
 }
 
-// defaultGrace is for specs that say nothing.
+// defaultGrace is for specs without a grace period.
 const defaultGrace = 30 * time.Second
 
 // task is the state of one.
@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) (code int) {
 
 func (t *task) path(name string) string { return filepath.Join(t.Root, name) }
 
-// result is how the task ended.
+// result is the outcome of the task.
 type result struct {
 	code    int
 	stopped bool
@@ -150,7 +150,7 @@ func (t *task) prepare(ctx context.Context) error {
 		err := t.fetch(ctx)
 		fetched <- err
 		if err != nil {
-			cancel() // no reason to wait any more
+			cancel() // the wait is pointless now
 		}
 	}()
 	p, err := t.peers(waiting, self)
@@ -205,8 +205,8 @@ func (t *task) get(name string) string {
 	return value
 }
 
-// peers waits for the job's other tasks, where there are any. Where tasks don't wait for each other
-// no one publishes addresses, which would change with each retry; their names stay.
+// peers waits for the job's other tasks, if any. If tasks don't wait for each other,
+// their addresses aren't published, because they would change with each retry; their names stay.
 func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
 	if t.spec.Tasks() <= 1 || !t.spec.Gang {
 		return nil, nil //nolint:nilnil // there are none
@@ -227,7 +227,7 @@ func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
 	return p, err
 }
 
-// source is who tells the addresses of the job's tasks.
+// source returns the source of the addresses of the job's tasks.
 func (t *task) source(self env.Self) (barrier.Source, error) {
 	if t.spec.PeersURL != "" {
 		return &barrier.Controller{URL: t.spec.PeersURL + "/" + t.spec.Framework, Token: t.get(spec.PeersTokenVariable), Attempt: self.Attempt}, nil

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/code"
 )
 
-// Kind is what a path is.
+// Kind is the kind of a path.
 type Kind string
 
 // The kinds.
@@ -46,8 +46,8 @@ func KindOf(name string) (Kind, error) {
 	return Other, nil
 }
 
-// Pack writes a file or a folder, under another name, and returns the bytes of its files. Links that lead
-// out of the folder and what is neither file nor folder are left out, and skipped is told of them.
+// Pack writes a file or a folder, under another name, and returns the bytes of its files. It omits links that lead
+// out of the folder and anything that is neither file nor folder, and calls skipped for each.
 func Pack(ctx context.Context, w io.Writer, from, as string, skipped func(name, why string)) (int64, error) {
 	if as == "" || as == "." || as == ".." || strings.ContainsAny(as, "/\x00") {
 		return 0, fmt.Errorf("%q is not the name of a file", as)
@@ -111,7 +111,7 @@ func (p *packer) folder(at, name string, info fs.FileInfo) error {
 	for _, d := range list {
 		info, err := d.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it went away meanwhile
+			continue // it was removed in between
 		}
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func (p *packer) folder(at, name string, info fs.FileInfo) error {
 	return nil
 }
 
-// file packs a file as long as it was when it was opened; logs and checkpoints grow meanwhile.
+// file packs a file with its length when it was opened; logs and checkpoints may grow during the copy.
 func (p *packer) file(at, name string) error {
 	f, err := os.Open(at)
 	if err != nil {
