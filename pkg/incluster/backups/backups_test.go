@@ -63,7 +63,7 @@ type site struct {
 	settings Config
 	args     map[string]string
 	secrets  string // the folder of credentials
-	disk     string // of the machine; what the chart mounts of it is below the argument "root"
+	disk     string // of the machine; the part that the chart mounts is below the argument "root"
 }
 
 func newSite(t *testing.T) *site {
@@ -122,7 +122,7 @@ func (s *site) machine(root string) string {
 	return strconv.Itoa(state.API.Ports.Etcd)
 }
 
-// mount shows the pod what the chart mounts of the machine: a folder, or one file as it is when the pod starts, whatever takes its name later.
+// mount gives the pod the chart's mounts of the machine: a folder, or one file as it is when the pod starts, even if it is replaced later.
 func (s *site) mount() {
 	s.t.Helper()
 	text, err := os.ReadFile("../../../templates/testdata/golden/cluster-backup.plain.yaml")
@@ -228,7 +228,7 @@ func (noExport) Export(context.Context, bool) (io.ReadCloser, int64, error) {
 	return nil, 0, archive.ErrElsewhere
 }
 
-// own is the cluster as it stands in the names of its backups.
+// own is the cluster as its backups name it.
 func (s *site) own() string {
 	s.t.Helper()
 	uid, notes, err := kube.Identity(s.t.Context(), s.cluster.Client, backup.NotesName)
@@ -249,7 +249,7 @@ func (s *site) note(key, text string) {
 	require.NoError(s.t, err)
 }
 
-// run runs the program, and returns what it logs.
+// run runs the program, and returns its log.
 func (s *site) run() (string, error) {
 	s.t.Helper()
 	text, err := json.Marshal(s.settings)
@@ -348,8 +348,8 @@ func TestAClusterSavesItself(t *testing.T) {
 	assert.Empty(t, left)
 }
 
-// TestTheEtcdOfAnotherMasterIsSavedWhereTheOwnIsNone makes the real etcd that of another master, and the machine's own one that is off, or cut off from the
-// others as etcd 3.6 says it.
+// TestTheEtcdOfAnotherMasterIsSavedWhereTheOwnIsNone makes the real etcd that of another master. The machine's own one is off, or separated from the
+// others, with the error of etcd 3.6.
 func TestTheEtcdOfAnotherMasterIsSavedWhereTheOwnIsNone(t *testing.T) {
 	const own = "127.0.0.2"
 	for name, c := range map[string]struct {
@@ -524,7 +524,7 @@ func TestABackupOfItselfThatFailsLeavesNothingAndSaysWhy(t *testing.T) {
 	}
 }
 
-// What fails after the backup is told, and doesn't have it made once more.
+// An error after the backup is logged, but doesn't cause another backup.
 func TestABackupIsGoodWhereTheClusterCannotBeToldOfIt(t *testing.T) {
 	s := newSite(t)
 	require.NoError(t, s.cluster.Client.CoreV1().ConfigMaps(backup.NotesNamespace).Delete(t.Context(), backup.NotesName, metav1.DeleteOptions{}))

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Config is what the chart writes into a ConfigMap. It holds no secret.
+// Config is the configuration that the chart writes into a ConfigMap. It holds no secret.
 type Config struct {
 	// To is the place of the backups: ssh://... or s3://....
 	To         string   `json:"to"`
@@ -71,7 +71,7 @@ func (c *Config) keep() backup.Keep {
 	return backup.Keep{Last: c.Keep.Last, Daily: c.Keep.Daily, Weekly: c.Keep.Weekly}
 }
 
-// open returns the target. What it needs as files is written into a folder that is no one else's.
+// open returns the target. It writes the files that the target needs to own, a folder that only this program uses.
 func (c *Config) open(credentials, own string) (target.Target, error) {
 	s3 := target.S3{Endpoint: c.S3.Endpoint, Region: c.S3.Region}
 	if c.S3.CA != "" {
@@ -88,7 +88,7 @@ func (c *Config) open(credentials, own string) (target.Target, error) {
 		}
 		env[name] = text
 	}
-	// The environment of the pod says nothing about S3.
+	// The credentials come from these values only, not from the environment of the pod.
 	s3.Getenv = func(name string) string { return env[name] }
 	return target.Open(c.To, target.Options{S3: s3, Dial: func(m target.Machine) (*ssh.Client, ssh.Target, error) {
 		return c.dial(m, credentials, own)

@@ -30,11 +30,11 @@ const (
 	historyTime = 2 * time.Hour
 	// quorumTime is how long a member of etcd may take to agree with the others.
 	quorumTime = 15 * time.Second
-	// maxReason bounds what is read of an answer that says why there is none.
+	// maxReason limits the length of an error response.
 	maxReason = 4 << 10
 )
 
-// parts adds everything, in the order of "paictl cluster backup". without is why there is no history of jobs, where that is known.
+// parts adds everything, in the order of "paictl cluster backup". without is the reason if the history of jobs is known to be unavailable.
 func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy, masters []string, without error) error {
 	for _, name := range slices.Sorted(maps.Keys(pushed.Files)) {
 		text := pushed.Files[name]
@@ -95,7 +95,7 @@ func (s *saver) keys() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// addEtcd streams the database of the machine's own etcd, or where that doesn't answer, or is cut off from the other members, of another machine's.
+// addEtcd streams the database of the machine's own etcd. If that doesn't answer, or is separated from the other members, it uses another machine's.
 func (s *saver) addEtcd(ctx context.Context, w *backup.Writer, masters []string) error {
 	client, err := s.etcdClient()
 	if err != nil {
@@ -126,8 +126,8 @@ func (s *saver) addEtcd(ctx context.Context, w *backup.Writer, masters []string)
 	return errors.Join(errs...)
 }
 
-// isCurrent is nil where a member of etcd knows what the others do: that question is answered by most of them together. A snapshot is of one member,
-// and would be old.
+// isCurrent returns nil if a member of etcd has the state of the others: a majority answers this request together. A snapshot is of one member, and
+// would be outdated otherwise.
 func isCurrent(ctx context.Context, client *http.Client, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, quorumTime)
 	defer cancel()
@@ -188,7 +188,7 @@ func (s *saver) addJobs(ctx context.Context, w *backup.Writer) error {
 	return w.Add(backup.PartJobs, size, body)
 }
 
-// statusError is an answer that says why there is none.
+// statusError is an error response.
 type statusError struct {
 	code int
 	text string
@@ -197,7 +197,7 @@ type statusError struct {
 // Error implements error.
 func (e *statusError) Error() string { return e.text }
 
-// ask sends one request. The caller closes the answer; size is -1 where the server doesn't say it.
+// ask sends one request. The caller closes the answer; size is -1 if the server doesn't send it.
 func ask(ctx context.Context, client *http.Client, method, url, body string, header http.Header) (answer io.ReadCloser, size int64, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

@@ -32,7 +32,7 @@ import (
 // options say where everything is.
 type options struct {
 	config, credentials string
-	root                string // what stands before paths of the machine
+	root                string // prefix for paths of the machine
 	etcd, etcdPort      string
 	jobs, token         string // the job controller's URL, and the file that opens it
 	kubeconfig          string

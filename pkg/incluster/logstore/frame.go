@@ -17,14 +17,14 @@ import (
 const (
 	frameMagic  = 0x31464c50 // "PLF1"
 	frameHeader = 64
-	// frameMost bounds what is read into memory at a time, and what a damaged header can ask for.
+	// frameMost limits the size of a frame in memory, so that a damaged header can't request more.
 	frameMost = 8 << 20
 )
 
 const (
 	// flagGap says that lines before the frame were gone before they could be read.
 	flagGap = 1 << iota
-	// flagOpen says that the last line goes on in the next frame. containerd closes a file in the middle of
+	// flagOpen means that the last line continues in the next frame. containerd closes a file in the middle of
 	// a line when the kubelet rotates it.
 	flagOpen
 	// flagCounted says that the bits from errorLines on are how many of its lines are of stderr. Frames of earlier versions don't have it.
@@ -48,7 +48,7 @@ func (f *frame) end() int64 { return f.offset + int64(f.raw) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errTorn is what a frame is that was not written whole.
+// errTorn is the error for a frame that wasn't written completely.
 var errTorn = errors.New("a frame is damaged")
 
 // codec compresses frames. It is safe for use by several at a time.
@@ -132,7 +132,7 @@ func (c *codec) unpack(r io.ReaderAt, at int64) ([]byte, error) {
 	return data, nil
 }
 
-// describe fills in what the lines of a piece say of it.
+// describe fills in the properties that follow from the lines of a piece.
 func (f *frame) describe(data []byte) {
 	open := map[bool]bool{} // by whether it is stderr
 	errs, strange := uint32(0), false
@@ -165,7 +165,7 @@ func (f *frame) describe(data []byte) {
 
 func (f *frame) open() bool { return f.flags&flagOpen != 0 }
 
-// linesOf is how many lines of a stream end in the frame; known is false where only the lines themselves tell.
+// linesOf returns how many lines of a stream end in the frame. known is false if that requires reading the lines.
 func (f *frame) linesOf(stream string) (n int64, known bool) {
 	errs := f.flags >> errorLines
 	switch {
@@ -179,7 +179,7 @@ func (f *frame) linesOf(stream string) (n int64, known bool) {
 	return int64(f.lines - errs), true
 }
 
-// without reports whether nothing in the frame is of a stream. Where a line goes on in the next frame, a part of it may be.
+// without reports whether the frame has no line of a stream. If its last line continues in the next frame, that line may be part of the stream.
 func (f *frame) without(stream string) bool {
 	n, known := f.linesOf(stream)
 	return known && n == 0 && !f.open()

@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The last lines of one stream may be anywhere in a long log: what has none of them is left out without being unpacked.
+// The last lines of one stream may be anywhere in a long log: frames without them are skipped without being unpacked.
 func TestTheEndOfAStreamIsFoundWithoutUnpackingTheOther(t *testing.T) {
 	l := newLab(t)
 	stamp := l.now.Format(time.RFC3339Nano)
-	taken := func() { l.round(); l.page(l.query("tail=0")) } // whoever asks has all taken over, in a frame
+	taken := func() { l.round(); l.page(l.query("tail=0")) } // a query stores all lines so far, in a frame
 	l.raw(stamp + " stderr F the first\n" + stamp + " stderr P half \n")
 	taken()
 	l.raw(stamp + " stderr F done\n")

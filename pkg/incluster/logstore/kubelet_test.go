@@ -44,7 +44,7 @@ func (l *lab) container() string { return filepath.Join(l.pods, podDir, "app") }
 
 func (l *lab) current() string { return filepath.Join(l.container(), "0.log") }
 
-// restart begins again with what is on the disk, as after a kill: nothing is closed or written before.
+// restart restarts from the state on the disk, as after a kill: it doesn't close or write anything first.
 func (l *lab) restart() {
 	s, err := Open(Options{Pods: l.pods, Folder: l.folder, Namespace: "pai-jobs", Limits: l.limits, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return l.now }})
 	require.NoError(l.t, err)
@@ -112,7 +112,7 @@ func (l *lab) squeeze(compress, keep int) {
 
 func (l *lab) round() { l.store.Round(l.t.Context()) }
 
-// query is what a question asks for, with defaults.
+// query parses the parameters of a request, with defaults.
 func (l *lab) query(text string) Query {
 	v, err := url.ParseQuery(text)
 	require.NoError(l.t, err)
@@ -152,7 +152,7 @@ func (l *lab) all(most int64) (start int64, gaps int, lines []string) {
 	}
 }
 
-// whole requires that all that was printed is there, once and in order.
+// whole requires that the log has all printed lines, once and in order.
 func (l *lab) whole() {
 	l.t.Helper()
 	start, gaps, lines := l.all(64 << 10)

@@ -15,7 +15,7 @@ type criLine struct {
 	text    []byte
 }
 
-// parseLine takes a line apart; ok is false where it isn't one.
+// parseLine splits a line into its parts. ok is false if the line is invalid.
 func parseLine(line []byte) (l criLine, ok bool) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	var rest, tags []byte
@@ -47,7 +47,7 @@ func parseStamp(b []byte) (int64, bool) {
 	return t.UnixNano(), true
 }
 
-// of reports whether a line is of a stream, or of any where none is named. What isn't a line of the kubelet's counts to stdout.
+// of reports whether a line belongs to a stream, or to any if stream is empty. A line that isn't in the kubelet's format counts as stdout.
 func (l *criLine) of(stream string, ok bool) bool {
 	return stream == "" || ok && string(l.stream) == stream || !ok && stream == "stdout"
 }
@@ -65,7 +65,7 @@ type pendingLine struct{ time, text []byte }
 
 func newJoiner(only string) *joiner { return &joiner{only, map[string]*pendingLine{}} }
 
-// add hands over what a line of the file completes.
+// add passes on the line that a line of the file completes.
 func (j *joiner) add(line []byte, give func(stamp, text []byte) error) error {
 	l, ok := parseLine(line)
 	if !l.of(j.only, ok) {
@@ -90,7 +90,7 @@ func (j *joiner) add(line []byte, give func(stamp, text []byte) error) error {
 	return give(p.time, p.text)
 }
 
-// rest hands over lines whose end is not there.
+// rest passes on lines whose end is missing.
 func (j *joiner) rest(give func(stamp, text []byte) error) error {
 	for _, stream := range []string{"stdout", "stderr"} {
 		if p := j.pending[stream]; p != nil {
@@ -106,7 +106,7 @@ func (j *joiner) rest(give func(stamp, text []byte) error) error {
 // lastLine is where the last line of the file ends, whole or not.
 func lastLine(data []byte) int { return bytes.LastIndexByte(data, '\n') + 1 }
 
-// cut is where a piece of a log ends best: after a whole line of the log, else after a line of the file.
+// cut returns the best end for a piece of a log: after a whole line of the log, or otherwise after a line of the file.
 func cut(data []byte) int {
 	end := bytes.LastIndexByte(data, '\n') + 1
 	for at := end; at > 0; {

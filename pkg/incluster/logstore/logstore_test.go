@@ -47,7 +47,7 @@ func TestALogIsWholeWhateverHappensInBetween(t *testing.T) {
 				case 4:
 					l.squeeze(len(l.rotated())-1, 99) // nothing is removed that wasn't read
 				case 5:
-					l.round() // all is read; what is rotated may go
+					l.round() // all is read; rotated files may be removed
 					l.round()
 					l.squeeze(len(l.rotated())-1, 2)
 				case 6:
@@ -80,7 +80,7 @@ func TestAKillAtAnyByteOfAWriteLosesAndDoublesNothing(t *testing.T) {
 		l.restart()
 		l.whole()
 	}
-	// A power cut leaves pages without what was written to them.
+	// A power cut leaves pages without the data that was written to them.
 	zeroes := append(append([]byte{}, after[:len(before)+70]...), make([]byte, len(after)-len(before)-70)...)
 	require.NoError(t, os.WriteFile(name, zeroes, 0o600))
 	l.restart()
@@ -118,7 +118,7 @@ func TestTheOldestLinesGoAndItIsSaidHowMany(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, first, strings.Count(string(data[:start]), "\n"), "the bytes before the first line are those that are missing")
 
-	// What was dropped isn't read again, although the kubelet still has it.
+	// Dropped lines aren't read again, although the kubelet still has them.
 	l.rotate()
 	l.print(10)
 	l.restart()
@@ -278,7 +278,7 @@ func TestALastLineWithoutEndIsShown(t *testing.T) {
 	l.raw("2026-03-01T12:00:01.1Z stdout F a\n2026-03-01T12:00:01.2Z stdout P no end\n")
 	_, _, lines := l.all(pageMost)
 	assert.Equal(t, []string{"a", "no end"}, lines)
-	// Whoever follows waits for the rest of it.
+	// A client that follows the log waits for the rest of it.
 	p, err := l.store.await(t.Context(), l.store.find(uid, "app"), Query{Tail: -1, Most: pageMost}, time.Nanosecond)
 	require.NoError(t, err)
 	assert.Equal(t, p.Next, p.End)

@@ -10,9 +10,9 @@ import (
 
 // Query says which part of a log is meant.
 type Query struct {
-	Offset int64     // where to begin; what is dropped is skipped
-	Tail   int64     // in its place, so many last lines; negative: not
-	Since  time.Time // in its place, what was written since
+	Offset int64     // where to begin; dropped bytes are skipped
+	Tail   int64     // instead of Offset, so many last lines; negative: not
+	Since  time.Time // instead of Offset, lines written since
 	Most   int64     // bytes of the log
 	Match  *regexp.Regexp
 	Stream string // stdout or stderr; empty: both
@@ -21,7 +21,7 @@ type Query struct {
 
 // Page is a part of a log.
 type Page struct {
-	Start, Next, End int64 // what there is of the log, and where the page after this one begins
+	Start, Next, End int64 // the range of the kept log, and the start of the page after this one
 	Gaps             int   // places in the log at which lines are missing
 	frames           []framePlace
 	skip             int64 // lines
@@ -81,7 +81,7 @@ func (p *Page) forward(segments []segment, offset, since, most int64) error {
 	return nil
 }
 
-// scan reads where the frames of a segment are. One that was dropped meanwhile has none, and the log begins
+// scan reads the positions of the frames of a segment. If the segment was dropped in between, it has no frames, and the log begins
 // after it.
 func (p *Page) scan(g segment) ([]placed, error) {
 	frames, _, err := scan(p.dir, g.start)
@@ -105,7 +105,7 @@ func (p *Page) hold() {
 	}
 }
 
-// tail takes the frames with the last lines, of a stream where one is named.
+// tail takes the frames with the last lines, of a stream if one is given.
 func (p *Page) tail(segments []segment, lines int64, stream string) error {
 	have := int64(0)
 	for i := len(segments) - 1; i >= 0 && lines > 0; i-- {
@@ -185,7 +185,7 @@ func (p *Page) each(q Query, give func(stamp, text []byte) error) error {
 	return j.rest(out)
 }
 
-// segment hands over the lines of the frames that lie in one segment.
+// segment passes on the lines of the frames that are in one segment.
 func (p *Page) segment(frames []framePlace, j *joiner, give func(stamp, text []byte) error) (n int, err error) {
 	start := frames[0].segment
 	for n < len(frames) && frames[n].segment == start {
@@ -193,7 +193,7 @@ func (p *Page) segment(frames []framePlace, j *joiner, give func(stamp, text []b
 	}
 	f, err := os.Open(segmentPath(p.dir, start))
 	if err != nil {
-		return 0, err // also where it was dropped since: who asks again is shown where the log begins now
+		return 0, err // also if it was dropped since: the next request shows where the log begins now
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	for _, place := range frames[:n] {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// makeRoom removes what is too old, and the oldest of what is too much.
+// makeRoom removes logs that are too old, and the oldest parts of those that are too large.
 func (s *Store) makeRoom() {
 	all := s.all()
 	used := int64(0)

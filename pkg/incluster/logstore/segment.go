@@ -80,8 +80,8 @@ func scan(dir string, start int64) (frames []placed, whole int64, err error) {
 	}
 }
 
-// recover makes the last segment whole again: what was being written when the program was killed is cut
-// off. The kubelet still has it, and it is read again.
+// recover repairs the last segment: it truncates a frame that was being written when the program was killed.
+// The kubelet still has those lines, and they are read again.
 func (c *codec) recover(dir string, start int64) (frames []placed, whole int64, err error) {
 	frames, whole, err = scan(dir, start)
 	if err != nil {

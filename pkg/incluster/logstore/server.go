@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// pageMost is what an answer holds at most, so that a page that breaks off is soon repeated.
+	// pageMost limits the size of an answer, so that an interrupted page is soon repeated.
 	pageMost = 8 << 20
-	// waitMost is how long a question waits for lines.
+	// waitMost is how long a request may wait for lines.
 	waitMost = 30 * time.Second
-	// waitStep is how often the kubelet's file is looked at meanwhile.
+	// waitStep is how often the kubelet's file is checked during the wait.
 	waitStep = 250 * time.Millisecond
-	// writeTime bounds an answer to whoever takes it slowly.
+	// writeTime limits the time for sending an answer to a slow client.
 	writeTime = 5 * time.Minute
 )
 
-// Server answers questions about logs, and about what those use who print them.
+// Server answers requests for logs, and for the resource use of their containers.
 type Server struct {
 	store      *Store
 	meter      *meter.Meter
@@ -38,7 +38,7 @@ type Server struct {
 	accessFile string
 }
 
-// NewServer makes a server. The token lies in a file, which is read each time: the kubelet renews it. So does
+// NewServer returns a server. The token is in a file, which is read each time, because the kubelet renews it. So is
 // the password for its metrics; without that file everyone may read them.
 func NewServer(s *Store, m *meter.Meter, tokenFile, accessFile string) *Server {
 	return &Server{s, m, tokenFile, accessFile}
@@ -78,7 +78,7 @@ func (s *Server) serveLog(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this machine has no such log", http.StatusNotFound)
 		return
 	}
-	// What the proxy in front bounds isn't bounded here: the end of a wait, and then the answer.
+	// The proxy in front has its own limits. These limit the wait, and then the answer.
 	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -114,8 +114,8 @@ func (s *Store) await(ctx context.Context, x *stream, q Query, wait time.Duratio
 // settleTries is how often a file is looked at that has a successor and still grows.
 const settleTries = 8
 
-// catchUp takes over all that a container has written. What can't be read is reported by the next round; what was
-// read before is served nevertheless.
+// catchUp stores all that a container has written so far. If it can't be read, the next round reports that, and the lines
+// that were read before are served nevertheless.
 func (s *Store) catchUp(ctx context.Context, x *stream) {
 	for range settleTries {
 		if x.finished() || x.ingest(true) != nil || !x.isUnsettled() {

@@ -14,15 +14,15 @@ import (
 	"syscall"
 )
 
-// source is one of the kubelet's files of a container's log. It is known by when its first line was
-// written: that stays, whatever the kubelet calls it, and when it has compressed it.
+// source is one of the kubelet's files of a container's log. It is identified by the time of its first line: that
+// stays the same when the kubelet renames or compresses it.
 type source struct {
 	id     int64
 	name   string
 	packed bool // .gz
 	size   int64
-	file   *os.File // nil where it isn't open
-	gone   bool     // not in the folder any more; its file can still be read
+	file   *os.File // nil if it isn't open
+	gone   bool     // removed from the folder; its file can still be read
 	before int64    // its size when it was looked at last
 	quiet  bool     // it has not grown since, though it had a successor then
 }
@@ -75,7 +75,7 @@ func (s *source) identify() (int64, error) {
 		if _, err := s.file.ReadAt(trailer[:], max(s.size-4, 0)); err != nil {
 			return 0, err
 		}
-		s.size = int64(binary.LittleEndian.Uint32(trailer[:])) // of what is in it, below 4 GiB
+		s.size = int64(binary.LittleEndian.Uint32(trailer[:])) // uncompressed, below 4 GiB
 	}
 	var head [40]byte
 	n, err := io.ReadFull(r, head[:])
@@ -103,7 +103,7 @@ func (s *source) grow() {
 	}
 }
 
-// from reads on after what was read already.
+// from returns a reader that starts after the bytes that were already read.
 func (s *source) from(at int64) (io.Reader, error) {
 	if !s.packed {
 		return io.NewSectionReader(s.file, at, max(s.size-at, 0)), nil
@@ -116,7 +116,7 @@ func (s *source) from(at int64) (io.Reader, error) {
 	return z, err
 }
 
-// key tells it from others.
+// key identifies the source.
 func (s *source) key() string { return strconv.FormatInt(s.id, 10) }
 
 func (s *source) close() {

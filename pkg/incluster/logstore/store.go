@@ -1,7 +1,7 @@
-// Package logstore keeps what the containers of jobs print, beyond what the kubelet keeps of it: the
+// Package logstore keeps the output of the containers of jobs, longer than the kubelet keeps it: the
 // program pai-logs, one on each machine.
 // In: the kubelet's folders of logs, which it rotates and removes. Out: segments on the machine's disk,
-// and an HTTP API that serves them, with what is missing.
+// and an HTTP API that serves them, and reports missing lines.
 package logstore
 
 import (
@@ -59,7 +59,7 @@ type Options struct {
 	Now       func() time.Time
 }
 
-// Open makes a store of what an earlier run has left.
+// Open opens a store, with the logs that an earlier run has left.
 func Open(o Options) (*Store, error) {
 	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (s *Store) remember() error {
 	return nil
 }
 
-// folders are those in a folder whose names can be UIDs or containers. Links are none.
+// folders returns the subfolders whose names can be UIDs or containers. It skips links.
 func folders(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

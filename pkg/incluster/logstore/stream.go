@@ -18,10 +18,10 @@ const (
 	// A frame is written when so much has come, or after so long.
 	frameEnough = 256 << 10
 	frameWait   = 10 * time.Second
-	// roundMost is what one log may keep the others waiting with.
+	// roundMost limits how much of one log is read before the others get their turn.
 	roundMost = 64 << 20
-	// lingering is how long a file is kept open that has got a successor: what is said meanwhile may still
-	// go there.
+	// lingering is how long a file is kept open that has got a successor: the container may still write
+	// to it.
 	lingering = 10 * time.Second
 	// rotatedKept is how many files the kubelet keeps beside the current one. With so many there, a log
 	// that is seen for the first time may have had more.
@@ -60,7 +60,7 @@ func newStream(c *codec, limits *Limits, from, dir string, now func() time.Time)
 		files: map[string]*source{}, done: map[string]bool{}, retired: map[int64]time.Time{}}
 }
 
-// load reads what there is of the log from an earlier run.
+// load reads the log that an earlier run has stored.
 func (s *stream) load() error {
 	if s.loaded {
 		return nil
@@ -97,7 +97,7 @@ func (s *stream) load() error {
 	return nil
 }
 
-// ingest takes over what the container has written since; with all, also what is little.
+// ingest stores the lines that the container has written since. With all, it also stores small amounts.
 func (s *stream) ingest(all bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *stream) ingest(all bool) error {
 	s.unsettled = false
 	for i, src := range order {
 		if i > 0 && i == len(order)-1 && !order[i-1].quiet {
-			s.unsettled = true // what is still written there comes before what is here
+			s.unsettled = true // lines may still be written to it, which come before those of the next file
 			return failed
 		}
 		n, err := s.take(src, all || !there, budget)
@@ -125,7 +125,7 @@ func (s *stream) ingest(all bool) error {
 	return failed
 }
 
-// look finds the files of the log, and which of them are gone; there is false where the pod's folder is.
+// look finds the files of the log, and which of them are gone. there is false if the pod's folder is gone.
 func (s *stream) look() (there bool, err error) {
 	entries, err := os.ReadDir(s.from)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -209,7 +209,7 @@ func (s *stream) found(src *source) {
 	s.files[src.name] = src
 }
 
-// firstLook tells, once, whether lines were written and removed while nothing looked: the kubelet removes
+// firstLook determines, once, whether lines were written and removed before the log was watched: the kubelet removes
 // the oldest files first.
 func (s *stream) firstLook(oldest int64, rotated int) {
 	if s.seen || oldest == 0 {
@@ -283,7 +283,7 @@ func (s *stream) take(src *source, all bool, most int64) (n int64, err error) {
 	return n, nil
 }
 
-// retire lets go of a file that gets no more lines.
+// retire closes a file that gets no more lines.
 func (s *stream) retire(src *source) {
 	if current(src.name) && !src.gone {
 		return
@@ -348,7 +348,7 @@ func (s *stream) active() *segment {
 	return &s.segments[len(s.segments)-1]
 }
 
-// write appends to a segment. What is written in part is overwritten by the next attempt.
+// write appends to a segment. The next attempt overwrites a partial write.
 func (s *stream) write(g *segment, data []byte) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -388,7 +388,7 @@ func (s *stream) disk() (n int64) {
 	return n
 }
 
-// close lets go of the kubelet's files.
+// close closes the kubelet's files.
 func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// serveUse tells what the containers of jobs use, and of no others: what else runs on the machine is no one's business here.
+// serveUse serves the resource use of the containers of jobs. It doesn't reveal that of other containers of the machine.
 func (s *Server) serveUse(w http.ResponseWriter, r *http.Request) {
 	list, err := s.meter.Use(r.Context(), s.store.uids())
 	if err != nil {
@@ -18,5 +18,5 @@ func (s *Server) serveUse(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(data) // a client that is gone gets nothing
+	_, _ = w.Write(data) // an error means that the client is gone
 }

@@ -1,4 +1,4 @@
-// Package meter measures what the containers of a machine use, as its control groups count it.
+// Package meter measures the resource use of a machine's containers, from the counters of its control groups.
 // In: the machine's folder of control groups, and which pods are asked about. Out: CPU and memory of their containers.
 package meter
 
@@ -15,11 +15,11 @@ import (
 const (
 	// shortest is the time over which CPU is measured at least: over less, the kernel's steps show.
 	shortest = time.Second
-	// longest is how old an earlier reading may be: over more, the mean tells little about now.
+	// longest is how old an earlier reading may be: the mean over a longer time isn't the current use.
 	longest = 30 * time.Second
 )
 
-// Meter measures. Many may ask it: what it read less than a second ago it answers without reading the machine again.
+// Meter measures. Many may call it: if it has a reading from the last second, it doesn't read the machine again.
 type Meter struct {
 	folder string
 	now    func() time.Time
@@ -30,10 +30,10 @@ type Meter struct {
 	last  reading
 	at    time.Time             // when last was read
 	asked map[string]bool       // pods that were looked for then, or since then
-	told  map[string]logapi.Use // by container: what was answered when last was read
+	told  map[string]logapi.Use // by container: the answer to the last reading
 }
 
-// reading is what the counters of containers said, by container.
+// reading holds the counters of containers, by container.
 type reading map[string]counters
 
 // counters are those of one container.
@@ -98,7 +98,7 @@ func (m *Meter) fresh(pods map[string]bool) bool {
 	return true
 }
 
-// refresh reads the machine, and measures where a container is new or the last reading isn't young. Who leaves meanwhile changes nothing.
+// refresh reads the machine, and measures if a container is new or the last reading isn't young. It isn't affected by callers that give up.
 func (m *Meter) refresh(ctx context.Context, pods map[string]bool) error {
 	r, err := m.read(pods)
 	if err != nil {
@@ -126,7 +126,7 @@ func (m *Meter) refresh(ctx context.Context, pods map[string]bool) error {
 	return nil
 }
 
-// age is how old the last reading of these containers is; negative where one of them wasn't there.
+// age returns how old the last reading of these containers is. It is negative if one of them wasn't in it.
 func (m *Meter) age(r reading) time.Duration {
 	oldest := time.Duration(0)
 	for id, c := range r {
@@ -139,7 +139,7 @@ func (m *Meter) age(r reading) time.Duration {
 	return oldest
 }
 
-// since is what a container has used since an earlier reading. Without one its CPU isn't known.
+// since returns the resource use of a container since an earlier reading. Without one its CPU isn't known.
 func (c counters) since(before counters, id string) logapi.Use {
 	u := logapi.Use{Pod: c.pod, Container: id, Memory: c.memory}
 	if passed := c.at.Sub(before.at); !before.at.IsZero() && passed > 0 && c.cpu >= before.cpu {

@@ -1,5 +1,5 @@
-// Package netcheck shows that pods reach each other, with nothing but the standard library.
-// In: an address or a name. Out: who answered. It runs in an image without a shell, as the
+// Package netcheck shows that pods reach each other, using only the standard library.
+// In: an address or a name. Out: the identity of the pod that answered. It runs in an image without a shell, as the
 // pod that answers and as the program that asks.
 package netcheck
 
@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// answerMax bounds what is read of an answer, in bytes.
+// answerMax limits the length of an answer, in bytes.
 const answerMax = 4096
 
-// Identity is who answers.
+// Identity identifies the pod that answers.
 type Identity struct{ Pod, Node, Address string }
 
 // String is the answer's text: "pod netcheck-x7k2p on node pai-2, address 10.44.1.3".

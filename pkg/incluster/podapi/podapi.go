@@ -1,5 +1,5 @@
-// Package podapi asks the API server from within a pod, by the pod's own account.
-// In: what the kubelet tells and mounts. Out: answers, or why there are none.
+// Package podapi sends requests to the API server from within a pod, with the pod's own account.
+// In: the environment and the files that the kubelet provides. Out: responses, or errors.
 //
 // It is plain HTTP: in the small programs that need it client-go would be most of the program.
 package podapi
@@ -29,9 +29,9 @@ const Folder = "/var/run/secrets/kubernetes.io/serviceaccount"
 const (
 	dialTime = 10 * time.Second
 	idleTime = time.Minute
-	// maxAnswer bounds what Read takes: 250 nodes with the names of their images are some 20 MB.
+	// maxAnswer limits the responses that Read accepts: 250 nodes with the names of their images are some 20 MB.
 	maxAnswer = 64 << 20
-	// maxReason bounds what is read of an answer that says why there is none.
+	// maxReason limits the length of an error response.
 	maxReason = 4 << 10
 )
 
@@ -113,7 +113,7 @@ func (a *API) Read(ctx context.Context, path string, into any) error {
 	return json.NewDecoder(body).Decode(into)
 }
 
-// Close gives back the connections that no one uses.
+// Close closes idle connections.
 func (a *API) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -169,7 +169,7 @@ func readStatus(res *http.Response) error {
 	case json.Unmarshal(body, &status) == nil && status.Message != "":
 		words = status.Message
 	case err != nil || words == "" || strings.HasPrefix(words, "{") || strings.HasPrefix(words, "<"):
-		words = http.StatusText(res.StatusCode) // what is cut off, or a page for people
+		words = http.StatusText(res.StatusCode) // a truncated response, or a page for people
 	}
 	return &StatusError{res.StatusCode, words}
 }

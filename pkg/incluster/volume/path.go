@@ -17,7 +17,7 @@ import (
 // minDepth keeps whole top folders such as /etc or /mnt out of reach.
 const minDepth = 2
 
-// system are folders of a machine below which no volume lies.
+// system are folders of a machine that can't contain volumes.
 var system = []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr"}
 
 // split checks a path of the machine and returns its components.
@@ -38,8 +38,8 @@ func split(name string) ([]string, error) {
 	return parts, nil
 }
 
-// descend opens the folder that parts name below root, and makes what is missing when create is set.
-// The result and root are the caller's to close.
+// descend opens the folder that parts name below root, and creates missing folders if create is set.
+// The caller closes root and the result.
 func descend(root *os.Root, parts []string, create bool) (*os.Root, error) {
 	at, err := root.OpenRoot(".")
 	if err != nil {
@@ -83,7 +83,7 @@ func step(at *os.Root, name string, create bool) (*os.Root, error) {
 	return next, nil
 }
 
-// lookAt returns what name is, and refuses all but folders.
+// lookAt returns the FileInfo of name, and refuses anything but folders.
 func lookAt(at *os.Root, name string) (fs.FileInfo, error) {
 	info, err := at.Lstat(name)
 	switch {

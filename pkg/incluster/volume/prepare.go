@@ -46,8 +46,8 @@ func ParseMode(s string) (fs.FileMode, error) {
 // modeBits are those that Prepare sets.
 const modeBits = fs.ModePerm | fs.ModeSetgid | fs.ModeSticky
 
-// Prepare makes the folder name below root, and gives it its owner and mode where they
-// differ. What lies in the folder is not touched. It returns what it did, nothing where
+// Prepare makes the folder name below root, and sets its owner and mode if they
+// differ. It doesn't touch the folder's content. It returns its changes, which are empty if
 // everything was as it should be.
 func Prepare(root *os.Root, name string, owner Owner, mode fs.FileMode) ([]string, error) {
 	parts, err := split(name)
@@ -97,7 +97,7 @@ func own(dir *os.Root, owner Owner, mode fs.FileMode) ([]string, error) {
 		if err := dir.Chmod(".", mode); err != nil {
 			return nil, fmt.Errorf("set the mode: %w", cause(err))
 		}
-		// Without the capability FSETID the kernel drops the set-group-id bit, and says nothing.
+		// Without the capability FSETID the kernel silently drops the set-group-id bit.
 		now, err := dir.Stat(".")
 		if err != nil {
 			return nil, cause(err)

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove deletes all that lies in the folder name below root, and the folder itself unless
-// it is to be kept. A folder that isn't there is no error. It refuses a folder on which
-// something is mounted, and stops before one inside it: what is mounted belongs to others.
+// Remove deletes the content of the folder name below root, and the folder itself unless
+// keepFolder is set. A folder that doesn't exist is not an error. It refuses a mount point,
+// and stops before one inside the folder, because the mounted files belong to others.
 func Remove(root *os.Root, name string, keepFolder bool) error {
 	parts, err := split(name)
 	if err != nil {
@@ -81,7 +81,7 @@ func someNames(dir *os.Root) ([]string, error) {
 	return names, err
 }
 
-// removeEntry removes what lies in a volume; a link is removed, not followed.
+// removeEntry removes an entry of a volume; a link is removed, not followed.
 func removeEntry(dir *os.Root, name string) error {
 	info, err := dir.Lstat(name)
 	switch {
@@ -95,7 +95,7 @@ func removeEntry(dir *os.Root, name string) error {
 	return cause(dir.Remove(name))
 }
 
-// refuseMount tells an open folder on which something is mounted. It asks the kernel, since
+// refuseMount returns an error if an open folder is a mount point. It asks the kernel, because
 // the device's number is the same for a folder that is mounted into another place.
 func refuseMount(dir *os.Root) error {
 	f, err := dir.Open(".")

@@ -10,13 +10,13 @@ import (
 	"github.com/openpai/paictl/pkg/incluster/podapi"
 )
 
-// API is what the watchdog asks the API server.
+// API has the watchdog's requests to the API server.
 type API struct{ *podapi.API }
 
 // Ready asks /readyz.
 func (a API) Ready(ctx context.Context) error { return a.Read(ctx, "/readyz", nil) }
 
-// Node is a node and where its kubelet serves.
+// Node is a node and its kubelet's address.
 type Node struct{ Name, Address string }
 
 // pageSize is how many nodes are asked for at a time: 5,000 nodes in one answer are 100 MB.

@@ -16,32 +16,32 @@ import (
 const (
 	// backupsPath is the CronJob of the service cluster-backup.
 	backupsPath = "/apis/batch/v1/namespaces/pai-system/cronjobs/cluster-backup"
-	// notesPath is where those who make a backup note when it was, whoever they are.
+	// notesPath is the ConfigMap in which every program that makes a backup notes the time.
 	notesPath = "/api/v1/namespaces/kube-system/configmaps/paictl"
 	noteKey   = "backup"
-	// historyKey is the note of the last one with the history of jobs: its time, or a word where there was none. It is missing where there is no
+	// historyKey is the note of the last one with the history of jobs: its time, or a word if no backup has it. It is missing if the cluster has no
 	// history to save.
 	historyKey = "backup-history"
 	// missed is how many runs may fail in a row before the last good backup is too old.
 	missed = 2
-	// skew is how far the clock of who noted a backup may be ahead. A later time is none: it would keep the last good backup from ever being too old.
+	// skew is how far the clock of the machine that noted a backup may be ahead. Later times are ignored, so that they can't hide an outdated backup.
 	skew = 5 * time.Minute
 	// unknownInterval stands for a schedule that can't be read.
 	unknownInterval = 24 * time.Hour
 )
 
-// backups is how the schedule of backups goes. A time that is zero has never come.
+// backups is the state of the schedule of backups. Times that haven't occurred are zero.
 type backups struct {
 	due, succeeded time.Time
 	running        int
 	suspended      bool
-	// good is when the last good backup was made; where there is none, when the schedule began. overdue is when it is too old.
+	// good is when the last good backup was made, or when the schedule began if there was no backup. overdue is when it is too old.
 	good, overdue time.Time
-	// history is when the last one with the history of jobs was made, as good; both are zero where no one misses it.
+	// history is when the last one with the history of jobs was made, in the same way. Both are zero if no history is needed.
 	history, historyOverdue time.Time
 }
 
-// cronJob is what is read of the CronJob.
+// cronJob has the fields of the CronJob that are read.
 type cronJob struct {
 	Metadata struct {
 		CreationTimestamp time.Time `json:"creationTimestamp"`
@@ -63,7 +63,7 @@ type cronJob struct {
 	} `json:"status"`
 }
 
-// backups asks for the schedule of backups as it is now; nil where there is none.
+// backups reads the current state of the schedule of backups. It returns nil without a schedule.
 func (a API) backups(ctx context.Context, now time.Time) (*backups, error) {
 	var job cronJob
 	err := a.Read(ctx, backupsPath, &job)
@@ -92,7 +92,7 @@ func (a API) backups(ctx context.Context, now time.Time) (*backups, error) {
 	return b, nil
 }
 
-// noted is the time of a note, zero where it is none.
+// noted returns the time of a note, or zero if the note isn't a valid time.
 func noted(text string, now time.Time) time.Time {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || at.After(now.Add(skew)) {
@@ -136,7 +136,7 @@ func isMissing(err error) bool {
 	return ok && said.Code == http.StatusNotFound
 }
 
-// CheckBackups asks how the schedule of backups goes. What was known stays where no one answers.
+// CheckBackups reads the state of the schedule of backups. If the API server doesn't answer, the previous state is kept.
 func (w *Watchdog) CheckBackups(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.config.Timeout))
 	defer cancel()

@@ -29,9 +29,9 @@ type server struct {
 // of its kind alone.
 func (s server) target() string { return s.kind + "/" + s.name }
 
-// CheckCertificates looks at the certificates of all servers once. A server that is gone from
-// the cluster is gone from the metrics; where the cluster can't be asked, the servers of the
-// last time are looked at.
+// CheckCertificates checks the certificates of all servers once. A server that is removed from
+// the cluster is removed from the metrics. If the API server doesn't answer, it checks the servers of the
+// last time.
 func (w *Watchdog) CheckCertificates(ctx context.Context) {
 	start := time.Now()
 	servers, err := w.servers(ctx)
@@ -57,8 +57,8 @@ func (w *Watchdog) CheckCertificates(ctx context.Context) {
 // listTimeout bounds listing the nodes, which takes many requests in a large cluster.
 const listTimeout = time.Minute
 
-// servers lists those of the configuration and those of the cluster. Where the cluster can't
-// be asked it takes those of the last time, and says so by the error.
+// servers lists those of the configuration and those of the cluster. If the API server doesn't
+// answer, it returns those of the last time, and an error.
 func (w *Watchdog) servers(ctx context.Context) ([]server, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -103,8 +103,8 @@ func (w *Watchdog) look(ctx context.Context, s server) (probe, certificate) {
 }
 
 // Expiry returns when the certificate of a server ends, or one of those that it sends along
-// with it, whichever is first. The certificate is not verified: a kubelet signs its own, and
-// one that ended already must be told too. Nothing is sent over the connection.
+// with it, whichever is first. It doesn't verify the certificate, because a kubelet signs its own, and
+// an expired one must be reported too. It sends no data over the connection.
 func Expiry(ctx context.Context, address, serverName string) (time.Time, error) {
 	var chain []*x509.Certificate
 	if serverName == "" {
@@ -114,7 +114,7 @@ func Expiry(ctx context.Context, address, serverName string) (time.Time, error) 
 		ServerName:         serverName,
 		MinVersion:         tls.VersionTLS12,
 		InsecureSkipVerify: true, //nolint:gosec // the handshake is all there is, see above
-		// The certificate is seen here even where the server then asks for one of ours.
+		// The certificate is seen here even if the server then requests a client certificate.
 		VerifyConnection: func(state tls.ConnectionState) error {
 			chain = state.PeerCertificates
 			return nil

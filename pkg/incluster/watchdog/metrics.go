@@ -46,13 +46,13 @@ type probe struct {
 	ok     bool
 }
 
-// certificate is what a server showed; without a time it showed none.
+// certificate is the certificate of a server. Without a time, the server didn't show one.
 type certificate struct {
 	server
 	expires time.Time
 }
 
-// results holds what was measured last. A scrape reads it and waits for nothing.
+// results holds the last measurements. A scrape reads them without waiting.
 type results struct {
 	mu           sync.Mutex
 	version      string
@@ -98,8 +98,8 @@ func (r *results) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends what was measured last. Each value is that of one server, so that one which
-// is gone leaves nothing behind.
+// Collect sends the last measurements. Only servers that were measured have metrics, so a removed server
+// leaves no metrics behind.
 func (r *results) Collect(ch chan<- prometheus.Metric) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

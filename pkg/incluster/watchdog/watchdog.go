@@ -1,4 +1,4 @@
-// Package watchdog measures what no other exporter tells: when the certificates of the API
+// Package watchdog measures values that no other exporter reports: when the certificates of the API
 // servers, kubelets and other servers end, whether the API answers a pod, and how backups go.
 // In: the API server's address and the account of the pod, and targets of a configuration.
 // Out: metrics for Prometheus.
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Config is what the program is told, as JSON.
+// Config is the program's configuration, as JSON.
 type Config struct {
 	// Targets are servers beside those of Kubernetes.
 	Targets []Target `json:"targets"`
@@ -34,7 +34,7 @@ type Config struct {
 // Target is a server that speaks TLS.
 type Target struct {
 	Name string `json:"name"`
-	// Address is host:port, ServerName the name asked for where it isn't the host.
+	// Address is host:port. ServerName is the name to request if it isn't the host.
 	Address    string `json:"address"`
 	ServerName string `json:"serverName"`
 }
@@ -53,7 +53,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// defaults suit a cluster of any size: what answers takes milliseconds, and only nodes that
+// defaults suit a cluster of any size: live servers answer within milliseconds, and only nodes that
 // are gone take the whole timeout.
 func defaults() Config {
 	return Config{
@@ -107,7 +107,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// Watchdog measures, and remembers what it measured last.
+// Watchdog measures, and keeps the last measurements.
 type Watchdog struct {
 	config  Config
 	api     API
@@ -121,7 +121,7 @@ func New(c Config, api API, log func(msg string, args ...any)) *Watchdog {
 	return &Watchdog{config: c, api: api, results: newResults(), log: log}
 }
 
-// Watch measures until ctx ends. The API's health has a loop of its own, so that nodes that
+// Watch measures until ctx ends. The API's health is checked in a separate loop, so that nodes that
 // don't answer never delay it.
 func (w *Watchdog) Watch(ctx context.Context) {
 	done := make(chan struct{})

@@ -49,7 +49,7 @@ func certificateUntil(t *testing.T, end time.Time) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// tlsServer shows certificates to whoever shakes hands, and returns its address.
+// tlsServer starts a server that shows certificates, and returns its address.
 func tlsServer(t *testing.T, config *tls.Config) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -60,7 +60,7 @@ func tlsServer(t *testing.T, config *tls.Config) string {
 	return s.Listener.Addr().String()
 }
 
-// quiet drops what a server has to say about handshakes that end early.
+// quiet drops a server's messages about handshakes that end early.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // cluster is an API server with some nodes.
@@ -69,7 +69,7 @@ type cluster struct {
 	servers []string
 	down    atomic.Bool
 	backups *batchv1.CronJob
-	history string   // what is noted of the last one with the history of jobs
+	history string   // the note of the last one with the history of jobs
 	noted   string   // when a backup was made, as its maker notes it
 	seen    sync.Map // paths
 }

@@ -1,6 +1,6 @@
-// Package agents asks the program that keeps the logs of a machine, and measures what its containers use.
-// In: the name of the machine, a pod and its container. Out: the answer, or that there is no such agent
-// or log, or that the agent is away and comes back.
+// Package agents queries the program that keeps the logs of a machine, and measures the resource use of its containers.
+// In: the name of the machine, a pod and its container. Out: the answer, or an error that the agent or
+// log doesn't exist, or that the agent is away and comes back.
 package agents
 
 import (
@@ -31,10 +31,10 @@ var (
 
 const (
 	remembered = 30 * time.Second // how long it is known where an agent is
-	// absence is how long it is known that there is none: a new one may begin at any moment.
+	// absence is how long a machine counts as one without an agent: a new one may start at any moment.
 	absence = time.Second
-	// renewal is how long a machine counts as one with an agent after that has answered. Between the
-	// removal of its pod and the next one there is none.
+	// renewal is how long a machine counts as one with an agent after its last answer. Between the
+	// removal of the agent's pod and the next one, the machine has no agent.
 	renewal  = 5 * time.Minute
 	dialTime = 5 * time.Second
 	// headTime bounds the beginning of an answer: the agent waits for lines at most half a minute.
@@ -56,12 +56,12 @@ type Agents struct {
 }
 
 type place struct {
-	address string // empty: there is none
-	coming  bool   // there is a pod without one
+	address string // empty: without an agent
+	coming  bool   // its pod has no address yet
 	until   time.Time
 }
 
-// New makes them known to each other; pods are those of the platform's namespace, and token returns the key of the agents' requests, or ""
+// New returns agents without any known places. pods are those of the platform's namespace, and token returns the key of the agents' requests, or ""
 // while that isn't known.
 func New(pods corev1client.PodInterface, token func() string) *Agents {
 	return &Agents{pods: pods, token: token, now: time.Now, known: map[string]place{}, answered: map[string]time.Time{}, http: &http.Client{

@@ -1,13 +1,13 @@
-// Package logapi is what the agents that keep logs and those who ask them agree on.
+// Package logapi defines the API between the agents that keep logs and their clients.
 //
 //	GET /v1/logs/{uid}/{container}?offset=&tail=&since=&match=&stream=&times=&wait=
 //	GET /v1/use
 //
 // In: nothing. Out: names. An answer is a page of a log: lines, each with its time before it unless times
-// is false, from a place (offset), of the last lines (tail) or of a time that has passed (since: 10m). Of
-// lines of which match is given, a regular expression, only those that it fits; with stream only those of
-// stdout or of stderr. wait is how long the answer may wait for lines. Headers say where the next page begins and what is missing.
-// The answer about use is a list of Use: what the containers of jobs use now.
+// is false, from a position (offset), of the last lines (tail) or from a time that long ago (since: 10m). If
+// match is given, a regular expression, the page has only lines that it matches; with stream only those of
+// stdout or of stderr. wait is how long the answer may wait for lines. Headers contain the start of the next page and the missing ranges.
+// The answer about use is a list of Use: the current resource use of the containers of jobs.
 package logapi
 
 import "errors"
@@ -17,25 +17,25 @@ var (
 	ErrNoAgent = errors.New(NoAgent)
 	// ErrNoLog is a container of which the machine has no log.
 	ErrNoLog = errors.New("the machine keeps no log of it")
-	// ErrAway is a machine whose agent doesn't answer now: it is being renewed, or is cut off. Who asks tries again,
-	// or knows that there may be more.
+	// ErrAway is a machine whose agent doesn't answer now: it is being replaced, or can't be reached. The caller retries,
+	// or reports that the log may be incomplete.
 	ErrAway = errors.New("the agent that keeps the logs of this machine doesn't answer now")
-	// ErrUnmeasured is a machine on which nothing measures what containers use: its agent is older, or there is none.
+	// ErrUnmeasured is a machine whose containers aren't measured: its agent is older, or it has no agent.
 	ErrUnmeasured = errors.New("nothing measures the containers of this machine")
 )
 
-// Use is what a container uses.
+// Use is the resource use of a container.
 type Use struct {
 	Pod string `json:"pod"` // its UID
 	// Container is the container runtime's id of it.
 	Container string `json:"container"`
-	// CPU are cores; nil where the container has just started.
+	// CPU is in cores; nil if the container has just started.
 	CPU *float64 `json:"cpu"`
-	// Memory are bytes, without files that weren't used lately.
+	// Memory is in bytes, without file caches that weren't used lately.
 	Memory int64 `json:"memoryBytes"`
 }
 
-// UsePath is where it is asked for.
+// UsePath is the path of requests for resource use.
 const UsePath = "/v1/use"
 
 const (
@@ -47,7 +47,7 @@ const (
 	TokenSecret = "log-manager-token"
 	// TokenKey is the key in it.
 	TokenKey = "token"
-	// NoAgent is in the answer of the job controller where a machine has no agent.
+	// NoAgent is in the answer of the job controller if a machine has no agent.
 	NoAgent = "no agent keeps the logs of this machine"
 )
 
