@@ -134,7 +134,7 @@ func (a *authenticator) answers(password string) ssh.KeyboardInteractiveChalleng
 	}
 }
 
-// agent adds the agent's keys. An agent that does not answer has none.
+// agent adds the agent's keys. It adds no keys if the agent does not answer.
 func (a *authenticator) agent(socket string) {
 	if socket == "" {
 		return

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// writeKey makes a key file, with a passphrase where one is given.
+// writeKey makes a key file, with a passphrase if one is given.
 func writeKey(t *testing.T, path, kind, passphrase string) cssh.PublicKey {
 	t.Helper()
 	var key any

@@ -178,7 +178,7 @@ func (c *Client) release(en *entry) {
 	if !last {
 		return
 	}
-	go func() { // a connection that is still being made closes when it is there
+	go func() { // a connection that is still being made is closed when it is ready
 		<-en.ready
 		if en.conn != nil {
 			en.conn.close()

@@ -92,7 +92,7 @@ func (c *conn) lost(what string) error {
 		"%s on %s: %w: %w", what, c.name, ErrClosed, c.cause)
 }
 
-// session opens a session once one is free. The caller gives it back with free. A server
+// session opens a session once one is free. The caller releases it with free. A server
 // that allows fewer than we thought lowers the limit for the rest of the run.
 func (c *conn) session(ctx context.Context) (s *ssh.Session, free func(), err error) {
 	const tries = 40
@@ -141,7 +141,7 @@ func newSlots(n int) *slots {
 	return &slots{tokens: make(chan struct{}, n), limit: n}
 }
 
-// take waits for a token, and free gives it back.
+// take waits for a token, and free returns it.
 func (s *slots) take(ctx context.Context) error {
 	select {
 	case s.tokens <- struct{}{}:

@@ -6,9 +6,9 @@ import "errors"
 // (pkg/hint); test with errors.Is.
 var (
 	// ErrUnreachable: no TCP connection or no SSH banner. The machine may be off;
-	// callers set the host aside and go on. Trying again later may help.
+	// callers set the host aside and continue. A later retry may help.
 	ErrUnreachable = errors.New("unreachable")
-	// ErrAuth: every way to authenticate was refused. Trying again does not help.
+	// ErrAuth: every way to authenticate was refused. A retry does not help.
 	ErrAuth = errors.New("authentication refused")
 	// ErrHostKey: the host key is unknown and was not accepted, or differs from the
 	// known one. Never retry.
@@ -17,7 +17,7 @@ var (
 	ErrSudo = errors.New("sudo refused")
 	// ErrDryRun: the gate refused a script or an upload that would change the host.
 	ErrDryRun = errors.New("refused in a dry run")
-	// ErrClosed: the connection broke while something ran. What ran may have had its
+	// ErrClosed: the connection broke while a script ran. The script may have had its
 	// effect or not; every script is safe to repeat.
 	ErrClosed = errors.New("connection lost")
 	// ErrTimeout: a script ran longer than its limit.

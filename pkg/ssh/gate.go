@@ -9,7 +9,7 @@ import (
 // Gate decides whether a script may be sent. It sits in the transport, so that no
 // caller can forget it.
 type Gate interface {
-	// Check returns nil where the script may run on the host. For an upload, s has
+	// Check returns nil if the script may run on the host. For an upload, s has
 	// only the name "upload" and Mutates.
 	Check(host string, s Script) error
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// busyRetries is how often a connection is tried again that the server dropped before
-// its first answer: OpenSSH does that when too many knock at once (MaxStartups).
+// busyRetries is how often a connection is retried if the server dropped it before
+// its first answer: OpenSSH does that when too many clients connect at once (MaxStartups).
 const busyRetries = 5
 
 // errHandshakeTimeout says that the server took TCP connections and then fell silent.
@@ -44,7 +44,7 @@ func (c *Client) handshake(ctx context.Context, e *endpoint, via *conn) (*ssh.Cl
 		case a.done:
 			return nil, a.error()
 		case a.begun && hungUp(err):
-			// Too many refused keys: go on with the next in a new connection.
+			// Too many refused keys: continue with the next in a new connection.
 			if rounds++; rounds > maxAuthRounds || a.next >= len(a.steps) || a.next == first {
 				return nil, a.error()
 			}
@@ -181,8 +181,8 @@ func dropped(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Silent reports whether nothing answered at a machine's address: it is off, or the network to it is broken. Else something there says what is
-// wrong.
+// Silent reports whether a machine's address didn't answer: it is off, or the network to it is broken. If it returns false, the machine
+// answered with an error.
 func Silent(err error) bool {
 	if !errors.Is(err, ErrUnreachable) {
 		return false
@@ -225,8 +225,8 @@ func (c *Client) explain(e *endpoint, via *conn, err error) error {
 // missedKeepAlives is how many unanswered questions end a connection.
 const missedKeepAlives = 3
 
-// keepAlive asks the server every interval whether it is there. It returns when the
-// connection has ended, by itself or after missedKeepAlives questions without answer.
+// keepAlive sends the server a request every interval to check that it is alive. It returns when the
+// connection has ended, by itself or after missedKeepAlives requests without an answer.
 func (c *conn) keepAlive(interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

@@ -23,11 +23,11 @@ type Script struct {
 	User bool
 	// Timeout limits one run; zero means the host's default (see Options).
 	Timeout time.Duration
-	// Stdout is given what the script prints, however much, in the place of Result.Stdout. Where it fails, the script is ended.
+	// Stdout receives the script's output, of any length, instead of Result.Stdout. If a write fails, the script is stopped.
 	Stdout io.Writer
 }
 
-// Result is what a script answered. A non-zero exit status is not an error of Run.
+// Result is the outcome of a script. A non-zero exit status is not an error of Run.
 type Result struct {
 	Stdout   []byte
 	Stderr   []byte
@@ -52,11 +52,11 @@ type File struct {
 // Missing is a file that a host doesn't have with the right content.
 type Missing struct {
 	File
-	// Part is the path of its unfinished content, beside Path. Upload goes on from what is there.
+	// Part is the path of its unfinished content, beside Path. Upload resumes from that content.
 	Part string
 }
 
-// UploadResult counts what an upload did.
+// UploadResult counts the files and bytes of an upload.
 type UploadResult struct {
 	Sent, Skipped int   // files
 	Bytes         int64 // bytes sent
@@ -68,7 +68,7 @@ type Host interface {
 	// Name is the machine's name in events and errors.
 	Name() string
 	// Run runs a script and waits for its end. The error is one of transport, gate,
-	// sudo or context; what the script itself answered is in Result.
+	// sudo or context; the script's own outcome is in Result.
 	Run(ctx context.Context, s Script) (Result, error)
 	// Hold starts a script and keeps its session open, for as long as the returned
 	// Session lives. The script is expected to print a first line and then to wait for

@@ -16,7 +16,7 @@ import (
 )
 
 // hostKeys checks host keys against known_hosts files, each of which is read once per
-// run; keys accepted meanwhile are remembered beside it.
+// run; keys that are accepted during the run are kept in accepted.
 type hostKeys struct {
 	confirm func(host, fingerprint string) (bool, error)
 	person  *person
@@ -28,7 +28,7 @@ type hostKeys struct {
 	asking sync.Mutex
 }
 
-// knownFiles is what a list of known_hosts files says.
+// knownFiles is the content of a list of known_hosts files.
 type knownFiles struct {
 	check ssh.HostKeyCallback
 	// originals maps the path that was parsed to the path that a person knows.
@@ -56,7 +56,7 @@ func (h *hostKeys) load(paths []string) (*knownFiles, error) {
 	return k, nil
 }
 
-// probe is a key that no file holds: checking it makes knownhosts list what it wants.
+// probe is a key that no file holds: checking it makes knownhosts list the keys that it wants.
 type probe struct{}
 
 func (probe) Type() string                        { return "paictl-probe" }
@@ -180,7 +180,7 @@ func (h *hostKeys) unknown(e *endpoint, key ssh.PublicKey) error {
 		defer h.person.begin()()
 		h.asking.Lock()
 		defer h.asking.Unlock()
-		if known := h.recall(e); known != nil { // another connection has asked meanwhile
+		if known := h.recall(e); known != nil { // another connection has asked in between
 			return h.compare(e, known, key)
 		}
 		yes, err := h.confirm(e.name, key.Type()+" "+ssh.FingerprintSHA256(key))

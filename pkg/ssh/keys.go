@@ -25,7 +25,7 @@ type questions struct {
 	answers map[string]secret.String
 }
 
-// get returns the answer, from memory where it was given before.
+// get returns the answer, from memory if it was given before.
 func (q *questions) get(question string) (secret.String, error) {
 	if q.ask == nil {
 		return "", errNoTerminal
@@ -174,5 +174,5 @@ func (s *lazySigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm st
 	return s.signer.Sign(rand, data)
 }
 
-// describe names a key without giving it away.
+// describe names a key without revealing it.
 func describe(path string) string { return fmt.Sprintf("key %s", path) }

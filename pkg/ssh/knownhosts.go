@@ -74,7 +74,7 @@ func sanitizeKnownHosts(text []byte) (clean []byte, authorities []int) {
 	return bytes.Join(lines, []byte("\n")), authorities
 }
 
-// validHosts reports whether the host patterns can be parsed; a hashed one stands alone.
+// validHosts reports whether the host patterns can be parsed; a hashed one must be the only one.
 func validHosts(hosts []string) bool {
 	for _, h := range hosts {
 		if strings.HasPrefix(h, "|") {

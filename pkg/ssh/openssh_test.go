@@ -92,8 +92,8 @@ func startOpenSSH(t *testing.T, settings ...string) *openssh {
 	}
 }
 
-// freeAddress returns one that no one gets by chance before it is used: its port is below those that
-// the kernel gives away.
+// freeAddress returns an address that no other process gets by chance before it is used: its port is below the range from which
+// the kernel allocates ports.
 func freeAddress(t *testing.T) *net.TCPAddr {
 	t.Helper()
 	for range 100 {
@@ -241,7 +241,7 @@ func TestOpenSSHEndsScriptsThatNobodyWaitsFor(t *testing.T) {
 }
 
 func TestOpenSSHAndSudoWithAPassword(t *testing.T) {
-	// Newer versions of sudo run everything in a terminal of its own (use_pty).
+	// Newer versions of sudo run everything in a new terminal (use_pty).
 	for _, setting := range []string{"!use_pty", "use_pty"} {
 		t.Run(setting, func(t *testing.T) { sudoWithAPassword(t, setting) })
 	}
@@ -321,7 +321,7 @@ func TestOpenSSHDropsDialsAndWeComeBack(t *testing.T) {
 	errs := make(chan error)
 	for i := range 8 {
 		target := s.target
-		target.KnownHosts = filepath.Join(t.TempDir(), fmt.Sprint("known", i)) // a connection of its own
+		target.KnownHosts = filepath.Join(t.TempDir(), fmt.Sprint("known", i)) // a separate connection
 		require.NoError(t, os.WriteFile(target.KnownHosts, []byte(s.known), 0o600))
 		go func() {
 			_, err := c.Dial(t.Context(), target)

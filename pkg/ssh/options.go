@@ -16,7 +16,7 @@ import (
 type HostKeyPolicy int
 
 const (
-	// HostKeyAsk shows the fingerprint to Options.Confirm, and refuses where there is none.
+	// HostKeyAsk shows the fingerprint to Options.Confirm, and refuses the key without it.
 	HostKeyAsk HostKeyPolicy = iota
 	// HostKeyStrict refuses unknown hosts.
 	HostKeyStrict
@@ -27,54 +27,54 @@ const (
 // None disables a path setting of Options, as "ssh -F none" does.
 const None = "none"
 
-// Options are the settings of a Client. The zero value is what a person expects of ssh
+// Options are the settings of a Client. The zero value behaves as a person expects of ssh
 // on this machine: ~/.ssh/config, ~/.ssh/known_hosts, the agent, strict host keys.
 type Options struct {
-	// Home is where .ssh lies and what ~ means; the user's home where empty.
+	// Home is the folder that contains .ssh and that ~ means; the user's home if empty.
 	Home string
-	// LocalUser is the login name of targets and configuration that name none.
+	// LocalUser is the login name for targets and configuration without one.
 	LocalUser string
-	// ConfigFile is an OpenSSH client configuration; ~/.ssh/config where empty, or None.
+	// ConfigFile is an OpenSSH client configuration; ~/.ssh/config if empty, or None.
 	ConfigFile string
-	// KnownHosts is used and extended for targets that name no file of their own;
-	// ~/.ssh/known_hosts where empty.
+	// KnownHosts is used and extended for targets that don't name a file;
+	// ~/.ssh/known_hosts if empty.
 	KnownHosts string
 	// SystemKnownHosts is read in addition, never written; /etc/ssh/ssh_known_hosts
-	// where empty, or None.
+	// if empty, or None.
 	SystemKnownHosts string
-	// AgentSocket is the agent's socket; $SSH_AUTH_SOCK where empty, or None.
+	// AgentSocket is the agent's socket; $SSH_AUTH_SOCK if empty, or None.
 	AgentSocket string
 
 	HostKeys HostKeyPolicy
 	// Confirm asks a person whether an unknown host's key is right. Calls are never
 	// concurrent, and the time a person takes counts against no limit.
 	Confirm func(host, fingerprint string) (bool, error)
-	// Prompt asks a person for a passphrase or a password; nil means that no one is
-	// there. Each question is asked once, calls are never concurrent.
+	// Prompt asks a person for a passphrase or a password; nil means that no person can
+	// answer. Each question is asked once, calls are never concurrent.
 	Prompt func(question string) (secret.String, error)
 
-	DialTimeout   time.Duration // TCP, host key and authentication together; 15 s where zero
-	KeepAlive     time.Duration // three missed answers end the connection; 15 s where zero
-	ScriptTimeout time.Duration // of scripts that name none; 10 min where zero
+	DialTimeout   time.Duration // TCP, host key and authentication together; 15 s if zero
+	KeepAlive     time.Duration // three missed answers end the connection; 15 s if zero
+	ScriptTimeout time.Duration // of scripts without a timeout; 10 min if zero
 
-	Dials        int   // connections being made at a time; 64 where zero
-	DialsPerJump int   // of these, through or to one jump host; 8 where zero
-	Sessions     int   // open at a time on one connection; 8 where zero
-	Uploads      int   // hosts that receive files at a time; 8 where zero
-	UploadFiles  int   // files in flight to one host; 4 where zero
-	MaxOutput    int64 // bytes of stdout, and of stderr, of one script; 64 MiB where zero
+	Dials        int   // connections being made at a time; 64 if zero
+	DialsPerJump int   // of these, through or to one jump host; 8 if zero
+	Sessions     int   // open at a time on one connection; 8 if zero
+	Uploads      int   // hosts that receive files at a time; 8 if zero
+	UploadFiles  int   // files in flight to one host; 4 if zero
+	MaxOutput    int64 // bytes of stdout, and of stderr, of one script; 64 MiB if zero
 
 	// Gate is asked before anything is sent; nil lets everything pass.
 	Gate Gate
-	// Tracer hears of everything afterwards; nil means no one listens.
+	// Tracer receives every operation when it has ended; may be nil.
 	Tracer Tracer
 
-	// NetDial makes TCP connections, Now tells the time. Tests replace them.
+	// NetDial makes TCP connections, Now returns the time. Tests replace them.
 	NetDial func(ctx context.Context, network, address string) (net.Conn, error)
 	Now     func() time.Time
 }
 
-// withDefaults fills in what is empty.
+// withDefaults sets empty fields to their defaults.
 func (o Options) withDefaults() Options {
 	if o.Home == "" {
 		o.Home, _ = os.UserHomeDir()
@@ -112,7 +112,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// setPath puts fallback where a path is empty, and clears it where it is None.
+// setPath sets an empty path to fallback, and clears a path that has the value None.
 func setPath(path *string, fallback string) {
 	switch *path {
 	case "":

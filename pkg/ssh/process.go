@@ -20,7 +20,7 @@ import (
 // abortGrace is how long a cancelled caller waits for the last output.
 const abortGrace = 300 * time.Millisecond
 
-// process is a command on a host in a session of its own.
+// process is a command on a host in a separate session.
 type process struct {
 	c       *conn
 	what    string // for errors, such as "containerd/detect"
@@ -41,7 +41,7 @@ type access struct {
 	root     bool
 	user     string
 	password secret.String
-	// ask returns a password that a person types; nil where no one is there. forget says
+	// ask returns a password that a person types; nil if no person can answer. forget reports
 	// that it was wrong.
 	ask    func() (secret.String, error)
 	forget func()
@@ -107,7 +107,7 @@ func (p *process) write(program string) {
 }
 
 // abort ends the session at once. The host sees the end of standard input; the watcher
-// of wire.Run then ends what still runs there. It does not wait, and may be called from
+// of wire.Run then ends the processes that still run there. It does not wait, and may be called from
 // anywhere.
 func (p *process) abort() {
 	p.stop.Do(func() {
@@ -159,8 +159,8 @@ func (c *conn) explain(ctx context.Context, what string, err error) error {
 	return c.lost(what)
 }
 
-// settle gives a connection that has just broken the moment it needs to learn why, so
-// that whoever dials again at once does not get it back.
+// settle gives a connection that has just broken the moment it needs to notice its end, so
+// that a caller that dials again at once does not get it back.
 func (c *conn) settle() {
 	select {
 	case <-c.done:
@@ -171,7 +171,7 @@ func (c *conn) settle() {
 // errTooMuch says that a script printed more than Options.MaxOutput.
 var errTooMuch = errors.New("too much output")
 
-// output keeps what a script prints, up to a limit. Its bytes may be read meanwhile.
+// output keeps the output of a script, up to a limit. Its bytes may be read while the script runs.
 type output struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
@@ -184,7 +184,7 @@ type output struct {
 	failed error // of to
 }
 
-// Write keeps b, or passes it on. At the limit, or where to fails, it fails, and full ends the session.
+// Write keeps b, or passes it on. At the limit, or if to fails, it fails, and full ends the session.
 func (o *output) Write(b []byte) (int, error) {
 	if o.to != nil {
 		return o.pass(b)
@@ -201,7 +201,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.buf.Write(b)
 }
 
-// pass is called by one at a time, and may take long: others read meanwhile what was passed.
+// pass passes b to the writer to. Calls aren't concurrent, and may take long; passed can be read during a call.
 func (o *output) pass(b []byte) (int, error) {
 	if _, err := o.sent(); err != nil {
 		return 0, err

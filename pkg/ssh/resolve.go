@@ -66,7 +66,7 @@ func (e *endpoint) field(own, key string) string {
 // address returns host:port.
 func (e *endpoint) address() string { return net.JoinHostPort(e.host, strconv.Itoa(e.port)) }
 
-// key tells connections apart: one is shared by all who use the same way to the same host.
+// key identifies a connection: one is shared by all who use the same way to the same host.
 func (e *endpoint) key() string {
 	parts := []string{e.user, e.address(), e.keyFile, e.password.Reveal(), strings.Join(e.knownHosts, ",")}
 	for _, j := range e.jumps {
@@ -75,13 +75,13 @@ func (e *endpoint) key() string {
 	return strings.Join(parts, "\x00")
 }
 
-// resolver fills targets in. config is nil where there is no configuration file.
+// resolver fills targets in. config is nil without a configuration file.
 type resolver struct {
 	o      Options
 	config *ssh_config.Config
 }
 
-// newResolver reads the OpenSSH client configuration. A missing file is no error.
+// newResolver reads the OpenSSH client configuration. A missing file is not an error.
 func newResolver(o Options) (*resolver, error) {
 	r := &resolver{o: o}
 	if o.ConfigFile == "" {
@@ -269,7 +269,7 @@ func (r *resolver) proxyJump(host string) string {
 }
 
 // chain resolves a list of jump hosts, outermost first. Its hosts take user, key and
-// password of the target where they have none of their own: one account for the whole
+// password of the target if they don't have their own: one account for the whole
 // cluster is the usual case.
 func (r *resolver) chain(list string, t Target, depth int) ([]*endpoint, error) {
 	if strings.TrimSpace(list) == "" {

@@ -30,7 +30,7 @@ func (h *host) Close() error {
 }
 
 // Run runs a script in one round trip. When ctx or the script's time ends, Run returns
-// with what was printed so far, and the script's process group is ended on the host.
+// the output so far, and the script's process group is ended on the host.
 func (h *host) Run(ctx context.Context, s Script) (Result, error) {
 	if err := h.check(s); err != nil {
 		return Result{ExitCode: -1}, err
@@ -50,7 +50,7 @@ func (h *host) Run(ctx context.Context, s Script) (Result, error) {
 }
 
 // run sends the program and collects the answer. Everything that may block happens in
-// a goroutine of its own, so that the end of ctx is answered even on a dead network.
+// a separate goroutine, so that the end of ctx is answered even on a dead network.
 func (h *host) run(ctx context.Context, s Script, program string) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{ExitCode: -1}, h.conn.explain(ctx, s.Name, context.Cause(ctx))
@@ -81,7 +81,7 @@ func (h *host) run(ctx context.Context, s Script, program string) (Result, error
 	return h.result(ctx, s, code, stdout, p.stderr, err)
 }
 
-// result is what a script that has ended has answered. err is what its connection says of it.
+// result returns the outcome of a script that has ended. err is the error of its connection.
 func (h *host) result(ctx context.Context, s Script, code int, stdout, stderr *output, err error) (Result, error) {
 	r := Result{ExitCode: code}
 	var tooMuchOut, tooMuchErr bool
@@ -99,7 +99,7 @@ func (h *host) result(ctx context.Context, s Script, code int, stdout, stderr *o
 	return r, err
 }
 
-// abandon ends a process that comes to be after no one waits for it any more.
+// abandon aborts a process that starts after its caller has given up.
 func abandon(started <-chan *process, failed <-chan error) {
 	select {
 	case p := <-started:
@@ -108,7 +108,7 @@ func abandon(started <-chan *process, failed <-chan error) {
 	}
 }
 
-// check refuses what must not be sent.
+// check refuses scripts that must not be sent.
 func (h *host) check(s Script) error {
 	if err := h.client.o.Gate.Check(h.name, s); err != nil {
 		return err

@@ -257,7 +257,7 @@ func TestCancellationAlsoEndsAScriptThatIgnoresTheFirstSignal(t *testing.T) {
 	assert.Less(t, time.Since(start), time.Minute)
 }
 
-// waitFor returns when a file is there.
+// waitFor returns when a file exists.
 func waitFor(t *testing.T, path string) {
 	t.Helper()
 	require.Eventually(t, func() bool { _, err := os.Stat(path); return err == nil }, time.Minute, time.Millisecond)

@@ -93,8 +93,8 @@ func (u *upload) sendAll(ctx context.Context, files []pending, root string, mete
 	return group.Wait()
 }
 
-// cutOff reports whether an error of a transfer means that the connection is gone. Who notices
-// first decides how it is told: sftp, the end of the stream, or the socket itself.
+// cutOff reports whether an error of a transfer means that the connection is gone. The kind of the error depends on
+// which part notices it first: sftp, the end of the stream, or the socket itself.
 func cutOff(err error) bool {
 	_, socket := errors.AsType[*net.OpError](err)
 	return socket || errors.Is(err, sftp.ErrSSHFxConnectionLost) || errors.Is(err, io.EOF)
@@ -133,7 +133,7 @@ func (p pending) write(client *sftp.Client, root string, meter *meter) (err erro
 	return nil
 }
 
-// resumeAt returns the offset at which to go on with an earlier attempt.
+// resumeAt returns the offset at which to continue an earlier attempt.
 func (p pending) resumeAt() int64 {
 	if p.part < resumeFrom || p.part > p.Size {
 		return 0
@@ -154,7 +154,7 @@ func skip(r io.Reader, n int64) error {
 	return err
 }
 
-// sftp opens an SFTP session; what names it in errors. Through sudo there is no subsystem, so the server is started
+// sftp opens an SFTP session, which errors name by the parameter what. sudo can't start a subsystem, so the server is started
 // by its path; the same serves hosts without the subsystem.
 func (h *host) sftp(ctx context.Context, what string, as access) (*sftp.Client, func(), error) {
 	if !as.sudo() {
@@ -259,7 +259,7 @@ func (m *meter) count() int64 {
 
 func (m *meter) reader(r io.Reader) io.Reader { return &meterReader{m: m, r: r} }
 
-// meterReader counts what is read, and hides every other method of the reader, so that
+// meterReader counts the bytes that are read, and hides every other method of the reader, so that
 // the SFTP library does not try to learn its size.
 type meterReader struct {
 	m *meter

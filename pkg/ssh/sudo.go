@@ -37,7 +37,7 @@ func newSudoFront(nonce string, next io.Writer) *sudoFront {
 	return &sudoFront{ready: []byte(wire.Ready(nonce) + "\n"), prompt: []byte(wire.Prompt(nonce)), next: next, changed: make(chan struct{}, 1)}
 }
 
-// Write takes what comes on standard error.
+// Write receives the standard error of sudo.
 func (f *sudoFront) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,7 +95,7 @@ func (f *sudoFront) state() (passed bool, prompts int) {
 	return f.passed, f.prompts
 }
 
-// words returns what sudo said, without our prompt, on one line.
+// words returns sudo's messages, without our prompt, on one line.
 func (f *sudoFront) words() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

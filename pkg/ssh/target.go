@@ -7,15 +7,15 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Target says how to reach one machine. What is empty comes from ~/.ssh/config, then
+// Target describes how to reach one machine. Empty fields come from ~/.ssh/config, then
 // from the defaults: port 22, the operator's user name, the agent and the usual key files.
 type Target struct {
-	Name    string // in events and errors; the address where empty
+	Name    string // in events and errors; the address if empty
 	Address string // IP address or host name
 	Port    int
 	User    string
 
-	Password      secret.String // also used for sudo where SudoPassword is empty
+	Password      secret.String // also used for sudo if SudoPassword is empty
 	KeyFile       string        // path on the operator's machine; ~ is expanded
 	KeyPassphrase secret.String
 	SudoPassword  secret.String

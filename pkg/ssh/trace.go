@@ -11,7 +11,7 @@ import (
 // Op is a kind of thing that a Client does with a host.
 type Op string
 
-// The operations that a Tracer hears of. An upload's scripts are part of it and are not
+// The operations that are reported to a Tracer. An upload's scripts are part of it and are not
 // reported on their own.
 const (
 	OpDial   Op = "dial"
@@ -21,8 +21,8 @@ const (
 	OpClosed Op = "closed" // the connection broke
 )
 
-// Event tells of one operation that has ended. It holds no secret: neither a script's
-// body, nor what it printed.
+// Event describes one operation that has ended. It holds no secret: neither a script's
+// body nor its output.
 type Event struct {
 	Host       string
 	Op         Op
@@ -36,7 +36,7 @@ type Event struct {
 	Err        error
 }
 
-// Tracer hears of every operation when it has ended. Trace is called concurrently.
+// Tracer receives every operation when it has ended. Trace is called concurrently.
 type Tracer interface{ Trace(Event) }
 
 // Tracers passes each event to all of them.
@@ -49,7 +49,7 @@ func (ts Tracers) Trace(e Event) {
 	}
 }
 
-// Count is what a Counter knows of one host.
+// Count has a Counter's values of one host.
 type Count struct {
 	Dials, RoundTrips, Errors int
 	BytesOut, BytesIn         int64
@@ -82,7 +82,7 @@ func (c *Counter) Trace(e Event) {
 	c.hosts[e.Host] = n
 }
 
-// Host returns what was counted for one host.
+// Host returns the counts of one host.
 func (c *Counter) Host(name string) Count {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *Counter) Reset() {
 	c.hosts = nil
 }
 
-// SlogTracer writes events to a log: what went well at level debug, the rest as warnings.
+// SlogTracer writes events to a log: successes at level debug, the rest as warnings.
 type SlogTracer struct{ Log *slog.Logger }
 
 // Trace logs e.

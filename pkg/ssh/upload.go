@@ -32,14 +32,14 @@ var checkScript, finishScript = sumsPart + checkPart, sumsPart + finishPart
 type pending struct {
 	File
 	temp string // its name beside the target until it is complete
-	part int64  // bytes of it that are there from an earlier attempt
+	part int64  // bytes of it that an earlier attempt has left
 }
 
-// Upload asks the host in one round trip which files differ. Where none does, that is
-// all; otherwise the bytes follow over SFTP, and one script checks them and puts them in
-// their places: three round trips, however many files there are. What an interrupted
-// upload of a large file left behind is used by the next. The host keeps the sums of what
-// it has in /var/lib/paictl/sums.
+// Upload asks the host in one round trip which files differ. If none of them does, it is
+// done; otherwise the bytes follow over SFTP, and one script checks them and puts them in
+// their places: three round trips, regardless of the number of files. If an upload
+// of a large file was interrupted, the next one resumes it. The host keeps the sums of its
+// files in /var/lib/paictl/sums.
 func (h *host) Upload(ctx context.Context, files []File, progress func(sent, total int64)) (UploadResult, error) {
 	u := &upload{h: h, progress: progress}
 	err := u.traced(ctx, files, u.all)
@@ -60,7 +60,7 @@ func (h *host) Missing(ctx context.Context, files []File) ([]Missing, error) {
 	return out, err
 }
 
-// traced does something with files that no one else works on meanwhile.
+// traced runs do while no other upload over this connection works on the same files.
 func (u *upload) traced(ctx context.Context, files []File, do func(context.Context, []File) error) error {
 	h := u.h
 	if len(files) == 0 {
@@ -117,7 +117,7 @@ func (u *upload) all(ctx context.Context, files []File) error {
 	return u.all(ctx, again) // nothing to continue from: their remains are removed
 }
 
-// check returns the files to send, and what stands before every path on the host, which
+// check returns the files to send, and the prefix of every path on the host, which
 // is empty except in tests.
 func (u *upload) check(ctx context.Context, files []File) (todo []pending, root string, err error) {
 	var manifest strings.Builder
@@ -234,7 +234,7 @@ func tempName(f File) string {
 	return ".paictl-" + hex.EncodeToString(sum[:10])
 }
 
-// hashOf reads a file of ours.
+// hashOf reads a local file, and returns its hash.
 func hashOf(f File) (string, error) {
 	r, err := f.Open()
 	if err != nil {
@@ -248,7 +248,7 @@ func hashOf(f File) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// checkFiles refuses what the scripts could not handle.
+// checkFiles refuses files that the scripts could not handle.
 func checkFiles(files []File) error {
 	seen := map[string]bool{}
 	for _, f := range files {
@@ -272,7 +272,7 @@ func checkFiles(files []File) error {
 
 func unprintable(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }
 
-// claim waits until no one else uploads to one of the same paths over this connection.
+// claim waits until no other upload over this connection has one of the same paths.
 func (c *conn) claim(ctx context.Context, files []File) (free func(), err error) {
 	for {
 		c.mu.Lock()

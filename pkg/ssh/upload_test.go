@@ -260,7 +260,7 @@ func assertNoRemains(t *testing.T, root string) {
 	}))
 }
 
-// Who brings a file in another way puts it where Upload would, and goes on with what an upload has left.
+// A caller that brings a file in another way puts it where Upload would, and resumes from an upload's partial content.
 func TestMissingFilesAreThoseThatUploadWouldSend(t *testing.T) {
 	root := t.TempDir()
 	h, _, counter := dial(t, sshtest.Config{Name: "node1", Handler: sshtest.Shell{Root: root}})

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Options returns options for a client that knows the servers and nothing of the person
+// Options returns options for a client that knows the servers and uses no settings of the person
 // who runs the test: no agent, no configuration, no home.
 func Options(t testing.TB, servers ...*Server) ssh.Options {
 	t.Helper()

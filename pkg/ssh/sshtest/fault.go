@@ -10,19 +10,19 @@ const (
 	Never When = iota
 	// BeforeExec: the command does not start.
 	BeforeExec
-	// MidTransfer: half of the script has come; nothing of it may have run.
+	// MidTransfer: half of the script has arrived; none of its commands may have run.
 	MidTransfer
 	// MidRun: the script has started, or is about to.
 	MidRun
-	// AfterExec: the command has ended and had its effect; no one hears of it.
+	// AfterExec: the command has ended and had its effect, but the result isn't sent.
 	AfterExec
 )
 
-// Fault is what goes wrong on a server.
+// Fault is the faulty behaviour of a server.
 type Fault struct {
-	// DropDials closes the first connections before a word is said (MaxStartups).
+	// DropDials closes the first connections before a byte is sent (MaxStartups).
 	DropDials int
-	// HangBanner takes connections and says nothing.
+	// HangBanner accepts connections and sends no banner.
 	HangBanner bool
 	// RefuseAuth refuses every login.
 	RefuseAuth bool
@@ -38,7 +38,7 @@ type Fault struct {
 	Then func()
 }
 
-// SetFault replaces what goes wrong; the count of commands starts again.
+// SetFault replaces the fault; the count of commands starts again.
 func (s *Server) SetFault(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,13 +17,13 @@ type Step struct {
 	// Stdout, Stderr and Exit are the answer.
 	Stdout, Stderr string
 	Exit           int
-	// Func makes the answer instead, where it is set. It gets the body.
+	// Func makes the answer instead, if it is set. It gets the body.
 	Func func(e *Exec, body string) int
 	// Times limits how often the step answers; zero means without limit.
 	Times int
 }
 
-// scripted answers what it was told to expect.
+// scripted answers the expected commands.
 type scripted struct {
 	t     testing.TB
 	mu    sync.Mutex

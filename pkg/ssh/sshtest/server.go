@@ -1,5 +1,5 @@
 // Package sshtest is a machine for tests: an SSH server inside the test's process.
-// In: who may log in, what runs a command, what shall go wrong. Out: a Target to dial and
+// In: accounts, a handler for commands, and faults. Out: a Target to dial and
 // the commands that came.
 // Nothing is simulated on the wire; package ssh cannot tell it from OpenSSH.
 package sshtest
@@ -23,21 +23,21 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Config says what a server is like. The zero value lets everyone in as root and
+// Config configures a server. The zero value admits everyone as root and
 // refuses every command.
 type Config struct {
-	// Name is the machine's name in Target; the address where empty.
+	// Name is the machine's name in Target; the address if empty.
 	Name string
-	// User may log in; everyone where empty, and Target then names root.
+	// User may log in; everyone if empty, and Target then names root.
 	User string
-	// Password, or one of Keys, lets the user in. Without either nothing is asked.
+	// Password, or one of Keys, admits the user. Without either, the server asks for no credentials.
 	Password string
 	Keys     []cssh.PublicKey
 	// KeyboardInteractive asks for Password by that method only.
 	KeyboardInteractive bool
 	// Expired asks for a new password after it, as PAM does.
 	Expired bool
-	// HostKeys identify the server; one ed25519 key is made where empty.
+	// HostKeys identify the server; one ed25519 key is made if empty.
 	HostKeys []cssh.Signer
 	// Sudo says what sudo does for users other than root; nil lets them all pass
 	// without a password.
@@ -46,9 +46,9 @@ type Config struct {
 	MaxSessions int
 	// NoForwarding refuses to be a jump host.
 	NoForwarding bool
-	// Handler runs what comes; nil refuses everything and fails the test.
+	// Handler runs the commands; nil refuses everything and fails the test.
 	Handler Handler
-	// Fault is what goes wrong from the start; see SetFault.
+	// Fault is the initial fault; see SetFault.
 	Fault Fault
 }
 
@@ -63,7 +63,7 @@ type Sudo struct {
 	Shell string
 }
 
-// Handler runs what arrives in a session.
+// Handler runs the commands of sessions.
 type Handler interface {
 	// Exec runs a command and returns its exit code. It returns soon after ctx or
 	// Stdin has ended. Sudo has been dealt with already.
@@ -98,7 +98,7 @@ type Record struct {
 	Line string
 	// Root says that it asked for root rights, by login or by sudo.
 	Root bool
-	// Body is the script, where it was one and came completely.
+	// Body is the script, if the command was one and arrived completely.
 	Body string
 	Held bool
 }
@@ -142,7 +142,7 @@ func NewKey(t testing.TB) cssh.Signer {
 // Addr returns host:port.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Target returns how to reach the server, with its password where it has one.
+// Target returns how to reach the server, with its password if it has one.
 func (s *Server) Target() ssh.Target {
 	t := ssh.Target{Name: s.c.Name, Address: s.host, Port: s.port, User: s.user(), Password: secret.String(s.c.Password)}
 	if s.c.Sudo != nil {
@@ -177,14 +177,14 @@ func (s *Server) Dials() int {
 	return s.dials
 }
 
-// Passwords returns what was typed at sudo's prompt so far.
+// Passwords returns the passwords that were typed at sudo's prompt so far.
 func (s *Server) Passwords() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.sudoSeen...)
 }
 
-// Wait returns when no command runs any more, not even one whose connection was cut.
+// Wait returns when all commands have ended, even those whose connection was interrupted.
 func (s *Server) Wait() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,7 +44,7 @@ type Exec struct {
 // held, and an error where the transfer was cut.
 func (e *Exec) Script() (body string, held bool, err error) {
 	in := bufio.NewReader(e.Stdin)
-	e.Stdin = in // with what follows the program
+	e.Stdin = in // with the bytes after the program
 	program, err := wire.Read(in)
 	if err != nil {
 		return "", false, err

@@ -117,7 +117,7 @@ func (f *files) Filecmd(r *sftp.Request) error {
 	return sftp.ErrSSHFxOpUnsupported
 }
 
-// PosixRename renames, and replaces what is there.
+// PosixRename renames, and replaces an existing target.
 func (f *files) PosixRename(r *sftp.Request) error {
 	from, err := f.path(r)
 	if err != nil {

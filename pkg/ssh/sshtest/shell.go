@@ -32,8 +32,8 @@ type Shell struct {
 	Corrupt func(path string, offset int64, b []byte)
 }
 
-// Exec runs one command in a process group of its own. It returns when the process has
-// ended; like sshd, it ends the process's input with the connection and kills nothing.
+// Exec runs one command in a separate process group. It returns when the process has
+// ended; like sshd, it ends the process's input with the connection and doesn't kill the process.
 func (h Shell) Exec(_ context.Context, e *Exec) int {
 	if e.SFTP {
 		return h.sftp(e)
@@ -70,7 +70,7 @@ func (h Shell) environment() []string {
 	return append(env, h.Env...)
 }
 
-// exitCode is what sshd would report: 128 and the signal for a process that was killed.
+// exitCode returns the exit status that sshd would report: 128 and the signal for a process that was killed.
 func exitCode(err error) int {
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return 0

@@ -15,11 +15,11 @@ import (
 )
 
 // Shell starts the shell that reads a program from its standard input. Every login shell
-// understands it.
+// can run it.
 const Shell = "exec sh -s"
 
 // SFTPServer starts the host's SFTP server by its path, which differs between
-// distributions; exit status 127 says that there is none.
+// distributions; exit status 127 means that the host doesn't have one.
 const SFTPServer = `for p in /usr/lib/openssh/sftp-server /usr/libexec/openssh/sftp-server ` +
 	`/usr/lib/ssh/sftp-server /usr/libexec/sftp-server /usr/lib/sftp-server; do ` +
 	`if [ -x $p ]; then exec $p; fi; done; exit 127`
@@ -29,11 +29,11 @@ const SFTPServer = `for p in /usr/lib/openssh/sftp-server /usr/libexec/openssh/s
 const end = "} # paictl: end of program"
 
 // environment is set before the body runs: messages in English, and the sbin folders,
-// which a login user's PATH lacks on some distributions.
+// which a login user's PATH doesn't contain on some distributions.
 const environment = "LC_ALL=C; export LC_ALL\nPATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH\n"
 
 // Run returns the program that runs body with an empty standard input. The session's
-// input stays open meanwhile: its end tells the host that the operator is gone, and a
+// input stays open while it runs: its end tells the host that the operator is gone, and a
 // watcher then ends the whole process group, TERM first, KILL five seconds later.
 // The body is an argument of eval, so that an error in its syntax ends the program
 // instead of waiting for more input.
@@ -69,18 +69,18 @@ func Check(body string) error {
 	return nil
 }
 
-// Quote makes one word of s for sh, whatever it holds.
+// Quote quotes s as one word for sh.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// Ready is the line on standard error that says that the command is about to start with
-// the rights it needs; nothing secret or useful is written to the host before it.
+// Ready is the line on standard error that announces that the command is about to start with
+// the rights it needs; no secrets or data are written to the host before it.
 func Ready(nonce string) string { return "paictl-ready-" + nonce }
 
-// Prompt is what sudo prints when it wants the password.
+// Prompt is the prompt that sudo prints when it wants the password.
 func Prompt(nonce string) string { return "paictl-sudo-" + nonce + ":" }
 
 // Sudo returns the command line that runs inner, which holds no single quote, as root.
-// -k makes sudo ask exactly when sudoers says so, whatever it remembers, and -S makes it
+// -k makes sudo ask exactly when sudoers requires it, ignoring cached credentials, and -S makes it
 // read the password from standard input, one byte at a time.
 func Sudo(nonce, inner string) string {
 	return "exec env LC_ALL=C sudo -k -S -p " + Prompt(nonce) + " -- sh -c 'echo " + Ready(nonce) + " >&2; " + inner + "'"
@@ -117,8 +117,8 @@ func ParseCommand(line string) (Command, error) {
 	return Command{}, fmt.Errorf("not a command of paictl: %q", line)
 }
 
-// Read reads one program from r, up to its last line, and returns it. What follows stays in r. The error is
-// io.ErrUnexpectedEOF where the program was cut.
+// Read reads one program from r, up to its last line, and returns it. The rest stays in r. The error is
+// io.ErrUnexpectedEOF if the program was truncated.
 func Read(r *bufio.Reader) (string, error) {
 	var program strings.Builder
 	for {
