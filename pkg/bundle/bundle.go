@@ -75,7 +75,7 @@ func (b *Bundle) File(a Artifact) string {
 	return filepath.Join(b.dir, filepath.FromSlash(a.Path))
 }
 
-// defaultCacheFile is in the user's cache folder, or "" where there is none.
+// defaultCacheFile is in the user's cache folder, or "" if the user doesn't have one.
 func defaultCacheFile() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {

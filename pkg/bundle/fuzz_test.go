@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzParseManifest holds the parser to two promises: it never panics, and what it accepts
+// FuzzParseManifest checks two properties of the parser: it never panics, and a manifest that it accepts
 // names no file outside the bundle's folder.
 func FuzzParseManifest(f *testing.F) {
 	f.Add([]byte("apiVersion: paictl.openpai.org/v1\nkind: Bundle\nkubernetes: v1\narch: amd64\norigin: build\nartifacts:\n" +

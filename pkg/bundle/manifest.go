@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// APIVersion and ManifestKind are what a manifest's header says.
+// APIVersion and ManifestKind are the values of a manifest's header.
 const (
 	APIVersion   = "paictl.openpai.org/v1"
 	ManifestKind = "Bundle"
@@ -35,8 +35,8 @@ const (
 	KindImage     = "image"      // an OCI image as a tar that "ctr images import" reads
 	KindTool      = "tool"       // an executable that runs on the operator's machine only (api-only sandbox, promtool)
 	KindChart     = "chart"      // a Helm chart as an archive, for those who install it without paictl
-	// KindDriver is a package of NVIDIA's driver or of what it needs, a .deb for the machines of one distribution. It was
-	// brought by the operator: build and fetch leave it alone.
+	// KindDriver is a package of NVIDIA's driver or one of its dependencies, a .deb for the machines of one distribution. It was
+	// added by the operator: build and fetch leave it alone.
 	KindDriver = "driver-package"
 )
 
@@ -81,7 +81,7 @@ type Artifact struct {
 	System string `yaml:"system,omitempty" json:"system,omitempty"`
 }
 
-// id tells an artifact from all others. There may be packages of one name in many versions, for many distributions.
+// id identifies an artifact. A bundle may have packages of one name in many versions, for many distributions.
 func (a Artifact) id() string {
 	if a.Kind == KindDriver {
 		return a.Kind + "/" + strings.TrimPrefix(a.Path, driverDir)
@@ -89,15 +89,15 @@ func (a Artifact) id() string {
 	return a.Kind + "/" + a.Name
 }
 
-// NeededBy reports whether a machine needs the artifact: every machine does where it names
-// no roles, else those of the control plane ("master") or those on which jobs run ("worker").
+// NeededBy reports whether a machine needs the artifact: every machine does if it has
+// no roles, otherwise those of the control plane ("master") or those on which jobs run ("worker").
 // A machine may be both.
 func (a Artifact) NeededBy(controlPlane, worker bool) bool {
 	return len(a.Roles) == 0 || controlPlane && slices.Contains(a.Roles, "master") || worker && slices.Contains(a.Roles, "worker")
 }
 
-// PathOf is where an artifact lies in a bundle. A chart's name is that of its file here, which
-// says its version, too: charts/prometheus-0.1.0.tgz.
+// PathOf returns the path of an artifact in a bundle. A chart's name is that of its file here, which
+// includes its version: charts/prometheus-0.1.0.tgz.
 func PathOf(kind, name string) string {
 	switch kind {
 	case KindCNIPlugin:
@@ -115,7 +115,7 @@ func PathOf(kind, name string) string {
 
 const driverDir = "driver/"
 
-// DriverPath is where a package lies in a bundle: in a folder for its distribution, by the name that apt gives to
+// DriverPath returns the path of a package in a bundle: in a folder for its distribution, by the name that apt gives to
 // files, in which the colon of a version is escaped.
 func DriverPath(system, name, version, arch string) string {
 	return driverDir + system + "/" + name + "_" + strings.ReplaceAll(version, ":", "%3a") + "_" + arch + ".deb"

@@ -20,15 +20,15 @@ func imagedServices() map[string]string {
 	return out
 }
 
-// runtimeImage is in the pods of jobs; the job controller is told of it.
+// runtimeImage is in the pods of jobs; the job controller's configuration names it.
 const runtimeImage, runtimeService, runtimeKey = "pai-runtime", "job-controller", "runtimeImage"
 
 // FetchedServices are those whose images "paictl bundle build" can't make.
 func FetchedServices() []string { return []string{"grafana", "kube-state-metrics"} }
 
-// ServiceSections are sections of services-configuration.yaml that name a bundle's images
-// for the services that run of them. Services whose image only "bundle fetch" brings are off
-// where it is missing. There are none for a bundle without any service's image: there the
+// ServiceSections returns sections of services-configuration.yaml that name a bundle's images
+// for the services that run them. Services whose image only "bundle fetch" provides are off
+// if it is missing. A bundle without any service's image gets no sections, because the
 // charts' own images are as good.
 func ServiceSections(images []Artifact) map[string]map[string]any {
 	sections := map[string]map[string]any{}

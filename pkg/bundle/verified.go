@@ -12,7 +12,7 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// stamp is what tells that a file is still the one that was hashed.
+// stamp identifies the state of a file when it was hashed.
 type stamp struct {
 	Size   int64  `json:"size"`
 	Inode  uint64 `json:"inode"`

@@ -18,16 +18,16 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Bad is an artifact whose file is not what the manifest says.
+// Bad is an artifact whose file doesn't match the manifest.
 type Bad struct {
 	Artifact Artifact `json:"artifact"`
-	// Got is the file's real checksum, or "" where it could not be read.
+	// Got is the file's real checksum, or "" if it could not be read.
 	Got string `json:"got,omitempty"`
 	// Err says why the file could not be read; nil for a wrong checksum.
 	Err error `json:"-"`
 }
 
-// String names the file with what was expected and what was found.
+// String names the file, and the expected and the actual state.
 func (b Bad) String() string {
 	if errors.Is(b.Err, os.ErrNotExist) {
 		return b.Artifact.Path + " is missing"
@@ -116,7 +116,7 @@ func (b *Bundle) verify(ctx context.Context, list []Artifact, done func(Artifact
 	return b.corrupt(bad)
 }
 
-// corrupt turns what was found into one error, nil where nothing was.
+// corrupt combines the findings into one error. It returns nil if all files are good.
 func (b *Bundle) corrupt(found []*Bad) error {
 	var bad []Bad
 	for _, f := range found {

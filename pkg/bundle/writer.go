@@ -33,8 +33,8 @@ func (e *LockedError) Error() string {
 // ExitCode is that of a held lock.
 func (e *LockedError) ExitCode() int { return 5 }
 
-// Writer fills a bundle's folder file by file. What is finished survives an interruption:
-// the next Writer finds it again by its inputs. The manifest appears only when all is there, so
+// Writer fills a bundle's folder file by file. Finished files survive an interruption:
+// the next Writer finds them again by their inputs. The manifest appears only when all files are finished, so
 // a folder that Open accepts is whole.
 type Writer struct {
 	dir    string
@@ -42,7 +42,7 @@ type Writer struct {
 	lock   *flock.Flock
 	state  map[string]made
 	listed []Artifact
-	// brought are the driver packages, by id: they stay when all else is made again.
+	// brought are the driver packages, by id: they stay when all other artifacts are made again.
 	brought map[string]Artifact
 }
 
@@ -91,8 +91,8 @@ func (w *Writer) Work(elem ...string) string {
 	return filepath.Join(append([]string{w.dir, workDir}, elem...)...)
 }
 
-// takeOver finds the driver packages. The manifest says which there are; while a build has taken it away, the state does.
-// What the state knows beyond a manifest was left by a change that was cut off, and goes.
+// takeOver finds the driver packages. The manifest lists them, or the state while a build has removed the manifest.
+// If the state lists packages that the manifest doesn't, an interrupted change has left them, and they are removed.
 func (w *Writer) takeOver() error {
 	w.brought = map[string]Artifact{}
 	file := filepath.Join(w.dir, ManifestFile)
@@ -136,7 +136,7 @@ func (w *Writer) takeOver() error {
 	return w.saveState()
 }
 
-// remove deletes an artifact's file, where it is there. The state, too, is a file, which others may have written.
+// remove deletes an artifact's file, if it exists. It checks the path, because the state is a file that others may have written.
 func (w *Writer) remove(a Artifact) error {
 	if !filepath.IsLocal(filepath.FromSlash(a.Path)) {
 		return fmt.Errorf("path %q is outside of the bundle's folder", a.Path)
@@ -148,10 +148,10 @@ func (w *Writer) remove(a Artifact) error {
 	return err
 }
 
-// Edit opens a finished bundle to bring driver packages into it, or to take some out. All else stays, and until Commit
+// Edit opens a finished bundle to add or remove driver packages. All other artifacts stay, and until Commit
 // the manifest does, too.
 func Edit(dir string) (*Writer, *Bundle, error) {
-	if _, err := Open(dir); err != nil { // before a folder is made that is none
+	if _, err := Open(dir); err != nil { // first, so that it doesn't create a folder that isn't a bundle
 		return nil, nil, err
 	}
 	header := &Manifest{}
@@ -159,7 +159,7 @@ func Edit(dir string) (*Writer, *Bundle, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := Open(dir) // another one may have written it meanwhile
+	b, err := Open(dir) // another process may have written it in between
 	if err != nil {
 		_ = w.Close()
 		return nil, nil, err
@@ -179,7 +179,7 @@ func (w *Writer) Bring(a Artifact, file string) error {
 	if err != nil {
 		return fmt.Errorf("add %s: %w", a.Name, err)
 	}
-	// Remembered first: cut off before Commit, the file is found again, and goes.
+	// Recorded first: if the program is interrupted before Commit, the file is found again, and removed.
 	w.state[a.id()] = made{Artifact: a, MTime: fi.ModTime().UnixNano()}
 	if err := w.saveState(); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (w *Writer) Drop(a Artifact) { delete(w.brought, a.id()) }
 
 func (w *Writer) stateFile() string { return w.Work("state.json") }
 
-// Has reports whether the artifact is there, made from the same inputs and not touched since.
+// Has reports whether the artifact exists, was made from the same inputs and hasn't been modified since.
 func (w *Writer) Has(kind, name, inputs string) bool {
 	m, ok := w.state[kind+"/"+name]
 	if !ok || m.Inputs != inputs {
@@ -271,7 +271,7 @@ func (w *Writer) saveState() error {
 	return nil
 }
 
-// Commit writes the manifest with what was kept, added and brought, in order of kind and name, removes files that no
+// Commit writes the manifest with the artifacts that were kept, added and brought, in order of kind and name, removes files that no
 // longer belong to the bundle, and opens the result.
 func (w *Writer) Commit() (*Bundle, error) {
 	m := *w.header
@@ -323,7 +323,7 @@ func (w *Writer) prune(keep []Artifact) error {
 			return err
 		}
 		if m.Artifact.Kind == KindDriver {
-			// A distribution's folder goes with its last package; where something is left in it, it stays.
+			// A distribution's folder is removed with its last package. If it contains other files, it stays.
 			_ = os.Remove(filepath.Join(w.dir, filepath.FromSlash(path.Dir(m.Artifact.Path))))
 		}
 	}

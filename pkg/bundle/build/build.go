@@ -23,12 +23,12 @@ type Options struct {
 	Dir string
 	// Source is a folder with the modules; "" takes those that are part of paictl.
 	Source string
-	// Progress gets a line per artifact; nil for none.
+	// Progress gets a line per artifact; may be nil.
 	Progress io.Writer
-	// Recipe is what to build; nil for Default.
+	// Recipe is the recipe to build; nil for Default.
 	Recipe *Recipe
-	// Now is time.Now where nil. Beat is when to say that a compilation goes on; every half
-	// minute where nil.
+	// Now is time.Now if nil. Beat is when to report that a compilation is still running; every half
+	// minute if nil.
 	Now  func() time.Time
 	Beat func() <-chan time.Time
 }
@@ -48,8 +48,8 @@ type builder struct {
 	debian map[string]*debianLayer
 }
 
-// Run makes what is missing or out of date in opts.Dir and returns the whole bundle. Files
-// that are finished stay, also when a later one fails or ctx ends.
+// Run makes the artifacts in opts.Dir that are missing or out of date, and returns the whole bundle. Finished
+// files stay, also when a later one fails or ctx ends.
 func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 	recipe := Default()
 	if opts.Recipe != nil {
@@ -131,7 +131,7 @@ func (b *builder) run(ctx context.Context, recipe Recipe, source string, header 
 	return done, nil
 }
 
-// recipeNeeds is what a recipe uses of the machine.
+// recipeNeeds returns the tools of the machine that a recipe needs.
 func recipeNeeds(r Recipe) needs {
 	n := needs{goTool: true}
 	for _, m := range r.Modules {
@@ -170,7 +170,7 @@ func (b *builder) module(ctx context.Context, i int) error {
 	return nil
 }
 
-// heartbeat says every now and then that a long compilation goes on. stop returns when the
+// heartbeat reports regularly that a long compilation is still running. stop returns when the
 // last line is out.
 func (b *builder) heartbeat(module string, start time.Time) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -223,7 +223,7 @@ func (b *builder) chart(ctx context.Context, c packedChart) error {
 	return nil
 }
 
-// programFile is where a program lies now: in the bundle, or among the unfinished files.
+// programFile returns the current path of a program: in the bundle, or among the unfinished files.
 func (b *builder) programFile(name string) string {
 	p := b.programs[name]
 	if p.Kind == "" {

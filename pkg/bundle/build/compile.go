@@ -88,7 +88,7 @@ func (c compiler) compile(ctx context.Context, m Module, p pin, programs []Progr
 		return nil
 	}
 	outDir := filepath.Join(c.work, "go-out")
-	// Without what only a debugger reads: it is stripped anyway, and takes the compiler a tenth of its time.
+	// Without debug information: it is stripped anyway, and takes the compiler a tenth of its time.
 	args := []string{"build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-mod=readonly", "-tags", m.Tags,
 		"-ldflags", ldflags(m, p.version), "-o", outDir + string(filepath.Separator)}
 	if m.ModFile != "" {
@@ -116,7 +116,7 @@ func packageOf(m Module, p Program) string {
 }
 
 // executable is the name that the go command gives to a program: the last element of its
-// import path that is no major version.
+// import path that is not a major version.
 func executable(pkg string) string {
 	parts := strings.Split(pkg, "/")
 	last := parts[len(parts)-1]

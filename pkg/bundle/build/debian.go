@@ -18,13 +18,13 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// scriptPackages are what only the scripts of packages call when they are installed. No script
-// runs here, so apt is told that these are there; they would bring Perl and half a system.
+// scriptPackages are the packages that are only needed by the installation scripts of others. Scripts don't
+// run here, so apt considers these installed; they would bring Perl and half a system.
 func scriptPackages() []string {
 	return []string{"adduser", "debconf", "dpkg", "init-system-helpers", "openssl", "usrmerge"}
 }
 
-// status is dpkg's list of what is installed: nothing but scriptPackages.
+// status is dpkg's list of installed packages, which are only scriptPackages.
 func status() string {
 	var b strings.Builder
 	for _, p := range scriptPackages() {
@@ -162,7 +162,7 @@ func readTar(r io.Reader) ([]oci.Entry, error) {
 	}
 }
 
-// usrMerged moves a path of a package to where it is on a system with merged /usr.
+// usrMerged returns the path that a file of a package has on a system with merged /usr.
 func usrMerged(name string) string {
 	p := strings.Trim(path.Clean("/"+name), "/")
 	top, _, _ := strings.Cut(p, "/")
@@ -247,7 +247,7 @@ func links(entries []oci.Entry) []oci.Entry {
 // neither ":" nor "+" nor "~": 0.25.0-1+b4 of debian12 is 0.25.0-1_b4-debian12.
 func debianTag(version, distribution string) string {
 	if _, after, ok := strings.Cut(version, ":"); ok {
-		version = after // the epoch orders packages and is no part of the program's version
+		version = after // the epoch orders packages and is not part of the program's version
 	}
 	tag := strings.NewReplacer("+", "_", "~", "_").Replace(version)
 	if distribution == "" {
@@ -256,7 +256,7 @@ func debianTag(version, distribution string) string {
 	return tag + "-" + distribution
 }
 
-// distribution is the one that apt serves, such as debian12; "" where the machine doesn't say.
+// distribution is the one that apt serves, such as debian12; "" if the machine doesn't specify it.
 func distribution() string {
 	data, err := os.ReadFile("/etc/os-release")
 	if err != nil {

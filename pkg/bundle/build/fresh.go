@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/bundle"
 )
 
-// keepFresh takes over what is up to date and returns how many artifacts are to be made.
+// keepFresh keeps the artifacts that are up to date, and returns how many have to be made.
 func (b *builder) keepFresh() int {
 	todo := 0
 	keep := func(kind, name, inputs string) {

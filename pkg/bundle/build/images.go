@@ -58,7 +58,7 @@ func (b *builder) image(ctx context.Context, img Image) error {
 	return nil
 }
 
-// identify fills in what is known of an image by what it holds: version, source, reference.
+// identify sets the fields of an image that follow from its content: version, source, reference.
 func (b *builder) identify(a *bundle.Artifact, img Image) error {
 	if img.Package == "" {
 		program := img.Files[0].Program
@@ -76,7 +76,7 @@ func (b *builder) identify(a *bundle.Artifact, img Image) error {
 	return fmt.Errorf("apt brought no package %s", img.Package)
 }
 
-// config is what a runtime gets to know of an image. It holds nothing that differs between
+// config returns an image's configuration for container runtimes. It doesn't differ between
 // two builds from the same source.
 func (b *builder) config(img Image, a bundle.Artifact) oci.Config {
 	description := "built from source by paictl"

@@ -97,7 +97,7 @@ func (p *plan) planCharts() error {
 	return nil
 }
 
-// checkGo refuses a Go that is older than the module's go.mod asks for. Where GOTOOLCHAIN lets
+// checkGo refuses a Go that is older than the module's go.mod requires. If GOTOOLCHAIN allows
 // it, the go command has already switched to a newer one.
 func checkGo(module, mod, have string) error {
 	want := regexp.MustCompile(`(?m)^go (\S+)`).FindStringSubmatch(mod)
@@ -123,7 +123,7 @@ func ccVersion(ctx context.Context, c compiler) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the C library: %w", err)
 	}
-	// A machine without libseccomp is told so when runc is built.
+	// If libseccomp is missing, the build of runc reports that.
 	seccomp, _ := c.output(ctx, c.work, "pkg-config", "--modversion", "libseccomp")
 	return strings.Join([]string{gcc, sum, seccomp}, "|"), nil
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// ownUser is who paictl's own programs run as unless their chart says otherwise. It is no one's
-// number on the usual distributions.
+// ownUser is the user that paictl's own programs run as unless their chart specifies another. Its number is
+// unused on the usual distributions.
 const ownUser = "65532"
 
 // Own is the part of the recipe that makes images of paictl's own programs: one static program
-// each, on nothing, and in the agent's one that needs the C library. They carry paictl's version.
+// each, in an otherwise empty image, except the agent's, which needs the C library. They carry paictl's version.
 func Own() Recipe {
 	m := Module{
 		Name: "paictl", Path: paictl.Module, Own: paictl.Source(), Version: version.Version,

@@ -18,7 +18,7 @@ func TestTheEmbeddedModulesAreThoseOfTheRepository(t *testing.T) {
 	var want txtar.Archive
 	for _, m := range Default().Modules {
 		if m.Own != nil {
-			continue // it stands in paictl's own source
+			continue // it is part of paictl's own source
 		}
 		for _, name := range []string{"go.mod", "go.sum"} {
 			data, err := os.ReadFile(filepath.Join("..", "..", "..", "bundle", m.Name, name))
@@ -34,12 +34,12 @@ func TestTheEmbeddedModulesAreThoseOfTheRepository(t *testing.T) {
 		"run: go test ./pkg/bundle/build -run EmbeddedModules -update")
 }
 
-// The libraries of Kubernetes are a quarter of what a bundle, paictl and its tests compile from nothing.
+// The libraries of Kubernetes are a quarter of the code that a bundle, paictl and its tests have to compile.
 func TestProgramsThatShareLibrariesWithPaictlHaveThemInItsVersion(t *testing.T) {
 	own := required(t, filepath.Join("..", "..", "..", "go.mod"))
 	for _, module := range []string{"coredns", "kwok", "prometheus"} {
 		pinned := required(t, filepath.Join("..", "..", "..", "bundle", module, "go.mod"))
-		// What packages of Kubernetes' API are compiled from: one other version, and all of them are compiled again.
+		// The dependencies of packages of Kubernetes' API: if one version differs, all those packages are compiled again.
 		for _, library := range []string{
 			"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/klog/v2", "k8s.io/kube-openapi", "k8s.io/utils",
 			"github.com/fxamacker/cbor/v2", "github.com/go-logr/logr", "github.com/go-openapi/swag", "github.com/google/gnostic-models",

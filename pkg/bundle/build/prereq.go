@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// needs is what a build is about to use of the machine.
+// needs are the tools of the machine that a build needs.
 type needs struct{ goTool, gcc, seccomp, apt bool }
 
 // checkMachine looks for all that is needed before any work is done, and names everything

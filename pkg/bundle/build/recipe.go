@@ -1,9 +1,9 @@
 // Package build makes a bundle from source: Go modules pinned by go.sum, one C file, Debian packages.
 // In: the modules of the repository's bundle/ folder. Out: a bundle folder and progress lines.
 //
-// The pins are Go modules of their own, so that the versions of Kubernetes and of paictl don't
+// The pins are separate Go modules, so that the versions of Kubernetes and of paictl don't
 // bind each other and ordinary tools update them. go:embed refuses files of another module;
-// a copy of the go.mod and go.sum files is therefore kept in modules.txtar, which a test holds
+// a copy of the go.mod and go.sum files is therefore kept in modules.txtar, which a test keeps
 // equal to bundle/, so that an installed paictl builds without a checkout.
 package build
 
@@ -16,11 +16,11 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// Recipe is what a bundle is made of.
+// Recipe describes the contents of a bundle.
 type Recipe struct {
 	Modules []Module
 	Images  []Image
-	// Charts holds charts/<service>/; nil for none.
+	// Charts holds charts/<service>/; may be nil.
 	Charts fs.FS
 }
 
@@ -32,12 +32,12 @@ type Module struct {
 	// Own are the files of a module that is part of paictl itself, by path, with the version
 	// that they make; nil for one that bundle/ pins.
 	Own map[string]string
-	// Version is what the programs say they are. One that bundle/ pins has the pin's where it is "", as it always is but in tests of upgrades.
+	// Version is the version that the programs report. For a module that bundle/ pins, it is "", which means the pin's, except in tests of upgrades.
 	Version string
-	// ModFile is a file of Own that takes the place of go.mod; "" is go.mod itself.
+	// ModFile is a file of Own that replaces go.mod; "" is go.mod itself.
 	ModFile string `json:",omitempty"`
-	// CGO links with the machine's C compiler, statically; Dynamic, with the C library of the image: for a program that loads libraries of
-	// others.
+	// CGO links with the machine's C compiler, statically; Dynamic, with the C library of the image: for a program that loads other
+	// libraries.
 	CGO     bool
 	Dynamic bool `json:",omitempty"`
 	// LDFlags are added to those that every program gets; {version} is the module's version.
@@ -63,15 +63,15 @@ type Image struct {
 	// Ref is the reference by which nodes know it; {version} is that of the first program,
 	// {number} the same without its v, {tag} the same as a tag may have it.
 	Ref string
-	// Files maps a path in the image to a program. The first listed is what the image is for.
+	// Files maps a path in the image to a program. The first is the image's main program.
 	Files      []File
 	Entrypoint []string
 	// User is the numeric user that the program runs as; "" is root.
 	User string `json:",omitempty"`
-	// Debian adds the files of these packages and of what they depend on.
+	// Debian adds the files of these packages and of their dependencies.
 	Debian []string
-	// Package is the one of these packages that the image is for, where it holds no program
-	// of ours; its version is the image's.
+	// Package is the main one of these packages, if the image has no program that we
+	// compile; its version is the image's.
 	Package string `json:",omitempty"`
 	// Labels are added to those that every image gets.
 	Labels map[string]string `json:",omitempty"`
@@ -90,12 +90,12 @@ const (
 // noUser is "nobody", who owns no file.
 const noUser = "65534"
 
-// netfilterPackages are what kube-proxy and flannel call: nft, iptables, conntrack, modprobe.
+// netfilterPackages are the programs that kube-proxy and flannel call: nft, iptables, conntrack, modprobe.
 // Both images get the same set, so that nodes unpack one layer for both.
 func netfilterPackages() []string { return []string{"conntrack", "iptables", "kmod", "nftables"} }
 
 // Default is the bundle of paictl. Flags are those of the upstreams' own release builds, apart
-// from what would differ between two builds.
+// from those that would make two builds differ.
 func Default() Recipe {
 	r := onMachines(Own())
 	return Recipe{Modules: append(modules(), r.Modules...), Images: append(images(), r.Images...), Charts: templates.Charts}
@@ -269,12 +269,12 @@ func images() []Image {
 			Entrypoint: []string{"/usr/bin/prometheus-alertmanager"},
 		},
 		{
-			// The demo's pod, and what shows on any cluster whether pods reach each other.
+			// The demo's pod, which shows on any cluster whether pods reach each other.
 			Name: "netcheck", Ref: "paictl.openpai.org/netcheck:{version}",
 			Files: []File{{"netcheck", "netcheck"}}, Entrypoint: []string{"/netcheck"},
 		},
 		{
-			// What the jobs of examples/jobs run in. Their files name it, so its name can't follow a
+			// The image of the jobs in examples/jobs. Their files name it, so its name can't follow a
 			// distribution's version.
 			Name: "examples-python", Ref: bundle.OwnRegistry + "/examples-python:3", Roles: []string{worker},
 			Debian:  []string{"bash", "coreutils", "dash", "grep", "libpython3-stdlib", "python3-minimal", "sed", "tar"},

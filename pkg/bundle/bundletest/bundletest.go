@@ -1,5 +1,5 @@
-// Package bundletest finds what tests take from a bundle.
-// In: PAICTL_TEST_BUNDLE, PAICTL_BUNDLE, or where "make test-more" builds one. Out: its folder, and the file of an artifact.
+// Package bundletest finds the bundle for tests.
+// In: PAICTL_TEST_BUNDLE, PAICTL_BUNDLE, or the one that "make test-more" builds. Out: its folder, and the file of an artifact.
 package bundletest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// Need returns the folder of the first bundle that has an artifact, and the artifact's file. The test is skipped if there is none.
+// Need returns the folder of the first bundle that has an artifact, and the artifact's file. Without such a bundle, the test is skipped.
 func Need(t testing.TB, kind, name string) (folder, file string) {
 	t.Helper()
 	tier.More(t, "a bundle")

@@ -13,7 +13,7 @@ import (
 )
 
 // Deb writes a package without files to dir, by the name that apt would give it, and returns that. more are further
-// lines of its control file. The data depend on nothing but these.
+// lines of its control file. The package's bytes depend only on the arguments.
 func Deb(t testing.TB, dir, name, version, arch string, more ...string) string {
 	t.Helper()
 	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: x <x@example.org>\n", name, version, arch)

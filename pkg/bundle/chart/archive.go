@@ -17,7 +17,7 @@ import (
 // File is the name of the archive, as Helm names it.
 func (c Chart) File() string { return c.Name + "-" + c.Version + ".tgz" }
 
-// Artifact is the chart as a bundle lists it, without what is known of its file.
+// Artifact is the chart as a bundle lists it, without the properties of its file.
 func (c Chart) Artifact() bundle.Artifact {
 	return bundle.Artifact{
 		Name: c.Name, Version: c.Version, Kind: bundle.KindChart, Path: bundle.PathOf(bundle.KindChart, c.File()),

@@ -1,5 +1,5 @@
 // Package chart reads the services' charts as a bundle needs them.
-// In: a file system with a folder per chart. Out: what each chart says of itself, the images that
+// In: a file system with a folder per chart. Out: each chart's metadata, the images that
 // it names, and an archive that any Helm client installs.
 package chart
 
@@ -21,8 +21,8 @@ const placement = "paictl.openpai.org/placement"
 type Chart struct {
 	Name    string
 	Version string
-	// Roles are the machine roles that its pods run on, as a bundle names them: "master" or
-	// "worker" alone; none where both or any may run them.
+	// Roles are the machine roles that its pods run on, as a bundle names them: only "master" or
+	// "worker", or empty if its pods run on both or any.
 	Roles []string
 	// Images are the upstream images that its values name, each once.
 	Images []Image
@@ -43,7 +43,7 @@ func (i Image) Name() string { return path.Base(i.Repository) }
 // Ref is the reference by which nodes know the image.
 func (i Image) Ref() string { return i.Repository + ":" + i.Tag }
 
-// meta is what is read of a Chart.yaml; Helm reads the rest.
+// meta has the fields of a Chart.yaml that are read; Helm reads the rest.
 type meta struct {
 	Name        string            `yaml:"name"`
 	Version     string            `yaml:"version"`
@@ -104,8 +104,8 @@ func decode(files fs.FS, name string, into any) error {
 	return nil
 }
 
-// images finds every map with a repository and a tag, as charts name images. Where one of them
-// is empty the image is one of paictl's own, whose name paictl fills in.
+// images finds every map with a repository and a tag, as charts name images. If one of them
+// is empty, the image is one of paictl's own, whose name paictl fills in.
 func images(value any) []Image {
 	var out []Image
 	var walk func(any)

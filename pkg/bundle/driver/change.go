@@ -18,15 +18,15 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// Addition is what Add is told.
+// Addition has the arguments of Add.
 type Addition struct {
 	Bundle string   // folder
 	Paths  []string // .deb files, and folders that are searched for them
-	System string   // "": the packages' versions tell it
+	System string   // "": derived from the packages' versions
 	DryRun bool
 }
 
-// Removal is what Remove is told.
+// Removal has the arguments of Remove.
 type Removal struct {
 	Bundle string
 	// Names are packages, NAME or NAME=VERSION, and releases of the driver, such as 570.133.20; none: all packages.
@@ -45,13 +45,13 @@ type Changed struct {
 	Size    int64  `json:"size"`
 }
 
-// Report tells what was changed, and which drivers the bundle now has.
+// Report lists the changes, and the drivers that the bundle now has.
 type Report struct {
 	Bundle  string            `json:"bundle"`
 	DryRun  bool              `json:"dryRun,omitempty"`
 	Changes []Changed         `json:"changes"`
 	Drivers []gpudriver.Offer `json:"drivers"`
-	// Needs are by distribution what packages depend on and the bundle doesn't have: the machines' own.
+	// Needs are, by distribution, the dependencies of packages that the bundle doesn't have: the machines have to provide them.
 	Needs map[string][]string `json:"needs,omitempty"`
 }
 
@@ -62,7 +62,7 @@ const (
 	ActionRemove = "remove"
 )
 
-// Pending counts what isn't as it was.
+// Pending counts the changes.
 func (r *Report) Pending() int {
 	n := 0
 	for _, c := range r.Changes {
@@ -80,7 +80,7 @@ type found struct {
 	size      int64
 }
 
-// Add brings packages into a bundle. Nothing is changed where one of them can't be taken.
+// Add adds packages to a bundle. If one of them can't be added, it changes nothing.
 func Add(ctx context.Context, o Addition) (*Report, error) {
 	files, err := debs(o.Paths)
 	if err != nil {
@@ -143,7 +143,7 @@ func (f found) artifact(system string) bundle.Artifact {
 	}
 }
 
-// intact reports whether the file that the bundle has is what its manifest says.
+// intact reports whether the file in the bundle matches its manifest.
 func intact(ctx context.Context, b *bundle.Bundle, a bundle.Artifact) bool {
 	sum, err := bundle.HashFile(ctx, b.File(a))
 	return err == nil && sum == a.SHA256
@@ -218,7 +218,7 @@ func debs(paths []string) ([]string, error) {
 	return out, nil
 }
 
-// look reads all files, and refuses what can't be for one kind of machines. The same package twice counts once.
+// look reads all files, and refuses packages that can't be for one kind of machine. The same package twice counts once.
 func look(ctx context.Context, files []string, arch string) ([]found, error) {
 	var out []found
 	seen := map[string]found{}
@@ -256,7 +256,7 @@ func look(ctx context.Context, files []string, arch string) ([]found, error) {
 	return out, nil
 }
 
-// marks are what Debian and Ubuntu write into the versions of packages that they have built for one release.
+// marks match the marks that Debian and Ubuntu write into the versions of packages that they have built for one release.
 var marks = regexp.MustCompile(`deb([0-9]+)u[0-9]|ubuntu[0-9.~]*?([0-9]{2}\.[0-9]{2})(?:\.|$)`)
 
 // systemOf is the distribution that the packages are for.
@@ -291,7 +291,7 @@ func systemOf(given string, list []found) (string, error) {
 	return "", hint.Errorf(remedy+"; run the command once for each distribution", "the packages' versions name more than one distribution: %s", strings.Join(told, ", "))
 }
 
-// Remove takes packages out of a bundle.
+// Remove removes packages from a bundle.
 func Remove(o Removal) (*Report, error) {
 	if o.System != "" && !slices.Contains(gpudriver.Systems(), o.System) {
 		return nil, hint.Errorf("give one of "+strings.Join(gpudriver.Systems(), ", "), "there are no driver packages for %q", o.System)
@@ -383,7 +383,7 @@ func (r *Report) tell(b *bundle.Bundle, list []bundle.Artifact, fresh map[string
 	}
 }
 
-// Lines are what there is to say of the drivers, for people: those that can be installed, and what others lack.
+// Lines returns messages about the drivers, for people: those that can be installed, and the packages that others don't have.
 func (r *Report) Lines() (good, bad []string) {
 	for _, d := range r.Drivers {
 		if len(d.Missing) > 0 {

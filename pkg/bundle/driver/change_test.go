@@ -109,7 +109,7 @@ func TestPackagesAreAddedOnceAndSurviveABuild(t *testing.T) {
 
 	build(t, dir, "v2")
 	assert.Equal(t, whole570, names(open(t, dir)))
-	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".work"))) // a copy of a bundle has none
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".work"))) // a copy of a bundle doesn't have it
 	build(t, dir, "v3")
 	assert.Equal(t, whole570, names(open(t, dir)))
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Package is what a .deb file says of itself.
+// Package has the metadata of a .deb file.
 type Package struct {
 	Name, Version, Arch string
 	// Control is the text of its control file, one paragraph.
@@ -36,14 +36,14 @@ type Package struct {
 }
 
 const (
-	// A control archive holds a few texts and scripts. Larger ones are none, or made to keep us busy.
+	// A control archive holds a few texts and scripts. Larger ones are invalid, or made to keep us busy.
 	maxControl  = 16 << 20
 	maxUnpacked = 64 << 20
-	// mostText is for the control file itself, which is read in a time that grows with its square.
+	// mostText limits the control file itself, which takes a time to read that grows with the square of its size.
 	mostText = 128 << 10
 )
 
-// What the parts of a package's name may hold, by Debian's policy. They become names of files, and words of commands.
+// The allowed parts of a package's name, by Debian's policy. They become names of files, and words of commands.
 var (
 	nameOf    = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 	versionOf = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+:~-]*$`)
@@ -52,7 +52,7 @@ var (
 
 // Read reads the control file of a .deb.
 func Read(file string) (Package, error) {
-	// What is no file, such as a pipe, may never be opened.
+	// Opening anything but a regular file, such as a pipe, may block forever.
 	switch info, err := os.Stat(file); {
 	case err != nil:
 		return Package{}, fmt.Errorf("read package: %w", err)
@@ -125,8 +125,8 @@ func controlOf(e *deb.ArEntry) ([]byte, error) {
 	}
 }
 
-// parse reads the first paragraph of a control file. The rest, of which there must be none, would become packages of
-// their own in an index.
+// parse reads the first paragraph of a control file. The file must not have further paragraphs, which would become separate
+// packages in an index.
 func parse(text []byte) (Package, error) {
 	if first := firstParagraph(string(text)); !strings.Contains("\n"+first, "\nPackage:") || strings.HasPrefix(first, "-") {
 		return Package{}, errors.New("its control file doesn't begin with a paragraph that names the package") // one that is signed, such as a .dsc
@@ -207,7 +207,7 @@ func firstParagraph(text string) string {
 	return b.String()
 }
 
-// compare orders versions as dpkg does. What can't be read comes first.
+// compare orders versions as dpkg does. If one of them is invalid, it compares them as text.
 func compare(a, b string) int {
 	x, errX := version.Parse(a)
 	y, errY := version.Parse(b)

@@ -86,15 +86,15 @@ func (s *Stock) versions() map[string][]string {
 	return out
 }
 
-// Choice is what a machine's driver takes of a stock.
+// Choice has the packages of a stock that a machine's driver needs.
 type Choice struct {
 	items []item
-	// Unmet are dependencies for which the stock has nothing: the machine has it, or apt can't install the driver.
+	// Unmet are dependencies that the stock doesn't have: the machine has them, or apt can't install the driver.
 	Unmet []string
 }
 
-// Choose returns the wanted packages with all that they depend on, as far as the stock has it. Of the driver's own
-// packages it takes those of the release, of others the newest. old are the versions on the machine of what may be replaced.
+// Choose returns the wanted packages with all their dependencies that the stock has. Of the driver's own
+// packages it takes those of the release, of others the newest. old are the versions on the machine of packages that may be replaced.
 func (s *Stock) Choose(release string, want []gpudriver.Package, old map[string]string) Choice {
 	c := chooser{stock: s, release: release, taken: map[string]bool{}, unmet: map[string]bool{}}
 	for _, w := range want {
@@ -190,7 +190,7 @@ func (c Choice) Artifacts() []bundle.Artifact {
 	return out
 }
 
-// Index is what apt calls Packages, for a folder that holds the files.
+// Index returns the file that apt calls Packages, for a folder that holds the files.
 func (c Choice) Index() []byte {
 	var b strings.Builder
 	for _, it := range c.items {

@@ -34,7 +34,7 @@ type File struct {
 // Image is an image of a registry. With Member it only serves to carry a program.
 type Image struct {
 	Ref string
-	// Digest is what the reference must name; "" where only the lock file knows.
+	// Digest is the digest that the reference must have; "" if only the lock file has it.
 	Digest string
 	// Own is an image that paictl's project publishes, which exists for releases only.
 	Own    bool
@@ -70,8 +70,8 @@ func Upstream(arch string) (Catalogue, error) {
 	return c, nil
 }
 
-// serviceImages are those that the services' charts name, under upstream's names: what a build
-// makes itself has other names.
+// serviceImages are those that the services' charts name, under upstream's names. Images that a build
+// makes itself have other names.
 func serviceImages(charts []chart.Chart) []Image {
 	var out []Image
 	for _, c := range charts {

@@ -19,7 +19,7 @@ const (
 	attempts = 4
 	// stalled is how long a server may send nothing before the connection is given up.
 	stalled = time.Minute
-	// sumsLimit is far above what the longest list of checksums has.
+	// sumsLimit is far above the size of the longest list of checksums.
 	sumsLimit = 1 << 20
 )
 
@@ -34,12 +34,12 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("GET %s: %d %s", e.URL, e.Code, http.StatusText(e.Code))
 }
 
-// lasting reports whether trying again is useless.
+// lasting reports whether a retry is useless.
 func (e *StatusError) lasting() bool {
 	return e.Code < 500 && e.Code != http.StatusTooManyRequests && e.Code != http.StatusRequestTimeout
 }
 
-// errStalled is a transfer in which nothing arrives any more.
+// errStalled is the error for a transfer that receives no more data.
 var errStalled = fmt.Errorf("nothing arrived for %s", stalled)
 
 // downloader gets files over HTTP.
@@ -61,7 +61,7 @@ func pause(ctx context.Context, n int) error {
 	}
 }
 
-// retry calls f until it succeeds, fails for good, or has failed too often.
+// retry calls f until it succeeds, fails permanently, or has failed too often.
 func (d downloader) retry(ctx context.Context, f func() error) error {
 	for n := 1; ; n++ {
 		err := f()
@@ -129,8 +129,8 @@ func isSum(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// file downloads url to dst and checks its SHA-256. What arrived of an earlier try is not
-// downloaded again; a whole file with the wrong checksum is removed.
+// file downloads url to dst and checks its SHA-256. It resumes an earlier attempt instead of
+// downloading its bytes again, and removes a whole file with the wrong checksum.
 func (d downloader) file(ctx context.Context, url, sum, dst string) error {
 	if got, err := bundle.HashFile(ctx, dst); err == nil && got == sum {
 		return nil
@@ -151,7 +151,7 @@ func (d downloader) file(ctx context.Context, url, sum, dst string) error {
 	return os.Rename(part, dst)
 }
 
-// append gets what part still lacks.
+// append downloads the missing rest of part.
 func (d downloader) append(ctx context.Context, url, part string) error {
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -164,7 +164,7 @@ func (d downloader) append(ctx context.Context, url, part string) error {
 	}
 	resp, cancel, err := d.get(ctx, url, have)
 	if s, ok := errors.AsType[*StatusError](err); ok && s.Code == http.StatusRequestedRangeNotSatisfiable {
-		return nil // all is there; the checksum decides
+		return nil // the file is complete; the checksum decides
 	}
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ func (d downloader) append(ctx context.Context, url, part string) error {
 	return f.Close()
 }
 
-// get starts a request, from byte offset on where it is not 0. cancel must be called.
+// get starts a request, from byte offset on if it is not 0. cancel must be called.
 func (d downloader) get(ctx context.Context, url string, offset int64) (*http.Response, context.CancelCauseFunc, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -212,7 +212,7 @@ func (d downloader) get(ctx context.Context, url string, offset int64) (*http.Re
 	return resp, cancel, nil
 }
 
-// watchedReader ends a transfer in which nothing arrives any more.
+// watchedReader ends a transfer that receives no more data.
 type watchedReader struct {
 	r io.Reader
 	t *time.Timer

@@ -33,13 +33,13 @@ type Options struct {
 	Dir string
 	// Lock is the lock file; "" is LockName in Dir.
 	Lock string
-	// Mirror is an http or https URL below which all upstreams are found; "" for none.
+	// Mirror is an http or https URL below which all upstreams are found; "" to use no mirror.
 	Mirror string
-	// Catalogue is what to fetch.
+	// Catalogue lists the artifacts to fetch.
 	Catalogue Catalogue
-	// Progress gets a line per artifact; nil for none.
+	// Progress gets a line per artifact; may be nil.
 	Progress io.Writer
-	// Transport is http.DefaultTransport where nil.
+	// Transport is http.DefaultTransport if nil.
 	Transport http.RoundTripper
 	// Wait sleeps before a further attempt; nil for growing pauses.
 	Wait func(ctx context.Context, attempt int) error
@@ -59,8 +59,8 @@ type fetcher struct {
 	total int
 }
 
-// Run fetches what is missing in opts.Dir and returns the whole bundle. What is finished stays,
-// also when something else fails. Nothing is downloaded for artifacts that are locked and there.
+// Run fetches the missing artifacts to opts.Dir and returns the whole bundle. Finished artifacts stay,
+// also when others fail. Artifacts that are locked and present aren't downloaded again.
 func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 	f := &fetcher{Options: opts}
 	var err error
@@ -192,8 +192,8 @@ func (f *fetcher) chart(ctx context.Context, c chart.Chart) error {
 	return f.add(ctx, c.Artifact(), inputs(digest, c.File(), out), file, time.Since(start))
 }
 
-// sum is what the file must have: the locked checksum, which has to be the published one
-// where upstream or the mirror still offers it.
+// sum returns the checksum that the file must have: the locked one, which must also be the published one
+// if upstream or the mirror still offers that.
 func (f *fetcher) sum(ctx context.Context, file File, locked string) (string, error) {
 	from, err := f.mirror.file(file.Sums)
 	if err != nil {
@@ -209,7 +209,7 @@ func (f *fetcher) sum(ctx context.Context, file File, locked string) (string, er
 	return sum, f.lock.check(file.URL, "sha256:"+sum)
 }
 
-// keep takes over a download's artifacts if all of them are there.
+// keep keeps a download's artifacts if all of them are present.
 func (f *fetcher) keep(digest, url string, outputs ...Output) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -244,7 +244,7 @@ func (o Output) artifact(source string) bundle.Artifact {
 	}
 }
 
-// inputs identifies an artifact by what was downloaded and what was taken from it.
+// inputs identifies an artifact by its download and the part that was extracted from it.
 func inputs(digest, url string, o Output) string {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{digest, url, o.Member, o.Version}, o.Roles...), "\n")))
 	return hex.EncodeToString(sum[:])

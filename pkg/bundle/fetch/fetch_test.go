@@ -97,7 +97,7 @@ func TestWhatIsFinishedIsNotFetchedAgain(t *testing.T) {
 		if r.URL.Path != "/git.example.org/cni.tgz" {
 			return false
 		}
-		<-three.reached // kubelet, pause and kwok are there
+		<-three.reached // kubelet, pause and kwok are finished
 		_, _ = w.Write([]byte("damaged"))
 		return true
 	}

@@ -22,8 +22,8 @@ import (
 // lockKind is the kind in a lock file's header.
 const lockKind = "BundleLock"
 
-// lockFile is what was fetched once, by upstream's address: whoever fetches again, from
-// wherever, gets the same or an error. It belongs under version control.
+// lockFile records the checksums of earlier downloads, by upstream's address: a later fetch, from any
+// source, gets the same content or an error. It belongs under version control.
 type lockFile struct {
 	path string
 	mu   sync.Mutex
@@ -38,10 +38,10 @@ type lockDoc struct {
 
 type lockEntry struct {
 	URL    string `yaml:"url"`
-	Digest string `yaml:"digest"` // sha256:… of the file, or of what an image's tag names
+	Digest string `yaml:"digest"` // sha256:… of the file, or of the target of an image's tag
 }
 
-// ChangedError says that upstream, or the mirror, now offers something else than the lock says.
+// ChangedError means that upstream, or the mirror, now offers different content than the lock file records.
 type ChangedError struct {
 	URL, Locked, Got, File string
 }

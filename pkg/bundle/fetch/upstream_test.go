@@ -26,7 +26,7 @@ import (
 )
 
 // upstream is a server that is at once a mirror of release sites and a registry. It refuses
-// what it doesn't hold.
+// requests for other files.
 type upstream struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -69,7 +69,7 @@ func (u *upstream) note(r *http.Request) {
 	u.seen = append(u.seen, r.Method+" "+r.URL.Path+" "+r.Header.Get("Range"))
 }
 
-// requests returns what was asked for since the last call.
+// requests returns the requests since the last call.
 func (u *upstream) requests() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()

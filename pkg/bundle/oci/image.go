@@ -9,11 +9,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Config is what a runtime needs to know of an image.
+// Config is the configuration of an image for a container runtime.
 type Config struct {
 	Arch       string // amd64
 	Entrypoint []string
-	// User is who the program runs as, by number; "" is root.
+	// User is the user that the program runs as, by number; "" is root.
 	User   string
 	Env    []string
 	Labels map[string]string

@@ -30,7 +30,7 @@ type Entry struct {
 	// Dir makes a directory. Link makes a symbolic link to that target.
 	Dir  bool
 	Link string
-	// Source is the file of this machine whose content it has; else Data.
+	// Source is the file of this machine whose content it has; if empty, Data is the content.
 	Source string
 	Data   []byte
 }

@@ -82,7 +82,7 @@ func readArchive(f *os.File) (*Archive, error) {
 	return &Archive{Image: img, Ref: c.desc.Annotations[nameAnnotation], f: f}, nil
 }
 
-// archived is what an archive holds, as the registry library wants an image.
+// archived is the content of an archive, in the form that the registry library expects of an image.
 type archived struct {
 	members     map[string]*io.SectionReader
 	desc        v1.Descriptor
@@ -138,7 +138,7 @@ func (c *archived) LayerByDigest(h v1.Hash) (partial.CompressedLayer, error) {
 	return nil, fmt.Errorf("it contains no layer %s", h)
 }
 
-// blob is a layer as it lies in the archive.
+// blob is a layer in the archive.
 type blob struct {
 	desc v1.Descriptor
 	r    *io.SectionReader
@@ -150,7 +150,7 @@ func (b *blob) Digest() (v1.Hash, error) { return b.desc.Digest, nil }
 // Size is the blob's length in bytes.
 func (b *blob) Size() (int64, error) { return b.desc.Size, nil }
 
-// MediaType is what the manifest says.
+// MediaType returns the type in the manifest.
 func (b *blob) MediaType() (types.MediaType, error) { return b.desc.MediaType, nil }
 
 // Compressed returns the blob from its beginning.
