@@ -20,10 +20,10 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// maxNodes bounds a simulated cluster to what Kubernetes itself is tested with.
+// maxNodes limits a simulated cluster to the size that Kubernetes itself is tested with.
 const maxNodes = 5000
 
-// apiState is what an API-only sandbox remembers.
+// apiState is the stored state of an API-only sandbox.
 type apiState struct {
 	Ports ports `json:"ports"`
 	Nodes int   `json:"nodes"`
@@ -31,7 +31,7 @@ type apiState struct {
 
 // UpAPI starts the control plane of a bundle as processes of this user on loopback, and the
 // nodes as KWOK's simulations; without nodes, as many CPU nodes as the options say hosts. It
-// completes what is missing, and brings the nodes to what is given.
+// creates missing parts, and changes the nodes to the given ones.
 func UpAPI(ctx context.Context, opts Options, nodes []Node) (*Sandbox, error) {
 	opts.Progress = orDrop(opts.Progress)
 	var err error
@@ -146,8 +146,8 @@ func (s *Sandbox) findPrograms(names []string) (programs map[string]string, vers
 	return found, b.Manifest().Kubernetes, nil
 }
 
-// runControlPlane starts the programs unless all of them run. Ports that another program
-// took meanwhile are chosen again.
+// runControlPlane starts the programs unless all of them run. If another program has taken a port
+// in between, it chooses the ports again.
 func (s *Sandbox) runControlPlane(ctx context.Context, programs map[string]string) error {
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -236,7 +236,7 @@ func (s *Sandbox) apiDown(ctx context.Context) error {
 	for name, pids := range running {
 		g.Go(func() error {
 			end := syscall.SIGTERM
-			if s.bound { // no one comes back to its data
+			if s.bound { // its data isn't used again
 				end = syscall.SIGKILL
 			}
 			if err := s.signal(name, end); err != nil {

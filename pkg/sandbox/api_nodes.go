@@ -69,7 +69,7 @@ func plainNodes(o Options) []Node {
 	return out
 }
 
-// object returns what is created in the API. version is that of its Kubernetes.
+// object returns the Node object for the API. version is that of its Kubernetes.
 func (n Node) object(version string) (*corev1.Node, error) {
 	memory, err := resource.ParseQuantity(n.Memory)
 	if err != nil {
@@ -167,8 +167,8 @@ func syncNodes(ctx context.Context, client kubernetes.Interface, version string,
 	return g.Wait()
 }
 
-// sameNode reports whether the node in the API is the one wanted. What Kubernetes and KWOK add
-// to it doesn't count.
+// sameNode reports whether the node in the API is the one wanted. Additions by Kubernetes and KWOK
+// don't count.
 func sameNode(old, want *corev1.Node) bool {
 	for k, v := range want.Labels {
 		if have, ok := old.Labels[k]; !ok || have != v {

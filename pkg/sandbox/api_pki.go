@@ -33,12 +33,12 @@ type leaf struct {
 	name, ca     string // file names without extension
 	commonName   string
 	organization []string
-	server       bool // for 127.0.0.1 and the service's names; else for clients alone
+	server       bool // for 127.0.0.1 and the service's names; otherwise for clients alone
 }
 
-// leaves are those of the programs and of the operator. Their names and groups are what
-// Kubernetes' own roles are bound to. etcd has a CA of its own: whoever may talk to the API
-// may not read its store.
+// leaves are those of the programs and of the operator. Kubernetes' own roles are bound to their
+// names and groups. etcd has a separate CA: access to the API doesn't include
+// access to its store.
 func leaves() []leaf {
 	return []leaf{
 		{name: "etcd", ca: "etcd-ca", commonName: "etcd", server: true},
@@ -51,7 +51,7 @@ func leaves() []leaf {
 	}
 }
 
-// ensurePKI makes what is missing: two CAs, the key of service accounts, certificates.
+// ensurePKI creates the missing parts: two CAs, the key of service accounts, certificates.
 func (s *Sandbox) ensurePKI() error {
 	if err := os.MkdirAll(s.pki(""), 0o700); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (s *Sandbox) writeKubeconfig(user, path string) error {
 	return writeFile(path, b, 0o600)
 }
 
-// client returns a client with the operator's rights and no limit of its own.
+// client returns a client with the operator's rights and without a rate limit.
 func (s *Sandbox) client() (*kubernetes.Clientset, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
 	if err != nil {

@@ -36,7 +36,7 @@ type ports struct {
 
 func (p ports) all() []int { return []int{p.Etcd, p.EtcdPeer, p.API, p.ControllerManager, p.Scheduler} }
 
-// free reports whether the ports are chosen and no one listens on them.
+// free reports whether the ports are chosen and unused.
 func (p ports) free() bool {
 	for _, port := range p.all() {
 		l, err := net.Listen("tcp", loopback(port)) //nolint:noctx // it doesn't block

@@ -170,7 +170,7 @@ func TestTheAPIIsRealAndItsNodesAreReady(t *testing.T) {
 	assert.Equal(t, metav1.StatusReasonForbidden, simulatorMayReadSecrets(t, s))
 	require.NoError(t, waitForPod(t.Context(), client))
 
-	// The end of one program is mended, and the nodes follow what is asked for.
+	// A program that has ended is restarted, and the nodes are changed to the requested ones.
 	pids, err := findProcesses(opts.Dir)
 	require.NoError(t, err)
 	p, err := os.FindProcess(pids["kube-scheduler"][0])
@@ -201,7 +201,7 @@ func TestTheAPIIsRealAndItsNodesAreReady(t *testing.T) {
 	assert.Empty(t, left)
 }
 
-// simulatorMayReadSecrets asks with KWOK's own certificate for what isn't its business.
+// simulatorMayReadSecrets uses KWOK's own certificate for a request that it has no reason to make.
 func simulatorMayReadSecrets(t *testing.T, s *Sandbox) metav1.StatusReason {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.apiFile("kwok.kubeconfig"))

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// basePackages is what a host has beside the minimal system: systemd and sshd, and what
+// basePackages are the packages of a host beside the minimal system: systemd and sshd, and those that
 // kubelet, kube-proxy and the CNI plugins expect on a machine.
 func basePackages() []string {
 	return []string{"systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "iproute2", "iptables", "nftables",
@@ -27,7 +27,7 @@ func basePackages() []string {
 }
 
 // machinePackages are the Debian packages that this machine needs, by the program that
-// reports whether they are there.
+// shows whether they are installed.
 func machinePackages(kind Kind) map[string]string {
 	m := map[string]string{
 		"debootstrap": "debootstrap", "ip": "iproute2", "nft": "nftables", "ssh": "openssh-client", "mount": "mount",
@@ -67,7 +67,7 @@ func requirePackages(ctx context.Context, kind Kind, install bool, progress func
 	return err
 }
 
-// lookPath finds a program also where a user's PATH lacks the sbin folders.
+// lookPath finds a program even if the user's PATH doesn't contain the sbin folders.
 func lookPath(program string) (string, error) {
 	if path, err := exec.LookPath(program); err == nil {
 		return path, nil
@@ -143,14 +143,14 @@ func shellValue(text, key string) string {
 	return ""
 }
 
-// baseID names the image by what goes into it, so that another list makes another image.
+// baseID names the image by its inputs, so that a different list makes a different image.
 func baseID(src aptSource) string {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{"1", src.release, runtime.GOARCH,
 		strings.Join(src.components, ",")}, basePackages()...), " ")))
 	return src.release + "-" + hex.EncodeToString(sum[:])[:12]
 }
 
-// ensureBase returns the directory of the base image, after making it where it is missing.
+// ensureBase returns the directory of the base image. It makes the image if it doesn't exist.
 func ensureBase(ctx context.Context, cache string, progress func(string)) (string, error) {
 	src, err := machineSource(ctx)
 	if err != nil {
@@ -181,8 +181,8 @@ func ensureBase(ctx context.Context, cache string, progress func(string)) (strin
 }
 
 func makeBase(ctx context.Context, src aptSource, base string) error {
-	// What an interrupted run left may still be written to by debootstrap's last child; the
-	// next run removes what this one can't.
+	// debootstrap's last child may still be writing to the remains of an interrupted run; the
+	// next run removes those that this one can't.
 	stale, _ := filepath.Glob(base + ".partial-*")
 	for _, dir := range stale {
 		_ = removeTree(dir)
@@ -203,7 +203,7 @@ func makeBase(ctx context.Context, src aptSource, base string) error {
 	if err != nil {
 		return fmt.Errorf("make the base image in %s: %w", partial, err)
 	}
-	// Keys and ids that every host would share, and what apt left behind.
+	// Keys and ids that every host would share, and files that apt left behind.
 	for _, pattern := range []string{"etc/ssh/ssh_host_*", "var/lib/dbus/machine-id", "var/cache/apt/archives/*.deb", "var/lib/apt/lists/*_*",
 		"var/cache/apt/*.bin", "var/log/*.log"} {
 		paths, err := filepath.Glob(filepath.Join(partial, pattern))
@@ -220,7 +220,7 @@ func makeBase(ctx context.Context, src aptSource, base string) error {
 }
 
 // run runs a program with additions to the environment and returns its standard output. Its
-// error carries the last lines of what the program said.
+// error carries the last lines of the program's output.
 func run(ctx context.Context, env []string, program string, args ...string) (string, error) {
 	return runInput(ctx, env, "", program, args...)
 }

@@ -23,7 +23,7 @@ ExecStart=/bin/sh /usr/local/lib/paictl-sandbox/prepare.sh
 WantedBy=multi-user.target
 `
 
-// boot adds what a host with systemd needs: network, apt, and the preparation unit.
+// boot adds the parts that a host with systemd needs: network, apt, and the preparation unit.
 func (r *root) boot(h Host, st state) {
 	prepare, err := script("prepare.sh")
 	if err != nil {
@@ -38,7 +38,7 @@ func (r *root) boot(h Host, st state) {
 	wants := "etc/systemd/system/multi-user.target.wants/"
 	r.link(wants+"paictl-sandbox.service", "/etc/systemd/system/paictl-sandbox.service")
 	r.link(wants+"systemd-networkd.service", "/lib/systemd/system/systemd-networkd.service")
-	// Timers that take apt's lock at moments of their own.
+	// Timers that take apt's lock at unpredictable times.
 	for _, unit := range []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"} {
 		r.link("etc/systemd/system/"+unit, "/dev/null")
 	}
@@ -47,7 +47,7 @@ func (r *root) boot(h Host, st state) {
 
 // aptSources copies the machine's apt configuration, so that apt works on the host as here.
 func (r *root) aptSources() {
-	r.put("etc/apt/sources.list", "", 0o644) // debootstrap's repeats one of ours
+	r.put("etc/apt/sources.list", "", 0o644) // debootstrap's entry duplicates one of the machine's
 	for _, pattern := range []string{"/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources",
 		"/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*", "/etc/apt/auth.conf", "/etc/apt/auth.conf.d/*", "/etc/apt/preferences",
 		"/etc/apt/preferences.d/*", "/etc/apt/trusted.gpg", "/etc/apt/trusted.gpg.d/*", "/etc/apt/keyrings/*", "/usr/share/keyrings/*"} {

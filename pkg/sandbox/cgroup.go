@@ -85,7 +85,7 @@ func (c cgroups) create(name string) ([]string, error) {
 	return dirs, nil
 }
 
-// inheritCpuset fills what a new cpuset group of version 1 lacks before it takes processes.
+// inheritCpuset sets the values that a new cpuset group of version 1 needs before it takes processes.
 func inheritCpuset(dir string) error {
 	if !exists(filepath.Join(dir, "cpuset.cpus")) || !exists(filepath.Join(dir, "cgroup.clone_children")) {
 		return nil
@@ -102,8 +102,8 @@ func inheritCpuset(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.clone_children"), []byte("1"), 0)
 }
 
-// delegate hands the version 2 controllers that kubelet uses down to the guests, where
-// the machine allows it; kubelet names what it lacks.
+// delegate enables the version 2 controllers that kubelet uses for the guests, if
+// the machine allows it; kubelet reports missing ones.
 func delegate(root string) {
 	for _, controller := range []string{"cpu", "cpuset", "io", "memory", "pids"} {
 		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+"+controller), 0)

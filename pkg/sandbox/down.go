@@ -68,8 +68,8 @@ func (s *Sandbox) Remove(ctx context.Context, names ...string) error {
 	return errors.Join(s.writeKnownHosts(), s.writeQuickStart())
 }
 
-// removeFiles removes what a sandbox has written into its directory: also what a run that was killed had begun to
-// write (see writeFile), which may be a key. The state and the lock go last.
+// removeFiles removes the files that a sandbox has written into its directory: also partial files of a run that was
+// killed (see writeFile), which may contain a key. It removes the state and the lock last.
 func removeFiles(dir string) error {
 	own := []string{"hosts", "full.sh", "light.sh", "id_ed25519", "id_ed25519.pub", "known_hosts", "pai-password",
 		"quick-start.yaml", "api", "kubeconfig", stateFile, lockFile}
@@ -93,8 +93,8 @@ func removeFiles(dir string) error {
 	return nil
 }
 
-// Salvage finds what is left of a sandbox whose files were deleted by hand: its bridge says
-// whose it was. Without one the error is ErrNone.
+// Salvage finds the remains of a sandbox whose files were deleted by hand: its bridge records
+// the directory. If there is no such bridge, the error is ErrNone.
 func Salvage(ctx context.Context, dir string, progress func(string)) (*Sandbox, error) {
 	dir, err := absolute(dir)
 	if err != nil {
@@ -171,6 +171,6 @@ func Purge(cache string) error {
 			return err
 		}
 	}
-	_ = os.Remove(cache) // stays where others keep things there too
+	_ = os.Remove(cache) // stays if others keep files in it too
 	return nil
 }

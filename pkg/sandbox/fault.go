@@ -16,13 +16,13 @@ import (
 const (
 	// pluginFolder is where the agent of a host keeps its files, below the host's /var.
 	pluginFolder = "lib/kubelet/plugins/" + claim.Driver
-	// simulatedFiles are those in which agents are told which GPUs their hosts simulate, below the host's /var. The
-	// kubelet keeps the files of a pod there, the chart of the agent names them.
+	// simulatedFiles are the files, below the host's /var, from which agents learn which GPUs their hosts simulate. The
+	// kubelet keeps the files of a pod there, and the chart of the agent names them.
 	simulatedFiles = "lib/kubelet/pods/*/volumes/kubernetes.io~configmap/machines/machines.json"
 )
 
-// FaultGPU changes what is wrong with a simulated GPU of a host, and returns what is wrong then: the zero value where nothing
-// is. The host's agent sees it at once, because /var of a host is a folder of this machine; that of a host that is off
+// FaultGPU changes the fault of a simulated GPU of a host, and returns the new one: the zero value if the GPU works.
+// The host's agent sees it at once, because /var of a host is a folder of this machine; that of a host that is off
 // sees it when it starts.
 func (s *Sandbox) FaultGPU(node string, index int32, now time.Time, change func(*gpu.Fault)) (gpu.Fault, error) {
 	if s.APIOnly() {
@@ -36,7 +36,7 @@ func (s *Sandbox) FaultGPU(node string, index int32, now time.Time, change func(
 	if h.Kind == Light {
 		return gpu.Fault{}, hint.Errorf("make a sandbox of full hosts: paictl sandbox up without --light", "%s is a light host: no agent runs there to report faults", node)
 	}
-	// The lock also keeps the host's disk from being replaced meanwhile.
+	// The lock also keeps the host's disk from being replaced during the change.
 	unlock, err := lock(s.dir)
 	if err != nil {
 		return gpu.Fault{}, err

@@ -125,7 +125,7 @@ func TestAnIndexMustBeThatOfAGPU(t *testing.T) {
 	}
 }
 
-// podFile writes what a pod of the agent has read, with links as the kubelet makes them.
+// podFile writes a file that a pod of the agent has read, with links as the kubelet makes them.
 func podFile(t *testing.T, pod, text string) {
 	t.Helper()
 	volume := filepath.Join(pod, "volumes/kubernetes.io~configmap/machines")

@@ -75,8 +75,8 @@ func (s *Sandbox) passwordHash(ctx context.Context) (string, error) {
 	return strings.TrimSpace(out), nil
 }
 
-// hostKey returns the host's public key, made with its private one where it is missing. The
-// key is there before the host is, so that the first connection can check it.
+// hostKey returns the host's public key. It makes the key pair if it doesn't exist. The
+// key exists before the host does, so that the first connection can check it.
 func (s *Sandbox) hostKey(name string) (string, error) {
 	path := filepath.Join(s.hostDir(name), "upper", hostKeyPath)
 	b, err := os.ReadFile(path)

@@ -46,7 +46,7 @@ func (s *Sandbox) launch(ctx context.Context, hosts []Host) (map[string]chan str
 	return s.launchLight(ctx, light)
 }
 
-// spawn starts a script that outlives this process, in namespaces of its own.
+// spawn starts a script that outlives this process, in separate namespaces.
 func (s *Sandbox) spawn(h Host, flags uintptr, env []string, scriptName string, args ...string) (*exec.Cmd, chan struct{}, *os.File, error) {
 	console, err := os.OpenFile(s.console(h.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Sandbox) nspawnArgs(h Host, cg cgroups) []string {
 	return args
 }
 
-// launchLight starts all, then gives each its network interface, then lets them go on.
+// launchLight starts all hosts, then gives each its network interface, then lets them continue.
 func (s *Sandbox) launchLight(ctx context.Context, hosts []Host) (map[string]chan struct{}, error) {
 	ended := map[string]chan struct{}{}
 	var batch strings.Builder

@@ -33,8 +33,8 @@ func (s *Sandbox) alias() string { return aliasPrefix + s.dir }
 
 const aliasPrefix = "paictl-sandbox:"
 
-// lockSubnets makes those wait who choose a subnet meanwhile: what is chosen is seen by its bridge. It locks a
-// folder that every machine has, so that nothing is left of it.
+// lockSubnets makes other processes that choose a subnet wait: once the bridge exists, they see the chosen one. It locks a
+// folder that every machine has, so that it leaves no file behind.
 func lockSubnets() (unlock func(), err error) {
 	run, err := os.Open("/run")
 	if err != nil {
@@ -46,8 +46,8 @@ func lockSubnets() (unlock func(), err error) {
 	return func() { _ = run.Close() }, nil
 }
 
-// chooseSubnet returns the wanted subnet if it is free on this machine, else an error;
-// without a wish the first free one.
+// chooseSubnet returns the wanted subnet if it is free on this machine, and an error if it isn't;
+// without a wish it returns the first free one.
 func chooseSubnet(want string) (netip.Prefix, error) {
 	taken, err := machinePrefixes()
 	if err != nil {
@@ -70,7 +70,7 @@ func chooseSubnet(want string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// firstFree steps through the second octet until a network overlaps nothing that is taken.
+// firstFree steps through the second octet until a network doesn't overlap with a taken one.
 func firstFree(first netip.Prefix, tries int, taken []netip.Prefix) (netip.Prefix, bool) {
 	a := first.Addr().As4()
 	for i := range tries {
@@ -93,7 +93,7 @@ func overlap(p netip.Prefix, taken []netip.Prefix) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// machinePrefixes returns what this machine uses: its interfaces' networks, its routes
+// machinePrefixes returns the networks that this machine uses: its interfaces' networks, its routes
 // and its name servers.
 func machinePrefixes() ([]netip.Prefix, error) {
 	var out []netip.Prefix
@@ -176,14 +176,14 @@ func nameServers() []netip.Addr {
 	return out
 }
 
-// link is what "ip -json link" tells of an interface.
+// link is an interface in the output of "ip -json link".
 type link struct {
 	Name  string `json:"ifname"`
 	Alias string `json:"ifalias"`
 }
 
-// bridgeOwner returns the directory of the sandbox that owns the bridge of our name, "" where the
-// bridge is another program's. Without a bridge it isn't there.
+// bridgeOwner returns the directory of the sandbox that owns the bridge of our name, or "" if the
+// bridge belongs to another program. there is false if the bridge doesn't exist.
 func (s *Sandbox) bridgeOwner(ctx context.Context) (dir string, there bool, err error) {
 	if !exists("/sys/class/net/" + s.bridge()) {
 		return "", false, nil
@@ -237,7 +237,7 @@ func (s *Sandbox) bridgeUp(ctx context.Context) error {
 	return nil
 }
 
-// networkUp makes the bridge, address translation and forwarding; what is there stays.
+// networkUp makes the bridge, address translation and forwarding; existing parts stay.
 func (s *Sandbox) networkUp(ctx context.Context) error {
 	if err := s.bridgeUp(ctx); err != nil {
 		return err
@@ -265,14 +265,14 @@ table ip %[1]s {
 `, s.table(), s.state.Subnet, s.bridge())
 }
 
-// networkDown removes what networkUp made.
+// networkDown removes the parts that networkUp made.
 func (s *Sandbox) networkDown(ctx context.Context) error {
 	owner, there, err := s.bridgeOwner(ctx)
 	if err != nil {
 		return err
 	}
 	if there && owner != s.dir {
-		return nil // nothing of ours can be there, its table neither
+		return nil // neither a bridge nor a table of this sandbox can exist
 	}
 	if there {
 		if _, err := run(ctx, nil, "ip", "link", "delete", "dev", s.bridge()); err != nil {

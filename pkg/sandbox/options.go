@@ -21,10 +21,10 @@ const DefaultName = "pai"
 // DefaultCache is where base images are kept between sandboxes.
 const DefaultCache = "/var/cache/paictl"
 
-// maxHosts is what a /24 leaves after network, gateway and broadcast, and a margin.
+// maxHosts is the number of hosts in a /24 without network, gateway and broadcast, and a margin.
 const maxHosts = 200
 
-// Kind tells what a host is made of.
+// Kind is the kind of a host.
 type Kind string
 
 // The kinds of host.
@@ -35,17 +35,17 @@ const (
 	Light Kind = "light"
 )
 
-// Options say what Up makes. Zero values mean the defaults, or what the sandbox has.
+// Options say what Up makes. Zero values mean the defaults, or the values of the existing sandbox.
 type Options struct {
-	Dir      string // where its state lives; DefaultDir
+	Dir      string // the folder of its state; DefaultDir
 	Name     string // at most 8 letters, digits, hyphens; DefaultName
-	Hosts    int    // how many hosts there shall be; more than now adds some, fewer removes none
+	Hosts    int    // number of hosts; more than now adds some, fewer removes none
 	Kind     Kind   // of all its hosts; Full
 	Subnet   string // IPv4 /24; the first free one from 10.77.0.0/24 on
 	CacheDir string // where base images are kept; DefaultCache
 	Bundle   string // directory of the bundle that quick-start.yaml names
-	// Controllers are those that the kube-controller-manager of ServeAPI runs, as its flag has them; "*" where
-	// nothing is said.
+	// Controllers are those that the kube-controller-manager of ServeAPI runs, in the form of its flag; "*" by
+	// default.
 	Controllers string
 	// ControllerQPS is how many requests a second the kube-controller-manager of ServeAPI may make; 0 is Kubernetes' usual number, more for
 	// many nodes.

@@ -52,7 +52,7 @@ func (s *Sandbox) Replace(names ...string) error {
 	return nil
 }
 
-// replaceDisk removes what tells that the host was furnished first, so that an interrupted
+// replaceDisk removes the mark that the host was provisioned first, so that an interrupted
 // replacement is finished at the next start.
 func (s *Sandbox) replaceDisk(name string) error {
 	dir := s.hostDir(name)
@@ -180,7 +180,7 @@ func (s *Sandbox) guestInit(name string) []int {
 	return out
 }
 
-// stopOne ends a host and what it holds of this machine. Its files stay.
+// stopOne stops a host and releases its resources on this machine. Its files stay.
 func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 	if !unplug {
 		if err := s.signal(name, syscall.SIGTERM); err != nil {
@@ -220,7 +220,7 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 	return s.cleanUp(ctx, name)
 }
 
-// cleanUp removes what a host that has ended leaves on this machine beside its files.
+// cleanUp removes the traces of a host that has ended on this machine, except for its files.
 func (s *Sandbox) cleanUp(ctx context.Context, name string) error {
 	cg, err := machineCgroups()
 	if err != nil {
@@ -231,7 +231,7 @@ func (s *Sandbox) cleanUp(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	// The kernel removes the interface too, but at a time of its own.
+	// The kernel removes the interface too, but at an unpredictable time.
 	if _, err := net.InterfaceByName("vb-" + name); err == nil {
 		if _, err := run(ctx, nil, "ip", "link", "delete", "dev", "vb-"+name); err != nil && exists("/sys/class/net/vb-"+name) {
 			return fmt.Errorf("remove the network interface of %s: %w", name, err)

@@ -65,8 +65,8 @@ func eachProcess(f func(pid int)) error {
 // markOf returns the name in the mark of a living process, if it is of this directory.
 func markOf(pid int, dir string) (name string, ok bool) { return variable(pid, mark(dir, "")) }
 
-// variable returns what follows the prefix in a process's environment. Processes that have
-// ended, or are another user's, have none.
+// variable returns the rest of the entry with this prefix in a process's environment. ok is false for processes that have
+// ended, or are another user's.
 func variable(pid int, prefix string) (value string, ok bool) {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {

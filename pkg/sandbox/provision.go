@@ -47,7 +47,7 @@ func (s *Sandbox) addHosts(n int) error {
 	return s.writeKnownHosts()
 }
 
-// provision writes what a host's root has beyond the base image, for the hosts that lack it.
+// provision writes the part of a host's root that isn't in the base image, for the hosts that don't have it yet.
 // It happens before the first boot and never again: after that the root is the host's own.
 func (s *Sandbox) provision(ctx context.Context, hosts []Host) error {
 	var missing []Host
@@ -105,8 +105,8 @@ func (s *Sandbox) provisionHost(ctx context.Context, h Host, hash string, operat
 	return r.err
 }
 
-// copyVar gives a host a /var of its own beside the overlay: containerd keeps overlays of
-// its own below it, and an overlay can't be the upper layer of another.
+// copyVar gives a host a separate /var beside the overlay: containerd keeps its own overlays
+// below it, and an overlay can't be the upper layer of another.
 func copyVar(ctx context.Context, base, dir string) error {
 	if err := removeTree(filepath.Join(dir, "var")); err != nil {
 		return err

@@ -79,13 +79,13 @@ func (s *Sandbox) chooseClusterNetworks() error {
 	return s.save()
 }
 
-// nestedSettings are what kubelet, kube-proxy and containerd need on a host that shares this
+// nestedSettings are the settings for kubelet, kube-proxy and containerd on a host that shares this
 // machine's kernel: its /proc/sys, its swap, its disks and its conntrack table aren't theirs.
 func nestedSettings(cg cgroups) extraByKey {
 	kubelet := map[string]any{
 		"failSwapOn": false,
-		// How full the machine's disk is says nothing about a host: no pod has to go for it, and no image, which
-		// couldn't be had again.
+		// A full disk of the machine isn't the host's fault: the kubelet must not evict pods for it, or remove images, which
+		// couldn't be loaded again.
 		"imageGCHighThresholdPercent": 100,
 		"evictionHard": map[string]any{
 			"memory.available": "100Mi", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%", "imagefs.inodesFree": "0%",

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// requireHosts skips where sandbox hosts can't be made, and says why.
+// requireHosts skips the test if sandbox hosts can't be made, with the reason.
 func requireHosts(t *testing.T) {
 	t.Helper()
 	tier.More(t, "sandbox hosts")
@@ -64,7 +64,7 @@ func requireHosts(t *testing.T) {
 	}
 }
 
-// trace is what a sandbox could leave on the machine.
+// trace has the traces that a sandbox could leave on the machine.
 type trace map[string][]string
 
 func machineTrace(t *testing.T, dir string) trace {
@@ -110,8 +110,8 @@ func machineTrace(t *testing.T, dir string) trace {
 	return tr.without(others(t, dir))
 }
 
-// assertAsBefore fails where a sandbox in dir has left something, or taken away what isn't its own. The machine's settings
-// are compared only where no other sandbox had changed them, then or now. Other sandboxes may be in the middle of
+// assertAsBefore fails if a sandbox in dir has left traces, or removed anything of others. It compares the machine's settings
+// only if no other sandbox had changed them, then or now. Other sandboxes may be in the middle of
 // their beginning or end.
 func assertAsBefore(t *testing.T, before trace, dir string) {
 	t.Helper()
@@ -131,7 +131,7 @@ func assertAsBefore(t *testing.T, before trace, dir string) {
 	}, 20*time.Second, 200*time.Millisecond)
 }
 
-// others returns what names the machine's other sandboxes, which may come and go meanwhile.
+// others matches names of the machine's other sandboxes, which may come and go during the test.
 func others(t *testing.T, dir string) *regexp.Regexp {
 	t.Helper()
 	st, err := readState(dir)

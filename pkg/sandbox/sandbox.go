@@ -34,18 +34,18 @@ type Sandbox struct {
 	dir      string
 	progress func(string)
 	bound    bool // its programs end with the thread that started them
-	// controllers are those that run; all where it is empty.
+	// controllers are those that run; all if it is empty.
 	controllers string
 	// controllerQPS is how many requests a second kube-controller-manager may make; 0 is as many as the nodes need.
 	controllerQPS int
-	// encryption is the API server's EncryptionConfiguration, "" for none.
+	// encryption is the API server's EncryptionConfiguration, or "" to use no encryption.
 	encryption string
-	// lease is for how many seconds a simulated node is taken for alive, see leaseFor. It grows with the cluster, and so does what the
-	// controllers may ask of the API server.
+	// lease is the duration of a simulated node's lease in seconds, see leaseFor. It grows with the cluster, and so does the number of requests
+	// that the controllers may send to the API server.
 	lease int
 }
 
-// ErrNone is returned where a directory holds no sandbox.
+// ErrNone is returned if a directory holds no sandbox.
 var ErrNone = errors.New("no sandbox")
 
 // Load opens the sandbox in dir. Without one the error is ErrNone.
@@ -137,7 +137,7 @@ func (s *Sandbox) Host(name string) (Host, error) {
 	return Host{}, hint.Errorf("its hosts are: "+strings.Join(s.Names(), ", "), "no host %q in the sandbox in %s", name, s.dir)
 }
 
-// Up makes the sandbox that the options describe, or completes what is missing of it.
+// Up makes the sandbox that the options describe, or completes an existing one.
 // It may be run again after any interruption. It needs root on Linux.
 func Up(ctx context.Context, opts Options) (*Sandbox, error) {
 	if err := opts.complete(); err != nil {
@@ -198,8 +198,8 @@ func (s *Sandbox) up(ctx context.Context, opts Options) error {
 	return s.start(ctx, s.Names())
 }
 
-// chooseBase sets the image that all hosts of the sandbox share. It never changes below hosts
-// that are there: their disks are differences from it.
+// chooseBase sets the image that all hosts of the sandbox share. It never changes while hosts
+// exist: their disks are differences from it.
 func (s *Sandbox) chooseBase(ctx context.Context, cache string) error {
 	if s.state.Base != "" && exists(s.state.Base) {
 		return nil
@@ -253,7 +253,7 @@ func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 	if err := s.save(); err != nil {
 		return nil, err
 	}
-	return s, s.bridgeUp(ctx) // others see by it what is taken
+	return s, s.bridgeUp(ctx) // other processes see by it that the subnet is taken
 }
 
 // refuseRemains refuses to start over above a sandbox whose directory was deleted: its hosts

@@ -166,7 +166,7 @@ func TestScriptsAreValidShell(t *testing.T) {
 	}
 }
 
-// renameio writes a file of its own first, which stays where the process is killed.
+// renameio writes a temporary file first, which stays if the process is killed.
 func TestAlsoBegunFilesGoAndThoseOfOthersStay(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"id_ed25519", "sandbox.json", "lock"} {

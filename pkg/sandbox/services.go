@@ -42,7 +42,7 @@ func servicesOf(images []bundle.Artifact) (*yaml.Node, error) {
 }
 
 // fitting are the settings for hosts that share a machine of two processors, and its clock:
-// no one sets that from inside, so the alert about it would never end.
+// hosts can't set the clock, so the alert about it would never end.
 func fitting() map[string]settings {
 	requests := func(cpu, memory string) settings {
 		return settings{"requests": settings{"cpu": cpu, "memory": memory}}
@@ -63,8 +63,8 @@ func fitting() map[string]settings {
 	}
 }
 
-// bundledServices reads the manifest of the sandbox's bundle. A bundle that can't be opened,
-// or none, names no image: what is made of it says so.
+// bundledServices reads the manifest of the sandbox's bundle. Without a bundle, or if it can't be opened,
+// the quick-start file names no images.
 func (s *Sandbox) bundledServices() (*yaml.Node, error) {
 	if s.state.Bundle == "" {
 		return nil, nil

@@ -78,7 +78,7 @@ func TestOnlyImagesThatTheBundleHasAreNamed(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(fetched, "enabled: false"))
 }
 
-// The charts say which settings there are: what is written here must please them.
+// The charts define the allowed settings, and these must be valid for them.
 func TestTheChartsTakeTheServicesSettings(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "quick-start.yaml")

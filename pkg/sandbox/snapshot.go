@@ -14,7 +14,7 @@ import (
 
 // Snapshot is etcd's database of a cluster.
 type Snapshot struct {
-	// File is as "etcdctl snapshot save" makes it; Encryption is the API server's EncryptionConfiguration, "" for none.
+	// File is as "etcdctl snapshot save" makes it; Encryption is the API server's EncryptionConfiguration, or "" without encryption.
 	File, Encryption string
 }
 

@@ -13,6 +13,6 @@ func detached(flags uintptr) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Cloneflags: flags}
 }
 
-// attached makes a program that ends when the thread that started it does, so that nothing
-// goes on writing after our own sudden end.
+// attached makes a program end with the thread that started it, so that it doesn't
+// continue to write after our own sudden end.
 func attached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

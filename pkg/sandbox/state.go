@@ -20,14 +20,14 @@ const (
 	stateVersion = 1
 )
 
-// state is what a sandbox remembers. Whether something exists or runs is never remembered
-// but looked up, so that the file can't lie after a crash.
+// state is the stored state of a sandbox. Whether a part exists or runs is never stored
+// but looked up, so that the file can't be wrong after a crash.
 type state struct {
 	Version int          `json:"version"`
 	Name    string       `json:"name"`
 	Kind    Kind         `json:"kind,omitempty"`
 	Subnet  netip.Prefix `json:"subnet,omitzero"`
-	// Pods and Services are what the quick-start file proposes; once chosen they stay, as
+	// Pods and Services are the networks that the quick-start file proposes; once chosen they stay, as
 	// a cluster may use them.
 	Pods     netip.Prefix `json:"pods,omitzero"`
 	Services netip.Prefix `json:"services,omitzero"`
@@ -40,7 +40,7 @@ type state struct {
 // gateway is the machine's address on the sandbox's bridge.
 func (st state) gateway() netip.Addr { return st.Subnet.Addr().Next() }
 
-// agree refuses options that contradict the sandbox that is there.
+// agree refuses options that contradict the existing sandbox.
 func (st state) agree(o Options) error {
 	differs := func(what, have, want string) error {
 		return hint.Errorf("remove it first (paictl sandbox down --dir "+o.Dir+"), or give another --dir and --name",

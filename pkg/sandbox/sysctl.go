@@ -29,7 +29,7 @@ type ledger struct {
 }
 
 // raiseSysctls sets each to at least the wanted value. A setting that the machine doesn't let
-// us change is a warning: what it limits works for fewer hosts.
+// us change is only a warning, because it merely limits the number of hosts.
 func raiseSysctls(dir string, want map[string]int, progress func(string)) error {
 	return withLedger(func(l *ledger) error {
 		for key, value := range want {
@@ -54,7 +54,7 @@ func raiseSysctls(dir string, want map[string]int, progress func(string)) error 
 	})
 }
 
-// restoreSysctls gives back each setting that no other sandbox needs.
+// restoreSysctls restores each setting that no other sandbox needs.
 func restoreSysctls(dir string) error {
 	return withLedger(func(l *ledger) error {
 		for key, original := range l.release(dir) {
@@ -78,7 +78,7 @@ func (l *ledger) use(key, now, dir string) {
 	l.Users[key] = append(l.Users[key], dir)
 }
 
-// release takes a directory out and returns the settings that no one uses any more, with
+// release removes a directory and returns the settings that have no users left, with
 // their original values.
 func (l *ledger) release(dir string) map[string]string {
 	free := map[string]string{}

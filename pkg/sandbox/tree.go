@@ -8,8 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// removeTree removes a directory and what is in it, but never what is mounted there:
-// a mount below it is someone's, and its files aren't ours.
+// removeTree removes a directory and its content, but refuses if it contains a mount,
+// because the mounted files belong to others.
 func removeTree(dir string) error {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil && !os.IsNotExist(err) {

@@ -34,7 +34,7 @@ func (c *Client) Files(ctx context.Context, t Target) (*Files, error) {
 	return &Files{Client: client, host: h, stop: stop}, nil
 }
 
-// Explain returns err, and adds whether the connection was lost or why ctx ended. The parameter what names the failed operation.
+// Explain returns the error of an operation, and adds whether the connection was lost or why ctx ended.
 func (f *Files) Explain(ctx context.Context, what string, err error) error {
 	switch {
 	case err == nil:

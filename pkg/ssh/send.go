@@ -154,7 +154,7 @@ func skip(r io.Reader, n int64) error {
 	return err
 }
 
-// sftp opens an SFTP session, which errors name by the parameter what. sudo can't start a subsystem, so the server is started
+// sftp opens an SFTP session for the named operation. sudo can't start a subsystem, so the server is started
 // by its path; the same serves hosts without the subsystem.
 func (h *host) sftp(ctx context.Context, what string, as access) (*sftp.Client, func(), error) {
 	if !as.sudo() {
