@@ -24,7 +24,7 @@ type archive struct {
 	spool string
 	max   int64
 	now   time.Time
-	// broken is called once, when the archive can't be written any more.
+	// broken is called once, when the archive can no longer be written.
 	broken func(error)
 
 	mu    sync.Mutex
@@ -36,7 +36,7 @@ type archive struct {
 	err   error
 }
 
-// reserve is what is kept free of an archive's size for its index and the end of its streams, in bytes.
+// reserve is the part of an archive's size that is kept free for its index and the end of its streams, in bytes.
 const reserve = 4 << 20
 
 type counter struct {
@@ -57,13 +57,13 @@ func newArchive(w io.Writer, o *Options, set *redact.Set, broken func(error)) *a
 		out: out, zip: zip, tar: tar.NewWriter(zip), names: map[string]bool{}}
 }
 
-// add writes a file into the archive: what write writes, without secrets. Where write fails, what it wrote
-// before is kept, and the index says why there isn't more. A file of nothing is left out.
+// add writes a file into the archive: the output of write, without secrets. If write fails, its output so far
+// is kept, and the index reports the error. Empty files are left out.
 func (a *archive) add(name, what string, write func(io.Writer) error) {
 	a.file(name, what, 0, 0, write)
 }
 
-// log is add for what may be long: of more than head and tail bytes the middle is left out.
+// log is add for output that may be long: it keeps head and tail bytes, and omits the middle.
 func (a *archive) log(name, what string, head, tail int, write func(io.Writer) error) {
 	a.file(name, what, head, tail, write)
 }
@@ -101,7 +101,7 @@ func (a *archive) file(name, what string, head, tail int, write func(io.Writer) 
 	}
 }
 
-// missing notes what could not be had, or not all of it.
+// missing records a part that could not be read, or not completely.
 func (a *archive) missing(what string, why error) {
 	text := why.Error()
 	if h := hint.Of(why); h != "" {
@@ -112,7 +112,7 @@ func (a *archive) missing(what string, why error) {
 	a.index.Missing = append(a.index.Missing, Missing{a.set.String(what), a.set.String(text)})
 }
 
-// note adds a remark for who reads the bundle.
+// note adds a remark for readers of the bundle.
 func (a *archive) note(format string, args ...any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -125,7 +125,7 @@ func (a *archive) put(e Entry, f *spooled) {
 	defer a.mu.Unlock()
 	e.Name = a.unique(a.set.String(e.Name))
 	e.Size = f.size
-	// As if nothing of it could be compressed, so that the bound always holds.
+	// As if none of it could be compressed, so that the bound always holds.
 	if a.err == nil && a.max > 0 && a.out.n+f.size+reserve > a.max {
 		if err := a.zip.Flush(); err != nil { // what is held back counts, too
 			a.failed(err)
@@ -154,7 +154,7 @@ func (a *archive) write(name string, size int64, copyTo func(io.Writer) error) e
 	return copyTo(a.tar)
 }
 
-// unique makes a name that is no path out of the archive and not there yet.
+// unique makes a name that can't lead out of the archive and isn't in it yet.
 func (a *archive) unique(name string) string {
 	var parts []string
 	for p := range strings.SplitSeq(name, "/") {

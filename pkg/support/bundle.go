@@ -22,7 +22,7 @@ type bundle struct {
 	o       Options
 	started time.Time
 	archive *archive
-	// namespaces are those of the platform, of jobs, of Kubernetes and of services that lie elsewhere.
+	// namespaces are those of the platform, of jobs, of Kubernetes and of services in other namespaces.
 	namespaces []string
 	services   []services.Status
 	serviceErr error
@@ -36,7 +36,7 @@ type bundle struct {
 	pods []podLogs // whose logs are read
 }
 
-// Write makes a bundle and writes it to w. A part that can't be had is no error: the index says so. What is an error is an
+// Write makes a bundle and writes it to w. A part that can't be read is not an error: the index reports it. Errors are an
 // archive that can't be written, and the end of ctx.
 func Write(ctx context.Context, w io.Writer, o Options) (*Index, error) {
 	o.Limits.defaults()
@@ -78,7 +78,7 @@ func (b *bundle) since() time.Time { return b.started.Add(-b.o.Since) }
 
 func (b *bundle) wants(part string) bool { return !slices.Contains(b.o.Without, part) }
 
-// progress tells what is done.
+// progress reports progress.
 func (b *bundle) progress(part, message string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,7 +126,7 @@ func (b *bundle) collect(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	// Logs last: where --max-size is too small for all, they are what is left out.
+	// Logs last: if --max-size is too small for all, they are left out.
 	if !b.wants(PartLogs) {
 		b.archive.missing(PartLogs, errors.New("left out with --without"))
 		return
@@ -134,7 +134,7 @@ func (b *bundle) collect(ctx context.Context) {
 	b.logs(ctx)
 }
 
-// probe asks the API whether it is there at all: many questions to one that is silent would take many times its patience.
+// probe checks whether the API answers at all: many requests to a silent one would take many times the timeout.
 func (b *bundle) probe(ctx context.Context) {
 	if b.o.Cluster == nil {
 		return
@@ -164,7 +164,7 @@ func (b *bundle) findNamespaces(ctx context.Context) {
 	}
 }
 
-// reports are what other commands say of the cluster, "paictl status" and "paictl doctor".
+// reports adds the output of other commands about the cluster, "paictl status" and "paictl doctor".
 func (b *bundle) reports(ctx context.Context) {
 	for _, r := range b.o.Reports {
 		b.archive.add(PartReports+"/"+r.Name+".json", r.What, func(w io.Writer) error {

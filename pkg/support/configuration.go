@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// configuration writes the folder and the cluster's copy, masked by what the fields mean.
+// configuration writes the folder and the cluster's copy, masked by the meaning of the fields.
 func (b *bundle) configuration(context.Context) {
 	b.folder()
 	if b.o.Cluster == nil {

@@ -1,6 +1,6 @@
-// Package support puts what is needed to understand a cluster's trouble into one archive, without its secrets.
+// Package support collects the data that helps to diagnose a cluster into one archive, without its secrets.
 // In: a configuration folder, a way to the machines, a connection to the API; each may be missing. Out: a tar.gz
-// with an index, which also says what could not be had.
+// with an index, which also lists the parts that could not be read.
 package support
 
 import (
@@ -31,21 +31,21 @@ func Parts() []string {
 
 // Sources are where a bundle's content comes from.
 type Sources struct {
-	// Folder is the configuration's. Config is nil where it can't be read; FolderErr says why.
+	// Folder is the configuration's. Config is nil if it can't be read; FolderErr is the reason.
 	Folder    string
 	Config    *config.Cluster
 	FolderErr error
-	// Machines are reached by Spec and Run; Spec is nil where they can't be, and MachinesErr says why. A run
+	// Machines are reached by Spec and Run; Spec is nil if they can't be, and MachinesErr is the reason. A run
 	// of "cluster status" must be possible with Run.
 	Spec        *cluster.Spec
 	Run         cluster.Options
 	MachinesErr error
-	// Cluster is nil where there is no kubeconfig; ClusterErr says why.
+	// Cluster is nil without a kubeconfig; ClusterErr is the reason.
 	Cluster    *kube.Cluster
 	ClusterErr error
-	// Services tells the state of the services.
+	// Services returns the state of the services.
 	Services func(context.Context) ([]services.Status, error)
-	// Reports are what other commands of paictl say of the cluster, each a file in the folder reports.
+	// Reports are reports of other paictl commands on the cluster, each a file in the folder reports.
 	Reports []Report
 }
 
@@ -53,7 +53,7 @@ type Sources struct {
 type Report struct {
 	Name string // of the file, without .json
 	What string // a sentence for the index
-	// Ask returns what becomes the file's JSON.
+	// Ask returns the content of the file's JSON.
 	Ask func(context.Context) (any, error)
 }
 
@@ -79,13 +79,13 @@ type Options struct {
 	SpoolDir string
 	// Clock is time.Now in the program.
 	Clock func() time.Time
-	// Progress is told what is done; calls are never concurrent.
+	// Progress receives progress messages; calls are never concurrent.
 	Progress func(part, message string)
 	// Limits of time and size; zero fields have defaults.
 	Limits Limits
 }
 
-// Limits bound what one source may cost.
+// Limits limit the cost of one source.
 type Limits struct {
 	Part    time.Duration // all of a part but machines and logs
 	Machine time.Duration // one machine's script

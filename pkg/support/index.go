@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// Index is what a bundle says of itself, as index.json and as a page.
+// Index describes a bundle, as index.json and as a page.
 type Index struct {
 	Version  string    `json:"paictl"`
 	Command  string    `json:"command"`
@@ -23,7 +23,7 @@ type Index struct {
 	Finished time.Time `json:"finished"`
 	Cluster  string    `json:"cluster,omitempty"`
 	Server   string    `json:"server,omitempty"`
-	// Since is from when on there are logs and journals; zero where they are whole.
+	// Since is when the logs and journals begin; zero if they are complete.
 	Since time.Time `json:"since,omitzero"`
 	// Secrets is how many secrets were known and looked for, in all of their forms; Unsearchable how many were
 	// too short for that.
@@ -39,13 +39,13 @@ type Entry struct {
 	Name string `json:"name"`
 	What string `json:"what"`
 	Size int64  `json:"size"` // bytes
-	// Redacted counts what was taken out, by kind.
+	// Redacted counts the redacted secrets, by kind.
 	Redacted map[string]int `json:"redacted,omitempty"`
 	// Cut is how many bytes were left out in the middle.
 	Cut int64 `json:"cut,omitempty"`
 }
 
-// Missing is what could not be had, or not all of it.
+// Missing is a part that could not be read, or not completely.
 type Missing struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
@@ -148,7 +148,7 @@ func (ix *Index) writeHTML(w io.Writer) error {
 	return t.Execute(w, ix)
 }
 
-// changes says what was done to a file, "" where nothing was.
+// changes describes the changes to a file, or "" if it wasn't changed.
 func changes(e Entry) string {
 	var out []string
 	for _, kind := range slices.Sorted(maps.Keys(e.Redacted)) {

@@ -119,7 +119,7 @@ func inParallel(n int, all []func()) {
 	wg.Wait()
 }
 
-// get asks the API for a path. What an unhealthy server answers is returned beside the error.
+// get sends the API a request for a path. The body of an error response is returned beside the error.
 func (b *bundle) get(ctx context.Context, url string) ([]byte, error) {
 	rel, query, _ := strings.Cut(url, "?")
 	r := b.o.Cluster.Client.CoreV1().RESTClient().Get().AbsPath("/"+rel).SetHeader("Accept", runtime.ContentTypeJSON)
@@ -157,7 +157,7 @@ func (b *bundle) kind(ctx context.Context, k kind, namespace string) {
 	})
 }
 
-// asTable asks the API server for what "kubectl get -o wide" would print.
+// asTable requests the output of "kubectl get -o wide" from the API server.
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 func (b *bundle) table(ctx context.Context, url string, w io.Writer) (there bool, err error) {

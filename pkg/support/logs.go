@@ -50,7 +50,7 @@ func (b *bundle) rememberLogs(o map[string]any) {
 	b.pods = append(b.pods, p)
 }
 
-// silentAfter is after how many logs in a row that didn't come a machine is not asked any more.
+// silentAfter is the number of failed logs in a row after which a machine's other logs are skipped.
 const silentAfter = 2
 
 // logs reads the logs of the pods that were found.

@@ -17,7 +17,7 @@ import (
 //go:embed scripts/machine.sh
 var machineScript string
 
-// machineFiles are what the sections of the script are, by name.
+// machineFiles describes the sections of the script, by name.
 func machineFiles() map[string]string {
 	return map[string]string{
 		"os.txt": "Operating system, kernel and its command line, uptime, processors", "mounts.txt": "Mounts, swap, block devices",
@@ -66,7 +66,7 @@ func (b *bundle) machine(host, mark string, said []byte, err error) {
 		b.archive.missing(folder, err)
 	}
 	for _, s := range found {
-		if s.code == notThere { // what a machine hasn't got is no trouble
+		if s.code == notThere { // a machine may not have it
 			continue
 		}
 		name := path.Join(folder, s.name)
@@ -100,8 +100,8 @@ const notThere = "4"
 type part struct {
 	name string
 	text []byte
-	cut  int    // where its middle is missing; 0 where it is whole
-	code string // exit status, "" where it broke off
+	cut  int    // where its middle is omitted; 0 if it is complete
+	code string // exit status, "" if it was interrupted
 }
 
 // sections takes an answer apart. Its parts share its memory.
@@ -132,7 +132,7 @@ func sections(said []byte, mark string) []part {
 	}
 }
 
-// write writes a section. Where its middle is missing, the lines that are cut in two are left out: half a secret
+// write writes a section. If its middle is omitted, the partial lines around the gap are left out, because half a secret
 // would not be recognised.
 func (p part) write(w io.Writer) error {
 	if p.cut == 0 || p.cut > len(p.text) {

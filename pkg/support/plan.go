@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Plan lists what would be collected, as far as that is known without asking anyone: some names stand for many.
+// Plan lists the files that would be collected, as far as they are known without a request: some names stand for many.
 func Plan(o *Options) []Entry {
 	var out []Entry
 	add := func(part, name, what string) {

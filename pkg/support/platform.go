@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// servicePart writes the services' states and what Alertmanager complains of.
+// servicePart writes the services' states and Alertmanager's alerts.
 func (b *bundle) servicePart(ctx context.Context) {
 	name := path.Join(PartServices, "status.json")
 	if b.serviceErr != nil {
@@ -31,7 +31,7 @@ func (b *bundle) servicePart(ctx context.Context) {
 	b.archive.add(path.Join(PartServices, "alerts.json"), "Alerts that Alertmanager has", func(w io.Writer) error { return b.alerts(ctx, w) })
 }
 
-// scheduler writes who owns what, and who waits.
+// scheduler writes the virtual clusters and the waiting jobs.
 func (b *bundle) scheduler(ctx context.Context) {
 	s := vc.NewScheduler(b.o.Cluster.Client)
 	b.archive.add(path.Join(PartScheduler, "virtual-clusters.json"), "Virtual clusters: what they own and use (paictl vc list)", func(w io.Writer) error {
@@ -60,7 +60,7 @@ func (b *bundle) scheduler(ctx context.Context) {
 // alertManager is the service's name.
 const alertManager = "alert-manager"
 
-// portOf is the port that a pod declares, 0 where it declares none.
+// portOf returns the port that a pod declares, or 0.
 func portOf(pod *corev1.Pod) int {
 	for i := range pod.Spec.Containers {
 		for _, p := range pod.Spec.Containers[i].Ports {

@@ -8,8 +8,8 @@ import (
 // annotationApplied holds a whole object once more, as it was given to kubectl.
 const annotationApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// scrub takes out of an object what says nothing to a reader, and the environment of containers: of a private
-// object all values, else those that are called like secrets.
+// scrub removes fields without value for a reader from an object, and the environment of containers: of a private
+// object all values, otherwise those whose names look like secrets.
 func scrub(o map[string]any, private bool) {
 	if meta, ok := o["metadata"].(map[string]any); ok {
 		delete(meta, "managedFields")

@@ -69,12 +69,12 @@ func (b *bundle) knownSecrets(ctx context.Context) *known {
 	return k
 }
 
-// assigned finds what a line of a file gives to names, also in comments and where it can't be decoded. Two # begin what
-// paictl itself says of a field.
+// assigned finds the values that a line of a file assigns to names, also in comments and in files that can't be decoded. Two # begin
+// paictl's own description of a field.
 var assigned = regexp.MustCompile(`(?m)(##.*)|([\w.-]+)["']?[ \t]*:[ \t]+["']?([^\s"'#{\[|>&*][^"'\n]*)`)
 
-// secretsOfFolder reads the operator's files. What they hold is masked in them by its place; elsewhere
-// it is found by its value.
+// secretsOfFolder reads the operator's files. In these files, their values are masked by position; elsewhere
+// they are found by value.
 func (b *bundle) secretsOfFolder(k *known) {
 	files := map[string][]byte{}
 	for _, name := range config.Files() {
@@ -101,7 +101,7 @@ func (b *bundle) secretsOfFolder(k *known) {
 	}
 }
 
-// secretsOfCopies reads the cluster's copy and its earlier revisions: what was a password may still be one.
+// secretsOfCopies reads the cluster's copy and its earlier revisions: an old password may still be valid somewhere.
 func (b *bundle) secretsOfCopies(ctx context.Context, k *known) {
 	held := store.New(b.o.Cluster.Client)
 	b.history, b.copyErr = held.History(ctx)
@@ -123,7 +123,7 @@ func (b *bundle) secretsOfCopies(ctx context.Context, k *known) {
 }
 
 const (
-	// pageSize is how many objects are read at a time. One may have a megabyte.
+	// pageSize is how many objects are read at a time. An object may have a megabyte.
 	pageSize = 50
 	// rowsAtATime is the same for rows of tables, and for labels and annotations.
 	rowsAtATime = 250
@@ -146,7 +146,7 @@ func (b *bundle) eachSecret(ctx context.Context, namespace string, visit func(*c
 
 const typeHelm = "helm.sh/release.v1"
 
-// publicKeys are those of Secrets whose values are no secrets.
+// publicKeys are those of Secrets whose values are not secret.
 func publicKeys() []string {
 	return []string{
 		"namespace", "ca.crt", "tls.crt", "service-ca.crt", "expiration", "description", "token-id", "auth-extra-groups", "username", "user",
@@ -175,7 +175,7 @@ func (k *known) secret(s *corev1.Secret, masked map[string]string) {
 	}
 }
 
-// isSecretKey reports whether a value is secret by what it is called, however short or common it is.
+// isSecretKey reports whether a value is secret because of its key, however short or common it is.
 func isSecretKey(s *corev1.Secret, key string) bool {
 	return config.LooksSecret(key) || redact.IsSecretName(key) || s.Type == corev1.SecretTypeBasicAuth || s.Type == corev1.SecretTypeServiceAccountToken ||
 		s.Type == corev1.SecretTypeSSHAuth || s.Type == corev1.SecretTypeBootstrapToken
@@ -203,7 +203,7 @@ func (k *known) addUnlikely(value string) {
 	}
 }
 
-// logins adds what opens registries.
+// logins adds the credentials for registries.
 func (k *known) logins(text string) {
 	var file any
 	if json.Unmarshal([]byte(text), &file) != nil {
@@ -285,7 +285,7 @@ func sortedKeys[V any](m map[string]V) []string {
 // metadataOnly asks the API server for no more than labels and annotations.
 const metadataOnly = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 
-// maskedJobs are the job files as they were submitted, secrets masked, by the names of their Frameworks. A cluster may have none.
+// maskedJobs returns the job files as they were submitted, secrets masked, by the names of their Frameworks. A cluster may have no jobs.
 func (b *bundle) maskedJobs(ctx context.Context) map[string]string {
 	out := map[string]string{}
 	for next := ""; ; {

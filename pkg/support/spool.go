@@ -10,8 +10,8 @@ import (
 // inMemory is up to which size a file is kept in memory until it is in the archive, in bytes.
 const inMemory = 64 << 10
 
-// spooled holds a file until its size is known, which a tar wants to know first. A larger one lies on the disk
-// without a name, so that nothing is left of it however the program ends.
+// spooled holds a file until its size is known, which a tar needs first. A larger one is on the disk
+// without a name, so that it leaves no trace however the program ends.
 type spooled struct {
 	dir  string // "" keeps all in memory
 	buf  bytes.Buffer

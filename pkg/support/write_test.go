@@ -50,7 +50,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// The secrets that are planted, each in places of its own.
+// The secrets that are planted, each in different places.
 const (
 	sshPassword   = "Xq7-ssh+pass/word"
 	folderToken   = "folder-token-9f3A"
@@ -129,7 +129,7 @@ func machine(t *testing.T, name string, programs map[string]string) *sshtest.Ser
 	} {
 		write(path, text, 0o600)
 	}
-	// What isn't given answers as a program that isn't there.
+	// Programs that the test doesn't provide answer as if they weren't installed.
 	for _, p := range strings.Fields("lsblk df timedatectl chronyc sysctl ip ss dmesg nvidia-smi kubelet containerd kubectl openssl lscpu") {
 		write("/bin/"+p, "#!/bin/sh\necho \"sh: 1: "+p+": not found\" >&2\nexit 127\n", 0o755)
 	}
@@ -190,7 +190,7 @@ func unpack(t *testing.T, archive []byte) map[string]string {
 	}
 }
 
-// requireClean looks for what was planted, in all of its forms.
+// requireClean looks for the planted secrets, in all of their forms.
 func requireClean(t *testing.T, files map[string]string, secrets ...string) {
 	t.Helper()
 	for name, text := range files {
@@ -391,7 +391,7 @@ func TestWhatIsMissingIsNotedAndTheRestGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	assert.Less(t, time.Since(begun), 30*time.Second)
 	got := unpack(t, out.Bytes())
-	requireClean(t, got, sshPassword, folderToken, commentSecret) // what no cluster tells isn't known
+	requireClean(t, got, sshPassword, folderToken, commentSecret) // secrets that only the cluster knows aren't known
 	assert.Contains(t, got["machines/m1/kubelet-journal.txt"], "kubelet[1]: begin")
 	assert.Contains(t, got["machines/w1/mounts.txt"], "/dev/vda1", "what the machine said before it hung")
 	why := map[string]string{}
@@ -415,7 +415,7 @@ func TestAnAPIThatIsDownIsAskedOnce(t *testing.T) {
 	var listener net.ListenConfig
 	l, err := listener.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer l.Close() // it takes connections and says nothing
+	defer l.Close() // it accepts connections and doesn't answer
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}],
 clusters: [{name: x, cluster: {server: "http://%s"}}], users: [{name: x, user: {token: %s}}]}`, l.Addr(), folderToken), 0o600))

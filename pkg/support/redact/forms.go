@@ -45,8 +45,8 @@ var escape = regexp.MustCompile(`%[0-9A-F]{2}`)
 // lowerEscapes writes %2F as %2f.
 func lowerEscapes(s string) string { return escape.ReplaceAllStringFunc(s, strings.ToLower) }
 
-// inBase64 is what a value looks like in the base64 of itself or of a text that it is a part of: three ways,
-// by where it begins in that text, and each in both alphabets. Characters that also depend on what stands before
+// inBase64 returns the forms that a value can have in the base64 of itself or of a text that contains it: three,
+// by its position in that text, and each in both alphabets. Characters that also depend on the text before
 // and behind the value are left out.
 func inBase64(value string) []string {
 	var out []string

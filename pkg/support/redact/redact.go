@@ -1,6 +1,6 @@
-// Package redact takes secrets out of text that passes through it.
+// Package redact removes secrets from text that passes through it.
 // In: the secrets that are known, and a stream of bytes. Out: the same stream with a mark in the place of
-// each secret, known ones in every usual encoding, and of what has the shape of one.
+// each secret: of known ones in every usual encoding, and of any text that has the shape of one.
 package redact
 
 import (
@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// Kinds of what is taken out; a mark names one.
+// Kinds of redacted text; a mark names one.
 const (
 	Configuration = "configuration"     // a secret of the four files
 	Secret        = "kubernetes-secret" // a value of a Secret in the cluster
-	Credential    = "credential"        // what opens the cluster's API to whoever ran paictl
+	Credential    = "credential"        // a credential for the cluster's API of the user who ran paictl
 	Environment   = "environment"       // a variable of a job's container
 	PrivateKey    = "private-key"
 	Authorization = "authorization" // a header
 	URLPassword   = "url-password"
 	JWT           = "jwt"
 	Token         = "token"    // of AWS, GitHub, Hugging Face and others
-	Password      = "password" // what follows password, secret, token and the like
+	Password      = "password" // a value after password, secret, token and the like
 )
 
 // kinds are all of them. None has a bracket in it: see Builder.Add.
@@ -34,11 +34,11 @@ const (
 	markEnd   = "]"
 )
 
-// Mark is what stands where something of that kind was.
+// Mark returns the mark that replaces text of that kind.
 func Mark(kind string) string { return markStart + kind + markEnd }
 
-// Shortest is the length in bytes below which a secret is not looked for: to replace every "ab" would hide
-// nothing but the text around it.
+// Shortest is the length in bytes below which a secret is not looked for: to replace every "ab" would only hide
+// the text around it.
 const Shortest = 4
 
 // Builder collects secrets.
@@ -54,7 +54,7 @@ type pattern struct {
 	inside bool
 }
 
-// Add adds a secret, in all of its forms and line by line. It returns false where that can't be looked for: it
+// Add adds a secret, in all of its forms and line by line. It returns false if the secret can't be looked for: it
 // is too short, or the same as a part of a mark.
 func (b *Builder) Add(kind, value string) bool {
 	if b.seen == nil {
@@ -125,8 +125,8 @@ func (b *Builder) one(kind, text string, inside bool) {
 	}
 	b.seen[text] = true
 	b.patterns = append(b.patterns, pattern{[]byte(text), kind, inside})
-	// A mark that comes to stand beside what is left of a text must not complete a secret: one that ends as
-	// marks begin is looked for without that end as well, and the other way round.
+	// A mark beside the rest of a text must not complete a secret: one that ends with the beginning of a mark
+	// is looked for without that end as well, and the other way round.
 	for n := 1; n < len(markStart) && n < len(text); n++ {
 		if strings.HasSuffix(text, markStart[:n]) {
 			b.one(kind, text[:len(text)-n], inside)
@@ -144,7 +144,7 @@ func (b *Builder) one(kind, text string, inside bool) {
 	}
 }
 
-// Set is what is looked for. It doesn't change any more, and may be used by many at a time.
+// Set is the set of patterns to look for. It is immutable, and safe for concurrent use.
 type Set struct {
 	// likely has a bit for each hash of the first four bytes of a pattern: most places of a text are done
 	// with one look at it.
@@ -153,7 +153,7 @@ type Set struct {
 	count   int
 }
 
-// Set makes it of what was added so far.
+// Set makes a Set of the secrets that were added so far.
 func (b *Builder) Set() *Set {
 	s := &Set{byStart: map[uint32][]pattern{}, count: len(b.patterns)}
 	for _, p := range b.patterns {
@@ -170,12 +170,12 @@ func (b *Builder) Set() *Set {
 
 func hash(k uint32) uint32 { return k * 2654435761 >> 16 }
 
-// span is a part of a text that is to be replaced: cut. It was recognised by what is between from and to.
+// span is a part of a text that is to be replaced: cut. It was recognised by the text between from and to.
 type span struct {
 	from, to       int
 	cutFrom, cutTo int
 	kind           string
-	goesOn         bool // it may go on behind the text
+	goesOn         bool // it may continue behind the text
 }
 
 // known finds the known secrets in a text.
@@ -202,7 +202,7 @@ func (s *Set) known(text []byte, spans []span) []span {
 	return spans
 }
 
-// find finds all that is to be replaced, in order of its place; what overlaps is one.
+// find finds all parts to replace, in order of their positions; it merges overlapping ones.
 func (s *Set) find(text []byte) []span {
 	spans := shapes(text, s.known(text, nil))
 	slices.SortStableFunc(spans, func(a, b span) int { return a.cutFrom - b.cutFrom })

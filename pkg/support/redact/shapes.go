@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// shapes finds what has the shape of a secret.
+// shapes finds text that has the shape of a secret.
 func shapes(text []byte, spans []span) []span {
 	lower := bytes.ToLower(text)
 	if len(lower) != len(text) { // a letter of another alphabet has a shorter or longer small one
@@ -41,7 +41,7 @@ func each(text []byte, word string, visit func(at int)) {
 	}
 }
 
-// keyLength bounds a private key in bytes, with what loggers put before each of its lines.
+// keyLength limits the size of a private key in bytes, with the prefixes that loggers put before each of its lines.
 const keyLength = 32 << 10
 
 const (
@@ -205,7 +205,7 @@ func isCount(text []byte, end int) bool {
 	return i < len(text) && text[i] >= '0' && text[i] <= '9'
 }
 
-// startsLine reports whether nothing but the marks of YAML stands before a name in its line.
+// startsLine reports whether only the marks of YAML precede a name in its line.
 func startsLine(text []byte, at int) bool {
 	for at > 0 && strings.IndexByte(" \t-'\"", text[at-1]) >= 0 {
 		at--
@@ -219,7 +219,7 @@ func afterQuote(text []byte, i int) int {
 	return i
 }
 
-// quote reads a quote with the backslashes before it; "" where there is none.
+// quote reads a quote with the backslashes before it, or returns "".
 func quote(text []byte, i int) (string, int) {
 	end := i
 	for end < len(text) && text[end] == '\\' && end-i < 8 {
@@ -238,7 +238,7 @@ func blanks(text []byte, i int) int {
 	return i
 }
 
-// value finds what is assigned, from i on. line says that it may go on to the end of its line.
+// value finds the assigned value, from i on. line says that it may extend to the end of its line.
 func value(text []byte, from, i int, line bool) (span, bool) {
 	q, start := quote(text, i)
 	to := start
@@ -262,7 +262,7 @@ func value(text []byte, from, i int, line bool) (span, bool) {
 	return span{from: from, to: to, cutFrom: start, cutTo: to, kind: Password, goesOn: true}, true
 }
 
-// closing finds the quote that ends a text in such quotes; else it ends with its line.
+// closing finds the quote that ends a text in such quotes; without one the text ends with its line.
 func closing(text []byte, i int, q string) int {
 	mark := q[len(q)-1]
 	for n := 0; i < len(text) && text[i] != '\n'; i++ {
@@ -321,7 +321,7 @@ func endsValue(text []byte, i int) bool {
 	return i+1 == len(text) || text[i+1] <= ' ' || strings.IndexByte("\"'`,;)}]\\", text[i+1]) >= 0
 }
 
-// isSecretValue tells values from what only says that there is one, or none.
+// isSecretValue distinguishes values from words that only say that a value is set, or isn't.
 func isSecretValue(v string) bool {
 	v = strings.TrimSpace(v)
 	switch strings.ToLower(strings.Trim(v, `"',`)) {
@@ -331,7 +331,7 @@ func isSecretValue(v string) bool {
 	return strings.Trim(v, "*") != "" && !strings.HasPrefix(v, markStart)
 }
 
-// headers finds what stands behind Authorization, and the tokens behind Bearer and Basic.
+// headers finds the values of Authorization, and the tokens behind Bearer and Basic.
 func headers(text, lower []byte, spans []span) []span {
 	each(lower, "authorization", func(at int) {
 		end := at + len("authorization")
@@ -361,7 +361,7 @@ func headers(text, lower []byte, spans []span) []span {
 			for to < len(text) && (isWord(text[to]) || strings.IndexByte(".~+/=", text[to]) >= 0) {
 				to++
 			}
-			// "basic authentication" is no token.
+			// "basic authentication" is not a token.
 			if word := text[start:to]; len(word) >= 20 || len(word) >= 8 && bytes.ContainsAny(word, "0123456789+/=") {
 				spans = append(spans, span{from: at, to: to, cutFrom: start, cutTo: to, kind: Authorization, goesOn: true})
 			}

@@ -3,8 +3,8 @@ package redact
 import "io"
 
 const (
-	// window is how much of a stream is looked at together, in bytes; ahead is how much of it stays for the
-	// next look, so that what begins before is seen to its end.
+	// window is how much of a stream is searched at a time, in bytes; ahead is how much of it is kept for the
+	// next search, so that a secret that begins before is seen to its end.
 	window = 128 << 10
 	ahead  = 48 << 10
 )
@@ -20,7 +20,7 @@ type Writer struct {
 	err    error
 }
 
-// Writer returns a writer to w. Close writes what is held back, and leaves w open.
+// Writer returns a writer to w. Close writes the rest, and leaves w open.
 func (s *Set) Writer(w io.Writer) *Writer { return &Writer{set: s, w: w, counts: map[string]int{}} }
 
 // Counts says how many of which kind were replaced so far.
@@ -50,7 +50,7 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// process writes what is safe to write of the buffer: all of it at the end.
+// process writes the part of the buffer that is safe to write: all of it at the end.
 func (w *Writer) process(end bool) {
 	if w.eating {
 		w.eat()
@@ -59,7 +59,7 @@ func (w *Writer) process(end bool) {
 	limit := len(w.buf)
 	if !end {
 		limit = max(limit-ahead, 0)
-		// What begins before the limit is written to its end, with all by which it was recognised.
+		// A secret that begins before the limit is written to its end, with all the text by which it was recognised.
 		for before := -1; before != limit; {
 			before = limit
 			for _, s := range spans {
