@@ -1,6 +1,6 @@
 // Package backup is the archive of a whole cluster: parts with their checksums, encrypted with age; the snapshot of etcd as etcd's API
-// streams it; and which archives of a folder are kept. In: readers of what is to be kept, keys. Out: an archive, and the parts of one.
-// Where the parts come from, and where they go in a restore, is pkg/cluster's.
+// streams it; and which archives of a folder are kept. In: readers of the parts, keys. Out: an archive, and the parts of one.
+// Package pkg/cluster collects the parts, and puts them back in a restore.
 package backup
 
 import (
@@ -26,25 +26,25 @@ const (
 	manifestName = "manifest.json"
 )
 
-// Head is what an archive begins with.
+// Head is the beginning of an archive.
 type Head struct {
 	Format  int    `json:"format"`
 	Paictl  string `json:"paictl"`
 	Cluster string `json:"cluster"`
-	// ID tells clusters of one name apart.
+	// ID distinguishes clusters of the same name.
 	ID string `json:"id,omitempty"`
-	// UID is that of the cluster's namespace kube-system, which a cluster that is restored keeps; "" in archives of before it was noted.
+	// UID is that of the cluster's namespace kube-system, which a restored cluster keeps; "" in older archives.
 	UID  string    `json:"uid,omitempty"`
 	Time time.Time `json:"time"`
 }
 
-// Manifest is what an archive ends with.
+// Manifest is the end of an archive.
 type Manifest struct {
 	Head
 	Kubernetes string    `json:"kubernetes"`
 	Machines   []Machine `json:"machines"`
 	Parts      []Part    `json:"parts"`
-	// Missing is what the cluster has and the archive hasn't.
+	// Missing are parts that the cluster has and the archive doesn't.
 	Missing []Missing `json:"missing,omitempty"`
 }
 
@@ -72,7 +72,7 @@ type Missing struct {
 type Writer struct {
 	manifest Manifest
 	tar      *tar.Writer
-	ends     []io.Closer // what is below tar, in the order in which it ends
+	ends     []io.Closer // the writers below tar, in the order in which they are closed
 	err      error
 }
 
@@ -109,7 +109,7 @@ func (w *Writer) Add(name string, size int64, r io.Reader) error {
 	return nil
 }
 
-// Lacks notes what couldn't be had.
+// Lacks records a part that couldn't be read.
 func (w *Writer) Lacks(what string, why error) {
 	w.manifest.Missing = append(w.manifest.Missing, Missing{What: what, Why: why.Error()})
 }
@@ -135,7 +135,7 @@ func (w *Writer) put(name string, size int64, r io.Reader) error {
 	return w.err
 }
 
-// Close writes the manifest and ends the archive, which is none without it.
+// Close writes the manifest and ends the archive, which is invalid without it.
 func (w *Writer) Close() (*Manifest, error) {
 	if w.err != nil {
 		return nil, w.err

@@ -108,7 +108,7 @@ func TestAnArchiveThatIsNotWholeIsRefused(t *testing.T) {
 				broken[i] ^= 0x10
 				got, _, err := readAll(broken, keys)
 				if err == nil {
-					// zstd has bits that mean nothing.
+					// zstd has bits without a meaning
 					assert.Equal(t, parts, got, "byte %d", i)
 					continue
 				}
@@ -262,7 +262,7 @@ func TestKeysAreReadFromFiles(t *testing.T) {
 	assert.NotContains(t, err.Error(), "AGE-SECRET", "a private key isn't shown, not even a wrong one")
 }
 
-// stream is what etcd's API answers with: pieces of the database, and its checksum.
+// stream returns the response of etcd's API: pieces of the database, and its checksum.
 func stream(db []byte, piece int, sum []byte) string {
 	var out strings.Builder
 	for sent := 0; sent < len(db); {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// history is what a manifest calls it where it is missing.
+// history is the history's name in the list of missing parts of a manifest.
 const history = "the history of jobs"
 
 // noHistory is the note of a cluster no backup of which had the history of jobs.
@@ -34,8 +34,8 @@ func (e *NoHistoryError) Unwrap() error { return e.Err }
 // LacksHistory notes that the history of jobs couldn't be had.
 func (w *Writer) LacksHistory(why error) { w.Lacks(history, why) }
 
-// Notes is the change of a cluster's notes, as a merge patch, that tells it of a backup which was made then. before are its notes. without is why the
-// backup hasn't the history of jobs, nil where it isn't amiss.
+// Notes returns the change of a cluster's notes, as a merge patch, that records a backup which was made then. before are its notes. without is the
+// reason for which the backup doesn't have the history of jobs, or nil if it isn't missing.
 func Notes(before map[string]string, at time.Time, without error) ([]byte, error) {
 	made := at.Format(time.RFC3339)
 	data := map[string]any{Note: made}
@@ -43,7 +43,7 @@ func Notes(before map[string]string, at time.Time, without error) ([]byte, error
 	case without == nil:
 		data[NoteHistory] = made
 	case errors.Is(without, ErrNoController):
-		data[NoteHistory] = nil // there is none to miss
+		data[NoteHistory] = nil // no history to miss
 	case before[NoteHistory] == "":
 		data[NoteHistory] = cmp.Or(before[Note], noHistory) // an earlier paictl didn't note it
 	}

@@ -15,10 +15,10 @@ type File struct {
 	// Path says where it is, as the commands take it: a path here, ssh://..., s3://....
 	Path    string `json:"path"`
 	Cluster string `json:"cluster"`
-	// ID tells clusters of one name apart; archives of before there was one have none.
+	// ID distinguishes clusters of the same name; older archives don't have it.
 	ID   string    `json:"id,omitempty"`
 	Time time.Time `json:"time"`
-	// WithoutHistory: the history of jobs isn't in it, and should be. The names of archives by an earlier paictl don't say it.
+	// WithoutHistory: the history of jobs isn't in it, and should be. The names of archives by an earlier paictl don't record this.
 	WithoutHistory bool  `json:"withoutHistory,omitempty"`
 	Size           int64 `json:"size"`
 }
@@ -30,8 +30,8 @@ const stamp = "20060102T150405Z"
 
 var named = regexp.MustCompile(`^(.+?)(?:\.([0-9a-f]{12}))?-([0-9]{8}T[0-9]{6}Z)(-without-history)?\.paictl-backup$`)
 
-// ID is what tells a cluster from others of its name: made of the UID of its namespace kube-system, which no other cluster has, and of the note
-// that a restore leaves, since a cluster that was restored has the UID of the one that was saved. It is empty where the UID isn't known.
+// ID distinguishes a cluster from others of its name. It is made of the UID of its namespace kube-system, which no other cluster has, and of the note
+// that a restore leaves, because a restored cluster has the UID of the saved one. It is empty if the UID isn't known.
 func ID(uid, restored string) string {
 	if uid == "" {
 		return ""
@@ -40,7 +40,7 @@ func ID(uid, restored string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Of is a cluster as it stands in the names of its archives. No name of a cluster has a dot.
+// Of returns a cluster's part of the names of its archives. A cluster's name has no dot.
 func Of(cluster, id string) string {
 	if id == "" {
 		return cluster
@@ -48,17 +48,17 @@ func Of(cluster, id string) string {
 	return cluster + "." + id
 }
 
-// Name is what the archive of a cluster is called: CLUSTER.ID-20261127T020000Z.paictl-backup. of is what Of returns.
+// Name returns the name of a cluster's archive: CLUSTER.ID-20261127T020000Z.paictl-backup. of is a result of Of.
 func Name(of string, at time.Time) string {
 	return of + "-" + at.UTC().Format(stamp) + Ending
 }
 
-// NameWithoutHistory is what an archive is called that should have the history of jobs and hasn't: no list opens archives.
+// NameWithoutHistory returns the name of an archive that should have the history of jobs and doesn't: lists don't open archives.
 func NameWithoutHistory(of string, at time.Time) string {
 	return of + "-" + at.UTC().Format(stamp) + "-without-history" + Ending
 }
 
-// Named reads the name of an archive; a name of another form is none.
+// Named parses the name of an archive. ok is false for a name of another form.
 func Named(name string) (File, bool) {
 	m := named.FindStringSubmatch(name)
 	if m == nil {

@@ -35,7 +35,7 @@ func StillTheKeys(before, after []byte) error {
 	return hint.Errorf("make it again when the rotation of secrets or certificates has come to its end", "the cluster's keys changed while it was saved: the backup might be unreadable")
 }
 
-// CheckAuthorities refuses keys, as PartKeys has them, of which an authority's key belongs to none of its certificates: no cluster can be made
+// CheckAuthorities refuses keys, in the format of PartKeys, if an authority's key doesn't belong to any of its certificates: a cluster can't be made
 // of these.
 func CheckAuthorities(keys []byte) error {
 	files, err := keysIn(keys)
@@ -85,7 +85,7 @@ func OneCertificateEach(keys []byte) ([]byte, error) {
 }
 
 // ownCertificates are the certificates that belong to the authorities' keys, by the names of their files. An authority without a certificate is
-// left out: whether all files are there is asked elsewhere.
+// left out: missing files are detected elsewhere.
 func ownCertificates(files map[string]string) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, name := range authorities {

@@ -18,9 +18,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// What reading an archive may end with.
+// Errors of reading an archive.
 var (
-	// ErrNone: the file is no backup.
+	// ErrNone: the file is not a backup.
 	ErrNone = errors.New("it isn't a backup of paictl")
 	// ErrDamaged: the archive isn't as it was written.
 	ErrDamaged = errors.New("the backup is damaged")
@@ -34,7 +34,7 @@ var (
 const longest = 16 << 20
 
 // Read reads a whole archive, checks it, and calls part with each of its parts, which may leave the rest unread. The parts may only be
-// trusted when Read has returned: an archive that is cut off says so at its end.
+// trusted when Read has returned: a truncated archive is only detected at its end.
 func Read(r io.Reader, keys Keys, part func(name string, size int64, r io.Reader) error) (*Manifest, error) {
 	opened, err := keys.open(bufio.NewReaderSize(r, 1<<16))
 	if err != nil {
@@ -61,7 +61,7 @@ func Read(r io.Reader, keys Keys, part func(name string, size int64, r io.Reader
 			if err != nil {
 				return nil, err
 			}
-			// The end of what is encrypted has a mark of its own.
+			// The end of the encrypted data has a separate mark.
 			if _, err := io.Copy(io.Discard, unpacked); err != nil {
 				return nil, damaged(err)
 			}
@@ -127,7 +127,7 @@ func (r *reader) part(h *tar.Header) error {
 	if r.visit != nil {
 		tracked := &failing{r: content}
 		if err := r.visit(h.Name, h.Size, tracked); err != nil {
-			if tracked.err != nil { // what the visitor says of it is a consequence
+			if tracked.err != nil { // the visitor's error is a consequence
 				return damaged(tracked.err)
 			}
 			return err

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dropped is what an edit returns for a file that is left out.
+// dropped is the result of an edit that removes a file.
 const dropped = "\x00dropped"
 
 // retag writes a plain archive again, with other files in it.

@@ -55,7 +55,7 @@ func (s Seal) wrap(w io.Writer) (io.WriteCloser, error) {
 	return out, nil
 }
 
-// open doesn't close what it writes to.
+// open doesn't close the writer below it.
 type open struct{ io.Writer }
 
 func (open) Close() error { return nil }
@@ -92,7 +92,7 @@ func fromFile[T any](name string, parse func(io.Reader) ([]T, error)) ([]T, erro
 // Keys open an archive.
 type Keys struct {
 	Identities []age.Identity
-	// Passphrase is asked for the passphrase where an archive has one; nil: there is none.
+	// Passphrase is asked for the passphrase if an archive has one; nil if none can be given.
 	Passphrase func() (secret.String, error)
 	// Plain takes an archive that isn't encrypted, which anyone may have written or changed.
 	Plain bool
@@ -104,7 +104,7 @@ func Identities(files []string) ([]age.Identity, error) {
 	for _, f := range files {
 		all, err := fromFile(f, age.ParseIdentities)
 		if err != nil {
-			// What age says of a line may hold it.
+			// age's message about a line may contain it.
 			if _, gone := errors.AsType[*os.PathError](err); !gone {
 				err = errors.New("it can't be read as private keys")
 			}

@@ -11,8 +11,8 @@ import (
 )
 
 // Snapshot is etcd's database as its API streams it: POST /v3/maintenance/snapshot answers with lines of JSON, each with a piece of the
-// database in base64 and what follows, and at last the SHA-256 of the whole. Read returns the database and the checksum behind it, which is
-// how etcd's own tools keep a snapshot, and an error where it isn't whole.
+// database in base64 and the number of bytes that follow, and at last the SHA-256 of the whole. Read returns the database and the checksum
+// behind it, which is the format of etcd's own tools, and an error if it isn't complete.
 type Snapshot struct {
 	in    *json.Decoder
 	size  int64

@@ -46,7 +46,7 @@ func (f folder) Write(ctx context.Context, name string, fill func(context.Contex
 	return info.Size(), nil
 }
 
-// tidy removes what a killed Write left. What can't be removed does no harm.
+// tidy removes the remains of a killed Write. Remains that can't be removed do no harm.
 func (f folder) tidy(now time.Time) {
 	all, _ := filepath.Glob(f.Path(".*" + backup.Ending + "*"))
 	for _, path := range all {
@@ -73,7 +73,7 @@ func (f folder) List(_ context.Context, cluster string) ([]backup.File, error) {
 		}
 		info, err := e.Info()
 		if err != nil {
-			continue // gone meanwhile
+			continue // removed in between
 		}
 		out = found(out, f, cluster, e.Name(), info.Size())
 	}

@@ -26,11 +26,11 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// S3 says how buckets are reached. Who asks is in the environment and the file of the AWS tools, never in a flag: others see flags.
+// S3 describes how to reach buckets. Credentials are in the environment and the file of the AWS tools, never in a flag: other users can see flags.
 type S3 struct {
-	// Endpoint is the URL of the server; $AWS_ENDPOINT_URL_S3, $AWS_ENDPOINT_URL, else Amazon's where empty.
+	// Endpoint is the URL of the server; if empty, $AWS_ENDPOINT_URL_S3, $AWS_ENDPOINT_URL, or Amazon's.
 	Endpoint string
-	// Region; $AWS_REGION, $AWS_DEFAULT_REGION, else what the server says where empty.
+	// Region; if empty, $AWS_REGION, $AWS_DEFAULT_REGION, or the server's answer.
 	Region string
 	// CA is a file with certificates of authorities that are trusted besides the system's.
 	CA string
@@ -39,18 +39,18 @@ type S3 struct {
 }
 
 const (
-	// amazon is the server where no one names another.
+	// amazon is the default server.
 	amazon = "https://s3.amazonaws.com"
 	// partSize is how much of an archive is in memory, in bytes. A bucket takes 10,000 parts: 312 GiB.
 	partSize  = 32 << 20
 	mostParts = 10_000
-	// unfinished is the age of an upload that no one writes any more: older than the longest backup may take.
+	// unfinished is the age of an abandoned upload: older than the longest backup may take.
 	unfinished = 25 * time.Hour
 	// attempts of a request, with up to a second between them.
 	attempts = 4
 )
 
-// bucket is one, or what begins with a prefix in one.
+// bucket is a bucket, or the objects with a prefix in one.
 type bucket struct {
 	name, prefix string // the prefix is empty or ends with a slash
 	client       *minio.Client
@@ -132,7 +132,7 @@ func trusted(file string) (*tls.Config, error) {
 	return c, nil
 }
 
-// errNoLogin: nothing says who asks.
+// errNoLogin: no credentials are configured.
 var errNoLogin = errors.New("there are no credentials for S3")
 
 // login finds the credentials where the AWS tools do.
@@ -162,7 +162,7 @@ func (l *login) RetrieveWithCredContext(*credentials.CredContext) (credentials.V
 		return v, hint.Wrap(errNoLogin, remedy)
 	}
 	if err != nil {
-		return v, hint.Wrap(fmt.Errorf("%w: %s can't be read as a file of credentials", errNoLogin, file), remedy) // what is said of a line may hold it
+		return v, hint.Wrap(fmt.Errorf("%w: %s can't be read as a file of credentials", errNoLogin, file), remedy) // an error about a line may contain it
 	}
 	return v, nil
 }
@@ -179,7 +179,7 @@ func (b *bucket) Path(name string) string { return "s3://" + b.name + "/" + b.pr
 // Close implements Target.
 func (*bucket) Close() error { return nil }
 
-// Write implements Target. An object appears when all its parts are there and the server is told that it is complete.
+// Write implements Target. An object appears when all its parts are stored and the upload is completed.
 func (b *bucket) Write(ctx context.Context, name string, fill func(context.Context, io.Writer) error) (size int64, err error) {
 	if err := b.reach(ctx); err != nil {
 		return 0, written(b, name, err)
@@ -200,7 +200,7 @@ func (b *bucket) Write(ctx context.Context, name string, fill func(context.Conte
 	return 0, err
 }
 
-// limited fails where a bucket takes no more. The library would complete what it has so far, under its name.
+// limited fails at the limit of a bucket. The library would otherwise complete the upload so far, under its name.
 type limited struct {
 	io.Reader
 	left int64

@@ -24,7 +24,7 @@ import (
 const (
 	// writesInFlight is how many packets of 32 KiB are on the way at a time, as pkg/ssh has it for uploads.
 	writesInFlight = 64
-	// grace is how long an interrupted upload may take to remove what it wrote.
+	// grace is how long an interrupted upload may take to remove its files.
 	grace = 5 * time.Second
 	// part ends the names of folders in which archives are written.
 	part = ".part"
@@ -115,11 +115,11 @@ func (m *machine) files(ctx context.Context) (*ssh.Files, error) {
 	return m.client.Files(ctx, m.target)
 }
 
-// Write implements Target. A file that SFTP makes is readable to all until its mode is set, so it is made in a folder that is no one else's.
+// Write implements Target. A file that SFTP creates is readable to all until its mode is set, so it is created in a private folder.
 func (m *machine) Write(ctx context.Context, name string, fill func(context.Context, io.Writer) error) (size int64, err error) {
 	session, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	// Whoever interrupts it doesn't wait for a network that is dead, but what was written is removed where it can be.
+	// An interrupted Write doesn't wait for a dead network, but removes its files if it can.
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, end) })()
 	files, err := m.files(session)
 	if err != nil {
@@ -204,7 +204,7 @@ func (m *machine) send(files *ssh.Files, name string, in io.Reader) (size int64,
 	return size, err
 }
 
-// tidy removes what killed uploads left: folders in which nothing was written for long, by the machine's own clock.
+// tidy removes the remains of killed uploads: folders that weren't written to for long, by the machine's own clock.
 func (m *machine) tidy(files *ssh.Files, mine string) {
 	me, err := files.Stat(mine)
 	if err != nil {
@@ -297,7 +297,7 @@ type remoteReader struct {
 	close func() error
 }
 
-// Close ends the other goroutine, and then what it reads from.
+// Close ends the other goroutine, and then closes the remote file.
 func (r *remoteReader) Close() error {
 	_ = r.PipeReader.Close() // never fails
 	<-r.done

@@ -1,6 +1,6 @@
 // Package target is where archives are kept: a folder here, a folder of a machine over SSH, a bucket of S3-compatible storage.
 // In: a place as people write it, ways to authenticate, archives. Out: the same archives, lists of them.
-// What an archive holds, and which ones stay, is pkg/backup's.
+// Package pkg/backup defines the contents of an archive, and which ones are kept.
 package target
 
 import (
@@ -18,34 +18,34 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Target keeps archives under their names. An archive that isn't there is fs.ErrNotExist.
+// Target keeps archives under their names. The error for an archive that doesn't exist is fs.ErrNotExist.
 type Target interface {
-	// Write keeps what fill writes under a name, which appears when all of it is kept and no one else may read it. fill isn't called where
-	// the target can't be written to; its context ends when the target fails. Where one of both fails nothing stays, but after a kill or a
-	// cut connection, of which the next Write removes what is old enough: three hours after something was written to it, in S3
-	// 25 hours after it began. It returns the size in bytes.
+	// Write stores the output of fill under a name, which appears when all of it is stored and only its owner may read it. If the target isn't
+	// writable, fill isn't called; its context ends when the target fails. If either fails, no file is left, except after a kill or a
+	// broken connection. The next Write removes such remains if they are old enough: three hours after the last write to it, in S3
+	// 25 hours after its start. It returns the size in bytes.
 	Write(ctx context.Context, name string, fill func(context.Context, io.Writer) error) (int64, error)
-	// List returns the archives of a cluster, as backup.File.IsOf takes it, the latest first. It goes by their names.
+	// List returns the archives of a cluster, as backup.File.IsOf takes it, the latest first. It only reads their names.
 	List(ctx context.Context, cluster string) ([]backup.File, error)
 	// Open reads an archive of that many bytes. Reading fails when ctx has ended.
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
-	// Delete removes an archive. One that is gone is no error.
+	// Delete removes an archive. A missing one is not an error.
 	Delete(ctx context.Context, name string) error
-	// Path is where an archive of that name is, as people write it.
+	// Path is the location of an archive of that name, as people write it.
 	Path(name string) string
 	Close() error
 }
 
-// Named is an archive that was written. Without is why the history of jobs isn't in it, as its name says; nil where that isn't amiss.
+// Named is an archive that was written. Without is the reason for which the history of jobs isn't in it, as its name says; nil if it isn't missing.
 type Named struct {
 	Name    string
 	Size    int64
 	Without error
 }
 
-// WriteNamed keeps an archive under the name that says whether it has the history of jobs. A name is given before the first byte is written, and the
-// history is asked for last: where it can't be had, fill returns a *backup.NoHistoryError, nothing stays, and fill is called again for the other
-// name, with the reason. Where the caller knows that there is none, without is why from the beginning.
+// WriteNamed stores an archive under a name that shows whether it has the history of jobs. The name is chosen before the first byte is written,
+// and the history is read last: if it can't be read, fill returns a *backup.NoHistoryError, no file is left, and fill is called again for the other
+// name, with the reason. If the caller knows that the history is unavailable, without is the reason from the beginning.
 func WriteNamed(ctx context.Context, to Target, name, nameWithout string, without error, fill func(ctx context.Context, out io.Writer, without error) error) (Named, error) {
 	made := Named{Name: name, Without: without}
 	write := func() (err error) {
@@ -64,14 +64,14 @@ func WriteNamed(ctx context.Context, to Target, name, nameWithout string, withou
 	return made, write()
 }
 
-// Options say how places are reached.
+// Options configure access to places.
 type Options struct {
 	S3 S3
 	// Dial returns the client for machines, and the target of one that a place names. It is called where one does.
 	Dial func(Machine) (*ssh.Client, ssh.Target, error)
 }
 
-// Machine is what a place says of a machine. User and Port may be empty.
+// Machine is the machine in a place. User and Port may be empty.
 type Machine struct {
 	User, Host string
 	Port       int
@@ -79,10 +79,10 @@ type Machine struct {
 
 var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://(.*)$`)
 
-// abandoned is the age of what an upload left that was killed. One that is alive wrote meanwhile.
+// abandoned is the age of remains of a killed upload. A live upload would have written in this time.
 const abandoned = 3 * time.Hour
 
-// Open returns the target of a place: FOLDER, ssh://[USER@]HOST[:PORT]/FOLDER, or s3://BUCKET[/PREFIX]. It asks no one yet.
+// Open returns the target of a place: FOLDER, ssh://[USER@]HOST[:PORT]/FOLDER, or s3://BUCKET[/PREFIX]. It doesn't connect yet.
 func Open(place string, o Options) (Target, error) {
 	m := scheme.FindStringSubmatch(place)
 	if m == nil {
@@ -114,7 +114,7 @@ func Split(file string) (place, name string, err error) {
 	return place, name, nil
 }
 
-// withoutPassword takes out of a place what someone may have written there against all advice.
+// withoutPassword removes a password that a user may have written into a place against all advice.
 func withoutPassword(place string) string {
 	m := scheme.FindStringSubmatch(place)
 	if m == nil {
@@ -135,7 +135,7 @@ func missing(t Target, name string) error {
 	return hint.Errorf("list those that are there: paictl cluster backup list --to "+wherever(t), "%s: %w", t.Path(name), fs.ErrNotExist)
 }
 
-// found adds an archive to a list, if a name is one's.
+// found adds an archive to a list, if its name is that of an archive of the cluster.
 func found(files []backup.File, t Target, cluster, name string, size int64) []backup.File {
 	f, ok := backup.Named(name)
 	if !ok || !f.IsOf(cluster) {
@@ -148,7 +148,7 @@ func found(files []backup.File, t Target, cluster, name string, size int64) []ba
 // errUnread ends a writer whose reader has gone.
 var errUnread = errors.New("the backup's target reads no more")
 
-// pump lets fill write what take reads. Whichever fails first ends the other and is the error. take sees the end of file only where fill
+// pump connects fill's output to take's reader. The first failure ends the other and is returned. take sees the end of file only if fill
 // wrote everything.
 func pump(ctx context.Context, fill func(context.Context, io.Writer) error, take func(io.Reader) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -161,7 +161,7 @@ func pump(ctx context.Context, fill func(context.Context, io.Writer) error, take
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			cancel(err) // before the reader hears of it
+			cancel(err) // before the reader gets the error
 		}
 		_ = out.CloseWithError(err)
 		filled <- err
@@ -180,7 +180,7 @@ func pump(ctx context.Context, fill func(context.Context, io.Writer) error, take
 	return nil
 }
 
-// written is what the writers say of an error.
+// written adds to an error that the backup couldn't be written.
 func written(t Target, name string, err error) error {
 	if err == nil {
 		return nil

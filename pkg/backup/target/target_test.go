@@ -25,7 +25,7 @@ import (
 
 var at = time.Date(2026, 11, 27, 2, 0, 0, 0, time.UTC)
 
-// kept is a place of backups, and what else a test wants to know of it.
+// kept is a place of backups, and further properties for the tests.
 type kept struct {
 	target.Target
 	place string
@@ -151,7 +151,7 @@ func TestAMachineIsAskedOverOneConnection(t *testing.T) {
 	}
 	assert.Equal(t, 1, server.Dials())
 	server.Drop()
-	require.Eventually(t, func() bool { // the first one to hear of it is told
+	require.Eventually(t, func() bool { // the first call after the drop gets the error
 		_, err := k.List(t.Context(), "")
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
@@ -273,7 +273,7 @@ func TestABackupIsItsOwnersAlone(t *testing.T) {
 				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
 					return err
 				}
-				// No one else may reach what is being written.
+				// Other users must not be able to read an unfinished archive.
 				all, err := os.ReadDir(dir)
 				require.NoError(t, err)
 				require.Len(t, all, 1)

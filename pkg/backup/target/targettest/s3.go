@@ -1,5 +1,5 @@
 // Package targettest is a real S3 server for tests.
-// In: versitygw, as "sh hack/versitygw.sh" builds it. Out: its address, and what lies there.
+// In: versitygw, as "sh hack/versitygw.sh" builds it. Out: its address, and its folder.
 package targettest
 
 import (
@@ -35,7 +35,7 @@ type Gateway struct {
 	Dir string
 	// S3 is how it is reached.
 	S3 target.S3
-	// Raw is a client for what a Target doesn't do.
+	// Raw is a client for operations that a Target doesn't have.
 	Raw *minio.Client
 }
 
@@ -65,7 +65,7 @@ func versitygw(t testing.TB) string {
 	return file
 }
 
-// S3 starts the server. It ends with the test, which is skipped where none was built.
+// S3 starts the server. It stops with the test, which is skipped if versitygw isn't built.
 func S3(t testing.TB) *Gateway {
 	t.Helper()
 	program := versitygw(t)
