@@ -2,7 +2,7 @@ package protocol
 
 import "github.com/openpai/paictl/pkg/strictyaml"
 
-// Draft is what a person says of a new job of one role.
+// Draft is a person's description of a new job of one role.
 type Draft struct {
 	Name  string
 	Role  string
@@ -19,7 +19,7 @@ type Draft struct {
 	MemoryMB       int
 	VirtualCluster string
 	RetryCount     int
-	MaxDurationSec int // 0 is no limit
+	MaxDurationSec int // 0 means no limit
 	Storages       []string
 }
 

@@ -17,8 +17,8 @@ const (
 	maxDuration  = 366 * 24 * 3600
 )
 
-// extraKeys are those that have an effect, for words that are nearly one of them. Others are allowed:
-// clients keep notes of their own there.
+// extraKeys are those that have an effect, to find words that are nearly one of them. Others are allowed:
+// clients keep their own notes there.
 func extraKeys() []string {
 	return []string{"gangAllocation", "hivedScheduler", pluginKey, "storages", "hostNetwork", "gracePeriodSec", "maxDurationSec", "checkpointDir", "after"}
 }
@@ -52,7 +52,7 @@ func (r *reader) readExtras(p place) {
 	}
 }
 
-// maxAfter is how many jobs one may wait for: no more than the controller looks at.
+// maxAfter is how many jobs a job may wait for: no more than the controller checks.
 const maxAfter = 100
 
 // readAfter reads a name, or a list of names and of {job: NAME, when: succeeded|ended}.
@@ -102,7 +102,7 @@ func (r *reader) readAfter(p place) {
 	}
 }
 
-// gang is false only where false is written: so does OpenPAI, and so a typing error doesn't make
+// gang is false only if false is written: OpenPAI does the same, and so a typing error doesn't make
 // tasks start without each other.
 func (p place) gang() bool {
 	if p.there() && p.v.kind != kindBool {
@@ -145,7 +145,7 @@ func (r *reader) readHived(p place) {
 	r.checkAffinity(roles)
 }
 
-// readCells reads what one role asks the scheduler for.
+// readCells reads a role's requests to the scheduler.
 func (r *reader) readCells(p place) {
 	i := slices.IndexFunc(r.job.Roles, func(role Role) bool { return role.Name == p.name() })
 	if i < 0 {
@@ -179,8 +179,8 @@ func (r *reader) readCells(p place) {
 	}
 }
 
-// checkAffinity checks that the roles of one affinity group ask for the same hardware. One that asks
-// for none takes what the others of its group ask for.
+// checkAffinity checks that the roles of one affinity group request the same hardware. A role without a
+// request gets the hardware that the others of its group request.
 func (r *reader) checkAffinity(roles place) {
 	first := map[string]*Role{}
 	for i := range r.job.Roles {
@@ -206,7 +206,7 @@ func (r *reader) checkAffinity(roles place) {
 	r.shareSKU()
 }
 
-// shareSKU gives the one type that a job's roles ask for to those that ask for none, where they all
+// shareSKU sets the one type that some of a job's roles request for roles without a request, if they all
 // start together: so they stay one gang.
 func (r *reader) shareSKU() {
 	sku := ""

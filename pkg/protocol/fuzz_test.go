@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzParse: no text makes it panic, every finding has a place and a message, and what is accepted can
+// FuzzParse: no text makes it panic, every finding has a place and a message, and an accepted job can
 // be masked and read again.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*.yaml")

@@ -12,7 +12,7 @@ import (
 
 // Limits of a job.
 const (
-	// MaxBytes is the size of a job file. What is stored of it must fit into one object of Kubernetes.
+	// MaxBytes is the size of a job file. The stored parts of it must fit into one object of Kubernetes.
 	MaxBytes = 200 << 10
 	// MaxTasks is the number of tasks of one role, and of one job.
 	MaxTasks = 10_000
@@ -43,7 +43,7 @@ type Job struct {
 type Image struct {
 	Name string
 	URI  string
-	Auth *Auth // nil where the image needs no login
+	Auth *Auth // nil if the image needs no login
 	// Used reports whether a role runs it.
 	Used bool
 }
@@ -52,13 +52,13 @@ type Image struct {
 type Auth struct {
 	Username string
 	Password secret.String
-	Registry string // https://index.docker.io/v1/ where nothing is written
+	Registry string // https://index.docker.io/v1/ by default
 }
 
 // Role is one task role.
 type Role struct {
 	Name   string // as the user spells it
-	Object string // what Kubernetes may call it: [a-z0-9]+, another for each role
+	Object string // a name that Kubernetes allows: [a-z0-9]+, unique for each role
 
 	Instances    int
 	MinFailed    int // -1: failures never end the job
@@ -67,23 +67,23 @@ type Role struct {
 
 	GPU, MemoryMB int
 	MilliCPU      int // thousandths of a processor
-	ShmMB         int // 0 where the file says nothing
-	DiskMB        int // 0 where the file says nothing
+	ShmMB         int // 0 if the file doesn't set it
+	DiskMB        int // 0 if the file doesn't set it
 	Infiniband    bool
 	Ports         []Port // by label; ssh and http are always among them
 
 	Image string // the URI
 	Auth  bool   // whether the image needs a login
-	// Command is the script, with everything filled in; empty where Exec has a program.
+	// Command is the script, with everything filled in; empty if Exec has a program.
 	Command secret.String
 	// Exec is a program and its arguments, which run without any shell.
 	Exec []secret.String
-	// Shell is what runs Command; nil leaves it to the runtime.
+	// Shell runs Command; nil leaves the choice to the runtime.
 	Shell   []string
 	Plugins []Plugin // in the order in which they run
 
 	SKU        string // type of GPU or of CPU cells, or ""
-	SharedSKU  bool   // SKU is what another role asks for: this one asks for none
+	SharedSKU  bool   // SKU is the one that another role requests: this one requests no type
 	PinnedCell string
 	Affinity   string // name of the affinity group, or ""
 }
@@ -120,8 +120,8 @@ func (p Parameters) Reveal() json.RawMessage { return json.RawMessage(p) }
 type Extras struct {
 	Gang     bool   // tasks start together, or not at all
 	Priority string // crit, prod, test, oppo
-	// GangRelease, LazyPreemption, IgnoreSuggestedNodes are passed to the scheduler; nil where the
-	// file says nothing.
+	// GangRelease, LazyPreemption, IgnoreSuggestedNodes are passed to the scheduler; nil if the
+	// file doesn't set them.
 	GangRelease, LazyPreemption, IgnoreSuggestedNodes *bool
 	Storages                                          []Storage
 	DefaultStorages                                   bool // an empty list: the user's default storages
@@ -135,7 +135,7 @@ type Extras struct {
 // After is a job that must end before the first task starts.
 type After struct {
 	Job   string // NAME, or USER/NAME
-	Ended bool   // any end counts; else it must succeed
+	Ended bool   // any end counts; if false, it must succeed
 }
 
 // Storage is one storage that the tasks mount.
@@ -169,7 +169,7 @@ func priorities() map[string]int {
 	return map[string]int{"crit": 120, "prod": 100, "test": 10, "oppo": -1}
 }
 
-// PriorityClass is the class that has a number; other schedulers' users may give numbers of their own.
+// PriorityClass returns the class that has a number. Users of other schedulers may use different numbers.
 func PriorityClass(number int) (class string, ok bool) {
 	for class, n := range priorities() {
 		if n == number {
@@ -179,7 +179,7 @@ func PriorityClass(number int) (class string, ok bool) {
 	return "", false
 }
 
-// Finding makes a finding at a field of the file, or at its nearest ancestor that is there.
+// Finding makes a finding at a field of the file, or at its nearest ancestor that exists.
 func (j *Job) Finding(path strictyaml.Path, rule, message, remedy string) strictyaml.Finding {
 	f := strictyaml.Finding{File: j.File, Line: 1, Column: 1, Field: path.String(), Rule: rule,
 		Severity: strictyaml.Error, Message: message, Remedy: remedy}

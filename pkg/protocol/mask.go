@@ -13,12 +13,12 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Masked stands where a secret was.
+// Masked replaces secrets.
 const Masked = "******"
 
-// Masked returns the job file with all values of secrets, and what is written out in logins to
-// registries, replaced. It goes by the parsed file, so that quoting, flow style, anchors and merges
-// hide nothing. Comments are left out, since people keep old passwords in them.
+// Masked returns the job file with all values of secrets, and literal values in logins to
+// registries, replaced. It uses the parsed file, so that quoting, flow style, anchors and merges
+// can't hide values. Comments are left out, because people keep old passwords in them.
 func (j *Job) Masked() ([]byte, error) {
 	return j.encode(func(t *tree) {
 		t.root.field("secrets").mask()
@@ -32,8 +32,8 @@ func (j *Job) Masked() ([]byte, error) {
 	})
 }
 
-// Fingerprint is the SHA-256 of the job file without its comments. Secrets are in it: it belongs to where
-// they are, since whoever reads it can try guesses.
+// Fingerprint is the SHA-256 of the job file without its comments. It covers secrets, so it must be stored with
+// them: a reader could use it to check guesses.
 func (j *Job) Fingerprint() (string, error) {
 	text, err := j.encode(func(*tree) {})
 	sum := sha256.Sum256(text)
@@ -61,7 +61,7 @@ func (j *Job) encode(change func(*tree)) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// WithoutSecrets is the job as it would be if Masked stood for each secret: what may be shown of it.
+// WithoutSecrets returns the job with Masked in the place of each secret: the version that may be shown.
 func (j *Job) WithoutSecrets() (*Job, error) {
 	text, err := j.Masked()
 	if err != nil {
@@ -71,12 +71,12 @@ func (j *Job) WithoutSecrets() (*Job, error) {
 	return masked, findings.Err()
 }
 
-// ParseMasked reads a file that Masked has made, to show what is in it; it can't be submitted. The job is nil where there are errors.
+// ParseMasked reads the output of Masked, to show its content; it can't be submitted. The job is nil if the file has errors.
 func ParseMasked(file string, data []byte) (*Job, strictyaml.Findings) {
 	return parse(file, data, true)
 }
 
-// MaskStored is Masked of a text that another program has stored, which may be no job that can be submitted here. The error shows nothing of the text.
+// MaskStored is Masked for a text that another program has stored, and that may not be a valid job here. The error doesn't quote the text.
 func MaskStored(text []byte) ([]byte, error) {
 	const file = "the job file"
 	t, findings := readTree(file, text)
@@ -86,7 +86,7 @@ func MaskStored(text []byte) ([]byte, error) {
 	return (&Job{File: file, tree: t}).Masked()
 }
 
-// mask replaces all values below v. What an alias or a merge shares with other places is replaced
+// mask replaces all values below v. Values that an alias or a merge shares with other places are replaced
 // there as well.
 func (v *value) mask() {
 	if v == nil {
@@ -103,7 +103,7 @@ func (v *value) mask() {
 	}
 }
 
-// maskLiterals replaces what is not a reference. The registry's address is no secret.
+// maskLiterals replaces values that are not references. The registry's address is not secret.
 func (v *value) maskLiterals() {
 	for _, f := range v.fields {
 		if f.name == "registryuri" || f.value.kind == kindText && hasTag(f.value.text()) && onlyTags(f.value.text()) {

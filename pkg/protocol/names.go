@@ -8,8 +8,8 @@ import (
 // objectLimit leaves room in a host name, which has 63 characters, for the index of a task.
 const objectLimit = 50
 
-// objectNames are what Kubernetes may call the roles: lower-case letters and digits of their names, as
-// OpenPAI does, and another name for each role. Of those that collide the first has the name, and the
+// objectNames are the names of the roles in Kubernetes: lower-case letters and digits of their names, as
+// OpenPAI does, and a unique name for each role. Of those that collide the first has the name, and the
 // others get a number; so does a name without letters and digits.
 func objectNames(roles []string) []string {
 	out := make([]string, len(roles))

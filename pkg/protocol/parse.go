@@ -21,8 +21,8 @@ var (
 	roleNames = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 )
 
-// SplitName takes NAME, USER/NAME or USER~NAME apart; owner is "" where there is none. A name that only a job has that was not
-// made by paictl is one, too.
+// SplitName splits NAME, USER/NAME or USER~NAME into its parts; owner is "" for a name without a user. Names that only jobs of other
+// programs have are valid, too.
 func SplitName(name string) (owner, short string, err error) {
 	short = name
 	if at := strings.IndexAny(name, "~/"); at > 0 {
@@ -46,7 +46,7 @@ func CheckName(name string) error {
 	return err
 }
 
-// reader reads one file and collects what is wrong in it.
+// reader reads one file and collects its mistakes.
 type reader struct {
 	file     string
 	tree     *tree
@@ -59,7 +59,7 @@ type reader struct {
 	deployments   map[string]place
 }
 
-// Parse reads a job file. The job is nil where there are errors; warnings come along with a job.
+// Parse reads a job file. The job is nil if the file has errors; warnings are returned along with a job.
 func Parse(file string, data []byte) (*Job, strictyaml.Findings) {
 	return parse(file, data, false)
 }
@@ -79,7 +79,7 @@ func parse(file string, data []byte, masked bool) (*Job, strictyaml.Findings) {
 	return r.job, r.findings
 }
 
-// String names the job. It shows nothing of its commands, which hold secrets.
+// String names the job. It contains no commands, which hold secrets.
 func (j *Job) String() string { return "job " + j.Name }
 
 // GoString is String.

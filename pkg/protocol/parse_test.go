@@ -484,7 +484,7 @@ func TestAFindingOfOthersHasItsPlace(t *testing.T) {
 	assert.Equal(t, []int{1, 1}, []int{f.Line, f.Column})
 }
 
-// OpenPAI takes them, and nothing reads them: most are slips.
+// OpenPAI accepts them and ignores them: most are slips.
 func TestKeysThatNothingReadsAreToldOf(t *testing.T) {
 	for name, test := range map[string]struct{ text, says string }{
 		"of a login":  {strings.Replace(small, `uri: "ubuntu:24.04"`, `uri: "ubuntu:24.04", auth: {username: u, password: p, registryUri: r}`, 1), `nothing reads "registryUri" here`},

@@ -14,13 +14,13 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// maxFindings limits what one file can report; a file with more has another problem.
+// maxFindings limits the findings of one file; a file with more has another problem.
 const maxFindings = 200
 
-// place is a field of the file, there or not, and where its mistakes are reported to.
+// place is a field of the file, whether it exists or not, and the position for findings about it.
 type place struct {
 	r    *reader
-	v    *value // nil where it isn't there
+	v    *value // nil if it doesn't exist
 	path strictyaml.Path
 }
 
@@ -65,7 +65,7 @@ func (p place) atKey() (line, column int) {
 	return p.v.line, p.v.column
 }
 
-// is checks the kind of a value that is there.
+// is checks the kind of a value, if it exists.
 func (p place) is(k kind) bool {
 	if !p.there() || p.v.kind == k {
 		return p.there()
@@ -152,7 +152,7 @@ func oneOf(word, lead string, known []string) string {
 	return lead + strings.Join(sorted, ", ")
 }
 
-// text returns the text of a value that is there.
+// text returns the text of a value, or "" if it doesn't exist.
 func (p place) text() string {
 	if !p.is(kindText) {
 		return ""
@@ -200,7 +200,7 @@ func shorten(s string) string {
 	return s
 }
 
-// number returns a whole number between least and most, or fallback where there is none.
+// number returns a whole number between least and most, or fallback without a value.
 func (p place) number(least, most, fallback int) int {
 	if !p.is(kindNumber) {
 		return fallback
@@ -233,7 +233,7 @@ func (p place) thousandths(most int) int {
 	return int(math.Round(n))
 }
 
-// boolean returns true or false, or fallback where there is none.
+// boolean returns true or false, or fallback without a value.
 func (p place) boolean(fallback bool) bool {
 	if !p.is(kindBool) {
 		return fallback

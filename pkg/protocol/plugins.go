@@ -39,7 +39,7 @@ func (p place) plugins(role *Role, s scope) {
 	}
 }
 
-// anyPrerequisite finds what an entry of a role's prerequisites names, of any type.
+// anyPrerequisite finds the prerequisite, of any type, that an entry of a role's prerequisites names.
 func (r *reader) anyPrerequisite(ref place) place {
 	list := place{r: r, v: r.tree.root}.get("prerequisites")
 	var names []string
@@ -122,7 +122,7 @@ func (p place) knownPlugin(name string) bool {
 	return false
 }
 
-// appliesTo reports whether an entry of extras is for a role: all, where it names none.
+// appliesTo reports whether an entry of extras is for a role. An entry without roles is for all.
 func (p place) appliesTo(role string) bool {
 	roles := p.get("taskroles")
 	if !roles.there() || roles.v.kind != kindList {

@@ -73,12 +73,12 @@ func (r *reader) keep(p place, kind, name string) {
 	of[name] = p.v
 }
 
-// imageKeys are those of an image, and, but for auth, of the others. Plugins have keys of their own.
+// imageKeys are those of an image, and, except for auth, of the others. Plugins have their own keys.
 func imageKeys() []string {
 	return []string{"protocolVersion", "name", "type", "version", "contributor", "description", "uri", "auth", "plugin", "require"}
 }
 
-// unused warns of keys that nothing reads.
+// unused warns of keys that aren't used.
 func (p place) unused(known []string) {
 	for _, f := range p.each() {
 		if !slices.Contains(known, f.name()) {
@@ -108,7 +108,7 @@ func (p place) image() {
 	}
 }
 
-// global is what references outside of roles may name.
+// global has the values that references outside of roles may name.
 func (r *reader) global() scope {
 	return scope{roots: map[string]*value{"$secrets": r.tree.root.field("secrets"), "$parameters": r.tree.root.field("parameters")}}
 }
@@ -138,7 +138,7 @@ func (r *reader) readLogins() {
 	r.setImages()
 }
 
-// login returns nil where nothing is written that could log in.
+// login returns nil without credentials.
 func (p place) login(s scope) *Auth {
 	fill := func(name string) string {
 		f := p.get(name)

@@ -122,7 +122,7 @@ func (p place) truthy() bool {
 	return p.boolean(false)
 }
 
-// prerequisite returns the prerequisite that a field of the role names; nil where there is none.
+// prerequisite returns the prerequisite that a field of the role names, or nil.
 func (p place) prerequisite(name, kind string) *value {
 	f := p.get(name)
 	if !f.is(kindText) || f.refers() {
@@ -183,7 +183,7 @@ func (p place) commands(role *Role, s scope) {
 	}
 }
 
-// roleCommands returns what a deployment adds to a role's commands.
+// roleCommands returns the commands that a deployment adds to those of a role.
 func (p place) roleCommands(role string) (before, after []place) {
 	roles := p.v.field("taskRoles")
 	if roles == nil || roles.kind != kindMap || roles.field(role) == nil || roles.field(role).kind != kindMap {

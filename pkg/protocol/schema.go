@@ -8,6 +8,6 @@ import (
 //go:embed job.schema.json
 var schema []byte
 
-// Schema returns the JSON schema (draft 2020-12) of job files, for editors. It says the form; what
-// names what is checked by Parse.
+// Schema returns the JSON schema (draft 2020-12) of job files, for editors. It describes the form; Parse checks
+// that names exist.
 func Schema() []byte { return bytes.Clone(schema) }

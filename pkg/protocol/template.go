@@ -10,18 +10,18 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// References look like <% $parameters.steps %>. There is one pass: what is filled in is not read
-// again, and nothing is escaped.
+// References look like <% $parameters.steps %>. There is one pass: inserted values are not read
+// again, and not escaped.
 const (
 	tagOpen  = "<%"
 	tagClose = "%>"
-	// maxFilled bounds what references may make of a small file, all commands together.
+	// maxFilled limits the size to which references may expand a small file, all commands together.
 	maxFilled = 640 << 10
 )
 
-// scope is what the references of one role may name.
+// scope has the values that the references of one role may name.
 type scope struct {
-	roots map[string]*value // by name, such as $parameters; nil where the file has none
+	roots map[string]*value // by name, such as $parameters; nil if the file doesn't have it
 	role  string            // for messages
 }
 
@@ -60,7 +60,7 @@ func (p place) fillIn(text string, s scope) string {
 	return b.String()
 }
 
-// spend counts what is filled in, and reports whether there is room.
+// spend counts inserted bytes, and reports whether they are within the limit.
 func (p place) spend(n int) bool {
 	before := p.r.filled
 	p.r.filled += n
@@ -71,7 +71,7 @@ func (p place) spend(n int) bool {
 	return p.r.filled <= maxFilled
 }
 
-// resolve returns what stands for one reference.
+// resolve returns the text that replaces one reference.
 func (p place) resolve(inside string, count int, s scope) string {
 	name := strings.TrimSpace(inside)
 	switch {
@@ -111,7 +111,7 @@ func (p place) nested(v *value, name string, count int) {
 	}
 }
 
-// lookup finds what a reference names.
+// lookup finds the value that a reference names.
 func (s scope) lookup(name string) (v *value, message, remedy string) {
 	steps := strings.Split(indexStep.ReplaceAllString(name, ".$1"), ".")
 	v, known := s.roots[steps[0]]
@@ -173,7 +173,7 @@ func (v *value) firstPart() string {
 	return ""
 }
 
-// fillText is how a value is written into a command; problem says what it is where it can't be.
+// fillText returns the form of a value in a command; problem describes the value if it can't be inserted.
 func (v *value) fillText() (text, problem string) {
 	switch v.kind {
 	case kindText:
@@ -212,8 +212,8 @@ func (p place) atTag(severity strictyaml.Severity, count int, message, remedy st
 	p.r.add(severity, line, column, p.path, "job/reference", message, remedy)
 }
 
-// tagPosition finds the count-th <% of a text where it stands in the file. Escapes apart, what a text
-// has, the file has in the same order, however the text is quoted or folded.
+// tagPosition finds the position in the file of the count-th <% of a text. Apart from escapes, the file
+// has the characters of a text in the same order, however the text is quoted or folded.
 func (r *reader) tagPosition(v *value, count int) (line, column int) {
 	line, column = v.node.Line, v.node.Column
 	text := string(r.tree.doc.Text())
@@ -270,7 +270,7 @@ func (p place) any(s scope) any {
 
 func hasTag(text string) bool { return strings.Contains(text, tagOpen) }
 
-// onlyTags reports whether a text is nothing but references.
+// onlyTags reports whether a text consists only of references.
 func onlyTags(text string) bool {
 	for {
 		before, rest, found := strings.Cut(text, tagOpen)

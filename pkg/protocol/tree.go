@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxValues bounds what aliases may make of a small file.
+	// maxValues limits the number of values to which aliases may expand a small file.
 	maxValues = 20_000
-	// maxMarks bounds how many values the parser may find before they are counted: each takes some 300 bytes.
+	// maxMarks limits how many values the parser may find before they are counted: each takes some 300 bytes.
 	maxMarks = 60_000
 )
 
@@ -34,7 +34,7 @@ func (k kind) String() string {
 
 // value is one value of the file, aliases and merges followed, with its place.
 type value struct {
-	node   *yaml.Node // what is written; of an alias, what it stands for
+	node   *yaml.Node // as written; of an alias, its target
 	key    *yaml.Node // the key that it belongs to; nil in a list
 	line   int
 	column int
@@ -81,7 +81,7 @@ type tree struct {
 	values int
 }
 
-// readTree parses a file. The tree is nil where there are findings.
+// readTree parses a file. The tree is nil if there are findings.
 func readTree(file string, data []byte) (*tree, strictyaml.Findings) {
 	if len(data) > MaxBytes {
 		return nil, strictyaml.Findings{{File: file, Line: 1, Column: 1, Rule: "job/size", Severity: strictyaml.Error,
@@ -151,7 +151,7 @@ func (v *value) scalar(d *strictyaml.Decoder, path strictyaml.Path) {
 		if math.IsNaN(v.number) || math.IsInf(v.number, 0) {
 			d.Report(v.node, path, "yaml/type", "not a finite number", "write a finite number")
 		}
-	default: // a date is what is written, too
+	default: // a date is taken as text, too
 		v.kind = kindText
 	}
 	if err != nil {
@@ -159,7 +159,7 @@ func (v *value) scalar(d *strictyaml.Decoder, path strictyaml.Path) {
 	}
 }
 
-// find returns the value at a path, or its nearest ancestor that is there.
+// find returns the value at a path, or its nearest ancestor that exists.
 func (t *tree) find(path strictyaml.Path) *value {
 	v := t.root
 	for _, step := range path {
@@ -180,7 +180,7 @@ func (t *tree) find(path strictyaml.Path) *value {
 	return v
 }
 
-// position is that of a field, or of its nearest ancestor that is there.
+// position is that of a field, or of its nearest ancestor that exists.
 func (t *tree) position(path strictyaml.Path) (line, column int) { return t.find(path).place() }
 
 // place is where a person looks for a value: of a map, its key.

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// A real API server says whether pods and Secrets are what Kubernetes takes, field by field.
+// A real API server checks whether pods and Secrets are valid for Kubernetes, field by field.
 func TestKubernetesAcceptsThePodsAndSecrets(t *testing.T) {
 	cluster := kubetest.Start(t)
 	client := cluster.Client.CoreV1()

@@ -62,8 +62,8 @@ func (r *renderer) request(i int) string {
 	return string(b)
 }
 
-// makeGroups makes the affinity group of each role: the one that it names, or, where no role names one,
-// one for all. A group lies on one type of cells, so that roles which ask for different types get one each;
+// makeGroups makes the affinity group of each role: the one that it names, or, if no role names one,
+// one for all. A group is on one type of cells, so that roles that request different types get one each;
 // the runtime still lets them wait for each other. Members of one size are summed up, which keeps jobs
 // of many roles small.
 func (r *renderer) makeGroups() {
@@ -119,15 +119,15 @@ func (g *group) add(pods, cells int) {
 	g.Members[at].PodNumber += pods
 }
 
-// chooseTypes fills in which type of cells each role asks for; "" is any GPU. A role without GPUs that names
-// no type gets CPU cells where its virtual cluster owns some, unless it is to lie beside GPUs.
+// chooseTypes fills in which type of cells each role requests; "" is any GPU. A role without GPUs that names
+// no type gets CPU cells if its virtual cluster owns some, unless it is to be placed beside GPUs.
 func (r *renderer) chooseTypes() {
 	r.named = slices.ContainsFunc(r.job.Roles, func(role protocol.Role) bool { return role.Affinity != "" })
 	for i := range r.job.Roles {
 		role, implied := &r.job.Roles[i], false
 		name := role.SKU
 		if sku, known := r.Cluster.SKUs[name]; role.SharedSKU && role.GPU > 0 && known && sku.GPU == 0 {
-			name = "" // another role asks for CPU cells
+			name = "" // another role requests CPU cells
 		}
 		if (name == "" || role.SharedSKU) && role.GPU == 0 && role.PinnedCell == "" && !r.besideGPUs(role) {
 			cpu := r.processors(r.largest(role))
@@ -137,7 +137,7 @@ func (r *renderer) chooseTypes() {
 	}
 }
 
-// largest is the role of the same affinity group that asks for the most: all of a group lie on one type of cells.
+// largest is the role of the same affinity group that requests the most: all of a group are on one type of cells.
 func (r *renderer) largest(role *protocol.Role) *protocol.Role {
 	if role.Affinity == "" {
 		return role
@@ -151,15 +151,15 @@ func (r *renderer) largest(role *protocol.Role) *protocol.Role {
 	return role
 }
 
-// besideGPUs reports whether a role of the same named affinity group has GPUs: a group lies on one type.
+// besideGPUs reports whether a role of the same named affinity group has GPUs: a group is on one type.
 func (r *renderer) besideGPUs(role *protocol.Role) bool {
 	return role.Affinity != "" && slices.ContainsFunc(r.job.Roles, func(other protocol.Role) bool {
 		return other.Affinity == role.Affinity && (other.GPU > 0 || other.SKU != "" || other.PinnedCell != "")
 	})
 }
 
-// processors is the type of CPU cells that the job may use: of several, one whose machines hold a task of
-// the role, and of those the one with the most cells. "" where it may use none.
+// processors returns the type of CPU cells that the job may use: of several, one whose machines hold a task of
+// the role, and of those the one with the most cells. It returns "" if the job may not use any.
 func (r *renderer) processors(role *protocol.Role) string {
 	vc, known := r.Cluster.VirtualClusters[r.job.VirtualCluster]
 	best, fits, most := "", false, 0
@@ -177,7 +177,7 @@ func (r *renderer) processors(role *protocol.Role) string {
 }
 
 // countCells fills in how many cells each role's task takes: as many as give it GPUs, processors and
-// memory. What of a SKU is not known, asks for none.
+// memory. Unknown sizes of a SKU don't count.
 func (r *renderer) countCells() {
 	r.cells, r.bounds = make([]int, len(r.job.Roles)), make([]bounds, len(r.job.Roles))
 	for i := range r.job.Roles {
@@ -227,7 +227,7 @@ func (r *renderer) onCPUCells(i int) bool {
 	return known && sku.GPU == 0
 }
 
-// typeOf is the type of a role's cells where that is known, that of its pinned cell included.
+// typeOf is the type of a role's cells, or of its pinned cell, if it is known.
 func (r *renderer) typeOf(i int) string {
 	if pin := r.job.Roles[i].PinnedCell; pin != "" && r.types[i] == "" {
 		return r.Cluster.VirtualClusters[r.job.VirtualCluster].PinnedTypes[pin]
@@ -235,7 +235,7 @@ func (r *renderer) typeOf(i int) string {
 	return r.types[i]
 }
 
-// unit is what one cell has: of the type that the role asks for, else the least of the GPUs that the
+// unit returns the resources of one cell: of the type that the role requests, or otherwise the least of the GPUs that the
 // virtual cluster has, or, for opportunistic jobs, of all.
 func (r *renderer) unit(i int) SKU { return r.unitOf(r.typeOf(i)) }
 

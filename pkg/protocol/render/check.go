@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// check compares what the job asks for with what is known about the cluster.
+// check compares the job's requests with the known facts about the cluster.
 func (r *renderer) check() {
 	r.checkUser()
 	r.checkStorages()
@@ -224,15 +224,15 @@ func ownRemedy(vc VirtualCluster) string {
 	return "it owns " + strings.Join(own, ", ") + "; choose another virtual cluster, or jobPriorityClass: oppo, which may use the GPUs of others"
 }
 
-// wants is what a job needs at a time, of one kind of cells.
+// wants are the cells that a job needs at a time, of one kind of cells.
 type wants struct {
 	cells  int
-	share  int // of these, what goes with processors and memory of tasks without GPUs
+	share  int // of these, the cells for processors and memory of tasks without GPUs
 	reason string
 	byType map[string]int
 }
 
-// wanted sums up what the job needs of CPU cells or of GPUs.
+// wanted sums up the CPU cells or the GPUs that the job needs.
 func (r *renderer) wanted(cpu bool) wants {
 	w := wants{byType: map[string]int{}}
 	for i := range r.job.Roles {
@@ -247,7 +247,7 @@ func (r *renderer) wanted(cpu bool) wants {
 			w.cells += n
 		case n <= w.cells:
 			continue
-		default: // tasks that are no gang need not run at the same time: the largest counts
+		default: // tasks that are not a gang need not run at the same time: the largest counts
 			w = wants{cells: n, byType: map[string]int{}}
 		}
 		if !cpu && role.GPU == 0 {
@@ -274,7 +274,7 @@ func (w wants) text(cpu bool) string {
 	return gpus(w.cells)
 }
 
-// checkQuota refuses what could never start: more than the virtual cluster owns, or than one user may
+// checkQuota refuses jobs that could never start: they need more than the virtual cluster owns, or than one user may
 // have at a time.
 func (r *renderer) checkQuota(vc VirtualCluster) {
 	if !r.guaranteed() || !r.useCells() {
@@ -345,9 +345,9 @@ func quota(named map[string]int, name string, each int) int {
 	return each
 }
 
-// checkRequests asks the scheduler's own reader, so that it accepts what is written here.
+// checkRequests parses the requests with the scheduler's own parser, so that the scheduler accepts them.
 func (r *renderer) checkRequests() {
-	// Where a place stands on a claim it needs no room in annotations. Tasks without GPUs have none.
+	// A claim holds a place without using space in annotations. Tasks without GPUs don't have claims.
 	claimed := r.Cluster.Claims
 	for i := range r.job.Roles {
 		claimed = claimed && r.job.Roles[i].GPU > 0

@@ -1,6 +1,6 @@
 // Package render makes the objects that a submission creates of a job: one Framework and its Secrets.
-// In: a job of pkg/protocol, who submits it, and what is known about the cluster. Out: the objects, or
-// findings that name what the cluster hasn't got. Nothing is asked or sent here.
+// In: a job of pkg/protocol, its user, and the known facts about the cluster. Out: the objects, or
+// findings that name resources that the cluster doesn't have. It sends no requests.
 package render
 
 import (
@@ -26,7 +26,7 @@ type Options struct {
 	NewKey func() (string, error)
 }
 
-// Cluster is what is known about the cluster. What is nil is not known, and is not checked.
+// Cluster has the known facts about the cluster. A nil field is unknown, and is not checked.
 type Cluster struct {
 	// RuntimeImage is that of pai-runtime.
 	RuntimeImage string
@@ -36,12 +36,12 @@ type Cluster struct {
 	SchedulerName string
 	// NodeLabels are those of the nodes that jobs may run on.
 	NodeLabels map[string]string
-	// PeersURL is where the tasks of a job wait for each other's addresses; "" where the job controller doesn't tell them, but writes them
-	// into a ConfigMap.
+	// PeersURL is where the tasks of a job wait for each other's addresses; "" if the job controller writes them
+	// into a ConfigMap instead of sending them.
 	PeersURL string
 	// Domain is that of the cluster's DNS.
 	Domain string
-	// Claims: tasks get their GPUs by claims, which have no more room for a large gang than for a small one.
+	// Claims: tasks get their GPUs by claims, which have no more space for a large gang than for a small one.
 	Claims bool
 
 	VirtualClusters map[string]VirtualCluster
@@ -55,18 +55,18 @@ type Cluster struct {
 	NoRDMA bool
 }
 
-// VirtualCluster is what a virtual cluster owns.
+// VirtualCluster has the resources that a virtual cluster owns.
 type VirtualCluster struct {
 	Cells  map[string]int // GPUs and CPU cells, by type
 	Pinned []string       // names of its pinned cells
-	// PinnedTypes are the types of what lies in the pinned cells, where they are known.
+	// PinnedTypes are the types of the pinned cells, if they are known.
 	PinnedTypes map[string]string
-	// Quota limits the GPUs of one user and of one group; 0 is no limit.
+	// Quota limits the GPUs of one user and of one group; 0 means no limit.
 	PerUser, PerGroup int
 	Users, Groups     map[string]int
 }
 
-// SKU is the share of a machine that goes with one GPU, or that a CPU cell is. What is 0 is not known, and
+// SKU is the share of a machine that belongs to one GPU, or that a CPU cell is. A size of 0 is unknown, and
 // not counted.
 type SKU struct {
 	GPU int // 0 of a CPU cell
@@ -84,7 +84,7 @@ type Storage struct {
 	Default  bool // mounted where a job asks for its user's default storages
 }
 
-// Objects are what a submission creates: first the Framework, then the Secrets, which it owns.
+// Objects are the objects that a submission creates: first the Framework, then the Secrets, which it owns.
 type Objects struct {
 	Framework *v1.Framework
 	Secrets   []*corev1.Secret

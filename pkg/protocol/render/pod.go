@@ -27,8 +27,8 @@ const (
 	volumeToken = "pai-token"
 
 	tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// tokenSeconds is the shortest life that Kubernetes gives a token of ours without a warning; the
-	// kubelet renews it.
+	// tokenSeconds is the shortest life that Kubernetes gives our tokens without a warning; the
+	// kubelet renews them.
 	tokenSeconds = 3607
 
 	defaultShmMB = 512
@@ -40,7 +40,7 @@ const (
 const ResourceRDMA = "rdma/hca"
 
 // pod is the template of a role's pods. It has no secret, no host path and no privilege. The
-// controller adds what differs by task: name, host name, subdomain, FC_ variables.
+// controller adds the fields that differ by task: name, host name, subdomain, FC_ variables.
 func (r *renderer) pod(i int) corev1.PodTemplateSpec {
 	labels := r.labels()
 	labels["type"] = "kube-launcher-task"
@@ -139,11 +139,11 @@ func (r *renderer) affinity() *corev1.Affinity {
 	}}}
 }
 
-// wholeCPUs is what programs are told, which count processors: at least one where there is a part of one.
+// wholeCPUs is the number of processors for programs that need a whole number: it is rounded up.
 func wholeCPUs(milli int) int { return (milli + 999) / 1000 }
 
-// requestsOf returns 0 for resources with a limit that the file doesn't request: Kubernetes would request the limit. Room on the disk is never
-// requested, because some machines don't tell how much they have.
+// requestsOf returns 0 for resources with a limit that the file doesn't request: Kubernetes would request the limit. Disk space is never
+// requested, because some machines don't report how much they have.
 func requestsOf(role *protocol.Role) corev1.ResourceList {
 	l := corev1.ResourceList{}
 	if role.MilliCPU == 0 {
@@ -189,7 +189,7 @@ func (r *renderer) limits(i int) corev1.ResourceList {
 	return l
 }
 
-// env is what only Kubernetes knows; the runtime makes the rest of the environment.
+// env is the part of the environment that only Kubernetes knows; the runtime adds the rest.
 func (r *renderer) env(role *protocol.Role) []corev1.EnvVar {
 	field := func(name, path string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
@@ -197,7 +197,7 @@ func (r *renderer) env(role *protocol.Role) []corev1.EnvVar {
 	out := []corev1.EnvVar{field("PAI_POD_IP", "status.podIP"), field("PAI_HOST_IP", "status.hostIP"), field("PAI_NODE_NAME", "spec.nodeName")}
 	switch {
 	case role.GPU == 0:
-		// A CUDA image says "all" where nothing is set.
+		// A CUDA image uses "all" by default.
 		out = append(out, corev1.EnvVar{Name: "NVIDIA_VISIBLE_DEVICES", Value: "none"}, corev1.EnvVar{Name: "HIVED_VISIBLE_DEVICES", Value: "none"})
 	case r.useCells():
 		isolation := "metadata.annotations['" + annotation.IsolationKey + "']"

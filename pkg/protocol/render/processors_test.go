@@ -207,7 +207,7 @@ func TestCPUCellsCostNoQuotaOfGPUs(t *testing.T) {
 	mustRender(t, job(t, worker("a", 4, 0), ""), o)
 }
 
-// demo is what paictl finds on the three hosts of hack/demo.sh: two workers with two processors and eight
+// demo is the cluster on the three hosts of hack/demo.sh, as paictl sees it: two workers with two processors and eight
 // simulated GPUs each.
 func demo() Options {
 	return Options{User: "alice", Cluster: Cluster{

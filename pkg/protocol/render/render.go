@@ -22,13 +22,13 @@ const (
 	// stopTimeout is after how many seconds in deletion a pod is deleted by force. It must be longer
 	// than any grace period.
 	stopTimeout = 600
-	// stopSlack is what the runtime has after the grace period to write its report.
+	// stopSlack is the time that the runtime has after the grace period to write its report.
 	stopSlack = 15
-	// maxObject and maxAnnotations are what the API server takes, less what it adds itself.
+	// maxObject and maxAnnotations are the limits of the API server, less its own additions.
 	maxObject, maxAnnotations = 1 << 20, 250 << 10
 )
 
-// Render makes the objects of a job. The objects are nil where there are errors.
+// Render makes the objects of a job. The objects are nil if the findings have errors.
 func Render(j *protocol.Job, o Options) (*Objects, strictyaml.Findings) {
 	r := &renderer{job: j, Options: o, object: v1.ObjectName(o.User, j.Name)}
 	if r.Namespace == "" {
@@ -73,7 +73,7 @@ type renderer struct {
 	outgrown     []bool        // whether it would, but for its size
 	alternatives []alternative // of a role that takes CPU cells
 	bounds       []bounds      // of tasks, by role
-	groups       []*group      // by role; nil where it has none
+	groups       []*group      // by role; nil for a role without one
 	sshKey       string        // of the job, once a role needs it
 	findings     strictyaml.Findings
 }
@@ -118,9 +118,9 @@ func (r *renderer) labels() map[string]string {
 	return l
 }
 
-// hash tells a submission that was cut off from another job of its name. It is that of the text
-// without its secrets: a hash with them in an annotation would let its readers try guesses. What differs in
-// secrets only differs by the fingerprint in the Secret.
+// hash distinguishes an interrupted submission from another job of its name. It is that of the text
+// without its secrets: a hash with them in an annotation would let its readers try guesses. Jobs that only differ in
+// secrets differ by the fingerprint in the Secret.
 func hash(masked []byte) string {
 	sum := sha256.Sum256(masked)
 	return hex.EncodeToString(sum[:])
@@ -173,7 +173,7 @@ func (r *renderer) taskRole(i int) v1.TaskRole {
 	}
 }
 
-// spec is what the tasks are told, secrets included.
+// spec returns the data for the tasks, secrets included.
 func (r *renderer) spec() *spec.Spec {
 	j := r.job
 	s := &spec.Spec{
@@ -208,7 +208,7 @@ func (r *renderer) specRole(i int) spec.Role {
 	return out
 }
 
-// checkpointDir is a folder that outlives attempts: the one asked for, else one on the first storage
+// checkpointDir is a folder that outlives attempts: the requested one, or one on the first storage
 // that can be written.
 func (r *renderer) checkpointDir() string {
 	if dir := r.job.Extras.CheckpointDir; dir != "" {
@@ -222,7 +222,7 @@ func (r *renderer) checkpointDir() string {
 	return ""
 }
 
-// checkSizes refuses what the API server would refuse with less to say.
+// checkSizes refuses objects that the API server would refuse with a worse message.
 func (r *renderer) checkSizes(o *Objects) {
 	b, err := json.Marshal(o.Framework)
 	switch {
@@ -244,7 +244,7 @@ func (r *renderer) checkSizes(o *Objects) {
 	}
 }
 
-// labelValue is what Kubernetes takes as the value of a label.
+// labelValue matches valid values of a label in Kubernetes.
 var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
 
 func isLabel(s string) bool { return len(s) <= 63 && labelValue.MatchString(s) }

@@ -32,7 +32,7 @@ prerequisites:
 taskRoles:
 `
 
-// job makes a job of roles and of what follows them.
+// job makes a job of roles and of the text that follows them.
 func job(t *testing.T, roles, rest string) *protocol.Job {
 	t.Helper()
 	j, findings := protocol.Parse("job.yaml", []byte(head+roles+rest))
@@ -143,7 +143,7 @@ func TestATaskMayWriteToItsDiskWhatItAsksFor(t *testing.T) {
 	}
 }
 
-// requests returns what the scheduler reads on the pods of each role.
+// requests returns the requests of each role that the scheduler reads on its pods.
 func requests(t *testing.T, f *v1.Framework) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -411,8 +411,8 @@ func TestAJobThatKubernetesCouldNotKeepIsRefused(t *testing.T) {
 	assert.Equal(t, "job/size", findings[0].Rule)
 }
 
-// FuzzRender: what can be read can be rendered or is refused with a reason, without secrets, and the
-// scheduler and the runtime read what is made.
+// FuzzRender: a job that can be read can be rendered or is refused with a reason, without secrets, and the
+// scheduler and the runtime can read the result.
 func FuzzRender(f *testing.F) {
 	example, err := os.ReadFile("../testdata/published/example.yaml")
 	require.NoError(f, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// mounted is a storage of the job, and what is known of it.
+// mounted is a storage of the job, and the known facts about it.
 type mounted struct {
 	protocol.Storage
 	volume string // name in the pod
@@ -57,7 +57,7 @@ func (r *renderer) checkStorages() {
 	}
 }
 
-// choose is a remedy for a name that is none of those that there are.
+// choose is a remedy for a name that is not among the existing ones.
 func choose(name, lead string, known []string, none string) string {
 	if near := strictyaml.Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
