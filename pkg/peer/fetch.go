@@ -22,7 +22,7 @@ import (
 // backward is how far before its end an unfinished file is continued: an upload over SFTP writes out of order, so that its end may have holes.
 const backward = 4 << 20
 
-// Fetch gets one file, and says on out how far it is and how it ended. The error is one of what it was told, or of out.
+// Fetch gets one file, and reports its progress and its result on out. The error is one of its input, or of out.
 func Fetch(ctx context.Context, f Fetching, out io.Writer) error {
 	f.Patience = f.Patience.WithDefaults()
 	if err := f.check(); err != nil {
@@ -105,7 +105,7 @@ func (g *getting) get(ctx context.Context) error {
 	return os.Rename(g.Part, g.Path)
 }
 
-// resume hashes what is there from an earlier attempt and returns the offset to go on from.
+// resume hashes the content that an earlier attempt has left, and returns the offset to continue from.
 func (g *getting) resume(part *os.File, sum hash.Hash) (int64, error) {
 	info, err := part.Stat()
 	if err != nil {
@@ -122,7 +122,7 @@ func (g *getting) resume(part *os.File, sum hash.Hash) (int64, error) {
 	return from, err
 }
 
-// receive appends what the other machine has from an offset on.
+// receive appends the other machine's content from an offset on.
 func (g *getting) receive(ctx context.Context, part *os.File, sum hash.Hash, from int64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -185,7 +185,7 @@ func (g *getting) ask(ctx context.Context, from int64) (*http.Response, error) {
 		Transport: &http.Transport{
 			DialContext:     dialer.DialContext,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: known, ServerName: serverName},
-			// A proxy of the environment knows nothing of the machines.
+			// A proxy of the environment can't reach the machines.
 			Proxy: nil, DisableCompression: true, DisableKeepAlives: true,
 			TLSHandshakeTimeout: g.Patience.Dial, ResponseHeaderTimeout: g.Patience.Dial, MaxResponseHeaderBytes: 16 << 10,
 		},
@@ -228,12 +228,12 @@ func (g *getting) tell() {
 	g.silent = say(g.out, Word{Got: g.got})
 }
 
-// share gives the file a second name, under which it is served. Where that can't be, this machine just doesn't serve it.
+// share gives the file a second name, under which it is served. If that fails, this machine just doesn't serve it.
 func (g *getting) share() bool {
 	return g.Folder != "" && Share(g.Path, g.Folder, g.SHA256) == nil
 }
 
-// Share gives a file that is known to have the sum its name in the folder that is served.
+// Share gives a file that is known to have the sum a second name in the folder that is served.
 func Share(file, folder, sum string) error {
 	if !IsSum(sum) {
 		return fmt.Errorf("%q is not a sha256 in hex", sum)

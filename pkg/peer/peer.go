@@ -1,7 +1,7 @@
 // Package peer carries files from machine to machine while paictl runs: a machine that has one serves it to the others.
-// In: what a run tells its machines over SSH. Out: files under their names, each with the right SHA-256.
+// In: instructions that a run sends its machines over SSH. Out: files under their names, each with the right SHA-256.
 //
-// Nothing here is trusted for what it sends: who fetches compares the content with a checksum that came over SSH.
+// No sender is trusted: the machine that fetches a file compares the content with a checksum that came over SSH.
 package peer
 
 import (
@@ -13,27 +13,27 @@ import (
 	"time"
 )
 
-// Serving is what a machine is told that serves files, as JSON.
+// Serving is the input of a machine that serves files, as JSON.
 type Serving struct {
-	// Address is HOST:PORT. Where the port is taken, another one of the same address serves.
+	// Address is HOST:PORT. If the port is in use, the machine serves on another one of the same address.
 	Address string `json:"address"`
-	// Token is the run's: whoever doesn't have it gets nothing.
+	// Token is the run's: requests without it are refused.
 	Token string `json:"token"`
-	// Folder has the files, each with its SHA-256 in hex as its name, and Files are the names that may be asked for.
+	// Folder has the files, each with its SHA-256 in hex as its name, and Files are the names that may be requested.
 	Folder string   `json:"folder"`
 	Files  []string `json:"files"`
 	// Seconds is the time after which it ends in any case.
 	Seconds int `json:"seconds"`
 }
 
-// Ready is what a machine says as soon as it serves, as JSON in one line.
+// Ready is the output of a machine as soon as it serves, as JSON in one line.
 type Ready struct {
 	Address string `json:"address"` // HOST:PORT
 	// Certificate is in DER. It was made for this run, and its key never leaves the machine's memory.
 	Certificate []byte `json:"certificate"`
 }
 
-// Fetching is what a machine is told that fetches one file, as JSON.
+// Fetching is the input of a machine that fetches one file, as JSON.
 type Fetching struct {
 	From  Ready  `json:"from"`
 	Token string `json:"token"`
@@ -41,11 +41,11 @@ type Fetching struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"` // bytes
 	Mode   uint32 `json:"mode"`
-	// Path gets the file when its content is right. Part has its content until then; what an earlier attempt has left there
+	// Path gets the file when its content is right. Part has its content until then; it may have content of an earlier attempt, which
 	// is used.
 	Path string `json:"path"`
 	Part string `json:"part"`
-	// Folder is the one of Serving, which gets a second name of the file; "" for none.
+	// Folder is the one of Serving, which gets a second name of the file; may be "".
 	Folder string `json:"folder,omitempty"`
 	// Patience limits each wait for the other machine. Zero values mean the usual ones.
 	Patience Patience `json:"patience"`
@@ -56,17 +56,17 @@ type Patience struct {
 	// Dial is until the other has answered, Stall is without a byte.
 	Dial  time.Duration `json:"dial,omitempty"`
 	Stall time.Duration `json:"stall,omitempty"`
-	// Rate is what it must get in bytes a second, over the whole transfer and the first Grace left out.
+	// Rate is the least rate in bytes a second, over the whole transfer except for the first Grace.
 	Rate  int64         `json:"rate,omitempty"`
 	Grace time.Duration `json:"grace,omitempty"`
 }
 
-// TooSlow reports whether fewer bytes have come than are owed after some time.
+// TooSlow reports whether fewer bytes have come than required after some time.
 func (p Patience) TooSlow(got int64, after time.Duration) bool {
 	return after > p.Grace && float64(got) < float64(p.Rate)*(after-p.Grace).Seconds()
 }
 
-// WithDefaults fills in what is zero.
+// WithDefaults sets zero fields to their defaults.
 func (p Patience) WithDefaults() Patience {
 	if p.Dial <= 0 {
 		p.Dial = 5 * time.Second
@@ -99,7 +99,7 @@ const (
 	Slow        Failure = "slow"
 	Broken      Failure = "broken" // the connection ended early
 	Wrong       Failure = "wrong"  // the content has another checksum, and all of it came from that machine
-	Mixed       Failure = "mixed"  // the same, and part of it was there from an earlier attempt: it is removed
+	Mixed       Failure = "mixed"  // the same, but part of it is from an earlier attempt: it is removed
 	Disk        Failure = "disk"   // this machine can't write the file
 )
 
@@ -119,7 +119,7 @@ func IsSum(name string) bool {
 	return err == nil && len(name) == 64 && strings.ToLower(name) == name
 }
 
-// told reads what a machine is told.
+// told parses the input of a machine.
 func told[T any](r io.Reader) (T, error) {
 	var out T
 	d := json.NewDecoder(io.LimitReader(r, 1<<20))

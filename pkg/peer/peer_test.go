@@ -207,7 +207,7 @@ func TestAnUnfinishedFileIsContinued(t *testing.T) {
 	assert.True(t, w.Done)
 	assert.Equal(t, int64(9<<20), w.Got, "4 MiB before the end, where an upload may have left holes")
 
-	// Whose fault it is can't be told, so that no one is blamed; the next attempt begins at the start.
+	// It is unknown whose fault it is, so neither machine is blamed; the next attempt begins at the start.
 	broken := bytes.Clone(b[:15<<20])
 	broken[7]++
 	g := wanting(t, m.Ready, sum, len(b))
@@ -237,7 +237,7 @@ func TestAPortWhereNoOneListensIsUnreachable(t *testing.T) {
 	assert.Equal(t, Unreachable, fetch(t, wanting(t, m.Ready, sum, len(b))).Failure)
 }
 
-// The end of the run closes what is open, too.
+// The end of the run closes open transfers, too.
 func TestTheEndOfTheRunEndsTransfers(t *testing.T) {
 	const size = 64 << 20
 	b, sum := content(size)

@@ -27,18 +27,18 @@ import (
 	"github.com/openpai/paictl/pkg/bounded"
 )
 
-// The limits of a machine that serves. Whoever has the token may still be hostile: no one gets all of them.
+// The limits of a machine that serves. A client with the token may still be hostile, so no client may use all of them.
 const (
 	maxConnections = 128
 	maxTransfers   = 8
 	maxPerMachine  = 3 // transfers to one address
 	headerTime     = 5 * time.Second
-	// writeTime is how long the other side may take no byte, and slowest what it must take in bytes a second on the whole.
+	// writeTime is how long the other side may accept no byte, and slowest is its least average rate in bytes a second.
 	writeTime = 20 * time.Second
 	slowest   = 64 << 10
 )
 
-// serverName is in every certificate: machines are told apart by the certificate itself.
+// serverName is in every certificate: the certificate itself identifies the machine.
 const serverName = "pai-peer"
 
 // Serve serves files until ctx or its time ends, or gone is closed: the run that wanted it is over then. It says on out
@@ -63,14 +63,14 @@ func Serve(ctx context.Context, s Serving, out io.Writer, gone <-chan struct{}) 
 		// The handshake counts, too. HTTP/2 would let one connection ask for many files at once.
 		ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, IdleTimeout: headerTime, MaxHeaderBytes: 4 << 10,
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
-		// Whoever can reach the port may make it fail as often as they like.
+		// Anyone who can reach the port may cause as many errors as they like.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	served := make(chan error, 1)
 	go func() {
 		served <- server.ServeTLS(bounded.Limit(l, bounded.Options{Connections: maxConnections}), "", "")
 	}()
-	defer func() { _ = server.Close() }() // at once: what is half sent is of no use when the run is over
+	defer func() { _ = server.Close() }() // at once: a partial transfer is of no use when the run is over
 	if err := say(out, Ready{Address: l.Addr().String(), Certificate: der}); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s Serving) check() error {
 	return nil
 }
 
-// listen takes the port of the address, or another one where something else has it.
+// listen takes the port of the address, or another one if it is in use.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -142,7 +142,7 @@ func newCertificate() (tls.Certificate, []byte, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, der, nil
 }
 
-// shelf is what a machine serves.
+// shelf has the files that a machine serves.
 type shelf struct {
 	Serving
 	transfers chan struct{}
@@ -155,10 +155,10 @@ func newShelf(s Serving) *shelf {
 	return &shelf{Serving: s, transfers: make(chan struct{}, maxTransfers), per: map[string]int{}}
 }
 
-// files is where they are asked for.
+// files is the path prefix of requests.
 const files = "/sha256/"
 
-// ServeHTTP hands out a file of the list, and nothing else.
+// ServeHTTP serves only files of the list.
 func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || subtle.ConstantTimeCompare([]byte(token), []byte(s.Token)) != 1 {
@@ -214,7 +214,7 @@ func (s *shelf) enter(remote string) (free func(), ok bool) {
 	}, true
 }
 
-// openRegular opens a file that is no link and no device.
+// openRegular opens a regular file. It refuses links and devices.
 func openRegular(name string) (*os.File, int64, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -231,7 +231,7 @@ func openRegular(name string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// hurried ends a transfer whose other side takes nothing, or too little.
+// hurried ends a transfer whose other side doesn't accept data, or too slowly.
 type hurried struct {
 	http.ResponseWriter
 	c      *http.ResponseController
