@@ -9,7 +9,7 @@ import (
 type Branch struct {
 	Number int
 	// Closed and Open are the generations that the kernel module without and with published sources serves;
-	// the zero value where the branch has no such module.
+	// the zero value if the branch has no such module.
 	Closed, Open Serves
 	// CUDA is the newest release of CUDA that programs may be built with.
 	CUDA string
@@ -48,11 +48,11 @@ func Branches() []Branch {
 	}
 }
 
-// Oldest is the oldest branch that counts as new enough where the operator says nothing: containers get a driver's
-// files by CDI, which the toolkit makes for it.
+// Oldest is the oldest branch that counts as new enough by default: containers get a driver's
+// files by CDI, for which the toolkit makes the specification.
 const Oldest = 470
 
-// BranchOf returns the number before the first dot of a version, 0 where there is none.
+// BranchOf returns the number before the first dot of a version, or 0.
 func BranchOf(version string) int {
 	head, _, _ := strings.Cut(version, ".")
 	n, err := strconv.Atoi(head)
@@ -71,7 +71,7 @@ func Release(version string) string {
 	return release
 }
 
-// within reports whether a release is the wanted one, or of the wanted branch; any is where nothing is wanted.
+// within reports whether a release is the wanted one, or of the wanted branch. Any release is if want is empty.
 func within(release, want string) bool {
 	return want == "" || release == want || strings.HasPrefix(release, want+".")
 }

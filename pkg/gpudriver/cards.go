@@ -1,7 +1,7 @@
 // Package gpudriver decides which driver of NVIDIA a machine gets, from which packages, or why it can't
 // have one.
-// In: what the machine is and has, what the operator wants. Out: a plan, and findings. It asks no one and
-// changes nothing.
+// In: the machine's properties and state, and the operator's choices. Out: a plan, and findings. It sends no requests and
+// changes no machine.
 package gpudriver
 
 import "strconv"
@@ -9,7 +9,7 @@ import "strconv"
 // Generation of NVIDIA's GPUs, in the order in which they came.
 type Generation int
 
-// The generations that some branch of the driver in Branches serves. The zero value is none of them.
+// The generations that some branch of the driver in Branches serves. The zero value is not a generation.
 const (
 	Kepler Generation = iota + 1
 	Maxwell
@@ -55,18 +55,18 @@ func chips() []struct {
 		{0x1e00, 0x1fff, Turing},    // TU102, TU104, TU106, TU117
 		{0x2180, 0x21ff, Turing},    // TU116
 		{0x2080, 0x20ff, Ampere},    // GA100
-		{0x2200, 0x25ff, Ampere},    // GA102, GA103, GA104, GA106, GA107; without what follows
+		{0x2200, 0x25ff, Ampere},    // GA102, GA103, GA104, GA106, GA107; except for the range below
 		{0x2680, 0x28ff, Ada},       // AD102, AD103, AD104, AD106, AD107
 		{0x2900, 0x2fff, Blackwell}, // GB100, GB202, GB203, GB205, GB206, GB207
 		{0x3180, 0x31ff, Blackwell}, // GB110
 	}
 }
 
-// hopper lies inside of Ampere's range.
+// hopper is inside of Ampere's range.
 const hopperFirst, hopperLast = 0x2300, 0x237f // GH100
 
-// GenerationOf tells a GPU's generation by its PCI device id, four hex digits; false where it is of none that
-// is known here.
+// GenerationOf returns a GPU's generation by its PCI device id, four hex digits; false if the generation is not
+// known here.
 func GenerationOf(device string) (Generation, bool) {
 	id, err := strconv.ParseUint(device, 16, 16)
 	if err != nil {

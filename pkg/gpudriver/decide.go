@@ -10,16 +10,16 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// Machine is what a machine with GPUs of NVIDIA is and has.
+// Machine describes a machine with GPUs of NVIDIA.
 type Machine struct {
 	System, Kernel, Arch string   // debian12, 6.1.0-37-amd64, amd64
 	Devices              []string // PCI device ids of its GPUs, one for each
 	NVSwitches           int
-	// NVLink5 says that network cards of Mellanox manage the switches, which needs NVIDIA's subnet manager and modules of the kernel.
+	// NVLink5 means that network cards of Mellanox manage the switches, which needs NVIDIA's subnet manager and modules of the kernel.
 	NVLink5 bool
 	Fabric  Fabric
-	// Module and Userland are the releases of the driver's loaded kernel module and of its libraries, "" where there
-	// is none; ModuleKind is ModuleOpen or ModuleClosed.
+	// Module and Userland are the releases of the driver's loaded kernel module and of its libraries, or "" without
+	// them; ModuleKind is ModuleOpen or ModuleClosed.
 	Module, ModuleKind, Userland string
 	Runfile                      bool // the driver came by NVIDIA's installer, not by packages
 	Apt                          bool
@@ -29,10 +29,10 @@ type Machine struct {
 	// Nouveau is loaded; Displays are programs that use it, Users those that use NVIDIA's driver.
 	Nouveau         bool
 	Displays, Users []string
-	// Installed are the versions of packages that are there, Candidates those that apt could install, newest first.
+	// Installed are the versions of installed packages, Candidates those that apt could install, newest first.
 	Installed  map[string]string
 	Candidates map[string][]string
-	// Repository is what apt complained about when it fetched its lists.
+	// Repository is apt's complaint when it fetched its lists.
 	Repository string
 }
 
@@ -44,10 +44,10 @@ type Fabric struct {
 	Modules       bool   // the kernel modules of NVLink 5 are loaded
 }
 
-// Want is what the operator asks for.
+// Want is the operator's choice.
 type Want struct {
 	Version string // a branch, a release, or ""
-	Module  string // ModuleOpen, ModuleClosed, or anything else for what suits
+	Module  string // ModuleOpen, ModuleClosed, or anything else for the one that suits the machine
 	Source  string
 }
 
@@ -58,12 +58,12 @@ type Plan struct {
 	Module  string
 	// Signed says that the module comes built and signed, so that nothing is built on the machine.
 	Signed bool
-	// Packages are all that shall be there, those that are included.
+	// Packages are all packages that must be installed, including those that already are.
 	Packages []Package
 	// FabricManager says that the machine's NVSwitches need it.
 	FabricManager bool
 	CUDA          string
-	// Kept says that the driver that is there stays; the rest but Release is empty then.
+	// Kept means that the existing driver stays; the rest but Release is empty then.
 	Kept bool
 }
 
@@ -74,10 +74,10 @@ type Finding struct {
 	Warning         bool // it is worth a word, and no more
 }
 
-// Works reports whether a driver is in force: module and libraries are there, and of one release.
+// Works reports whether a driver is in use: module and libraries are installed, and of one release.
 func (m Machine) Works() bool { return m.Module != "" && m.Module == m.Userland }
 
-// Look says what there is to say of a machine whose driver isn't to be touched.
+// Look returns findings about a machine whose driver isn't to be changed.
 func Look(m Machine, w Want) []Finding {
 	const install = "set gpu-driver: {policy: install} in kubernetes-configuration.yaml, or install NVIDIA's driver yourself; with policy: none, paictl expects no driver"
 	oldest := cmp.Or(w.Version, strconv.Itoa(Oldest))
@@ -132,7 +132,7 @@ func (m Machine) nvlink5(words string) string {
 	return ""
 }
 
-// Decide says which driver the machine gets by the policy install. With findings that are no warnings it gets none.
+// Decide returns the driver that the machine gets by the policy install. If a finding is not a warning, the machine gets no driver.
 func Decide(m Machine, w Want) (Plan, []Finding) {
 	if m.fits(w) {
 		return Plan{Release: m.Module, Branch: BranchOf(m.Module), Kept: true}, nil
@@ -154,14 +154,14 @@ func Decide(m Machine, w Want) (Plan, []Finding) {
 	return plan, m.obstacles(&plan, kernels, w.Source)
 }
 
-// fits reports whether the driver that works already is what is wanted: the newest isn't sought where no version is
-// named, so that a second run changes nothing.
+// fits reports whether the working driver already is the wanted one: without a wanted version, it needn't be the newest,
+// so that a second run makes no changes.
 func (m Machine) fits(w Want) bool {
 	kind := w.Module != ModuleOpen && w.Module != ModuleClosed || m.ModuleKind == "" || m.ModuleKind == w.Module
 	return m.Works() && kind && within(m.Module, w.Version)
 }
 
-// unfit says why no driver can be installed whatever it is.
+// unfit returns the reason if no driver at all can be installed.
 func (m Machine) unfit() *Finding {
 	switch {
 	case !m.Apt:
@@ -251,8 +251,8 @@ func servable(generations []Generation, w Want) *Finding {
 		Remedy: "remove the GPUs of one kind, or set gpu-driver: {policy: none} and use the machine without GPUs"}
 }
 
-// choose looks for the newest branch that the GPUs can use and the repository has. A release that is installed already
-// is gone on with.
+// choose looks for the newest branch that the GPUs can use and the repository has. It continues with a release that is
+// installed already.
 func (m Machine) choose(generations []Generation, w Want) (Plan, string, *Finding) {
 	missing := ""
 	for _, b := range Branches() {
@@ -368,8 +368,8 @@ func (m Machine) fill(s set, b Branch, kind string, w Want) (p Plan, lacks strin
 	return Plan{}, cmp.Or(lacks, exact[0]+" of "+want)
 }
 
-// signedFits reports whether a signed module can be of the wanted release. Its version is the kernel's and tells nothing; it is built for the newest
-// release of the branch in the repository, and needs that. For an older one that is asked for, the module has to be built on the machine.
+// signedFits reports whether a signed module can be of the wanted release. Its version is the kernel's, so it doesn't show the release. It is built
+// for the newest release of the branch in the repository, and needs that. If an older one is requested, the module has to be built on the machine.
 func (m Machine) signedFits(signed, userland, dkms, want string) bool {
 	have := m.Candidates[userland]
 	if m.Installed[signed] != "" || dkms == "" || len(have) == 0 {
@@ -378,7 +378,7 @@ func (m Machine) signedFits(signed, userland, dkms, want string) bool {
 	return within(Release(have[0]), want)
 }
 
-// versions are what there is of a package: what is installed comes first.
+// versions are the available versions of a package, the installed one first.
 func (m Machine) versions(name string) []string {
 	if have := m.Installed[name]; have != "" {
 		return append([]string{have}, m.Candidates[name]...)
@@ -401,7 +401,7 @@ func (m Machine) exactly(names []string, release string) (out []Package, lacks s
 	return out, ""
 }
 
-// obstacles are what would break an installation, found before anything is touched. Where headers are to be
+// obstacles returns problems that would break an installation, found before the machine is changed. If headers have to be
 // installed, it adds them to the plan.
 func (m Machine) obstacles(p *Plan, kernels, source string) []Finding {
 	var out []Finding
@@ -419,7 +419,7 @@ func (m Machine) obstacles(p *Plan, kernels, source string) []Finding {
 	return out
 }
 
-// building is what a module needs that DKMS builds on the machine.
+// building returns problems of a module that DKMS builds on the machine, and adds the headers that it needs.
 func (m Machine) building(p *Plan, kernels, source string) []Finding {
 	var out []Finding
 	name := strings.ReplaceAll(headers, "%k", m.Kernel)

@@ -60,7 +60,7 @@ func TestTheTableOfPackagesIsOfKnownBranches(t *testing.T) {
 	assert.NotContains(t, strings.Join(names, " "), "%b")
 }
 
-// bookworm is a machine of Debian 12 with two H100, without a driver, whose apt has what Debian's has.
+// bookworm is a machine of Debian 12 with two H100, without a driver, whose apt has Debian's packages.
 func bookworm() Machine {
 	m := Machine{System: "debian12", Kernel: "6.1.0-37-amd64", Arch: "amd64", Devices: []string{"2330", "2330"}, Apt: true, Candidates: map[string][]string{}}
 	m.offer("535.261.03-1", "nvidia-smi", "libnvidia-ml1", "libcuda1", "nvidia-kernel-dkms", "nvidia-open-kernel-dkms")

@@ -22,11 +22,11 @@ type Offer struct {
 	// NVLink5 says that this includes switches of NVLink 5.
 	NVLink5  bool      `json:"nvlink5"`
 	Missing  []string  `json:"missing,omitempty"` // packages without which it can't be installed
-	Packages []Package `json:"-"`                 // those that are there
+	Packages []Package `json:"-"`                 // those that are available
 }
 
-// Offers says which drivers the packages are, by their versions, the newest first. One package of a release is enough to
-// have it told, with all that it lacks. Libraries that the packages depend on are not known here.
+// Offers returns the drivers of the packages, by their versions, the newest first. One package of a release is enough to
+// list it, with all missing packages. Libraries that the packages depend on are not known here.
 func Offers(system string, have map[string][]string) []Offer {
 	var out []Offer
 	for _, s := range sets() {
@@ -67,7 +67,7 @@ func ofBranch(name string, branch int) string {
 	return strings.ReplaceAll(name, "%b", strconv.Itoa(branch))
 }
 
-// releases are those of a branch of which some package is there.
+// releases are those of a branch with at least one available package.
 func (s set) releases(branch int, have map[string][]string) []string {
 	var out []string
 	for _, name := range s.versioned(branch) {
@@ -146,8 +146,8 @@ func kernelsOf(name string, have map[string][]string) []string {
 	return out
 }
 
-// Bring adds what a bundle has to what the machine's apt knows, before it: lists that were fetched long ago may name
-// packages that can't be had any more. So of the driver's own packages apt's count only in releases that the bundle has.
+// Bring adds a bundle's packages to those that the machine's apt knows, before them: lists that were fetched long ago may name
+// packages that are no longer available. So of the driver's own packages apt's count only in releases that the bundle has.
 func (m *Machine) Bring(have map[string][]string) {
 	own, releases := map[string]bool{}, map[string]bool{}
 	for _, s := range sets() {

@@ -29,7 +29,7 @@ type set struct {
 	systems  []string // as layout.Facts.OS has them
 	source   string
 	branches []int
-	// userland are of the driver's own version, and so are module and fabric manager; loose have one of their own.
+	// userland are of the driver's version, and so are module and fabric manager; loose have independent versions.
 	userland, loose []string
 	// dkms are the packages that build the kernel module on the machine, by kind; signed those that bring it
 	// built and signed for a kernel. Their versions are the kernel's, and they need the userland that fits.
@@ -126,7 +126,7 @@ func Systems() []string {
 	return out
 }
 
-// Names are all packages that a machine may be asked for: with %k where the name of its kernel stands. A bundle may
+// Names are all packages that a machine may need, with %k in the place of the name of its kernel. A bundle may
 // hold the distribution's or NVIDIA's.
 func Names(source string) []string {
 	seen := map[string]bool{headers: true}
