@@ -14,7 +14,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// password takes a hash that can be verified, where that was asked for. It is replaced when the person signs in first.
+// password takes a hash that can be verified, if the options request it. It is replaced when the person signs in first.
 func (s *Step) password(u *User, o Options) {
 	if !o.Passwords {
 		s.note("the password: set one with paictl user passwd %s, or name a provider's person with paictl user link %s", u.Name, u.Name)
@@ -31,7 +31,7 @@ func (s *Step) password(u *User, o Options) {
 // maxKeys is how many public keys a User has at most.
 const maxKeys = 100
 
-// take takes what clients stored with a person. Public keys stand in the User.
+// take takes the data that clients stored with a person. Public keys are stored in the User.
 func (s *Step) take(extension map[string]json.RawMessage) {
 	s.extension = people.Extension(maps.Clone(extension))
 	text, there := s.extension["sshKeys"]
@@ -50,7 +50,7 @@ func (s *Step) take(extension map[string]json.RawMessage) {
 	}
 }
 
-// Apply does what steps say, in their order, and tells of each that is done. It can be repeated after a failure, from a new Plan.
+// Apply executes the steps in their order, and calls told after each. It can be repeated after a failure, from a new Plan.
 func Apply(ctx context.Context, d *people.Directory, steps []Step, told func(*Step)) error {
 	for i := range steps {
 		s := &steps[i]
@@ -99,7 +99,7 @@ func (s *Step) givePassword(ctx context.Context, d *people.Directory) error {
 	return err
 }
 
-// rest is what stands beside a User, and in the end that all of it has been taken.
+// rest stores the data that isn't part of a User, and finally records that all of it has been taken.
 func (s *Step) rest(ctx context.Context, d *people.Directory) error {
 	if len(s.keys) > 0 {
 		if _, err := d.Update(ctx, s.Name, func(spec *v1.UserSpec) error {

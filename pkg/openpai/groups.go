@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// here are the groups that are there, and those that are made before any other.
+// here returns the existing groups, and those that are made before any other.
 func here(d *people.Directory) map[string]v1.GroupSpec {
 	out := map[string]v1.GroupSpec{}
 	for _, g := range people.FirstGroups() {
@@ -24,8 +24,8 @@ func here(d *people.Directory) map[string]v1.GroupSpec {
 	return out
 }
 
-// places says of each group that is there, or will be, whether people of OpenPAI may be put into it. A group of the same name may be another
-// one: whoever was in it in OpenPAI must not get more by that.
+// places records for each group that exists, or will, whether people of OpenPAI may be put into it. A group of the same name may be
+// unrelated: members of the group in OpenPAI must not get more rights by that.
 type places map[string]bool
 
 // join puts a person into groups.
@@ -43,7 +43,7 @@ func (s *Step) join(names []string, into places) {
 	}
 }
 
-// noMore reports whether a group grants nothing that another doesn't grant.
+// noMore reports whether a group has no grants beyond those of another.
 func noMore(g, than *v1.GroupSpec) bool {
 	for _, storage := range g.Storages {
 		if !slices.Contains(than.Storages, storage) {
@@ -59,7 +59,7 @@ func noMore(g, than *v1.GroupSpec) bool {
 	})
 }
 
-// grants are what a group of OpenPAI grants here.
+// grants are the grants here of a group of OpenPAI.
 func (g *Group) grants(o Options) *v1.GroupSpec {
 	spec := &v1.GroupSpec{Name: g.Name, Administrator: g.ACLs.Admin, Storages: compact(g.ACLs.Storages)}
 	for _, vc := range compact(g.ACLs.VirtualClusters) {
@@ -112,7 +112,7 @@ func compact(names []string) []string {
 	return out
 }
 
-// missing notes what a group granted in OpenPAI and doesn't grant here.
+// missing notes the grants that a group had in OpenPAI and doesn't have here.
 func (s *Step) missing(g *Group, have *v1.GroupSpec) {
 	var flags []string
 	for _, vc := range compact(g.ACLs.VirtualClusters) {

@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
 const (
-	// alicesHash is what OpenPAI stores of the password "alice's old password" of alice.
+	// alicesHash is the hash that OpenPAI stores of the password "alice's old password" of alice.
 	alicesHash = "8daf9e289f39298030c3cd3aa93e0753c283aec5ee536087938de6af47ac5c65e14afdf8d988caac0a235dbc46ba5e331360bea32cccf7cf7daf6a73911a8cf1"
 	key        = `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBrVnTPmkCdvhZbQ6uzHMVcQAuRqgNMQJ5mGVT0uwqfM laptop`
 )
@@ -50,7 +50,7 @@ func person(name, groups, extension string) map[string]string {
 	return map[string]string{"username": name, "password": alicesHash, "grouplist": groups, "email": name + "@lab.example", "extension": extension}
 }
 
-// old fills a cluster with what OpenPAI has stored.
+// old fills a cluster with the data that OpenPAI has stored.
 func old(t *testing.T) (*kube.Cluster, *people.Directory) {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -162,7 +162,7 @@ func TestPeopleOfOpenPAIAreTakenOver(t *testing.T) {
 func TestARunThatWasKilledIsFinishedByTheNext(t *testing.T) {
 	c, d := old(t)
 	stored(t, c, openpai.UserNamespace, "alice", person("alice", `["default"]`, `{"a":1,"b":2,"sshKeys":[{"title":"laptop","value":"`+key+`"}]}`))
-	// Killed after the User was made: neither password nor keys are there.
+	// Killed after the User was made: neither password nor keys are stored yet.
 	_, err := d.Add(t.Context(), people.NewUser{Name: "alice", From: "openpai"})
 	require.NoError(t, err)
 	_, err = d.MergeExtension(t.Context(), "alice", people.Extension{"b": json.RawMessage("3")})
@@ -305,7 +305,7 @@ func TestNoOneGetsMoreByTheNameOfAGroup(t *testing.T) {
 	// default is left out, too: OpenPAI has no Secret of it here.
 	assert.ElementsMatch(t, []string{"same", "less", "bosses", "empty", "new"}, alice.User.Spec.Groups)
 
-	// A group of an earlier run that grants more since takes no one either.
+	// A group of an earlier run that grants more since then gets no members either.
 	_, err = d.ChangeGroup(t.Context(), "same", false, func(g *v1.GroupSpec) error {
 		g.Administrator = true
 		return nil

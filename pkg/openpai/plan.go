@@ -14,9 +14,9 @@ import (
 
 // What is done.
 const (
-	Add      = "add"      // it isn't there
+	Add      = "add"      // it doesn't exist
 	Complete = "complete" // an earlier run didn't finish it
-	Keep     = "keep"     // it is there, and stays as it is
+	Keep     = "keep"     // it exists, and stays as it is
 	LeaveOut = "leave out"
 )
 
@@ -27,19 +27,19 @@ const (
 	KindSecret = "secret"
 )
 
-// Step is what is done for one group or person. Nothing in what is shown of it is secret.
+// Step is the change for one group or person. Its exported fields contain no secrets.
 type Step struct {
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 	Action string `json:"action"`
-	// Notes say what isn't taken, and why.
+	// Notes list the data that isn't taken, and why.
 	Notes []string `json:"notes,omitempty"`
 
 	group     *v1.GroupSpec
 	user      people.NewUser
 	keys      []v1.SSHKey
 	extension people.Extension
-	// taken is what has been taken of a person once the step is done.
+	// taken records which data of a person has been taken once the step is done.
 	taken string
 }
 
@@ -57,7 +57,7 @@ type Options struct {
 	Passwords bool
 }
 
-// Plan works out what is to be done, from what is there now.
+// Plan computes the steps, from the current state.
 func Plan(ctx context.Context, src *Source, d *people.Directory, o Options) ([]Step, error) {
 	var out []Step
 	for _, name := range slices.Sorted(maps.Keys(src.Unread)) {
@@ -86,10 +86,10 @@ func Plan(ctx context.Context, src *Source, d *people.Directory, o Options) ([]S
 	return out, nil
 }
 
-// from is what people who were taken over bear.
+// from marks people who were taken over.
 const from = "openpai"
 
-// What has been taken of them.
+// Values for the data that has been taken of them.
 const (
 	takenAll  = "all"
 	takenBare = "all but the password"
@@ -124,8 +124,8 @@ func planUser(ctx context.Context, u *User, tokens int, d *people.Directory, gro
 	return s, nil
 }
 
-// complete is for a person who is there: what an earlier run has begun is finished, and others stay as they are. What was taken from a person since
-// doesn't come back: a key that was revoked, or the password of one whom a provider knows now.
+// complete is for a person who exists: the work of an earlier run is finished, and other people stay as they are. Data that was removed from a person
+// since doesn't come back: a key that was revoked, or the password of a person with a provider's identity.
 func (s *Step) complete(ctx context.Context, d *people.Directory, p *people.Person) error {
 	s.Action = Keep
 	if p.User.Annotations[people.AnnotationFrom] != from {

@@ -1,6 +1,6 @@
 // Package openpai takes people over from a cluster of OpenPAI.
-// In: Secrets as OpenPAI's REST server wrote them, and the people that are there. Out: what is to be done for each group and person, which
-// can be shown or done; what can't be taken, and why.
+// In: Secrets as OpenPAI's REST server wrote them, and the existing people. Out: steps for each group and person, which
+// can be shown or executed; the data that can't be taken, and why.
 package openpai
 
 import (
@@ -16,17 +16,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Namespaces of OpenPAI's Secrets, where its configuration says nothing else.
+// Namespaces of OpenPAI's Secrets, unless its configuration names others.
 const (
 	UserNamespace  = "pai-user-v2"
 	GroupNamespace = "pai-group"
 )
 
-// Source is what lay in a cluster of OpenPAI.
+// Source has the data of a cluster of OpenPAI.
 type Source struct {
 	Groups []Group
 	Users  []User
-	// Unread are Secrets that don't hold what they should, by NAMESPACE/NAME, and why.
+	// Unread are Secrets with invalid content, by NAMESPACE/NAME, and why.
 	Unread map[string]string
 	// Tokens is how many tokens for programs people had, by name.
 	Tokens map[string]int
@@ -36,11 +36,11 @@ type Source struct {
 type Group struct {
 	Name, Description, External string
 	ACLs                        ACLs
-	// Extension is what else clients stored with it.
+	// Extension has the other data that clients stored with it.
 	Extension map[string]json.RawMessage
 }
 
-// ACLs are what a group grants.
+// ACLs are the grants of a group.
 type ACLs struct {
 	Admin           bool     `json:"admin"`
 	VirtualClusters []string `json:"virtualClusters"`
@@ -56,7 +56,7 @@ type User struct {
 	Extension map[string]json.RawMessage
 }
 
-// Read reads a cluster of OpenPAI. It changes nothing there.
+// Read reads a cluster of OpenPAI. It makes no changes there.
 func Read(ctx context.Context, from kubernetes.Interface, userNamespace, groupNamespace string) (*Source, error) {
 	s := &Source{Unread: map[string]string{}}
 	if err := s.each(ctx, from, groupNamespace, "groupname", func(name string, data map[string][]byte) error {
@@ -101,7 +101,7 @@ func object(text []byte, into *map[string]json.RawMessage) error {
 
 const pageSize = 500
 
-// each reads the Secrets of a namespace, by name. One is called after the hexadecimal digits of the name that it holds under a key.
+// each reads the Secrets of a namespace, by name. A Secret is named after the hexadecimal digits of the name that it holds under a key.
 func (s *Source) each(ctx context.Context, from kubernetes.Interface, namespace, key string, take func(name string, data map[string][]byte) error) error {
 	if _, err := from.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); err != nil {
 		return fmt.Errorf("look for OpenPAI's namespace %s: %w", namespace, err)

@@ -12,14 +12,14 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// What is taken of one job at most, the latest.
+// Limits of the data that is taken of one job; the latest is taken.
 const (
 	maxAttempts     = 200
 	maxTaskAttempts = v1.MaxTasks
 	maxEvents       = 1000
 )
 
-// write is a change of an archive, and a giver makes it once there is room for so much memory, which it takes until it is made.
+// write is a change of an archive. A giver makes it once that much memory is free, which it reserves until the change is made.
 type (
 	write func(ctx context.Context, to archive.Store) error
 	giver func(weight int64, w write) error
@@ -84,7 +84,7 @@ func outcomeBytes(a v1.FrameworkAttemptStatus) int64 {
 	return weigh(text)
 }
 
-// earlier is the job as it was at the end of an attempt, and how much memory that takes at most; nil where the text doesn't tell.
+// earlier returns the job as it was at the end of an attempt, and how much memory that takes at most. It returns nil if the text doesn't have it.
 func (j *job) earlier(id int32, text []byte) (*v1.Framework, int64) {
 	if id < 0 || id >= j.f.Status.AttemptStatus.ID {
 		return nil, 0
@@ -151,7 +151,7 @@ func (s *Source) taskAttempts(ctx context.Context, jobs map[string]*job, give gi
 	})
 }
 
-// events reads what Kubernetes told of jobs. Early releases of OpenPAI kept none in this way.
+// events reads Kubernetes' events of jobs. Early releases of OpenPAI stored none in this way.
 func (s *Source) events(ctx context.Context, jobs map[string]*job, give giver) error {
 	if !s.has(eventsTable, "frameworkName", "taskName", "type", "reason", "message", "lastTimestamp", "count", "sourceComponent") {
 		return nil

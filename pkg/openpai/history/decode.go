@@ -76,7 +76,7 @@ func weigh(text []byte) int64 {
 	return weight
 }
 
-// countTasks is how many tasks there are. It keeps nothing of them.
+// countTasks counts the tasks. It doesn't keep their data.
 func countTasks(roles []byte) (n int, err error) {
 	var all []struct {
 		Tasks []struct{} `json:"taskStatuses"`
@@ -93,7 +93,7 @@ func countTasks(roles []byte) (n int, err error) {
 // packedKey is where OpenPAI's controller puts the tasks of an attempt that has many.
 const packedKey = "taskRoleStatusesCompressed"
 
-// unpack returns the tasks of an attempt as JSON where they are packed; else nothing.
+// unpack returns the tasks of an attempt as JSON if they are packed, and nil otherwise.
 func unpack(text []byte) ([]byte, error) {
 	if !bytes.Contains(text, []byte(packedKey)) {
 		return nil, nil

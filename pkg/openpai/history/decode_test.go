@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/openpai/history/historytest"
 )
 
-// bombBytes is what a bomb has once it is unpacked: less than an object may have.
+// bombBytes is the size of a bomb once it is unpacked: less than an object may have.
 const bombBytes = 30 << 20
 
 // repeated is a list of a text, of so many bytes.

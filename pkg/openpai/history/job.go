@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/protocol"
 )
 
-// Why a job is left out. None of these shows what stands in the database: it may hold secrets.
+// Why a job is left out. The errors don't quote the database, because it may hold secrets.
 var (
 	errNotEnded = errors.New("it hasn't ended: run this again when it has")
 	errUser     = errors.New("the name of its user can't be one here")
@@ -146,7 +146,7 @@ func known(uid types.UID) bool {
 	return err == nil && u.String() == string(uid)
 }
 
-// attempt makes of an attempt, and of its tasks, what the archive takes. end is when it was over.
+// attempt changes an attempt, and its tasks, into the form that the archive accepts. end is when it was over.
 func (j *job) attempt(a *v1.FrameworkAttemptStatus, end *metav1.Time) error {
 	a.TaskChunks, a.TaskParts = 0, nil
 	if a.CompletionTime == nil {
@@ -173,7 +173,7 @@ func (j *job) attempt(a *v1.FrameworkAttemptStatus, end *metav1.Time) error {
 	return nil
 }
 
-// task makes of a task what the archive takes: it has ended, at the latest with its attempt, and held its GPUs from when it ran.
+// task changes a task into the form that the archive accepts: it has ended, at the latest with its attempt, and held its GPUs from when it ran.
 func (j *job) task(role string, t *v1.TaskStatus, of *v1.FrameworkAttemptStatus) {
 	if !slices.Contains(states, t.State) {
 		t.State = v1.Completed
@@ -191,7 +191,7 @@ func (j *job) task(role string, t *v1.TaskStatus, of *v1.FrameworkAttemptStatus)
 		return
 	}
 	if a.RunTime.Time.Before(j.f.CreationTimestamp.Time) || a.CompletionTime.Before(a.RunTime) || a.CompletionTime.After(j.end.Add(time.Minute)) {
-		return // no one knows for how long
+		return // the time is unknown
 	}
 	a.GPUs = &v1.TaskGPUs{Count: c.gpus, Type: c.model, Opportunistic: c.opportunistic, Since: *a.RunTime}
 }

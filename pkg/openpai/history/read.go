@@ -27,10 +27,10 @@ type row struct {
 	snapshot, config                     string
 }
 
-// ended reports whether nothing of the job changes any more.
+// ended reports whether the job has reached its final state.
 func (r *row) ended() bool { return r.state == "Completed" }
 
-// count is how many jobs there are.
+// count returns the number of jobs.
 func (s *Source) count(ctx context.Context) (n int, err error) {
 	if err := s.conn.QueryRow(ctx, "SELECT COUNT(*) FROM "+frameworks).Scan(&n); err != nil {
 		return 0, reading(err)
@@ -116,7 +116,7 @@ func (s *Source) each(ctx context.Context, query string, names []string, take fu
 	return nil
 }
 
-// instant is a time of the database; zero where it is none.
+// instant returns a time of the database, or zero if it isn't finite.
 func instant(t pgtype.Timestamptz) time.Time {
 	if !t.Valid || t.InfinityModifier != pgtype.Finite {
 		return time.Time{}

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Report is what was found, and taken.
+// Report lists the jobs that were found, and taken.
 type Report struct {
-	// People are whose jobs are taken, by name.
+	// People are the people whose jobs are taken, by name.
 	People []*Person `json:"people"`
-	// Jobs are added, or would be; Known are there already.
+	// Jobs are added, or would be; Known already exist.
 	Jobs  int `json:"jobs"`
 	Known int `json:"known"`
-	// LeftOut are the jobs that aren't taken: so many, and the first of them.
+	// LeftOutCount is the number of jobs that aren't taken, and LeftOut are the first of them.
 	LeftOutCount int       `json:"leftOutCount"`
 	LeftOut      []LeftOut `json:"leftOut"`
 	// WithoutText is how many jobs are taken without their text.

@@ -1,6 +1,6 @@
 // Package history takes jobs over from the database of a cluster of OpenPAI.
-// In: its PostgreSQL, which is only read, and the history that is there. Out: parts of a history, as the job controller takes them; how many
-// jobs of whom there are, which are left out, and why.
+// In: its PostgreSQL, which is only read, and the existing history. Out: parts of a history, as the job controller takes them; the number of
+// jobs of each person, the jobs that are left out, and why.
 package history
 
 import (
@@ -42,7 +42,7 @@ func Open(ctx context.Context, from string) (*Source, error) {
 		return nil, err
 	}
 	config, err := pgx.ParseConfig(address)
-	if err != nil { // what it says may show a part of the password
+	if err != nil { // its text may show a part of the password
 		return nil, hint.Errorf(remedy, "the address of OpenPAI's database can't be read")
 	}
 	if config.ConnectTimeout == 0 {
@@ -111,7 +111,7 @@ func addressOf(from string) (string, error) {
 	return address, nil
 }
 
-// mayHidePassword reports whether a text that is no file can be an address in another form, such as PostgreSQL's "host=db password=x", or
+// mayHidePassword reports whether a text that is not a file can be an address in another form, such as PostgreSQL's "host=db password=x", or
 // alice:x@db.
 func mayHidePassword(text string) bool {
 	return strings.ContainsAny(text, "=@") || strings.Contains(text, "://")
@@ -120,7 +120,7 @@ func mayHidePassword(text string) bool {
 // noPassword refuses an address with a password: others on the machine see arguments of commands.
 func noPassword(address string) error {
 	u, err := url.Parse(address)
-	if err != nil { // what it says may show a password
+	if err != nil { // its text may show a password
 		return hint.Errorf(remedy, "the address of OpenPAI's database can't be read")
 	}
 	_, given := u.User.Password()

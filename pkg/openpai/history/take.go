@@ -40,8 +40,8 @@ type Options struct {
 	Part int
 }
 
-// Take reads all jobs, and gives those that have ended on in parts. What is there already is given again: then an earlier run that was cut off
-// is finished. The report is of what was done until an error.
+// Take reads all jobs, and passes on those that have ended in parts. Existing jobs are passed on again, to finish an earlier run that was
+// interrupted. If an error occurs, the report covers the jobs before it.
 func (s *Source) Take(ctx context.Context, o Options) (*Report, error) {
 	t := newTaker(s, o)
 	err := t.run(ctx)
@@ -58,12 +58,12 @@ type taker struct {
 	report *Report
 	people tally
 	seen   map[string]bool // UIDs
-	// room is memory for what is being written.
+	// room is memory for pending writes.
 	room *semaphore.Weighted
 	// waiting are jobs of the part that isn't given yet.
 	waiting []counted
 
-	dir   string // of the part; empty: there is none
+	dir   string // of the part; empty without one
 	part  archive.Store
 	bytes int64
 }
@@ -198,7 +198,7 @@ func (t *taker) write(ctx context.Context, step func(give giver) error) error {
 	return err
 }
 
-// open begins a part, where none is begun.
+// open begins a part, unless one is open.
 func (t *taker) open(ctx context.Context) (err error) {
 	if t.part != nil {
 		return nil
@@ -242,7 +242,7 @@ func (t *taker) give(ctx context.Context) error {
 	return nil
 }
 
-// drop removes what is on this machine of a part.
+// drop removes the local files of a part.
 func (t *taker) drop() error {
 	var err error
 	if t.part != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// masked is the text of a job without secrets: OpenPAI didn't find all of them. A text that can't be read is left out, since what is secret
-// in it isn't known.
+// masked returns the text of a job without secrets: OpenPAI didn't find all of them. A text that can't be parsed is left out, because its secrets
+// aren't known.
 func masked(text string) string {
 	out, err := protocol.MaskStored([]byte(text))
 	if err != nil {
@@ -50,10 +50,10 @@ type claim struct {
 // maxHeld is more than any machine has.
 const maxHeld = 1024
 
-// gpuResources are the devices that OpenPAI's tasks had as GPUs where HiveD didn't place them.
+// gpuResources are the devices that OpenPAI's tasks had as GPUs if HiveD didn't place them.
 var gpuResources = []string{"nvidia.com/gpu", "amd.com/gpu"}
 
-// claims are the GPUs of a job's tasks by role. A job without any has none, though HiveD gave it cells for its processors.
+// claims are the GPUs of a job's tasks by role. A job without GPUs isn't in it, though HiveD gave it cells for its processors.
 func claims(f *v1.Framework) map[string]claim {
 	out := map[string]claim{}
 	if text := f.Annotations[v1.AnnotationGPUs]; text == "" || text == "0" {

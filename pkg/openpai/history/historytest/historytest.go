@@ -216,7 +216,7 @@ func (d *Database) AddTask(j Job, attempt, index, id, code int32) {
 		text(object{"kind": "Task", "metadata": object{}, "status": j.Task(attempt, index, id, code)}), j.Submitted)
 }
 
-// AddEvent adds what Kubernetes told of a pod of a job.
+// AddEvent adds an event of Kubernetes about a pod of a job.
 func (d *Database) AddEvent(j Job, reason string, at time.Time) {
 	d.t.Helper()
 	d.Exec(`INSERT INTO framework_events (uid, "frameworkName", "taskName", type, reason, message, "lastTimestamp", count, "sourceComponent", "updatedAt") VALUES ($1, $2, $3, 'Warning', $4, $5, $6, 3, 'kubelet', $6)`,
