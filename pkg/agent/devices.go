@@ -27,11 +27,11 @@ type device struct {
 	missing bool
 	// forPods: ordinary pods get it, and no job.
 	forPods bool
-	// card is the number of the GPU of which it is a part; Index, where each is one part.
+	// card is the number of the GPU that it is a part of. It equals Index if each GPU is one part.
 	card int32
-	// instance is the part where the hardware splits the GPU; nil for the GPU itself, and while it isn't split as it is to be.
+	// instance is the device's instance if the hardware splits the GPU; nil for the GPU itself, and while its split isn't the configured one.
 	instance *gpu.Instance
-	// unlike says how it is split where it is to be otherwise, "" where it is as it is to be.
+	// unlike describes how the GPU is split if it should be split differently, otherwise "".
 	unlike string
 }
 
@@ -123,7 +123,7 @@ func (m *monitor) missing() (out []device) {
 	return out
 }
 
-// device returns the GPU of a name.
+// device returns the GPU with a name.
 func (m *monitor) device(name string) (device, bool) {
 	all, _ := m.devices()
 	for _, d := range all {
@@ -134,7 +134,7 @@ func (m *monitor) device(name string) (device, bool) {
 	return device{}, false
 }
 
-// cardOf returns the GPU of a number.
+// cardOf returns the GPU with a number.
 func (m *monitor) cardOf(index int32) (device, bool) {
 	all, _ := m.cards()
 	i := slices.IndexFunc(all, func(d device) bool { return d.Index == index })

@@ -30,8 +30,8 @@ import (
 // kind is the vendor and class of the agent's devices in the Container Device Interface.
 const kind = claim.Driver + "/gpu"
 
-// Driver hands the GPUs of its machine to the pods that their claims name. The kubelet calls it for one claim after the other,
-// which kubeletplugin sees to.
+// Driver gives the GPUs of its machine to the pods that their claims name. The kubelet calls it for one claim at a time;
+// kubeletplugin ensures that.
 type Driver struct {
 	node    string
 	gpus    *monitor
@@ -95,7 +95,7 @@ func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f fold
 	return d, nil
 }
 
-// rewriting is how long it may take to tell the container runtime of all claims: where a GPU hangs, what containers need can't be found out,
+// rewriting limits the time for writing the container runtime's files of all claims: if a GPU hangs, the edits can't be determined,
 // and pods that have ended wait for the agent.
 const rewriting = 20 * time.Second
 
@@ -174,7 +174,7 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 		err = fmt.Errorf("it was allocated %v on this machine, but now names %v", names(known), names(want))
 	}
 	if known != nil && err == nil {
-		// Since when it has them is known; another pod may have it by now.
+		// Its Since is already recorded, but another pod may use the claim now.
 		next := *known
 		next.Pods, next.PodNames = slices.Clone(known.Pods), slices.Clone(known.PodNames)
 		for i, uid := range want.Pods {
@@ -261,7 +261,7 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 // request is one request of a claim.
 type request struct {
 	class string
-	// exact: it is for so many devices, and not for all.
+	// exact: it requests a number of devices, and not all.
 	exact bool
 	count int64
 }
@@ -329,7 +329,7 @@ func (d *Driver) remove(uid types.UID) error {
 func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	var dropped *resourceslice.DroppedFieldsError
 	if errors.As(err, &dropped) {
-		// Before Kubernetes 1.36 sick GPUs have no taint there, and pods that get one are refused nothing.
+		// Before Kubernetes 1.36, sick GPUs have no taint there, and pods that get one aren't refused.
 		d.log.InfoContext(ctx, "the API server keeps a part of what is said of the GPUs", "missing features", dropped.DisabledFeatures())
 		return
 	}

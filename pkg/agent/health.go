@@ -36,17 +36,17 @@ func (m *monitor) event(e gpu.Event) {
 	}
 }
 
-// silentFor is how long nothing may be known of GPUs before that makes them sick: the program that looks at them may have to start again.
+// silentFor is how long the state of GPUs may be unknown before that makes them sick: the program that reads them may have to restart.
 const silentFor = 15 * time.Second
 
-// tick looks whether time alone has changed something.
+// tick checks for changes that only depend on time.
 func (m *monitor) tick() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.judge()
 }
 
-// unseen takes note that nothing can be known of the GPUs at present.
+// unseen records that the state of the GPUs is unknown at present.
 func (m *monitor) unseen(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,7 +58,7 @@ func (m *monitor) unseen(why error) {
 	m.judge()
 }
 
-// judge finds out who is sick.
+// judge determines which GPUs are sick.
 func (m *monitor) judge() {
 	changed := m.news
 	m.news = false
@@ -119,7 +119,7 @@ func (m *monitor) sickness(s *slot) (string, time.Time) {
 	return "", time.Time{}
 }
 
-// reasons are all that is wrong with a GPU, the worst first.
+// reasons are all faults of a GPU, the worst first.
 func (m *monitor) reasons(s *slot) (out []string) {
 	if s.XID != 0 {
 		out = append(out, gpu.FindXID(s.XID).String())
@@ -128,7 +128,7 @@ func (m *monitor) reasons(s *slot) (out []string) {
 		if m.now().Sub(m.silentSince) >= silentFor {
 			out = append(out, m.silent)
 		}
-		return out // what was read last may be over
+		return out // the last values may be outdated
 	}
 	v := s.gpu.Values
 	for _, is := range []struct {

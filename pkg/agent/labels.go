@@ -28,7 +28,7 @@ import (
 // SimulatedLabel is on Nodes whose GPUs are simulated.
 const SimulatedLabel = "paictl.openpai.org/gpu-simulated"
 
-// labelOwner is the name under which the API server keeps which labels are the agent's.
+// labelOwner is the field manager of the agent's labels.
 const labelOwner = "pai-agent-labels"
 
 // labels returns the labels of the machine's Node. ok is false if the GPUs aren't known yet. In that case the labels stay unchanged.
@@ -77,7 +77,7 @@ func (d *Driver) label(ctx context.Context, client kubernetes.Interface) error {
 	}
 }
 
-// conflicts are the labels that another one has written.
+// conflicts are the labels that another field manager has written.
 func conflicts(err error) (out []string) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsConflict(err) || status.Status().Details == nil {
@@ -98,7 +98,7 @@ func word(name string) string {
 	return strings.Join(strings.Fields(notInProduct.ReplaceAllString(name, "")), "-")
 }
 
-// labels implements vendor, as NVIDIA's GPU feature discovery does (github.com/NVIDIA/k8s-device-plugin, internal/lm). All GPUs are taken to be like the first.
+// labels implements vendor, as NVIDIA's GPU feature discovery does (github.com/NVIDIA/k8s-device-plugin, internal/lm). It describes the first GPU.
 func (n nvidia) labels(gpus []device, driver, cuda string) map[string]string {
 	const prefix = "nvidia.com/"
 	first := gpus[0]
@@ -128,7 +128,7 @@ func (n nvidia) labels(gpus []device, driver, cuda string) map[string]string {
 		for i, part := range []string{"major", "minor", "revision"} {
 			out[prefix+"cuda.driver-version."+part] = v[i]
 		}
-		// Their names of before, which it still writes.
+		// Their former names, which it still writes.
 		out[prefix+"cuda.driver.major"], out[prefix+"cuda.driver.minor"], out[prefix+"cuda.driver.rev"] = v[0], v[1], v[2]
 	}
 	if major, minor, ok := strings.Cut(cuda, "."); ok {
@@ -144,7 +144,7 @@ func (n nvidia) labels(gpus []device, driver, cuda string) map[string]string {
 	return out
 }
 
-// labelInstances makes labels those of GPUs that are split, as the program's strategy "single" has them: all instances are taken to be like the first.
+// labelInstances changes labels to those of split GPUs, as with the program's strategy "single". They describe the first instance.
 func (n nvidia) labelInstances(out map[string]string, gpus []device, first gpu.Instance) {
 	const prefix = "nvidia.com/"
 	count := 0

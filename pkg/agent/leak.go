@@ -37,7 +37,7 @@ func (s *slot) leakedBy(now time.Time) bool {
 	return !s.leaking.IsZero() && now.Sub(s.leaking) >= leakedFor
 }
 
-// claimed reports whether a claim has something of a GPU.
+// claimed reports whether a claim has a GPU or a part of it.
 func (r *records) claimed(card int32) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/agent/replace"
 )
 
-// ledger knows which orders were begun, and what came of them. It is a file, written before an order is carried out: an agent that is killed
-// between a reset and its answer doesn't reset again, since the GPU may have a job by then.
+// ledger records the orders that were begun, and their results. It is a file, written before an order is carried out: an agent that is killed
+// between a reset and its answer doesn't reset again, because the GPU may have a job by then.
 type ledger struct {
 	file string
 	// entries are in the order in which they were begun.
@@ -27,7 +27,7 @@ type entry struct {
 	Answer *order.Answer `json:"answer,omitempty"`
 }
 
-// mostEntries bounds the file: a Node has far fewer orders.
+// mostEntries limits the file: a Node has far fewer orders.
 const mostEntries = 256
 
 // interrupted is the result of an order during which the agent stopped.

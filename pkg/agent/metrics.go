@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// gpuLabels are those of NVIDIA's dcgm-exporter: gpu is the number of the card. pod and namespace are its user, and empty unless it has just one.
+// gpuLabels are those of NVIDIA's dcgm-exporter: gpu is the number of the card. pod and namespace are its user, and empty if it isn't exactly one.
 func gpuLabels() []string {
 	return []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "namespace", "pod"}
 }
@@ -70,7 +70,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			send(m.leaked, prometheus.GaugeValue, is)
 		}
 		if g.Lost {
-			continue // what it measured is over
+			continue // its measurements are outdated
 		}
 		instances := g.instances()
 		m.collectInstances(out, &g, labels, users[g.card])

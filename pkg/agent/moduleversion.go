@@ -82,7 +82,7 @@ func releaseIn(r io.Reader) string {
 // releaseOnly is a release, such as 570.133.20.
 var releaseOnly = regexp.MustCompile(`^[0-9]{2,4}(\.[0-9]+)+$`)
 
-// releaseOf is moduleRelease, and asks a file once.
+// releaseOf is moduleRelease with a cache: it reads each file once.
 func (b *nextBoot) releaseOf(path string, info fs.FileInfo) string {
 	key := fmt.Sprint(path, " ", info.Size(), " ", info.ModTime().UnixNano())
 	release, known := b.releases[key]

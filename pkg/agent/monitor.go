@@ -36,7 +36,7 @@ type monitor struct {
 	parts int32
 	// claimed reports whether a claim has something of a GPU; nil before that is known.
 	claimed func(card int32) bool
-	// mig is the profile of the instances into which each GPU is to be split, "" where they share its time.
+	// mig is the profile of the instances into which each GPU is to be split, "" if jobs share its time.
 	mig string
 	log *slog.Logger
 	now func() time.Time
@@ -45,13 +45,13 @@ type monitor struct {
 	// slots are by PCI address: NVML numbers GPUs in that order, and a card that takes another's slot takes its number.
 	slots        map[string]*slot
 	driver, cuda string
-	// silent says why nothing is known, "" if it is; since then.
+	// silent is the reason for which the GPUs' state is unknown, "" if it is known; silentSince is since when.
 	silent      string
 	silentSince time.Time
 	news        bool   // a GPU was added, or an error doesn't make a GPU sick, and changed isn't closed yet
 	seen        bool   // a report has come
-	missed      string // how many of the wanted are missing, and why
-	// changed is closed when a GPU comes, becomes sick or well, or reports an error.
+	missed      string // the number of missing GPUs, and why
+	// changed is closed when a GPU is added, becomes sick or well, or reports an error.
 	changed chan struct{}
 }
 
@@ -65,22 +65,22 @@ type slot struct {
 	Boot string    `json:"boot,omitempty"`
 	// Ignored is the fault that it had when a user ordered to use it anyway.
 	Ignored string `json:"ignored,omitempty"`
-	// Failures is how many errors couldn't be corrected then: more of them are worse.
+	// Failures is the number of uncorrectable errors at that time: more of them end the order.
 	Failures float64 `json:"failures,omitempty"`
-	// Seen is the machine's start in which it was there last.
+	// Seen is the last start of the machine in which it was present.
 	Seen string `json:"seen,omitempty"`
 	// MIG is the profile of the instances into which an agent has split it, or has begun to. A split by another program isn't changed.
 	MIG       string `json:"mig,omitempty"`
 	Simulated bool   `json:"simulated,omitempty"`
 
-	gpu gpu.GPU // as it was seen last
+	gpu gpu.GPU // the last report of it
 	// last is the last error that the driver reported, sick or not, since the agent started.
 	last int
 	// xids are the errors that it reported, oldest first.
 	// leaking is since when its memory is in use without a user; zero if it isn't.
 	leaking time.Time
 	xids    []gpu.Event
-	// waits says why it isn't split as it is to be, as far as that is known.
+	// waits is the reason for which its split isn't the configured one, if it is known.
 	waits string
 	// notBefore is the earliest time of a retry.
 	notBefore time.Time
@@ -116,7 +116,7 @@ func openMonitor(file, boot string, log *slog.Logger, now func() time.Time) (*mo
 	return m, nil
 }
 
-// see takes note of a report.
+// see processes a report.
 func (m *monitor) see(r *gpu.Report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -252,7 +252,7 @@ func (m *monitor) forget(bus string, s *slot, why string) {
 	m.news = true
 }
 
-// number is the number of a GPU that wasn't known: NVML's, or the first that no other has.
+// number returns the number for a new GPU: NVML's, or the first that is free.
 func (m *monitor) number(wanted int32) int32 {
 	taken := map[int32]bool{}
 	for _, s := range m.slots {
@@ -275,7 +275,7 @@ const mostGPUs = 1024
 func (m *monitor) stored() string {
 	data, err := json.Marshal(m.slots)
 	if err != nil {
-		panic(fmt.Sprintf("write slots as JSON: %v", err)) // they are plain
+		panic(fmt.Sprintf("write slots as JSON: %v", err)) // marshalling them can't fail
 	}
 	return string(data)
 }

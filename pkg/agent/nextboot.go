@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// nextBoot knows whether the machine has its driver after its next start: an upgrade of the kernel may have brought one that the driver has no
-// module for. Its methods may be called at the same time.
+// nextBoot checks whether the machine has its driver after its next start: an upgrade of the kernel may have installed one that the driver has no
+// module for. Its methods are safe for concurrent use.
 type nextBoot struct {
-	// root is where the machine's files are; "" where its GPUs are simulated, and need no module.
+	// root is the folder with the machine's files; "" if its GPUs are simulated, and need no module.
 	root string
 
 	mu     sync.Mutex
@@ -22,7 +22,7 @@ type nextBoot struct {
 	ready  bool
 	// other is the release of a module that is installed but doesn't belong to the driver.
 	other string
-	// releases are those of modules, by their files. One look at a time uses them.
+	// releases are those of modules, by file. Only one look at a time uses them.
 	releases map[string]string
 	looking  sync.Mutex
 }
@@ -119,7 +119,7 @@ var (
 	moduleFile = regexp.MustCompile(`^nvidia(-current|-current-open|-tesla|-tesla-[0-9]+|-legacy-[0-9a-z]+)?\.ko(\.(gz|xz|zst))?$`)
 )
 
-// trouble says why the machine would have no driver after its next start, "" if it will.
+// trouble explains why the machine would have no driver after its next start, "" if it will have one.
 func (b *nextBoot) trouble() string {
 	kernel, ready := b.last()
 	if kernel == "" || ready {

@@ -59,7 +59,7 @@ func (d *Driver) obey(ctx context.Context, client kubernetes.Interface) {
 	}
 }
 
-// orders carries out what a Node orders and isn't answered yet, and answers.
+// orders carries out a Node's unanswered orders, and answers them.
 func (d *Driver) orders(ctx context.Context, client kubernetes.Interface, n *corev1.Node) error {
 	orders, err := order.Read(n)
 	if err != nil {
@@ -82,7 +82,7 @@ func (d *Driver) orders(ctx context.Context, client kubernetes.Interface, n *cor
 		return err
 	}
 	if orders, err = order.Read(now); err != nil {
-		return nil //nolint:nilerr // the Node that comes next says so
+		return nil //nolint:nilerr // the next event of the Node reports it
 	}
 	answers := d.answers(orders, now)
 	if told, err := order.ReadAnswers(now); err == nil && slices.Equal(answers, told) {
@@ -91,11 +91,11 @@ func (d *Driver) orders(ctx context.Context, client kubernetes.Interface, n *cor
 	return order.Tell(ctx, client, now, answers)
 }
 
-// answers are those to orders that a Node or the ledger knows.
+// answers are the answers of a Node's orders in its annotation or in the ledger.
 func (d *Driver) answers(orders []order.Order, n *corev1.Node) (out []order.Answer) {
 	told, err := order.ReadAnswers(n)
 	if err != nil {
-		told = nil // someone else has written there
+		told = nil // another program has written there
 	}
 	for _, o := range orders {
 		if i := slices.IndexFunc(told, func(a order.Answer) bool { return a.ID == o.ID }); i >= 0 {
@@ -107,7 +107,7 @@ func (d *Driver) answers(orders []order.Order, n *corev1.Node) (out []order.Answ
 	return out
 }
 
-// follow carries out an order, which is noted before and after.
+// follow carries out an order, and records it before and after.
 func (d *Driver) follow(ctx context.Context, o order.Order) order.Answer {
 	a := order.Answer{ID: o.ID, Done: true}
 	d.log.InfoContext(ctx, "an order", "gpu", o.GPU, "action", o.Action, "by", o.By)
@@ -128,7 +128,7 @@ func (d *Driver) follow(ctx context.Context, o order.Order) order.Answer {
 	return a
 }
 
-// carryOut does what an order says. The text says what came of it.
+// carryOut carries out an order, and returns the result as text.
 func (d *Driver) carryOut(ctx context.Context, o order.Order) (string, error) {
 	if age := d.gpus.now().Sub(o.At); age > order.Valid || age < -order.Valid {
 		return "", fmt.Errorf("the order is from %s, but on the machine it is %s: too old, or the clocks differ", o.At.UTC().Format(time.RFC3339), d.gpus.now().UTC().Format(time.RFC3339))

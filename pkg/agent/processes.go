@@ -41,7 +41,7 @@ func (p *processes) ended(ctx context.Context, pods []types.UID) error {
 	}
 }
 
-// first returns the first of some pods in which something runs.
+// first returns the first pod with a running process.
 func (p *processes) first(pods []types.UID) (pod types.UID, running bool, err error) {
 	for _, uid := range pods {
 		if running, err = p.runs(uid); err != nil || running {
@@ -64,7 +64,7 @@ func (p *processes) runs(pod types.UID) (running bool, err error) {
 		case err != nil && path == root:
 			return fmt.Errorf("it is unknown whether the pod %s has finished: %w", pod, err)
 		case err != nil || !e.IsDir():
-			return nil //nolint:nilerr // it went meanwhile
+			return nil //nolint:nilerr // it was removed in between
 		case strings.HasSuffix(name, dashed) || strings.HasSuffix(strings.TrimSuffix(name, ".slice"), lined):
 			n, err := count(path)
 			if err != nil {

@@ -44,7 +44,7 @@ func (r *record) numbered(parts int32, mig string) bool {
 	return max(r.Parts, 1) == max(parts, 1) && r.MIG == mig
 }
 
-// place is which of its GPU's devices one is, counted from 0.
+// place is the number of a device among its GPU's devices, counted from 0.
 func (r *record) place(device string) int {
 	return int(cardOf(device, 1)) % int(max(r.Parts, 1))
 }
@@ -61,7 +61,7 @@ func cardOf(device string, parts int32) int32 {
 	return int32(index) / max(parts, 1)
 }
 
-// cards are the GPUs of which it has something.
+// cards are the GPUs of its devices.
 func (r *record) cards() []int32 {
 	var out []int32
 	for _, a := range r.Devices {
@@ -136,8 +136,8 @@ func openRecords(folder string) (*records, error) {
 	return out, nil
 }
 
-// holder returns the claim that has a device; nil if none has. Each GPU is so many devices by now, of this profile: of claims from when it was split
-// otherwise the whole GPU counts.
+// holder returns the claim that has a device, or nil. Each GPU is now split into this many devices, of this profile: a claim from when it was split
+// differently holds the whole GPU.
 func (r *records) holder(device string, parts int32, mig string) *record {
 	for _, other := range r.of {
 		same := other.numbered(parts, mig)
@@ -169,7 +169,7 @@ func (r *records) add(rec *record) error {
 	return nil
 }
 
-// hold keeps a GPU of which no claim has anything from claims, until release.
+// hold keeps a GPU that has no claim from claims, until release.
 func (r *records) hold(card int32) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,7 +212,7 @@ func (r *records) holdToSplit(card, parts int32, mig string) (used bool, err err
 	return used, nil
 }
 
-// heldError is of a GPU that a claim has.
+// heldError is the error for a GPU that a claim has.
 type heldError struct{ by *record }
 
 func (e *heldError) Error() string {

@@ -71,7 +71,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	return o, nil
 }
 
-// Run is the program pai-agent with its arguments; it logs to out until ctx ends. As pai-agent amdgpu it is what the agent runs to look at AMD's GPUs.
+// Run is the program pai-agent with its arguments; it logs to out until ctx ends. As pai-agent amdgpu it is the program that reads AMD's GPUs.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) > 0 && args[0] == amdgpu.Command {
 		return amdgpu.Run(ctx, args[1:], out)
@@ -189,15 +189,15 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 const (
 	// silence is how long the driver may take for an answer.
 	silence = 30 * time.Second
-	// firstLook is how long the agent waits for the first.
+	// firstLook is how long the agent waits for the first report.
 	firstLook = 45 * time.Second
-	// again is how long after its end the program that looks is started again.
+	// again is the pause before a program that has ended is started again.
 	again = time.Second
-	// apiPatience is how long the API server may take before the log says that it is waited for.
+	// apiPatience is how long the API server may take before a log message reports the wait.
 	apiPatience = 5 * time.Second
 )
 
-// look begins to look at the GPUs of the machine, and returns once they are known.
+// look starts watching the GPUs of the machine, and returns once they are known.
 func look(ctx context.Context, machine gpu.Machine, v vendor, folder string, log *slog.Logger) (*monitor, error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func (m *monitor) unlike(s *slot) string {
 	return fmt.Sprintf("it should be split into %d x %s (MIG), but is %s", max(m.parts, 1), m.mig, is)
 }
 
-// notSplit says what is wrong with a GPU that is split otherwise than it is to be, and what that waits for. Its caller holds the lock.
+// notSplit describes the fault of a GPU whose split isn't the configured one, and the reason for the wait. The caller holds the lock.
 func (m *monitor) notSplit(s *slot) string {
 	unlike := m.unlike(s)
 	switch {
@@ -106,7 +106,7 @@ func (m *monitor) ended(index int32, waits string, pause time.Duration) {
 const (
 	// splitting is how long it may take to split a GPU, resets included.
 	splitting = 3 * time.Minute
-	// splitEvery is how often it is looked whether the claims are gone that a GPU waits for.
+	// splitEvery is how often the agent checks whether the claims that a split waits for have ended.
 	splitEvery = 15 * time.Second
 	// busyPause is the pause before a retry for a GPU that programs outside of pods use: each attempt interrupts the reports of all GPUs.
 	busyPause = time.Minute
@@ -181,7 +181,7 @@ func (d *Driver) splitOne(ctx context.Context, index int32) error {
 	return d.vendor.split(ctx, &g, want, keep)
 }
 
-// await waits until those GPUs that were split are seen to be, and fails for those that aren't. Until then no claim gets anything of them.
+// await waits until reports show the new splits, and fails for GPUs that don't have them. Until then no claim gets a part of them.
 func (d *Driver) await(ctx context.Context, todo []int32, failed map[int32]error) {
 	for end := time.Now().Add(nextReport); ; {
 		missing, _ := d.gpus.toSplit()

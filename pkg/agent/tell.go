@@ -126,13 +126,13 @@ func (d *Driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletpl
 }
 
 const (
-	// ConditionGPUs is the condition of a Node that says whether any of its GPUs is sick.
+	// ConditionGPUs is the condition of a Node that shows whether any of its GPUs is sick.
 	ConditionGPUs corev1.NodeConditionType = "GPUsUnhealthy"
-	// ConditionNextBoot is the one that says whether the machine would be without NVIDIA's driver after its next start.
+	// ConditionNextBoot is the one that shows whether the machine would be without NVIDIA's driver after its next start.
 	ConditionNextBoot corev1.NodeConditionType = "GPUDriverMissingAtNextBoot"
 )
 
-// tellNode writes on the Node how its GPUs do: for the scheduler, and for people.
+// tellNode writes the health of a Node's GPUs to the Node: for the scheduler, and for people.
 func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) error {
 	gpus, _ := d.gpus.devices()
 	told := api.NodeDevices{Devices: []api.Device{}, Parts: int(d.gpus.parts), MIG: d.gpus.mig}
@@ -189,7 +189,7 @@ func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) erro
 	return nil
 }
 
-// changed returns those of the conditions that a Node doesn't have so, with their times.
+// changed returns the conditions that differ from the Node's, with their times.
 func (d *Driver) changed(node *corev1.Node, want []corev1.NodeCondition) (out []corev1.NodeCondition) {
 	now := metav1.NewTime(d.gpus.now())
 next:
@@ -209,7 +209,7 @@ next:
 }
 
 const (
-	// tellEvery is how often the Node is written again though nothing has changed: someone may have changed it.
+	// tellEvery is how often the Node is written again without a change: another program may have changed it.
 	tellEvery = 5 * time.Minute
 	// newsPause is the least time between two notifications: a failing GPU may report thousands of errors.
 	newsPause = 200 * time.Millisecond
@@ -224,7 +224,7 @@ func (d *Driver) tellContainers(ctx context.Context) {
 	}
 }
 
-// pause waits for a change, and a moment more, or for a while.
+// pause waits for a change, and a moment more, or for the given time.
 func (d *Driver) pause(ctx context.Context, changed <-chan struct{}, while time.Duration) {
 	select {
 	case <-ctx.Done():

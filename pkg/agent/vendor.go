@@ -25,9 +25,9 @@ type vendor interface {
 	// equip adds the edits for containers with real GPUs, which are the devices of spec in their order. all are those of the machine, which has this
 	// version of the driver.
 	equip(ctx context.Context, spec *specs.Spec, gpus []*device, all []device, driver string) error
-	// reset resets a GPU that no pod has, and says so.
+	// reset resets a GPU that no pod has, and returns a message.
 	reset(ctx context.Context, g *device) (string, error)
-	// split splits a GPU into instances, or brings it back into one piece. With keep it destroys none of the profile. It fails with a gpu.BusyError
+	// split splits a GPU into instances, or restores it to one piece. With keep it doesn't destroy those of the profile. It fails with a gpu.BusyError
 	// while someone uses the GPU.
 	split(ctx context.Context, g *device, want gpu.Split, keep bool) error
 	// labels are those that the vendor's own program writes on the Node of a machine with these GPUs.

@@ -28,7 +28,7 @@ import (
 // Command is the argument of pai-agent that runs this package.
 const Command = "amdgpu"
 
-// Run is the program with its arguments. It writes a report as a line of JSON every so often, until ctx ends.
+// Run is the program with its arguments. It writes reports as lines of JSON at an interval, until ctx ends.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("pai-agent "+Command, flag.ContinueOnError)
 	root := flags.String("root", "/", "folder where the machine's root is mounted")
@@ -46,12 +46,12 @@ type Collector struct {
 	// Root is where the machine's files are.
 	Root string
 	Now  func() time.Time
-	// counted are the errors of GPUs by their buses, as they were read at countedAt.
+	// counted are the errors of GPUs by bus, as of countedAt.
 	counted   map[string]errorCounts
 	countedAt time.Time
 }
 
-// Watch sends a report every so often, until ctx ends.
+// Watch sends reports at an interval, until ctx ends.
 func (c *Collector) Watch(ctx context.Context, every time.Duration, send func(*gpu.Report) error) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -149,7 +149,7 @@ func parseNumber(text string) (float64, bool) {
 	return n, err == nil && n >= 0 && !math.IsInf(n, 0)
 }
 
-// id is that of its model, such as 74a1.
+// id returns the id of its model, such as 74a1.
 func (d device) id() string { return strings.TrimPrefix(d.read("device"), "0x") }
 
 // describe returns the description of the GPU: its model, UUID, memory, device files and labels.
@@ -207,7 +207,7 @@ func (d device) minors(kind string) (out []int) {
 	return out
 }
 
-// judge says what keeps containers from using it, and what the KFD knows of it.
+// judge sets the reason for which containers can't use the GPU, and the facts from the KFD.
 func (d device) judge(g *gpu.GPU, nodes map[int]node, readable bool) {
 	render := d.minors("renderD")
 	if len(render) == 0 {

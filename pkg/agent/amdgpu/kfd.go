@@ -18,7 +18,7 @@ func (c *Collector) kfdNodes() (out map[int]node, readable bool) {
 	folder := c.sys("class/kfd/kfd/topology/nodes")
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, true // without a KFD nothing computes
+		return nil, true // without a KFD no GPU can compute
 	}
 	if err != nil {
 		return nil, false

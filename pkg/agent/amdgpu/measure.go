@@ -69,13 +69,13 @@ func (d device) monitors() (out []string) {
 	return out
 }
 
-// generation is that of PCIe by its speed, such as "16.0 GT/s PCIe"; 0 if it isn't known.
+// generation returns the PCIe generation for a speed such as "16.0 GT/s PCIe", or 0 if it isn't known.
 func generation(speed string) float64 {
 	gts, _, _ := strings.Cut(speed, " ")
 	return map[string]float64{"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}[gts]
 }
 
-// countEvery is how often errors are counted: each time the driver asks the hardware.
+// countEvery is how often errors are counted: the driver asks the hardware each time.
 const countEvery = 10 * time.Second
 
 // errorCounts are the errors of a GPU since the driver was loaded, by the blocks that have them: umc is the memory.
@@ -83,7 +83,7 @@ type errorCounts map[string]blockErrors
 
 type blockErrors struct{ uncorrectable, corrected float64 }
 
-// countErrors reads them. A block that can't be read this time is as before.
+// countErrors reads them. If a block can't be read this time, its counts are unchanged.
 func (d device) countErrors(before errorCounts) errorCounts {
 	out := errorCounts{}
 	files, err := filepath.Glob(filepath.Join(string(d), "ras", "*"+errorSuffix))

@@ -1,12 +1,12 @@
 // Package gpu describes the GPUs of a machine: their properties, measurements and errors.
-// In: a program that looks at them, or a file that says what the machine pretends to have. Out: a report every few seconds.
+// In: a program that reads them, or a file that lists simulated ones. Out: a report every few seconds.
 package gpu
 
 import "time"
 
 // Report describes a machine's GPUs at one time. The program that reads them writes each report as a line of JSON.
 type Report struct {
-	// Driver is the version of the driver, such as 550.54.15, CUDA the newest that it runs, such as 12.4.
+	// Driver is the version of the driver, such as 550.54.15, and CUDA the newest version that it supports, such as 12.4.
 	Driver string `json:"driver,omitempty"`
 	CUDA   string `json:"cuda,omitempty"`
 	GPUs   []GPU  `json:"gpus"`
@@ -20,7 +20,7 @@ type GPU struct {
 	Index int32 `json:"index"`
 	// Bus is its PCI address, such as 0000:07:00.0: the slot that it is in.
 	Bus string `json:"bus,omitempty"`
-	// UUID is the same wherever the GPU is built in.
+	// UUID stays the same when the GPU is moved.
 	UUID string `json:"uuid"`
 	// Model is its name, such as NVIDIA-A100-SXM4-80GB.
 	Model string `json:"model"`
@@ -34,7 +34,7 @@ type GPU struct {
 	Files []File `json:"files,omitempty"`
 	// Lost: it exists, but no longer responds.
 	Lost bool `json:"lost,omitempty"`
-	// Unusable says why containers can't be given it though it answers, "" if they can.
+	// Unusable is the reason for which containers can't get it although it responds, "" if they can.
 	Unusable string `json:"unusable,omitempty"`
 	// Processes is the number of processes that use it; nil if that is unknown, or if its memory is in use without any.
 	Processes *int `json:"processes,omitempty"`
@@ -81,7 +81,7 @@ const (
 	EnginesOFA      = "engines.ofa"
 )
 
-// Names of measurements that health is judged by, and of those that are read.
+// Names of measurements that determine health, and of those that are only reported.
 const (
 	Temperature        = "DCGM_FI_DEV_GPU_TEMP"                    // °C
 	Power              = "DCGM_FI_DEV_POWER_USAGE"                 // W

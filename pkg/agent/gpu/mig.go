@@ -17,7 +17,7 @@ import (
 
 // MIG is how the hardware splits a GPU into instances (Multi-Instance GPU).
 type MIG struct {
-	// Enabled: the GPU is used by its instances alone. Pending is the same after its next reset.
+	// Enabled: the GPU is only used through its instances. Pending is the same after its next reset.
 	Enabled bool `json:"enabled,omitempty"`
 	Pending bool `json:"pending,omitempty"`
 	// Instances are in the order of their places.
@@ -48,7 +48,7 @@ func (m *MIG) SplitInto(profile string, n int) bool {
 	return m != nil && m.Enabled && len(m.Instances) == n && !slices.ContainsFunc(m.Instances, func(i Instance) bool { return i.Profile != profile })
 }
 
-// String says in words how the GPU is split.
+// String describes how the GPU is split.
 func (m *MIG) String() string {
 	switch {
 	case m == nil || !m.Enabled:
@@ -67,7 +67,7 @@ func (m *MIG) String() string {
 	return strings.Join(out, ", ")
 }
 
-// Named names the instances: as long as it is the same, containers need the same for them.
+// Named names the instances. While it is the same, the edits for containers are valid.
 func (m *MIG) Named() string {
 	if m == nil || !m.Enabled {
 		return ""
@@ -88,9 +88,9 @@ type Split struct {
 
 // Outcome is the result of splitting a GPU, as pai-nvml writes it.
 type Outcome struct {
-	// Reset: the GPU takes on what was set when it is reset.
+	// Reset: the split takes effect when the GPU is reset.
 	Reset bool `json:"reset,omitempty"`
-	// Busy says who uses the GPU, "" if it is split as was asked.
+	// Busy describes the users of the GPU, "" if the split succeeded.
 	Busy string `json:"busy,omitempty"`
 }
 
@@ -126,7 +126,7 @@ func ReadSplits(file string) (map[int32]Split, error) {
 	return out, nil
 }
 
-// WriteSplit notes how a simulated GPU is split.
+// WriteSplit records how a simulated GPU is split.
 func WriteSplit(file string, index int32, s Split) error {
 	splits, err := ReadSplits(file)
 	if err != nil {

@@ -22,7 +22,7 @@ type Probe struct {
 	Args []string
 	// Silence is how long it may write no output.
 	Silence time.Duration
-	// Pause is how long it stays away after it has ended.
+	// Pause is the pause before it is started again after its end.
 	Pause time.Duration
 
 	// gate is held while the program runs, and while a caller of Hold keeps it from running.
@@ -65,10 +65,10 @@ func (p *Probe) Hold(ctx context.Context) (resume func(), err error) {
 	}
 }
 
-// heldPause lets the one who waits for the gate have it.
+// heldPause is long enough for the caller that waits for the gate to get it.
 const heldPause = 10 * time.Millisecond
 
-// isHeld reports whether someone waits for the program's end, or keeps it from running.
+// isHeld reports whether a caller waits for the program's end, or keeps it from running.
 func (p *Probe) isHeld() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,7 +129,7 @@ func (p *Probe) Watch(ctx context.Context, see func(*Report), failed func(error)
 	}
 }
 
-// run runs it once, and returns why it ended. Where it hangs it returns no sooner than it is gone: a second one would hang as well.
+// run runs it once, and returns why it ended. If it hangs, run doesn't return before it is gone, because a second one would hang as well.
 func (p *Probe) run(ctx context.Context, see func(*Report), failed func(error)) error {
 	p.gate.Lock()
 	defer p.gate.Unlock()

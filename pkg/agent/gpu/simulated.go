@@ -20,15 +20,15 @@ type Machine struct {
 	// Model is the name of all of them.
 	Model string `json:"model"`
 	Count int    `json:"count"`
-	// Simulated: it pretends to have them.
+	// Simulated: the GPUs are simulated.
 	Simulated bool `json:"simulated,omitempty"`
 	// Parts is how many jobs share each of them, or have an instance of it; 0 and 1 are one.
 	Parts int `json:"parts,omitempty"`
-	// MIG is the profile of the instances into which each is to be split, as many as Parts says; "" where they share its time.
+	// MIG is the profile of the instances into which each is split, as many as Parts says; "" if jobs share its time.
 	MIG string `json:"mig,omitempty"`
 	// ForPods are the indices of those that ordinary pods get. The others are the scheduler's, for jobs.
 	ForPods []int32 `json:"forPods,omitempty"`
-	// Vendor makes them: AMD, or NVIDIA where it is "".
+	// Vendor makes them: AMD, or NVIDIA if it is "".
 	Vendor string `json:"vendor,omitempty"`
 }
 
@@ -64,7 +64,7 @@ func ReadMachine(file, node string) (Machine, error) {
 	return m, nil
 }
 
-// SimulatedFiles are the device files of a simulated GPU: one that does what /dev/null does, so that a container has exactly those of the
+// SimulatedFiles are the device files of a simulated GPU. They behave like /dev/null, so that a container has exactly those of the
 // GPUs it was given.
 func SimulatedFiles(index int32) []File {
 	return []File{{Host: "/dev/null", Container: fmt.Sprintf("/dev/nvidia%d", index)}}
@@ -76,7 +76,7 @@ type Fault struct {
 	XID int `json:"xid,omitempty"`
 	// ECC is how many errors of its memory couldn't be corrected.
 	ECC int `json:"ecc,omitempty"`
-	// Lost: it answers no more.
+	// Lost: it no longer responds.
 	Lost bool `json:"lost,omitempty"`
 	// Hot: it is too hot, and slows down.
 	Hot bool      `json:"hot,omitempty"`

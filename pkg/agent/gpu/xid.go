@@ -2,7 +2,7 @@ package gpu
 
 import "fmt"
 
-// Action is what has to be done about an error.
+// Action is the required reaction to an error.
 type Action string
 
 // Actions, from the least to the most.
@@ -11,9 +11,9 @@ const (
 	None Action = "none"
 	// Look: it may be either; the GPU continues to work.
 	Look Action = "look"
-	// Reset: the GPU does no right work before it is reset, which a restart of the machine does, too.
+	// Reset: the GPU doesn't work correctly until it is reset, which a restart of the machine does, too.
 	Reset Action = "reset"
-	// Restart: the GPU is out of reach until the machine restarts.
+	// Restart: the GPU can't be reached until the machine restarts.
 	Restart Action = "restart"
 )
 

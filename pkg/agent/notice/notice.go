@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// Folder is where containers with a claim find it. Its content changes as the GPUs' health does.
+	// Folder is the path of the notice in containers with a claim. Its content changes when the GPUs' health does.
 	Folder = "/run/paictl/gpus"
 	// File is its name there.
 	File = "gpus.json"
@@ -29,10 +29,10 @@ type GPUs struct {
 type GPU struct {
 	Index int32  `json:"index"`
 	UUID  string `json:"uuid"`
-	// Reason says why it is sick, such as "XID 79: it has fallen off the bus", "" if it isn't. Since says since when.
+	// Reason is why it is sick, such as "XID 79: it has fallen off the bus", "" if it isn't; Since is since when.
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	// XIDs are NVIDIA's numbers of the errors that the driver has reported since the container has it, in order, the last few of them.
+	// XIDs are NVIDIA's numbers of the last errors that the driver reported since the container got the GPU, in order.
 	XIDs []int `json:"xids,omitempty"`
 	// Uncorrected: its memory had errors that couldn't be corrected.
 	Uncorrected bool `json:"uncorrected,omitempty"`

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// waitForEvents is how long NVML waits for an error at a time, in ms: so long it takes to end at most.
+// waitForEvents is how long NVML waits for an error at a time, in ms: a stop takes at most that long.
 const waitForEvents = 500
 
 // Collector asks one library.
@@ -38,7 +38,7 @@ type Collector struct {
 	seesProcesses bool
 }
 
-// New returns a collector that asks lib, which it opens.
+// New opens lib, and returns a collector that uses it.
 func New(lib nvml.Interface) (*Collector, error) {
 	if r := lib.Init(); r != nvml.SUCCESS {
 		return nil, fmt.Errorf("open NVIDIA's management library: %w", explain(lib, r))
@@ -77,7 +77,7 @@ func explain(lib nvml.Interface, r nvml.Return) error {
 	return errors.New(text)
 }
 
-// Watch sends a report every so often, and at once when a GPU reports an error, until ctx ends.
+// Watch sends reports at an interval, and at once when a GPU reports an error, until ctx ends.
 func (c *Collector) Watch(ctx context.Context, every time.Duration, send func(*gpu.Report) error) error {
 	var events []gpu.Event
 	for ctx.Err() == nil {
@@ -129,7 +129,7 @@ func (c *Collector) wait() (out []gpu.Event, err error) {
 			}
 			out = append(out, event)
 		}
-		limit = 0 // what else there is at once
+		limit = 0 // further events that are available at once
 	}
 	return out, nil
 }
@@ -153,7 +153,7 @@ func (c *Collector) report() (*gpu.Report, error) {
 	for i := range n {
 		d, r := c.lib.DeviceGetHandleByIndex(i)
 		if r != nvml.SUCCESS {
-			// A lost GPU has no handle. Who knows which there were finds out which it is.
+			// A lost GPU has no handle. The monitor, which knows the earlier GPUs, finds out which one it is.
 			continue
 		}
 		out.GPUs = append(out.GPUs, c.ask(int32(i), d))
@@ -161,7 +161,7 @@ func (c *Collector) report() (*gpu.Report, error) {
 	return out, nil
 }
 
-// ask asks a GPU.
+// ask reads a GPU.
 func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 	g := gpu.GPU{Index: index, Bus: busOf(d), Values: map[string]float64{}}
 	if g.Bus == "" {
@@ -201,7 +201,7 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 		g.Processes = c.processes(d)
 	}
 	if !g.Lost && !c.watched[g.Bus] {
-		// Not all models tell all errors.
+		// Not all models report all errors.
 		kinds, r := d.GetSupportedEventTypes()
 		if r == nvml.SUCCESS && kinds&nvml.EventTypeXidCriticalError != 0 && d.RegisterEvents(nvml.EventTypeXidCriticalError, c.events) == nvml.SUCCESS {
 			c.watched[g.Bus] = true
@@ -229,8 +229,8 @@ func (c *Collector) facts(d nvml.Device) map[string]string {
 	return out
 }
 
-// fabric says why a GPU can't be used before its NVLink fabric is ready: CUDA fails there with error 802. It is "" for a GPU that is ready, or
-// has no fabric to wait for.
+// fabric explains why a GPU can't be used before its NVLink fabric is ready: CUDA fails with error 802. It returns "" for a GPU that is ready, or
+// has no fabric.
 func (c *Collector) fabric(d nvml.Device) string {
 	if !c.has("nvmlDeviceGetGpuFabricInfo") {
 		return "" // before driver 525
@@ -257,8 +257,8 @@ func (c *Collector) fabric(d nvml.Device) string {
 	return ""
 }
 
-// unhealthyFabric says what in a fabric's health mask keeps programs from using it. A lower bandwidth doesn't, and neither do recoveries,
-// which end by themselves.
+// unhealthyFabric returns the conditions in a fabric's health mask that keep programs from using it. A lower bandwidth doesn't, and neither do
+// recoveries, which end by themselves.
 func unhealthyFabric(mask uint32) string {
 	if mask>>nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY&nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_UNHEALTHY == nvml.GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_TRUE {
 		return "its routes through the NVLink fabric are unhealthy; see nvidia-smi -q -d FABRIC on the machine, and reset its GPUs or reboot it"
@@ -282,7 +282,7 @@ func unhealthyFabric(mask uint32) string {
 	return "its NVLink fabric isn't configured correctly (" + cause + "); see nvidia-smi -q -d FABRIC on the machine and the journal of nvidia-fabricmanager"
 }
 
-// has reports whether the library has a function. To call one that it hasn't ends the program.
+// has reports whether the library has a function. A call of a missing function ends the program.
 func (c *Collector) has(symbol string) bool {
 	return c.lib.Extensions().LookupSymbol(symbol) == nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/agent/gpu"
 )
 
-// activity measures how busy the parts of GPUs are. Hopper and later count that, and a value is the difference of two samples.
+// activity measures how busy the parts of GPUs are. Hopper and later count that, and a value is the difference between two samples.
 type activity struct {
 	lib nvml.Interface
 	// samples are those of GPUs by their buses; nil for one that doesn't count.
@@ -70,7 +70,7 @@ func (a *activity) measure(d nvml.Device, bus string, values map[string]float64)
 
 // read reads a GPU's activity between two samples.
 func (a *activity) read(s *samples, values map[string]float64) {
-	// The library has a place for each metric that it will ever have, and reads as many as are asked.
+	// The library's array has a place for each metric that it will ever have, and it reads the first NumMetrics.
 	ask := &nvml.GpmMetricsGetType{NumMetrics: uint32(len(counted)), Sample1: s.before, Sample2: s.now}
 	for i, c := range counted {
 		ask.Metrics[i].MetricId = uint32(c.id)

@@ -13,7 +13,7 @@ import (
 // library is the name under which drivers install NVIDIA's management library.
 const library = "libnvidia-ml.so.1"
 
-// libraryFolders are where distributions put it.
+// libraryFolders are the folders in which distributions install it.
 func libraryFolders() []string {
 	return []string{
 		"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", // Debian and Ubuntu
@@ -23,8 +23,8 @@ func libraryFolders() []string {
 	}
 }
 
-// FindLibrary looks for NVIDIA's management library below a folder that is a machine's root. Links lead to absolute paths of that machine:
-// Debian's go by /etc/alternatives.
+// FindLibrary looks for NVIDIA's management library below a folder that is a machine's root. Links lead to absolute paths of that machine,
+// such as Debian's, which use /etc/alternatives.
 func FindLibrary(root string) (string, error) {
 	for _, folder := range libraryFolders() {
 		path, err := securejoin.SecureJoin(root, filepath.Join(folder, library))

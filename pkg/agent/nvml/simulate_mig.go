@@ -48,7 +48,7 @@ func (w *simulation) furnishMIG(d *server.Device) {
 	d.GetGpuInstanceProfileInfoFunc = func(slot int) (nvml.GpuInstanceProfileInfo, nvml.Return) {
 		info, r := of(slot)
 		if eighth := d.Config.MemoryMB / 8; r == nvml.SUCCESS && eighth > 0 {
-			// Some of the mock's have a little more than their eighths of the memory, and no card's have.
+			// Some of the mock's are a little larger than their eighths of the memory, which doesn't occur on real cards.
 			info.MemorySizeMB = min(info.MemorySizeMB, (info.MemorySizeMB+eighth/2)/eighth*eighth)
 		}
 		return info, r

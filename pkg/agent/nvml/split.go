@@ -122,7 +122,7 @@ func (s *splitter) setMode(mode int) error {
 	if err != nil {
 		return err
 	}
-	if _, r := s.SetMigMode(mode); r != nvml.SUCCESS { // whether it is active is seen
+	if _, r := s.SetMigMode(mode); r != nvml.SUCCESS { // the new mode is checked below
 		return failed("set its MIG mode", r)
 	}
 	now, _, r := s.GetMigMode()
@@ -195,7 +195,7 @@ func (s *splitter) fill(p *migProfile) error {
 	}
 	err = s.createAll(p, s.want.Instances-good)
 	if errors.Is(err, errNoRoom) && good > 0 && !s.keep {
-		// Those that are there lie so that there is no place for more.
+		// The existing instances leave no place for more.
 		if err := s.clear(""); err != nil {
 			return err
 		}
@@ -240,8 +240,8 @@ func (s *splitter) complete(gi nvml.GpuInstance, p *migProfile) error {
 	return fmt.Errorf("a GPU instance of the profile %s has no compute instance of its size", p.name)
 }
 
-// whole counts the instances of a profile that have all of their processors. It completes those without a compute instance, which a run has left that was
-// ended halfway.
+// whole counts the instances of a profile that have all of their processors. It completes those without a compute instance, which an interrupted
+// run has left.
 func (s *splitter) whole(p *migProfile) (int, error) {
 	list, r := s.GetGpuInstances(&p.GpuInstanceProfileInfo)
 	if r != nvml.SUCCESS {

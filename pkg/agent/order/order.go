@@ -1,4 +1,4 @@
-// Package order is how people tell the agent of a machine what to do about a GPU, and how it answers.
+// Package order defines how people order the agent of a machine to do something with a GPU, and how it answers.
 // In: a Node, an order for one of its GPUs. Out: annotations of the Node, one that people write and one that the agent writes.
 package order
 
@@ -23,7 +23,7 @@ const (
 	Answers = "paictl.openpai.org/gpu-answers"
 )
 
-// Action is what to do about a GPU.
+// Action is an operation on a GPU.
 type Action string
 
 // Actions.
@@ -36,7 +36,7 @@ const (
 	Heed Action = "heed"
 )
 
-// Order is for one GPU of a machine. There is one for each at most: a later one takes the place of an earlier one.
+// Order is for one GPU of a machine. Each GPU has at most one: a later order replaces an earlier one.
 type Order struct {
 	// ID identifies the order.
 	ID     string `json:"id"`
@@ -44,16 +44,16 @@ type Order struct {
 	Action Action `json:"action"`
 	// Reason is the fault to ignore. If it is "", the order ignores any fault that the GPU has when it is carried out.
 	Reason string `json:"reason,omitempty"`
-	// At is when it was given: an agent that comes hours later does nothing.
+	// At is when it was given: an agent that starts hours later ignores it.
 	At time.Time `json:"at"`
-	// By is who gave it.
+	// By is the user who gave it.
 	By string `json:"by,omitempty"`
 }
 
 // Answer is the result of an order.
 type Answer struct {
 	ID string `json:"id"`
-	// Done reports whether it was carried out; Message says what that was, or why not.
+	// Done reports whether it was carried out; Message is the result, or the reason why not.
 	Done    bool   `json:"done"`
 	Message string `json:"message"`
 }
@@ -123,7 +123,7 @@ func Give(ctx context.Context, client kubernetes.Interface, node string, o Order
 	})
 }
 
-// Tell writes answers on a Node.
+// Tell writes answers to a Node.
 func Tell(ctx context.Context, client kubernetes.Interface, n *corev1.Node, answers []Answer) error {
 	return write(ctx, client, n, Answers, answers)
 }

@@ -1,5 +1,5 @@
-// Package toolkit says what a container needs to use a real GPU beside its device file: the libraries of the machine's driver, control
-// devices, and what has to be done before the container starts.
+// Package toolkit determines the edits that a container needs for a real GPU beside its device file: the libraries of the machine's driver, control
+// devices, and hooks that run before the container starts.
 // In: nvidia-ctk, of NVIDIA's container toolkit, and the machine's files. Out: edits of containers, as CDI writes them.
 package toolkit
 
@@ -23,11 +23,11 @@ import (
 	"github.com/openpai/paictl/pkg/agent/replace"
 )
 
-// Toolkit asks nvidia-ctk. Its methods may be called at the same time.
+// Toolkit runs nvidia-ctk. Its methods are safe for concurrent use.
 type Toolkit struct {
 	// Program is nvidia-ctk.
 	Program string
-	// Root is where the machine's files are, such as /host.
+	// Root is the folder with the machine's files, such as /host.
 	Root string
 	// Proc is the folder with the driver's capabilities, such as /proc.
 	Proc string
@@ -97,7 +97,7 @@ func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string, insta
 	return nil, errors.New("the machine's GPUs have just changed; checking again")
 }
 
-// knows reports whether the program was asked of all that. Its caller holds the lock.
+// knows reports whether the program has run for all of that. The caller holds the lock.
 func (t *Toolkit) knows(driver string, gpus []string) bool {
 	if t.edits == nil || t.driver != driver || !t.again.IsZero() && time.Now().After(t.again) {
 		return false
@@ -151,7 +151,7 @@ func (t *Toolkit) generateAll(ctx context.Context, gpus []string, instances []In
 	return all, err
 }
 
-// ofThose are the instances that are among some devices.
+// ofThose are the instances with UUIDs in a list.
 func ofThose(instances []Instance, uuids ...string) []Instance {
 	return slices.DeleteFunc(slices.Clone(instances), func(i Instance) bool { return !slices.Contains(uuids, i.UUID) })
 }
@@ -205,7 +205,7 @@ const unified = "/dev/nvidia-uvm"
 // start the driver does neither: it waits for the first program with CUDA, which can trigger this only outside of a container. It returns the
 // error as text.
 func (t *Toolkit) controlDevices(ctx context.Context) string {
-	// nvidia-ctk would need chroot for it, which the agent's image hasn't.
+	// nvidia-ctk would need chroot to load it, which the agent's image doesn't have.
 	load := exec.CommandContext(ctx, "/sbin/modprobe", "nvidia-uvm")
 	load.Env, load.Dir, load.WaitDelay = path(), "/", time.Second
 	load.SysProcAttr = &syscall.SysProcAttr{Chroot: t.Root}
@@ -230,7 +230,7 @@ func (t *Toolkit) Reset(ctx context.Context, bus string) error {
 	}
 	_, err = t.smi(ctx, "--id="+bus, "--gpu-reset")
 	if persists {
-		// Also after its time is up.
+		// Even if its time is up.
 		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		_, _ = t.smi(later, "--id="+bus, "--persistence-mode=1") // the GPU works without, too
@@ -238,7 +238,7 @@ func (t *Toolkit) Reset(ctx context.Context, bus string) error {
 	return err
 }
 
-// smi runs the machine's nvidia-smi, and returns the last that it said. Its error says it, too.
+// smi runs the machine's nvidia-smi, and returns the last line of its output. The error contains it, too.
 func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "/usr/bin/nvidia-smi", args...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = path(), "/", time.Second
@@ -270,10 +270,10 @@ func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
 	}
 }
 
-// path has no other variables: flags of nvidia-ctk can be set by them, too.
+// path is the whole environment: other variables could set flags of nvidia-ctk.
 func path() []string { return []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"} }
 
-// run runs nvidia-ctk. Its error is the last that it said.
+// run runs nvidia-ctk. Its error is the last line of the output.
 func (t *Toolkit) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, t.Program, args...)
 	cmd.Env = path()
@@ -287,7 +287,7 @@ func (t *Toolkit) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// onMachine makes paths those of the machine, where the container runtime looks for them.
+// onMachine changes paths to those of the machine, where the container runtime looks for them.
 func (t *Toolkit) onMachine(e *specs.ContainerEdits) {
 	for _, m := range e.Mounts {
 		m.HostPath = t.below(m.HostPath)
@@ -297,7 +297,7 @@ func (t *Toolkit) onMachine(e *specs.ContainerEdits) {
 	}
 }
 
-// below takes the root off a path.
+// below removes the root from a path.
 func (t *Toolkit) below(path string) string {
 	root := strings.TrimSuffix(t.Root, "/")
 	if rest, ok := strings.CutPrefix(path, root+"/"); ok && root != "" {
@@ -306,7 +306,7 @@ func (t *Toolkit) below(path string) string {
 	return path
 }
 
-// lastLine is the last thing that nvidia-ctk said, without the time.
+// lastLine is the last message of nvidia-ctk, without the time.
 func lastLine(said string) string {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	last := lines[len(lines)-1]
