@@ -2,7 +2,7 @@
 // In: the job controller, or for jobs that an earlier paictl submitted the attempt's ConfigMap, watched at the API server. Out: the
 // peers, or an error.
 //
-// The peers are published once, when the last pod has its address, and sent to every task that asked: one message per
+// The peers are published once, when the last pod has its address, and sent to every task that requested them: one message per
 // task, and none while they wait.
 package barrier
 
@@ -27,7 +27,7 @@ const (
 	watchPeriod = 60 * time.Second
 	minBackoff  = 200 * time.Millisecond
 	maxBackoff  = 10 * time.Second
-	// refusedFor is how long a refusal may last: the task's Role may be on its way still.
+	// refusedFor is how long a refusal may last: the task's Role may still be on its way.
 	refusedFor = time.Minute
 	tellEvery  = time.Minute
 )
@@ -47,7 +47,7 @@ type Source interface {
 // Wait describes the peers that a task waits for.
 type Wait struct {
 	Source  Source
-	Attempt int    // of the Framework: peers of another are those of an attempt that ended
+	Attempt int    // of the Framework: peers of another attempt are those of one that ended
 	Role    string // in the Framework
 	Index   int
 	PodIP   string
@@ -82,7 +82,7 @@ func (w *Wait) For(ctx context.Context) (*peers.Peers, error) {
 	return nil, err
 }
 
-// tell says now and then that the task waits, so that its log isn't empty.
+// tell logs now and then that the task waits, so that its log isn't empty.
 func (w *Wait) tell(ctx context.Context) {
 	t := time.NewTicker(tellEvery)
 	defer t.Stop()
@@ -96,7 +96,7 @@ func (w *Wait) tell(ctx context.Context) {
 	}
 }
 
-// try is how one watch went.
+// try is the result of one watch.
 type try struct {
 	opened bool // the server answered
 	err    error
@@ -127,7 +127,7 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 		}
 		if ctx.Err() != nil {
 			if !t.opened && (before.opened || before.err != nil) {
-				t = before // the time was over in the middle of this try; that one says what is wrong
+				t = before // the time ended during this try, so the previous one shows the cause
 			}
 			return nil, w.timeout(t)
 		}
@@ -170,7 +170,7 @@ func (w *Wait) accept(data []byte) (*peers.Peers, error) {
 		return nil, fmt.Errorf("the published peers can't be read: %w", err)
 	}
 	if int(p.Attempt) != w.Attempt {
-		return nil, nil //nolint:nilnil // of an attempt that ended; ours are to come
+		return nil, nil //nolint:nilnil // of an attempt that ended; this attempt's aren't published yet
 	}
 	role := p.Role(w.Role)
 	if role == nil {

@@ -16,7 +16,7 @@ import (
 
 const (
 	dialTime = 10 * time.Second
-	// maxPeers bounds the addresses of a job: those of 10,000 tasks are some 100 KB.
+	// maxPeers limits the addresses of a job: those of 10,000 tasks are some 100 KB.
 	maxPeers = 4 << 20
 	// maxReason limits the length of an error response.
 	maxReason = 4 << 10
@@ -88,7 +88,7 @@ func (c *Controller) watch(ctx context.Context, period time.Duration, opened fun
 	return found(m.Data), nil
 }
 
-// open returns a client that asks no proxy: the image's environment may name one.
+// open returns a client without a proxy: the image's environment may name one.
 func (c *Controller) open() *http.Client {
 	if c.client == nil {
 		c.client = &http.Client{Transport: &http.Transport{

@@ -1,4 +1,4 @@
-// Package code brings the folder that was submitted with a job into a task.
+// Package code downloads the folder that was submitted with a job into a task.
 // In: an address and a checksum. Out: the files, or an error that says which part failed.
 package code
 
@@ -24,19 +24,19 @@ const (
 	tries      = 8
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 15 * time.Second
-	// busyTries is how often a download is tried that has to wait for others, a quarter of an hour at least.
+	// busyTries is how often a download is tried that has to wait for others, for at least a quarter of an hour.
 	busyTries = 64
-	// stall ends a download that brings nothing.
+	// stall ends a download that receives no data.
 	stall = 30 * time.Second
 )
 
 // errFinal is an error that a retry wouldn't resolve.
 type errFinal struct{ error }
 
-// errBusy says that the server has too many downloads.
+// errBusy means that the server has too many downloads.
 var errBusy = errors.New("the server is busy")
 
-// Get downloads the archive by the token that opens it, checks it and only then unpacks it into c.Dir. tmp is the folder for
+// Get downloads the archive with the token for it, checks it and only then unpacks it into c.Dir. tmp is the folder for
 // the archive itself, which is removed.
 func Get(ctx context.Context, c *spec.Code, token, tmp string, tell func(format string, args ...any)) error {
 	client := newClient()
@@ -77,7 +77,7 @@ func newClient() *http.Client {
 	}}
 }
 
-// download is one archive on its way.
+// download is a download in progress.
 type download struct {
 	code   *spec.Code
 	token  string
@@ -199,7 +199,7 @@ func (d *download) request(ctx context.Context) error {
 	return err
 }
 
-// touch puts off a timer with each read.
+// touch resets a timer with each read.
 type touch struct {
 	r io.Reader
 	t *time.Timer

@@ -16,7 +16,7 @@ import (
 type Parcel struct {
 	Name   string
 	Folder bool
-	// Skipped is called with links that lead out of the folder, which are left out.
+	// Skipped is called for links that lead out of the folder, which are left out.
 	Skipped func(name, why string)
 }
 
@@ -42,7 +42,7 @@ func Receive(ctx context.Context, r io.Reader, dir string, p Parcel) (int64, err
 	return receiveFile(ctx, r, root, p.Name)
 }
 
-// receiveFile takes exactly one file.
+// receiveFile receives exactly one file.
 func receiveFile(ctx context.Context, r io.Reader, root *os.Root, name string) (int64, error) {
 	u, came := newUnpacker(root, unlimited), false
 	u.umask, u.late = true, true

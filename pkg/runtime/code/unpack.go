@@ -44,7 +44,7 @@ func unpack(ctx context.Context, r io.Reader, dir string, most int64) error {
 	return each(ctx, r, newUnpacker(root, most).entry)
 }
 
-// openFolder opens a folder, which is made if need be.
+// openFolder opens a folder, and creates it if necessary.
 func openFolder(dir string) (*os.Root, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ type unpacker struct {
 	umask   bool
 	written int64  // bytes of files
 	dense   bool   // no holes: the file is written exactly as received
-	beside  string // the last file, which came and doesn't have its name yet
+	beside  string // the last file, complete but still without its name
 	late    bool   // leaves files beside their names until commit
 }
 

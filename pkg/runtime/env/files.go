@@ -11,14 +11,14 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// The files that a task finds.
+// The files in a task's container.
 const (
 	ScriptFile = spec.Home + "/runtime.d/runtime_env.sh"
 	PeersFile  = spec.Home + "/runtime.d/peers.json"
 	HostFile   = spec.Home + "/hostfile"
 )
 
-// PeersJSON is all tasks, with everything that the variables say of them.
+// PeersJSON lists all tasks, with all data that the variables have about them.
 func (l *Layout) PeersJSON() ([]byte, error) {
 	address, port := l.Master()
 	data, err := json.Marshal(struct {
@@ -77,7 +77,7 @@ func (l *Layout) Hosts(old []byte) []byte {
 	return b.Bytes()
 }
 
-// Write puts the files below root, which is "" but in tests.
+// Write writes the files below root, which is "" except in tests.
 func (l *Layout) Write(root string, vars []Var) error {
 	data, err := l.PeersJSON()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package env works out what a task learns about its job: environment variables, a hostfile, names of
+// Package env computes a task's data about its job: environment variables, a hostfile, names of
 // its peers, all tasks as JSON.
-// In: the spec, the peers, who this task is. Out: variables and files; nothing is read from the
+// In: the spec, the peers, the identity of this task. Out: variables and files; it doesn't read from the
 // machine.
 package env
 
@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Self is who this task is, as the controller and the kubelet say it.
+// Self identifies this task, as the controller and the kubelet do.
 type Self struct {
 	Role        string // in the Framework
 	Index       int
@@ -85,7 +85,7 @@ func New(s *spec.Spec, p *peers.Peers, self Self) (*Layout, error) {
 		case known != nil:
 			n = len(known.PodIPs)
 		case p != nil:
-			n = 0 // scaled down to nothing
+			n = 0 // scaled down to zero tasks
 		}
 		if i == role {
 			n = max(n, self.Index+1)

@@ -59,7 +59,7 @@ func ParseScript(data []byte) ([]Var, error) {
 	return out, nil
 }
 
-// isName reports whether a shell takes it as the name of a variable.
+// isName reports whether a shell accepts it as the name of a variable.
 func isName(s string) bool {
 	for i, c := range []byte(s) {
 		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
@@ -69,7 +69,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// Without leaves variables out of an environment in the form of os.Environ.
+// Without removes variables from an environment in the form of os.Environ.
 func Without(environ []string, names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
@@ -77,7 +77,7 @@ func Without(environ []string, names ...string) []string {
 	})
 }
 
-// Merge lays variables over an environment in the form of os.Environ.
+// Merge sets variables in an environment in the form of os.Environ.
 func Merge(environ []string, vars []Var) []string {
 	set := make(map[string]bool, len(vars))
 	for _, v := range vars {

@@ -16,7 +16,7 @@ type Var struct {
 	scope       scope
 }
 
-// scope says which variables are left out where a job has so many tasks that no program could be
+// scope determines which variables are left out if a job has so many tasks that a program couldn't be
 // started with all of them.
 type scope int
 
@@ -40,7 +40,7 @@ func (l *Layout) Vars(used int) ([]Var, []string) {
 	l.jobVars(v)
 	l.ownVars(v)
 	l.rankVars(v)
-	// The Framework's spelling first, so that the user's wins where one role's name is another's
+	// The Framework's spelling first, so that the user's wins if one role's name is another's
 	// object name.
 	l.roleVars(v, secondary, func(r *spec.Role) string { return r.Object })
 	l.roleVars(v, always, func(r *spec.Role) string { return r.Name })
@@ -65,7 +65,7 @@ func (v *vars) set(s scope, name, value string) {
 
 func (v *vars) add(name, value string) { v.set(always, name, value) }
 
-// fit leaves out what doesn't fit.
+// fit removes variables that don't fit.
 func (v *vars) fit(limit int) ([]Var, []string) {
 	var notes []string
 	list := slices.DeleteFunc(v.list, func(x Var) bool {

@@ -4,7 +4,7 @@ package exit
 
 import "errors"
 
-// Codes that the runtime ends a task with, as OpenPAI's exit specification names them.
+// Codes with which the runtime ends a task, as OpenPAI's exit specification names them.
 const (
 	Setup             = 247 // PAIRuntimeSetupFailed: a step before the program
 	SSHBarrierTimeout = 249 // PAIRuntimeSSHBarrierTimeout
@@ -20,7 +20,7 @@ const (
 	signalBase = 128
 )
 
-// Error is an error that says which code it ends the task with.
+// Error is an error with the code that it ends the task with.
 type Error struct {
 	Code int
 	Err  error

@@ -22,13 +22,13 @@ const File = spec.Home + "/logs/runtime.log"
 
 const (
 	prefix = "[pai-runtime] "
-	// maxFile bounds the file; at that size it becomes File.1, in place of an older one.
+	// maxFile limits the file; at that size it becomes File.1, and replaces an older one.
 	maxFile = 10 << 20
 	tailLen = 1 << 20
 	maxLine = 64 << 10
 )
 
-// Journal is written to by many goroutines.
+// Journal is safe for concurrent use.
 type Journal struct {
 	mu   sync.Mutex // of all below: lines stay whole
 	err  io.Writer
@@ -39,7 +39,7 @@ type Journal struct {
 	now  func() time.Time
 }
 
-// Open returns a journal that writes to stderr and, where it can, to the file at path.
+// Open returns a journal that writes to stderr and, if possible, to the file at path.
 func Open(stderr io.Writer, path string, now func() time.Time) *Journal {
 	j := &Journal{err: stderr, path: path, tail: process.NewTail(tailLen), now: now}
 	if err := j.open(); err != nil {
@@ -106,7 +106,7 @@ func (j *Journal) line(text []byte, shown bool) {
 		_ = j.file.Close()
 		j.file = nil
 		if err == nil && os.Rename(j.path, j.path+".1") == nil {
-			_ = j.open() // without it the log has the messages still
+			_ = j.open() // without it the log still has the messages
 		}
 	}
 }

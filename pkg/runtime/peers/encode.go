@@ -18,7 +18,7 @@ const maxSize = 32 << 20
 
 var rolePattern = regexp.MustCompile(`^[a-z0-9]{1,63}$`)
 
-// validUID reports whether s may be one. A UID is hashed and printed, nothing else.
+// validUID reports whether s may be a UID. UIDs are only hashed and printed.
 func validUID(s string) bool {
 	for i := range len(s) {
 		c := s[i]

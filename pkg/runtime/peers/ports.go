@@ -1,7 +1,7 @@
 package peers
 
 import (
-	"crypto/md5" //nolint:gosec // the reference's way to draw ports; nothing relies on its strength
+	"crypto/md5" //nolint:gosec // the reference's algorithm for ports; its strength doesn't matter
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -41,7 +41,7 @@ func HostPort(podUID, label string, k, start, end int) int {
 	return int(n%uint64(end-start)) + start
 }
 
-// HostPorts draws all ports of a task on the host network, by label.
+// HostPorts computes all ports of a task on the host network, by label.
 func HostPorts(podUID string, ports []spec.Port, start, end int) map[string][]int {
 	out := map[string][]int{}
 	for _, p := range ports {

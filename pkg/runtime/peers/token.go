@@ -20,7 +20,7 @@ type Message struct {
 	Seal    string `json:"seal"`    // of the data
 }
 
-// WriteMessage writes a message as JSON. All tasks of a job may get it at a time, so it makes no copy of the data.
+// WriteMessage writes a message as JSON. All tasks of a job may get it at the same time, so it makes no copy of the data.
 func WriteMessage(w io.Writer, version uint64, data []byte, token string) error {
 	if _, err := fmt.Fprintf(w, `{"version":%d,"data":"`, version); err != nil {
 		return err
@@ -53,7 +53,7 @@ func OfCode(sha256 string) string { return "code/" + sha256 }
 // Seal returns the code that goes with a message to the tasks that have a token.
 func Seal(token string, message []byte) string { return code([]byte(token), message) }
 
-// Sealed reports whether a message comes from whom the token is from.
+// Sealed reports whether a message was sealed with this token.
 func Sealed(token string, message []byte, seal string) bool {
 	return hmac.Equal([]byte(seal), []byte(Seal(token, message)))
 }

@@ -37,7 +37,7 @@ func (g *git) check() error {
 	if g.Repo == "" {
 		return errors.New("parameter repo_uri is missing")
 	}
-	// One that can't be taken apart may hold a password, which would be shown with it.
+	// An address that can't be parsed may hold a password, which would be shown with it.
 	if _, err := url.Parse(g.Repo); err != nil && strings.Contains(g.Repo, "://") {
 		return errors.New("parameter repo_uri is not an address; in a login write %, #, / and @ as %25, %23, %2F and %40")
 	}
@@ -165,7 +165,7 @@ func hideLogin(repo string, environ []string) (string, []env.Var) {
 	}
 }
 
-// configured is how many settings of git the environment has already.
+// configured returns how many settings of git the environment already has.
 func configured(environ []string) int {
 	n := 0
 	for _, e := range environ {

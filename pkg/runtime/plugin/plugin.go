@@ -24,14 +24,14 @@ import (
 type Run struct {
 	Layout  *env.Layout
 	Environ []string
-	// Home is spec.Home but in tests. UserHome is that of the user that the container runs as.
+	// Home is spec.Home except in tests. UserHome is that of the user that the container runs as.
 	Home, UserHome string
 	Dir            string // where commands run
 	Reaper         *process.Reaper
 	Signals        *process.Signals
 	Grace          time.Duration
 	Tell           func(format string, args ...any)
-	// Output is where programs of plugins print to; the function returned is called once they have
+	// Output returns a file for the output of plugins' programs; call the returned function once they have
 	// ended, or run in the background.
 	Output func() (*os.File, func(), error)
 	// Self is the runtime's own program.
@@ -170,7 +170,7 @@ func (r *Run) command(args []string, environ []string) error {
 	return nil
 }
 
-// background starts a program that runs beside the commands.
+// background starts a program that runs during the commands.
 func (r *Run) background(args []string, environ []string, stdin *os.File) error {
 	out, closeOut, err := r.Output()
 	if err != nil {
@@ -190,8 +190,8 @@ func (r *Run) ask(ctx context.Context, args []string) (string, error) {
 	return out, err
 }
 
-// script runs shell commands from a file: as an argument they would be seen by everyone who may
-// list processes, and could be no longer than 128 KiB.
+// script runs shell commands from a file: as an argument, they would be visible to everyone who may
+// list processes, and limited to 128 KiB.
 func (r *Run) script(name, text string) error {
 	file := filepath.Join(r.Home, "runtime.d", name)
 	args, text, err := Shell(nil, text)

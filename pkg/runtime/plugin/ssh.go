@@ -79,7 +79,7 @@ func (s *ssh) pre(ctx context.Context, r *Run) error {
 			return fmt.Errorf("write the configuration of ssh: %w", err)
 		}
 		if r.UserHome != "" {
-			// A folder .ssh may be mounted, and not for writing.
+			// A mounted folder .ssh may be read-only.
 			if err := files.Include(r.UserHome); err != nil {
 				r.Tell("ssh knows the job's tasks only with -F %s: %v", files.Config(), err)
 			}
@@ -135,14 +135,14 @@ func (s *ssh) serve(ctx context.Context, r *Run, keys []string) error {
 	return nil
 }
 
-// A server that ends again and again isn't started forever; one that ends after it has worked, as by
-// the kernel for want of memory, is as if it were the first.
+// A server that keeps failing isn't restarted forever. If it fails after it has worked, for example because the
+// kernel killed it for its memory, it counts as the first failure.
 const (
 	restarts = 5
 	worked   = 10 * time.Minute
 )
 
-// startServer starts the server's process and starts it again when it ends. It keeps the listening
+// startServer starts the server's process, and restarts it when it ends. It keeps the listening
 // socket, so that clients only wait.
 func (r *Run) startServer(l *os.File, c sshd.Config) error {
 	p, pipe, err := r.server(l, c)

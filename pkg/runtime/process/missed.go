@@ -40,7 +40,7 @@ func (p *Process) stop(s unix.Signal) error {
 	p.program = program(p.PID)
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.PID, p.PID))
 	if err != nil || p.program == "" {
-		return nil //nolint:nilerr // the program is gone, or this kernel doesn't tell
+		return nil //nolint:nilerr // the program is gone, or this kernel doesn't report it
 	}
 	for field := range strings.FieldsSeq(string(data)) {
 		pid, err := strconv.Atoi(field)

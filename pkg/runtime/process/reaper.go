@@ -19,7 +19,7 @@ import (
 )
 
 // Reaper waits for all children, those that the runtime started and those that it inherited. While
-// it runs nothing else may wait for children: os/exec's Wait would find them gone.
+// it runs, other code must not wait for children: os/exec's Wait would find them gone.
 type Reaper struct {
 	mu      sync.Mutex
 	waiting map[int]chan unix.WaitStatus
@@ -29,7 +29,7 @@ type Reaper struct {
 }
 
 // NewReaper begins to reap. As PID 1 the runtime inherits orphans anyway; elsewhere, in tests and in
-// pods that share their process namespace, it asks for them.
+// pods that share their process namespace, it requests that.
 func NewReaper() (*Reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the reaper of orphans: %w", err)
@@ -173,7 +173,7 @@ func (p *Process) Signal(s unix.Signal) error {
 	return nil
 }
 
-// Alive reports whether the group has members, other than the leader where that was waited for.
+// Alive reports whether the group has members, except for a leader that was waited for.
 func (p *Process) Alive() bool { return !errors.Is(unix.Kill(-p.PID, 0), unix.ESRCH) }
 
 // Code returns the exit code that a shell would report for a program.

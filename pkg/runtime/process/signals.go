@@ -33,7 +33,7 @@ func Listen(ctx context.Context, tell func(format string, args ...any)) *Signals
 	s := &Signals{c: make(chan os.Signal, 16), closed: make(chan struct{}), tell: tell}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	signal.Notify(s.c, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT)
-	// The log's reader may go; Go would end the runtime at the next write.
+	// The log's reader may exit; Go would end the runtime at the next write.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	go s.run()
 	return s
@@ -97,7 +97,7 @@ func (s *Signals) handle(got os.Signal) {
 	}
 }
 
-// attach makes p the program that signals go to. One that came before is not lost.
+// attach makes p the program that signals go to. An earlier signal is not lost.
 func (s *Signals) attach(p *Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeSize is asked for, so that a program isn't held up by each small delay of the log; a machine
+// pipeSize is the requested size, so that a program isn't delayed by each small delay of the log; a machine
 // may give less.
 const pipeSize = 1 << 20
 
@@ -161,8 +161,8 @@ func (s *Stream) Close() error {
 	return errors.Join(err, s.read.Close())
 }
 
-// Finish ends the stream at its end, or after d with all that was written by then, however long that
-// takes who reads it.
+// Finish ends the stream at its end, or after d with all that was written by then, however long the reader
+// takes for that.
 func (s *Stream) Finish(d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

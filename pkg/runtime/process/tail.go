@@ -53,7 +53,7 @@ func (t *Tail) Bytes() []byte {
 	return t.buf
 }
 
-// Cut reports whether something older was dropped.
+// Cut reports whether older bytes were dropped.
 func (t *Tail) Cut() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// How much of the logs a report takes, before it is made to fit.
+// Limits of the log lines in a report, before it is made to fit.
 const (
 	maxUserLines     = 15
 	maxPlatformLines = 10

@@ -35,7 +35,7 @@ func (f *ruleFile) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictya
 	f.rules, f.base = whole.Spec, strictyaml.Path{"spec"}
 }
 
-// KeyHints are for those who know the file that OpenPAI's runtime reads.
+// KeyHints are for users who know the file that OpenPAI's runtime reads.
 func (Rule) KeyHints() map[string]string {
 	return map[string]string{
 		"containerExitCode": `write the code as "code", and its patterns below "pattern"`,

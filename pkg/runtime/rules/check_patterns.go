@@ -97,7 +97,7 @@ func (c *checker) podRegex(path strictyaml.Path, expr string) *regexp.Regexp {
 	return nil
 }
 
-// unreachable warns of pod patterns that a rule before takes, as it was with OpenPAI's -1205.
+// unreachable warns of pod patterns that an earlier rule always matches first, as with OpenPAI's -1205.
 func (c *checker) unreachable(i int, path strictyaml.Path) {
 	for k, p := range c.rules[i].Pattern.Pod {
 		for _, before := range c.set.pod {
@@ -111,7 +111,7 @@ func (c *checker) unreachable(i int, path strictyaml.Path) {
 	}
 }
 
-// covers reports whether wide fits wherever narrow does, as far as equal texts tell.
+// covers reports whether wide matches whenever narrow does, as far as equal texts show.
 func covers(wide, narrow PodPattern) bool {
 	if !sameOrAny(wide.Reason, narrow.Reason) || !sameOrAny(wide.Message, narrow.Message) {
 		return false

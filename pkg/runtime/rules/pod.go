@@ -28,7 +28,7 @@ func (s *Set) ClassifyPod(p Pod) Match {
 			return none
 		}
 	}
-	// The runtime saw that memory ran out, and lived to say so.
+	// The runtime detected that memory ran out, and could still report it.
 	if slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Code == codeOutOfMemory && c.Reason == "OOMKilled" }) {
 		none.Rule, none.Code, none.Known = s.ByCode(codeOutOfMemory), codeOutOfMemory, true
 		return none

@@ -22,26 +22,26 @@ type Rule struct {
 
 // Pattern is how a code is recognised. If any pattern of the list matches, the code does.
 type Pattern struct {
-	// Runtime is judged in the task's container, for codes from 1 to 255.
+	// Runtime is matched in the task's container, for codes from 1 to 255.
 	Runtime []RuntimePattern `yaml:"runtimeContainerPatterns,omitempty" json:"runtimeContainerPatterns,omitempty"`
-	// Pod is judged by the controller. A rule without it fits a container that exits with its code.
+	// Pod is matched by the controller. A rule without it matches a container that exits with its code.
 	Pod []PodPattern `yaml:"controllerPodPatterns,omitempty" json:"controllerPodPatterns,omitempty"`
 }
 
-// RuntimePattern fits when all that is given fits.
+// RuntimePattern matches if all its conditions match.
 type RuntimePattern struct {
 	ExitCode    *int     `yaml:"exitCode,omitempty" json:"exitCode,omitempty"`
 	UserLog     string   `yaml:"userLogRegex,omitempty" json:"userLogRegex,omitempty"`
 	PlatformLog string   `yaml:"platformLogRegex,omitempty" json:"platformLogRegex,omitempty"`
 	GPU         *GPUInfo `yaml:"gpuInfo,omitempty" json:"gpuInfo,omitempty"`
-	// GPUFault: the agent of the machine says that a GPU of the task is sick.
+	// GPUFault: the agent of the machine reports that a GPU of the task is sick.
 	GPUFault *bool `yaml:"gpuFault,omitempty" json:"gpuFault,omitempty"`
 	// OOMKilled: the kernel killed a process of the container because its memory was used up.
 	OOMKilled *bool `yaml:"oomKilled,omitempty" json:"oomKilled,omitempty"`
 	// LastLines limits the search to so many lines at the end of the log; 0 searches all of it. The cause of
 	// a program's end is usually at the end, and a warning from hours ago doesn't explain it.
 	LastLines int `yaml:"lastLines,omitempty" json:"lastLines,omitempty"`
-	// ErrorLine passes over matches on lines that are marked as warning, information or debug output.
+	// ErrorLine skips matches on lines that are marked as warning, information or debug output.
 	ErrorLine bool `yaml:"errorLine,omitempty" json:"errorLine,omitempty"`
 }
 
@@ -50,14 +50,14 @@ type GPUInfo struct {
 	NvidiaDoubleEccError bool `yaml:"nvidiaDoubleEccError" json:"nvidiaDoubleEccError"`
 }
 
-// PodPattern fits when all that is given fits; each of Containers must fit some container.
+// PodPattern matches if all its conditions match; each of Containers must match some container.
 type PodPattern struct {
 	Reason     string             `yaml:"reasonRegex,omitempty" json:"reasonRegex,omitempty"`
 	Message    string             `yaml:"messageRegex,omitempty" json:"messageRegex,omitempty"`
 	Containers []ContainerPattern `yaml:"containers,omitempty" json:"containers,omitempty"`
 }
 
-// ContainerPattern is judged on a terminated container. Without an exit code it fits failed ones.
+// ContainerPattern is matched against a terminated container. Without an exit code it matches failed ones.
 type ContainerPattern struct {
 	Name     string `yaml:"nameRegex,omitempty" json:"nameRegex,omitempty"`
 	Reason   string `yaml:"reasonRegex,omitempty" json:"reasonRegex,omitempty"`
@@ -65,7 +65,7 @@ type ContainerPattern struct {
 	ExitCode *int   `yaml:"exitCode,omitempty" json:"exitCode,omitempty"`
 }
 
-// Codes that other packages give by themselves.
+// Codes that other packages set themselves.
 const (
 	CodeSucceeded         = 0
 	CodeConfigMapDeleted  = -100

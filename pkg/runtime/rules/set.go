@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Bounds of a set. The ConfigMap that carries it may hold 1 MiB; OpenPAI's own set has 60 rules.
+// Limits of a set. The ConfigMap that contains it may hold 1 MiB; OpenPAI's own set has 60 rules.
 const (
 	MaxBytes    = 512 << 10
 	MaxRules    = 500
@@ -27,7 +27,7 @@ const (
 //go:embed builtin.yaml
 var builtinText []byte
 
-// Set is an ordered list of rules; the first that fits wins.
+// Set is an ordered list of rules; the first match wins.
 type Set struct {
 	Rules []Rule
 
@@ -44,7 +44,7 @@ var builtin = sync.OnceValue(func() *Set {
 	return s
 })
 
-// Builtin returns the set that this build carries. It must not be changed.
+// Builtin returns the set that is part of this build. It must not be changed.
 func Builtin() *Set { return builtin() }
 
 // BuiltinText is the file of the built-in set.

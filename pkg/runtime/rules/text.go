@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxMatch bounds a matched text: a regex such as (?s)a.*b may span megabytes.
+// maxMatch limits a matched text: a regex such as (?s)a.*b may span megabytes.
 const maxMatch = 2048
 
 // text is a log that many regexes are tried on. Most of them need some word that isn't in it, and

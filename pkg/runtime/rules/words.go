@@ -60,7 +60,7 @@ func Words(phrase string) string {
 	return strings.Join(out, " ")
 }
 
-// WithTerm returns a reason of Kubernetes in words, and then itself for those who search for it: failed mount (FailedMount).
+// WithTerm returns a reason of Kubernetes in words, followed by the reason itself for people who search for it: failed mount (FailedMount).
 func WithTerm(reason string) string {
 	words := Words(reason)
 	if strings.EqualFold(words, reason) {

@@ -11,7 +11,7 @@ import (
 	"regexp"
 )
 
-// Limits that no real job reaches; past them something is broken, not large.
+// Limits that no real job reaches; a larger spec is broken, not large.
 const (
 	maxSize  = 8 << 20 // a Secret holds 1 MiB
 	maxTasks = 100_000
@@ -43,8 +43,8 @@ func Load(path string) (*Spec, error) {
 }
 
 // Decode refuses fields that it doesn't know: a runtime that is older than the paictl that
-// submitted the job would leave out what it was asked for. No error holds a value of the spec but
-// names and numbers, since commands hold secrets.
+// submitted the job would ignore a request. Errors contain no values of the spec except for
+// names and numbers, because commands hold secrets.
 func Decode(data []byte) (*Spec, error) {
 	if len(data) > maxSize {
 		return nil, fmt.Errorf("the spec is larger than %d bytes", maxSize)

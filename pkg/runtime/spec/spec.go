@@ -8,7 +8,7 @@ import "encoding/json"
 // Version is the only one so far.
 const Version = 1
 
-// MaxCode bounds an archive of code that is submitted along, in bytes.
+// MaxCode limits an archive of code that is submitted along, in bytes.
 const MaxCode = 256 << 20
 
 // Paths in a task's container.
@@ -19,7 +19,7 @@ const (
 	Runtime = Home + "/runtime"
 	// InitContainer is the name of the container that makes the copy.
 	InitContainer = "init"
-	// Image is the runtime's own image where the cluster can mount it, and ImageRuntime the program in it.
+	// Image is the runtime's own image if the cluster can mount it, and ImageRuntime the program in it.
 	Image        = "/usr/local/pai-image"
 	ImageRuntime = Image + "/pai-runtime"
 	// File is the spec, on a volume of the job's Secret.
@@ -28,7 +28,7 @@ const (
 	Rules = "/usr/local/pai-rules/rules.yaml"
 	// RulesConfigMap is its name, in the namespace of jobs.
 	RulesConfigMap = "runtime-exit-spec-configuration"
-	// TerminationLog is where the exit report goes.
+	// TerminationLog is the path of the exit report.
 	TerminationLog = "/tmp/pai-termination-log"
 )
 
@@ -95,7 +95,7 @@ type Plugin struct {
 	Parameters    json.RawMessage `json:"parameters,omitempty"`
 }
 
-// Code is a tar archive, gzipped, known by its content.
+// Code is a tar archive, gzipped, identified by its content.
 type Code struct {
 	URL    string `json:"url"`
 	SHA256 string `json:"sha256"`

@@ -10,13 +10,13 @@ import (
 const (
 	// TaskVariable is a Task as text.
 	TaskVariable = "PAI_TASK"
-	// PeersTokenVariable opens the job's addresses, where its tasks wait for them.
+	// PeersTokenVariable is the token for the job's addresses, for which its tasks wait.
 	PeersTokenVariable = "PAI_PEERS_TOKEN"
-	// CodeTokenVariable opens the job's code.
+	// CodeTokenVariable is the token for the job's code.
 	CodeTokenVariable = "PAI_CODE_TOKEN"
 )
 
-// Task says which task of the job a pod is, and of which attempts.
+// Task identifies the task of the job that a pod is, and its attempts.
 type Task struct {
 	Role                        string // in the Framework
 	Index, Attempt, TaskAttempt int

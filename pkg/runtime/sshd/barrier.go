@@ -71,8 +71,8 @@ func (b Barrier) Wait(ctx context.Context) error {
 	}
 }
 
-// others are all tasks but this one. Each begins with the next after itself, so that they don't all
-// knock at one door.
+// others are all tasks but this one. Each task begins with the one after itself, so that they don't all
+// connect to the same one at first.
 func others(l *env.Layout) []*env.Task {
 	var out []*env.Task
 	for i := 1; i < len(l.Tasks); i++ {

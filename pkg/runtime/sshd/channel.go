@@ -16,7 +16,7 @@ type channel struct {
 	raw     xssh.Channel
 	gone    context.Context //nolint:containedctx // it is the state that this type is for
 	cancel  context.CancelFunc
-	delay   time.Duration    // outputDelay but in tests
+	delay   time.Duration    // outputDelay except in tests
 	sizes   chan ssh.Window  // the latest
 	signals chan unix.Signal // that the client sends
 }
@@ -85,7 +85,7 @@ func (c *channel) take(r *xssh.Request) bool {
 			}
 		}
 	case "auth-agent-req@openssh.com":
-		// The library would say yes and do nothing.
+		// The library would reply yes without an effect.
 	default:
 		return false
 	}

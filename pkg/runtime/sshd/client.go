@@ -84,8 +84,8 @@ func writePrivate(name string, data []byte) error {
 	return os.WriteFile(name, data, 0o600)
 }
 
-// Include has the configuration of a user include ours, before all else: the first value that ssh
-// finds wins. The user's file is replaced whole: homes are shared by tasks that all do this.
+// Include makes a user's configuration include ours first: ssh uses the first value that it
+// finds. The user's file is replaced atomically: homes are shared by tasks that all do this.
 func (f Files) Include(userHome string) error {
 	dir := filepath.Join(userHome, ".ssh")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -107,7 +107,7 @@ func (f Files) Include(userHome string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // it is gone where all went well
+	defer os.Remove(tmp.Name()) // it is gone if all went well
 	_, err = tmp.Write(append([]byte(line), old...))
 	if err := errors.Join(err, tmp.Close()); err != nil {
 		return err

@@ -54,7 +54,7 @@ func HostKey(jobKey string) (string, error) {
 }
 
 // ParseAuthorized reads public keys, each a line as in authorized_keys; blank lines and comments are
-// passed over. Options are refused: nothing here would keep to them.
+// skipped. Options are refused, because the server wouldn't apply them.
 func ParseAuthorized(lines []string) ([]ssh.PublicKey, error) {
 	var out []ssh.PublicKey
 	for _, line := range strings.Split(strings.Join(lines, "\n"), "\n") {

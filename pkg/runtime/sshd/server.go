@@ -96,14 +96,14 @@ func files(s ssh.Session, ch *channel) {
 	_ = server.Close()
 }
 
-// Ports of tasks are open to others, so those who don't log in neither stay nor crowd others out of
+// Ports of tasks are open to others, so clients that don't log in may neither stay nor use up
 // the task's memory.
 const (
 	loginTime = 60 * time.Second
 	maxLogins = 128
 )
 
-// provenKey is where a connection's context has the function that ends its login.
+// provenKey is the key of the function in a connection's context that ends its login.
 type provenKey struct{}
 
 // login begins a connection's login. It returns nil if too many others are logging in.

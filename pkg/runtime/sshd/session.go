@@ -180,7 +180,7 @@ func runPipes(cmd *exec.Cmd, ch *channel) error {
 		return errors.Join(err, stdout.Close(), stderr.Close())
 	}
 	go func() {
-		_, _ = io.Copy(in, ch.raw) // ends with the program or the client, whichever is first
+		_, _ = io.Copy(in, ch.raw) // ends with the program or the client
 		_ = in.Close()
 	}()
 	err = ch.wait(cmd, func(ssh.Window) {}, func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGHUP) })
@@ -221,7 +221,7 @@ func runTerminal(cmd *exec.Cmd, ch *channel, w ssh.Window) error {
 	out := process.Through(near, ch.raw)
 	go func() { _, _ = io.Copy(near, ch.raw) }() // ends with the terminal or the client
 	err = ch.wait(cmd, func(w ssh.Window) { _ = resize(near, w) }, func() { _ = near.Close() })
-	_ = out.Finish(ch.delay) // closed already where the client is gone
+	_ = out.Finish(ch.delay) // closed already if the client is gone
 	return err
 }
 

@@ -14,7 +14,7 @@ import (
 // version 2 and 1.
 var memoryEvents = []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"}
 
-// oomKills is the number of processes of this container that the kernel killed for want of memory.
+// oomKills is the number of processes of this container that the kernel killed because memory ran out.
 func oomKills(files []string) int {
 	for _, name := range files {
 		if data, err := os.ReadFile(name); err == nil {
@@ -24,7 +24,7 @@ func oomKills(files []string) int {
 	return 0
 }
 
-// parseKills reads the line oom_kill. Others are of something else: oom counts how often memory was
+// parseKills reads the line oom_kill. Other lines have other meanings: oom counts how often memory was
 // short, oom_group_kill how often all were killed for one, oom_kill_disable is a setting. Kernels
 // before 4.13 have no such line.
 func parseKills(text string) int {
@@ -57,7 +57,7 @@ func (t *task) facts(e *rules.Exit) {
 		t.journal.Printf("nvidia-smi didn't answer for %s", smiLimit)
 	}
 	if s.complaints != "" {
-		t.journal.Printf("%s", s.complaints) // the failure rules know what it says of GPUs that are lost
+		t.journal.Printf("%s", s.complaints) // the failure rules match its messages about lost GPUs
 	}
 	e.GPUECC = parseECC(s.document)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// finish finds out what the failure means, leaves the report and returns the container's exit code.
+// finish classifies the failure, writes the report and returns the container's exit code.
 func (t *task) finish(r result) int {
 	if r.code == 0 {
 		return 0
@@ -22,8 +22,8 @@ func (t *task) finish(r result) int {
 	m := rules.Match{Rule: set.ByCode(r.code), Code: r.code, UserLogAt: -1, PlatformLogAt: -1, Known: true}
 	if !r.own {
 		if !r.stopped {
-			// A program that was asked to end is judged by its code alone: a warning of hours ago would
-			// make a permanent failure of it, and nothing would start it again.
+			// A program that was asked to end is judged by its code alone: a warning from hours ago would
+			// make it a permanent failure, and it wouldn't be restarted.
 			e.UserLog = t.userTail.Bytes()
 			if t.role != nil {
 				t.facts(&e)
@@ -41,7 +41,7 @@ func (t *task) finish(r result) int {
 	return m.Code
 }
 
-// explain says at the end of the log what happened, for those who read only that.
+// explain writes the outcome at the end of the log, for people who read only that.
 func (t *task) explain(r result, m rules.Match) {
 	switch {
 	case r.stopped:
@@ -56,7 +56,7 @@ func (t *task) explain(r result, m rules.Match) {
 	}
 }
 
-// rules are the administrator's as they are now, or the built-in ones.
+// rules are the administrator's current ones, or the built-in ones.
 func (t *task) rules() *rules.Set {
 	name := t.path(spec.Rules)
 	data, err := os.ReadFile(name)

@@ -22,7 +22,7 @@ const (
 // smi is the output of nvidia-smi: its document, and complaints in words.
 type smi struct{ document, complaints string }
 
-// askSMI runs nvidia-smi. It ends with the context, but for a program that hangs within the driver.
+// askSMI runs nvidia-smi. It ends with the context, except for a program that hangs within the driver.
 func askSMI(ctx context.Context, environ []string) smi {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -35,7 +35,7 @@ func askSMI(ctx context.Context, environ []string) smi {
 	if err != nil || cmd.Start() != nil {
 		return smi{} // the image doesn't have it
 	}
-	data, _ := io.ReadAll(io.LimitReader(out, maxSMI)) // what came counts
+	data, _ := io.ReadAll(io.LimitReader(out, maxSMI)) // partial output counts, too
 	if len(data) == maxSMI {
 		cancel()
 	}

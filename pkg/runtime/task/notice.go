@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxNamed is how many GPUs a message names, and maxReason how many bytes it says of each: the exit
-	// report has room for a line.
+	// maxNamed is how many GPUs a message names, and maxReason the size of the reason for each, in bytes: the exit
+	// report has space for one line.
 	maxNamed  = 3
 	maxReason = 100
 )
@@ -77,7 +77,7 @@ func programXIDs(g notice.GPU) string {
 	return "XID " + strings.Trim(strings.ReplaceAll(fmt.Sprint(g.XIDs), " ", ", "), "[]")
 }
 
-// named says something of the first few GPUs of which there is something to say, and how many more there are.
+// named describes the first few GPUs for which the function returns a text, and adds the number of the others.
 func named(gpus []notice.GPU, say func(notice.GPU) string) string {
 	var out []string
 	more := 0

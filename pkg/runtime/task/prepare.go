@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// fetch brings the code that was submitted along.
+// fetch downloads the code that was submitted along.
 func (t *task) fetch(ctx context.Context) error {
 	if t.spec.Code == nil {
 		return nil
@@ -32,7 +32,7 @@ func (t *task) fetch(ctx context.Context) error {
 	return err
 }
 
-// checkPorts finds ports that another task of the same machine has. Only the host network has such.
+// checkPorts finds ports that another task of the same machine uses. This can only happen on the host network.
 func (t *task) checkPorts() error {
 	if !t.spec.HostNetwork {
 		return nil
@@ -110,7 +110,7 @@ func (t *task) writeFiles() error {
 	return nil
 }
 
-// writeHosts writes in place: in a container the file is mounted, nothing can be put over it.
+// writeHosts writes in place: in a container the file is mounted, so it can't be replaced.
 func (t *task) writeHosts() error {
 	name := t.path("/etc/hosts")
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
@@ -132,7 +132,7 @@ func (t *task) writeHosts() error {
 	return f.Close()
 }
 
-// userHome is where the image's user keeps its own configuration.
+// userHome is the folder of the image's user for its own configuration.
 func (t *task) userHome() string {
 	home := t.get("HOME")
 	if home == "" || home == "/" && os.Getuid() != 0 {

@@ -29,7 +29,7 @@ type Options struct {
 	Environ        []string
 	Stdout, Stderr io.Writer
 	Self           string // the runtime's program
-	// Root is put before all paths; "" but in tests.
+	// Root is a prefix for all paths; "" except in tests.
 	Root string
 	Now  func() time.Time
 	// GPUs is the folder with the agent's notice about the container's GPUs; "" means notice.Folder.
@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options) (code int) {
 	t.reaper = reaper
 	r := t.phases(t.signals.Context())
 	for _, s := range t.streams {
-		_ = s.Close() // what was to be said of it was, when they were drained
+		_ = s.Close() // errors were reported when they were drained
 	}
 	reaper.Stop()
 	return t.finish(r)
@@ -107,7 +107,7 @@ func (t *task) unprepared(err error) result {
 	return r
 }
 
-// phases are the way of a task.
+// phases are the steps of a task.
 func (t *task) phases(ctx context.Context) result {
 	if err := t.prepare(ctx); err != nil {
 		return t.unprepared(err)
@@ -132,7 +132,7 @@ func (t *task) phases(ctx context.Context) result {
 	return r
 }
 
-// prepare brings all that the program finds. The code comes while the task waits for the others.
+// prepare prepares the program's environment. The code is downloaded while the task waits for the others.
 func (t *task) prepare(ctx context.Context) error {
 	s, err := spec.Load(t.path(spec.File))
 	if err != nil {
@@ -173,7 +173,7 @@ func (t *task) prepare(ctx context.Context) error {
 	return <-fetched
 }
 
-// self reads who this task is.
+// self returns the identity of this task.
 func (t *task) self() (env.Self, error) {
 	text := t.get(spec.TaskVariable)
 	if text == "" { // of a job that an earlier paictl submitted
@@ -209,7 +209,7 @@ func (t *task) get(name string) string {
 // their addresses aren't published, because they would change with each retry; their names stay.
 func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
 	if t.spec.Tasks() <= 1 || !t.spec.Gang {
-		return nil, nil //nolint:nilnil // there are none
+		return nil, nil //nolint:nilnil // the job has no peers
 	}
 	source, err := t.source(self)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package transfer packs a file or a folder for the way into a task or out of it. The other end unpacks
-// with pkg/runtime/code, which writes nothing outside of its folder.
+// Package transfer packs a file or a folder for a copy into a task or out of it. The other end unpacks
+// with pkg/runtime/code, which never writes outside of its folder.
 // In: a path. Out: a gzipped tar. It needs no tar in the image.
 package transfer
 
@@ -30,7 +30,7 @@ const (
 	Other  Kind = "other" // a device or a socket
 )
 
-// KindOf says what a path is, links followed.
+// KindOf returns the kind of a path, and follows links.
 func KindOf(name string) (Kind, error) {
 	info, err := os.Stat(name)
 	switch {
