@@ -46,7 +46,7 @@ const (
 	filePrivateKey   = "ssh.privateKey"
 )
 
-// readConfig reads and checks what can be checked before anyone is asked.
+// readConfig reads the configuration, and checks it as far as possible without a request.
 func readConfig(file string) (*Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -25,10 +25,10 @@ import (
 )
 
 const (
-	// answerTime is how long etcd may take to begin its answer; the job controller copies its history before that.
+	// answerTime limits the time until etcd begins its answer; the job controller copies its history before that.
 	answerTime  = time.Minute
 	historyTime = 2 * time.Hour
-	// quorumTime is how long a member of etcd may take to agree with the others.
+	// quorumTime limits the time until a member of etcd agrees with the others.
 	quorumTime = 15 * time.Second
 	// maxReason limits the length of an error response.
 	maxReason = 4 << 10
@@ -159,7 +159,7 @@ func (s *saver) etcdClient() (*http.Client, error) {
 	}}, nil
 }
 
-// addJobs adds the history of jobs. A cluster without it is saved nevertheless, under a name that says so.
+// addJobs adds the history of jobs. A cluster without it is saved nevertheless, under a name that shows this.
 func (s *saver) addJobs(ctx context.Context, w *backup.Writer) error {
 	token, err := access.Read(s.token)
 	if err != nil {

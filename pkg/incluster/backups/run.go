@@ -1,5 +1,5 @@
-// Package backups is the program cmd/pai-backup: a cluster saves itself, as "paictl cluster backup" does from without.
-// In: settings, the files of a machine of the control plane, its etcd, the API server, the job controller. Out: an archive in its place,
+// Package backups is the program cmd/pai-backup: a cluster backs itself up, as "paictl cluster backup" does from outside.
+// In: settings, the files of a machine of the control plane, its etcd, the API server, the job controller. Out: an archive at its target,
 // encrypted to keys that the cluster doesn't have; old ones deleted; a note of the time.
 package backups
 
@@ -29,12 +29,12 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// options say where everything is.
+// options are the URLs and paths from the command line.
 type options struct {
 	config, credentials string
 	root                string // prefix for paths of the machine
 	etcd, etcdPort      string
-	jobs, token         string // the job controller's URL, and the file that opens it
+	jobs, token         string // the job controller's URL, and the file with its token
 	kubeconfig          string
 }
 
@@ -156,8 +156,8 @@ func (s *saver) save(ctx context.Context) (err error) {
 	return nil
 }
 
-// after does what may fail without harm to the backup that was made. notes are the cluster's of before; without is why the history of jobs isn't
-// in it.
+// after runs the steps that may fail without harm to the new backup. notes are the cluster's earlier notes; without is the reason for which the
+// history of jobs isn't in it.
 func (s *saver) after(ctx context.Context, to target.Target, made backup.Head, notes map[string]string, without error) {
 	warn := func(what string, err error) {
 		s.log.WarnContext(ctx, "the backup is made, but", "what", what, "error", err, "remedy", hint.Of(err))
@@ -182,7 +182,7 @@ func (s *saver) after(ctx context.Context, to target.Target, made backup.Head, n
 	}
 }
 
-// note keeps in the cluster when its last backup was made, and the last one with the history of jobs.
+// note records in the cluster when its last backup was made, and the last one with the history of jobs.
 func (s *saver) note(ctx context.Context, at time.Time, before map[string]string, without error) error {
 	patch, err := backup.Notes(before, at, without)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A segment is a file of frames. A frame is a piece of a log, compressed, and where it came from: the
-// frames are all that is remembered of a log, so that a piece and the memory of it can't part when the
+// A segment is a file of frames. A frame is a piece of a log, compressed, with its origin: the
+// state of a log is only stored in its frames, so that a piece and its state can't differ when the
 // program is killed.
 const (
 	frameMagic  = 0x31464c50 // "PLF1"
@@ -22,12 +22,12 @@ const (
 )
 
 const (
-	// flagGap says that lines before the frame were gone before they could be read.
+	// flagGap means that lines before the frame were removed before they could be read.
 	flagGap = 1 << iota
 	// flagOpen means that the last line continues in the next frame. containerd closes a file in the middle of
 	// a line when the kubelet rotates it.
 	flagOpen
-	// flagCounted says that the bits from errorLines on are how many of its lines are of stderr. Frames of earlier versions don't have it.
+	// flagCounted means that the bits from errorLines on are the number of its lines of stderr. Frames of earlier versions don't have it.
 	flagCounted
 	errorLines = 8 // a shift: 24 bits hold more lines than a frame has bytes
 )
@@ -51,7 +51,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // errTorn is the error for a frame that wasn't written completely.
 var errTorn = errors.New("a frame is damaged")
 
-// codec compresses frames. It is safe for use by several at a time.
+// codec compresses frames. It is safe for concurrent use.
 type codec struct {
 	in  *zstd.Encoder
 	out *zstd.Decoder

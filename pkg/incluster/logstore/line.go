@@ -52,12 +52,12 @@ func (l *criLine) of(stream string, ok bool) bool {
 	return stream == "" || ok && string(l.stream) == stream || !ok && stream == "stdout"
 }
 
-// maxText bounds a line that is put together of parts.
+// maxText limits a line that is joined from parts.
 const maxText = 1 << 20
 
 // joiner makes lines of the log of lines of the file.
 type joiner struct {
-	only    string                  // the stream that is meant; empty: both
+	only    string                  // the wanted stream; empty: both
 	pending map[string]*pendingLine // by stream
 }
 
@@ -103,7 +103,7 @@ func (j *joiner) rest(give func(stamp, text []byte) error) error {
 	return nil
 }
 
-// lastLine is where the last line of the file ends, whole or not.
+// lastLine returns the start of the last line of the file, complete or not.
 func lastLine(data []byte) int { return bytes.LastIndexByte(data, '\n') + 1 }
 
 // cut returns the best end for a piece of a log: after a whole line of the log, or otherwise after a line of the file.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Query says which part of a log is meant.
+// Query selects a part of a log.
 type Query struct {
 	Offset int64     // where to begin; dropped bytes are skipped
 	Tail   int64     // instead of Offset, so many last lines; negative: not
@@ -29,7 +29,7 @@ type Page struct {
 	codec            *codec
 }
 
-// framePlace is a frame and where it is.
+// framePlace is a frame and its position.
 type framePlace struct {
 	placed
 	segment int64
@@ -97,7 +97,7 @@ func (p *Page) scan(g segment) ([]placed, error) {
 	return frames, err
 }
 
-// hold leaves out lines whose end may come.
+// hold omits lines whose end may still come.
 func (p *Page) hold() {
 	for n := len(p.frames); n > 0 && p.Next == p.End && p.frames[n-1].open(); n-- {
 		p.Next, p.End = p.frames[n-1].offset, p.frames[n-1].offset
@@ -156,7 +156,7 @@ func (p *Page) count(place framePlace, stream string) (n int64, err error) {
 	return n, err
 }
 
-// each hands over the lines of a page.
+// each passes on the lines of a page.
 func (p *Page) each(q Query, give func(stamp, text []byte) error) error {
 	skip, j, begun := p.skip, newJoiner(q.Stream), q.Since.IsZero()
 	out := func(stamp, text []byte) error {

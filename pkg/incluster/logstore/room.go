@@ -74,7 +74,7 @@ func (s *Store) squeeze(all []keyed, used int64) int64 {
 	return used
 }
 
-// droppable is how much of a log may go while its container runs.
+// droppable is how much of a log may be dropped while its container runs.
 func (s *stream) droppable() int64 {
 	if len(s.segments) < 2 {
 		return 0
@@ -82,7 +82,7 @@ func (s *stream) droppable() int64 {
 	return s.disk()
 }
 
-// remove forgets a log.
+// remove deletes a log.
 func (s *Store) remove(x keyed) error {
 	if err := os.RemoveAll(x.dir); err != nil {
 		return err
@@ -91,6 +91,6 @@ func (s *Store) remove(x keyed) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.streams, x.key)
-	_ = os.Remove(filepath.Dir(x.dir)) // unless other containers of the pod have logs yet
+	_ = os.Remove(filepath.Dir(x.dir)) // unless other containers of the pod still have logs
 	return nil
 }

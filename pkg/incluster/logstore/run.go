@@ -53,7 +53,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	return serve(ctx, l, store, NewServer(store, meter.New(*groups), *token, *password).Handler())
 }
 
-// connections is how many readers there may be at a time.
+// connections limits the number of simultaneous readers.
 const connections = 500
 
 // serve keeps logs and answers until ctx ends.

@@ -14,7 +14,7 @@ import (
 
 const segmentSuffix = ".seg"
 
-// segment is a file of frames, called by the place of its first byte in the log.
+// segment is a file of frames, named after the position of its first byte in the log.
 type segment struct {
 	start, end int64 // in the log
 	size       int64 // on the disk
@@ -52,7 +52,7 @@ type placed struct {
 	at int64
 }
 
-// scan reads the headers of a segment, and how far it is whole.
+// scan reads the headers of a segment, and returns the length of its complete part.
 func scan(dir string, start int64) (frames []placed, whole int64, err error) {
 	f, err := os.Open(segmentPath(dir, start))
 	if err != nil {

@@ -91,7 +91,7 @@ func (s *Server) serveLog(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, q, p)
 }
 
-// await waits until there is something after a place.
+// await waits until the log has more after a position.
 func (s *Store) await(ctx context.Context, x *stream, q Query, wait time.Duration) (*Page, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -111,7 +111,7 @@ func (s *Store) await(ctx context.Context, x *stream, q Query, wait time.Duratio
 	}
 }
 
-// settleTries is how often a file is looked at that has a successor and still grows.
+// settleTries is how often a file that has a successor and still grows is checked.
 const settleTries = 8
 
 // catchUp stores all that a container has written so far. If it can't be read, the next round reports that, and the lines
@@ -136,7 +136,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 func (s *Server) answer(w http.ResponseWriter, q Query, p *Page) {
 	h := w.Header()
-	// A program wrote it: no browser must take it for a page.
+	// A program wrote the log: a browser must not render it as a page.
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	for name, v := range map[string]int64{logapi.HeaderStart: p.Start, logapi.HeaderNext: p.Next, logapi.HeaderEnd: p.End, logapi.HeaderGaps: int64(p.Gaps), logapi.HeaderLimit: s.store.limits.PerTask} {
@@ -159,7 +159,7 @@ func (s *Server) answer(w http.ResponseWriter, q Query, p *Page) {
 	}
 }
 
-// query reads the parameters. One that isn't known is refused.
+// query parses the parameters. Unknown parameters are refused.
 func (s *Server) query(v url.Values) (q Query, wait time.Duration, err error) {
 	q = Query{Tail: -1, Most: pageMost, Times: true}
 	now := s.store.now()

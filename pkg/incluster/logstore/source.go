@@ -24,13 +24,13 @@ type source struct {
 	file   *os.File // nil if it isn't open
 	gone   bool     // removed from the folder; its file can still be read
 	before int64    // its size when it was looked at last
-	quiet  bool     // it has not grown since, though it had a successor then
+	quiet  bool     // it has not grown since the last look, and it had a successor then
 }
 
 // current reports whether the container still writes to the file, as far as its name says.
 func current(name string) bool { return strings.HasSuffix(name, ".log") }
 
-// openPlain opens a regular file and nothing else: no link, no pipe that would never end.
+// openPlain opens a regular file. It refuses links, and pipes that would never end.
 func openPlain(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -49,7 +49,7 @@ func openPlain(path string) (*os.File, fs.FileInfo, error) {
 // errEmpty is a file without a whole first line.
 var errEmpty = errors.New("the file has no line yet")
 
-// openSource opens a file of a log and finds out which it is.
+// openSource opens a file of a log and identifies it.
 func openSource(folder, name string) (*source, error) {
 	f, info, err := openPlain(filepath.Join(folder, name))
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *source) identify() (int64, error) {
 	return id, nil
 }
 
-// grow asks how long the file is now.
+// grow updates the size of the file.
 func (s *source) grow() {
 	if s.packed || s.file == nil {
 		return

@@ -19,14 +19,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Limits say how much is kept.
+// Limits limit the stored logs.
 type Limits struct {
 	PerTask int64         // bytes that a container printed, with their times; the oldest go
 	Total   int64         // bytes on the disk, of all
 	Age     time.Duration // after which the log of a pod that is gone is removed; 0: never
 }
 
-// segment is how much of a log goes at a time.
+// segment is the part of a log that is removed at a time.
 func (l *Limits) segment() int64 { return min(max(l.PerTask/16, 1<<20), 64<<20) }
 
 const (
@@ -41,7 +41,7 @@ type Store struct {
 	codec              *codec
 	log                *slog.Logger
 	now                func() time.Time
-	step               time.Duration // between two looks while a question waits
+	step               time.Duration // between two looks while a request waits
 
 	mu      sync.Mutex
 	streams map[string]*stream // by uid/container
@@ -49,7 +49,7 @@ type Store struct {
 	used    int64
 }
 
-// Options say what is kept, and where.
+// Options configure the store.
 type Options struct {
 	Pods      string // the kubelet's folder, /var/log/pods
 	Folder    string // ours
@@ -109,7 +109,7 @@ func folders(dir string) ([]string, error) {
 	return out, nil
 }
 
-// add takes up the log of a container; from is the kubelet's folder where there is one.
+// add adds the log of a container; from is the kubelet's folder, if it exists.
 func (s *Store) add(uid, container, from string) {
 	key := uid + "/" + container
 	s.mu.Lock()
@@ -124,8 +124,8 @@ func (s *Store) add(uid, container, from string) {
 	}
 }
 
-// find looks for the log of a container, also of a pod that came just now. "app" is the user's container;
-// a pod of another maker has it under another name.
+// find looks for the log of a container, also of a pod that was just created. "app" is the user's container;
+// pods that another program made have it under another name.
 func (s *Store) find(uid, container string) *stream {
 	if err := s.discover(); err != nil {
 		s.problem("pods", err)
@@ -147,7 +147,7 @@ func (s *Store) find(uid, container string) *stream {
 	return only
 }
 
-// uids are those of pods of jobs that the kubelet has logs of, or had.
+// uids are those of pods of jobs whose logs the kubelet has, or had.
 func (s *Store) uids() map[string]bool {
 	if err := s.discover(); err != nil {
 		s.problem("pods", err)
@@ -162,7 +162,7 @@ func (s *Store) uids() map[string]bool {
 	return out
 }
 
-// discover finds the pods that the kubelet has logs of.
+// discover finds the pods whose logs the kubelet has.
 func (s *Store) discover() error {
 	pods, err := os.ReadDir(s.pods)
 	if err != nil {
@@ -221,7 +221,7 @@ func (s *Store) all() []keyed {
 	return out
 }
 
-// Round looks at all logs once.
+// Round checks all logs once.
 func (s *Store) Round(ctx context.Context) {
 	if err := s.discover(); err != nil {
 		s.problem("pods", err)
@@ -244,7 +244,7 @@ func (s *Store) Round(ctx context.Context) {
 	s.makeRoom()
 }
 
-// problem logs what is wrong with a log, once.
+// problem logs an error of a log, once.
 func (s *Store) problem(key string, err error) {
 	text := ""
 	if err != nil {

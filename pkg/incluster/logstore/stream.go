@@ -15,7 +15,7 @@ import (
 
 const (
 	chunk = 1 << 20 // read at a time
-	// A frame is written when so much has come, or after so long.
+	// A frame is written after this many bytes, or after this time.
 	frameEnough = 256 << 10
 	frameWait   = 10 * time.Second
 	// roundMost limits how much of one log is read before the others get their turn.
@@ -39,19 +39,19 @@ type stream struct {
 	mu       sync.Mutex
 	loaded   bool
 	segments []segment
-	end      int64           // of the log
+	end      int64           // next position in the log
 	consumed map[int64]int64 // by source: how far it was read
 	newest   int64           // the latest source that was read
 	files    map[string]*source
 	done     map[string]bool     // names of files of which all is read, and that don't grow
 	retired  map[int64]time.Time // by source: since when it has a successor
-	waiting  time.Time           // since when there is something too small for a frame
-	last     time.Time           // when something was written
+	waiting  time.Time           // since when lines wait that are too small for a frame
+	last     time.Time           // when a line was last written
 	gap      bool                // lines may be missing before the next frame
 	over     bool                // its pod is gone, and all is read
 	seen     bool                // the kubelet's folder was looked at
 	gaps     int
-	// unsettled: the file before the current one was still written to when it was looked at last.
+	// unsettled: the file before the current one still grew at the last look.
 	unsettled bool
 }
 
@@ -165,7 +165,7 @@ func (s *stream) look() (there bool, err error) {
 	return there, err
 }
 
-// renamed finds out what became of the files that are open: a name may be another file's by now.
+// renamed finds the current names of open files: a name may belong to another file by now.
 func (s *stream) renamed(byName map[string]bool) {
 	for name, src := range s.files {
 		if src.gone || !byName[name] {
@@ -183,13 +183,13 @@ func (s *stream) renamed(byName map[string]bool) {
 	}
 }
 
-// found takes up a file, unless it is read already or is one that is open by another name.
+// found adds a file, unless it was read completely, or is already open by another name.
 func (s *stream) found(src *source) {
 	for name, other := range s.files {
 		if other.id != src.id {
 			continue
 		}
-		if src.packed { // the file itself is still open here: that is simpler to read
+		if src.packed { // the file itself is still open here, which is easier to read
 			src.close()
 			return
 		}
@@ -316,7 +316,7 @@ func (s *stream) retiredFor(src *source) time.Duration {
 	return s.now().Sub(since)
 }
 
-// append writes a piece of a file, and makes room for it.
+// append writes a piece of a file, and frees space for it.
 func (s *stream) append(src *source, data []byte) error {
 	f := &frame{offset: s.end, source: src.id, sourceEnd: s.consumed[src.id] + int64(len(data))}
 	f.describe(data)
@@ -380,7 +380,7 @@ func (s *stream) drop() error {
 	return nil
 }
 
-// disk is how much room the log takes.
+// disk is the log's size on disk.
 func (s *stream) disk() (n int64) {
 	for _, g := range s.segments {
 		n += g.size
@@ -398,14 +398,14 @@ func (s *stream) close() {
 	}
 }
 
-// finished reports whether nothing more comes.
+// finished reports whether the log is complete.
 func (s *stream) finished() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.over
 }
 
-// reappear says where the kubelet's folder is.
+// reappear sets the kubelet's folder of the log.
 func (s *stream) reappear(from string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

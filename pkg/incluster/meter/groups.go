@@ -14,13 +14,13 @@ import (
 )
 
 var (
-	// podGroup is how the kubelet names the control group of a pod, with its UID. In systemd's names it has no dashes.
+	// podGroup matches the kubelet's name of a pod's control group, with its UID. In systemd's names it has no dashes.
 	podGroup = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})(\.slice)?$`)
-	// containerGroup is how container runtimes name those of containers, with their ids: cri-containerd-ID.scope, or ID alone.
+	// containerGroup matches the container runtimes' names of containers' groups, with their ids: cri-containerd-ID.scope, or ID alone.
 	containerGroup = regexp.MustCompile(`^([a-z-]+-)?([0-9a-f]{64})(\.scope)?$`)
 )
 
-// monitorGroup begins the names of groups in which CRI-O's own processes are, one for each container.
+// monitorGroup begins the names of groups with CRI-O's own processes, one for each container.
 const monitorGroup = "crio-conmon-"
 
 // readGroups reads the counters of the containers of some pods.
@@ -35,7 +35,7 @@ func (m *Meter) readGroups(pods map[string]bool) (reading, error) {
 		case err != nil && path == root:
 			return fmt.Errorf("read the machine's control groups: %w", err)
 		case err != nil || !e.IsDir():
-			return nil //nolint:nilerr // it went meanwhile
+			return nil //nolint:nilerr // it was removed in between
 		}
 		found := podGroup.FindStringSubmatch(e.Name())
 		if found == nil {
@@ -51,7 +51,7 @@ func (m *Meter) readGroups(pods map[string]bool) (reading, error) {
 
 // readPod reads those of one pod. It omits containers that end during the read.
 func (m *Meter) readPod(out reading, files filesOf, uid, group string) {
-	entries, _ := os.ReadDir(group) // a pod that went has no containers
+	entries, _ := os.ReadDir(group) // a removed pod has no containers
 	for _, e := range entries {
 		found := containerGroup.FindStringSubmatch(e.Name())
 		if found == nil || !e.IsDir() || found[1] == monitorGroup {

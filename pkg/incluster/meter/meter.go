@@ -1,5 +1,5 @@
 // Package meter measures the resource use of a machine's containers, from the counters of its control groups.
-// In: the machine's folder of control groups, and which pods are asked about. Out: CPU and memory of their containers.
+// In: the machine's folder of control groups, and the UIDs of pods. Out: CPU and memory of their containers.
 package meter
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// shortest is the time over which CPU is measured at least: over less, the kernel's steps show.
+	// shortest is the minimum time over which CPU is measured: over less, the kernel's steps show.
 	shortest = time.Second
 	// longest is how old an earlier reading may be: the mean over a longer time isn't the current use.
 	longest = 30 * time.Second
@@ -26,7 +26,7 @@ type Meter struct {
 	pause  func(context.Context, time.Duration) error
 	read   func(pods map[string]bool) (reading, error)
 
-	turn  chan struct{} // holds a place for the one who reads
+	turn  chan struct{} // holds a place for the caller who reads
 	last  reading
 	at    time.Time             // when last was read
 	asked map[string]bool       // pods that were looked for then, or since then
@@ -62,7 +62,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Use measures the containers of pods of some UIDs, which run now. It takes a second, unless it was asked shortly before.
+// Use measures the running containers of the pods with these UIDs. It takes a second, unless it was called shortly before.
 func (m *Meter) Use(ctx context.Context, pods map[string]bool) ([]logapi.Use, error) {
 	select {
 	case m.turn <- struct{}{}:
@@ -85,7 +85,7 @@ func (m *Meter) Use(ctx context.Context, pods map[string]bool) ([]logapi.Use, er
 	return out, nil
 }
 
-// fresh reports whether the last reading is young, and looked for all of these pods.
+// fresh reports whether the last reading is young, and includes all of these pods.
 func (m *Meter) fresh(pods map[string]bool) bool {
 	if m.at.IsZero() || m.now().Sub(m.at) >= shortest {
 		return false
@@ -105,7 +105,7 @@ func (m *Meter) refresh(ctx context.Context, pods map[string]bool) error {
 		return err
 	}
 	age := m.age(r)
-	if len(r) > 0 && age >= 0 && age < shortest { // pods without containers were asked about for the first time
+	if len(r) > 0 && age >= 0 && age < shortest { // pods without containers were requested for the first time
 		maps.Copy(m.asked, pods)
 		return nil
 	}

@@ -41,7 +41,7 @@ func Handler(i Identity) http.Handler {
 	return mux
 }
 
-// Serve answers on a listener until ctx ends; answers under way are finished.
+// Serve answers on a listener until ctx ends, and finishes answers in progress.
 func Serve(ctx context.Context, l net.Listener, i Identity) error {
 	const limit = 10 * time.Second
 	srv := &http.Server{Handler: Handler(i), ReadTimeout: limit, WriteTimeout: limit, IdleTimeout: limit, MaxHeaderBytes: 8 << 10}
@@ -93,12 +93,12 @@ func Resolve(ctx context.Context, r Resolver, name string) (string, error) {
 	return name + " is " + strings.Join(addrs, ", "), nil
 }
 
-// permanent is an error that no later attempt can change.
+// permanent is an error that a retry can't change.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// Try asks until there is an answer or ctx ends; a new pod's rules and names take a moment
+// Try retries until it gets an answer or ctx ends; a new pod's rules and names take a moment
 // to reach every node. It waits between two attempts, and returns the last error.
 func Try(ctx context.Context, wait time.Duration, ask func(context.Context) (string, error)) (string, error) {
 	for {

@@ -2,13 +2,13 @@ package netcheck
 
 import "embed"
 
-// Version of the program; its image carries it as a tag. Raise it with each change.
+// Version of the program; its image has it as a tag. Raise it with each change.
 const Version = "v1"
 
 //go:embed netcheck.go command.go
 var source embed.FS
 
-// mainFile is cmd/netcheck for a module that holds nothing else.
+// mainFile is cmd/netcheck for a module that contains only this program.
 const mainFile = `package main
 
 import (

@@ -1,7 +1,7 @@
 // Package podapi sends requests to the API server from within a pod, with the pod's own account.
 // In: the environment and the files that the kubelet provides. Out: responses, or errors.
 //
-// It is plain HTTP: in the small programs that need it client-go would be most of the program.
+// It is plain HTTP: in the small programs that need it, client-go would be most of the program.
 package podapi
 
 import (
@@ -65,7 +65,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the API server answers %d: %s", e.Code, e.Message)
 }
 
-// Get asks for a path with its query. The caller closes the answer's body. Token and authority are
+// Get requests a path with its query. The caller closes the answer's body. Token and authority are
 // read each time: the kubelet renews them.
 func (a *API) Get(ctx context.Context, path string) (*http.Response, error) {
 	client, err := a.open()
@@ -86,7 +86,7 @@ func (a *API) Get(ctx context.Context, path string) (*http.Response, error) {
 	res, err := client.Do(req)
 	var where *url.Error
 	if errors.As(err, &where) {
-		return nil, fmt.Errorf("%s: %w", a.URL, where.Err) // the query says nothing to people
+		return nil, fmt.Errorf("%s: %w", a.URL, where.Err) // the query doesn't help people
 	}
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (a *API) Get(ctx context.Context, path string) (*http.Response, error) {
 	return nil, readStatus(res)
 }
 
-// Read asks for a path and decodes the answer, unless into is nil.
+// Read requests a path and decodes the answer, unless into is nil.
 func (a *API) Read(ctx context.Context, path string, into any) error {
 	res, err := a.Get(ctx, path)
 	if err != nil {
@@ -158,7 +158,7 @@ func (a *API) open() (*http.Client, error) {
 	return a.client, nil
 }
 
-// readStatus reads why there is no answer: an object of Kubernetes, or words, as of /readyz.
+// readStatus reads the reason of an error response: an object of Kubernetes, or words, as of /readyz.
 func readStatus(res *http.Response) error {
 	var status struct {
 		Message string `json:"message"`

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// minDepth keeps whole top folders such as /etc or /mnt out of reach.
+// minDepth protects whole top folders such as /etc or /mnt.
 const minDepth = 2
 
 // system are folders of a machine that can't contain volumes.
@@ -56,11 +56,11 @@ func descend(root *os.Root, parts []string, create bool) (*os.Root, error) {
 	return at, nil
 }
 
-// errLink says that a path leads through a symbolic link.
+// errLink means that a path leads through a symbolic link.
 var errLink = errors.New("is a symbolic link, which is not followed")
 
-// step opens one folder inside another. That it is the folder that was looked at, and not a
-// link that took its place since, is checked after it was opened.
+// step opens one folder inside another. After opening it, step checks that it is the folder that was looked at, and not a
+// link that has replaced it since.
 func step(at *os.Root, name string, create bool) (*os.Root, error) {
 	if create {
 		if err := at.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -97,7 +97,7 @@ func lookAt(at *os.Root, name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// cause drops the path of an error of os.Root: it is relative, and ours is whole.
+// cause removes the path from an error of os.Root, because it is relative, and ours is complete.
 func cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

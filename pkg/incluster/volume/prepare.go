@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Owner is to whom a folder belongs.
+// Owner is the owner of a folder.
 type Owner struct{ UID, GID int }
 
 // ParseOwner reads "UID" or "UID:GID"; without a group it is the number of the user.
@@ -76,8 +76,8 @@ func Prepare(root *os.Root, name string, owner Owner, mode fs.FileMode) ([]strin
 	return append(did, more...), nil
 }
 
-// own gives an open folder its owner and mode. The owner comes first: giving a folder away
-// clears bits of its mode.
+// own sets the owner and mode of an open folder. The owner comes first: a change of the owner
+// clears bits of the mode.
 func own(dir *os.Root, owner Owner, mode fs.FileMode) ([]string, error) {
 	var did []string
 	info, err := dir.Stat(".")

@@ -66,7 +66,7 @@ func removeDir(parent *os.Root, name string, keepFolder bool) error {
 	return cause(parent.Remove(name))
 }
 
-// someNames lists the start of a folder. It opens it again each time: a folder that loses
+// someNames lists the start of a folder. It opens the folder again each time: a folder that loses
 // entries while it is read may hide others.
 func someNames(dir *os.Root) ([]string, error) {
 	f, err := dir.Open(".")

@@ -19,7 +19,7 @@ func (a API) Ready(ctx context.Context) error { return a.Read(ctx, "/readyz", ni
 // Node is a node and its kubelet's address.
 type Node struct{ Name, Address string }
 
-// pageSize is how many nodes are asked for at a time: 5,000 nodes in one answer are 100 MB.
+// pageSize is how many nodes are requested at a time: 5,000 nodes in one answer are 100 MB.
 const pageSize = 250
 
 // Nodes lists the nodes of the cluster.

@@ -26,7 +26,7 @@ const (
 	missed = 2
 	// skew is how far the clock of the machine that noted a backup may be ahead. Later times are ignored, so that they can't hide an outdated backup.
 	skew = 5 * time.Minute
-	// unknownInterval stands for a schedule that can't be read.
+	// unknownInterval is the interval of a schedule that can't be parsed.
 	unknownInterval = 24 * time.Hour
 )
 
@@ -101,7 +101,7 @@ func noted(text string, now time.Time) time.Time {
 	return at
 }
 
-// overdue is when two runs after a good backup could have been complete: a run has until its deadline, or until the next one is due.
+// overdue is when two runs after a good backup could have finished: a run has until its deadline, or until the next one is due.
 func (j *cronJob) overdue(good time.Time) time.Time {
 	zone, err := time.LoadLocation(j.Spec.TimeZone) // "" is UTC
 	if err != nil {

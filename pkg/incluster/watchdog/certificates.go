@@ -13,20 +13,20 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Kinds of servers whose certificates are looked at.
+// Kinds of servers whose certificates are checked.
 const (
 	kindAPIServer = "apiserver"
 	kindKubelet   = "kubelet"
 	kindTarget    = "target"
 )
 
-// server is one whose certificate is to be looked at.
+// server is a server whose certificate is checked.
 type server struct {
 	kind, name, address, serverName string
 }
 
-// target is the server's name in the metrics of probes. The API server's health has the name
-// of its kind alone.
+// target is the server's name in the metrics of probes. The API server's health has only the name
+// of its kind.
 func (s server) target() string { return s.kind + "/" + s.name }
 
 // CheckCertificates checks the certificates of all servers once. A server that is removed from
@@ -113,7 +113,7 @@ func Expiry(ctx context.Context, address, serverName string) (time.Time, error) 
 	dialer := tls.Dialer{Config: &tls.Config{
 		ServerName:         serverName,
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, //nolint:gosec // the handshake is all there is, see above
+		InsecureSkipVerify: true, //nolint:gosec // the connection is only used for the handshake, see above
 		// The certificate is seen here even if the server then requests a client certificate.
 		VerifyConnection: func(state tls.ConnectionState) error {
 			chain = state.PeerCertificates

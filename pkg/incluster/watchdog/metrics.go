@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The names are those that the alert rules ask for.
+// The alert rules use these names.
 var (
 	descExpiry = prometheus.NewDesc("pai_certificate_expiry_timestamp_seconds",
 		"When the certificate of a server expires.", []string{"name", "address", "kind"}, nil)
@@ -39,7 +39,7 @@ var (
 		"The version of the watchdog, as a label.", []string{"version"}, nil)
 )
 
-// probe is one question and whether it was answered.
+// probe is the result of one request.
 type probe struct {
 	target string
 	took   time.Duration

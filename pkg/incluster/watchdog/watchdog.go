@@ -17,21 +17,21 @@ import (
 
 // Config is the program's configuration, as JSON.
 type Config struct {
-	// Targets are servers beside those of Kubernetes.
+	// Targets are servers besides those of Kubernetes.
 	Targets []Target `json:"targets"`
-	// Interval is how often the API is asked for its health, CertificateInterval how often all
-	// certificates are looked at.
+	// Interval is how often the API's health is checked, CertificateInterval how often all
+	// certificates are checked.
 	Interval            Duration `json:"interval"`
 	CertificateInterval Duration `json:"certificateInterval"`
-	// Timeout bounds one connection or one request.
+	// Timeout limits one connection or one request.
 	Timeout Duration `json:"timeout"`
 	// Concurrency is how many connections are open at a time.
 	Concurrency int `json:"concurrency"`
-	// KubeletPort is where kubelets serve.
+	// KubeletPort is the port of kubelets.
 	KubeletPort int `json:"kubeletPort"`
 }
 
-// Target is a server that speaks TLS.
+// Target is a TLS server.
 type Target struct {
 	Name string `json:"name"`
 	// Address is host:port. ServerName is the name to request if it isn't the host.
@@ -112,11 +112,11 @@ type Watchdog struct {
 	config  Config
 	api     API
 	results *results
-	access  string // the file with the password that opens its metrics
+	access  string // the file with the password for its metrics
 	log     func(msg string, args ...any)
 }
 
-// New returns a watchdog that has measured nothing yet.
+// New returns a watchdog without measurements.
 func New(c Config, api API, log func(msg string, args ...any)) *Watchdog {
 	return &Watchdog{config: c, api: api, results: newResults(), log: log}
 }

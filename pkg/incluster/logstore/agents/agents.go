@@ -25,19 +25,19 @@ import (
 )
 
 var (
-	// ErrBadQuery is a question that the agent doesn't understand.
+	// ErrBadQuery is a request that the agent doesn't support.
 	ErrBadQuery = errors.New("bad query")
 )
 
 const (
-	remembered = 30 * time.Second // how long it is known where an agent is
+	remembered = 30 * time.Second // how long an agent's address is cached
 	// absence is how long a machine counts as one without an agent: a new one may start at any moment.
 	absence = time.Second
 	// renewal is how long a machine counts as one with an agent after its last answer. Between the
 	// removal of the agent's pod and the next one, the machine has no agent.
 	renewal  = 5 * time.Minute
 	dialTime = 5 * time.Second
-	// headTime bounds the beginning of an answer: the agent waits for lines at most half a minute.
+	// headTime limits the time until an answer begins: the agent waits for lines at most half a minute.
 	headTime  = 45 * time.Second
 	maxReason = 4 << 10
 	maxUse    = 4 << 20
@@ -74,12 +74,12 @@ func New(pods corev1client.PodInterface, token func() string) *Agents {
 	}}
 }
 
-// Get asks for a page of a log. The caller closes the body.
+// Get requests a page of a log. The caller closes the body.
 func (a *Agents) Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
 	return a.ask(ctx, node, logapi.Path(uid, container), query)
 }
 
-// Use asks what the containers of jobs use on a machine.
+// Use requests the resource use of the containers of jobs on a machine.
 func (a *Agents) Use(ctx context.Context, node string) ([]logapi.Use, error) {
 	resp, err := a.ask(ctx, node, logapi.UsePath, nil)
 	if errors.Is(err, logapi.ErrNoLog) || errors.Is(err, logapi.ErrNoAgent) {
@@ -131,7 +131,7 @@ func (a *Agents) ask(ctx context.Context, node, path string, query url.Values) (
 	return nil, fmt.Errorf("the agent on %s answers %d: %s", node, resp.StatusCode, why)
 }
 
-// address is where the agent of a machine answers.
+// address returns the address of a machine's agent.
 func (a *Agents) address(ctx context.Context, node string) (string, error) {
 	a.mu.Lock()
 	p, ok := a.known[node]

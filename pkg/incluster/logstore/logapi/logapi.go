@@ -27,7 +27,7 @@ var (
 // Use is the resource use of a container.
 type Use struct {
 	Pod string `json:"pod"` // its UID
-	// Container is the container runtime's id of it.
+	// Container is its id in the container runtime.
 	Container string `json:"container"`
 	// CPU is in cores; nil if the container has just started.
 	CPU *float64 `json:"cpu"`
@@ -54,7 +54,7 @@ const (
 // Headers of an answer, all of them numbers.
 const (
 	HeaderStart = "X-Pai-Log-Start" // first byte of the log that is kept: how much was dropped before it
-	HeaderNext  = "X-Pai-Log-Next"  // where the next page begins
+	HeaderNext  = "X-Pai-Log-Next"  // the start of the next page
 	HeaderEnd   = "X-Pai-Log-End"
 	HeaderGaps  = "X-Pai-Log-Gaps"  // places at which lines are missing
 	HeaderLimit = "X-Pai-Log-Limit" // bytes that are kept of a log
@@ -65,5 +65,5 @@ func Headers() []string {
 	return []string{HeaderStart, HeaderNext, HeaderEnd, HeaderGaps, HeaderLimit}
 }
 
-// Path is where the log of a container is.
+// Path returns the path of the log of a container.
 func Path(uid, container string) string { return "/v1/logs/" + uid + "/" + container }

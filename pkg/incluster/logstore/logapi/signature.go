@@ -12,7 +12,7 @@ import (
 
 const (
 	// HeaderSignature is "TIME:CODE": seconds since 1970, and an HMAC-SHA256 of time, method and path with the token, in hex. A request is sent
-	// over plain HTTP to an address that another pod may have by now: with the token itself that pod could read all logs.
+	// over plain HTTP to an address that may belong to another pod by now: with the token itself, that pod could read all logs.
 	HeaderSignature = "X-Pai-Signature"
 	// skew is the difference of two machines' clocks that is accepted, either way.
 	skew = 5 * time.Minute
