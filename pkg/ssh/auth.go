@@ -23,10 +23,10 @@ const maxAuthRounds = 3
 // agentPatience is how long an agent may take to list its keys.
 const agentPatience = 5 * time.Second
 
-// errRefused ends a handshake in which nothing is left to try.
+// errRefused ends a handshake that has no methods left to try.
 var errRefused = errors.New("no authentication method is left")
 
-// authStep is one thing to try: a method's name and how.
+// authStep is one method to try.
 type authStep struct {
 	method string // "publickey", "password", "keyboard-interactive"
 	label  string // for errors
@@ -34,8 +34,8 @@ type authStep struct {
 	make func() (ssh.AuthMethod, error)
 }
 
-// authenticator walks through the ways to authenticate at one host, across more than
-// one connection where the server hangs up in between.
+// authenticator tries the ways to authenticate at one host, across more than
+// one connection if the server hangs up in between.
 type authenticator struct {
 	e     *endpoint
 	steps []authStep
@@ -50,7 +50,7 @@ type authenticator struct {
 	asked   string // after the password
 }
 
-// authenticator lists what to try, in the order a person expects: the key that was
+// authenticator lists the methods to try, in the order a person expects: the key that was
 // named, the password that was given, the agent, the configuration's keys, the usual files.
 func (c *Client) authenticator(e *endpoint) *authenticator {
 	a := &authenticator{e: e, close: func() {}}
@@ -100,7 +100,7 @@ func (a *authenticator) file(c *Client, path string) {
 	a.key(path, func() (ssh.Signer, error) { return c.keys.load(path, "") })
 }
 
-// passwords adds both methods by which servers take a password.
+// passwords adds both methods by which servers accept a password.
 func (a *authenticator) passwords(get func() (string, error)) {
 	a.steps = append(a.steps, authStep{method: "password", label: "password", make: func() (ssh.AuthMethod, error) {
 		pw, err := get()
@@ -169,7 +169,7 @@ func (a *authenticator) configured(key ssh.PublicKey) bool {
 	return false
 }
 
-// pick is the handshake's callback: it returns what to try next.
+// pick is the handshake's callback: it returns the next method to try.
 func (a *authenticator) pick(ctx *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 	a.begun = true
 	a.allowed = ctx.AllowedMethods
@@ -191,7 +191,7 @@ func (a *authenticator) pick(ctx *ssh.ClientAuthContext) (ssh.AuthMethod, error)
 	return nil, errRefused
 }
 
-// error explains what was tried, what the server would take, and what to do.
+// error explains which methods were tried, which the server would accept, and the remedy.
 func (a *authenticator) error() error {
 	tried := "nothing"
 	if len(a.tried) > 0 {

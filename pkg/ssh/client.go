@@ -56,7 +56,7 @@ func NewClient(o Options) *Client {
 	}
 }
 
-// Dial reaches a host, or returns the connection that exists. It answers within 2 s of
+// Dial reaches a host, or returns the existing connection. It answers within 2 s after
 // the end of ctx. Errors wrap ErrUnreachable, ErrAuth or ErrHostKey.
 func (c *Client) Dial(ctx context.Context, t Target) (Host, error) {
 	start := c.o.Now()
@@ -123,14 +123,14 @@ func (c *Client) acquire(ctx context.Context, e *endpoint) (*entry, error) {
 		if en.err == nil {
 			return en, nil
 		}
-		// Someone else's cancellation is not our failure.
+		// Another caller's cancellation is not our failure.
 		if mine || ctx.Err() != nil || !errors.Is(en.err, context.Canceled) && !errors.Is(en.err, context.DeadlineExceeded) {
 			return nil, en.err
 		}
 	}
 }
 
-// entry returns the entry of a key with one more user; mine says that the caller must
+// entry returns the entry of a key with one more user; mine reports that the caller must
 // connect. A broken connection is replaced.
 func (c *Client) entry(key string) (en *entry, mine bool, err error) {
 	c.mu.Lock()

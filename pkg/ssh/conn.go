@@ -23,7 +23,7 @@ type conn struct {
 	after  func() // releases the jump host
 
 	mu    sync.Mutex
-	cause error // why it ended, where we know
+	cause error // why it ended, if known
 	quiet bool  // closed on purpose
 	// claimed are the paths that an upload is writing; the channel is closed at its end.
 	claimed map[string]chan struct{}
@@ -81,7 +81,7 @@ func (c *conn) fail(cause error) {
 	_ = c.client.Close()
 }
 
-// lost returns the error of something that the end of the connection cut short.
+// lost returns the error of an operation that the end of the connection interrupted.
 func (c *conn) lost(what string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +153,7 @@ func (s *slots) take(ctx context.Context) error {
 
 func (s *slots) free() { <-s.tokens }
 
-// opened says that the server has granted a session for the caller's token.
+// opened records that the server has granted a session for the caller's token.
 func (s *slots) opened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *slots) opened() {
 	s.most = max(s.most, s.open)
 }
 
-// closed gives the token of a granted session back.
+// closed returns the token of a granted session.
 func (s *slots) closed() {
 	s.mu.Lock()
 	s.open--

@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Gate decides whether a script may be sent. It sits in the transport, so that no
+// Gate decides whether a script may be sent. It is part of the transport, so that no
 // caller can forget it.
 type Gate interface {
 	// Check returns nil if the script may run on the host. For an upload, s has

@@ -21,7 +21,7 @@ import (
 // its first answer: OpenSSH does that when too many clients connect at once (MaxStartups).
 const busyRetries = 5
 
-// errHandshakeTimeout says that the server took TCP connections and then fell silent.
+// errHandshakeTimeout means that the server accepted TCP connections and then fell silent.
 var errHandshakeTimeout = errors.New("no SSH answer in time")
 
 // handshake makes an authenticated connection, directly or through a jump host.
@@ -84,10 +84,10 @@ func (c *Client) turn(ctx context.Context, e *endpoint, via *conn) (free func(),
 }
 
 // pause waits before the n-th retry: 0.1 s, doubled each time, with jitter, so that many
-// who were dropped together don't come back together.
+// clients that were dropped together don't come back together.
 func pause(ctx context.Context, n int) error {
 	d := 100 * time.Millisecond << (n - 1)
-	d = d/2 + rand.N(d) //nolint:gosec // jitter keeps no secret
+	d = d/2 + rand.N(d) //nolint:gosec // the jitter isn't a secret
 	select {
 	case <-time.After(d):
 		return nil
@@ -173,7 +173,7 @@ func hungUp(err error) bool {
 		strings.Contains(err.Error(), "ssh: disconnect")
 }
 
-// dropped reports whether the server took the connection and ended it at once.
+// dropped reports whether the server accepted the connection and ended it at once.
 func dropped(err error) bool {
 	if _, ok := errors.AsType[*dialError](err); ok {
 		return errors.Is(err, syscall.ECONNRESET)

@@ -90,7 +90,7 @@ func (h *host) hold(ctx context.Context, s Script, program string) (*session, er
 		s.Name, h.name, errNoFirstLine, code, strings.TrimSpace(string(said[:min(len(said), 500)])))
 }
 
-// errNoFirstLine says that a held script ended silently.
+// errNoFirstLine means that a held script ended silently.
 var errNoFirstLine = errors.New("it ended before its first line")
 
 // session is a held script.
@@ -108,7 +108,7 @@ func (s *session) FirstLine() string { return s.line }
 func (s *session) Done() <-chan struct{} { return s.p.exited }
 
 // Close ends the script's input and waits for its end, for five seconds; then it ends
-// the session. The error is ErrClosed where the connection was lost before.
+// the session. The error is ErrClosed if the connection was lost before.
 func (s *session) Close() error {
 	s.once.Do(func() {
 		go func() { // may block on a dead network

@@ -12,14 +12,14 @@ import (
 // Script is a POSIX sh program for one host. It travels on the remote shell's standard
 // input, never on a command line, so it may hold secrets.
 type Script struct {
-	// Name says what the script is for in traces, events and errors, such as
+	// Name describes the script in traces, events and errors, such as
 	// "containerd/detect". It holds no secret.
 	Name string
 	Body string
-	// Mutates says that the script changes the host. A dry run's gate refuses it.
+	// Mutates means that the script changes the host. A dry run's gate refuses it.
 	Mutates bool
 	// User runs the script as the login user; otherwise it runs as root, through sudo
-	// where the login user is not root.
+	// if the login user is not root.
 	User bool
 	// Timeout limits one run; zero means the host's default (see Options).
 	Timeout time.Duration
@@ -79,7 +79,7 @@ type Host interface {
 	// called with the bytes sent so far; calls are never concurrent.
 	Upload(ctx context.Context, files []File, progress func(sent, total int64)) (UploadResult, error)
 	// Missing returns those of files that Upload would send now, and prepares their folders. It is for
-	// those who bring a file to the host in another way.
+	// callers that bring a file to the host in another way.
 	Missing(ctx context.Context, files []File) ([]Missing, error)
 	Close() error
 }
@@ -88,7 +88,7 @@ type Host interface {
 type Session interface {
 	// FirstLine is the first line that the script printed, without the newline.
 	FirstLine() string
-	// Done is closed when the session has ended for whatever reason.
+	// Done is closed when the session has ended for any reason.
 	Done() <-chan struct{}
 	// Close ends the script's standard input and waits for it to exit.
 	Close() error

@@ -171,7 +171,7 @@ func cutLine(where string) int {
 	return len(where)
 }
 
-// unknown accepts, asks or refuses, as the policy says.
+// unknown accepts, asks or refuses, according to the policy.
 func (h *hostKeys) unknown(e *endpoint, key ssh.PublicKey) error {
 	if e.policy == HostKeyStrict || e.policy == HostKeyAsk && h.confirm == nil {
 		return h.refuse(e, key)

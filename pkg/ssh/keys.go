@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// errNoTerminal says that a question came up and there is no terminal to ask it at.
+// errNoTerminal means that a question can't be asked without a terminal.
 var errNoTerminal = errors.New("no terminal to ask at")
 
 // questions asks a person each question once, one after the other.

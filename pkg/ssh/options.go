@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// HostKeyPolicy says what happens to a host whose key is not known yet. A key that
+// HostKeyPolicy defines how to treat a host whose key is not known yet. A key that
 // differs from the known one is refused under every policy.
 type HostKeyPolicy int
 
@@ -47,7 +47,7 @@ type Options struct {
 
 	HostKeys HostKeyPolicy
 	// Confirm asks a person whether an unknown host's key is right. Calls are never
-	// concurrent, and the time a person takes counts against no limit.
+	// concurrent, and the person's time doesn't count against any limit.
 	Confirm func(host, fingerprint string) (bool, error)
 	// Prompt asks a person for a passphrase or a password; nil means that no person can
 	// answer. Each question is asked once, calls are never concurrent.
@@ -64,7 +64,7 @@ type Options struct {
 	UploadFiles  int   // files in flight to one host; 4 if zero
 	MaxOutput    int64 // bytes of stdout, and of stderr, of one script; 64 MiB if zero
 
-	// Gate is asked before anything is sent; nil lets everything pass.
+	// Gate is asked before a script or an upload is sent; nil allows all.
 	Gate Gate
 	// Tracer receives every operation when it has ended; may be nil.
 	Tracer Tracer

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// person knows when someone at the terminal was last asked something, so that the time
-// to think counts against no limit.
+// person records when a person at the terminal was last asked, so that the time
+// to think doesn't count against any limit.
 type person struct {
 	now func() time.Time
 
@@ -15,7 +15,7 @@ type person struct {
 	answered time.Time
 }
 
-// begin says that a question is open; the function that it returns, that it is answered.
+// begin marks a question as open; the returned function marks it as answered.
 func (p *person) begin() (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

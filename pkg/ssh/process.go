@@ -36,7 +36,7 @@ type process struct {
 	stop   sync.Once
 }
 
-// access says with which rights a command runs.
+// access defines with which rights a command runs.
 type access struct {
 	root     bool
 	user     string
@@ -168,7 +168,7 @@ func (c *conn) settle() {
 	}
 }
 
-// errTooMuch says that a script printed more than Options.MaxOutput.
+// errTooMuch means that a script printed more than Options.MaxOutput.
 var errTooMuch = errors.New("too much output")
 
 // output keeps the output of a script, up to a limit. Its bytes may be read while the script runs.
@@ -219,7 +219,7 @@ func (o *output) pass(b []byte) (int, error) {
 	return n, err
 }
 
-// sent returns how many bytes were passed on, and why no more.
+// sent returns how many bytes were passed on, and the error that stopped it.
 func (o *output) sent() (int64, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

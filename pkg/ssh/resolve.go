@@ -41,7 +41,7 @@ type endpoint struct {
 	configured map[string]string // its settings that are used, by key
 }
 
-// origin says that a value comes from OpenSSH's configuration.
+// origin marks a value that comes from OpenSSH's configuration.
 func (e *endpoint) origin(keys ...string) string {
 	var parts []string
 	for _, key := range keys {
@@ -55,7 +55,7 @@ func (e *endpoint) origin(keys ...string) string {
 	return fmt.Sprintf(" (%s in %s)", strings.Join(parts, ", "), e.configFile)
 }
 
-// field names the place of a value: a field of layout.yaml, or the key in OpenSSH's configuration that took its place.
+// field names the place of a value: a field of layout.yaml, or the key in OpenSSH's configuration that replaced it.
 func (e *endpoint) field(own, key string) string {
 	if e.configured[key] == "" {
 		return own
@@ -193,7 +193,7 @@ func (r *resolver) host(t Target) (*endpoint, error) {
 	return e, nil
 }
 
-// from notes that a value of OpenSSH's configuration is used, and returns it.
+// from records that a value of OpenSSH's configuration is used, and returns it.
 func (e *endpoint) from(key, value string) string {
 	e.configured[key] = value
 	return value
@@ -237,7 +237,7 @@ func (r *resolver) knownHosts(t Target, e *endpoint) []string {
 	return files
 }
 
-// policy takes StrictHostKeyChecking into account where the caller left it open. "no"
+// policy considers StrictHostKeyChecking if the caller left the policy open. "no"
 // means accept-new: a changed key is never accepted.
 func (r *resolver) policy(host string) HostKeyPolicy {
 	if r.o.HostKeys != HostKeyAsk {
@@ -304,7 +304,7 @@ func (r *resolver) chain(list string, t Target, depth int) ([]*endpoint, error) 
 	return out, nil
 }
 
-// parseJump reads [user@]host[:port], with ssh:// in front if one likes.
+// parseJump parses [user@]host[:port], optionally with ssh:// in front.
 func parseJump(spec string) (Target, error) {
 	bad := func() (Target, error) {
 		return Target{}, hint.Errorf("write it as [user@]host[:port], an IPv6 address in brackets", "jump host %q is not valid", spec)

@@ -23,7 +23,7 @@ type host struct {
 // Name returns the target's name.
 func (h *host) Name() string { return h.name }
 
-// Close gives the connection back; it ends with its last user.
+// Close releases the connection, which ends with its last user.
 func (h *host) Close() error {
 	h.release()
 	return nil
@@ -119,7 +119,7 @@ func (h *host) check(s Script) error {
 	return nil
 }
 
-// access returns the rights to run something with.
+// access returns the rights to run a command with.
 func (h *host) access(root bool) access {
 	as := access{root: root, user: h.e.user, password: h.e.sudo}
 	if h.client.o.Prompt != nil && !as.password.IsSet() {
@@ -135,7 +135,7 @@ func timeoutError(limit time.Duration) error {
 	return hint.Wrap(fmt.Errorf("%w after %s", ErrTimeout, limit), "look at the machine's load and disks, then run it again")
 }
 
-// onFull sets what happens at the limit, and does it where the limit was reached before.
+// onFull sets the function to call at the limit, and calls it if the limit was reached before.
 func (o *output) onFull(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// writesInFlight is how many 32 KiB packets of one file are on the way at a time. With
+	// writesInFlight is how many 32 KiB packets of one file are sent without waiting for replies. With
 	// one, 16 MiB take 52 s at 100 ms of delay; with 64, 1.2 s.
 	writesInFlight = 64
 	// resumeFrom is the size from which an unfinished file is continued, and resumeBack

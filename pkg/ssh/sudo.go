@@ -27,7 +27,7 @@ type sudoFront struct {
 
 	mu      sync.Mutex
 	said    []byte
-	printed []byte // on standard output, where a login shell refuses
+	printed []byte // on standard output, if a login shell refuses
 	passed  bool
 	prompts int
 	changed chan struct{} // one token after each change
@@ -152,7 +152,7 @@ func (p *process) becomeRoot(ctx context.Context, as access) error {
 	}
 }
 
-// sudoFields names where the password comes from.
+// sudoFields names the source of the password.
 const sudoFields = "ssh-password, or the sudo password if it differs"
 
 // answer writes the password.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Op is a kind of thing that a Client does with a host.
+// Op is a kind of operation of a Client on a host.
 type Op string
 
 // The operations that are reported to a Tracer. An upload's scripts are part of it and are not
@@ -96,7 +96,7 @@ func (c *Counter) Hosts() map[string]Count {
 	return maps.Clone(c.hosts)
 }
 
-// Reset forgets everything.
+// Reset clears all counts.
 func (c *Counter) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

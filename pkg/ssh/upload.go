@@ -96,8 +96,8 @@ type upload struct {
 	scriptBytes, bytesIn int64
 }
 
-// all uploads files. Files that were continued from an earlier attempt and came out
-// wrong are sent once more from the start.
+// all uploads files. Files that resumed an earlier attempt and have the wrong
+// checksum are sent once more from the start.
 func (u *upload) all(ctx context.Context, files []File) error {
 	todo, root, err := u.check(ctx, files)
 	if err != nil {
@@ -114,7 +114,7 @@ func (u *upload) all(ctx context.Context, files []File) error {
 	if err != nil || len(again) == 0 {
 		return err
 	}
-	return u.all(ctx, again) // nothing to continue from: their remains are removed
+	return u.all(ctx, again) // from the start: their remains are removed
 }
 
 // check returns the files to send, and the prefix of every path on the host, which
@@ -187,7 +187,7 @@ func (u *upload) finish(ctx context.Context, sent []pending) (again []File, err 
 	return again, errors.Join(bad...)
 }
 
-// corrupted finds out on which side a file went wrong.
+// corrupted determines on which side a file was corrupted.
 func (u *upload) corrupted(f File, got string) error {
 	sum, err := hashOf(f)
 	if err != nil {
@@ -296,7 +296,7 @@ func (c *conn) claim(ctx context.Context, files []File) (free func(), err error)
 	}
 }
 
-// overlap returns what to wait for before files can be claimed, or nil.
+// overlap returns the channel to wait for before files can be claimed, or nil.
 func (c *conn) overlap(files []File) chan struct{} {
 	for _, f := range files {
 		if other, ok := c.claimed[f.Path]; ok {
@@ -315,7 +315,7 @@ func (c *conn) unclaim(files []File, mine chan struct{}) {
 	close(mine)
 }
 
-// errStalled says that an upload does not get on.
+// errStalled means that an upload makes no progress.
 var errStalled = fmt.Errorf("%w: no byte was taken for %s", ErrTimeout, stallLimit)
 
 // stallLimit is how long a host may take no byte of an upload; the whole may take long.

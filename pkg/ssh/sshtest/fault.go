@@ -2,7 +2,7 @@ package sshtest
 
 import "time"
 
-// When says at which point of a command the connection is cut.
+// When is the point of a command at which the connection is cut.
 type When int
 
 // The points at which a command's connection is cut.

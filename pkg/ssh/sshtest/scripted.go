@@ -37,7 +37,7 @@ type step struct {
 }
 
 // Scripted returns a handler that answers the given steps, the first that matches, and
-// fails the test, loudly, on everything else.
+// fails the test on everything else.
 func Scripted(t testing.TB, steps ...Step) Handler {
 	t.Helper()
 	h := &scripted{t: t}

@@ -39,8 +39,8 @@ type Config struct {
 	Expired bool
 	// HostKeys identify the server; one ed25519 key is made if empty.
 	HostKeys []cssh.Signer
-	// Sudo says what sudo does for users other than root; nil lets them all pass
-	// without a password.
+	// Sudo configures sudo for users other than root; if nil, they need no
+	// password.
 	Sudo *Sudo
 	// MaxSessions limits open sessions per connection, as sshd does; zero means no limit.
 	MaxSessions int
@@ -54,7 +54,7 @@ type Config struct {
 
 // Sudo is how a server's sudo behaves.
 type Sudo struct {
-	// Password is asked for; "" stands for NOPASSWD.
+	// Password is asked for; "" means NOPASSWD.
 	Password string
 	// Deny is printed instead, and sudo ends with ExitCode, or 1.
 	Deny     string
@@ -96,7 +96,7 @@ type Server struct {
 type Record struct {
 	// Line is the command line, as a process list would show it.
 	Line string
-	// Root says that it asked for root rights, by login or by sudo.
+	// Root means that it requested root rights, by login or by sudo.
 	Root bool
 	// Body is the script, if the command was one and arrived completely.
 	Body string

@@ -30,7 +30,7 @@ type Exec struct {
 	Server *Server
 	// Line is what to run: "exec sh -s", or the start of an SFTP server.
 	Line string
-	// SFTP says that the SFTP protocol is spoken.
+	// SFTP means that the session uses the SFTP protocol.
 	SFTP bool
 	Root bool
 
@@ -40,8 +40,8 @@ type Exec struct {
 	record int // index of the server's record
 }
 
-// Script reads the program that came and returns the body of the script, whether it is
-// held, and an error where the transfer was cut.
+// Script reads the program and returns the body of the script, whether it is
+// held, and an error if the transfer was interrupted.
 func (e *Exec) Script() (body string, held bool, err error) {
 	in := bufio.NewReader(e.Stdin)
 	e.Stdin = in // with the bytes after the program
@@ -180,7 +180,7 @@ func (l *link) exec(ch cssh.Channel, kind, line string) (*Exec, error) {
 	return e, nil
 }
 
-// sudo plays sudo where the command line asks for it; ok says that the command may start.
+// sudo emulates sudo if the command line contains it; ok reports that the command may start.
 func (l *link) sudo(e *Exec, line string) (code int, ok bool) {
 	c, err := wire.ParseCommand(line)
 	if err != nil || !c.Sudo {

@@ -34,7 +34,7 @@ func (channel) Close() error { return nil }
 // files is the part of a file system that uploads and backups use.
 type files struct{ h Shell }
 
-// path returns a request's path, or an error where it is not below the root.
+// path returns a request's path, or an error if it is not below the root.
 func (f *files) path(r *sftp.Request) (string, error) {
 	root := filepath.Clean(f.h.Root)
 	p := filepath.Clean(r.Filepath)
@@ -80,7 +80,7 @@ func (f *files) Filewrite(r *sftp.Request) (io.WriterAt, error) {
 	return &corrupting{File: file, change: f.h.Corrupt}, nil
 }
 
-// corrupting changes what is written.
+// corrupting changes the bytes that are written.
 type corrupting struct {
 	*os.File
 	change func(path string, offset int64, b []byte)

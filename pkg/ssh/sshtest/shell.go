@@ -27,7 +27,7 @@ type Shell struct {
 	Env []string
 	// Sh is the shell to use instead of /bin/sh, such as "busybox sh".
 	Sh string
-	// Corrupt, where set, changes what is written over SFTP, to play a bad network. It gets
+	// Corrupt, if set, changes the bytes that are written over SFTP, to simulate a bad network. It gets
 	// the path and the bytes at an offset.
 	Corrupt func(path string, offset int64, b []byte)
 }

@@ -61,7 +61,7 @@ func watched(grace string, tidies int, body string) string {
 		"exit $_paictl_status\n" + end + "\n"
 }
 
-// Check says why a body cannot be sent, or returns nil.
+// Check returns the reason for which a body cannot be sent, or nil.
 func Check(body string) error {
 	if strings.ContainsRune(body, 0) {
 		return errors.New("the script contains a NUL byte")
@@ -94,7 +94,7 @@ func Direct(inner string) string {
 	return "exec sh -c '" + inner + "'"
 }
 
-// Command is a command line, taken apart.
+// Command is a parsed command line.
 type Command struct {
 	Sudo  bool
 	Nonce string // of Sudo
@@ -103,7 +103,7 @@ type Command struct {
 
 var sudoLine = regexp.MustCompile(`^exec env LC_ALL=C sudo -k -S -p paictl-sudo-([0-9a-f]+): -- sh -c 'echo paictl-ready-([0-9a-f]+) >&2; ([^']*)'$`)
 
-// ParseCommand takes a command line of Sudo or Direct apart.
+// ParseCommand parses a command line of Sudo or Direct.
 func ParseCommand(line string) (Command, error) {
 	if m := sudoLine.FindStringSubmatch(line); m != nil && m[1] == m[2] {
 		return Command{Sudo: true, Nonce: m[1], Inner: m[3]}, nil
