@@ -10,18 +10,18 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// DefaultDir is where commands look for a bundle, and make one, unless told otherwise.
+// DefaultDir is the default folder in which commands look for a bundle, and create one.
 const DefaultDir = "dist/bundle"
 
 // Bundle is a folder of artifacts, opened for reading.
 type Bundle struct {
 	dir      string
 	manifest Manifest
-	// cacheFile remembers which files were hashed; "" switches the memory off.
+	// cacheFile records which files were hashed; "" disables the cache.
 	cacheFile string
 }
 
-// Open reads the manifest of the bundle in dir. It hashes nothing: see Verify and
+// Open reads the manifest of the bundle in dir. It doesn't hash files: see Verify and
 // VerifyArtifacts.
 func Open(dir string) (*Bundle, error) {
 	abs, err := filepath.Abs(dir)

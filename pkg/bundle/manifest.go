@@ -21,8 +21,8 @@ const (
 	OriginFetch = "fetch"
 )
 
-// OwnRegistry is where the images of paictl's own programs lie, unless a cluster's
-// docker-registry says otherwise.
+// OwnRegistry is the registry of the images of paictl's own programs, unless a cluster's
+// docker-registry names another.
 const OwnRegistry = "docker.io/openpai"
 
 // ManifestFile is the name of the manifest in a bundle's folder.
@@ -34,7 +34,7 @@ const (
 	KindCNIPlugin = "cni-plugin" // an executable for /opt/cni/bin
 	KindImage     = "image"      // an OCI image as a tar that "ctr images import" reads
 	KindTool      = "tool"       // an executable that runs on the operator's machine only (api-only sandbox, promtool)
-	KindChart     = "chart"      // a Helm chart as an archive, for those who install it without paictl
+	KindChart     = "chart"      // a Helm chart as an archive, for users who install it without paictl
 	// KindDriver is a package of NVIDIA's driver or one of its dependencies, a .deb for the machines of one distribution. It was
 	// added by the operator: build and fetch leave it alone.
 	KindDriver = "driver-package"
@@ -64,11 +64,11 @@ type Artifact struct {
 	Kind    string `yaml:"kind" json:"kind"`
 	// Path is relative to the bundle's folder, with slashes.
 	Path string `yaml:"path" json:"path"`
-	// Source says where it came from: module@version, or the URL it was fetched from.
+	// Source is its origin: module@version, or the URL it was fetched from.
 	Source string `yaml:"source" json:"source"`
 	SHA256 string `yaml:"sha256" json:"sha256"` // hex, of the file
 	Size   int64  `yaml:"size" json:"size"`     // bytes
-	// Image is the reference by which nodes know an image, such as
+	// Image is the image's reference on nodes, such as
 	// registry.k8s.io/pause:3.10.1; only for KindImage.
 	Image string `yaml:"image,omitempty" json:"image,omitempty"`
 	// Digest is the image's manifest digest, "sha256:…"; only for KindImage.

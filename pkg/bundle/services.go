@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl"
 )
 
-// imagedServices are the services, by the image of the bundle of which they run.
+// imagedServices are the services, by the bundle's image that they run.
 func imagedServices() map[string]string {
 	out := map[string]string{
 		"prometheus": "prometheus", "alertmanager": "alert-manager", "node-exporter": "node-exporter",
@@ -59,7 +59,7 @@ func ServiceSections(images []Artifact) map[string]map[string]any {
 	return sections
 }
 
-// cutReference takes apart repository:tag.
+// cutReference splits repository:tag.
 func cutReference(ref string) (repository, tag string, ok bool) {
 	ref, _, _ = strings.Cut(ref, "@")
 	i := strings.LastIndex(ref, ":")

@@ -26,7 +26,7 @@ const settled = time.Second
 
 // VerifyArtifacts checks only the given artifacts, and skips the hash of a file whose size,
 // inode and times are those of its last good check. It returns a *CorruptError like Verify.
-// The memory is a file in the user's cache folder; where that cannot be used, all is hashed.
+// The cache is a file in the user's cache folder; if that cannot be used, all files are hashed.
 func (b *Bundle) VerifyArtifacts(ctx context.Context, list []Artifact) error {
 	known := readStamps(b.cacheFile)
 	var todo []Artifact
@@ -79,8 +79,8 @@ func readStamps(file string) map[string]stamp {
 	return known
 }
 
-// addStamps forgets files that are gone, so that the memory doesn't grow. A failure to
-// write costs the next run a hash and nothing else, hence no error.
+// addStamps forgets removed files, so that the cache doesn't grow. A failed write only means that the
+// next run hashes the file again, so it isn't an error.
 func addStamps(file string, fresh map[string]stamp) {
 	if file == "" || len(fresh) == 0 || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
 		return

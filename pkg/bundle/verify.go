@@ -23,7 +23,7 @@ type Bad struct {
 	Artifact Artifact `json:"artifact"`
 	// Got is the file's real checksum, or "" if it could not be read.
 	Got string `json:"got,omitempty"`
-	// Err says why the file could not be read; nil for a wrong checksum.
+	// Err is the reason for which the file could not be read; nil for a wrong checksum.
 	Err error `json:"-"`
 }
 
@@ -54,8 +54,8 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("bundle %s is damaged: %s", e.Dir, strings.Join(lines, "; "))
 }
 
-// Remedy is the command that makes the bundle whole again: a missing file is made again, the
-// others are kept. Driver packages are the operator's, who has to bring them again.
+// Remedy is the command that repairs the bundle: a missing file is made again, the
+// others are kept. Driver packages are the operator's, who has to add them again.
 func (e *CorruptError) Remedy() string {
 	var rm, driver []string
 	for _, b := range e.Bad {

@@ -18,11 +18,11 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// workDir is where a Writer keeps its state, logs and unfinished files. It is in the bundle's
+// workDir is the folder of a Writer's state, logs and unfinished files. It is in the bundle's
 // own folder, so that a finished file is put in place by a rename.
 const workDir = ".work"
 
-// LockedError says that another process writes the bundle.
+// LockedError means that another process writes the bundle.
 type LockedError struct{ Dir string }
 
 // Error names the folder.
@@ -72,7 +72,7 @@ func Create(dir string, header *Manifest) (*Writer, error) {
 	if !ok {
 		return nil, &LockedError{Dir: dir}
 	}
-	// A state that cannot be read costs work, never correctness.
+	// A state that cannot be read costs time, but not correctness.
 	if data, err := os.ReadFile(w.stateFile()); err == nil && json.Unmarshal(data, &w.state) != nil {
 		w.state = map[string]made{}
 	}
@@ -173,7 +173,7 @@ func Edit(dir string) (*Writer, *Bundle, error) {
 	return w, b, nil
 }
 
-// Bring moves a driver package to its place and remembers it. A file that is in its place already is replaced.
+// Bring moves a driver package to its place and records it. An existing file is replaced.
 func (w *Writer) Bring(a Artifact, file string) error {
 	fi, err := os.Stat(file)
 	if err != nil {
@@ -198,7 +198,7 @@ func (w *Writer) Bring(a Artifact, file string) error {
 	return nil
 }
 
-// Drop takes a driver package out; its file goes with Commit.
+// Drop removes a driver package; Commit removes its file.
 func (w *Writer) Drop(a Artifact) { delete(w.brought, a.id()) }
 
 func (w *Writer) stateFile() string { return w.Work("state.json") }
@@ -213,14 +213,14 @@ func (w *Writer) Has(kind, name, inputs string) bool {
 	return err == nil && fi.Size() == m.Artifact.Size && fi.ModTime().UnixNano() == m.MTime
 }
 
-// Keep takes over an artifact for which Has is true.
+// Keep keeps an artifact for which Has is true.
 func (w *Writer) Keep(kind, name string) Artifact {
 	a := w.state[kind+"/"+name].Artifact
 	w.listed = append(w.listed, a)
 	return a
 }
 
-// Add moves a finished file to a.Path, fills in its checksum and size and remembers it.
+// Add moves a finished file to a.Path, fills in its checksum and size and records it.
 func (w *Writer) Add(ctx context.Context, a Artifact, inputs, file string) (Artifact, error) {
 	sum, err := HashFile(ctx, file)
 	if err != nil {
@@ -306,7 +306,7 @@ func byKindThenName(a, b Artifact) int {
 	return cmp.Or(strings.Compare(a.System, b.System), strings.Compare(a.Name, b.Name), strings.Compare(a.Path, b.Path))
 }
 
-// prune deletes files of earlier manifests, only those that this Writer's state knows.
+// prune deletes files of earlier manifests, but only those in this Writer's state.
 func (w *Writer) prune(keep []Artifact) error {
 	want := map[string]bool{}
 	for _, a := range keep {

@@ -19,9 +19,9 @@ import (
 
 // Options of Run.
 type Options struct {
-	// Dir is the bundle's folder; it is made where missing.
+	// Dir is the bundle's folder; it is created if missing.
 	Dir string
-	// Source is a folder with the modules; "" takes those that are part of paictl.
+	// Source is a folder with the modules; "" uses those that are part of paictl.
 	Source string
 	// Progress gets a line per artifact; may be nil.
 	Progress io.Writer
@@ -92,7 +92,7 @@ func (b *builder) run(ctx context.Context, recipe Recipe, source string, header 
 	if b.plan, err = makePlan(ctx, recipe, source, b.c); err != nil {
 		return nil, err
 	}
-	// A recipe without Kubernetes serves the one that this paictl installs.
+	// A recipe without Kubernetes is for the one that this paictl installs.
 	header.Kubernetes = cmp.Or(b.version("kubelet"), version.Kubernetes)
 	todo := b.keepFresh()
 	if todo == 0 {

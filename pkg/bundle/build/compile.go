@@ -23,7 +23,7 @@ type compiler struct {
 	work string // for logs, temporary files, programs
 }
 
-// env is the same on every machine, where it could change what is made.
+// env is the same on every machine, as far as it could change the result.
 func (c compiler) env(cgo bool) []string {
 	var env []string
 	for _, kv := range os.Environ() {
@@ -49,7 +49,7 @@ func (c compiler) env(cgo bool) []string {
 
 func (c compiler) tmp() string { return filepath.Join(c.work, "tmp") }
 
-// out is where a program is made.
+// out is the path at which a program is built.
 func (c compiler) out(program string) string { return filepath.Join(c.work, "programs", program) }
 
 // ldflags strips symbols and everything that differs between two builds.

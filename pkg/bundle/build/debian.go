@@ -33,7 +33,7 @@ func status() string {
 	return b.String()
 }
 
-// downloadDebs lets apt choose and fetch the packages with all that they depend on, as if nothing
+// downloadDebs lets apt choose and download the packages with all their dependencies, as if no package
 // were installed, from the machine's own sources. apt checks the signatures. It needs no root.
 func downloadDebs(ctx context.Context, dir string, packages []string) ([]string, error) {
 	archives := filepath.Join(dir, "archives")
@@ -172,7 +172,7 @@ func usrMerged(name string) string {
 	return p
 }
 
-// needed leaves out what no program of an image reads: documentation, translations, boot
+// needed removes files that no program of an image reads: documentation, translations, boot
 // scripts, character set converters, OpenSSL's plug-ins, time zones with leap seconds.
 func needed(p string) bool {
 	within := func(dirs ...string) bool {
@@ -198,7 +198,7 @@ const (
 	certificateFile = "etc/ssl/certs/ca-certificates.crt"
 )
 
-// certificates puts all certificates of authorities into the one file that programs read, as the
+// certificates writes all certificates of authorities into the one file that programs read, as the
 // package's script does when it is installed.
 func certificates(entries []oci.Entry) []oci.Entry {
 	var rest, found []oci.Entry
@@ -243,7 +243,7 @@ func links(entries []oci.Entry) []oci.Entry {
 	return out
 }
 
-// debianTag is a package's version and its distribution as a tag of an image, which may hold
+// debianTag returns a package's version and its distribution as a tag of an image, which may contain
 // neither ":" nor "+" nor "~": 0.25.0-1+b4 of debian12 is 0.25.0-1_b4-debian12.
 func debianTag(version, distribution string) string {
 	if _, after, ok := strings.Cut(version, ":"); ok {

@@ -96,7 +96,7 @@ func (b *builder) config(img Image, a bundle.Artifact) oci.Config {
 	}
 }
 
-// imageEntries are the programs of an image and the few files that programs expect anywhere.
+// imageEntries are the programs of an image and the few files that all programs expect.
 func (b *builder) imageEntries(img Image) []oci.Entry {
 	entries := []oci.Entry{
 		{Path: "etc/passwd", Mode: 0o644, Data: []byte("root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n")},

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// These change when this package makes different files from the same recipe.
+// Change these when this package makes different files from the same recipe.
 const (
 	format      = 1 // of programs
 	imageFormat = 2
@@ -135,7 +135,7 @@ func programInputs(m Module, prog Program, p pin, arch, goVersion, cc string) st
 	if !m.CGO {
 		cc = ""
 	}
-	m.Programs = nil // a new neighbour changes nothing
+	m.Programs = nil // the result doesn't depend on its neighbours
 	return checksum(format, m, prog, ldflags(m, p.version), string(p.sums), arch, goVersion, cc)
 }
 
@@ -154,7 +154,7 @@ func (p *plan) imageInputs(img Image, arch string) (string, error) {
 	return checksum(parts...), nil
 }
 
-// version of a program: its own, or that of its module.
+// version returns a program's own version, or that of its module.
 func (p *plan) version(program string) string {
 	if v := p.programs[program].Version; v != "" {
 		return v
@@ -162,7 +162,7 @@ func (p *plan) version(program string) string {
 	return p.pins[p.modules[program].Name].version
 }
 
-// source names the module that a program is made from.
+// source returns the module that a program is made from.
 func (p *plan) source(program string) string {
 	m := p.modules[program]
 	return m.Path + "@" + p.pins[m.Name].version

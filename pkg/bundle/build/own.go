@@ -26,7 +26,7 @@ func Own() Recipe {
 	// It loads NVIDIA's library, which is linked with the C library of its machine.
 	nvml := m
 	nvml.Name, nvml.CGO, nvml.Dynamic, nvml.Programs = "pai-nvml", true, true, []Program{{Name: "pai-nvml", Package: paictl.Module + "/cmd/pai-nvml"}}
-	// It knows what of NVIDIA's driver a container needs. Its hook runs on the machines, with their C library: 2.34 or newer.
+	// It determines the parts of NVIDIA's driver that a container needs. Its hook runs on the machines, with their C library: 2.34 or newer.
 	const toolkitPath = "github.com/NVIDIA/nvidia-container-toolkit"
 	toolkit := Module{
 		Name: "nvidia-container-toolkit", Path: toolkitPath, CGO: true, Dynamic: true,
@@ -48,7 +48,7 @@ func Own() Recipe {
 			r.Images[i].Debian = []string{"libc6"}
 		}
 	}
-	r.Modules = []Module{nvml, toolkit, m, scheduler} // an image is made once its first program is: the others come before
+	r.Modules = []Module{nvml, toolkit, m, scheduler} // an image is made when its first program is finished: the others come before
 	return r
 }
 
@@ -76,7 +76,7 @@ func machinesOf(p paictl.Program) []string {
 	return nil
 }
 
-// onMachines has the programs that run on the machines themselves as such, and not in images.
+// onMachines adds the programs that run on the machines themselves, and not in images.
 func onMachines(r Recipe) Recipe {
 	for _, own := range paictl.InCluster() {
 		if !own.Machine {

@@ -14,8 +14,8 @@ import (
 // needs are the tools of the machine that a build needs.
 type needs struct{ goTool, gcc, seccomp, apt bool }
 
-// checkMachine looks for all that is needed before any work is done, and names everything
-// that is missing at once, with the packages that bring it.
+// checkMachine looks for all required tools before the work begins, and names all that
+// are missing at once, with the packages that contain them.
 func checkMachine(ctx context.Context, n needs) error {
 	var missing, packages []string
 	want := func(ok bool, what string, debs ...string) {

@@ -52,7 +52,7 @@ type Program struct {
 	// C is a C source in the module, compiled instead of a Go package. Version is its own.
 	C       string
 	Version string
-	// Kind says where it goes in the bundle; "" for one that only goes into images.
+	// Kind determines its place in the bundle; "" for one that only goes into images.
 	Kind  string
 	Roles []string
 }
@@ -60,8 +60,8 @@ type Program struct {
 // Image is a container image that holds programs.
 type Image struct {
 	Name string
-	// Ref is the reference by which nodes know it; {version} is that of the first program,
-	// {number} the same without its v, {tag} the same as a tag may have it.
+	// Ref is the image's reference on nodes; {version} is that of the first program,
+	// {number} the same without its v, {tag} the same in the form of a tag.
 	Ref string
 	// Files maps a path in the image to a program. The first is the image's main program.
 	Files      []File
@@ -87,7 +87,7 @@ const (
 	worker = "worker"
 )
 
-// noUser is "nobody", who owns no file.
+// noUser is "nobody", which owns no files.
 const noUser = "65534"
 
 // netfilterPackages are the programs that kube-proxy and flannel call: nft, iptables, conntrack, modprobe.
@@ -216,8 +216,8 @@ func cniPlugins() []Program {
 	return out
 }
 
-// images have the names that kubeadm of the pinned release asks for. A tag follows the pinned
-// version, so an image never carries the name of another one.
+// images have the names that kubeadm of the pinned release expects. A tag follows the pinned
+// version, so an image never has the name of another one.
 func images() []Image {
 	controlPlane := func(name string) Image {
 		return Image{

@@ -90,7 +90,7 @@ func sourceDir(source, work string) (string, error) {
 // checksum through the recipe.
 func writeOwn(work string, m Module) (pin, error) {
 	p := pin{dir: filepath.Join(work, "own", m.Name), version: m.Version, sums: []byte(m.Own["go.mod"])}
-	// A file that an older paictl had would be compiled, too.
+	// Without this, a file that an older paictl had would be compiled, too.
 	if err := os.RemoveAll(p.dir); err != nil {
 		return p, fmt.Errorf("write module %s: %w", m.Name, err)
 	}
@@ -144,7 +144,7 @@ func pinnedVersion(mod []byte, path string) (string, error) {
 func (i Image) Reference(version string) string { return expand(i.Ref, version) }
 
 // expand fills in a version: {version} v1.36.3, {number} 1.36.3, {major} 1, {minor} 36;
-// {tag} is the version without the "+" that no tag may have.
+// {tag} is the version without "+", which tags may not contain.
 func expand(s, version string) string {
 	number := strings.TrimPrefix(version, "v")
 	parts := append(strings.SplitN(number, ".", 3), "", "")

@@ -34,13 +34,13 @@ type Chart struct {
 type Image struct {
 	Repository string // with the registry's host: quay.io/prometheus/prometheus
 	Tag        string
-	Digest     string // "" where the chart pins none
+	Digest     string // "" if the chart pins none
 }
 
 // Name is the last element of the repository.
 func (i Image) Name() string { return path.Base(i.Repository) }
 
-// Ref is the reference by which nodes know the image.
+// Ref is the image's reference on nodes.
 func (i Image) Ref() string { return i.Repository + ":" + i.Tag }
 
 // meta has the fields of a Chart.yaml that are read; Helm reads the rest.
@@ -132,7 +132,7 @@ func images(value any) []Image {
 	return slices.Compact(out)
 }
 
-// withHost adds the registry that a name without one means.
+// withHost adds the registry that a name without a host implies.
 func withHost(repository string) string {
 	host, rest, ok := strings.Cut(repository, "/")
 	switch {

@@ -35,7 +35,7 @@ type Removal struct {
 	DryRun bool
 }
 
-// Changed is one package's way into the bundle, or out of it.
+// Changed is the addition or the removal of one package.
 type Changed struct {
 	Action  string `json:"action"` // add, keep, remove
 	System  string `json:"system"`
@@ -55,7 +55,7 @@ type Report struct {
 	Needs map[string][]string `json:"needs,omitempty"`
 }
 
-// Changes that are made, and that are not.
+// Actions for packages.
 const (
 	ActionAdd    = "add"
 	ActionKeep   = "keep"
@@ -149,7 +149,7 @@ func intact(ctx context.Context, b *bundle.Bundle, a bundle.Artifact) bool {
 	return err == nil && sum == a.SHA256
 }
 
-// bring copies a file into the bundle. It may have changed since it was looked at.
+// bring copies a file into the bundle, and checks that it hasn't changed since it was read.
 func bring(ctx context.Context, w *bundle.Writer, f found, system string) error {
 	temp := w.Work("driver.deb")
 	if err := copyFile(f.file, temp); err != nil {
@@ -185,7 +185,7 @@ func copyFile(from, to string) error {
 	return err
 }
 
-// debs are the files that are meant: those given, and those in folders.
+// debs are the selected files: those given, and those in folders.
 func debs(paths []string) ([]string, error) {
 	var out []string
 	for _, p := range paths {
@@ -325,7 +325,7 @@ func Remove(o Removal) (*Report, error) {
 	return r, err
 }
 
-// means reports whether a package is to go.
+// means reports whether a package has to be removed.
 func (o Removal) means(a bundle.Artifact, used map[string]bool) bool {
 	if o.System != "" && a.System != o.System {
 		return false
@@ -339,8 +339,8 @@ func (o Removal) means(a bundle.Artifact, used map[string]bool) bool {
 	return hit
 }
 
-// tell says which drivers the packages make. fresh are those that aren't in the bundle yet. A file that is damaged, which
-// may be about to go, is left out.
+// tell lists the drivers of the packages. fresh are those that aren't in the bundle yet. A damaged file, which
+// may be about to be removed, is left out.
 func (r *Report) tell(b *bundle.Bundle, list []bundle.Artifact, fresh map[string][]item) {
 	known, items := map[string]bool{}, map[string][]item{}
 	for system, its := range fresh {

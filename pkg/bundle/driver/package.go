@@ -1,6 +1,6 @@
-// Package driver holds the packages of NVIDIA's driver that a bundle brings to machines without internet.
-// In: .deb files of the operator's. Out: these in the bundle, which drivers they make, and for one machine's driver
-// the packages that it takes, with an index that apt reads.
+// Package driver manages the packages of NVIDIA's driver that a bundle provides to machines without internet.
+// In: the operator's .deb files. Out: the files in the bundle, the drivers that they make, and for one machine's driver
+// the packages that it needs, with an index that apt reads.
 package driver
 
 import (
@@ -182,7 +182,7 @@ func relationsOf(field string) ([]dependency.Relation, error) {
 	return d.Relations, nil
 }
 
-// firstParagraph leaves out what an index says itself, and what follows an empty line.
+// firstParagraph omits fields that an index adds itself, and the text after an empty line.
 func firstParagraph(text string) string {
 	var b strings.Builder
 	skip := false

@@ -17,7 +17,7 @@ import (
 type Stock struct {
 	items  []item
 	byName map[string][]item // the newest first
-	// providers are those that stand for a name that isn't theirs.
+	// providers are packages that provide another name.
 	providers map[string][]item
 }
 
@@ -75,7 +75,7 @@ func newStock(items []item) *Stock {
 	return s
 }
 
-// versions is what Versions says.
+// versions implements Versions.
 func (s *Stock) versions() map[string][]string {
 	out := map[string][]string{}
 	for name, its := range s.byName {
@@ -150,7 +150,7 @@ func (c *chooser) best(its []item) []item {
 	return its[:1]
 }
 
-// satisfy takes a package of each alternative: which one apt prefers depends on what the machine has.
+// satisfy takes a package of each alternative: apt's choice depends on the machine's packages.
 func (c *chooser) satisfy(r dependency.Relation) {
 	found, names := false, []string{}
 	for _, p := range r.Possibilities {

@@ -1,6 +1,6 @@
 // Package fetch gets a bundle from the projects' own releases and registries.
 // In: a table of URLs, the published checksums, a lock file, perhaps a mirror. Out: the same folder
-// and manifest that a build makes. Nothing is taken whose checksum is unknown or has changed.
+// and manifest that a build makes. Files with an unknown or a changed checksum are refused.
 package fetch
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// Catalogue is what to fetch.
+// Catalogue lists the downloads.
 type Catalogue struct {
 	Kubernetes string // v1.36.3
 	Arch       string // amd64
@@ -26,12 +26,12 @@ type Catalogue struct {
 // File is a download: a program, or a tar.gz of several.
 type File struct {
 	URL string
-	// Sums is where its checksum is published: a bare SHA-256, or lines of "sum  name".
+	// Sums is the URL of its checksum: a bare SHA-256, or lines of "sum  name".
 	Sums    string
 	Outputs []Output
 }
 
-// Image is an image of a registry. With Member it only serves to carry a program.
+// Image is an image of a registry. With Member it is only used to extract a program.
 type Image struct {
 	Ref string
 	// Digest is the digest that the reference must have; "" if only the lock file has it.
@@ -43,7 +43,7 @@ type Image struct {
 
 // Output is one artifact of a download.
 type Output struct {
-	// Member is the path in the archive or image; "" takes the download itself.
+	// Member is the path in the archive or image; "" means the download itself.
 	Member  string
 	Name    string
 	Version string
@@ -138,9 +138,9 @@ func releaseFiles(v map[string]string, arch string) []File {
 	}
 }
 
-// images are those of the build, under the same names, but for those that upstream has for a
+// images are those of the build, under the same names, except for those that upstream has for a
 // service. promtool comes from Prometheus' image. KWOK publishes no checksums beside its
-// programs, so its program comes from its image, whose digest says what it is.
+// programs, so its program comes from its image, whose digest identifies it.
 func images(v map[string]string, services []Image) []Image {
 	out := []Image{{
 		Ref:    "registry.k8s.io/kwok/kwok:" + v["kwok"],
@@ -161,7 +161,7 @@ func images(v map[string]string, services []Image) []Image {
 	for _, img := range build.Default().Images {
 		version := v[img.Name]
 		if img.Package != "" {
-			version = img.Ref[strings.LastIndex(img.Ref, ":")+1:] // that of a package is known to builds only
+			version = img.Ref[strings.LastIndex(img.Ref, ":")+1:] // the version of a package is known to builds only
 		}
 		if slices.ContainsFunc(services, func(s Image) bool { return s.Output.Name == img.Name }) {
 			continue

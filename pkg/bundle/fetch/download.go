@@ -17,7 +17,7 @@ import (
 
 const (
 	attempts = 4
-	// stalled is how long a server may send nothing before the connection is given up.
+	// stalled is how long a server may send no data before the connection is given up.
 	stalled = time.Minute
 	// sumsLimit is far above the size of the longest list of checksums.
 	sumsLimit = 1 << 20
@@ -102,7 +102,7 @@ func (d downloader) published(ctx context.Context, sumsURL, fileURL string) (str
 	return sum, nil
 }
 
-// remedy says what to do about a file that can't be had.
+// remedy returns the remedy for a file that can't be downloaded.
 func remedy(err error, file string) string {
 	if s, ok := errors.AsType[*StatusError](err); ok && s.lasting() {
 		return "paictl uses no file without its published checksum; a mirror must have " + file + " too"
@@ -110,7 +110,7 @@ func remedy(err error, file string) string {
 	return "check this machine's internet access, or name a mirror: --mirror URL; or build from source: paictl bundle build"
 }
 
-// findSum reads a bare checksum, or the line "sum  name" or "sum *name" of a list.
+// findSum finds a bare checksum, or the line "sum  name" or "sum *name" of a list.
 func findSum(text, file string) (string, bool) {
 	fields := strings.Fields(text)
 	if len(fields) == 1 && isSum(fields[0]) {
@@ -171,7 +171,7 @@ func (d downloader) append(ctx context.Context, url, part string) error {
 	}
 	defer cancel(nil)
 	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusOK && have > 0 { // the server knows no ranges
+	if resp.StatusCode == http.StatusOK && have > 0 { // the server doesn't support ranges
 		if err := f.Truncate(0); err != nil {
 			return err
 		}

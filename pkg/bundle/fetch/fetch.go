@@ -29,7 +29,7 @@ const parallel = 4
 
 // Options of Run.
 type Options struct {
-	// Dir is the bundle's folder; it is made where missing.
+	// Dir is the bundle's folder; it is created if missing.
 	Dir string
 	// Lock is the lock file; "" is LockName in Dir.
 	Lock string
@@ -135,7 +135,7 @@ func (f *fetcher) all(ctx context.Context) error {
 	return g.Wait()
 }
 
-// file fetches one download and takes its artifacts out.
+// file fetches one download and extracts its artifacts.
 func (f *fetcher) file(ctx context.Context, file File) error {
 	locked := f.lock.get(file.URL)
 	if locked != "" && f.keep(locked, file.URL, file.Outputs...) {
@@ -172,7 +172,7 @@ func (f *fetcher) file(ctx context.Context, file File) error {
 	return nil
 }
 
-// chart packs one of paictl's own charts: there is nothing to fetch.
+// chart packs one of paictl's own charts, which doesn't need a download.
 func (f *fetcher) chart(ctx context.Context, c chart.Chart) error {
 	start := time.Now()
 	archive, err := c.Archive()

@@ -66,7 +66,7 @@ func (f *fetcher) image(ctx context.Context, img Image) error {
 	return f.add(ctx, a, inputs(desc.Digest.String(), img.Ref, img.Output), file, time.Since(start))
 }
 
-// explain says why an image of paictl's own programs may be missing.
+// explain explains why an image of paictl's own programs may be missing.
 func (i Image) explain(err error) error {
 	var answer *transport.Error
 	if !i.Own || !errors.As(err, &answer) || answer.StatusCode != http.StatusNotFound && answer.StatusCode != http.StatusUnauthorized {

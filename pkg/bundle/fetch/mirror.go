@@ -10,9 +10,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// mirror replaces where things come from: the upstream host becomes the first element of the
+// mirror changes the sources of downloads: the upstream host becomes the first element of the
 // path, for files and images alike. This is how pull-through registries and file proxies name
-// their upstreams. The zero value leaves everything as it is.
+// their upstreams. The zero value leaves all addresses unchanged.
 type mirror struct{ base *url.URL }
 
 func parseMirror(s string) (mirror, error) {
@@ -27,7 +27,7 @@ func parseMirror(s string) (mirror, error) {
 	return mirror{base: u}, nil
 }
 
-// file returns where a URL is really fetched.
+// file returns the URL from which a file is really fetched.
 func (m mirror) file(upstream string) (string, error) {
 	u, err := url.Parse(upstream)
 	if err != nil {
@@ -39,7 +39,7 @@ func (m mirror) file(upstream string) (string, error) {
 	return m.base.JoinPath(u.Host, u.Path).String(), nil
 }
 
-// image returns where an image is really pulled.
+// image returns the reference from which an image is really pulled.
 func (m mirror) image(upstream string) (name.Reference, error) {
 	ref, err := name.ParseReference(upstream, name.StrictValidation)
 	if err != nil || m.base == nil {

@@ -23,7 +23,7 @@ import (
 
 // Entry is one file of a layer: a directory, a link, a file of this machine or bytes.
 type Entry struct {
-	// Path is where it goes, without a leading slash: "usr/local/bin/etcd".
+	// Path is its path, without a leading slash: "usr/local/bin/etcd".
 	Path string
 	// Mode are the permission bits, with setuid, setgid and sticky as tar has them.
 	Mode int64

@@ -19,7 +19,7 @@ import (
 // for byte, so that a registry knows the image by the digest that nodes know.
 type Archive struct {
 	v1.Image
-	// Ref is the reference that the archive gives to the image.
+	// Ref is the image's reference in the archive.
 	Ref string
 
 	f *os.File
@@ -53,7 +53,7 @@ func readArchive(f *os.File) (*Archive, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The reader takes no more of the file than the header, so this is where the content begins.
+		// The reader reads no more of the file than the header, so the content begins here.
 		at, err := f.Seek(0, io.SeekCurrent)
 		if err != nil {
 			return nil, err
