@@ -93,7 +93,7 @@ func openOrCreateAPI(opts Options) (*Sandbox, error) {
 }
 
 func (s *Sandbox) upAPI(ctx context.Context, programs map[string]string, version string, nodes []Node) error {
-	// From here on there is something for Down to find.
+	// From here on, Down has something to remove.
 	if err := s.save(); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (s *Sandbox) upAPI(ctx context.Context, programs map[string]string, version
 	return waitReady(ctx, client, len(nodes))
 }
 
-// findPrograms returns where the bundle has the programs that are to be started, and the version of Kubernetes.
+// findPrograms returns the paths of the required programs in the bundle, and the version of Kubernetes.
 func (s *Sandbox) findPrograms(names []string) (programs map[string]string, version string, err error) {
 	dir := s.state.Bundle
 	if dir == "" {
@@ -218,7 +218,7 @@ func (s *Sandbox) Ended() ([]string, error) {
 	}
 	var ended []string
 	for _, name := range programNames() {
-		// Those that were never started have no log.
+		// A program that was never started has no log.
 		if b, err := os.ReadFile(s.programLog(name)); err == nil && len(running[name]) == 0 {
 			ended = append(ended, name+lastLines(string(b), 5))
 		}
@@ -226,7 +226,7 @@ func (s *Sandbox) Ended() ([]string, error) {
 	return ended, nil
 }
 
-// apiDown ends the programs of an API-only sandbox.
+// apiDown stops the programs of an API-only sandbox.
 func (s *Sandbox) apiDown(ctx context.Context) error {
 	running, err := findProcesses(s.dir)
 	if err != nil {

@@ -24,15 +24,15 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Simulated is the kind of a node that exists in the API alone.
+// Simulated is the kind of a node that only exists in the API.
 const Simulated Kind = "simulated"
 
-// simulatedKey and simulatedValue are the annotation by which KWOK knows its nodes.
+// simulatedKey and simulatedValue are the annotation by which KWOK recognises its nodes.
 const (
 	simulatedKey   = "kwok.x-k8s.io/node"
 	simulatedValue = "fake"
 	simulatorUser  = "paictl-sandbox-simulator"
-	// readyLimit is how long nodes may take to become ready, and readyLimitPerNode where they are thousands on a small machine.
+	// readyLimit is how long nodes may take to become ready, and readyLimitPerNode the time for each of thousands of nodes on a small machine.
 	readyLimit        = 5 * time.Minute
 	readyLimitPerNode = 200 * time.Millisecond
 
@@ -48,7 +48,7 @@ type Node struct {
 	Memory  string     // Kubernetes quantity
 	GPUs    int        // of nvidia.com/gpu
 	GPUType string     // label nvidia.com/gpu.product
-	Arch    string     // Go's name; amd64 where empty
+	Arch    string     // Go's name; amd64 if empty
 	Roles   []string   // shown as node-role.kubernetes.io/ROLE
 	Labels  map[string]string
 	Taints  []string // key[=value]:Effect
@@ -207,18 +207,18 @@ func deleteNode(ctx context.Context, client kubernetes.Interface, name string) e
 	return nil
 }
 
-// isReady reports whether pods can go to a node at once.
+// isReady reports whether pods can be scheduled to a node now.
 func isReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	}) && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == notReadyTaint })
 }
 
-// leaseFor returns for how many seconds a simulated node's lease holds, of which it renews it four times. It is a kubelet's
-// time, and longer where thousands of nodes would keep the API server of a small machine busy with nothing else.
+// leaseFor returns the duration of a simulated node's lease in seconds; KWOK renews it four times in that time. It is a kubelet's
+// time, and longer if thousands of nodes would keep the API server of a small machine busy with renewals.
 func leaseFor(nodes int) int { return max(40, 40*nodes/1024) }
 
-// waitReady waits until n nodes are ready. It follows them: to list thousands of nodes at each look would take the time of those that
+// waitReady waits until n nodes are ready. It watches them: listing thousands of nodes each time would take time from the programs that
 // make them ready.
 func waitReady(ctx context.Context, client kubernetes.Interface, n int) error {
 	if n == 0 {

@@ -99,7 +99,7 @@ func (s *Sandbox) ensureLeaf(l leaf) error {
 	return s.issue(l.name, template, leafLife, ca, caKey)
 }
 
-// issue makes a key and its certificate, signed by the CA or, without one, by itself.
+// issue makes a key and its certificate, signed by the CA, or self-signed without one.
 func (s *Sandbox) issue(name string, template *x509.Certificate, life time.Duration, ca *x509.Certificate, caKey *ecdsa.PrivateKey) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -49,7 +49,7 @@ func (p ports) free() bool {
 }
 
 // choosePorts returns free ports that are unlikely to be taken while the programs restart: below
-// those that the kernel gives to outgoing connections, and others for each directory.
+// those that the kernel uses for outgoing connections, and different ones for each directory.
 func choosePorts(dir string) (ports, error) {
 	const first, blocks, size = 20000, 1200, 10
 	h := fnv.New32a()
@@ -89,7 +89,7 @@ func (s *Sandbox) arguments(name string) []string {
 			"--initial-cluster=sandbox=" + url(p.EtcdPeer), "--force-new-cluster",
 			"--client-cert-auth", "--trusted-ca-file=" + pki("etcd-ca.crt"), "--cert-file=" + pki("etcd.crt"), "--key-file=" + pki("etcd.key"),
 			"--peer-client-cert-auth", "--peer-trusted-ca-file=" + pki("etcd-ca.crt"), "--peer-cert-file=" + pki("etcd.crt"), "--peer-key-file=" + pki("etcd.key"),
-			// A cluster to throw away needn't survive a power cut; room for thousands of nodes.
+			// A temporary cluster needn't survive a power cut; space for thousands of nodes.
 			"--unsafe-no-fsync", "--quota-backend-bytes=8589934592"}
 	case "kube-apiserver":
 		args := []string{"--etcd-servers=" + url(p.Etcd), "--etcd-cafile=" + pki("etcd-ca.crt"), "--etcd-certfile=" + pki("apiserver-etcd-client.crt"),
@@ -110,7 +110,7 @@ func (s *Sandbox) arguments(name string) []string {
 			"--use-service-account-credentials=true", "--service-account-private-key-file=" + pki("sa.key"), "--root-ca-file=" + pki("ca.crt"),
 			"--cluster-signing-cert-file=" + pki("ca.crt"), "--cluster-signing-key-file=" + pki("ca.key"), "--profiling=false",
 			"--node-monitor-grace-period=" + strconv.Itoa(s.lease*5/4) + "s",
-			// By default 20 a second, of which a new node takes four.
+			// The default is 20 requests a second, of which a new node takes four.
 			"--kube-api-qps=" + strconv.Itoa(qps), "--kube-api-burst=" + strconv.Itoa(qps*3/2), "--controllers=" + cmp.Or(s.controllers, "*")}
 	case "kube-scheduler":
 		return []string{"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
@@ -135,7 +135,7 @@ func (s *Sandbox) launchProgram(name, path string) (<-chan struct{}, error) {
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(path, s.arguments(name)...) //nolint:noctx // it outlives this command
-	// No settings of the user's own: neither ~/.kube nor ~/.kwok is looked at.
+	// Without the user's own settings in ~/.kube and ~/.kwok.
 	cmd.Env = []string{"PATH=" + fullPath(""), "HOME=" + s.apiFile(""), mark(s.dir, name)}
 	cmd.Dir = s.apiFile("")
 	cmd.Stdout, cmd.Stderr = log, log

@@ -80,7 +80,7 @@ func lookPath(program string) (string, error) {
 	return "", fmt.Errorf("no program %q: %w", program, exec.ErrNotFound)
 }
 
-// aptSource is where this machine gets its own release from.
+// aptSource is the source of this machine's own release.
 type aptSource struct {
 	release    string   // such as bookworm or noble
 	mirror     string   // URL
@@ -246,7 +246,7 @@ func runInput(ctx context.Context, env []string, input, program string, args ...
 	return out.String(), nil
 }
 
-// fullPath adds the folders of system programs, which a user's PATH may lack.
+// fullPath adds the folders of system programs, which may be missing in a user's PATH.
 func fullPath(path string) string {
 	return strings.TrimPrefix(path+":/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin", ":")
 }

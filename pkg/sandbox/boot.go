@@ -45,7 +45,7 @@ func (r *root) boot(h Host, st state) {
 	r.aptSources()
 }
 
-// aptSources copies the machine's apt configuration, so that apt works on the host as here.
+// aptSources copies the machine's apt configuration, so that apt works in the same way on the host.
 func (r *root) aptSources() {
 	r.put("etc/apt/sources.list", "", 0o644) // debootstrap's entry duplicates one of the machine's
 	for _, pattern := range []string{"/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources",

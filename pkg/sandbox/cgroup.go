@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// cgroups is how this machine groups processes.
+// cgroups describes how this machine groups processes.
 type cgroups struct {
 	v1      []string // mount points of the version 1 hierarchies
 	unified string   // mount point of version 2, or ""
@@ -48,7 +48,7 @@ func parseCgroups(mounts string) cgroups {
 	return c
 }
 
-// isV1 reports whether controllers are on version 1, which kubelet refuses unless told.
+// isV1 reports whether controllers are on version 1, which kubelet refuses by default.
 func (c cgroups) isV1() bool { return len(c.v1) > 0 }
 
 // groups returns the directories of a group of that name in every hierarchy.
@@ -64,8 +64,8 @@ func (c cgroups) groups(name string) []string {
 }
 
 // create makes a group for one guest in every hierarchy and returns the directories. Guests
-// that share one would end each other's processes. Under systemd there is nothing to do:
-// systemd-nspawn asks it for a scope with delegation.
+// with a common group would end each other's processes. Under systemd it does nothing:
+// systemd-nspawn requests a scope with delegation.
 func (c cgroups) create(name string) ([]string, error) {
 	if c.systemd {
 		return nil, nil

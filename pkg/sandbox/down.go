@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// Down ends the sandbox and removes everything of it. It may be run again after any
-// interruption; the state goes last. Files that others put into the directory stay.
+// Down stops the sandbox and removes all parts of it. It may be run again after any
+// interruption; the state is removed last. Files that others put into the directory stay.
 func (s *Sandbox) Down(ctx context.Context) error {
 	unlock, err := lock(s.dir)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Sandbox) Down(ctx context.Context) error {
 	return nil
 }
 
-// Remove ends hosts and removes everything of them; the sandbox and its other hosts stay. The record of a host goes last.
+// Remove stops hosts and removes all parts of them; the sandbox and its other hosts stay. The record of a host is removed last.
 func (s *Sandbox) Remove(ctx context.Context, names ...string) error {
 	unlock, err := s.lockFor(names)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Sandbox) hostsDown(ctx context.Context) error {
 	if err := requireRoot(); err != nil {
 		return err
 	}
-	// Also hosts whose record a crash prevented have processes with our mark.
+	// Hosts that weren't recorded because of a crash also have processes with our mark.
 	names := map[string]bool{}
 	for _, h := range s.state.Hosts {
 		names[h.Name] = true

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// pluginFolder is where the agent of a host keeps its files, below the host's /var.
+	// pluginFolder is the folder of a host's agent for its files, below the host's /var.
 	pluginFolder = "lib/kubelet/plugins/" + claim.Driver
 	// simulatedFiles are the files, below the host's /var, from which agents learn which GPUs their hosts simulate. The
 	// kubelet keeps the files of a pod there, and the chart of the agent names them.
@@ -53,7 +53,7 @@ func (s *Sandbox) FaultGPU(node string, index int32, now time.Time, change func(
 	return changeFault(filepath.Join(varFolder.Name(), pluginFolder, gpu.FaultsFile), index, now, change)
 }
 
-// varWithAgent opens the /var of a host on which the agent has run. Links of the host can't lead out of it: outside they mean
+// varWithAgent opens the /var of a host on which the agent has run. Links of the host can't lead out of it, where they would refer to
 // files of this machine.
 func (s *Sandbox) varWithAgent(node string) (*os.Root, error) {
 	root, err := os.OpenRoot(filepath.Join(s.hostDir(node), "var"))
@@ -70,12 +70,12 @@ func (s *Sandbox) varWithAgent(node string) (*os.Root, error) {
 	return nil, fmt.Errorf("look for the agent's folder on %s: %w", node, err)
 }
 
-// simulatedGPUs returns how many GPUs a host simulates, 0 if that isn't known.
+// simulatedGPUs returns how many GPUs a host simulates, or 0 if that isn't known.
 func simulatedGPUs(varFolder *os.Root, node string) int {
 	files, _ := fs.Glob(varFolder.FS(), simulatedFiles) // the only error is that of a bad pattern
 	most := 0
 	for _, f := range files {
-		// There may be a file of an agent that was replaced: only an index beyond all is surely wrong.
+		// The file may be that of a replaced agent: only an index beyond all of them is surely wrong.
 		if s, err := gpu.ReadMachine(filepath.Join(varFolder.Name(), f), node); err == nil && s.Simulated {
 			most = max(most, s.Count)
 		}

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// hostKeyPath is where a host keeps its only key, below its root.
+// hostKeyPath is the path of a host's only key, below its root.
 const hostKeyPath = "etc/ssh/ssh_host_ed25519_key"
 
 // newKey makes an ed25519 pair: the private key in OpenSSH's format, the public one as a
@@ -39,7 +39,7 @@ func newKey(comment string) (private []byte, public string, err error) {
 
 // ensureKeys makes the operator's key pair and the password of the user pai, once.
 func (s *Sandbox) ensureKeys(context.Context) error {
-	// The public half is written last: it stands for both.
+	// The public half is written last: if it exists, both do.
 	if !exists(s.KeyFile() + ".pub") {
 		private, public, err := newKey("paictl-sandbox")
 		if err != nil {

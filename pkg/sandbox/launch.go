@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// launch starts the processes of hosts. The channels tell when one has ended.
+// launch starts the processes of hosts. A channel is closed when its host has ended.
 func (s *Sandbox) launch(ctx context.Context, hosts []Host) (map[string]chan struct{}, error) {
 	ended := map[string]chan struct{}{}
 	for _, name := range []string{"full.sh", "light.sh"} {
@@ -148,8 +148,8 @@ func (s *Sandbox) launchLight(ctx context.Context, hosts []Host) (map[string]cha
 	return ended, nil
 }
 
-// hardwareAddress returns a light host's own, which stays the same over a restart: others on the
-// network remember it for half a minute. systemd-nspawn does the same for full hosts.
+// hardwareAddress returns a light host's own address, which stays the same over a restart: other machines on the
+// network cache it for half a minute. systemd-nspawn does the same for full hosts.
 func (s *Sandbox) hardwareAddress(name string) net.HardwareAddr {
 	sum := sha256.Sum256([]byte(s.dir + ":" + name))
 	return append(net.HardwareAddr{0x02}, sum[:5]...) // 02: locally administered

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// firstSubnet is tried first; the next ones follow where it is taken.
+// firstSubnet is tried first; the next ones follow if it is taken.
 var firstSubnet = netip.MustParsePrefix("10.77.0.0/24")
 
 // bridge is the name of the sandbox's bridge; interface names have at most 15 characters.
@@ -203,7 +203,7 @@ func (s *Sandbox) bridgeOwner(ctx context.Context) (dir string, there bool, err 
 	return dir, true, nil
 }
 
-// ownBridge reports whether our bridge exists, and refuses one that is another's.
+// ownBridge reports whether our bridge exists, and refuses one that belongs to another program.
 func (s *Sandbox) ownBridge(ctx context.Context) (there bool, err error) {
 	owner, there, err := s.bridgeOwner(ctx)
 	switch {
@@ -216,7 +216,7 @@ func (s *Sandbox) ownBridge(ctx context.Context) (there bool, err error) {
 		"the interface %s exists and belongs to the sandbox in %s", s.bridge(), owner)
 }
 
-// bridgeUp makes the bridge and gives it its address.
+// bridgeUp makes the bridge and sets its address.
 func (s *Sandbox) bridgeUp(ctx context.Context) error {
 	there, err := s.ownBridge(ctx)
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *Sandbox) bridgeUp(ctx context.Context) error {
 	}
 	if !there {
 		s.progress(fmt.Sprintf("making the network %s on bridge %s", s.state.Subnet, s.bridge()))
-		// One program does both, so that our own end in between leaves no bridge without owner.
+		// One program does both, so that our own end in between doesn't leave a bridge without owner.
 		batch := fmt.Sprintf("link add name %s type bridge\nlink set dev %[1]s alias %s\n", s.bridge(), s.alias())
 		if _, err := runInput(ctx, nil, batch, "ip", "-batch", "-"); err != nil {
 			return fmt.Errorf("make the bridge: %w", err)

@@ -12,13 +12,13 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// DefaultDir is where a sandbox keeps its state unless told otherwise.
+// DefaultDir is the default folder of a sandbox's state.
 const DefaultDir = "/var/lib/paictl/sandbox"
 
 // DefaultName is the name of a sandbox, and the first part of its hosts' names.
 const DefaultName = "pai"
 
-// DefaultCache is where base images are kept between sandboxes.
+// DefaultCache is the folder in which base images are kept between sandboxes.
 const DefaultCache = "/var/cache/paictl"
 
 // maxHosts is the number of hosts in a /24 without network, gateway and broadcast, and a margin.
@@ -42,12 +42,12 @@ type Options struct {
 	Hosts    int    // number of hosts; more than now adds some, fewer removes none
 	Kind     Kind   // of all its hosts; Full
 	Subnet   string // IPv4 /24; the first free one from 10.77.0.0/24 on
-	CacheDir string // where base images are kept; DefaultCache
+	CacheDir string // the folder for base images; DefaultCache
 	Bundle   string // directory of the bundle that quick-start.yaml names
 	// Controllers are those that the kube-controller-manager of ServeAPI runs, in the form of its flag; "*" by
 	// default.
 	Controllers string
-	// ControllerQPS is how many requests a second the kube-controller-manager of ServeAPI may make; 0 is Kubernetes' usual number, more for
+	// ControllerQPS is how many requests a second the kube-controller-manager of ServeAPI may send; 0 is Kubernetes' usual number, and more for
 	// many nodes.
 	ControllerQPS int
 

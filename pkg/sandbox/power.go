@@ -33,7 +33,7 @@ func (s *Sandbox) Start(ctx context.Context, names ...string) error {
 	return s.start(ctx, names)
 }
 
-// Replace gives hosts that are off an empty disk: they begin as they did when they were made, with
+// Replace gives hosts that are off an empty disk: they start as they did when they were created, with
 // the same name, address and host key.
 func (s *Sandbox) Replace(names ...string) error {
 	unlock, err := s.lockFor(names)
@@ -77,7 +77,7 @@ func (s *Sandbox) Stop(ctx context.Context, names ...string) error {
 	return s.stopAll(ctx, names, false)
 }
 
-// Unplug cuts the power of hosts: nothing on them has a chance to end well.
+// Unplug cuts the power of hosts: their programs can't shut down properly.
 func (s *Sandbox) Unplug(ctx context.Context, names ...string) error {
 	return s.stopAll(ctx, names, true)
 }
@@ -134,7 +134,7 @@ func (s *Sandbox) stopAll(ctx context.Context, names []string, unplug bool) erro
 	return g.Wait()
 }
 
-// start powers on those of the hosts that are off.
+// start powers on the given hosts that are off.
 func (s *Sandbox) start(ctx context.Context, names []string) error {
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -194,7 +194,7 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 			s.progress(name + " doesn't shut down; cutting its power")
 		}
 	}
-	// With the guest's first process the kernel ends all others on the host.
+	// When the guest's first process ends, the kernel ends all others on the host.
 	guest := s.guestInit(name)
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -211,8 +211,8 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 	if err := poll(ctx, func() (bool, error) { return s.isGone(name) }); err != nil {
 		return err
 	}
-	// A process on its way out may have lost its mark already. The limit is for an id that
-	// has become another program's.
+	// A process that is exiting may have lost its mark already. The limit is for an id that
+	// now belongs to another program.
 	ending := slices.Concat(guest, running[name])
 	if _, err := pollFor(ctx, 5*time.Second, func() (bool, error) { return !slices.ContainsFunc(ending, alive), nil }); err != nil {
 		return err

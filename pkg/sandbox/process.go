@@ -15,11 +15,11 @@ import (
 )
 
 // markVar is the environment variable by which a sandbox finds its processes again. A mark
-// that the process itself carries can't be lost in a crash, nor can the process id be
-// another program's by now, as it could with a file of ids.
+// in the process itself can't be lost in a crash, and the process id can't belong to
+// another program, as it could with a file of ids.
 const markVar = "PAICTL_SANDBOX"
 
-// pollInterval is how often something is looked up that gives no notice when it changes.
+// pollInterval is the interval for checks of state without change notifications.
 const pollInterval = 20 * time.Millisecond
 
 func mark(dir, name string) string { return markVar + "=" + dir + ":" + name }
@@ -122,14 +122,14 @@ func statOf(path string) []string {
 	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 }
 
-// alive reports whether a process still holds anything: one that has ended and waits for its
+// alive reports whether a process still holds resources: one that has ended and waits for its
 // parent to take notice doesn't.
 func alive(pid int) bool {
 	f := statOf(fmt.Sprintf("/proc/%d/stat", pid))
 	return len(f) > 0 && f[0] != "Z" && f[0] != "X"
 }
 
-// poll calls done until it says true or an error, or the context ends.
+// poll calls done until it returns true or an error, or the context ends.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	t := time.NewTicker(pollInterval)
 	defer t.Stop()

@@ -27,7 +27,7 @@ const user = "pai"
 
 func (s *Sandbox) hostDir(name string) string { return filepath.Join(s.dir, "hosts", name) }
 
-// addHosts records and furnishes hosts until there are n. A new one gets the lowest number that is free.
+// addHosts records and provisions hosts until there are n. A new one gets the lowest number that is free.
 func (s *Sandbox) addHosts(n int) error {
 	for i := 1; len(s.state.Hosts) < n; i++ {
 		h := Host{Name: fmt.Sprintf("%s-%d", s.state.Name, i), Address: s.state.addressOf(i), Kind: s.state.Kind}
@@ -227,7 +227,7 @@ func joinSudo(text string) string {
 }
 
 // addressOf returns the address of the i-th host, counted from 1. They start ten above the
-// gateway's: easy to tell from it.
+// gateway's, so that they are easy to distinguish from it.
 func (st state) addressOf(i int) netip.Addr {
 	b := st.gateway().As4()
 	b[3] += byte(9 + i)

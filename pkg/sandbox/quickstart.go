@@ -26,10 +26,10 @@ type quickStart struct {
 	Extra        extraByKey `yaml:"extra"`
 }
 
-// extraByKey are settings of the parts of Kubernetes, over those that paictl chooses.
+// extraByKey are settings of the parts of Kubernetes that override those that paictl chooses.
 type extraByKey map[string]map[string]any
 
-// writeQuickStart writes a file that "paictl config generate" takes as it is.
+// writeQuickStart writes a file that "paictl config generate" accepts without changes.
 func (s *Sandbox) writeQuickStart() error {
 	cg, err := machineCgroups()
 	if err != nil {
@@ -107,7 +107,7 @@ func nestedSettings(cg cgroups) extraByKey {
 }
 
 // mayRaisePriority reports whether processes here may lower their OOM score, which takes
-// CAP_SYS_RESOURCE (bit 24 of the bounding set); some virtual machines are without it.
+// CAP_SYS_RESOURCE (bit 24 of the bounding set); some virtual machines don't have it.
 func mayRaisePriority() bool {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -36,7 +36,7 @@ type Sandbox struct {
 	bound    bool // its programs end with the thread that started them
 	// controllers are those that run; all if it is empty.
 	controllers string
-	// controllerQPS is how many requests a second kube-controller-manager may make; 0 is as many as the nodes need.
+	// controllerQPS is how many requests a second kube-controller-manager may send; 0 is as many as the nodes need.
 	controllerQPS int
 	// encryption is the API server's EncryptionConfiguration, or "" to use no encryption.
 	encryption string
@@ -48,7 +48,7 @@ type Sandbox struct {
 // ErrNone is returned if a directory holds no sandbox.
 var ErrNone = errors.New("no sandbox")
 
-// Load opens the sandbox in dir. Without one the error is ErrNone.
+// Load opens the sandbox in dir. If there is no sandbox, the error is ErrNone.
 func Load(dir string, progress func(string)) (*Sandbox, error) {
 	dir, err := absolute(dir)
 	if err != nil {
@@ -165,7 +165,7 @@ func Up(ctx context.Context, opts Options) (*Sandbox, error) {
 	return s, s.up(ctx, opts)
 }
 
-// removeIfEmpty takes back the directory of a sandbox that never came to be.
+// removeIfEmpty removes the directory of a sandbox that wasn't created.
 func removeIfEmpty(dir string) {
 	if !exists(filepath.Join(dir, stateFile)) {
 		_ = os.Remove(filepath.Join(dir, lockFile))
@@ -216,7 +216,7 @@ func (s *Sandbox) chooseBase(ctx context.Context, cache string) error {
 	return s.save()
 }
 
-// openOrCreate reads the sandbox in the directory, or records a new one before anything of
+// openOrCreate reads the sandbox in the directory, or records a new one before any part of
 // it is made, so that Down finds it after any interruption.
 func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 	s := &Sandbox{dir: opts.Dir, progress: opts.Progress}

@@ -13,7 +13,7 @@ type settings = map[string]any
 
 const whyOff = "The bundle has no image of it, and none can be built from modules of source. For it take a\nbundle of \"paictl bundle fetch\", or name an image that a registry has; then enable it."
 
-// servicesOf names the images of a bundle for the services that run of them, see
+// servicesOf names the images of a bundle for the services that run them, see
 // bundle.ServiceSections, with settings that fit a sandbox.
 func servicesOf(images []bundle.Artifact) (*yaml.Node, error) {
 	sections := bundle.ServiceSections(images)
@@ -72,7 +72,7 @@ func (s *Sandbox) bundledServices() (*yaml.Node, error) {
 	b, err := bundle.Open(s.state.Bundle)
 	if err != nil {
 		s.progress("quick-start.yaml names no images of services: " + err.Error())
-		return nil, nil //nolint:nilerr // it was told, and a sandbox works without
+		return nil, nil //nolint:nilerr // it was reported, and a sandbox works without
 	}
 	return servicesOf(b.List(bundle.KindImage))
 }

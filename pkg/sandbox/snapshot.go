@@ -18,7 +18,7 @@ type Snapshot struct {
 	File, Encryption string
 }
 
-// restore makes etcd's data of a snapshot, with etcd's own tool from the bundle.
+// restore makes etcd's data from a snapshot, with etcd's own tool from the bundle.
 func (s *Sandbox) restore(ctx context.Context, from *Snapshot) error {
 	dir := s.state.Bundle
 	if dir == "" {

@@ -88,12 +88,12 @@ func (s *Sandbox) save() error {
 	return nil
 }
 
-// writeFile replaces a file at once, so that an interruption leaves the old or the new one.
+// writeFile replaces a file atomically, so that an interruption leaves the old or the new one.
 func writeFile(path string, b []byte, mode os.FileMode) error {
 	return renameio.WriteFile(path, b, mode, renameio.IgnoreUmask())
 }
 
-// LockedError says that another paictl works on the same sandbox.
+// LockedError means that another paictl works on the same sandbox.
 type LockedError struct{ Dir string }
 
 func (e *LockedError) Error() string {

@@ -13,16 +13,16 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ledgerPath is the one record of kernel settings that the machine's sandboxes raised. They
-// share the settings, so the last one down restores them. /run is empty after a boot, and so
-// are the settings.
+// ledgerPath is the record of kernel settings that the machine's sandboxes raised. They
+// share the settings, so the last one down restores them. /run is empty after a boot, and the
+// settings have their defaults.
 const ledgerPath = "/run/paictl/sandbox-sysctls.json"
 
 // inotifyInstances is enough for a hundred hosts with kubelet and containerd. The usual 128, which
-// all hosts of all sandboxes share, carry eight with systemd alone.
+// all hosts of all sandboxes share, is enough for eight with only systemd.
 const inotifyInstances = 8192
 
-// ledger says what the settings were, and which sandboxes (by directory) need them.
+// ledger records the original settings, and which sandboxes (by directory) need changed ones.
 type ledger struct {
 	Original map[string]string   `json:"original"` // path below /proc/sys → value before
 	Users    map[string][]string `json:"users"`    // path below /proc/sys → directories
