@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/support/redact"
 )
 
-// archive is the tar.gz that is being written. Its methods may be called by many at a time.
+// archive is the tar.gz that is being written. Its methods are safe for concurrent use.
 type archive struct {
 	name  string // the folder in it
 	set   *redact.Set
@@ -77,7 +77,7 @@ func (a *archive) file(name, what string, head, tail int, write func(io.Writer) 
 		ends = &bothEnds{w: f, head: head, tail: tail}
 		to = ends
 	}
-	// Secrets go before anything is cut: of one that is cut in two, neither part would be found.
+	// Remove secrets before the text is cut: a secret that is cut in two would not be found.
 	clean := a.set.Writer(to)
 	err := write(clean)
 	closed := clean.Close()
@@ -127,7 +127,7 @@ func (a *archive) put(e Entry, f *spooled) {
 	e.Size = f.size
 	// As if none of it could be compressed, so that the bound always holds.
 	if a.err == nil && a.max > 0 && a.out.n+f.size+reserve > a.max {
-		if err := a.zip.Flush(); err != nil { // what is held back counts, too
+		if err := a.zip.Flush(); err != nil { // buffered bytes count, too
 			a.failed(err)
 			return
 		}
@@ -184,7 +184,7 @@ func (a *archive) fail(err error) {
 	a.failed(err)
 }
 
-// failed notes the first error of writing; it ends the run.
+// failed records the first write error, which ends the run.
 func (a *archive) failed(err error) {
 	if a.err != nil {
 		return

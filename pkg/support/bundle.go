@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// bundle is one that is being made.
+// bundle is a bundle that is being made.
 type bundle struct {
 	o       Options
 	started time.Time
@@ -26,7 +26,7 @@ type bundle struct {
 	namespaces []string
 	services   []services.Status
 	serviceErr error
-	// shown is the folder, copy the cluster's copy with its history.
+	// shown is the folder, and copy the cluster's copy, with its history.
 	shown   store.Shown
 	copy    *store.Copy
 	history []store.Revision
@@ -85,7 +85,7 @@ func (b *bundle) progress(part, message string) {
 	b.o.Progress(part, b.archive.set.String(message))
 }
 
-// collect runs the parts, those that don't wait for each other at once.
+// collect runs the parts; those that don't depend on each other run at the same time.
 func (b *bundle) collect(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, p := range []struct {
@@ -148,7 +148,7 @@ func (b *bundle) probe(ctx context.Context) {
 	}
 }
 
-// findNamespaces asks where the services are.
+// findNamespaces finds the namespaces of the services.
 func (b *bundle) findNamespaces(ctx context.Context) {
 	b.namespaces = []string{kube.SystemNamespace, kube.JobNamespace, "kube-system", "kube-flannel"}
 	if b.o.Cluster == nil || b.o.Services == nil {

@@ -29,7 +29,7 @@ func Parts() []string {
 	return []string{PartConfiguration, PartMachines, PartKubernetes, PartServices, PartScheduler, PartLogs, PartReports}
 }
 
-// Sources are where a bundle's content comes from.
+// Sources are the sources of a bundle's content.
 type Sources struct {
 	// Folder is the configuration's. Config is nil if it can't be read; FolderErr is the reason.
 	Folder    string
@@ -67,15 +67,15 @@ type Options struct {
 	Name string
 	// Version and Command are paictl's.
 	Version, Command string
-	// Since is how far back logs and journals go; 0 is as far as they do.
+	// Since is how far back logs and journals are collected; 0 means from their beginning.
 	Since time.Duration
-	// Jobs are those whose environment and logs belong into the bundle.
+	// Jobs are those whose environment and logs are included.
 	Jobs []Job
-	// MaxSize bounds the archive, in bytes.
+	// MaxSize limits the archive, in bytes.
 	MaxSize int64
 	// Without are the parts that are left out.
 	Without []string
-	// SpoolDir is where larger files lie until they are in the archive; they have no name there.
+	// SpoolDir is the folder for larger files until they are in the archive; they have no name there.
 	SpoolDir string
 	// Clock is time.Now in the program.
 	Clock func() time.Time

@@ -81,7 +81,7 @@ func (ix *Index) Total() int64 {
 	return n
 }
 
-// Redactions is how many marks there are.
+// Redactions is the number of marks.
 func (ix *Index) Redactions() int {
 	n := 0
 	for _, f := range ix.Files {
@@ -107,7 +107,7 @@ func sectionOf(name string) string {
 	return folder
 }
 
-// Sections groups the files: those of a machine, of a namespace and so on are one.
+// Sections groups the files: those of a machine, of a namespace and so on are a section.
 func (ix *Index) Sections() []Section {
 	var out []Section
 	for _, f := range ix.Files {
@@ -120,7 +120,7 @@ func (ix *Index) Sections() []Section {
 	return out
 }
 
-// partText says what the folders are.
+// partText describes the folders.
 func partText() map[string]string {
 	return map[string]string{
 		PartConfiguration: "The four files, secrets masked: of the operator's folder, and of the copy that the cluster holds.",
@@ -164,7 +164,7 @@ func changes(e Entry) string {
 	return text
 }
 
-// size writes a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	switch {
 	case n < 10_000:
@@ -175,5 +175,5 @@ func size(n int64) string {
 	return fmt.Sprintf("%d MB", n/1_000_000)
 }
 
-// Size writes a number of bytes for people.
+// Size formats a number of bytes for people.
 func Size(n int64) string { return size(n) }

@@ -26,11 +26,11 @@ type kind struct {
 	api  string // api/v1, apis/apps/v1
 	name string // plural, as in the API's paths
 	what string
-	// tableOnly are those whose content is long and says little, or may be secret.
+	// tableOnly marks kinds whose content is long and not helpful, or may be secret.
 	tableOnly bool
 }
 
-// clusterKinds belong to no namespace.
+// clusterKinds are the kinds without a namespace.
 func clusterKinds() []kind {
 	return []kind{
 		{api: "api/v1", name: "nodes", what: "Machines as Kubernetes sees them: conditions, addresses, versions, images"},
@@ -247,7 +247,7 @@ func (b *bundle) whole(ctx context.Context, url, namespace, name string, w io.Wr
 	}
 }
 
-// isNamed reports whether an object belongs to a job that was named.
+// isNamed reports whether an object belongs to a job in Options.Jobs.
 func (b *bundle) isNamed(o map[string]any) bool {
 	meta, _ := o["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
@@ -257,7 +257,7 @@ func (b *bundle) isNamed(o map[string]any) bool {
 	})
 }
 
-// secretNames lists Secrets without their values, and Helm's revisions, which are kept as such.
+// secretNames lists Secrets without their values, and Helm's revisions, which are stored as Secrets.
 func (b *bundle) secretNames(ctx context.Context, namespace string) {
 	var secrets, revisions []string
 	err := b.eachSecret(ctx, namespace, func(s *corev1.Secret) {

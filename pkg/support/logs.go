@@ -28,7 +28,7 @@ type containerLog struct {
 	previous bool // one before the last restart ran as well
 }
 
-// rememberLogs notes a pod whose logs belong into the bundle. Those of jobs are their users': they come where the job was named.
+// rememberLogs records a pod whose logs are included in the bundle. Those of jobs belong to their users, and are only included if the job was named.
 func (b *bundle) rememberLogs(o map[string]any) {
 	var pod corev1.Pod
 	text, err := json.Marshal(o)
@@ -117,7 +117,7 @@ func (b *bundle) log(ctx context.Context, p podLogs, container string, previous 
 	})
 }
 
-// silence counts logs that a machine owes.
+// silence counts the logs that a machine failed to send.
 type silence struct {
 	mu    sync.Mutex
 	count map[string]int

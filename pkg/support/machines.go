@@ -30,7 +30,7 @@ func machineFiles() map[string]string {
 	}
 }
 
-// machines asks all machines, one round trip each.
+// machines queries all machines, with one round trip each.
 func (b *bundle) machines(ctx context.Context) {
 	if b.o.Spec == nil {
 		b.archive.missing(PartMachines, b.o.MachinesErr)
@@ -58,7 +58,7 @@ func (b *bundle) machines(ctx context.Context) {
 	})
 }
 
-// machine takes one machine's answer apart.
+// machine splits one machine's answer into files.
 func (b *bundle) machine(host, mark string, said []byte, err error) {
 	folder, what := path.Join(PartMachines, host), machineFiles()
 	found := sections(said, mark)
@@ -93,7 +93,7 @@ func (b *bundle) machine(host, mark string, said []byte, err error) {
 	b.progress(folder, "done")
 }
 
-// notThere is the exit status of a section about something that the machine hasn't got.
+// notThere is the exit status of a section about something that the machine doesn't have.
 const notThere = "4"
 
 // part is a section of an answer.
@@ -104,7 +104,7 @@ type part struct {
 	code string // exit status, "" if it was interrupted
 }
 
-// sections takes an answer apart. Its parts share its memory.
+// sections splits an answer. Its parts share its memory.
 func sections(said []byte, mark string) []part {
 	var out []part
 	begin, end := []byte("\n"+mark+" begin "), []byte("\n"+mark+" end ")

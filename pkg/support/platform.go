@@ -70,7 +70,7 @@ func portOf(pod *corev1.Pod) int {
 	return 0
 }
 
-// alerts asks Alertmanager through a connection to its pod: the API server's proxy would take the password away.
+// alerts queries Alertmanager through a connection to its pod, because the API server's proxy would remove the password.
 func (b *bundle) alerts(ctx context.Context, w io.Writer) error {
 	client := b.o.Cluster.Client.CoreV1()
 	pods, err := client.Pods(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + alertManager, FieldSelector: "status.phase=Running"})

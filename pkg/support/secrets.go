@@ -111,7 +111,7 @@ func (b *bundle) secretsOfCopies(ctx context.Context, k *known) {
 			if i == 0 {
 				b.copyErr = err
 			}
-			continue // what isn't there can't be known
+			continue // unreadable ones can't be known
 		}
 		if i == 0 {
 			b.copy = c
@@ -182,8 +182,8 @@ func isSecretKey(s *corev1.Secret, key string) bool {
 }
 
 const (
-	// shortestValue and shortestLine are how long, in bytes, a value or a line of a file is to be that is not called a
-	// secret: "grafana" in a Secret would blacken half of the bundle.
+	// shortestValue and shortestLine are the minimum lengths, in bytes, of a value or a line of a file whose key isn't that of a
+	// secret: "grafana" in a Secret would redact half of the bundle.
 	shortestValue = 8
 	shortestLine  = 16
 )
@@ -232,7 +232,7 @@ func (k *known) logins(text string) {
 	walk("", file)
 }
 
-// filledIn adds the secrets that were filled in to a job's commands: the words that are not in the job file as it
+// filledIn adds the secrets that were inserted into a job's commands: the words that are not in the job file as it
 // was submitted, in which secrets are masked.
 func (k *known) filledIn(spec, masked string) {
 	var job any
@@ -259,10 +259,10 @@ func (k *known) filledIn(spec, masked string) {
 	walk("", job)
 }
 
-// minGuess is how long, in bytes, the beginning of a value is to be that is taken for the whole of it.
+// minGuess is the minimum length, in bytes, of a value's beginning that counts as the whole value.
 const minGuess = 6
 
-// shortestWord is how long a word of a command is to be that is taken for a secret.
+// shortestWord is the minimum length of a word of a command that counts as a secret.
 const shortestWord = 6
 
 func (k *known) words(text, masked string) {
@@ -282,7 +282,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return out
 }
 
-// metadataOnly asks the API server for no more than labels and annotations.
+// metadataOnly requests only labels and annotations from the API server.
 const metadataOnly = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 
 // maskedJobs returns the job files as they were submitted, secrets masked, by the names of their Frameworks. A cluster may have no jobs.

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// inMemory is up to which size a file is kept in memory until it is in the archive, in bytes.
+// inMemory is the size, in bytes, up to which a file is kept in memory until it is in the archive.
 const inMemory = 64 << 10
 
 // spooled holds a file until its size is known, which a tar needs first. A larger one is on the disk
@@ -16,7 +16,7 @@ type spooled struct {
 	dir  string // "" keeps all in memory
 	buf  bytes.Buffer
 	file *os.File
-	name string // of a file that could not lose it
+	name string // of a file that could not be unlinked
 	size int64
 	err  error
 }
@@ -47,7 +47,7 @@ func (s *spooled) open() (err error) {
 	if s.file, err = os.CreateTemp(s.dir, ".paictl-support-*"); err != nil { // mode 0600
 		return err
 	}
-	if os.Remove(s.file.Name()) != nil { // not every system lets an open file go
+	if os.Remove(s.file.Name()) != nil { // not every system can delete an open file
 		s.name = s.file.Name()
 	}
 	_, err = s.file.Write(s.buf.Bytes())
@@ -115,7 +115,7 @@ func (b *bothEnds) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close writes the last part, and between both how much is missing there.
+// Close writes the last part, and between both the number of omitted bytes.
 func (b *bothEnds) Close() error {
 	last := append(bytes.Clone(b.ring[b.at:]), b.ring[:b.at]...)
 	if b.dropped > 0 {

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// shortestEncoded is the length below which a piece of an encoding is too likely to be something else.
+// shortestEncoded is the length below which a piece of an encoding is too likely to be unrelated text.
 const shortestEncoded = 8
 
-// forms are the ways in which programs write a value down, but for base64.
+// forms are the ways in which programs write a value, except for base64.
 func forms(value string) []string {
 	out := []string{
 		value, quotedJSON(value, true), quotedJSON(value, false),
@@ -69,7 +69,7 @@ func inBase64(value string) []string {
 	return out
 }
 
-// lines breaks an encoding that has more than one line as programs do, 64 or 76 characters wide.
+// lines splits an encoding into lines as programs do, 64 or 76 characters wide.
 func lines(whole string) []string {
 	var out []string
 	for _, width := range []int{64, 76} {

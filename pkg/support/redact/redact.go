@@ -50,7 +50,7 @@ type Builder struct {
 type pattern struct {
 	text []byte
 	kind string
-	// inside says that it is a piece of base64: characters beside it hold a few bits of the secret, too.
+	// inside marks a piece of base64: characters beside it hold a few bits of the secret, too.
 	inside bool
 }
 
@@ -104,7 +104,7 @@ func searchable(value string) bool {
 	return !strings.Contains(value, markStart)
 }
 
-// chunk is the length in bytes of the longest pattern, but for a remainder. Longer texts are several.
+// chunk is the length in bytes of the longest pattern, except for a remainder. Longer texts are split.
 const (
 	chunk     = 512
 	remainder = 16
@@ -146,8 +146,8 @@ func (b *Builder) one(kind, text string, inside bool) {
 
 // Set is the set of patterns to look for. It is immutable, and safe for concurrent use.
 type Set struct {
-	// likely has a bit for each hash of the first four bytes of a pattern: most places of a text are done
-	// with one look at it.
+	// likely has a bit for each hash of the first four bytes of a pattern: it rules out most places of a text
+	// with one lookup.
 	likely  [1 << 10]uint64
 	byStart map[uint32][]pattern // the longest first
 	count   int

@@ -51,8 +51,8 @@ const (
 	maxName  = 40 // of "ENCRYPTED " and the like before keyName
 )
 
-// privateKeys finds keys in PEM: between their first and last lines, and where a log was cut between these, what
-// is left of them. In base64 they are known by how they begin.
+// privateKeys finds keys in PEM: between their first and last lines, and if a log was truncated between these, the
+// rest of them. In base64 they are recognised by their beginning.
 func privateKeys(text []byte, spans []span) []span {
 	done := 0
 	each(text, keyName, func(at int) {
@@ -90,7 +90,7 @@ func privateKeys(text []byte, spans []span) []span {
 	return spans
 }
 
-// endOfKey returns where a key ends that began before at, and whether its last line was found.
+// endOfKey returns the end of a key that began before at, and whether its last line was found.
 func endOfKey(text []byte, at int) (to int, whole bool) {
 	rest := text[at:min(at+keyLength, len(text))]
 	if i := bytes.Index(rest, []byte(keyEnd)); i >= 0 {
@@ -105,7 +105,7 @@ func endOfKey(text []byte, at int) (to int, whole bool) {
 	return to, false
 }
 
-// isKeyText reports whether a byte may stand within a key: base64, and ends of lines, also escaped ones.
+// isKeyText reports whether a byte may be part of a key: base64, and ends of lines, also escaped ones.
 func isKeyText(c byte) bool {
 	return isBase64(c) || strings.IndexByte("=\n\r\t \\", c) >= 0
 }
@@ -118,7 +118,7 @@ func isAlnum(c byte) bool {
 
 func isWord(c byte) bool { return isAlnum(c) || c == '_' || c == '-' }
 
-// secretNames are how names of secrets end, in small letters.
+// secretNames are the ends of names of secrets, in lower case.
 func secretNames() []string {
 	return []string{
 		"password", "passwd", "passphrase", "secret", "token", "api_key", "api-key", "apikey", "access_key", "access-key", "accesskey",
@@ -150,7 +150,7 @@ func assignments(text, lower []byte, spans []span) []span {
 	return spans
 }
 
-// maxKey bounds the name before its last word.
+// maxKey limits the name before its last word.
 const maxKey = 64
 
 func assignment(text []byte, at, end int) (span, bool) {
@@ -188,7 +188,7 @@ func assignment(text []byte, at, end int) (span, bool) {
 	return value(text, from, blanks(text, i), atLineStart)
 }
 
-// isExplained recognises how the configuration files tell that a field is secret: a comment that begins with "## Secret: ".
+// isExplained recognises the comment that marks a secret field in the configuration files. It begins with "## Secret: ".
 func isExplained(text []byte, from, end int) bool {
 	const before = "## "
 	return from >= len(before) && string(text[from-len(before):from]) == before && string(text[from:end]) == "Secret"
@@ -370,7 +370,7 @@ func headers(text, lower []byte, spans []span) []span {
 	return spans
 }
 
-// maxLogin bounds user and password in an address.
+// maxLogin limits user and password in an address.
 const maxLogin = 1024
 
 // logins finds passwords in addresses: scheme://user:password@host. A login without a password may be a token.
@@ -426,7 +426,7 @@ func webTokens(text []byte, spans []span) []span {
 	return spans
 }
 
-// tokenShapes are how tokens of well-known services begin, and of how many letters, digits, _ and - they are at
+// tokenShapes are the beginnings of tokens of well-known services, and how many letters, digits, _ and - follow at
 // least. Sources: the services' own documentation of their formats.
 func tokenShapes() map[string]int {
 	return map[string]int{

@@ -15,7 +15,7 @@ type Writer struct {
 	w      io.Writer
 	buf    []byte
 	counts map[string]int
-	// eating says that a secret longer than the window has begun: it ends with its line.
+	// eating means that a secret longer than the window has begun: it ends with its line.
 	eating bool
 	err    error
 }
@@ -23,10 +23,10 @@ type Writer struct {
 // Writer returns a writer to w. Close writes the rest, and leaves w open.
 func (s *Set) Writer(w io.Writer) *Writer { return &Writer{set: s, w: w, counts: map[string]int{}} }
 
-// Counts says how many of which kind were replaced so far.
+// Counts returns the number of replacements so far, by kind.
 func (w *Writer) Counts() map[string]int { return w.counts }
 
-// Write takes a part of the stream. Secrets may lie across the parts.
+// Write writes a part of the stream. Secrets may span parts.
 func (w *Writer) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0 && w.err == nil; {
 		n := min(len(rest), window-len(w.buf))
