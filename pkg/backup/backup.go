@@ -62,7 +62,7 @@ type Part struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Missing says what isn't in an archive, and why.
+// Missing is a part that isn't in an archive, and the reason.
 type Missing struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
@@ -114,7 +114,7 @@ func (w *Writer) Lacks(what string, why error) {
 	w.manifest.Missing = append(w.manifest.Missing, Missing{What: what, Why: why.Error()})
 }
 
-// Describe says which cluster it is.
+// Describe sets the description of the cluster.
 func (w *Writer) Describe(kubernetes string, machines []Machine) {
 	w.manifest.Kubernetes, w.manifest.Machines = kubernetes, machines
 }
@@ -122,7 +122,7 @@ func (w *Writer) Describe(kubernetes string, machines []Machine) {
 func (w *Writer) put(name string, size int64, r io.Reader) error {
 	err := w.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: w.manifest.Time, Format: tar.FormatPAX})
 	if err == nil {
-		// One byte more than there should be is an error, too.
+		// One byte more than announced is an error, too.
 		var n int64
 		n, err = io.Copy(w.tar, r)
 		if err == nil && n != size {

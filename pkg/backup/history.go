@@ -11,27 +11,27 @@ import (
 // history is the history's name in the list of missing parts of a manifest.
 const history = "the history of jobs"
 
-// noHistory is the note of a cluster no backup of which had the history of jobs.
+// noHistory is the note of a cluster whose backups never had the history of jobs.
 const noHistory = "never"
 
-// Why a backup may do without the history of jobs.
+// Reasons for which a backup doesn't need the history of jobs.
 var (
-	// ErrHistoryElsewhere: a database server has it. A backup is whole without it.
+	// ErrHistoryElsewhere: a database server has it. A backup is complete without it.
 	ErrHistoryElsewhere = errors.New("it is in PostgreSQL, which has backups of its own")
 	// ErrNoController: the cluster has no job controller. Earlier backups may have a history.
 	ErrNoController = errors.New("there is no job controller")
 )
 
-// NoHistoryError says why the history of jobs couldn't be had.
+// NoHistoryError is the reason for which the history of jobs couldn't be read.
 type NoHistoryError struct{ Err error }
 
 // Error implements error.
 func (e *NoHistoryError) Error() string { return history + ": " + e.Err.Error() }
 
-// Unwrap returns why.
+// Unwrap returns the reason.
 func (e *NoHistoryError) Unwrap() error { return e.Err }
 
-// LacksHistory notes that the history of jobs couldn't be had.
+// LacksHistory records that the history of jobs couldn't be read.
 func (w *Writer) LacksHistory(why error) { w.Lacks(history, why) }
 
 // Notes returns the change of a cluster's notes, as a merge patch, that records a backup which was made then. before are its notes. without is the
@@ -45,7 +45,7 @@ func Notes(before map[string]string, at time.Time, without error) ([]byte, error
 	case errors.Is(without, ErrNoController):
 		data[NoteHistory] = nil // no history to miss
 	case before[NoteHistory] == "":
-		data[NoteHistory] = cmp.Or(before[Note], noHistory) // an earlier paictl didn't note it
+		data[NoteHistory] = cmp.Or(before[Note], noHistory) // an earlier paictl didn't record it
 	}
 	patch, err := json.Marshal(map[string]any{"data": data})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // File is an archive in a folder, on a machine or in a bucket. Size is in bytes.
 type File struct {
-	// Path says where it is, as the commands take it: a path here, ssh://..., s3://....
+	// Path is its location, as the commands take it: a path here, ssh://..., s3://....
 	Path    string `json:"path"`
 	Cluster string `json:"cluster"`
 	// ID distinguishes clusters of the same name; older archives don't have it.
@@ -23,7 +23,7 @@ type File struct {
 	Size           int64 `json:"size"`
 }
 
-// Ending is that of archives' names.
+// Ending is the ending of archives' names.
 const Ending = ".paictl-backup"
 
 const stamp = "20060102T150405Z"
@@ -68,25 +68,25 @@ func Named(name string) (File, bool) {
 	return File{Cluster: m[1], ID: m[2], Time: at, WithoutHistory: m[4] != ""}, err == nil
 }
 
-// IsOf reports whether an archive is of a cluster: of any of that name, or where of has an ID, of that one alone. "" is any.
+// IsOf reports whether an archive is of a cluster: of any of that name, or, if of has an ID, of that one alone. "" is any.
 func (f File) IsOf(of string) bool {
 	return of == "" || of == f.Cluster || of == Of(f.Cluster, f.ID)
 }
 
-// Sort puts archives in the order of lists: the latest first.
+// Sort sorts archives for lists: the latest first.
 func Sort(files []File) {
 	slices.SortStableFunc(files, func(a, b File) int {
 		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.Path, b.Path))
 	})
 }
 
-// Keep says which archives of a cluster stay: the latest ones, and the last one of each of so many days and weeks that have one.
+// Keep defines which archives of a cluster are kept: the latest ones, and the last one of each of a number of days and weeks that have one.
 type Keep struct {
 	Last, Daily, Weekly int
 }
 
-// Expired returns those that don't stay. files are of one cluster, as Sort leaves them. The latest always stays, and so does the latest of those that
-// have the history of jobs: newer ones don't take its place.
+// Expired returns those that aren't kept. files are of one cluster, as Sort leaves them. The latest is always kept, and so is the latest of those
+// that have the history of jobs: newer ones without it don't replace it.
 func (k Keep) Expired(files []File) []File {
 	withHistory := slices.IndexFunc(files, func(f File) bool { return !f.WithoutHistory })
 	days, weeks := map[string]bool{}, map[string]bool{}
@@ -100,7 +100,7 @@ func (k Keep) Expired(files []File) []File {
 			seen[key] = true
 			return true
 		}
-		// Both are asked: an archive may be the last one of its day and of its week.
+		// Evaluate both: an archive may be the last one of its day and of its week.
 		day := first(days, f.Time.Format(time.DateOnly), k.Daily)
 		ofWeek := first(weeks, fmt.Sprintf("%d-%d", year, week), k.Weekly)
 		if i == 0 || i == withHistory || i < k.Last || day || ofWeek {
@@ -111,7 +111,7 @@ func (k Keep) Expired(files []File) []File {
 	return out
 }
 
-// ExpiredOfAll returns those that don't stay, where files may be of several clusters. They are in the order of Sort.
+// ExpiredOfAll returns those that aren't kept, if files may be of several clusters. They are in the order of Sort.
 func (k Keep) ExpiredOfAll(files []File) []File {
 	clusters := map[string][]File{}
 	for _, f := range files {

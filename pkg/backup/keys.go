@@ -15,11 +15,11 @@ import (
 // authorities are those of KeyFiles: each has a certificate, or two while it is rotated, and a key.
 var authorities = []string{"etc/kubernetes/pki/ca", "etc/kubernetes/pki/etcd/ca", "etc/kubernetes/pki/front-proxy-ca"}
 
-// longestKey is how many bytes of one of the files are read.
+// longestKey limits how many bytes of one of the files are read.
 const longestKey = 1 << 20
 
-// StillTheKeys refuses a backup whose keys changed between two readings, as PartKeys has them, of before and after etcd's database was read:
-// Secrets in that may be encrypted by a key that the backup doesn't have.
+// StillTheKeys refuses a backup whose keys, in the format of PartKeys, changed between the readings before and after etcd's database was read:
+// Secrets in the database may be encrypted by a key that the backup doesn't have.
 func StillTheKeys(before, after []byte) error {
 	was, err := keysIn(before)
 	if err != nil {
@@ -46,8 +46,8 @@ func CheckAuthorities(keys []byte) error {
 	return err
 }
 
-// OneCertificateEach returns keys, as PartKeys has them, in which each authority has the certificate of its key alone. A backup made while
-// authorities were rotated has two in a file, and which one comes first doesn't tell which key is in place: kube-controller-manager takes one.
+// OneCertificateEach returns keys, in the format of PartKeys, in which each authority only has the certificate of its key. A backup made while
+// authorities were rotated has two in a file, and their order doesn't show which key is in use: kube-controller-manager takes one.
 func OneCertificateEach(keys []byte) ([]byte, error) {
 	files, err := keysIn(keys)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 var (
 	// ErrNone: the file is not a backup.
 	ErrNone = errors.New("it isn't a backup of paictl")
-	// ErrDamaged: the archive isn't as it was written.
+	// ErrDamaged: the archive differs from the written one.
 	ErrDamaged = errors.New("the backup is damaged")
 	// ErrNewer: it was written by a later paictl.
 	ErrNewer = errors.New("the backup was written by a newer paictl")
@@ -30,7 +30,7 @@ var (
 	ErrKey = errors.New("none of the keys opens the backup")
 )
 
-// longest is how many bytes of head and manifest are read.
+// longest limits how many bytes of head and manifest are read.
 const longest = 16 << 20
 
 // Read reads a whole archive, checks it, and calls part with each of its parts, which may leave the rest unread. The parts may only be
@@ -140,7 +140,7 @@ func (r *reader) part(h *tar.Header) error {
 	return nil
 }
 
-// failing remembers that reading failed.
+// failing records that reading failed.
 type failing struct {
 	r   io.Reader
 	err error

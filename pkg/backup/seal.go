@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Seal says how an archive is encrypted: to recipients, or with a passphrase. One of neither is plain, which its maker must ask for.
+// Seal defines how an archive is encrypted: to recipients, or with a passphrase. With neither it is plain, which the caller must request explicitly.
 type Seal struct {
 	Recipients []age.Recipient
 	Passphrase secret.String
@@ -94,7 +94,7 @@ type Keys struct {
 	Identities []age.Identity
 	// Passphrase is asked for the passphrase if an archive has one; nil if none can be given.
 	Passphrase func() (secret.String, error)
-	// Plain takes an archive that isn't encrypted, which anyone may have written or changed.
+	// Plain accepts an archive that isn't encrypted, which anyone may have written or changed.
 	Plain bool
 }
 

@@ -33,7 +33,7 @@ type snapshotLine struct {
 	} `json:"error"`
 }
 
-// NewSnapshot reads the stream's first line, which says how large the database is.
+// NewSnapshot reads the stream's first line, which contains the size of the database.
 func NewSnapshot(r io.Reader) (*Snapshot, error) {
 	s := &Snapshot{in: json.NewDecoder(r), sum: sha256.New()}
 	line, left, err := s.next()
@@ -45,7 +45,7 @@ func NewSnapshot(r io.Reader) (*Snapshot, error) {
 	return s, nil
 }
 
-// Size is that of database and checksum, in bytes.
+// Size is the size of database and checksum, in bytes.
 func (s *Snapshot) Size() int64 { return s.size + sha256.Size }
 
 func (s *Snapshot) next() (blob []byte, remaining int64, err error) {
@@ -58,7 +58,7 @@ func (s *Snapshot) next() (blob []byte, remaining int64, err error) {
 	case l.Error.Message != "":
 		return nil, 0, fmt.Errorf("etcd's snapshot: etcd says: %s", l.Error.Message)
 	}
-	if l.Result.Remaining != "" { // a zero is left out
+	if l.Result.Remaining != "" { // a zero is omitted
 		if remaining, err = l.Result.Remaining.Int64(); err != nil {
 			return nil, 0, fmt.Errorf("etcd's snapshot: %w", err)
 		}

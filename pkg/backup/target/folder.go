@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// folder is one of this machine.
+// folder is a folder of this machine.
 type folder string
 
 // Path implements Target.

@@ -41,7 +41,7 @@ type S3 struct {
 const (
 	// amazon is the default server.
 	amazon = "https://s3.amazonaws.com"
-	// partSize is how much of an archive is in memory, in bytes. A bucket takes 10,000 parts: 312 GiB.
+	// partSize is the part of an archive that is in memory, in bytes. A bucket accepts 10,000 parts: 312 GiB.
 	partSize  = 32 << 20
 	mostParts = 10_000
 	// unfinished is the age of an abandoned upload: older than the longest backup may take.
@@ -135,7 +135,7 @@ func trusted(file string) (*tls.Config, error) {
 // errNoLogin: no credentials are configured.
 var errNoLogin = errors.New("there are no credentials for S3")
 
-// login finds the credentials where the AWS tools do.
+// login finds the credentials in the places that the AWS tools use.
 type login struct {
 	getenv func(string) string
 	file   *credentials.FileAWSCredentials
@@ -220,7 +220,7 @@ func (l *limited) Read(p []byte) (int, error) {
 
 var errTooLarge = hint.Errorf("back up to a folder or a machine instead (--to)", "the backup is larger than the 312 GiB that a bucket takes in parts of 32 MiB")
 
-// reach finds out whether the bucket can be used, before anything is made for it. A list says what is wrong, which the answer to HEAD doesn't.
+// reach checks whether the bucket can be used, before a backup is made for it. It requests a list, because the answer to HEAD has no error message.
 func (b *bucket) reach(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // the first answer is enough
@@ -230,7 +230,7 @@ func (b *bucket) reach(ctx context.Context) error {
 	return nil
 }
 
-// tidy ends uploads that were killed; a rule of the bucket may do it as well. One that can't be ended costs space and nothing else.
+// tidy ends uploads that were killed; a rule of the bucket may do it as well. One that can't be ended only costs space.
 func (b *bucket) tidy(ctx context.Context, now time.Time) {
 	core := minio.Core{Client: b.client}
 	for u := range b.client.ListIncompleteUploads(ctx, b.name, b.prefix, false) {
@@ -244,7 +244,7 @@ func (b *bucket) tidy(ctx context.Context, now time.Time) {
 // List implements Target.
 func (b *bucket) List(ctx context.Context, cluster string) ([]backup.File, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the list where it isn't read to its end
+	defer cancel() // ends the list if it isn't read to its end
 	out := []backup.File{}
 	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix}) {
 		if o.Err != nil {
@@ -281,7 +281,7 @@ func (b *bucket) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// explained adds what to do about an answer of the server, or about its silence.
+// explained adds a remedy for an error of the server, or for its silence.
 func (b *bucket) explained(err error) error {
 	if err == nil || hint.Of(err) != "" {
 		return err

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// writesInFlight is how many packets of 32 KiB are on the way at a time, as pkg/ssh has it for uploads.
+	// writesInFlight is how many packets of 32 KiB are sent without waiting for replies, as in pkg/ssh for uploads.
 	writesInFlight = 64
 	// grace is how long an interrupted upload may take to remove its files.
 	grace = 5 * time.Second
@@ -30,7 +30,7 @@ const (
 	part = ".part"
 )
 
-// machine is a folder of a machine that answers SSH. It has one connection, and a session of SFTP for each call.
+// machine is a folder of a machine with an SSH server. It has one connection, and an SFTP session for each call.
 type machine struct {
 	written string // ssh://[USER@]HOST[:PORT], as it was written
 	at      Machine
@@ -165,7 +165,7 @@ func (m *machine) Write(ctx context.Context, name string, fill func(context.Cont
 	return size, nil
 }
 
-// remedied adds what to do about what a machine says of its files.
+// remedied adds a remedy for a machine's error about its files.
 func (m *machine) remedied(err error) error {
 	status, said := errors.AsType[*sftp.StatusError](err)
 	switch {
@@ -278,7 +278,7 @@ func (m *machine) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	if err != nil {
 		return nil, 0, errors.Join(fmt.Errorf("%s: %w", m.Path(name), files.Explain(ctx, "read the backup", err)), files.Close())
 	}
-	// Many requests are under way at a time, as when writing.
+	// Many requests are in flight at a time, as when writing.
 	from, to := io.Pipe()
 	r := &remoteReader{PipeReader: from, done: make(chan struct{})}
 	r.close = func() error { return errors.Join(in.Close(), files.Close()) }

@@ -1,4 +1,4 @@
-// Package target is where archives are kept: a folder here, a folder of a machine over SSH, a bucket of S3-compatible storage.
+// Package target stores archives: in a folder here, in a folder of a machine over SSH, in a bucket of S3-compatible storage.
 // In: a place as people write it, ways to authenticate, archives. Out: the same archives, lists of them.
 // Package pkg/backup defines the contents of an archive, and which ones are kept.
 package target
@@ -67,7 +67,7 @@ func WriteNamed(ctx context.Context, to Target, name, nameWithout string, withou
 // Options configure access to places.
 type Options struct {
 	S3 S3
-	// Dial returns the client for machines, and the target of one that a place names. It is called where one does.
+	// Dial returns the client for machines, and the target of one that a place names. It is called for places on machines.
 	Dial func(Machine) (*ssh.Client, ssh.Target, error)
 }
 
@@ -99,7 +99,7 @@ func Open(place string, o Options) (Target, error) {
 	return nil, hint.Errorf("write a folder, ssh://[USER@]HOST[:PORT]/FOLDER, or s3://BUCKET/PREFIX", "%s: backups can't be kept there", withoutPassword(place))
 }
 
-// Split parts the place of one archive in the place of its folder, and its name.
+// Split splits the place of one archive into the place of its folder, and its name.
 func Split(file string) (place, name string, err error) {
 	place, name = ".", file
 	if i := strings.LastIndexByte(file, '/'); i >= 0 {
@@ -145,7 +145,7 @@ func found(files []backup.File, t Target, cluster, name string, size int64) []ba
 	return append(files, f)
 }
 
-// errUnread ends a writer whose reader has gone.
+// errUnread ends a writer whose reader is gone.
 var errUnread = errors.New("the backup's target reads no more")
 
 // pump connects fill's output to take's reader. The first failure ends the other and is returned. take sees the end of file only if fill
@@ -166,7 +166,7 @@ func pump(ctx context.Context, fill func(context.Context, io.Writer) error, take
 		_ = out.CloseWithError(err)
 		filled <- err
 	}()
-	// A fill that waits for something else doesn't keep its reader from ending.
+	// A fill that waits for other work doesn't keep its reader from ending.
 	stop := context.AfterFunc(ctx, func() { _ = out.CloseWithError(context.Cause(ctx)) })
 	defer stop()
 	err := take(in)

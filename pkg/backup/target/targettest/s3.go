@@ -33,7 +33,7 @@ import (
 type Gateway struct {
 	// Dir has a folder for each bucket.
 	Dir string
-	// S3 is how it is reached.
+	// S3 has the settings to connect to it.
 	S3 target.S3
 	// Raw is a client for operations that a Target doesn't have.
 	Raw *minio.Client
@@ -45,7 +45,7 @@ const (
 	SecretKey = "hunter2-hunter2"
 )
 
-// versitygw is where "sh hack/versitygw.sh" has built it.
+// versitygw returns the path of the program that "sh hack/versitygw.sh" has built.
 func versitygw(t testing.TB) string {
 	t.Helper()
 	tier.More(t, "an S3 server")
