@@ -75,7 +75,7 @@ type draftStorage struct {
 	Name string `yaml:"name"`
 }
 
-// Write returns the draft as a commented job file. Parse says whether it is valid.
+// Write returns the draft as a commented job file. Use Parse to validate it.
 func (d Draft) Write() ([]byte, error) {
 	f := draftFile{
 		ProtocolVersion: 2, Name: d.Name, Type: "job", RetryCount: d.RetryCount,
@@ -110,7 +110,7 @@ func (d Draft) Write() ([]byte, error) {
 	})
 }
 
-// whole is a number as people write it: 1, not 1.0.
+// whole formats a number as people write it: 1, not 1.0.
 func whole(n float64) any {
 	if n == float64(int(n)) {
 		return int(n)

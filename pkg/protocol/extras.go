@@ -259,7 +259,7 @@ func (r *reader) readStorages(extras place) {
 	}
 }
 
-// teamwise takes the storages that jobs of older clusters name in a plugin.
+// teamwise reads the storages that jobs of older clusters name in a plugin.
 func (r *reader) teamwise(plugins place) {
 	if !plugins.there() || plugins.v.kind != kindList {
 		return

@@ -28,7 +28,7 @@ type Job struct {
 	Version     string
 	Contributor string
 	Description string
-	// RetryCount is how many failures of unknown cause are followed by another attempt.
+	// RetryCount is how many failures of unknown cause are retried.
 	RetryCount     int
 	VirtualCluster string
 	Deployment     string

@@ -42,7 +42,7 @@ func (j *Job) Fingerprint() (string, error) {
 
 // encode writes the parsed file after a change.
 func (j *Job) encode(change func(*tree)) ([]byte, error) {
-	// The tree is read again, since it is changed.
+	// Parse the text again, because the tree is changed.
 	t, findings := readTree(j.File, j.tree.doc.Text())
 	if err := findings.Err(); err != nil {
 		return nil, err

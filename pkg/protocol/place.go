@@ -94,8 +94,8 @@ func (p place) is(k kind) bool {
 	return false
 }
 
-// object checks that the value is a map with known keys only, and has those that are required. No known
-// keys means any.
+// object checks that the value is a map with known keys only, and has the required ones. Without known
+// keys, any are allowed.
 func (p place) object(known []string, required ...string) bool {
 	if !p.is(kindMap) {
 		return false
@@ -139,7 +139,7 @@ func requiredRemedy(name string) string {
 	return fmt.Sprintf("write %s: and its value", name)
 }
 
-// oneOf is a remedy for a word that isn't one of those that are known.
+// oneOf is a remedy for an unknown word.
 func oneOf(word, lead string, known []string) string {
 	if near := strictyaml.Nearest(word, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)

@@ -64,7 +64,7 @@ func (p place) checkSSH() {
 	}
 }
 
-// numeric takes a number, or a text that is one.
+// numeric accepts a number, or a text that is one.
 func (p place) numeric(least, most float64) {
 	if !p.there() || p.v.kind == kindText && hasTag(p.v.text()) {
 		return

@@ -56,7 +56,7 @@ func (r *reader) readPrerequisites(p place) {
 	}
 }
 
-// keep remembers a prerequisite. Names are unique within a type.
+// keep records a prerequisite. Names are unique within a type.
 func (r *reader) keep(p place, kind, name string) {
 	if name == "" {
 		return

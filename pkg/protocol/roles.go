@@ -65,7 +65,7 @@ func (p place) completion(role *Role) {
 	if !c.object([]string{"minFailedInstances", "minSucceededInstances"}) {
 		return
 	}
-	// Nothing and 0 mean the default, as they do in OpenPAI.
+	// An absent value and 0 mean the default, as they do in OpenPAI.
 	threshold := func(name string, fallback int) int {
 		at := c.get(name)
 		if !at.there() || at.v.kind == kindNull {
@@ -111,7 +111,7 @@ func (p place) resources(role *Role) {
 	slices.SortFunc(role.Ports, func(a, b Port) int { return strings.Compare(a.Label, b.Label) })
 }
 
-// truthy takes the ways in which people write true.
+// truthy accepts the ways in which people write true.
 func (p place) truthy() bool {
 	if p.there() && p.v.kind == kindNumber && (p.v.number == 0 || p.v.number == 1) {
 		return p.v.number == 1
@@ -197,7 +197,7 @@ func (p place) roleCommands(role string) (before, after []place) {
 		}
 		var places []place
 		for i, item := range f.v.items {
-			if item.kind == kindText { // others are reported where deployments are read
+			if item.kind == kindText { // others are reported when deployments are read
 				places = append(places, place{p.r, item, f.path.With(i)})
 			}
 		}

@@ -104,7 +104,7 @@ func (p place) resolve(inside string, count int, s scope) string {
 	return ""
 }
 
-// nested warns of a value that has references itself: they stay as they are.
+// nested warns of a value that has references itself: they aren't filled in.
 func (p place) nested(v *value, name string, count int) {
 	if v.kind == kindText && strings.Contains(v.text(), tagOpen+" $") {
 		p.atTag(strictyaml.Warning, count, fmt.Sprintf("the value of <%% %s %%> contains a reference itself, which is not filled in", name), "write that reference into the command")
@@ -203,7 +203,7 @@ func (p place) reportTag(count int, message, remedy string) {
 	p.atTag(strictyaml.Error, count, message, remedy)
 }
 
-// atTag reports at the count-th <% of the text.
+// atTag reports a mistake at the count-th <% of the text.
 func (p place) atTag(severity strictyaml.Severity, count int, message, remedy string) {
 	if len(p.r.findings) >= maxFindings {
 		return

@@ -183,7 +183,7 @@ func (t *tree) find(path strictyaml.Path) *value {
 // position is that of a field, or of its nearest ancestor that exists.
 func (t *tree) position(path strictyaml.Path) (line, column int) { return t.find(path).place() }
 
-// place is where a person looks for a value: of a map, its key.
+// place returns the position at which a person looks for a value: of a map, its key.
 func (v *value) place() (line, column int) {
 	if v.key != nil && v.kind == kindMap {
 		return v.key.Line, v.key.Column

@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/protocol"
 )
 
-// A role without GPUs that takes CPU cells, and didn't name them, has an alternative: its share of GPUs, as in a virtual cluster without
+// A role without GPUs that takes CPU cells without naming them has an alternative: its share of GPUs, as in a virtual cluster without
 // CPU cells. Its storage or a label may keep it from the machines with CPU cells. The scheduler chooses.
 
 // alternative is the share of GPUs of one task.
@@ -15,7 +15,7 @@ type alternative struct {
 	group *group // nil if the role has no affinity group
 }
 
-// chooseAlternatives fills in the alternative of each role. A gang that CPU cells can never hold takes its share at once.
+// chooseAlternatives fills in the alternative of each role. If CPU cells can never hold a gang, it gets its share of GPUs at once.
 func (r *renderer) chooseAlternatives() {
 	r.alternatives, r.outgrown = make([]alternative, len(r.job.Roles)), make([]bool, len(r.job.Roles))
 	if r.Cluster.ReserveGPUMachines {
@@ -130,7 +130,7 @@ func (r *renderer) fitsGPUs(i int) bool {
 	return fits
 }
 
-// neither says that the share of GPUs which a role could take instead of CPU cells is too large, too; "" if it has no such choice.
+// neither reports that the share of GPUs which a role could take instead of CPU cells is too large, too; "" if it has no such choice.
 func (r *renderer) neither(i int) string {
 	if r.Cluster.ReserveGPUMachines || !r.implied[i] || r.mostGPUs() == 0 {
 		return ""

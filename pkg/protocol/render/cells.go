@@ -15,7 +15,7 @@ func (r *renderer) useCells() bool {
 	return r.Cluster.SchedulerName != "" && (r.Cluster.SKUs == nil || len(r.Cluster.SKUs) > 0)
 }
 
-// request is the annotation that asks the scheduler for cells, as OpenPAI writes it.
+// request is the annotation that requests cells from the scheduler, as OpenPAI writes it.
 type request struct {
 	VirtualCluster          string `yaml:"virtualCluster"`
 	Priority                int    `yaml:"priority"`
@@ -266,7 +266,7 @@ func (r *renderer) unitOf(name string) SKU {
 	return *least
 }
 
-// lesser is the smaller of two numbers that are known; 0 is not known.
+// lesser returns the smaller of two numbers; 0 means unknown.
 func lesser(a, b int) int {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -58,7 +58,7 @@ func (r *renderer) checkUser() {
 	}
 }
 
-// checkHardware checks what one role asks for against what there is.
+// checkHardware compares the request of one role with the existing hardware.
 func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
 	if r.job.Roles[i].Infiniband && r.Cluster.NoRDMA {
 		r.fail(strictyaml.Path{"taskRoles", r.job.Roles[i].Name, "extraContainerOptions", "infiniband"}, "job/infiniband",
@@ -115,7 +115,7 @@ func (r *renderer) checkSharedMemory(i int) {
 	}
 }
 
-// takesMore warns that each task of a role takes more GPUs than the role asks for.
+// takesMore warns that each task of a role takes more GPUs than the role requests.
 func (r *renderer) takesMore(i int, unit SKU, at strictyaml.Path) {
 	role := &r.job.Roles[i]
 	var asks, fits []string
@@ -137,7 +137,7 @@ func (r *renderer) takesMore(i int, unit SKU, at strictyaml.Path) {
 		fmt.Sprintf("write %s or less to take %s", strings.Join(fits, " and "), gpus(role.GPU)))
 }
 
-// taken is how many GPUs the tasks get that ask for some.
+// taken returns the number of GPUs of the tasks that request GPUs.
 func (r *renderer) taken() int {
 	n := 0
 	for i := range r.job.Roles {
@@ -164,7 +164,7 @@ func (r *renderer) hasGPUs() bool {
 	return false
 }
 
-// tooLarge refuses a task that no machine holds.
+// tooLarge refuses a task that doesn't fit on any machine.
 func (r *renderer) tooLarge(i int, unit SKU, at strictyaml.Path) {
 	role := &r.job.Roles[i]
 	what, remedy := "the machine's share of "+gpus(r.cells[i]), "request less per task, and more instances"
@@ -188,7 +188,7 @@ func (r *renderer) tooLarge(i int, unit SKU, at strictyaml.Path) {
 	r.fail(at, "job/too-large", message, remedy)
 }
 
-// shareReason says why a role without GPUs takes its share of GPUs.
+// shareReason explains why a role without GPUs takes its share of GPUs.
 func (r *renderer) shareReason(i int) string {
 	role := &r.job.Roles[i]
 	switch {
@@ -206,7 +206,7 @@ func (r *renderer) shareReason(i int) string {
 	return "because the virtual cluster " + r.job.VirtualCluster + " owns no machines without GPUs"
 }
 
-// roomRemedy is how a virtual cluster would have room for work without GPUs, if the cluster has any.
+// roomRemedy is the remedy for a virtual cluster without space for work without GPUs, if the cluster has any.
 func (r *renderer) roomRemedy() string {
 	for _, sku := range r.Cluster.SKUs {
 		if sku.GPU == 0 {
@@ -261,7 +261,7 @@ func (r *renderer) wanted(cpu bool) wants {
 	return w
 }
 
-// text says how much that is.
+// text describes the wants.
 func (w wants) text(cpu bool) string {
 	switch {
 	case cpu:
@@ -317,7 +317,7 @@ func (r *renderer) checkQuota(vc VirtualCluster) {
 	}
 }
 
-// checkLimits holds the GPUs against the quotas of the user and of the group.
+// checkLimits compares the GPUs with the quotas of the user and of the group.
 func (r *renderer) checkLimits(vc VirtualCluster, w wants, because, remedy string) {
 	at := strictyaml.Path{"taskRoles"}
 	if limit := quota(vc.Users, r.User, vc.PerUser); limit > 0 && w.cells > limit {

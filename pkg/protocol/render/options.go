@@ -13,13 +13,13 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Options say who submits a job, and to which cluster.
+// Options identify the user who submits a job, and the cluster.
 type Options struct {
 	User      string
 	Group     string // of the user, for quotas; may be empty
 	Namespace string
 	Cluster   Cluster
-	Code      *spec.Code // a folder that goes along, or nil
+	Code      *spec.Code // a folder that is sent along, or nil
 	Now       time.Time
 	// NewKey makes the private key by which the job's tasks log in to each other, PEM; nil makes one of
 	// ed25519.
@@ -81,13 +81,13 @@ type Storage struct {
 	Claim    string // its name; "" is the storage's
 	PerUser  bool   // a job sees only the folder of its user
 	ReadOnly bool
-	Default  bool // mounted where a job asks for its user's default storages
+	Default  bool // mounted if a job requests its user's default storages
 }
 
 // Objects are the objects that a submission creates: first the Framework, then the Secrets, which it owns.
 type Objects struct {
 	Framework *v1.Framework
 	Secrets   []*corev1.Secret
-	// After are the jobs that the file names; a submission finds out which they are.
+	// After are the jobs that the file names; a submission looks them up.
 	After []protocol.After
 }

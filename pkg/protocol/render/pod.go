@@ -161,7 +161,7 @@ func requestsOf(role *protocol.Role) corev1.ResourceList {
 	return l
 }
 
-// hostResources are processors, memory and room on the disk. 0 of the disk is the cluster's default, a LimitRange.
+// hostResources are processors, memory and disk space. 0 of the disk is the cluster's default, a LimitRange.
 func hostResources(role *protocol.Role, b bounds) corev1.ResourceList {
 	l := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(b.milliCPU), resource.DecimalSI),
@@ -246,7 +246,7 @@ func (r *renderer) volumes(shm int) []corev1.Volume {
 	return out
 }
 
-// tokenVolume lets the runtime watch the ConfigMap of the job's addresses: its service account may do nothing else.
+// tokenVolume lets the runtime watch the ConfigMap of the job's addresses: its service account has no other rights.
 func tokenVolume() corev1.Volume {
 	seconds := int64(tokenSeconds)
 	return corev1.Volume{Name: volumeToken, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// portStart and portEnd bound the ports of tasks; the end is not among them.
+	// portStart and portEnd limit the ports of tasks; the end is excluded.
 	portStart, portEnd = 15000, 40000
-	// stopTimeout is after how many seconds in deletion a pod is deleted by force. It must be longer
+	// stopTimeout is the number of seconds after which a pod in deletion is deleted by force. It must be longer
 	// than any grace period.
 	stopTimeout = 600
 	// stopSlack is the time that the runtime has after the grace period to write its report.
@@ -66,11 +66,11 @@ type renderer struct {
 	Options
 	job          *protocol.Job
 	object       string        // name of the Framework
-	types        []string      // of the cells that are asked for, by role; "" is any GPU
+	types        []string      // of the requested cells, by role; "" is any GPU
 	cells        []int         // of one task, by role
 	named        bool          // a role names its affinity group
 	implied      []bool        // whether a role takes CPU cells though it names no type
-	outgrown     []bool        // whether it would, but for its size
+	outgrown     []bool        // whether it would, except for its size
 	alternatives []alternative // of a role that takes CPU cells
 	bounds       []bounds      // of tasks, by role
 	groups       []*group      // by role; nil for a role without one
@@ -88,13 +88,13 @@ func (r *renderer) warn(path strictyaml.Path, rule, message, remedy string) {
 	r.findings = append(r.findings, f)
 }
 
-// many reports whether tasks have others to talk to.
+// many reports whether tasks have others to connect to.
 func (r *renderer) many() bool { return r.job.Tasks() > 1 }
 
 // watches reports whether tasks watch a ConfigMap for the addresses of others.
 func (r *renderer) watches() bool { return r.many() && r.Cluster.PeersURL == "" }
 
-// runtime is the kind of job that the controller is to make of it.
+// runtime is the kind of job that the controller makes.
 func (r *renderer) runtime() string {
 	if r.Cluster.PeersURL == "" {
 		return v1.RuntimeV1

@@ -57,8 +57,8 @@ type login struct {
 	Auth     string `json:"auth"`
 }
 
-// registrySecret has the logins of the images that the job runs. Those of two images of one
-// registry that differ are kept apart by the image's name, which the kubelet prefers.
+// registrySecret has the logins of the images that the job runs. If logins of two images of one
+// registry differ, each is stored under the image's name, which the kubelet prefers.
 func (r *renderer) registrySecret() *corev1.Secret {
 	byRegistry := map[string]map[login]bool{}
 	var used []protocol.Image
