@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// backward is how far before its end an unfinished file is continued: an upload over SFTP writes out of order, so that its end may have holes.
+// backward is how far before its end an unfinished file is resumed: an upload over SFTP writes out of order, so that its end may have holes.
 const backward = 4 << 20
 
 // Fetch gets one file, and reports its progress and its result on out. The error is one of its input, or of out.
@@ -57,7 +57,7 @@ func (f Fetching) check() error {
 	return nil
 }
 
-// failed is an error that says what it means for the one who decides where to ask next.
+// failed is an error with its meaning for the caller that decides which machine to ask next.
 type failed struct {
 	kind Failure
 	err  error
@@ -218,7 +218,7 @@ func (g *getting) ask(ctx context.Context, from int64) (*http.Response, error) {
 	return answer, nil
 }
 
-// tell says how far it is, a hundred times and once a second at most.
+// tell reports the progress, at most a hundred times and once a second.
 func (g *getting) tell() {
 	now := g.now()
 	if g.silent != nil || g.got-g.told < g.Size/100 && now.Sub(g.told0) < time.Second {

@@ -22,7 +22,7 @@ type Serving struct {
 	// Folder has the files, each with its SHA-256 in hex as its name, and Files are the names that may be requested.
 	Folder string   `json:"folder"`
 	Files  []string `json:"files"`
-	// Seconds is the time after which it ends in any case.
+	// Seconds is the time after which the machine stops serving in any case.
 	Seconds int `json:"seconds"`
 }
 
@@ -51,9 +51,9 @@ type Fetching struct {
 	Patience Patience `json:"patience"`
 }
 
-// Patience says how long a machine waits for another before it gives up.
+// Patience defines how long a machine waits for another before it gives up.
 type Patience struct {
-	// Dial is until the other has answered, Stall is without a byte.
+	// Dial is the time until the other has answered, Stall the time without a byte.
 	Dial  time.Duration `json:"dial,omitempty"`
 	Stall time.Duration `json:"stall,omitempty"`
 	// Rate is the least rate in bytes a second, over the whole transfer except for the first Grace.
@@ -89,13 +89,13 @@ func (f Fetching) Limit() time.Duration {
 	return 2*p.Dial + p.Grace + p.Stall + time.Duration(f.Size/p.Rate)*time.Second
 }
 
-// Failure says why a file did not come.
+// Failure is the reason for which a file did not come.
 type Failure string
 
 // The failures. All but Disk are the other machine's, or the network's.
 const (
 	Unreachable Failure = "unreachable" // no connection, or not to the machine that was meant
-	Refused     Failure = "refused"     // it doesn't know the token or the file, or has too much to do
+	Refused     Failure = "refused"     // it doesn't know the token or the file, or is overloaded
 	Slow        Failure = "slow"
 	Broken      Failure = "broken" // the connection ended early
 	Wrong       Failure = "wrong"  // the content has another checksum, and all of it came from that machine
@@ -103,13 +103,13 @@ const (
 	Disk        Failure = "disk"   // this machine can't write the file
 )
 
-// Word is a line that a fetching machine prints, as JSON: how many bytes it has got so far, or how it ended.
+// Word is a line that a fetching machine prints, as JSON: how many bytes it has received so far, or the result.
 type Word struct {
 	Got     int64   `json:"got,omitempty"` // bytes that came over the network
 	Done    bool    `json:"done,omitempty"`
 	Failure Failure `json:"failure,omitempty"`
 	Error   string  `json:"error,omitempty"`
-	// Shared says that the file is in the folder that is served.
+	// Shared means that the file is in the folder that is served.
 	Shared bool `json:"shared,omitempty"`
 }
 

@@ -41,8 +41,8 @@ const (
 // serverName is in every certificate: the certificate itself identifies the machine.
 const serverName = "pai-peer"
 
-// Serve serves files until ctx or its time ends, or gone is closed: the run that wanted it is over then. It says on out
-// where it serves.
+// Serve serves files until ctx or its time ends, or gone is closed, which means that the run is over. It prints its address
+// to out.
 func Serve(ctx context.Context, s Serving, out io.Writer, gone <-chan struct{}) error {
 	if err := s.check(); err != nil {
 		return err
@@ -60,7 +60,7 @@ func Serve(ctx context.Context, s Serving, out io.Writer, gone <-chan struct{}) 
 	server := &http.Server{
 		Handler:   newShelf(s),
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}},
-		// The handshake counts, too. HTTP/2 would let one connection ask for many files at once.
+		// The handshake counts, too. HTTP/2 would let one connection request many files at once.
 		ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, IdleTimeout: headerTime, MaxHeaderBytes: 4 << 10,
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		// Anyone who can reach the port may cause as many errors as they like.
@@ -117,7 +117,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return l, err
 }
 
-// newCertificate makes one that lives for as long as a run may.
+// newCertificate makes a certificate that is valid for as long as a run may take.
 func newCertificate() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -130,7 +130,7 @@ func newCertificate() (tls.Certificate, []byte, error) {
 	now := time.Now()
 	c := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: serverName}, DNSNames: []string{serverName},
-		// Machines whose clocks differ by a day still trust each other: SSH says which certificate is right.
+		// Machines whose clocks differ by a day still accept it: SSH brings the right certificate.
 		NotBefore: now.Add(-48 * time.Hour), NotAfter: now.Add(72 * time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		IsCA: true, BasicConstraintsValid: true,
