@@ -18,7 +18,7 @@ type Branch struct {
 // Serves are generations, from the oldest to the newest.
 type Serves struct{ From, To Generation }
 
-// has reports whether all generations are served.
+// has reports whether all generations are supported.
 func (s Serves) has(gs []Generation) bool {
 	for _, g := range gs {
 		if s.From == 0 || g < s.From || g > s.To {
@@ -28,11 +28,11 @@ func (s Serves) has(gs []Generation) bool {
 	return true
 }
 
-// openByDefault is the first branch whose open module NVIDIA recommends wherever it serves the GPUs.
+// openByDefault is the first branch whose open module NVIDIA recommends if it supports the GPUs.
 // Source: NVIDIA's announcement that open modules are installed by default from release 560 on.
 const openByDefault = 560
 
-// Branches are those that paictl knows, the newest first: the production and long-term branches for data centres.
+// Branches are the known branches, the newest first: the production and long-term branches for data centres.
 // Sources: docs.nvidia.com/datacenter/tesla/drivers, "CUDA Toolkit, Driver, and Architecture Matrix" and "Supported
 // Drivers and CUDA Toolkit Versions"; for the open module, which needs the GSP that came with Turing, the README of
 // NVIDIA/open-gpu-kernel-modules; for the end of Maxwell, Pascal and Volta after 580, the deprecation schedule of

@@ -30,8 +30,8 @@ func (g Generation) String() string {
 	return names[g]
 }
 
-// chips are the ranges of PCI device ids, first and last, that the chips of a generation have. NVIDIA gives ids
-// out by chip, so that a card which came later, or another version of one, falls into its chip's range.
+// chips are the ranges of PCI device ids, first and last, that the chips of a generation have. NVIDIA assigns ids
+// by chip, so that a card which came later, or another version of one, falls into its chip's range.
 // Source: the chips' names (GK110, GA100 …) in the public PCI ID repository, pci-ids.ucw.cz.
 func chips() []struct {
 	first, last uint64

@@ -21,10 +21,10 @@ type Machine struct {
 	// Module and Userland are the releases of the driver's loaded kernel module and of its libraries, or "" without
 	// them; ModuleKind is ModuleOpen or ModuleClosed.
 	Module, ModuleKind, Userland string
-	Runfile                      bool // the driver came by NVIDIA's installer, not by packages
+	Runfile                      bool // the driver was installed by NVIDIA's installer, not by packages
 	Apt                          bool
 	Headers                      bool // of the running kernel
-	// SecureBoot is on; KeyEnrolled says that the firmware trusts the key with which DKMS signs.
+	// SecureBoot is on; KeyEnrolled means that the firmware trusts the key with which DKMS signs.
 	SecureBoot, KeyEnrolled bool
 	// Nouveau is loaded; Displays are programs that use it, Users those that use NVIDIA's driver.
 	Nouveau         bool
@@ -56,22 +56,22 @@ type Plan struct {
 	Branch  int
 	Release string
 	Module  string
-	// Signed says that the module comes built and signed, so that nothing is built on the machine.
+	// Signed means that the module is prebuilt and signed, so that it isn't built on the machine.
 	Signed bool
 	// Packages are all packages that must be installed, including those that already are.
 	Packages []Package
-	// FabricManager says that the machine's NVSwitches need it.
+	// FabricManager means that the machine's NVSwitches need it.
 	FabricManager bool
 	CUDA          string
 	// Kept means that the existing driver stays; the rest but Release is empty then.
 	Kept bool
 }
 
-// Finding is why a machine can't have its driver, or what to know about it.
+// Finding is a reason for which a machine can't have its driver, or a remark about it.
 type Finding struct {
 	ID              string // stable
 	Message, Remedy string
-	Warning         bool // it is worth a word, and no more
+	Warning         bool // it is only a remark
 }
 
 // Works reports whether a driver is in use: module and libraries are installed, and of one release.
@@ -100,7 +100,7 @@ func Look(m Machine, w Want) []Finding {
 	return m.fabric()
 }
 
-// fabric says what keeps the fabric manager from initialising the switches of a machine whose driver works. Until they are initialised, CUDA fails.
+// fabric explains why the fabric manager can't initialise the switches of a machine with a working driver. CUDA fails until they are initialised.
 func (m Machine) fabric() []Finding {
 	if m.NVSwitches == 0 {
 		return nil
@@ -215,7 +215,7 @@ func (b Branch) kinds(generations []Generation, want string) []string {
 	})
 }
 
-// servable says why no branch of the wanted ones serves the GPUs.
+// servable explains why none of the wanted branches supports the GPUs.
 func servable(generations []Generation, w Want) *Finding {
 	want, serving, known := BranchOf(w.Version), []string{}, []string{}
 	for _, b := range Branches() {
@@ -298,7 +298,7 @@ func (m Machine) switches() string {
 	return ""
 }
 
-// where says how apt gets to know the packages.
+// where is the remedy that makes the packages available to apt.
 func where(source, system string) string {
 	switch {
 	case source == SourceBundle:
@@ -311,13 +311,13 @@ func where(source, system string) string {
 	return "add the components restricted and multiverse to apt's sources on the machine, or write another version under gpu-driver"
 }
 
-// offers reports whether a set's packages may be had for the machine.
+// offers reports whether a set's packages are available for the machine.
 func (s set) offers(m Machine, b Branch, w Want) bool {
 	return (s.source == w.Source || w.Source == SourceBundle) && slices.Contains(s.systems, m.System) &&
 		slices.Contains(s.branches, b.Number) && (m.NVSwitches == 0 || s.fabricManager != "") && (!m.NVLink5 || len(s.nvlink5) > 0)
 }
 
-// fill finds versions for a set's packages, or names one that is lacking.
+// fill finds versions for a set's packages, or returns the name of a missing one.
 func (m Machine) fill(s set, b Branch, kind string, w Want) (p Plan, lacks string) {
 	named := func(name string) string {
 		return strings.NewReplacer("%b", strconv.Itoa(b.Number), "%k", m.Kernel).Replace(name)

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Offer is a release of the driver that a heap of packages makes, or would make if nothing were missing.
+// Offer is a release of the driver that a set of packages makes, or would make if no package were missing.
 type Offer struct {
 	System  string `json:"system"`
 	Release string `json:"release"`
 	Of      string `json:"of"` // whose packages: SourceDistribution or SourceNVIDIA
 	// Modules are the kinds of kernel modules that it comes with.
 	Modules []string `json:"modules,omitempty"`
-	// Signed are the kernels for which a module comes built and signed, Headers those for which one can be built.
+	// Signed are the kernels for which the module is prebuilt and signed, Headers those for which one can be built.
 	Signed  []string `json:"signed,omitempty"`
 	Headers []string `json:"headers,omitempty"`
-	// FabricManager says that it may be installed on machines with NVSwitches, too.
+	// FabricManager means that it may be installed on machines with NVSwitches, too.
 	FabricManager bool `json:"fabricManager"`
-	// NVLink5 says that this includes switches of NVLink 5.
+	// NVLink5 means that this includes switches of NVLink 5.
 	NVLink5  bool      `json:"nvlink5"`
 	Missing  []string  `json:"missing,omitempty"` // packages without which it can't be installed
 	Packages []Package `json:"-"`                 // those that are available

@@ -19,11 +19,11 @@ const (
 // Package is one that is installed by name.
 type Package struct {
 	Name string
-	// Version is the package's own, such as 535.261.03-1; "" where any will do.
+	// Version is the package's own, such as 535.261.03-1; "" if any will do.
 	Version string
 }
 
-// set is how a distribution or NVIDIA calls the packages of branches. In names %b stands for the branch, %k for
+// set has the names of the packages of branches, from a distribution or NVIDIA. In names, %b stands for the branch, %k for
 // the release of the running kernel.
 type set struct {
 	systems  []string // as layout.Facts.OS has them
