@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// What is done.
+// Actions of steps.
 const (
 	Add      = "add"      // it doesn't exist
 	Complete = "complete" // an earlier run didn't finish it
@@ -47,13 +47,13 @@ func (s *Step) note(format string, args ...any) {
 	s.Notes = append(s.Notes, fmt.Sprintf(format, args...))
 }
 
-// Options say how OpenPAI's words are meant.
+// Options define how OpenPAI's data is interpreted.
 type Options struct {
 	// SeeJobs lets members of a group see each other's jobs, as everyone could in OpenPAI.
 	SeeJobs bool
-	// Provider of sign-ins is the one that knows the external names of groups; "": they are left out.
+	// Provider is the sign-in provider that knows the external names of groups; "" leaves them out.
 	Provider string
-	// Passwords takes the hashes of passwords. Where people signed in with OIDC they are hashes of ids that others know.
+	// Passwords takes the hashes of passwords. If people signed in with OIDC, they are hashes of ids that others know.
 	Passwords bool
 }
 

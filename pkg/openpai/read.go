@@ -1,4 +1,4 @@
-// Package openpai takes people over from a cluster of OpenPAI.
+// Package openpai imports people from a cluster of OpenPAI.
 // In: Secrets as OpenPAI's REST server wrote them, and the existing people. Out: steps for each group and person, which
 // can be shown or executed; the data that can't be taken, and why.
 package openpai
@@ -51,7 +51,7 @@ type ACLs struct {
 type User struct {
 	Name, Email string
 	Groups      []string
-	// Password is a hash in hexadecimal digits; with OIDC it is something else.
+	// Password is a hash in hexadecimal digits; with OIDC it isn't a password's.
 	Password  string
 	Extension map[string]json.RawMessage
 }

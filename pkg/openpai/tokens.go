@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TokenNamespace is where OpenPAI kept the tokens that it had signed.
+// TokenNamespace is the namespace in which OpenPAI stored the tokens that it had signed.
 const TokenNamespace = "pai-user-token"
 
 // readTokens counts people's tokens of programs. Tokens that OpenPAI signed aren't valid here, so they aren't kept.

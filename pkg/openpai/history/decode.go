@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxDecoded is how much memory one object may take once it is read, and all objects that are written at a time.
+	// maxDecoded is how much memory one decoded object may take, and all objects that are written at a time.
 	maxDecoded = 256 << 20
 	// elementBytes is more than any object, or element of a list, takes beside its texts, and fieldBytes than an entry of a map.
 	elementBytes = 1 << 10
@@ -23,7 +23,7 @@ const (
 
 var errMemory = errors.New("its object takes too much memory once it is unpacked")
 
-// decode reads an object of a job with its tasks, and says how much memory it takes at most. An object that takes too much is refused before
+// decode reads an object of a job with its tasks, and returns how much memory it takes at most. An object that takes too much is refused before
 // it is read.
 func decode(text []byte) (*v1.Framework, int64, error) {
 	packed, err := unpack(text)
@@ -50,7 +50,7 @@ func decode(text []byte) (*v1.Framework, int64, error) {
 	return &f, weight, nil
 }
 
-// weigh is how much memory a text of JSON takes at most once it is read. It looks at signs alone: whether the text is right shows later.
+// weigh returns how much memory a text of JSON takes at most once it is read. It only counts characters: whether the text is valid shows later.
 func weigh(text []byte) int64 {
 	weight, quoted, lists := 2*int64(len(text)), false, []bool(nil)
 	for i := 0; i < len(text); i++ {
@@ -90,7 +90,7 @@ func countTasks(roles []byte) (n int, err error) {
 	return n, nil
 }
 
-// packedKey is where OpenPAI's controller puts the tasks of an attempt that has many.
+// packedKey is the key under which OpenPAI's controller stores the tasks of an attempt that has many.
 const packedKey = "taskRoleStatusesCompressed"
 
 // unpack returns the tasks of an attempt as JSON if they are packed, and nil otherwise.

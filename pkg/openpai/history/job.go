@@ -48,7 +48,7 @@ type job struct {
 	weight   int64 // how much memory it takes at most
 }
 
-// check says why a job is left out, as far as its short columns tell.
+// check returns the reason for which a job is left out, as far as its short columns show it.
 func (r *row) check(now time.Time) error {
 	submitted := instant(r.submitted)
 	switch {
@@ -131,7 +131,7 @@ func (r *row) framework(old *v1.Framework) *v1.Framework {
 	return f
 }
 
-// uid is that of the job's object, so that a history which has the job already knows it. A job that never had an object gets one that is
+// uid is that of the job's object, so that a history which has the job already recognises it. A job that never had an object gets one that is
 // the same at each run.
 func (r *row) uid(old *v1.Framework) types.UID {
 	if known(old.UID) {

@@ -80,13 +80,13 @@ func (s *Source) fill(ctx context.Context, page []row) error {
 		})
 }
 
-// within is a column of text, or nothing where that has more bytes.
+// within selects a column of text, or "" if it has more bytes.
 func within(column string, limit int) string {
 	return fmt.Sprintf("CASE WHEN octet_length(%[1]s) <= %[2]d THEN %[1]s ELSE '' END", column, limit)
 }
 
-// latest reads the last rows that belong to each of some jobs, so many of each. They come in no order: to sort them would take the database
-// room for all of their texts.
+// latest reads the last rows that belong to each of some jobs, up to a number of each. They come in no order: to sort them, the database would need
+// space for all of their texts.
 func (s *Source) latest(ctx context.Context, table, columns, order string, limit int, names []string, take func(scan func(...any) error) error) error {
 	query := fmt.Sprintf(`SELECT %s FROM (SELECT *, row_number() OVER (PARTITION BY "frameworkName" ORDER BY %s) AS place FROM %s WHERE "frameworkName" = ANY ($1)) l
 		WHERE place <= %d`, columns, order, table, limit)

@@ -21,7 +21,7 @@ type Report struct {
 	WithoutText int `json:"withoutText,omitempty"`
 }
 
-// Person is whose jobs they are.
+// Person is a user with jobs.
 type Person struct {
 	Name string `json:"name"`
 	// Here is whether the person is in the cluster.
@@ -41,7 +41,7 @@ type LeftOut struct {
 	Why       string `json:"why"`
 }
 
-// maxLeftOut is how many jobs that are left out are named.
+// maxLeftOut is how many of the jobs that are left out are named.
 const maxLeftOut = 1000
 
 func (r *Report) leave(row *row, why error) {

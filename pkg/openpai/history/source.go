@@ -1,4 +1,4 @@
-// Package history takes jobs over from the database of a cluster of OpenPAI.
+// Package history imports jobs from the database of a cluster of OpenPAI.
 // In: its PostgreSQL, which is only read, and the existing history. Out: parts of a history, as the job controller takes them; the number of
 // jobs of each person, the jobs that are left out, and why.
 package history
@@ -28,14 +28,14 @@ type Source struct {
 
 const (
 	connectTimeout = 20 * time.Second
-	// maxFile is the size of a file with an address, in bytes; far above any that makes sense.
+	// maxFile is the maximum size of a file with an address, in bytes, far above any sensible one.
 	maxFile = 64 << 10
 	remedy  = "write postgres://USER@HOST:5432/DATABASE; in OpenPAI the database is openpai and runs on a master. " +
 		"The password is taken from PGPASSWORD, from ~/.pgpass or PGPASSFILE, or name a file that has the whole address"
 )
 
 // Open connects to a database, by its address without a password, or by the name of a file that has the address, and may have the
-// password. Errors show no password.
+// password. Errors contain no password.
 func Open(ctx context.Context, from string) (*Source, error) {
 	address, err := addressOf(from)
 	if err != nil {
@@ -61,7 +61,7 @@ func Open(ctx context.Context, from string) (*Source, error) {
 	return s, nil
 }
 
-// refused says why there is no connection.
+// refused explains why the connection failed.
 func refused(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// partJobs is how many jobs are given on at a time, and partBytes about how much memory they take once they are read.
+	// partJobs is how many jobs are passed on at a time, and partBytes about how much memory they take once they are read.
 	partJobs  = 1000
 	partBytes = 256 << 20
-	// batchBytes is how much memory jobs may take that are written together; the last of them may take more.
+	// batchBytes is how much memory jobs that are written together may take; the last of them may exceed it.
 	batchBytes = 64 << 20
-	// writers write to a part at a time: their changes reach the disk together.
+	// writers are the concurrent writers of a part: their changes reach the disk together.
 	writers = 128
 )
 
-// Options say what is done with jobs.
+// Options define what to do with jobs.
 type Options struct {
 	// Known reports whether the history has a job, by its UID.
 	Known func(uid string) bool
@@ -46,7 +46,7 @@ func (s *Source) Take(ctx context.Context, o Options) (*Report, error) {
 	t := newTaker(s, o)
 	err := t.run(ctx)
 	if err = errors.Join(err, t.drop()); ctx.Err() != nil {
-		err = ctx.Err() // the database says so in other words
+		err = ctx.Err() // the database reports it in other words
 	}
 	t.report.People = t.people.people()
 	return t.report, err
@@ -60,7 +60,7 @@ type taker struct {
 	seen   map[string]bool // UIDs
 	// room is memory for pending writes.
 	room *semaphore.Weighted
-	// waiting are jobs of the part that isn't given yet.
+	// waiting are jobs of the part that isn't passed on yet.
 	waiting []counted
 
 	dir   string // of the part; empty without one
@@ -72,7 +72,7 @@ func newTaker(s *Source, o Options) *taker {
 	return &taker{Source: s, o: o, report: &Report{LeftOut: []LeftOut{}}, people: tally{}, seen: map[string]bool{}, room: semaphore.NewWeighted(maxDecoded)}
 }
 
-// counted is a job that is reported once it is given.
+// counted is a job that is reported once it is passed on.
 type counted struct {
 	user      string
 	submitted time.Time
@@ -119,7 +119,7 @@ func (t *taker) take(ctx context.Context, page []row) error {
 	return nil
 }
 
-// read reads the first of some jobs, as many as there is memory for, and returns which are left.
+// read reads the first of some jobs, as many as fit into memory, and returns the rest.
 func (t *taker) read(page []row) (jobs map[string]*job, left []row) {
 	jobs = map[string]*job{}
 	weight := int64(0)
@@ -177,7 +177,7 @@ func (t *taker) save(ctx context.Context, jobs map[string]*job) error {
 	return nil
 }
 
-// write makes the changes of a step side by side, as far as there is room for them, and waits for them.
+// write makes the changes of a step concurrently, as far as memory allows, and waits for them.
 func (t *taker) write(ctx context.Context, step func(give giver) error) error {
 	g, within := errgroup.WithContext(ctx)
 	g.SetLimit(writers)
@@ -210,7 +210,7 @@ func (t *taker) open(ctx context.Context) (err error) {
 	return err
 }
 
-// full gives the part on that is large enough.
+// full passes on the part if it is large enough.
 func (t *taker) full(ctx context.Context) error {
 	if len(t.waiting) < cmp.Or(t.o.Part, partJobs) && t.bytes < partBytes {
 		return nil
@@ -218,7 +218,7 @@ func (t *taker) full(ctx context.Context) error {
 	return t.give(ctx)
 }
 
-// give gives the part on, and forgets it.
+// give passes on the part, and drops it.
 func (t *taker) give(ctx context.Context) error {
 	if t.part != nil {
 		file, size, err := t.part.Export(ctx, false)

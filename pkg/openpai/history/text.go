@@ -20,7 +20,7 @@ func masked(text string) string {
 	return string(out)
 }
 
-// writtenRoles are the names of roles as the user wrote them, by those of the job's object: there OpenPAI left small letters and digits alone.
+// writtenRoles are the names of roles as the user wrote them, by those of the job's object, in which OpenPAI kept only small letters and digits.
 func writtenRoles(config string) map[string]string {
 	var file struct {
 		TaskRoles map[string]yaml.Node `yaml:"taskRoles"`
@@ -40,7 +40,7 @@ func writtenRoles(config string) map[string]string {
 	return out
 }
 
-// claim is which GPUs each task of a role had.
+// claim describes the GPUs that each task of a role had.
 type claim struct {
 	gpus          int32
 	model         string

@@ -1,4 +1,4 @@
-// Package historytest makes databases as OpenPAI's are, in a real PostgreSQL.
+// Package historytest makes databases like those of OpenPAI, in a real PostgreSQL.
 // In: jobs. Out: their rows, with the objects that OpenPAI's controller wrote of them.
 package historytest
 
@@ -114,7 +114,7 @@ func (j *Job) Begun(attempt int32) time.Time {
 
 type object = map[string]any // of JSON
 
-// Snapshot is the job's object as it was at the end of an attempt, or, where it runs, in the middle.
+// Snapshot is the job's object as it was at the end of an attempt, or, if it runs, in the middle.
 func (j *Job) Snapshot(attempt int32, code int32) map[string]any {
 	state := "Completed"
 	if attempt < j.Attempt {
