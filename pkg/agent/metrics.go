@@ -32,7 +32,7 @@ func newMetrics(d *Driver) *metrics {
 		prometheus.NewDesc("pai_gpu_driver_next_boot", "1 if NVIDIA's driver has a module for the kernel that the machine starts next, 0 if it has none.", []string{"kernel"}, nil)}
 }
 
-// Describe implements prometheus.Collector: what a GPU measures depends on its model.
+// Describe implements prometheus.Collector. It sends no descriptions, because the measurements depend on the GPUs' models.
 func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

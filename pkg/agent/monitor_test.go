@@ -201,7 +201,7 @@ func TestGPUsKeepTheirNumbersUnderOtherAddresses(t *testing.T) {
 	assert.Equal(t, before, numbers(m))
 	assert.Empty(t, m.sick())
 
-	// As where a card before all others shifts them: each has the address of the next.
+	// As if a card before all others shifts them: each has the address of the next.
 	for range 3 {
 		m.see(report(func(r *gpu.Report) {
 			for i := range r.GPUs {
