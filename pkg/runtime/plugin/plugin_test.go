@@ -253,7 +253,7 @@ func TestWhatAPluginStartsInTheBackgroundRunsOn(t *testing.T) {
 	log.await(t, "from behind")
 }
 
-// image gives the task an image with so many programs: links to those of this machine, or scripts.
+// image gives the task an image with these programs: links to those of this machine, or scripts.
 func image(t *testing.T, r *Run, programs map[string]string) {
 	t.Helper()
 	bin := t.TempDir()

@@ -251,7 +251,7 @@ func TestAChildThatForgotTheSignalGetsItAgain(t *testing.T) {
 
 func TestAProgramThatHandledTheSignalIsNotDisturbed(t *testing.T) {
 	h := newHost(t)
-	// At its end it handles signals no more, as Python does while it cleans up.
+	// At its end it no longer handles signals, as Python does while it cleans up.
 	p := h.start(t, `trap : TERM; python3 -u -c '
 import signal, time
 def stop(*_): raise SystemExit
