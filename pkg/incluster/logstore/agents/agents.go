@@ -1,4 +1,4 @@
-// Package agents queries the program that keeps the logs of a machine, and measures the resource use of its containers.
+// Package agents queries the program that keeps the logs of a machine and measures the resource use of its containers.
 // In: the name of the machine, a pod and its container. Out: the answer, or an error that the agent or
 // log doesn't exist, or that the agent is away and comes back.
 package agents

@@ -18,7 +18,7 @@ var (
 	// ErrNoLog is a container of which the machine has no log.
 	ErrNoLog = errors.New("the machine keeps no log of it")
 	// ErrAway is a machine whose agent doesn't answer now: it is being replaced, or can't be reached. The caller retries,
-	// or reports that the log may be incomplete.
+	// or treats the log as possibly incomplete.
 	ErrAway = errors.New("the agent that keeps the logs of this machine doesn't answer now")
 	// ErrUnmeasured is a machine whose containers aren't measured: its agent is older, or it has no agent.
 	ErrUnmeasured = errors.New("nothing measures the containers of this machine")
