@@ -428,7 +428,7 @@ func TestErrorsKeepTheirCause(t *testing.T) {
 	assert.Empty(t, s.Execs(), "nothing begins that nobody waits for")
 }
 
-// limited is a writer that takes no more than so many bytes.
+// limited is a writer that fails after a number of bytes.
 type limited struct {
 	bytes.Buffer
 	most int
