@@ -45,7 +45,7 @@ func runTiny(t *testing.T, dir string, r Recipe) (*bundle.Bundle, string, error)
 	return b, out.String(), err
 }
 
-// needCompilers skips where a test's own tools are missing.
+// needCompilers skips the test if its own tools are missing.
 func needCompilers(t *testing.T) {
 	t.Helper()
 	for _, tool := range []string{"go", "gcc"} {
