@@ -71,7 +71,7 @@ func Release(version string) string {
 	return release
 }
 
-// within reports whether a release is the wanted one, or of the wanted branch. Any release is if want is empty.
+// within reports whether a release is the wanted one, or of the wanted branch. If want is empty, any release is accepted.
 func within(release, want string) bool {
 	return want == "" || release == want || strings.HasPrefix(release, want+".")
 }
