@@ -26,7 +26,7 @@ import (
 // bombBytes is the size of a bomb once it is unpacked: less than an object may have.
 const bombBytes = 30 << 20
 
-// repeated is a list of a text, of so many bytes.
+// repeated returns a list that repeats a text, with about bombBytes bytes.
 func repeated(text string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(text+",", bombBytes/(len(text)+1)), ",") + "]"
 }
