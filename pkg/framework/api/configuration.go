@@ -2,19 +2,19 @@ package api
 
 import "github.com/openpai/paictl/pkg/access"
 
-// Where the job controller is found, in the namespace of the platform.
+// These names locate the job controller in the namespace of the platform.
 const (
 	// Service is the controller's service, and PortName its port of the HTTP API.
 	Service  = "job-controller"
 	PortName = "http"
-	// ConfigMap says what a submission must know of the cluster. The chart job-controller makes it.
+	// ConfigMap holds the settings of the cluster that a submission needs. The chart job-controller makes it.
 	ConfigMap = "job-configuration"
 	// Lease is held by the replica that leads; its holder is HOST:PORT of that replica's HTTP API.
 	Lease = "job-controller"
-	// TokenSecret holds what opens the HTTP API, under TokenKey; it is sent in TokenHeader. The scheduler answers to it, too.
+	// TokenSecret holds the token of the HTTP API under TokenKey. Clients send it in TokenHeader. The scheduler accepts it, too.
 	TokenSecret = access.TokenSecret
-	// AuditTokenSecret holds what opens the audit, also under TokenKey; it is sent in AuditTokenHeader. Who has only the other token can't
-	// read who did what, nor write it.
+	// AuditTokenSecret holds the token of the audit, also under TokenKey. Clients send it in AuditTokenHeader. A client that has only the
+	// other token can neither read nor write the audit.
 	AuditTokenSecret = "job-audit-token"
 	AuditTokenHeader = "X-Pai-Audit-Token"
 	TokenKey         = access.TokenKey
@@ -27,8 +27,8 @@ const (
 // Configuration is the ConfigMap's content.
 type Configuration struct {
 	RuntimeImage  string // reference of the image pai-runtime
-	PullSecret    string // in the namespace of jobs; empty where the registry asks for no password
-	SchedulerName string // pai-scheduler, or empty where only Kubernetes' own scheduler runs
+	PullSecret    string // in the namespace of jobs; empty if the registry needs no password
+	SchedulerName string // pai-scheduler, or empty if the cluster has only Kubernetes' own scheduler
 	CodeURL       string // under which pods get code: CodeURL + "/" + sha256
 	PeersURL      string // under which pods wait for the addresses of their job: PeersURL + "/" + the Framework's name
 	DNSDomain     string // cluster.local
@@ -48,7 +48,7 @@ const (
 	keyClaims        = "gpu-claims"
 )
 
-// ReadConfiguration reads the data of the ConfigMap. What is not there stays empty.
+// ReadConfiguration reads the data of the ConfigMap. Missing keys leave their fields empty.
 func ReadConfiguration(data map[string]string) Configuration {
 	return Configuration{
 		RuntimeImage: data[keyRuntimeImage], PullSecret: data[keyPullSecret], SchedulerName: data[keySchedulerName],

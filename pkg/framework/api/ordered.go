@@ -22,7 +22,7 @@ func (v *Visibility) Sees(j *Job) bool {
 	return false
 }
 
-// What lists can be ordered by. Jobs that are equal in it are in the order of their UIDs.
+// Orders of lists. Jobs that are equal in an order are sorted by UID.
 const (
 	OrderSubmitted = "submitted"
 	OrderName      = "name"
@@ -31,12 +31,12 @@ const (
 	OrderRetries   = "retries"
 	OrderTasks     = "tasks"
 	OrderGPUs      = "gpus"
-	OrderState     = "state"     // failed, running, stopped, stopping, succeeded, waiting, and what is part of these
-	OrderCompleted = "completed" // of those that have ended; the others come after them
+	OrderState     = "state"     // failed, running, stopped, stopping, succeeded, waiting, and by parts of these
+	OrderCompleted = "completed" // of finished jobs; the others come after them
 	OrderPriority  = "priority"  // by name; those without one come after them
 )
 
-// Orders are all of them.
+// Orders returns all orders.
 func Orders() []string {
 	return []string{
 		OrderSubmitted, OrderName, OrderUser, OrderVC, OrderRetries, OrderTasks, OrderGPUs, OrderState, OrderCompleted, OrderPriority,
@@ -68,11 +68,11 @@ const NoPriority = "default"
 type OrderedQuery struct {
 	Users, VirtualClusters []string
 	Visible                *Visibility
-	// Keyword is a part of the user's, the job's or the virtual cluster's name, InName of the job's own, whatever their case.
+	// Keyword is a part of the name of the user, the job or the virtual cluster; InName is a part of the job's name. Case doesn't matter.
 	Keyword, InName string
 	States          []string
 	Priorities      []string
-	// TagsAny selects jobs that have one of these tags, TagsNone those that have none of these.
+	// TagsAny selects jobs that have any of these tags. TagsNone selects jobs without these tags.
 	TagsAny, TagsNone []string
 	Since, Before     time.Time // of submission
 	// Latest leaves out jobs whose name a later job of the history has.

@@ -66,8 +66,8 @@ func Summary(f *v1.Framework) Job {
 	return out
 }
 
-// limited is what so many tasks have; nothing where that is more than any job has, as a Framework of
-// another tool might say.
+// limited multiplies a task's share by the number of tasks. It returns 0 if either number is higher than any job has, which a Framework
+// of another tool might contain.
 func limited(each int64, tasks int32) int64 {
 	if each < 0 || each > 1<<30 || tasks < 0 || tasks > 1<<20 {
 		return 0
@@ -75,7 +75,7 @@ func limited(each int64, tasks int32) int64 {
 	return each * int64(tasks)
 }
 
-// Taken is how many GPUs the job gets: those that it asks for, or more; or UnknownGPUs.
+// Taken returns how many GPUs the job gets: the number that it requests, or more; or UnknownGPUs.
 func (j *Job) Taken() int {
 	if j.GPUs == UnknownGPUs {
 		return j.GPUs
@@ -83,13 +83,13 @@ func (j *Job) Taken() int {
 	return max(j.GPUs, j.TakesGPUs)
 }
 
-// UnknownGPUs is the number of a job whose annotation is no number of GPUs.
+// UnknownGPUs is the number of a job whose annotation isn't a valid number of GPUs.
 const UnknownGPUs = -1
 
 // maxGPUs is more than any job has.
 const maxGPUs = 10_000_000
 
-// readGPUs reads the annotation, which anyone may have written; 0 where there is none.
+// readGPUs reads the annotation, which anyone may have written. It returns 0 if the annotation is empty.
 func readGPUs(text string) int {
 	if text == "" {
 		return 0
@@ -101,7 +101,7 @@ func readGPUs(text string) int {
 	return KnownGPUs(n)
 }
 
-// KnownGPUs is n, or UnknownGPUs where no job can have so many.
+// KnownGPUs returns n, or UnknownGPUs if no job can have n GPUs.
 func KnownGPUs(n int) int {
 	if n < 0 || n > maxGPUs {
 		return UnknownGPUs
@@ -109,7 +109,7 @@ func KnownGPUs(n int) int {
 	return n
 }
 
-// StateOf is the state of a Framework as users know it. One that waits for its next attempt
+// StateOf returns the state of a Framework in users' words. One that waits for its next attempt
 // is waiting, though it has run.
 func StateOf(f *v1.Framework) string {
 	s := f.Status
@@ -126,7 +126,7 @@ func StateOf(f *v1.Framework) string {
 	case s.State == v1.Completed && ended && code == 0:
 		return Succeeded
 	case s.State == v1.Completed && (code == codeStopRequested || code == codeAttemptCompleted || code == codeRestartRequested):
-		return Stopped // also where the next attempt was asked for, and the job was ended before it began
+		return Stopped // also if the next attempt was requested, and the job was stopped before that attempt began
 	case s.State == v1.Completed:
 		return Failed
 	case stop:
@@ -137,7 +137,7 @@ func StateOf(f *v1.Framework) string {
 	return Waiting
 }
 
-// UTC is a time of Kubernetes as the API tells it; nil where there is none.
+// UTC converts a time of Kubernetes to a time of the API. It returns nil if t is unset.
 func UTC(t *metav1.Time) *time.Time {
 	if t == nil || t.IsZero() {
 		return nil

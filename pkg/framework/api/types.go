@@ -1,4 +1,4 @@
-// Package api is the HTTP API of the job controller: history, logs of ended tasks, code.
+// Package api is the HTTP API of the job controller: history, logs of finished tasks, code.
 // In: nothing. Out: types that the controller, its archive and paictl share.
 //
 //	GET  /v1/jobs?user=&vc=&state=&keyword=&since=&before=&latest=true&limit=&cursor=   JobPage
@@ -6,15 +6,15 @@
 //	GET  /v1/jobs?order=&desc=true&offset=&limit=&count=true&user=&vc=&visible=some&visibleUser=&visibleVC=…   OrderedPage: jobs that are gone; see OrderedQuery
 //	PUT, DELETE /v1/jobs/{uid}/tags                                        Tags to Tags; of jobs that are gone
 //	GET  /v1/jobs/{framework}                                              JobDetail; also by UID
-//	DELETE /v1/jobs/{framework}                                            Deletion; those that have ended
+//	DELETE /v1/jobs/{framework}                                            Deletion; of finished jobs
 //	GET  /v1/jobs/{framework}/events                                       []Event
 //	GET  /v1/usage?user=&vc=&type=&since=&until=&by=                       Usage; by: vc, user, type, hour, day, month, with commas
 //	GET  /v1/machines/{node}/gpus                                          []GPU
 //	GET  /v1/jobs/{framework}/logs?uid=&role=&task=&attempt=&taskAttempt=   text; header X-Pai-Truncated: true
-//	HEAD, PUT, GET /v1/code/{sha256}?user=                                 a gzipped tar archive; with a user only where they have sent it
+//	HEAD, PUT, GET /v1/code/{sha256}?user=                                 a gzipped tar archive; with a user only if that user has sent it
 //	POST, GET /v1/audit                                                    []audit.Record, audit.Page; by AuditTokenHeader
 //
-// Who asks sends the token of the Secret TokenSecret in TokenHeader. Errors are {"code": "NotFound", "message": "…"};
+// Clients send the token of the Secret TokenSecret in TokenHeader. Errors are {"code": "NotFound", "message": "…"};
 // the codes are BadRequest, Forbidden, NotFound, Conflict, TooLarge, Unavailable and Internal.
 package api
 
@@ -36,11 +36,11 @@ type Job struct {
 	Phrase         string `json:"phrase,omitempty"`
 	Code           *int32 `json:"code,omitempty"`
 	GPUs           int    `json:"gpus"` // or UnknownGPUs
-	// TakesGPUs is how many its tasks get that ask for GPUs, where their processors or memory are the share of more; else 0, as of
-	// jobs that the history alone has.
+	// TakesGPUs is the number of GPUs that the tasks which request GPUs get, if their processors or memory are the share of more GPUs
+	// than they request; otherwise 0. It is also 0 for jobs that only the history has.
 	TakesGPUs int `json:"takesGpus,omitempty"`
-	// MilliCPU and MemoryMB are the limits of all tasks, in thousandths of a processor and MiB; of jobs that
-	// the history alone has they aren't known.
+	// MilliCPU and MemoryMB are the limits of all tasks, in thousandths of a processor and MiB. They aren't known for jobs that only the
+	// history has.
 	MilliCPU  int64      `json:"milliCPU,omitempty"`
 	MemoryMB  int64      `json:"memoryMB,omitempty"`
 	Tasks     int        `json:"tasks"`
@@ -51,8 +51,8 @@ type Job struct {
 	// Deleted: someone deleted the job. A job whose time in Kubernetes has ended is not deleted.
 	Deleted bool `json:"deleted,omitempty"`
 
-	// What OpenPAI's lists show, too. Of jobs that earlier versions wrote to the history it isn't known: then all of it is empty.
-	FrameworkState     string   `json:"frameworkState,omitempty"` // the controller's word: AttemptRunning, Completed
+	// Fields that only OpenPAI's lists show. They are empty for jobs that earlier versions wrote to the history.
+	FrameworkState     string   `json:"frameworkState,omitempty"` // the controller's state: AttemptRunning, Completed
 	ExecutionType      string   `json:"executionType,omitempty"`  // Start, Stop
 	Roles              int      `json:"roles,omitempty"`          // how many task roles
 	AccountableRetries int32    `json:"accountableRetries,omitempty"`
@@ -72,8 +72,8 @@ type JobQuery struct {
 // JobPage is a part of a list, newest submission first.
 type JobPage struct {
 	Items []Job `json:"items"`
-	// Next is the cursor of the following page, or empty. Jobs that come or go meanwhile don't make
-	// a page repeat or leave out others.
+	// Next is the cursor of the following page, or empty. If jobs are added or removed between two requests, no other job is repeated or
+	// left out.
 	Next string `json:"next,omitempty"`
 }
 
@@ -84,17 +84,17 @@ type JobDetail struct {
 	Attempts []Attempt `json:"attempts"`
 }
 
-// Deletion is what a DELETE has removed.
+// Deletion is the result of a DELETE.
 type Deletion struct {
 	Jobs int `json:"jobs"`
 }
 
-// Import is what a history that was put back has added.
+// Import is the result of importing a history.
 type Import struct {
-	// Jobs were added, Known were there already.
+	// Jobs is the number of added jobs. Known is the number of jobs that the history had already.
 	Jobs  int `json:"jobs"`
 	Known int `json:"known"`
-	// CodeLeftOut is how many archives of code the limits of today left out.
+	// CodeLeftOut is the number of archives of code that weren't imported because of the current limits.
 	CodeLeftOut int `json:"codeLeftOut,omitempty"`
 }
 
@@ -153,7 +153,7 @@ const CodeBusy = "Busy"
 // CodeElsewhere is the Code of an Error of an archive that a database server has: it can't be copied.
 const CodeElsewhere = "Elsewhere"
 
-// Error is the body of an answer that is no success.
+// Error is the body of an error response.
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// What GPU time can be summed up by: who held GPUs, which, and when.
+// Dimensions of sums of GPU time: who held GPUs, which GPUs, and when.
 const (
 	ByVC    = "vc"
 	ByUser  = "user"
@@ -12,15 +12,15 @@ const (
 	ByMonth = "month"
 )
 
-// Dimensions are what UsageQuery.By may have. Of the periods it may have one.
+// Dimensions returns the values that UsageQuery.By may have. It may have at most one of the periods.
 func Dimensions() []string { return []string{ByVC, ByUser, ByType, ByHour, ByDay, ByMonth} }
 
-// UsageQuery asks for GPU time. Empty fields select all.
+// UsageQuery selects GPU time. Empty fields select all.
 type UsageQuery struct {
 	User, VirtualCluster, Type string
 	// Since and Until are widened to whole hours, UTC. Until is the end; zero is now.
 	Since, Until time.Time
-	// By is what there is a row for; empty: one row for all.
+	// By holds the dimensions that rows are grouped by. If it is empty, the result has one row for all.
 	By []string
 }
 
@@ -32,12 +32,12 @@ type Usage struct {
 	Total GPUTime     `json:"total"`
 }
 
-// UsageItem is the GPU time of one row; what it isn't summed up by is empty.
+// UsageItem is the GPU time of one row. Dimensions that the query doesn't group by are empty.
 type UsageItem struct {
 	Period         *time.Time `json:"period,omitempty"` // its beginning, UTC
 	VirtualCluster string     `json:"virtualCluster,omitempty"`
 	User           string     `json:"user,omitempty"`
-	Type           string     `json:"type,omitempty"` // empty also where no one told the model
+	Type           string     `json:"type,omitempty"` // also empty if the model is unknown
 	GPUTime
 }
 
@@ -45,7 +45,7 @@ type UsageItem struct {
 type GPUTime struct {
 	Guaranteed    int64 `json:"guaranteedSeconds"`
 	Opportunistic int64 `json:"opportunisticSeconds"`
-	// Preempted and Failed are the part of both that attempts had which ended so: their work was thrown away.
+	// Preempted and Failed are the parts of both that attempts with these outcomes had: their work was lost.
 	Preempted int64 `json:"preemptedSeconds"`
 	Failed    int64 `json:"failedSeconds"`
 }
@@ -68,12 +68,12 @@ type Hold struct {
 	GPUs                                 int64
 }
 
-// GPU is what one GPU of a machine does now; what isn't measured is nil.
+// GPU is the current state of one GPU of a machine. Values that aren't measured are nil.
 type GPU struct {
 	Index         string   `json:"gpu"`
 	UUID          string   `json:"uuid,omitempty"`
 	Model         string   `json:"model,omitempty"`
-	Namespace     string   `json:"namespace,omitempty"` // with Pod: who has it
+	Namespace     string   `json:"namespace,omitempty"` // with Pod: the pod that has it
 	Pod           string   `json:"pod,omitempty"`
 	Utilization   *float64 `json:"utilizationPercent"`
 	MemoryUsedMiB *float64 `json:"memoryUsedMiB"`

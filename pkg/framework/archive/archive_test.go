@@ -99,7 +99,7 @@ func at(seconds int) metav1.Time {
 
 func ptr[T any](v T) *T { return &v }
 
-// job is a Framework of one role of tasks, submitted n seconds after the epoch, that no one has seen yet.
+// job returns a Framework with one role of tasks, submitted n seconds after the epoch, that the controller hasn't seen yet.
 func job(user, name string, n int, tasks int32) *v1.Framework {
 	f := &v1.Framework{}
 	f.Name, f.UID = v1.ObjectName(user, name), types.UID(fmt.Sprintf("uid-%s-%s-%06d", user, name, n))

@@ -17,7 +17,7 @@ const (
 	// auditBatch is how many records are written at once, and auditText how long one text of a record may be.
 	auditBatch = 500
 	auditText  = 4 << 10
-	// auditPruned is how many are removed at once, so that what is written meanwhile waits for little.
+	// auditPruned is how many records one statement removes, so that other writes don't wait long.
 	auditPruned = 10_000
 )
 
@@ -70,7 +70,8 @@ func short(s string) string {
 	return text(s)
 }
 
-// Audit implements Store. A page ends at a record and the next begins after it: what comes meanwhile moves nothing.
+// Audit implements Store. A page ends at a record and the next begins after it, so records that are added between two requests move
+// nothing.
 func (d *database) Audit(ctx context.Context, q audit.Query) (*audit.Page, error) {
 	if q.Limit == 0 {
 		q.Limit = audit.DefaultPage
@@ -136,8 +137,8 @@ func readAuditCursor(cursor string) (at int64, id string, err error) {
 	return at, id, nil
 }
 
-// PruneAudit implements Store. Of what is too much, records of who wasn't signed in go first: anyone can cause them, and so must not push out
-// what people did.
+// PruneAudit implements Store. If the audit has too many records, it first removes those of clients that weren't signed in: anyone can
+// cause them, and they must not displace the records of users.
 func (d *database) PruneAudit(ctx context.Context, before time.Time, rows int64) error {
 	if !before.IsZero() {
 		if err := d.write(ctx, statement{"DELETE FROM audit WHERE time < ?", []any{before.UnixMicro()}}); err != nil {

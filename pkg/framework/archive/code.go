@@ -49,8 +49,8 @@ func CheckCode(sum string, size int64) error {
 	return nil
 }
 
-// PutCode implements Store. Chunks are written as they come, and seen by no one until the last one is
-// there and the checksum is right: so nothing large is in memory, in a file, or in one transaction.
+// PutCode implements Store. It writes chunks as they arrive. They stay invisible until the last one is written and the checksum is right,
+// so nothing large is in memory, in a file, or in one transaction.
 func (d *database) PutCode(ctx context.Context, owner, sum string, size int64, r io.Reader) error {
 	if err := CheckCode(sum, size); err != nil {
 		return err
@@ -100,8 +100,8 @@ type codeLimit struct {
 	args                []any
 }
 
-// codeLimits are the limits for an owner. What no owner is known of, from a client or an archive of before owners
-// were written down, is no user's: only the limit of all counts.
+// codeLimits returns the limits for an owner. The owner is empty for a client that doesn't send one, and for archives that were written
+// before owners were recorded. Then only the limit of all code counts.
 func (d *database) codeLimits(owner string) []codeLimit {
 	var out []codeLimit
 	if d.codeLimit > 0 {
@@ -149,7 +149,7 @@ func dropUpload(upload string) []statement {
 	return []statement{{"DELETE FROM code WHERE upload = ?", []any{upload}}} // with its chunks
 }
 
-// touch reports whether code is there, and notes that it is wanted.
+// touch reports whether the code is stored, and records that it is in use.
 func (d *database) touch(ctx context.Context, sum string) (bool, error) {
 	var upload string
 	err := d.read.QueryRowContext(ctx, d.rebind("SELECT upload FROM code WHERE sha256 = ? AND complete"), sum).Scan(&upload)
@@ -168,7 +168,7 @@ func (d *database) receive(ctx context.Context, upload, sum string, size int64, 
 	var total int64
 	buffer := make([]byte, min(chunk, size+1))
 	for n := 0; ; {
-		// One byte more than was said tells that there are more.
+		// Reading one byte more than the announced size detects surplus data.
 		read, err := io.ReadFull(r, buffer[:min(chunk, size+1-total)])
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return fmt.Errorf("receive the code: %w", err)
@@ -200,8 +200,8 @@ func (d *database) receive(ctx context.Context, upload, sum string, size int64, 
 	return nil
 }
 
-// prove makes who sends code that is there an owner of it: the checksum alone, which others may know, isn't the code. Where no owner is told,
-// as by a client with the controller's own token, nothing is read.
+// prove makes the sender of code that is already stored an owner of it. It reads the whole code, because others may know its checksum. If
+// no owner is given, as by a client with the controller's own token, it reads nothing.
 func (d *database) prove(ctx context.Context, owner, sum string, size int64, r io.Reader) error {
 	if owner == "" {
 		return nil
@@ -278,7 +278,7 @@ func (d *database) Code(ctx context.Context, sum string) (io.ReadSeekCloser, int
 
 // codeReader reads a part of a row at a time. It holds neither a connection nor data between them, so that a slow reader doesn't delay others.
 type codeReader struct {
-	ctx    context.Context // a reader's methods have none
+	ctx    context.Context // the methods of a reader don't have one
 	d      *database
 	upload string
 	size   int64

@@ -24,18 +24,17 @@ const (
 	copySuffix    = ".copy"     // what Copy wrote last
 	damagedSuffix = ".damaged"  // empty: a read or a write met damage; the next start has a look
 	brokenSuffix  = ".broken-"  // and the time: an archive that was put aside
-	replacedName  = ".replaced" // a Replaced in JSON, until what is missing is written again
+	replacedName  = ".replaced" // a Replaced in JSON, until the missing rows are written again
 
 	// maxBroken bounds how many archives are put aside, so that a bad disk isn't filled up as well.
 	maxBroken = 3
 )
 
-// Replaced says that an archive was damaged and another is in its place. Each start tells it, until
-// Done is called.
+// Replaced says that an archive was damaged and that another one replaced it. Each start reports it until Done is called.
 type Replaced struct {
 	// Aside is the file that the damaged one is now.
 	Aside string `json:"aside"`
-	// Copied is when the copy was made that took its place; zero where the archive begins empty.
+	// Copied is when the copy that replaced the archive was made; zero if the new archive is empty.
 	Copied time.Time `json:"copied"`
 	Cause  string    `json:"cause"`
 	// Restored: the copy, or nothing, is in its place.
@@ -44,7 +43,7 @@ type Replaced struct {
 	path string
 }
 
-// Done records that the archive has again what could be written again.
+// Done records that everything that could be written again is in the archive.
 func (r *Replaced) Done() error {
 	if err := os.Remove(r.path + replacedName); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("archive: %w", err)
@@ -67,7 +66,7 @@ func (r *Replaced) write() error {
 	return syncFolder(filepath.Dir(r.path))
 }
 
-// readReplaced returns nil where nothing was replaced. What can't be read says as much.
+// readReplaced returns nil if nothing was replaced. If the file can't be read, the result says so.
 func readReplaced(path string) *Replaced {
 	text, err := os.ReadFile(path + replacedName)
 	if err != nil {
@@ -104,7 +103,7 @@ func damaged(err error) bool {
 	return code == lib.SQLITE_CORRUPT || code == lib.SQLITE_NOTADB
 }
 
-// openSQLite opens a file, or what takes its place where it is damaged.
+// openSQLite opens a file, or its replacement if the file is damaged.
 func (d *database) openSQLite(ctx context.Context, o Options) error {
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
@@ -150,7 +149,7 @@ func (d *database) openSound(ctx context.Context, path string) error {
 	return os.Remove(mark) // a disk that failed to answer once, or a repair by hand
 }
 
-// repair looks at the whole database, and makes its indexes again where they are what is wrong.
+// repair checks the whole database, and rebuilds its indexes if only they are damaged.
 func repair(ctx context.Context, path string) error {
 	db, err := sql.Open("sqlite", sqliteName(path))
 	if err != nil {
@@ -179,13 +178,13 @@ func check(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// unsound is what a check found. It is an error of damage.
+// unsound is the result of a check. It is an error of damage.
 type unsound struct{ said string }
 
 func (u *unsound) Error() string { return "check the archive: " + u.said }
 
-// putAside begins to replace a damaged archive. What is to be done is written down first, so that the next
-// start goes on with it, whenever the program ends meanwhile.
+// putAside begins to replace a damaged archive. It first writes down what to do, so that the next start completes it if the program stops
+// before the end.
 func putAside(ctx context.Context, path string, now time.Time, cause error) error {
 	r := &Replaced{Aside: path + brokenSuffix + stamp(now), Cause: cause.Error(), path: path}
 	if err := r.write(); err != nil {
@@ -204,7 +203,7 @@ func finish(ctx context.Context, path string) error {
 		return nil
 	}
 	if !exists(r.Aside) {
-		for _, suffix := range []string{"-wal", "-shm", ""} { // the file itself last: it says that the others are there
+		for _, suffix := range []string{"-wal", "-shm", ""} { // the file itself last: once it is renamed, the others are renamed, too
 			if err := os.Rename(path+suffix, r.Aside+suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("put the damaged archive aside: %w", err)
 			}
@@ -236,8 +235,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// soundCopy returns the copy, or nil where there is none that is of use. It lies on the same disk: one that is
-// damaged, too, is put aside.
+// soundCopy returns the copy, or nil if no copy is usable. The copy is on the same disk, so it may be damaged, too; then it is put aside.
 func soundCopy(ctx context.Context, path string) (os.FileInfo, error) {
 	info, err := os.Stat(path + copySuffix)
 	if errors.Is(err, os.ErrNotExist) {
@@ -334,10 +332,10 @@ func forgetBroken(path string) {
 // Copy implements Store.
 func (d *database) Copy(ctx context.Context) error {
 	if d.path == "" {
-		return nil // PostgreSQL has backups of its own
+		return nil // PostgreSQL has its own backups
 	}
 	if exists(d.path + replacedName) {
-		return nil // what is missing here may still be in the copy
+		return nil // rows that the archive has lost may still be in the copy
 	}
 	if err := roomFor(d.path); err != nil {
 		return fmt.Errorf("copy the archive: %w", err)

@@ -16,14 +16,14 @@ import (
 )
 
 // The program is killed (or the disk is full) after the damaged archive was renamed and before the copy is
-// in its place. The next start has to go on from there: the copy is whole.
+// in its place. The next start must continue from there: the copy is whole.
 func TestAKillBetweenTheRenameAndTheCopyLosesTheCopy(t *testing.T) {
 	o := filled(t, 3)
 	s, _ := reopen(t, o)
 	require.NoError(t, s.Copy(t.Context()))
 	copied := s.Copied()
 	require.NoError(t, s.Close())
-	// What putAside has done by then.
+	// The state that putAside has left by then.
 	aside := o.Path + ".broken-20260101T000000.000Z"
 	text, err := json.Marshal(map[string]any{"aside": aside, "copied": copied, "cause": "malformed"})
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestAFailedRestoreGoesOnEmpty(t *testing.T) {
 	assert.Equal(t, 3, count(t, s))
 }
 
-// The copy lies on the same bad disk.
+// The copy is on the same bad disk.
 func TestADamagedCopyEndsEveryStart(t *testing.T) {
 	tier.More(t, "it waits for processes")
 	o := filled(t, 3)
@@ -77,7 +77,7 @@ func TestADamagedCopyEndsEveryStart(t *testing.T) {
 			return
 		}
 		t.Logf("start %d: %v", i, err)
-		time.Sleep(2 * time.Millisecond) // another name of what is put aside
+		time.Sleep(2 * time.Millisecond) // the next archive that is put aside gets another name
 	}
 	assert.NoError(t, err, "the controller never starts again")
 }
@@ -115,8 +115,7 @@ func TestACopyWithDamageFurtherInIsUsedForEver(t *testing.T) {
 	t.Error("six starts, and each ended by damage")
 }
 
-// An index that lacks a row, as after a lost write: quick_check says ok, and each removal of the row is an
-// error of damage.
+// An index misses a row, as after a lost write: quick_check says ok, and each removal of the row fails with an error of damage.
 func TestAnIndexThatLacksARowEndsEveryRun(t *testing.T) {
 	o := filled(t, 3)
 	db, err := sql.Open("sqlite", o.Path)

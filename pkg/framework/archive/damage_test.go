@@ -46,7 +46,7 @@ func filled(t *testing.T, jobs int) archive.Options {
 	return o
 }
 
-// reopen opens an archive, and tells what took its place.
+// reopen opens an archive, and returns its Replaced.
 func reopen(t *testing.T, o archive.Options) (archive.Store, *archive.Replaced) {
 	t.Helper()
 	var replaced *archive.Replaced

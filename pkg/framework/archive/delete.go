@@ -11,11 +11,10 @@ import (
 // ErrNotEnded says that a job can't be removed from the archive yet.
 var ErrNotEnded = errors.New("has not ended")
 
-// lateEvents is how long after its end a job's events may still be told. A job that takes its name
-// begins later.
+// lateEvents is how long after the end of a job its events may still arrive. A job that reuses its name begins later.
 const lateEvents = 2 * time.Second
 
-// Delete implements Store. Code stays until Prune finds that no one needs it.
+// Delete implements Store. Code stays until Prune finds that no job needs it.
 func (d *database) Delete(ctx context.Context, framework string) (jobs int, err error) {
 	rows, err := d.read.QueryContext(ctx, d.rebind(`SELECT uid, framework, submitted, completed,
 		(SELECT MIN(next.submitted) FROM jobs next WHERE next.framework = jobs.framework AND next.submitted > jobs.submitted)

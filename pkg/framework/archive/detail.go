@@ -112,7 +112,7 @@ func (d *database) incarnation(ctx context.Context, framework string) (name, uid
 	return name, uid, from, to, nil
 }
 
-// Events implements Store. Those of a job that runs are there before its row is.
+// Events implements Store. Events of a running job are stored before its row.
 func (d *database) Events(ctx context.Context, framework string) ([]api.Event, error) {
 	name, _, from, to, unknown := d.incarnation(ctx, framework)
 	if errors.Is(unknown, ErrNotFound) {
@@ -164,7 +164,7 @@ func (d *database) SaveLog(ctx context.Context, key api.LogKey, data []byte, tru
 		return fmt.Errorf("pack a log: %w", err)
 	}
 	columns := []string{"uid", "role", "task", "attempt", "task_attempt", "truncated", "stored", "data"}
-	// What comes second was read later, and may be longer; a pod that is gone has none to tell.
+	// A later read may have a longer log. If the pod is gone, the later log is empty and doesn't replace the first.
 	u := &upsert{"logs", columns, replace(columns[:5], columns, "length(excluded.data) >= length(logs.data)")}
 	return d.write(ctx, u.rows([][]any{{uid, key.Role, key.Task, key.Attempt, key.TaskAttempt, truncated, d.now().UnixMicro(), packed.Bytes()}})...)
 }

@@ -11,9 +11,9 @@ import (
 
 // Errors of Export.
 var (
-	// ErrElsewhere: a database server has the archive, and backups of its own.
+	// ErrElsewhere means that the archive is in a database server, which has its own backups.
 	ErrElsewhere = errors.New("the archive is in PostgreSQL, which has backups of its own")
-	// ErrExporting: another export of this archive hasn't been read to its end.
+	// ErrExporting means that another export of this archive hasn't been read to its end.
 	ErrExporting = errors.New("the archive is being exported already")
 )
 
@@ -49,13 +49,13 @@ func (d *database) export(ctx context.Context, withAudit bool) (_ *os.File, size
 		return nil, 0, err
 	}
 	defer func() { _ = db.Close() }()
-	// Beside what is being written: it is the database as it was at one moment.
+	// It runs beside writes: the copy is the database as it was at one moment.
 	_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
 	if err == nil && !withAudit {
 		err = withoutAudit(ctx, to)
 	}
 	f, openErr := os.Open(to)
-	// An open file can be read when its name is gone, and leaves nothing behind.
+	// An open file can be read after its name is removed, and then no file is left behind.
 	if gone := os.Remove(to); gone != nil && !errors.Is(gone, os.ErrNotExist) {
 		err = errors.Join(err, gone)
 	}
@@ -72,7 +72,7 @@ func (d *database) export(ctx context.Context, withAudit bool) (_ *os.File, size
 	return f, info.Size(), nil
 }
 
-// withoutAudit takes the audit out of a copy, so that nothing of it is left in the file.
+// withoutAudit deletes the audit from a copy, so that no part of it remains in the file.
 func withoutAudit(ctx context.Context, file string) error {
 	db, err := sql.Open("sqlite", sqliteName(file, "secure_delete(on)"))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 )
 
-// Unended implements Store. Few jobs have a row before their end: those that were tried again.
+// Unended implements Store. Only jobs that were retried have a row before their end.
 func (d *database) Unended(ctx context.Context) ([]api.Job, error) {
 	rows, err := d.read.QueryContext(ctx, d.rebind("SELECT "+jobColumns+" FROM jobs WHERE completed IS NULL"))
 	if err != nil {
@@ -22,7 +22,7 @@ func (d *database) Unended(ctx context.Context) ([]api.Job, error) {
 	return out, err
 }
 
-// EndGone implements Store. The end that someone wrote meanwhile stays: it says more.
+// EndGone implements Store. If another writer has recorded an end, that end stays, because it has more detail.
 func (d *database) EndGone(ctx context.Context, uids []string) error {
 	const n = 500 // of one statement
 	var out []statement

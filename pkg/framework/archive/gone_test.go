@@ -49,7 +49,7 @@ func TestAJobWhoseFrameworkIsGoneIsEnded(t *testing.T) {
 		d, err = s.Job(ctx, lost.Name)
 		require.NoError(t, err)
 		assert.Equal(t, api.Deleted, d.State)
-		// Where the Framework comes back with its UID, as from a backup of etcd, its own end counts.
+		// If the Framework returns with its UID, as from a backup of etcd, its own end counts.
 		require.NoError(t, s.SaveJob(ctx, end(run(lost, 1, 30), 0, 40, false)))
 		d, err = s.Job(ctx, lost.Name)
 		require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 )
 
 // Outcomes of holds whose work was thrown away.
-// mostGPUs is more than a pod can have: what says more wasn't written by the controller.
+// mostGPUs is more than a pod can have: the controller never writes a higher number.
 const mostGPUs = 4096
 
 const (
@@ -48,8 +48,8 @@ func statusesOf(f *v1.Framework) (out []*v1.TaskStatus) {
 	return out
 }
 
-// holdRow begins a hold, goes on with it, and ends it, whatever comes first and how often: an end stays, the time at
-// which it was seen grows, and the only thing that is said later is that its work was thrown away after all.
+// holdRow begins, extends and ends a hold, in any order and any number of times. An end stays, the time at which the hold was last seen
+// grows, and the only later change is an outcome that says that its work was lost.
 func holdRow() *upsert {
 	return &upsert{"gpu_holds", []string{
 		"pod_uid", "uid", "job", "pod", "user_name", "vc", "type", "opportunistic", "gpus", "started", "seen", "ended", "outcome",
@@ -86,7 +86,7 @@ func (d *database) holdStatements(f *v1.Framework, tasks []*v1.TaskStatus) []sta
 	}
 	var out []statement
 	if len(rows) > 0 {
-		// What comes after the hours of its job were summed up is a repetition.
+		// After the hours of a job were summed up, its holds are repetitions.
 		out = append(holdRow().rows(rows), statement{"DELETE FROM gpu_holds WHERE uid = ? AND EXISTS (SELECT 1 FROM gpu_folded WHERE gpu_folded.uid = gpu_holds.uid)", []any{j.UID}})
 	}
 	if f.Status != nil && f.Status.State == v1.Completed {
@@ -95,13 +95,13 @@ func (d *database) holdStatements(f *v1.Framework, tasks []*v1.TaskStatus) []sta
 	return out
 }
 
-// endHolds ends holds of which no one saw the end, when they were seen last.
+// endHolds ends holds whose end wasn't observed, at the time when they were last seen.
 func endHolds(where string, args ...any) statement {
 	return statement{"UPDATE gpu_holds SET ended = seen WHERE ended IS NULL AND " + where, args}
 }
 
-// outcomeOf says why the work of an attempt of a task was thrown away; empty where it was not, or isn't yet. What a user
-// ends isn't: only they know whether it was of use.
+// outcomeOf returns why the work of an attempt of a task was lost. It is empty if the work wasn't lost, or not yet. Work that a user
+// stops doesn't count as lost: only they know whether it was of use.
 func outcomeOf(s *v1.FrameworkStatus, a *v1.TaskAttemptStatus) string {
 	if own := thrownAway(completionOf(a)); own != "" {
 		return own

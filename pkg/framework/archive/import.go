@@ -35,8 +35,8 @@ const (
 	sqliteMagic = "SQLite format 3\x00"
 )
 
-// Import implements Store. Rows are added in transactions of some jobs each, and a row that is here already stays: so an import that
-// was cut off is finished by the next one.
+// Import implements Store. It adds rows in transactions of a few jobs each, and existing rows stay, so the next import completes an
+// interrupted one.
 func (d *database) Import(ctx context.Context, r io.Reader, size int64, withAudit bool) (*api.Import, error) {
 	if !d.importing.TryLock() {
 		return nil, ErrImporting
@@ -124,7 +124,7 @@ func receiveFile(file string, r io.Reader, size int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// importer adds what another archive has.
+// importer adds the rows of another archive.
 type importer struct {
 	*database
 	from *database
@@ -173,8 +173,8 @@ func (i *importer) code(ctx context.Context) error {
 		"DELETE FROM code_owners WHERE NOT EXISTS (SELECT 1 FROM code WHERE code.sha256 = code_owners.sha256)")
 }
 
-// jobs adds jobs with their texts, attempts and tasks. Of a job that is here, what is here stays: the cluster wrote it, and knows more.
-// Only an end that was guessed, since a job had gone, gives way to one that was seen.
+// jobs adds jobs with their texts, attempts and tasks. Existing jobs stay, because the cluster wrote them, and knows more. Only an end
+// that was assumed because a job was gone is replaced by one that was observed.
 func (i *importer) jobs(ctx context.Context) error {
 	groups, err := i.groups(ctx)
 	if err != nil {
@@ -244,7 +244,7 @@ func (i *importer) logs(ctx context.Context) error {
 	u := &upsert{"logs", []string{"truncated", "uid", "role", "task", "attempt", "task_attempt", "stored", "data"}, "(uid, attempt, role, task, task_attempt)" + kept}
 	return i.read(ctx, u, "", nil, func(rows [][]any) error {
 		for _, r := range rows {
-			if n, ok := r[0].(int64); ok { // SQLite has no other truth, and PostgreSQL takes none
+			if n, ok := r[0].(int64); ok { // SQLite has no booleans, and PostgreSQL doesn't accept numbers for them
 				r[0] = n != 0
 			}
 		}
@@ -252,8 +252,9 @@ func (i *importer) logs(ctx context.Context) error {
 	})
 }
 
-// same sums up the holds of the other archive whose jobs are in the hours here. Then each of its hours that has jobs of its own has theirs as well: it has summed
-// up only what ended days before, and knows who else held GPUs at that time. What became of these later, a failure perhaps, it doesn't know.
+// same adds the holds of the other archive whose jobs are already in the hours here. Then each of those hours includes them: the other
+// archive has summed up only jobs that finished days before, and knows who else held GPUs at that time. It doesn't know later outcomes, such
+// as a failure.
 func (i *importer) same(ctx context.Context) error {
 	jobs, err := i.from.column(ctx, "SELECT DISTINCT uid FROM gpu_holds WHERE NOT EXISTS (SELECT 1 FROM gpu_folded WHERE gpu_folded.uid = gpu_holds.uid)")
 	if err != nil {
@@ -274,7 +275,7 @@ func (i *importer) same(ctx context.Context) error {
 	return nil
 }
 
-// folded says of which jobs the GPU time is in the hours. Holds of theirs that are here would count twice.
+// folded copies which jobs have their GPU time in the hours, and deletes the holds of these jobs, which would count twice.
 func (i *importer) folded(ctx context.Context) error {
 	u := &upsert{"gpu_folded", []string{"uid", "folded"}, "(uid)" + kept}
 	return i.read(ctx, u, "", nil, func(rows [][]any) error {
@@ -287,7 +288,7 @@ func (i *importer) folded(ctx context.Context) error {
 	})
 }
 
-// hours takes the larger sum of both: this archive either doesn't know jobs of the hour, or has counted on from what is imported.
+// hours keeps the larger of both sums: this archive either doesn't know jobs of the hour, or has added to the imported sum.
 func (i *importer) hours(ctx context.Context) error {
 	larger := func(column string) string {
 		return fmt.Sprintf("%[1]s = CASE WHEN excluded.%[1]s > gpu_hours.%[1]s THEN excluded.%[1]s ELSE gpu_hours.%[1]s END", column)

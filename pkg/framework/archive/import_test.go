@@ -33,8 +33,8 @@ func importInto(t *testing.T, s archive.Store, text []byte) (*api.Import, error)
 	return s.Import(t.Context(), bytes.NewReader(text), int64(len(text)), false)
 }
 
-// past is the archive of a cluster before it was lost: two jobs that ended, one with a retry, a log, events and code; one that runs; and GPU
-// time, some of it summed up.
+// past returns the archive of a cluster before it was lost: two finished jobs, one of them with a retry, a log, events and code; a
+// running job; and GPU time, a part of it already summed up.
 func past(t *testing.T) (p place, export []byte) {
 	t.Helper()
 	p = sqlitePlace(t)
@@ -57,7 +57,7 @@ func past(t *testing.T) (p place, export []byte) {
 	return p, export
 }
 
-// same are the rows that an import leaves as they are: uploads have names of their own, and when code was asked for last is new.
+// same returns the rows that an import leaves unchanged. Uploads get new names, and the time of the last request for code is new.
 func same(lines []string) []string {
 	lines = without(without(lines, "code "), "code_chunks ")
 	for n := range lines {
@@ -102,7 +102,7 @@ func TestAHistoryThatIsPutBackLeavesWhatIsNewer(t *testing.T) {
 		p.Scratch = t.TempDir()
 		s, ctx := p.open(t), t.Context()
 		second := 8 * 24 * 3600
-		// The cluster was restored from a moment when train was in its first attempt: it runs again, and so does a job of today.
+		// The cluster was restored from a moment when train was in its first attempt. It runs again, and so does a new job.
 		again := run(job("ann", "train", second, 2), 0, second)
 		require.NoError(t, s.SaveJob(ctx, again))
 		require.NoError(t, s.SaveJob(ctx, run(job("cid", "today", second+900, 1), 0, second+900)))
@@ -166,7 +166,7 @@ func TestGPUTimeIsCountedOnceHoweverOftenItIsPutBack(t *testing.T) {
 			}
 			assert.Equal(t, before, used)
 		}
-		// What is summed up later isn't added by an import after that.
+		// Time that is summed up later isn't added by a second import.
 		gone, err := l.Unended(t.Context())
 		require.NoError(t, err)
 		require.Len(t, gone, 1)
@@ -181,7 +181,7 @@ func TestGPUTimeIsCountedOnceHoweverOftenItIsPutBack(t *testing.T) {
 	})
 }
 
-// The history comes back weeks after the cluster, which has summed up by then what was open at the time of the backup.
+// The history is restored weeks after the cluster, which has already summed up the jobs that were running at the time of the backup.
 func TestAHistoryThatComesLateHasAllItsGPUTime(t *testing.T) {
 	const week = 7 * 24 * 3600
 	was := newLab(t, sqlitePlace(t))

@@ -34,7 +34,7 @@ func writeUntilKilled(dir string) {
 	go func() {
 		for n := 0; ; n++ {
 			code := fmt.Sprint(os.Getpid(), n) + strings.Repeat(" ", 2<<20)                 // three chunks
-			_ = s.PutCode(ctx, "ann", sum(code), int64(len(code)), strings.NewReader(code)) // cut off: it was never reported as stored
+			_ = s.PutCode(ctx, "ann", sum(code), int64(len(code)), strings.NewReader(code)) // interrupted: it was never reported as stored
 		}
 	}()
 	for round := 0; ; round++ {

@@ -19,7 +19,7 @@ const (
 	maxLimit     = 1000
 )
 
-// ErrBadQuery is wrapped by what says that a question makes no sense.
+// ErrBadQuery is wrapped by errors of invalid queries.
 var ErrBadQuery = errors.New("bad query")
 
 const jobColumns = "framework, uid, user_name, name, vc, priority, state, phrase, code, gpus, tasks, retries, submitted, started, completed, " +
@@ -42,13 +42,13 @@ func scanJob(scan func(...any) error, more ...any) (api.Job, error) {
 		c := int32(code.Int64)
 		j.Code = &c
 	}
-	j.GPUs = api.KnownGPUs(j.GPUs) // rows of earlier versions have what overflowed
+	j.GPUs = api.KnownGPUs(j.GPUs) // rows of earlier versions may have overflowed numbers
 	j.Submitted, j.Started, j.Completed = instant(submitted), instantOf(started), instantOf(completed)
 	return j, err
 }
 
-// Jobs implements Store. A page ends at a job and the next begins after it, by submission and UID, which
-// don't change: what comes or goes meanwhile moves nothing.
+// Jobs implements Store. A page ends at a job and the next begins after it, by submission and UID, which don't change, so added and
+// removed jobs move nothing.
 func (d *database) Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error) {
 	if q.Limit == 0 {
 		q.Limit = defaultLimit
@@ -90,9 +90,9 @@ func each(rows *sql.Rows, f func() error) error {
 	return nil
 }
 
-// listQuery asks for one row more than a page has. Several states are as many lists that are merged: each
-// is read in its index's order, where one list of all of them would have to be sorted. SQLite is told which index has all filters:
-// it knows nothing of the rows, and prefers one with fewer of them where times are bounded on both sides.
+// listQuery selects one row more than a page has. For several states it merges one list per state: each is read in the order of its
+// index, and a single list of all of them would have to be sorted. The query names the index that has all filters, because SQLite has no
+// statistics of the rows, and prefers an index with fewer filters if times are bounded on both sides.
 func listQuery(q api.JobQuery, sqlite bool) (string, []any, error) {
 	where, args, err := conditions(q)
 	if err != nil {
@@ -181,7 +181,7 @@ func conditions(q api.JobQuery) (where []string, args []any, err error) {
 	return where, args, nil
 }
 
-// cursorAfter is the place behind a job. No one but this file reads it.
+// cursorAfter returns the position behind a job. Only this file reads it.
 func cursorAfter(j *api.Job) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "1 %d %s", j.Submitted.UnixMicro(), j.UID))
 }

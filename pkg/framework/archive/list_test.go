@@ -99,8 +99,8 @@ func TestAQuestionWithoutSenseIsRefused(t *testing.T) {
 	})
 }
 
-// Whatever is added, changed or removed between two pages: every job that was there before the first and
-// after the last page is in exactly one of them.
+// While jobs are added, changed or removed between two pages, every job that existed before the first page and after the last is in
+// exactly one of them.
 func TestAWalkTellsEachOldJobOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, p place) {
 		s := p.open(t)
@@ -139,7 +139,7 @@ func TestAWalkTellsEachOldJobOnce(t *testing.T) {
 	})
 }
 
-// fill saves n ended jobs of a hundred users in five virtual clusters.
+// fill saves n finished jobs of a hundred users in five virtual clusters.
 func fill(t testing.TB, s archive.Store, n int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -169,7 +169,7 @@ func fill(t testing.TB, s archive.Store, n int) {
 	}
 }
 
-// 100,000 jobs lie in the archive.
+// The archive has 100,000 jobs.
 func BenchmarkListPage(b *testing.B) {
 	for name, place := range map[string]func(testing.TB) place{"SQLite": sqlitePlace, "PostgreSQL": postgresPlace} {
 		b.Run(name, func(b *testing.B) {

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// Observe counts and times what is asked of a store.
+// Observe counts and times the operations of a store.
 func Observe(s Store, r prometheus.Registerer) Store {
 	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "pai_archive_operation_duration_seconds", Help: "How long the archive takes, by operation.",
@@ -141,7 +141,7 @@ func (o *observed) Log(ctx context.Context, key api.LogKey) (_ []byte, _ bool, e
 	return o.Store.Log(ctx, key)
 }
 
-// PutCode implements Store. What it takes is mostly the sender's line.
+// PutCode implements Store. Most of its duration is the sender's connection.
 func (o *observed) PutCode(ctx context.Context, owner, sha256 string, size int64, r io.Reader) (err error) {
 	defer o.note("put_code", time.Now(), &err)
 	return o.Store.PutCode(ctx, owner, sha256, size, r)

@@ -16,13 +16,14 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Options say where the archive lies.
+// Options say where to store the archive.
 type Options struct {
 	// Path is the file of an SQLite database; its folder exists.
 	Path string
 	// DSN is a PostgreSQL database, as postgres://… or as "host=… dbname=…"; it wins over Path.
 	DSN string
-	// Scratch is the folder where an import into PostgreSQL lies meanwhile; one into a file lies beside that.
+	// Scratch is the folder for the temporary file of an import into PostgreSQL. An import into SQLite puts that file beside the
+	// database.
 	Scratch string
 	// CodeLimit bounds the code of all jobs together, in bytes; 0: no limit.
 	CodeLimit int64
@@ -30,14 +31,14 @@ type Options struct {
 	CodeLimitPerUser int64
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
-	// Replaced is called where the file was damaged, and is another now; it may be nil.
+	// Replaced is called if the file was damaged and has been replaced. It may be nil.
 	Replaced func(*Replaced)
 }
 
 // Shared reports whether several replicas may use the archive at a time.
 func (o Options) Shared() bool { return o.DSN != "" }
 
-// Open opens the archive, makes it if it isn't there, and brings its tables to this program's version.
+// Open opens the archive, creates it if it doesn't exist, and migrates its tables to this program's version.
 func Open(ctx context.Context, o Options) (Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -61,7 +62,7 @@ type database struct {
 	read    *sql.DB
 	writer  writer
 	dollars bool // parameters are $1, $2
-	// tidy gives space back after a prune.
+	// tidy frees space after a prune.
 	tidy func(context.Context) error
 
 	codeLimit, codeLimitPerUser int64
@@ -80,8 +81,7 @@ type writer interface {
 	close() error
 }
 
-// statement is one change. It is complete before it waits for its turn, so that its caller may go
-// away meanwhile.
+// statement is one change. It is complete before it waits for its turn, so its caller doesn't have to wait for it.
 type statement struct {
 	query string
 	args  []any
@@ -94,7 +94,7 @@ func (d *database) write(ctx context.Context, statements ...statement) error {
 	return d.writer.write(ctx, statements)
 }
 
-// rebind turns question marks into what the database calls parameters. No text in our SQL has one.
+// rebind replaces question marks with the parameters of the database. No text in our SQL has a question mark.
 func (d *database) rebind(query string) string {
 	if !d.dollars {
 		return query

@@ -76,7 +76,8 @@ func (d *database) Ordered(ctx context.Context, q api.OrderedQuery) (*api.Ordere
 	return out, err
 }
 
-// orderBy is an order as SQL says it. It is the one of listing.Filter: texts by their bytes, what has no value at the end, equal ones by UID.
+// orderBy returns an order in SQL. It is the order of listing.Filter: texts by their bytes, rows without a value at the end, equal rows
+// by UID.
 func (d *database) orderBy(order string, descending bool) (string, error) {
 	direction := ""
 	if descending {
@@ -84,7 +85,7 @@ func (d *database) orderBy(order string, descending bool) (string, error) {
 	}
 	bytes := func(column string) string {
 		if d.dollars {
-			return column + ` COLLATE "C"` // a database has any order
+			return column + ` COLLATE "C"` // a database may have any collation
 		}
 		return column
 	}
@@ -110,7 +111,7 @@ func (d *database) orderBy(order string, descending bool) (string, error) {
 	return strings.Join(append(by, bytes("uid")), direction+", ") + direction, nil
 }
 
-// stateRank is api.StateRank of the states that ended jobs have.
+// stateRank returns SQL for api.StateRank of the states that finished jobs have.
 func stateRank() string {
 	var b strings.Builder
 	b.WriteString("CASE state")
@@ -120,7 +121,7 @@ func stateRank() string {
 	return b.String() + " END"
 }
 
-// endedConditions are those of an ordered list.
+// endedConditions returns the conditions of an ordered list.
 func (d *database) endedConditions(q *api.OrderedQuery) (where string, args []any) {
 	all := []string{"gone = 1"}
 	add := func(condition string, values ...any) {
@@ -195,7 +196,7 @@ func (d *database) tagged(some []string) (condition string, args []any) {
 	return "(" + strings.Join(ways, " OR ") + ")", args
 }
 
-// likePart is the pattern of texts that have a part, whatever its case.
+// likePart returns the pattern of texts that contain part, in any case.
 func likePart(part string) string {
 	literal := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 	return "%" + literal.Replace(text(strings.ToLower(part))) + "%"

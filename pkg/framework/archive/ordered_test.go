@@ -23,7 +23,7 @@ import (
 // pick chooses one of some.
 func pick[T any](r *rand.Rand, some ...T) T { return some[r.IntN(len(some))] }
 
-// various is a job that has ended, of few values, so that many are equal in what lists are ordered by.
+// various returns a finished job. Its fields have few values, so many jobs are equal in an order.
 func various(r *rand.Rand, n int) *v1.Framework {
 	f := job(pick(r, "ann", "bob", "Bob", "_x"), pick(r, "train", "eval", "Serve", "a%b")+fmt.Sprint(n%3), n%7, int32(1+r.IntN(2)))
 	f.Name = fmt.Sprintf("%032d", n)

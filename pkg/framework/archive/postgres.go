@@ -12,7 +12,7 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// connections bounds what one replica asks of the database.
+// connections bounds the connections of one replica to the database.
 const connections = 16
 
 // openPostgres connects. Its errors don't show the DSN, which may hold a password.

@@ -43,7 +43,7 @@ func (d *database) Prune(ctx context.Context, before time.Time, liveCode []strin
 	return jobs, d.tidy(ctx)
 }
 
-// pruneCode removes what no one needs, and uploads that were cut off.
+// pruneCode removes code that no job needs, and interrupted uploads.
 func (d *database) pruneCode(ctx context.Context, live []string) error {
 	now := d.now()
 	query := `SELECT upload FROM code WHERE NOT complete AND stored < ?
@@ -65,11 +65,11 @@ func (d *database) pruneCode(ctx context.Context, live []string) error {
 			return err
 		}
 	}
-	// Owners of what is on its way aren't written before it is there.
+	// The owner of an upload isn't written before the upload is complete.
 	return d.write(ctx, statement{"DELETE FROM code_owners WHERE NOT EXISTS (SELECT 1 FROM code WHERE code.sha256 = code_owners.sha256)", nil})
 }
 
-// uploadsOf are the rows of complete code by name.
+// uploadsOf returns the rows of complete code by name.
 func (d *database) uploadsOf(ctx context.Context, sums []string) (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, sum := range sums {

@@ -17,11 +17,11 @@ const parameters = 8000
 type upsert struct {
 	table   string
 	columns []string
-	// conflict is what follows ON CONFLICT.
+	// conflict is the text after ON CONFLICT.
 	conflict string
 }
 
-// replace makes the ON CONFLICT of a row that takes the place of the one with its key, where it is newer.
+// replace returns the ON CONFLICT of a row that replaces the row with its key, if it is newer.
 func replace(key []string, columns []string, newer string) string {
 	var set []string
 	for _, c := range columns[len(key):] {
@@ -61,7 +61,7 @@ func deref(s *string) string {
 	return text(*s)
 }
 
-// micros is a time as a column; nil where there is none.
+// micros returns a time as a column, or nil if it is unset.
 func micros(t *time.Time) any {
 	if t == nil || t.IsZero() {
 		return nil
@@ -95,7 +95,7 @@ func instantOf(micros sql.NullInt64) *time.Time {
 	return &t
 }
 
-// encode is a completion as a column; nil where there is none.
+// encode returns a completion as a column, or nil if it is nil.
 func encode[T any](v *T) (any, error) {
 	if v == nil {
 		return nil, nil

@@ -9,8 +9,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// A row that tells the end stays, whoever writes late: a replica that no longer leads may still be
-// at a job of a minute ago.
+// A row that records the end stays, even if a replica that no longer leads writes the state of a minute ago later.
 
 func jobRow() *upsert {
 	columns := []string{
@@ -31,8 +30,8 @@ func attemptRow() *upsert {
 	return &upsert{"attempts", columns, replace(columns[:2], columns, "attempts.completed IS NULL OR excluded.completed IS NOT NULL")}
 }
 
-// taskRow leaves rows alone that are as they should be: of a large job few tasks change at a time. A
-// task that was taken away and added again counts its attempts from the start; the later one stays.
+// taskRow leaves unchanged rows alone, because few tasks of a large job change at a time. A task that was removed and added again counts
+// its attempts from the start; the later one stays.
 func taskRow() *upsert {
 	columns := []string{
 		"uid", "attempt", "role", "task", "id", "role_name", "state", "pod", "pod_uid", "node", "started", "run", "completed", "completion",
@@ -63,7 +62,7 @@ func (d *database) SaveAttempt(ctx context.Context, f *v1.Framework) error { ret
 
 // SaveTaskAttempts implements Store.
 func (d *database) SaveTaskAttempts(ctx context.Context, f *v1.Framework, tasks []TaskAttempt) error {
-	// Only the job's own rows: its other tasks are none of this change.
+	// It writes only the job's own rows, because its other tasks haven't changed.
 	job, err := headStatements(f)
 	if err != nil {
 		return err

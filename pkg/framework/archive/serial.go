@@ -8,25 +8,25 @@ import (
 	"sync"
 )
 
-// batch is how many waiting writes share one transaction. A commit waits for the disk: with one for
-// each, a thousand jobs that end together would queue for seconds.
+// batch is how many waiting writes share one transaction. A commit waits for the disk: with a commit for each write, a thousand jobs that
+// finish together would queue for seconds.
 const batch = 64
 
 var errClosed = errors.New("the archive is closed")
 
-// serial writes to a database that has one writer: one goroutine takes what waits, and commits it
-// together. A write that fails is taken back alone.
+// serial writes to a database that has one writer. One goroutine takes the waiting writes and commits them together. A write that fails
+// is rolled back alone.
 type serial struct {
 	db    *sql.DB
 	queue chan request
 	end   func()        // closes stop, once
-	stop  chan struct{} // closed: no more
+	stop  chan struct{} // closed: it takes no more writes
 	done  chan struct{} // closed: the queue is empty
 }
 
 type request struct {
 	statements []statement
-	answer     chan error // with room for it: whoever asked may be gone
+	answer     chan error // buffered, because the caller may have given up
 }
 
 func newSerial(db *sql.DB) *serial {
@@ -38,7 +38,7 @@ func newSerial(db *sql.DB) *serial {
 
 func (s *serial) write(ctx context.Context, statements []statement) error {
 	if err := ctx.Err(); err != nil {
-		return err // where the writer waits, too, select could choose it
+		return err // if the writer is ready, too, select could choose it
 	}
 	r := request{statements, make(chan error, 1)}
 	select {
@@ -88,8 +88,8 @@ func (s *serial) gather(first request) []request {
 	return out
 }
 
-// commit answers every request. The context of none of them is used: an interrupted statement makes
-// SQLite take back the whole transaction, with what others wrote.
+// commit answers every request. It doesn't use their contexts: an interrupted statement makes SQLite roll back the whole transaction,
+// with the writes of others.
 func (s *serial) commit(requests []request) {
 	ctx := context.Background()
 	results := make([]error, len(requests))

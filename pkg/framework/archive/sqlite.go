@@ -15,10 +15,10 @@ import (
 // readers is how many lists may be read at a time. Readers don't wait for the writer in WAL mode.
 const readers = 4
 
-// openFile opens a file. What is committed is on the disk, so that a Framework is never deleted on
-// the strength of a row that a power cut takes back.
+// openFile opens a file. Commits are synced to the disk, so that a Framework is never deleted because of a row that a power failure then
+// loses.
 func (d *database) openFile(ctx context.Context, path string) error {
-	// No one else's: it tells who ran what.
+	// Only this user may read the file: it shows who ran which jobs.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the archive: %w", err)

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// UsageTime is how long GPU time is kept at least, whatever becomes of its jobs.
+	// UsageTime is how long GPU time is kept at least, even if its jobs are removed.
 	UsageTime = 400 * 24 * time.Hour
-	// foldAfter is how long after their last sign the holds of an ended job are summed up by hours.
+	// foldAfter is how long after they were last seen the holds of a finished job are summed up by hours.
 	foldAfter = 7 * 24 * time.Hour
-	// foldBatch is how many jobs are at a time.
+	// foldBatch is how many jobs one query selects.
 	foldBatch = 500
 	// maxUsage bounds an answer, in rows.
 	maxUsage = 100_000
@@ -183,8 +183,8 @@ func rowOf(by []string, s share, periods map[int64]*time.Time) (out api.UsageIte
 	return out
 }
 
-// fold sums up the holds of jobs that ended days ago, job by job and each in one transaction with the note that it was done:
-// a process that is killed has done all of it or nothing, and of two that do it at a time one fails.
+// fold sums up the holds of jobs that finished days ago. For each job, one transaction has the sums and the record that they were made,
+// so a killed process has done all of it or none of it. If two processes do it at the same time, one fails.
 func (d *database) fold(ctx context.Context) error {
 	limit := d.now().Add(-foldAfter).UnixMicro()
 	for {
@@ -238,7 +238,7 @@ func (d *database) foldJob(ctx context.Context, uid string) error {
 	return d.write(ctx, append(out, statement{"DELETE FROM gpu_holds WHERE uid = ?", []any{uid}})...)
 }
 
-// pruneUsage removes GPU time from before. What isn't to be removed is what jobs of the archive had.
+// pruneUsage removes GPU time from before a time. GPU time of jobs that are in the archive stays.
 func (d *database) pruneUsage(ctx context.Context, before time.Time) error {
 	if err := d.fold(ctx); err != nil {
 		return err

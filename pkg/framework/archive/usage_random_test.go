@@ -19,11 +19,11 @@ import (
 type usageRow struct {
 	vc, user, typ string
 	opportunistic int64
-	// Of a hold: GPUs, times in µs, and what became of it.
+	// For holds: GPUs, times in µs, and the outcome.
 	gpus, started, seen int64
 	ended               *int64
 	outcome             string
-	// Of an hour: its beginning in µs, and GPU seconds.
+	// For hours: their beginning in µs, and GPU seconds.
 	hour, held, preempted, failed int64
 }
 
@@ -158,7 +158,7 @@ func sumUp(q api.UsageQuery, now int64, holds, hours []usageRow) (items map[stri
 	return items, total
 }
 
-// byOf writes what an item is of as sumUp does.
+// byOf formats the dimensions of an item as sumUp does.
 func byOf(q api.UsageQuery, i api.UsageItem) string {
 	var key []string
 	for _, by := range q.By {

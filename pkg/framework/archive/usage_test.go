@@ -86,7 +86,7 @@ func TestATaskThatIsRetriedElsewhereInTheSameHourCountsTwice(t *testing.T) {
 		l.now = 3000
 		f := holding(run(job("ann", "train", 0, 1), 0, 0), 8, 0)
 		failed := end(f, 1, 600, true)
-		failed.Status.State, failed.Status.AttemptStatus.CompletionStatus = v1.AttemptRunning, nil // the job goes on
+		failed.Status.State, failed.Status.AttemptStatus.CompletionStatus = v1.AttemptRunning, nil // the job continues
 		task := *failed.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0]
 		require.NoError(t, l.SaveTaskAttempts(t.Context(), failed, []archive.TaskAttempt{{Role: "worker", Status: task}}))
 		again := f.DeepCopy()
@@ -108,9 +108,9 @@ func TestAGangThatIsPreemptedHasWastedTheTimeOfAllItsTasks(t *testing.T) {
 		f = end(f, -1003, 100, true)
 		for i, task := range f.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[1:] {
 			c := *task.AttemptStatus.CompletionStatus.CompletionStatus
-			c.Code = -220 // cut off with the first
+			c.Code = -220 // stopped with the first
 			if i == 1 {
-				c.Code, c.Type.Name = 0, v1.Succeeded // and one that was through
+				c.Code, c.Type.Name = 0, v1.Succeeded // and one that had finished
 			}
 			task.AttemptStatus.CompletionStatus.CompletionStatus = &c
 		}
@@ -187,7 +187,7 @@ func TestWhateverIsWrittenAgainCountsOnce(t *testing.T) {
 			assert.Contains(t, fmt.Sprint(rest), "gpu_hours")
 			assert.NotContains(t, fmt.Sprint(rest), "gpu_holds", "they are summed up")
 			assert.Equal(t, hours, l.used(t, api.ByHour))
-			// The job's status has all its tasks as long as the Framework is there.
+			// The job's status has all its tasks until the Framework is removed.
 			require.NoError(t, l.SaveJob(t.Context(), ended))
 			assert.Equal(t, hours, l.used(t, api.ByHour), "what was summed up isn't begun again")
 		}

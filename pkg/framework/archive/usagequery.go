@@ -11,9 +11,9 @@ import (
 
 // The question of GPU time as one statement, which SQLite and PostgreSQL answer alike.
 //
-// A hold lasts over many hours, and a row for each of them would be slow to make. It counts by its two ends instead. Its begin adds
-// what it holds from there to the end of the period, and GPUs that are held in all periods after it; its end takes back the rest of its own
-// period, and those GPUs. The sums of both by period are few, and what is held on is added here.
+// A hold can last for many hours, and a row for each hour would be slow to make. So each hold counts by its two ends. Its beginning adds
+// its GPU time from there to the end of the period, and its GPUs to all periods after it; its end subtracts the rest of its period, and
+// those GPUs. The sums of both by period are few, and the GPUs that remain held are added here.
 
 // daySeconds is the longest period that the database sums up by: days make months.
 const daySeconds = 24 * hourSeconds
@@ -39,11 +39,11 @@ func whose(q api.UsageQuery) (where string, args []any) {
 	return where, args
 }
 
-// usageQuery asks for GPU time between two times, that of holds until holdsTo. A row has sums of one period, and how many GPUs are held on
-// after it. What is summed up already and what isn't are read in one statement: between two a job could go from the one to the other.
-// Neither database has a function for the smaller of two by the same name.
+// usageQuery selects GPU time between two times, and that of holds until holdsTo. A row has the sums of one period, and the number of
+// GPUs that remain held after it. One statement reads both the hours and the holds, because a job could move from holds to hours between
+// two statements. The two databases have different names for the function that returns the smaller of two values.
 func usageQuery(q api.UsageQuery, from, to, holdsTo int64) (string, []any) {
-	var of []string // what rows are told apart by
+	var of []string // the dimensions that rows are grouped by
 	for _, c := range []struct{ by, column string }{{api.ByVC, "vc"}, {api.ByUser, "user_name"}, {api.ByType, "type"}} {
 		if slices.Contains(q.By, c.by) {
 			of = append(of, c.column)
@@ -82,9 +82,9 @@ func usageQuery(q api.UsageQuery, from, to, holdsTo int64) (string, []any) {
 	return hours + " UNION ALL " + holds + " ORDER BY vc, user_name, type, opportunistic, outcome, period", slices.Concat(args, args)
 }
 
-// readUsage hands out the GPU time of a question by period. count ends it by an error.
+// readUsage passes the GPU time of a query to count, by period. An error of count stops it.
 func (d *database) readUsage(ctx context.Context, q api.UsageQuery, from, to, now int64, count func(share, spent) error) error {
-	query, args := usageQuery(q, from, to, min(to, now)) // what a clock that was wrong wrote into the future hasn't happened
+	query, args := usageQuery(q, from, to, min(to, now)) // a wrong clock may have written times in the future
 	rows, err := d.read.QueryContext(ctx, d.rebind(query), args...)
 	if err != nil {
 		return fmt.Errorf("read the archive: %w", err)
@@ -138,7 +138,7 @@ func (h *held) add(s share, outcome string, t spent, gpus int64) error {
 	return h.count(s, t)
 }
 
-// lost is how much of what was held was thrown away.
+// lost returns how much of the held time was lost.
 func lost(outcome string, held int64) (s spent) {
 	switch outcome {
 	case outcomePreempted:

@@ -51,7 +51,7 @@ func (r *reconciler) act(ctx context.Context, f *v1.Framework, e *entry, todo *m
 	return 0, nil
 }
 
-// archiveBefore saves what is about to be forgotten.
+// archiveBefore saves the state that the status is about to drop.
 func (r *reconciler) archiveBefore(ctx context.Context, f *v1.Framework, e *entry, todo *machine.Result) error {
 	whole := e.whole(f)
 	if todo.ArchiveAttempt {
@@ -152,8 +152,8 @@ func (r *reconciler) deletePod(ctx context.Context, d machine.Deletion) (gone bo
 	return false, fmt.Errorf("delete pod %s: %w", d.Name, err)
 }
 
-// completed sees a job off: it is archived before its end is written down, so that both cost one
-// write, and written down anyway where the archive doesn't answer.
+// completed finishes a job. It archives the job before it writes its end, so that both need only one write. If the archive doesn't
+// answer, it writes the end anyway.
 func (r *reconciler) completed(ctx context.Context, f *v1.Framework, e *entry, result *machine.Result) (time.Duration, error) {
 	var archiveErr error
 	if e.status.ArchivedTime == nil {

@@ -37,7 +37,7 @@ func awaited(o any) ([]string, error) {
 	return names, nil
 }
 
-// archiveTime bounds a question to the archive: jobs that need nothing of it must not wait for one that hangs.
+// archiveTime bounds a query of the archive: other jobs must not wait for an archive that hangs.
 const archiveTime = 5 * time.Second
 
 // after finds out whether the jobs that a Framework waits for have ended. It is asked until the first task has run.
@@ -77,8 +77,8 @@ func (r *reconciler) after(ctx context.Context, f *v1.Framework, st *v1.Framewor
 	return out, nil
 }
 
-// created is when a job was created that waits or runs; the beginning of time where it isn't known. Each circle
-// of jobs has one that waits for a job which isn't older, and that one finds the circle.
+// created returns when a waiting or running job was created, or the zero time if that isn't known. Each cycle of jobs has one that waits
+// for a job which isn't older, and that one finds the cycle.
 func (r *reconciler) created(a *v1.After) time.Time {
 	if f := r.cache.framework(a.Framework); f != nil && f.UID == a.UID {
 		return f.CreationTimestamp.Time
@@ -86,8 +86,8 @@ func (r *reconciler) created(a *v1.After) time.Time {
 	return time.Time{}
 }
 
-// leadsTo reports whether a job waits, by way of others or not, for the Framework with this UID. No command
-// makes such a circle; an annotation written by hand does. seen are those of which that is known not to be so.
+// leadsTo reports whether a job waits, directly or not, for the Framework with this UID. No command makes such a cycle; an annotation
+// written by hand can. seen holds the jobs that are known not to.
 func (r *reconciler) leadsTo(a *v1.After, uid types.UID, seen map[types.UID]bool) bool {
 	if a.UID == uid {
 		return true
@@ -101,12 +101,12 @@ func (r *reconciler) leadsTo(a *v1.After, uid types.UID, seen map[types.UID]bool
 	return slices.ContainsFunc(next, func(a v1.After) bool { return r.leadsTo(&a, uid, seen) })
 }
 
-// endOf says how a job ended; empty where it has not.
+// endOf describes the end of a job, or returns an empty text if it is still active.
 func (r *reconciler) endOf(ctx context.Context, a *v1.After) (string, error) {
 	if f := r.cache.framework(a.Framework); f != nil && f.UID == a.UID {
 		return endedHow(api.StateOf(f)), nil
 	}
-	// The cache may be late, and a deleted job lies in the archive.
+	// The cache may be late, and a deleted job is only in the archive.
 	live := &v1.Framework{}
 	err := r.api.Get(ctx, client.ObjectKey{Namespace: r.o.Namespace, Name: a.Framework}, live)
 	if client.IgnoreNotFound(err) != nil {
@@ -129,7 +129,7 @@ func (r *reconciler) endOf(ctx context.Context, a *v1.After) (string, error) {
 	return endedHow(d.State), nil
 }
 
-// endedHow puts a state into words; empty where it is no end.
+// endedHow describes a final state. For other states it returns an empty text.
 func endedHow(state string) string {
 	switch state {
 	case api.Succeeded, api.Failed:

@@ -141,7 +141,7 @@ func TestAJobWithAHostileListCanBeStoppedAndRemoved(t *testing.T) {
 	}
 }
 
-// archiveOf is an archive whose answers about jobs a test takes away.
+// archiveOf is an archive that a test can make hang or forget its jobs.
 type archiveOf struct {
 	*memory
 	hangs, empty atomic.Bool

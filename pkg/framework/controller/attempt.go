@@ -25,8 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/peers"
 )
 
-// configMap returns what the machine needs to know of the attempt's ConfigMap; where the cache can't
-// be sure, the API is asked.
+// configMap returns the state of the attempt's ConfigMap for the machine. If the cache can't be sure, it queries the API.
 func (r *reconciler) configMap(ctx context.Context, f *v1.Framework, e *entry) (machine.ConfigMap, error) {
 	if f.OwnsPods() {
 		return machine.ConfigMap{}, nil
@@ -117,8 +116,8 @@ func owned(f *v1.Framework, name string) metav1.ObjectMeta {
 	}
 }
 
-// prepareJob makes what the tasks of a job need to find each other: names in DNS, and for jobs that an earlier paictl submitted the
-// right to watch the one object that their addresses lie in.
+// prepareJob creates the objects that the tasks of a job need to find each other: names in DNS, and, for jobs that an earlier paictl
+// submitted, the right to watch the one object that holds their addresses.
 func (r *reconciler) prepareJob(ctx context.Context, f *v1.Framework, e *entry) error {
 	if e.setUp || !f.OwnRuntime() || !machine.Many(f) {
 		return nil
@@ -142,8 +141,7 @@ func (r *reconciler) prepareJob(ctx context.Context, f *v1.Framework, e *entry) 
 // prepareAccount makes the account by which tasks of a job watch the one object that has their addresses. Those of newer jobs ask the
 // controller.
 func (r *reconciler) prepareAccount(ctx context.Context, f *v1.Framework, meta metav1.ObjectMeta) error {
-	// What the binding refers to comes first: the API server looks whether we have the rights of the role
-	// that we give.
+	// The objects that the binding refers to come first: the API server checks whether we have the permissions of the role that we grant.
 	first := []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: meta},
 		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
@@ -165,8 +163,8 @@ func (r *reconciler) prepareAccount(ctx context.Context, f *v1.Framework, meta m
 	return r.ensure(ctx, f, binding)
 }
 
-// ensure makes one of a job's objects, unless it is there. One that is there may be of a former job of that name, which Kubernetes has not
-// removed yet.
+// ensure creates an object of a job, unless it exists. An existing one may belong to an earlier job of that name, if Kubernetes hasn't
+// removed it yet.
 func (r *reconciler) ensure(ctx context.Context, f *v1.Framework, o client.Object) error {
 	want := o.DeepCopyObject().(client.Object)
 	err := r.api.Create(ctx, o)
@@ -228,7 +226,7 @@ func attemptName(f *v1.Framework, st *v1.FrameworkStatus) rendezvous.Attempt {
 	return rendezvous.Attempt{Framework: f.Name, UID: f.UID, Number: st.AttemptStatus.ID}
 }
 
-// republish tells the tasks again what another process has told them, in its memory.
+// republish puts the addresses that another process published into this process's memory.
 func (r *reconciler) republish(f *v1.Framework, st *v1.FrameworkStatus) error {
 	at := attemptName(f, st)
 	if st.AttemptStatus.PeersTime == nil || !f.OwnsPods() || r.o.Peers.Has(at) {

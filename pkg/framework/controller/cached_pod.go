@@ -13,13 +13,14 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// packedPod is how a pod lies in the cache: encoded, since as an object it takes six times the memory, and a cluster has tens of thousands.
+// packedPod is a pod in the cache. It is encoded, because an object takes six times the memory, and a cluster has tens of thousands of
+// pods.
 type packedPod struct {
 	namespace, name, version string
 	data                     []byte
 }
 
-// packPod keeps what the machine looks at.
+// packPod keeps the fields that the machine reads.
 func packPod(o any) (any, error) {
 	p, ok := o.(*corev1.Pod)
 	if !ok {
@@ -32,12 +33,12 @@ func packPod(o any) (any, error) {
 	return &packedPod{namespace: p.Namespace, name: p.Name, version: p.ResourceVersion, data: data}, nil
 }
 
-// GetObjectMeta returns what an informer asks for.
+// GetObjectMeta returns the metadata that an informer needs.
 func (p *packedPod) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: p.namespace, Name: p.name, ResourceVersion: p.version}
 }
 
-// podFrom returns the pod that an informer of pods tells of, which is the caller's own; nil where it is none.
+// podFrom returns the pod of an informer's event; the caller owns it. It returns nil if the object isn't a pod.
 func podFrom(o any) *corev1.Pod {
 	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = gone.Obj
@@ -48,13 +49,13 @@ func podFrom(o any) *corev1.Pod {
 	}
 	p := &corev1.Pod{}
 	if err := p.Unmarshal(packed.data); err != nil {
-		// What Marshal wrote can be read.
+		// This can't happen: Marshal wrote the data.
 		utilruntime.HandleError(fmt.Errorf("cached pod %s: %w", packed.name, err))
 	}
 	return p
 }
 
-// slimPod copies what the machine looks at.
+// slimPod copies the fields that the machine reads.
 func slimPod(p *corev1.Pod) *corev1.Pod {
 	slim := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -24,13 +24,13 @@ import (
 // byFramework is the index of pods.
 const byFramework = "framework"
 
-// caches follow what jobs are made of. What they return is shared and must not be changed, but for pods, which lie there encoded.
+// caches follow the objects of jobs. Their results are shared and must not be changed, except pods, which the cache stores encoded.
 type caches struct {
 	namespace  string
 	frameworks toolscache.SharedIndexInformer
 	pods       toolscache.SharedIndexInformer
 	configMaps toolscache.SharedIndexInformer // metadata of the attempts' ConfigMaps
-	nodes      toolscache.SharedIndexInformer // nothing waits for them: without them jobs run, too
+	nodes      toolscache.SharedIndexInformer // no job waits for them: jobs run without them, too
 	machines   *machines
 }
 
@@ -108,7 +108,7 @@ func (c *caches) pod(name string) *corev1.Pod {
 	return podFrom(o)
 }
 
-// podOf returns a pod; nil where another has its name.
+// podOf returns a pod, or nil if its name belongs to a different pod.
 func (c *caches) podOf(name string, uid types.UID) *corev1.Pod {
 	if p := c.pod(name); p != nil && p.UID == uid {
 		return p
@@ -147,8 +147,8 @@ func pick(m map[string]string, keys ...string) map[string]string {
 	return out
 }
 
-// slimFramework packs the pod templates, which only new pods need, and drops what a job doesn't need any more once it lies in the archive. The
-// API's own copy stays whole.
+// slimFramework packs the pod templates, which only new pods need, and drops the fields that an archived job no longer needs. The API's
+// own copy stays whole.
 func slimFramework(o any) (any, error) {
 	f, ok := o.(*v1.Framework)
 	if !ok {
@@ -174,7 +174,7 @@ func slimFramework(o any) (any, error) {
 	return f, nil
 }
 
-// limits are what lists and the accounts of GPUs say of a pod template.
+// limits returns the part of a pod template that lists and GPU accounting read.
 func limits(of *corev1.PodTemplateSpec) (out corev1.PodTemplateSpec) {
 	for i := range of.Spec.Containers {
 		out.Spec.Containers = append(out.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Limits: of.Spec.Containers[i].Resources.Limits}})

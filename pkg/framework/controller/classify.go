@@ -45,7 +45,7 @@ func (b *ruleBook) Failed(p *corev1.Pod) machine.Outcome {
 	return o
 }
 
-// Code returns what is known of a code.
+// Code returns the outcome of a code.
 func (b *ruleBook) Code(code int32) machine.Outcome {
 	o := outcomeOf(b.set.Load().ByCode(int(code)))
 	o.Code = code
@@ -60,8 +60,7 @@ func outcomeOf(r rules.Rule) machine.Outcome {
 	return o
 }
 
-// nodeFault reports whether a rule blames the machine. A pod that had to make room for another says
-// nothing about its machine.
+// nodeFault reports whether a rule blames the machine. A pod that was evicted for another pod doesn't count against its machine.
 func nodeFault(r rules.Rule) bool {
 	if r.Type != "PLATFORM_FAILURE" || r.Code == -1003 {
 		return false

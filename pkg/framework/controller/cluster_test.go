@@ -36,8 +36,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// cluster is a real API server with simulated nodes, a namespace of its own, and a controller that a
-// test can kill and start.
+// cluster is a real API server with simulated nodes, its own namespace, and a controller that a test can kill and start.
 type cluster struct {
 	t           testing.TB
 	c           client.Client
@@ -46,7 +45,7 @@ type cluster struct {
 	store       *memory
 	o           controller.Options
 	stop        func()
-	annotations map[string]string // further ones of what is submitted next
+	annotations map[string]string // added to the next submission
 }
 
 var namespaces atomic.Int32
@@ -186,7 +185,7 @@ func (w *cluster) until(name, what string, ok func(*v1.Framework) bool) *v1.Fram
 			p := &pods.Items[i]
 			left = append(left, fmt.Sprintf("%s %s on %q, being deleted since %v, finalizers %v", p.Name, p.Status.Phase, p.Spec.NodeName, p.DeletionTimestamp, p.Finalizers))
 		}
-		// What follows it in the output is wanted, too.
+		// The output after this line is of interest, too.
 		w.t.Fatalf("job %s never %s: it is %s of %v, delay %v, with the pods\n%s\n%.3000s", name, what, f.Status.State, f.Status.TransitionTime,
 			f.Status.RetryPolicyStatus.RetryDelaySec, strings.Join(left, "\n"), text)
 	}
@@ -200,7 +199,7 @@ func (w *cluster) pod(name string) *corev1.Pod {
 	return p
 }
 
-// end is what a kubelet writes of a pod whose containers have ended.
+// end writes the status that a kubelet writes when the containers of a pod have ended.
 func end(p *corev1.Pod, code int32) {
 	p.Status.Phase = corev1.PodSucceeded
 	if code != 0 {
@@ -219,7 +218,7 @@ func (w *cluster) exits(name string, code int32) {
 		p := &corev1.Pod{}
 		return w.get(p, name) && p.Status.Phase == corev1.PodRunning
 	})
-	// KWOK may play a stage once more meanwhile.
+	// KWOK may play another stage at the same time.
 	require.NoError(w.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		p := w.pod(name)
 		end(p, code)

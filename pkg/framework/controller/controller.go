@@ -1,5 +1,5 @@
-// Package controller runs jobs: it watches Frameworks and their pods, asks pkg/framework/machine
-// what follows, writes that down, and does it.
+// Package controller runs jobs: it watches Frameworks and their pods, asks pkg/framework/machine for the next step, writes the result
+// down, and carries it out.
 // In: the API of a cluster, an archive. Out: pods, statuses, peers, events, metrics, history.
 package controller
 
@@ -57,7 +57,7 @@ func New(o Options) (*Controller, error) {
 	return &Controller{o: o, metrics: m, events: newEventSink(), vanished: make(chan struct{}, 1)}, nil
 }
 
-// Leader returns the identity of the replica that works, or "" where that isn't known yet.
+// Leader returns the identity of the leading replica, or "" if it isn't known yet.
 func (c *Controller) Leader() string {
 	id, _ := c.leader.Load().(string)
 	return id
@@ -66,8 +66,8 @@ func (c *Controller) Leader() string {
 // Filled reports whether all jobs have been read once, so that this replica could lead.
 func (c *Controller) Filled() bool { return c.filled.Load() }
 
-// Run works until the context ends, or with an error when the lease is lost: then the program has
-// to end, since another replica leads. It waits for an API server that is away.
+// Run works until the context ends, or returns an error when the lease is lost: then the program has to end, since another replica leads.
+// It waits for an API server that doesn't answer.
 func (c *Controller) Run(ctx context.Context) error {
 	log.SetLogger(c.o.Log)
 	s := runtime.NewScheme()
@@ -128,7 +128,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// restConfig has the controller's own limits, and counts what is written.
+// restConfig returns a configuration with the controller's own limits, which counts writes.
 func (c *Controller) restConfig() *rest.Config {
 	config := rest.CopyConfig(c.o.Config)
 	config.QPS, config.Burst = c.o.QPS, int(2*c.o.QPS)
@@ -158,7 +158,7 @@ func (c *Controller) manager(config *rest.Config, s *runtime.Scheme) (manager.Ma
 	return mgr, nil
 }
 
-// register adds what works only while this replica leads.
+// register adds the parts that run only while this replica leads.
 func (r *reconciler) register(mgr manager.Manager) error {
 	yes := true
 	ctrl, err := controller.New(name, mgr, controller.Options{

@@ -67,7 +67,7 @@ func TestTasksAskTheControllerForTheirPeers(t *testing.T) {
 	w := simulate(t)
 	key := []byte("key")
 	w.o.Peers, w.o.PeersKey = rendezvous.New(), func() []byte { return key }
-	// Kubernetes hasn't removed yet what a former job of the name had.
+	// Kubernetes hasn't removed the objects of an earlier job of that name yet.
 	require.NoError(t, w.c.Create(t.Context(), &corev1.Service{ObjectMeta: owned(w.namespace, "hello", "a former one"), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}))
 	w.start()
 	f := w.submit("hello", workers(2))
@@ -185,7 +185,7 @@ func TestTasksAreAddedAndRemovedWhileOthersRun(t *testing.T) {
 		require.NoError(t, w.c.Patch(t.Context(), f, client.RawPatch("application/json-patch+json",
 			[]byte(`[{"op":"replace","path":"/spec/taskRoles/0/taskNumber","value":`+n+`}]`))))
 	}
-	scale("120") // beyond what fits into the status
+	scale("120") // more than the status can hold
 	w.until("scale", "runs 120 tasks", func(f *v1.Framework) bool { return f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == 120 })
 	assert.Equal(t, int32(2), w.job("scale").Status.AttemptStatus.TaskChunks)
 	scale("2")

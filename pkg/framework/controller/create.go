@@ -107,7 +107,7 @@ func (r *reconciler) existing(ctx context.Context, want *corev1.Pod) (*corev1.Po
 	return have, nil
 }
 
-// refusal tells which answers of the API mean that a pod is wrong in itself.
+// refusal reports whether an error of the API means that the pod itself is invalid.
 func refusal(err error) (int32, bool) {
 	text := ""
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 	DeliverInitContainer Delivery = "init-container"
 )
 
-// ParseDelivery refuses what is none.
+// ParseDelivery parses a Delivery, and refuses unknown values.
 func ParseDelivery(text string) (Delivery, error) {
 	all := []string{string(DeliverAuto), string(DeliverImageVolume), string(DeliverInitContainer)}
 	if !slices.Contains(all, text) {
@@ -35,8 +35,8 @@ func ParseDelivery(text string) (Delivery, error) {
 	return Delivery(text), nil
 }
 
-// Since when volumes of images hold programs that may be executed: Kubernetes had forbidden that
-// before. Of other engines nothing is known here.
+// The first versions that allow programs in image volumes to be executed: Kubernetes forbade that before. The versions of other engines
+// aren't known here.
 var (
 	imageVolumeKubelet    = version.MustParseGeneric("1.36.0")
 	imageVolumeContainerd = version.MustParseGeneric("2.1.0")
@@ -44,7 +44,7 @@ var (
 
 const containerd = "containerd://"
 
-// mountsImages reports whether a machine can mount images. Jobs run on Linux: what others can doesn't matter.
+// mountsImages reports whether a machine can mount images. Jobs run on Linux, so it returns true for all other systems.
 func mountsImages(n *corev1.NodeSystemInfo) bool {
 	if n.OperatingSystem != "" && n.OperatingSystem != "linux" {
 		return true
@@ -101,7 +101,7 @@ func (m *machines) remove(name string) {
 	m.tell()
 }
 
-// tell says it when what all nodes can has changed.
+// tell calls changed when it changes whether all nodes mount images.
 func (m *machines) tell() {
 	mount := m.known > 0 && len(m.lacking) == 0
 	if m.changed == nil || mount == m.told {
@@ -126,7 +126,7 @@ func (m *machines) mountImages() bool {
 	return m.known > 0 && len(m.lacking) == 0
 }
 
-// slimNode keeps what mountsImages looks at, and the model of the GPUs.
+// slimNode keeps the fields that mountsImages reads, and the model of the GPUs.
 func slimNode(o any) (any, error) {
 	n, ok := o.(*corev1.Node)
 	if !ok {

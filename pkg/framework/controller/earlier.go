@@ -14,12 +14,12 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// earlier are the pods that another process made last and that the cache lacks, by Framework. They are asked
-// for once, for all Frameworks: a list per Framework costs the API server a look at all pods each time, which
-// after a restart with thousands of jobs is more than it and etcd can bear.
+// earlier holds the pods that another process made last and that are missing from the cache, by Framework. They are requested once, for
+// all Frameworks: a list per Framework makes the API server scan all pods each time, which after a restart with thousands of jobs is more
+// than it and etcd can bear.
 type earlier struct {
 	mu   sync.Mutex
-	pods map[string][]*corev1.Pod // nil until they are asked for
+	pods map[string][]*corev1.Pod // nil until they are requested
 }
 
 // before returns the pods of a Framework that this process hasn't made and that the cache may lack. It
@@ -37,8 +37,7 @@ func (r *reconciler) before(ctx context.Context, framework string) ([]*corev1.Po
 	return r.earlier.pods[framework], nil
 }
 
-// missing asks the API for all pods, page by page and without what is in them, and reads those that
-// the cache doesn't have.
+// missing lists the metadata of all pods, page by page, and reads those that the cache doesn't have.
 func (r *reconciler) missing(ctx context.Context) (map[string][]*corev1.Pod, error) {
 	out := map[string][]*corev1.Pod{}
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -14,8 +14,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// entry is what this process knows of one Framework beyond its caches. It can be lost at any time:
-// all truth is in the Framework's status and in its pods.
+// entry is the state of one Framework that this process has beyond its caches. It can be lost at any time: the Framework's status and its
+// pods have the full state.
 type entry struct {
 	uid    types.UID
 	owner  prometheus.Labels   // of its metric
@@ -25,9 +25,9 @@ type entry struct {
 	layout *status.Layout
 	view   machine.View
 	maps   mapView
-	again  bool // this process has worked on the Framework before, and has lost what it knew
+	again  bool // this process has worked on the Framework before, and has lost its state
 
-	// What of the status isn't written down yet, and since when.
+	// The changes of the status that aren't written yet, and since when.
 	dirty        bool
 	dirtyTasks   []status.Task
 	dirtyChunks  []int32
@@ -48,7 +48,7 @@ type entry struct {
 	savedTasks    map[savedTask]bool
 	kept          bool // it has the finalizer
 	released      bool // it had, and may go
-	setUp         bool // Service, service account and role are there
+	setUp         bool // Service, service account and role exist
 	blocked       string
 	blockedTimes  int
 	state         v1.State // as counted in the metrics
@@ -57,7 +57,7 @@ type entry struct {
 	lastAddress atomic.Int64
 
 	mu   sync.Mutex
-	last map[types.UID]*corev1.Pod // pods that have ended, or are gone, as they were seen last
+	last map[types.UID]*corev1.Pod // the last state of pods that have ended or are gone
 }
 
 // seen remembers a pod.
@@ -70,7 +70,7 @@ func (e *entry) seen(p *corev1.Pod) {
 	e.last[p.UID] = p
 }
 
-// gone takes out the pods that aren't there any more; what is there may still vanish unseen.
+// gone removes and returns the pods that no longer exist. Others may still vanish unseen.
 func (e *entry) gone(there map[string]*corev1.Pod) map[types.UID]*corev1.Pod {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -93,7 +93,7 @@ type savedTask struct {
 	attempt int32
 }
 
-// mark notes what a step changed.
+// mark records the changes of a step.
 func (e *entry) mark(r *machine.Result, now time.Time) {
 	e.notes = append(e.notes, r.Notes...)
 	if !r.Changed {
@@ -125,7 +125,7 @@ func (e *entry) clean() {
 	e.dirty, e.dirtyTasks, e.dirtyChunks, e.newAttempt, e.decided = false, nil, nil, false, false
 }
 
-// saved is what the machine asks about the archive.
+// saved returns the state of the archive that the machine asks for.
 func (e *entry) saved() machine.Saved {
 	return machine.Saved{
 		Attempt: func(a int32) bool { return e.savedAttempts[a] },
@@ -180,7 +180,7 @@ func (e *entries) drop(name string) *entry {
 	return one
 }
 
-// mapView is what this process knows of the attempt's ConfigMap beyond its cache.
+// mapView is the state of the attempt's ConfigMap that this process has beyond its cache.
 type mapView struct {
 	made        types.UID
 	madeAttempt int32

@@ -21,8 +21,8 @@ import (
 // eventsEvery is how often events are written to the archive, all that came in one go.
 const eventsEvery = 2 * time.Second
 
-// eventSink collects the events of jobs until they are archived. It is a store for a reflector, so
-// that one watch serves all jobs and nothing is kept but what isn't archived yet.
+// eventSink collects the events of jobs until they are archived. It is a store for a reflector, so one watch serves all jobs, and it
+// keeps only events that aren't archived yet.
 type eventSink struct {
 	mu      sync.Mutex
 	pending map[string]map[string]api.Event // by Framework and UID
@@ -31,7 +31,7 @@ type eventSink struct {
 
 func newEventSink() *eventSink { return &eventSink{pending: map[string]map[string]api.Event{}} }
 
-// Events are those of a job that came so lately that the archive doesn't have them yet; of the replica that leads alone.
+// Events returns the events of a job that aren't in the archive yet. Only the leading replica has them.
 func (c *Controller) Events(framework string) []api.Event {
 	c.events.mu.Lock()
 	defer c.events.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *eventSink) take() map[string]map[string]api.Event {
 	return out
 }
 
-// written forgets what was taken.
+// written drops the events that were taken.
 func (s *eventSink) written() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func toEvent(e *corev1.Event) api.Event {
 	return out
 }
 
-// Add, Update, Delete, Replace and Resync are what a reflector asks for.
+// Add, Update, Delete, Replace and Resync implement the store of a reflector.
 
 // Add takes an event.
 func (s *eventSink) Add(o any) error { s.put(o); return nil }
@@ -176,7 +176,7 @@ func (s *eventSink) Add(o any) error { s.put(o); return nil }
 // Update takes an event that occurred again.
 func (s *eventSink) Update(o any) error { s.put(o); return nil }
 
-// Delete ignores that the API server forgets one.
+// Delete ignores events that the API server removes.
 func (s *eventSink) Delete(any) error { return nil }
 
 // Replace takes all that there are, after a start or a lost connection.

@@ -18,8 +18,8 @@ const (
 	goneRetry = 10 * time.Second // after an error
 )
 
-// runGone ends jobs in the archive whose Frameworks are gone and whose end no one saw: removed by force,
-// or while no controller ran, or with their namespace.
+// runGone ends jobs in the archive whose Frameworks are gone and whose end wasn't observed: they were removed by force, or while no
+// controller ran, or with their namespace.
 func (r *reconciler) runGone(ctx context.Context) error {
 	select { // a job that the archive doesn't know to have ended may only have to be written again
 	case <-ctx.Done():
@@ -44,9 +44,8 @@ func (r *reconciler) runGone(ctx context.Context) error {
 	}
 }
 
-// endGone asks the archive first and the API after it: a row is written of a Framework that is there,
-// so that one which isn't there later is gone for good, whatever is submitted meanwhile. Its name may
-// be another's by now; the UID tells.
+// endGone reads the archive first and the API after it. A row is written while its Framework exists, so a Framework that doesn't exist
+// later is gone permanently, even if users submit jobs at the same time. A new job may have its name by then, so the UID decides.
 func (r *reconciler) endGone(ctx context.Context) error {
 	open, err := r.o.Store.Unended(ctx)
 	if err != nil {
@@ -74,8 +73,9 @@ func (r *reconciler) endGone(ctx context.Context) error {
 // gonePage is how many jobs are looked at together.
 const gonePage = 5000
 
-// listGone has the archive list jobs that ended and are gone and that it leaves to the API: their Frameworks were removed by force, or came
-// with an import, or were written by an earlier version. The cache is enough: who wrote the end of a job had its Framework in it, or listed it later.
+// listGone makes the archive list finished jobs whose Frameworks are gone, and that it expects in the API: their Frameworks were removed
+// by force, or they were imported, or an earlier version wrote them. The cache is enough: the replica that wrote the end of a job had its
+// Framework in the cache, or listed it later.
 func (r *reconciler) listGone(ctx context.Context) error {
 	for after := ""; ; {
 		ended, err := r.o.Store.Unreleased(ctx, after, gonePage)
@@ -100,7 +100,7 @@ func (r *reconciler) listGone(ctx context.Context) error {
 	}
 }
 
-// exists asks the API where the cache doesn't know: that may be late.
+// exists queries the API if the cache doesn't have the Framework, because the cache may be late.
 func (r *reconciler) exists(ctx context.Context, name, uid string) (bool, error) {
 	if f := r.cache.framework(name); f != nil && string(f.UID) == uid {
 		return true, nil

@@ -52,7 +52,7 @@ func TestAJobThatVanishedWhileNoControllerRanIsEndedInTheArchive(t *testing.T) {
 	assert.False(t, w.store.isGone(stays))
 	assert.False(t, w.store.isGone(again))
 
-	// Another replica takes over; what runs goes on, and ends as it should.
+	// Another replica takes over. Running jobs continue, and finish normally.
 	w.stop()
 	w.start()
 	w.exits("stays-worker-0", 0)

@@ -9,19 +9,18 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// envGPUs is what the container toolkit of NVIDIA goes by.
+// envGPUs is the variable that NVIDIA's container toolkit reads.
 const envGPUs = "NVIDIA_VISIBLE_DEVICES"
 
-// resourceGPU is what the device plugin of NVIDIA gives out, where no scheduler of cells runs.
+// resourceGPU is the resource of NVIDIA's device plugin, for clusters without a scheduler of cells.
 const resourceGPU = "nvidia.com/gpu"
 
-// guard takes from a pod what is the platform's to say, and fills in what is unsafe where a template
-// leaves it out. What else a template may not say the API server refuses: see the chart
-// cluster-configuration.
+// guard removes fields of a pod that only the platform may set, and sets safe values for fields that a template leaves out. The API
+// server refuses other fields that a template may not set: see the chart cluster-configuration.
 func guard(p *corev1.Pod, priority string) {
 	p.Finalizers = nil // it would stay forever
 	for _, key := range []string{annotation.BindInfoKey, annotation.IsolationKey, annotation.LegacyIsolationKey, annotation.PlacementKey} {
-		delete(p.Annotations, key) // the scheduler's word
+		delete(p.Annotations, key) // only the scheduler sets these
 	}
 	if p.Spec.PriorityClassName == "" {
 		if !slices.Contains(v1.Priorities(), priority) {
@@ -58,9 +57,9 @@ func guardContainer(c *corev1.Container) {
 		return
 	}
 	if n := c.Resources.Limits[resourceGPU]; !n.IsZero() {
-		return // the plugin says which; asked for none, it says nothing
+		return // the plugin sets it; for zero GPUs it doesn't
 	}
-	// Images of CUDA say "all" where nothing is set.
+	// CUDA images default to "all".
 	gpus := corev1.EnvVar{Name: envGPUs, Value: "none"}
 	if _, cells := c.Resources.Limits[annotation.EnableKey]; cells {
 		gpus = corev1.EnvVar{Name: envGPUs, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{

@@ -9,7 +9,7 @@ import (
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Who asks the device plugin for no GPU gets no word of it, and the image's own "all" holds.
+// A container that requests zero GPUs isn't handled by the device plugin, so the image's own "all" would apply.
 func TestNoGPUOfThePluginIsAllGPUs(t *testing.T) {
 	p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nvidia/cuda",
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{resourceGPU: apiresource.MustParse("0")}}}}}}

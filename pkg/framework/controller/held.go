@@ -26,7 +26,7 @@ const (
 	accountSoon  = 10 * time.Second
 )
 
-// held says which GPUs a pod has that has a machine. known is false where the cache may only be late.
+// held returns the GPUs of a pod that has a machine. known is false if the cache may only be late.
 func (r *reconciler) held(f *v1.Framework, p *corev1.Pod) (g *v1.TaskGPUs, known bool) {
 	template := templateOf(f, p.Labels[v1.LabelTaskRole])
 	n := gpusOf(p, template)
@@ -46,7 +46,7 @@ func (r *reconciler) held(f *v1.Framework, p *corev1.Pod) (g *v1.TaskGPUs, known
 	return g, true
 }
 
-// templateOf is the pod template of a role; nil where the job has no such role any more.
+// templateOf returns the pod template of a role, or nil if the job no longer has that role.
 func templateOf(f *v1.Framework, role string) *corev1.PodTemplateSpec {
 	for i := range f.Spec.TaskRoles {
 		if f.Spec.TaskRoles[i].Name == role {
@@ -59,8 +59,8 @@ func templateOf(f *v1.Framework, role string) *corev1.PodTemplateSpec {
 // maxHeld is more than any machine has.
 const maxHeld = 1024
 
-// gpusOf counts the GPUs that the scheduler gave a pod, or for which its template asks the device plugin. GPUs that go with a
-// pod's processors count, though it sees none: no one else has them.
+// gpusOf counts the GPUs that the scheduler gave a pod, or that its template requests from the device plugin. GPUs that belong to a pod's
+// processors count, though the pod doesn't see them: no other pod has them.
 func gpusOf(p *corev1.Pod, template *corev1.PodTemplateSpec) int32 {
 	n := int64(0)
 	if text := p.Annotations[annotation.IsolationKey]; text != "" {
@@ -74,7 +74,7 @@ func gpusOf(p *corev1.Pod, template *corev1.PodTemplateSpec) int32 {
 	return int32(min(max(n, 0), maxHeld))
 }
 
-// boundAt is when a pod got its machine; zero where it doesn't say.
+// boundAt returns when a pod was bound to its machine, or zero if its status doesn't have that.
 func boundAt(p *corev1.Pod) metav1.Time {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
@@ -89,7 +89,7 @@ type gpuRequest struct {
 	gpuType       string // empty: any
 }
 
-// requestOf is what a role asks the scheduler for.
+// requestOf returns the request of a role to the scheduler.
 func requestOf(f *v1.Framework, template *corev1.PodTemplateSpec) (out gpuRequest) {
 	out.opportunistic = f.Annotations[v1.AnnotationPriority] == v1.PriorityOpportunistic
 	if template == nil || template.Annotations[annotation.SpecKey] == "" {
@@ -117,8 +117,8 @@ func modelOf(n *corev1.Node) string {
 	return n.Labels[labelModel]
 }
 
-// account writes which GPUs a job holds, so that its hours can be told while it runs and, should it vanish, until when
-// it was seen. What is forgotten is in the archive before that anyway. It returns when it is to be written again; 0: never.
+// account writes the GPUs that a job holds, so that its hours are known while it runs and, if it vanishes, until when it was last seen.
+// Attempts that are dropped from the status are archived before that anyway. It returns when to call it again; 0: never.
 func (r *reconciler) account(ctx context.Context, f *v1.Framework, e *entry) time.Duration {
 	if e.status == nil || e.status.State == v1.Completed {
 		return 0 // its end is archived as a whole

@@ -19,9 +19,8 @@ type KeptLogs interface {
 	Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error)
 }
 
-// kept reads the end of a log from its machine's agent; ok is false where that has none, and truncated then
-// says whether it may have. The kubelet has only what the container wrote since the file was rotated last,
-// which may be nothing.
+// kept reads the end of a log from its machine's agent. ok is false if the agent doesn't have it; truncated then reports whether it might
+// have it. The kubelet has only the output since the file was last rotated, which may be empty.
 func (l *logSaver) kept(ctx context.Context, p *corev1.Pod, container string) (data []byte, truncated, ok bool) {
 	if l.r.o.Logs == nil || p.Spec.NodeName == "" {
 		return nil, false, false
@@ -46,8 +45,8 @@ func partial(data []byte, truncated bool) bool {
 	return truncated || bytes.Count(data, []byte("\n")) >= logLines
 }
 
-// best is the end of a log as it is archived, of what the agent and the kubelet have of it. Where the
-// kubelet alone was asked and has nothing, there may have been more: the log isn't kept as a whole one.
+// best returns the end of a log to archive, from the agent or the kubelet. If only the kubelet was asked and its log is empty, there may
+// have been more, so the log isn't marked as complete.
 func (l *logSaver) best(ctx context.Context, p *corev1.Pod, container string, data []byte, truncated bool) ([]byte, bool) {
 	better, cut, ok := l.kept(ctx, p, container)
 	if ok {

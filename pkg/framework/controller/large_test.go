@@ -125,7 +125,7 @@ func TestManyJobsCostFewCallsEach(t *testing.T) {
 	assert.LessOrEqual(t, calls["PUT frameworks/status"], float64(4*n+2*tasks))
 }
 
-// The barrier is what a gang waits for after its last task has an address.
+// The barrier is how long a gang waits after its last task has an address.
 func TestTheAddressesOfALargeGangArePublishedAtOnce(t *testing.T) {
 	w := begin(t)
 	n := number("PAICTL_TEST_GANG", 60)

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// behindFor is how long a list waits for the cache to have what the API server has.
+	// behindFor is how long a list waits for the cache to catch up with the API server.
 	behindFor = 3 * time.Second
 	behindAsk = 100 * time.Millisecond
 	behindNow = 2 * time.Millisecond
 )
 
-// list is what List is made of.
+// list holds the parts of List.
 type list struct {
 	index  *listing.Index
 	cache  *caches
@@ -105,15 +105,15 @@ func (c *Controller) List(ctx context.Context, f listing.Filter) (*listing.Page,
 	return page, nil
 }
 
-// gone reports whether a Framework isn't there, by what the controller works from: the index has it a moment later.
+// gone reports whether a Framework is gone from the controller's cache: the index follows it a moment later.
 func (l *list) gone(_ context.Context, job *api.Job) (bool, error) {
 	f := l.cache.framework(job.Framework)
 	return f == nil || string(f.UID) != job.UID, nil
 }
 
-// fresh waits until the index has what the API server had when it was asked, so that who has submitted a job sees it. It compares
-// how many jobs both have, which costs the API server one row of a table; where a job came while another went, it may still be
-// missing for as long as the change takes to come, some milliseconds.
+// fresh waits until the index has caught up with the API server, so that users see the jobs that they have submitted. It compares the
+// number of jobs of both, which costs the API server one row of a table. If one job was added while another was removed, the new one may
+// be missing until the change arrives, some milliseconds later.
 func (l *list) fresh(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, behindFor)
 	defer cancel()

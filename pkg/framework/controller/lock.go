@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lock is the lease of the replicas, which also tells this one who leads.
+// lock returns the lease of the replicas, which also shows this one which replica leads.
 func (c *Controller) lock() (resourcelock.Interface, error) {
 	// Its own connection: the lease must not wait behind thousands of pods.
 	config := rest.CopyConfig(c.o.Config)
@@ -55,7 +55,7 @@ func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 	return record, raw, err
 }
 
-// Create takes a lease that isn't there.
+// Create creates the lease.
 func (l *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Create(ctx, record)
 	if err == nil {

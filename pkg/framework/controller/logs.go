@@ -27,18 +27,18 @@ const (
 	// a program whose log it sends has ended, and by then its pod may be gone.
 	logRest     = 3 * time.Second
 	logQueue    = 4096
-	logFollowed = 64       // logs of programs that are being ended, at a time; what is beyond that is lost
-	logLines    = 20_000   // asked for of the kubelet, which counts lines from the end but not bytes
+	logFollowed = 64       // logs of terminating programs, at a time; further ones are lost
+	logLines    = 20_000   // requested from the kubelet, which counts lines from the end but not bytes
 	logRead     = 64 << 20 // read at most, however long the lines
 	appName     = "app"
 )
 
-// logSaver keeps the ends of logs before their pods are removed. It is best effort: a kubelet that
-// doesn't answer delays a retry by seconds, never for good.
+// logSaver keeps the ends of logs before their pods are removed. It is best effort: a kubelet that doesn't answer delays a retry by
+// seconds, never forever.
 type logSaver struct {
 	r     *reconciler
-	work  chan logJob             // of pods that go
-	early chan logJob             // of programs that have ended, whose pods no one takes away yet
+	work  chan logJob             // of pods that are removed
+	early chan logJob             // of programs that have ended, whose pods aren't removed yet
 	open  chan struct{}           // has room for the logs that are followed
 	done  chan event.GenericEvent // Frameworks whose logs are saved
 
@@ -56,9 +56,9 @@ type logReading struct {
 
 type logJob struct {
 	framework string
-	uid       types.UID // of the Framework: what runs may not be in the archive yet
+	uid       types.UID // of the Framework: a running job may not be in the archive yet
 	d         machine.Deletion
-	pod       *corev1.Pod // as it was last seen; nil where it never was
+	pod       *corev1.Pod // as it was last seen; nil if it never was
 	early     bool
 }
 
@@ -70,7 +70,7 @@ func (j *logJob) key() api.LogKey {
 type logState struct {
 	asked  time.Time
 	done   bool
-	early  bool // no one took the pod away when it was asked for
+	early  bool // the pod wasn't being removed when its log was requested
 	failed bool
 }
 
@@ -81,8 +81,8 @@ func newLogSaver(r *reconciler) *logSaver {
 	}
 }
 
-// saved reports whether the pod may go: its log is kept, or there is no hope for it. Else it begins to
-// save, and the Framework is looked at again when that has ended, or when there is room to begin.
+// saved reports whether the pod may be removed: its log is saved, or can't be. Otherwise it begins to save the log, and the Framework is
+// queued again when that has ended, or when another log can be saved.
 func (l *logSaver) saved(f *v1.Framework, d machine.Deletion) bool {
 	if l.r.o.LogBytes < 0 {
 		return true
@@ -125,9 +125,9 @@ func (l *logSaver) ends(f *v1.Framework, d machine.Deletion) {
 	}
 }
 
-// taken begins to save the logs of pods that others take away: the scheduler for another gang, an eviction, a person. They go when their
-// programs have ended, whatever the job waits for. A pod whose program has ended goes at once when a machine is drained, without a word
-// before: its log is saved when it ends.
+// taken begins to save the logs of pods that others remove: the scheduler for another gang, an eviction, an administrator. They are
+// removed when their programs have ended, independent of the job. When a machine is drained, a pod whose program has ended is removed at
+// once, without notice: its log is saved when the program ends.
 func (l *logSaver) taken(f *v1.Framework, pods []*corev1.Pod) {
 	for _, p := range pods {
 		if p.DeletionTimestamp == nil && !terminated(p) {
@@ -144,15 +144,15 @@ func (l *logSaver) taken(f *v1.Framework, pods []*corev1.Pod) {
 	}
 }
 
-// forget drops what is known of pods that are gone.
+// forget drops the state of pods that are gone.
 func (l *logSaver) forget(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.state, uid)
 }
 
-// rest tells how long the end of a Framework has to wait for logs that are still read. It is looked at again
-// when they have been.
+// rest returns how long the end of a Framework has to wait for logs that are still being read. The Framework is queued again when they
+// have been read.
 func (l *logSaver) rest(framework string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -250,7 +250,7 @@ func (l *logSaver) room(ctx context.Context) {
 	}
 }
 
-// ended counts what became of a log, and lets the pod go.
+// ended counts the result of a log, and allows its pod to be removed.
 func (l *logSaver) ended(ctx context.Context, j logJob, err error) {
 	result := "ok"
 	if errors.Is(err, errNoLog) {
@@ -293,8 +293,8 @@ func (l *logSaver) lookAgain(ctx context.Context, framework string) {
 	}
 }
 
-// follow keeps what a program says while it is being ended: a pod that is deleted takes its log along
-// as soon as its program has gone. The pod goes once its log is being read.
+// follow reads the output of a program that is being terminated: the log of a deleted pod is removed as soon as its program has ended.
+// The pod may be removed once its log is being read.
 func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
 	select {
 	case l.open <- struct{}{}:
@@ -336,7 +336,7 @@ func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
 	}())
 }
 
-// copyKept saves what the agent of its machine has of a log that Kubernetes refuses, for the reason why: its pod may be gone.
+// copyKept saves the log that the machine's agent has if Kubernetes refuses it with the error why: its pod may be gone.
 func (l *logSaver) copyKept(ctx context.Context, j logJob, p *corev1.Pod, container string, why error) error {
 	data, truncated, ok := l.kept(ctx, p, container)
 	if !ok {
@@ -345,7 +345,7 @@ func (l *logSaver) copyKept(ctx context.Context, j logJob, p *corev1.Pod, contai
 	return l.r.o.Store.SaveLog(ctx, j.key(), data, truncated)
 }
 
-// terminated reports whether nothing of a pod runs any more.
+// terminated reports whether all containers of a pod have ended.
 func terminated(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
@@ -381,7 +381,7 @@ func (l *logSaver) copy(ctx context.Context, j logJob) error {
 	return l.r.o.Store.SaveLog(ctx, j.key(), data, more || err != nil || partial(data, truncated) || len(data) == 0) // it may have been rotated away
 }
 
-// logContainer is the one whose log says most: the user's program, or what kept it from starting.
+// logContainer returns the container whose log is most useful: the user's program, or the one that failed before it started.
 func logContainer(p *corev1.Pod) string {
 	if p == nil {
 		return ""
@@ -426,7 +426,7 @@ func tail(r io.Reader, n int) (data []byte, truncated bool, err error) {
 	}
 }
 
-// afterlife keeps a Framework that lies in the archive until its time is over.
+// afterlife keeps an archived Framework until its TTL is over.
 func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (time.Duration, error) {
 	leaving := f.DeletionTimestamp != nil
 	if due := e.status.CompletionTime.Add(r.o.TTL); !leaving && r.now().Before(due) {
@@ -489,7 +489,7 @@ func (r *reconciler) deleteEnded(ctx context.Context, f *v1.Framework, e *entry)
 	if _, err := r.deletePods(ctx, f, e, all); err != nil || !f.OwnsPods() || !machine.Many(f) {
 		return err
 	}
-	// No other job has the name as long as this one is there.
+	// No other job has the name until this one is removed.
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace}}
 	return client.IgnoreNotFound(r.api.Delete(ctx, service))
 }

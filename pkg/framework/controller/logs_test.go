@@ -137,7 +137,7 @@ func TestLogsThatFindNoRoomAreKeptLater(t *testing.T) {
 	assert.Len(t, store.saved, 4, "no log is lost")
 }
 
-// BenchmarkLogsOfOneJob measures what the log of one of a job's pods costs the controller, apart from its reading.
+// BenchmarkLogsOfOneJob measures the controller's cost of a log of one of a job's pods, except reading it.
 func BenchmarkLogsOfOneJob(b *testing.B) {
 	for _, pods := range []int{100, 1000, 4000} {
 		b.Run(strconv.Itoa(pods), func(b *testing.B) {
@@ -155,7 +155,7 @@ func BenchmarkLogsOfOneJob(b *testing.B) {
 	}
 }
 
-// slowStore is asked to save a log, and does it when it is told.
+// slowStore saves a log when the test allows it.
 type slowStore struct {
 	noLogs
 	asked chan api.LogKey
@@ -220,7 +220,7 @@ func TestTheLogOfAPodThatOthersTakeAwayIsKept(t *testing.T) {
 			pod.Spec.NodeName, pod.Status.Phase, pod.DeletionTimestamp, pod.Finalizers = "n", corev1.PodRunning, &metav1.Time{Time: time.Now()}, []string{"x"}
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
 			other := worker1()
-			other.Name, other.UID = "f-worker-2", "v" // no one takes it away
+			other.Name, other.UID = "f-worker-2", "v" // it isn't being removed
 			cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
 			require.NoError(t, err)
 			require.NoError(t, cache.pods.GetIndexer().Add(packed(t, pod)))
@@ -242,7 +242,7 @@ func TestTheLogOfAPodThatOthersTakeAwayIsKept(t *testing.T) {
 	}
 }
 
-// noLogs is an archive that has none yet.
+// noLogs is an archive without logs.
 type noLogs struct{ archive.Store }
 
 // Log implements archive.Store.
@@ -250,7 +250,7 @@ func (noLogs) Log(context.Context, api.LogKey) ([]byte, bool, error) {
 	return nil, false, archive.ErrNotFound
 }
 
-// withEndedPod is a reconciler with a pod whose program has ended and has said "done".
+// withEndedPod returns a reconciler with a pod whose program has written "done" and ended.
 func withEndedPod(t *testing.T, store archive.Store) (*reconciler, *corev1.Pod) {
 	t.Helper()
 	agent := agentOf(func(_, _, _, _ string) (string, http.Header, error) { return "done\n", http.Header{}, nil })
@@ -343,7 +343,7 @@ func (hasLogs) Log(context.Context, api.LogKey) ([]byte, bool, error) {
 	return []byte("done\n"), false, nil
 }
 
-// bytesStore keeps what it is given.
+// bytesStore keeps the logs that it saves.
 type bytesStore struct {
 	archive.Store
 	saved chan string

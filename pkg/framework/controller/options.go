@@ -15,12 +15,12 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Options say what a controller works on. Zero values mean what stands beside them.
+// Options configure a controller. Zero values mean the default in the comment.
 type Options struct {
 	Config          *rest.Config
 	Namespace       string        // of the jobs; kube.JobNamespace
 	SystemNamespace string        // of the lease and the failure rules; kube.SystemNamespace
-	Identity        string        // of this replica, for the lease; what others reach it by
+	Identity        string        // of this replica, for the lease; the address at which others reach it
 	LeaderElection  bool          // false: work at once; for tests
 	Workers         int           // Frameworks at a time; 64
 	QPS             float32       // calls of the API per second; 400, in bursts of twice as many
@@ -29,9 +29,9 @@ type Options struct {
 	Claims          bool          // tasks get their GPUs by claims, which agents of the machines serve
 	LogBytes        int           // kept of each task's log; 1 MiB; below 0: none
 	Store           archive.Store
-	Replaced        *archive.Replaced // where the archive took the place of a damaged one; else nil
-	Peers           *rendezvous.Board // where tasks wait for each other's addresses; nil: one of its own
-	PeersKey        func() []byte     // of the tokens that they show; empty while it isn't known
+	Replaced        *archive.Replaced // if the archive replaced a damaged one; otherwise nil
+	Peers           *rendezvous.Board // where tasks wait for each other's addresses; nil: a new one
+	PeersKey        func() []byte     // of the tokens that tasks send; empty until it is known
 	Logs            KeptLogs          // of the machines; nil: only the kubelets have logs
 	Log             logr.Logger
 	Registry        prometheus.Registerer // nil: no metrics
@@ -58,7 +58,7 @@ func (o *Options) fill() error {
 		o.Peers = rendezvous.New()
 	}
 	if o.PeersKey == nil {
-		none := rand.Text() // no one else knows it
+		none := rand.Text() // it is secret
 		o.PeersKey = func() []byte { return []byte(none) }
 	}
 	setDefault(&o.Delivery, DeliverAuto)

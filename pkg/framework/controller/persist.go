@@ -87,9 +87,9 @@ func (r *reconciler) writeHeader(ctx context.Context, f *v1.Framework, e *entry,
 	return nil
 }
 
-// reserve makes further chunks known in the Framework's status before they are written, and leaves the
-// rest of it as it is. A replica that lost its lease fails here, before it writes what its successor may
-// be writing; and a chunk in the API that the status doesn't know was never of this attempt.
+// reserve makes further chunks known in the Framework's status before they are written, and leaves the rest of it unchanged. A replica
+// that lost its lease fails here, before it writes chunks that its successor may be writing; and a chunk in the API that isn't in the
+// status was never of this attempt.
 func (r *reconciler) reserve(ctx context.Context, f *v1.Framework, e *entry) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": f.UID, "resourceVersion": e.rv},
@@ -134,7 +134,7 @@ func (r *reconciler) writeChunks(ctx context.Context, f *v1.Framework, e *entry)
 	return group.Wait()
 }
 
-// errGone ends the work on a Framework that isn't there any more.
+// errGone ends the work on a Framework that no longer exists.
 var errGone = errors.New("the Framework is gone")
 
 // deleted reports whether the cache knows that a Framework is gone.
@@ -143,9 +143,8 @@ func (r *reconciler) deleted(f *v1.Framework) bool {
 	return have == nil || have.UID != f.UID
 }
 
-// put writes a chunk on top of the version that is known, or makes it. Where one is there that isn't
-// known, of an attempt or a Framework of before, that is written over as it is now. One of another
-// replica that has got further is a conflict, after which all is read again.
+// put updates the known version of a chunk, or creates the chunk. If an unknown one exists, of an earlier attempt or Framework, it is
+// overwritten. If another replica has written a newer one, the result is a conflict, after which all is read again.
 func (r *reconciler) put(ctx context.Context, f *v1.Framework, cm *corev1.ConfigMap) error {
 	if cm.ResourceVersion != "" {
 		err := r.api.Update(ctx, cm)
@@ -163,7 +162,7 @@ func (r *reconciler) put(ctx context.Context, f *v1.Framework, cm *corev1.Config
 		return written(cm, err)
 	}
 	if owner := metav1.GetControllerOf(have); owner == nil || owner.UID != f.UID {
-		err = r.stillThere(ctx, f) // what was read before that is not of a later one
+		err = r.stillThere(ctx, f) // then the chunk wasn't written by a later Framework
 	} else if status.Overtaken(cm, have) {
 		err = apierrors.NewConflict(corev1.Resource("configmaps"), cm.Name, errors.New("another replica of the controller has written it"))
 	} else {
@@ -193,7 +192,7 @@ func written(cm *corev1.ConfigMap, err error) error {
 	return nil
 }
 
-// keep adds the finalizer where a submission didn't.
+// keep adds the finalizer if the submission didn't.
 func (r *reconciler) keep(ctx context.Context, f *v1.Framework, e *entry) error {
 	if !slices.Contains(f.Finalizers, v1.Finalizer) {
 		if err := r.setFinalizers(ctx, f, e.rv, append(slices.Clone(f.Finalizers), v1.Finalizer)); err != nil {
@@ -213,13 +212,13 @@ func (r *reconciler) release(ctx context.Context, f *v1.Framework) error {
 	return client.IgnoreNotFound(r.setFinalizers(ctx, f, "", others))
 }
 
-// setFinalizers changes them only on the Framework that was read; with a resource version, only on that version
-// of it. A status is written on the version that this returns: who goes on to do so must not pass over another's.
+// setFinalizers changes them only on the Framework that was read; with a resource version, only on that version of it. A status is
+// written on the version that this returns, so the caller can't overwrite another writer's change.
 func (r *reconciler) setFinalizers(ctx context.Context, f *v1.Framework, rv string, to []string) error {
 	return r.setMetadata(ctx, f, rv, "finalizers", to)
 }
 
-// setMetadata sets one field of them, as setFinalizers does.
+// setMetadata sets one field of the metadata, as setFinalizers does.
 func (r *reconciler) setMetadata(ctx context.Context, f *v1.Framework, rv, field string, to any) error {
 	metadata := map[string]any{"uid": f.UID, field: to}
 	if rv != "" {

@@ -20,9 +20,9 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// A story has two replicas that both take themselves for the leader. Each is killed before or after any of its
-// writes, or only loses the answer, and reads what there is again; the job grows, retries and is decided meanwhile.
-// The attempts of tasks here only count up, so that each that is older than one which was written is a loss.
+// A story has two replicas that both take themselves for the leader. Each is killed before or after any of its writes, or only loses the
+// answer, and reads the state again. At the same time the job grows, retries and is decided. The attempts of tasks here only count up, so
+// an attempt that is older than a written one is a loss.
 const storySteps = 60
 
 var errKilled = errors.New("killed")
@@ -65,10 +65,10 @@ func (s *story) n(most int) int {
 	return s.random.IntN(most)
 }
 
-// life is that of one replica between two readings of what there is.
+// life is the time of one replica between two reads of the state.
 type life struct {
-	writes int // those of all, when it began to read
-	known  int // its own since then, of which it knows
+	writes int // of all replicas, when it began to read
+	known  int // its own since then whose answer it got
 }
 
 // maybe carries out a write, or is killed before it or after it.
@@ -128,7 +128,7 @@ func (s *story) write() {
 		case apierrors.IsConflict(err):
 			e = nil
 			assert.True(s.t, s.othersWrote(l), "a conflict with itself: %v", err)
-		case s.n(2) == 0: // it was killed; else it tries again
+		case s.n(2) == 0: // it was killed; otherwise it retries
 			e = nil
 		}
 		if s.t.Failed() {
@@ -137,14 +137,14 @@ func (s *story) write() {
 	}
 }
 
-// othersWrote reports whether there were writes since a replica read: of the other one, or of its own and it lost the answer.
+// othersWrote reports whether there were writes since a replica's read: of the other one, or its own whose answer it lost.
 func (s *story) othersWrote(l *life) bool {
 	s.one.Lock()
 	defer s.one.Unlock()
 	return s.writes > l.writes+l.known
 }
 
-// begin reads what there is, as rebuild does: tasks that are missing have not begun.
+// begin reads the state, as rebuild does: missing tasks have not begun.
 func (s *story) begin(l *life) (*reconciler, *entry) {
 	s.one.Lock()
 	*l = life{writes: s.writes}
@@ -182,8 +182,8 @@ func (*story) add(e *entry, role *v1.TaskRoleStatus, i int32) {
 	e.dirtyTasks, e.dirty = append(e.dirtyTasks, status.Task{Role: role.Name, Index: i}), true
 }
 
-// step changes something. It reports whether what is written after it is acted upon: after a decision it is not,
-// before its tasks are written.
+// step makes a change. It reports whether the controller acts upon the next write. After a decision it doesn't, until the tasks are
+// written.
 func (s *story) step(e *entry) (acts bool) {
 	a := &e.status.AttemptStatus
 	what := s.n(12)
@@ -211,7 +211,7 @@ func (s *story) step(e *entry) (acts bool) {
 	return e.newAttempt || !e.stored || !e.decided
 }
 
-// wrote notes what a replica may act upon from now on.
+// wrote records the state that a replica may act upon from now on.
 func (s *story) wrote(e *entry, acts bool) {
 	s.promise.Lock()
 	defer s.promise.Unlock()

@@ -47,7 +47,7 @@ func frameworks(all ...*v1.Framework) *caches {
 	return c
 }
 
-// replica is one that has read what there is.
+// replica returns a replica that has read the state.
 func (w *writers) replica() (*reconciler, *entry) {
 	w.t.Helper()
 	r := &reconciler{api: w.api, now: time.Now, entries: entries{m: map[string]*entry{}, begun: map[string]bool{}}, cache: frameworks()}
@@ -72,7 +72,7 @@ func (w *writers) live() *v1.Framework {
 	return live
 }
 
-// stored writes a status as it stands, by a replica that goes away.
+// stored writes a status unchanged, by a replica that isn't used again.
 func (w *writers) stored(st *v1.FrameworkStatus) (*reconciler, *entry) {
 	w.t.Helper()
 	r, e := w.replica()

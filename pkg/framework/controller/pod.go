@@ -44,7 +44,7 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 	p.Name, p.GenerateName, p.Namespace = t.AttemptStatus.PodName, "", f.Namespace
 	p.OwnerReferences = []metav1.OwnerReference{*podOwner(f, &st.AttemptStatus)}
 	p.Labels = merge(p.Labels, map[string]string{v1.LabelFramework: f.Name, v1.LabelTaskRole: role, v1.LabelTaskIndex: values["FC_TASK_INDEX"]})
-	// Who pays is what the Framework says, not its template.
+	// The Framework decides who pays, not its template.
 	for _, label := range []string{v1.LabelUser, v1.LabelGroup} {
 		if user := f.Labels[label]; user != "" {
 			p.Labels[label] = user
@@ -78,7 +78,7 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 	return p, stayAway(p, avoid)
 }
 
-// identity is what a pod is told about itself, by the names of FrameworkController.
+// identity returns the identity of a pod, by the names of FrameworkController.
 func identity(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskStatus) map[string]string {
 	a := &st.AttemptStatus
 	owner := machine.OwnerUID(f, a)
@@ -97,7 +97,7 @@ func identity(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSt
 	return out
 }
 
-// podOwner is what the pods of an attempt belong to.
+// podOwner returns the owner of the pods of an attempt.
 func podOwner(f *v1.Framework, a *v1.FrameworkAttemptStatus) *metav1.OwnerReference {
 	if f.OwnsPods() {
 		return metav1.NewControllerRef(f, v1.GroupVersion.WithKind(v1.Kind))
@@ -108,8 +108,8 @@ func podOwner(f *v1.Framework, a *v1.FrameworkAttemptStatus) *metav1.OwnerRefere
 	}
 }
 
-// annotations are those of a pod's identity. Every field of a pod is paid for with each of its changes, in the API server and in all that
-// watch pods: those of paictl's own jobs have only what the controller reads, beside labels and owner.
+// annotations returns the annotations of a pod's identity. Every field of a pod costs time with each of its changes, in the API server
+// and in all watchers of pods, so paictl's own jobs have only the annotations that the controller reads, beside labels and owner.
 func annotations(f *v1.Framework, values map[string]string) map[string]string {
 	if !f.OwnsPods() {
 		return values
@@ -121,8 +121,8 @@ func annotations(f *v1.Framework, values map[string]string) map[string]string {
 	return out
 }
 
-// introduce tells the job runtime which task it is in one variable; it makes those of FrameworkController from that. If tasks wait
-// for each other, it gets the token for their addresses, too.
+// introduce passes the identity of a task to the job runtime in one variable; the runtime derives FrameworkController's variables from
+// it. If tasks wait for each other, it adds the token for their addresses, too.
 func (r *reconciler) introduce(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskStatus, c *corev1.Container) error {
 	self := spec.Task{Role: role, Index: int(t.Index), Attempt: int(st.AttemptStatus.ID), TaskAttempt: int(t.AttemptStatus.ID)}
 	env := []corev1.EnvVar{{Name: spec.TaskVariable, Value: self.String()}}
@@ -163,17 +163,17 @@ func (r *reconciler) token(f *v1.Framework, name, something string) (corev1.EnvV
 	return corev1.EnvVar{Name: name, Value: peers.Token(key, something, string(f.UID))}, nil
 }
 
-// podUID tells a pod its UID.
+// podUID passes its UID to a pod.
 var podUID = corev1.EnvVar{Name: "FC_POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"}}}
 
-// placeholders are what {{NAME}} in any text of a template is replaced by.
+// placeholders are the names that {{NAME}} in any text of a template may have.
 var placeholders = []string{"FC_FRAMEWORK_NAMESPACE", "FC_FRAMEWORK_NAME", "FC_TASKROLE_NAME", "FC_TASK_INDEX", "FC_CONFIGMAP_NAME", "FC_POD_NAME"}
 
 func fillIn(template string, values map[string]string) (*corev1.PodTemplateSpec, error) {
 	if strings.Contains(template, "{{FC_") {
 		pairs := make([]string, 0, 2*len(placeholders))
 		for _, name := range placeholders {
-			pairs = append(pairs, "{{"+name+"}}", values[name]) // names and numbers: nothing that JSON would quote
+			pairs = append(pairs, "{{"+name+"}}", values[name]) // names and numbers, which JSON doesn't quote
 		}
 		template = strings.NewReplacer(pairs...).Replace(template)
 	}

@@ -40,10 +40,10 @@ type reconciler struct {
 	began    time.Time
 	quick    *rate.Limiter // of writes
 	vanished chan struct{} // the Controller's
-	refilled *gate         // closed once the archive has what it can have again
+	refilled *gate         // closed once the archive has everything that can be written again
 }
 
-// maxSteps bounds what is done for one Framework at a time, so that others get their turn.
+// maxSteps bounds the steps for one Framework at a time, so that others get their turn.
 const maxSteps = 12
 
 // Reconcile brings one Framework as far as it gets.
@@ -84,8 +84,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // its deletion is the next event
 	}
 	if apierrors.IsConflict(err) {
-		// Someone changed the Framework or its status meanwhile. No decision was acted upon that isn't
-		// written down, so all is found out again, as after a restart.
+		// Another writer changed the Framework or its status. The controller acts only upon written decisions, so it reads the state
+		// again, as after a restart.
 		r.metrics.conflicts.Inc()
 		r.count(r.entries.drop(f.Name), "")
 		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
@@ -93,7 +93,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: after}, err
 }
 
-// entry returns what is known of a Framework, and reads it where nothing is.
+// entry returns the state of a Framework, and reads it if it isn't in memory.
 func (r *reconciler) entry(ctx context.Context, f *v1.Framework) (*entry, error) {
 	if why := f.UnreadableStatus(); why != "" {
 		return nil, fmt.Errorf("leave %s alone: %s", f.Name, why)
@@ -117,8 +117,8 @@ func (r *reconciler) entry(ctx context.Context, f *v1.Framework) (*entry, error)
 	return e, nil
 }
 
-// read takes the status of a Framework that another process began. What that wrote last may not be
-// in the cache yet, and to act on less would kill what runs; only the end is the end.
+// read reads the status of a Framework that another process began. The last write of that process may not be in the cache yet, and acting
+// upon an older state would kill running pods. Only an archived status is final.
 func (r *reconciler) read(ctx context.Context, f *v1.Framework, e *entry) error {
 	if f.Status.ArchivedTime != nil {
 		e.status = f.Status.DeepCopy()
@@ -179,7 +179,7 @@ func (r *reconciler) drive(ctx context.Context, f *v1.Framework, e *entry) (time
 	return time.Millisecond, nil
 }
 
-// step asks the machine what follows.
+// step asks the machine for the next step.
 func (r *reconciler) step(ctx context.Context, f *v1.Framework, e *entry) (*machine.Result, error) {
 	now, seen := r.now(), r.cache.podsOf(f.Name)
 	r.logs.taken(f, seen)
@@ -226,7 +226,7 @@ func (r *reconciler) step(ctx context.Context, f *v1.Framework, e *entry) (*mach
 	return &result, nil
 }
 
-// lookup asks the API for a pod; nil where there is none.
+// lookup queries the API for a pod. It returns nil if the pod doesn't exist.
 func (r *reconciler) lookup(ctx context.Context, name string) (*corev1.Pod, error) {
 	p := &corev1.Pod{}
 	err := r.api.Get(ctx, client.ObjectKey{Namespace: r.o.Namespace, Name: name}, p)

@@ -100,7 +100,7 @@ func (w *cluster) end(clients kubernetes.Interface, p *corev1.Pod, code int32) {
 	for range 5 {
 		now, err := clients.CoreV1().Pods(w.namespace).Get(context.Background(), p.Name, metav1.GetOptions{})
 		if err != nil || now.UID != p.UID || now.DeletionTimestamp != nil {
-			return // as a real one leaves alone what isn't its pod any more
+			return // as a real one leaves a pod alone that is no longer its own
 		}
 		p = now
 		end(p, code)
@@ -141,7 +141,7 @@ func TestKillingTheControllerLosesNoTaskAndRunsNoneTwice(t *testing.T) {
 		tasks += 1 + i%8
 	}
 	for i := range 10 {
-		// Spread over all that it does, whatever the machine does beside it.
+		// The restarts are spread over the whole run, even if the machine is slow.
 		w.eventually("more tasks have run", func() bool { return k.tasks() > i*tasks/10 })
 		w.stop()
 		w.start()
@@ -163,7 +163,7 @@ func TestKillingTheControllerLosesNoTaskAndRunsNoneTwice(t *testing.T) {
 			assert.GreaterOrEqual(t, f.Status.AttemptStatus.ID, int32(1), name)
 		}
 	}
-	w.eventually("no pod runs", func() bool { // one may come to run again for a moment, see kubelet
+	w.eventually("no pod runs", func() bool { // a pod may run again for a moment, see kubelet
 		pods := &corev1.PodList{}
 		require.NoError(t, w.c.List(t.Context(), pods, client.InNamespace(w.namespace)))
 		return !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
@@ -216,8 +216,8 @@ func TestATaskOnALostNodeRunsElsewhere(t *testing.T) {
 	w.submit("lost", workers(1))
 	w.reaches("lost", v1.AttemptRunning)
 	var p *corev1.Pod
-	// What Kubernetes' collector of garbage does to a pod of a node that is gone, before it deletes it. A deletion
-	// would be carried out by KWOK at once, and the controller see the pod or not.
+	// The status that Kubernetes' pod garbage collector writes to a pod of a node that is gone, before it deletes the pod. KWOK would
+	// carry out a deletion at once, and the controller might not see the pod.
 	require.NoError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		p = w.pod("lost-worker-0")
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC", Message: "PodGC: node no longer exists"})
@@ -278,7 +278,7 @@ func TestStatesOfTasksThatAreLostAreFoundAgainInThePods(t *testing.T) {
 				require.NoError(t, w.c.List(t.Context(), events, client.InNamespace(w.namespace)))
 				return slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "TaskStatesLost" })
 			})
-			w.exits("large-worker-0", 200) // all else goes on, too
+			w.exits("large-worker-0", 200) // everything continues, too
 			w.until("large", "is tried again", func(f *v1.Framework) bool { return f.Status.AttemptStatus.ID == 1 })
 			first := w.store.attempt("large", 0)
 			assert.Len(t, first.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses, tasks)
@@ -305,7 +305,7 @@ func TestAReplicaThatLostItsLeaseCannotOverwriteStatesOfTasks(t *testing.T) {
 	w := begin(t)
 	w.submit("large", workers(120))
 	w.until("large", "runs", func(f *v1.Framework) bool { return f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == 120 })
-	// What another wrote meanwhile is noticed, and read before anything is written.
+	// A write of another process is noticed, and read before the next write.
 	cm := &corev1.ConfigMap{}
 	require.True(t, w.get(cm, status.Name("large", 1)))
 	cm.Labels["touched"] = "yes"
@@ -330,7 +330,7 @@ func TestAReplicaGivesWayToStatesThatAnotherHasWritten(t *testing.T) {
 	w.until("grows", "runs", func(f *v1.Framework) bool { return f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == 90 })
 	before := w.uids()
 
-	// The other one has seen the job grow, and wrote what this one can't know: attempts of its last tasks.
+	// The other one has seen the job grow, and wrote attempts of its last tasks, which this one can't know.
 	other, err := status.Load(w.t.Context(), w.c, w.namespace, "grows")
 	require.NoError(t, err)
 	role := other.Status.AttemptStatus.TaskRoleStatuses[0]
@@ -377,7 +377,7 @@ func TestAChunkOfAnotherJobOfTheNameIsReplacedOnlyByTheOneThatIsThere(t *testing
 		}
 	}
 	now := w.submit("twice", workers(120))
-	owner := w.submit("former", workers(1)) // it is there: what has no owner Kubernetes removes at any moment
+	owner := w.submit("former", workers(1)) // it exists, because Kubernetes may remove objects without an owner at any moment
 	before := now.DeepCopy()
 	before.UID = owner.UID
 	require.NoError(t, controller.Put(t.Context(), w.c, now, chunk(now)))

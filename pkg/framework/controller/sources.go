@@ -19,7 +19,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// sources are what makes the controller look at a Framework. Each is known by its name.
+// sources are the events that make the controller look at a Framework. Each is known by its name.
 func (r *reconciler) sources() []source.Source {
 	return []source.Source{
 		&source.Informer{Informer: r.cache.frameworks, Handler: r.handler(func(o client.Object) string { return o.GetName() })},
@@ -99,7 +99,7 @@ func (r *reconciler) podHandler(q queue) toolscache.ResourceEventHandlerFuncs {
 	}
 }
 
-// ending reports whether a pod says how it ended, or who takes it away.
+// ending reports whether a pod's status shows how it ended, or why it is being removed.
 func ending(p *corev1.Pod) bool { return terminated(p) || len(p.Status.Conditions) > 0 }
 
 // unchanged reports whether an update of a Framework was only the controller's own writing of a status.

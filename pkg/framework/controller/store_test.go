@@ -16,7 +16,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// memory is an archive for tests: what was saved, by what it is of.
+// memory is an archive for tests: saved objects by their keys.
 type memory struct {
 	mu       sync.Mutex
 	jobs     map[string]*v1.Framework
@@ -24,7 +24,7 @@ type memory struct {
 	tasks    map[string]v1.TaskStatus
 	events   map[string]map[string]api.Event
 	logs     map[api.LogKey]string
-	open     map[string]*v1.Framework // by UID; nil where the end is known
+	open     map[string]*v1.Framework // by UID; nil if the end is known
 	gone     map[string]bool          // by UID
 	deleted  map[string]bool          // by UID: those of listed that someone deleted
 	listed   map[string]bool          // by UID: jobs that the archive lists, since their Frameworks are gone

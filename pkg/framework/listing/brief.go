@@ -12,28 +12,28 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// Brief is what of a Framework its row and its state are made of. It takes some hundred bytes where a Framework takes
-// thousands, so that all jobs of a cluster can be kept.
+// Brief holds the fields of a Framework that its row and its state need. It takes some hundred bytes where a Framework takes thousands,
+// so that all jobs of a cluster can be kept in memory.
 type Brief struct {
-	// Job is the Framework as one row of a list; its State is the controller's word.
+	// Job is the Framework as one row of a list; its State is the state that the controller wrote.
 	Job api.Job
-	// Message is the controller's, where the state alone doesn't tell.
+	// Message is the controller's message, if the state alone isn't enough.
 	Message string
-	// Version is the Framework's.
+	// Version is the Framework's version.
 	Version uint64
 
-	known     bool // the controller has taken it up
+	known     bool // the controller has written a status
 	stop      bool
 	deleting  bool
 	at        v1.State
 	retryAt   time.Time
 	gang      bool
-	published time.Time // when the tasks of a gang were told of each other
-	// total tasks, those that have begun to run, those that have a pod which has not.
+	published time.Time // when the tasks of a gang got each other's addresses
+	// total tasks, those that have begun to run, and those whose pod hasn't begun to run.
 	total, begun, made int
 }
 
-// NewBrief takes from a Framework what is kept of it. It keeps no reference to it.
+// NewBrief copies these fields from a Framework. It keeps no reference to it.
 func NewBrief(f *v1.Framework) *Brief {
 	b := &Brief{Job: api.Summary(f), Version: ReadVersion(f.ResourceVersion), stop: f.Spec.ExecutionType == v1.ExecutionStop,
 		deleting: f.DeletionTimestamp != nil, gang: IsGang(f)}
@@ -67,21 +67,21 @@ func (b *Brief) Failure() string {
 	return fmt.Sprintf("%s, code %d", cmp.Or(rules.Words(b.Job.Phrase), "failed"), *b.Job.Code)
 }
 
-// Start is what of a pod the state of its job is made of.
+// Start holds the fields of a pod that the state of its job needs.
 type Start struct {
 	Created time.Time
 	// Placed: it has a machine. Begun: the user's container has begun to run, or has ended.
 	Placed, Begun bool
 }
 
-// NewStart takes it from a pod.
+// NewStart reads them from a pod.
 func NewStart(p *corev1.Pod) Start {
 	return Start{p.CreationTimestamp.Time, p.Spec.NodeName != "", Started(p)}
 }
 
-// State is the state of a job. Of its pods, which were read after the Framework, only those that have not started matter; nil
-// is not known: then the state is as exact as the Framework alone tells it. Queued says whether the scheduler's queue has a gang of
-// the job, and position where in its virtual cluster.
+// State returns the state of a job. Of its pods, which were read after the Framework, only those that haven't started matter. If they
+// aren't known, pods is nil, and the state is as exact as the Framework alone allows. queued says whether the scheduler's queue has a
+// gang of the job, and position is its position in the queue of its virtual cluster.
 func (b *Brief) State(pods []Start, queued bool, position int) State {
 	switch row := b.Job.State; {
 	case b.deleting:
@@ -105,8 +105,8 @@ func (b *Brief) State(pods []Start, queued bool, position int) State {
 	return b.progress(pods, queued, position)
 }
 
-// progress is the state of an attempt that has its objects: that of the task that is furthest behind,
-// if tasks wait for each other, else that of the one that is furthest ahead.
+// progress returns the state of an attempt whose objects exist. If tasks wait for each other, it is the state of the task that is
+// furthest behind, otherwise of the one that is furthest ahead.
 func (b *Brief) progress(pods []Start, queued bool, position int) State {
 	if !b.gang && b.begun > 0 {
 		return State{Phase: Running}
@@ -127,8 +127,8 @@ func (b *Brief) progress(pods []Start, queued bool, position int) State {
 			starting++
 		}
 	}
-	// Pods that the Framework knows as not begun, and that are not among those that wait, have begun meanwhile. Without that a
-	// job would seem to go back.
+	// If the Framework counts more pods that haven't begun than pods contains, the missing ones have begun since it was written. Without
+	// this, a job would seem to go back to an earlier state.
 	ahead := pods != nil && b.made > late
 	switch {
 	case !b.gang && (starting > 0 || ahead):

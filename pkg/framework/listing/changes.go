@@ -13,12 +13,12 @@ import (
 // Seen is how far the objects of jobs are known: the versions of Frameworks and of pods, as the API server counts them.
 type Seen struct{ Frameworks, Pods uint64 }
 
-// Max is what one of two has seen.
+// Max returns the later versions of both.
 func (s Seen) Max(o Seen) Seen {
 	return Seen{max(s.Frameworks, o.Frameworks), max(s.Pods, o.Pods)}
 }
 
-// ReadVersion reads the version of an object; 0 is not known.
+// ReadVersion reads the version of an object; 0 if it isn't known.
 func ReadVersion(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
@@ -27,44 +27,44 @@ func ReadVersion(text string) uint64 {
 	return n
 }
 
-// Latest is where the latest change of one job is found. Who reads slowly holds these, and not what has been overtaken meanwhile.
+// Latest points to the latest change of one job. A slow reader holds these pointers, so it doesn't read changes that have been replaced.
 type Latest struct{ change atomic.Pointer[Change] }
 
-// Change is the latest.
+// Change returns the latest change.
 func (l *Latest) Change() *Change { return l.change.Load() }
 
-// Change is what became of one job. Who reads them shares them, so they are never written again.
+// Change is a change of one job. Readers share it, so it is never written again.
 type Change struct {
 	Row Row
-	// Gone: its Framework is no longer there, and Row is what the history will have of it.
+	// Gone: its Framework no longer exists, and Row is its row in the history.
 	Gone bool
 
 	once sync.Once
 	data []byte
 }
 
-// JSON is the row. It is made once, however many read it.
+// JSON returns the row in JSON. It is encoded once for all readers.
 func (c *Change) JSON() []byte {
 	c.once.Do(func() {
-		c.data, _ = json.Marshal(&c.Row) // a row has nothing that can't be written
+		c.data, _ = json.Marshal(&c.Row) // a row can always be encoded
 	})
 	return c.data
 }
 
-// changes keeps the latest change of each job, in the order in which they came. Nothing is kept for who reads: a reader has a mark in that
-// order, and finds what changed since, however slow it is. Only jobs that are gone are forgotten some time.
+// changes keeps the latest change of each job, in the order in which they came. It keeps nothing for each reader: a reader has a mark in
+// that order, and finds all changes since then, however slow it is. Only jobs that are gone are dropped after a while.
 type changes struct {
 	order *list.List // of *noted, the latest last
 	at    uint64     // the mark of the latest
-	// heard is the latest version that was told of an object, and seen the latest up to which all were. listed are the latest lists, whose
-	// objects come in any order, and covered those that have come wholly.
+	// heard is the latest version of any object that was received, and seen is the latest version up to which all were received. listed
+	// holds the versions of the latest lists, whose objects come in any order, and covered those of the lists that are complete.
 	heard, seen, listed, covered Seen
-	began                        uint64         // the mark at which the latest list began to come
+	began                        uint64         // the mark at which the latest list began
 	places                       map[string]int // in the queue of the virtual cluster, by Framework
 
-	gone *list.List // of those elements of order that are gone, the latest last
+	gone *list.List // the elements of order that are gone, the latest last
 	keep int
-	// forgotten is the mark, and the version, of the latest that was forgotten.
+	// forgotten and forgottenVersion are the mark and the version of the latest change that was dropped.
 	forgotten        uint64
 	forgottenVersion uint64
 }
@@ -73,19 +73,20 @@ type changes struct {
 type noted struct {
 	latest *Latest
 	at     uint64
-	// seen are the latest versions that touched the job. unsure: another one did, of which nothing is known.
+	// seen are the latest versions that touched the job. unsure: a change with an unknown version touched it, too.
 	seen     Seen
 	unsure   bool
 	unplaced bool
 }
 
-// Watched lets the index note what changes, for Since. Of jobs that are gone it remembers so many.
+// Watched makes the index record changes, for Since. It keeps the latest jobs that are gone, as many as keep.
 func (x *Index) Watched(keep int) *Index {
 	x.log = &changes{order: list.New(), gone: list.New(), keep: keep, places: map[string]int{}}
 	return x
 }
 
-// Begin says that a list comes, as of a version of Frameworks or of pods. Of Frameworks that went before it, the index may not have heard.
+// Begin records that a list of a version of Frameworks or of pods begins. The index may have missed Frameworks that were deleted before
+// it.
 func (x *Index) Begin(list Seen) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -95,7 +96,8 @@ func (x *Index) Begin(list Seen) {
 	x.log.began = x.log.at
 }
 
-// Listed says that all of a list has come. Where versions have gone back, because the cluster was put back from a backup, no place of before counts.
+// Listed records that a list is complete. If versions have gone back, because the cluster was restored from a backup, earlier positions
+// are no longer valid.
 func (x *Index) Listed(list Seen) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -114,27 +116,28 @@ func (x *Index) Listed(list Seen) {
 	}
 }
 
-// Reached is up to where the index knows everything, Mark's seen how much of that others know as well: only objects tell them their versions.
+// Reached returns the versions up to which the index is complete. Mark's seen is the part that is valid on other servers, too: they get versions only with objects.
 func (x *Index) Reached() Seen {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.log.seen.Max(x.log.covered)
 }
 
-// Heard is the latest version of which a reader may know something by now. A server that has reached less would tell some jobs as they were before,
-// and might never tell them again as they are.
+// Heard returns the latest version that a reader may have seen. A server that has reached less would send old states of some jobs,
+// and might never send their current states.
 func (x *Index) Heard() Seen {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.log.heard
 }
 
-// with is what is known after a list of one kind.
+// with returns the versions after a list of one kind.
 func (s Seen) with(list Seen) Seen {
 	return Seen{cmp.Or(list.Frameworks, s.Frameworks), cmp.Or(list.Pods, s.Pods)}
 }
 
-// hear notes a version that was told. All before it has been, unless a list has it, whose objects come in another order.
+// hear records a version that was received. All earlier ones have been received, unless they belong to a list, whose objects come in
+// another order.
 func (c *changes) hear(s Seen) {
 	c.heard = c.heard.Max(s)
 	if s.Frameworks > c.listed.Frameworks {
@@ -145,7 +148,7 @@ func (c *changes) hear(s Seen) {
 	}
 }
 
-// Mark is where Since begins for who knows all that the index knows now.
+// Mark returns the position from which Since continues for a reader that has the current state of the index.
 func (x *Index) Mark() (mark uint64, seen Seen) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -153,9 +156,10 @@ func (x *Index) Mark() (mark uint64, seen Seen) {
 	return x.log.at, x.log.seen
 }
 
-// Since returns the latest of each job that changed after a mark, in the order of these changes. mark is where the next Since begins; all
-// that seen has is in what was returned until now. ok is false where it isn't known what went since: jobs have been forgotten, or who asks has
-// read elsewhere before, perhaps of jobs that this index never heard of, and a list has come that doesn't tell what isn't there.
+// Since returns the latest change of each job that changed after a mark, in the order of these changes. mark is the position for the next
+// Since. The changes that were returned until now include all versions up to seen. ok is false if removed jobs may be missing: because
+// jobs have been dropped, or because the reader has read from another server before, perhaps of jobs that this index never received, and
+// a list has begun, which doesn't report deleted objects.
 func (x *Index) Since(after uint64, elsewhere bool) (out []*Latest, mark uint64, seen Seen, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -177,8 +181,9 @@ func (x *Index) Since(after uint64, elsewhere bool) (out []*Latest, mark uint64,
 	return out, x.log.at, x.log.seen, true
 }
 
-// Missed returns, to who has read elsewhere, the latest of each job that something touched which isn't seen there; Since goes on from its mark:
-// what comes here later is told, whatever its version. ok is false where jobs have been forgotten that went since.
+// Missed returns the latest change of each job that was touched by a version after elsewhere, for a reader that has read from another
+// server. Since continues from its mark: it returns all later changes of this index, including those with earlier versions. ok is false if jobs that
+// are gone since then have been dropped.
 func (x *Index) Missed(elsewhere Seen) (out []*Latest, mark uint64, seen Seen, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -194,12 +199,12 @@ func (x *Index) Missed(elsewhere Seen) (out []*Latest, mark uint64, seen Seen, o
 	return out, x.log.at, x.log.seen, true
 }
 
-// after reports whether a change may come after what was seen. A place in the queue has no version.
+// after reports whether a change may be later than s. A position in the queue has no version.
 func (n *noted) after(s Seen) bool {
 	return n.unsure || n.unplaced || n.seen.Frameworks > s.Frameworks || n.seen.Pods > s.Pods
 }
 
-// SetPlaces says where jobs without a machine are in the queue.
+// SetPlaces sets the positions in the queue of jobs without a machine.
 func (x *Index) SetPlaces(places map[string]int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -209,7 +214,7 @@ func (x *Index) SetPlaces(places map[string]int) {
 	}
 }
 
-// Unplaced are the jobs whose tasks have no machine yet.
+// Unplaced returns the jobs whose tasks have no machine yet.
 func (x *Index) Unplaced() (out []Row) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -220,8 +225,8 @@ func (x *Index) Unplaced() (out []Row) {
 	return out
 }
 
-// podSeen notes the version of what was last told of a Framework's pods; 0 where it isn't known. That is of a pod that a list no longer has:
-// it went before the list at the latest.
+// podSeen records the version of the last change of a Framework's pods; 0 if it isn't known. It isn't known if a list no longer has a
+// pod: the pod was deleted before the list at the latest.
 func (x *Index) podSeen(framework string, version uint64) {
 	if x.log == nil {
 		return
@@ -234,17 +239,17 @@ func (x *Index) podSeen(framework string, version uint64) {
 	}
 }
 
-// seen notes the version of a Framework that an entry has got.
+// seen records the version of a Framework that an entry has got.
 func (x *Index) seen(e *entry) {
 	at := Seen{Frameworks: e.brief.Version}
 	x.log.hear(at)
 	if e.noted == nil {
-		at.Pods = x.log.heard.Max(x.log.listed).Pods // its own isn't known: its pods may have been heard of before it
+		at.Pods = x.log.heard.Max(x.log.listed).Pods // its own isn't known: changes of its pods may have been received before it
 	}
 	e.touched(at)
 }
 
-// touched notes a version that may have changed an entry. A later one of the other kind doesn't make up for one that isn't known.
+// touched records a version that may have changed an entry. A later version of the other kind doesn't make up for an unknown one.
 func (e *entry) touched(s Seen) {
 	e.seen = e.seen.Max(s)
 	e.unsure = e.unsure || s == Seen{}
@@ -254,7 +259,7 @@ func (e *entry) touched(s Seen) {
 	}
 }
 
-// note keeps what has become of an entry, if it is something else than before.
+// note records the change of an entry, if its row differs from the last one.
 func (x *Index) note(e *entry) {
 	row := e.row
 	if row.Unplaced {
@@ -273,7 +278,7 @@ func (x *Index) note(e *entry) {
 	e.noted = x.log.push(&noted{latest: x.log.become(e, &Change{Row: row}), seen: e.seen, unsure: e.unsure, unplaced: e.row.Unplaced})
 }
 
-// bury keeps that an entry is gone; version is 0 where it isn't known.
+// bury records that an entry is gone; version is 0 if it isn't known.
 func (x *Index) bury(e *entry, b *Brief, version uint64) {
 	n := &noted{latest: x.log.become(e, &Change{Row: NewArchivedRow(b.Job), Gone: true}), seen: e.seen.Max(Seen{Frameworks: version}), unsure: version == 0}
 	x.log.gone.PushBack(x.log.push(n))
@@ -283,12 +288,13 @@ func (x *Index) bury(e *entry, b *Brief, version uint64) {
 		x.log.forgotten = max(x.log.forgotten, n.at)
 		x.log.forgottenVersion = max(x.log.forgottenVersion, n.seen.Frameworks)
 		if n.unsure {
-			x.log.forgottenVersion = max(x.log.forgottenVersion, x.log.heard.Frameworks) // it went before that at the latest
+			x.log.forgottenVersion = max(x.log.forgottenVersion, x.log.heard.Frameworks) // it was deleted before that at the latest
 		}
 	}
 }
 
-// become says what an entry has become, in the place of what was noted of it. It may go before anything was: others may have told it.
+// become sets the change of an entry, and removes its earlier change from the order. An entry may go before any change was recorded,
+// because other servers may have reported it.
 func (c *changes) become(e *entry, now *Change) *Latest {
 	l := &Latest{}
 	if e.noted != nil {

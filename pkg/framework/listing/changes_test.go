@@ -16,28 +16,28 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// replica is a server with its own watches, which are as late as they are.
+// replica is a server with its own watches, which may be late.
 type replica struct {
 	index            *listing.Index
 	frameworks, pods stream
 }
 
-// stream is what a replica hears of one kind of object.
+// stream is the part of one kind of object that a replica has received.
 type stream struct {
 	heard int // of the story's events
-	// left is what a list that is coming still has to tell, in any order.
+	// left holds the events of a list that haven't been received yet, in any order.
 	left []func(*listing.Index)
-	// known are the objects that it has, each as what tells that it is gone.
+	// known holds, for each object that it has, a function that reports that it is gone.
 	known map[string]func(*listing.Index)
 }
 
-// event is what happens to an object. gone tells that a list no longer has it; it is nil where the event itself is its end.
+// event is a change of an object. gone reports that a list no longer has it; it is nil if the event itself is its end.
 type event struct {
 	object, uid string
 	tell, gone  func(*listing.Index)
 }
 
-// story is what happened to the objects of a cluster, in two streams, as watches tell it.
+// story is the history of the objects of a cluster, in two streams, as watches send it.
 type story struct {
 	version          uint64
 	frameworks, pods []event
@@ -83,7 +83,7 @@ func (s *story) happens(t *rapid.T) {
 	}
 }
 
-// lists lets a replica lose a watch: instead of what it hasn't heard, a list comes.
+// lists lets a replica lose a watch: it gets a list instead of the events that it hasn't received.
 func (r *stream) lists(t *rapid.T, x *listing.Index, events []event, at listing.Seen) {
 	if len(r.left) > 0 {
 		return
@@ -126,7 +126,7 @@ func (r *stream) hears(t *rapid.T, x *listing.Index, events []event, all bool) {
 	}
 }
 
-// hears lets a replica hear of some of what it hasn't.
+// hears lets a replica receive some of the events that it hasn't received.
 func (r *replica) hears(t *rapid.T, s *story, all bool) {
 	r.frameworks.hears(t, r.index, s.frameworks, all)
 	r.pods.hears(t, r.index, s.pods, all)
@@ -155,16 +155,16 @@ func states(t require.TestingT, x *listing.Index) map[string]string {
 	return out
 }
 
-// A reader that moves from server to server, each of them as late as it is, knows in the end what the list has; also when they lose their
-// watches, and lists come instead.
+// A reader that moves between servers, each of them late by a different time, finally has the state of the list, even if they lose their
+// watches and get lists instead.
 func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &story{jobs: map[string]*v1.Framework{}, started: map[string]bool{}, version: 100}
 		servers := []*replica{newReplica(), newReplica()}
 		known := map[string]string{} // state by UID
 		at, mark, seen, elsewhere := 0, uint64(0), listing.Seen{}, false
-		var before listing.Seen       // the place before the changes in waiting
-		var waiting []*listing.Latest // read, and not told yet, as of a reader who is slow
+		var before listing.Seen       // the position before the changes in waiting
+		var waiting []*listing.Latest // read, and not sent yet, as for a slow reader
 		told := func() {
 			for _, latest := range waiting {
 				c := latest.Change()
@@ -289,7 +289,7 @@ func TestWhatAListHasInAnyOrderIsToldAndNotTakenForSeen(t *testing.T) {
 	assert.Equal(t, list, x.Reached())
 }
 
-// When a pod went that a list no longer has isn't known, and what is heard of its job later says nothing about that.
+// If a list no longer has a pod, the time when it was deleted isn't known, and later events of its job don't show it.
 func TestAPodThatWentBetweenListsIsToldToWhoHasHeardOfItsJobSince(t *testing.T) {
 	job := func(version string) *v1.Framework {
 		f := framework("ann", "vision", "a", "a", 1, v1.AttemptPreparing, 0)

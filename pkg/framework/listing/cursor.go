@@ -17,24 +17,25 @@ const (
 	lastSecond = 253402300799
 )
 
-// Cursor is the last row of a page, by the beginning of its UID, which is less than the UID itself. It says where a list goes on
-// whoever answers, since it names no place in a particular list.
+// Cursor is the last row of a page, by the beginning of its UID, which is less than the UID itself. Any server can continue the list from
+// it, since it doesn't depend on one server's list.
 type Cursor struct {
 	submitted time.Time
 	uid       string
 }
 
-// Passed reports whether a row comes after the cursor's. All do where there is no cursor.
+// Passed reports whether a row comes after the cursor's. For an empty cursor it returns true for all rows.
 func (c Cursor) Passed(r *Row) bool {
 	return c.submitted.IsZero() || NewestFirst(&Row{Job: api.Job{Submitted: c.submitted, UID: c.uid}}, r) < 0
 }
 
-// NewCursor is short, since people type it: the second, and as much of the UID as tells apart what was submitted in it.
+// NewCursor returns a short text, since users type it: the second of submission, and enough of the UID to distinguish jobs that were
+// submitted in that second.
 func NewCursor(r *Row) string {
 	return strconv.FormatInt(r.Submitted.Unix(), 36) + "-" + r.UID[:min(len(r.UID), cursorUID)]
 }
 
-// ReadCursor reads one; that of an empty text is passed by all rows.
+// ReadCursor parses a cursor; all rows come after that of an empty text.
 func ReadCursor(text string) (Cursor, error) {
 	if text == "" {
 		return Cursor{}, nil

@@ -8,36 +8,36 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Index keeps the jobs of a cluster in the order of lists, by what lists select. A change costs little, and a page costs what it
-// shows. It is safe for concurrent use.
+// Index keeps the jobs of a cluster in the order of lists, by the fields that lists select by. A change costs little, and the cost of a
+// page depends only on its rows. It is safe for concurrent use.
 type Index struct {
 	mu   sync.Mutex
 	jobs map[string]*entry // by Framework
 	uids map[string]*entry
-	// pods are those that have not begun, by Framework; they may be known before it.
+	// pods holds those that have not begun, by Framework; they may arrive before their Framework.
 	pods map[string]map[types.UID]Start
-	// stale are entries whose state has to be worked out again. That is done when it is asked for: a large job's pods change many
-	// times in between.
+	// stale holds the entries whose state must be computed again. That is done when it is read: a large job's pods change many times in
+	// between.
 	stale map[*entry]bool
 
 	all        order
 	users, vcs map[string]*order
 	phases     map[Phase]*order
 	unplaced   order
-	log        *changes // nil where no one asks what changed
+	log        *changes // nil if no reader follows changes
 }
 
-// entry is one job. Its row is that of its latest settled state.
+// entry is one job. Its row has its latest settled state.
 type entry struct {
 	brief *Brief
 	row   Row
-	// The rest is for the log of changes: where the entry stands in it, and what touched it last.
+	// The rest is for the log of changes: the entry's position in it, and the last versions that touched the entry.
 	noted  *list.Element
 	seen   Seen
 	unsure bool
 }
 
-// NewIndex is empty.
+// NewIndex returns an empty index.
 func NewIndex() *Index {
 	return &Index{
 		jobs: map[string]*entry{}, uids: map[string]*entry{}, pods: map[string]map[types.UID]Start{}, stale: map[*entry]bool{},
@@ -76,7 +76,8 @@ func samePlace(a, b *Brief) bool {
 	return a.Job.UID == b.Job.UID && a.Job.Submitted.Equal(b.Job.Submitted) && a.Job.User == b.Job.User && a.Job.VirtualCluster == b.Job.VirtualCluster
 }
 
-// Remove takes a Framework that is gone. told: it is as the API server told when it went; else it is as it was known before.
+// Remove removes a Framework that is gone. If told is true, b is the last state from the API server's delete event; otherwise it is the
+// last known state.
 func (x *Index) Remove(b *Brief, told bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -132,7 +133,7 @@ func (x *Index) unphase(e *entry) {
 	}
 }
 
-// Pod takes a pod of a Framework that is new or has changed, and its version, which is 0 where no one asks what changed.
+// Pod adds a new or changed pod of a Framework, and its version, which is 0 if no reader follows changes.
 func (x *Index) Pod(framework string, uid types.UID, s Start, version uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -144,7 +145,7 @@ func (x *Index) Pod(framework string, uid types.UID, s Start, version uint64) {
 	x.podSeen(framework, version)
 }
 
-// PodGone takes a pod that is gone; its version is 0 where it isn't known.
+// PodGone removes a pod that is gone; its version is 0 if it isn't known.
 func (x *Index) PodGone(framework string, uid types.UID, version uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -202,7 +203,7 @@ func (x *Index) Row(framework string) (Row, bool) {
 	return Row{}, false
 }
 
-// Has reports whether the job of a UID is there.
+// Has reports whether the index has the job with a UID.
 func (x *Index) Has(uid string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -241,8 +242,7 @@ func (x *Index) Rows(f Filter, n int) ([]Row, error) {
 	return out, nil
 }
 
-// Sorted returns all jobs that the filter selects, in its order: what Ordered needs of those that live. Neither its cursor nor its limit
-// is looked at.
+// Sorted returns all jobs that the filter selects, in its order: the live jobs for Ordered. It ignores the filter's cursor and limit.
 func (x *Index) Sorted(f Filter) []Row {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -69,7 +69,7 @@ func drawnFilter(t *rapid.T) listing.Filter {
 	return f
 }
 
-// What the index says after any changes is what a look at all jobs would say.
+// After any changes, the index returns the same as a scan of all jobs.
 func TestAnIndexSaysWhatALookAtAllJobsWould(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := listing.NewIndex()

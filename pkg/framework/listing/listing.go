@@ -1,9 +1,9 @@
-// Package listing is lists of jobs: their rows and states, the filter, order and cursor of a list, an index that keeps the jobs of
-// a cluster ready for it, and how these are put together with the history.
-// In: Frameworks and pods as they change, an archive. Out: pages, which cost what they show.
+// Package listing makes lists of jobs: their rows and states, the filter, order and cursor of a list, an index that keeps the jobs of a
+// cluster ready for it, and the merge of these with the history. In: Frameworks and pods as they change, an archive. Out: pages, whose
+// cost depends on their rows.
 package listing
 
 import "errors"
 
-// ErrUnavailable is wrapped by what says that a list can't be had now from who was asked.
+// ErrUnavailable is wrapped by errors that say that the server can't return a list now.
 var ErrUnavailable = errors.New("not now")

@@ -8,30 +8,30 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 )
 
-// archivePage is how many rows of the history are asked for at once, at most.
+// archivePage is how many rows of the history are read at once, at most.
 const archivePage = 1000
 
-// Archive is the history, as far as lists need it.
+// Archive is the part of the history that lists need.
 type Archive interface {
 	Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error)
-	// Job returns the job of a UID.
+	// Job returns the job with a UID.
 	Job(ctx context.Context, uid string) (*api.JobDetail, error)
 }
 
-// Live is what is known of jobs whose Frameworks are there.
+// Live is the state of jobs whose Frameworks exist.
 type Live struct {
-	// Rows are those after the cursor that the filter selects, newest first: one more than a page has, or as many as there are.
+	// Rows are those after the cursor that the filter selects, newest first: one more than a page has, or all if there are fewer.
 	Rows []Row
-	// There reports whether the job of a UID is there, whatever the filter selects.
+	// There reports whether the Framework of the job with a UID exists. It ignores the filter.
 	There func(uid string) bool
 	// Named reports whether a Framework has that name; nil: none has.
 	Named func(framework string) bool
-	// Gone reports whether a job isn't there that There didn't find: it may have come later.
+	// Gone reports whether the Framework of a job that There didn't find is gone. Otherwise it may have been created later.
 	Gone func(ctx context.Context, job *api.Job) (bool, error)
 }
 
-// Merge makes a page of jobs that live and of those that only the history has. The former were read before, so that a job which
-// ends in between is in both, and listed once. Missing is why the history isn't in the page.
+// Merge makes a page of live jobs and of those that only the history has. The live jobs were read first, so a job that finishes in
+// between is in both, and listed once. missing is the reason why the history isn't in the page.
 func Merge(ctx context.Context, f Filter, live Live, a Archive) (page *Page, missing, err error) {
 	m := &merge{filter: &f, live: live, archive: a}
 	if m.after, err = ReadCursor(f.Cursor); err != nil {
@@ -101,7 +101,7 @@ func (m *merge) ended(ctx context.Context) (out []Row, missing, err error) {
 	}
 }
 
-// query is for what may be in the page; asks is false if only live jobs can be in it.
+// query returns the query for jobs that may be in the page; asks is false if the page can have only live jobs.
 func (m *merge) query() (q api.JobQuery, asks bool) {
 	f := m.filter
 	q = api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: archivePage, Latest: !f.Earlier}
@@ -111,17 +111,17 @@ func (m *merge) query() (q api.JobQuery, asks bool) {
 	if f.Limit > 0 {
 		q.Limit = min(archivePage, f.Limit+1)
 		if len(m.live.Rows) > f.Limit && m.live.Rows[f.Limit].Submitted.After(q.Since) {
-			q.Since = m.live.Rows[f.Limit].Submitted // what is older is not in this page
+			q.Since = m.live.Rows[f.Limit].Submitted // older jobs aren't in this page
 		}
 	}
 	if !m.after.submitted.IsZero() {
-		// Times of submission are whole seconds; those of the cursor's own are sorted out by who asks.
+		// Times of submission are whole seconds; the caller sorts out the jobs of the cursor's own second.
 		q.Before = m.after.submitted.Add(time.Second)
 	}
 	for _, p := range f.Phases {
 		switch {
 		case p == Deleted:
-			// Also those of whose end the history doesn't know yet.
+			// Also jobs whose end the history doesn't know yet.
 			q.States = append(q.States, api.Deleted, api.Waiting, api.Running, api.Stopping)
 		case p.Done():
 			q.States = append(q.States, string(p))
@@ -130,8 +130,8 @@ func (m *merge) query() (q api.JobQuery, asks bool) {
 	return q, len(f.Phases) == 0 || len(q.States) > 0
 }
 
-// narrow leaves of a query what may be seen, as far as the history has an index for that; the rest is sorted out here. It reports whether
-// any of it may be.
+// narrow limits a query to visible jobs, as far as the history has an index for that; the rest is filtered here. It reports whether any
+// of them may be visible.
 func narrow(v *Visibility, q *api.JobQuery) bool {
 	switch {
 	case q.User == v.User && v.User != "":
@@ -144,7 +144,7 @@ func narrow(v *Visibility, q *api.JobQuery) bool {
 	case q.VirtualCluster != "":
 		return slices.Contains(v.VCs, q.VirtualCluster)
 	case len(v.VCs) == 1:
-		q.VirtualCluster = v.VCs[0] // of another person, all that is seen is there
+		q.VirtualCluster = v.VCs[0] // of another user, only jobs in this virtual cluster are visible
 	}
 	return len(v.VCs) > 0
 }
@@ -159,8 +159,8 @@ func (m *merge) enough(kept int, last *api.Job) bool {
 	return n+kept > m.filter.Limit
 }
 
-// row is a job that isn't there. One whose end the history didn't know when it was read may have ended and gone since, or have come:
-// then it isn't known yet, and belongs before the list's beginning.
+// row returns the row of a job whose Framework doesn't exist. If the history didn't know its end when it was read, the job may have
+// finished and been removed since then, or may have been created: then it isn't known yet, and belongs before the list's beginning.
 func (m *merge) row(ctx context.Context, job api.Job) (row Row, known bool, err error) {
 	if Phase(job.State).Done() {
 		return NewArchivedRow(job), true, nil

@@ -66,10 +66,10 @@ func (h *history) Job(_ context.Context, uid string) (*api.JobDetail, error) {
 	return nil, errors.New("not in the archive")
 }
 
-// save is what a controller writes of a job as it is now.
+// save stores a job's current row, as a controller does.
 func (h *history) save(f *v1.Framework) { h.jobs[string(f.UID)] = api.Summary(f) }
 
-// page asks as the controller does.
+// page requests a page as the controller does.
 func page(ctx context.Context, t require.TestingT, x *listing.Index, h *history, f listing.Filter) *listing.Page {
 	n := 0
 	if f.Limit > 0 {

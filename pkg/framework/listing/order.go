@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// order is entries, the oldest first: what is added most often then comes last, where it costs least.
+// order is a list of entries, the oldest first: most additions are at the end, where they cost least.
 type order []*entry
 
 func oldestFirst(a, b *entry) int { return NewestFirst(&b.row, &a.row) }
@@ -21,7 +21,7 @@ func (o *order) remove(e *entry) {
 	}
 }
 
-// of returns the order of a key, which it makes if there is none.
+// of returns the order of a key, and creates it if it doesn't exist.
 func of[K comparable](m map[K]*order, key K) *order {
 	if m[key] == nil {
 		m[key] = &order{}

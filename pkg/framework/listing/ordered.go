@@ -16,13 +16,13 @@ type Ended interface {
 // OrderedPage is a part of an ordered list.
 type OrderedPage struct {
 	Items []Row `json:"items"`
-	// Total is how many jobs the filter selects; 0 where it doesn't ask.
+	// Total is how many jobs the filter selects; 0 if Filter.Count is false.
 	Total int `json:"total"`
-	// Note says what could not be asked.
+	// Note says which source could not be read.
 	Note string `json:"note,omitempty"`
 }
 
-// Compare is the order of the filter's lists. No two jobs are equal in it.
+// Compare compares two jobs in the order of the filter's lists. No two jobs are equal in it.
 func (o *Filter) Compare(a, b *Row) int {
 	c := cmp.Or(o.key(a, b), cmp.Compare(a.UID, b.UID))
 	if o.Descending {
@@ -31,7 +31,7 @@ func (o *Filter) Compare(a, b *Row) int {
 	return c
 }
 
-// key compares by what the list is ordered by. What has no value comes last, and first in the other direction.
+// key compares by the order of the list. Rows without a value come last, and first in the other direction.
 func (o *Filter) key(a, b *Row) int {
 	switch o.Order {
 	case api.OrderName:
@@ -56,7 +56,7 @@ func (o *Filter) key(a, b *Row) int {
 	return a.Submitted.Compare(b.Submitted)
 }
 
-// atEnd puts what has no value after what has one.
+// atEnd puts rows without a value after those with one.
 func atEnd(noA, noB bool, compare func() int) int {
 	switch {
 	case noA && noB:
@@ -74,14 +74,14 @@ func (o *Filter) Sort(rows []Row) {
 	slices.SortFunc(rows, func(a, b Row) int { return o.Compare(&a, &b) })
 }
 
-// Ordered makes a page in any order of jobs that live and of those that only the history has. Live are all jobs whose Frameworks are
-// there that the filter selects, in its order, as they were before the history is asked. There reports whether a job is known to live,
-// whatever the filter selects: one that the history calls gone before who asks has seen it go is listed once. Missing is why the
-// history isn't in the page.
+// Ordered makes a page, in any order, of live jobs and of those that only the history has. live holds all jobs whose Frameworks exist and
+// that the filter selects, in its order; it was read before the history. there reports whether a job is known to be live, even if the
+// filter doesn't select it: a job that the history calls gone before the caller has seen it go is listed once. missing is the reason why
+// the history isn't in the page.
 //
-// The history knows nothing of live jobs, so it can't be asked for the page's own rows. But at most len(live) of the rows before the page
-// are live: it is asked for rows from so much earlier, and the place of the first of them among all is its own place in the history, and how
-// many live ones come before it.
+// The history doesn't have live jobs, so it can't return exactly the rows of the page. But at most len(live) of the rows before the page
+// are live. So the history is read from len(live) rows earlier. The position of the first of its rows among all rows is its position in
+// the history plus the number of live jobs before it.
 func Ordered(ctx context.Context, f Filter, live []Row, there func(uid string) bool, history Ended) (page *OrderedPage, missing error) {
 	page = &OrderedPage{Items: []Row{}}
 	first := max(0, f.Offset-len(live))
@@ -146,7 +146,7 @@ func (o *Filter) ended(ctx context.Context, first int, there func(uid string) bo
 	}
 }
 
-// endedQuery is for what may be in the page; asks is false if only live jobs can be.
+// endedQuery returns the query for jobs that may be in the page; asks is false if the page can have only live jobs.
 func (o *Filter) endedQuery() (q api.OrderedQuery, asks bool) {
 	q = api.OrderedQuery{
 		Visible: o.Visible, Keyword: o.Keyword, InName: o.InName, Priorities: o.Priorities, TagsAny: o.TagsAny, TagsNone: o.TagsNone, Since: o.Since,
@@ -163,7 +163,7 @@ func (o *Filter) endedQuery() (q api.OrderedQuery, asks bool) {
 	return q, some && others && (len(o.Phases) == 0 || len(q.States) > 0)
 }
 
-// both is what one value and some values select together; found is false if that is nothing.
+// both returns the values that one value and some values select together; found is false if there aren't any.
 func both(one string, some []string) (out []string, found bool) {
 	switch {
 	case one == "":

@@ -53,7 +53,7 @@ func (p *past) Ordered(_ context.Context, q api.OrderedQuery) (*api.OrderedPage,
 	return out, nil
 }
 
-// someJob is a job of few values, so that many are equal in what lists are ordered by.
+// someJob returns a job. Its fields have few values, so many jobs are equal in an order.
 func someJob(t *rapid.T, n int, states ...string) api.Job {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
 	j := api.Job{

@@ -14,20 +14,20 @@ type Row struct {
 	api.Job
 	Position int        `json:"position,omitempty"`
 	RetryAt  *time.Time `json:"retryAt,omitempty"`
-	// Live reports whether the job's Framework is there.
+	// Live reports whether the job's Framework exists.
 	Live bool `json:"live"`
-	// Unplaced: tasks have no machine yet, so the job is queued where the scheduler's queue has it. Only who doesn't know that
-	// queue says so.
+	// Unplaced: tasks have no machine yet, so the job is queued if the scheduler's queue has it. Only a server that doesn't know that
+	// queue sets it.
 	Unplaced bool `json:"unplaced,omitempty"`
 }
 
-// At is where the job is on its way.
+// At returns the state of the job.
 func (r *Row) At() State {
 	phase := Phase(r.State)
 	return State{phase, r.Position, r.RetryAt, r.Deleted && phase.Done() && phase != Deleted}
 }
 
-// NewRow is a job in a state.
+// NewRow returns the row of a job in a state.
 func NewRow(job api.Job, s State, live bool) Row {
 	job.State = string(s.Phase)
 	return Row{Job: job, Position: s.Position, RetryAt: s.RetryAt, Live: live}
@@ -50,22 +50,22 @@ func NewestFirst(a, b *Row) int {
 // Page is a part of a list, newest submission first.
 type Page struct {
 	Items []Row `json:"items"`
-	// Next is the cursor of the following page, or "". Jobs that come, change or go meanwhile don't make a page repeat or leave
-	// out others.
+	// Next is the cursor of the following page, or "". If jobs are added, changed or removed between two requests, no other job is
+	// repeated or left out.
 	Next string `json:"next,omitempty"`
-	// Note says what could not be asked.
+	// Note says which source could not be read.
 	Note string `json:"note,omitempty"`
 }
 
-// Visibility is whose jobs a person sees.
+// Visibility says whose jobs a user sees.
 type Visibility = api.Visibility
 
 // Filter selects jobs. Empty fields select all.
 type Filter struct {
 	User, VirtualCluster string
-	// Users and VirtualClusters select jobs of any of these, also where the fields above select.
+	// Users and VirtualClusters select jobs of any of these, in addition to the fields above.
 	Users, VirtualClusters []string
-	// Visible leaves out what a person doesn't see; nil: who asks sees all.
+	// Visible leaves out jobs that the user doesn't see; nil: the user sees all.
 	Visible *Visibility
 	// Keyword is a part of the user's, the job's or the virtual cluster's name.
 	Keyword string
@@ -74,21 +74,21 @@ type Filter struct {
 	Phases []Phase
 	// Priorities may have api.NoPriority for jobs without one.
 	Priorities []string
-	// TagsAny selects jobs that have one of these tags, TagsNone those that have none of these.
+	// TagsAny selects jobs that have any of these tags. TagsNone selects jobs without these tags.
 	TagsAny, TagsNone []string
 	Since             time.Time // of submission
 	// Earlier selects also jobs whose name a later job has.
 	Earlier bool
-	// Limit is how many rows a page has; 0 is all. Of an ordered page 0 is none.
+	// Limit is how many rows a page has; 0 means all. For an ordered page 0 means no rows.
 	Limit int
-	// Cursor is Page.Next of the page before. Ordered pages have none.
+	// Cursor is Page.Next of the page before. Ordered pages don't have a cursor.
 	Cursor string
 
-	// The rest is for ordered pages alone. Order is one of api.Orders, or "" for api.OrderSubmitted.
+	// The rest is only for ordered pages. Order is one of api.Orders, or "" for api.OrderSubmitted.
 	Order      string
 	Descending bool
 	Offset     int
-	// Count asks for how many jobs there are in all.
+	// Count requests the total number of jobs.
 	Count bool
 }
 
@@ -111,7 +111,7 @@ func (o *Filter) Fits(r *Row) bool {
 	return o.Keyword == "" || has(r.User, o.Keyword) || has(r.Name, o.Keyword) || has(r.VirtualCluster, o.Keyword)
 }
 
-// anyOf reports whether a value is among those that are wanted; where none are, all are.
+// anyOf reports whether a value is one of wanted, or wanted is empty.
 func anyOf(wanted []string, value string) bool {
 	return len(wanted) == 0 || slices.Contains(wanted, value)
 }
@@ -121,7 +121,7 @@ func tagged(tags, some []string) bool {
 	return slices.ContainsFunc(tags, func(tag string) bool { return slices.Contains(some, tag) })
 }
 
-// has reports whether a text contains a part, whatever its case.
+// has reports whether a text contains a part, in any case.
 func has(text, part string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }

@@ -22,7 +22,7 @@ func (s *step) blame(node string, began time.Time) {
 	case i < 0:
 		nodes = append(nodes, v1.AvoidedNode{Name: node, Failures: 1, Last: now})
 	case s.Now.Sub(nodes[i].Last.Time) >= s.Policy.AvoidFor:
-		nodes[i].Failures, nodes[i].Last = 1, now // what it did so long ago is forgiven
+		nodes[i].Failures, nodes[i].Last = 1, now // failures so long ago no longer count
 	case !began.After(nodes[i].Last.Time):
 		return
 	default:

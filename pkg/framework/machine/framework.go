@@ -43,7 +43,7 @@ func (s *step) move(to v1.State) {
 	}
 }
 
-// configMap compares what the status says with the ConfigMap that is there.
+// configMap compares the status with the existing ConfigMap.
 func (s *step) configMap() {
 	a, cm := &s.status.AttemptStatus, s.ConfigMap
 	switch s.status.State {
@@ -71,7 +71,7 @@ func (s *step) named(owner string) {
 	s.status.AttemptStatus.InstanceUID = &instance
 }
 
-// OwnerUID returns the UID of what the pods of an attempt belong to; empty before that exists.
+// OwnerUID returns the UID of the owner of an attempt's pods; empty if it doesn't exist yet.
 func OwnerUID(f *v1.Framework, a *v1.FrameworkAttemptStatus) string {
 	switch {
 	case f.OwnsPods():
@@ -82,7 +82,7 @@ func OwnerUID(f *v1.Framework, a *v1.FrameworkAttemptStatus) string {
 	return ""
 }
 
-// owned reports whether a pod belongs to what the attempt's pods belong to.
+// owned reports whether a pod has the owner of the attempt's pods.
 func (s *step) owned(p *corev1.Pod) bool {
 	owner, uid := metav1.GetControllerOf(p), OwnerUID(s.Framework, &s.status.AttemptStatus)
 	return owner != nil && uid != "" && string(owner.UID) == uid
@@ -210,8 +210,7 @@ func (s *step) retryTime() time.Time {
 	return s.status.TransitionTime.Add(time.Duration(*s.status.RetryPolicyStatus.RetryDelaySec) * time.Second)
 }
 
-// cleared reports whether the attempt lies in the archive and nothing of it is left; if not it asks
-// for that.
+// cleared reports whether the attempt is archived and its pods are gone. If not, it requests that.
 func (s *step) cleared() bool {
 	ok := true
 	if !s.Saved.Attempt(s.status.AttemptStatus.ID) {
@@ -241,7 +240,8 @@ func (s *step) completed() {
 	s.move(v1.Completed)
 }
 
-// prepare asks for the ConfigMap and the pods that an open attempt lacks. One whose pods belong to the Framework needs no ConfigMap, and begins at once.
+// prepare requests the ConfigMap and the pods that an open attempt doesn't have. If the Framework owns the pods, the attempt needs no
+// ConfigMap, and begins at once.
 func (s *step) prepare() {
 	if !s.live() || s.stopping() || s.Invalid != "" || s.Framework.Spec.ExecutionType == v1.ExecutionCreate {
 		return
@@ -305,8 +305,8 @@ func (s *step) oneByOne(role string) bool {
 	return false
 }
 
-// strays removes pods that no task knows: made by a replica that lost its lease meanwhile, or left by
-// a task that is no more. At most one pod of a task may ever run.
+// strays removes pods without a task: a replica that lost its lease made them, or their task was removed. At most one pod of a task may
+// ever run.
 func (s *step) strays() {
 	if len(s.Pods.ByName) == 0 {
 		return
@@ -314,7 +314,7 @@ func (s *step) strays() {
 	known := make(map[string]bool, len(s.Pods.ByName))
 	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
 		for _, t := range r.TaskStatuses {
-			// What stands in the way of a task that is to begin was seen to there.
+			// creationPending has handled the pod that is in the way of a task that is to begin.
 			if s.pod(t) != nil || t.State == v1.AttemptCreationPending {
 				known[t.AttemptStatus.PodName] = true
 			}

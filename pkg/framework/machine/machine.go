@@ -33,23 +33,23 @@ type Input struct {
 	Now     time.Time
 	Rules   Rules
 	Random  func() float64 // in [0, 1)
-	// GPUs says what a pod holds that has a machine; nil for nothing. Where not all of it is known yet, trying
-	// again. Without it nothing is recorded.
+	// GPUs returns the GPUs of a pod that has a machine, or nil. If known is false, the step is repeated later. Without GPUs
+	// none are recorded.
 	GPUs   func(p *corev1.Pod) (g *v1.TaskGPUs, known bool)
 	Policy Policy
 }
 
-// After is what became of the jobs that must end first.
+// After is the state of the jobs that must finish first.
 type After struct {
-	Waits  []string // those that have not ended
-	Done   []string // UIDs of those that have, as they had to
-	Failed string   // why the Framework will never start, as the rest of a sentence; empty where it may
+	Waits  []string // jobs that haven't finished
+	Done   []string // UIDs of jobs that have finished as required
+	Failed string   // why the Framework will never start, as the rest of a sentence; empty if it may
 }
 
-// ConfigMap is that of the attempt, which owns the pods unless the Framework itself does. It must be certain: where the cache has
-// none although there should be one, the API was asked.
+// ConfigMap is the ConfigMap of the attempt, which owns the pods unless the Framework itself does. It must be certain: if the cache
+// doesn't have an expected one, the caller has queried the API.
 type ConfigMap struct {
-	UID      types.UID // empty where there is none
+	UID      types.UID // empty if it doesn't exist
 	Attempt  int32
 	Deleting bool
 	Fresh    bool // made by this process and not in its cache yet
@@ -77,21 +77,21 @@ type Refusal struct {
 	Message string
 }
 
-// Saved says what of this Framework lies in the archive.
+// Saved reports which parts of this Framework are archived.
 type Saved struct {
 	Attempt func(attempt int32) bool
 	Task    func(role string, index, attempt int32) bool
 }
 
-// Rules tell what failures mean.
+// Rules classify failures.
 type Rules interface {
 	// Failed classifies a pod of phase Failed.
 	Failed(*corev1.Pod) Outcome
-	// Code returns what is known of a code.
+	// Code returns the outcome of a code.
 	Code(int32) Outcome
 }
 
-// Outcome is what a failure means.
+// Outcome is the classification of a failure.
 type Outcome struct {
 	Code       int32
 	Phrase     string
@@ -112,8 +112,8 @@ type Deletion struct {
 	Name  string
 	UID   types.UID
 	Force bool // at once, although it may still run on a machine that doesn't answer
-	// Log names the attempt whose log should be kept: first, or, of a program that still runs, as it
-	// ends. Nil where there is none to keep.
+	// Log names the attempt whose log should be saved: before the deletion, or, for a program that still runs, as it ends. Nil if there
+	// is no log to save.
 	Log *LogOf
 }
 
@@ -123,7 +123,7 @@ type LogOf struct {
 	Attempt, TaskAttempt int32
 }
 
-// Result is what a step did to the status, and what to do after that is written down.
+// Result has the changes that a step made to the status, and the actions to take after the status is written.
 type Result struct {
 	// Changed: something of the status differs, tasks included.
 	Changed bool

@@ -31,8 +31,8 @@ const (
 	codePodPreempted = -1003
 )
 
-// AboveLimit finds, in the API server's refusal of a pod, that a container asks for more than a LimitRange of the
-// namespace allows: the resource, the most, and what was asked for. It stays refused until one of the two changes.
+// AboveLimit matches the API server's refusal of a pod because a container requests more than a LimitRange of the namespace allows: the
+// resource, the maximum, and the request. The pod stays refused until one of the two changes.
 var AboveLimit = regexp.MustCompile(`maximum (\S+) usage per \S+ is ([^\s,]+), but (?:limit|request) is ([^\s,\]]+)`)
 
 // own are the outcomes that don't come from rules: an administrator can't change what retries mean
@@ -58,7 +58,7 @@ var (
 	permanent = []v1.CompletionTypeAttribute{v1.Permanent}
 )
 
-// outcome returns what a code means.
+// outcome returns the outcome of a code.
 func (s *step) outcome(code int32) Outcome {
 	if o, ok := own[code]; ok {
 		o.Code = code
@@ -97,8 +97,8 @@ func clip(text string, limit int) string {
 	return text[:cut] + "…"
 }
 
-// ended returns how a pod ended by itself. It is false while the pod hasn't, and where it failed only
-// because it was being taken away, since that says nothing about the job.
+// ended returns how a pod ended by itself. It returns false if the pod hasn't ended, or failed only because it was being removed, since
+// that doesn't show whether the job failed.
 func (s *step) ended(p *corev1.Pod) (Outcome, bool) {
 	switch p.Status.Phase {
 	case corev1.PodSucceeded:
@@ -135,7 +135,7 @@ func deletionAsked(p *corev1.Pod) time.Time {
 	return at
 }
 
-// taken is the outcome of a pod that others take away; the condition says who and why.
+// taken returns the outcome of a pod that others remove. The condition has the remover and the reason.
 func (s *step) taken(p *corev1.Pod) (o Outcome, why string) {
 	c := disruption(p)
 	if c == nil {
@@ -145,7 +145,7 @@ func (s *step) taken(p *corev1.Pod) (o Outcome, why string) {
 	switch c.Reason {
 	case "DeletionByTaintManager", "DeletionByPodGC":
 		code = codePodNodeLost
-	case "EvictionByEvictionAPI": // its message names the API and nothing else
+	case "EvictionByEvictionAPI": // its message names only the API
 		return s.outcome(codePodDrained), ""
 	case corev1.PodReasonTerminationByKubelet:
 		if p.Status.Phase == corev1.PodFailed && p.Status.Reason != "" { // an eviction, a shutdown of the node, or a critical pod
@@ -162,7 +162,7 @@ func (s *step) taken(p *corev1.Pod) (o Outcome, why string) {
 	return o, c.Message
 }
 
-// lastEnd is when the last container of a pod ended; zero where none ran.
+// lastEnd returns when the last container of a pod ended, or zero if none ran.
 func lastEnd(p *corev1.Pod) time.Time {
 	var last time.Time
 	for _, c := range containers(p) {
@@ -173,7 +173,7 @@ func lastEnd(p *corev1.Pod) time.Time {
 	return last
 }
 
-// firstStart is when the first container proper began; zero where none did.
+// firstStart returns when the first container proper began, or zero if none did.
 func firstStart(p *corev1.Pod) time.Time {
 	var first time.Time
 	for _, c := range p.Status.ContainerStatuses {
@@ -199,7 +199,7 @@ func containers(p *corev1.Pod) []corev1.ContainerStatus {
 	return append(append(all, p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...)
 }
 
-// told is what a pod's containers said. Containers that succeeded say nothing but that.
+// told returns the messages of a pod's containers. Containers that succeeded have no message.
 func told(p *corev1.Pod) *v1.PodCompletionStatus {
 	out := &v1.PodCompletionStatus{Reason: p.Status.Reason, Message: clip(p.Status.Message, maxMessage)}
 	for _, c := range containers(p) {

@@ -23,13 +23,13 @@ func Many(f *v1.Framework) bool {
 	return n > 1
 }
 
-// Published records that the peers lie in the ConfigMap.
+// Published records that the peers are in the ConfigMap.
 func Published(status *v1.FrameworkStatus, at time.Time) {
 	t := metav1.NewTime(at)
 	status.AttemptStatus.PeersTime = &t
 }
 
-// peers asks to publish all addresses, once every task has one.
+// peers requests the publication of all addresses, once every task has one.
 func (s *step) peers() {
 	if s.status.AttemptStatus.PeersTime == nil && Gang(s.Framework) {
 		s.Peers = Peers(s.Framework, s.status)

@@ -18,7 +18,7 @@ type Policy struct {
 	AvoidFor   time.Duration
 }
 
-// DefaultPolicy is what clusters use. The times of conflicts are FrameworkController's.
+// DefaultPolicy returns the policy of clusters. The times of conflicts are FrameworkController's.
 func DefaultPolicy() Policy {
 	return Policy{
 		BackoffFirst: 5 * time.Second, BackoffMax: 10 * time.Minute, Settled: 10 * time.Minute,
@@ -27,7 +27,7 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// verdict says whether an attempt is followed by another.
+// verdict says whether another attempt follows.
 type verdict struct {
 	retry, accountable bool
 	delay              time.Duration

@@ -41,7 +41,7 @@ func chaos(t *testing.T, seed uint64) {
 		w.reconcile()
 		w.invariants()
 	}
-	// The weather clears: nothing fails any more, and the job must come to its end.
+	// From here on nothing fails, and the job must finish.
 	w.crash, w.lose, w.lag = nil, nil, false
 	if len(w.f.Spec.TaskRoles) == 0 || w.total() == 0 {
 		w.f.Spec.ExecutionType = v1.ExecutionStop
@@ -89,9 +89,9 @@ func (w *world) event() {
 	case n == 4:
 		w.restart()
 	case n == 5 && w.cm.UID != "":
-		w.cm.UID = w.uid() // deleted, and another is there
+		w.cm.UID = w.uid() // deleted and replaced
 		for _, p := range w.pods {
-			w.took[p.UID] = true // Kubernetes removes what it owned
+			w.took[p.UID] = true // Kubernetes removes the pods that it owned
 		}
 	case n == 6:
 		w.pass(20 * time.Minute)

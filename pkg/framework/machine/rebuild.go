@@ -10,9 +10,9 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// Rebuild adds the tasks that a status should have and doesn't, since what they were written in is lost.
-// Their pods say which they are; a task without a pod has not begun, as far as can be known. It
-// returns the tasks that it added. Of the input it reads Framework, Status, Pods.ByName, Now and Rules.
+// Rebuild adds the tasks that are missing from a status because the ConfigMap that held them is lost. Their pods identify them; a task
+// without a pod has not begun, as far as can be known. It returns the tasks that it added. Of the input it reads Framework, Status,
+// Pods.ByName, Now and Rules.
 func Rebuild(in Input) []Task {
 	s := &step{Input: in, status: in.Status}
 	pods := map[string][]*corev1.Pod{}
@@ -36,7 +36,7 @@ func (s *step) attempts(p *corev1.Pod) bool {
 
 func (s *step) rebuildRole(r *v1.TaskRoleStatus, pods []*corev1.Pod) []Task {
 	have := make(map[int32]*v1.TaskStatus, len(r.TaskStatuses))
-	// Tasks stand by their index: there is one for each up to the last that anything knows of.
+	// Tasks are sorted by their index: there is one for each index up to the last known one.
 	n := min(r.Counts.Total, v1.MaxTasks)
 	for _, t := range r.TaskStatuses {
 		have[t.Index] = t
@@ -61,8 +61,8 @@ func (s *step) rebuildRole(r *v1.TaskRoleStatus, pods []*corev1.Pod) []Task {
 	return added
 }
 
-// rebuildTask makes a task whose pod is p, or that has none. The next step sees the pod and takes it
-// from there. How many of its attempts failed by the job's own fault is not known any more: none.
+// rebuildTask makes a task whose pod is p, or a task without a pod if p is nil. The next step sees the pod and continues from there. How many of its
+// attempts failed by the job's own fault is no longer known, so it counts none.
 func (s *step) rebuildTask(role string, index int32, p *corev1.Pod) *v1.TaskStatus {
 	t := s.newTask(role, index)
 	if p != nil {

@@ -9,8 +9,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// rescale makes the tasks those that the spec asks for: new ones are there before any pod of theirs
-// is, and those at the end of a role leave when they have ended.
+// rescale makes the tasks match the spec: new tasks exist before their pods, and tasks at the end of a role are removed when they have
+// ended.
 func (s *step) rescale() {
 	a := &s.status.AttemptStatus
 	for i := range s.Framework.Spec.TaskRoles {
@@ -59,7 +59,7 @@ func (s *step) resize(r *v1.TaskRoleStatus, n int32) {
 			t.DeletionPending, s.Decisive = true, true
 			s.touch(r.Name, t.Index)
 		case t.Index < n && t.DeletionPending && s.leaves(r, t):
-			// It was to go and is wanted again: another task, since the decision stands.
+			// It was to be removed and is needed again: a new task, since the decision is final.
 			r.TaskStatuses[i] = s.newTask(r.Name, t.Index)
 			s.added(r.Name, t.Index)
 		}
@@ -93,8 +93,8 @@ func (s *step) added(role string, index int32) {
 	s.status.AttemptStatus.PeersTime = nil
 }
 
-// instance is a name that no other task or role ever has, in the form of a UID. It is made of what
-// tells the instance from others, so that a step that is repeated gives the same.
+// instance returns a name in the form of a UID that no other task or role ever has. It is derived from the fields that distinguish the
+// instance, so that repeating a step gives the same name.
 func (s *step) instance(role string, index int32) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s/%d/%d", s.Framework.UID, s.status.AttemptStatus.ID, role, index, s.Now.UnixNano()))
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])

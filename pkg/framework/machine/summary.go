@@ -36,7 +36,7 @@ func (s *step) running() {
 	}
 }
 
-// summarise fills in what a list of jobs shows.
+// summarise fills in the fields that a list of jobs shows.
 func (s *step) summarise() {
 	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
 		r.Counts = count(r.TaskStatuses)
@@ -67,8 +67,7 @@ func count(tasks []*v1.TaskStatus) v1.TaskCounts {
 	return c
 }
 
-// message is one sentence where the state alone doesn't tell; it changes only with the state, so
-// that it costs no writes.
+// message returns one sentence if the state alone isn't enough. It changes only with the state, so it costs no extra writes.
 func (s *step) message() string {
 	a := &s.status.AttemptStatus
 	switch {
@@ -99,7 +98,7 @@ func (s *step) empty() bool {
 	return true
 }
 
-// taskMessage tells of tasks that wait to be tried again.
+// taskMessage describes the tasks that wait for a retry.
 func (s *step) taskMessage() string {
 	waiting, first := 0, ""
 	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {

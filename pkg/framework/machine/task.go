@@ -13,8 +13,8 @@ import (
 // notSeenAfter is how long a pod that was made may stay away from the cache.
 const notSeenAfter = 5 * time.Minute
 
-// each runs f on every task and remembers which ones it changed. f replaces what pointers point to
-// and never writes through them, so that comparing the struct is enough.
+// each runs f on every task and records which ones it changed. f replaces pointers and never writes through them, so comparing the struct
+// is enough.
 func (s *step) each(f func(*v1.TaskRoleStatus, *v1.TaskStatus)) {
 	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
 		for _, t := range r.TaskStatuses {
@@ -50,7 +50,7 @@ func (s *step) tasks() {
 	})
 }
 
-// pod returns the pod of the task's attempt, or nil where it is gone.
+// pod returns the pod of the task's attempt, or nil if it is gone.
 func (s *step) pod(t *v1.TaskStatus) *corev1.Pod {
 	p := s.Pods.ByName[t.AttemptStatus.PodName]
 	if p == nil || t.AttemptStatus.PodUID == nil || string(p.UID) != *t.AttemptStatus.PodUID {
@@ -68,8 +68,7 @@ func (s *step) mine(t *v1.TaskStatus, p *corev1.Pod) bool {
 		p.Annotations[v1.AnnotationTaskAttempt] == itoa(t.AttemptStatus.ID)
 }
 
-// AnnotationTaskUID on a pod is the InstanceUID of its task: a task that was removed and added again
-// is another.
+// AnnotationTaskUID on a pod is the InstanceUID of its task: a task that was removed and added again has a new one.
 const AnnotationTaskUID = "FC_TASK_UID"
 
 func (s *step) creationPending(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
@@ -130,7 +129,7 @@ func (s *step) observe(t *v1.TaskStatus) {
 	}
 }
 
-// gone ends a task whose pod isn't there any more, by what it was last.
+// gone ends a task whose pod no longer exists, by the pod's last known state.
 func (s *step) gone(t *v1.TaskStatus, last *corev1.Pod) {
 	s.where(t, last)
 	o, ok := s.ended(last)
@@ -147,7 +146,7 @@ func (s *step) gone(t *v1.TaskStatus, last *corev1.Pod) {
 	}
 }
 
-// where records the pod's place, its addresses and its GPUs.
+// where records the node, the addresses and the GPUs of a pod.
 func (s *step) where(t *v1.TaskStatus, p *corev1.Pod) {
 	a := &t.AttemptStatus
 	set := func(field **string, value string) {
@@ -203,7 +202,7 @@ func (s *step) ran(t *v1.TaskStatus, p *corev1.Pod) {
 	}
 }
 
-// complete decides the outcome of a task's attempt, once and for all. p is nil where the pod is gone.
+// complete sets the outcome of a task's attempt, which never changes again. p is nil if the pod is gone.
 func (s *step) complete(t *v1.TaskStatus, o Outcome, more string, p *corev1.Pod) {
 	c := &v1.TaskAttemptCompletionStatus{CompletionStatus: completion(o, more)}
 	at := s.Now
@@ -227,7 +226,7 @@ func (s *step) complete(t *v1.TaskStatus, o Outcome, more string, p *corev1.Pod)
 // cut ends a task's attempt from outside.
 func (s *step) cut(t *v1.TaskStatus, code int32) {
 	if p := s.Pods.ByName[t.AttemptStatus.PodName]; t.State == v1.AttemptCreationPending && p != nil && !terminal(p) {
-		return // what stands in its way has to go first, since it may be an instance of the task
+		return // the pod in its way must be removed first, since it may be an instance of the task
 	}
 	s.complete(t, s.outcome(code), "", s.pod(t))
 }
@@ -278,12 +277,11 @@ func (s *step) retryTask(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 	}
 	t.RetryPolicyStatus.RetryDelaySec = nil
 	t.AttemptStatus = s.newTaskAttempt(r.Name, t.Index, t.RetryPolicyStatus.TotalRetriedCount)
-	s.status.AttemptStatus.PeersTime = nil // its address will be another
+	s.status.AttemptStatus.PeersTime = nil // its address will change
 	s.moveTask(t, v1.AttemptCreationPending)
 }
 
-// forgettable reports whether the attempt of a task lies in the archive and its pod is gone; if not it
-// asks for that.
+// forgettable reports whether the attempt of a task is archived and its pod is gone. If not, it requests that.
 func (s *step) forgettable(r *v1.TaskRoleStatus, t *v1.TaskStatus) bool {
 	ok := true
 	if !s.Saved.Task(r.Name, t.Index, t.AttemptStatus.ID) {

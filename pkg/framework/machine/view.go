@@ -12,16 +12,15 @@ import (
 // acceptedFor is how long the API's word that it deletes a pod is taken without seeing it happen.
 const acceptedFor = time.Minute
 
-// View is what one process knows of a Framework's pods beyond its cache, which may be late. It makes
-// sure that a pod counts as gone only where that is certain. The zero value knows nothing, as after
-// a restart.
+// View is the knowledge of one process about a Framework's pods beyond its cache, which may be late. It makes sure that a pod counts as
+// gone only if that is certain. The zero value is the state after a restart.
 type View struct {
 	made    map[string]made
-	known   map[types.UID]bool // seen in the cache, or found to be gone by asking
+	known   map[types.UID]bool // seen in the cache, or found to be gone by a query
 	deleted map[types.UID]time.Time
 	forced  map[types.UID]bool
 	refused map[string]Refusal
-	listed  bool // what others made before is known
+	listed  bool // the pods that other processes made before are known
 }
 
 type made struct {
@@ -29,9 +28,9 @@ type made struct {
 	when time.Time
 }
 
-// Live asks the API itself, where the cache isn't enough.
+// Live queries the API itself, if the cache isn't enough.
 type Live struct {
-	// Pod returns a pod by its name; nil where there is none.
+	// Pod returns a pod by its name, or nil if it doesn't exist.
 	Pod func(name string) (*corev1.Pod, error)
 	// All returns all pods of the Framework.
 	All func() ([]*corev1.Pod, error)
@@ -67,9 +66,8 @@ func set[K comparable, V any](m *map[K]V, k K, value V) {
 	(*m)[k] = value
 }
 
-// Pods puts together what the cache has, what this process made, and what the API says where neither
-// is enough: once where another process began the Framework, and for pods that the cache is long
-// missing.
+// Pods combines the pods of the cache and those that this process made. If neither is enough, it queries the API: once if another process
+// began the Framework, and for pods that have been missing from the cache for long.
 func (v *View) Pods(cached []*corev1.Pod, status *v1.FrameworkStatus, live Live, now time.Time) (Pods, error) {
 	out := Pods{ByName: make(map[string]*corev1.Pod, len(cached)), Fresh: map[string]bool{}, Deleted: map[types.UID]bool{}, Forced: v.forced, Refused: v.refused}
 	for _, p := range cached {

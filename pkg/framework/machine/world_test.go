@@ -95,14 +95,14 @@ type world struct {
 	lag   bool        // the cache is late
 	// rescales: the user changes the numbers of tasks.
 	rescales bool
-	// forgets: what some tasks were written in is lost when the controller is killed.
+	// forgets: the ConfigMap of some tasks is lost when the controller is killed.
 	forgets bool
 	invalid string
 	after   machine.After
 	gpus    func(*corev1.Pod) (*v1.TaskGPUs, bool)
 }
 
-// owner is what pods belong to.
+// owner returns the owner of pods.
 func (w *world) owner() metav1.OwnerReference {
 	yes := true
 	if w.f.OwnsPods() {
@@ -152,7 +152,7 @@ func (w *world) run() {
 	w.t.Fatalf("the controller doesn't come to rest: %+v", w.last)
 }
 
-// reconcile is what the controller does once; it reports whether another round may be needed.
+// reconcile does one round of the controller. It reports whether another round may be needed.
 func (w *world) reconcile() (again bool) {
 	defer func() {
 		if e := recover(); e != nil {
@@ -301,7 +301,7 @@ func done(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// remove takes a pod out of the API; its last state is told along, where nothing goes wrong.
+// remove removes a pod from the API. Half of the time the controller gets its last state.
 func (w *world) remove(name string) {
 	if p := w.pods[name]; p != nil && w.random.IntN(2) == 0 {
 		w.seenLast[p.UID] = p
@@ -347,7 +347,7 @@ func (w *world) restart() {
 	clear(w.seenLast)
 	if !w.lag || w.random.IntN(2) == 0 {
 		w.deliverAll()
-	} // else the API server answers the list from a cache of its own, which is late
+	} // otherwise the API server answers the list from its own cache, which is late
 }
 
 // forget loses some tasks of the status that a new process has read, and rebuilds it as that does.
@@ -398,8 +398,8 @@ func (w *world) task(role string, index int32) *v1.TaskStatus {
 	return nil
 }
 
-// identity is what may run once: an attempt of a task. Where tasks are removed and added again, they
-// have the same numbers and are others.
+// identity identifies an attempt of a task, which may run once. If tasks are removed and added again, the new ones have the same numbers
+// but are different tasks.
 func (w *world) identity(p *corev1.Pod) string {
 	uid := ""
 	if w.rescales || w.forgets {

@@ -24,12 +24,11 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// server is one PostgreSQL for all tests of a package, in a folder of its own, behind a socket in that
-// folder. It ends with the tests.
+// server is one PostgreSQL for all tests of a package, in its own folder, with a socket in that folder. It ends with the tests.
 type server struct {
 	dir     string
 	process *exec.Cmd
-	why     string // there is none
+	why     string // why no server runs
 	err     error
 	count   atomic.Int64
 }
@@ -39,14 +38,14 @@ var (
 	asked atomic.Bool
 )
 
-// Stop ends the server, where a test has asked for it. TestMain calls it.
+// Stop stops the server, if a test has used it. TestMain calls it.
 func Stop() {
 	if asked.Load() {
 		one().stop()
 	}
 }
 
-// DSN is that of a new, empty database. The test is skipped where the machine has no PostgreSQL.
+// DSN returns the DSN of a new, empty database. The test is skipped if the machine has no PostgreSQL.
 func DSN(t testing.TB) string {
 	t.Helper()
 	tier.More(t, "PostgreSQL")
@@ -100,7 +99,7 @@ func (s *server) start(as *syscall.Credential, initdb, postmaster string) error 
 	command := func(path string, args ...string) *exec.Cmd {
 		c := exec.CommandContext(context.Background(), path, args...)
 		c.Dir = s.dir
-		// It ends with the tests, whatever ends them.
+		// It ends with the tests, even if they are killed.
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: as, Pdeathsig: syscall.SIGQUIT}
 		return c
 	}
@@ -121,10 +120,10 @@ func (s *server) start(as *syscall.Credential, initdb, postmaster string) error 
 	return s.answers()
 }
 
-// WithPassword is a role that the server asks for its password, other than all others. It isn't there before a test makes it.
+// WithPassword is a role that needs a password, unlike all others. It doesn't exist until a test creates it.
 const WithPassword = "with_password"
 
-// askPassword makes it so.
+// askPassword configures that.
 func (*server) askPassword(data string) error {
 	file := filepath.Join(data, "pg_hba.conf")
 	rules, err := os.ReadFile(file)
@@ -152,7 +151,7 @@ func (s *server) answers() error {
 
 func (s *server) stop() {
 	if s.process != nil && s.process.Process != nil {
-		_ = s.process.Process.Signal(syscall.SIGQUIT) // at once: nothing in it is kept
+		_ = s.process.Process.Signal(syscall.SIGQUIT) // at once: its data isn't kept
 		_ = s.process.Wait()
 	}
 	if s.dir != "" {

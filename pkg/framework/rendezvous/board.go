@@ -1,7 +1,8 @@
 // Package rendezvous lets the tasks of a job wait for each other's addresses.
-// In: the peers of a job, once every task has an address. Out: the same to each task that asks, at once or when they are there.
+// In: the peers of a job, once every task has an address. Out: the same for each task that asks, at once or as soon as they are
+// published.
 //
-// All is in memory. The controller that leads publishes again what a new process doesn't have.
+// All state is in memory. The leading controller publishes again the messages that a new process doesn't have.
 package rendezvous
 
 import (
@@ -23,7 +24,7 @@ type Attempt struct {
 	Number    int32
 }
 
-// Message is what the tasks of an attempt are told.
+// Message is the data that the tasks of an attempt receive.
 type Message struct {
 	Data    []byte // gzipped, of pkg/runtime/peers
 	Version uint64 // no other message has it
@@ -39,7 +40,7 @@ type Board struct {
 // New makes a board without messages. Its versions begin with the time: a task may have seen one of a former process.
 func New() *Board { return &Board{jobs: map[string]*job{}, version: uint64(time.Now().UnixNano())} }
 
-// job is what there is for one name. It goes when it has neither a message nor a task that waits.
+// job is the state for one name. It is removed when it has neither a message nor a waiting task.
 type job struct {
 	of      Attempt
 	message Message
@@ -49,7 +50,7 @@ type job struct {
 
 func (j *job) has(of Attempt) bool { return j.message.Version > 0 && j.of == of }
 
-// Publish gives all tasks of an attempt a message, those that come later too. It takes the place of an earlier one.
+// Publish gives a message to all tasks of an attempt, also to later ones. It replaces an earlier message.
 func (b *Board) Publish(of Attempt, data []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,7 +79,7 @@ func (b *Board) Forget(framework string) {
 	}
 }
 
-// Wait returns the message for an attempt once there is one of another version than the one that the task has seen, 0 for none.
+// Wait returns the message for an attempt once its version differs from seen, the version that the task has. For a task without a message seen is 0.
 func (b *Board) Wait(ctx context.Context, of Attempt, seen uint64) (Message, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,7 +105,7 @@ func (b *Board) Wait(ctx context.Context, of Attempt, seen uint64) (Message, err
 	}
 }
 
-// job returns what there is for a name, and makes it.
+// job returns the state for a name, and creates it if it doesn't exist.
 func (b *Board) job(framework string) *job {
 	j := b.jobs[framework]
 	if j == nil {

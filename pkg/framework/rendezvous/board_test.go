@@ -66,7 +66,7 @@ func TestATaskThatHasSeenAMessageWaitsForTheNext(t *testing.T) {
 	})
 }
 
-// A new process counts versions from the beginning: what a task has seen of the former one must not hide its message.
+// A new process has new versions: a version that a task has from the earlier process must not hide its message.
 func TestWhatAFormerProcessSaidHidesNothing(t *testing.T) {
 	b := New()
 	b.Publish(first, []byte("x"))

@@ -9,10 +9,10 @@ import (
 	"github.com/openpai/paictl/pkg/framework/archive"
 )
 
-// receiveArchive adds what such a copy has. What is here already stays. The audit is added for who has its token.
+// receiveArchive imports an exported copy. Existing rows stay. The audit is imported if the client has its token.
 func (s *Server) receiveArchive(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength < 0 {
-		w.Header().Set("Connection", "close") // what comes is not read
+		w.Header().Set("Connection", "close") // the body is not read
 		return fmt.Errorf("%w: the size is missing", archive.ErrBadQuery)
 	}
 	added, err := s.o.Store.Import(r.Context(), r.Body, r.ContentLength, s.opensAudit(r))
@@ -28,7 +28,7 @@ func (s *Server) receiveArchive(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// serveArchive sends a copy of the whole archive, as a file of SQLite; with the audit to who has its token.
+// serveArchive sends a copy of the whole archive as an SQLite file, with the audit if the client has its token.
 func (s *Server) serveArchive(w http.ResponseWriter, r *http.Request) error {
 	data, size, err := s.o.Store.Export(r.Context(), s.opensAudit(r))
 	if err != nil {

@@ -23,7 +23,7 @@ func (s *Server) opensAudit(r *http.Request) bool {
 	return token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get(api.AuditTokenHeader)), []byte(token)) == 1
 }
 
-// guardAudit answers only who has the token of the audit: the one for jobs, which more people have, opens nothing here.
+// guardAudit admits only clients with the token of the audit. The token for jobs, which more people have, isn't enough.
 func (s *Server) guardAudit(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.o.AuditToken == nil || s.o.AuditToken() == "" {

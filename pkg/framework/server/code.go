@@ -52,7 +52,7 @@ func (s *Server) serveTaskCode(w http.ResponseWriter, r *http.Request) error {
 	return s.sendCode(w, r, sum, "job "+job, "host "+host)
 }
 
-// sendCode sends code that counts to keys. It may be cached for good: its name says what is in it.
+// sendCode sends code, and counts the download to keys. Clients may cache it forever: its name is its checksum.
 func (s *Server) sendCode(w http.ResponseWriter, r *http.Request, sum string, keys ...string) error {
 	if r.Method != http.MethodHead {
 		release, err := place(r, s.downloads, keys...)
@@ -113,12 +113,12 @@ func (n *notingReader) Read(p []byte) (int, error) {
 	return count, err
 }
 
-// receiveCode keeps an archive of code, or refuses it before it is sent. The user is what the sender says:
-// the token that it has is the same for all.
+// receiveCode keeps an archive of code, or refuses it before the client sends it. The client names the user: all clients have the same
+// token.
 func (s *Server) receiveCode(w http.ResponseWriter, r *http.Request) error {
 	sum := r.PathValue("sha256")
 	if err := archive.CheckCode(sum, r.ContentLength); err != nil {
-		w.Header().Set("Connection", "close") // what comes is not read
+		w.Header().Set("Connection", "close") // the body is not read
 		return err
 	}
 	user := r.URL.Query().Get("user")
@@ -132,7 +132,8 @@ func (s *Server) receiveCode(w http.ResponseWriter, r *http.Request) error {
 	if err := s.o.Store.PutCode(r.Context(), user, sum, r.ContentLength, body); err != nil {
 		return err
 	}
-	// Where it was there already, no one has read it: whoever sends it must come to the answer.
+	// If the code was already stored, the body may not have been read: the client must be able to send all of it before it reads the
+	// response.
 	if _, err := io.Copy(io.Discard, body); err != nil {
 		return fmt.Errorf("receive the code: %w", err)
 	}

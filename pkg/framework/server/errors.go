@@ -16,10 +16,10 @@ import (
 	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
 )
 
-// errUnavailable is what passes by itself.
+// errUnavailable marks temporary errors.
 var errUnavailable = errors.New("not now")
 
-// statusOf is what an error means to who asked.
+// statusOf returns the status and the code of an error.
 func statusOf(err error) (status int, code string) {
 	var large *http.MaxBytesError
 	switch {
@@ -56,7 +56,7 @@ func writeError(w http.ResponseWriter, err error) {
 	write(w, status, api.Error{Code: code, Message: message})
 }
 
-// write answers with JSON. A client that is gone gets nothing.
+// write writes a JSON response. It ignores errors of clients that are gone.
 func write(w http.ResponseWriter, status int, body any) {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -68,8 +68,7 @@ func write(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(append(data, '\n'))
 }
 
-// jsonErrors makes JSON of what the mux says on its own: a path that isn't there, a method that isn't
-// meant.
+// jsonErrors converts the mux's own errors to JSON: unknown paths and methods.
 func jsonErrors(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(&plainErrors{ResponseWriter: w, r: r}, r)

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/archive"
 )
 
-// GPUs asks what measures the GPUs of a machine. Where nothing does, its error wraps archive.ErrNotFound.
+// GPUs reads the measurements of a machine's GPUs. If they aren't measured, its error wraps archive.ErrNotFound.
 type GPUs interface {
 	Of(ctx context.Context, node string) ([]api.GPU, error)
 }

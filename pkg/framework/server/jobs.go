@@ -65,7 +65,7 @@ func jobQuery(v url.Values) (api.JobQuery, error) {
 	return q, err
 }
 
-// instant reads a parameter with a time; zero where it isn't given.
+// instant reads a parameter with a time; zero if it isn't given.
 func instant(v url.Values, name string) (time.Time, error) {
 	text := v.Get(name)
 	if text == "" {
@@ -91,7 +91,7 @@ func onlyKnown(v url.Values, names ...string) error {
 	return nil
 }
 
-// number reads a parameter; 0 where it isn't given.
+// number reads a parameter; 0 if it isn't given.
 func number(v url.Values, name string) (int32, error) {
 	text := v.Get(name)
 	if text == "" {
@@ -113,7 +113,7 @@ func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// deleteJob is for whoever may read: the token opens both.
+// deleteJob needs no more rights than reading: the token allows both.
 func (s *Server) deleteJob(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("framework")
 	n, err := s.o.Store.Delete(r.Context(), name)
@@ -130,7 +130,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("framework")
 	var latest []api.Event
 	if s.o.Jobs != nil {
-		latest = s.o.Jobs.Events(name) // before the archive is read: what is written in between is then in both
+		latest = s.o.Jobs.Events(name) // before the archive is read, so that events that are archived in between are in both
 	}
 	events, err := s.o.Store.Events(r.Context(), name)
 	if err != nil && (!errors.Is(err, archive.ErrNotFound) || len(latest) == 0) {

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// forwarded marks what another replica passed on, so that it isn't passed on again.
+	// forwarded marks requests that another replica forwarded, so that they aren't forwarded again.
 	forwarded = "X-Pai-Forwarded"
-	// forwardTime is how long the replica that leads may take to be connected to.
+	// forwardTime is how long connecting to the leading replica may take.
 	forwardTime = 3 * time.Second
-	// livePage is how many rows a page has where nothing else is said, and maxLivePage the most.
+	// livePage is the default number of rows of a page, and maxLivePage the maximum.
 	livePage, maxLivePage = 100, 1000
 )
 
-// Jobs lists the jobs that live, and those that the archive has.
+// Jobs lists live jobs, and those that the archive has.
 type Jobs interface {
 	List(ctx context.Context, f listing.Filter) (*listing.Page, error)
-	// Leads reports whether this replica may be asked, Leader is the address of the one that may; "" where it isn't known.
+	// Leads reports whether this replica leads. Leader returns the address of the leading one; "" if it isn't known.
 	Leads() bool
 	Leader() string
-	// Events are those of a Framework that the archive doesn't have yet.
+	// Events returns the events of a Framework that the archive doesn't have yet.
 	Events(framework string) []api.Event
 }
 
@@ -109,7 +109,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// newTransport is what replicas reach each other by.
+// newTransport returns the transport for requests between replicas.
 func newTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: forwardTime}
 	return &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: readTime}

@@ -14,8 +14,8 @@ type Logs interface {
 	Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error)
 }
 
-// servePage hands on a page of a log. Who may ask about jobs may read what they print; the agents
-// themselves answer only the controller, so that no right on their pods is needed.
+// servePage forwards a page of a log. Clients that may read jobs may read their logs; the agents themselves answer only the controller,
+// so users need no permission for the agents' pods.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) error {
 	if s.o.Logs == nil {
 		return logapi.ErrNoAgent
@@ -31,7 +31,7 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if _, err := io.Copy(w, resp.Body); err != nil {
-		panic(http.ErrAbortHandler) // so that no one takes it for the whole page
+		panic(http.ErrAbortHandler) // so that no client takes it for the whole page
 	}
 	return nil
 }

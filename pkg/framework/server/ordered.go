@@ -23,7 +23,7 @@ func (s *Server) serveOrdered(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// orderedQuery reads what api.OrderedQuery.Values has written.
+// orderedQuery parses the parameters of api.OrderedQuery.Values.
 func orderedQuery(v url.Values) (q api.OrderedQuery, err error) {
 	q = api.OrderedQuery{Users: v["user"], VirtualClusters: v["vc"], Keyword: v.Get("keyword"), InName: v.Get("name"), Priorities: v["priority"], TagsAny: v["tag"], TagsNone: v["notTag"],
 		Order: v.Get("order"), Descending: v.Get("desc") == "true", Count: v.Get("count") == "true", Latest: v.Get("latest") == "true"}

@@ -63,7 +63,7 @@ func TestJobsThatAreGoneAreListedInAnyOrder(t *testing.T) {
 	}
 }
 
-// What a client asks is what the server understands.
+// The server parses the query that a client sends.
 func TestQuestionsForOrderedListsSurviveTheirWay(t *testing.T) {
 	text := rapid.SampledFrom([]string{"a", "b c", "ä&=+%", ","})
 	texts := rapid.SliceOfN(text, 1, 2)
@@ -179,7 +179,7 @@ func TestTheAuditHasATokenOfItsOwn(t *testing.T) {
 		assert.Equal(t, http.StatusMethodNotAllowed, ask(method, "/v1/audit", only, nil).StatusCode, "records are added, and nothing else")
 	}
 
-	// The whole archive has the audit only for who may read it, and takes one only from who may write it.
+	// An export has the audit only for clients that may read it, and an import adds it only for clients that may write it.
 	export := func(headers map[string]string) []byte {
 		text, err := io.ReadAll(ask(http.MethodGet, "/v1/archive", headers, nil).Body)
 		require.NoError(t, err)

@@ -65,12 +65,12 @@ func (s *Server) servePeers(w http.ResponseWriter, r *http.Request) error {
 			return fmt.Errorf("%w: seen isn't the version of a message", archive.ErrBadQuery)
 		}
 	}
-	// The task sees at once that it is heard, and may wait.
+	// The task sees at once that the server has accepted it, and may wait.
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(w).Flush() // where the task is gone, the request's context is over
+	_ = http.NewResponseController(w).Flush() // if the task is gone, the request's context is over
 	m, err := s.o.Peers.Board.Wait(r.Context(), rendezvous.Attempt{Framework: framework, UID: types.UID(uid), Number: int32(attempt)}, seen)
-	if err == nil { // else not all have an address so far, or the attempt is over and the task will be, too: an empty answer
+	if err == nil { // otherwise some tasks have no address yet, or the attempt and soon its tasks are over: an empty response
 		_ = peers.WriteMessage(w, m.Version, m.Data, token) // a task that is gone
 	}
 	return nil

@@ -1,9 +1,8 @@
-// Package server is the HTTP API of the job controller: history, logs of ended tasks, code; health and
-// metrics beside it.
+// Package server is the HTTP API of the job controller: history, logs of finished tasks, code; health and metrics beside it.
 // In: an archive. Out: a handler, and the server around it.
 //
-// A replica that doesn't lead answers as well: where there are several, they share one database. What is asked about jobs that live
-// it passes on to the one that leads.
+// A replica that doesn't lead answers as well: if there are several, they share one database. It forwards requests for live jobs to the
+// leading replica.
 package server
 
 import (
@@ -44,35 +43,35 @@ const (
 // Options say what is served.
 type Options struct {
 	Store archive.Store
-	// Ready says why this replica isn't ready, nil where it is.
+	// Ready returns why this replica isn't ready, or nil if it is.
 	Ready   func(context.Context) error
 	Metrics prometheus.Gatherer
-	// MetricsAccess is the file with the password that opens them; empty: everyone may read them.
+	// MetricsAccess is the file with the password for the metrics; empty: everyone may read them.
 	MetricsAccess string
-	// Token returns what opens the API, or "" while that isn't known; pods know the way to the API, and not the token.
+	// Token returns the token of the API, or "" if it isn't known yet. Pods can reach the API, but don't have the token.
 	Token func() string
-	// AuditToken returns what opens the audit, or "" while that isn't known; nil: no one has it.
+	// AuditToken returns the token of the audit, or "" if it isn't known yet; nil: the audit is refused.
 	AuditToken func() string
 	// Peers are the addresses of jobs.
 	Peers Peers
-	// Logs keep the logs of the machines; nil where nothing does.
+	// Logs reads the logs of the machines; nil if machines don't keep logs.
 	Logs Logs
-	// Use asks what measures the containers of a machine; nil where nothing does.
+	// Use reads the measurements of a machine's containers; nil if they aren't measured.
 	Use Use
-	// GPUs asks what measures them; nil where nothing does.
+	// GPUs reads the measurements of a machine's GPUs; nil if they aren't measured.
 	GPUs GPUs
-	// Jobs lists jobs that live; nil where nothing knows them.
+	// Jobs lists live jobs; nil if they aren't known.
 	Jobs Jobs
-	// Imported is called when a history was put back; it may be nil.
+	// Imported is called after a history was imported; it may be nil.
 	Imported func()
 	Log      *slog.Logger
 }
 
-// Server answers.
+// Server serves the API.
 type Server struct {
 	o                  Options
 	uploads, downloads *bounded.Places
-	// toLeader carries what is passed on to another replica.
+	// toLeader carries the requests that are forwarded to another replica.
 	toLeader *http.Transport
 }
 

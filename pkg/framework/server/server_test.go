@@ -389,7 +389,7 @@ func TestAFailureOfTheArchiveIsCountedAndToldAsOurs(t *testing.T) {
 	resp := h.ask(t, "GET", "/v1/jobs", nil)
 	assert.Equal(t, http.StatusInternalServerError, resp.StatusCode)
 	assert.Equal(t, "Internal", failure(t, resp).Code)
-	h.ask(t, "GET", "/v1/jobs?limit=-1", nil) // whoever asks is at fault
+	h.ask(t, "GET", "/v1/jobs?limit=-1", nil) // the client is at fault
 	w := httptest.NewRecorder()
 	server.New(h.options).Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	assert.Contains(t, w.Body.String(), `pai_archive_errors_total{operation="list"} 1`)

@@ -8,8 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 )
 
-// guard answers only who knows the token. The network between pods is open, and what jobs did, and
-// printed, is not for other jobs.
+// guard admits only clients with the token. The network between pods is open, and jobs must not read the history and the output of other
+// jobs.
 func (s *Server) guard(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token := s.o.Token()

@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
 )
 
-// Use asks what measures the containers of jobs on a machine. Where nothing does, its error wraps logapi.ErrUnmeasured.
+// Use reads the measurements of the containers of jobs on a machine. If they aren't measured, its error wraps logapi.ErrUnmeasured.
 type Use interface {
 	Use(ctx context.Context, node string) ([]logapi.Use, error)
 }

@@ -47,7 +47,7 @@ type Task struct {
 	Index int32
 }
 
-// chunk is what one ConfigMap holds.
+// chunk is the content of one ConfigMap.
 type chunk struct {
 	Roles []chunkRole `json:"roles"`
 }
@@ -57,34 +57,34 @@ type chunkRole struct {
 	Tasks []*v1.TaskStatus `json:"tasks"`
 }
 
-// Layout says which task lies in which chunk. A task stays where it is, so that no moment of a
-// rescale has it twice or nowhere.
+// Layout records which task is in which chunk. A task stays in its chunk, so that at no moment of a rescale it is stored twice or not at
+// all.
 type Layout struct {
 	of     map[Task]int32
 	size   []int
 	parts  []part // as many as size
-	listed int    // how many the Framework's status in the API knows
-	moved  []Task // out of the status, when it was read; no chunk has them yet
-	// small is how many tasks of each role lay in the status before there were chunks, the first ones.
+	listed int    // how many the Framework's status in the API lists
+	moved  []Task // from the status, when it was read; no chunk has them yet
+	// small is how many tasks of each role were in the status before there were chunks: the first ones.
 	small map[string]int32
 }
 
 // part is a chunk as it was last read or written.
 type part struct {
 	v1.TaskPart
-	version string // its resourceVersion, without which it isn't overwritten; empty where it isn't known
+	version string // its resourceVersion, without which it isn't overwritten; empty if it isn't known
 }
 
-// Chunks is how many there are; 0: all tasks lie in the status.
+// Chunks returns the number of chunks; 0: all tasks are in the status.
 func (l *Layout) Chunks() int32 { return int32(len(l.size)) }
 
-// Unlisted reports whether there are chunks that the Framework's status in the API doesn't know yet.
+// Unlisted reports whether there are chunks that the Framework's status in the API doesn't list yet.
 func (l *Layout) Unlisted() bool { return len(l.size) > l.listed }
 
-// Listed records that the status in the API knows all chunks.
+// Listed records that the status in the API lists all chunks.
 func (l *Layout) Listed() { l.listed = len(l.size) }
 
-// Parts is what is known of each chunk. The generation of one that was never written is 0.
+// Parts returns the generation and the sum of each chunk. The generation of one that was never written is 0.
 func (l *Layout) Parts() []v1.TaskPart {
 	out := make([]v1.TaskPart, len(l.parts))
 	for k, p := range l.parts {
@@ -93,8 +93,8 @@ func (l *Layout) Parts() []v1.TaskPart {
 	return out
 }
 
-// Update makes the layout that of a status, and returns the chunks of these tasks. It stays empty
-// while the tasks fit into the status.
+// Update adapts the layout to a status, and returns the chunks of the changed tasks. The layout stays empty while the tasks fit into the
+// status.
 func (l *Layout) Update(s *v1.FrameworkStatus, changed []Task) []int32 {
 	total := 0
 	for _, r := range s.AttemptStatus.TaskRoleStatuses {
@@ -140,7 +140,7 @@ func (l *Layout) Update(s *v1.FrameworkStatus, changed []Task) []int32 {
 	return out
 }
 
-// keepSmall notes which tasks lie in the status.
+// keepSmall records which tasks are in the status.
 func (l *Layout) keepSmall(s *v1.FrameworkStatus) {
 	l.small = map[string]int32{}
 	for _, r := range s.AttemptStatus.TaskRoleStatuses {
@@ -168,7 +168,7 @@ func find(s *v1.FrameworkStatus, t Task) *v1.TaskStatus {
 		if r.Name != t.Role {
 			continue
 		}
-		// A role's tasks stand by their index.
+		// The tasks of a role are sorted by their index.
 		if i := int(t.Index); i < len(r.TaskStatuses) && r.TaskStatuses[i].Index == t.Index {
 			return r.TaskStatuses[i]
 		}
@@ -176,8 +176,8 @@ func find(s *v1.FrameworkStatus, t Task) *v1.TaskStatus {
 	return nil
 }
 
-// Encode makes the ConfigMaps of these chunks, as they are written next. Each has the resourceVersion
-// that it was read with: a replica that lost its lease can't overwrite what its successor wrote.
+// Encode makes the ConfigMaps of these chunks for their next write. Each has the resourceVersion that it was read with, so a replica that
+// lost its lease can't overwrite its successor's.
 func (l *Layout) Encode(f *v1.Framework, s *v1.FrameworkStatus, chunks []int32) ([]*corev1.ConfigMap, error) {
 	content := make(map[int32]*chunk, len(chunks))
 	for _, k := range chunks {
@@ -218,15 +218,13 @@ func (l *Layout) Encode(f *v1.Framework, s *v1.FrameworkStatus, chunks []int32) 
 	return out, nil
 }
 
-// Wrote records that a chunk of Encode lies in the API, which has set its resourceVersion. Different
-// chunks may be recorded at a time.
+// Wrote records that a chunk of Encode is in the API, which has set its resourceVersion. Different chunks may be recorded concurrently.
 func (l *Layout) Wrote(k int32, cm *corev1.ConfigMap) {
 	l.parts[k] = part{v1.TaskPart{Generation: l.parts[k].Generation + 1, Sum: sum(cm)}, cm.ResourceVersion}
 }
 
-// Overtaken reports whether a chunk in the API is of a later attempt than one that is to be written, or
-// as late in the same: another replica has written it. One without its labels is found by no reader, and
-// doesn't count.
+// Overtaken reports whether a chunk in the API is of a later attempt than the chunk to be written, or of the same attempt and not older:
+// another replica has written it. A chunk without its labels isn't found by readers, and doesn't count.
 func Overtaken(chunk, by *corev1.ConfigMap) bool {
 	for _, label := range []string{v1.LabelFramework, LabelPart} {
 		if by.Labels[label] != chunk.Labels[label] {
@@ -238,7 +236,7 @@ func Overtaken(chunk, by *corev1.ConfigMap) bool {
 	return itsAttempt > attempt || itsAttempt == attempt && itsGeneration >= generation
 }
 
-// age reads a chunk's attempt and generation; what can't be read is older than all.
+// age reads a chunk's attempt and generation; an unreadable one is older than all.
 func age(cm *corev1.ConfigMap) (attempt, generation int64) {
 	attempt, err := strconv.ParseInt(cm.Data[attemptKey], 10, 32)
 	if err != nil {
@@ -250,7 +248,7 @@ func age(cm *corev1.ConfigMap) (attempt, generation int64) {
 	return attempt, generation
 }
 
-// sum tells a chunk's content from others.
+// sum identifies a chunk's content.
 func sum(cm *corev1.ConfigMap) string {
 	h := sha256.Sum256(cm.BinaryData[key])
 	return hex.EncodeToString(h[:8])
@@ -273,7 +271,7 @@ func unpack(cm *corev1.ConfigMap) (*chunk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tasks in ConfigMap %s: %w", cm.Name, err)
 	}
-	data, err := io.ReadAll(io.LimitReader(z, maxContent)) // what is longer is cut, and no JSON then
+	data, err := io.ReadAll(io.LimitReader(z, maxContent)) // longer data is truncated, and then isn't valid JSON
 	if err != nil {
 		return nil, fmt.Errorf("tasks in ConfigMap %s: %w", cm.Name, err)
 	}
@@ -284,8 +282,8 @@ func unpack(cm *corev1.ConfigMap) (*chunk, error) {
 	return c, nil
 }
 
-// Header returns a status as the Framework has it: without tasks where they lie in chunks. Those that lay in
-// the status stay there until their chunk has been written.
+// Header returns a status as the Framework has it: without tasks if they are in chunks. Those that were in the status stay there until
+// their chunk has been written.
 func (l *Layout) Header(s *v1.FrameworkStatus) *v1.FrameworkStatus {
 	out := *s
 	out.AttemptStatus.TaskChunks, out.AttemptStatus.TaskParts = l.Chunks(), nil
@@ -299,7 +297,7 @@ func (l *Layout) Header(s *v1.FrameworkStatus) *v1.FrameworkStatus {
 		one.TaskStatuses = []*v1.TaskStatus{}
 		for _, t := range r.TaskStatuses {
 			if t.Index >= l.small[r.Name] {
-				break // tasks stand by their index
+				break // tasks are sorted by their index
 			}
 			if k, placed := l.of[Task{r.Name, t.Index}]; placed && l.parts[k].Generation == 0 {
 				one.TaskStatuses = append(one.TaskStatuses, t)
@@ -310,5 +308,5 @@ func (l *Layout) Header(s *v1.FrameworkStatus) *v1.FrameworkStatus {
 	return &out
 }
 
-// Reset forgets where tasks lie, for another attempt. Small ones lie in the status again.
+// Reset empties the layout for another attempt. The tasks of small jobs are in the status again.
 func (l *Layout) Reset() { *l = Layout{} }

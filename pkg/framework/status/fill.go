@@ -23,8 +23,8 @@ type Lost struct {
 }
 
 // Fill puts the tasks of chunks into a status that was read without them. The tasks of a chunk that is
-// lost are missing: the caller must not take them for tasks that were never begun, as long as pods of
-// theirs may run.
+// lost are missing: the caller must not take them for tasks that were never begun, as long as their
+// pods may run.
 func Fill(f *v1.Framework, chunks []*corev1.ConfigMap) (*Layout, []Lost) {
 	l := &Layout{}
 	if f.Status == nil {
@@ -62,7 +62,7 @@ func Fill(f *v1.Framework, chunks []*corev1.ConfigMap) (*Layout, []Lost) {
 	return l, lost
 }
 
-// move takes in what lies in the status beside chunks: a process was killed while it wrote the first ones.
+// move takes over tasks that are in the status beside chunks: a process was killed while it wrote the first ones.
 func (l *Layout) move(roles map[string]*v1.TaskRoleStatus, small []chunkRole) {
 	for _, r := range small {
 		for _, t := range r.Tasks {
@@ -79,10 +79,10 @@ func (l *Layout) move(roles map[string]*v1.TaskRoleStatus, small []chunkRole) {
 	}
 }
 
-// maxChunks is what the most tasks of a Framework take, twice: a rescale may leave chunks half full.
+// maxChunks is twice the number that the most tasks of a Framework need: a rescale may leave chunks half full.
 const maxChunks = 2 * v1.MaxTasks / PerChunk
 
-// rolesOf empties the roles, and returns the tasks that lay in the status beside those in chunks.
+// rolesOf empties the roles, and returns the tasks that were in the status beside those in chunks.
 func rolesOf(a *v1.FrameworkAttemptStatus) (roles map[string]*v1.TaskRoleStatus, small []chunkRole) {
 	roles = map[string]*v1.TaskRoleStatus{}
 	for _, r := range a.TaskRoleStatuses {

@@ -10,8 +10,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// Load reads a Framework with all its tasks. The error of a Framework that isn't there is the API's
-// (apierrors.IsNotFound).
+// Load reads a Framework with all its tasks. If the Framework doesn't exist, the error is the API's (apierrors.IsNotFound).
 func Load(ctx context.Context, c client.Reader, namespace, name string) (*v1.Framework, error) {
 	f := &v1.Framework{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, f); err != nil {
@@ -21,8 +20,8 @@ func Load(ctx context.Context, c client.Reader, namespace, name string) (*v1.Fra
 	return f, err
 }
 
-// Complete adds the tasks to a Framework that was read without them: from a list, or a cache. The
-// Framework must be the caller's own copy. What is lost is missing in it, see Fill.
+// Complete adds the tasks to a Framework that was read without them: from a list, or a cache. The Framework must be the caller's own
+// copy. Lost tasks are missing in it, see Fill.
 func Complete(ctx context.Context, c client.Reader, f *v1.Framework) (*Layout, []Lost, error) {
 	if f.Status == nil || f.Status.AttemptStatus.TaskChunks == 0 {
 		layout, _ := Fill(f, nil)

@@ -40,7 +40,7 @@ func grow(r *v1.TaskRoleStatus, n int) (added []status.Task) {
 	return added
 }
 
-// store keeps what was written, as the API does.
+// store keeps the written ConfigMaps, as the API does.
 type store map[string]*corev1.ConfigMap
 
 func (s store) write(t *testing.T, l *status.Layout, f *v1.Framework, chunks []int32) *v1.FrameworkStatus {
@@ -54,7 +54,7 @@ func (s store) write(t *testing.T, l *status.Layout, f *v1.Framework, chunks []i
 	return l.Header(f.Status).DeepCopy()
 }
 
-// lost is what is lost of a job with this header.
+// lost returns the lost tasks of a job with this header.
 func (s store) lost(f *v1.Framework, header *v1.FrameworkStatus) (*v1.FrameworkStatus, []status.Lost) {
 	f = f.DeepCopy()
 	f.Status = header.DeepCopy()
@@ -181,7 +181,7 @@ func TestAnAttemptWhoseChunksWereNeverWrittenHasLostNothing(t *testing.T) {
 	assert.False(t, lost[0].Written)
 }
 
-// A small job grows past what its status holds, and the process is killed between the writes of that.
+// A small job grows past the capacity of its status, and the process is killed between the writes of that.
 func TestTasksThatWereNotMovedYetAreRead(t *testing.T) {
 	f := job(90)
 	l, s := &status.Layout{}, store{}

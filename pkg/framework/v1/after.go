@@ -20,13 +20,13 @@ const maxAfterText = 64 << 10
 // After is a job that another one waits for.
 type After struct {
 	Framework string    `json:"framework"` // name of the object
-	UID       types.UID `json:"uid"`       // names come back: a later job of the name is another
-	Job       string    `json:"job"`       // as people call it: "ann/train"
-	// Ended: any end counts. Else the job must succeed, and where it doesn't, the one that waits fails.
+	UID       types.UID `json:"uid"`       // a later job may reuse the name
+	Job       string    `json:"job"`       // as users call it: "ann/train"
+	// Ended: any end counts. Otherwise the job must succeed, and if it doesn't, the waiting job fails.
 	Ended bool `json:"ended,omitempty"`
 }
 
-// frameworkName is what the definition of Frameworks allows.
+// frameworkName is the pattern that the CustomResourceDefinition allows.
 var frameworkName = regexp.MustCompile(`^[a-z0-9]{1,63}$`)
 
 // After returns the jobs that the Framework waits for.

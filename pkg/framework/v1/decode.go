@@ -12,9 +12,8 @@ import (
 // MaxTasks is how many tasks a Framework may have, over all of its roles.
 const MaxTasks = 10_000
 
-// UnmarshalJSON reads a Framework as far as it can be read. What users write is stored before anyone
-// decodes it into these types: an object that doesn't fit must not make a list unreadable that has
-// everyone else's jobs. Unreadable says what is wrong with it then.
+// UnmarshalJSON reads as much of a Framework as possible. The API stores the users' objects before they are decoded into these types, and
+// an invalid one must not make a list unreadable that has everyone else's jobs. Unreadable has the reason then.
 func (f *Framework) UnmarshalJSON(data []byte) error {
 	var p struct { // what is read piece by piece
 		metav1.TypeMeta   `json:",inline"`
@@ -40,8 +39,8 @@ func (f *Framework) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnreadableStatus says why the status couldn't be decoded, or is empty. Users don't write it: an older
-// controller may meet what a newer one wrote, and must leave the Framework alone.
+// UnreadableStatus returns why the status couldn't be decoded, or "". Users don't write it: a newer controller may have written it, and
+// then an older one must leave the Framework alone.
 func (f *Framework) UnreadableStatus() string {
 	if !strings.HasPrefix(f.Unreadable, "status: ") {
 		return ""
@@ -49,7 +48,7 @@ func (f *Framework) UnreadableStatus() string {
 	return f.Unreadable
 }
 
-// Invalid says why a Framework can't be run as it is, or is empty.
+// Invalid returns why a Framework can't be run as it is, or "".
 func (f *Framework) Invalid() string {
 	if f.Unreadable != "" && f.UnreadableStatus() == "" {
 		return "The job's object can't be read: " + f.Unreadable + "."

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// hostile are pod templates that don't fit the type, by what they are.
+// hostile are pod templates that don't fit the type, by their error.
 var hostile = map[string]string{
 	"metadata is a list":         `{"metadata": [1, 2]}`,
 	"spec is a text":             `{"spec": "string"}`,

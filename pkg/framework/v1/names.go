@@ -23,21 +23,22 @@ const (
 	AnnotationConfig   = "config" // the submitted text, secrets masked
 	AnnotationGPUs     = "totalGpuNumber"
 	AnnotationLogInfix = "logPathInfix"
-	// AnnotationGPUsTaken is how many GPUs the tasks take that ask for some, where their processors or memory are the share of more.
+	// AnnotationGPUsTaken is the number of GPUs that the tasks which request GPUs get, if their processors or memory are the share of
+	// more GPUs.
 	AnnotationGPUsTaken = "paictl.openpai.org/gpus-taken"
-	// AnnotationRuntime asks the controller for what the job runtime needs; its value is one of RuntimeV1 and
-	// RuntimeV2. Frameworks of others don't have it and get nothing of that.
+	// AnnotationRuntime makes the controller create the objects of the job runtime; its value is one of RuntimeV1 and RuntimeV2.
+	// Frameworks of other tools don't have it and don't get these objects.
 	AnnotationRuntime = "paictl.openpai.org/runtime"
-	// AnnotationConfigHash is the sha256 of AnnotationConfig as it was submitted, so that a submission that
-	// was cut off can be told from another job of that name.
+	// AnnotationConfigHash is the sha256 of AnnotationConfig as it was submitted. It distinguishes an interrupted submission from another
+	// job of that name.
 	AnnotationConfigHash = "paictl.openpai.org/config-hash"
-	// AnnotationGang is "false" where the tasks don't wait for each other.
+	// AnnotationGang is "false" if the tasks don't wait for each other.
 	AnnotationGang = "paictl.openpai.org/gang"
 	// AnnotationPriority is the job's priority class as asked for: crit, prod, test, oppo.
 	AnnotationPriority = "paictl.openpai.org/priority"
-	// AnnotationHostNetwork is "true" where tasks use their machine's network and ports.
+	// AnnotationHostNetwork is "true" if tasks use their machine's network and ports.
 	AnnotationHostNetwork = "paictl.openpai.org/host-network"
-	// AnnotationRestart is any text; changing it asks for one more attempt of a running job.
+	// AnnotationRestart is any text; changing it requests one more attempt of a running job.
 	AnnotationRestart = "paictl.openpai.org/restart"
 
 	// AnnotationExpired is "true" on a Framework that the controller deletes because its time is over.
@@ -55,8 +56,8 @@ const (
 	AnnotationPorts = "rest-server/port-scheduling-spec"
 )
 
-// Finalizer keeps a Framework that is being deleted until its pods have ended and it lies in the
-// archive. The controller adds it where a submission didn't.
+// Finalizer keeps a Framework that is being deleted until its pods have ended and it is archived. The controller adds it if the
+// submission didn't.
 const Finalizer = "paictl.openpai.org/archive"
 
 // Values of AnnotationRuntime. With each the job has a headless Service.
@@ -82,20 +83,20 @@ func (f *Framework) OwnsPods() bool { return f.Annotations[AnnotationRuntime] ==
 // of pkg/runtime/peers.
 const PeersKey = "peers"
 
-// PriorityTest is the priority of jobs that name none.
+// PriorityTest is the default priority of jobs.
 const PriorityTest = "test"
 
-// PriorityOpportunistic is the priority of jobs that use what others leave.
+// PriorityOpportunistic is the priority of jobs that use free resources only.
 const PriorityOpportunistic = "oppo"
 
-// Priorities are those that there are, highest first.
+// Priorities returns all priorities, highest first.
 func Priorities() []string { return []string{"crit", "prod", PriorityTest, PriorityOpportunistic} }
 
 // PriorityClass is the Kubernetes PriorityClass of a job's priority: crit, prod, test or oppo. The chart
 // cluster-configuration installs them; their values are the scheduler's.
 func PriorityClass(priority string) string { return "pai-job-" + priority }
 
-// FullName is what the reference calls the framework's name: USER~JOB.
+// FullName returns OpenPAI's name of the framework: USER~JOB.
 func FullName(user, job string) string { return user + "~" + job }
 
 // ObjectName is the name of the Framework object: the MD5 of the full name, in 32 hex digits.
@@ -112,14 +113,14 @@ func PodName(framework, role string, index int32) string {
 	return framework + "-" + role + "-" + strconv.Itoa(int(index))
 }
 
-// SpecSecretName is the Secret with what the runtime is told: its commands, with secrets filled in.
+// SpecSecretName returns the name of the Secret with the job runtime's spec: its commands, with secrets filled in.
 func SpecSecretName(framework string) string { return framework + "-spec" }
 
 // SpecKey is the key in it.
 const SpecKey = "spec.json"
 
-// FingerprintKey beside it is the sha256 of the submitted text with its secrets. AnnotationConfigHash can't
-// tell jobs apart that differ only in those, and must not: annotations are read by more people.
+// FingerprintKey is the key beside it, with the sha256 of the submitted text and its secrets. AnnotationConfigHash can't distinguish jobs
+// that differ only in their secrets, and must not, because more people can read annotations.
 const FingerprintKey = "job.sha256"
 
 // RegistrySecretName is the Secret with the logins to the job's registries.

@@ -17,7 +17,7 @@ const (
 	CRDName = Plural + ".frameworkcontroller.microsoft.com"
 )
 
-// Resource is what the API's paths and roles call it.
+// Resource is the name in the API's paths and roles.
 var Resource = GroupVersion.WithResource(Plural)
 
 // AddToScheme adds the types to a scheme, for clients.

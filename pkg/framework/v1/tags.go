@@ -14,7 +14,8 @@ const (
 	MaxTags = 100 // of one job
 )
 
-// ReadTags reads the annotation; nil where there are none. Anyone may have written it: what can be no tag is left out, and what is more than MaxTags.
+// ReadTags reads the annotation; nil if it has no tags. Anyone may have written it, so it leaves out invalid tags and those beyond
+// MaxTags.
 func ReadTags(text string) []string {
 	var out []string
 	for tag := range strings.SplitSeq(text, ",") {

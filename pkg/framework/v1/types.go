@@ -36,7 +36,7 @@ type Framework struct {
 
 // +kubebuilder:object:root=true
 
-// FrameworkList is what the API returns for many.
+// FrameworkList is the API's list of Frameworks.
 type FrameworkList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -189,8 +189,8 @@ type FrameworkAttemptStatus struct {
 	StartTime        metav1.Time                       `json:"startTime"`
 	RunTime          *metav1.Time                      `json:"runTime,omitempty"`
 	CompletionTime   *metav1.Time                      `json:"completionTime,omitempty"`
-	InstanceUID      *string                           `json:"instanceUID,omitempty"` // "<id>_<UID of what owns the pods>"
-	ConfigMapName    string                            `json:"configMapName"`         // empty where the pods belong to the Framework itself
+	InstanceUID      *string                           `json:"instanceUID,omitempty"` // "<id>_<UID of the owner of the pods>"
+	ConfigMapName    string                            `json:"configMapName"`         // empty if the Framework owns the pods
 	ConfigMapUID     *string                           `json:"configMapUID,omitempty"`
 	CompletionStatus *FrameworkAttemptCompletionStatus `json:"completionStatus,omitempty"`
 	// Restart is what AnnotationRestart said when the attempt began.

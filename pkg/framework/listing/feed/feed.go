@@ -1,5 +1,5 @@
-// Package feed tells an index of jobs what informers tell.
-// In: informers of Frameworks and of their pods, whatever form their objects lie there in. Out: an index that follows them.
+// Package feed passes the events of informers to an index of jobs. In: informers of Frameworks and of their pods, which may store their
+// objects in any form. Out: an index that follows them.
 package feed
 
 import (
@@ -9,12 +9,12 @@ import (
 	"github.com/openpai/paictl/pkg/framework/listing"
 )
 
-// Feed is the way from informers to an index.
+// Feed connects informers to an index.
 type Feed struct {
 	Index *listing.Index
-	// Brief reads a Framework from what an informer has; nil where that is none.
+	// Brief reads a Framework from an informer's object; nil if the object isn't a Framework.
 	Brief func(any) *listing.Brief
-	// Pod reads a pod from what an informer has.
+	// Pod reads a pod from an informer's object.
 	Pod func(any) (Pod, bool)
 	// Changed, which may be nil, is called after the index has a Framework's change. A job that is gone comes with gone.
 	Changed func(b *listing.Brief, gone bool)
@@ -22,7 +22,7 @@ type Feed struct {
 	PodChanged func()
 }
 
-// Pod is what of a pod an index keeps.
+// Pod holds the fields of a pod that an index keeps.
 type Pod struct {
 	Framework string
 	UID       types.UID
