@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// held is how long the Lease of administrators belongs to who has taken it.
+	// held is how long the Lease of administrators belongs to its holder.
 	held = 15 * time.Second
-	// working is how long the work under it may take: it ends before another may take the Lease.
+	// working is how long the work under it may take: it ends before another holder may take the Lease.
 	working = 12 * time.Second
 	// waitsFor is how long others wait for it.
 	waitsFor = time.Minute
 )
 
-// state is what administrators are counted in.
+// state is the data that administrators are counted in.
 type state struct {
 	users  map[string]*v1.User // by name of the object
 	groups map[string]*v1.Group
-	// passwords are UIDs of people who have one.
+	// passwords holds the UIDs of people who have a password.
 	passwords map[string]bool
 }
 
-// administrators counts who can administrate by themselves: enabled people in a group of administrators, by name and not by a provider's word,
-// who have a password or are linked to a provider.
+// administrators counts the people who can administrate by themselves: enabled people who are in a group of administrators by name, not
+// by a provider's word, and who have a password or are linked to a provider.
 func (s *state) administrators() int {
 	made := newSnapshot(s.users, s.groups, nil, nil)
 	n := 0
@@ -50,14 +50,14 @@ func (s *state) administrators() int {
 	return n
 }
 
-// keepsAdministrator refuses a change that would leave no administrator where there is one. It reads everything from the API server.
+// keepsAdministrator refuses a change that would remove the last administrator. It reads everything from the API server.
 func (d *Directory) keepsAdministrator(ctx context.Context, change func(*state)) error {
 	s, err := d.counted(ctx)
 	if err != nil {
 		return err
 	}
 	if s.administrators() == 0 {
-		return nil // there is none to be lost
+		return nil // no administrator can be lost
 	}
 	change(s)
 	if s.administrators() == 0 {
@@ -66,7 +66,7 @@ func (d *Directory) keepsAdministrator(ctx context.Context, change func(*state))
 	return nil
 }
 
-// counted is what the API server has now.
+// counted reads the current state from the API server.
 func (d *Directory) counted(ctx context.Context) (*state, error) {
 	if err := d.Load(ctx); err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func fill(l *coordinationv1.Lease, holder string) {
 	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.AcquireTime, l.Spec.RenewTime = &holder, &seconds, &now, &now
 }
 
-// giveBack frees the Lease. Where it can't, others wait for its end.
+// giveBack releases the Lease. If that fails, others wait for its end.
 func (d *Directory) giveBack(ctx context.Context, me string) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

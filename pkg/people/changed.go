@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// changes tells readers what changes.
+// changes notifies readers of changes.
 type changes struct {
 	mu      sync.Mutex
 	readers map[chan Change]bool
 }
 
-// waiting is how many changes wait for a reader before the reader hears that it missed some.
+// waiting is how many changes wait for a reader before it is notified that it missed some.
 const waiting = 32
 
 // Changed returns a channel that gets changes until stop is called. A reader that is too slow gets the zero Change for those it missed.
@@ -52,13 +52,14 @@ func (c *changes) tell(change Change) {
 	}
 }
 
-// hooks are told of Secrets of tokens that were deleted here, before a change is answered.
+// hooks are called for Secrets of tokens that were deleted here, before the change is answered.
 type hooks struct {
 	mu  sync.Mutex
 	all []func(secret string, uid types.UID)
 }
 
-// OnRevoke registers what is told the name and UID of each Secret of a token that the Directory deletes, so that it acts at once here.
+// OnRevoke registers a function that is called with the name and UID of each Secret of a token that the Directory deletes, so that the
+// revocation acts at once here.
 func (d *Directory) OnRevoke(tell func(secret string, uid types.UID)) {
 	d.revoked.mu.Lock()
 	defer d.revoked.mu.Unlock()

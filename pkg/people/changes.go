@@ -19,10 +19,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// tries is how often a change is made again because the object was another one by then.
+// tries is how often a change is repeated if the object has changed since it was read.
 const tries = 8
 
-// Add adds a person: ErrExists where the name, or one that differs in case only, is or was taken.
+// Add adds a person. It returns ErrExists if the name, or one that differs only in case, is or was taken.
 func (d *Directory) Add(ctx context.Context, n NewUser) (*Person, error) {
 	if err := d.Load(ctx); err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func taken(name string, by *v1.User) error {
 	return fmt.Errorf("%w: %s", ErrExists, name)
 }
 
-// check says what is wrong with a person. was is nil for a new one: what was wrong before may stay.
+// check validates a person. was is nil for a new one; a person may keep values that were invalid before.
 func (s *snapshot) check(was, now *v1.UserSpec) error {
 	if was == nil {
 		was = &v1.UserSpec{}
@@ -183,7 +183,7 @@ func (d *Directory) Update(ctx context.Context, name string, change func(*v1.Use
 	return p, err
 }
 
-// NoteTaken writes what has been taken over of a person from another system.
+// NoteTaken records the data that was taken over from another system.
 func (d *Directory) NoteTaken(ctx context.Context, name, what string) error {
 	_, err := d.update(ctx, name, func(u *v1.User) error {
 		metav1.SetMetaDataAnnotation(&u.ObjectMeta, AnnotationTaken, what)
@@ -192,7 +192,7 @@ func (d *Directory) NoteTaken(ctx context.Context, name, what string) error {
 	return err
 }
 
-// CheckUpdate says why Update can't be made, as far as it is known now.
+// CheckUpdate returns why Update would fail, as far as it is known now.
 func (d *Directory) CheckUpdate(name string, change func(*v1.UserSpec) error) error {
 	p, err := d.Person(name)
 	if err != nil {
@@ -205,7 +205,7 @@ func (d *Directory) CheckUpdate(name string, change func(*v1.UserSpec) error) er
 	return d.snapshot().check(&p.User.Spec, now)
 }
 
-// update changes a User, under the Lease of administrators where that could take one away.
+// update changes a User. It holds the Lease of administrators if the change could remove one.
 func (d *Directory) update(ctx context.Context, name string, change func(*v1.User) error) (*Person, error) {
 	var err error
 	for range tries {
@@ -241,7 +241,7 @@ func (d *Directory) update(ctx context.Context, name string, change func(*v1.Use
 	return nil, explain(err)
 }
 
-// writeUser writes what a change made of a User.
+// writeUser writes a changed User.
 func (d *Directory) writeUser(ctx context.Context, was, now *v1.User) error {
 	a, b := &was.Spec, &now.Spec
 	if a.Disabled == b.Disabled && a.Removed == b.Removed && slices.Equal(sorted(a.Groups), sorted(b.Groups)) && slices.Equal(a.Identities, b.Identities) {
@@ -300,7 +300,8 @@ func endSessions(u *v1.User) {
 	u.Annotations[AnnotationSessions] = strconv.FormatInt(sessions(u)+1, 10)
 }
 
-// Disable disables a person and ends all sessions, or lets them in again. Application tokens are refused meanwhile.
+// Disable disables a person and ends all sessions, or enables the person again. While a person is disabled, application tokens are
+// refused.
 func (d *Directory) Disable(ctx context.Context, name string, yes bool) error {
 	_, err := d.Update(ctx, name, func(s *v1.UserSpec) error {
 		s.Disabled = yes

@@ -29,21 +29,21 @@ type Directory struct {
 	users  *feed.Feed[*v1.User]
 	groups *feed.Feed[*v1.Group]
 
-	now     atomic.Pointer[snapshot] // of what the feeds have, or of before: then it is worked out again
+	now     atomic.Pointer[snapshot] // of the feeds; if the feeds have changed since, it is computed again
 	making  sync.Mutex
 	changes changes
 	revoked hooks
-	alone   sync.Mutex // one at a time asks for the Lease
+	alone   sync.Mutex // only one change at a time waits for the Lease
 }
 
 // Options of a Directory.
 type Options struct {
-	Log *slog.Logger // nil is none
-	// Owns reports whether jobs have an owner of a name, person or not; nil if no jobs are known.
+	Log *slog.Logger // nil discards the log
+	// Owns reports whether jobs have an owner with that name, person or not; nil if no jobs are known.
 	Owns func(ctx context.Context, name string) (bool, error)
 }
 
-// Open connects. It asks nothing yet.
+// Open connects. It doesn't send a request yet.
 func Open(config *rest.Config, o Options) (*Directory, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -125,7 +125,7 @@ func (d *Directory) Fresh() error {
 	return nil
 }
 
-// Person returns a person, ErrNoUser where there is none or one that was removed.
+// Person returns a person, or ErrNoUser if the person doesn't exist or was removed.
 func (d *Directory) Person(name string) (*Person, error) {
 	if p := d.snapshot().people[name]; p != nil {
 		return p, nil
@@ -172,7 +172,8 @@ func (d *Directory) AdministratorGroup() (string, error) {
 	return AdministratorGroup(all)
 }
 
-// AdministratorGroup names one of some groups that makes its members administrators, administrators as long as it does; ErrNoGroup where none does.
+// AdministratorGroup returns the name of a group that makes its members administrators: the group administrators if it does, otherwise
+// another one. It returns ErrNoGroup if no group does.
 func AdministratorGroup(all []v1.GroupSpec) (string, error) {
 	found := ""
 	for i := range all {
@@ -195,7 +196,8 @@ func (d *Directory) Members(group string) []string { return d.snapshot().members
 // Ignored says which Users and Groups don't count, and why, by name of the object.
 func (d *Directory) Ignored() map[string]string { return d.snapshot().ignored }
 
-// snapshot is what is known now, worked out when it is asked for. Who asks after a change gets one that was begun after it, also while others ask.
+// snapshot returns the current state, and computes it on demand. A caller after a change gets a snapshot that was begun after the change,
+// even if others call it at the same time.
 func (d *Directory) snapshot() *snapshot {
 	if s := d.current(); s != nil {
 		return s
@@ -205,14 +207,14 @@ func (d *Directory) snapshot() *snapshot {
 	if s := d.current(); s != nil {
 		return s
 	}
-	version := d.version() // before the feeds are read: what changes in between makes the snapshot an old one
+	version := d.version() // before the feeds are read: a change in between makes the snapshot outdated
 	s := newSnapshot(d.users.All(), d.groups.All(), d.users.Bad(), d.groups.Bad())
 	s.version = version
 	d.now.Store(s)
 	return s
 }
 
-// current is the snapshot of what the feeds have, nil where it has to be worked out.
+// current returns the snapshot of the feeds' current state, or nil if it must be computed.
 func (d *Directory) current() *snapshot {
 	if s := d.now.Load(); s != nil && s.version == d.version() {
 		return s
@@ -220,5 +222,5 @@ func (d *Directory) current() *snapshot {
 	return nil
 }
 
-// version goes up with each change of what the feeds have.
+// version increases with each change in the feeds.
 func (d *Directory) version() int64 { return d.users.Version() + d.groups.Version() }

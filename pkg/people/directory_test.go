@@ -28,7 +28,8 @@ func TestWhoAsksAfterAChangeSeesIt(t *testing.T) {
 		put(fmt.Sprintf("user%d", i), 1)
 	}
 	for version := 1; version <= 2000; version++ {
-		// The watch and the answer to a write bring the same. The one that comes second must not go on before all see what the first brought.
+		// The watch and the response to a write deliver the same object. The second one must not return before all see the change of the
+		// first.
 		var both sync.WaitGroup
 		for range 2 {
 			both.Go(func() {

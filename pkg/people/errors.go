@@ -12,10 +12,10 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Explain says of an error of the API server about an object of the cluster's people what explain does.
+// Explain adds the same explanation as explain to an error of the API server about an object of the cluster's people.
 func Explain(err error) error { return explain(err) }
 
-// explain says of an error of the API server whether it is the question's fault, or that nothing can be asked now.
+// explain reports for an error of the API server whether the request is at fault, or that the API server isn't available now.
 func explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || hint.Of(err) != "" {
 		return err
@@ -36,7 +36,7 @@ func explain(err error) error {
 	return err
 }
 
-// isNoResource reports whether the API server doesn't have the kind. An object that isn't there is another thing.
+// isNoResource reports whether the API server doesn't have the kind. A missing object is a different error.
 func isNoResource(err error) bool {
 	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")
 }

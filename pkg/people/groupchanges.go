@@ -18,7 +18,7 @@ func (d *Directory) PutGroup(ctx context.Context, g *v1.Group) (*v1.Group, error
 	return d.writeGroup(ctx, g, d.putGroup)
 }
 
-// NewGroup makes a group: ErrExists where there is one, whatever it grants.
+// NewGroup creates a group. It returns ErrExists if the group exists.
 func (d *Directory) NewGroup(ctx context.Context, g *v1.Group) (*v1.Group, error) {
 	g = g.DeepCopy()
 	g.ResourceVersion = ""
@@ -31,7 +31,7 @@ func (d *Directory) NewGroup(ctx context.Context, g *v1.Group) (*v1.Group, error
 
 func groupExists(name string) error { return fmt.Errorf("%w: the group %s", ErrExists, name) }
 
-// writeGroup checks a group and writes it under the Lease of administrators: it may grant or take away what makes one.
+// writeGroup checks a group and writes it under the Lease of administrators: it may grant or revoke administration.
 func (d *Directory) writeGroup(ctx context.Context, g *v1.Group, write func(context.Context, *v1.Group) error) (*v1.Group, error) {
 	g = g.DeepCopy()
 	g.TypeMeta = metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.KindGroup}
@@ -51,7 +51,8 @@ func (d *Directory) writeGroup(ctx context.Context, g *v1.Group, write func(cont
 	return d.Group(g.Spec.Name)
 }
 
-// ChangeGroup makes a group where isNew is set, which must not be there, else it changes one that is. change may be called more than once.
+// ChangeGroup creates a group that must not exist if isNew is set, otherwise it changes an existing one. change may be called more than
+// once.
 func (d *Directory) ChangeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*v1.Group, error) {
 	var err error
 	for range tries {
@@ -121,7 +122,7 @@ func (d *Directory) putGroup(ctx context.Context, g *v1.Group) error {
 	return err
 }
 
-// createGroup creates a group that must not be there. Whoever still names an earlier one of that name is taken out first, and so are templates.
+// createGroup creates a group that must not exist. It first removes people and templates from an earlier group of that name.
 func (d *Directory) createGroup(ctx context.Context, g *v1.Group) error {
 	if _, known := d.groups.Get(g.Name); known {
 		return groupExists(g.Spec.Name)
@@ -140,7 +141,7 @@ func (d *Directory) createGroup(ctx context.Context, g *v1.Group) error {
 	return err
 }
 
-// leave takes everyone out of a group that isn't there, and all templates.
+// leave removes everyone from a group that doesn't exist, and all templates.
 func (d *Directory) leave(ctx context.Context, group string) error {
 	for name, u := range d.users.All() {
 		if !slices.Contains(u.Spec.Groups, group) {

@@ -17,20 +17,20 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Person is a user and what all groups grant together. It is immutable: a change makes another.
+// Person is a user with the combined grants of all groups. It is immutable: a change makes a new one.
 type Person struct {
 	Name     string
 	UID      types.UID
 	Disabled bool
-	// Gone: no provider of the person vouches for them now. Application tokens are refused then.
+	// Gone: no provider vouches for the person now. Then application tokens are refused.
 	Gone   bool
 	User   *v1.User
 	Grants rules.Grants
-	// Groups are those that are there, by name in order, also those that a provider says the person is in.
+	// Groups are the names of existing groups that the person is in, in order, including those by a provider's word.
 	Groups []string
-	// Sessions is the number that sessions bear which begin now; those with a lower one are over.
+	// Sessions is the number that new sessions get; sessions with a lower number are over.
 	Sessions int64
-	// Via is the provider that has just vouched for the person who signs in; "" where none has.
+	// Via is the provider that has just vouched for the person who signs in; "" without a provider.
 	Via string
 }
 
@@ -42,7 +42,7 @@ func (p *Person) Subject(t rules.Token) rules.Subject {
 // NewUser is a person to be added.
 type NewUser struct {
 	Name, Email, DisplayName string
-	// Groups are names of groups that are there; nil is the group default.
+	// Groups are names of existing groups; nil means the group default.
 	Groups     []string
 	Identities []v1.Identity
 	// Password may be unset: then the person can't sign in with one.
@@ -55,16 +55,16 @@ type NewUser struct {
 	Hash, From string
 }
 
-// Change says that a person or a group is another one, or gone. Name is empty where all may be.
+// Change says that a person or a group has changed or is gone. Name is empty if all may have changed.
 type Change struct {
 	User  string
 	Group string
 }
 
-// Extension is what OpenPAI's clients store with a person.
+// Extension is the data that OpenPAI's clients store with a person.
 type Extension map[string]json.RawMessage
 
-// Errors. Those that name something are made by the functions below and wrap these.
+// Errors. Those with a name in their text are made by the functions below and wrap these.
 var (
 	ErrNoUser            = errors.New("there is no such person")
 	ErrNoGroup           = errors.New("there is no such group")
@@ -72,14 +72,14 @@ var (
 	ErrProtected         = errors.New("the group is needed")
 	ErrUnprepared        = errors.New("the cluster doesn't know users and groups yet")
 	ErrLastAdministrator = errors.New("it would leave the cluster without an administrator who can sign in")
-	// ErrInvalid is of what was asked for; ErrUnavailable of an API server that can't be asked now.
+	// ErrInvalid means an invalid request; ErrUnavailable means that the API server isn't available now.
 	ErrInvalid     = errors.New("invalid")
 	ErrUnavailable = errors.New("the people of the cluster can't be read now")
-	// ErrStale is of a watch that wasn't confirmed for StaleAfter.
+	// ErrStale means that a watch wasn't confirmed for StaleAfter.
 	ErrStale = fmt.Errorf("%w: the API server didn't answer for %s", ErrUnavailable, StaleAfter)
 )
 
-// StaleAfter is how long what is known counts without being confirmed.
+// StaleAfter is how long the data of a watch is valid without being confirmed.
 const StaleAfter = 10 * time.Second
 
 // invalidError is an ErrInvalid that names its field.

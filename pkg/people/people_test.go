@@ -46,7 +46,7 @@ func TestGrantsOfAllGroupsCountTogether(t *testing.T) {
 	assert.Equal(t, []string{"default"}, c.add("bob").Groups, "who is added without groups is in default")
 	assert.Equal(t, []string{"ann"}, c.Members("leads"))
 
-	// What a provider says about groups is in the status, which the server writes.
+	// A provider's groups are in the status, which the server writes.
 	bob, err := c.Update(t.Context(), "bob", func(s *v1.UserSpec) error { s.Identities = []v1.Identity{{Provider: "lab", Subject: "7"}}; return nil })
 	require.NoError(t, err)
 	bob, err = c.NoteWord(t.Context(), bob, v1.External{Provider: "lab", Subject: "7", Groups: []string{"gpu-users", "gpu-users"}, CheckedAt: metav1.Now()})
@@ -186,7 +186,7 @@ func TestAnotherReplicaFollowsWithinASecond(t *testing.T) {
 	require.Eventually(t, func() bool { _, err := d.Person("ann"); return errors.Is(err, people.ErrNoUser) }, time.Minute, time.Millisecond)
 }
 
-// front stands before the API server, and can be cut off.
+// front is a proxy before the API server that can be disconnected.
 func front(t *testing.T) (config *rest.Config, cut *atomic.Bool) {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -267,7 +267,7 @@ func TestOfFiftyAdministratorsWhoRemoveEachOtherOneStays(t *testing.T) {
 	const n = 50
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { // the hash of no password; what is counted is that there is one
+		wg.Go(func() { // not the hash of a real password; only its existence counts
 			_, err := c.Add(t.Context(), people.NewUser{Name: fmt.Sprintf("admin%d", i), Groups: []string{"administrators"},
 				Hash: "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"})
 			assert.NoError(t, err)

@@ -22,7 +22,8 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// ofChart are labels and annotations by which Helm takes over what was made before the service rest-server was started. Stopping it keeps them.
+// ofChart are labels and annotations by which Helm adopts objects that were made before the service rest-server was started. Stopping it
+// keeps them.
 var (
 	ofChart   = map[string]any{"app.kubernetes.io/managed-by": "Helm"}
 	ofRelease = map[string]any{
@@ -38,8 +39,9 @@ func FirstGroups() []v1.GroupSpec {
 	}
 }
 
-// Prepare makes what people need where it isn't there: the definitions, the namespace, the group default, and the group administrators where no
-// other makes administrators: who deletes it has that other one. Definitions that are there stay as they are: the service rest-server brings its own.
+// Prepare creates missing objects that people need: the definitions, the namespace, the group default, and the group administrators if no
+// other group makes administrators: an administrator may have deleted it in favour of another one. Existing definitions stay as they are:
+// the service rest-server brings its own.
 func (d *Directory) Prepare(ctx context.Context) error {
 	if err := d.prepareDefinitions(ctx); err != nil {
 		return explain(err)

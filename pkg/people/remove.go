@@ -11,8 +11,9 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// RemoveWith removes a person whose jobs are stopped, and what else they leave is swept: first the person is disabled, so that no more comes, and
-// the person goes last. Where it fails in between, it can be repeated. Someone who takes the name meanwhile keeps it, and their jobs.
+// RemoveWith removes a person. It disables the person first, so that no more jobs come, then stops their jobs, removes the person, and
+// calls sweep for the rest of their data. If it fails in between, it can be repeated. A new person who takes the name while it runs keeps
+// it, and their jobs.
 func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx context.Context, user string) (int, error), sweep ...func(ctx context.Context, user string) error) (stopped int, err error) {
 	p, err := d.Update(ctx, name, func(s *v1.UserSpec) error {
 		s.Disabled = true
@@ -32,7 +33,7 @@ func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx co
 		return 0, err
 	}
 	if err := d.remove(ctx, name, func(u *v1.User) bool { return u.UID == who }); err != nil {
-		if errors.Is(err, ErrNoUser) && d.wasRemoved(name) { // it is asked for again: what came late, or was left then, goes now
+		if errors.Is(err, ErrNoUser) && d.wasRemoved(name) { // a repeated call: it removes the rest
 			if late := swept(ctx, name, sweep); late != nil {
 				return stopped, late
 			}
@@ -40,7 +41,7 @@ func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx co
 		return stopped, err
 	}
 	if !d.wasRemoved(name) {
-		return stopped, nil // the jobs of that name are someone else's by now
+		return stopped, nil // the jobs of that name belong to a new person by now
 	}
 	late, err := stop(ctx, name) // one that was submitted just before
 	if err == nil {
@@ -66,7 +67,7 @@ func (d *Directory) Remove(ctx context.Context, name string) error {
 	return d.remove(ctx, name, func(*v1.User) bool { return true })
 }
 
-// remove removes a person if it is the one that is meant; others of the name are none.
+// remove removes a person if it is the one that is meant, not a later one of that name.
 func (d *Directory) remove(ctx context.Context, name string, meant func(*v1.User) bool) error {
 	_, err := d.update(ctx, name, func(u *v1.User) error {
 		if !meant(u) {

@@ -26,12 +26,12 @@ const (
 	keySessions  = "sessions"
 )
 
-// Password is what is stored of a person's password.
+// Password is the stored data of a person's password.
 type Password struct {
 	Hash string
-	// Sessions is the number of the sessions that it begins.
+	// Sessions is the number that sessions with this password get.
 	Sessions int64
-	// Failures is how often it was wrong in a row; before NotBefore it isn't tried.
+	// Failures is how many attempts in a row failed; before NotBefore it isn't tried.
 	Failures  int
 	NotBefore time.Time
 	version   string
@@ -41,7 +41,7 @@ func labels(kind, user string) map[string]string {
 	return map[string]string{v1.LabelPeople: kind, v1.LabelUser: user}
 }
 
-// Password reads what is stored of a person's password from the API server; nil where there is none.
+// Password reads the stored data of a person's password from the API server, or nil if the person has no password.
 func (d *Directory) Password(ctx context.Context, p *Person) (*Password, error) {
 	s, err := d.core.CoreV1().Secrets(v1.Namespace).Get(ctx, v1.PasswordName(p.Name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -50,7 +50,7 @@ func (d *Directory) Password(ctx context.Context, p *Person) (*Password, error) 
 	if err != nil {
 		return nil, explain(fmt.Errorf("read the password of %s: %w", p.Name, err))
 	}
-	if string(s.Data[keyUID]) != string(p.UID) { // of a person of that name before
+	if string(s.Data[keyUID]) != string(p.UID) { // of an earlier person of that name
 		return nil, nil
 	}
 	out := &Password{Hash: string(s.Data[keyHash]), version: s.ResourceVersion}
@@ -60,8 +60,8 @@ func (d *Directory) Password(ctx context.Context, p *Person) (*Password, error) 
 	return out, nil
 }
 
-// NotePassword stores failures, when it may be tried again, and another hash of the same password. It reports whether it did: where something else
-// was stored since it was read, that counts.
+// NotePassword stores failures, the time of the next possible attempt, and a new hash of the same password. It reports whether it did: if
+// the Secret has changed since it was read, it stays.
 func (d *Directory) NotePassword(ctx context.Context, p *Person, w *Password) (bool, error) {
 	s := passwordSecret(p.User, w.Hash, w.Sessions)
 	s.ResourceVersion = w.version
@@ -85,7 +85,7 @@ func passwordSecret(u *v1.User, hash string, sessions int64) *corev1.Secret {
 	}
 }
 
-// GiveHash stores a hash of the password of a person who has none, and reports whether it did.
+// GiveHash stores a password hash for a person without a password, and reports whether it did.
 func (d *Directory) GiveHash(ctx context.Context, p *Person, hash string) (bool, error) {
 	_, err := d.core.CoreV1().Secrets(v1.Namespace).Create(ctx, passwordSecret(p.User, hash, p.Sessions), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -94,7 +94,7 @@ func (d *Directory) GiveHash(ctx context.Context, p *Person, hash string) (bool,
 	return err == nil, explain(err)
 }
 
-// putPassword stores a hash, whatever was stored before.
+// putPassword stores a hash, and replaces an existing one.
 func (d *Directory) putPassword(ctx context.Context, u *v1.User, hash string, sessions int64) error {
 	return d.putSecret(ctx, passwordSecret(u, hash, sessions))
 }
@@ -153,7 +153,7 @@ const keyAll = "value"
 // maxExtension is how much clients may store with a person, in bytes.
 const maxExtension = 256 << 10
 
-// Extension returns what OpenPAI's clients stored with a person.
+// Extension returns the data that OpenPAI's clients stored with a person.
 func (d *Directory) Extension(ctx context.Context, name string) (Extension, error) {
 	p, err := d.Person(name)
 	if err != nil {
@@ -180,7 +180,7 @@ func (d *Directory) extension(ctx context.Context, p *Person) (Extension, string
 	return out, s.ResourceVersion, nil
 }
 
-// MergeExtension sets keys of it; null takes one away.
+// MergeExtension sets keys of the extension; null removes a key.
 func (d *Directory) MergeExtension(ctx context.Context, name string, change Extension) (Extension, error) {
 	p, err := d.Person(name)
 	if err != nil {

@@ -23,7 +23,7 @@ const AnnotationTaken = "paictl.openpai.org/taken"
 
 // snapshot is everyone at one moment.
 type snapshot struct {
-	version    int64 // of what the feeds had
+	version    int64 // of the feeds
 	people     map[string]*Person
 	sorted     []*Person
 	byUID      map[types.UID]*Person
@@ -113,7 +113,7 @@ func isIn(u *v1.User, g *v1.Group) bool {
 	return slices.Contains(u.Spec.Groups, g.Spec.Name) || byWord(u, &g.Spec)
 }
 
-// ByWord reports whether a provider says that the person is in a group. No change of the person takes them out of it.
+// ByWord reports whether the person is in a group by a provider's word. A change of the person doesn't remove them from it.
 func (p *Person) ByWord(g *v1.GroupSpec) bool { return byWord(p.User, g) }
 
 func byWord(u *v1.User, g *v1.GroupSpec) bool {
@@ -127,7 +127,7 @@ func byWord(u *v1.User, g *v1.GroupSpec) bool {
 	return false
 }
 
-// linked reports whether what a provider said was about one of the person's identities.
+// linked reports whether a provider's word was about one of the person's identities.
 func linked(u *v1.User, e v1.External) bool {
 	return slices.Contains(u.Spec.Identities, v1.Identity{Provider: e.Provider, Subject: e.Subject})
 }
@@ -142,7 +142,7 @@ func gone(u *v1.User) bool {
 	return len(u.Spec.Identities) > 0
 }
 
-// grant adds what a group grants.
+// grant adds the grants of a group.
 func grant(to *rules.Grants, g *v1.GroupSpec) {
 	to.Administrator = to.Administrator || g.Administrator
 	to.AllVCs = to.AllVCs || g.AllVirtualClusters

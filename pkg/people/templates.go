@@ -50,7 +50,7 @@ func (d *Directory) unshareOne(ctx context.Context, object, group string) error 
 	return fmt.Errorf("take the group %s out of a template: %w", group, err)
 }
 
-// removeTemplates removes what an author who was removed has left, so that it isn't the next one's of that name.
+// removeTemplates removes the templates of a removed author, so that the next person of that name doesn't get them.
 func (d *Directory) removeTemplates(ctx context.Context, author string) error {
 	return d.eachTemplate(ctx, func(u *unstructured.Unstructured) error {
 		if of, _, _ := unstructured.NestedString(u.Object, "spec", "author"); of != author {
@@ -65,7 +65,7 @@ func (d *Directory) removeTemplates(ctx context.Context, author string) error {
 	})
 }
 
-// eachTemplate reads all templates, as they are now. A cluster that knows no templates has none.
+// eachTemplate reads all current templates. A cluster without the kind Template has no templates.
 func (d *Directory) eachTemplate(ctx context.Context, do func(*unstructured.Unstructured) error) error {
 	p := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return d.api.Resource(v1.Templates).List(ctx, o)

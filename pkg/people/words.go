@@ -20,8 +20,8 @@ import (
 // maxExternal is how many groups of a provider are kept of one person.
 const maxExternal = 1000
 
-// NoteWord writes what a provider says of a person, at a time, and returns the person as they are with it. What was said of identities that they
-// have no longer goes.
+// NoteWord writes a provider's word about a person, with its time, and returns the changed person. Words about identities that they no
+// longer have are removed.
 func (d *Directory) NoteWord(ctx context.Context, p *Person, said v1.External) (*Person, error) {
 	if err := d.writeWord(ctx, p, said, func(*v1.User) bool { return true }); err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (d *Directory) NoteWord(ctx context.Context, p *Person, said v1.External) (
 	return d.Person(p.Name)
 }
 
-// EndWord writes what is left of a word that is too old, unless the provider has said something since or the person is gone.
+// EndWord writes the rest of an expired word, unless there is a newer one or the person is gone.
 func (d *Directory) EndWord(ctx context.Context, p *Person, said v1.External) error {
 	err := d.writeWord(ctx, p, said, func(u *v1.User) bool {
 		last := wordOn(u, v1.Identity{Provider: said.Provider, Subject: said.Subject})
@@ -41,7 +41,7 @@ func (d *Directory) EndWord(ctx context.Context, p *Person, said v1.External) er
 	return err
 }
 
-// writeWord writes what a provider says of a person, if the User as it is then may have it.
+// writeWord writes a provider's word about a person, if may allows it for the current User.
 func (d *Directory) writeWord(ctx context.Context, p *Person, said v1.External, may func(*v1.User) bool) error {
 	said.Groups = slices.Compact(sorted(said.Groups))
 	said.CheckedAt = metav1.NewTime(said.CheckedAt.UTC().Truncate(time.Second))
@@ -70,7 +70,7 @@ func (d *Directory) writeWord(ctx context.Context, p *Person, said v1.External, 
 	return explain(err)
 }
 
-// live reads a User from the API server; ErrNoUser where it is another one's by now.
+// live reads a User from the API server. It returns ErrNoUser if the name belongs to a different person by now.
 func (d *Directory) live(ctx context.Context, p *Person) (*v1.User, error) {
 	object, err := d.api.Resource(v1.Users).Get(ctx, p.User.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != p.UID {
@@ -82,7 +82,8 @@ func (d *Directory) live(ctx context.Context, p *Person) (*v1.User, error) {
 	return decodeUser(object)
 }
 
-// Remains reads from the API server whether a person is still there and not disabled, whatever is known here: ErrNoUser says no.
+// Remains checks with the API server that a person still exists and isn't disabled, even if the cache says so. It returns ErrNoUser if
+// not.
 func (d *Directory) Remains(ctx context.Context, p *Person) error {
 	u, err := d.live(ctx, p)
 	if err == nil && u.Spec.Disabled {
@@ -104,7 +105,7 @@ func (d *Directory) patchVersion(ctx context.Context, u *v1.User, status map[str
 	return err
 }
 
-// Said is what a provider said last of an identity of the person; the zero External where it said nothing.
+// Said returns a provider's last word about an identity of the person, or the zero External if there is no word.
 func (p *Person) Said(id v1.Identity) v1.External { return wordOn(p.User, id) }
 
 func wordOn(u *v1.User, id v1.Identity) v1.External {
@@ -116,7 +117,7 @@ func wordOn(u *v1.User, id v1.Identity) v1.External {
 	return v1.External{Provider: id.Provider, Subject: id.Subject}
 }
 
-// KeepRefresh keeps what a provider is asked with again about a person. Unset, what was kept goes.
+// KeepRefresh stores the refresh token for an identity of a person. If refresh is unset, it deletes the stored one.
 func (d *Directory) KeepRefresh(ctx context.Context, p *Person, id v1.Identity, refresh secret.String) error {
 	if !refresh.IsSet() {
 		err := d.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, v1.RefreshName(id), metav1.DeleteOptions{})
@@ -128,16 +129,16 @@ func (d *Directory) KeepRefresh(ctx context.Context, p *Person, id v1.Identity, 
 	return d.putSecret(ctx, refreshSecret(p, id, refresh))
 }
 
-// Kept is what KeepRefresh kept.
+// Kept is a stored refresh token.
 type Kept struct {
 	Refresh secret.String
 	version string
 }
 
-// Same reports whether nothing else was kept between the two.
+// Same reports whether no other token was stored between the two.
 func (k Kept) Same(other Kept) bool { return k.version == other.version }
 
-// Refresh is what KeepRefresh kept; unset where there is none.
+// Refresh returns the stored refresh token; unset if there is no token.
 func (d *Directory) Refresh(ctx context.Context, p *Person, id v1.Identity) (Kept, error) {
 	s, err := d.core.CoreV1().Secrets(v1.Namespace).Get(ctx, v1.RefreshName(id), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && string(s.Data[keyUID]) != string(p.UID) {
@@ -149,8 +150,8 @@ func (d *Directory) Refresh(ctx context.Context, p *Person, id v1.Identity) (Kep
 	return Kept{secret.String(s.Data[keyAll]), s.ResourceVersion}, nil
 }
 
-// NextRefresh keeps what an issuer gave in place of what was kept, and returns that. Where another sign-in of the person has kept something else
-// meanwhile, it keeps nothing, and returns what was.
+// NextRefresh replaces the stored refresh token with the issuer's next one, and returns that. If another sign-in of the person has stored
+// a different one since, it doesn't store next, and returns was.
 func (d *Directory) NextRefresh(ctx context.Context, p *Person, id v1.Identity, was Kept, next secret.String) (Kept, error) {
 	s := refreshSecret(p, id, next)
 	s.ResourceVersion = was.version

@@ -1,6 +1,6 @@
 // Package listing makes lists of jobs: their rows and states, the filter, order and cursor of a list, an index that keeps the jobs of a
-// cluster ready for it, and the merge of these with the history. In: Frameworks and pods as they change, an archive. Out: pages, whose
-// cost depends on their rows.
+// cluster ready for it, and the merge of these with the history.
+// In: Frameworks and pods as they change, an archive. Out: pages, whose cost depends on their rows.
 package listing
 
 import "errors"

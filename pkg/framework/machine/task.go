@@ -146,7 +146,7 @@ func (s *step) gone(t *v1.TaskStatus, last *corev1.Pod) {
 	}
 }
 
-// where records the node, the addresses and the GPUs of a pod.
+// where copies the place and the GPUs of a pod to its task.
 func (s *step) where(t *v1.TaskStatus, p *corev1.Pod) {
 	a := &t.AttemptStatus
 	set := func(field **string, value string) {

@@ -1,5 +1,5 @@
 // Package feed keeps the objects of one resource, as they are in the API server.
-// In: a resource, a decoder for one object. Out: what the decoder made of each, by watch or read once; whether that is confirmed; what changed.
+// In: a resource, a decoder for one object. Out: the decoded objects, by watch or read once; whether they are confirmed; which changed.
 // An object that can't be decoded is left out, and stops nothing else.
 package feed
 
@@ -31,7 +31,7 @@ type Options[T any] struct {
 	Selector string                    // of labels
 	// Decode makes an item of an object, which it must not keep or change.
 	Decode func(*unstructured.Unstructured) (T, error)
-	// Changed is told the name of an object that came, changed or went; "" where all may have. It must not block.
+	// Changed is called with the name of an object that was added, changed or removed; "" if all may have changed. It must not block.
 	Changed func(object string)
 	Log     *slog.Logger
 }
@@ -49,7 +49,7 @@ type Feed[T any] struct {
 	version atomic.Int64 // goes up while mu is held
 
 	watch watching
-	loads chan struct{} // one for each Load that goes on
+	loads chan struct{} // one for each running Load
 }
 
 // A Load lists everything: more than maxLoads at once would only be slow. Further ones wait for loadWait.
@@ -58,7 +58,7 @@ const (
 	loadWait = 2 * time.Second
 )
 
-// ErrBusy is of a Load that too many others go on with.
+// ErrBusy is returned by a Load if too many others are running.
 var ErrBusy = errors.New("too many changes at once")
 
 type item[T any] struct {
@@ -67,16 +67,17 @@ type item[T any] struct {
 	value   T
 }
 
-// tombstone is of an object that went. What is read of its life, and arrives late, doesn't bring it back.
+// tombstone records a removed object. Late events of its life don't restore it.
 type tombstone struct {
 	at      time.Time
-	version string // as of when it was gone; empty: that isn't known, and it can't come back
+	version string // when it was removed; empty: it isn't known, and the object can't return
 }
 
-// remember is how long a tombstone stays: answers and events of the object's life may still be on their way.
+// remember is how long a tombstone stays: responses and events of the object's life may still arrive.
 const remember = 5 * time.Minute
 
-// covers reports whether a version of the object is of before it went. One that is labelled again, and so selected again, is of after.
+// covers reports whether a version of the object is from before its removal. An object that is labelled again, and so selected again, has
+// a later version.
 func (t tombstone) covers(version string) bool {
 	if t.version == "" {
 		return true
@@ -99,7 +100,7 @@ func New[T any](o Options[T]) *Feed[T] {
 	return &Feed[T]{o: o, loads: make(chan struct{}, maxLoads), items: map[string]item[T]{}, bad: map[string]string{}, gone: map[types.UID]tombstone{}}
 }
 
-// Get returns what an object was decoded to.
+// Get returns a decoded object.
 func (f *Feed[T]) Get(object string) (T, bool) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -129,11 +130,11 @@ func (f *Feed[T]) Bad() map[string]string {
 	return out
 }
 
-// Version goes up with each change. What Get and All return of a change is never read before its Version, so what is worked out of them is current as
-// long as the Version is what it was before.
+// Version increases with each change. Get and All never return a change before its Version, so a value that is derived from them is
+// current as long as the Version is unchanged.
 func (f *Feed[T]) Version() int64 { return f.version.Load() }
 
-// Deleted reports whether an object went a moment ago.
+// Deleted reports whether an object was removed recently.
 func (f *Feed[T]) Deleted(uid types.UID) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -165,7 +166,7 @@ func (f *Feed[T]) Load(ctx context.Context) error {
 	return f.Replace(all, version)
 }
 
-// Put keeps what the API server answered to a write, at once. Events of before don't undo it.
+// Put keeps the API server's response to a write, at once. Earlier events don't undo it.
 func (f *Feed[T]) Put(u *unstructured.Unstructured) {
 	f.mu.Lock()
 	known := f.put(u)
@@ -175,7 +176,7 @@ func (f *Feed[T]) Put(u *unstructured.Unstructured) {
 	}
 }
 
-// Drop forgets an object that was deleted, at once.
+// Drop removes a deleted object at once.
 func (f *Feed[T]) Drop(object string, uid types.UID) {
 	f.mu.Lock()
 	defer f.o.Changed(object)
@@ -188,7 +189,8 @@ func (f *Feed[T]) Drop(object string, uid types.UID) {
 	}
 }
 
-// bury remembers that an object went, and forgets those that went long ago. What was deleted here can't come back, whatever is heard later.
+// bury records that an object was removed, and drops old records. An object that was deleted here can't return, even if events arrive
+// later.
 func (f *Feed[T]) bury(uid types.UID, version string) {
 	now := time.Now()
 	maps.DeleteFunc(f.gone, func(_ types.UID, t tombstone) bool { return now.Sub(t.at) > remember })
@@ -197,7 +199,8 @@ func (f *Feed[T]) bury(uid types.UID, version string) {
 	}
 }
 
-// put keeps an object unless what is known of that name is newer, of this life or of a later one. It reports whether something changed.
+// put keeps an object, unless the known object of that name is newer, of this life or of a later one. It reports whether something
+// changed.
 func (f *Feed[T]) put(u *unstructured.Unstructured) bool {
 	name, uid := u.GetName(), u.GetUID()
 	if t, ok := f.gone[uid]; ok {
@@ -224,13 +227,13 @@ func (f *Feed[T]) put(u *unstructured.Unstructured) bool {
 	return true
 }
 
-// newer reports whether one version of an object comes after another. Where that can't be told it does.
+// newer reports whether version a of an object is later than version b. It returns true if the versions can't be compared.
 func newer(a, b string) bool {
 	n, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || n > 0
 }
 
-// Add is what the reflector calls for an object that came.
+// Add implements the store of a reflector, for a new object.
 func (f *Feed[T]) Add(o any) error {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		f.Put(u)
@@ -238,10 +241,10 @@ func (f *Feed[T]) Add(o any) error {
 	return nil
 }
 
-// Update is what the reflector calls for an object that changed.
+// Update implements the store of a reflector, for a changed object.
 func (f *Feed[T]) Update(o any) error { return f.Add(o) }
 
-// Delete is what the reflector calls for an object that went.
+// Delete implements the store of a reflector, for a removed object.
 func (f *Feed[T]) Delete(o any) error {
 	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = gone.Obj
@@ -253,7 +256,7 @@ func (f *Feed[T]) Delete(o any) error {
 	f.mu.Lock()
 	f.bury(u.GetUID(), u.GetResourceVersion())
 	if have, ok := f.items[u.GetName()]; ok && have.uid != u.GetUID() {
-		f.mu.Unlock() // another of that name is there already
+		f.mu.Unlock() // another object already has that name
 		return nil
 	}
 	delete(f.items, u.GetName())
@@ -264,7 +267,7 @@ func (f *Feed[T]) Delete(o any) error {
 	return nil
 }
 
-// Replace is what the reflector calls with a whole list. What was written here after the list was made stays.
+// Replace implements the store of a reflector, for a whole list. Objects that were written here after the list was made stay.
 func (f *Feed[T]) Replace(all []any, version string) error {
 	f.mu.Lock()
 	listed := map[string]bool{}
@@ -292,10 +295,10 @@ func (f *Feed[T]) Replace(all []any, version string) error {
 	return nil
 }
 
-// Resync is part of what the reflector wants of a store.
+// Resync implements the store of a reflector.
 func (f *Feed[T]) Resync() error { return nil }
 
-// contents are the objects of a list, and its version.
+// contents returns the objects of a list, and its version.
 func contents(list runtime.Object) (all []any, version string, err error) {
 	l, ok := list.(*unstructured.UnstructuredList)
 	if !ok { // of several pages

@@ -50,7 +50,7 @@ func TestAnAnswerThatArrivesLateDoesNotBringBackWhatWent(t *testing.T) {
 func TestAnObjectThatIsSelectedAgainIsBack(t *testing.T) {
 	f := open()
 	require.NoError(t, f.Add(object("a", "1", "10")))
-	require.NoError(t, f.Delete(object("a", "1", "20"))) // its label was taken away
+	require.NoError(t, f.Delete(object("a", "1", "20"))) // its label was removed
 	require.NoError(t, f.Add(object("a", "1", "30")))
 	got, there := f.Get("a")
 	assert.True(t, there)

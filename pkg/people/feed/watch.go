@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// beat is how often the API server is asked whether it is there, while a watch is open.
+	// beat is the interval of health checks of the API server while a watch is open.
 	beat = 3 * time.Second
-	// patience is how long it may take to answer.
+	// patience is the time limit of a health check.
 	patience = 3 * time.Second
-	// soon is how long it waits while no watch is open.
+	// soon is the interval while no watch is open.
 	soon = 100 * time.Millisecond
 )
 
@@ -31,14 +31,15 @@ const (
 	atOnce    = 100
 )
 
-// Client returns a client for Feeds. It waits for no other requests: else whoever causes many of those would make all that Feeds have look stale.
+// Client returns a client for Feeds. It doesn't share a rate limit with other requests: otherwise a user who causes many of them would
+// make all data of Feeds look stale.
 func Client(config *rest.Config) (dynamic.Interface, error) {
 	own := rest.CopyConfig(config)
 	own.RateLimiter, own.QPS, own.Burst = nil, perSecond, atOnce
 	return dynamic.NewForConfig(own)
 }
 
-// watching says whether a watch is open, and when that was known last.
+// watching records whether a watch is open, and when that was last confirmed.
 type watching struct {
 	mu        sync.Mutex
 	open      int
@@ -46,14 +47,14 @@ type watching struct {
 	confirmed time.Time
 }
 
-// Confirmed is when all that the Feed has was known to be what the API server has; zero: never.
+// Confirmed returns when the Feed was last known to have the API server's state; zero: never.
 func (f *Feed[T]) Confirmed() time.Time {
 	f.watch.mu.Lock()
 	defer f.watch.mu.Unlock()
 	return f.watch.confirmed
 }
 
-// Run watches until ctx ends. It goes on after each error.
+// Run watches until ctx ends. It continues after each error.
 func (f *Feed[T]) Run(ctx context.Context) {
 	lw := &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -161,7 +162,7 @@ type followed struct {
 	watch.Interface
 	out     chan watch.Event
 	once    sync.Once
-	stopped chan struct{} // closed by Stop, so that nothing waits for a reader that left
+	stopped chan struct{} // closed by Stop, so that the sender doesn't wait for a reader that has left
 }
 
 // Stop ends the watch.
@@ -170,7 +171,7 @@ func (f *followed) Stop() {
 	f.Interface.Stop()
 }
 
-// ResultChan has the events of the watch.
+// ResultChan returns the events of the watch.
 func (f *followed) ResultChan() <-chan watch.Event { return f.out }
 
 func (f *followed) pump(ended func()) {

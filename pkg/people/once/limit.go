@@ -13,17 +13,17 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Limit is how many of a kind there may be at a time: in all, and with the same value of a key.
+// Limit bounds how many of a kind may exist at a time: in all, and with the same value of a key.
 type Limit struct {
 	All  int
 	Key  string
 	Each int
-	// Drop says of what is there whether it may go where there are too many in all, so that few who begin many don't keep all others from it:
-	// the oldest of the value that most have. nil is nothing.
+	// Drop reports whether an existing one may be removed if there are too many in all, so that a few who begin many don't block all
+	// others: the oldest of the most frequent value is removed. nil: none may be removed.
 	Drop func(values map[string]string) bool
 }
 
-// Put keeps something new, unless too many of its kind are there that haven't expired: ErrMany.
+// Put keeps a new one. It returns ErrMany if too many of its kind exist that haven't expired.
 func (s *Store) Put(ctx context.Context, t *Thing, l Limit) error {
 	list, err := s.core.CoreV1().Secrets(v1.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(t.Kind)})
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Store) fits(ctx context.Context, made *corev1.Secret, kind Kind, l Limi
 	return ErrMany
 }
 
-// room makes sure that something new may be kept beside what is there.
+// room makes sure that a new one may be kept beside the existing ones.
 func (s *Store) room(ctx context.Context, there []corev1.Secret, t *Thing, l Limit) error {
 	all, of := 0, map[string][]*corev1.Secret{}
 	for i := range there {
@@ -104,7 +104,7 @@ func (s *Store) room(ctx context.Context, there []corev1.Secret, t *Thing, l Lim
 	return away("delete a code", err)
 }
 
-// oldest is what may go first, of the value that most have; nil is nothing.
+// oldest returns the first one to remove, of the most frequent value, or nil.
 func (l *Limit) oldest(of map[string][]*corev1.Secret) *corev1.Secret {
 	if l.Drop == nil {
 		return nil

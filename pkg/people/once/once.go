@@ -1,6 +1,6 @@
-// Package once keeps what is good for a short time, and for one use: codes of sign-ins that are under way.
-// In: a kind, an id that nothing of the code can be told from, values. Out: the values, to one reader. They lie in Secrets of the namespace
-// pai-people, so that each replica knows them.
+// Package once keeps values for a short time, and for one use: codes of sign-ins that are under way.
+// In: a kind, an id that doesn't reveal the code, values. Out: the values, to one reader. They are stored in Secrets of the namespace
+// pai-people, so that each replica has them.
 package once
 
 import (
@@ -37,13 +37,13 @@ type Kind string
 
 // Kinds.
 const (
-	// Code is what a browser brings to paictl.
+	// Code is the code that a browser brings to paictl.
 	Code Kind = "code"
 	// Device is a sign-in of a program without a browser.
 	Device Kind = "device"
 )
 
-// Thing is what is kept of a code.
+// Thing is the stored data of a code.
 type Thing struct {
 	Kind    Kind
 	ID      string
@@ -63,7 +63,7 @@ type Store struct {
 	now  func() time.Time
 }
 
-// Open connects. It asks nothing yet. now is nil for time.Now.
+// Open connects. It doesn't send a request yet. If now is nil, it uses time.Now.
 func Open(config *rest.Config, now func() time.Time) (*Store, error) {
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -75,7 +75,7 @@ func Open(config *rest.Config, now func() time.Time) (*Store, error) {
 	return &Store{core, now}, nil
 }
 
-// ID is an id for a code. The code can't be told from it.
+// ID returns an id for a code. The code can't be derived from it.
 func ID(code string) string {
 	sum := sha256.Sum256([]byte(code))
 	return hex.EncodeToString(sum[:20])
@@ -105,7 +105,7 @@ func (s *Store) valid(of *corev1.Secret) bool {
 	return err == nil && s.now().Before(until)
 }
 
-// Get reads something; ErrNone where there is none, or it has expired.
+// Get reads a Thing. It returns ErrNone if the Thing doesn't exist or has expired.
 func (s *Store) Get(ctx context.Context, kind Kind, id string) (*Thing, error) {
 	have, err := s.core.CoreV1().Secrets(v1.Namespace).Get(ctx, v1.OnceName(string(kind), id), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && !s.valid(have) {
@@ -129,7 +129,7 @@ func values(of *corev1.Secret) map[string]string {
 	return out
 }
 
-// Change writes something that was read; ErrChanged where another was faster.
+// Change writes a Thing that was read. It returns ErrChanged if the Thing has changed since.
 func (s *Store) Change(ctx context.Context, t *Thing) error {
 	_, err := s.core.CoreV1().Secrets(v1.Namespace).Update(ctx, s.secret(t), metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -138,7 +138,7 @@ func (s *Store) Change(ctx context.Context, t *Thing) error {
 	return away("write a code", err)
 }
 
-// Use takes something that was read away. Of several that use it one succeeds, the others get ErrNone.
+// Use removes a Thing that was read. If several callers use it, one succeeds, and the others get ErrNone.
 func (s *Store) Use(ctx context.Context, t *Thing) error {
 	err := s.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, v1.OnceName(string(t.Kind), t.ID), metav1.DeleteOptions{Preconditions: t.uid})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -147,7 +147,7 @@ func (s *Store) Use(ctx context.Context, t *Thing) error {
 	return away("delete a code", err)
 }
 
-// Sweep deletes what has expired.
+// Sweep deletes expired Things.
 func (s *Store) Sweep(ctx context.Context) error {
 	for _, kind := range []Kind{Code, Device} {
 		list, err := s.core.CoreV1().Secrets(v1.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(kind)})
@@ -168,7 +168,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// sweeping is how often what has expired is deleted.
+// sweeping is how often expired Things are deleted.
 const sweeping = time.Minute
 
 // Tend sweeps until the context ends; failed is called with each error. One replica runs it.

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// What new hashes cost: OWASP's first choice for argon2id, 19 MiB and about 30 ms.
+// The cost of new hashes: OWASP's first choice for argon2id, 19 MiB and about 30 ms.
 const (
 	memory  = 19456 // KiB
 	rounds  = 2
@@ -27,7 +27,7 @@ const (
 	hashLen = 32
 )
 
-// What a stored hash may cost at most: whoever can write one must not be able to take the machine's memory.
+// The maximum cost of a stored hash: an attacker who can write one must not be able to exhaust the machine's memory.
 const (
 	maxMemory = 64 << 10 // KiB
 	maxRounds = 10
@@ -68,7 +68,7 @@ func enter(ctx context.Context) error {
 
 func leave() { <-gate }
 
-// Hash returns what is stored of a password: $argon2id$v=19$m=19456,t=2,p=1$salt$hash.
+// Hash returns the stored form of a password: $argon2id$v=19$m=19456,t=2,p=1$salt$hash.
 func Hash(p secret.String) string {
 	gate <- struct{}{}
 	defer leave()
@@ -106,7 +106,7 @@ func Verify(ctx context.Context, encoded string, p secret.String) (ok, rehash bo
 	return ok, ok && (h.memory < memory || h.rounds < rounds), nil
 }
 
-// Dummy does the work of Verify for a person who isn't there, so that the time of the answer doesn't tell.
+// Dummy does the work of Verify for a person who doesn't exist, so that the time of the answer doesn't reveal it.
 func Dummy(ctx context.Context, p secret.String) error {
 	if err := enter(ctx); err != nil {
 		return err

@@ -19,14 +19,14 @@ const (
 	maxBytes  = 1024
 )
 
-// minGuesses is how many guesses a password must take, as zxcvbn reckons them: more than whoever guesses through the throttle makes in months.
-// The ten thousand passwords that are chosen most take ten thousand at most.
+// minGuesses is how many guesses a password must take, as zxcvbn estimates them: more than an attacker makes through the throttle in
+// months. The ten thousand most frequent passwords take ten thousand at most.
 const minGuesses = 1e6
 
 // judged is how many characters of a password are judged: the time grows faster than their number.
 const judged = 32
 
-// Check says why a password is too weak for a person. Passwords that are there already stay valid.
+// Check returns why a password is too weak for a person. Existing passwords stay valid.
 func Check(p secret.String, name string) error {
 	text := p.Reveal()
 	switch {

@@ -1,6 +1,6 @@
-// Package rules says who may do what to what: a table, and functions that read it.
-// In: a subject, which is a person with the token of a request, and the thing that is asked for. Out: nil, or why not. It asks nothing and
-// knows no other package, so that the whole table can be tested.
+// Package rules decides who may do what: a table, and functions that read it.
+// In: a subject, which is a person with the token of a request, and the requested thing. Out: nil, or the reason of a refusal. It sends
+// no requests and imports no other package of paictl, so that the whole table can be tested.
 package rules
 
 import (
@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Scope narrows what an application token may do. It never adds to what the person may.
+// Scope limits an application token. It never adds permissions to those of the person.
 type Scope string
 
 // Scopes. A session has all of them.
@@ -42,7 +42,7 @@ func ParseScopes(names []string) ([]Scope, error) {
 	return out, nil
 }
 
-// Grants is what all groups of a person grant together.
+// Grants are the combined grants of all groups of a person.
 type Grants struct {
 	Administrator bool            `json:"administrator"`
 	AllVCs        bool            `json:"allVirtualClusters"`
@@ -51,7 +51,7 @@ type Grants struct {
 	Pages         map[string]bool `json:"pages,omitempty"`
 }
 
-// VC is what is granted in one virtual cluster.
+// VC is the grant for one virtual cluster.
 type VC struct {
 	SeeJobs     bool   `json:"seeJobs"`
 	MaxPriority string `json:"maxPriority,omitempty"` // "" is prod
@@ -72,7 +72,7 @@ type Subject struct {
 	Token  Token
 }
 
-// Token is what a rule must know of a request's token. The zero Token is a session.
+// Token holds the fields of a request's token that rules need. The zero Token is a session.
 type Token struct {
 	ID          string
 	Application bool
@@ -108,10 +108,10 @@ const (
 	KindTemplate Kind = "template"
 )
 
-// Verb is what is done to a thing, as the audit names it.
+// Verb is an operation on a thing, with the names of the audit.
 type Verb string
 
-// Thing is what is asked for, as it was found; never as the request named it.
+// Thing is the requested thing, as it was found; never as the request named it.
 type Thing struct {
 	Kind    Kind
 	Owner   string // person it belongs to
@@ -119,32 +119,32 @@ type Thing struct {
 	Name    string
 	Page    string
 	Storage string
-	// Public and Groups say whom a template is shared with. Official is one that administrators alone change.
+	// Public and Groups say who a template is shared with. Only administrators may change an Official one.
 	Public   bool
 	Groups   []string
 	Official bool
 }
 
-// Who says whom a rule lets through.
+// Who says which subjects a rule allows.
 type Who uint8
 
-// Whom rules let through. An administrator passes where it doesn't say otherwise.
+// Subjects that rules allow. They include administrators, unless a comment excludes them.
 const (
 	Never          Who = iota // not even an administrator
 	Open                      // guests, too
-	Signed                    // who is signed in
-	Self                      // whose the thing is
-	SelfOnly                  // whose the thing is, and no administrator
-	SelfHidden                // as SelfOnly; others don't learn that it is there
-	Owner                     // whose job it is; who sees it is forbidden, others don't learn that it is there
+	Signed                    // everyone who is signed in
+	Self                      // the owner of the thing
+	SelfOnly                  // the owner of the thing, and no administrator
+	SelfHidden                // as SelfOnly; others get ErrHidden
+	Owner                     // the owner of the job; people who see it get ErrForbidden, others ErrHidden
 	OwnerOnly                 // as Owner, and no administrator
-	OwnerOrSees               // whose job it is, and who sees the jobs of its virtual cluster
-	SelfOrVC                  // whose it is; without an owner, whoever its virtual cluster is granted to
-	GrantedVC                 // for oneself alone, and where its virtual cluster is granted
-	GrantedStorage            // to whom the storage is granted, administrators included
-	GrantedPage               // to whom the page is granted
-	Author                    // whose template it is; who it is shared with is forbidden, others don't learn that it is there
-	Shared                    // whose template it is, and whom it is shared with
+	OwnerOrSees               // the owner of the job, and people who see the jobs of its virtual cluster
+	SelfOrVC                  // the owner; without an owner, people with a grant for its virtual cluster
+	GrantedVC                 // only oneself, with a grant for the virtual cluster
+	GrantedStorage            // people with a grant for the storage; administrators need one, too
+	GrantedPage               // people with a grant for the page
+	Author                    // the author of the template; people it is shared with get ErrForbidden, others ErrHidden
+	Shared                    // the author of the template, and people it is shared with
 	Administrator
 )
 
@@ -154,12 +154,12 @@ type Rule struct {
 	Who  Who
 	Verb Verb
 	Kind Kind
-	// Application lets application tokens pass that have Scope, or any where Scope is empty. Sessions always pass.
+	// Application allows application tokens that have Scope, or all if Scope is empty. Sessions are always allowed.
 	Application bool
 	Scope       Scope
 }
 
-// Changes reports whether who is let through changes something, or gets into a job: then who is refused is noted, too.
+// Changes reports whether the rule allows a change, or access to a job's container: then refusals are audited, too.
 func (r *Rule) Changes() bool {
 	switch r.Verb {
 	case "", "list", "watch", "count", "read", "config", "logs", "head", "check":
@@ -172,7 +172,7 @@ func (r *Rule) Changes() bool {
 var (
 	ErrGuest     = errors.New("sign in first")
 	ErrForbidden = errors.New("forbidden")
-	// ErrHidden is of things that one must not learn about: there is none, as far as the subject knows.
+	// ErrHidden is returned for things whose existence the subject must not learn: for the subject, they don't exist.
 	ErrHidden = errors.New("not found")
 )
 

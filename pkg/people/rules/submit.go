@@ -2,19 +2,19 @@ package rules
 
 import "slices"
 
-// Submission is what a job asks for, read from what was rendered; never from the text of the job file.
+// Submission is the request of a job, read from the rendered job; never from the text of the job file.
 type Submission struct {
 	VCs         []string // of all of its tasks
 	Priority    string   // "" is prod
 	HostNetwork bool
 	Storages    []string
-	Group       string // whose quota it counts on; "" is none
+	Group       string // the group whose quota it counts on; "" means no group
 }
 
 // priorities, lowest first.
 var priorities = []string{"oppo", "test", "prod", "crit"}
 
-// Submit decides about a submission, and about whatever brings a job back. Storages must be granted to administrators, too.
+// Submit decides about a submission, and about every operation that starts a job again. Administrators need grants for storages, too.
 func Submit(s *Subject, j Submission) error {
 	if err := Class("job.submit", s); err != nil {
 		return err
@@ -75,13 +75,13 @@ func Higher(a, b string) string {
 	return a
 }
 
-// UserView is how much of a person another sees.
+// UserView is how much of a person another one sees.
 type UserView struct {
-	Whole     bool // else name and e-mail
-	Extension bool // what OpenPAI's clients stored with the person
+	Whole     bool // otherwise name and e-mail
+	Extension bool // the data that OpenPAI's clients stored with the person
 }
 
-// ViewUser says how much of a person a subject sees.
+// ViewUser returns how much of a person a subject sees.
 func ViewUser(s *Subject, name string) UserView {
 	if s.Guest() {
 		return UserView{}

@@ -13,8 +13,9 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Admit finds the person of an identity that a provider vouches for, and notes what the provider says about them. A person is known by provider and
-// subject, never by name or e-mail: else whoever chooses a name at a provider would be the person of that name here.
+// Admit finds the person of an identity that a provider vouches for, and records the provider's data about them. A person is identified
+// by provider and subject, never by name or e-mail: otherwise a user who chooses a name at a provider would become the person of that
+// name here.
 func (s *Service) Admit(ctx context.Context, id *Identity) (*people.Person, error) {
 	if id.Provider == "" || id.Subject == "" {
 		return nil, errors.New("the provider says no subject of the person")
@@ -51,14 +52,14 @@ func (s *Service) Admit(ctx context.Context, id *Identity) (*people.Person, erro
 	return &signed, nil
 }
 
-// word is what an identity says of a person.
+// word returns the External of an identity and a person.
 func (s *Service) word(p *people.Person, id *Identity) v1.External {
 	said := p.Said(v1.Identity{Provider: id.Provider, Subject: id.Subject})
 	said.Groups, said.Gone, said.CheckedAt = id.Groups, false, metav1.NewTime(s.o.Now())
 	return said
 }
 
-// allows reports whether a policy lets an identity in.
+// allows reports whether a policy admits an identity.
 func (p Policy) allows(id *Identity) bool {
 	return len(p.Allowed) == 0 || slices.ContainsFunc(p.Allowed, func(g string) bool { return slices.Contains(id.Groups, g) })
 }

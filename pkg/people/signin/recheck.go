@@ -27,18 +27,19 @@ type Tokens interface {
 	RevokeVia(ctx context.Context, user, provider string) (n int, err error)
 }
 
-// Recheck asks providers again about the people who are signed in, so that what a provider takes away goes here, too. One replica does so.
+// Recheck asks providers again about the people who are signed in, so that permissions that a provider revokes end here, too. One replica
+// runs it.
 type Recheck struct {
 	People   *people.Directory
 	Tokens   Tokens
 	Checkers []Checker
 	Policies map[string]Policy
-	// Foreign: passwords of the cluster let no one in, so that whoever has one has still no other way in.
+	// Foreign: the cluster's own passwords aren't accepted, so a person with such a password still can't sign in without the provider.
 	Foreign bool
-	// Every is how often each person is asked about, Grace how long a provider's word counts while it can't be asked.
+	// Every is how often each person is checked, and Grace is how long a provider's word is valid while the provider isn't available.
 	Every, Grace time.Duration
 	Now          func() time.Time // nil is time.Now
-	Log          *slog.Logger     // nil is none
+	Log          *slog.Logger     // nil discards the log
 
 	unanswered unanswered
 	rounds     people.Rounds
@@ -48,15 +49,15 @@ type Recheck struct {
 const (
 	// together is how many people are asked about at a time.
 	together = 8
-	// patience bounds one of these questions.
+	// patience bounds one of these checks.
 	patience = 15 * time.Second
-	// keeping bounds how long it takes to keep what comes with an answer.
+	// keeping bounds how long storing the next refresh token may take.
 	keeping = 5 * time.Second
-	// strikes is after how many failures in a row a provider isn't asked until the next round.
+	// strikes is after how many failures in a row a provider is skipped until the next round.
 	strikes = 3
 )
 
-// Run asks until the context ends.
+// Run runs rounds until the context ends.
 func (r *Recheck) Run(ctx context.Context) error {
 	tick := time.NewTicker(r.Every)
 	defer tick.Stop()
@@ -139,7 +140,8 @@ func (r *Recheck) Round(ctx context.Context) error {
 		providers[c.Name()] = one
 	}
 	all := slices.Clone(r.People.Users())
-	// Else those whom a provider can't say anything about would keep it from being asked about the same others each time.
+	// The order is random: otherwise people about whom a provider can't answer would keep it from being asked about the same others each
+	// time.
 	//nolint:gosec // an order, no secret
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	var g errgroup.Group
@@ -160,7 +162,7 @@ func (r *Recheck) Round(ctx context.Context) error {
 	}
 	_ = g.Wait() // it has no errors
 	for _, provider := range providers {
-		if ctx.Err() == nil { // else the round has a part of the people only
+		if ctx.Err() == nil { // otherwise the round is incomplete
 			failed = append(failed, r.settle(ctx, provider))
 		}
 	}
@@ -195,7 +197,7 @@ func (r *Recheck) note(ctx context.Context) error {
 	return nil
 }
 
-// person asks about one person. Of one without sessions and tokens nothing is asked: a sign-in does. What was said of them ends with its time.
+// person checks one person. People without sessions and tokens aren't checked, because a sign-in does that. Their old words expire.
 func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]bool, providers map[string]*asked) error {
 	var failed []error
 	for via := range vias {
@@ -221,8 +223,8 @@ func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]
 	return errors.Join(failed...)
 }
 
-// check asks a provider about one identity. A question that has begun ends by its own time: an issuer may take what it is asked with, and what it gives
-// instead is kept, also while this replica ends.
+// check asks a provider about one identity. A request that has begun has its own time limit: an issuer may use up the refresh token, and
+// its replacement is stored even if this replica is stopping.
 func (r *Recheck) check(ctx context.Context, p *people.Person, id v1.Identity, provider *asked, sessions bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -250,7 +252,7 @@ func (r *Recheck) check(ctx context.Context, p *people.Person, id v1.Identity, p
 	return r.judge(ctx, provider, loss{person: p, id: id, kept: next, sessions: sessions, answered: err == nil}, now, err)
 }
 
-// keep keeps what an issuer gave to ask it with next, and returns what is kept now. It has time of its own, however long the issuer took.
+// keep stores the issuer's next refresh token, and returns the stored one. It has its own time limit, even if the issuer was slow.
 func (r *Recheck) keep(ctx context.Context, p *people.Person, id v1.Identity, kept people.Kept, now *Identity) (people.Kept, error) {
 	if now == nil || !now.Refresh.IsSet() || now.Refresh == kept.Refresh {
 		return kept, nil

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// lab is a door with a real directory behind it, and what asks it again.
+// lab is a door with a real directory behind it, and the Recheck that asks it again.
 type lab struct {
 	*door
 	server *providertest.Directory
@@ -230,7 +230,7 @@ func TestGroupsEndWithTheirTimeAlsoWhereNoOneIsAskedAbout(t *testing.T) {
 	own := map[string]string{}
 	for _, name := range []string{"kim", "lee"} {
 		l.enter(t, name)
-		require.NoError(t, l.SetPassword(t.Context(), name, good)) // it ends the session, so no one asks about them
+		require.NoError(t, l.SetPassword(t.Context(), name, good)) // it ends the session, so they aren't checked
 	}
 	l.server.Leave("ai-team", "kim")
 	l.round(t)

@@ -20,12 +20,13 @@ import (
 // Options of a Service.
 type Options struct {
 	Now func() time.Time // nil is time.Now
-	Log *slog.Logger     // nil is none
-	// Foreign: a password that is stored here lets no one in, only those that directories know.
+	Log *slog.Logger     // nil discards the log
+	// Foreign: the passwords that are stored here aren't accepted, only those of directories.
 	Foreign bool
-	// Policies are those of providers, by name. One without any adds no one.
+	// Policies are those of providers, by name. A provider without a policy adds no people.
 	Policies map[string]Policy
-	// Addresses are those that a person's tokens were used from: others' failures keep none of them waiting. nil is none.
+	// Addresses returns the addresses that a person's tokens were used from: others' failures don't delay sign-ins from these. nil: no
+	// addresses are known.
 	Addresses func(name string) []string
 }
 
@@ -58,7 +59,8 @@ func (s *Service) SignIn(ctx context.Context, name string, p secret.String, addr
 	return who, err
 }
 
-// Own checks the password that is stored here of a person who is signed in. Directories aren't asked: what they know is no password of the cluster.
+// Own checks the stored password of a person who is signed in. Directories aren't asked, because their passwords aren't passwords of the
+// cluster.
 func (s *Service) Own(ctx context.Context, name string, p secret.String, address string) error {
 	_, err := s.attempt(ctx, name, address, func(try *try) (*people.Person, error) {
 		who, err := s.people.Person(name)
@@ -87,19 +89,20 @@ func (s *Service) attempt(ctx context.Context, name, address string, what func(*
 	switch {
 	case err == nil:
 		try.right()
-	case errors.Is(err, ErrWrong), try.doubted: // else whoever guesses has no limit while one directory of several is away
+	case errors.Is(err, ErrWrong), try.doubted: // otherwise attackers could guess without a limit while one of several directories is not available
 		try.wrong()
 		rest(ctx, began)
-	default: // nothing was learnt of the password
+	default: // the attempt doesn't show whether the password is right
 		try.undo()
 	}
 	return who, err
 }
 
-// Providers reports whether passwords are shown to directories, too.
+// Providers reports whether passwords are sent to directories, too.
 func (s *Service) Providers() bool { return len(s.providers) > 0 }
 
-// Guess tries what could be guessed, such as a short code, as often as a password of one name may be tried. wrong is the error of a guess that is.
+// Guess limits attempts to guess a value, such as a short code, to as many as for the password of one name. wrong is the error of a wrong
+// guess.
 func (s *Service) Guess(what string, wrong error, attempt func() error) error {
 	try, err := s.throttle.guess(what)
 	if err != nil {
@@ -133,10 +136,10 @@ func (s *Service) Note(ctx context.Context, who *people.Person) {
 	}()
 }
 
-// floor is how long the answer to a wrong password takes at least. What is written for people who are there takes less.
+// floor is the minimum duration of the response to a wrong password. Writing the failures of existing people takes less.
 const floor = 250 * time.Millisecond
 
-// rest waits for the floor, so that the time of an answer doesn't tell why it is no.
+// rest waits for the floor, so that the time of a response doesn't reveal the reason of the refusal.
 func rest(ctx context.Context, began time.Time) {
 	select {
 	case <-time.After(time.Until(began.Add(floor))):
@@ -170,10 +173,10 @@ func (s *Service) signIn(ctx context.Context, name string, p secret.String, try 
 	return nil, cmp.Or(away, ErrWrong)
 }
 
-// stranger stands for people who aren't there, so that the same is done for them.
+// stranger is used for people who don't exist, so that the same work is done for them.
 const stranger = "no-person-has-this-name"
 
-// local checks the password that is stored here. Whatever is wrong, it does the same work.
+// local checks the stored password. It does the same work for all failures.
 func (s *Service) local(ctx context.Context, name string, p secret.String, try *try) (*people.Person, error) {
 	who, err := s.people.Person(name)
 	if err != nil || who.Disabled {
@@ -192,8 +195,8 @@ func (s *Service) local(ctx context.Context, name string, p secret.String, try *
 	if stored == nil {
 		return nil, s.unknown(ctx, p)
 	}
-	// Another replica has seen it fail too often. A name that isn't there is known as such at one replica alone, so that an answer of its own
-	// would tell the two apart.
+	// Another replica has seen too many failures. For a name that doesn't exist only one replica counts failures, so a different response
+	// would reveal whether the name exists.
 	if s.o.Now().Before(stored.NotBefore) && !try.trusted() && !s.uses(name, try.from) {
 		return nil, s.unknown(ctx, p)
 	}
@@ -228,8 +231,8 @@ func (s *Service) uses(name, from string) bool {
 	return s.o.Addresses != nil && slices.ContainsFunc(s.o.Addresses(name), func(a string) bool { return a != "" && origin.NetworkOf(a) == from })
 }
 
-// note stores what a sign-in found out. It doesn't fail because that can't be written. Of several at once all are counted, unless another
-// password was set meanwhile.
+// note stores the result of a sign-in. It doesn't fail if the result can't be written. Concurrent results are all counted, unless a new
+// password was set.
 func (s *Service) note(ctx context.Context, who *people.Person, stored *people.Password, change func(*people.Password)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

@@ -1,6 +1,6 @@
-// Package signin lets people in, by a password or by a provider's word, and asks providers again whether that still holds.
-// In: a name and a password, or what a provider says about a person. Out: the person, or one answer for all that is wrong; the groups that
-// providers say people are in.
+// Package signin signs people in, by a password or by a provider's word, and asks providers again whether that still holds.
+// In: a name and a password, or a provider's data about a person. Out: the person, or the same error for all failures; the groups that
+// providers report.
 package signin
 
 import (
@@ -16,58 +16,60 @@ type Identity struct {
 	Provider, Subject string
 	Name, Email       string
 	DisplayName       string
-	Groups            []string // none where the settings of the provider say no groups
-	// GroupsUnsaid: the answer is one that says no groups, whatever the person is in.
+	Groups            []string // empty if the provider isn't configured to report groups
+	// GroupsUnsaid: the answer doesn't include groups, even if the person is in some.
 	GroupsUnsaid bool
-	// Refresh, where it is set, is what the provider is asked with again.
+	// Refresh, if it is set, is the token for the next Check.
 	Refresh secret.String
 }
 
-// Password is a provider that is asked with a name and a password.
+// Password is a provider that checks a name and a password.
 type Password interface {
 	Name() string
 	SignIn(ctx context.Context, name string, password secret.String) (*Identity, error)
 }
 
-// Checker is a provider that can be asked again about a person whom it vouched for. refresh is what its last Identity had.
+// Checker is a provider that can be asked again about a person whom it vouched for. refresh is the token of its last Identity.
 type Checker interface {
 	Name() string
-	// Refreshes reports whether it is asked with what it gave: else a subject is enough.
+	// Refreshes reports whether Check needs the last Identity's refresh token. Otherwise a subject is enough.
 	Refreshes() bool
-	// Check is what it knows now: ErrGone where it doesn't know the person, or lets them in no longer. Other errors mean that it can't say, ErrUnsaid of
-	// this person alone; an Identity that comes with one has what to ask with next.
+	// Check returns the current identity: ErrGone if the provider doesn't know the person, or no longer admits them. Other errors mean
+	// that it can't answer; ErrUnsaid only about this person. An Identity beside an error has the token for the next Check.
 	Check(ctx context.Context, subject string, refresh secret.String) (*Identity, error)
 }
 
-// Policy says what a provider's word is worth.
+// Policy says which permissions a provider's word grants.
 type Policy struct {
-	// Create adds people who sign in first, into Groups of paictl's; nil is the group default. Else an administrator links them.
+	// Create adds people at their first sign-in, to Groups of paictl's; nil means the group default. Otherwise an administrator links
+	// them.
 	Create bool
 	Groups []string
-	// Source is the provider's issuer, or its directory, and MovedFrom one of before that has the same people; see people.Directory.Bind.
+	// Source is the provider's issuer, or its directory, and MovedFrom an earlier one that has the same people; see
+	// people.Directory.Bind.
 	Source, MovedFrom string
-	// Allowed are groups of the provider: who is in none of them isn't let in. Empty lets everyone in.
+	// Allowed are groups of the provider: only their members are admitted. Empty admits everyone.
 	Allowed []string
 }
 
-// ErrGone is of a person whom a provider vouches for no longer.
+// ErrGone means that a provider no longer vouches for the person.
 var ErrGone = errors.New("the provider doesn't know the person, or has disabled them")
 
-// ErrNoPassword is of a person who has no password of the cluster.
+// ErrNoPassword means that a person has no password of the cluster.
 var ErrNoPassword = errors.New("has no password of the cluster")
 
-// ErrUnsaid is of a provider that answers, and says nothing of one person.
+// ErrUnsaid means that a provider answers, but can't answer about one person.
 var ErrUnsaid = errors.New("the provider answers, and can't say anything about the person")
 
-// ErrLost is of an issuer that may have taken what it was asked with, and whose answer didn't come.
+// ErrLost means that an issuer may have used up the refresh token, and its response was lost.
 var ErrLost = errors.New("the provider may have been asked, and its answer is lost")
 
-// Errors of SignIn. ErrWrong is the only answer for a wrong password, for a person who isn't there, is disabled or was removed, and for one
-// whose password was wrong so often that it isn't tried for a while; it takes the same time. Others wrap people.ErrUnavailable.
+// Errors of SignIn. ErrWrong is the only error for a wrong password, for a person who doesn't exist, is disabled or was removed, and for
+// one whose password isn't tried for a while because of too many failures; it takes the same time. Others wrap people.ErrUnavailable.
 var (
 	ErrWrong = errors.New("the user name or the password is wrong")
 	ErrBusy  = errors.New("too many sign-ins")
-	// ErrNotAdmitted is of a person whom a provider vouches for, and who isn't here: its text says what an administrator can do.
+	// ErrNotAdmitted means that a provider vouches for a person who isn't known here: its text says what an administrator can do.
 	ErrNotAdmitted = errors.New("the person is not known here")
 )
 

@@ -249,7 +249,7 @@ func TestAProviderVouchesForItsOwnPeopleAlone(t *testing.T) {
 	assert.ErrorIs(t, err, signin.ErrWrong)
 }
 
-// asked is a provider that is told what it may be asked.
+// asked is a provider that checks what is sent to it.
 type asked struct{ t *testing.T }
 
 func (asked) Name() string { return "lab" }

@@ -60,15 +60,16 @@ type try struct {
 	pair  key
 	name  *bucket
 	known bool
-	// doubted: whoever could say so far has called the password wrong.
+	// doubted: all that could check the password so far have called it wrong.
 	doubted bool
 }
 
-// trustFor is how long an address that has signed in as a person isn't slowed down by others who fail to.
+// trustFor is how long an address that has signed in as a person isn't slowed down by others' failures.
 const trustFor = 30 * 24 * time.Hour
 
-// begin takes a place at the address and at the name. An address that has signed in as the person before has a place of its own for both, so that
-// others can't lock the person out: neither who guesses the name, nor who shares the address, as all behind one proxy do.
+// begin takes a place at the address and at the name. An address that has signed in as the person before has its own place for both, so
+// that others can't lock the person out: neither by guessing passwords of the name, nor by sharing the address, as all clients behind one
+// proxy do.
 func (t *throttle) begin(address, name string) (*try, error) {
 	address, name = origin.NetworkOf(address), v1.FoldName(name)
 	try := &try{t: t, from: address, pair: keyOf("pair", address+"\x00"+name)}
@@ -83,14 +84,14 @@ func (t *throttle) begin(address, name string) (*try, error) {
 	return try.take(now, keyOf("name", name), keyOf("address", address))
 }
 
-// guess takes a place for something that is no name, whatever people type as one.
+// guess takes a place for a value that isn't a name, separate from all names.
 func (t *throttle) guess(what string) (*try, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return (&try{t: t}).take(t.now(), keyOf("guess", what))
 }
 
-// take takes places; the first counts what is wrong in a row.
+// take takes places; the first counts failures in a row.
 func (t *try) take(now time.Time, places ...key) (*try, error) {
 	var taken []*bucket
 	for _, k := range places {
@@ -116,7 +117,7 @@ func (t *try) take(now time.Time, places ...key) (*try, error) {
 	return t, nil
 }
 
-// bucket returns one, filled up to now; nil where there are too many.
+// bucket returns a bucket, filled up to now, or nil if there are too many.
 func (t *throttle) bucket(k key, now time.Time) *bucket {
 	b := t.buckets[k]
 	if b == nil {
@@ -135,7 +136,7 @@ func (t *throttle) bucket(k key, now time.Time) *bucket {
 	return b
 }
 
-// prune forgets what is full again.
+// prune drops buckets that are full again.
 func (t *throttle) prune(now time.Time) {
 	for k, b := range t.buckets {
 		if b.free+float64(now.Sub(b.as))/float64(every) >= burst && now.After(b.until) {
@@ -171,7 +172,7 @@ func (t *try) right() {
 	t.t.trusted[t.pair] = t.t.now()
 }
 
-// guessed gives the places back, and ends the row of what was wrong before: else single slips would add up over the years.
+// guessed returns the places, and resets the failures in a row: otherwise single mistakes would add up over the years.
 func (t *try) guessed() {
 	t.undo()
 	t.t.mu.Lock()
@@ -179,7 +180,7 @@ func (t *try) guessed() {
 	t.name.fails, t.name.until = 0, time.Time{}
 }
 
-// undo gives the places back.
+// undo returns the places.
 func (t *try) undo() {
 	t.t.mu.Lock()
 	defer t.t.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// unanswered are questions whose answers were lost, by what was asked with. An issuer that gives another refresh token each time says no to that one from
-// then on, which doesn't mean that the person is gone.
+// unanswered holds requests whose responses were lost, with their refresh tokens. An issuer that rotates refresh tokens refuses such a
+// token from then on, which doesn't mean that the person is gone.
 type unanswered struct {
 	mu   sync.Mutex
 	with map[v1.Identity]people.Kept

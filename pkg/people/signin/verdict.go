@@ -19,11 +19,11 @@ const (
 	share = 5
 )
 
-// judge draws from an answer what it means for a person.
+// judge applies a provider's answer to a person.
 func (r *Recheck) judge(ctx context.Context, provider *asked, l loss, now *Identity, err error) error {
 	policy, said := r.Policies[l.id.Provider], l.person.Said(l.id)
 	switch {
-	case err == nil && now.GroupsUnsaid && len(policy.Allowed) > 0: // no one knows whether the person may sign in
+	case err == nil && now.GroupsUnsaid && len(policy.Allowed) > 0: // it isn't known whether the person may sign in
 	case err == nil:
 		provider.names(now.Groups)
 		if !policy.allows(now) {
@@ -39,8 +39,9 @@ func (r *Recheck) judge(ctx context.Context, provider *asked, l loss, now *Ident
 	return r.unsaid(ctx, l.person, l.id, l.sessions)
 }
 
-// settle takes away what people had by a provider that doesn't vouch for them now. Of many at once it is more likely that the provider is wrong, as one
-// that has lost its data is: what it said of them before counts then, as if it were away.
+// settle revokes the permissions that people had by a provider that doesn't vouch for them now. If many are lost at once, it is more
+// likely that the provider is wrong, for example because it has lost its data: then its earlier words stay valid, as if it weren't
+// available.
 func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 	fresh := 0
 	for _, l := range provider.lost {
@@ -70,7 +71,7 @@ func (a *asked) doubtful(l loss) bool {
 	return !l.person.Said(l.id).Gone && (!l.answered || !a.named)
 }
 
-// narrow takes away the groups that a provider doesn't name, of one who stays signed in while it is doubted.
+// narrow removes the groups that a provider doesn't name, for a person who stays signed in while the provider is doubted.
 func (r *Recheck) narrow(ctx context.Context, _ *asked, l loss) error {
 	said := l.person.Said(l.id)
 	if !l.answered || len(said.Groups) == 0 {
@@ -80,20 +81,20 @@ func (r *Recheck) narrow(ctx context.Context, _ *asked, l loss) error {
 	return r.People.EndWord(ctx, l.person, said)
 }
 
-// old reports whether a provider said something too long ago.
+// old reports whether a provider's word is too old.
 func (r *Recheck) old(said v1.External) bool { return r.now().Sub(said.CheckedAt.Time) > r.Grace }
 
-// over reports whether a provider that is asked has said nothing for too long. Time in which no one asked doesn't count: else the first question after the
-// server was off would sign everyone out, if it failed.
+// over reports whether a provider that was asked hasn't answered for too long. Time without rounds doesn't count: otherwise the first
+// failed request after the server was off would sign everyone out.
 func (r *Recheck) over(said v1.External) bool {
 	return r.old(said) && r.now().Sub(r.rounds.Since) > r.Grace
 }
 
-// confirm notes what a provider says. When it said so is written from time to time only.
+// confirm records a provider's word. It writes an unchanged word only from time to time.
 func (r *Recheck) confirm(ctx context.Context, p *people.Person, id v1.Identity, now *Identity) error {
 	said := p.Said(id)
 	if now.GroupsUnsaid && len(said.Groups) > 0 && !r.over(said) {
-		return nil // the groups of before count for their time
+		return nil // the earlier groups are valid for their time
 	}
 	groups := slices.Compact(slices.Sorted(slices.Values(now.Groups)))
 	if !slices.Equal(said.Groups, groups) || said.Gone || r.now().Sub(said.CheckedAt.Time) > r.Grace/4 {
@@ -103,13 +104,13 @@ func (r *Recheck) confirm(ctx context.Context, p *people.Person, id v1.Identity,
 	return nil
 }
 
-// gone takes away what a person had by a provider that doesn't vouch for them any longer. What the issuer is asked with is kept for a while: it may have
-// been wrong.
+// gone revokes the permissions of a person by a provider that no longer vouches for them. The refresh token is kept for a while: the
+// issuer may have been wrong.
 func (r *Recheck) gone(ctx context.Context, provider *asked, l loss) error {
 	p, id := l.person, l.id
 	if provider.Refreshes() {
 		if again, err := r.People.Refresh(ctx, p, id); err != nil || !again.Same(l.kept) {
-			return err // the person has just signed in: the next round asks with what that brought
+			return err // the person has just signed in: the next round uses the new token
 		}
 	}
 	said := p.Said(id)
@@ -132,8 +133,8 @@ func (r *Recheck) gone(ctx context.Context, provider *asked, l loss) error {
 	return nil
 }
 
-// unsaid takes groups, sessions and application tokens away where a provider has said nothing for too long. Whoever can sign in with a
-// password of the cluster, too, keeps application tokens.
+// unsaid revokes groups, sessions and application tokens if a provider hasn't answered for too long. A person who also has a password of
+// the cluster keeps application tokens.
 func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, sessions bool) error {
 	said := p.Said(id)
 	if !r.over(said) {
@@ -160,7 +161,8 @@ func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, 
 	return nil
 }
 
-// expire takes away the groups of a person whom no one asks about, once they are too old: else they would count at the next sign-in by another way.
+// expire removes the groups of a person who isn't checked, once they are too old: otherwise they would count at the next sign-in by
+// another way.
 func (r *Recheck) expire(ctx context.Context, p *people.Person, said v1.External) error {
 	if len(said.Groups) == 0 || !r.old(said) {
 		return nil
@@ -169,7 +171,7 @@ func (r *Recheck) expire(ctx context.Context, p *people.Person, said v1.External
 	return r.People.EndWord(ctx, p, said)
 }
 
-// say writes what a provider says of a person who is still there.
+// say writes a provider's word about a person who still exists.
 func (r *Recheck) say(ctx context.Context, p *people.Person, said v1.External) error {
 	_, err := r.People.NoteWord(ctx, p, said)
 	if errors.Is(err, people.ErrNoUser) {

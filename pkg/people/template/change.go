@@ -24,11 +24,11 @@ import (
 // tries is how often a change is made again because someone else was faster.
 const tries = 10
 
-// takeBackTime bounds how long it is tried to remove what was just made.
+// takeBackTime bounds the removal of a template that was just made.
 const takeBackTime = 10 * time.Second
 
-// objectName is the name of the object of a new template: of two replicas that add the same one, one does. past is the UID of the object that has
-// that name, where it is another template by now; "" is none.
+// objectName returns the name of the object of a new template: if two replicas add the same template, only one succeeds. past is the UID
+// of the object that has that name, if that is a different template by now; otherwise "".
 func objectName(author, name string, past types.UID) string {
 	key := author + "/" + name
 	if past != "" {
@@ -81,8 +81,8 @@ func (s *Store) createOnce(ctx context.Context, t *v1.Template) (*v1.Template, e
 
 func taken() error { return hint.Wrap(ErrExists, "choose another name, or change that one") }
 
-// alone reports whether a template that was just written is the only one of its author and name. Of two that are written at the same moment at least
-// one is found so. Where it can't be read now, what was known counts.
+// alone reports whether a template that was just written is the only one of its author and name. If two are written at the same moment,
+// it returns true for at least one. If the templates can't be read now, the last known ones count.
 func (s *Store) alone(ctx context.Context, t *v1.Template) bool {
 	_ = s.Load(ctx)
 	for _, other := range s.feed.All() {
@@ -93,7 +93,8 @@ func (s *Store) alone(ctx context.Context, t *v1.Template) bool {
 	return true
 }
 
-// AddOf adds a template of a person. Where the person is removed meanwhile it goes: whoever gets the name would get it.
+// AddOf adds a template of a person. If the person is removed at the same time, it removes the template: otherwise the next person of
+// that name would get it.
 func (s *Store) AddOf(ctx context.Context, d *people.Directory, who *people.Person, spec v1.TemplateSpec) (*v1.Template, error) {
 	made, err := s.Add(ctx, spec)
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *Store) AddOf(ctx context.Context, d *people.Directory, who *people.Pers
 	return made, nil
 }
 
-// takeBack removes a template that was just made, also where who asked for it has gone.
+// takeBack removes a template that was just made, even if the request was cancelled.
 func (s *Store) takeBack(ctx context.Context, made *v1.Template) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
 	defer cancel()
@@ -115,7 +116,7 @@ func (s *Store) takeBack(ctx context.Context, made *v1.Template) error {
 	return nil
 }
 
-// stamp is now, as pages of browsers can keep it.
+// stamp returns the current time in the form that pages of browsers can keep.
 func (s *Store) stamp() string { return s.now().UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 func (s *Store) create(ctx context.Context, t *v1.Template) (*v1.Template, error) {
@@ -141,8 +142,8 @@ func (s *Store) read(ctx context.Context, object string) (*v1.Template, error) {
 	return decode(u)
 }
 
-// Update changes what the author says. version is the Generation that the change begins with, where it is another by now nothing is changed; 0 is any.
-// change may be called more than once.
+// Update changes the author's fields. version is the Generation that the change is based on; if the template has another one by now, it
+// isn't changed; 0 allows any. change may be called more than once.
 func (s *Store) Update(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*v1.Template, error) {
 	var was *v1.TemplateSpec
 	made, err := s.write(ctx, id, "", func(t *v1.Template) error {
@@ -171,7 +172,7 @@ func (s *Store) Update(ctx context.Context, id string, version int64, change fun
 	return nil, errors.Join(taken(), s.undo(ctx, made, was))
 }
 
-// undo makes a template what it was, unless it was changed since.
+// undo restores a template, unless it was changed since.
 func (s *Store) undo(ctx context.Context, made *v1.Template, was *v1.TemplateSpec) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
 	defer cancel()
@@ -246,7 +247,7 @@ func (s *Store) write(ctx context.Context, id, part string, change func(*v1.Temp
 	return nil, explain(err)
 }
 
-// Remove removes a template. check decides on it as it is now; nil is no check.
+// Remove removes a template. check decides on its current state; nil allows all.
 func (s *Store) Remove(ctx context.Context, id string, check func(*v1.Template) error) error {
 	known, err := s.Get(id)
 	if err != nil {
@@ -277,7 +278,7 @@ func (s *Store) Remove(ctx context.Context, id string, check func(*v1.Template) 
 	return explain(err)
 }
 
-// RemoveOf removes all templates of an author who leaves. A cluster that knows no templates has none.
+// RemoveOf removes all templates of an author who leaves. A cluster without the kind Template has no templates.
 func (s *Store) RemoveOf(ctx context.Context, author string) error {
 	if err := s.Load(ctx); err != nil {
 		if errors.Is(err, people.ErrUnprepared) {

@@ -72,7 +72,7 @@ func checkTexts(spec *v1.TemplateSpec) error {
 	return nil
 }
 
-// ValidName reports whether a template may have a name. USER/NAME names one to paictl, and nothing of it means something to a terminal.
+// ValidName reports whether a template may have a name. USER/NAME names a template to paictl, and no part of it is special to a terminal.
 func ValidName(name string) bool {
 	if name == "" || utf8.RuneCountInString(name) > maxName || !utf8.ValidString(name) || strings.TrimSpace(name) != name || strings.Trim(name, ".") == "" {
 		return false
@@ -94,7 +94,7 @@ func shown(text string) string {
 	return text
 }
 
-// shareable is a job file with a mask in the place of each secret; one that has none stays as it is, with its comments.
+// shareable returns a job file with each secret masked. A file without secrets stays as it is, with its comments.
 func shareable(job string) (string, error) {
 	parsed, found := protocol.ParseMasked("job.yaml", []byte(job))
 	if err := found.Err(); err != nil {

@@ -1,6 +1,6 @@
 // Package template is job templates: job files with a description that people share.
-// In: Templates of the cluster, by watch or read once; what an author wants. Out: templates as they are now, without secrets; changes that
-// lose no one else's. It decides nothing about who may do what.
+// In: Templates of the cluster, by watch or read once; an author's changes. Out: the current templates, without secrets; changes that
+// don't overwrite others'. It doesn't decide about permissions.
 package template
 
 import (
@@ -42,11 +42,11 @@ type Store struct {
 
 // Options of a Store.
 type Options struct {
-	Log *slog.Logger     // nil is none
+	Log *slog.Logger     // nil discards the log
 	Now func() time.Time // nil is time.Now
 }
 
-// Open connects. It asks nothing yet.
+// Open connects. It doesn't send a request yet.
 func Open(config *rest.Config, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -64,7 +64,7 @@ func Open(config *rest.Config, o Options) (*Store, error) {
 	return s, nil
 }
 
-// decode reads a Template. One of a name that can't be one is not counted: it could mean something to whoever types it.
+// decode reads a Template. It rejects one with an invalid name, which could be special where a user types it.
 func decode(u *unstructured.Unstructured) (*v1.Template, error) {
 	out := &v1.Template{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
@@ -123,7 +123,7 @@ func (s *Store) Of(author string) []*v1.Template {
 	return slices.DeleteFunc(s.All(), func(t *v1.Template) bool { return t.Spec.Author != author })
 }
 
-// explain is people.Explain, where an object that isn't there is ErrNone.
+// explain is people.Explain, and returns ErrNone for an object that doesn't exist.
 func explain(err error) error {
 	switch {
 	case err == nil || errors.Is(err, ErrExists):

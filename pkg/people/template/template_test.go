@@ -48,7 +48,7 @@ func open(t *testing.T) (*template.Store, dynamic.ResourceInterface) {
 	return another(t), api.Resource(v1.Templates)
 }
 
-// another is what another replica has.
+// another returns the store of another replica.
 func another(t *testing.T) *template.Store {
 	t.Helper()
 	s, err := template.Open(kubetest.Start(t).Config, template.Options{})

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// audience is what all tokens are for.
+// audience is the audience of all tokens.
 const audience = "pai"
 
 // How long a browser's token may last.
@@ -79,7 +79,7 @@ func (s *Service) Browser(ctx context.Context, p *people.Person, n New) (*Issued
 	return s.issue(ctx, p, s.entry(p, KindBrowser, n), n.Life)
 }
 
-// Application makes a token for programs. It lasts until it is revoked where New has no Life.
+// Application makes a token for programs. It lasts until it is revoked if New has no Life.
 func (s *Service) Application(ctx context.Context, p *people.Person, n New) (*Issued, error) {
 	if n.Life < 0 {
 		return nil, fmt.Errorf("%w: the token would have expired", people.ErrInvalid)
@@ -176,7 +176,7 @@ func (s *Service) room(ctx context.Context, p *people.Person) error {
 	return nil
 }
 
-// Handle is a text in the shape of a token that names a record and is good for nothing but its revocation.
+// Handle returns a text in the form of a token that names a record. It can only be used to revoke the token.
 func Handle(r Record) string {
 	c := map[string]any{"username": r.User, "application": r.Kind == KindApplication, "iat": r.Created.Unix(), "jti": r.ID}
 	if !r.Expires.IsZero() {

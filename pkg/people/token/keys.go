@@ -52,7 +52,7 @@ func parseKeys(data []byte) (keyring, error) {
 	return out, nil
 }
 
-// signing is the key to sign with: the newest that all replicas know, else the eldest.
+// signing returns the key to sign with: the newest one that all replicas have, or otherwise the eldest.
 func (r keyring) signing(now time.Time) (string, ed25519.PrivateKey) {
 	ids := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(r[b].Created.Compare(r[a].Created), cmp.Compare(a, b)) })
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !r[id].Retired.IsZero() && !now.Before(r[id].Retired) })
@@ -102,7 +102,7 @@ func (r keyring) due(now time.Time, every time.Duration) bool {
 	return !young
 }
 
-// keys are those that are known; the first are made where there are none.
+// keys returns the known keys, and makes the first one if there is no key.
 func (s *Service) keys(ctx context.Context) (keyring, error) {
 	if have, ok := s.feed.Get(v1.SigningKeys); ok && len(have.keys) > 0 {
 		return have.keys, nil
@@ -115,8 +115,8 @@ func (s *Service) keys(ctx context.Context) (keyring, error) {
 	})
 }
 
-// RotateKeys makes a key at once. With revoke what earlier ones signed is no longer valid, and sessions and browser tokens end; application
-// tokens are known by their hash and stay.
+// RotateKeys makes a key at once. With revoke, signatures of earlier keys become invalid, and sessions and browser tokens end;
+// application tokens are identified by their hash and stay valid.
 func (s *Service) RotateKeys(ctx context.Context, revoke bool) error {
 	_, err := s.changeKeys(ctx, func(have keyring) keyring {
 		if !revoke {
@@ -138,7 +138,7 @@ func (s *Service) RotateKeys(ctx context.Context, revoke bool) error {
 	return nil
 }
 
-// changeKeys writes what change makes of the keys in the API server.
+// changeKeys changes the keys in the API server.
 func (s *Service) changeKeys(ctx context.Context, change func(keyring) keyring) (keyring, error) {
 	for range tries {
 		have, err := s.secrets.Get(ctx, v1.SigningKeys, metav1.GetOptions{})

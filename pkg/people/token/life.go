@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/people"
 )
 
-// life tells streams when their token ends.
+// life notifies streams of the end of their token.
 type life struct {
 	ended  chan struct{}
 	secret types.UID
@@ -28,7 +28,7 @@ func (s *Service) watch(e *entry) <-chan struct{} {
 	if l == nil || l.secret != e.secret {
 		l = &life{ended: make(chan struct{}), secret: e.secret}
 		s.lives[e.ID] = l
-		s.look() // it may have ended meanwhile
+		s.look() // it may have ended since
 	}
 	return l.ended
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// linkAudience is what links are for. No token is for that, and no link is a token.
+// linkAudience is the audience of links. No token has it, so a link can't be used as a token.
 const linkAudience = "pai-link"
 
-// link is what a link says: who made it, with which token, and what it leads to.
+// link is the content of a link: who made it, with which token, and its target.
 type link struct {
 	UID      string          `json:"uid"`
 	Session  string          `json:"sid"`
@@ -24,8 +24,8 @@ type link struct {
 	To       json.RawMessage `json:"to"`
 }
 
-// Link signs where a link leads to. Whoever has it may go there as the person of a token's claims, for some time and as long as the token is good: a browser
-// that downloads a log has no header to carry a token in.
+// Link signs the target of a link. Anyone who has the link may read the target as the person of a token's claims, for some time and as
+// long as the token is valid: a browser that downloads a log can't send a token in a header.
 func (s *Service) Link(ctx context.Context, c Claims, to any, life time.Duration) (secret.String, error) {
 	body, err := json.Marshal(to)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Service) Link(ctx context.Context, c Claims, to any, life time.Duration
 	return s.sign(ctx, &link{UID: c.UID, Session: c.Session, Expires: s.now().Add(life).Unix(), Audience: linkAudience, To: body})
 }
 
-// Follow checks a link and reads where it leads to. The error is ErrInvalid, or wraps people.ErrUnavailable.
+// Follow checks a link and reads its target. The error is ErrInvalid, or wraps people.ErrUnavailable.
 func (s *Service) Follow(ctx context.Context, text string, to any) (*Verified, error) {
 	if err := s.known(); err != nil {
 		return nil, err

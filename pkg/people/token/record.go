@@ -25,14 +25,15 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// entry is a Record with what proves its token.
+// entry is a Record with the data that verifies its token.
 type entry struct {
 	Record
 	person types.UID // of the User
 	secret types.UID // of the Secret
-	// hash is that of the token, or of the refresh token that is next.
+	// hash is that of the token, or of the current refresh token.
 	hash string
-	// previous is the hash of the refresh token before, accepted until a moment; next is the refresh token sealed with the one before.
+	// previous is the hash of the last refresh token, accepted until a moment; next is the current refresh token, sealed with the last
+	// one.
 	previous string
 	until    time.Time
 	next     []byte
@@ -41,7 +42,7 @@ type entry struct {
 	version  string
 }
 
-// stored is what a Secret was decoded to: a record or the keys.
+// stored is a decoded Secret: a record or the keys.
 type stored struct {
 	entry *entry
 	keys  keyring
@@ -160,7 +161,7 @@ func (s *Service) create(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// live reads a record from the API server, one of those that a line has room for; ErrNone where there is none.
+// live reads a record from the API server, if line has room for the request. It returns ErrNone if the record doesn't exist.
 func (s *Service) live(ctx context.Context, id string, line chan struct{}) (*entry, error) {
 	if s.missing(id) {
 		return nil, ErrNone

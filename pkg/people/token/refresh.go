@@ -71,7 +71,7 @@ func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pai
 	return nil, fmt.Errorf("%w: the session changes all the time", people.ErrUnavailable)
 }
 
-// next writes the next refresh token of a session. What is written is sealed with the one before: the record alone holds no token.
+// next writes the next refresh token of a session. It is sealed with the last one: the record alone doesn't reveal a token.
 func (s *Service) next(ctx context.Context, e *entry, token secret.String, n New) (secret.String, error) {
 	next := e.newRefresh()
 	sealed, err := seal(token, e.ID, next)
@@ -188,10 +188,10 @@ func parseRefresh(text string) (id string, ok bool) {
 	return id, ok && found && idForm.MatchString(id) && len(secretPart) == base64.RawURLEncoding.EncodedLen(randomBytes+codeBytes)
 }
 
-// purpose keeps what is sealed here from being opened as something else.
+// purpose prevents sealed tokens from being opened as another kind of text.
 const purpose = "paictl refresh token"
 
-// seal hides a refresh token from everyone but whoever has the one before.
+// seal encrypts a refresh token. Only the last refresh token opens it.
 func seal(with secret.String, id string, next secret.String) ([]byte, error) {
 	aead, err := box([]byte(with.Reveal()), purpose)
 	if err != nil {

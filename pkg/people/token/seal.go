@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/people"
 )
 
-// box seals with what a secret is for one purpose.
+// box returns a cipher with a key that is derived from a secret for one purpose.
 func box(secret []byte, purpose string) (cipher.AEAD, error) {
 	key, err := hkdf.Key(sha256.New, secret, nil, purpose, chacha20poly1305.KeySize)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Service) Seal(ctx context.Context, purpose string, text []byte) (string
 	return id + "." + base64.RawURLEncoding.EncodeToString(aead.Seal(nonce, nonce, text, []byte(id))), nil
 }
 
-// Unseal opens what Seal sealed; ErrInvalid where it isn't that.
+// Unseal opens a text of Seal. It returns ErrInvalid for other texts.
 func (s *Service) Unseal(ctx context.Context, purpose, sealed string) ([]byte, error) {
 	id, text, ok := strings.Cut(sealed, ".")
 	data, err := base64.RawURLEncoding.DecodeString(text)

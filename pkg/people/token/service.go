@@ -20,7 +20,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// tries is how often a change is made again because the record was another one by then.
+// tries is how often a change is repeated if the record has changed since it was read.
 const tries = 8
 
 // Service makes and checks tokens.
@@ -36,16 +36,17 @@ type Service struct {
 	unknown map[string]time.Time // ids that the API server didn't have, and until when that counts
 	lives   map[string]*life     // by id
 	used    map[string]time.Time // to be written
-	asked   time.Time            // when the keys were read past the watch
+	asked   time.Time            // when the keys were last read from the API server
 	nudge   chan struct{}        // something changed
-	// Records that are being read past the watch: of tokens that we signed, and of texts that whoever shows them may have made up.
+	// Records that are being read from the API server: of tokens that we signed, and of texts that may be invented.
 	signed, shown chan struct{}
 }
 
-// maxLive is how many records of a kind are read past the watch at a time. A request beyond that is told to come again, and no other waits for it.
+// maxLive is how many records of a kind are read from the API server at a time. Further requests fail with a temporary error, and don't
+// block others.
 const maxLive = 32
 
-// Open connects. It asks nothing yet.
+// Open connects. It doesn't send a request yet.
 func Open(config *rest.Config, d *people.Directory, o Options) (*Service, error) {
 	api, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -83,7 +84,7 @@ func (l Lives) filled() Lives {
 	}
 }
 
-// Load reads keys and records once, and makes the first key where there is none; for commands.
+// Load reads keys and records once, and makes the first key if there is no key; for commands.
 func (s *Service) Load(ctx context.Context) error {
 	if err := s.feed.Load(ctx); err != nil {
 		return away("read the tokens", err)
@@ -118,8 +119,8 @@ func (s *Service) Fresh() error {
 // tending is how often keys and expired records are looked at.
 const tending = time.Minute
 
-// Tend makes keys, rotates them, removes what has expired, and says on Users that are left out why they are, until ctx ends. One replica does so,
-// that which leads.
+// Tend makes keys, rotates them, removes expired records, and writes the reason to Users that are ignored, until ctx ends. Only the
+// leading replica runs it.
 func (s *Service) Tend(ctx context.Context) error {
 	for {
 		if err := s.tend(ctx); err != nil && ctx.Err() == nil {
@@ -174,13 +175,14 @@ func (s *Service) Of(user string) []Record {
 	return out
 }
 
-// counts reports whether a record is of a person who is there now, and not of one who was.
+// counts reports whether the person of a record still exists, and the record isn't of an earlier one.
 func (s *Service) counts(e *entry) bool {
 	p, err := s.people.ByUID(e.person)
 	return err == nil && p.Name == e.User && (e.Kind == KindApplication || e.sessions >= p.Sessions)
 }
 
-// Revoke ends a token or session of a person, by id, token or handle; of anyone where user is empty. ErrNone where there is none.
+// Revoke ends a token or session of a person, by id, token or handle; of any person if user is empty. It returns ErrNone if the token
+// doesn't exist.
 func (s *Service) Revoke(ctx context.Context, user, token string) error {
 	id, err := IDOf(token)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// quiet is an API server with a signing key and no token. What reads one token waits until it may go on.
+// quiet is an API server with a signing key and no token. Requests for one token wait until they may continue.
 type quiet struct {
 	asked, beats atomic.Int32
 	goOn         chan struct{}

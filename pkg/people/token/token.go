@@ -1,6 +1,7 @@
-// Package token is what people show instead of a password: access and refresh tokens of sessions, browser and application tokens.
-// In: people, the Secrets of the namespace pai-people by watch. Out: tokens, shown once; subjects for rules, found without asking the API
-// server; revocation that acts at once here and within a second at other replicas.
+// Package token makes and checks the tokens that people use instead of a password: access and refresh tokens of sessions, browser and
+// application tokens.
+// In: people, the Secrets of the namespace pai-people by watch. Out: tokens, shown once; subjects for rules, found without a request to
+// the API server; revocation that acts at once here and within a second at other replicas.
 package token
 
 import (
@@ -24,14 +25,14 @@ const (
 	KindApplication Kind = "application"
 )
 
-// Record is what is known of a token. It holds none.
+// Record is the stored data about a token. It doesn't contain the token.
 type Record struct {
 	ID     string        `json:"id"`
 	User   string        `json:"user"`
 	Kind   Kind          `json:"kind"`
 	Label  string        `json:"label,omitempty"`
 	Scopes []rules.Scope `json:"scopes,omitempty"`
-	// Via is the provider by whose word it began; "" is a password.
+	// Via is the provider that vouched for the person when it began; "" means a password.
 	Via     string    `json:"via,omitempty"`
 	Client  string    `json:"client,omitempty"`
 	Address string    `json:"address,omitempty"`
@@ -40,12 +41,12 @@ type Record struct {
 	Used    time.Time `json:"used,omitzero"`    // to ten minutes
 }
 
-// New is what a token is made with. Zero is the default of its kind.
+// New has the settings of a new token. Zero values mean the default of its kind.
 type New struct {
 	Label   string
-	Scopes  []rules.Scope // of application tokens; nil is read and submit
+	Scopes  []rules.Scope // of application tokens; nil means read and submit
 	Life    time.Duration
-	Client  string // program that asks, for the list of tokens
+	Client  string // program that requests the token, for the list of tokens
 	Address string
 }
 
@@ -55,7 +56,7 @@ type Issued struct {
 	Record Record
 }
 
-// Pair is the access token of a session and what gets the next one.
+// Pair is the access token of a session and its refresh token.
 type Pair struct {
 	Access  secret.String
 	Refresh secret.String
@@ -63,15 +64,15 @@ type Pair struct {
 	Record  Record
 }
 
-// Verified is what a token says, checked.
+// Verified is the content of a token, checked.
 type Verified struct {
 	Person  *people.Person
 	Subject rules.Subject
 	Claims  Claims
 	// Via is the Record's.
 	Via string
-	// Ended is closed when the token or its session was revoked or has expired, or the person was disabled or removed: streams end then. That an
-	// access token of a session has expired ends none.
+	// Ended is closed when the token or its session was revoked or has expired, or the person was disabled or removed: streams end then.
+	// The expiry of a session's access token doesn't close it.
 	Ended <-chan struct{}
 }
 
@@ -95,7 +96,7 @@ var (
 	// ErrReused is of a refresh token that was used before. Its session is revoked. It is an ErrInvalid.
 	ErrReused = fmt.Errorf("%w: the refresh token was used before, and the session is revoked", ErrInvalid)
 	ErrNone   = errors.New("there is no such token")
-	// ErrTooMany is of a person with as many application tokens as one may have.
+	// ErrTooMany means that a person has the maximum number of application tokens.
 	ErrTooMany = errors.New("there are too many tokens: revoke some")
 )
 
@@ -112,7 +113,7 @@ type Lives struct {
 type Options struct {
 	Lives Lives
 	Now   func() time.Time // nil is time.Now
-	Log   *slog.Logger     // nil is none
+	Log   *slog.Logger     // nil discards the log
 }
 
 // ReusedError is an ErrReused that names the person of the session.

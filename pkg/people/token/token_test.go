@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
 const good = "correct horse battery"
 
-// replica is a Directory and a Service of their own.
+// replica is a Directory and a Service, separate from those of other replicas.
 type replica struct {
 	*token.Service
 	people *people.Directory

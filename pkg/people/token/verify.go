@@ -17,17 +17,17 @@ import (
 const typeAccess = "access"
 
 const (
-	// leeway is how far the clocks of masters may differ, for when a token was issued. Its end has none.
+	// leeway is how far the clocks of masters may differ, for the time of issue. It doesn't apply to the end.
 	leeway = time.Minute
-	// absent is how long it counts that the API server doesn't have a record.
+	// absent is how long the absence of a record in the API server is cached.
 	absent = 2 * time.Second
-	// maxAbsent is how many absent records are remembered.
+	// maxAbsent is how many absent records are cached.
 	maxAbsent = 10000
 )
 
 func secretOf(id string) string { return v1.TokenName(id) }
 
-// Verify checks a token. It asks the API server only for a record that it hasn't heard of, of a token that is signed by us.
+// Verify checks a token. It sends a request to the API server only for the record of a signed token that the watch hasn't delivered.
 func (s *Service) Verify(ctx context.Context, text string) (*Verified, error) {
 	if err := s.known(); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (s *Service) Verify(ctx context.Context, text string) (*Verified, error) {
 	return &Verified{Person: p, Subject: p.Subject(t), Claims: *c, Via: e.Via, Ended: s.watch(e)}, nil
 }
 
-// known is nil where what is known of people and tokens is what the API server has. A command has read it a moment ago.
+// known returns nil if the data about people and tokens is up to date. A command has read it a moment ago.
 func (s *Service) known() error {
 	s.mu.Lock()
 	running := s.running
@@ -128,8 +128,8 @@ func (s *Service) checkClaims(c *Claims) error {
 	return nil
 }
 
-// record finds a record in what is watched. Else it asks the API server once, for a token that we signed: it may have been made at another
-// replica a moment ago.
+// record finds a record in the watched data. Otherwise it reads the record from the API server once, for a token that we signed: another
+// replica may have made it a moment ago.
 func (s *Service) record(ctx context.Context, id string, signed bool) (*entry, error) {
 	if have, ok := s.feed.Get(secretOf(id)); ok && have.entry != nil {
 		return have.entry, nil
@@ -144,7 +144,7 @@ func (s *Service) record(ctx context.Context, id string, signed bool) (*entry, e
 	return e, err
 }
 
-// missing reports whether the API server didn't have a record a moment ago, and nothing was heard of it since.
+// missing reports whether the API server didn't have a record a moment ago, and the watch hasn't delivered it since.
 func (s *Service) missing(id string) bool {
 	if _, there := s.feed.Get(secretOf(id)); there {
 		return false
@@ -155,7 +155,7 @@ func (s *Service) missing(id string) bool {
 	return asked && time.Now().Before(until)
 }
 
-// remember notes that a record isn't there.
+// remember records that a record doesn't exist.
 func (s *Service) remember(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,11 +42,11 @@ func NameOf(object string) (string, bool) {
 	return name, ValidName(name) && ObjectName(name) == object
 }
 
-// FoldName is what no two names may have in common: folders of storages may not tell case.
+// FoldName returns the form of a name that must be unique: folders of storages may not be case-sensitive.
 func FoldName(name string) string { return strings.ToLower(name) }
 
 var (
-	// reserved are names that mean something else in paths, or stand for the platform and for those who run it.
+	// reserved are names that have another meaning in paths, or mean the platform and its operators.
 	reserved = []string{"me", "pai", "application", "default", "administrator", "operator", "system", "anonymous", "nobody", "everyone"}
 	// powerful are names under which others expect an administrator, and accounts of machines, whose users submit jobs with a kubeconfig.
 	powerful = []string{"root", "admin", "administrators", "operators", "superuser", "sysadmin", "security", "support", "daemon", "bin", "sys", "ubuntu", "debian",
@@ -61,10 +61,10 @@ func Reserved(name string) bool {
 // Powerful reports whether only an administrator may give a name to a person.
 func Powerful(name string) bool { return slices.Contains(powerful, FoldName(name)) }
 
-// The groups that are always there.
+// The groups that always exist.
 const (
-	// GroupDefault is where people are who are added without groups.
+	// GroupDefault has the people who are added without groups.
 	GroupDefault = "default"
-	// GroupAdministrators is where the first administrator is.
+	// GroupAdministrators has the first administrator.
 	GroupAdministrators = "administrators"
 )

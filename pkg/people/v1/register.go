@@ -9,7 +9,7 @@ import (
 // GroupVersion is that of User, Group and Template.
 var GroupVersion = schema.GroupVersion{Group: "paictl.openpai.org", Version: "v1"}
 
-// The kinds, and what the API's paths and roles call them.
+// The kinds.
 const (
 	KindUser  = "User"
 	KindGroup = "Group"

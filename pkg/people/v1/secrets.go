@@ -22,13 +22,13 @@ const (
 	SecretKeys      = "keys"
 	SecretOnce      = "once"
 	SecretRefresh   = "refresh"
-	// SecretProvider is the issuer, or the directory, that a provider of sign-ins had when it was asked first.
+	// SecretProvider is the issuer, or the directory, that a provider of sign-ins had when it was first used.
 	SecretProvider = "provider"
-	// SecretSubmission is what a submission with a key was answered.
+	// SecretSubmission is the response to a submission with a key.
 	SecretSubmission = "submission"
 )
 
-// Secrets that there is one of.
+// Secrets that exist once.
 const (
 	// SigningKeys has the keys that tokens are signed with.
 	SigningKeys = "signing-keys"
@@ -36,7 +36,7 @@ const (
 	FirstAdministrator = "first-administrator"
 )
 
-// AdministratorsLease is held, in Namespace, by whoever changes something that could take the last administrator away.
+// AdministratorsLease is held, in Namespace, during changes that could remove the last administrator.
 const AdministratorsLease = "people-administrators"
 
 // RoundsLease notes, in Namespace, since when providers are asked about people, and when the last round ended.
@@ -45,7 +45,7 @@ const RoundsLease = "sign-in-rounds"
 // PasswordName is the Secret with the hash of a person's password.
 func PasswordName(user string) string { return "password-" + ObjectName(user) }
 
-// ExtensionName is the Secret with what OpenPAI's clients store with a person.
+// ExtensionName returns the name of the Secret with the data that OpenPAI's clients store with a person.
 func ExtensionName(user string) string { return "extension-" + ObjectName(user) }
 
 // RefreshName is the Secret with which a provider is asked again about the person of an identity.
@@ -60,5 +60,5 @@ func ProviderName(provider string) string { return "provider-" + provider }
 // OnceName is the Secret of a code that is good for one use. It doesn't hold the code.
 func OnceName(kind, id string) string { return "once-" + kind + "-" + id }
 
-// TokenName is the Secret that keeps what is known of a token. It doesn't hold the token.
+// TokenName returns the name of the Secret with the record of a token. It doesn't contain the token.
 func TokenName(id string) string { return "token-" + id }

@@ -40,7 +40,7 @@ type Template struct {
 
 // +kubebuilder:object:root=true
 
-// TemplateList is what the API returns for many.
+// TemplateList is the API's list of Templates.
 type TemplateList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -110,7 +110,7 @@ type TemplateStatus struct {
 	Stars []string `json:"stars,omitempty"`
 }
 
-// Updated is when what the author says was changed last.
+// Updated returns when the author's fields were last changed.
 func (t *Template) Updated() time.Time {
 	at, err := time.Parse(time.RFC3339, t.Annotations[AnnotationUpdated])
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package v1 is the API group paictl.openpai.org/v1: the people of a cluster, their groups, and job templates that they share.
 // In: nothing. Out: types, names of objects and Secrets, the custom resource definitions.
 //
-// Nothing in a User, a Group or a Template is secret. What is lies in Secrets of Namespace, see secrets.go.
+// A User, a Group or a Template contains no secrets. Secrets are in Secrets of Namespace, see secrets.go.
 package v1
 
 import (
@@ -29,7 +29,7 @@ type User struct {
 
 // +kubebuilder:object:root=true
 
-// UserList is what the API returns for many.
+// UserList is the API's list of Users.
 type UserList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -136,7 +136,7 @@ type Group struct {
 
 // +kubebuilder:object:root=true
 
-// GroupList is what the API returns for many.
+// GroupList is the API's list of Groups.
 type GroupList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`

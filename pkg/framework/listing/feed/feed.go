@@ -1,5 +1,5 @@
-// Package feed passes the events of informers to an index of jobs. In: informers of Frameworks and of their pods, which may store their
-// objects in any form. Out: an index that follows them.
+// Package feed passes the events of informers to an index of jobs.
+// In: informers of Frameworks and of their pods, which may store their objects in any form. Out: an index that follows them.
 package feed
 
 import (

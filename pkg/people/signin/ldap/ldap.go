@@ -21,7 +21,7 @@ import (
 
 // Options say where a directory is, and how people are found in it.
 type Options struct {
-	// Name is what the directory is called here.
+	// Name is the directory's name here.
 	Name string
 	// URL is ldaps://HOST[:PORT], or ldap://HOST[:PORT] with StartTLS.
 	URL      string
@@ -33,7 +33,7 @@ type Options struct {
 	BindPassword secret.String
 	Users        Users
 	Groups       Groups
-	Log          *slog.Logger // nil is none
+	Log          *slog.Logger // nil discards the log
 }
 
 // Users say how people are found: below Base, by Filter and the attribute Name.
@@ -41,12 +41,12 @@ type Users struct {
 	Base, Filter string
 	// Name is the attribute that people sign in with, Subject one that never changes and is never given to another.
 	Name, Subject string
-	// Email and DisplayName are attributes that are shown; "" is none.
+	// Email and DisplayName are attributes that are shown; "" means that the directory doesn't have them.
 	Email, DisplayName string
 }
 
-// Groups say how the groups of a person are found: below Base, by Filter and the attribute Member, which has the person's DN, or the value of
-// the person's attribute MemberValue. Without a Base there are none.
+// Groups say how the groups of a person are found: below Base, by Filter and the attribute Member, which has the person's DN, or the
+// value of the person's attribute MemberValue. Without a Base people have no groups.
 type Groups struct {
 	Base, Filter        string
 	Member, MemberValue string
@@ -95,16 +95,16 @@ func New(o Options) (*Directory, error) {
 	return d, nil
 }
 
-// Name is what the directory is called.
+// Name returns the directory's name.
 func (d *Directory) Name() string { return d.o.Name }
 
 // Refreshes reports that a subject is enough.
 func (d *Directory) Refreshes() bool { return false }
 
-// SignIn finds the person of a name, and shows the directory the password. For one who isn't there the directory is shown it, too, so that the
-// two take the same time.
+// SignIn finds the person of a name, and sends the password to the directory. It also does so for a person who doesn't exist, so that
+// both take the same time.
 func (d *Directory) SignIn(ctx context.Context, name string, password secret.String) (*signin.Identity, error) {
-	if password.Reveal() == "" { // a bind without a password is one of a guest, which directories answer with yes
+	if password.Reveal() == "" { // a bind without a password is a guest's, which directories accept
 		return nil, signin.ErrWrong
 	}
 	var id *signin.Identity
@@ -129,10 +129,10 @@ func (d *Directory) SignIn(ctx context.Context, name string, password secret.Str
 	return id, d.explain(err)
 }
 
-// strangers is the name that the password of someone who isn't there is tried with.
+// strangers is the name for the bind if the person doesn't exist.
 const strangers = "cn=no-person-has-this-name"
 
-// Check says what the directory knows about a person now: signin.ErrGone where it doesn't know them.
+// Check returns the directory's current data about a person, or signin.ErrGone if the directory doesn't know them.
 func (d *Directory) Check(ctx context.Context, subject string, _ secret.String) (*signin.Identity, error) {
 	var id *signin.Identity
 	err := d.session(ctx, func(c *ldap.Conn) error {
@@ -189,7 +189,7 @@ func (d *Directory) bind(c *ldap.Conn) error {
 	return nil
 }
 
-// meaning is what the answer to a person's bind means: whatever the directory has against the password or the person is one.
+// meaning converts the error of a person's bind: if the directory rejects the password or the person, it is signin.ErrWrong.
 func meaning(err error) error {
 	if err == nil || ldap.IsErrorAnyOf(err, ldap.LDAPResultInvalidCredentials, ldap.LDAPResultInappropriateAuthentication, ldap.LDAPResultInsufficientAccessRights,
 		ldap.LDAPResultUnwillingToPerform, ldap.LDAPResultConstraintViolation, ldap.LDAPResultNoSuchObject, ldap.LDAPResultInvalidDNSyntax) {
@@ -198,7 +198,7 @@ func meaning(err error) error {
 	return err
 }
 
-// explain says of what isn't about the person that the directory can't be asked now.
+// explain marks errors that aren't about the person as people.ErrUnavailable.
 func (d *Directory) explain(err error) error {
 	switch {
 	case err == nil, errors.Is(err, signin.ErrWrong), errors.Is(err, signin.ErrGone), errors.Is(err, context.Canceled):

@@ -37,7 +37,8 @@ func (d *Directory) person(c *ldap.Conn, attribute, value string) (*ldap.Entry, 
 	return found.Entries[0], nil
 }
 
-// gone is of a person who isn't found, where others are: else the account that searches has lost its rights, or asks a directory that has nothing in it.
+// gone returns the error for a person who isn't found. It is ErrGone only if others are found: otherwise the account that searches may
+// have lost its rights, or the directory is empty.
 func (d *Directory) gone(c *ldap.Conn) error {
 	u := d.o.Users
 	found, err := c.Search(ldap.NewSearchRequest(u.Base, ldap.ScopeWholeSubtree, ldap.NeverDerefAliases, 1, int(patience.Seconds()), false,
@@ -68,7 +69,7 @@ func (d *Directory) named(c *ldap.Conn, name string) (*ldap.Entry, error) {
 	return entry, nil
 }
 
-// identity is what is known of an entry, with its groups.
+// identity returns the identity of an entry, with its groups.
 func (d *Directory) identity(c *ldap.Conn, e *ldap.Entry) (*signin.Identity, error) {
 	u := d.o.Users
 	id := &signin.Identity{Provider: d.o.Name, Name: e.GetEqualFoldAttributeValue(u.Name), Subject: printed(e.GetEqualFoldRawAttributeValue(u.Subject))}
@@ -95,7 +96,7 @@ func (d *Directory) groups(c *ldap.Conn, e *ldap.Entry) ([]string, error) {
 	member := e.DN
 	if g.MemberValue != "" {
 		if member = e.GetEqualFoldAttributeValue(g.MemberValue); member == "" {
-			return nil, nil // who has none is in none
+			return nil, nil // without the attribute the person isn't in a group
 		}
 	}
 	found, err := c.SearchWithPaging(ldap.NewSearchRequest(g.Base, ldap.ScopeWholeSubtree, ldap.NeverDerefAliases, 0, int(patience.Seconds()), false,
@@ -124,15 +125,15 @@ func and(filter, condition string) string {
 	return "(&" + filter + condition + ")"
 }
 
-// equals is the condition that an attribute has a value, whatever stands in the value.
+// equals returns the condition that an attribute has a value, with the value escaped.
 func equals(attribute, value string) string {
 	return "(" + attribute + "=" + ldap.EscapeFilter(value) + ")"
 }
 
-// hexPrefix begins a subject that is no text, as Active Directory's objectGUID isn't.
+// hexPrefix begins a subject that isn't text, such as Active Directory's objectGUID.
 const hexPrefix = "hex:"
 
-// printed is a value of an attribute as a subject.
+// printed returns the value of an attribute as a subject.
 func printed(raw []byte) string {
 	if !utf8.Valid(raw) || slices.ContainsFunc(raw, func(b byte) bool { return b < ' ' || b == 0x7f }) {
 		return hexPrefix + hex.EncodeToString(raw)

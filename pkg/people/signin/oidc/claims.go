@@ -14,20 +14,20 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Claims are names of claims; a dot leads into an object. "" is none.
+// Claims are names of claims; a dot leads into an object. "" means that the issuer doesn't have it.
 type Claims struct {
-	// Name is the user name's; of an address its first part counts, as OpenPAI had it.
+	// Name is the claim of the user name; if it is an address, only the part before the @ counts, as in OpenPAI.
 	Name, Email, DisplayName string
 	// Groups has the person's groups: a list of texts.
 	Groups string
 }
 
-// identity is what an ID token says, completed by the issuer's userinfo where claims are missing in the token.
+// identity returns the identity of an ID token, completed by the issuer's userinfo if claims are missing in the token.
 func (i *Issuer) identity(ctx context.Context, p *oidc.Provider, token *oauth2.Token, id *oidc.IDToken) (*signin.Identity, error) {
 	return i.identityOf(ctx, p, token, id, id.Subject)
 }
 
-// identityOf is identity of a subject that is known, where the issuer sends no other ID token.
+// identityOf is identity for a known subject, if the issuer sends no other ID token.
 func (i *Issuer) identityOf(ctx context.Context, p *oidc.Provider, token *oauth2.Token, id *oidc.IDToken, subject string) (*signin.Identity, error) {
 	all := map[string]any{}
 	if id != nil {
@@ -57,7 +57,7 @@ func (i *Issuer) identityOf(ctx context.Context, p *oidc.Provider, token *oauth2
 	return out, i.o.Claims.fill(out, all)
 }
 
-// in reports whether all claims are there.
+// in reports whether all claims are present.
 func (c *Claims) in(all map[string]any) bool {
 	for _, name := range []string{c.Name, c.Email, c.DisplayName, c.Groups} {
 		if _, there := claim(all, name); name != "" && !there {
@@ -94,7 +94,7 @@ func (c *Claims) fill(id *signin.Identity, all map[string]any) error {
 	return nil
 }
 
-// claim finds a claim: by its whole name, else a dot leads into an object.
+// claim finds a claim: by its whole name; otherwise a dot leads into an object.
 func claim(all map[string]any, name string) (any, bool) {
 	if v, there := all[name]; there {
 		return v, true

@@ -34,9 +34,9 @@ type liar struct {
 	names    bool
 	status   int // of an answer that isn't yes
 	fails    string
-	says     map[string]any // beside what it is
-	hangsUp  bool           // it reads what it is asked, and says nothing
-	sends    string         // where it sends on what is sent to it
+	says     map[string]any // added to its description
+	hangsUp  bool           // it reads the request, and closes the connection without a response
+	sends    string         // where it redirects requests to
 }
 
 func newLiar(t *testing.T) *liar {

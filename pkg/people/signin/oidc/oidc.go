@@ -1,5 +1,5 @@
-// Package oidc lets people in whom an issuer of OpenID Connect vouches for: the authorization code flow with PKCE, state and nonce.
-// In: an issuer, and what a browser brought back from it. Out: addresses for browsers, and identities for pkg/people/signin.
+// Package oidc signs in people whom an issuer of OpenID Connect vouches for: the authorization code flow with PKCE, state and nonce.
+// In: an issuer, and the parameters that a browser brought back. Out: addresses for browsers, and identities for pkg/people/signin.
 package oidc
 
 import (
@@ -27,27 +27,28 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Options say who the issuer is, and what its claims mean.
+// Options describe the issuer, and the meaning of its claims.
 type Options struct {
-	// Name is what the issuer is called here, Title what people read on its button, Issuer its URL.
+	// Name is the issuer's name here, Title the text of its button, Issuer its URL.
 	Name, Title, Issuer string
 	ClientID            string
 	ClientSecret        secret.String
 	// CA is the PEM of the authorities that may sign the issuer's certificate; "" is the system's.
 	CA string
-	// Scopes are asked for beside openid.
+	// Scopes are requested beside openid.
 	Scopes []string
 	Claims Claims
 	// Return is the address that the issuer sends browsers back to.
 	Return string
 	Now    func() time.Time // nil is time.Now
-	Log    *slog.Logger     // nil is none
+	Log    *slog.Logger     // nil discards the log
 }
 
 const (
-	// patience bounds one question to an issuer.
+	// patience bounds one request to an issuer.
 	patience = 10 * time.Second
-	// again is how long after a failure an issuer isn't asked what it is, so that people don't wait for one that is away.
+	// again is how long after a failure the issuer's description isn't requested, so that people don't wait for an issuer that doesn't
+	// answer.
 	again = 5 * time.Second
 )
 
@@ -83,16 +84,16 @@ func New(o Options) (*Issuer, error) {
 	return &Issuer{o: o, http: &http.Client{Transport: secure{transport}, CheckRedirect: onlyQuestions, Timeout: patience}}, nil
 }
 
-// Name is what the issuer is called.
+// Name returns the issuer's name.
 func (i *Issuer) Name() string { return i.o.Name }
 
-// Title is what people read on its button.
+// Title returns the text of its button.
 func (i *Issuer) Title() string { return cmp.Or(i.o.Title, i.o.Name) }
 
-// Refreshes reports that it is asked with refresh tokens.
+// Refreshes reports that Check needs a refresh token.
 func (i *Issuer) Refreshes() bool { return true }
 
-// provider is what the issuer says of itself.
+// provider returns the issuer's description of itself.
 func (i *Issuer) provider() (*oidc.Provider, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -122,14 +123,14 @@ func (i *Issuer) away(err error) error {
 	return fmt.Errorf("%w: the issuer %s can't be asked: %w", people.ErrUnavailable, i.o.Name, err)
 }
 
-// Ask is what a browser is sent to the issuer with. It is kept, sealed, until the browser comes back.
+// Ask holds the values of a browser's authorization request. It is kept, sealed, until the browser returns.
 type Ask struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
 	Verifier string `json:"verifier"`
 }
 
-// Begin is the address of the issuer to which a browser is sent.
+// Begin returns the address of the issuer to which a browser is sent.
 func (i *Issuer) Begin() (address string, ask Ask, err error) {
 	p, err := i.provider()
 	if err != nil {
@@ -151,7 +152,7 @@ var (
 	ErrRefused = errors.New("the issuer doesn't confirm the sign-in")
 )
 
-// Finish takes what a browser brought back.
+// Finish completes a sign-in with the parameters that a browser brought back.
 func (i *Issuer) Finish(ctx context.Context, back url.Values, ask Ask) (*signin.Identity, error) {
 	if ask.State == "" || subtle.ConstantTimeCompare([]byte(back.Get("state")), []byte(ask.State)) != 1 {
 		return nil, ErrMismatch
@@ -184,7 +185,7 @@ func (i *Issuer) Finish(ctx context.Context, back url.Values, ask Ask) (*signin.
 	return i.identity(ctx, p, token, id)
 }
 
-// from refuses what another issuer sent, where issuers name themselves (RFC 9207).
+// from refuses parameters of another issuer, if issuers name themselves (RFC 9207).
 func (i *Issuer) from(p *oidc.Provider, back url.Values) error {
 	says := struct {
 		Names bool `json:"authorization_response_iss_parameter_supported"`
@@ -198,7 +199,7 @@ func (i *Issuer) from(p *oidc.Provider, back url.Values) error {
 	return nil
 }
 
-// verified is the ID token of an answer, checked: signature, issuer, audience, time. nil is none.
+// verified returns the checked ID token of a response: signature, issuer, audience, time. It returns nil if the response has no ID token.
 func (i *Issuer) verified(ctx context.Context, p *oidc.Provider, token *oauth2.Token) (*oidc.IDToken, error) {
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" {
@@ -229,12 +230,13 @@ func plain(code string) string {
 	return code[:min(len(code), 64)]
 }
 
-// about are answers to a question about one person which say nothing of the others: Dex says server_error of one who was removed in the directory behind it.
-// They don't say that the person is gone either: invalid_request is also the answer to a program that asks in a wrong way.
+// about are errors about one person that don't mean that the issuer fails for others: Dex returns server_error for a person who was
+// removed from the directory behind it. They don't mean that the person is gone either: the response to an invalid request of the program
+// is invalid_request, too.
 var about = []string{"invalid_request", "invalid_scope", "server_error"}
 
-// unrefreshed is what it means that there is no answer to a refresh token, or one that isn't yes. Where the issuer may have taken the token, it says no to it
-// from then on, if it gives another each time.
+// unrefreshed converts the error of a request with a refresh token. If the issuer may have used the token and rotates refresh tokens, it
+// refuses the token from then on.
 func (i *Issuer) unrefreshed(err error) error {
 	said, ok := errors.AsType[*oauth2.RetrieveError](err)
 	switch {
@@ -254,7 +256,7 @@ func unsent(err error) bool {
 	return ok && op.Op == "dial"
 }
 
-// Check asks for the person's claims of now by a refresh token.
+// Check requests the person's current claims with a refresh token.
 func (i *Issuer) Check(ctx context.Context, subject string, refresh secret.String) (*signin.Identity, error) {
 	if !refresh.IsSet() {
 		return nil, fmt.Errorf("%w: the issuer %s gave nothing to ask it with again", people.ErrUnavailable, i.o.Name)
@@ -268,7 +270,7 @@ func (i *Issuer) Check(ctx context.Context, subject string, refresh secret.Strin
 	if err != nil {
 		return nil, i.unrefreshed(err)
 	}
-	// The issuer may have taken the refresh token already: the next one is kept whatever comes after.
+	// The issuer may have used the refresh token already: the next one is kept even if the rest fails.
 	kept := &signin.Identity{Provider: i.o.Name, Subject: subject, Refresh: secret.String(token.RefreshToken)}
 	id, err := i.verified(ctx, p, token)
 	if err == nil && id != nil && id.Subject != subject {

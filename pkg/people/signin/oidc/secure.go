@@ -26,7 +26,7 @@ func (s secure) RoundTrip(r *http.Request) (*http.Response, error) {
 // maxRedirects is as many as the standard library follows.
 const maxRedirects = 10
 
-// onlyQuestions follows no redirect of what is sent, such as codes with the client's secret.
+// onlyQuestions doesn't follow redirects of sent data, such as codes with the client's secret.
 func onlyQuestions(_ *http.Request, via []*http.Request) error {
 	if via[0].Method != http.MethodGet {
 		return errors.New("it sends on what is sent to it")
@@ -46,7 +46,7 @@ func isSecure(address string) error {
 	return fmt.Errorf("%s is not an https:// address", plain(address))
 }
 
-// secureEndpoints refuses an issuer that has something of its own without TLS, also where only browsers go.
+// secureEndpoints refuses an issuer that has any endpoint without TLS, even if only browsers use it.
 func secureEndpoints(p *oidc.Provider) error {
 	more := struct {
 		Keys     string `json:"jwks_uri"`

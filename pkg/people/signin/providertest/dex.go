@@ -24,16 +24,16 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// ClientID and ClientSecret are those of the program that people sign in to; OtherClient is another one, with the same secret.
+// ClientID and ClientSecret are those of the program that people sign in to; OtherClient is a second program, with the same secret.
 const (
 	ClientID     = "paictl"
 	OtherClient  = "another"
 	ClientSecret = "hunter2 of the client"
 )
 
-// Issuer is a Dex that runs, with a directory behind it.
+// Issuer is a running Dex, with a directory behind it.
 type Issuer struct {
-	// URL is what it is called, and its address.
+	// URL is its identifier and its address.
 	URL string
 	// CA is the PEM of its authority.
 	CA string
@@ -65,7 +65,7 @@ func dex(t testing.TB) string {
 	return file
 }
 
-// Dex starts an issuer that sends browsers back to returns. It ends with the test, which is skipped where none was built.
+// Dex starts an issuer that sends browsers back to returns. It ends with the test. The test is skipped if Dex wasn't built.
 func Dex(t testing.TB, d *Directory, returns ...string) *Issuer {
 	t.Helper()
 	i := &Issuer{t: t, folder: t.TempDir(), program: dex(t), log: &bytes.Buffer{}}
@@ -97,7 +97,7 @@ func Dex(t testing.TB, d *Directory, returns ...string) *Issuer {
 	return i
 }
 
-// Start starts it again. It has forgotten what it gave before.
+// Start starts it again. It doesn't know earlier tokens.
 func (i *Issuer) Start() {
 	i.t.Helper()
 	i.process = exec.CommandContext(context.WithoutCancel(i.t.Context()), i.program, "-settings", i.folder+"/settings.json")

@@ -1,5 +1,6 @@
-// Package providertest has real providers of sign-ins for tests: OpenLDAP's slapd, and Dex as an issuer of OpenID Connect with that directory behind it.
-// In: slapd of the system, and Dex as "sh hack/dex.sh" builds it. Out: their addresses, and changes of who is in them.
+// Package providertest has real providers of sign-ins for tests: OpenLDAP's slapd, and Dex as an issuer of OpenID Connect with that
+// directory behind it.
+// In: slapd of the system, and Dex as "sh hack/dex.sh" builds it. Out: their addresses, and functions that change the people in them.
 package providertest
 
 import (
@@ -47,7 +48,7 @@ type Directory struct {
 	log     *bytes.Buffer
 }
 
-// tree is what is in the directory at first.
+// tree is the initial content of the directory.
 const tree = `dn: dc=example,dc=org
 objectClass: dcObject
 objectClass: organization
@@ -130,7 +131,7 @@ func program(t testing.TB, name string) string {
 	return ""
 }
 
-// Slapd starts a directory. It ends with the test, which is skipped where OpenLDAP isn't installed.
+// Slapd starts a directory. It ends with the test. The test is skipped if OpenLDAP isn't installed.
 func Slapd(t testing.TB) *Directory {
 	t.Helper()
 	add := program(t, "slapadd")
@@ -240,7 +241,7 @@ func (d *Directory) Remove(uid string) {
 // Host is where the providers listen: loopback, or an address that a test's hosts reach.
 var Host = "127.0.0.1"
 
-// Free is an address at Host that no one listens on.
+// Free returns an address at Host without a listener.
 func Free(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", Host+":0")
