@@ -15,15 +15,15 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// accessSecrets makes what opens the services to each other. Nothing of it is in a configuration, and
-// what is there stays: programs that run have it.
+// accessSecrets makes the Secrets with which the services authenticate to each other. They aren't in any configuration, and existing ones
+// stay, because running programs have them.
 func (r *run) accessSecrets(ctx context.Context) error {
 	metrics, err := metricsAccess(rand.Text())
 	if err != nil {
 		return err
 	}
-	// The job controller makes its token itself where it is started without paictl; the scheduler, which
-	// may come first, answers to the same.
+	// If the job controller is started without paictl, it makes its token itself. The scheduler, which may start first, accepts the same
+	// token.
 	token := map[string][]byte{api.TokenKey: []byte(rand.Text())}
 	for name, data := range map[string]map[string][]byte{access.Secret: metrics, api.TokenSecret: token} {
 		if err := r.makeSecret(ctx, name, data); err != nil {
@@ -44,7 +44,7 @@ func metricsAccess(password string) (map[string][]byte, error) {
 	return map[string][]byte{access.KeyPassword: []byte(password), access.KeyWeb: []byte(web)}, nil
 }
 
-// makeSecret makes a Secret that isn't there, or lacks what should be in it.
+// makeSecret makes a Secret, or adds its missing keys.
 func (r *run) makeSecret(ctx context.Context, name string, data map[string][]byte) error {
 	secrets, object := r.Client.CoreV1().Secrets(kube.SystemNamespace), "Secret "+kube.SystemNamespace+"/"+name
 	have, err := secrets.Get(ctx, name, metav1.GetOptions{})

@@ -14,14 +14,14 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// grace is how long a problem that waiting won't mend may stay before the wait is given up:
-// a node may just be joining, a registry may be restarting.
+// grace is how long a problem that waiting doesn't solve may stay before the wait is given up: a node may just be joining, a registry may
+// be restarting.
 const grace = 15 * time.Second
 
 // calm is how long a problem isn't shown. In the first seconds kubelets and the scheduler don't know all new objects.
 const calm = 5 * time.Second
 
-// awaitOne waits for the service, and tells each problem when it is known.
+// awaitOne waits for the service, and reports each problem when it is found.
 func (r *run) awaitOne(ctx context.Context, s *catalogue.Service, out release.Outcome) error {
 	if r.o.Wait <= 0 {
 		return nil
@@ -40,7 +40,7 @@ func (r *run) awaitOne(ctx context.Context, s *catalogue.Service, out release.Ou
 	return unready(state, err)
 }
 
-// progress tells a state, and its problems that weren't told before.
+// progress reports a state, and its problems that weren't reported before.
 func (r *run) progress(service string, st ready.State, told map[string]bool) {
 	for _, p := range st.Problems {
 		if key := p.Object + "\x00" + p.Reason; !told[key] {

@@ -12,12 +12,12 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Check finds mistakes in the services' sections: those that the catalogue knows of, and then what the
-// charts themselves refuse, so that it isn't found first when they are started.
+// Check finds mistakes in the services' sections: first those that the catalogue finds, and then those that the charts themselves refuse,
+// so that they aren't found only when the services are started.
 func Check(cfg *config.Cluster) config.Findings {
 	findings := catalogue.Check(cfg)
 	if len(findings.Errors()) > 0 {
-		return findings // their values are no base for more
+		return findings // their values can't be rendered
 	}
 	c, _, err := catalogue.Load(context.Background(), cfg, catalogue.Options{})
 	if err != nil {
@@ -38,7 +38,7 @@ func Check(cfg *config.Cluster) config.Findings {
 	return findings
 }
 
-// refusal is what a chart says, without where it says it.
+// refusal returns the message of a chart, without its place.
 func refusal(err error) string {
 	text := err.Error()
 	const chart = "its chart says: "

@@ -12,19 +12,17 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// Deletion is what a delete would remove.
+// Deletion is the effect of a delete.
 type Deletion struct {
-	// ClusterID is what a person types to confirm it, "" where the cluster holds no
-	// configuration.
+	// ClusterID is the text that a user types to confirm it, or "" if the cluster has no configuration.
 	ClusterID string
 	Services  []string
 	Volumes   []Volume
-	// Warnings are what has been found so far that speaks against it.
+	// Warnings are reasons against the deletion that have been found so far.
 	Warnings []string
 }
 
-// deleteWait is how long a delete waits for pods where the options say not to wait: data
-// that is in use can't be removed.
+// deleteWait is how long a delete waits for pods if the options say not to wait: data that is in use can't be removed.
 const deleteWait = defaultWait
 
 // verbDelete is the verb of a run that removes data, too.
@@ -100,8 +98,7 @@ func (r *run) confirm(ctx context.Context, targets []*target, volumes map[string
 	return r.o.Confirm(ctx, d)
 }
 
-// clusterID is the cluster's, "" where it has none. It is known also where the configuration
-// itself can't be used.
+// clusterID returns the cluster's id, or "". The id is known even if the configuration itself can't be used.
 func (r *run) clusterID(ctx context.Context) string {
 	if r.desired != nil {
 		return r.desired.Config.Services.Cluster.Common.ClusterID
@@ -109,7 +106,7 @@ func (r *run) clusterID(ctx context.Context) string {
 	if r.Current == nil {
 		return ""
 	}
-	// Where there is no configuration, or one that isn't paictl's, there is no id either.
+	// Without a configuration of paictl's there is no id either.
 	now, _ := r.Current(ctx)
 	return now.ClusterID
 }
@@ -127,8 +124,7 @@ func (r *run) planDelete(targets []*target, volumes map[string][]Volume) {
 	}
 }
 
-// removeVolume removes a claim and what paictl made for it: the volume, and the folder where
-// it is one.
+// removeVolume removes a claim and the objects that paictl made for it: the volume, and a folder.
 func (r *run) removeVolume(ctx context.Context, service string, v Volume, job *folderJob) error {
 	if v.Folder != "" && v.Owned {
 		if err := r.removeFolder(ctx, service, v, job); err != nil {

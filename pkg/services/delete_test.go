@@ -52,7 +52,7 @@ func (l *lab) data() {
 	require.NoError(l.t, err)
 }
 
-// runJobs makes Jobs end as they are created, with a condition.
+// runJobs makes Jobs finish as they are created, with a condition.
 func (l *lab) runJobs(condition batchv1.JobConditionType) *[]batchv1.Job {
 	made := &[]batchv1.Job{}
 	l.client.PrependReactor("create", "jobs", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -110,7 +110,7 @@ func TestStopKeepsTheData(t *testing.T) {
 	assert.Equal(t, 2, claims+volumes)
 }
 
-// loses takes services out of the configuration.
+// loses removes services from the configuration.
 func (l *lab) loses(services ...string) {
 	l.Load = func(context.Context) (*Desired, error) {
 		d, fs := desired(l.t, "", ""), testCharts()

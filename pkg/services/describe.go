@@ -80,7 +80,7 @@ func Values(s *catalogue.Service) (map[string]any, error) {
 	return out, nil
 }
 
-// setMask puts a mask where a secret was taken out.
+// setMask puts a mask in the place of a removed secret.
 func setMask(values map[string]any, path []string) {
 	for ; len(path) > 1; path = path[1:] {
 		below, ok := values[path[0]].(map[string]any)

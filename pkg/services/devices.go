@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// warnOfDevices says that pods need the agent of their machine to end, where a run is about to take it away from under them.
+// warnOfDevices warns if a run is about to remove the agent of machines whose pods still need it in order to stop.
 func (r *run) warnOfDevices(ctx context.Context, targets []*target) {
 	if !slices.ContainsFunc(targets, func(t *target) bool { return t.name == catalogue.AgentService && t.release != nil }) {
 		return
@@ -37,7 +37,7 @@ func (r *run) warnOfDevices(ctx context.Context, targets []*target) {
 		"wait until the jobs have finished, or exclude the agent with -x "+catalogue.AgentService+"; paictl service start -n "+catalogue.AgentService+" lets such pods stop")
 }
 
-// devicesInUse counts the claims that have devices of the agent. A Kubernetes without claims has none.
+// devicesInUse counts the claims that have devices of the agent. It returns 0 if Kubernetes doesn't support claims.
 func (r *run) devicesInUse(ctx context.Context) (n int, err error) {
 	list := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) {
 		return r.Client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, o)

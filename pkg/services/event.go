@@ -9,9 +9,9 @@ import (
 
 // Kinds of events.
 const (
-	EventRunStarted = "run-started" // Message: what runs; Services are set, in their order
-	EventAdded      = "added"       // Service is a prerequisite that was not named; Message: of whom
-	EventChanged    = "changed"     // Message: what was changed beside the releases: a label, a Secret
+	EventRunStarted = "run-started" // Message: the command; Services are set, in their order
+	EventAdded      = "added"       // Service is a prerequisite that was not named; Message: which services need it
+	EventChanged    = "changed"     // Message: a change beside the releases: a label, a Secret
 	EventWaiting    = "waiting"     // Message: for which services this one waits
 	EventStarted    = "started"     // work on a service begins
 	EventApplied    = "applied"     // Action and Revision are set
@@ -21,8 +21,8 @@ const (
 	EventReady      = "ready"       // the service is done; Action, Revision and Elapsed are set
 	EventStopped    = "stopped"     // the service is gone; Elapsed is set
 	EventFailed     = "failed"      // Error and Hint are set
-	EventNotStarted = "not-started" // Message: for whom it waits in vain
-	EventReverted   = "reverted"    // Message: what was done with a failed release
+	EventNotStarted = "not-started" // Message: the services that it waits for and that failed
+	EventReverted   = "reverted"    // Message: the action on a failed release
 	EventWarning    = "warning"
 	EventRunDone    = "run-done" // Summary is set
 )
@@ -67,12 +67,12 @@ type Summary struct {
 	NotStarted []string `json:"notStarted,omitempty"`
 	// Error is why the run ended before it came to all services.
 	Error string `json:"error,omitempty"`
-	// Retry is the command that goes on with what failed.
+	// Retry is the command that continues with the failed services.
 	Retry   string        `json:"retry,omitempty"`
 	Elapsed time.Duration `json:"elapsed"`
 }
 
-// Failed is a service that did not become what it should.
+// Failed is a service that did not reach its desired state.
 type Failed struct {
 	Service string `json:"service"`
 	Error   string `json:"error"`

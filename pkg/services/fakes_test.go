@@ -230,7 +230,7 @@ func (f *releases) Uninstall(_ context.Context, _, name string) error {
 	return nil
 }
 
-// readiness answers by the name in the manifest: ready, unless it was told otherwise.
+// readiness answers by the name in the manifest: ready, unless states has another state.
 type readiness struct {
 	states map[string]ready.State
 	// wait is called by Wait, with the name; nil is ready at once.

@@ -30,8 +30,8 @@ type folderJob struct {
 	labels    map[string]string
 }
 
-// folderJobs finds, by volume, the Jobs that made the folders to be removed: in the cluster,
-// else in the chart. It is done before the storage service itself may go.
+// folderJobs finds, by volume, the Jobs that made the folders to be removed: in the cluster, or otherwise in the chart. It runs before
+// the storage service itself may be removed.
 func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[string]*folderJob, error) {
 	wanted := map[string]bool{}
 	for _, list := range volumes {
@@ -45,7 +45,7 @@ func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[
 	if len(wanted) == 0 {
 		return out, nil
 	}
-	// Only there: a Job of someone else, in a namespace of theirs, must not say what runs.
+	// Only in this namespace: other users' Jobs in other namespaces must not decide which commands run.
 	jobs, err := r.Client.BatchV1().Jobs(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: labelVolume})
 	if err != nil {
 		return nil, fmt.Errorf("list the jobs that made folders: %w", err)
@@ -59,8 +59,7 @@ func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[
 	return out, nil
 }
 
-// renderedJobs are those of the storage service's chart. Without a configuration, or where
-// the chart can't be rendered, there are none.
+// renderedJobs returns those of the storage service's chart. Without a configuration, or if the chart can't be rendered, it returns nil.
 func (r *run) renderedJobs(ctx context.Context) []batchv1.Job {
 	if r.desired == nil {
 		return nil
@@ -125,7 +124,7 @@ func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *fol
 	if err := r.awaitJob(ctx, service, job); err != nil {
 		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyLimit)
 		defer cancel()
-		_ = api.Delete(tidy, job.Name, gone) // else it ends by its own limits
+		_ = api.Delete(tidy, job.Name, gone) // otherwise it ends by its own limits
 		return hint.Wrap(fmt.Errorf("remove the folder %s on %s: %w", v.Folder, v.Node, err), byHand)
 	}
 	jobs, err := api.List(ctx, metav1.ListOptions{LabelSelector: labelVolume + "=" + v.PersistentVolume})
@@ -140,11 +139,11 @@ func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *fol
 	return nil
 }
 
-// tidyLimit bounds what is tidied up after a run was interrupted.
+// tidyLimit bounds the cleanup after a run was interrupted.
 const tidyLimit = 5 * time.Second
 
-// createAnew creates a Job. One that an earlier delete has left says nothing about the folder,
-// which may have been made again since.
+// createAnew creates a Job. It replaces one of an earlier delete, which doesn't show the state of the folder, because the folder may have
+// been made again since.
 func (r *run) createAnew(ctx context.Context, job *batchv1.Job, gone metav1.DeleteOptions) error {
 	api := r.Client.BatchV1().Jobs(job.Namespace)
 	_, err := api.Create(ctx, job, metav1.CreateOptions{})
@@ -158,7 +157,7 @@ func (r *run) createAnew(ctx context.Context, job *batchv1.Job, gone metav1.Dele
 	return err
 }
 
-// awaitJob waits for a Job to end. What keeps it is reported as a problem.
+// awaitJob waits for a Job to finish. It reports problems of its pods.
 func (r *run) awaitJob(ctx context.Context, service string, job *batchv1.Job) error {
 	tick := time.NewTicker(pollGone)
 	defer tick.Stop()
@@ -202,7 +201,7 @@ func jobEnded(job *batchv1.Job) (bool, error) {
 	return false, nil
 }
 
-// jobProblems tells why the Job's pods don't run.
+// jobProblems reports why the Job's pods don't run.
 func (r *run) jobProblems(ctx context.Context, service string, job *batchv1.Job, told map[string]bool) {
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": job.Name, "namespace": job.Namespace},

@@ -27,7 +27,7 @@ const InventoryName = "pai-services"
 // deleted since, separated by commas.
 const annotationStopped = "paictl.openpai.org/stopped"
 
-// entry is one service of the inventory: what stopping it takes.
+// entry is one service of the inventory: the data that is needed to stop it.
 type entry struct {
 	Namespace string   `json:"namespace"`
 	Source    string   `json:"source"`
@@ -38,8 +38,7 @@ func entryOf(s *catalogue.Service) entry {
 	return entry{Namespace: s.Namespace, Source: s.Source, Requires: s.Requires}
 }
 
-// readInventory returns the entries by service. Keys that can't be read are passed over:
-// what they stood for can still be stopped with helm.
+// readInventory returns the entries by service. It skips keys that can't be read: their services can still be stopped with helm.
 func readInventory(ctx context.Context, client kubernetes.Interface) (map[string]entry, error) {
 	started, _, err := readStartedAndStopped(ctx, client)
 	return started, err
@@ -73,8 +72,8 @@ func decodeInventory(cm *corev1.ConfigMap) map[string]entry {
 	return out
 }
 
-// note writes which services are started, and which were stopped. It is
-// called under the lock; nothing is written where nothing changes. It returns the inventory.
+// note writes which services are started, and which were stopped. It is called under the lock. It doesn't write if there is no change. It
+// returns the inventory.
 func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []string) (map[string]entry, error) {
 	api := r.Client.CoreV1().ConfigMaps(kube.SystemNamespace)
 	have, err := api.Get(ctx, InventoryName, metav1.GetOptions{})

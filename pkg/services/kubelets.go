@@ -23,7 +23,8 @@ const (
 	prometheus = "prometheus"
 )
 
-// settleKubelets brings Prometheus to what the API servers do. Where none of them is seen, which says nothing of them, it stays as it is.
+// settleKubelets configures Prometheus as the API servers are. If no API server is visible, which doesn't show whether they verify
+// kubelets, it changes nothing.
 func (p *Platform) settleKubelets(ctx context.Context, d *Desired) error {
 	if !d.Catalogue.VerifiesKubelets() {
 		return nil
@@ -64,8 +65,9 @@ func (p *Platform) verifiedSoFar(ctx context.Context, s *catalogue.Service) (boo
 	return set && !skips, nil // releases of an earlier paictl have the chart's value, which skips it
 }
 
-// kubeletsVerified reports whether an API server is seen, and whether one verifies kubelets. "cluster up" lets the first one begin after all kubelets have
-// certificates of the cluster; that someone approves their requests says nothing of it. A node may show a pod as its own static one, so only those of masters count.
+// kubeletsVerified reports whether an API server is visible, and whether one verifies kubelets. "cluster up" starts the first one that
+// does after all kubelets have certificates of the cluster; the approval of their requests doesn't show that. A node may show a pod as
+// its own static one, so only those of masters count.
 func (p *Platform) kubeletsVerified(ctx context.Context) (seen, verified bool, err error) {
 	pods, err := p.Client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: apiServers})
 	if err != nil {

@@ -49,7 +49,7 @@ func (r *run) nodeLabels(ctx context.Context, chosen []*catalogue.Service) error
 	return each(todo, patchesAtOnce, func(x relabel) error { return r.relabel(ctx, x) })
 }
 
-// tellAbsent names machines of the layout that are no nodes.
+// tellAbsent names machines of the layout that aren't nodes.
 func (r *run) tellAbsent(nodes map[string]*corev1.Node) {
 	var absent []string
 	for _, m := range r.desired.Config.Layout.MachineList {
@@ -69,10 +69,10 @@ func (r *run) tellAbsent(nodes map[string]*corev1.Node) {
 
 const remedyLabels = "make the nodes match the layout with: paictl cluster up -p DIR"
 
-// tellUnlabelled names the nodes that services won't find, before their pods hang or are missing there.
-// It returns the labels that it told of, by node.
+// tellUnlabelled names the nodes that services won't find, before their pods hang or are missing there. It returns the labels that it
+// reported, by node.
 func (r *run) tellUnlabelled(nodes map[string]*corev1.Node, chosen []*catalogue.Service) map[string]map[string]bool {
-	without := map[string][]string{} // by what is lacking and for whom, the nodes
+	without := map[string][]string{} // the nodes, by missing label and service
 	told := map[string]map[string]bool{}
 	for _, m := range r.desired.Config.Layout.MachineList {
 		node := nodes[m.Hostname]
@@ -122,8 +122,8 @@ func (r *run) lost(s *catalogue.Service, m layout.Machine, node *corev1.Node) []
 	return out
 }
 
-// tellDifferent names the nodes whose labels or taints are not those of the cluster's copy, but for
-// labels that were told of already. Which of the two is older can't be known here.
+// tellDifferent names the nodes whose labels or taints are not those of the cluster's copy, except for labels that were already reported.
+// It can't know which of the two is older.
 func (r *run) tellDifferent(nodes map[string]*corev1.Node, told map[string]map[string]bool) {
 	cfg := r.desired.Config
 	by := map[string][]string{} // by difference, the nodes
@@ -174,7 +174,7 @@ func missingAndExtra(d nodelabels.Difference) string {
 	return strings.Join(parts, " and ")
 }
 
-// maxTold bounds what one warning lists: a cluster may have thousands of nodes.
+// maxTold bounds the nodes that one warning lists: a cluster may have thousands of nodes.
 const maxTold = 5
 
 // someNodes names a few nodes and counts the others.

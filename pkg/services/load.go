@@ -15,13 +15,13 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// Pusher is what holds a cluster's configuration: *store.Store.
+// Pusher holds a cluster's configuration: *store.Store.
 type Pusher interface {
 	Pull(ctx context.Context) (*store.Copy, error)
 }
 
-// FromCluster loads the configuration that the cluster holds. Nothing is written to the disk.
-// dir is where relative paths of charts start, "" where no folder is known.
+// FromCluster loads the configuration that the cluster holds. It writes nothing to the disk. dir is where relative paths of charts start,
+// or "" if no folder is known.
 func FromCluster(held Pusher, dir string) Loader {
 	return func(ctx context.Context) (*Desired, error) {
 		have, err := held.Pull(ctx)
@@ -58,8 +58,8 @@ func FromFolder(dir string) Loader {
 	}
 }
 
-// Compared warns where a folder differs from what was loaded: whoever edits files and
-// forgets to push them would wonder why nothing changes.
+// Compared warns if a folder differs from the loaded configuration: a user who edits files and forgets to push them would wonder why
+// nothing changes.
 func Compared(load Loader, dir string) Loader {
 	return func(ctx context.Context) (*Desired, error) {
 		d, err := load(ctx)
@@ -103,7 +103,7 @@ func desire(ctx context.Context, c *config.Cluster) (*Desired, error) {
 		d.unstartable = found.Err()
 	}
 	d.Mistakes = rest.Err()
-	d.warn(about.Warnings()) // those about machines were told by the push
+	d.warn(about.Warnings()) // the push reported those about machines
 	return d, nil
 }
 
@@ -113,7 +113,7 @@ func (d *Desired) warn(found config.Findings) {
 	}
 }
 
-// FetchCharts brings the charts of upstream services that are not there yet.
+// FetchCharts fetches the missing charts of upstream services.
 func (d *Desired) FetchCharts(ctx context.Context, fetcher func(*Desired) catalogue.Fetcher, chosen []*catalogue.Service) error {
 	missing := slices.DeleteFunc(slices.Clone(chosen), func(s *catalogue.Service) bool { return s.Chart != nil })
 	if len(missing) == 0 {

@@ -21,7 +21,7 @@ import (
 // LockName is the Lease in kube.SystemNamespace that a run holds while it changes services.
 const LockName = "paictl"
 
-// Annotations of the Lease: who holds it, for a person and for other runs on that host.
+// Annotations of the Lease: its holder, for users and for other runs on that host.
 const (
 	annotationProcess = "paictl.openpai.org/process"
 	annotationCommand = "paictl.openpai.org/command"
@@ -34,13 +34,12 @@ const (
 	leaseRenewal  = 3 * time.Second
 	leaseGiveUp   = 25 * time.Second // an API server that is restarted is back before
 	leaseTouch    = 8 * time.Second  // for one attempt; of a server that is busy, too
-	// leaseWatch is longer than leaseRenewal: a lease that doesn't change meanwhile has no
-	// living holder, whatever the clocks of the two hosts say.
+	// leaseWatch is longer than leaseRenewal: a lease that doesn't change in this time has no living holder, even if the clocks of the
+	// two hosts differ.
 	leaseWatch = 4 * time.Second
 )
 
-// acquireAttempts bounds how often runs that begin at the same moment try again: after each
-// conflict one of them has the lock.
+// acquireAttempts bounds how often runs that begin at the same moment retry: after each conflict one of them has the lock.
 const acquireAttempts = 10
 
 // Lock keeps the runs on one cluster's services apart.
@@ -59,8 +58,8 @@ func NewLock(client kubernetes.Interface, p Process, command string, clock func(
 	return &Lock{leases: client.CoordinationV1().Leases(kube.SystemNamespace), process: p, command: command, clock: clock}
 }
 
-// Hold takes the lock, or returns a *LockedError. The returned context ends with ErrLockLost
-// when the lock is lost. The returned function lets go.
+// Hold takes the lock, or returns a *LockedError. The returned context ends with ErrLockLost when the lock is lost. The returned function
+// releases it.
 func (l *Lock) Hold(ctx context.Context) (context.Context, func(), error) {
 	l.identity = fmt.Sprintf("%s_%s", l.process, rand.Text())
 	if err := l.acquire(ctx); err != nil {
@@ -111,7 +110,7 @@ func (l *Lock) acquire(ctx context.Context) error {
 	return fmt.Errorf("take the lock of the services: %w", err)
 }
 
-// free returns nil where the lease may be taken, else a *LockedError.
+// free returns nil if the lease may be taken, otherwise a *LockedError.
 func (l *Lock) free(ctx context.Context, have *coordinationv1.Lease) error {
 	if holder(have) == "" {
 		return nil
@@ -181,7 +180,7 @@ func (l *Lock) renew(ctx context.Context) error {
 		case err == nil:
 			last, wait = renewed(l.lease), leaseRenewal // by this clock, if not always just now
 		case errors.Is(err, context.Canceled):
-			wait = 0 // released meanwhile: the loop ends above
+			wait = 0 // released: the loop ends above
 		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 			return fmt.Errorf("%w: another run has taken it", ErrLockLost)
 		case l.clock().Sub(last) >= leaseGiveUp:
@@ -192,7 +191,7 @@ func (l *Lock) renew(ctx context.Context) error {
 	}
 }
 
-// touch writes the time of renewal. Whoever has changed the lease meanwhile makes it fail.
+// touch writes the time of renewal. It fails if the lease has changed since it was read.
 func (l *Lock) touch(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -207,8 +206,8 @@ func (l *Lock) touch(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// excuse forgives a conflict where the lease is still this run's: an answer may have been
-// lost on its way, and the next renewal goes on from what is there.
+// excuse forgives a conflict if the lease is still this run's: a response may have been lost, and the next renewal continues from the
+// current lease.
 func (l *Lock) excuse(ctx context.Context, err error) error {
 	if !apierrors.IsConflict(err) {
 		return err
@@ -224,8 +223,7 @@ func (l *Lock) excuse(ctx context.Context, err error) error {
 	return nil
 }
 
-// release clears the holder, so that the next run need not wait. Where that fails the
-// lease ends by itself.
+// release clears the holder, so that the next run need not wait. If that fails, the lease expires.
 func (l *Lock) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -24,7 +24,7 @@ func person(name, host string) Process {
 	return Process{User: name, Host: host, Boot: "boot-" + host, Namespace: "pid:[1]", PID: 42, Started: "7"}
 }
 
-// ahead is a clock that goes wrong by d.
+// ahead returns a clock that is wrong by d.
 func ahead(d time.Duration) func() time.Time {
 	return func() time.Time { return time.Now().Add(d) }
 }

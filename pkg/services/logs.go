@@ -21,13 +21,13 @@ import (
 // LogOptions choose what Logs writes.
 type LogOptions struct {
 	Name string
-	// Follow goes on until ctx ends, also with pods that come later.
+	// Follow continues until ctx ends, also with pods that are created later.
 	Follow   bool
 	Since    time.Duration // 0 means all
 	Tail     int64         // lines per container; negative means all
 	Previous bool          // of the containers before their last restart
 	Out      io.Writer
-	// Problem is called for containers whose log can't be had.
+	// Problem is called for containers whose log can't be read.
 	Problem func(error)
 }
 
@@ -52,7 +52,7 @@ func (p *Platform) Logs(ctx context.Context, o LogOptions) error {
 	return l.follow(ctx, t)
 }
 
-// find returns a service that runs: of the inventory, else of the configuration.
+// find returns a running service: from the inventory, or otherwise from the configuration.
 func (p *Platform) find(ctx context.Context, name string) (*target, error) {
 	left, err := readInventory(ctx, p.Client)
 	if err != nil {
@@ -139,7 +139,7 @@ func stamped(line string) stampedLine {
 	return stampedLine{stamp, text}
 }
 
-// all writes what there is, in the order of time.
+// all writes the existing logs, sorted by time.
 func (l *logs) all(ctx context.Context, sources []source) {
 	var lines []stampedLine
 	_ = each(sources, defaultParallel, func(s source) error {
@@ -195,7 +195,7 @@ func (l *logs) follow(ctx context.Context, t *target) error {
 			o := l.options(s)
 			o.Follow = true
 			if !first {
-				o.TailLines, o.SinceSeconds = nil, nil // it is new: nothing of it was shown
+				o.TailLines, o.SinceSeconds = nil, nil // it is new: no line of it was shown
 			}
 			wg.Go(func() { l.stay(ctx, s, o) })
 		}
@@ -210,8 +210,7 @@ func (l *logs) follow(ctx context.Context, t *target) error {
 // resumptions bounds how often a log that breaks off is taken up again without a line.
 const resumptions = 5
 
-// stay follows one log. Connections end sooner or later; it goes on after the last line that
-// was shown, until the container has ended.
+// stay follows one log. Connections end sooner or later; it continues after the last line that was shown, until the container has ended.
 func (l *logs) stay(ctx context.Context, s source, o *corev1.PodLogOptions) {
 	last := ""
 	for failures := 0; ; {

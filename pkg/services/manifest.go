@@ -92,7 +92,7 @@ func configMaps(manifest string) ([]metav1.ObjectMeta, error) {
 	return out, nil
 }
 
-// workload is what has pods: a Deployment, StatefulSet or DaemonSet.
+// workload is an object with pods: a Deployment, StatefulSet or DaemonSet.
 type workload struct {
 	kind, namespace, name string
 	selector              labels.Selector

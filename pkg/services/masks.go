@@ -11,12 +11,10 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// shortestMask is the length below which a secret is not looked for in texts: replacing
-// every "a" would hide nothing but the message.
+// shortestMask is the length below which texts aren't searched for a secret: replacing every "a" would only hide the message.
 const shortestMask = 4
 
-// masks replaces known secrets in texts that come from elsewhere: the last lines of a
-// container, an answer of the API server.
+// masks replaces known secrets in texts from other programs: the last lines of a container, a response of the API server.
 type masks struct{ replacer *strings.Replacer }
 
 // newMasks knows the secrets of a configuration and its services, and those that more adds.

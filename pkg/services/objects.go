@@ -27,12 +27,11 @@ const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	labelInstance  = "app.kubernetes.io/instance"
 	manager        = "paictl"
-	// annotationRevision of a Secret is a random word, renewed with its data. It stands in
-	// for the data where that must not be seen.
+	// annotationRevision of a Secret is a random word, renewed with its data. It is used instead of the data if the data must not be visible.
 	annotationRevision = "paictl.openpai.org/revision"
 )
 
-// ownLabels are those of paictl's own objects, for a service where there is one.
+// ownLabels returns the labels of paictl's own objects, with the service if it isn't empty.
 func ownLabels(service string) map[string]string {
 	out := map[string]string{labelPartOf: manager, labelManagedBy: manager}
 	if service != "" {
@@ -41,7 +40,7 @@ func ownLabels(service string) map[string]string {
 	return out
 }
 
-// ensureNamespace makes a namespace that isn't there.
+// ensureNamespace makes a namespace if it doesn't exist.
 func (r *run) ensureNamespace(ctx context.Context, name string) error {
 	_, err := r.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
@@ -66,7 +65,7 @@ func (r *run) tell(service, action, object string) {
 	r.emit(Event{Kind: EventChanged, Service: service, Message: action + " " + object})
 }
 
-// credentials returns the Secret with a service's credentials, nil where it has none.
+// credentials returns the Secret with a service's credentials, or nil.
 func credentials(s *catalogue.Service) *corev1.Secret {
 	if len(s.Credentials) == 0 {
 		return nil
@@ -81,8 +80,7 @@ func credentials(s *catalogue.Service) *corev1.Secret {
 	return out
 }
 
-// pullSecret returns the Secret with which images are pulled from the registry, nil where
-// the registry needs none.
+// pullSecret returns the Secret with which images are pulled from the registry, or nil if the registry needs no login.
 func pullSecret(c *config.Cluster, namespace string) (*corev1.Secret, error) {
 	reg := c.Services.Cluster.DockerRegistry
 	if reg.Username == "" {
@@ -112,7 +110,7 @@ func pullSecretName(c *config.Cluster) string {
 	return "pai-secret"
 }
 
-// secretChange returns what keepSecret would do, nil where nothing. The data isn't told.
+// secretChange returns the change that keepSecret would make, or nil. It doesn't show the data.
 func (r *run) secretChange(ctx context.Context, want *corev1.Secret) (*release.Change, *corev1.Secret, error) {
 	object := "Secret " + want.Namespace + "/" + want.Name
 	have, err := r.Client.CoreV1().Secrets(want.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
@@ -127,8 +125,7 @@ func (r *run) secretChange(ctx context.Context, want *corev1.Secret) (*release.C
 	return &release.Change{Action: "update", Object: object}, have, nil
 }
 
-// keepSecret makes a Secret what it should be, and writes nothing where it is. It returns
-// the Secret's revision.
+// keepSecret writes a Secret if it differs from want. It returns the Secret's revision.
 func (r *run) keepSecret(ctx context.Context, service string, want *corev1.Secret) (string, error) {
 	change, have, err := r.secretChange(ctx, want)
 	if err != nil {
@@ -185,7 +182,7 @@ func (r *run) putBack(ctx context.Context, service string) {
 	}
 }
 
-// dropSecret removes a Secret of paictl's, where there is one.
+// dropSecret removes a Secret of paictl's, if it exists.
 func (r *run) dropSecret(ctx context.Context, namespace, name string) error {
 	api := r.Client.CoreV1().Secrets(namespace)
 	have, err := api.Get(ctx, name, metav1.GetOptions{})
@@ -219,8 +216,8 @@ func merged(a, b map[string]string) map[string]string {
 	return out
 }
 
-// pullSecrets keeps the registry's credentials where pods are pulled: with the services,
-// and with the jobs once their namespace is there.
+// pullSecrets keeps the registry's credentials in the namespaces that pull images: those of the services, and that of the jobs once it
+// exists.
 func (r *run) pullSecrets(ctx context.Context, namespaces []string) error {
 	if r.desired.Config.Services.Cluster.DockerRegistry.Username == "" {
 		return nil

@@ -43,7 +43,7 @@ func (p *Platform) LoadPlaced(ctx context.Context) (*Desired, error) {
 	return d, nil
 }
 
-// places is what the cluster knows of where services keep data.
+// places is the cluster's state of the services' data.
 type places struct {
 	pvs    []corev1.PersistentVolume
 	claims []corev1.PersistentVolumeClaim
@@ -88,9 +88,8 @@ func (p *Platform) readPlaces(ctx context.Context, volumes []catalogue.LocalVolu
 	return &out, err
 }
 
-// volume returns the local PersistentVolume that holds a claim's data, nil where there is none: that to
-// which the claim is bound, else one that paictl made for it. Layouts of earlier releases may have left
-// several; of those the one that was in use counts, then the oldest.
+// volume returns the local PersistentVolume that holds a claim's data, or nil: the one to which the claim is bound, or otherwise one that
+// paictl made for it. Layouts of earlier releases may have left several; of those the one that was in use counts, then the oldest.
 func (at *places) volume(v catalogue.LocalVolume) *corev1.PersistentVolume {
 	bound := ""
 	for i := range at.claims {
@@ -159,8 +158,8 @@ func makes(j *batchv1.Job, path string) bool {
 	})
 }
 
-// reachable refuses services whose data lies where their pods can't be: with another volume on another
-// machine they would begin from nothing.
+// reachable refuses services whose data is on a machine that can't run their pods: with another volume on another machine they would
+// begin without data.
 func (r *run) reachable(chosen []*catalogue.Service) error {
 	var lost []string
 	remedy := ""

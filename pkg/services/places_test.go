@@ -39,7 +39,7 @@ func boundClaim(volume string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "pai-system", Name: "prometheus-data"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}
 }
 
-// madeFolder is a Job that ended: the folder is there.
+// madeFolder returns a finished Job: the folder exists.
 func madeFolder(name, node string, made int64, args ...string) *batchv1.Job {
 	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "pai-system", Name: name, CreationTimestamp: metav1.NewTime(time.Unix(made, 0)),
 		Labels: map[string]string{labelVolume: "x", labelService: "prometheus"}}}

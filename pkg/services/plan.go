@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// planStart tells what a start would do.
+// planStart reports the changes of a start.
 func (r *run) planStart(ctx context.Context, chosen []*catalogue.Service) error {
 	if err := r.unmoved(ctx, chosen); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (r *run) planStart(ctx context.Context, chosen []*catalogue.Service) error 
 	return errors.Join(failed...)
 }
 
-// plans are what a run would do to each service, or why it couldn't.
+// plans returns the plan of a run for each service, or its error.
 func (r *run) plans(ctx context.Context, chosen []*catalogue.Service) ([]release.Plan, []error) {
 	plans := make([]release.Plan, len(chosen))
 	index := make([]int, len(chosen))

@@ -22,10 +22,10 @@ type Readiness interface {
 	Wait(ctx context.Context, namespace, manifest string, o ready.WaitOptions) (ready.State, error)
 }
 
-// Desired is what the runs work towards: a configuration and the services that it means.
+// Desired is the desired state of the runs: a configuration and its services.
 type Desired struct {
 	Config *config.Cluster
-	// Files are those of the cluster's copy; nil where the configuration is from a folder.
+	// Files are those of the cluster's copy; nil if the configuration is from a folder.
 	Files map[string][]byte
 	// Revision is that of the cluster's copy.
 	Revision  store.Revision
@@ -34,7 +34,7 @@ type Desired struct {
 	Notes []Note
 	// Mistakes are those of the configuration: the services can be looked at and stopped, not started or described.
 	Mistakes error
-	// unstartable says why nothing can be started of it, though all can be looked at and stopped.
+	// unstartable is the reason why no service can be started, though all can be inspected and stopped.
 	unstartable error
 }
 
@@ -50,11 +50,9 @@ type Platform struct {
 	Releases release.Manager
 	Ready    Readiness
 	Load     Loader
-	// Current tells which revision the cluster holds now, with one request; nil where Load
-	// doesn't ask a cluster.
+	// Current returns the revision that the cluster holds now, with one request; nil if Load doesn't ask a cluster.
 	Current func(context.Context) (store.Revision, error)
-	// Fetcher brings the charts of a configuration's upstream services; nil where there are
-	// none to be had.
+	// Fetcher fetches the charts of a configuration's upstream services; nil if they can't be fetched.
 	Fetcher func(*Desired) catalogue.Fetcher
 	// Warn reports mistakes in the configuration that don't stop the command; it may be nil.
 	Warn    func(mistakes error)
@@ -65,13 +63,13 @@ type Platform struct {
 
 // Options of a run.
 type Options struct {
-	// Names are the services that are meant, none for all; Except those that are not.
+	// Names are the selected services, empty for all; Except are the excluded ones.
 	Names, Except []string
-	// Wait bounds the wait for each service; 0 means that no one waits.
+	// Wait bounds the wait for each service; 0 means not to wait.
 	Wait   time.Duration
 	DryRun bool
-	// KeepFailed leaves a release that failed as it is, for a person to look at. Else it goes
-	// back to its last revision, or is removed where it had none.
+	// KeepFailed leaves a failed release as it is, so that the administrator can inspect it. Otherwise it is rolled back to its last
+	// revision, or removed if there is no such revision.
 	KeepFailed bool
 	// Renew makes Restart renew the pods also of services whose values didn't change.
 	Renew bool
@@ -87,12 +85,12 @@ type Options struct {
 	MaxFailures int
 	// Parallel bounds the services that are worked on at a time; 0 means 8.
 	Parallel int
-	// Command is what was typed; Again is the same without the names of services.
+	// Command is the command line; Again is the same without the names of services.
 	Command, Again string
 	Sink           Sink
 }
 
-// What options mean that say nothing.
+// Defaults of options.
 const (
 	defaultParallel = 8
 	defaultWait     = 5 * time.Minute

@@ -16,11 +16,11 @@ import (
 type Process struct {
 	User string `json:"user"`
 	Host string `json:"host"`
-	// Boot and Namespace tell apart hosts of one name, and containers with their own pids.
+	// Boot and Namespace distinguish hosts with the same name, and containers with their own pids.
 	Boot      string `json:"boot,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	PID       int    `json:"pid"`
-	// Started is the kernel's start time of the process: a pid is given again.
+	// Started is the kernel's start time of the process: pids are reused.
 	Started string `json:"started,omitempty"`
 }
 
@@ -55,15 +55,14 @@ func (p Process) deadSeenFrom(o Process) bool {
 
 const procFolder = "/proc"
 
-// startTime returns the start time of a process in clock ticks since boot, "" where there
-// is none. A zombie has ended. It is not known of a process of someone else where /proc
-// hides those (hidepid).
+// startTime returns the start time of a process in clock ticks since boot, or "" if it doesn't exist. A zombie has ended. known is false
+// for another user's process if /proc hides those (hidepid).
 func startTime(proc string, pid int) (ticks string, known bool) {
 	b, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return "", errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 	}
-	// The name of the program stands in parentheses and may hold anything.
+	// The name of the program is in parentheses and may contain any character.
 	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
 	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return "", true

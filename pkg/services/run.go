@@ -50,7 +50,7 @@ func (p *Platform) newRun(verb string, o Options) *run {
 	return &run{Platform: p, o: o, verb: verb, masks: &masks{}, began: p.Clock(), changed: map[string]bool{}, done: map[string]bool{}, replaced: map[string]*corev1.Secret{}}
 }
 
-// emit tells one event, with every known secret masked: what pods print may hold any.
+// emit sends one event, with every known secret masked: the output of pods may contain any.
 func (r *run) emit(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,7 +80,7 @@ func (r *run) count(service string, changes int) {
 	}
 }
 
-// fail records why a service failed and tells it.
+// fail records why a service failed and reports it.
 func (r *run) fail(service string, began time.Time, err error) {
 	f := Failed{Service: service, Error: r.masks.text(err.Error()), Hint: r.masks.text(hint.Of(err))}
 	r.mu.Lock()
@@ -103,7 +103,7 @@ func (r *run) locked(ctx context.Context, do func(context.Context) error) error 
 	return err
 }
 
-// finish tells the summary and returns the run's error.
+// finish reports the summary and returns the run's error.
 func (r *run) finish(ctx context.Context) error {
 	if ctx.Err() != nil {
 		r.warn("interrupted: finished steps stay, started operations continue in the cluster", "run the same command again to continue")
@@ -154,7 +154,7 @@ func (r *run) again() string {
 	return strings.Join(names, ",")
 }
 
-// settle records the results of a walk, beside the failures that were told when they came.
+// settle records the results of a walk, except the failures that were already reported.
 func (r *run) settle(names []string, errs map[string]error) {
 	for _, name := range names {
 		if w, ok := errors.AsType[*waitsError](errs[name]); ok {
@@ -174,7 +174,7 @@ func past(verb string) string {
 	return verb + "ed"
 }
 
-// plan tells what a dry run would do.
+// plan reports the changes of a dry run.
 func (r *run) plan(service string, p release.Plan) {
 	r.count(service, len(p.Changes))
 	r.emit(Event{Kind: EventPlanned, Service: service, Action: p.Action, Plan: &p})

@@ -14,16 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// Start makes the services what the configuration says, each after those that it requires,
-// and waits until they are ready. What is as it should be is not touched. Where services
-// failed and others didn't, the error is a *PartialError; where some run with another
-// paictl's charts, it is an *OutdatedError and nothing has changed.
+// Start brings the services to the configured state, each after those that it requires, and waits until they are ready. It doesn't change
+// services that are already in that state. If only some services failed, the error is a *PartialError; if some run with another paictl's
+// charts, it is an *OutdatedError and nothing has changed.
 func (p *Platform) Start(ctx context.Context, o Options) error {
 	return p.start(ctx, "start", o)
 }
 
-// Restart is Start that says for each service whether its values changed. With Renew the
-// pods of the chosen services are renewed also where they didn't.
+// Restart is Start that reports for each service whether its values changed. With Renew it also renews the pods of the chosen services
+// whose values didn't change.
 func (p *Platform) Restart(ctx context.Context, o Options) error {
 	return p.start(ctx, "restart", o)
 }
@@ -81,9 +80,8 @@ func (r *run) choose(ctx context.Context) (catalogue.Selection, error) {
 	return chosen, nil
 }
 
-// chooseAgain chooses again where someone pushed since the configuration was loaded: a run with
-// that revision may have had the lock meanwhile, and must not be undone. Whoever pushes later
-// must wait for the lock.
+// chooseAgain chooses again if someone pushed since the configuration was loaded: a run with that revision may have had the lock in
+// between, and must not be undone. Later pushes must wait for the lock.
 func (r *run) chooseAgain(ctx context.Context, chosen catalogue.Selection) (catalogue.Selection, error) {
 	if r.Current == nil {
 		return chosen, nil
@@ -109,7 +107,7 @@ func (r *run) use(d *Desired) {
 	r.mu.Unlock()
 }
 
-// begin tells what the run works on.
+// begin reports the services of the run.
 func (r *run) begin(chosen catalogue.Selection) {
 	r.total = len(chosen.Services)
 	r.emit(Event{Kind: EventRunStarted, Message: "service " + r.verb, Services: names(chosen.Services)})
@@ -132,7 +130,7 @@ func (r *run) neededBy(name string, chosen catalogue.Selection) string {
 	return "required by " + strings.Join(by, ", ")
 }
 
-// prepare makes what all services need: namespaces, labels on nodes, access to images.
+// prepare makes the objects that all services need: namespaces, labels on nodes, access to images.
 func (r *run) prepare(ctx context.Context, chosen []*catalogue.Service) error {
 	if err := r.unmoved(ctx, chosen); err != nil {
 		return err
@@ -185,7 +183,7 @@ func (r *run) startAll(ctx context.Context, chosen catalogue.Selection) error {
 	return r.finish(ctx)
 }
 
-// tellWaits tells for which of the others each waits.
+// tellWaits reports the services that each service waits for.
 func (r *run) tellWaits(order []string) {
 	for _, name := range order {
 		on := slices.DeleteFunc(slices.Clone(r.requires(name)), func(need string) bool { return !slices.Contains(order, need) })
@@ -197,13 +195,13 @@ func (r *run) tellWaits(order []string) {
 
 func (r *run) requires(name string) []string { return r.desired.Catalogue.Get(name).Requires }
 
-// renews reports whether the pods of a service are to be renewed whatever its values are:
-// those of prerequisites that no one named are not.
+// renews reports whether to renew the pods of a service even if its values didn't change. It returns false for prerequisites that weren't
+// named.
 func (r *run) renews(name string, chosen catalogue.Selection) bool {
 	return r.o.Renew && !slices.Contains(chosen.Added, name)
 }
 
-// startOne brings one service up. The returned error has been told.
+// startOne brings one service up. The returned error has been reported.
 func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) error {
 	began := r.Clock()
 	r.emit(Event{Kind: EventStarted, Service: s.Name})
@@ -222,7 +220,7 @@ func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) er
 		r.emit(Event{Kind: EventReady, Service: s.Name, Action: out.Action, Revision: out.Revision, Elapsed: r.Clock().Sub(began), Message: r.outcomeText(out)})
 		return nil
 	case ctx.Err() != nil:
-		return err // not a failure of the service; the end says that the run was cut off
+		return err // not a failure of the service; the end reports the interruption
 	}
 	r.fail(s.Name, began, err)
 	if unknown := (*ready.UnknownError)(nil); errors.As(err, &unknown) {
@@ -233,7 +231,7 @@ func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) er
 	return err
 }
 
-// outcomeText says what "ready" means where no one waited.
+// outcomeText explains "ready" if the run didn't wait.
 func (r *run) outcomeText(out release.Outcome) string {
 	if r.o.Wait > 0 || out.Action == release.Unchanged {
 		return ""
@@ -257,8 +255,7 @@ func (r *run) applyOne(ctx context.Context, s *catalogue.Service) (release.Outco
 	return out, nil
 }
 
-// keepCredentials keeps the Secret with a service's credentials, and tells the chart which
-// state of it the pods start with.
+// keepCredentials writes the Secret with a service's credentials, and passes its revision to the chart, so that the pods start with it.
 func (r *run) keepCredentials(ctx context.Context, s *catalogue.Service) error {
 	want := credentials(s)
 	if want == nil {
@@ -273,7 +270,7 @@ func request(s *catalogue.Service) release.Request {
 	return release.Request{Name: s.Name, Namespace: s.Namespace, Chart: s.Chart, Values: s.ReleaseValues()}
 }
 
-// request is what the run asks for of a service.
+// request returns the run's request for a service.
 func (r *run) request(s *catalogue.Service) release.Request {
 	out := request(s)
 	out.Upgrade = r.verb == verbUpgrade
@@ -281,8 +278,8 @@ func (r *run) request(s *catalogue.Service) release.Request {
 	return out
 }
 
-// revert undoes what a failed start did: the release goes back to what it was, or goes, and
-// with it its credentials. Volumes stay. A release that this run did not change is left alone.
+// revert undoes a failed start: the release is rolled back or removed, and its credentials, too. Volumes stay. A release that this run
+// did not change is left alone.
 func (r *run) revert(ctx context.Context, s *catalogue.Service, out release.Outcome) {
 	if out.Action == release.Unchanged || out.Action == ActionRestarted {
 		return

@@ -32,7 +32,7 @@ const (
 	StateOrphan       = "orphan"
 )
 
-// States are all of them, each with what it means.
+// States returns all states with their meanings.
 func States() [][2]string {
 	return [][2]string{
 		{StateReady, "it runs as it should"},
@@ -45,14 +45,14 @@ func States() [][2]string {
 	}
 }
 
-// What the configuration of a service that runs is, compared with the cluster's copy.
+// The configuration of a running service compared with the cluster's copy.
 const (
 	ConfigurationCurrent = "up to date"
 	ConfigurationChanged = "changed: restart needed"
 	ConfigurationChart   = "other chart: upgrade needed"
 )
 
-// Status is what there is of a service.
+// Status is the state of a service.
 type Status struct {
 	Name          string    `json:"name"`
 	Namespace     string    `json:"namespace"`
@@ -63,14 +63,14 @@ type Status struct {
 	Chart         string    `json:"chart,omitempty"` // name and version
 	Updated       time.Time `json:"updated,omitzero"`
 	Configuration string    `json:"configuration,omitempty"`
-	// Paictl is the version that installed the revision, "" where no one has noted it.
+	// Paictl is the version that installed the revision, or "" if it wasn't recorded.
 	Paictl   string          `json:"paictl,omitempty"`
 	Problems []ready.Problem `json:"problems,omitempty"`
 	// Hint is the command that starts a service that is stopped or not installed.
 	Hint string `json:"hint,omitempty"`
 }
 
-// snapshot is what status reads of the cluster, each with one question.
+// snapshot is the data that status reads from the cluster, each with one request.
 type snapshot struct {
 	desired   *Desired
 	inventory map[string]entry
@@ -100,7 +100,7 @@ func (p *Platform) Compare(ctx context.Context, only []string) ([]Status, *Desir
 	only = catalogue.ResolveAll(only, known)
 	for _, name := range only {
 		if !known(name) {
-			_, err := snap.desired.Catalogue.Select(only, nil) // names it, with what it may have meant
+			_, err := snap.desired.Catalogue.Select(only, nil) // names it, with suggestions
 			return nil, nil, err
 		}
 	}
@@ -151,7 +151,7 @@ func (p *Platform) check(ctx context.Context, snap *snapshot, order []string, se
 	out := map[string]ready.State{}
 	for i, name := range of {
 		for _, cm := range lost[i] {
-			// Before what its pods say of it, if they say anything: they read it at their start.
+			// Before its pods' problems, if there are any: pods read it at their start.
 			states[i].Problems = append([]ready.Problem{{Object: "configmap/" + cm, Reason: "Missing", Message: "something deleted it",
 				Hint: "make it again: paictl service start " + name}}, states[i].Problems...)
 		}
@@ -269,7 +269,7 @@ func (s *snapshot) readSecrets(ctx context.Context, p *Platform) error {
 // known is a service of the configuration, or one that is left from an earlier one.
 type known struct {
 	namespace string
-	service   *catalogue.Service // nil where the configuration has lost it
+	service   *catalogue.Service // nil if the configuration doesn't have it
 }
 
 func (s *snapshot) all() map[string]known {
@@ -283,7 +283,7 @@ func (s *snapshot) all() map[string]known {
 	return out
 }
 
-// status puts together what there is of a service. have is what its pods look like.
+// status combines the data about a service. have is the state of its pods.
 func (s *snapshot) status(name string, k known, have ready.State) Status {
 	st := Status{Name: name, Namespace: k.namespace}
 	rel := s.release(k.namespace, name)
@@ -313,20 +313,19 @@ func (s *snapshot) status(name string, k known, have ready.State) Status {
 	return st
 }
 
-// StartCommand is what starts services.
+// StartCommand returns the command that starts services.
 func StartCommand(names ...string) string {
 	return "paictl service start -n " + strings.Join(names, ",")
 }
 
-// leftBehind tells of pods that nothing owns any more.
+// leftBehind reports pods without an owner.
 func (s *snapshot) leftBehind(st *Status) {
 	for i := range s.unowned[st.Name] {
 		st.Problems = append(st.Problems, unownedProblem(st.Name, &s.unowned[st.Name][i]))
 	}
 }
 
-// incomplete tells what left the release in a state that isn't Helm's last. Of one that is being
-// removed, what is missing is no news.
+// incomplete reports why the release isn't in one of Helm's final states. If it is being removed, missing objects aren't reported.
 func (st *Status) incomplete(status string) {
 	if status == statusUninstalling {
 		st.Problems = nil

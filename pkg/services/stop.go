@@ -18,13 +18,12 @@ import (
 type target struct {
 	name, namespace string
 	requires        []string
-	release         *release.Release // nil where there is none
-	noted           bool             // the inventory has it, of a delete also as one that was stopped
-	unowned         []corev1.Pod     // left behind by what made them
+	release         *release.Release // nil if it doesn't exist
+	noted           bool             // the inventory has it, for a delete also as a stopped one
+	unowned         []corev1.Pod     // left behind by their owners
 }
 
-// withoutRelease names targets that only the inventory still knows: what removed them was cut off
-// before it could say so.
+// withoutRelease names targets that only the inventory still has: the run that removed them was interrupted before it could update it.
 func withoutRelease(targets []*target) []string {
 	var out []string
 	for _, t := range targets {
@@ -107,12 +106,12 @@ func (r *run) stopAll(ctx context.Context, targets []*target, stale []string, ac
 			gone = append(gone, name)
 		}
 	}
-	// What is gone is noted also when the run was interrupted.
+	// Removed services are recorded even if the run was interrupted.
 	_, err := r.note(context.WithoutCancel(ctx), nil, gone)
 	return err
 }
 
-// stopOne removes one release and waits until its pods are gone. The error has been told.
+// stopOne removes one release and waits until its pods are gone. The error has been reported.
 func (r *run) stopOne(ctx context.Context, t *target, action string, after func(context.Context, *target) error) error {
 	began := r.Clock()
 	r.emit(Event{Kind: EventStarted, Service: t.name})

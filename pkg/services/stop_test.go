@@ -153,7 +153,7 @@ func podOf(service string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: service + "-0", Namespace: "pai-system", Labels: map[string]string{labelInstance: service}}}
 }
 
-// endingPod is a pod that was told to end, and does not yet.
+// endingPod creates a pod that is being deleted and hasn't ended yet.
 func (l *lab) endingPod(service string) {
 	l.t.Helper()
 	pod := podOf(service)

@@ -51,7 +51,7 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	case err == nil:
 		r.use(d)
 		for _, s := range d.Catalogue.Services() {
-			if all[s.Name] == nil { // what was started is where the inventory says
+			if all[s.Name] == nil { // started services are in the inventory
 				all[s.Name] = &target{name: s.Name, namespace: s.Namespace, requires: s.Requires}
 			}
 		}
@@ -66,7 +66,7 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 			all[name] = &target{name: name, namespace: namespace}
 		}
 	}
-	if r.verb == verbDelete { // a service that was deleted isn't a stopped one any more
+	if r.verb == verbDelete { // a deleted service is no longer a stopped one
 		for name := range stopped {
 			if t := all[name]; t != nil {
 				t.noted = true
@@ -103,8 +103,7 @@ func (r *run) findReleases(ctx context.Context, all map[string]*target) error {
 	return nil
 }
 
-// pick selects by the options' names. What runs and needs a chosen service must be chosen
-// too: WithDependents chooses it.
+// pick selects by the options' names. Running services that need a chosen service must be chosen too: WithDependents chooses them.
 func (r *run) pick(all map[string]*target) ([]*target, error) {
 	known := func(name string) bool { return all[name] != nil }
 	r.o.Names, r.o.Except = catalogue.ResolveAll(r.o.Names, known), catalogue.ResolveAll(r.o.Except, known)

@@ -36,8 +36,8 @@ func newOwners(c kubernetes.Interface) *owners {
 	return &owners{client: c, gone: map[types.UID]bool{}}
 }
 
-// lost reports whether what made the pod is gone, so that nothing restarts it or removes it. A ReplicaSet
-// whose Deployment is gone counts as gone.
+// lost reports whether the pod's owner is gone, so that the pod isn't restarted or removed. A ReplicaSet whose Deployment is gone counts
+// as gone.
 func (o *owners) lost(ctx context.Context, p *corev1.Pod) (bool, error) {
 	ref := metav1.GetControllerOf(p)
 	if ref == nil {
@@ -83,7 +83,7 @@ func (o *owners) learn(ctx context.Context, pods []corev1.Pod) error {
 	})
 }
 
-// get returns an owner, nil where it is gone. An owner of a kind that is not known counts as there.
+// get returns an owner, or nil if it is gone. An owner of an unknown kind counts as existing.
 func (o *owners) get(ctx context.Context, namespace string, ref *metav1.OwnerReference) (owner metav1.Object, err error) {
 	apps, opts := o.client.AppsV1(), metav1.GetOptions{}
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
@@ -112,7 +112,7 @@ func (o *owners) get(ctx context.Context, namespace string, ref *metav1.OwnerRef
 	return owner, nil
 }
 
-// unowned returns the pods of services that nothing owns any more, by service.
+// unowned returns the pods of services that no longer have an owner, by service.
 func unowned(ctx context.Context, c kubernetes.Interface, namespaces []string) (map[string][]corev1.Pod, error) {
 	out, owners := map[string][]corev1.Pod{}, newOwners(c)
 	for _, namespace := range namespaces {
@@ -139,7 +139,7 @@ func unowned(ctx context.Context, c kubernetes.Interface, namespaces []string) (
 	return out, nil
 }
 
-// unownedProblem tells of a pod that nothing owns.
+// unownedProblem describes a pod without an owner.
 func unownedProblem(service string, p *corev1.Pod) ready.Problem {
 	what := "nothing owns it"
 	if ref := metav1.GetControllerOf(p); ref != nil {
@@ -149,8 +149,8 @@ func unownedProblem(service string, p *corev1.Pod) ready.Problem {
 		Hint: "remove it with: paictl service stop " + service + "; then start the service again if you need it"}
 }
 
-// removeUnowned deletes those of the pods that nothing owns any more. Where a ReplicaSet is left without its
-// Deployment it goes first, else it would make the pods again.
+// removeUnowned deletes those of the pods that no longer have an owner. If a ReplicaSet is left without its Deployment, it deletes the
+// ReplicaSet first, which would otherwise make the pods again.
 func (r *run) removeUnowned(ctx context.Context, service string, pods []corev1.Pod) error {
 	owners := newOwners(r.Client)
 	for i := range pods {

@@ -19,10 +19,10 @@ import (
 // verbUpgrade is the verb of a run that brings releases to other charts.
 const verbUpgrade = "upgrade"
 
-// ErrConfigurationChanged says that what was agreed to is no longer what the cluster's configuration means.
+// ErrConfigurationChanged means that the cluster's configuration has changed since the user confirmed the upgrade.
 var ErrConfigurationChanged = errors.New("someone pushed a configuration since the changes were shown; nothing was changed")
 
-// ErrReleaseChanged says that what was agreed to was planned from a release that is no longer the current one.
+// ErrReleaseChanged means that a release has changed since the user confirmed the upgrade.
 var ErrReleaseChanged = errors.New("another run changed services since the changes were shown; this one changed nothing")
 
 // upgradeStep is one service of an upgrade. plan was made from the revision that this paictl, or another one, wrote.
@@ -80,7 +80,7 @@ func (p *Platform) Upgrade(ctx context.Context, o Options) error {
 	})
 }
 
-// upgradeSteps looks what would change for the installed ones of the chosen services. absent are the others.
+// upgradeSteps plans the upgrade of the installed services among the chosen ones. absent are the others.
 func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (steps []upgradeStep, absent []string, err error) {
 	started, err := readInventory(ctx, r.Client)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 	}
 	var installed []*catalogue.Service
 	var old []map[string]any
-	var seen []*release.Release // before the plans: one that is made meanwhile is found to be another
+	var seen []*release.Release // before the plans: a release that is made after this is found to differ
 	back := &DowngradeError{This: version.Version}
 	for _, s := range chosen.Services {
 		// A release of that name that no paictl has started is someone else's.
@@ -149,7 +149,7 @@ func servicesOf(steps []upgradeStep) []*catalogue.Service {
 	return out
 }
 
-// agree asks whether the changes may be made; where there are none, it doesn't ask.
+// agree asks the user to confirm the changes. Without changes it doesn't ask.
 func (r *run) agree(ctx context.Context, steps []upgradeStep) error {
 	if r.o.ConfirmUpgrade == nil || !slices.ContainsFunc(steps, upgradeStep.changes) {
 		return nil
@@ -163,7 +163,7 @@ func (r *run) agree(ctx context.Context, steps []upgradeStep) error {
 
 func (s upgradeStep) changes() bool { return s.plan.Action != release.Unchanged }
 
-// unpushed refuses to go on where the configuration is another one than that of which the changes were shown.
+// unpushed refuses to continue if the configuration differs from the one whose changes were shown.
 func (r *run) unpushed(ctx context.Context) error {
 	if r.Current == nil {
 		return nil
@@ -178,8 +178,8 @@ func (r *run) unpushed(ctx context.Context) error {
 	return nil
 }
 
-// unreleased refuses to go on where another run has changed one of the services since the changes were shown: what was agreed to, and whether
-// this is an earlier paictl than the one that installed them, was found out before the lock was held.
+// unreleased refuses to continue if another run has changed one of the services since the changes were shown: the plan, and the check
+// whether an earlier paictl than this one installed them, were made before the lock was held.
 func (r *run) unreleased(ctx context.Context, steps []upgradeStep) error {
 	var changed []string
 	for _, s := range steps {
@@ -198,7 +198,7 @@ func (r *run) unreleased(ctx context.Context, steps []upgradeStep) error {
 	return hint.Wrap(fmt.Errorf("%w: %s", ErrReleaseChanged, strings.Join(changed, ", ")), "run the same command again: it shows what would change now")
 }
 
-// beginUpgrade tells what the run works on, and what it leaves alone.
+// beginUpgrade reports the services of the run, and those that it leaves alone.
 func (r *run) beginUpgrade(chosen catalogue.Selection, steps []upgradeStep, absent []string) {
 	installed := catalogue.Selection{Services: servicesOf(steps)}
 	for _, name := range chosen.Added {
@@ -217,7 +217,7 @@ func (r *run) beginUpgrade(chosen catalogue.Selection, steps []upgradeStep, abse
 	}
 }
 
-// upgradeAll upgrades one service after the other. What requires one that failed is left as it is, and so are all that follow once too many failed.
+// upgradeAll upgrades one service after the other. It skips services that require a failed one, and all the rest once too many failed.
 func (r *run) upgradeAll(ctx context.Context, steps []upgradeStep) {
 	behind := map[string]string{} // services that are not what they should be, each with why
 	failures := []string{}
@@ -250,7 +250,7 @@ func (r *run) upgradeAll(ctx context.Context, steps []upgradeStep) {
 	}
 }
 
-// leave tells that a service stays as it is.
+// leave reports that a service stays as it is.
 func (r *run) leave(name, why string) {
 	r.mu.Lock()
 	r.waits = append(r.waits, name)
@@ -258,8 +258,8 @@ func (r *run) leave(name, why string) {
 	r.emit(Event{Kind: EventNotStarted, Service: name, Message: "not upgraded: " + why})
 }
 
-// upgradeOne upgrades one service and waits for it. One that is as it should be is waited for only where an earlier run upgraded it and was
-// killed before it was ready. The returned error has been told.
+// upgradeOne upgrades one service and waits for it. It waits for an unchanged one only if an earlier run upgraded it and was killed
+// before it was ready. The returned error has been reported.
 func (r *run) upgradeOne(ctx context.Context, s *catalogue.Service) error {
 	began := r.Clock()
 	r.emit(Event{Kind: EventStarted, Service: s.Name})
@@ -294,14 +294,14 @@ func (r *run) upgradeOne(ctx context.Context, s *catalogue.Service) error {
 	return err
 }
 
-// tellAfterRevert tells whether the revision before works again.
+// tellAfterRevert reports whether the previous revision works again.
 func (r *run) tellAfterRevert(ctx context.Context, s *catalogue.Service, out release.Outcome) {
 	if out.Previous == 0 || r.o.KeepFailed || ctx.Err() != nil {
 		return
 	}
 	now, err := r.Releases.Get(ctx, s.Namespace, s.Name)
 	if err != nil || now == nil || now.Status != statusDeployed {
-		return // the rollback itself failed, and was told
+		return // the rollback itself failed, and was reported
 	}
 	state, err := r.Ready.Wait(ctx, s.Namespace, now.Manifest, ready.WaitOptions{Timeout: r.o.Wait, Grace: grace, OnChange: func(ready.State) {}})
 	switch {
@@ -372,8 +372,8 @@ func (e *OutdatedError) Error() string {
 	return text
 }
 
-// sameCharts refuses to start services that run with other charts than this paictl's: a start doesn't change versions by the way. Upstream
-// charts are what the configuration says, so a start follows it.
+// sameCharts refuses to start services that run with other charts than this paictl's: a start must not change versions as a side effect.
+// The configuration chooses upstream charts, so a start follows it.
 func (r *run) sameCharts(ctx context.Context, chosen []*catalogue.Service) error {
 	var requests []release.Request
 	for _, s := range chosen {
@@ -396,7 +396,7 @@ func (r *run) sameCharts(ctx context.Context, chosen []*catalogue.Service) error
 	slices.Sort(e.Services)
 	e.By = slices.Sorted(maps.Keys(by))
 	if i := slices.IndexFunc(e.By, func(v string) bool { return catalogue.LaterPaictl(v, e.This) }); i >= 0 {
-		// An earlier paictl's definitions may have no room for what users' objects have by now.
+		// An earlier paictl's definitions may not have all fields of users' objects.
 		return hint.Wrap(e, laterRemedy(e.By[i], e.Services))
 	}
 	return hint.Wrap(e, "bring them to this paictl's charts with: paictl service upgrade -n "+strings.Join(e.Services, ",")+"; --dry-run shows what it changes")

@@ -355,7 +355,7 @@ func TestAnUpgradeOnARealAPI(t *testing.T) {
 	}
 	assert.Equal(t, []string{"rolled back to revision 1", "ready again"}, texts)
 
-	// Killed while it waits: the next run goes on, and it goes back by the revision that worked.
+	// Killed while it waits: the next run continues, and it goes back to the revision that worked.
 	ctx, kill := context.WithCancel(t.Context())
 	o = l.options()
 	told := o.Sink
@@ -396,7 +396,7 @@ spec:
 func TestAnEarlierPaictlTakesNothingBackOnARealAPI(t *testing.T) {
 	l := newAPILab(t)
 	load := l.Load
-	// The API server is shared: neither what others have left, nor what this test leaves, is another one's.
+	// The API server is shared: the test must neither find objects of others nor leave its own.
 	away := func() {
 		assert.NoError(t, l.Releases.Uninstall(context.WithoutCancel(t.Context()), kube.SystemNamespace, "watchdog"))
 	}

@@ -31,15 +31,15 @@ type Volume struct {
 	Node   string `json:"node,omitempty"`
 	// Owned folders were made by paictl for a service and go with it. Others stay.
 	Owned bool `json:"owned,omitempty"`
-	// Share is an NFS volume, server:/path. What lies there stays.
+	// Share is an NFS volume, server:/path. Its data stays.
 	Share string `json:"share,omitempty"`
-	// Dynamic volumes are removed by what made them, with the claim.
+	// Dynamic volumes are removed by their provisioner, with the claim.
 	Dynamic bool `json:"dynamic,omitempty"`
 	// ours: paictl made the PersistentVolume. Those of others stay, as the way to their data.
 	ours bool
 }
 
-// String says what is removed, for a person who decides on it.
+// String describes the removal, for a user who decides on it.
 func (v Volume) String() string {
 	text := fmt.Sprintf("claim %s/%s", v.Namespace, v.Claim)
 	if v.Size != "" {
@@ -85,12 +85,11 @@ func (r *run) volumes(ctx context.Context, targets []*target) (map[string][]Volu
 	return out, nil
 }
 
-// dataLeft returns the services for which paictl made volumes or charts of it claims that are
-// still there, with the namespace of that data. A service that was stopped and then taken out
-// of the configuration is known by nothing else.
+// dataLeft returns the services for which paictl or its charts made volumes or claims that still exist, with the namespace of that data.
+// For a service that was stopped and then removed from the configuration this is the only trace.
 func (r *run) dataLeft(ctx context.Context) (map[string]string, error) {
 	ours := metav1.ListOptions{LabelSelector: labelPartOf + "=" + manager}
-	// Only there: whoever may make claims elsewhere must not name services.
+	// Only in this namespace: users who may make claims elsewhere must not be able to name services.
 	claims, err := r.Client.CoreV1().PersistentVolumeClaims(kube.SystemNamespace).List(ctx, ours)
 	if err != nil {
 		return nil, fmt.Errorf("list the claims of %s: %w", kube.SystemNamespace, err)
@@ -144,7 +143,7 @@ func volumesOf(t *target, declared []string, claims []corev1.PersistentVolumeCla
 		describeVolume(&v, volumeOf(c, pvs))
 		out = append(out, v)
 	}
-	// A claim may be gone already, by hand or by a delete that was cut off, and its folder not.
+	// A claim may already have been removed, by hand or by an interrupted delete, and its folder not.
 	for i := range pvs {
 		pv := &pvs[i]
 		ref := pv.Spec.ClaimRef
@@ -168,8 +167,8 @@ func claimedBy(c *corev1.PersistentVolumeClaim, service string) bool {
 	return c.Labels[labelInstance] == service || c.Annotations[annotationRelease] == service
 }
 
-// volumeOf returns the volume that a claim has, else one that waits for it: volumes that an
-// earlier layout made may name the same claim.
+// volumeOf returns the volume that a claim has, or otherwise one that waits for it: volumes that an earlier layout made may name the same
+// claim.
 func volumeOf(c *corev1.PersistentVolumeClaim, pvs []corev1.PersistentVolume) *corev1.PersistentVolume {
 	at := slices.IndexFunc(pvs, func(pv corev1.PersistentVolume) bool {
 		ref := pv.Spec.ClaimRef

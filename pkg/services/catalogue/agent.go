@@ -13,11 +13,11 @@ import (
 // AgentService is the service that hands GPUs to containers, and the name of its section.
 const AgentService = "agent"
 
-// keyGPUs are the GPUs of machines. It lies under global, where sections of services can't change it.
+// keyGPUs are the GPUs of machines. The key is under global, where sections of services can't change it.
 const keyGPUs = "gpus"
 
-// configureAgent gives the agent the machines whose GPUs it knows to hand out: NVIDIA's, AMD's, and simulated ones. Unless its section says otherwise
-// it is on where there are any; on a Kubernetes that was there someone else may hand out real ones already.
+// configureAgent gives the agent the machines whose GPUs it can allocate: NVIDIA's, AMD's, and simulated ones. By default it is on if the
+// layout has such GPUs; on an existing Kubernetes another program may already allocate real GPUs.
 func (b *builder) configureAgent() {
 	s := b.services[AgentService]
 	if s == nil || s.Upstream != nil {
@@ -28,7 +28,7 @@ func (b *builder) configureAgent() {
 		if gpu := servedGPU(b.cfg.Layout, m); gpu != nil {
 			has := map[string]any{"model": gpu.Type, "count": int64(gpu.Count), "simulated": gpu.Simulated}
 			if gpu.AMD() {
-				has["vendor"] = "amd" // what pkg/agent/gpu calls AMD; without one it is NVIDIA
+				has["vendor"] = "amd" // the name of AMD in pkg/agent/gpu; without a vendor it is NVIDIA
 			}
 			if gpu.Shares() > 1 {
 				has["parts"] = int64(gpu.Shares())
@@ -56,7 +56,7 @@ func (b *builder) configureAgent() {
 			"set enabled: false")
 		return
 	}
-	terms := []any{} // a term of its own for each: Kubernetes allows one name in a term
+	terms := []any{} // a separate term for each: Kubernetes allows one name in a term
 	for _, name := range slices.Sorted(maps.Keys(gpus)) {
 		terms = append(terms, map[string]any{"matchFields": []any{map[string]any{"key": "metadata.name", "operator": "In", "values": []any{name}}}})
 	}
@@ -94,7 +94,8 @@ func (b *builder) checkGPUsForPods(runs bool, on map[string]any) {
 	}
 }
 
-// checkShared refuses GPUs that are to be split where no agent hands them out: whoever else does knows nothing of parts, and splits nothing.
+// checkShared refuses GPUs that are to be split if no agent allocates them: another program doesn't support parts, and doesn't split
+// GPUs.
 func (b *builder) checkShared(runs bool, on map[string]any) {
 	for i, m := range b.cfg.Layout.MachineList {
 		gpu := servedGPU(b.cfg.Layout, m)
@@ -114,7 +115,7 @@ func (b *builder) checkShared(runs bool, on map[string]any) {
 	}
 }
 
-// servedGPU returns the GPUs of a machine that the agent knows to hand out, or nil.
+// servedGPU returns the GPUs of a machine that the agent can allocate, or nil.
 func servedGPU(l layout.Layout, m layout.Machine) *layout.GPU {
 	if gpu := l.MachineSKU[m.SKU].GPU; gpu != nil && gpu.Count > 0 && (gpu.Simulated || gpu.NVIDIA() || gpu.AMD()) {
 		return gpu

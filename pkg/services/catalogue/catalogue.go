@@ -22,9 +22,9 @@ const (
 	// AnnotationPlacement lists the roles of the layout on whose machines the pods run, with
 	// commas; "all" means every machine, "none" that there are no pods.
 	AnnotationPlacement = "paictl.openpai.org/placement"
-	// AnnotationClaims is a YAML list of Claim: what the service keeps on disk.
+	// AnnotationClaims is a YAML list of Claim: the data that the service keeps on disk.
 	AnnotationClaims = "paictl.openpai.org/claims"
-	// AnnotationEnabled is "false" on a service that runs only where its section says so.
+	// AnnotationEnabled is "false" on a service that is off by default.
 	AnnotationEnabled = "paictl.openpai.org/enabled"
 	// AnnotationHostPorts lists values, by dotted path and with commas, that are ports on the
 	// machines: those of pods with the machine's network.
@@ -43,10 +43,9 @@ type Service struct {
 	Enabled   bool
 	// Source is SourceEmbedded, or the reference of the chart: oci://..., https://..., a path.
 	Source string
-	// Chart is nil where the chart is upstream's and no one fetched it.
+	// Chart is nil if the chart is upstream's and hasn't been fetched.
 	Chart *chart.Chart
-	// Values are what Helm gets over the chart's own defaults: section, layout and global
-	// settings. They hold no secret.
+	// Values are passed to Helm over the chart's own defaults: section, layout and global settings. They contain no secrets.
 	Values map[string]any
 	// Credentials are the section's secrets by dotted path. paictl keeps them in the Secret
 	// CredentialsName, and Values name it.
@@ -59,7 +58,7 @@ type Service struct {
 	secretValues map[string]any
 }
 
-// Placements that are no roles, and the source of charts that are part of paictl.
+// Placements that aren't roles, and the source of charts that are part of paictl.
 const (
 	PlacementAll   = "all"
 	PlacementNone  = "none"
@@ -69,7 +68,7 @@ const (
 // Claim is a volume in which a service keeps data beyond its own life.
 type Claim struct {
 	Name  string `yaml:"name" json:"name"`   // of the PersistentVolumeClaim
-	Owner int64  `yaml:"owner" json:"owner"` // user and group id of what writes there
+	Owner int64  `yaml:"owner" json:"owner"` // user and group id of the process that writes there
 }
 
 // ChartRef says where an upstream chart is.
@@ -78,10 +77,10 @@ type ChartRef struct {
 	// paths start at Dir.
 	Chart   string
 	Version string
-	Digest  string // sha256:<hex> of the chart's archive, "" where no one pinned it
+	Digest  string // sha256:<hex> of the chart's archive, "" if it isn't pinned
 	// PlainHTTP allows a registry without TLS; only with Digest.
 	PlainHTTP bool
-	Dir       string // the folder of the configuration, "" where it came from a cluster
+	Dir       string // the folder of the configuration, "" if it came from a cluster
 }
 
 // Fetcher brings upstream charts.
@@ -92,21 +91,19 @@ type Fetcher interface {
 // CredentialsName is the Secret with a service's credentials.
 func (s *Service) CredentialsName() string { return s.Name + "-credentials" }
 
-// SetCredentialsRevision tells the chart which state of the credentials it starts with, so
-// that pods roll when they change. The revision is a random word that whoever writes the
-// Secret renews with its content, and never a hash of it: releases are read by more people
-// than Secrets are, and short passwords can be guessed from a hash.
+// SetCredentialsRevision passes the current revision of the credentials to the chart, so that pods roll when they change. The revision is
+// a random word that is renewed with each change of the Secret, and never a hash of it: more people can read releases than Secrets, and
+// short passwords can be guessed from a hash.
 func (s *Service) SetCredentialsRevision(revision string) {
 	if len(s.Credentials) > 0 {
 		s.Values[keyCredentialsRevision] = revision
 	}
 }
 
-// ReleaseValues are Values, and the secret values of an upstream service. They go to Helm
-// and are shown to no one.
+// ReleaseValues returns Values with the secret values of an upstream service. They are passed to Helm and never shown.
 func (s *Service) ReleaseValues() map[string]any { return merge(s.Values, s.secretValues) }
 
-// ShownValues are ReleaseValues with every secret masked.
+// ShownValues returns ReleaseValues with every secret masked.
 func (s *Service) ShownValues() map[string]any { return merge(s.Values, masked(s.secretValues)) }
 
 // Catalogue holds the services of one configuration.
@@ -130,7 +127,7 @@ func (c *Catalogue) Services() []*Service {
 	return out
 }
 
-// Get returns a service, or nil where there is none of that name.
+// Get returns a service, or nil if no service has that name.
 func (c *Catalogue) Get(name string) *Service { return c.services[name] }
 
 func (c *Catalogue) names() []string { return sorted(maps.Keys(c.services)) }

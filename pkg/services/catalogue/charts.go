@@ -16,10 +16,10 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// chartsFolder is where charts lie in Options.Charts.
+// chartsFolder is the folder of charts in Options.Charts.
 const chartsFolder = "charts"
 
-// embeddedChart is a chart with what its annotations say.
+// embeddedChart is a chart with the content of its annotations.
 type embeddedChart struct {
 	*chart.Chart
 	valuesFile []byte // values.yaml as it is written, with its comments

@@ -19,11 +19,11 @@ import (
 // release is the tag of the images of a release of paictl, or of a commit after one.
 var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-rc\.[0-9]+)?(-[0-9]+-g[0-9a-f]{7,40})?(-dev_[0-9a-f]{7,40})?(-dirty)?$`)
 
-// RuleRelease is the rule of checkRelease. What is broken by it keeps services from being started, not from being looked at.
+// RuleRelease is the rule of checkRelease. Breaking it prevents starting services, but not inspecting them.
 const RuleRelease = "services/release"
 
-// checkRelease refuses images of another release: programs and charts have to be of the same one. A tag of the site's own is its own
-// affair, and a paictl that was built without a version doesn't know its release.
+// checkRelease refuses images of another release: programs and charts must be of the same release. It ignores a site's own tags, and a
+// paictl that was built without a version doesn't know its release.
 func (b *builder) checkRelease() (other []strictyaml.Path, later bool) {
 	own := version.Tag()
 	if !release.MatchString(own) {
@@ -46,12 +46,13 @@ func (b *builder) checkRelease() (other []strictyaml.Path, later bool) {
 	return other, later
 }
 
-// CheckMachines is Check for commands that neither copy images nor start services: images of another release are no mistake for them.
+// CheckMachines is Check for commands that neither copy images nor start services: it allows images of another release.
 func CheckMachines(cfg *config.Cluster) config.Findings {
 	return slices.DeleteFunc(Check(cfg), func(f config.Finding) bool { return f.Rule == RuleRelease })
 }
 
-// CheckUpgrade is Check for a command that writes this paictl's release into the configuration. Images of a later release stay a mistake.
+// CheckUpgrade is Check for a command that writes this paictl's release into the configuration. It still refuses images of a later
+// release.
 func CheckUpgrade(cfg *config.Cluster) config.Findings {
 	if _, _, later, err := OtherRelease(cfg); err != nil || later {
 		return Check(cfg)

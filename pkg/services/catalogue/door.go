@@ -5,7 +5,7 @@ import "github.com/openpai/paictl/pkg/server/settings"
 // linked are services whose pages people reach through the server, and the value that has the address for links in them.
 var linked = map[string]string{"prometheus": "externalUrl", "alert-manager": "externalUrl", "grafana": "rootUrl"}
 
-// configureLinks tells services behind the server's door under which address people see them, where their sections don't say.
+// configureLinks gives services behind the server's door their public address, unless their sections set one.
 func (b *builder) configureLinks() {
 	server := b.services[ServerService]
 	if server == nil || server.Upstream != nil || !server.Enabled || server.Chart == nil {

@@ -6,9 +6,8 @@ import (
 	"io/fs"
 )
 
-// Schemas returns a JSON schema for each embedded service's section, by the service's name,
-// for editors. It differs from the chart's schema: it knows enabled and placement, and
-// requires nothing that has a default.
+// Schemas returns a JSON schema for each embedded service's section, by the service's name, for editors. It differs from the chart's
+// schema: it has enabled and placement, and doesn't require keys that have a default.
 func Schemas() map[string][]byte {
 	out, err := schemas(nil)
 	if err != nil {
@@ -40,8 +39,7 @@ func (c *embeddedChart) sectionSchema() ([]byte, error) {
 			return nil, fmt.Errorf("values.schema.json: %w", err)
 		}
 	}
-	// An identity of its own keeps references within the schema right where it becomes part
-	// of a larger one.
+	// A separate $id keeps references within the schema right if it becomes part of a larger one.
 	s["$id"] = "https://paictl.openpai.org/schemas/services/" + c.Name() + ".json"
 	s["description"] = c.Metadata.Description
 	properties, _ := s["properties"].(map[string]any)
@@ -62,7 +60,7 @@ func (c *embeddedChart) sectionSchema() ([]byte, error) {
 	return json.MarshalIndent(s, "", "  ")
 }
 
-// dropRequired removes from a schema, and from those of its keys, what the defaults fulfil.
+// dropRequired removes the requirements that the defaults fulfil from a schema and from those of its keys.
 func dropRequired(schema, defaults map[string]any) {
 	if required, ok := schema["required"].([]any); ok {
 		left := []any{}

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// explain turns an error of the schema into what a person can act on. It never shows the
-// value that was written: it may be a secret in the wrong place.
+// explain turns an error of the schema into problems that a user can act on. It never shows the value that was written: it may be a
+// secret in the wrong place.
 func (s *valuesSchema) explain(e *jsonschema.ValidationError, values map[string]any) []problem {
 	p := pathIn(values, e.InstanceLocation)
 	switch k := e.ErrorKind.(type) {
@@ -98,8 +98,7 @@ func (s *valuesSchema) leaf(e *jsonschema.ValidationError) (message, remedy stri
 	return "is not allowed", ""
 }
 
-// alternatives explains a value that fits none of several forms: by the one form that has
-// its type, else by the types that would do.
+// alternatives explains a value that fits none of several forms: by the one form that has its type, or otherwise by the allowed types.
 func (s *valuesSchema) alternatives(e *jsonschema.ValidationError, p strictyaml.Path, values map[string]any) []problem {
 	var want []string
 	var near [][]problem
@@ -141,7 +140,7 @@ func (s *valuesSchema) unknownKeys(e *jsonschema.ValidationError, p strictyaml.P
 	if len(p) == 0 {
 		known = append(known, s.beside...)
 	}
-	// What paictl sets itself is nothing to advise.
+	// paictl sets these keys itself, so they aren't suggested.
 	known = slices.DeleteFunc(known, func(key string) bool { return key == keyGlobal || key == keyCredentialsRevision })
 	var out []problem
 	for _, key := range slices.Sorted(slices.Values(keys)) {

@@ -10,18 +10,17 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Selection is what a command works on.
+// Selection is the set of services that a command works on.
 type Selection struct {
 	// Services in the order in which they start; SelectDependents returns them in the order
 	// in which they stop.
 	Services []*Service
-	// Added are the names of services that no one asked for and that others need.
+	// Added are the names of services that weren't named and that others need.
 	Added []string
 }
 
-// Select returns the named services and those that they require; no names mean all that are
-// enabled. The services in except are left out, which is an error where another one needs
-// them.
+// Select returns the named services and those that they require; no names mean all that are enabled. The services in except are left out,
+// which is an error if another one needs them.
 func (c *Catalogue) Select(names, except []string) (Selection, error) {
 	names, except = c.resolve(names), c.resolve(except)
 	if err := c.checkNames(names, except); err != nil {
@@ -122,8 +121,8 @@ func (c *Catalogue) checkExcept(chosen map[string]bool, except []string) error {
 	return nil
 }
 
-// prerequisites of a service that are part of the catalogue and enabled: whoever disables
-// one takes care of what it did.
+// prerequisites returns the required services that are part of the catalogue and enabled: an administrator who disables one replaces its
+// function in another way.
 func (c *Catalogue) prerequisites(name string) []string {
 	var out []string
 	for _, required := range c.services[name].Requires {
@@ -184,8 +183,8 @@ func (c *Catalogue) selection(chosen, asked map[string]bool) (Selection, error) 
 	return out, nil
 }
 
-// order sorts services by name, and puts before each what it requires. Where they wait for
-// each other it returns one such cycle: a, b, a.
+// order sorts services by name, and puts before each the services that it requires. If they wait for each other, it returns one such
+// cycle: a, b, a.
 func (c *Catalogue) order(chosen map[string]bool) (order, cycle []string) {
 	const visiting, done = 1, 2
 	state := map[string]int{}

@@ -23,9 +23,8 @@ type Options struct {
 	Fetcher Fetcher
 }
 
-// Load makes the catalogue of a configuration. The findings are about its sections; where
-// one of them is an error nothing should be started. The error is about charts: one of
-// paictl's own that is broken, or an upstream one that can't be had.
+// Load makes the catalogue of a configuration. The findings are about its sections; if one of them is an error, no service should be
+// started. The error is about charts: one of paictl's own that is broken, or an upstream one that can't be fetched.
 func Load(ctx context.Context, cfg *config.Cluster, o Options) (*Catalogue, config.Findings, error) {
 	embedded, err := readCharts(o.Charts)
 	if err != nil {
@@ -50,7 +49,7 @@ func Check(cfg *config.Cluster) config.Findings {
 	return findings
 }
 
-// builder turns sections into services and collects what is wrong in them.
+// builder turns sections into services and collects their mistakes.
 type builder struct {
 	cfg      *config.Cluster
 	embedded map[string]*embeddedChart
@@ -93,8 +92,7 @@ func (b *builder) load() *Catalogue {
 	return c
 }
 
-// isUpstream reports whether a section names a chart of its own. It may bear the name of an
-// embedded service and then takes its place.
+// isUpstream reports whether a section names its own chart. It may have the name of an embedded service and then replaces it.
 func isUpstream(section any) bool {
 	m, ok := section.(map[string]any)
 	return ok && m[keyChart] != nil
@@ -116,8 +114,8 @@ func (b *builder) unknownService(name string) {
 	b.fail(at(name), "services/unknown-service", fmt.Sprintf("there is no service %q", name), remedy)
 }
 
-// otherServices had sections in the original's configuration and have none here, or not
-// yet. A configuration that was migrated keeps them.
+// otherServices returns the services that had sections in the original's configuration and don't have them here, or not yet. A configuration
+// that was migrated keeps them.
 func otherServices() []string {
 	return []string{
 		"authentication", "azure-rdma", "cleaner", "cluster-utilization", "database-controller", "dev-box", "device-plugin", "docker-cache",
@@ -137,5 +135,5 @@ func (b *builder) warn(p strictyaml.Path, rule, message, remedy string) {
 
 func sorted(keys iter.Seq[string]) []string { return slices.Sorted(keys) }
 
-// defaultNamespace is where services run that say nothing else.
+// defaultNamespace is the namespace of services without a setting for it.
 const defaultNamespace = kube.SystemNamespace

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// badPlacement says what is wrong with a list of roles in itself, "" where nothing is.
+// badPlacement returns the mistake in a list of roles itself, or "".
 func badPlacement(placement []string) string {
 	if len(placement) == 0 {
 		return "it names no role"

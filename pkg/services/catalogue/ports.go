@@ -16,7 +16,7 @@ func (b *builder) checkHostPorts() {
 	for _, name := range sorted(maps.Keys(b.services)) {
 		s := b.services[name]
 		if s.Upstream != nil || !s.Enabled {
-			continue // what an upstream chart listens on is not known before it is fetched
+			continue // the ports of an upstream chart aren't known before it is fetched
 		}
 		if name == ServerService && !b.serverOnHosts() {
 			continue
@@ -47,7 +47,7 @@ func (b *builder) checkHostPorts() {
 	}
 }
 
-// placed names a service and where it is told its port.
+// placed returns a service with the place of its port's setting.
 func (b *builder) placed(name string, p strictyaml.Path) string {
 	f := b.cfg.Finding(config.ServicesFile, strictyaml.Error, p, "", "", "")
 	return fmt.Sprintf("%s (%s, line %d)", name, p, f.Line)

@@ -18,7 +18,7 @@ const (
 	keyRecheck     = "recheck"
 )
 
-// checkProviders refuses providers of sign-ins that could let no one in, or would send passwords as they are.
+// checkProviders refuses providers of sign-ins with which users could not sign in, or which would send passwords unencrypted.
 func (b *builder) checkProviders() {
 	s := b.services[ServerService]
 	if s == nil || s.Upstream != nil || !s.Enabled {
@@ -47,7 +47,7 @@ func (b *builder) checkProviders() {
 	b.checkRecheck(signIn)
 	own, _ := s.Values[keyCredentialsSecret].(string)
 	for _, name := range sorted(maps.Keys(directories)) {
-		if d, ok := directories[name].(map[string]any); ok { // else the schema says what it thinks of it
+		if d, ok := directories[name].(map[string]any); ok { // otherwise the schema reports it
 			b.checkDirectory(at(ServerService, keySignIn, keyLDAP, name), d, own != "")
 		}
 	}
@@ -58,7 +58,7 @@ func (b *builder) checkRecheck(signIn map[string]any) {
 	said, _ := signIn[keyRecheck].(map[string]any)
 	recheck := settings.Default().SignIn.Recheck
 	for key, to := range map[string]*int{"everySeconds": &recheck.EverySeconds, "graceMinutes": &recheck.GraceMinutes} {
-		if n, isNumber := said[key].(int64); isNumber { // else the schema says what it thinks of it
+		if n, isNumber := said[key].(int64); isNumber { // otherwise the schema reports it
 			*to = int(n)
 		}
 	}
@@ -72,7 +72,7 @@ func (b *builder) checkReturnPages(s *Service, signIn map[string]any) {
 	pages, _ := signIn[keyReturnPages].([]any)
 	hosts, port := ServerAddresses(s)
 	for _, page := range pages {
-		if text, ok := page.(string); ok { // else the schema says what it thinks of it
+		if text, ok := page.(string); ok { // otherwise the schema reports it
 			if err := settings.ReturnPage(text, hosts, port); err != nil {
 				b.fail(at(ServerService, keySignIn, keyReturnPages), "services/return-page", err.Error(), "remove it; people sign in with paictl login, and at the page /sign-in")
 			}

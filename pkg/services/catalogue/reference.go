@@ -14,9 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Reference documents the sections of all services, as a part of services-configuration.yaml
-// in which every line is a comment. Lines that begin with "## " explain; the others become
-// settings, with their defaults, where "# " is taken away.
+// Reference documents the sections of all services, as a part of services-configuration.yaml in which every line is a comment. Lines that
+// begin with "## " explain; the others become settings, with their defaults, if "# " is removed.
 func Reference() []byte {
 	b, err := reference(nil)
 	if err != nil {
@@ -94,11 +93,10 @@ func (c *embeddedChart) reference() (string, error) {
 // comment is a line of values.yaml that explains; helm-docs marks some with "--".
 var comment = regexp.MustCompile(`^(\s*)#+( --)?`)
 
-// blockScalar opens a text of several lines, in which # is no comment.
+// blockScalar opens a text of several lines, in which # doesn't begin a comment.
 var blockScalar = regexp.MustCompile(`[:-] +[|>][0-9+-]*\s*$`)
 
-// settings are the lines of values.yaml, without what paictl sets itself, and with what the
-// schema adds to their comments.
+// settings returns the lines of values.yaml, without the keys that paictl sets itself, and with the schema's additions to their comments.
 func (c *embeddedChart) settings() ([]string, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(c.valuesFile, &doc); err != nil {
@@ -149,7 +147,7 @@ func trimBlank(lines []string) []string {
 	return lines
 }
 
-// hiddenLines are those of values that paictl sets and no one else, with their comments.
+// hiddenLines returns the lines of values that only paictl sets, with their comments.
 func hiddenLines(root *yaml.Node, lines []string) map[int]bool {
 	hidden := map[int]bool{}
 	for i := 0; i+1 < len(root.Content); i += 2 {
@@ -193,7 +191,7 @@ func (c *embeddedChart) schemaNotes(n *yaml.Node, p strictyaml.Path, notes map[i
 	}
 }
 
-// at returns the schema of a key, nil where it isn't described by name.
+// at returns the schema of a key, or nil if it isn't described by name.
 func (s *valuesSchema) at(p strictyaml.Path) *jsonschema.Schema {
 	part := s.root
 	for _, step := range p {
@@ -214,7 +212,7 @@ func (s *valuesSchema) at(p strictyaml.Path) *jsonschema.Schema {
 	return part
 }
 
-// limits says in words what else than a type the schema asks for.
+// limits describes the schema's restrictions beyond a type.
 func limits(s *jsonschema.Schema) string {
 	var out []string
 	if s.Enum != nil {

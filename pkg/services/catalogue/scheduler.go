@@ -16,22 +16,20 @@ import (
 // SchedulerService is the service that gives GPUs to gangs of pods, and the name of its section.
 const SchedulerService = "scheduler"
 
-// hivedSection is what the original called it; its key config holds HiveD's file as text.
+// hivedSection is the original's name; its key config holds HiveD's file as text.
 const hivedSection = "hivedscheduler"
 
-// keySchedulerConfiguration is the scheduler's whole configuration. It lies under global, where
-// no section can set it.
+// keySchedulerConfiguration is the scheduler's whole configuration. It is under global, which sections can't set.
 const keySchedulerConfiguration = "schedulerConfiguration"
 
-// SchedulerConfig is what the layout's machines and the section scheduler mean to the scheduler.
-// The findings have their places in services-configuration.yaml; with an error among them the
-// configuration can't be used.
+// SchedulerConfig makes the scheduler's configuration from the layout's machines and the section scheduler. The findings have their
+// places in services-configuration.yaml; with an error among them the configuration can't be used.
 func SchedulerConfig(cfg *config.Cluster) (cell.Config, config.Findings) {
 	file := filepath.Join(cfg.Dir, config.ServicesFile)
 	if text := cfg.Source(config.ServicesFile); text != nil {
 		return schedulerconfig.FromCluster(cfg.Layout, file, text)
 	}
-	// No one has written the file yet: the sections stand elsewhere, if anywhere.
+	// The file doesn't exist yet: the sections, if there are any, are in memory.
 	sections := schedulerSections(cfg)
 	text, err := strictyaml.Encode(sections, nil)
 	if err != nil {
@@ -73,8 +71,7 @@ func collectPaths(v any, p strictyaml.Path, out map[string]strictyaml.Path) {
 	}
 }
 
-// placeOf finds a field, or the nearest one above it that is there. What is about the layout alone
-// stands at the section.
+// placeOf finds a field, or the nearest existing one above it. For findings about the layout alone it returns the section.
 func placeOf(field string, paths map[string]strictyaml.Path) strictyaml.Path {
 	best := at(SchedulerService)
 	for text, p := range paths {
@@ -85,8 +82,8 @@ func placeOf(field string, paths map[string]strictyaml.Path) strictyaml.Path {
 	return best
 }
 
-// schedules reports whether the scheduler has something to do where no section says that it runs: a
-// machine has GPUs, or a section says what hardware there is and whose.
+// schedules reports whether the scheduler has work if no section enables it: a machine has GPUs, or a section describes hardware or
+// virtual clusters.
 func schedules(cfg *config.Cluster) bool {
 	sections := schedulerSections(cfg)
 	section, _ := sections[SchedulerService].(map[string]any)
@@ -127,7 +124,7 @@ func (b *builder) configureScheduler() {
 	s.Values = mergeComputed(computed, s.Values)
 }
 
-// warnHived tells of settings of the original that have no effect; its text with cells has one.
+// warnHived warns of settings of the original that have no effect; its text with cells has one.
 func (b *builder) warnHived() {
 	section, _ := b.cfg.Services.Sections[hivedSection].(map[string]any)
 	for _, key := range sorted(maps.Keys(section)) {
@@ -137,8 +134,7 @@ func (b *builder) warnHived() {
 	}
 }
 
-// notSaidBySchema leaves out what the chart's schema says as well about the section; of HiveD's text it knows
-// nothing.
+// notSaidBySchema leaves out findings about the section that the chart's schema reports as well; the schema doesn't check HiveD's text.
 func notSaidBySchema(found config.Findings) config.Findings {
 	return slices.DeleteFunc(slices.Clone(found), func(f strictyaml.Finding) bool {
 		return (f.Rule == "scheduler/unknown-key" || f.Rule == "yaml/type") &&

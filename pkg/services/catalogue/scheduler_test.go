@@ -91,7 +91,7 @@ func TestImagesOfAnotherReleaseAreRefused(t *testing.T) {
 		require.ErrorContains(t, found.Err(), "the images of v1.2.3 don't match this paictl, which is "+own)
 		assert.ErrorContains(t, found.Err(), "set "+says+",")
 	}
-	// Sections may name images of their own, as those of a sandbox do.
+	// Sections may name their own images, as those of a sandbox do.
 	version.Version = "v1.2.3"
 	_, found := schedulerOf(t, gpuCluster(t, 1, "scheduler: {image: {repository: docker.io/openpai/pai-scheduler, tag: v1.0.0}}\nprometheus: {image: {repository: x/prometheus, tag: v3.15.0}}\n"))
 	require.ErrorContains(t, found.Err(), "scheduler.image.tag: the images of v1.0.0 don't match this paictl")
@@ -136,7 +136,7 @@ func TestMistakesOfVirtualClustersHaveTheirLine(t *testing.T) {
 	}
 }
 
-// A quick-start file, and what is being generated, is not a file with lines yet.
+// A quick-start file, or a configuration that is being generated, has no file with lines yet.
 func TestMistakesOfSectionsWithoutAFileNameTheField(t *testing.T) {
 	cfg := gpuCluster(t, 1, "")
 	made := &config.Cluster{Dir: "new", Layout: cfg.Layout, Roles: cfg.Roles, Kubernetes: cfg.Kubernetes, Services: cfg.Services}

@@ -110,7 +110,7 @@ func (s *valuesSchema) check(values map[string]any) (problems []problem) {
 	if s.root == nil {
 		return nil
 	}
-	// A schema of someone else's chart could hold what the library doesn't expect.
+	// A third-party chart's schema could contain something that the library doesn't expect.
 	defer func() {
 		if r := recover(); r != nil {
 			problems = []problem{{message: fmt.Sprintf("the values can't be checked: %v", r)}}
@@ -126,8 +126,7 @@ func (s *valuesSchema) check(values map[string]any) (problems []problem) {
 	return nil
 }
 
-// dedupe drops what several parts of a schema say alike, and puts the rest in an order: the
-// library walks maps.
+// dedupe drops problems that several parts of a schema report, and sorts the rest: the library walks maps.
 func dedupe(problems []problem) []problem {
 	slices.SortStableFunc(problems, func(a, b problem) int {
 		return cmp.Or(strings.Compare(a.path.String(), b.path.String()), strings.Compare(a.message, b.message))

@@ -14,12 +14,11 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// SecretPaths returns the fields of services-configuration.yaml that hold secrets: what the
-// charts' schemas call writeOnly, everything below secretValues of upstream services, and
-// everything in sections that no chart describes. Each path leads to a value that is neither
-// a map nor a list.
+// SecretPaths returns the fields of services-configuration.yaml that hold secrets: fields that the charts' schemas call writeOnly,
+// everything below secretValues of upstream services, and everything in sections that no chart describes. Each path leads to a value that
+// is neither a map nor a list.
 func SecretPaths(cfg *config.Cluster) []strictyaml.Path {
-	// Where paictl's own charts can't be read, every setting may be a secret.
+	// If paictl's own charts can't be read, every setting may be a secret.
 	embedded, _ := readCharts(nil)
 	return secretPaths(cfg, embedded)
 }

@@ -22,8 +22,8 @@ const (
 	keySecretValues = "secretValues"
 )
 
-// embeddedService makes the service of an embedded chart from its section, nil where there
-// is none. Volumes and the schema come later: they need all services.
+// embeddedService makes the service of an embedded chart from its section, which may be nil. Volumes and the schema come later: they need
+// all services.
 func (b *builder) embeddedService(c *embeddedChart, section any) *Service {
 	s := &Service{
 		Name: c.Name(), Description: c.Metadata.Description, Namespace: defaultNamespace, Requires: c.requires,
@@ -63,7 +63,7 @@ func (b *builder) notAMap(p strictyaml.Path) {
 	b.fail(p, "services/section", "expected a map of settings", "write each setting on a separate line, indented, as key: value")
 }
 
-// boolean reads a key into out, where it is there.
+// boolean reads a key into out, if it exists.
 func (b *builder) boolean(m map[string]any, p strictyaml.Path, key string, out *bool) {
 	switch v := m[key].(type) {
 	case nil:
@@ -74,7 +74,7 @@ func (b *builder) boolean(m map[string]any, p strictyaml.Path, key string, out *
 	}
 }
 
-// text reads a key into out, where it is there.
+// text reads a key into out, if it exists.
 func (b *builder) text(m map[string]any, p strictyaml.Path, key string, out *string) {
 	switch v := m[key].(type) {
 	case nil:

@@ -8,7 +8,7 @@ const ServerService = "rest-server"
 // aliases are names of the original for services that one of paictl's does the work of.
 var aliases = map[string]string{"pylon": ServerService, "webportal": ServerService}
 
-// Resolve is the service that a name of the original means, else the name itself.
+// Resolve returns the service that a name of the original means, or the name itself.
 func Resolve(name string) string {
 	if to, ok := aliases[name]; ok {
 		return to
@@ -25,7 +25,7 @@ func OwnAuthority(s *Service) bool {
 	return name == "" && !public
 }
 
-// ResolveAll is Resolve for names that aren't known by themselves: a service of one's own may have such a name.
+// ResolveAll resolves names that known doesn't have: a configuration may have its own service with such a name.
 func ResolveAll(names []string, known func(string) bool) []string {
 	var out []string
 	for _, name := range names {
@@ -54,7 +54,7 @@ const (
 	keyProxies    = "trustedProxies"
 )
 
-// configureServer tells the server where it listens, and gives it a pod on each of these machines.
+// configureServer sets the server's addresses, and runs a pod on each of these machines.
 func (b *builder) configureServer() {
 	s := b.services[ServerService]
 	if s == nil || s.Upstream != nil || !s.Enabled {

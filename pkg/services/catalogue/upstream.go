@@ -69,7 +69,7 @@ func (b *builder) checkUpstreamNames(s *Service) {
 
 const referenceForms = "write oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path"
 
-// checkReference finds what would make fetching fail, or bring another chart tomorrow.
+// checkReference finds mistakes that would make fetching fail, or fetch a different chart tomorrow.
 func (b *builder) checkReference(name string, ref ChartRef) {
 	if ref.Chart == "" {
 		b.fail(at(name, keyChart), "services/chart", "is empty", referenceForms)

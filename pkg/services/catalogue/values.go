@@ -18,7 +18,7 @@ const (
 	keyCredentialsRevision = "credentialsChecksum"
 )
 
-// globalValues are what every embedded chart may know of the cluster.
+// globalValues returns the data about the cluster that every embedded chart gets.
 func globalValues(cfg *config.Cluster) map[string]any {
 	s, k := cfg.Services.Cluster, cfg.Kubernetes.Kubernetes
 	pull := []any{}
@@ -56,8 +56,8 @@ func merge(base, over map[string]any) map[string]any {
 	return out
 }
 
-// mergeComputed lays a section over what paictl computed. An empty list is the charts' own
-// default for "as computed", and doesn't replace it.
+// mergeComputed merges a section over the values that paictl computed. An empty list is the charts' own default for "as computed", and
+// doesn't replace it.
 func mergeComputed(computed, section map[string]any) map[string]any {
 	out := merge(computed, section)
 	for key, v := range computed {

@@ -22,11 +22,11 @@ const (
 type LocalVolume struct {
 	Service, Namespace, Claim string
 	Path                      string
-	// Node is the machine on which the folder lies, or will lie.
+	// Node is the machine that has the folder, or will have it.
 	Node string
 	// Machines are those on which the service's placement allows pods.
 	Machines []string
-	// Owner is the user and group to whom it belongs.
+	// Owner is the user and group that own it.
 	Owner int64
 
 	size any
@@ -38,12 +38,12 @@ func (v LocalVolume) value() map[string]any {
 	}
 }
 
-// LocalVolumes returns the volumes that the enabled services claim; none where the section of the
-// storage service lists them itself.
+// LocalVolumes returns the volumes that the enabled services claim. The result is empty if the section of the storage service lists them
+// itself.
 func (c *Catalogue) LocalVolumes() []LocalVolume { return slices.Clone(c.volumes) }
 
-// Place says on which machines volumes lie already: nothing moves data, so that a volume stays where it
-// is, whatever the layout would choose for a new one. node returns "" for a volume that is new.
+// Place sets the machines that already have the volumes: data is never moved, so a volume stays on its machine, even if the layout would
+// choose another one for a new volume. node returns "" for a volume that is new.
 func (c *Catalogue) Place(node func(LocalVolume) string) {
 	for i, v := range c.volumes {
 		c.volumes[i].Node = cmp.Or(node(v), v.Node)
@@ -62,7 +62,7 @@ func localValues(volumes []LocalVolume) map[string]any {
 	return map[string]any{"local": map[string]any{"serviceVolumes": list}}
 }
 
-// giveVolumes tells the storage service which volumes the enabled services claim.
+// giveVolumes passes the volumes that the enabled services claim to the storage service.
 func (b *builder) giveVolumes() []LocalVolume {
 	storage := b.services[storageService]
 	if storage == nil || storage.Upstream != nil {
@@ -82,8 +82,8 @@ func (b *builder) giveVolumes() []LocalVolume {
 	return volumes
 }
 
-// listsVolumes reports whether the section of the storage service has a list of its own, or something
-// in that place that checkValues will refuse.
+// listsVolumes reports whether the section of the storage service has its own list, or an invalid value in that place that checkValues
+// will refuse.
 func listsVolumes(section map[string]any) bool {
 	local, isMap := section["local"].(map[string]any)
 	if !isMap {

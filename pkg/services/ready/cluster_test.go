@@ -30,7 +30,7 @@ spec:
     spec: {containers: [{name: main, image: example.org/sleeper:1}]}
 `
 
-// TestOnARealCluster has a scheduler and controllers that say in their own words what is wrong.
+// TestOnARealCluster has a real scheduler and real controllers, with their own error messages.
 func TestOnARealCluster(t *testing.T) {
 	c := kubetest.StartNodes(t)
 	ctx := t.Context()
@@ -42,7 +42,7 @@ func TestOnARealCluster(t *testing.T) {
 	deployments := c.Client.AppsV1().Deployments(place)
 	checker := New(c.Client)
 	o := WaitOptions{Timeout: 5 * time.Minute, Grace: time.Second}
-	// What was mended is final no longer once the controllers have seen it, however slow they are.
+	// A corrected problem is no longer final once the controllers have seen the correction, however slow they are.
 	mended := WaitOptions{Timeout: o.Timeout, Grace: o.Timeout}
 
 	_, err = deployments.Create(ctx, &d, metav1.CreateOptions{})

@@ -14,20 +14,19 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// details are what is read only about objects that look bad. Errors are no answer: the
-// problem is reported without them.
+// details reads data only about objects that look bad. If that fails, the problem is reported without it.
 type details interface {
 	events(ctx context.Context, about corev1.ObjectReference) []corev1.Event
 	log(ctx context.Context, pod *corev1.Pod, container string, previous bool) []string
 }
 
-// eventAge is how long the events of an object are good for.
+// eventAge is how long the events of an object are cached.
 const eventAge = 3 * time.Second
 
-// logBytes bounds what is read of a log.
+// logBytes bounds how much of a log is read.
 const logBytes = 64 << 10
 
-// reader asks the API, and remembers for the time of one wait.
+// reader reads from the API, and caches the results during one wait.
 type reader struct {
 	client  kubernetes.Interface
 	answers map[types.UID]answer

@@ -11,8 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// feed keeps what waits look at up to date: one list and one watch per kind of a namespace,
-// for as long as someone waits in it.
+// feed keeps the objects that waits read up to date: one list and one watch per kind of a namespace, as long as someone waits in it.
 type feed struct {
 	stores []cache.Store
 	synced []cache.InformerSynced
@@ -22,10 +21,10 @@ type feed struct {
 
 	lock   sync.Mutex
 	wake   map[chan struct{}]struct{}
-	denied error // why the API doesn't let us look
+	denied error // why the API doesn't allow reading
 }
 
-// join returns the feed of a namespace, started by whoever comes first, and how to leave it.
+// join returns the feed of a namespace, which the first caller starts, and a function to leave it.
 func (c *Checker) join(ctx context.Context, namespace string, wake chan struct{}) (*feed, func()) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -90,8 +89,8 @@ func (f *feed) changed() {
 	}
 }
 
-// failed notes what no patience mends. Other errors are those of a watch that ends or of an
-// API server that is away: the informer tries again.
+// failed records errors that patience doesn't solve. Other errors are those of a watch that ends or of an API server that doesn't answer:
+// the informer retries.
 func (f *feed) failed(_ *cache.Reflector, err error) {
 	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 		return
@@ -117,7 +116,7 @@ func (f *feed) ready() (bool, error) {
 	return true, nil
 }
 
-// snapshot is what the feeds hold now.
+// snapshotOf returns the current content of the feeds.
 func snapshotOf(feeds []*feed) *snapshot {
 	out := &snapshot{now: time.Now()}
 	seen := map[any]bool{}

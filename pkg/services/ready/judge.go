@@ -9,7 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// verdict is what a snapshot says about one object, or about all of a release.
+// verdict is the state of one object in a snapshot, or of a whole release.
 type verdict struct {
 	ready           bool
 	pods, readyPods int
@@ -62,7 +62,7 @@ func missing(t target) verdict {
 	}}}}
 }
 
-// ofPods counts the pods and gathers what is wrong with them.
+// ofPods counts the pods and gathers their problems.
 func (s *snapshot) ofPods(t target, pods []*corev1.Pod, desired int32) verdict {
 	out := verdict{pods: int(desired), readyPods: min(countReady(active(pods)), int(desired))}
 	for _, p := range pods {

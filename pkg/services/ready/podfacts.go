@@ -80,7 +80,7 @@ func nodeCondition(n *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// badNode is reported, and waited for only where a service can't do without it.
+// badNode is always reported. A service waits for it only if it needs the node.
 func (s *snapshot) badNode(name string) suspicion {
 	out := suspicion{group: object("node", name), Problem: Problem{
 		Object: object("node", name), Reason: "NodeNotReady", Message: "the node is gone",

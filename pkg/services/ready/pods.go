@@ -121,7 +121,7 @@ func (s *snapshot) pull(p *corev1.Pod, cs corev1.ContainerStatus, message string
 	return out
 }
 
-// crash tells of a container that ended although it should run.
+// crash reports a container that ended although it should run.
 func (s *snapshot) crash(p *corev1.Pod, cs corev1.ContainerStatus, group string) (suspicion, bool) {
 	t, previous := cs.State.Terminated, false
 	if t == nil {
@@ -182,7 +182,7 @@ func probe(p *corev1.Pod, cs corev1.ContainerStatus, group string) suspicion {
 	return out
 }
 
-// starting looks for what keeps a pod from making its containers: volumes, mostly.
+// starting looks for problems that prevent a pod's containers from being created: mostly volumes.
 func (s *snapshot) starting(p *corev1.Pod, group string) []suspicion {
 	c := condition(p, corev1.PodScheduled)
 	if p.Status.Phase != corev1.PodPending || c == nil || c.Status != corev1.ConditionTrue || !older(s.now, c.LastTransitionTime.Time, startPatience) {

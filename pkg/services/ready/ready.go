@@ -1,6 +1,5 @@
 // Package ready reports whether the objects of a release work, and why not.
-// In: the manifest of a release and the cluster. Out: a state with one problem per cause:
-// what, why, and what to do.
+// In: the manifest of a release and the cluster. Out: a state with one problem per cause: object, reason, and remedy.
 package ready
 
 import (
@@ -34,7 +33,7 @@ func (p *Problem) Text() string {
 	return p.Object + ": " + rules.Words(p.Reason) + ": " + p.Message
 }
 
-// State is what the objects of a release look like.
+// State is the state of the objects of a release.
 type State struct {
 	Ready bool `json:"ready"`
 	// Pods are those that should run, ReadyPods those that are ready in the current revision.
@@ -44,8 +43,7 @@ type State struct {
 	Since     time.Time `json:"since,omitzero"`
 }
 
-// Checker looks at one cluster. Its calls may run in parallel; waits in one namespace share
-// what they watch.
+// Checker reads the state of one cluster. Its calls may run in parallel; waits in one namespace share their watches.
 type Checker struct {
 	client kubernetes.Interface
 
@@ -61,7 +59,7 @@ func New(client kubernetes.Interface) *Checker {
 // Request is a release to check.
 type Request struct{ Namespace, Manifest string }
 
-// Check tells how the objects of a manifest are now.
+// Check returns the current state of the objects of a manifest.
 func (c *Checker) Check(ctx context.Context, namespace, manifest string) (State, error) {
 	states, err := c.CheckAll(ctx, []Request{{namespace, manifest}})
 	if err != nil {
@@ -70,7 +68,7 @@ func (c *Checker) Check(ctx context.Context, namespace, manifest string) (State,
 	return states[0], nil
 }
 
-// CheckAll checks many releases with one look at the cluster: one list per kind.
+// CheckAll checks many releases with one list per kind.
 func (c *Checker) CheckAll(ctx context.Context, requests []Request) ([]State, error) {
 	var all []target
 	each := make([][]target, len(requests))
@@ -114,7 +112,7 @@ func (c *Checker) Tail(ctx context.Context, namespace, pod, container string, pr
 // NotReadyError ends a wait without success. It carries the state at that time.
 type NotReadyError struct {
 	State State
-	// Waited is how long the wait was, where the time was up; 0 where a problem was final.
+	// Waited is how long the wait was, if it timed out; 0 if a problem was final.
 	Waited time.Duration
 }
 

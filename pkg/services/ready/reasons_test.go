@@ -14,7 +14,7 @@ import (
 
 var theDeployment = []target{{kind: kindDeployment, namespace: ns, name: "grafana"}}
 
-// ofDeployment is a world in which one pod of a Deployment is what the test made of it.
+// ofDeployment returns a world with one pod of a Deployment, which the test has changed.
 func ofDeployment(p func(*corev1.Pod) *corev1.Pod, more ...runtime.Object) *snapshot {
 	d, r := deployment(1)
 	d.Status.AvailableReplicas = 0

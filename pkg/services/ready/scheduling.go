@@ -18,8 +18,7 @@ var (
 	taint       = regexp.MustCompile(`taint(?:\(s\))? \{([^}]*)\}`)
 )
 
-// unschedulable says why no node takes the pod. room tells that pods are just ending, whose
-// room may be enough.
+// unschedulable returns why no node takes the pod. room means that other pods are terminating, whose resources may be enough.
 func unschedulable(p *corev1.Pod, message string, room bool) Problem {
 	out := Problem{Object: object(kindPod, p.Name), Reason: "Unschedulable", Final: true}
 	m := unavailable.FindStringSubmatch(strings.Join(strings.Fields(message), " "))

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// snapshot is what the cluster looked like at one time: the objects that the judgement needs.
+// snapshot is the state of the cluster at one time: the objects that judge needs.
 type snapshot struct {
 	now          time.Time
 	deployments  []*appsv1.Deployment

@@ -9,14 +9,13 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// suspicion is something that may be a problem: what the snapshot says of it, and how to
-// find out the rest.
+// suspicion is a possible problem: its description from the snapshot, and how to find out the rest.
 type suspicion struct {
 	Problem
 	// group is the workload that suffers. One cause is reported once per group, however many pods
 	// have it.
 	group string
-	// refine reads events or a log. It returns false where there is nothing to tell after all.
+	// refine reads events or a log. It returns false if there is no problem after all.
 	refine func(ctx context.Context, p Problem, d details) (Problem, bool)
 }
 
@@ -33,8 +32,8 @@ type cause struct {
 // asked is how many objects of a group are asked about one suspicion.
 const asked = 2
 
-// resolve turns suspicions into problems: each cause once, with the number of others that
-// have it, those that waiting won't mend first.
+// resolve turns suspicions into problems: each cause once, with the number of other objects that have it. Problems that waiting doesn't
+// solve come first.
 func resolve(ctx context.Context, found []suspicion, d details) []cause {
 	var order []string
 	causes, tries := map[string]*cause{}, map[string]int{}

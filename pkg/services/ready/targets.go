@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Kinds that are waited for. A Service or a ConfigMap works as soon as it is there.
+// Kinds that are waited for. A Service or a ConfigMap works as soon as it exists.
 const (
 	kindDeployment  = "Deployment"
 	kindDaemonSet   = "DaemonSet"

@@ -9,7 +9,7 @@ import (
 const (
 	// messageLimit bounds a message, lineLimit a line of a log, in characters.
 	messageLimit = 300
-	lineLimit    = 600 // a Go program's line tells its error at the end
+	lineLimit    = 600 // a Go program's line has its error at the end
 	// logLines is how much of a crashed container's log is shown.
 	logLines = 5
 )
@@ -17,7 +17,7 @@ const (
 // escape is a terminal's control sequence: colours, mostly.
 var escape = regexp.MustCompile(`\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)`)
 
-// clean makes one line of a text that came from elsewhere: no control characters, bounded.
+// clean makes one line of a text from another program: no control characters, bounded.
 func clean(text string, limit int) string {
 	text = escape.ReplaceAllString(text, "")
 	text = strings.Map(func(r rune) rune {
@@ -48,8 +48,7 @@ func lastLines(text string, count int) []string {
 	return out[max(0, len(out)-count):]
 }
 
-// afterQuote is what follows the last quoted name in an error of the container runtime, which
-// wraps the cause in who wanted what.
+// afterQuote matches an error of the container runtime up to the last quoted name, so that only the cause remains.
 var afterQuote = regexp.MustCompile(`^.*": `)
 
 func innermost(text string) string {

@@ -16,16 +16,16 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Between two tries of what the API didn't answer; each pause is twice the last.
+// The pauses between retries of requests that the API didn't answer; each pause is twice the last.
 const (
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 5 * time.Second
-	// lastWord is how long the look that ends a wait may take.
+	// lastWord is how long the final check of a wait may take.
 	lastWord = 10 * time.Second
 )
 
-// UnknownError ends a wait in which the API could not be asked at the end: the objects may
-// work or not. Nothing should be taken back because of it.
+// UnknownError ends a wait if the API could not be reached at the end: the objects may work or not. Callers should not roll back because
+// of it.
 type UnknownError struct {
 	// Waited is how long the wait was.
 	Waited time.Duration
@@ -86,9 +86,8 @@ func (w *waiter) unknown(err error) error {
 	return hint.Wrap(&UnknownError{Waited: time.Since(w.began), Err: err}, "run the same command again once the cluster's API answers")
 }
 
-// conclude asks the API before a wait is given up: what the feeds hold may be old where the
-// API was away. It returns true where the objects work after all.
-// waited is 0 where a final problem stayed and there is time left.
+// conclude reads the API before a wait is given up: the feeds may be outdated if the API wasn't available. It returns true if the objects
+// work after all. waited is 0 if a final problem stayed before the timeout.
 func (w *waiter) conclude(ctx context.Context, waited time.Duration) (bool, error) {
 	limit, cancel := context.WithTimeout(ctx, lastWord)
 	defer cancel()

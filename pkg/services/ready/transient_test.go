@@ -116,7 +116,7 @@ func TestAWaitThatMayNotAskEndsAtOnce(t *testing.T) {
 	})
 }
 
-// What is watched may be old where the API was away: the last look asks it.
+// The watched state may be outdated if the API wasn't available: the final check reads the API.
 func TestTheLastLookIsAtTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, r := deployment(1)

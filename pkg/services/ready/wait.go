@@ -37,9 +37,8 @@ type WaitOptions struct {
 	OnChange func(State)
 }
 
-// Wait waits until the objects of a manifest work. It ends early with a NotReadyError when a
-// final problem stays, and with an UnknownError where the API doesn't answer at its end. The
-// state is the last one seen, with an error too.
+// Wait waits until the objects of a manifest work. It ends early with a NotReadyError when a final problem stays, and with an
+// UnknownError if the API doesn't answer at its end. The state is the last one seen, with an error too.
 func (c *Checker) Wait(ctx context.Context, namespace, manifest string, o WaitOptions) (State, error) {
 	targets, err := parseTargets(namespace, manifest)
 	if err != nil {
@@ -62,11 +61,10 @@ type waiter struct {
 	targets []target
 	details details
 	began   time.Time
-	// floor are the generations that the API had when the wait began. What the feeds hold may
-	// be older, and must not count.
+	// floor are the generations that the API had when the wait began. Older ones in the feeds must not count.
 	floor   map[types.UID]int64
 	floored time.Time            // when they were read
-	first   map[string]time.Time // since when a final problem is there
+	first   map[string]time.Time // since when a final problem exists
 	told    bool
 	state   State
 	shown   State                   // to OnChange
@@ -190,8 +188,8 @@ func (w *waiter) lasting(problems []Problem, now time.Time) (out []Problem) {
 	return out
 }
 
-// stays reports whether a final problem has been there for the time of grace. The same problem
-// of another pod of the workload goes on with its time.
+// stays reports whether a final problem has existed for the time of grace. The same problem of another pod of the workload continues its
+// time.
 func (w *waiter) stays(now time.Time, causes []cause) bool {
 	seen := map[string]bool{}
 	over := false
@@ -267,7 +265,7 @@ func (w *waiter) get(ctx context.Context, t target) (metav1.Object, error) {
 	return nil, nil
 }
 
-// lag is how long a feed may not know yet what the API knew when the wait began.
+// lag is how long a feed may be behind the state that the API had when the wait began.
 const lag = 5 * time.Second
 
 // stale reports whether a workload is older in the snapshot than it was when the wait began.

@@ -49,7 +49,7 @@ func wait(t *testing.T, ctx context.Context, o WaitOptions, objects ...runtime.O
 	return p
 }
 
-// settled lets the watchers take part in what the test did.
+// settled lets the watchers receive the test's changes.
 func (p *patient) settled() { time.Sleep(2 * time.Second); synctest.Wait() }
 
 func (p *patient) update(d *appsv1.Deployment) {
@@ -180,7 +180,7 @@ func TestTheStateBeforeAnUpgradeIsNotTakenForItsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, r := deployment(1)
 		client := fake.NewClientset(d, r, pod("p", r, kindReplicaSet), node("a", corev1.ConditionTrue))
-		// The API knows generation 2 already; what is listed and watched is older.
+		// The API has generation 2 already; lists and watches return an older one.
 		client.PrependReactor("get", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 			newer := d.DeepCopy()
 			newer.Generation = 2

@@ -20,8 +20,8 @@ const createPatience = 2 * time.Second
 
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// deployment is ready when the pods of its newest revision are, and those of older ones are
-// gone. What its status says counts only once its controller has seen the specification.
+// deployment is ready when the pods of its newest revision are, and those of older ones are gone. Its status counts only once its
+// controller has seen the specification.
 func (s *snapshot) deployment(t target) verdict {
 	d, ok := find(s.deployments, t.namespace, t.name)
 	if !ok {
@@ -249,7 +249,7 @@ func (s *snapshot) uncreated(t target, kind string, o metav1.Object) []suspicion
 var creating = regexp.MustCompile(`^(Error creating: |create Pod \S+ in StatefulSet \S+ failed error: )`)
 
 // notCreated explains why the API refuses pods.
-// exceededQuota is what the API server's refusal begins with, after the pod's name.
+// exceededQuota is the beginning of the API server's refusal, after the pod's name.
 const exceededQuota = "exceeded quota"
 
 func notCreated(t target, message string) Problem {

@@ -21,7 +21,7 @@ type job struct {
 	want     manifest
 	base     manifest // as it was sent last
 	findings []finding
-	kinds    []definition              // what the request's definitions change in the cluster
+	kinds    []definition              // the changes of the request's definitions in the cluster
 	brings   map[schema.GroupKind]bool // kinds that the chart defines
 	action   string
 }
@@ -55,7 +55,7 @@ func (h *helm) apply(ctx context.Context, r Request) (Outcome, error) {
 	return out, err
 }
 
-// study finds out what is there, what is wanted, and what the API would say to it.
+// study reads the current state, renders the desired one, and checks it with the API.
 func (h *helm) study(ctx context.Context, r Request, rehearsal bool) (*job, error) {
 	s, err := h.session(ctx, r.Namespace)
 	if err != nil {
@@ -90,9 +90,8 @@ func (h *helm) study(ctx context.Context, r Request, rehearsal bool) (*job, erro
 	return j, nil
 }
 
-// compare renders what is wanted and says whether it is what the cluster holds. Templates
-// that make up passwords or certificates render differently each time: two renderings that differ
-// say so, and what is deployed stays.
+// compare renders the desired manifest and reports whether the cluster already has it. Templates that generate passwords or certificates
+// render differently each time: if two renderings differ, the deployed manifest stays.
 func (j *job) compare() (same bool, err error) {
 	if j.past.base == nil || j.past.leaving {
 		out, err := j.render(j.request, j.past.next())
@@ -136,7 +135,7 @@ func (j *job) parse() (err error) {
 	return err
 }
 
-// decide names what will be done. same says that chart and values are those deployed.
+// decide returns the action. same reports that chart and values are the deployed ones.
 func (j *job) decide(same bool) string {
 	whole := len(j.kinds) == 0
 	for _, f := range j.findings {
@@ -155,8 +154,8 @@ func (j *job) decide(same bool) string {
 	return Unchanged
 }
 
-// heal brings the records, and what an unfinished run has left behind, to where Helm can go
-// on. The caller holds the lock of the services, so no one is at it.
+// heal brings the records, and the remains of an unfinished run, into a state from which Helm can continue. The caller holds the lock of
+// the services, so no other run changes them.
 func (j *job) heal(ctx context.Context) error {
 	if !j.past.cut {
 		return nil
@@ -178,8 +177,8 @@ func (j *job) heal(ctx context.Context) error {
 	return j.helm().Releases.Update(j.past.last)
 }
 
-// undo takes back what an unfinished revision has sent and the wanted one doesn't send:
-// Helm compares with the deployed revision only, and would leave it forever.
+// undo removes the objects of an unfinished revision that the desired one doesn't have: Helm compares only with the deployed revision,
+// and would leave them forever.
 func (j *job) undo() error {
 	attempt := j.past.attempt()
 	if attempt == nil || attempt.Manifest == j.manifest {
@@ -204,7 +203,7 @@ func (j *job) undo() error {
 	return err
 }
 
-// present is the wanted manifest without the objects that aren't there yet.
+// present returns the desired manifest without the objects that don't exist yet.
 func (j *job) present() string {
 	var b strings.Builder
 	for _, f := range j.findings {
@@ -290,7 +289,7 @@ func (j *job) run(ctx context.Context) (done *helmrelease.Release, err error) {
 		if j.past.base == nil {
 			a := action.NewInstall(j.helm())
 			a.ReleaseName, a.Namespace = j.request.Name, j.request.Namespace
-			a.Replace = true // a failed or uninstalled record of that name may be there
+			a.Replace = true // a failed or uninstalled record of that name may exist
 			a.TakeOwnership, a.DisableOpenAPIValidation, a.SkipSchemaValidation = true, true, true
 			a.Timeout, a.Labels = hookTimeout, j.notes()
 			done, err = a.Run(chart, j.request.Values)

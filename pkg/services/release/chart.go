@@ -10,8 +10,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-// copyChart copies what Helm changes in a chart when it works with it: values and the lists
-// of dependencies. Templates and files are only read.
+// copyChart copies the parts of a chart that Helm changes: values and the lists of dependencies. Templates and files are only read.
 func copyChart(c *chart.Chart) *chart.Chart {
 	out := *c
 	out.Values = copyMap(c.Values)
@@ -65,9 +64,8 @@ func copyValue(v any) any {
 	return v
 }
 
-// sameChart compares a chart with one that was read from a release, where numbers have become
-// floats and subcharts are missing: what these render is compared by the manifest. The order
-// of files is that of their archive, and says nothing.
+// sameChart compares a chart with one that was read from a release, where numbers have become floats and subcharts are missing: their
+// rendering is compared by the manifest. It ignores the order of files, which is that of their archive.
 func sameChart(stored, wanted *chart.Chart) bool {
 	if stored == nil {
 		return false

@@ -39,7 +39,7 @@ func embedded(t *testing.T) map[string]*chart.Chart {
 	return out
 }
 
-// What the API adds and rewrites in the platform's objects must not look like a change.
+// The API's additions to the platform's objects must not look like a change.
 func TestOurOwnChartsAreUnchangedTheSecondTime(t *testing.T) {
 	w := newWorld(t)
 	charts := embedded(t)

@@ -26,11 +26,11 @@ type client struct {
 	undeleted []error
 }
 
-// IsReachable asks nothing: the session has just talked to the cluster.
+// IsReachable sends no request: the session has just talked to the cluster.
 func (*client) IsReachable() error { return nil }
 
-// Build lets go of objects of an old manifest whose kind the cluster no longer has. Without
-// it a release could neither be upgraded nor removed once its definitions are gone.
+// Build skips objects of an old manifest whose kind the cluster no longer has. Without it a release could neither be upgraded nor removed
+// once its definitions are gone.
 func (c *client) Build(reader io.Reader, validate bool) (helmkube.ResourceList, error) {
 	list, err := c.Client.Build(reader, validate)
 	if err != nil && !validate && c.onlyUnneeded(err) {
@@ -40,7 +40,7 @@ func (c *client) Build(reader io.Reader, validate bool) (helmkube.ResourceList, 
 	return list, err
 }
 
-// onlyUnneeded reports whether the error is about missing kinds alone, and none that is needed.
+// onlyUnneeded reports whether the error is only about missing kinds that aren't needed.
 func (c *client) onlyUnneeded(err error) bool {
 	return utilerrors.FilterOut(err, func(err error) bool {
 		missing, ok := errors.AsType[*meta.NoKindMatchError](err)
@@ -48,13 +48,12 @@ func (c *client) onlyUnneeded(err error) bool {
 	}) == nil
 }
 
-// Update merges three ways for custom resources too, so that what was changed by hand is put
-// back there as well.
+// Update merges three ways for custom resources too, so that manual changes are reverted there as well.
 func (c *client) Update(original, target helmkube.ResourceList, force bool) (*helmkube.Result, error) {
 	return c.UpdateThreeWayMerge(original, target, force)
 }
 
-// UpdateThreeWayMerge leaves claims and definitions where they are that the new manifest has no more.
+// UpdateThreeWayMerge keeps claims and definitions that the new manifest no longer has.
 func (c *client) UpdateThreeWayMerge(original, target helmkube.ResourceList, force bool) (*helmkube.Result, error) {
 	if c.back {
 		had := original
@@ -70,11 +69,11 @@ func (c *client) UpdateThreeWayMerge(original, target helmkube.ResourceList, for
 	return c.Client.UpdateThreeWayMerge(original, target, force)
 }
 
-// isClaim tells what holds data. It outlives its release whatever the chart says: ours say
-// so themselves, and most of upstream's don't.
+// isClaim reports whether an object holds data. It outlives its release in any case: our charts say so themselves, but most upstream
+// charts don't.
 func isClaim(i *resource.Info) bool { return i.Mapping.GroupVersionKind.GroupKind() == claims }
 
-// isDefinition tells what defines a kind: with it, all objects of the kind would go.
+// isDefinition reports whether an object defines a kind: if it is removed, all objects of the kind are removed.
 func isDefinition(i *resource.Info) bool {
 	return i.Mapping.GroupVersionKind.GroupKind() == definitions
 }
@@ -84,7 +83,7 @@ var (
 	definitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 )
 
-// DeleteWithPropagationPolicy leaves claims where they are, and keeps the causes.
+// DeleteWithPropagationPolicy deletes all objects but claims, and records the errors.
 func (c *client) DeleteWithPropagationPolicy(list helmkube.ResourceList, policy metav1.DeletionPropagation) (*helmkube.Result, []error) {
 	list = list.Filter(func(i *resource.Info) bool { return !isClaim(i) })
 	result, errs := c.Client.DeleteWithPropagationPolicy(list, policy)

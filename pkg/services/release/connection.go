@@ -25,8 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// connection is what all calls on one cluster share: what the API serves is asked once, and
-// the connections below are pooled.
+// connection is shared by all calls on one cluster: the API's discovery is read once, and the connections below are pooled.
 type connection struct {
 	cluster   *kube.Cluster
 	config    *rest.Config
@@ -52,8 +51,7 @@ func connect(c *kube.Cluster, log *slog.Logger) (*connection, error) {
 	}, nil
 }
 
-// load asks the API what it serves, once. The discovery client knows no context, so the
-// question goes on alone when ctx ends.
+// load reads the API's discovery once. The discovery client doesn't support contexts, so the request continues when ctx ends.
 func (c *connection) load(ctx context.Context) (*chartutil.Capabilities, error) {
 	type answer struct {
 		caps *chartutil.Capabilities
@@ -95,7 +93,7 @@ func (c *connection) ask() (*chartutil.Capabilities, error) {
 	return c.capabilities, nil
 }
 
-// forget makes the next call ask again what the API serves: a chart has brought new kinds.
+// forget makes the next call read the API's discovery again: a chart has added new kinds.
 func (c *connection) forget() {
 	c.loading.Lock()
 	defer c.loading.Unlock()
@@ -103,7 +101,7 @@ func (c *connection) forget() {
 	c.mapper.Reset()
 }
 
-// session is one call: its requests end when its context ends, although Helm knows none.
+// session is one call: its requests end when its context ends, although Helm doesn't support contexts.
 type session struct {
 	*connection
 	namespace string
@@ -132,7 +130,7 @@ func (c *connection) session(ctx context.Context, namespace string) (*session, e
 	return s, nil
 }
 
-// helm returns a configuration of its own for one action: Helm's are not safe to share.
+// helm returns a new configuration for one action: Helm's are not safe to share.
 func (s *session) helm() *action.Configuration {
 	records := driver.NewSecrets(s.client.CoreV1().Secrets(s.namespace))
 	records.Log = s.debug

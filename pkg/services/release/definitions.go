@@ -29,15 +29,15 @@ const (
 // definition is one of the chart's that isn't in the cluster as the chart has it.
 type definition struct {
 	want  *unstructured.Unstructured
-	live  *unstructured.Unstructured // nil where it is missing
+	live  *unstructured.Unstructured // nil if it is missing
 	after *unstructured.Unstructured // as it would become
-	// template: it is among the templates, so it is an object of the release as well.
+	// template: it is one of the templates, so it is an object of the release as well.
 	template bool
-	// loses is what objects would no longer have.
+	// loses lists the versions and fields that objects would no longer have.
 	loses []string
 }
 
-// change is what a plan says of it.
+// change returns its change for a plan.
 func (d definition) change() (Change, error) {
 	i := idOf(d.want)
 	out := Change{Action: Create, Object: i.title()}
@@ -115,8 +115,8 @@ func (j *job) definitionsInFolder() (manifest, error) {
 	return out, nil
 }
 
-// compareDefinition returns nil where the cluster has the definition as it is wanted, or where it stays as it is. An upgrade refuses to take
-// something away from objects; a start leaves a definition that has more than the chart's.
+// compareDefinition returns nil if the cluster's definition is as desired, or if it stays as it is. An upgrade refuses to remove
+// something from objects; a start leaves a definition that has more than the chart's.
 func (v survey) compareDefinition(ctx context.Context, o object) (*definition, error) {
 	live, err := v.get(ctx, o)
 	if err != nil {
@@ -165,7 +165,7 @@ func (v survey) applyDefinition(ctx context.Context, o object, dryRun ...string)
 const remedyStored = "write its objects again in a version that the chart has, and take the old one out of status.storedVersions: " +
 	"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version"
 
-// keepsStored refuses a definition without a version in which objects may be stored: no one could read them any more.
+// keepsStored refuses a definition without a version in which objects may be stored, because they could no longer be read.
 func keepsStored(o object, live *unstructured.Unstructured) error {
 	stored, _, _ := unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
 	has := versionsOf(o.Unstructured, false)
@@ -211,8 +211,8 @@ func (j *job) redefine(ctx context.Context) error {
 	return j.lookAgain(ctx, v)
 }
 
-// awaitServed waits until the API names all versions that a definition has, and answers for them: one of that name may have been removed
-// just before, which it goes on naming for a moment.
+// awaitServed waits until the API lists all versions that a definition has, and serves them. If a definition of that name was removed
+// just before, the API still lists it for a moment.
 func (j *job) awaitServed(ctx context.Context, crd *unstructured.Unstructured) error {
 	group := definedKind(crd).Group
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
@@ -226,7 +226,7 @@ func (j *job) awaitServed(ctx context.Context, crd *unstructured.Unstructured) e
 			if err != nil || !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == plural }) {
 				return false, err
 			}
-			// What else it may say, such as that no webhook converts the objects yet, is an answer.
+			// Other errors, such as that no webhook converts the objects yet, show that the API serves the version.
 			_, err = j.dynamic.Resource(kind).List(ctx, metav1.ListOptions{Limit: 1})
 			return !apierrors.IsNotFound(err), nil
 		})
@@ -280,7 +280,7 @@ func (j *job) kept(ctx context.Context) ([]string, error) {
 	for _, crd := range j.past.base.Chart.CRDObjects() {
 		found, err := j.mapObjects(string(crd.File.Data), mustBeServed)
 		if err != nil {
-			continue // the record of a chart that isn't ours; what the cluster has of it is no business of this run
+			continue // the record of a third-party chart; this run doesn't change its definitions
 		}
 		had = append(had, found...)
 	}

@@ -82,8 +82,7 @@ func oneLine(errs []error) error {
 	return hint.Wrap(plain{strings.Join(texts, "; "), errors.Join(all...)}, hint.Of(all[0]))
 }
 
-// refusal turns what the API said to a dry run into a line that names the object. What only
-// the order of creation explains is no refusal.
+// refusal turns an error of a dry run into a line that names the object. It ignores errors that only the order of creation causes.
 func (v survey) refusal(o object, err error) error {
 	switch {
 	case err == nil, v.tolerated(o, err):
@@ -107,7 +106,7 @@ func (v survey) tolerated(o object, err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }
 
-// reasonOf is what the API complains about: fields where it names them.
+// reasonOf returns the reason of a refusal: the invalid fields, if the API names them.
 func reasonOf(err *apierrors.StatusError) string {
 	s := err.Status()
 	if s.Details == nil || len(s.Details.Causes) == 0 || !apierrors.IsInvalid(err) {

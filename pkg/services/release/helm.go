@@ -17,12 +17,12 @@ import (
 // hookTimeout bounds one hook of a chart; a hook is a job or a pod that runs to its end.
 const hookTimeout = 5 * time.Minute
 
-// helm is the Manager that is made of Helm v3's library. Helm's own configuration is made
-// again for each call, because it is not safe to share; what is costly in it is shared.
+// helm implements Manager with Helm v3's library. It makes a new Helm configuration for each call, because those are not safe to share;
+// its expensive parts are shared.
 type helm struct{ *connection }
 
-// NewHelm returns the Manager of a cluster. Calls may run in parallel, each on a release of
-// its own. What Helm and the API server have to say besides errors goes to log.
+// NewHelm returns the Manager of a cluster. Calls may run in parallel, each on a different release. Messages of Helm and the API server
+// besides errors go to log.
 func NewHelm(c *kube.Cluster, log *slog.Logger) (Manager, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -132,11 +132,11 @@ func (s *session) uninstall(ctx context.Context, name string) error {
 	return err
 }
 
-// endTimeout is how long an action is waited for after its context has ended: its requests
-// are cut off then, so that it ends by itself, except while it watches a hook.
+// endTimeout is how long to wait for an action after its context has ended: its requests are interrupted then, so that it ends by itself,
+// except while it watches a hook.
 const endTimeout = 2 * time.Second
 
-// bounded runs an action of Helm, which knows no context.
+// bounded runs an action of Helm, which doesn't support contexts.
 func bounded(ctx context.Context, run func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()
@@ -155,7 +155,7 @@ func bounded(ctx context.Context, run func() error) error {
 	}
 }
 
-// ended prefers the reason of the end to what it led to.
+// ended returns the error of the context instead of an error that it caused.
 func ended(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()

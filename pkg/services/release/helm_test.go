@@ -31,7 +31,7 @@ func TestASecondApplyChangesNothing(t *testing.T) {
 	assert.Equal(t, 2, changed.Revision)
 	assert.Equal(t, 1, changed.Previous)
 
-	// Values that are taken away are the chart's again, not those of the last revision.
+	// Removed values are the chart's again, not those of the last revision.
 	bare := w.apply(w.demo(nil))
 	assert.Equal(t, Upgraded, bare.Action)
 	d, err := w.client.AppsV1().Deployments(w.namespace).Get(t.Context(), "demo", metav1.GetOptions{})
@@ -84,7 +84,7 @@ func TestWhatWasDeletedOrChangedByHandIsRepaired(t *testing.T) {
 	assert.Equal(t, Repaired, w.apply(w.demo(nil)).Action)
 	assert.Equal(t, want, w.end())
 
-	// What others add is theirs.
+	// Additions by others stay.
 	_, err = w.client.AppsV1().Deployments(w.namespace).Patch(ctx, "demo", types.MergePatchType, []byte(`{"metadata":{"annotations":{"note":"x"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, Unchanged, w.apply(w.demo(nil)).Action)

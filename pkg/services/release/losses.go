@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// losses says what objects could no longer have if a definition became another one: versions and fields. The API server drops the content of a field
-// that a definition doesn't have, also of objects that are there.
+// losses returns the versions and fields that objects could no longer have if a definition changed. The API server drops the content of a
+// field that a definition doesn't have, also from existing objects.
 func losses(from, to *unstructured.Unstructured) []string {
 	next := map[string]map[string]any{}
 	for _, v := range versions(to) {
@@ -61,17 +61,17 @@ func few(all []string) string {
 	return strings.Join(all[:most], ", ") + " and " + plural.Of(len(all)-most, "other")
 }
 
-// refuseLosses refuses a definition that would take something away from objects.
+// refuseLosses refuses a definition that would remove something from objects.
 func (v survey) refuseLosses(o object, lost []string) error {
 	remedy := "use the paictl, or the chart, that brought it; to take it away in spite of that: paictl service upgrade -n " + v.release + " --downgrade"
-	if len(v.base) == 0 { // an upgrade is of what is installed
+	if len(v.base) == 0 { // not an upgrade: those have installed objects as their base
 		remedy = "use the paictl, or the chart, that brought it; or delete the definition with all objects of its kind: kubectl delete " + kubectlName(o)
 	}
 	return hint.Errorf(remedy, "%s would lose %s, with the content that objects have there", o, few(lost))
 }
 
-// keepsMore reports whether a definition of a chart stays as it is in the cluster: it has there all that the chart has, and more. It is one of a later
-// chart, which was rolled back or stopped. A definition that would both gain and lose something is refused.
+// keepsMore reports whether a definition of a chart stays as it is in the cluster, because it has all that the chart has, and more. It is
+// from a later chart, which was rolled back or stopped. A definition that would both gain and lose something is refused.
 func (v survey) keepsMore(o object, live *unstructured.Unstructured) (bool, error) {
 	if v.downgrade {
 		return false, nil

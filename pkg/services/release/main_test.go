@@ -102,7 +102,7 @@ type world struct {
 	namespace string
 }
 
-// newWorld gives the test a namespace of its own on a real API server.
+// newWorld gives the test a separate namespace on a real API server.
 func newWorld(t *testing.T) world {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -134,7 +134,7 @@ func (w world) apply(r Request) Outcome {
 	return out
 }
 
-// end is what a release leaves in the cluster, for comparing.
+// end returns the objects that a release leaves in the cluster, for comparing.
 func (w world) end() map[string]any {
 	w.Helper()
 	out := map[string]any{}
@@ -174,8 +174,8 @@ func (w world) end() map[string]any {
 	return out
 }
 
-// breaking returns a connection on which the requests after the k-th mutating one fail, as if
-// the program had been killed there, and a function that tells how many there were.
+// breaking returns a connection on which the requests after the k-th mutating one fail, as if the program had been killed there, and a
+// function that returns their number.
 func breaking(c *kube.Cluster, k int32) (*kube.Cluster, func() int32) {
 	var count atomic.Int32
 	config := rest.CopyConfig(c.Config)

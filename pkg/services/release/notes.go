@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Labels of a revision's record, which Helm keeps and gives back with the revision at a rollback.
+// Labels of a revision's record. Helm keeps them and restores them with the revision in a rollback.
 const (
 	// labelBy is the paictl that wrote the revision, as version.Tag spells it.
 	labelBy = "paictl.openpai.org/version"
@@ -47,7 +47,7 @@ func (j *job) notes() map[string]string {
 	return out
 }
 
-// thisPaictl is "" where a build calls itself what no label can say.
+// thisPaictl returns this version of paictl, or "" if the version isn't a valid label.
 func thisPaictl() string {
 	if tag := version.Tag(); len(validation.IsValidLabelValue(tag)) == 0 {
 		return tag
@@ -55,14 +55,14 @@ func thisPaictl() string {
 	return ""
 }
 
-// ownLabels are those of a record's Secret that aren't Helm's.
+// ownLabels returns the labels of a record's Secret that aren't Helm's.
 func ownLabels(all map[string]string) map[string]string {
 	out := maps.Clone(all)
 	maps.DeleteFunc(out, func(key, _ string) bool { return slices.Contains(driver.GetSystemLabels(), key) })
 	return out
 }
 
-// Settle implements Manager. It writes labels alone: the record is what Helm wrote.
+// Settle implements Manager. It writes only labels: the record stays as Helm wrote it.
 func (h *helm) Settle(ctx context.Context, namespace, name string) error {
 	return h.explain("note the state of", name, h.settle(ctx, namespace, name))
 }
@@ -131,7 +131,7 @@ func byRelease(records []record) map[string]history {
 	return out
 }
 
-// outdated returns the release where its chart is another one than the request's, else nil.
+// outdated returns the release if its chart differs from the request's, otherwise nil.
 func outdated(h history, r Request) (*Release, error) {
 	p, err := h.judge()
 	if err != nil || p.base == nil || p.leaving {

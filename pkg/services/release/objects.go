@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// id tells objects apart, whatever version of their API they are written in.
+// id identifies an object, independent of the version of its API.
 type id struct{ group, kind, namespace, name string }
 
-// String is what messages call it: "deployment pai-system/grafana".
+// String returns the name for messages: "deployment pai-system/grafana".
 func (i id) String() string {
 	kind := strings.ToLower(i.kind)
 	if i.namespace == "" {
@@ -28,10 +28,10 @@ func (i id) String() string {
 	return kind + " " + i.namespace + "/" + i.name
 }
 
-// title is the same for lists: "Deployment pai-system/grafana".
+// title returns the name for lists: "Deployment pai-system/grafana".
 func (i id) title() string { return i.kind + strings.TrimPrefix(i.String(), strings.ToLower(i.kind)) }
 
-// object is one of a manifest. mapping is nil where the release itself brings its kind.
+// object is one object of a manifest. mapping is nil if the release itself defines its kind.
 type object struct {
 	id
 	*unstructured.Unstructured
@@ -116,9 +116,8 @@ func integers(v any) any {
 	return v
 }
 
-// mapObjects finds for each object where the API keeps it, and gives it the namespace of the
-// release where it names none. Objects whose kind is missing are kept without a mapping where
-// may says so.
+// mapObjects finds the API resource of each object, and sets the release's namespace if the object has no namespace. Objects whose
+// kind is missing are kept without a mapping if may allows it.
 func (s *session) mapObjects(text string, may func(schema.GroupKind) bool) (manifest, error) {
 	parsed, err := parseObjects(text)
 	if err != nil {
@@ -149,7 +148,7 @@ func (s *session) mapObject(u *unstructured.Unstructured, may func(schema.GroupK
 	switch {
 	case meta.IsNoMatchError(err) && may(gvk.GroupKind()):
 		mapping = nil
-		// Another version of the kind tells where its objects are.
+		// Another version of the kind shows whether it is namespaced.
 		if now, err := s.mapper.RESTMapping(gvk.GroupKind()); err == nil && now.Scope.Name() == meta.RESTScopeNameNamespace && u.GetNamespace() == "" {
 			u.SetNamespace(s.namespace)
 		}

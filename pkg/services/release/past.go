@@ -9,18 +9,18 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 )
 
-// past is what the records of a release say about it.
+// past is the state of a release according to its records.
 type past struct {
-	// last is the newest record, nil where there is none.
+	// last is the newest record, or nil if there is no record.
 	last *helmrelease.Release
-	// base is the revision that the cluster holds: the deployed one, or the newest where no
-	// record says deployed although one was. It is nil where none ever was.
+	// base is the revision that the cluster holds: the deployed one, or the newest one if no record says deployed now but an earlier one
+	// was. It is nil if none ever was.
 	base *helmrelease.Release
 	// cut: the last run was killed, or failed.
 	cut bool
 	// leaving: the last run was an uninstall that was killed.
 	leaving bool
-	// proven is the revision that worked before the base, where the base is an upgrade that no run has seen ready; else 0.
+	// proven is the revision that worked before the base, if the base is an upgrade that no run has seen ready; otherwise 0.
 	proven int
 }
 
@@ -34,7 +34,7 @@ func (s *session) past(ctx context.Context, name string) (past, error) {
 	return p, err
 }
 
-// proven is the revision before an upgrade that no run has seen ready, as long as its record is there.
+// proven returns the revision before an upgrade that no run has seen ready, as long as its record exists.
 func (h history) proven(base *helmrelease.Release) int {
 	if base == nil {
 		return 0
@@ -47,7 +47,7 @@ func (h history) proven(base *helmrelease.Release) int {
 	return 0
 }
 
-// judge tells from the states of the revisions what has happened.
+// judge derives the state from the states of the revisions.
 func (h history) judge() (past, error) {
 	if len(h) == 0 {
 		return past{}, nil
@@ -104,7 +104,7 @@ func (p past) again() chartutil.ReleaseOptions {
 	return chartutil.ReleaseOptions{Revision: p.base.Version, IsInstall: first, IsUpgrade: !first}
 }
 
-// previous is the number of the revision to go back to, 0 where there is none.
+// previous returns the number of the revision to go back to, or 0.
 func (p past) previous() int {
 	if p.base == nil {
 		return 0
@@ -112,7 +112,7 @@ func (p past) previous() int {
 	return cmp.Or(p.proven, p.base.Version)
 }
 
-// attempt is a revision that a killed or failed run has begun and that isn't the base.
+// attempt returns a revision that a killed or failed run has begun and that isn't the base.
 func (p past) attempt() *helmrelease.Release {
 	if !p.cut || p.leaving || p.last == p.base {
 		return nil

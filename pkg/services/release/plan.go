@@ -48,7 +48,7 @@ func (j *job) loses() []string {
 	return out
 }
 
-// changes compares with what was sent last, and where that is the same, with what is there.
+// changes compares with the last sent manifest, and if that is the same, with the cluster.
 func (j *job) changes() ([]Change, error) {
 	out, err := j.changesOfKinds()
 	if err != nil {
@@ -77,7 +77,8 @@ func (j *job) changes() ([]Change, error) {
 	return out, nil
 }
 
-// changesOfKinds are those to definitions of the chart's crds folder: all in an upgrade, else those that the cluster doesn't have.
+// changesOfKinds returns the changes of definitions in the chart's crds folder: all in an upgrade, otherwise those that the cluster
+// doesn't have.
 func (j *job) changesOfKinds() ([]Change, error) {
 	var out []Change
 	for _, d := range j.kinds {

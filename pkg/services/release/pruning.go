@@ -54,7 +54,7 @@ func (n node) metadata(field string) bool {
 
 var metadataFields = []string{"apiVersion", "kind", "metadata"}
 
-// field is the place of a field; there is false where the field is dropped.
+// field returns the node of a field; there is false if the field is dropped.
 func (n node) field(name string) (below node, there bool) {
 	if n.metadata(name) {
 		return node{keeps: true}, true
@@ -65,7 +65,7 @@ func (n node) field(name string) (below node, there bool) {
 	return n.unnamed()
 }
 
-// unnamed is the place of fields without a name. Where additionalProperties is true, their own fields are dropped.
+// unnamed returns the node of fields without a name. If additionalProperties is true, their own fields are dropped.
 func (n node) unnamed() (below node, there bool) {
 	if more, ok := n.schema["additionalProperties"]; ok {
 		s, _ := more.(map[string]any)
@@ -74,7 +74,7 @@ func (n node) unnamed() (below node, there bool) {
 	return node{keeps: true}, n.keeps
 }
 
-// items are those of a list. One that keeps unknown fields keeps those of its items.
+// items returns the node of a list's items. A list that keeps unknown fields keeps those of its items.
 func (n node) items() node {
 	s, _ := n.schema["items"].(map[string]any)
 	below := at(s)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shapes makes schemas that differ, and an object that has all that any of them may keep. What is at a path has the same type in all of them.
+// shapes makes schemas that differ, and an object that has all fields that any of them may keep. A path has the same type in all of them.
 type shapes struct {
 	*rand.Rand
 	seed uint64

@@ -19,14 +19,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// recordMax bounds what a record of at most 1 MiB may unpack to, in bytes: a chart with its values and manifest has some hundred KiB.
+// recordMax bounds the unpacked size of a record of at most 1 MiB, in bytes: a chart with its values and manifest has some hundred KiB.
 const recordMax = 64 << 20
 
 // historyMax is how many revisions of a release the cluster keeps.
 const historyMax = 10
 
-// record is one revision as Helm's secrets driver keeps it. Its labels say enough to choose
-// which ones are worth decoding.
+// record is one revision as Helm's secrets driver keeps it. Its labels are enough to choose which ones to decode.
 type record struct {
 	namespace, name string
 	revision        int
@@ -73,8 +72,8 @@ func readHistory(ctx context.Context, c kubernetes.Interface, namespace, name st
 	return h, nil
 }
 
-// newest returns the current revision of each release, by namespace and name. Uninstalled
-// ones, which helm uninstall --keep-history leaves, are no releases.
+// newest returns the current revision of each release, by namespace and name. It leaves out uninstalled ones, which helm uninstall
+// --keep-history leaves.
 func newest(records []record) []record {
 	slices.SortFunc(records, func(a, b record) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), b.revision-a.revision)
@@ -83,7 +82,7 @@ func newest(records []record) []record {
 	return slices.DeleteFunc(records, func(r record) bool { return r.status == helmrelease.StatusUninstalled })
 }
 
-// decode reads the record into v: a Helm release, or as much of it as v has room for.
+// decode reads the record into v: a Helm release, or a struct with some of its fields.
 func (r record) decode(v any) error {
 	if err := decodeRecord(r.data, v); err != nil {
 		return fmt.Errorf("read revision %d of release %s/%s: %w", r.revision, r.namespace, r.name, err)
@@ -114,7 +113,7 @@ func decodeRecord(data []byte, v any) error {
 	return json.Unmarshal(raw, v)
 }
 
-// release decodes what a Release tells, and leaves the chart's files alone.
+// release decodes the fields of a Release, without the chart's files.
 func (r record) release() (Release, error) {
 	var v struct {
 		Info struct {

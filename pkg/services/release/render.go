@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// rendering is what a chart becomes with its values.
+// rendering is a rendered chart.
 type rendering struct {
 	manifest string
 	hooks    []*helmrelease.Hook
@@ -53,7 +53,7 @@ func render(e engine.Engine, c *chart.Chart, values map[string]any, o chartutil.
 // refusedByTemplate is how "fail" and "required" in a template come out.
 var refusedByTemplate = regexp.MustCompile(`execution error at \(([^)]*)\): `)
 
-// templateError keeps what a chart's author has to say, and leaves out where he says it.
+// templateError keeps the message of a chart's author, without its place.
 func templateError(name string, err error) error {
 	text := err.Error()
 	if at := refusedByTemplate.FindStringIndex(text); at != nil {
@@ -62,7 +62,7 @@ func templateError(name string, err error) error {
 	return fmt.Errorf("templates of %s: %w", name, err)
 }
 
-// text is the manifest and, after it, the hooks.
+// text returns the manifest and, after it, the hooks.
 func (r rendering) text() string {
 	var b strings.Builder
 	b.WriteString(r.manifest)

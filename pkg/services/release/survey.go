@@ -32,8 +32,8 @@ const (
 // finding is one object of a release, as it is in the cluster and as it would become.
 type finding struct {
 	object
-	live  *unstructured.Unstructured // nil where it isn't there
-	after *unstructured.Unstructured // nil where sending it would change nothing
+	live  *unstructured.Unstructured // nil if it doesn't exist
+	after *unstructured.Unstructured // nil if sending it would change nothing
 	// left: it is a definition that has more in the cluster than in the chart, and stays so.
 	left bool
 }
@@ -41,26 +41,25 @@ type finding struct {
 func (f finding) missing() bool { return f.live == nil && f.mapping != nil }
 func (f finding) changed() bool { return f.live != nil && f.after != nil }
 
-// survey asks the API about each wanted object: is it there, what would change, would it be
-// taken? The answers to the last two come from a server-side dry run, so that a manifest that
-// is refused changes nothing. base is what was sent last, empty before the first time.
+// survey asks the API about each desired object: does it exist, what would change, would it be accepted? The answers to the last two come
+// from a server-side dry run, so that a refused manifest changes nothing. base is the last sent manifest, empty before the first time.
 type survey struct {
 	*session
 	release string
 	base    map[id]object
 	// creates are the namespaces that the release itself brings.
 	creates map[string]bool
-	// rehearsal is a plan: it waits for nothing, and the release's own namespace may be missing.
+	// rehearsal is a plan: it doesn't wait, and the release's own namespace may be missing.
 	rehearsal bool
 	// upgrade and downgrade are the request's.
 	upgrade, downgrade bool
-	// changing are the kinds whose definitions are about to change: what the API says of their objects now doesn't count.
+	// changing are the kinds whose definitions are about to change: errors of their objects don't count yet.
 	changing map[schema.GroupKind]bool
 	// brings are the kinds that the chart defines itself.
 	brings map[schema.GroupKind]bool
 }
 
-// viewOf is how the job looks at the cluster before it changes anything.
+// viewOf returns the survey of the cluster before the job changes anything.
 func (j *job) viewOf(rehearsal bool) survey {
 	v := survey{session: j.session, release: j.request.Name, base: j.base.byID(), creates: map[string]bool{}, rehearsal: rehearsal,
 		upgrade: j.request.Upgrade, downgrade: j.request.Downgrade, changing: map[schema.GroupKind]bool{}, brings: j.brings}
@@ -94,8 +93,8 @@ func (v survey) all(ctx context.Context, want manifest) ([]finding, error) {
 	return out, oneLine(errs)
 }
 
-// unserved reports whether an object was refused because its kind has gone, and the chart brings it back: the API goes on naming a kind
-// for a moment after its definition was removed, and takes no object while it is.
+// unserved reports whether an object was refused because its kind has gone, and the chart defines it again: the API still lists a kind
+// for a moment after its definition was removed, but doesn't accept objects of it.
 func (v survey) unserved(o object, err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || o.mapping == nil || !v.brings[o.GroupVersionKind().GroupKind()] {
@@ -129,7 +128,7 @@ func (v survey) look(ctx context.Context, o object) (finding, error) {
 		return f, err
 	}
 	if !known {
-		// Mostly it isn't there yet: one request less.
+		// Usually the object doesn't exist yet: this saves a request.
 		err := v.tryCreate(ctx, o, target)
 		if !apierrors.IsAlreadyExists(err) {
 			return f, v.refusal(o, err)
@@ -157,8 +156,8 @@ func (v survey) look(ctx context.Context, o object) (finding, error) {
 	return f, v.refusal(o, err)
 }
 
-// get returns the live object, or nil. One that is being deleted is waited for, since what
-// is created in its place would go with it.
+// get returns the live object, or nil. It waits for an object that is being deleted, since one that is created in its place would be
+// deleted, too.
 func (v survey) get(ctx context.Context, o object) (*unstructured.Unstructured, error) {
 	var live *unstructured.Unstructured
 	err := wait.PollUntilContextTimeout(ctx, goneInterval, goneTimeout, true, func(ctx context.Context) (bool, error) {
@@ -193,7 +192,7 @@ func (v survey) tryCreate(ctx context.Context, o object, target *unstructured.Un
 	return err
 }
 
-// tryPatch returns the object as it would become, or nil where it would stay as it is.
+// tryPatch returns the changed object, or nil if it would stay as it is.
 func (v survey) tryPatch(ctx context.Context, o object, target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	base := target
 	if b, ok := v.base[o.id]; ok {
@@ -212,7 +211,7 @@ func (v survey) tryPatch(ctx context.Context, o object, target, live *unstructur
 	return after, nil
 }
 
-// sameObject compares without what the server writes at every touch.
+// sameObject compares without the fields that the server writes with each change.
 func sameObject(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(withoutBookkeeping(a), withoutBookkeeping(b))
 }
@@ -258,9 +257,8 @@ func (v survey) owned(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// adoptable says whether an object that is there already may become the release's: it is
-// its own from an earlier time (a kept volume, an install that was cut off), or it is the
-// platform's and no one else's.
+// adoptable reports whether an existing object may become the release's: it is its own from an earlier time (a kept volume, an
+// interrupted install), or it is the platform's and belongs to no other release.
 func (v survey) adoptable(o object, live *unstructured.Unstructured) error {
 	labels, annotations := live.GetLabels(), live.GetAnnotations()
 	name, namespace := annotations[ownerName], annotations[ownerNamespace]

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// gears is a definition of the kind Gear in a group of its own. Its last version is stored; v2 has the field color.
+// gears returns a definition of the kind Gear in a separate group. Its last version is stored; v2 has the field color.
 func gears(group string, versions ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `apiVersion: apiextensions.k8s.io/v1
@@ -76,7 +76,7 @@ func (w world) definition(group string) *unstructured.Unstructured {
 	return u
 }
 
-// write makes an object as an operator would, and returns what the API has kept of its field color.
+// write makes an object as an operator would, and returns the value of its field color that the API has kept.
 func (w world) write(group, version, name string) string {
 	w.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{
@@ -288,7 +288,7 @@ func TestAnUpgradeThatNoRunHasSeenReadyIsUnproven(t *testing.T) {
 	assert.Zero(t, out.Unproven)
 	assert.Equal(t, 3, out.Previous)
 
-	// A start is no upgrade: what it changes has the revision before.
+	// A start isn't an upgrade: its changes have the revision before.
 	assert.Equal(t, 3, w.apply(w.demo(map[string]any{"greeting": "four"})).Previous)
 	assert.Zero(t, w.apply(w.demo(map[string]any{"greeting": "four"})).Unproven)
 }
@@ -363,7 +363,7 @@ func TestAnUpgradeThatWasKilledAtAnyRequestIsContinued(t *testing.T) {
 	}
 }
 
-// record makes what looks like a revision of a release.
+// record makes a Secret that looks like a revision of a release.
 func (w world) record(name string, revision int, data []byte) {
 	w.Helper()
 	_, err := w.client.CoreV1().Secrets(w.namespace).Create(w.Context(), &corev1.Secret{

@@ -10,9 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// cache keeps archives by digest, and which digest a reference had when it was fetched. It
-// is a folder of the user alone. Where it can't be written nothing is lost but time, so that
-// its errors are not told.
+// cache keeps archives by digest, and the digest that a reference had when it was fetched. It is a folder that only the user can read.
+// Its errors aren't reported, because without it charts are only fetched again.
 type cache string
 
 func newCache(dir string) cache {
@@ -26,8 +25,8 @@ func newCache(dir string) cache {
 	return cache(dir)
 }
 
-// get returns the archive of a reference, nil where it isn't there. A reference without
-// version and digest may mean another chart each day and is never kept.
+// get returns the archive of a reference, or nil if it isn't cached. A reference without version and digest may mean a different chart
+// each day and is never cached.
 func (c cache) get(ref catalogue.ChartRef) []byte {
 	if c == "" || ref.Version == "" && ref.Digest == "" {
 		return nil

@@ -1,7 +1,6 @@
-// Package fetch brings upstream charts.
-// In: a reference: oci://, a chart repository, a URL, a path. Out: the chart, checked against
-// its digest and version. What was fetched once is kept, so that a second start needs no
-// network.
+// Package fetch fetches upstream charts.
+// In: a reference: oci://, a chart repository, a URL, a path. Out: the chart, checked against its digest and version. Fetched charts are
+// cached, so that a second start needs no network.
 package fetch
 
 import (
@@ -23,8 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// Limits of what a server may send. Helm's loader limits what an archive may become: 100 MiB
-// in all, 5 MiB a file.
+// Limits of a server's response. Helm's loader limits an unpacked archive: 100 MiB in all, 5 MiB a file.
 const (
 	maxArchive = 32 << 20
 	maxIndex   = 64 << 20
@@ -35,20 +33,19 @@ const defaultTimeout = 2 * time.Minute
 
 // Options say where charts may come from beside the network.
 type Options struct {
-	// Cache keeps what was fetched; "" means the folder paictl/charts in the user's cache.
+	// Cache is the folder for fetched charts; "" means the folder paictl/charts in the user's cache.
 	Cache string
-	// Bundle is a bundle's folder, "" for none: an archive in its folder charts is taken where
-	// it has the digest that is wanted.
+	// Bundle is a bundle's folder, or "": an archive in its folder charts is used if it has the required digest.
 	Bundle string
 	// Registry is cluster.docker-registry; its login is used for its host.
 	Registry config.DockerRegistry
 	// Repositories is Helm's file with the logins of chart repositories; "" means Helm's own.
 	Repositories string
-	Transport    http.RoundTripper // http.DefaultTransport where nil
-	Timeout      time.Duration     // of one chart; two minutes where 0
+	Transport    http.RoundTripper // nil means http.DefaultTransport
+	Timeout      time.Duration     // of one chart; 0 means two minutes
 }
 
-// Fetcher brings upstream charts. It may be used by several goroutines.
+// Fetcher fetches upstream charts. It may be used by several goroutines.
 type Fetcher struct {
 	Options
 	cache cache

@@ -54,7 +54,7 @@ func read(t *testing.T, file string) []byte {
 	return data
 }
 
-// fetcher has a cache and logins of its own.
+// fetcher returns a Fetcher with a separate cache and separate logins.
 func fetcher(t *testing.T, o Options) *Fetcher {
 	t.Helper()
 	home := t.TempDir()
@@ -67,8 +67,8 @@ func fetcher(t *testing.T, o Options) *Fetcher {
 	return New(o)
 }
 
-// serveRegistry starts a registry that holds the chart base in two versions, and an image.
-// Where login isn't empty it wants it.
+// serveRegistry starts a registry that holds the chart base in two versions, and an image. If login isn't empty, the registry requires
+// it.
 func serveRegistry(t *testing.T, login string) (server *httptest.Server, archiveDigest, manifestDigest string) {
 	t.Helper()
 	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
@@ -245,7 +245,7 @@ func TestNothingComesWithoutTLSUnlessItIsPinned(t *testing.T) {
 	assert.Empty(t, strings.Join(plain.logins, ""), "the login stays here")
 }
 
-// serveRepository starts a chart repository in a folder. Where login isn't empty it wants it.
+// serveRepository starts a chart repository in a folder. If login isn't empty, the repository requires it.
 func serveRepository(t *testing.T, login string, change func(*repo.IndexFile)) *httptest.Server {
 	t.Helper()
 	dir := t.TempDir()

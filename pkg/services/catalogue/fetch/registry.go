@@ -21,8 +21,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// fromRegistry pulls a chart from an OCI registry. Helm's own client isn't used: it can't be
-// cancelled, limits nothing, and goes on without TLS where TLS fails.
+// fromRegistry pulls a chart from an OCI registry. It doesn't use Helm's own client, which can't be cancelled, has no limits, and falls
+// back to plain HTTP if TLS fails.
 func (f *Fetcher) fromRegistry(ctx context.Context, ref catalogue.ChartRef, repository string) ([]byte, error) {
 	plain := plainHost(ref)
 	opts := []name.Option{name.WithDefaultRegistry("")}
@@ -50,7 +50,7 @@ func (f *Fetcher) fromRegistry(ctx context.Context, ref catalogue.ChartRef, repo
 	if err != nil {
 		return nil, err
 	}
-	// Helm tells the digest of the manifest, sha256sum that of the archive: both pin the chart.
+	// Helm shows the digest of the manifest, sha256sum that of the archive: both pin the chart.
 	if ref.Digest != "" && ref.Digest != got.Digest.String() && ref.Digest != layer.Digest.String() {
 		return nil, wrongDigest(ref, layer.Digest.String())
 	}
@@ -87,7 +87,7 @@ func pullLayer(ref name.Digest, options []remote.Option) ([]byte, error) {
 	return readLimited(r, maxArchive)
 }
 
-// withVersions tells which versions there are where the wanted one isn't.
+// withVersions adds the existing versions to the error if the requested one doesn't exist.
 func withVersions(err error, repo name.Repository, ref catalogue.ChartRef, options []remote.Option) error {
 	if statusOf(err) != http.StatusNotFound || ref.Version == "" {
 		return err
@@ -113,7 +113,7 @@ func noVersion(version string, there []string) error {
 	return hint.Errorf("the versions are "+strings.Join(slices.Compact(there), ", ")+more, "there is no version %s", version)
 }
 
-// logins are those of the configuration for its registry, else those of docker and podman.
+// logins are those of the configuration for its registry; for others those of docker and podman.
 type logins struct{ own config.DockerRegistry }
 
 // Resolve implements authn.Keychain.

@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// fromServer downloads a chart over HTTPS: an archive, or what a repository's index says.
+// fromServer downloads a chart over HTTPS: an archive, or the archive that a repository's index names.
 func (f *Fetcher) fromServer(ctx context.Context, ref catalogue.ChartRef) ([]byte, error) {
 	base, err := url.Parse(ref.Chart)
 	if err != nil {
@@ -128,8 +128,7 @@ func (s *server) address(v *repo.ChartVersion) (address, digest string, err erro
 	return address, digest, err
 }
 
-// login finds who to be at a server: cluster.docker-registry for its own host, else what
-// "helm repo add" was told.
+// login finds the login of a server: cluster.docker-registry for its own host, otherwise the one that "helm repo add" has stored.
 func (f *Fetcher) login(base *url.URL) (user, password string) {
 	if (logins{f.Registry}).sameHost(base) {
 		return f.Registry.Username, f.Registry.Password.Reveal()
@@ -150,7 +149,7 @@ func (f *Fetcher) login(base *url.URL) (user, password string) {
 	return "", ""
 }
 
-// sortVersions puts the newest first, and what is no version last.
+// sortVersions puts the newest first, and invalid versions last.
 func sortVersions(all []string) {
 	versions := make(repo.ChartVersions, len(all))
 	for i, v := range all {

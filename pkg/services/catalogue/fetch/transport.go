@@ -15,12 +15,11 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// guarded lets no request leave the machine without TLS, whoever asks: an address, a
-// redirect, a library that tries plain HTTP when TLS fails. A reference may allow one host,
-// which then sees no password.
+// guarded blocks all requests to other machines without TLS: of an address, a redirect, or a library that tries plain HTTP when TLS
+// fails. A reference may allow one host, which then sees no password.
 type guarded struct {
 	base  http.RoundTripper
-	plain string // host:port that may be asked without TLS
+	plain string // host:port that may be used without TLS
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -43,8 +42,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// plainHost is the host that a reference allows without TLS, "" for none. What comes from
-// there is held against the digest.
+// plainHost returns the host that a reference allows without TLS, or "". Data from there is checked against the digest.
 func plainHost(ref catalogue.ChartRef) string {
 	u, err := url.Parse(ref.Chart)
 	if err != nil || ref.Digest == "" || u.Scheme == "https" || u.Scheme == "oci" && !ref.PlainHTTP {
@@ -53,7 +51,7 @@ func plainHost(ref catalogue.ChartRef) string {
 	return u.Host
 }
 
-// statusError is an answer other than the one that was hoped for.
+// statusError is an unexpected status of a response.
 type statusError struct {
 	url  string
 	code int
