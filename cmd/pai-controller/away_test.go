@@ -146,7 +146,7 @@ func (b *begun) says(t *testing.T, what string) {
 	eventually(t, "it says: "+what, func() bool { return strings.Contains(b.said.String(), what) })
 }
 
-// No API server is needed to see what a program does that finds none.
+// The test needs no API server: the program doesn't find one.
 func TestItWaitsForAnAPIServerThatIsAwayAtTheStart(t *testing.T) {
 	r := newRelay(t, "127.0.0.1:1")
 	r.cut()
@@ -204,7 +204,7 @@ func TestItGoesOnWhenTheAPIServerComesBackAndEndsOnlyIfItLed(t *testing.T) {
 	}
 	r.start()
 	require.NoError(t, leases.Delete(t.Context(), api.Lease, metav1.DeleteOptions{}))
-	// What the API server has may not have reached the program yet: a lease whose answer is cut off isn't the program's.
+	// The cache may be behind the API server: if the response to its request for a lease is lost, the program doesn't hold the lease.
 	eventually(t, "it leads", func() bool {
 		_, metrics := b.get(t, "/metrics")
 		return strings.Contains(metrics, "\npai_controller_leader 1\n")

@@ -72,7 +72,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	return o, o.complete()
 }
 
-// complete checks the arguments, and fills in what depends on where the program runs.
+// complete checks the arguments, and fills in defaults that depend on where the program runs.
 func (o *options) complete() error {
 	_, port, err := net.SplitHostPort(o.listen)
 	if err != nil {
@@ -114,7 +114,7 @@ func (o *options) config() (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 }
 
-// archive says where the archive lies. The DSN holds a password: it comes in a file.
+// archive returns the options of the archive. The DSN contains a password, so it comes in a file.
 func (o *options) archive() (archive.Options, error) {
 	if o.dsnFile == "" {
 		return archive.Options{Path: o.database, CodeLimit: o.codeBytes, CodeLimitPerUser: o.userBytes}, nil

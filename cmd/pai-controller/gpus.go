@@ -95,7 +95,7 @@ var (
 	label  = regexp.MustCompile(`([A-Za-z_]+)="([^"\\]*)"`)
 )
 
-// readGPUs reads what is asked for of all that is told, by card.
+// readGPUs reads the metrics that api.GPU has, by card.
 func readGPUs(r io.Reader) ([]api.GPU, error) {
 	out, at := []api.GPU{}, map[string]int{}
 	lines := bufio.NewScanner(r)

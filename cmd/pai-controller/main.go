@@ -1,4 +1,4 @@
-// Command pai-controller runs jobs, and keeps what is known of them after they ended.
+// Command pai-controller runs jobs, and keeps their data after they finish.
 package main
 
 import (
@@ -44,7 +44,7 @@ func program(ctx context.Context, args []string) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	// What the libraries say looks like the rest. Theirs is one for the process: it is set before anything runs.
+	// The log messages of the libraries look like the rest. Their loggers are global, so they are set before anything runs.
 	klog.SetSlogLogger(log)
 	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
 	return run(ctx, o, log)

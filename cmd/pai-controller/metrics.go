@@ -36,21 +36,21 @@ func tellLeader(r prometheus.Registerer, leads func() bool) {
 	}))
 }
 
-// tellBroken adds how many damaged archives lie beside the one in use.
+// tellBroken adds a metric with the number of damaged archives beside the one in use.
 func tellBroken(r prometheus.Registerer, place archive.Options) {
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pai_archive_broken_files", Help: "Archives that were damaged and put aside, and that are still there.",
 	}, func() float64 { return float64(len(place.Broken())) }))
 }
 
-// tellUsage adds which GPUs are held by whom, and GPU time. Both come from the archive, so that a restart changes
-// nothing; replicas share one, and only who leads tells.
+// tellUsage adds metrics of GPUs and their holders, and of GPU time. Both come from the archive, so a restart doesn't change them;
+// replicas share one archive, and only the leading replica has these metrics.
 func tellUsage(r prometheus.Registerer, store archive.Store, leads func() bool, log *slog.Logger) {
 	r.MustRegister(&usage{store: store, leads: leads, log: log, now: time.Now})
 }
 
 const (
-	// usageFresh is for how long an answer of the archive is told.
+	// usageFresh is how long a result of the archive is cached.
 	usageFresh = 20 * time.Second
 	usageTime  = 5 * time.Second
 )
@@ -77,7 +77,7 @@ type usage struct {
 // Describe implements prometheus.Collector.
 func (u *usage) Describe(out chan<- *prometheus.Desc) { out <- descTaskGPUs; out <- descGPUTime }
 
-// Collect implements prometheus.Collector. Where the archive doesn't answer nothing is told: another metric says that it fails.
+// Collect implements prometheus.Collector. If the archive doesn't answer, it returns no metrics: another metric shows the failure.
 func (u *usage) Collect(out chan<- prometheus.Metric) {
 	if !u.leads() {
 		return

@@ -22,8 +22,7 @@ const (
 	page = 500
 )
 
-// prune removes from the archive what is too old, and code that no job needs, and copies it once a day,
-// while this replica leads.
+// prune removes old data from the archive, and code that no job needs, and copies the archive once a day, while this replica leads.
 func prune(ctx context.Context, o *options, config *rest.Config, store archive.Store, leads func() bool, log *slog.Logger) error {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -47,7 +46,7 @@ func prune(ctx context.Context, o *options, config *rest.Config, store archive.S
 			continue
 		}
 		if err := pruneOnce(ctx, o, client, store, log); err != nil && ctx.Err() == nil {
-			log.ErrorContext(ctx, "the archive was not pruned", "error", err.Error()) // the next turn tries again
+			log.ErrorContext(ctx, "the archive was not pruned", "error", err.Error()) // the next turn retries
 		}
 		copyDue(ctx, store, log)
 	}
@@ -90,7 +89,7 @@ func pruneOnce(ctx context.Context, o *options, client metadata.Interface, store
 	return store.PruneAudit(ctx, before, o.auditRows)
 }
 
-// liveCode is the code that jobs of now were submitted with. They may not be archived yet.
+// liveCode returns the code of the jobs that exist now. They may not be archived yet.
 func liveCode(ctx context.Context, client metadata.Interface, namespace string) ([]string, error) {
 	frameworks := client.Resource(v1.Resource).Namespace(namespace)
 	var out []string

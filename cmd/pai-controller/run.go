@@ -79,7 +79,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		Store: watched, Peers: server.Peers{Board: board, Key: key, Leads: c.Leads}, Ready: ready(tokens, c.Filled, answers(watched)), Metrics: registry, MetricsAccess: o.accessFile, Token: own.Value, AuditToken: auditToken.Value,
 		Logs: logs, Use: logs, GPUs: newGPUs(pods, o.accessFile), Jobs: c, Imported: c.LookForGone, Log: log,
 	})
-	// It is no part below: that it has ended says nothing of the others.
+	// It isn't one of the parts below, because its end must not end the others.
 	go readTokens(ctx, log, tokens)
 	tellLeader(registry, c.Leads)
 	tellBroken(registry, place)
@@ -100,7 +100,7 @@ func answers(store archive.Store) func(context.Context) error {
 	}
 }
 
-// failed waits until the archive is of no use any more.
+// failed waits until the archive can no longer be used.
 func failed(ctx context.Context, store archive.Store) error {
 	select {
 	case <-ctx.Done():

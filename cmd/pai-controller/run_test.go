@@ -38,7 +38,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// libraries is what the libraries say, in all tests.
+// libraries is the log of the libraries, in all tests.
 var libraries = &log{}
 
 func TestMain(m *testing.M) {
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(kubetest.Wrap(m).Run())
 }
 
-// installed is a cluster with what the chart makes, but without its pods.
+// installed returns a cluster with the objects of the chart, but without its pods.
 func installed(t *testing.T) (client.Client, *kube.Cluster) {
 	t.Helper()
 	tier.More(t, "an API server with nodes")
@@ -107,7 +107,7 @@ func asService(t *testing.T, cluster *kube.Cluster) string {
 	return file
 }
 
-// log is what the program says; two of its parts may speak at a time.
+// log is the program's log; two of its parts may write concurrently.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -208,7 +208,7 @@ func succeed(t *testing.T, c client.Client, name string) {
 			p.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: now, FinishedAt: now}}
 		}
 		err = c.Status().Update(t.Context(), p)
-		if !apierrors.IsConflict(err) { // KWOK may play a stage once more meanwhile
+		if !apierrors.IsConflict(err) { // KWOK may play another stage at the same time
 			require.NoError(t, err)
 		}
 		return err == nil

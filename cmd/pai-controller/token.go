@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 )
 
-// token is what opens an API: the controller's own, or that of the agents that keep logs. It lies in a Secret, which is made
-// once; all replicas share it, and who may read the Secret may ask.
+// token is the token of an API: the controller's own, or that of the agents that keep logs. It is stored in a Secret, which is created
+// once; all replicas share it, and users who may read the Secret may use the API.
 type token struct {
 	secrets typed.SecretInterface
 	name    string
@@ -34,7 +34,7 @@ func (t *token) Value() string {
 	return ""
 }
 
-// read reads the Secret, and makes it where there is none.
+// read reads the Secret, and creates it if it doesn't exist.
 func (t *token) read(ctx context.Context) error {
 	made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: t.name}, Data: map[string][]byte{api.TokenKey: []byte(rand.Text())}}
 	have, err := t.secrets.Get(ctx, t.name, metav1.GetOptions{})

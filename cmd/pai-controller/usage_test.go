@@ -52,7 +52,7 @@ pai_gpu_seconds_total{opportunistic="true",type="H100",user="ann",vc="vision"} `
 pai_task_gpus{job_name="train",opportunistic="true",task_pod="f-worker-0",type="H100",user="ann",vc="vision"} 2
 `)))
 	}
-	tells("1200") // of today only
+	tells("1200") // only of the current day
 	now = now.Add(5 * time.Minute)
 	require.NoError(t, store.SaveHolds(t.Context(), f))
 	tells("1800")

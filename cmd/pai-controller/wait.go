@@ -51,7 +51,7 @@ func untilDone(ctx context.Context, log *slog.Logger, ask func(context.Context) 
 	}
 }
 
-// ready is nil where this replica can lead and answer: it has read the tokens and all jobs, and the archive answers.
+// ready returns a check that succeeds if this replica can lead and answer: it has read the tokens and all jobs, and the archive answers.
 func ready(tokens []*token, filled func() bool, archived func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, t := range tokens {

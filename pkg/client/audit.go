@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// Audit reads a page of who did what to what, the latest first.
+// Audit reads a page of the audit, the latest first.
 func (s *Server) Audit(ctx context.Context, q audit.Query) (*audit.Page, error) {
 	v := url.Values{}
 	for name, value := range map[string]string{

@@ -1,5 +1,6 @@
-// Package client asks the platform's server over HTTPS, for whoever has signed in.
-// In: where the server is, whom its certificate may be signed by, a token. Out: answers of /api/v3, and all that "paictl job" needs.
+// Package client sends requests to the platform's server over HTTPS, for a user who has signed in.
+// In: the server's address, the authorities of its certificate, a token. Out: responses of /api/v3, and the functions that "paictl job"
+// needs.
 package client
 
 import (
@@ -37,21 +38,21 @@ const (
 	maxRefusal = 1 << 20
 )
 
-// Tokens give what opens the server. It is safe for concurrent use.
+// Tokens provides tokens for the server. It is safe for concurrent use.
 type Tokens interface {
-	// Access is a token that should hold for a while.
+	// Access returns a token that should be valid for a while.
 	Access(ctx context.Context) (secret.String, error)
-	// Renewed is one in place of a token that the server refuses; an error says what to do where there is none.
+	// Renewed replaces a token that the server refuses; if it can't, the error says what to do.
 	Renewed(ctx context.Context, refused secret.String) (secret.String, error)
 }
 
 // Fixed is a token that is never renewed, such as that of an application.
 type Fixed secret.String
 
-// Access returns it.
+// Access returns the token.
 func (f Fixed) Access(context.Context) (secret.String, error) { return secret.String(f), nil }
 
-// Renewed has no other.
+// Renewed always fails.
 func (Fixed) Renewed(context.Context, secret.String) (secret.String, error) {
 	return "", hint.Errorf("make another: paictl token create, or sign in: paictl login", "the server doesn't take the token of PAICTL_TOKEN: it has ended or was revoked")
 }
@@ -60,17 +61,18 @@ func (Fixed) Renewed(context.Context, secret.String) (secret.String, error) {
 type Options struct {
 	// URL is the server's: https://HOST[:PORT].
 	URL string
-	// CA, not empty, is the PEM of the only authorities that may sign the server's certificate; else those of the system may.
+	// CA, if it isn't empty, is the PEM of the only authorities that may sign the server's certificate; otherwise those of the system
+	// may.
 	CA []byte
-	// Tokens is nil for what is asked before one signs in.
+	// Tokens is nil for requests before signing in.
 	Tokens Tokens
 	// Version is paictl's own.
 	Version string
-	// Note is told that the server is asked again; nil is not told.
+	// Note is called when a request is retried; it may be nil.
 	Note func(text string)
 }
 
-// Server is one that is asked.
+// Server sends requests to one server.
 type Server struct {
 	base    *url.URL
 	http    *http.Client
@@ -108,7 +110,7 @@ func shown(text string) string {
 	return text
 }
 
-// New makes a way to a server. It asks nothing yet.
+// New returns a client of a server. It doesn't send a request yet.
 func New(o Options) (*Server, error) {
 	base, err := ParseURL(o.URL)
 	if err != nil {
@@ -145,13 +147,13 @@ type question struct {
 	// content, not nil, is sent in place of body.
 	content io.Reader
 	size    int64 // of content, in bytes
-	// open needs no token. again may be asked once more where no answer came, since asking twice does no harm.
+	// open needs no token. again: the request may be repeated if there was no response, because repeating it does no harm.
 	open, again bool
-	// once isn't asked again at all.
+	// once: the request is never repeated.
 	once bool
 }
 
-// get is a question that changes nothing.
+// get returns a request that changes nothing.
 func get(path string, query url.Values) question {
 	return question{method: http.MethodGet, path: path, query: query, again: true}
 }
@@ -188,7 +190,7 @@ func (s *Server) ask(ctx context.Context, q question, out any) error {
 	return nil
 }
 
-// do sends a question, with a token where it needs one, until there is an answer. One that is no success is an error.
+// do sends a request, with a token if it needs one, until there is a response. A failed status is returned as an error.
 func (s *Server) do(ctx context.Context, q question) (*http.Response, error) {
 	token := secret.String("")
 	if !q.open {

@@ -16,26 +16,26 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// Offer is what a job may ask of the cluster.
+// Offer returns the resources that a job may request from the cluster.
 func (c *Jobs) Offer(ctx context.Context) (*job.Offer, error) {
 	out := &job.Offer{}
 	return out, explained(c.ask(ctx, get(api.Prefix+"/offer", nil), out))
 }
 
-// VirtualClusters are those that one may use, and what is used of them.
+// VirtualClusters returns those that the user may use, and their usage.
 func (c *Jobs) VirtualClusters(ctx context.Context) (*schedulerapi.VirtualClusters, error) {
 	out := &schedulerapi.VirtualClusters{}
 	return out, explained(c.ask(ctx, get(api.Prefix+"/virtual-clusters", nil), out))
 }
 
-// Images are those that all machines hold.
+// Images returns the images that all machines have.
 func (c *Jobs) Images(ctx context.Context) ([]string, error) {
 	out := &api.Images{}
 	err := c.ask(ctx, get(api.Prefix+"/images", nil), out)
 	return out.Items, explained(err)
 }
 
-// Waiting is who waits in a virtual cluster, or in all that one may use: the first so many, or all where limit is 0.
+// Waiting returns the queue of a virtual cluster, or of all that the user may use: the first gangs up to limit, or all if limit is 0.
 func (c *Jobs) Waiting(ctx context.Context, vc string, limit int) (*job.WaitingList, error) {
 	if vc != "" {
 		return c.waiting(ctx, vc, limit)
@@ -91,7 +91,7 @@ func (c *Jobs) Usage(ctx context.Context, u fapi.UsageQuery) (*job.Usage, error)
 	return out, explained(c.ask(ctx, get(api.Prefix+"/usage", q), out))
 }
 
-// Top measures what the tasks of a job use; problems are machines that don't answer.
+// Top measures the usage of a job's tasks; problems are machines that don't answer.
 func (c *Jobs) Top(ctx context.Context, j *job.Job) (list []usage.Task, problems []error, err error) {
 	out := &api.Top{}
 	if err := c.ask(ctx, get(one(j, "/top"), nil), out); err != nil {

@@ -16,25 +16,25 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// errNotSignedIn is returned for what needs a token where there is none.
+// errNotSignedIn is returned for requests that need a token if the user isn't signed in.
 var errNotSignedIn = hint.Errorf("sign in: paictl login https://HOST", "you are not signed in")
 
-// Error is an answer of the server that is no success.
+// Error is a response with a failed status.
 type Error struct {
 	Body   api.Error
 	Status int
 	Host   string
 
-	after time.Duration // when to try again; 0 is not said
+	after time.Duration // when to retry; 0 if the server doesn't say
 }
 
-// Error is what the server says.
+// Error returns the server's message.
 func (e *Error) Error() string { return e.Body.Message }
 
-// ExitCode tells a server that can't answer now from a refusal, for scripts.
+// ExitCode distinguishes a server that can't answer now from a refusal, for scripts.
 func (e *Error) ExitCode() int { return 1 }
 
-// Codes that commands tell apart.
+// Codes that commands distinguish.
 const (
 	codeNoJob    = "NoJobError"
 	codeNoAPI    = "NoApiError"
@@ -50,7 +50,7 @@ func readError(status int, body []byte) *Error {
 	return e
 }
 
-// explained adds what a person can do about an error of the server.
+// explained adds a remedy to an error of the server.
 func explained(err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || hint.Of(err) != "" {

@@ -14,13 +14,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// event is one of a stream of server-sent events. One without a name says that all until place was told.
+// event is one of a stream of server-sent events. An event without a name says that all events until place have been sent.
 type event struct {
 	name, data, place string
 }
 
-// events opens a stream of server-sent events, from a place on where there is one, and hands them over until it ends. What it returns is as
-// of frames; there is no end but an error.
+// events opens a stream of server-sent events, from a place if it isn't empty, and passes the events to take until the stream ends. Its
+// errors are those of frames; it always returns one.
 func (s *Server) events(ctx context.Context, q question, place string, take func(event) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

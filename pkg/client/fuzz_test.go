@@ -25,7 +25,7 @@ func (s says) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: s.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(s.body)), Request: r}, nil
 }
 
-// Whatever a server answers, paictl doesn't panic, and repeats no token.
+// For any response of a server, paictl doesn't panic, and doesn't print a token.
 func FuzzAnswers(f *testing.F) {
 	for _, body := range []string{
 		`{}`, `null`, `[]`, `{"items":[null,{"name":"x"}],"next":"y"}`, `{"code":"NoJobError","message":"m","findings":[{}]}`, `{"name":"ann","grants":null,"token":{"scopes":null}}`, `{"virtualClusters":[null]}`,
@@ -72,7 +72,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// What is accepted as a fingerprint is one, and reads as itself.
+// An accepted fingerprint is valid, and parses to itself.
 func FuzzFingerprint(f *testing.F) {
 	for _, s := range []string{strings.Repeat("ab", 32), "SHA256:" + strings.Repeat("AB:", 31) + "AB", "", "sha256:sha256:", strings.Repeat("é", 32)} {
 		f.Add(s)
@@ -88,7 +88,7 @@ func FuzzFingerprint(f *testing.F) {
 	})
 }
 
-// What is accepted as a server's address is https, and has nothing but a host.
+// An accepted address of a server is https, and has only a host.
 func FuzzAddress(f *testing.F) {
 	for _, s := range []string{"gpu.example.org", "https://x:1/", "https://user:p@x", "http://x", "x\\y", "[::1]:443", "x#y", "https:x"} {
 		f.Add(s)

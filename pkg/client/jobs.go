@@ -14,17 +14,17 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// Jobs are those that whoever has signed in may see and change. Its methods are those of pkg/job, asked of the server.
+// Jobs are the jobs that the signed-in user may see and change. Its methods are those of pkg/job, sent to the server.
 type Jobs struct {
 	*Server
-	// Name is who has signed in; "" is asked of the server.
+	// Name is the user who has signed in; if it is "", the server is asked.
 	Name string
 }
 
-// maxRows is how many rows are asked for at once.
+// maxRows is how many rows are requested at once.
 const maxRows = 1000
 
-// Me is who has signed in.
+// Me returns the user who has signed in.
 func (c *Jobs) Me(ctx context.Context) (string, error) {
 	if c.Name == "" {
 		me, err := c.WhoAmI(ctx)
@@ -36,15 +36,15 @@ func (c *Jobs) Me(ctx context.Context) (string, error) {
 	return c.Name, nil
 }
 
-// Explain adds what a person can do about an error.
+// Explain adds a remedy to an error.
 func (*Jobs) Explain(err error) error { return explained(err) }
 
-// one is where a job lies.
+// one returns the path of a job.
 func one(j *job.Job, more string) string {
 	return api.Prefix + "/jobs/" + url.PathEscape(j.User) + "/" + url.PathEscape(j.Name) + more
 }
 
-// about makes of an answer that there is no job what pkg/job says.
+// about replaces the server's error for a missing job with that of pkg/job.
 func about(j *job.Job, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusNotFound && e.Body.Code == codeNoJob {
 		return job.NotFound(j.User, j.Name)
@@ -52,7 +52,7 @@ func about(j *job.Job, err error) error {
 	return explained(err)
 }
 
-// Resolve finds a job by its name, by USER~NAME or USER/NAME. Where there is none it returns what it is called, too.
+// Resolve finds a job by its name, by USER~NAME or USER/NAME. If the job doesn't exist, it returns the parsed name, too.
 func (c *Jobs) Resolve(ctx context.Context, user, name string) (*job.Job, error) {
 	owner, short, err := protocol.SplitName(name)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *Jobs) List(ctx context.Context, f job.Filter) (*job.Page, error) {
 // knownAtMost is how many names are completed.
 const knownAtMost = 200
 
-// Known names the jobs that live, of a user or of all that one sees.
+// Known returns the names of live jobs, of a user or of all that the user sees.
 func (c *Jobs) Known(ctx context.Context, user string) ([]job.Name, error) {
 	page, err := c.List(ctx, job.Filter{User: user, Limit: knownAtMost})
 	if err != nil {
@@ -167,7 +167,7 @@ func (c *Jobs) change(ctx context.Context, j *job.Job, what string, in, out any)
 	return about(j, c.ask(ctx, q, out))
 }
 
-// Stop asks for the end of a job, and returns what it was before.
+// Stop stops a job, and returns its phase before that.
 func (c *Jobs) Stop(ctx context.Context, j *job.Job) (before job.Phase, err error) {
 	out := api.Changed{}
 	err = c.change(ctx, j, "stop", nil, &out)

@@ -12,24 +12,24 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// again is how much earlier than the last line a log is taken up that broke off: machines write their lines with clocks of their own.
+// again is how much earlier than the last line an interrupted log is resumed: the clocks of machines may differ.
 const again = 10 * time.Second
 
-// last is the last line of a task that was handed over.
+// last is the last line of a task that was passed on.
 type last struct {
 	stamp string
 	lines int // with that stamp
 }
 
-// resumption tells which lines of a log were handed over already, when it is read again.
+// resumption knows which lines of a log were passed on already, when it is read again.
 type resumption struct {
 	tasks   map[string]*last
-	skipped map[string]int // lines of the last stamp that came again
-	given   bool           // some line was handed over
-	bare    bool           // one of them has no time: such a log can't be taken up
+	skipped map[string]int // lines of the last stamp that were read again
+	given   bool           // some line was passed on
+	bare    bool           // one of them has no time: such a log can't be resumed
 }
 
-// fresh reports whether a line has not been handed over, and notes it.
+// fresh reports whether a line has not been passed on yet, and records it.
 func (r *resumption) fresh(l *logs.Line) bool {
 	at := r.tasks[l.Task]
 	if at == nil {
@@ -64,7 +64,8 @@ func (r *resumption) repeat() (since time.Time) {
 	return since
 }
 
-// Logs hands over lines of a job's logs, as logs.Lines does. A connection that breaks is made again, and goes on after the last line.
+// Logs passes the lines of a job's logs to give, as logs.Lines does. It reconnects after a lost connection, and continues after the last
+// line.
 func (c *Jobs) Logs(ctx context.Context, j *job.Job, o logs.Options, give func(logs.Line) error) error {
 	r := &resumption{tasks: map[string]*last{}}
 	query := logQuery(&o)

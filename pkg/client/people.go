@@ -9,14 +9,14 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// Codes of people and groups that commands tell apart.
+// Codes of people and groups that commands distinguish.
 const (
 	CodeNoUser     = "NoUserError"
 	CodeUserExists = "ConflictUserError"
 	CodeConflict   = "ConflictError"
 )
 
-// change is a question with a body of JSON that makes something another one.
+// change returns a request with a JSON body that changes something.
 func change(method, path string, in any) (question, error) {
 	q, err := post(path, nil, in)
 	q.method = method
@@ -27,7 +27,7 @@ func userPath(name, more string) string { return api.Prefix + "/users/" + url.Pa
 
 func groupPath(name string) string { return api.Prefix + "/groups/" + url.PathEscape(name) }
 
-// answered asks, and returns what the server answers.
+// answered sends a request, and returns the decoded response.
 func answered[T any](ctx context.Context, s *Server, q question, err error) (*T, error) {
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func answered[T any](ctx context.Context, s *Server, q question, err error) (*T,
 	return out, nil
 }
 
-// done asks for something whose answer has nothing in it.
+// done sends a request whose response has no body.
 func (s *Server) done(ctx context.Context, q question, err error) error {
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (s *Server) done(ctx context.Context, q question, err error) error {
 	return explained(s.ask(ctx, q, nil))
 }
 
-// Users are all people.
+// Users returns all people.
 func (s *Server) Users(ctx context.Context) (*api.Users, error) {
 	return answered[api.Users](ctx, s, get(api.Prefix+"/users", nil), nil)
 }
@@ -63,13 +63,13 @@ func (s *Server) AddUser(ctx context.Context, n api.NewUser) (*api.User, error) 
 	return answered[api.User](ctx, s, q, err)
 }
 
-// PutUser makes a person another one.
+// PutUser changes a person.
 func (s *Server) PutUser(ctx context.Context, c api.UserChange) (*api.User, error) {
 	q, err := change(http.MethodPut, userPath(c.Spec.Name, ""), c)
 	return answered[api.User](ctx, s, q, err)
 }
 
-// PutPassword sets a person's password. The old one is needed for one's own.
+// PutPassword sets a person's password. To change their own password, users must send the old one.
 func (s *Server) PutPassword(ctx context.Context, name string, old, password secret.String) error {
 	q, err := change(http.MethodPut, userPath(name, "/password"), api.PasswordChange{Password: password.Reveal(), Old: old.Reveal()})
 	q.once = true // each wrong one counts
@@ -92,7 +92,7 @@ func (s *Server) Group(ctx context.Context, name string) (*api.Group, error) {
 	return answered[api.Group](ctx, s, get(groupPath(name), nil), nil)
 }
 
-// PutGroup makes a group, or makes it another one.
+// PutGroup creates or changes a group.
 func (s *Server) PutGroup(ctx context.Context, c api.GroupChange) (*api.Group, error) {
 	q, err := change(http.MethodPut, groupPath(c.Spec.Name), c)
 	return answered[api.Group](ctx, s, q, err)
@@ -104,7 +104,7 @@ func (s *Server) DeleteGroup(ctx context.Context, name string) error {
 	return s.done(ctx, q, err)
 }
 
-// TokenRecords are what is known of one's tokens, or of another person's.
+// TokenRecords returns the records of the user's tokens, or of another person's.
 func (s *Server) TokenRecords(ctx context.Context, user string) (*api.TokenRecords, error) {
 	query := url.Values{}
 	if user != "" {
@@ -113,7 +113,7 @@ func (s *Server) TokenRecords(ctx context.Context, user string) (*api.TokenRecor
 	return answered[api.TokenRecords](ctx, s, get(api.Prefix+"/tokens", query), nil)
 }
 
-// NewToken makes an application token of one's own.
+// NewToken makes an application token for the user.
 func (s *Server) NewToken(ctx context.Context, n api.NewToken) (*api.IssuedToken, error) {
 	q, err := post(api.Prefix+"/tokens", nil, n)
 	return answered[api.IssuedToken](ctx, s, q, err)

@@ -12,16 +12,16 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// RefusedError says that the server gives no tokens for what it was shown.
+// RefusedError means that the server refuses to issue tokens.
 type RefusedError struct{ text, code string }
 
-// Error is what the server says.
+// Error returns the server's message.
 func (e *RefusedError) Error() string { return e.text }
 
-// Pair is what opens the server, and what gets another.
+// Pair is an access token and its refresh token.
 type Pair struct {
 	Access, Refresh secret.String
-	// Life is how long Access holds, in seconds.
+	// Life is how long Access is valid, in seconds.
 	Life int
 }
 
@@ -32,7 +32,7 @@ func (s *Server) Password(ctx context.Context, name string, password secret.Stri
 
 // Errors of Await.
 var (
-	// ErrPending: no one has let this program in yet. ErrSlow: nor that, and it asks too often.
+	// ErrPending: the sign-in hasn't been confirmed yet. ErrSlow: the same, and the client polls too often.
 	ErrPending = errors.New("no one has let this program in yet")
 	ErrSlow    = errors.New("the server is asked too often")
 )
@@ -78,10 +78,10 @@ func (s *Server) Page(path string, query url.Values) string {
 	return (&url.URL{Scheme: s.base.Scheme, Host: s.base.Host, Path: path, RawQuery: query.Encode()}).String()
 }
 
-// Client is what this program calls itself.
+// Client returns the name of this program.
 func (s *Server) Client() string { return "paictl/" + s.version }
 
-// Ways are how people sign in there.
+// Ways returns the ways of signing in to the server.
 func (s *Server) Ways(ctx context.Context) (*api.Ways, error) {
 	out := &api.Ways{}
 	q := get(api.Prefix+"/signin", nil)
@@ -106,7 +106,7 @@ func (s *Server) Revoke(ctx context.Context, refresh secret.String) error {
 	return explained(s.ask(ctx, form(api.RevokePath, url.Values{"token": {refresh.Reveal()}, "token_type_hint": {"refresh_token"}}), nil))
 }
 
-// form is a question that is sent as a browser's form. What is in it is secret.
+// form returns a request with a browser's form. Its values are secret.
 func form(path string, values url.Values) question {
 	return question{method: http.MethodPost, path: path, open: true, body: []byte(values.Encode()), header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}}
 }

@@ -28,8 +28,9 @@ const (
 // errBroken is a stream that ended before the server said that it has.
 var errBroken = errors.New("the connection to the server was lost")
 
-// frames opens a stream and hands over its lines until the server ends it. What it returns is nil where the server said that this was all;
-// an Error where it said something else; errBroken, or another error, where the connection was lost. clock is told the server's time.
+// frames opens a stream and passes its lines to take until the server ends it. It returns nil if the server said that the stream is
+// complete; an Error if the server sent one; errBroken, or another error, if the connection was lost. clock is called with the server's
+// time.
 func (s *Server) frames(ctx context.Context, q question, clock func(time.Time), take func(*api.Frame) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -46,7 +47,7 @@ func (s *Server) frames(ctx context.Context, q question, clock func(time.Time), 
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(make([]byte, 64<<10), maxFrame)
 	for lines.Scan() {
-		watch.Stop() // whoever takes the line may need long
+		watch.Stop() // take may need long
 		f := &api.Frame{}
 		if err := json.Unmarshal(bytes.TrimSpace(lines.Bytes()), f); err != nil {
 			return fmt.Errorf("read what %s sends: %w", s.base.Host, err)
@@ -71,7 +72,7 @@ func (s *Server) frames(ctx context.Context, q question, clock func(time.Time), 
 	return errBroken
 }
 
-// statusOf is what an error in a stream, which has no status any more, would have had.
+// statusOf returns the status that an error in a stream would have had; a stream can no longer send one.
 func statusOf(code string) int {
 	switch code {
 	case codeNoJob:
@@ -102,10 +103,10 @@ func lasts(err error) bool {
 	return session || errors.Is(err, errNotSignedIn)
 }
 
-// SessionError says that one has to sign in again.
+// SessionError means that the user has to sign in again.
 type SessionError struct{ Text string }
 
-// Error says why.
+// Error returns the reason.
 func (e *SessionError) Error() string { return e.Text }
 
 // wait waits before a stream is opened again, longer each time, and returns how long the next time.
@@ -123,8 +124,8 @@ func wait(ctx context.Context, d time.Duration) (next time.Duration, err error) 
 // errEnough ends a stream from this side.
 var errEnough = errors.New("enough")
 
-// Follow calls seen with what a job is at, now and whenever it may have changed, until seen returns false. It survives the loss of the
-// connection: problem is called with the error when it is lost, and with nil when it is back.
+// Follow calls seen with the current state of a job, now and each time it may have changed, until seen returns false. It survives the
+// loss of the connection: it calls problem with the error when the connection is lost, and with nil when it is back.
 func (c *Jobs) Follow(ctx context.Context, j *job.Job, seen func(*job.Detail) (more bool), problem func(error)) error {
 	lost, pause := false, between
 	lose := func(err error) {

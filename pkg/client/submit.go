@@ -14,10 +14,10 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// file is how the server is told that a file is called: where it lies here is nothing that it must know.
+// file is the file's name for the server: its local path isn't the server's business.
 const file = "job.yaml"
 
-// submission is what the server is asked to make.
+// submission returns the submission of a job request.
 func submission(r *job.Request) api.Submission {
 	s := api.Submission{File: file, Text: string(r.Text), Group: r.Group}
 	if r.Code != nil {
@@ -26,14 +26,14 @@ func submission(r *job.Request) api.Submission {
 	return s
 }
 
-// answer is what the server says of a submission.
+// answer is the server's response to a submission.
 type answer struct {
 	api.Checked
 	Outcome job.Outcome `json:"outcome,omitempty"`
 }
 
-// Prepare has job files checked against what the cluster offers to whoever has signed in. What pkg/protocol alone finds in a file it was
-// read for before, and is left out.
+// Prepare lets the server check job files against the cluster's offer to the signed-in user. It leaves out findings of pkg/protocol
+// alone, because the files have already been parsed.
 func (c *Jobs) Prepare(ctx context.Context, all []job.Request) ([]*job.Prepared, strictyaml.Findings, error) {
 	var out []*job.Prepared
 	var findings strictyaml.Findings
@@ -57,7 +57,7 @@ func (c *Jobs) Prepare(ctx context.Context, all []job.Request) ([]*job.Prepared,
 	return out, findings, nil
 }
 
-// mistakes are what the server finds in a job file.
+// mistakes returns the server's findings in a job file.
 func mistakes(err error) (strictyaml.Findings, bool) {
 	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusBadRequest && e.Body.Code == codeProtocol && len(e.Body.Findings) > 0 {
 		return e.Body.Findings, true
@@ -65,7 +65,7 @@ func mistakes(err error) (strictyaml.Findings, bool) {
 	return nil, false
 }
 
-// here are findings of a file under the name that it has here.
+// here returns findings with the local name of the file.
 func here(r *job.Request, found strictyaml.Findings) strictyaml.Findings {
 	known := strictyaml.Findings(nil)
 	if r.Parsed != nil {

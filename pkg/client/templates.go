@@ -13,7 +13,7 @@ func templatePath(id, more string) string {
 	return api.Prefix + "/templates/" + url.PathEscape(id) + more
 }
 
-// Templates are job templates that one sees, without descriptions and job files. What is empty selects nothing.
+// Templates returns the job templates that the user sees, without descriptions and job files. Empty arguments select all.
 func (s *Server) Templates(ctx context.Context, author, name, keyword string) ([]api.Template, error) {
 	q := url.Values{}
 	for key, value := range map[string]string{"author": author, "name": name, "keyword": keyword} {
@@ -33,13 +33,13 @@ func (s *Server) Template(ctx context.Context, id string) (*api.Template, error)
 	return answered[api.Template](ctx, s, get(templatePath(id, ""), nil), nil)
 }
 
-// AddTemplate adds one of one's own.
+// AddTemplate adds a template of the user.
 func (s *Server) AddTemplate(ctx context.Context, spec v1.TemplateSpec) (*api.Template, error) {
 	q, err := post(api.Prefix+"/templates", nil, spec)
 	return answered[api.Template](ctx, s, q, err)
 }
 
-// PutTemplate makes a template another one.
+// PutTemplate changes a template.
 func (s *Server) PutTemplate(ctx context.Context, id string, c api.TemplateChange) (*api.Template, error) {
 	q, err := change(http.MethodPut, templatePath(id, ""), c)
 	return answered[api.Template](ctx, s, q, err)
@@ -51,7 +51,7 @@ func (s *Server) RemoveTemplate(ctx context.Context, id string) error {
 	return s.done(ctx, q, err)
 }
 
-// StarTemplate gives a template one's star, or takes it away.
+// StarTemplate adds or removes the user's star of a template.
 func (s *Server) StarTemplate(ctx context.Context, id string, yes bool) (*api.Template, error) {
 	method := http.MethodPut
 	if !yes {

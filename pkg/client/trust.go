@@ -17,16 +17,16 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Untrusted is what a server shows whose certificate is signed by none of the system's authorities.
+// Untrusted is the result for a server whose certificate isn't signed by the system's authorities.
 type Untrusted struct {
-	// Authority signed the server's certificate, which is for the server's name and holds now.
+	// Authority signed the server's certificate, which is for the server's name and valid now.
 	Authority *x509.Certificate
 }
 
-// Fingerprint is the SHA-256 of the authority as people compare it: pairs of hex digits with colons.
+// Fingerprint returns the SHA-256 of the authority in the form that people compare: pairs of hex digits with colons.
 func (u *Untrusted) Fingerprint() string { return Fingerprint(u.Authority.Raw) }
 
-// PEM is the authority for a file.
+// PEM returns the authority for a file.
 func (u *Untrusted) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: u.Authority.Raw})
 }
@@ -55,7 +55,7 @@ func ParseFingerprint(text string) (string, error) {
 	return strings.Join(pairs, ":"), nil
 }
 
-// Look looks at the certificate of a server, and sends nothing. It returns nil where the system trusts it.
+// Look reads the certificate of a server, and sends no request. It returns nil if the system trusts it.
 func Look(ctx context.Context, at *url.URL) (*Untrusted, error) {
 	address := at.Host
 	if at.Port() == "" {
@@ -79,7 +79,7 @@ func Look(ctx context.Context, at *url.URL) (*Untrusted, error) {
 	return untrusted, conn.Close()
 }
 
-// look finds the authority in what a server sent.
+// look finds the authority in the certificates that a server sent.
 func look(chain []*x509.Certificate, host string) (*Untrusted, error) {
 	if len(chain) == 0 {
 		return nil, errors.New("it shows no certificate")

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// Watch shows a list now and again every so often, until the context ends or show returns an error. The server tells what changes in
-// between; where it can't, because it is older or the list is longer than what it tells, it is asked each time.
+// Watch shows a list now, and again at each interval, until the context ends or show returns an error. The server sends the changes; if
+// it can't, because it is older or the list is too long, Watch requests the list each time.
 func (c *Jobs) Watch(ctx context.Context, f job.Filter, every time.Duration, show func(*job.Page) error) error {
 	if f.Cursor == "" {
 		err := c.follow(ctx, f, every, show)
@@ -68,7 +68,7 @@ func (c *Jobs) follow(ctx context.Context, f job.Filter, every time.Duration, sh
 	return err
 }
 
-// keep reads what changes, and connects again where the connection is lost, for as long as a server may need that is being renewed.
+// keep reads changes, and reconnects if the connection is lost, for as long as a server may need for an upgrade.
 func (c *Jobs) keep(ctx context.Context, k *kept) error {
 	lost, pause := time.Time{}, between
 	for {
@@ -119,7 +119,7 @@ type kept struct {
 	note         string
 }
 
-// begin makes ready for another connection: a list that didn't come wholly over the one before doesn't go on over this one.
+// begin prepares another connection: if a list was incomplete on the last one, it doesn't continue on this one.
 func (k *kept) begin() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -188,7 +188,7 @@ func (k *kept) ready(r api.Ready) error {
 	return nil
 }
 
-// page is what a list has now. What is beyond its limit is forgotten.
+// page returns the current list. It drops rows beyond the limit.
 func (k *kept) page() *job.Page {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -217,7 +217,7 @@ func (k *kept) page() *job.Page {
 	return p
 }
 
-// listQuery asks for what a filter selects.
+// listQuery returns the query of a filter.
 func listQuery(f job.Filter) url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{"user": f.User, "vc": f.VirtualCluster, "keyword": f.Keyword, "name": f.InName, "cursor": f.Cursor} {

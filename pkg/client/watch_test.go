@@ -15,7 +15,7 @@ import (
 // forbidden ends a watch.
 const forbidden = `event: end` + "\n" + `data: {"code":"ForbiddenUserError","message":"it isn't yours"}` + "\n\n"
 
-// told reads a list as a server tells it, connection by connection, until it says forbidden; places are where each connection began.
+// told reads a list as a server sends it, connection by connection, until it sends forbidden; places are where each connection began.
 func told(t *testing.T, streams ...string) (k *kept, places []string, err error) {
 	t.Helper()
 	c := to(t, func(w http.ResponseWriter, r *http.Request) {

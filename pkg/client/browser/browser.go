@@ -1,5 +1,6 @@
-// Package browser signs in by a browser: by one on this machine, which brings a code to a loopback address, or by one elsewhere, into which a person types a code.
-// In: a server, and how a browser is opened. Out: the tokens of a session. When its context ends it leaves nothing.
+// Package browser signs in by a browser: by one on this machine, which brings a code to a loopback address, or by one elsewhere, into
+// which a person types a code.
+// In: a server, and a function that opens a browser. Out: the tokens of a session. It stops everything when its context ends.
 package browser
 
 import (
@@ -51,7 +52,7 @@ func Open(ctx context.Context, address string) error {
 	return exec.CommandContext(ctx, command[0], command[1:]...).Run()
 }
 
-// arrived is what a browser brings.
+// arrived is the result that a browser brings.
 type arrived struct {
 	code secret.String
 	err  error
@@ -59,7 +60,7 @@ type arrived struct {
 
 const path = "/callback"
 
-// SignIn signs in by a browser on this machine, as RFC 8252 has it. open is given the address for it.
+// SignIn signs in by a browser on this machine, as in RFC 8252. open is called with the address for it.
 func SignIn(ctx context.Context, s *client.Server, open func(ctx context.Context, address string) error) (*client.Pair, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -102,7 +103,7 @@ func over(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// page takes what the browser brings. What another program sends, which doesn't know the state, ends nothing.
+// page receives the browser's result. It ignores requests of other programs, which don't know the state.
 func page(state string, got chan<- arrived) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
@@ -132,7 +133,7 @@ func page(state string, got chan<- arrived) http.Handler {
 // longest is the longest pause between two questions to a server.
 const longest = time.Minute
 
-// Device signs in by a browser elsewhere, as RFC 8628 has it. show is told what the person needs; wait pauses, which tests do in another way.
+// Device signs in by a browser elsewhere, as in RFC 8628. show is called with the code for the person. wait pauses; tests replace it.
 func Device(ctx context.Context, s *client.Server, show func(*api.Device), wait func(context.Context, time.Duration) error) (*client.Pair, error) {
 	d, err := s.NewDevice(ctx)
 	if err != nil {

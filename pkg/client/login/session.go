@@ -74,7 +74,8 @@ func (s *Session) Renewed(ctx context.Context, refused secret.String) (secret.St
 	return s.renew(ctx, refused)
 }
 
-// renew gets another pair while no other paictl does: a refresh token is good for one use. Another may have renewed it meanwhile.
+// renew gets a new pair while it holds the lock of the file: a refresh token is good for one use. Another paictl may already have renewed
+// it.
 func (s *Session) renew(ctx context.Context, old secret.String) (secret.String, error) {
 	err := s.Store.Change(ctx, func(f *File) error {
 		c := f.Clusters[s.Name]

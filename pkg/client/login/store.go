@@ -1,4 +1,4 @@
-// Package login keeps where one has signed in: clusters by name, and the tokens that open them.
+// Package login stores where the user has signed in: clusters by name, and their tokens.
 // In: a file that only its owner may read. Out: a cluster by name, and tokens that are renewed before they end.
 package login
 
@@ -29,27 +29,27 @@ import (
 type Cluster struct {
 	// Server is https://HOST.
 	Server string `yaml:"server"`
-	// CA is the PEM of the only authority that may sign the server's certificate; "" where the system's may.
+	// CA is the PEM of the only authority that may sign the server's certificate; "" if the system's may.
 	CA string `yaml:"ca,omitempty"`
-	// User is who signed in; "" where one has signed out.
+	// User is who signed in; "" after signing out.
 	User string `yaml:"user,omitempty"`
-	// Access opens the server until Expires, Refresh gets another.
+	// Access is valid until Expires; Refresh gets the next one.
 	Access  secret.String `yaml:"access,omitempty"`
 	Expires time.Time     `yaml:"expires,omitempty"`
 	Refresh secret.String `yaml:"refresh,omitempty"`
 }
 
-// File is what is kept.
+// File is the content of the file.
 type File struct {
-	// Current is the name of the cluster that is meant where none is named.
+	// Current is the name of the default cluster.
 	Current  string              `yaml:"current,omitempty"`
 	Clusters map[string]*Cluster `yaml:"clusters,omitempty"`
 }
 
-// Names are those of all clusters, in order.
+// Names returns the names of all clusters, in order.
 func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.Clusters)) }
 
-// At is the name of the cluster with a server; "" where there is none.
+// At returns the name of the cluster with a server, or "".
 func (f *File) At(server string) string {
 	for _, name := range f.Names() {
 		if f.Clusters[name].Server == server {
@@ -59,10 +59,10 @@ func (f *File) At(server string) string {
 	return ""
 }
 
-// names are what a cluster may be called.
+// names matches valid names of clusters.
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-// CheckName refuses what can't be the name of a cluster.
+// CheckName refuses invalid names of clusters.
 func CheckName(name string) error {
 	if !names.MatchString(name) {
 		return hint.Errorf("use up to 63 letters, digits, - _ and .", "%q is no name for a cluster", name)
@@ -76,7 +76,7 @@ const maxFile = 4 << 20
 // Store is the file.
 type Store struct{ Path string }
 
-// Read reads the file. One that isn't there has no clusters; one that others may read is refused.
+// Read reads the file. A missing file has no clusters; a file that others may read is refused.
 func (s Store) Read() (*File, error) {
 	info, err := os.Stat(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ func parse(path string, text []byte) (*File, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(f); err != nil && len(bytes.TrimSpace(text)) > 0 {
-		// The error of a parser repeats what it can't read, which may be a token.
+		// The error of a parser repeats the invalid text, which may be a token.
 		return nil, hint.Errorf("move it away, then sign in again: paictl login https://HOST", "%s can't be read: %s", path, place(err))
 	}
 	if f.Clusters == nil {
@@ -119,7 +119,7 @@ func parse(path string, text []byte) (*File, error) {
 
 var line = regexp.MustCompile(`line \d+`)
 
-// place is where a parser stopped, and nothing of what it read.
+// place returns where a parser stopped, without the text that it read.
 func place(err error) string {
 	if at := line.FindString(err.Error()); at != "" {
 		return "there is a mistake in " + at
@@ -127,7 +127,7 @@ func place(err error) string {
 	return "it is no YAML of paictl's"
 }
 
-// Change reads the file, lets change change it, and writes it. Others that do so at the same time wait.
+// Change reads the file, calls change, and writes the file. Concurrent calls wait.
 func (s Store) Change(ctx context.Context, change func(*File) error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
 		return fmt.Errorf("keep where you are signed in: %w", err)
@@ -159,7 +159,7 @@ const (
 	head      = "# Where you are signed in; written by paictl login and logout. It has tokens in it: give it to no one.\n"
 )
 
-// DefaultName is what a cluster is called that gets no name: its host, as far as a name may have it.
+// DefaultName returns the default name of a cluster: its host, without characters that a name can't have.
 func DefaultName(host string) string {
 	name := strings.Map(func(r rune) rune {
 		if r == ':' || r == '[' || r == ']' {
