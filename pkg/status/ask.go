@@ -19,34 +19,34 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// How often what can't be watched is asked, and how soon after a change of what can.
+// Intervals of requests for data that can't be watched, and delays after a change of data that can.
 const (
 	schedulerEvery = 10 * time.Second
 	schedulerSoon  = time.Second
 	servicesEvery  = 30 * time.Second
 	servicesSoon   = 2 * time.Second
-	servicesRarely = 5 * time.Minute // while all their changes are heard
+	servicesRarely = 5 * time.Minute // while all their changes are watched
 	metricsEvery   = 15 * time.Second
 	answerLimit    = 20 * time.Second
 )
 
-// asker asks something again and again.
+// asker sends a request again and again.
 type asker struct {
 	source string
 	every  time.Duration
-	soon   time.Duration // after a kick, so that many make one question
+	soon   time.Duration // after a kick, so that many kicks make one request
 	remedy string
-	// do asks, and returns what takes the answer, to be called with the lock held.
+	// do sends the request, and returns a function that stores the response, to be called with the lock held.
 	do     func(context.Context) (take func(), err error)
 	kicked chan struct{}
 
-	// What follows is guarded by the follower's lock.
-	asked, heard time.Time // the last question, the last answer
-	fresh        bool      // nothing speaks against the last answer
-	err          error     // of the last question
+	// The follower's lock guards the fields below.
+	asked, heard time.Time // the last request, the last response
+	fresh        bool      // the last response is still valid
+	err          error     // of the last request
 }
 
-// kick has it ask soon.
+// kick makes it send a request soon.
 func (a *asker) kick() {
 	select {
 	case a.kicked <- struct{}{}:
@@ -86,7 +86,7 @@ func (f *Follower) ask(ctx context.Context, a *asker) {
 		f.mu.Lock()
 		a.asked = f.now()
 		if f.lost == nil || !isSilence(err) {
-			a.err = err // what it said before the API server went away still holds
+			a.err = err // its error from before the API server stopped answering is still valid
 		}
 		if err == nil {
 			a.heard, a.fresh = a.asked, true
@@ -101,7 +101,7 @@ func (f *Follower) ask(ctx context.Context, a *asker) {
 	}
 }
 
-// idle waits until it is time to ask again; false where ctx ended.
+// idle waits until the next request is due; it returns false if ctx ended.
 func (f *Follower) idle(ctx context.Context, a *asker) bool {
 	t := time.NewTimer(f.pause(a))
 	defer t.Stop()
@@ -112,7 +112,7 @@ func (f *Follower) idle(ctx context.Context, a *asker) bool {
 	case <-a.kicked:
 		f.sleep(ctx, a.soon)
 		select {
-		case <-a.kicked: // what came meanwhile is part of the same question
+		case <-a.kicked: // kicks during the delay belong to the same request
 		default:
 		}
 	}
@@ -120,7 +120,7 @@ func (f *Follower) idle(ctx context.Context, a *asker) bool {
 }
 
 func (f *Follower) askScheduler(ctx context.Context) (func(), error) {
-	// Another each time: it reads its token once, and a scheduler that was installed again has another.
+	// A new one each time: it reads its token once, and a scheduler that was installed again has a new token.
 	scheduler := vc.NewScheduler(f.cluster.Client)
 	var queue *schedulerapi.Queue
 	var owners *schedulerapi.VirtualClusters
@@ -140,7 +140,7 @@ func (f *Follower) askScheduler(ctx context.Context) (func(), error) {
 	return func() { f.b.setQueue(queue, owners) }, nil
 }
 
-// platform is what works on a cluster's services, for looking alone.
+// platform returns a services.Platform for a cluster, which is only used for reading.
 func platform(c *kube.Cluster, log *slog.Logger) (*services.Platform, error) {
 	releases, err := release.NewHelm(c, log)
 	if err != nil {

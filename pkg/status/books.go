@@ -13,8 +13,8 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// books are all rows, with the indices between them, and what of the model is to be made again because of changes since it
-// was made. The follower's lock guards them.
+// books are all rows, with the indices between them, and the parts of the model that must be made again because of changes since they
+// were made. The follower's lock guards them.
 type books struct {
 	nodes  map[string]*nodeRow
 	pods   map[string]*podRow
@@ -30,9 +30,9 @@ type books struct {
 
 	podsKnown, nodesKnown bool
 
-	// layout is the configured machines; nil where no configuration is known.
+	// layout has the configured machines; nil if no configuration is known.
 	layout map[string]*layoutRow
-	// What the services of the platform said last.
+	// The last responses of the platform's services.
 	queue    *schedulerapi.Queue
 	waiting  job.Queue
 	owners   *schedulerapi.VirtualClusters
@@ -46,12 +46,12 @@ type books struct {
 	dirtyEvents, dirtyOwners bool
 	dirtyOther               bool // something else
 
-	// What was made of it last.
+	// The last model that was made.
 	machineList []Machine
 	jobList     []*Job
 	jobOf       map[string]*Job // by Framework
 	eventList   []Event
-	asked       []VirtualCluster // as the scheduler said
+	asked       []VirtualCluster // according to the scheduler
 	sickInUse   map[string]int   // by virtual cluster
 	ownerList   []VirtualCluster
 }
@@ -107,7 +107,7 @@ func (x index) remove(of, key string) {
 	}
 }
 
-// put puts a row into a table and tells of what was there before; rows that are the same change nothing.
+// put puts a row into a table and calls changed with the old and the new row. It ignores equal rows.
 func put[T any](table map[string]*T, key string, is *T, changed func(was, is *T)) {
 	was := table[key]
 	if was == nil && is == nil || was != nil && is != nil && reflect.DeepEqual(was, is) {
@@ -121,7 +121,7 @@ func put[T any](table map[string]*T, key string, is *T, changed func(was, is *T)
 	changed(was, is)
 }
 
-// setter returns the functions of a kind whose rows lie in a table.
+// setter returns the functions of a kind whose rows are in a table.
 func setter[T any](table map[string]*T, changed func(key string, was, is *T)) (set func(string, any), replace func(map[string]any)) {
 	set = func(key string, row any) {
 		is, _ := row.(*T)
@@ -188,7 +188,7 @@ func (b *books) claimChanged(key string, was, is *claimRow) {
 
 func (b *books) jobChanged(key string, was, is *job.Brief) {
 	b.dirtyJobs.Insert(key)
-	// Who has a GPU is said by the job's name, which comes and goes with it.
+	// The owner of a GPU is shown by the job's name, which appears and disappears with the job.
 	if was == nil || is == nil || was.Job.UID != is.Job.UID {
 		for pod := range b.podsOfJob[key] {
 			if node := b.pods[pod].node; node != "" {
@@ -205,7 +205,7 @@ func (b *books) eventChanged(string, *eventRow, *eventRow) { b.dirtyEvents = tru
 // maxEventRows is how many events are kept; above it the oldest go.
 const maxEventRows = 2 * MaxEvents
 
-// trimEvents lets go of events that no model will show.
+// trimEvents drops events that no model will show.
 func trimEvents(events map[string]*eventRow) {
 	keys := slices.SortedFunc(maps.Keys(events), func(x, y string) int { return events[y].At.Compare(events[x].At) })
 	for _, key := range keys[min(len(keys), MaxEvents):] {
@@ -213,7 +213,7 @@ func trimEvents(events map[string]*eventRow) {
 	}
 }
 
-// knowPods notes that it is known which pods there are. Jobs' states are more exact then.
+// knowPods records that all pods are known. Then jobs' states are more exact.
 func (b *books) knowPods() {
 	if !b.podsKnown {
 		b.podsKnown = true
@@ -253,7 +253,7 @@ func (b *books) setLayout(l map[string]*layoutRow) {
 	}
 }
 
-// setUse takes measurements. Machines of which there are none any more lose theirs.
+// setUse stores measurements. Machines that no longer have any lose theirs.
 func (b *books) setUse(use map[string]map[int32]*Use, expires map[string]expiry) {
 	for node := range b.use {
 		b.dirtyMachines.Insert(node)

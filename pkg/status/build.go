@@ -18,7 +18,7 @@ import (
 // many is from how many changes on a list is made as a whole instead of one by one.
 const many = 256
 
-// refresh makes again what changed. What it returns shares the rest with what it returned before.
+// refresh makes the changed parts again. The results share the rest with earlier results.
 func (b *books) refresh() {
 	b.refreshMachines()
 	b.refreshJobs()
@@ -136,7 +136,8 @@ func (b *books) expires(name, address string) time.Time {
 	return first
 }
 
-// gpus are those of a machine: what its agent publishes and tells, and what the configuration says where it tells nothing.
+// gpus returns the GPUs of a machine: those that its agent publishes and reports, and the configured ones if the agent reports nothing
+// about them.
 func (b *books) gpus(name string, n *nodeRow, l *layoutRow) []GPU {
 	found := map[int32]*GPU{}
 	at := func(index int32) *GPU {
@@ -188,7 +189,7 @@ func (b *books) gpus(name string, n *nodeRow, l *layoutRow) []GPU {
 	return out
 }
 
-// told adds what a machine's agent says of one of its GPUs.
+// told adds the agent's report about a GPU.
 func told(g *GPU, d *schedulerapi.Device, missing bool) {
 	g.Model, g.ForPods = cmp.Or(g.Model, d.Model), g.ForPods || d.ForPods
 	switch {
@@ -203,7 +204,7 @@ func told(g *GPU, d *schedulerapi.Device, missing bool) {
 	}
 }
 
-// own says who has which GPUs of a machine: claims say it, and annotations of pods that have none.
+// own sets the owners of a machine's GPUs, from claims, and from annotations of pods without claims.
 func (b *books) own(name string, found map[int32]*GPU) {
 	for key := range b.claimsOfNode[name] {
 		c := b.claims[key]
@@ -271,7 +272,7 @@ func (b *books) refreshJobs() {
 	b.dirtyJobs.Clear()
 }
 
-// moved replaces a job in a list by what it is now; nil is none. The list is the caller's own.
+// moved replaces a job in a list by its new version; nil means that it doesn't exist. The list is the caller's own.
 func moved(list []*Job, was, is *Job) []*Job {
 	if was != nil {
 		if at, found := slices.BinarySearchFunc(list, was, newestFirst); found {
@@ -289,7 +290,7 @@ func moved(list []*Job, was, is *Job) []*Job {
 	return list
 }
 
-// job is the job of a Framework, nil where it is gone.
+// job returns the job of a Framework, or nil if it is gone.
 func (b *books) job(name string) *Job {
 	brief := b.jobs[name]
 	if brief == nil {
@@ -326,7 +327,7 @@ func (b *books) job(name string) *Job {
 	return j
 }
 
-// refreshOwners makes the virtual clusters again where the scheduler said something new of them, or other GPUs of theirs are sick.
+// refreshOwners makes the virtual clusters again if the scheduler's report about them or the number of their sick GPUs has changed.
 func (b *books) refreshOwners() {
 	if b.dirtyOwners {
 		b.asked = b.virtualClusters()
@@ -341,8 +342,8 @@ func (b *books) refreshOwners() {
 	}
 }
 
-// sickInUse counts sick GPUs that guaranteed jobs have, by virtual cluster. The scheduler counts those as used: they are bad for it
-// only once the job has ended.
+// sickInUse counts the sick GPUs of guaranteed jobs, by virtual cluster. The scheduler counts those as used: for the scheduler they
+// become bad only once the job has finished.
 func sickInUse(machines []Machine) map[string]int {
 	out := map[string]int{}
 	for i := range machines {

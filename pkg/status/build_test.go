@@ -44,7 +44,7 @@ func nodeRowOf(t *testing.T, n *corev1.Node) *nodeRow {
 	return r
 }
 
-// What is written on a node may be by anyone: numbers of parts that no agent writes are none.
+// Anyone may have written a node's annotations: invalid numbers of parts count as one.
 func TestNumbersOfPartsThatNoAgentWritesAreOne(t *testing.T) {
 	for _, parts := range []string{"4294967296", "-4", "0", "9223372036854775807", "1025"} {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{schedulerapi.DevicesAnnotation: `{"devices":[{"index":0,"healthy":true},{"index":1}],"parts":` + parts + `}`}}}

@@ -16,14 +16,14 @@ type Change struct {
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"` // job, machine, gpu, vc, service, alert, source, cluster
 	Name string    `json:"name"`
-	// From and To are states; From is "" of what came, To of what is gone.
+	// From and To are states; From is "" for a new object, To is "" for a removed one.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Message says more of To: why it is so.
+	// Message explains To.
 	Message string `json:"message,omitempty"`
 }
 
-// Text is the change as one line, without its time.
+// Text returns the change as one line, without its time.
 func (c *Change) Text() string {
 	out := c.Kind + " " + c.Name + " "
 	switch {
@@ -52,7 +52,7 @@ func (d *differ) add(kind, name, from, to, message string) {
 	}
 }
 
-// Changes are the differences between two models. Numbers that always move (use, pods, places in a queue) are none.
+// Changes returns the differences between two models. It ignores numbers that change all the time (use, pods, positions in a queue).
 func Changes(was, is *Cluster) []Change {
 	d := &differ{at: is.At}
 	d.sources(was.Sources, is.Sources)
@@ -83,7 +83,7 @@ func (p *Problem) Text() string {
 	return out
 }
 
-// walk calls f with what has the same place in two sorted lists; one of both is nil where only the other has it.
+// walk calls f with the elements of two sorted lists that compare equal. If only one list has an element, the other argument is nil.
 func walk[T any](was, is []T, compare func(a, b *T) int, f func(was, is *T)) {
 	for i, k := 0, 0; i < len(was) || k < len(is); {
 		c := 0
@@ -134,7 +134,7 @@ func (d *differ) machine(was, is *Machine) {
 	d.gpus(is.Name, was.GPUs, is.GPUs)
 }
 
-// state is all that is told of a machine's, in one word or more.
+// state returns the state of a machine, with its conditions, in words.
 func (m *Machine) state() string {
 	words := []string{m.State}
 	if m.Cordoned {
@@ -143,7 +143,7 @@ func (m *Machine) state() string {
 	return strings.Join(append(words, m.PressureWords()...), ", ")
 }
 
-// gpus tells of GPUs whose health changed. Those of a silent machine are not news beside the machine itself.
+// gpus adds the GPUs whose health changed. For a silent machine it adds nothing, because the change of the machine itself is enough.
 func (d *differ) gpus(machine string, was, is []GPU) {
 	walk(was, is, func(a, b *GPU) int { return cmp.Compare(a.Index, b.Index) }, func(was, is *GPU) {
 		switch {
@@ -188,7 +188,7 @@ func (d *differ) service(was, is *Service) {
 	}
 }
 
-// trouble is why a service isn't ready, "" where nothing is known to be wrong.
+// trouble returns why a service isn't ready, or "" if no problem is known.
 func (s *Service) trouble() string {
 	if len(s.Problems) == 0 {
 		return ""
@@ -196,7 +196,7 @@ func (s *Service) trouble() string {
 	return s.Problems[0].Text()
 }
 
-// PressureWords are the machine's conditions in words for people.
+// PressureWords returns the machine's conditions in words for people.
 func (m *Machine) PressureWords() []string {
 	out := make([]string, len(m.Pressure))
 	for i, p := range m.Pressure {
@@ -230,7 +230,7 @@ func (d *differ) jobs(was, is []*Job) {
 	})
 }
 
-// alerts tells which began and which are over. One is known by all its labels.
+// alerts adds the alerts that began and those that are over. An alert is identified by all its labels.
 func (d *differ) alerts(was, is []Alert) {
 	state := func(a *Alert) string {
 		if a.Silenced {

@@ -21,17 +21,17 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// Options of a Follower. Zero values mean what their comments say.
+// Options of a Follower. Zero values mean the defaults in the comments.
 type Options struct {
-	// Services is what knows the platform's services; nil is made of the connection.
+	// Services reads the platform's services; nil means a new one of the connection.
 	Services *services.Platform
-	// Log is where the services' releases are logged; nowhere where nil.
+	// Log is the log of the services' releases; nil discards it.
 	Log *slog.Logger
-	// Now is the clock; time.Now where nil.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Every is how long there are at least between two models; 100 ms where 0.
+	// Every is the minimum time between two models; 0 means 100 ms.
 	Every time.Duration
-	// Metrics is how often Prometheus and Alertmanager are asked; 15 s where 0.
+	// Metrics is how often Prometheus and Alertmanager are queried; 0 means 15 s.
 	Metrics time.Duration
 }
 
@@ -50,16 +50,16 @@ type Follower struct {
 	wake    chan struct{} // something is dirty
 
 	kinds []*kind
-	// ofServices are those that tell of changes of services.
+	// ofServices are the watches that report changes of services.
 	ofServices []servicesWatch
 	askers     []*asker
 	running    sync.WaitGroup
 
 	mu         sync.Mutex
 	b          *books
-	lostAt     time.Time // when it last didn't answer
+	lostAt     time.Time // when it last failed to answer
 	lost       error     // why the API server doesn't answer; nil while it does
-	heard      time.Time // when it did last
+	heard      time.Time // when it last answered
 	release    string    // of Kubernetes
 	name       string    // of the configuration
 	namespaces sets.Set[string]
@@ -74,7 +74,7 @@ const (
 	onceEvery = 10 * time.Millisecond
 )
 
-// New returns a follower of a cluster. It asks nothing yet.
+// New returns a follower of a cluster. It doesn't send a request yet.
 func New(cluster *kube.Cluster, o Options) (*Follower, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -117,10 +117,10 @@ func New(cluster *kube.Cluster, o Options) (*Follower, error) {
 
 func (f *Follower) now() time.Time { return f.o.Now() }
 
-// Current is the newest model. It is never nil, and nothing in it changes.
+// Current returns the newest model. It is never nil, and it never changes.
 func (f *Follower) Current() *Cluster { return f.current.Load() }
 
-// Changed tells that there is a newer model: once, however many came since it was read last.
+// Changed returns a channel that receives a value when there is a newer model: once, however many were made since it was last read.
 func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
 // Run follows the cluster until ctx ends. It runs once.
@@ -170,7 +170,7 @@ func (f *Follower) stir() {
 	}
 }
 
-// publish makes a model of what changed, if anything did, and tells so.
+// publish makes a model of the changes, if there are any, and notifies readers.
 func (f *Follower) publish() {
 	f.mu.Lock()
 	now := f.now()
@@ -213,7 +213,7 @@ func (f *Follower) change(k *kind, apply func()) {
 	f.stir()
 }
 
-// set applies a change that is none of a source, such as that there is none.
+// set applies a change that doesn't come from a source, such as that one doesn't exist.
 func (f *Follower) set(apply func()) {
 	f.mu.Lock()
 	apply()
@@ -221,7 +221,7 @@ func (f *Follower) set(apply func()) {
 	f.stir()
 }
 
-// settled is how long a cluster has to answer all questions before it is shown as it then is known.
+// settled is how long a cluster has to answer all requests before its current state is shown.
 const settled = 10 * time.Second
 
 // Once returns a model as soon as each source has answered, or is known not to, in ten seconds at most. The error says why Kubernetes can't
@@ -268,7 +268,7 @@ func unanswered(c *Cluster) *Cluster {
 	return &late
 }
 
-// Source returns what is known of a source; nil where the model has no such.
+// Source returns the state of a source, or nil if the model doesn't have it.
 func (c *Cluster) Source(name string) *Source {
 	for i := range c.Sources {
 		if c.Sources[i].Name == name {
@@ -278,7 +278,7 @@ func (c *Cluster) Source(name string) *Source {
 	return nil
 }
 
-// Knows reports whether a source tells, or told.
+// Knows reports whether a source has data, current or old.
 func (c *Cluster) Knows(name string) bool {
 	s := c.Source(name)
 	return s != nil && (s.State == StateCurrent || s.State == StateStale)
@@ -294,7 +294,7 @@ func (c *Cluster) Loading() bool {
 	return false
 }
 
-// unreachable is why nothing is known of a cluster, nil where something is.
+// unreachable returns why nothing is known of a cluster, or nil if something is.
 func (f *Follower) unreachable(c *Cluster) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

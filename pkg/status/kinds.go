@@ -17,13 +17,13 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Names of kinds of which it matters whether there are none, or none are known.
+// Names of kinds for which it matters whether no objects exist, or whether they aren't known.
 const (
 	kindPods  = "pods"
 	kindNodes = "nodes"
 )
 
-// lister is how client-go asks for a list.
+// lister is client-go's function for a list.
 type lister[L runtime.Object] func(ctx context.Context, o metav1.ListOptions) (L, error)
 
 func listing[L runtime.Object](list lister[L]) func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -50,16 +50,16 @@ func try[T any](e *everywhere, ask func(namespace string) (T, error)) (T, error)
 		return out, err
 	}
 	was := e.narrow.Load()
-	e.narrow.Store(!was) // rights may have grown meanwhile
+	e.narrow.Store(!was) // permissions may have been added since
 	out, other := ask(e.namespace())
 	if other != nil && !was {
 		e.narrow.Store(false)
-		return out, err // it says what the user may not; the other is the same in small
+		return out, err // its error names the missing permission; the other one is the same for one namespace
 	}
 	return out, other
 }
 
-// selected adds a field selector to what is asked for.
+// selected adds a field selector to list options.
 func selected(o metav1.ListOptions, fields string) metav1.ListOptions {
 	o.FieldSelector = fields
 	return o
@@ -149,7 +149,7 @@ func (f *Follower) eventKind(namespace, fields string) *kind {
 	return k
 }
 
-// configRow is the configuration, as far as its change tells that it must be read.
+// configRow holds the version of the configuration, to notice that it must be read.
 type configRow struct{ version string }
 
 func (f *Follower) configKind() *kind {

@@ -36,7 +36,7 @@ const (
 	largeJobs  = 10_000
 )
 
-// crowd is an API server whose objects are made when they are asked for, so that nothing of it counts as the follower's.
+// crowd is an API server that makes its objects on request, so that their memory doesn't count as the follower's.
 func crowd(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Query().Get("watch") != "" {
@@ -95,7 +95,7 @@ func kindOf(path string) (func(int) any, int) {
 func nodeName(i int) string { return fmt.Sprintf("gpu-%03d", i) }
 func jobName(i int) string  { return v1.ObjectName("user", strconv.Itoa(i)) }
 
-// bulk is what Kubernetes and others write on all objects.
+// bulk returns annotations like those that Kubernetes and other programs write on all objects.
 func bulk(n int) map[string]string {
 	return map[string]string{"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("text ", n/5)}
 }
@@ -233,7 +233,7 @@ func emptyKubeconfig(tb testing.TB) string {
 	return file
 }
 
-// BenchmarkAChangeOfOneJob is what one event costs in a large cluster: the row, the lists' pointers, the counts and the verdict.
+// BenchmarkAChangeOfOneJob measures the cost of one event in a large cluster: the row, the lists' pointers, the counts and the verdict.
 func BenchmarkAChangeOfOneJob(b *testing.B) {
 	f := large(b)
 	i := 0

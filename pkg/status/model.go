@@ -11,10 +11,10 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// Cluster is what is known of a cluster at one moment. Nothing in it changes after it was published: a change makes
-// another, which shares what is the same. Slices are in the order that their comments say.
+// Cluster is the known state of a cluster at one moment. It never changes after it was published: a change makes a new one, which shares
+// the unchanged parts. Slices are in the order that their comments give.
 type Cluster struct {
-	// Name is the configuration's, or the kubeconfig's context where no configuration was pushed.
+	// Name is the configuration's, or the kubeconfig's context if no configuration was pushed.
 	Name       string `json:"name"`
 	Server     string `json:"server"` // https://10.0.0.1:6443
 	Kubernetes string `json:"kubernetes,omitempty"`
@@ -53,13 +53,13 @@ type Verdict struct {
 // Problem is one thing that is wrong with a cluster.
 type Problem struct {
 	Level string `json:"level"`
-	// Kind and Name are what it is about: machine gpu-3, gpu gpu-3/5, service grafana, vc default, alert …, source prometheus.
+	// Kind and Name identify the object: machine gpu-3, gpu gpu-3/5, service grafana, vc default, alert …, source prometheus.
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
 	Message string `json:"message"` // one line
 	// Hint is what to do about it: a sentence, or a command of paictl.
 	Hint string `json:"hint,omitempty"`
-	// Others are how many more have the same trouble.
+	// Others are how many more objects have the same problem.
 	Others int `json:"others,omitempty"`
 }
 
@@ -77,8 +77,8 @@ const (
 const (
 	StateLoading = "loading" // the first answer hasn't come
 	StateCurrent = "current"
-	StateStale   = "stale"  // it answered, and doesn't any more: what is shown is of Since
-	StateAbsent  = "absent" // the cluster hasn't got it, such as before the first "service start"
+	StateStale   = "stale"  // it answered, but no longer does: the data shown is from Since
+	StateAbsent  = "absent" // the cluster doesn't have it, such as before the first "service start"
 	StateFailed  = "failed" // it never answered, or refuses
 )
 
@@ -86,14 +86,14 @@ const (
 type Source struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
-	// Since is when it was heard last where it is stale, else when it got into its state.
+	// Since is when it last answered if it is stale, otherwise when it got into its state.
 	Since time.Time `json:"since,omitzero"`
 	// Message says why it isn't current, Hint what to do about it.
 	Message string `json:"message,omitempty"`
 	Hint    string `json:"hint,omitempty"`
-	// Refused: it answers, and not to this user.
+	// Refused: it answers, but refuses this user.
 	Refused bool `json:"refused,omitempty"`
-	// Updated is when a change of it was seen last.
+	// Updated is when it last changed.
 	Updated time.Time `json:"updated,omitzero"`
 }
 
@@ -111,13 +111,14 @@ const (
 	MachineUnlisted = "Unlisted" // a node that isn't configured
 )
 
-// Machine is a node of the cluster, or a machine of the configuration that is no node.
+// Machine is a node of the cluster, or a configured machine that isn't a node.
 type Machine struct {
 	Name    string   `json:"name"`
 	Address string   `json:"address,omitempty"`
 	Roles   []string `json:"roles,omitempty"`
 	SKU     string   `json:"sku,omitempty"`
-	// State is Ready, NotReady, Unknown (the kubelet is silent), Outside (configured and no node) or Unlisted (a node that isn't configured).
+	// State is Ready, NotReady, Unknown (the kubelet is silent), Outside (configured, but not a node) or Unlisted (a node that isn't
+	// configured).
 	State    string    `json:"state"`
 	Since    time.Time `json:"since,omitzero"`
 	Cordoned bool      `json:"cordoned,omitempty"`
@@ -132,13 +133,13 @@ type Machine struct {
 	Driver   string   `json:"driver,omitempty"` // that of its GPUs
 	// Certificates is when the first of its certificates expires; zero if it isn't known.
 	Certificates time.Time `json:"certificatesExpire,omitzero"`
-	CPU          Amount    `json:"cpu"`            // thousandths of a processor; Used is what pods request
+	CPU          Amount    `json:"cpu"`            // thousandths of a processor; Used is the sum of the pods' requests
 	Memory       Amount    `json:"memory"`         // MiB
-	Pods         int       `json:"pods"`           // that run
+	Pods         int       `json:"pods"`           // running ones
 	GPUs         []GPU     `json:"gpus,omitempty"` // by index
 }
 
-// Amount is how much there is of something, and how much of it is taken.
+// Amount is the total of a resource, and the used part.
 type Amount struct {
 	Total int64 `json:"total"`
 	Used  int64 `json:"used"`
@@ -149,11 +150,11 @@ const (
 	GPUHealthy = "healthy"
 	GPUIgnored = "ignored" // sick, and used anyway by someone's order
 	GPUSick    = "sick"
-	GPUMissing = "missing" // configured and not there
-	GPUUnknown = "unknown" // no agent tells; or the machine is silent
+	GPUMissing = "missing" // configured, but missing
+	GPUUnknown = "unknown" // no agent reports it, or the machine is silent
 )
 
-// GPU is one of a machine, or a part of one where jobs share it.
+// GPU is one GPU of a machine, or a part of one if jobs share it.
 type GPU struct {
 	Index  int32  `json:"index"`
 	Model  string `json:"model,omitempty"`
@@ -164,13 +165,13 @@ type GPU struct {
 	// ForPods: jobs don't get it, ordinary pods do.
 	ForPods   bool   `json:"forPods,omitempty"`
 	Simulated bool   `json:"simulated,omitempty"`
-	Owner     *Owner `json:"owner,omitempty"` // nil where no one has it
-	Use       *Use   `json:"use,omitempty"`   // nil where Prometheus doesn't tell
+	Owner     *Owner `json:"owner,omitempty"` // nil if it is free
+	Use       *Use   `json:"use,omitempty"`   // nil if Prometheus has no data
 }
 
-// Owner is who has a GPU.
+// Owner is the holder of a GPU.
 type Owner struct {
-	Job            string `json:"job,omitempty"` // user/name; "" of a pod that is no job's
+	Job            string `json:"job,omitempty"` // user/name; "" for a pod that isn't a job's
 	JobUID         string `json:"jobUid,omitempty"`
 	User           string `json:"user,omitempty"`
 	VirtualCluster string `json:"virtualCluster,omitempty"`
@@ -179,7 +180,7 @@ type Owner struct {
 	Task           string `json:"task,omitempty"`          // worker[3]
 }
 
-// Use is what a GPU does, as measured.
+// Use is the measured use of a GPU.
 type Use struct {
 	At          time.Time `json:"at"`
 	Utilisation float64   `json:"utilisation"`           // percent
@@ -188,12 +189,12 @@ type Use struct {
 	Power       float64   `json:"power,omitempty"`       // watts
 }
 
-// VirtualCluster is what a team owns, uses and waits for.
+// VirtualCluster is a team's share of the cluster, its usage and its queue.
 type VirtualCluster struct {
 	schedulerapi.VirtualCluster
-	// Queue are the gangs that wait, the next one first.
+	// Queue has the waiting gangs, the next one first.
 	Queue []job.WaitingGang `json:"queue,omitempty"`
-	// Deleted: the configuration hasn't got it any more.
+	// Deleted: the configuration no longer has it.
 	Deleted bool `json:"deleted,omitempty"`
 }
 
@@ -205,13 +206,13 @@ type Service struct {
 // Job is one job.
 type Job struct {
 	job.Row
-	// Why says in one sentence what keeps a waiting job waiting, or why it failed.
+	// Why is one sentence that says why a waiting job waits, or why a failed one failed.
 	Why string `json:"why,omitempty"`
 	// Nodes are the machines that its tasks are on.
 	Nodes []string `json:"nodes,omitempty"`
 }
 
-// Title is how a person names it: user/name.
+// Title returns the job's name for people: user/name.
 func (j *Job) Title() string {
 	if j.User == "" {
 		return j.Name
@@ -219,13 +220,13 @@ func (j *Job) Title() string {
 	return j.User + "/" + j.Name
 }
 
-// Event is something that happened, as Kubernetes tells it.
+// Event is an event of Kubernetes.
 type Event struct {
 	At     time.Time `json:"at"`
 	Count  int       `json:"count"`
 	Type   string    `json:"type"` // Normal or Warning
 	Reason string    `json:"reason"`
-	// Object is "pod/NAME", Namespace "" of a node.
+	// Object is "pod/NAME"; Namespace is "" for a node.
 	Object    string `json:"object"`
 	Namespace string `json:"namespace,omitempty"`
 	Message   string `json:"message"`

@@ -17,14 +17,14 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// What services are made of: their workloads, and Helm's records of their releases. Their metadata alone are followed: a change of one
-// says that the services are to be asked, and a record holds the manifests of a whole release.
+// Selectors of the objects of services: their workloads, and Helm's records of their releases. Only their metadata is watched: a change
+// means that the services must be read again, and a record contains the manifests of a whole release.
 const (
 	ofHelm  = "app.kubernetes.io/managed-by=Helm"
 	records = "owner=helm"
 )
 
-// versionRow is an object of which it matters only that it changed.
+// versionRow is an object of which only changes matter.
 type versionRow struct{ namespace, version string }
 
 func newVersionRow(o runtime.Object) (string, any) {
@@ -35,7 +35,7 @@ func newVersionRow(o runtime.Object) (string, any) {
 	return m.Namespace + "/" + m.Name, &versionRow{m.Namespace, m.ResourceVersion}
 }
 
-// platformKinds are optional: who may not read them has the services asked every half minute.
+// platformKinds are optional: for users who may not read them, the services are read every half minute.
 func (f *Follower) platformKinds() []*kind {
 	apps, core := appsv1.SchemeGroupVersion, corev1.SchemeGroupVersion
 	return []*kind{
@@ -86,8 +86,8 @@ func (f *Follower) pause(a *asker) time.Duration {
 	return a.every
 }
 
-// hearsServices reports whether all changes of services are heard. What is wrong with one changes with time alone: those that aren't
-// ready are looked at again and again. The caller holds the lock.
+// hearsServices reports whether all changes of services are watched. The problems of a service also change with time alone, so services
+// that aren't ready are read again and again. The caller holds the lock.
 func (f *Follower) hearsServices() bool {
 	elsewhere := f.namespaces.Len() > 1 || !f.namespaces.Has(kube.SystemNamespace)
 	for _, w := range f.ofServices {

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// With a Deployment that has no pods yet nothing else tells of it.
+// If a Deployment has no pods yet, no other watch reports its change.
 func TestAChangeOfAWorkloadOrAReleaseHasTheServicesAsked(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
 	w := newWorld(t)
@@ -31,7 +31,7 @@ func TestAChangeOfAWorkloadOrAReleaseHasTheServicesAsked(t *testing.T) {
 		cancel()
 		running.Wait()
 	})
-	// Nothing reads here what is to be asked.
+	// The asker doesn't run here, so the test reads its channel.
 	kicked := func() bool {
 		select {
 		case <-f.asker(SourceServices).kicked:

@@ -24,8 +24,8 @@ const (
 	serviceAlerts     = "alert-manager"
 )
 
-// What is asked of Prometheus, by the names of NVIDIA's dcgm-exporter, which the agent uses for all GPUs. Labels that aren't needed are left
-// out there: with them an answer about 8,000 GPUs would be three times as large.
+// Queries for Prometheus, by the names of NVIDIA's dcgm-exporter, which the agent uses for all GPUs. The queries drop unneeded labels:
+// with them a response about 8,000 GPUs would be three times as large.
 const (
 	metricUtilisation = "DCGM_FI_DEV_GPU_UTIL"
 	metricMemory      = "DCGM_FI_DEV_FB_USED"

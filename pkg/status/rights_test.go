@@ -140,7 +140,7 @@ func (r *refusing) portForward(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusBadGateway)
 }
 
-// take returns what was refused since it was called last.
+// take returns the refusals since its last call.
 func (r *refusing) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,8 +149,8 @@ func (r *refusing) take() []string {
 	return out
 }
 
-// served is a cluster of simulated nodes with a configuration and some services; its second machine is no node, and its third node is
-// not in the configuration.
+// served returns a cluster of simulated nodes with a configuration and some services; its second machine isn't a node, and its third node
+// isn't in the configuration.
 func served(t *testing.T) *kube.Cluster {
 	t.Helper()
 	c := kubetest.StartNodes(t)
@@ -198,7 +198,7 @@ func TestTheRightsOfTheDocumentsAreThoseThatAreNeeded(t *testing.T) {
 	roles := documented(t)
 	look := func(t *testing.T, user string) *Cluster {
 		t.Helper()
-		// A model that is settled, and what is asked beside it.
+		// A settled model, and the requests beside it.
 		f := followed(t, through(t, d.address, user))
 		until(t, f, "all sources have answered", func(c *Cluster) bool { return !c.Loading() })
 		time.Sleep(2 * servicesSoon)

@@ -22,13 +22,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// Rows are what is kept of objects. They are never changed, and hold no reference to the object: the strings of one that was decoded
-// stand alone.
+// Rows hold the fields of objects that are kept. They never change, and hold no reference to the object: the strings of a decoded object
+// are separate allocations.
 
 // nodeRow is a node.
 type nodeRow struct {
 	name, address string
-	roles         []string // as its labels say
+	roles         []string // from its labels
 	ready         corev1.ConditionStatus
 	since         time.Time
 	message       string
@@ -39,10 +39,10 @@ type nodeRow struct {
 	cpu, memory int64
 	devices     []schedulerapi.Device
 	parts       int32
-	reported    bool // its agent tells of its GPUs
+	reported    bool // its agent reports its GPUs
 }
 
-// rolePrefix is that of labels which say what a machine is for.
+// rolePrefix is the prefix of labels that name the roles of a machine.
 const rolePrefix = "pai-"
 
 // labelControlPlane marks nodes of the control plane.
@@ -103,8 +103,8 @@ func (r *nodeRow) readConditions(list []corev1.NodeCondition) {
 	}
 }
 
-// isPressure reports whether a condition that is true means trouble: Kubernetes' own, and those of node-problem-detector. Other programs have
-// conditions of their own, of which some are good news.
+// isPressure reports whether a true condition means a problem: Kubernetes' own conditions, and those of node-problem-detector. Other
+// programs set other conditions, and some of those are good.
 func isPressure(t corev1.NodeConditionType) bool {
 	switch t {
 	case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable,
@@ -134,9 +134,9 @@ type podRow struct {
 	ended                      bool
 	cpu, memory                int64 // what it requests
 	held                       string
-	// indices are the GPUs that its annotation names, where it has no claim.
+	// indices are the GPUs that its annotation names, if it has no claim.
 	indices []int32
-	// shown is what the state of a service is made of.
+	// shown holds the fields that the state of a service depends on.
 	shown string
 }
 
@@ -174,7 +174,7 @@ func newPodRow(o runtime.Object) (string, any) {
 	return r.id(), r
 }
 
-// shownOf changes when what a service's state is made of does.
+// shownOf returns a text that changes when the fields do that a service's state depends on.
 func shownOf(p *corev1.Pod) string {
 	text := string(p.UID) + string(p.Status.Phase)
 	for i := range p.Status.ContainerStatuses {
@@ -187,7 +187,7 @@ func shownOf(p *corev1.Pod) string {
 	return text
 }
 
-// isolation reads the GPUs that stand on a pod without a claim. What can't be read is none.
+// isolation reads the GPUs in the annotation of a pod without a claim. It returns nil if the annotation can't be read.
 func isolation(p *corev1.Pod) []int32 {
 	text := cmp.Or(p.Annotations[annotation.IsolationKey], p.Annotations[annotation.LegacyIsolationKey])
 	if text == "" || len(text) > 4096 {

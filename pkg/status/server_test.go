@@ -32,7 +32,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// door stands before an API server and can be shut: then no one listens, and all connections break.
+// door is a proxy before an API server that can be shut: then it doesn't listen, and all connections break.
 type door struct {
 	t       *testing.T
 	address string
@@ -143,7 +143,7 @@ func (c *Cluster) jobNamed(title string) *Job {
 	return nil
 }
 
-// world is a real API server with what tests put in, removed at the end.
+// world is a real API server. The objects that tests create are removed at the end.
 type world struct {
 	t *testing.T
 	*kube.Cluster
@@ -220,7 +220,7 @@ func (w *world) forget(object string) {
 	f, err := jobs.Frameworks.Get(context.Background(), object)
 	if err == nil {
 		_ = jobs.Frameworks.Delete(context.Background(), object, f.UID)
-		// What waits for its dependents is a controller, and none runs.
+		// A controller would remove the finalizer, but no controller runs.
 		_, _ = jobs.Frameworks.Patch(context.Background(), object, types.MergePatchType, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}
 }
@@ -366,7 +366,7 @@ func TestAnAPIServerThatIsAwayLeavesTheLastModelWithItsAge(t *testing.T) {
 	assert.Equal(t, LevelCritical, c.Verdict.Level)
 	require.Len(t, c.Verdict.Problems, 1, "%+v", c.Verdict.Problems)
 
-	// What happens meanwhile is seen afterwards, also what is gone.
+	// Changes during that time are seen afterwards, including removals.
 	w.forget(object)
 	w.job("away", "other")
 	w.node("away-1", condition(corev1.ConditionFalse, "KubeletNotReady", "container runtime is down"))
@@ -505,7 +505,8 @@ func TestOnceSaysWhyNothingIsKnown(t *testing.T) {
 	assert.Less(t, time.Since(began), settled)
 }
 
-// An API server that takes connections and says nothing is one that doesn't answer, even if its time has run out before the client says so.
+// An API server that accepts connections and doesn't respond counts as one that doesn't answer, even if the deadline expires before the
+// client reports it.
 func TestOnceSaysThatAServerHangs(t *testing.T) {
 	tier.More(t, "it waits for ten seconds")
 	l, err := net.Listen("tcp", "127.0.0.1:0")

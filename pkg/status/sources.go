@@ -68,7 +68,7 @@ func (f *Follower) setRelease(body []byte) {
 	}
 }
 
-// answered notes that the API server said something. Where it had been silent, everything that is asked through it is asked again.
+// answered records that the API server has answered. If it had been silent, all requests through it are sent again.
 func (f *Follower) answered() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,7 +103,7 @@ func (f *Follower) silent(err error) {
 	f.stir()
 }
 
-// up notes that changes of a kind are heard.
+// up records that changes of a kind are being watched.
 func (f *Follower) up(k *kind) {
 	f.answered()
 	f.mu.Lock()
@@ -118,7 +118,7 @@ func (f *Follower) up(k *kind) {
 	f.stir()
 }
 
-// down notes that they aren't any more, and why.
+// down records that changes of a kind are no longer watched, and why.
 func (f *Follower) down(k *kind, err error) {
 	f.mu.Lock()
 	if k.live {
@@ -142,17 +142,17 @@ func (f *Follower) down(k *kind, err error) {
 	f.stir()
 }
 
-// startingFor is how long an API server that has started may refuse what it will allow: until it has read its roles.
+// startingFor is how long an API server that has started may refuse requests that it will allow, until it has read its roles.
 const startingFor = 30 * time.Second
 
 var errStarting = errors.New("the API server has just started")
 
-// starting reports whether an answer is that of an API server that hasn't read its roles. The caller holds the lock.
+// starting reports whether an error is that of an API server that hasn't read its roles. The caller holds the lock.
 func (f *Follower) starting(err error) bool {
 	return isRefused(err) && !f.heard.IsZero() && !f.lostAt.IsZero() && f.now().Sub(f.lostAt) < startingFor
 }
 
-// nowSources are all sources as they are, and whether that is news. The caller holds the lock.
+// nowSources returns the current states of all sources, and whether they have changed. The caller holds the lock.
 func (f *Follower) nowSources(now time.Time) ([]Source, bool) {
 	var out []Source
 	news := false
@@ -177,7 +177,7 @@ func (f *Follower) nowSources(now time.Time) ([]Source, bool) {
 	return out, news
 }
 
-// grace is how long changes may be unheard before that is told: connections end, and the next begins at once.
+// grace is how long a watch may be interrupted before that is reported: connections end, and the next one begins at once.
 const grace = 3 * time.Second
 
 func (f *Follower) source(name string) Source {
@@ -189,7 +189,7 @@ func (f *Follower) source(name string) Source {
 	return f.watchedSource(name)
 }
 
-// watchedSource is what is known of several kinds of objects.
+// watchedSource returns the state of a source of several watched kinds.
 func (f *Follower) watchedSource(name string) Source {
 	var refused, failing []string
 	var reason error
@@ -239,7 +239,7 @@ func (f *Follower) watchedSource(name string) Source {
 	return Source{State: StateCurrent}
 }
 
-// refusal says what the API server doesn't know of whoever asks; "" where it only doesn't let them.
+// refusal returns the explanation of an invalid credential, or "" if the user only isn't allowed.
 func refusal(err error) string {
 	if apierrors.IsUnauthorized(err) {
 		return ": the API server doesn't accept these credentials"
@@ -247,14 +247,14 @@ func refusal(err error) string {
 	return ""
 }
 
-// away says of a source that the API server doesn't answer.
+// away marks a source as not available because the API server doesn't answer.
 func (f *Follower) away(s Source) Source {
 	err := f.cluster.Explain(f.lost)
 	s.Message, s.Hint = err.Error(), hint.Of(err)
 	return s
 }
 
-// askedSource is what is known of one that is asked.
+// askedSource returns the state of a source with an asker.
 func (f *Follower) askedSource(a *asker) Source {
 	ever := !a.heard.IsZero()
 	switch {
@@ -280,7 +280,7 @@ func (f *Follower) askedSource(a *asker) Source {
 	return s
 }
 
-// absent says what a cluster hasn't got; ok is false where it has it and something is wrong.
+// absent explains that a cluster doesn't have a source; ok is false if it has the source and the error is another problem.
 func absent(err error) (message, remedy string, ok bool) {
 	var none *noneError
 	switch {

@@ -14,7 +14,7 @@ import (
 func (n *Counts) countService(s *Service) {
 	switch s.State {
 	case services.StateDisabled, services.StateStopped, services.StateNotInstalled:
-		return // no one wants it to run, or not yet
+		return // it isn't supposed to run, or not yet
 	}
 	n.Services++
 	if s.State == services.StateReady {
@@ -66,7 +66,7 @@ func (a *Alert) Level() string {
 // folder collects problems, and counts those of the same kind as one.
 type folder struct {
 	problems []Problem
-	at       map[string]int // by what makes two the same
+	at       map[string]int // by the key of equal problems
 }
 
 func (f *folder) add(same string, p Problem) {
@@ -108,7 +108,7 @@ func judge(c *Cluster) Verdict {
 	return v
 }
 
-// judgeSources: what can't be asked isn't known. Without Kubernetes nothing is.
+// judgeSources adds the sources that can't be read, whose data isn't known. Without Kubernetes nothing is known.
 func judgeSources(f *folder, sources []Source) {
 	told := ""
 	for i := range sources {
@@ -116,7 +116,7 @@ func judgeSources(f *folder, sources []Source) {
 		if s.Name == SourceAPI && s.State != StateCurrent {
 			told = s.Message
 		} else if told != "" && s.Message == told {
-			continue // all is asked through the API server
+			continue // all sources are read through the API server
 		}
 		p := Problem{Level: LevelUnknown, Kind: "source", Name: s.Name, Message: s.Message, Hint: s.Hint}
 		switch s.State {
@@ -129,7 +129,7 @@ func judgeSources(f *folder, sources []Source) {
 	}
 }
 
-// certificateWarning is how long before their end certificates are told of, as the alert of the same name does.
+// certificateWarning is how long before they expire certificates are reported, like the alert of the same name.
 const certificateWarning = 14 * 24 * time.Hour
 
 func judgeMachine(f *folder, m *Machine, now time.Time) {
@@ -137,7 +137,7 @@ func judgeMachine(f *folder, m *Machine, now time.Time) {
 	switch m.State {
 	case MachineNotReady, MachineUnknown:
 		p.Level = LevelCritical
-		if m.Since.IsZero() { // no one ever said how it is
+		if m.Since.IsZero() { // its state was never reported
 			p.Level = LevelUnknown
 		}
 		f.add(m.State+m.Message, p)
@@ -165,7 +165,7 @@ func judgeMachine(f *folder, m *Machine, now time.Time) {
 	}
 }
 
-// trouble is what is wrong with a GPU, in one line.
+// trouble returns the problem of a GPU, in one line.
 func (g *GPU) trouble() string {
 	if g.Reason == "" {
 		return g.Health

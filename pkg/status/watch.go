@@ -18,14 +18,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// pageSize is how many objects are read at once: what is decoded at a time stays small.
+// pageSize is how many objects are read at once, so that the decoded data stays small.
 const pageSize = 500
 
 // Waits before objects are listed again after a failure.
 const (
 	backoffFirst = 200 * time.Millisecond
 	backoffMost  = 3 * time.Second
-	// backoffRefused is for what a person or an administrator must change first.
+	// backoffRefused is for errors that a user or an administrator must correct first.
 	backoffRefused = 15 * time.Second
 )
 
@@ -34,30 +34,30 @@ type kind struct {
 	name   string // in the plural, for people
 	source string
 	one    runtime.Object
-	// optional: this user may lack the right to it, and nothing is said to be missing.
+	// optional: this user may not have the permission, and then nothing is reported as missing.
 	optional bool
 	list     func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch    func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	// convert makes a row of an object, and its key. A nil row is of no interest.
+	// convert makes a row of an object, and its key. A nil row is ignored.
 	convert func(runtime.Object) (key string, row any)
-	// set takes a row, nil where there is none any more; replace takes all rows that there are. Both are called with the lock held.
+	// set takes a row, or nil if it no longer exists; replace takes all existing rows. Both are called with the lock held.
 	set     func(key string, row any)
 	replace func(map[string]any)
 
-	// What follows is guarded by the follower's lock.
+	// The follower's lock guards the fields below.
 	loaded bool      // all were listed once
-	live   bool      // changes are being heard
-	heard  time.Time // when it was live last
-	err    error     // why it isn't
+	live   bool      // changes are being watched
+	heard  time.Time // when it was last live
+	err    error     // why it isn't live
 	cancel context.CancelFunc
 }
 
-// errEnded ends a reflector: the connection that it had is no more, and what was missed meanwhile must be listed.
+// errEnded ends a reflector: its connection has ended, and missed changes must be listed.
 var errEnded = errors.New("the API server ended the watch early")
 
-// follow lists and watches objects of a kind until ctx ends. The reflector keeps the order of versions, asks for missed changes, and starts over
-// where the API server has forgotten them. Each of its lives begins with a list, so that one that begins after the connection broke shows what
-// is there now, even where the API server came back from a backup and its versions count from before.
+// follow lists and watches objects of a kind until ctx ends. The reflector keeps the order of versions, requests missed changes, and
+// starts over if the API server no longer has them. Each of its lives begins with a list, so a new one after a broken connection shows
+// the current state, even if the API server was restored from a backup and has earlier versions.
 func (f *Follower) follow(ctx context.Context, k *kind) {
 	wait := backoffFirst
 	for ctx.Err() == nil {
@@ -92,7 +92,7 @@ func (f *Follower) follow(ctx context.Context, k *kind) {
 	}
 }
 
-// listerWatcher is what a reflector asks during one life.
+// listerWatcher sends the requests of a reflector during one life.
 type listerWatcher struct {
 	f       *Follower
 	kind    *kind
@@ -111,14 +111,15 @@ func (l *listerWatcher) fail(err error) error {
 	return err
 }
 
-// failed is why it ended, as it was said and not as the reflector put it; nil where it wasn't here.
+// failed returns why it ended, with the original error instead of the reflector's; nil if it didn't fail here.
 func (l *listerWatcher) failed() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.last
 }
 
-// IsWatchListSemanticsUnSupported says that lists are read in pages: the reflector would keep whole objects until the last had come.
+// IsWatchListSemanticsUnSupported returns true, so that lists are read in pages: otherwise the reflector would keep whole objects until
+// the last one has come.
 func (l *listerWatcher) IsWatchListSemanticsUnSupported() bool { return true }
 
 // List is part of cache.ListerWatcher.
@@ -160,7 +161,7 @@ func (l *listerWatcher) ListWithContext(ctx context.Context, _ metav1.ListOption
 	}
 }
 
-// WatchWithContext opens a watch. One that ended before its time was cut off: then this life ends.
+// WatchWithContext opens a watch. If the last one ended before its time, it was interrupted: then this life ends.
 func (l *listerWatcher) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	now := l.f.now()
 	if !l.began.IsZero() && now.Sub(l.began) < l.timeout*9/10 {
@@ -173,7 +174,7 @@ func (l *listerWatcher) WatchWithContext(ctx context.Context, o metav1.ListOptio
 	w, err := l.kind.watch(ctx, o)
 	if err != nil {
 		_ = l.fail(err)
-		// In words of its own: the reflector would go on after a refused connection where it had stopped.
+		// Without wrapping: the reflector would continue after a refused connection from where it had stopped.
 		return nil, fmt.Errorf("watch the %s: %v", l.kind.name, err) //nolint:errorlint // see above
 	}
 	l.f.up(l.kind)
@@ -226,7 +227,7 @@ func (s *rowStore) Replace(all []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore; nothing asks for it.
+// Resync implements cache.ReflectorStore; it isn't used.
 func (s *rowStore) Resync() error { return nil }
 
 // item is a row as a reflector carries it from its list to its store.

@@ -22,15 +22,15 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// web asks the programs of the platform that speak HTTP and want the password of metrics. The API server's proxy for services takes that
-// away, like any other Authorization; so they are reached as "kubectl port-forward" reaches pods. Where no password was made, as in a plain
-// helm install, the proxy is enough.
+// web sends requests to the programs of the platform that speak HTTP and need the password of metrics. The API server's proxy for
+// services removes the password, like any other Authorization header, so pods are reached as by "kubectl port-forward". If no password
+// was made, as in a plain helm install, the proxy is enough.
 type web struct {
 	cluster *kube.Cluster
 	client  *http.Client
 }
 
-// noneError says that a cluster has no such service.
+// noneError means that a cluster doesn't have the service.
 type noneError struct{ service string }
 
 func (e *noneError) Error() string { return "no " + e.service + " is installed" }
@@ -112,7 +112,7 @@ func (w *web) pod(ctx context.Context, service string) (string, error) {
 	return "", apierrors.NewServiceUnavailable("none of the pods of " + service + " is ready")
 }
 
-// portOf is the port of a pod on which it answers for a service; 0 where it has none.
+// portOf returns the port of a pod on which it answers for a service, or 0.
 func portOf(s *corev1.Service, p *corev1.Pod) int32 {
 	if len(s.Spec.Selector) == 0 {
 		return 0

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// The API server's proxy takes passwords away, so what wants one is reached by its pod.
+// The API server's proxy removes passwords, so programs that need one are reached by their pods.
 func TestWhatWantsAPasswordIsReachedByItsPod(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()

@@ -1,5 +1,5 @@
-// Package act does what a person asks for in the view of a cluster: logs, reasons, shells, stopping, restarting, draining.
-// In: a connection and what the view was told. Out: answers, or what was done; errors say what to do about them.
+// Package act carries out the user's actions in the view of a cluster: logs, reasons, shells, stopping, restarting, draining.
+// In: a connection and rows of the view's model. Out: answers, or the actions that were done; errors say what to do about them.
 package act
 
 import (
@@ -44,17 +44,17 @@ type Cluster struct {
 	Kube     *kube.Cluster
 	Jobs     *job.Client
 	Platform *services.Platform
-	// ShellIn makes the command that opens a shell in a task; "" is the first that runs.
+	// ShellIn makes the command that opens a shell in a task; "" is the first running task.
 	ShellIn func(title, task string) tea.ExecCommand
-	// Journal follows a machine's journal over SSH; nil where no configuration folder was given.
+	// Journal follows a machine's journal over SSH; nil if no configuration folder was given.
 	Journal func(ctx context.Context, machine string, out io.Writer) error
-	// RestartCommand is what one types to restart services, for the summary of a restart.
+	// RestartCommand is the command line that restarts services, for the summary of a restart.
 	RestartCommand string
 }
 
 var _ view.Actions = (*Cluster)(nil)
 
-// find reads the job that a row of the model is about: another may have got its name since.
+// find reads the job of a row of the model: a new job may have taken its name since.
 func (c *Cluster) find(ctx context.Context, row *status.Job) (*job.Job, error) {
 	j, err := c.Jobs.Resolve(ctx, row.User, row.Title())
 	if err != nil && row.Framework != "" && job.IsNotFound(err) {
@@ -127,7 +127,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-func (l *lines) say(text string) { _, _ = io.WriteString(l, text+"\n") } // a view that is closed hears nothing
+func (l *lines) say(text string) { _, _ = io.WriteString(l, text+"\n") } // a closed view ignores lines
 
 // Shell implements view.Actions.
 func (c *Cluster) Shell(row *status.Job, task string) tea.ExecCommand {
@@ -178,7 +178,7 @@ func (c *Cluster) ServicePods(ctx context.Context, s *status.Service) ([]view.Po
 	return out, nil
 }
 
-// podOf is a pod as kubectl shows it: what its containers wait for says more than its phase.
+// podOf returns a pod as kubectl shows it: the reason why its containers wait is more useful than its phase.
 func podOf(p *corev1.Pod, now time.Time) view.Pod {
 	out := view.Pod{Name: p.Name, Node: p.Spec.NodeName, State: string(p.Status.Phase), Message: p.Status.Message, Age: tui.Age(now.Sub(p.CreationTimestamp.Time))}
 	for _, c := range p.Status.Conditions {
@@ -213,14 +213,14 @@ func (c *Cluster) ServiceLogs(ctx context.Context, s *status.Service, out io.Wri
 	return c.Kube.Explain(c.Platform.Logs(ctx, services.LogOptions{Name: s.Name, Follow: true, Tail: tailService, Out: w, Problem: func(err error) { w.say("warning: " + err.Error()) }}))
 }
 
-// RestartService implements view.Actions: the pods are replaced also where no value has changed.
+// RestartService implements view.Actions: it replaces the pods even if no value has changed.
 func (c *Cluster) RestartService(ctx context.Context, s *status.Service, out io.Writer) error {
 	w := &lines{w: out}
 	o := services.Options{Names: []string{s.Name}, Wait: restartWait, Renew: true, Command: c.RestartCommand, Again: c.RestartCommand, Sink: sink{w}}
 	return c.Kube.Explain(c.Platform.Restart(ctx, o))
 }
 
-// sink tells a run on services in lines.
+// sink writes the events of a run on services as lines.
 type sink struct{ w *lines }
 
 // Emit implements services.Sink.
@@ -315,8 +315,8 @@ func (c *Cluster) Drain(ctx context.Context, machine string, out io.Writer) erro
 	return nil
 }
 
-// MachineJournal implements view.Actions: over SSH where a configuration folder was given, else by the kubelet, which shows
-// journals where its configuration allows it.
+// MachineJournal implements view.Actions: over SSH if a configuration folder was given, otherwise by the kubelet, which serves journals
+// if its configuration allows it.
 func (c *Cluster) MachineJournal(ctx context.Context, m *status.Machine, out io.Writer) error {
 	if c.Journal != nil {
 		return c.Journal(ctx, m.Name, out)

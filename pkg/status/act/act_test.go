@@ -35,7 +35,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// onServer is a cluster of a real API server and a kubelet that is not there.
+// onServer returns a cluster with a real API server and without kubelets.
 func onServer(t *testing.T) *Cluster {
 	t.Helper()
 	c := kubetest.Start(t)

@@ -1,4 +1,4 @@
-// Package statustest makes models of clusters of any size, for tests and benchmarks of what shows them.
+// Package statustest makes models of clusters of any size, for tests and benchmarks of programs that show them.
 // In: numbers and a seed. Out: the same model for the same numbers and seed.
 package statustest
 
@@ -20,17 +20,17 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// Options say how much of everything there is. Zero is none, but for Seed and Now.
+// Options are the numbers of objects. Zero means none of them, except for Seed and Now.
 type Options struct {
 	Seed uint64
-	// Now is the moment of the model; zero is a fixed one.
+	// Now is the moment of the model; zero means a fixed one.
 	Now time.Time
-	// Machines that have GPUs each; NotReady and Outside are among them.
+	// Machines is the number of machines, each with GPUs; NotReady and Outside are among them.
 	Machines, GPUs, NotReady, Outside int
 	// SickGPUs are spread over the machines.
 	SickGPUs        int
 	VirtualClusters int
-	// Jobs take turns in running, waiting and having ended, as far as there are GPUs for them.
+	// Jobs take turns in running, waiting and being finished, as far as there are GPUs for them.
 	Jobs             int
 	Services, Broken int // Broken are services that failed
 	Alerts, Events   int
@@ -48,10 +48,10 @@ func Large() Options {
 	return Options{Seed: 1, Machines: 1000, GPUs: 8, NotReady: 7, Outside: 3, SickGPUs: 40, VirtualClusters: 20, Jobs: 10_000, Services: 12, Broken: 1, Alerts: 60, Events: status.MaxEvents}
 }
 
-// Now is the moment of a model whose options name none.
+// Now is the default moment of a model.
 var Now = time.Date(2026, 3, 4, 9, 30, 0, 0, time.UTC)
 
-// maker is a model in the making.
+// maker makes a model.
 type maker struct {
 	Options
 	*rand.Rand
@@ -139,7 +139,7 @@ func (m *maker) machines() {
 	}
 }
 
-// sicken makes some GPUs sick: one of each four with a story of its own.
+// sicken makes some GPUs sick, with four different reasons in turn.
 func (m *maker) sicken() {
 	reasons := []string{"XID 79: the GPU has fallen off the bus; restart the machine", "2 uncorrectable memory errors; reset the GPU",
 		"XID 79: the GPU has fallen off the bus; restart the machine", "row remapping failed; replace the GPU"}

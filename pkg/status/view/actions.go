@@ -11,26 +11,26 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// Source tells what the cluster is like.
+// Source provides models of the cluster.
 type Source interface {
-	// Current is the latest model; nil before the first one.
+	// Current returns the latest model; nil before the first one.
 	Current() *status.Cluster
-	// Changed becomes ready when there may be another one than before.
+	// Changed becomes ready when there may be a new model.
 	Changed() <-chan struct{}
 }
 
-// Actions is all that the view asks and does beyond its model. Calls may take long; they end with their context. What follows
-// something writes it to out until it ends.
+// Actions are the requests and actions of the view beyond its model. Calls may take long; they end with their context. A method that
+// follows something writes it to out until it ends.
 type Actions interface {
 	Tasks(ctx context.Context, j *status.Job) (*job.Detail, error)
 	Why(ctx context.Context, j *status.Job) (*job.Why, error)
 	JobEvents(ctx context.Context, j *status.Job) ([]api.Event, error)
-	// JobLogs follows the log of a task, ROLE[INDEX], or of all where task is "".
+	// JobLogs follows the log of a task, ROLE[INDEX], or of all tasks if task is "".
 	JobLogs(ctx context.Context, j *status.Job, task string, out io.Writer) error
-	// Shell is what runs while the view leaves the terminal to it.
+	// Shell returns the command that uses the terminal while the view is suspended.
 	Shell(j *status.Job, task string) tea.ExecCommand
 	StopJob(ctx context.Context, j *status.Job) error
-	// RetryJob runs it again; of a job that is stopping it waits for the end first.
+	// RetryJob runs it again; if the job is stopping, it waits for the end first.
 	RetryJob(ctx context.Context, j *status.Job) error
 
 	ServicePods(ctx context.Context, s *status.Service) ([]Pod, error)

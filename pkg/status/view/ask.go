@@ -10,14 +10,14 @@ import (
 // askFor is how long an answer may take.
 const askFor = 30 * time.Second
 
-// answer is what a page has asked for.
+// answer is the result of a page's request.
 type answer struct {
 	to    page
 	value any
 	err   error
 }
 
-// done is the end of something that was started, and what is told of it.
+// done is the end of a background action, and the notice for it.
 type done struct {
 	err error
 	say notice
@@ -25,7 +25,7 @@ type done struct {
 	away bool
 }
 
-// ask asks in the background. The answer comes back to the page, if it is still open.
+// ask sends a request in the background. The page receives the answer, if it is still open.
 func ask[T any](d *desk, to page, f func(ctx context.Context) (T, error)) tea.Cmd {
 	ctx := d.ctx
 	d.pending++
@@ -37,7 +37,7 @@ func ask[T any](d *desk, to page, f func(ctx context.Context) (T, error)) tea.Cm
 	}
 }
 
-// start does something in the background, and tells what was done.
+// start runs an action in the background, and shows its notice at the end.
 func start(d *desk, f func(ctx context.Context) error, then notice) effect {
 	ctx := d.ctx
 	d.pending++

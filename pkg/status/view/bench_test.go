@@ -26,8 +26,8 @@ func changesOf(c *status.Cluster) [2]*status.Cluster {
 	return [2]*status.Cluster{c, &other}
 }
 
-// BenchmarkEventToFrame is what a change costs until it is drawn, with 1,000 machines, 8,000 GPUs and 10,000 jobs. The bar is
-// 50 ms; at 20 changes a second, 5 % of a core are 2.5 ms for each.
+// BenchmarkEventToFrame measures the cost of a change until it is drawn, with 1,000 machines, 8,000 GPUs and 10,000 jobs. The limit is 50
+// ms; at 20 changes a second, 5 % of a core are 2.5 ms for each.
 func BenchmarkEventToFrame(b *testing.B) {
 	c := statustest.Cluster(statustest.Large())
 	models := changesOf(c)

@@ -120,7 +120,7 @@ func (p *machinePage) refresh(d *desk) effect {
 	return p.list.refresh(d)
 }
 
-// key takes those of a machine also where it has no GPU that the cursor could be on.
+// key handles the machine's keys, even if the machine has no GPU that the cursor could be on.
 func (p *machinePage) key(d *desk, k string) (effect, bool) {
 	if e, ok := p.list.key(d, k); ok || p.m == nil {
 		return e, ok
@@ -189,7 +189,7 @@ func machineOf(d *desk, name string) *status.Machine {
 	return &d.cluster.Machines[i]
 }
 
-// machineKey does what one can do to a machine.
+// machineKey handles the keys of a machine.
 func machineKey(d *desk, m *status.Machine, k string) (effect, bool) {
 	if m == nil {
 		return effect{}, false
@@ -451,7 +451,7 @@ func (p *servicePage) keys(d *desk) []binding {
 	return append(serviceKeys(d, p.s), p.list.keys(d)...)
 }
 
-// serviceKey does what one can do to a service.
+// serviceKey handles the keys of a service.
 func serviceKey(d *desk, s *status.Service, k string) (effect, bool) {
 	switch k {
 	case "l":

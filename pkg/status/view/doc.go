@@ -1,4 +1,4 @@
-// Package view is the interactive view of a cluster: screens of pkg/status's model, and what a person does from there.
+// Package view is the interactive view of a cluster: screens of pkg/status's model, and the actions of the user.
 // In: a source of models, actions, keys and the mouse. Out: frames, drawn when something has changed.
 //
 // There is one tea.Model. Pages are plain structs below it: they turn a model and a key into lines and effects, and do no I/O.

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/tui"
 )
 
-// View implements tea.Model. It draws when something has changed, and else says what it said before.
+// View implements tea.Model. It draws if something has changed, and otherwise returns the last frame.
 func (m *Model) View() string {
 	if m.over {
 		return ""
@@ -56,7 +56,7 @@ func (m *Model) draw() string {
 	return tui.Frame(w, h, m.head(w), body, foot)
 }
 
-// head is the state of the cluster, the screens, and where one is.
+// head returns the state of the cluster, the screens, and the current path.
 func (m *Model) head(w int) []string {
 	return []string{m.stateLine(w), m.tabs(w), m.path(w)}
 }
@@ -84,7 +84,7 @@ func (m *Model) stateLine(w int) string {
 	return tui.Beside(left, m.p.Faint.Text(right), w)
 }
 
-// away says that what is shown is old.
+// away warns that the shown state is old.
 func (m *Model) away(w int) string {
 	for i := range m.cluster.Sources {
 		s := &m.cluster.Sources[i]
@@ -140,7 +140,7 @@ func (m *Model) path(w int) string {
 	return tui.Beside(left, m.p.Accent.Text(right+" "), w)
 }
 
-// message is above the keys: what is typed, asked or told. A question is never cut.
+// message is above the keys: the input, a question or a notice. A question is never truncated.
 func (m *Model) message(w int) []string {
 	if m.mode != asking {
 		return []string{m.line(w)}
@@ -152,7 +152,7 @@ func (m *Model) message(w int) []string {
 	return append(out, "   "+m.p.Bold.Text("y")+" yes   "+m.p.Bold.Text("n")+" no")
 }
 
-// line is what is typed or told.
+// line returns the input or the notice.
 func (m *Model) line(w int) string {
 	switch m.mode {
 	case filtering:

@@ -49,7 +49,7 @@ func (f *fixed) set(c *status.Cluster) {
 	f.changed = make(chan struct{})
 }
 
-// actions answers as a cluster with one job would, and keeps what was asked of it. It refuses to be called by Update.
+// actions answers like a cluster with one job, and records the calls. It fails the test if Update calls it.
 type actions struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -160,7 +160,7 @@ func (a *actions) MachineJournal(_ context.Context, m *status.Machine, out io.Wr
 	return hint.Wrap(errors.New("the kubelet of "+m.Name+" doesn't show the journal"), "look there: ssh "+m.Address+" journalctl -f")
 }
 
-// driver presses keys, and runs what comes of them as bubbletea does.
+// driver presses keys, and runs the resulting commands as bubbletea does.
 type driver struct {
 	t      *testing.T
 	m      *Model
@@ -208,7 +208,7 @@ func (d *driver) send(msg tea.Msg) {
 	d.run(cmd)
 }
 
-// until takes in what comes until something is so. Time stands still.
+// until handles messages until so returns true. The clock doesn't move.
 func (d *driver) until(so func() bool) {
 	d.t.Helper()
 	end := time.After(20 * time.Second)

@@ -71,7 +71,7 @@ var frames = []struct {
 
 var sizes = [][2]int{{80, 24}, {120, 40}, {200, 60}}
 
-// fits holds what each frame is: as high as the screen, and no wider.
+// fits checks that a frame is as high as the screen, and not wider.
 func fits(t *testing.T, frame string, w, h int) {
 	t.Helper()
 	lines := strings.Split(frame, "\n")
@@ -107,7 +107,7 @@ func TestScreensInColoursAreAsRecorded(t *testing.T) {
 	}
 }
 
-// What the colours say, signs and letters say too: without colours a frame has the same text.
+// Signs and letters show the same as the colours: without colours a frame has the same text.
 func TestColoursSayNothingThatSignsDoNot(t *testing.T) {
 	for _, f := range frames {
 		plain := drive(t, small(), 120, 40, monochrome()).keys(f.keys...).frame()
@@ -167,7 +167,7 @@ func TestBeforeTheFirstModelTheViewSaysSo(t *testing.T) {
 	assert.Contains(t, strings.Split(m.View(), "\n")[0], "asking the cluster…", "and as long as a part is missing")
 }
 
-// Whatever the cluster says, and each string of the model is someone's, a frame moves no cursor and talks to no terminal.
+// Each string of the model may come from a user, but no string can move the cursor or control the terminal.
 func TestNothingInTheClusterControlsTheTerminal(t *testing.T) {
 	c := small()
 	evil := "\x1b[2J\x1b]0;title\a\r\n\u202e"

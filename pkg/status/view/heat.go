@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/tui"
 )
 
-// shade is what the colours of the heat map mean.
+// shade is the meaning of the heat map's colours.
 type shade int
 
 const (
@@ -106,7 +106,7 @@ func (p *heatPage) rank() {
 	p.legend = slices.SortedFunc(maps.Keys(p.counts), func(a, b string) int { return cmp.Or(p.counts[b]-p.counts[a], cmp.Compare(a, b)) })
 }
 
-// group is what a GPU belongs to where the map is by group; "" where it isn't.
+// group returns the group of a GPU if the map is by group, or "".
 func (p *heatPage) group(g *status.GPU) string {
 	if g.Owner == nil {
 		return ""
@@ -120,7 +120,7 @@ func (p *heatPage) group(g *status.GPU) string {
 	return ""
 }
 
-// heatText is what a filter looks through: the machine, and who is on it.
+// heatText returns the text for the filter: the machine, and its jobs and users.
 func heatText(m *status.Machine) string {
 	parts := []string{m.Name, m.SKU, machineState(m)}
 	last := ""

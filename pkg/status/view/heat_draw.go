@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/tui"
 )
 
-// cell is the sign and colour of a GPU. What is wrong shows whatever the colours mean.
+// cell returns the sign and colour of a GPU. It shows problems with any meaning of the colours.
 func (p *heatPage) cell(d *desk, g *status.GPU) tui.Cell {
 	if p.shade == byHealth || bad(g) || g.Health == status.GPUUnknown {
 		return healthSign(d, g)
@@ -117,7 +117,7 @@ func (p *heatPage) drawMachine(d *desk, b *strings.Builder, i, name int) {
 		switch {
 		case selected:
 			put("[", 1)
-		case p.pitch == 2 && !after: // the bracket of the one before stands there
+		case p.pitch == 2 && !after: // the last GPU's bracket takes this column
 			put(" ", 1)
 		}
 		if k >= len(m.GPUs) {

@@ -77,7 +77,7 @@ func taskState(t *job.Task, now time.Time) string {
 	return job.State{Phase: t.Phase, RetryAt: t.RetryAt}.Text(now)
 }
 
-// endText says how a task ended.
+// endText describes the end of a task.
 func endText(t *job.Task) string {
 	code, ok := t.Code()
 	switch {
@@ -224,7 +224,7 @@ func shell(d *desk, j *status.Job, task string) effect {
 	})}
 }
 
-// jobKey does what one can do to a job of a list.
+// jobKey handles the keys of a job of a list.
 func jobKey(d *desk, j *status.Job, k string) (effect, bool) {
 	switch k {
 	case "l", "L":

@@ -25,7 +25,7 @@ var screenNames = [8]screenName{
 	{"Events", "Events", []string{"events"}, newEvents},
 }
 
-// place is where one can jump to.
+// place is a target of a jump.
 type place struct {
 	name, kind string
 	screen     int // 0 to 7, or -1: open leads there
@@ -34,7 +34,7 @@ type place struct {
 
 const placesShown = 6
 
-// places are those whose names have text in them: screens first, then those that begin with it, newest jobs first.
+// places returns the places whose names contain text: screens first, then those that begin with it, newest jobs first.
 func places(c *status.Cluster, text string) []place {
 	text = strings.ToLower(strings.TrimSpace(text))
 	var first, rest []place

@@ -14,7 +14,7 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		return m.quit()
 	}
 	if k.Paste && m.mode != filtering && m.mode != jumping {
-		return nil // what was copied elsewhere is no order
+		return nil // pasted text isn't a command
 	}
 	switch m.mode {
 	case filtering:
@@ -111,7 +111,7 @@ func (m *Model) quit() tea.Cmd {
 	return m.end()
 }
 
-// end leaves for good. What runs is cancelled with the program's context.
+// end quits the view. The program's context cancels running actions.
 func (m *Model) end() tea.Cmd {
 	m.over = true
 	return tea.Quit

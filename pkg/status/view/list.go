@@ -19,25 +19,25 @@ type column[T any] struct {
 	down  bool
 }
 
-// list is a table of things of the model. Only what is visible is drawn.
+// list is a table of objects of the model. Only the visible part is drawn.
 type list[T any] struct {
 	noun string
-	// all are the things, in the order in which they are shown where no other was chosen.
+	// all returns the objects in the default order.
 	all func(d *desk) []T
 	id  func(v T) string
-	// text is what a filter looks through, in lower case.
+	// text returns the text for the filter, in lower case.
 	text func(v T) string
 	cols []column[T]
-	// head draws what stands above the table, at most h lines.
+	// head draws the lines above the table, at most h lines.
 	head func(d *desk, w, h int) []string
 	open func(d *desk, v T) effect
 	act  func(d *desk, v T, k string) (effect, bool)
-	// does are the keys of act for a thing, which may be what the cursor is on.
+	// does returns the keys of act for an object, which may be the one below the cursor.
 	does  func(d *desk, v T) []binding
 	empty string // instead of rows
-	// source is whose silence makes "empty" untrue; "" where it always holds.
+	// source is the source without which "empty" isn't true; "" if it always is.
 	source string
-	// tell is what the table cuts of the thing below the cursor, in whole; it stands below the table.
+	// tell returns the texts that the table truncates for the object below the cursor, in full; they are shown below the table.
 	tell func(d *desk, v T) string
 
 	rows   []T
@@ -107,7 +107,7 @@ func (l *list[T]) refresh(d *desk) effect {
 	return effect{}
 }
 
-// note remembers what the cursor is on.
+// note remembers the object below the cursor.
 func (l *list[T]) note() {
 	l.at = ""
 	if v, ok := l.current(); ok {
@@ -164,13 +164,13 @@ func (l *list[T]) draw(d *desk, w, h int) []string {
 }
 
 const (
-	toldMax  = 3  // lines that tell of what the cursor is on
+	toldMax  = 3  // lines about the object below the cursor
 	toldLow  = 2  // the same on a low screen
 	lowRoom  = 18 // lines of a page on a low screen
 	toldRoom = 10 // lines below which a table needs them itself
 )
 
-// told is what tell says, in lines. There are as many of them whatever the cursor is on, so that the table doesn't move.
+// told returns the text of tell as lines. Their number doesn't depend on the object below the cursor, so the table doesn't move.
 func (l *list[T]) told(d *desk, w, h int) []string {
 	v, ok := l.current()
 	if l.tell == nil || !ok || h < toldRoom {
@@ -196,7 +196,7 @@ func (l *list[T]) told(d *desk, w, h int) []string {
 	return out
 }
 
-// mark shows which line keys act on: by a sign, and by a background where there are colours.
+// mark shows which line keys act on: by a sign, and by a background if there are colours.
 func mark(d *desk, line string, selected bool, w int) string {
 	if !selected {
 		return "  " + line
@@ -248,7 +248,7 @@ func (l *list[T]) key(d *desk, k string) (effect, bool) {
 	return effect{}, false
 }
 
-// order sorts by the next column that has an order, and after the last by none.
+// order sorts by the next column that has an order, and after the last one in the model's order.
 func (l *list[T]) order(d *desk) {
 	for {
 		l.sorted++
@@ -313,5 +313,5 @@ func move(w *tui.Window, k string) bool {
 	return true
 }
 
-// lower joins what a filter looks through.
+// lower joins texts for the filter.
 func lower(parts ...string) string { return strings.ToLower(strings.Join(parts, " ")) }

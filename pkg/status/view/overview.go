@@ -49,7 +49,7 @@ func (p *overviewPage) draw(d *desk, w, h int) []string {
 		return p.list.draw(d, w, h)
 	}
 	foot := []string{"", p.sources(d, w)}
-	const others = 8 + 1 + 1 + toldMax // figures, titles, what is told
+	const others = 8 + 1 + 1 + toldMax // figures, titles, details
 	if room := h - len(foot) - others - max(len(p.rows), 1); room > 2 {
 		foot = append(p.virtualClusters(d, w, room-2), foot...)
 	}
@@ -86,7 +86,7 @@ func (*overviewPage) virtualClusters(d *desk, w, rows int) []string {
 	return out
 }
 
-// sources says how old each part of what is shown is.
+// sources shows the age of each part of the model.
 func (*overviewPage) sources(d *desk, w int) string {
 	parts := make([]string, 0, len(d.cluster.Sources))
 	for i := range d.cluster.Sources {
@@ -158,7 +158,7 @@ func (*overviewPage) figures(d *desk, w, h int) []string {
 	return out[:min(len(out), max(h, 0))]
 }
 
-// openProblem goes to what is wrong.
+// openProblem opens the page of the problem's object.
 func openProblem(d *desk, v *status.Problem) effect {
 	name, _, _ := strings.Cut(v.Name, "/")
 	switch v.Kind {

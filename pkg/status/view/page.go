@@ -13,31 +13,31 @@ import (
 	"github.com/openpai/paictl/pkg/tui"
 )
 
-// desk is what pages draw with.
+// desk holds the data that pages need for drawing.
 type desk struct {
 	p       tui.Palette
 	now     time.Time
 	cluster *status.Cluster
 	act     Actions
 	ctx     context.Context // of the program
-	pending int             // asks and works that run
+	pending int             // running requests and actions
 }
 
 // page is one screen.
 type page interface {
 	// title is its part of the path in the header, such as "jobs" or "alice/train".
 	title() string
-	// refresh takes in that the model has changed. What it wants to ask comes back.
+	// refresh updates the page after a change of the model. It returns the page's next requests.
 	refresh(d *desk) effect
 	// draw makes at most h lines of w columns.
 	draw(d *desk, w, h int) []string
-	// key acts on a key; ok is false for one that the page doesn't know.
+	// key acts on a key; ok is false for a key that the page doesn't have.
 	key(d *desk, k string) (e effect, ok bool)
 	// keys are the page's own, the most useful first.
 	keys(d *desk) []binding
 }
 
-// clickable pages know what is at a place of their body.
+// clickable pages find the object at a position of their body.
 type clickable interface {
 	click(d *desk, x, y int) effect
 }
@@ -51,15 +51,15 @@ type filtered interface {
 // counted pages say in the header how much they show.
 type counted interface{ count() string }
 
-// received pages take the answers of what they asked. id is theirs.
+// received pages receive the answers to their requests. id is theirs.
 type received interface {
 	receive(d *desk, a answer) effect
 }
 
-// closed pages let go of what runs for them.
+// closed pages stop their running actions.
 type closed interface{ close() }
 
-// effect is what a key or an answer leads to. The zero effect is none.
+// effect is the result of a key or an answer. The zero effect does nothing.
 type effect struct {
 	push page
 	back bool
@@ -68,20 +68,20 @@ type effect struct {
 	say  *notice
 }
 
-// binding is a key and what it does.
+// binding is a key and its action.
 type binding struct{ key, does string }
 
-// question wants a yes before something is done that can't be taken back at once.
+// question asks for a confirmation before an action that can't be undone at once.
 type question struct {
 	text string
 	yes  func(d *desk) effect
 }
 
-// notice tells what was done, and offers to take it back for a while.
+// notice reports an action, and offers to undo it for a while.
 type notice struct {
 	text  string
 	bad   bool
-	undo  string // what taking it back does; "" where it can't be
+	undo  string // the undo action; "" if it can't be undone
 	do    func(d *desk) effect
 	until time.Time
 }

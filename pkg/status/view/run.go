@@ -17,8 +17,7 @@ import (
 // framesPerSecond is how often the terminal is written to at most.
 const framesPerSecond = 30
 
-// Run takes the terminal until a person quits or ctx ends, and gives it back as it was, also after a panic. What the view has
-// started ends with it.
+// Run uses the terminal until the user quits or ctx ends, and restores it, even after a panic. The view's running actions end with it.
 func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -26,7 +25,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	program := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithAltScreen(), tea.WithMouseCellMotion(),
 		tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler()) // signals end ctx
 	m.quit = program.Quit
-	// It is asked to quit: a context of its own would make it close the keyboard while it still reads it.
+	// The program is asked to quit: if it had the context, it would close the keyboard while it is still reading.
 	stopped := context.AfterFunc(ctx, program.Quit)
 	defer stopped()
 	_, err := program.Run()
@@ -72,12 +71,12 @@ func (g *guarded) View() string {
 func (g *guarded) recovered() {
 	if r := recover(); r != nil {
 		g.broken = fmt.Errorf("the view broke: %v\n%s", r, debug.Stack())
-		go g.quit() // it is heard once this message is done
+		go g.quit() // it is handled after this message
 	}
 }
 
-// PaletteFor asks the terminal for its background, and its environment for how many colours it has. Ask before Run. tmux
-// and screen are not asked: there COLORFGBG=0;15 in the environment means a light background.
+// PaletteFor asks the terminal for its background, and the environment for the number of colours. Call it before Run. It doesn't ask tmux
+// and screen: there COLORFGBG=0;15 in the environment means a light background.
 func PaletteFor(out io.Writer, colour bool) tui.Palette {
 	if !colour {
 		return tui.NewPalette(tui.NoColour, false)

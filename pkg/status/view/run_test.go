@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// screen is what a terminal was sent.
+// screen records the output to a terminal.
 type screen struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -92,7 +92,7 @@ func TestTheTerminalIsSaneAfterwardsHoweverItEnds(t *testing.T) {
 	}
 }
 
-// What terminals send for the mouse is read from a real one: a click on a screen's name, on a row, and the wheel.
+// The mouse input of a real terminal is read: a click on a screen's name, on a row, and the wheel.
 func TestTheMouseOfATerminalIsRead(t *testing.T) {
 	keyboard, tty, err := pty.Open()
 	require.NoError(t, err)

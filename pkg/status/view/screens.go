@@ -30,7 +30,7 @@ func share(a status.Amount) string {
 	return fmt.Sprintf("%d%%", a.Used*100/a.Total)
 }
 
-// machineSign is the sign of a machine's state: of what is worst about it.
+// machineSign returns the sign of a machine's worst problem.
 func machineSign(d *desk, m *status.Machine) tui.Cell {
 	switch {
 	case m.State == "NotReady" || m.State == "Unknown":
@@ -83,7 +83,7 @@ func used(m *status.Machine) int {
 	return n
 }
 
-// machineNote is what a person should know of a machine first.
+// machineNote returns the most important notes about a machine.
 func machineNote(m *status.Machine) string {
 	parts := m.PressureWords()
 	if n := sick(m); n > 0 {
@@ -253,7 +253,7 @@ func gpus(n int) string {
 	return number(n).Text
 }
 
-// gpusOf is what a job gets, and what it asks for where that is less.
+// gpusOf returns how many GPUs a job gets, and how many it requests if that is fewer.
 func gpusOf(j *status.Job) string {
 	if j.TakesGPUs > j.GPUs {
 		return fmt.Sprintf("%d (asks for %s)", j.TakesGPUs, gpus(j.GPUs))
@@ -303,10 +303,10 @@ func newJobs(title string, of func(j *status.Job) bool) *jobList {
 	})}
 }
 
-// rememberedMax bounds what is remembered: jobs that have gone stay in it until then.
+// rememberedMax bounds the remembered texts: those of removed jobs stay until then.
 const rememberedMax = 50_000
 
-// remembered makes the text of a thing once. Jobs are shared between models as long as they are the same, and there are many.
+// remembered makes the text of a value once. Models share jobs as long as they are unchanged, and there are many.
 func remembered[T comparable](text func(T) string) func(T) string {
 	known := map[T]string{}
 	return func(v T) string {
@@ -322,7 +322,7 @@ func remembered[T comparable](text func(T) string) func(T) string {
 	}
 }
 
-// jobList is a list of jobs with a name of its own.
+// jobList is a list of jobs with its own name.
 type jobList struct {
 	*list[*status.Job]
 	name string
@@ -369,7 +369,7 @@ func newVirtualClusters() page {
 	})
 }
 
-// vcSign says whether a virtual cluster has what it owns, and whether it has room.
+// vcSign shows whether a virtual cluster has all GPUs that it owns, and whether jobs wait in its queue.
 func vcSign(d *desk, c *status.VirtualCluster) tui.Cell {
 	switch {
 	case c.Deleted:
@@ -382,7 +382,7 @@ func vcSign(d *desk, c *status.VirtualCluster) tui.Cell {
 	return tui.Cell{Text: tui.SignGood, Style: d.p.Good}
 }
 
-// nextOf is the gang that starts next, and what it waits for.
+// nextOf returns the gang that starts next, and the reason why it waits.
 func nextOf(c *status.VirtualCluster) string {
 	if c.Deleted {
 		return "no longer in the configuration: waiting jobs never start"
@@ -410,7 +410,7 @@ func newAlerts() page {
 				if v.Silenced {
 					return tui.Cell{Text: tui.SignSkipped, Style: d.p.Faint}
 				}
-				if v.Level() == status.LevelOK { // it is nothing to act on, and nothing that is well
+				if v.Level() == status.LevelOK { // no action is needed, but it isn't a good state
 					return tui.Cell{Text: tui.SignInfo, Style: d.p.Faint}
 				}
 				return d.level(v.Level())
@@ -424,7 +424,7 @@ func newAlerts() page {
 	})
 }
 
-// objectOrder says which labels of an alert name what it is about.
+// objectOrder lists the labels of an alert that name its object.
 var objectOrder = []string{"node", "instance", "job_name", "pod", "service", "namespace", "gpu", "minor_number"}
 
 func labels(a *status.Alert) string {

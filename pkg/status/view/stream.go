@@ -25,7 +25,7 @@ type stream struct {
 	cancel context.CancelFunc
 
 	mu    sync.Mutex
-	lines []string // those that no one has taken yet
+	lines []string // those that haven't been taken yet
 	part  []byte
 	ended bool
 	err   error
@@ -56,7 +56,7 @@ func begin(d *desk, f func(ctx context.Context, out io.Writer) error) (*stream, 
 	return s, tea.Batch(run, s.next)
 }
 
-// Write implements io.Writer: what comes is kept until it is taken.
+// Write implements io.Writer: it keeps the lines until they are taken.
 func (s *stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *stream) next() tea.Msg {
 	return n
 }
 
-// shown is a line as it stands on the screen in the end: without what a carriage return has written over, and without tabs.
+// shown returns a line as the screen finally shows it: without text that a carriage return has overwritten, and without tabs.
 func shown(l string) string {
 	l = strings.TrimRight(l, "\r")
 	if i := strings.LastIndexByte(l, '\r'); i >= 0 {

@@ -16,11 +16,11 @@ import (
 	"github.com/openpai/paictl/pkg/tui"
 )
 
-// textPage is a text that one scrolls in: an explanation, or a log that goes on.
+// textPage is a scrollable text: an explanation, or a log that grows.
 type textPage struct {
 	name  string
 	lines []string
-	// work: it tells of something that is being done, and that goes on when the page is left.
+	// work: it shows an action that is running, and that continues when the page is left.
 	work   bool
 	stream *stream
 	ended  bool
@@ -31,7 +31,7 @@ type textPage struct {
 	left   int // columns that are scrolled to the left
 	search string
 
-	rows  []string // what is shown of the lines: those that fit, cut or wrapped
+	rows  []string // the shown lines: truncated or wrapped
 	width int
 	win   tui.Window
 }
@@ -44,7 +44,7 @@ func newText(name string, lines []string) *textPage {
 	return p
 }
 
-// newStream shows what an action writes. A work goes on when its page is left.
+// newStream shows the output of an action. A work continues when its page is left.
 func newStream(d *desk, name string, work bool, f func(ctx context.Context, out io.Writer) error) effect {
 	s, cmd := begin(d, f)
 	p := &textPage{name: name, stream: s, follow: true, work: work, wrap: work}

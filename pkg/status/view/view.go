@@ -21,7 +21,7 @@ type Options struct {
 	Now     func() time.Time // nil is time.Now
 }
 
-// mode is what keys mean.
+// mode is the meaning of keys.
 type mode int
 
 const (
@@ -238,7 +238,7 @@ func (m *Model) apply(e effect) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// finish tells the end of what was done.
+// finish reports the end of an action.
 func (m *Model) finish(f done) {
 	switch {
 	case f.err != nil:
@@ -253,7 +253,7 @@ func (m *Model) finish(f done) {
 	}
 }
 
-// news hands lines to the page that shows them. A work may have lost its page: its end is told below.
+// news passes lines to the page that shows them. If the page of a work is gone, its end is reported below.
 func (m *Model) news(n news) tea.Cmd {
 	for _, p := range m.stack {
 		t, ok := p.(*textPage)
