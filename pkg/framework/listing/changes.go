@@ -116,7 +116,7 @@ func (x *Index) Listed(list Seen) {
 	}
 }
 
-// Reached returns the versions up to which the index is complete. Mark's seen is the part that is valid on other servers, too: they get versions only with objects.
+// Reached returns the versions up to which the index is complete. Mark's seen is the part that is valid on other servers, too.
 func (x *Index) Reached() Seen {
 	x.mu.Lock()
 	defer x.mu.Unlock()
