@@ -92,7 +92,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		func(ctx context.Context) error { return failed(ctx, watched) })
 }
 
-// answers asks the archive: without it no job can be ended, and no question answered.
+// answers checks that the archive answers: without it no job can finish, and no request can be answered.
 func answers(store archive.Store) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := store.Jobs(ctx, api.JobQuery{Limit: 1})

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// askAgain is how long after a failure the API server is asked again, sayAgain how often that is logged.
+	// askAgain is how long after a failure the API server is asked again, and sayAgain is how often that is logged.
 	askAgain = 2 * time.Second
 	sayAgain = time.Minute
-	// askTime bounds one question: a server that is gone may answer nothing at all.
+	// askTime bounds one request: a server that is gone may never answer.
 	askTime = 10 * time.Second
 )
 
-// readTokens reads the tokens. It waits while the API server is away or refuses: the kubelet starts a program that ends instead
-// ever more rarely, so that it would be missing for minutes after the server has come back.
+// readTokens reads the tokens. It waits while the API server isn't available or refuses: if the program ended instead, the kubelet would
+// restart it more and more rarely, and it would be missing for minutes after the server is back.
 func readTokens(ctx context.Context, log *slog.Logger, tokens []*token) {
 	for _, t := range tokens {
 		untilDone(ctx, log, t.read)

@@ -25,11 +25,11 @@ import (
 )
 
 const (
-	// dialTime bounds a connection's beginning, answerTime how long the server may take to begin an answer: it waits up to ten minutes
-	// for the end of a job that is deleted.
+	// dialTime bounds connecting, and answerTime how long the server may take to begin a response: it waits up to ten minutes for the end
+	// of a job that is deleted.
 	dialTime   = 10 * time.Second
 	answerTime = 11 * time.Minute
-	// patience is how long a server that is being renewed is asked again, pause how long at first between two questions.
+	// patience is how long requests are retried while the server restarts, and pause is the first pause between two requests.
 	patience   = 30 * time.Second
 	pause      = 500 * time.Millisecond
 	longest    = 5 * time.Second
@@ -80,7 +80,7 @@ type Server struct {
 	version string
 	ca      []byte
 	note    func(string)
-	// patience is how long it is asked again where it is being renewed.
+	// patience is how long requests are retried while the server restarts.
 	patience time.Duration
 }
 
@@ -219,7 +219,7 @@ func retryNote(err error, patience time.Duration) string {
 	return fmt.Sprintf("%s; retrying for %s", strings.TrimSuffix(err.Error(), "."), job.Duration(patience))
 }
 
-// patient asks again where the server is being renewed.
+// patient retries a request while the server restarts.
 func (s *Server) patient(ctx context.Context, q question, token secret.String) (*http.Response, error) {
 	began, wait, told := time.Now(), pause, false
 	for {
@@ -243,8 +243,8 @@ func (s *Server) patient(ctx context.Context, q question, token secret.String) (
 	}
 }
 
-// passes reports whether a question is to be asked again, and when at the earliest: the server is being renewed, and either it has not
-// been reached or asking twice does no harm.
+// passes reports whether to retry a request, and when at the earliest: the server is restarting, and either it has not been reached
+// or repeating the request does no harm.
 func (s *Server) passes(q question, err error) (after time.Duration, yes bool) {
 	if err == nil || q.once {
 		return 0, false

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// task is where a task of a job is entered. The pod is looked for by the server.
+// task returns the address for entering a task of a job. The server finds the pod.
 func (c *Jobs) task(t *job.Target, way string, q url.Values) *url.URL {
 	path := one(&job.Job{User: t.User, Name: t.Job}, "/tasks/"+url.PathEscape(t.Role)+"/"+strconv.Itoa(int(t.Index))+"/"+way)
 	to := *c.base

@@ -48,18 +48,18 @@ func (s *Server) NewDevice(ctx context.Context) (*api.Device, error) {
 	return out, explained(s.ask(ctx, form(api.DevicePath, url.Values{"client_id": {s.Client()}}), out))
 }
 
-// Waits says which program waits with the code that it shows.
+// Waits returns the program that waits with the code that it shows.
 func (s *Server) Waits(ctx context.Context, code string) (*api.Waiting, error) {
 	return answered[api.Waiting](ctx, s, get(api.Prefix+"/signin/device", url.Values{"code": {code}}), nil)
 }
 
-// LetIn lets that program in, or refuses it. For that, session is the refresh token of the caller's session.
+// LetIn admits that program, or refuses it. For that, session is the refresh token of the caller's session.
 func (s *Server) LetIn(ctx context.Context, code string, allow bool, session secret.String) error {
 	q, err := post(api.Prefix+"/signin/device", nil, api.LetIn{Code: code, Allow: allow, Session: session.Reveal()})
 	return s.done(ctx, q, err)
 }
 
-// Await gets the tokens of such a sign-in; ErrPending or ErrSlow where it is to be asked again.
+// Await gets the tokens of such a sign-in; it returns ErrPending or ErrSlow if it must be called again.
 func (s *Server) Await(ctx context.Context, device secret.String) (*Pair, error) {
 	pair, err := s.tokensFor(ctx, url.Values{"grant_type": {api.GrantDevice}, "device_code": {device.Reveal()}}, false)
 	if refused, ok := errors.AsType[*RefusedError](err); ok {

@@ -83,7 +83,7 @@ func here(r *job.Request, found strictyaml.Findings) strictyaml.Findings {
 	return out
 }
 
-// Submit makes a job. It is sent again where the answer was lost, with a key that lets the server tell it from another.
+// Submit submits a job. If the response is lost, it sends the request again, with a key that lets the server recognize it.
 func (c *Jobs) Submit(ctx context.Context, p *job.Prepared, o job.SubmitOptions) (job.Outcome, error) {
 	s := submission(&p.Request)
 	s.DryRun, s.Replace, s.SkipEnded, s.Planned = o.DryRun, o.Replace, o.SkipEnded, o.Planned

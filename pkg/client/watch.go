@@ -68,7 +68,7 @@ func (c *Jobs) follow(ctx context.Context, f job.Filter, every time.Duration, sh
 	return err
 }
 
-// keep reads changes, and reconnects if the connection is lost, for as long as a server may need for an upgrade.
+// keep reads changes, and reconnects if the connection is lost, for as long as a server may need to restart.
 func (c *Jobs) keep(ctx context.Context, k *kept) error {
 	lost, pause := time.Time{}, between
 	for {

@@ -13,14 +13,15 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// ErrMoved is of a provider that is another issuer or directory than the one that identities were linked with: its subject "7" is someone else.
+// ErrMoved means that a provider is a different issuer or directory than the one that identities were linked with: its subject "7" is
+// someone else.
 var ErrMoved = errors.New("the provider has another source")
 
 // keySource is the key of a provider's Secret with its issuer, or its directory.
 const keySource = "source"
 
-// Bind holds a provider to its source: the issuer, or the directory, that it had when it was asked first. movedFrom is the source of before, if an
-// operator says that the people are the same: then Bind writes the new source, and deletes the refresh tokens of the old one.
+// Bind ties a provider to its source: the issuer, or the directory, that it had when it was first used. movedFrom is the earlier source,
+// if an operator says that the people are the same: then Bind writes the new source, and deletes the refresh tokens of the old one.
 func (d *Directory) Bind(ctx context.Context, provider, source, movedFrom string) error {
 	if source == "" {
 		return nil

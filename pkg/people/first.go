@@ -25,11 +25,11 @@ const firstLife = 24 * time.Hour
 
 const keyExpires = "expires"
 
-// ErrCode is of a one-time code that was used, has expired, or never was one.
+// ErrCode means that a one-time code was used, has expired, or never existed.
 var ErrCode = errors.New("the code is not valid, was used, or has expired")
 
-// OfferFirst makes a code that makes the first administrator, once. An earlier code is no longer valid. The code is unset where an administrator
-// can sign in already.
+// OfferFirst makes a code that makes the first administrator, once. An earlier code is no longer valid. The code is unset if an
+// administrator can already sign in.
 func (d *Directory) OfferFirst(ctx context.Context) (code secret.String, until time.Time, err error) {
 	if err := d.Prepare(ctx); err != nil {
 		return "", until, err

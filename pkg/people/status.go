@@ -41,7 +41,7 @@ func (d *Directory) patchStatus(ctx context.Context, object string, status map[s
 	return explain(err)
 }
 
-// WriteConditions says on each User that is left out why it is, and takes that back where it counts again. One replica does so.
+// WriteConditions writes the reason to each User that is ignored, and removes it if the User counts again. One replica runs it.
 func (d *Directory) WriteConditions(ctx context.Context) error {
 	s := d.snapshot()
 	var failed []error

@@ -83,7 +83,7 @@ func (l *Lock) Hold(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// acquire takes the lease where it is free, or where its holder is known to be gone.
+// acquire takes the lease if it is free, or if its holder is known to be gone.
 func (l *Lock) acquire(ctx context.Context) error {
 	var err error
 	for range acquireAttempts {
@@ -165,7 +165,7 @@ func (l *Lock) filled(have *coordinationv1.Lease) *coordinationv1.Lease {
 	return out
 }
 
-// renew keeps the lease until ctx ends. It returns an error where the lease is lost.
+// renew keeps the lease until ctx ends. It returns an error if the lease is lost.
 func (l *Lock) renew(ctx context.Context) error {
 	last := l.clock()
 	wait := leaseRenewal

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// LoadPlaced loads the configuration, and leaves the services' volumes on the machines where they lie, and kubelets unverified as long as the API
-// servers don't verify them.
+// LoadPlaced loads the configuration. It keeps the services' volumes on their current machines, and kubelets unverified as long as the
+// API servers don't verify them.
 func (p *Platform) LoadPlaced(ctx context.Context) (*Desired, error) {
 	d, err := p.Load(ctx)
 	if err != nil {

@@ -30,7 +30,7 @@ func listing[L runtime.Object](list lister[L]) func(context.Context, metav1.List
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) }
 }
 
-// everywhere lists and watches in all namespaces, or within one for those who may not see more.
+// everywhere lists and watches in all namespaces, or within one for users who may not see more.
 type everywhere struct {
 	within string
 	narrow atomic.Bool
@@ -43,7 +43,7 @@ func (e *everywhere) namespace() string {
 	return metav1.NamespaceAll
 }
 
-// try asks where it may.
+// try asks in all namespaces, or in one if the user isn't allowed more.
 func try[T any](e *everywhere, ask func(namespace string) (T, error)) (T, error) {
 	out, err := ask(e.namespace())
 	if !apierrors.IsForbidden(err) {

@@ -70,7 +70,7 @@ func (f *Follower) platformKind(resource schema.GroupVersionResource, labels str
 	return k
 }
 
-// servicesWatch is a kind of object that says of services' changes, and where it is followed.
+// servicesWatch is a kind of object whose changes are changes of services, and the namespaces in which it is watched.
 type servicesWatch struct {
 	kind  *kind
 	where *everywhere

@@ -241,7 +241,7 @@ func (d *database) OwnsCode(ctx context.Context, owner, sum string) (bool, error
 	return d.touch(ctx, sum)
 }
 
-// complete makes an upload the code of its name, unless another one was faster, and who sent it an owner.
+// complete makes an upload the code of its name, unless another upload was faster, and its sender an owner.
 func (d *database) complete(ctx context.Context, upload, owner, sum string) error {
 	first := statement{"UPDATE code SET complete = ? WHERE upload = ? AND NOT EXISTS (SELECT 1 FROM code other WHERE other.sha256 = ? AND other.complete)", []any{true, upload, sum}}
 	late := statement{"DELETE FROM code WHERE upload = ? AND NOT complete", []any{upload}}

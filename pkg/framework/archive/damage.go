@@ -132,7 +132,7 @@ func (d *database) openSQLite(ctx context.Context, o Options) error {
 	return nil
 }
 
-// openSound opens a file, and looks at all of it where damage was met before.
+// openSound opens a file, and checks all of it if damage was found before.
 func (d *database) openSound(ctx context.Context, path string) error {
 	mark := path + damagedSuffix
 	_, err := os.Stat(mark)

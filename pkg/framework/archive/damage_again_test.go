@@ -82,8 +82,7 @@ func TestADamagedCopyEndsEveryStart(t *testing.T) {
 	assert.NoError(t, err, "the controller never starts again")
 }
 
-// The same where the copy opens, and has damage further in: it is met, the program ends, and the same copy
-// is put in place again.
+// The same if the copy opens, but has damage further in: a read finds it, the program ends, and the same copy replaces the archive again.
 func TestACopyWithDamageFurtherInIsUsedForEver(t *testing.T) {
 	o := filled(t, 40)
 	s, _ := reopen(t, o)

@@ -109,7 +109,7 @@ func (e *entry) task(ref machine.Task) *v1.TaskStatus {
 	return nil
 }
 
-// deletePods deletes pods; those whose log is to be kept once it is. It reports whether any went.
+// deletePods deletes pods, but first waits for the logs that must be saved. It reports whether it deleted any.
 func (r *reconciler) deletePods(ctx context.Context, f *v1.Framework, e *entry, all []machine.Deletion) (bool, error) {
 	ready := make([]machine.Deletion, 0, len(all))
 	for _, d := range all {

@@ -98,8 +98,7 @@ func (r *reconciler) createConfigMap(ctx context.Context, f *v1.Framework, e *en
 	cm.Annotations = map[string]string{v1.AnnotationFrameworkAttempt: strconv.Itoa(int(attempt))}
 	err := r.api.Create(ctx, cm)
 	if apierrors.IsAlreadyExists(err) {
-		// Made by an earlier call whose answer was lost, or left by an attempt or a job of before,
-		// which the machine then removes.
+		// An earlier call made it and its response was lost, or an earlier attempt or job left it; then the machine removes it.
 		err = r.api.Get(ctx, client.ObjectKeyFromObject(cm), cm)
 	}
 	if err != nil {
@@ -187,7 +186,7 @@ func (r *reconciler) ensure(ctx context.Context, f *v1.Framework, o client.Objec
 	return fmt.Errorf("make the %T of %s: %w", o, f.Name, err)
 }
 
-// own reports whether the object that has a name belongs to the Framework, and removes it where it belongs to a former one.
+// own reports whether the object with that name belongs to the Framework, and removes it if it belongs to an earlier one.
 func (r *reconciler) own(ctx context.Context, f *v1.Framework, o client.Object) (bool, error) {
 	if err := r.api.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return false, client.IgnoreNotFound(err)

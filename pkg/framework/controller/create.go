@@ -17,8 +17,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// createPods makes some of the pods. The first one goes alone: where a quota is used up, one call
-// says so and not two hundred.
+// createPods makes some of the pods. It makes the first one alone, so that an exhausted quota fails one call, not two hundred.
 func (r *reconciler) createPods(ctx context.Context, f *v1.Framework, e *entry, tasks []machine.Task) (time.Duration, error) {
 	if err := r.prepareJob(ctx, f, e); err != nil {
 		return 0, err

@@ -175,7 +175,7 @@ func (r *reconciler) put(ctx context.Context, f *v1.Framework, cm *corev1.Config
 	return written(cm, r.api.Update(ctx, cm))
 }
 
-// stillThere returns a conflict where the API has another Framework of that name by now, or none.
+// stillThere returns a conflict if the API no longer has the Framework, or another one has its name.
 func (r *reconciler) stillThere(ctx context.Context, f *v1.Framework) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(v1.GroupVersion.WithKind(v1.Kind))

@@ -252,8 +252,8 @@ func (r *reconciler) list(ctx context.Context, framework string) ([]*corev1.Pod,
 	return out, nil
 }
 
-// coalesce says how long to wait before a status is written, so that changes of many tasks share one
-// write. What has to be acted upon is written at once.
+// coalesce returns how long to wait before a status is written, so that changes of many tasks share one write. Decisions are written at
+// once.
 func (r *reconciler) coalesce(e *entry, result *machine.Result) time.Duration {
 	if !e.dirty || result.Acts() || e.status.State == v1.AttemptCreationPending {
 		return 0
@@ -267,12 +267,12 @@ func (r *reconciler) coalesce(e *entry, result *machine.Result) time.Duration {
 const (
 	// quickWrites is how many jobs a second have their state written without much delay.
 	quickWrites = 5
-	// taskWindow is for how long changes of tasks are gathered that leave their job in its state.
+	// taskWindow is how long changes of tasks are gathered if the job's state stays the same.
 	taskWindow = 3 * time.Second
 )
 
-// window is how long changes of one status are gathered. A job's state is seen after a fifth of a second, after a second at most where much
-// is to be written, of this job or of all.
+// window returns how long changes of one status are gathered. A job's state is visible after a fifth of a second, or after a second at
+// most if many changes are to be written, of this job or of all.
 func (r *reconciler) window(e *entry) time.Duration {
 	switch {
 	case e.status.State == e.told:
@@ -290,7 +290,7 @@ func untilWake(result *machine.Result, now time.Time) time.Duration {
 	return max(time.Millisecond, result.Wake.Sub(now))
 }
 
-// soonest of two times, where 0 is never.
+// soonest returns the smaller of two durations; 0 means never.
 func soonest(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

@@ -217,8 +217,8 @@ func (x *Index) Named(framework string) bool {
 	return x.jobs[framework] != nil
 }
 
-// Rows returns the first n jobs after the filter's cursor that it selects, newest first; all where n is 0. The filter's own limit
-// isn't looked at.
+// Rows returns the first n jobs after the filter's cursor that it selects, newest first; all if n is 0. It ignores the filter's own
+// limit.
 func (x *Index) Rows(f Filter, n int) ([]Row, error) {
 	after, err := ReadCursor(f.Cursor)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// history is an archive in memory. Asked is called before and after each question, and may change everything.
+// history is an archive in memory. Asked is called before and after each query, and may change everything.
 type history struct {
 	jobs  map[string]api.Job
 	asked func()

@@ -112,7 +112,7 @@ func (s *step) ended(p *corev1.Pod) (Outcome, bool) {
 	return Outcome{}, false
 }
 
-// disruption is the condition that says who takes a pod away, or nil.
+// disruption returns the condition that shows who removes a pod, or nil.
 func disruption(p *corev1.Pod) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {

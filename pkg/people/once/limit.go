@@ -93,7 +93,7 @@ func (s *Store) room(ctx context.Context, there []corev1.Secret, t *Thing, l Lim
 	if oldest == nil {
 		return ErrMany
 	}
-	// Not where it was changed since: then someone has it in use.
+	// It isn't deleted if it has changed since, because then it is in use.
 	err := s.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, oldest.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &oldest.UID, ResourceVersion: &oldest.ResourceVersion}})
 	switch {
 	case apierrors.IsConflict(err):

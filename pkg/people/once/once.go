@@ -24,11 +24,11 @@ import (
 
 // Errors. Others wrap people.ErrUnavailable.
 var (
-	// ErrNone is of a code that was used, has expired, or never was one.
+	// ErrNone means that a code was used, has expired, or never existed.
 	ErrNone = errors.New("the code is not valid, was used, or has expired")
-	// ErrMany is of a kind that too many are under way of.
+	// ErrMany means that too many sign-ins are under way.
 	ErrMany = errors.New("too many sign-ins are under way")
-	// ErrChanged is of something that was changed since it was read.
+	// ErrChanged means that a Thing has changed since it was read.
 	ErrChanged = errors.New("it was changed meanwhile")
 )
 

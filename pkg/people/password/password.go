@@ -37,7 +37,7 @@ const (
 // ErrBusy says that too many passwords are being checked: 4 at a time, which is 76 MiB.
 var ErrBusy = errors.New("too many passwords are being checked")
 
-// errMalformed is of a stored hash. Its text isn't repeated.
+// errMalformed means that a stored hash can't be parsed. It doesn't repeat the hash.
 var errMalformed = errors.New("the stored hash of the password can't be read")
 
 const (
@@ -79,7 +79,7 @@ func Hash(p secret.String) string {
 	return h.String()
 }
 
-// Verify reports whether a password is that of a hash, and whether the hash should be made again because it is of an older kind. The error is
+// Verify reports whether a password matches a hash, and whether to make the hash again because it is of an older kind. The error is
 // ErrBusy, the context's, or that the hash can't be read.
 func Verify(ctx context.Context, encoded string, p secret.String) (ok, rehash bool, err error) {
 	if strings.HasPrefix(encoded, pbkdf2Prefix) {

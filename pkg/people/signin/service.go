@@ -120,7 +120,7 @@ func (s *Service) Guess(what string, wrong error, attempt func() error) error {
 	return err
 }
 
-// Note writes when the person signed in. The answer doesn't wait for it; where many are being written it is left out.
+// Note writes when the person signed in. The response doesn't wait for it; if too many are being written, it is skipped.
 func (s *Service) Note(ctx context.Context, who *people.Person) {
 	select {
 	case s.noting <- struct{}{}:

@@ -26,7 +26,7 @@ func pause(failures int) time.Duration {
 	return min(time.Second<<min(failures-burst, 10), 5*time.Minute)
 }
 
-// key is an address, a name, or both, hashed: names of people who aren't there may be passwords that were typed in the wrong field.
+// key is an address, a name, or both, hashed: names that don't exist may be passwords that were typed in the wrong field.
 type key [sha256.Size]byte
 
 func keyOf(kind, text string) key { return sha256.Sum256([]byte(kind + "\x00" + text)) }
@@ -39,7 +39,7 @@ type bucket struct {
 	until time.Time
 }
 
-// throttle slows down who guesses passwords. It counts failures alone: people who sign in all day aren't slowed.
+// throttle slows down guessing of passwords. It counts only failures: people who sign in all day aren't slowed down.
 type throttle struct {
 	now func() time.Time
 

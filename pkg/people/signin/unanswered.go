@@ -23,14 +23,14 @@ func (u *unanswered) add(id v1.Identity, with people.Kept) {
 	u.with[id] = with
 }
 
-// drop forgets a question, since the issuer has answered another one with yes.
+// drop forgets a lost response, because the issuer has answered a later request.
 func (u *unanswered) drop(id v1.Identity) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.with, id)
 }
 
-// has reports whether the answer to a question with the same was lost.
+// has reports whether the response to a request with the same token was lost.
 func (u *unanswered) has(id v1.Identity, with people.Kept) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -57,7 +57,7 @@ func (s *Store) Add(ctx context.Context, spec v1.TemplateSpec) (*v1.Template, er
 	return made, nil
 }
 
-// createOnce creates an object, past those that had the name once and are other templates by now.
+// createOnce creates an object. It skips names of objects that are different templates by now.
 func (s *Store) createOnce(ctx context.Context, t *v1.Template) (*v1.Template, error) {
 	var err error
 	for range tries {

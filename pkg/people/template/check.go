@@ -117,8 +117,8 @@ func shareable(job string) (string, error) {
 // Masked reports whether secrets of a job file are masked: then it can't be submitted as it is.
 func Masked(job string) bool { return strings.Contains(job, protocol.Masked) }
 
-// fits says why there is no place for a template. was is the one that it replaces, or nil. Two that are written at the same moment may both
-// find the last place: the bounds leave room for that.
+// fits returns why a template can't be added. was is the template that it replaces, or nil. Two that are written at the same moment may
+// both take the last place: the limits leave room for that.
 func (s *Store) fits(was *v1.Template, spec *v1.TemplateSpec) error {
 	count, own, all := 0, size(spec), size(spec)
 	for _, t := range s.feed.All() {

@@ -68,7 +68,7 @@ func (r keyring) signing(now time.Time) (string, ed25519.PrivateKey) {
 	return last, ed25519.NewKeyFromSeed(r[last].Seed)
 }
 
-// public is the key that a token names, where it is still known.
+// public returns the key that a token names, if it is still valid.
 func (r keyring) public(id string, now time.Time) (ed25519.PublicKey, bool) {
 	k, ok := r[id]
 	if !ok || !k.Retired.IsZero() && now.Sub(k.Retired) > keep {

@@ -46,9 +46,8 @@ func (c *Catalogue) Select(names, except []string) (Selection, error) {
 	return c.selection(chosen, asked)
 }
 
-// SelectDependents returns the named services and those that require them, in the order in
-// which they stop; no names mean all, those that are disabled too. A service in except stays,
-// which is an error where it requires one that is stopped.
+// SelectDependents returns the named services and those that require them, in the order in which they stop; no names mean all, including
+// disabled ones. A service in except stays, which is an error if it requires one that is stopped.
 func (c *Catalogue) SelectDependents(names, except []string) (Selection, error) {
 	names, except = c.resolve(names), c.resolve(except)
 	if err := c.checkNames(names, except); err != nil {
@@ -104,8 +103,7 @@ func drop(asked map[string]bool, except []string) {
 	maps.DeleteFunc(asked, func(_ string, yes bool) bool { return !yes })
 }
 
-// checkExcept refuses to leave out what the chosen services need, and says who would have
-// to stay out with it.
+// checkExcept refuses to leave out services that the chosen ones need, and names those that would have to be left out, too.
 func (c *Catalogue) checkExcept(chosen map[string]bool, except []string) error {
 	for _, name := range except {
 		if !chosen[name] {

@@ -5,8 +5,8 @@ import "slices"
 // JobService is the service that runs jobs, and the name of its section.
 const JobService = "job-controller"
 
-// configureJobs gives the job controller the scheduler that runs, and a stand-by where its archive can be
-// shared and a second machine can have it.
+// configureJobs gives the job controller the running scheduler, and a second replica if its archive can be shared and a second machine
+// can run it.
 func (b *builder) configureJobs() {
 	s := b.services[JobService]
 	if s == nil || s.Upstream != nil || !s.Enabled {

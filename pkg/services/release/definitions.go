@@ -49,8 +49,8 @@ func (d definition) change() (Change, error) {
 	return out, err
 }
 
-// definitionsThatChange compares the definitions that the chart has with those of the cluster. Those of the crds folder are compared in
-// an upgrade only: the operator who starts a service may have newer ones from elsewhere. Nothing is kept: the API is asked what it would do.
+// definitionsThatChange compares the chart's definitions with those of the cluster. It compares those of the crds folder only in an
+// upgrade: an operator who starts a service may have newer ones from elsewhere. A dry run of the API shows the changes.
 func (j *job) definitionsThatChange(ctx context.Context, v survey) ([]definition, error) {
 	var out []definition
 	for _, o := range j.want {
@@ -88,7 +88,8 @@ func (j *job) definitionsThatChange(ctx context.Context, v survey) ([]definition
 	return out, nil
 }
 
-// othersDefinition reports whether a definition is an object of another release, which has it among its templates: it is that one's to change.
+// othersDefinition reports whether a definition is an object of another release, which has it among its templates: only that release
+// changes it.
 func (v survey) othersDefinition(live *unstructured.Unstructured) bool {
 	owner := live.GetAnnotations()
 	other := owner[ownerName] != "" && (owner[ownerName] != v.release || owner[ownerNamespace] != v.namespace)

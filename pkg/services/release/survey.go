@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// surveyLimit is how many questions about objects are open at a time.
+	// surveyLimit is how many requests about objects run concurrently.
 	surveyLimit = 16
-	// fieldManager is who dry runs are made for. Definitions of kinds are stored under this name, nothing else is.
+	// fieldManager is the field manager of dry runs. Only definitions of kinds are stored under this name.
 	fieldManager = "paictl"
 	// goneTimeout bounds the wait for objects that an earlier stop is still deleting; pods have
 	// 30 seconds to end.

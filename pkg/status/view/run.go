@@ -42,7 +42,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	return nil
 }
 
-// guarded lets the program end in its order where the view panics: by itself it would close the keyboard while it still reads it.
+// guarded quits the program properly if the view panics: otherwise it would close the keyboard while it is still reading it.
 type guarded struct {
 	*Model
 	quit   func()

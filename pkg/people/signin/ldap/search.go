@@ -14,7 +14,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// errNone is of a search that finds no person.
+// errNone means that a search finds no person.
 var errNone = errors.New("the directory has no such person")
 
 // person finds the one entry whose attribute has a value.
