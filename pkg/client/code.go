@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// PutCode brings a folder to the cluster, unless one has sent it before. sent reports which.
+// PutCode sends a folder to the cluster, unless the user has sent it before. sent reports whether it was sent now.
 func (c *Jobs) PutCode(ctx context.Context, _ string, a *code.Archive) (sent bool, err error) {
 	path := api.Prefix + "/code/" + url.PathEscape(a.SHA256)
 	err = c.ask(ctx, question{method: http.MethodHead, path: path, again: true}, nil)

@@ -20,7 +20,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Directory knows users and groups by watch (Run), or as they were once (Load). Nothing is asked of the API server per question.
+// Directory knows users and groups by watch (Run), or as they were once (Load). Reading them sends no requests to the API server.
 type Directory struct {
 	o      Options
 	config *rest.Config

@@ -26,8 +26,7 @@ type Description struct {
 	Source     string `json:"source"`
 }
 
-// Describe lists the services of a configuration by name. Charts that were not fetched have
-// no version but the one that is asked for.
+// Describe lists the services of a configuration by name. Charts that were not fetched have only the requested version.
 func (d *Desired) Describe() []Description {
 	var out []Description
 	for _, s := range d.Catalogue.Services() {
@@ -92,8 +91,8 @@ func setMask(values map[string]any, path []string) {
 	values[path[0]] = secret.Mask
 }
 
-// Template returns the service's manifests as a first start would send them to a cluster of
-// the configuration's version of Kubernetes. No cluster is asked; secrets are masked.
+// Template returns the service's manifests as a first start would send them to a cluster of the configuration's version of Kubernetes. It
+// sends no requests; secrets are masked.
 func (d *Desired) Template(s *catalogue.Service) (string, error) {
 	r := request(s)
 	r.Values = s.ShownValues()

@@ -15,11 +15,11 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// pollGone is how often it is asked whether pods are gone.
+// pollGone is the interval of checks whether pods are gone.
 const pollGone = 500 * time.Millisecond
 
-// awaitGone waits until no pod of the release is left. Those of machines that are away end
-// when the machine is back: they are reported, not waited for.
+// awaitGone waits until all pods of the release are gone. Pods on machines that don't answer end when the machine is back: they are
+// reported, not waited for.
 func (r *run) awaitGone(ctx context.Context, t *target) error {
 	if r.o.Wait <= 0 {
 		return nil
@@ -66,7 +66,7 @@ func (r *run) awaitGone(ctx context.Context, t *target) error {
 	}
 }
 
-// onlyAway reports whether no pod is left but on machines that are away, and names those.
+// onlyAway reports whether all remaining pods are on machines that don't answer, and names those.
 func (r *run) onlyAway(ctx context.Context, service string, left []corev1.Pod) bool {
 	nodes := sets.New[string]()
 	for i := range left {
@@ -90,8 +90,7 @@ func (r *run) overdue(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil && p.Spec.NodeName != "" && r.Clock().After(p.DeletionTimestamp.Time)
 }
 
-// away reports whether a node's kubelet doesn't answer. A node that can't be asked for counts
-// as there: the wait has its limit.
+// away reports whether a node's kubelet doesn't answer. If the node can't be read, it returns false: the wait has its own limit.
 func (r *run) away(ctx context.Context, name string) bool {
 	node, err := r.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -123,8 +123,7 @@ func workloads(manifest, namespace string) ([]workload, error) {
 	return out, nil
 }
 
-// jobs returns the Jobs of a manifest. The API server makes the selector of each; it goes
-// by the Job's name.
+// jobs returns the Jobs of a manifest. The API server makes the selector of each Job; it selects by the Job's name.
 func jobs(manifest, namespace string) ([]workload, error) {
 	all, err := objects(manifest)
 	if err != nil {

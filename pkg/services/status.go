@@ -188,7 +188,7 @@ func (p *Platform) lostConfigMaps(ctx context.Context, releases []ready.Request)
 	return out, nil
 }
 
-// look asks the cluster for all that status needs, all questions at a time.
+// look reads all data that status needs from the cluster, with concurrent requests.
 func (p *Platform) look(ctx context.Context) (*snapshot, error) {
 	s := &snapshot{releases: map[string][]release.Release{}, claims: map[string][]corev1.PersistentVolumeClaim{}, secrets: map[string]*corev1.Secret{}}
 	err := each([]func() error{

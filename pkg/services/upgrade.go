@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// verbUpgrade is the verb of a run that brings releases to other charts.
+// verbUpgrade is the verb of a run that upgrades releases to other charts.
 const verbUpgrade = "upgrade"
 
 // ErrConfigurationChanged means that the cluster's configuration has changed since the user confirmed the upgrade.
@@ -33,11 +33,12 @@ type upgradeStep struct {
 	by       string
 }
 
-// Upgrade brings the installed ones of the chosen services to this paictl's charts, one at a time, each after those that it requires: the
-// definitions of its kinds, then its release. Each must become ready before the next one begins. One that doesn't goes back to the revision
-// before, and then, or after MaxFailures of them, the others are left as they are; the error is a *PartialError. Services that are not
-// installed, or not part of the configuration, are named and left alone. Nothing is changed before Options.ConfirmUpgrade agreed. An earlier
-// paictl than the one that installed a service changes nothing without Options.Downgrade; the error is a *DowngradeError.
+// Upgrade upgrades the installed ones of the chosen services to this paictl's charts, one at a time, each after those that it requires:
+// the definitions of its kinds, then its release. Each must become ready before the next one begins. One that doesn't is rolled back to
+// its previous revision, and then, or after MaxFailures of them, the others are left as they are; the error is a *PartialError. Services
+// that are not installed, or not part of the configuration, are named and left alone. It changes nothing before Options.ConfirmUpgrade
+// agrees. An earlier paictl than the one that installed a service changes nothing without Options.Downgrade; the error is a
+// *DowngradeError.
 func (p *Platform) Upgrade(ctx context.Context, o Options) error {
 	o.MaxFailures = max(o.MaxFailures, 1)
 	r := p.newRun(verbUpgrade, o)

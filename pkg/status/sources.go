@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// Times of the question whether the API server answers at all.
+// Times of the check whether the API server answers at all.
 const (
 	probeEvery  = 5 * time.Second
 	probeAgain  = time.Second // while it doesn't
@@ -25,7 +25,7 @@ const (
 	probeMisses = 2 // how many answers may be missing until it counts as away; a refused connection says it at once
 )
 
-// probe asks the API server for its version again and again: a connection that is silent may be one in which nothing happens.
+// probe requests the API server's version again and again: a silent connection doesn't show whether the API server still answers.
 func (f *Follower) probe(ctx context.Context) {
 	for missed := 0; ctx.Err() == nil; {
 		asked, cancel := context.WithTimeout(ctx, probeLimit)

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// ErrNotGone says that a job is still where it was submitted, which is where it is changed.
+// ErrNotGone means that the Framework of a job still exists, where its tags must be changed.
 var ErrNotGone = errors.New("its Framework is still there")
 
 // MarkGone implements Store.

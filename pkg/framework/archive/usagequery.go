@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 )
 
-// The question of GPU time as one statement, which SQLite and PostgreSQL answer alike.
+// The query of GPU time is one statement for both SQLite and PostgreSQL.
 //
 // A hold can last for many hours, and a row for each hour would be slow to make. So each hold counts by its two ends. Its beginning adds
 // its GPU time from there to the end of the period, and its GPUs to all periods after it; its end subtracts the rest of its period, and
@@ -18,7 +18,7 @@ import (
 // daySeconds is the longest period that the database sums up by: days make months.
 const daySeconds = 24 * hourSeconds
 
-// period is how long the database's periods are for a question, in seconds; 0 for one without.
+// period returns the length of the query's periods in the database, in seconds; 0 without periods.
 func period(by []string) int64 {
 	switch {
 	case slices.Contains(by, api.ByHour):
@@ -29,7 +29,7 @@ func period(by []string) int64 {
 	return 0
 }
 
-// whose are the conditions of a question about who and what.
+// whose returns the conditions of a query for users, virtual clusters and types.
 func whose(q api.UsageQuery) (where string, args []any) {
 	for _, c := range []struct{ column, value string }{{"user_name", q.User}, {"vc", q.VirtualCluster}, {"type", q.Type}} {
 		if c.value != "" {

@@ -23,8 +23,7 @@ const (
 	parallel  = 16 // calls for one Framework at a time
 )
 
-// act does what a step asked for. It returns how long to wait before more can be done; 0: look again
-// at once.
+// act carries out the actions of a step. It returns how long to wait before the next step; 0: at once.
 func (r *reconciler) act(ctx context.Context, f *v1.Framework, e *entry, todo *machine.Result) (time.Duration, error) {
 	if err := r.archiveBefore(ctx, f, e, todo); err != nil {
 		return 0, err

@@ -24,7 +24,7 @@ func (c *Controller) lock() (resourcelock.Interface, error) {
 	return &watchedLock{Interface: inner, saw: func(holder string) { c.leader.Store(holder) }, log: c.o.Log}, nil
 }
 
-// watchedLock notes the holder of the lease whenever it is read or taken, and says when it can't be read.
+// watchedLock records the holder of the lease each time it is read or taken, and logs when it can't be read.
 type watchedLock struct {
 	resourcelock.Interface
 	saw  func(holder string)
@@ -32,7 +32,7 @@ type watchedLock struct {
 	away bool // the election asks one question at a time
 }
 
-// answered logs that the API server has gone, or has come back.
+// answered logs that the API server stopped answering, or answers again.
 func (l *watchedLock) answered(ctx context.Context, err error) {
 	away := err != nil && !apierrors.IsNotFound(err)
 	if away == l.away || errors.Is(ctx.Err(), context.Canceled) {

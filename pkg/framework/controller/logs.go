@@ -22,9 +22,9 @@ import (
 const (
 	logWorkers  = 8
 	logTimeout  = 10 * time.Second
-	logPatience = 20 * time.Second // after which a pod goes without its log
-	// logRest is how long a job's end waits for the rest of logs: a kubelet sees only once a second that
-	// a program whose log it sends has ended, and by then its pod may be gone.
+	logPatience = 20 * time.Second // after which a pod is removed without its log
+	// logRest is how long a job's end waits for the rest of logs: a kubelet notices only once a second that a program whose log it sends
+	// has ended, and its pod may be gone before that.
 	logRest     = 3 * time.Second
 	logQueue    = 4096
 	logFollowed = 64       // logs of terminating programs, at a time; further ones are lost
@@ -272,7 +272,7 @@ func (l *logSaver) ended(ctx context.Context, j logJob, err error) {
 	l.release(ctx, j)
 }
 
-// release lets the pod go, and has its Framework looked at again.
+// release allows the pod to be removed, and queues its Framework.
 func (l *logSaver) release(ctx context.Context, j logJob) {
 	l.mu.Lock()
 	waited := false

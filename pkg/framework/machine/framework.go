@@ -273,8 +273,9 @@ func (s *step) prepare() {
 	s.peers()
 }
 
-// maxQueued is how many pods of a role wait for a machine at a time if its tasks start one by one. The others get theirs when these have a
-// machine: pods of tasks that can't run yet take other people's places in the namespace, and the scheduler looks at each again and again.
+// maxQueued is how many pods of a role may wait for a machine at a time if its tasks start one by one. The others are made when these
+// have a machine: pods of tasks that can't run yet take up places for other users' pods in the namespace, and the scheduler examines each
+// of them again and again.
 const maxQueued = 200
 
 // room returns how many pods of a role may be made now.

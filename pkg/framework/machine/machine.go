@@ -196,8 +196,7 @@ func Step(in Input) (*v1.FrameworkStatus, Result) {
 	return s.status, s.Result
 }
 
-// pass goes once through everything, and reports whether that changed the status. What to do is found
-// out again in each.
+// pass checks everything once, and reports whether that changed the status. Each pass computes the actions again.
 func (s *step) pass() bool {
 	tasks := len(s.Tasks)
 	s.Result = Result{Changed: s.Changed, Decisive: s.Decisive, Tasks: s.Tasks, NewAttempt: s.NewAttempt, Decided: s.Decided, Notes: s.Notes}
@@ -233,7 +232,7 @@ func decides(to v1.State) bool {
 	return false
 }
 
-// wake asks for another step at t.
+// wake requests another step at t.
 func (s *step) wake(t time.Time) {
 	if s.Wake.IsZero() || t.Before(s.Wake) {
 		s.Wake = t

@@ -53,7 +53,7 @@ func (s *Server) serveLive(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// liveFilter reads the parameters of a list of jobs that live. They are checked before anything is asked or passed on.
+// liveFilter reads the parameters of a list of live jobs. They are checked before any other request is sent.
 func liveFilter(v url.Values) (f listing.Filter, err error) {
 	f = listing.Filter{User: v.Get("user"), VirtualCluster: v.Get("vc"), Keyword: v.Get("keyword"), InName: v.Get("name"), Cursor: v.Get("cursor"), Earlier: v.Get("earlier") == "true"}
 	if err := onlyKnown(v, "live", "user", "vc", "state", "keyword", "name", "since", "earlier", "limit", "cursor"); err != nil {
@@ -89,7 +89,7 @@ func liveFilter(v url.Values) (f listing.Filter, err error) {
 	return f, nil
 }
 
-// forward passes a question on to the replica that leads. Its token is the asker's: all replicas have one.
+// forward forwards a request to the leading replica. It sends the client's token: all replicas have the same one.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request) error {
 	leader := s.o.Jobs.Leader()
 	if leader == "" || r.Header.Get(forwarded) != "" {

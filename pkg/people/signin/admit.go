@@ -64,7 +64,7 @@ func (p Policy) allows(id *Identity) bool {
 	return len(p.Allowed) == 0 || slices.ContainsFunc(p.Allowed, func(g string) bool { return slices.Contains(id.Groups, g) })
 }
 
-// create adds a person who signs in first, where the policy says so.
+// create adds a person at their first sign-in, if the policy allows it.
 func (s *Service) create(ctx context.Context, id *Identity) (*people.Person, error) {
 	link := fmt.Sprintf("an administrator can link them: paictl user link NAME --provider %s --subject %s", id.Provider, id.Subject)
 	policy := s.o.Policies[id.Provider]

@@ -47,7 +47,7 @@ type Recheck struct {
 }
 
 const (
-	// together is how many people are asked about at a time.
+	// together is how many people are checked at a time.
 	together = 8
 	// patience bounds one of these checks.
 	patience = 15 * time.Second

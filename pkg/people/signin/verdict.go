@@ -15,7 +15,7 @@ import (
 const (
 	// few people may always be gone at once.
 	few = 2
-	// share of those whom a provider vouched for may be gone at once: one in so many.
+	// share is the fraction of the people of a provider that may be gone at once: one in share.
 	share = 5
 )
 

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// spread is how long a new key isn't signed with, so that all replicas know it by then.
+	// spread is how long a new key isn't used for signing, so that all replicas have it before it is used.
 	spread = time.Minute
-	// keep is how long a key that is no longer signed with is known: as long as the longest token that nothing else proves.
+	// keep is how long a retired key is still accepted: as long as the longest token that is verified only by its signature.
 	keep = 7 * 24 * time.Hour
 )
 

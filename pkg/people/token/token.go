@@ -89,11 +89,11 @@ type Claims struct {
 	Type        string `json:"typ"` // access, browser, application
 }
 
-// Errors. Others wrap people.ErrUnavailable: then nothing is known of the token, and the answer must not be 401.
+// Errors. Others wrap people.ErrUnavailable: then the token couldn't be checked, and the response must not be 401.
 var (
-	// ErrInvalid is of a token that isn't ours, has expired, was revoked, or whose person may not sign in.
+	// ErrInvalid means that a token isn't ours, has expired, was revoked, or that its person may not sign in.
 	ErrInvalid = errors.New("the token is not valid")
-	// ErrReused is of a refresh token that was used before. Its session is revoked. It is an ErrInvalid.
+	// ErrReused means that a refresh token was used before. Its session is revoked. It is an ErrInvalid.
 	ErrReused = fmt.Errorf("%w: the refresh token was used before, and the session is revoked", ErrInvalid)
 	ErrNone   = errors.New("there is no such token")
 	// ErrTooMany means that a person has the maximum number of application tokens.

@@ -39,7 +39,7 @@ const (
 // AdministratorsLease is held, in Namespace, during changes that could remove the last administrator.
 const AdministratorsLease = "people-administrators"
 
-// RoundsLease notes, in Namespace, since when providers are asked about people, and when the last round ended.
+// RoundsLease records, in Namespace, since when providers have been asked about people, and when the last round ended.
 const RoundsLease = "sign-in-rounds"
 
 // PasswordName is the Secret with the hash of a person's password.
@@ -48,7 +48,7 @@ func PasswordName(user string) string { return "password-" + ObjectName(user) }
 // ExtensionName returns the name of the Secret with the data that OpenPAI's clients store with a person.
 func ExtensionName(user string) string { return "extension-" + ObjectName(user) }
 
-// RefreshName is the Secret with which a provider is asked again about the person of an identity.
+// RefreshName returns the name of the Secret with the refresh token for an identity.
 func RefreshName(id Identity) string {
 	sum := sha256.Sum256([]byte(id.Provider + "\x00" + id.Subject))
 	return "refresh-" + hex.EncodeToString(sum[:16])

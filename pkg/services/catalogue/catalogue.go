@@ -83,7 +83,7 @@ type ChartRef struct {
 	Dir       string // the folder of the configuration, "" if it came from a cluster
 }
 
-// Fetcher brings upstream charts.
+// Fetcher fetches upstream charts.
 type Fetcher interface {
 	Fetch(ctx context.Context, ref ChartRef) (*chart.Chart, error)
 }

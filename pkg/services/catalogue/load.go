@@ -18,8 +18,8 @@ import (
 type Options struct {
 	// Charts has a folder charts with one chart per folder; nil means those of this paictl.
 	Charts fs.FS
-	// Fetcher brings the charts of enabled upstream services. Without one their Chart stays
-	// nil, which is enough to list, check and stop them.
+	// Fetcher fetches the charts of enabled upstream services. Without one their Chart stays nil, which is enough to list, check and stop
+	// them.
 	Fetcher Fetcher
 }
 

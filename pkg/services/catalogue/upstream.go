@@ -103,8 +103,8 @@ func (b *builder) checkReference(name string, ref ChartRef) {
 	}
 }
 
-// FetchCharts brings the charts of those of the services that are upstream's, several at a
-// time, and checks the services' values against their schemas.
+// FetchCharts fetches the charts of the upstream ones of the services, several at a time, and checks the services' values against their
+// schemas.
 func (c *Catalogue) FetchCharts(ctx context.Context, f Fetcher, services []*Service) (config.Findings, error) {
 	var g errgroup.Group
 	g.SetLimit(4)

@@ -89,9 +89,8 @@ func clone(v any) any {
 	return v
 }
 
-// plain brings a value of a section into the types that Helm and the schema know: whole
-// numbers are int64, so that templates print them as they were written. A key without a
-// value is left out where dropNull says so: the default holds.
+// plain converts a value of a section to the types that Helm and the schema use: whole numbers are int64, so that templates print them as
+// they were written. If dropNull is true, it leaves out keys without a value, so that their defaults apply.
 func plain(v any, dropNull bool) any {
 	switch v := v.(type) {
 	case map[string]any:

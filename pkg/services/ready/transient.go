@@ -38,8 +38,7 @@ func (e *UnknownError) Error() string {
 
 func (e *UnknownError) Unwrap() error { return e.Err }
 
-// transient reports whether an error may be gone when it is asked again: an API server that is
-// away, starts, or has too much to do.
+// transient reports whether a retry may succeed: the API server isn't available, is starting, or is overloaded.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

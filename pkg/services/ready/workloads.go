@@ -112,8 +112,8 @@ func (s *snapshot) stuck(t target, d *appsv1.StatefulSet, old []*corev1.Pod) []s
 	return out
 }
 
-// daemonSet is ready when its pods are on all nodes that it goes to and that answer. A node
-// that is off is named, and not waited for.
+// daemonSet is ready when its pods are on all nodes that it selects and that answer. It names nodes that are off, but doesn't wait for
+// them.
 func (s *snapshot) daemonSet(t target) verdict {
 	d, ok := find(s.daemonSets, t.namespace, t.name)
 	if !ok {

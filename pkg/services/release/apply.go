@@ -219,9 +219,9 @@ func (j *job) present() string {
 	return b.String()
 }
 
-// define brings the kinds that the chart defines and the cluster doesn't have. Helm does it
-// at the first install only, and not for definitions among the templates. Those that change
-// come before all objects, too: some may be of a version, or have a field, that is new.
+// define creates the kinds that the chart defines and the cluster doesn't have. Helm does it only at the first install, and not for
+// definitions among the templates. Changed definitions are written before all objects, too: some objects may need a new version or a new
+// field.
 func (j *job) define(ctx context.Context) error {
 	if err := j.redefine(ctx); err != nil {
 		return err
@@ -274,8 +274,8 @@ func (j *job) definitions() []string {
 	return out
 }
 
-// run lets Helm install or upgrade. Everything was checked, so Helm's own checks, which ask
-// for the whole OpenAPI schema, are off; so is its check of ownership.
+// run lets Helm install or upgrade. Everything was checked, so Helm's own checks, which request the whole OpenAPI schema, are off; so is
+// its check of ownership.
 func (j *job) run(ctx context.Context) (done *helmrelease.Release, err error) {
 	chart := copyChart(j.request.Chart)
 	j.kube.needed = map[schema.GroupKind]bool{}

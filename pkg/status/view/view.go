@@ -155,7 +155,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, tea.Batch(cmd, m.spin())
 }
 
-// spin turns the spinner while something is asked.
+// spin turns the spinner while requests are running.
 func (m *Model) spin() tea.Cmd {
 	if m.spinning || m.pending <= 0 && !m.waits() {
 		return nil
@@ -180,7 +180,7 @@ func (m *Model) take(c *status.Cluster) tea.Cmd {
 	return m.refresh()
 }
 
-// refresh brings the page on top up to date; those below follow when they come back.
+// refresh updates the page on top; those below are updated when they are shown again.
 func (m *Model) refresh() tea.Cmd {
 	if p := m.page(); p != nil && m.cluster != nil {
 		return m.apply(p.refresh(&m.desk))
@@ -195,7 +195,7 @@ func (m *Model) page() page {
 	return m.stack[len(m.stack)-1]
 }
 
-// show goes to a screen, as it was left.
+// show opens a screen, in the state in which it was left.
 func (m *Model) show(i int) tea.Cmd {
 	for len(m.stack) > 1 {
 		m.drop()

@@ -65,7 +65,7 @@ type Issuer struct {
 
 var _ signin.Checker = (*Issuer)(nil)
 
-// New checks what can be checked without asking. An issuer that is away stops nothing: it is asked when someone signs in.
+// New checks the options without a request. It succeeds even if the issuer isn't available: the first request is sent when someone signs in.
 func New(o Options) (*Issuer, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -146,9 +146,9 @@ func (i *Issuer) config(p *oidc.Provider) *oauth2.Config {
 
 // Errors of Finish. Others wrap people.ErrUnavailable.
 var (
-	// ErrMismatch is of an answer that isn't one to this browser's question.
+	// ErrMismatch means that an answer doesn't belong to this browser's sign-in.
 	ErrMismatch = errors.New("the answer of the issuer belongs to another sign-in")
-	// ErrRefused is of an issuer that doesn't vouch for the person, or whose word isn't valid.
+	// ErrRefused means that an issuer doesn't vouch for the person, or that its answer isn't valid.
 	ErrRefused = errors.New("the issuer doesn't confirm the sign-in")
 )
 
