@@ -93,7 +93,7 @@ func (o *options) complete() error {
 		return fmt.Errorf("--workers %d and --qps %g must be above 0", o.workers, o.qps)
 	}
 	if o.logBytes == 0 {
-		o.logBytes = -1 // nothing, as asked for
+		o.logBytes = -1 // no output, as requested
 	}
 	if o.identity != "" {
 		return nil

@@ -136,7 +136,7 @@ func (c *Jobs) Follow(ctx context.Context, j *job.Job, seen func(*job.Detail) (m
 	}
 	for {
 		q := get(one(j, "/follow"), nil)
-		q.once = true // it is asked again here
+		q.once = true // it is retried here
 		err := c.frames(ctx, q, func(time.Time) {}, func(f *api.Frame) error {
 			switch {
 			case f.Problem != "":

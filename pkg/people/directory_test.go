@@ -15,7 +15,7 @@ import (
 )
 
 func TestWhoAsksAfterAChangeSeesIt(t *testing.T) {
-	d, err := Open(&rest.Config{Host: "https://127.0.0.1:1"}, Options{}) // nothing is asked of it
+	d, err := Open(&rest.Config{Host: "https://127.0.0.1:1"}, Options{}) // it gets no requests
 	require.NoError(t, err)
 	put := func(name string, version int) {
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"name": name}}}

@@ -62,7 +62,7 @@ func (r *run) planOne(ctx context.Context, s *catalogue.Service) (release.Plan, 
 	}
 	p, err := r.Releases.Plan(ctx, r.request(s))
 	if err != nil {
-		return release.Plan{}, err // it says which service's
+		return release.Plan{}, err // it names the service
 	}
 	p.Changes = append(first, p.Changes...)
 	return p, nil

@@ -25,7 +25,7 @@ type run struct {
 	began   time.Time
 
 	mu      sync.Mutex
-	early   []Event // told before the run's start, which comes first
+	early   []Event // emitted before the run's start, which must come first
 	started bool
 	total   int
 	changed map[string]bool

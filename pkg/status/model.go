@@ -38,7 +38,7 @@ const MaxEvents = 500
 // Levels of a verdict, of a problem and of an alert, from best to worst.
 const (
 	LevelOK       = "ok"
-	LevelUnknown  = "unknown" // a part that is needed to judge can't be asked
+	LevelUnknown  = "unknown" // a part that is needed to judge can't be read
 	LevelWarning  = "warning" // it works, and someone should look
 	LevelCritical = "critical"
 )
@@ -237,7 +237,7 @@ type Event struct {
 // Alert is one that fires.
 type Alert struct {
 	Name     string            `json:"name"`
-	Severity string            `json:"severity"` // as its rule says: critical, warning, info
+	Severity string            `json:"severity"` // from its rule: critical, warning, info
 	Since    time.Time         `json:"since"`
 	Summary  string            `json:"summary"`
 	Labels   map[string]string `json:"labels,omitempty"`

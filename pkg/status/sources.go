@@ -22,7 +22,7 @@ const (
 	probeEvery  = 5 * time.Second
 	probeAgain  = time.Second // while it doesn't
 	probeLimit  = 5 * time.Second
-	probeMisses = 2 // how many answers may be missing until it counts as away; a refused connection says it at once
+	probeMisses = 2 // how many responses may be missing until it counts as away; a refused connection counts at once
 )
 
 // probe requests the API server's version again and again: a silent connection doesn't show whether the API server still answers.
@@ -124,7 +124,7 @@ func (f *Follower) down(k *kind, err error) {
 	if k.live {
 		k.live, k.heard = false, f.now()
 		if slices.ContainsFunc(f.ofServices, func(w servicesWatch) bool { return w.kind == k }) {
-			f.asker(SourceServices).kick() // from now on it has to be asked more often
+			f.asker(SourceServices).kick() // from now on it must be read more often
 		}
 	}
 	if f.starting(err) {
@@ -161,7 +161,7 @@ func (f *Follower) nowSources(now time.Time) ([]Source, bool) {
 		s.Name, s.Updated = name, f.touched[name]
 		was, known := f.sources[name]
 		switch {
-		case s.State == StateStale: // it says itself since when
+		case s.State == StateStale: // it has its own time
 		case known && was.State == s.State:
 			s.Since = was.Since
 		default:

@@ -160,7 +160,7 @@ func (i *importer) code(ctx context.Context) error {
 			return err
 		}
 		err = errors.Join(i.PutCode(ctx, c.owner, c.sum, c.size, data), data.Close())
-		if errors.Is(err, ErrTooLarge) { // the limits are others by now; the rest is worth having
+		if errors.Is(err, ErrTooLarge) { // the limits have changed since; the rest is still useful
 			i.out.CodeLeftOut++
 			continue
 		}

@@ -147,7 +147,7 @@ func TestGPUTimeStaysWhenJobsAreDeletedAndTheirNamesUsedAgain(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 		second := holding(run(job("ann", "train", 200, 1), 0, 210), 2, 210)
-		second.Labels[v1.LabelUser], second.Labels[v1.LabelVC] = "bob", "other" // a Framework's name may be another's by now
+		second.Labels[v1.LabelUser], second.Labels[v1.LabelVC] = "bob", "other" // a new job may have the Framework's name by now
 		require.NoError(t, l.SaveJob(t.Context(), end(second, 0, 220, false)))
 		want := []string{"default ann 200+0 preempted 0 failed 0", "other bob 20+0 preempted 0 failed 0"}
 		assert.Equal(t, want, l.used(t, api.ByVC, api.ByUser))

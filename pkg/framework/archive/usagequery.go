@@ -53,7 +53,7 @@ func usageQuery(q api.UsageQuery, from, to, holdsTo int64) (string, []any) {
 	}
 	columns := strings.Join(of, ", ") + ", opportunistic"
 	where, args := whose(q)
-	begin, ends, held, gpus := "0", "", "(b - a) * gpus", "0" // without periods nothing is held on
+	begin, ends, held, gpus := "0", "", "(b - a) * gpus", "0" // without periods no GPUs remain held
 	hour := "0"
 	if length := period(q.By); length > 0 {
 		hour = fmt.Sprintf("hour / 1000000 - hour / 1000000 %% %d", length)

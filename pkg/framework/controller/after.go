@@ -120,7 +120,7 @@ func (r *reconciler) endOf(ctx context.Context, a *v1.After) (string, error) {
 	d, err := r.o.Store.Job(brief, string(a.UID))
 	switch {
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-		return "", nil // asked again within a minute
+		return "", nil // retried within a minute
 	case errors.Is(err, archive.ErrNotFound):
 		return "was deleted, and its result is unknown", nil
 	case err != nil:

@@ -21,7 +21,7 @@ type Delivery string
 // The ways. An init container that copies the program works everywhere; but the kubelet notices its
 // end only when it looks at all pods again, once a second. A volume of the image needs neither.
 const (
-	DeliverAuto          Delivery = "auto" // an image volume where all machines can mount one
+	DeliverAuto          Delivery = "auto" // an image volume if all machines can mount one
 	DeliverImageVolume   Delivery = "image-volume"
 	DeliverInitContainer Delivery = "init-container"
 )

@@ -19,7 +19,7 @@ func TestContainersThatSeeGPUsExpectThemInAClaim(t *testing.T) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-worker-0"}, Spec: corev1.PodSpec{
 		InitContainers: []corev1.Container{{Name: "init"}}, Containers: []corev1.Container{{Name: "app", Resources: cells}, {Name: "beside", Resources: cells, Env: none}},
 	}}
-	guard(p, "") // says which of them see GPUs
+	guard(p, "") // shows which of them see GPUs
 	expectGPUs(p)
 	assert.True(t, claim.Expected(p))
 	assert.Equal(t, []corev1.ResourceClaim{{Name: claim.Ref}}, p.Spec.Containers[0].Resources.Claims)

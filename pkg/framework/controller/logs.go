@@ -92,7 +92,7 @@ func (l *logSaver) saved(f *v1.Framework, d machine.Deletion) bool {
 	defer l.mu.Unlock()
 	s := l.state[d.UID]
 	if s != nil && s.early && (!s.done || s.failed) {
-		s = nil // it goes before those whose pods stay, or gets a second chance
+		s = nil // it is read before those whose pods stay, or gets a second chance
 	}
 	if s == nil {
 		select {

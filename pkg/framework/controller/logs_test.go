@@ -38,7 +38,7 @@ type logStore struct {
 
 // SaveLog implements archive.Store.
 func (s logStore) SaveLog(_ context.Context, key api.LogKey, data []byte, _ bool) error {
-	if string(data) == "fake logs" { // what the fake kubelet says
+	if string(data) == "fake logs" { // the fake kubelet's log
 		s.saved <- key
 	}
 	return nil

@@ -27,7 +27,7 @@ type Options struct {
 	TTL             time.Duration // after which finished Frameworks are removed; 24 h
 	Delivery        Delivery      // of the runtime; DeliverAuto
 	Claims          bool          // tasks get their GPUs by claims, which agents of the machines serve
-	LogBytes        int           // kept of each task's log; 1 MiB; below 0: none
+	LogBytes        int           // kept of each task's log; 1 MiB; below 0: no logs
 	Store           archive.Store
 	Replaced        *archive.Replaced // if the archive replaced a damaged one; otherwise nil
 	Peers           *rendezvous.Board // where tasks wait for each other's addresses; nil: a new one

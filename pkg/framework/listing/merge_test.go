@@ -123,7 +123,7 @@ func TestAWalkListsEachJobOnceWhateverHappensMeanwhile(t *testing.T) {
 				switch {
 				case what == 1:
 					end(id)
-				case what == 2: // ended, and its Framework goes
+				case what == 2: // finished, and its Framework is removed
 					end(id)
 					x.Remove(brief(live[id]), true)
 					delete(live, id)

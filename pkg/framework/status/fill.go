@@ -107,7 +107,7 @@ func (l *Layout) read(f *v1.Framework, k int32, cm *corev1.ConfigMap) (*chunk, e
 	if have := cm.Data[attemptKey]; have != strconv.Itoa(int(f.Status.AttemptStatus.ID)) {
 		return nil, fmt.Errorf("ConfigMap %s is of attempt %q", cm.Name, have)
 	}
-	generation := int64(0) // versions before 0.2 wrote none
+	generation := int64(0) // versions before 0.2 didn't write any
 	if text := cm.Data[generationKey]; text != "" {
 		var err error
 		if generation, err = strconv.ParseInt(text, 10, 64); err != nil {

@@ -63,7 +63,7 @@ func (f *Feed[T]) Run(ctx context.Context) {
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector = f.o.Selector
-			if o.SendInitialEvents != nil && *o.SendInitialEvents { // a list comes again, as events
+			if o.SendInitialEvents != nil && *o.SendInitialEvents { // a list arrives again, as events
 				f.mu.Lock()
 				f.there = false
 				f.mu.Unlock()

@@ -19,7 +19,7 @@ const (
 	ScopeRead    Scope = "read"
 	ScopeSubmit  Scope = "submit"
 	ScopeAdmin   Scope = "admin"
-	ScopeSecrets Scope = "secrets" // credentials of storages and jobs; asked for by itself
+	ScopeSecrets Scope = "secrets" // credentials of storages and jobs; must be requested explicitly
 )
 
 // Scopes returns all scopes.

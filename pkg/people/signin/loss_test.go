@@ -22,7 +22,7 @@ import (
 type namer struct {
 	groups map[string][]string
 	next   bool
-	unsaid bool              // it says no groups
+	unsaid bool              // it reports no groups
 	lost   string            // whose answer is lost
 	taken  map[string]string // the refresh token that it would take
 	before func()            // each answer
@@ -98,7 +98,7 @@ func TestWhoMaySignInNoLongerIsSignedOutWhateverTheIssuerIsAskedWith(t *testing.
 
 func TestGroupsThatAProviderNamesCountAtOnceHoweverManyLeave(t *testing.T) {
 	for what, left := range map[string]struct {
-		groups   []string // of one who stays
+		groups   []string // of a person who stays
 		signedIn bool
 	}{
 		"it names groups of another person": {[]string{"gpu-users"}, false},

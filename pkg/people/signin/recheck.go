@@ -202,7 +202,7 @@ func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]
 	var failed []error
 	for via := range vias {
 		linked := slices.ContainsFunc(p.User.Spec.Identities, func(id v1.Identity) bool { return id.Provider == via })
-		if via != "" && (!linked || providers[via] == nil) { // nothing vouches for these sessions now
+		if via != "" && (!linked || providers[via] == nil) { // no provider vouches for these sessions now
 			failed = append(failed, r.end(ctx, p, via))
 		}
 	}
@@ -268,7 +268,7 @@ func (r *Recheck) ask(ctx context.Context, provider *asked, id v1.Identity, kept
 		return nil, people.ErrUnavailable
 	}
 	if provider.Refreshes() && !kept.Refresh.IsSet() {
-		return nil, people.ErrUnavailable // there is nothing to ask with
+		return nil, people.ErrUnavailable // there is no refresh token
 	}
 	now, err := provider.Check(ctx, id.Subject, kept.Refresh)
 	if err == nil || errors.Is(err, ErrGone) || errors.Is(err, ErrUnsaid) {

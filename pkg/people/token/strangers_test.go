@@ -34,7 +34,7 @@ func (q *quiet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secrets := "/api/v1/namespaces/" + v1.Namespace + "/secrets"
 	switch {
 	case r.URL.Query().Get("sendInitialEvents") == "true":
-		w.WriteHeader(http.StatusUnprocessableEntity) // of before Kubernetes 1.34: clients list then
+		w.WriteHeader(http.StatusUnprocessableEntity) // as before Kubernetes 1.34: then clients list
 		_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
 	case r.URL.Query().Get("watch") == "true":
 		w.WriteHeader(http.StatusOK)

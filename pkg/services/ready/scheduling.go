@@ -57,7 +57,7 @@ type clause struct {
 	text, hint string
 	first      bool // its hint is the one to tell
 	passes     bool // it may go away by itself
-	room       bool // it goes away when others end
+	room       bool // it is solved when others end
 }
 
 // remedyPlacement is for pods whose role no node has.

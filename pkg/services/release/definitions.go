@@ -64,7 +64,7 @@ func (j *job) definitionsThatChange(ctx context.Context, v survey) ([]definition
 		if err != nil {
 			return nil, err
 		}
-		if d != nil && d.live != nil { // one that is missing comes with the objects
+		if d != nil && d.live != nil { // a missing one is created with the objects
 			d.template = true
 			out = append(out, *d)
 		}

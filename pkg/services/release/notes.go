@@ -103,7 +103,7 @@ func (h *helm) Outdated(ctx context.Context, requests []Request) ([]Release, err
 	var out []Release
 	for _, r := range requests {
 		if spaces[r.Namespace] == nil {
-			records, err := readRecords(ctx, client, r.Namespace, "owner=helm") // those of before say what runs after a rollback that failed
+			records, err := readRecords(ctx, client, r.Namespace, "owner=helm") // the earlier ones show which revision runs after a rollback that failed
 			if err != nil {
 				return nil, h.cluster.Explain(err)
 			}

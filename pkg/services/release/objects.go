@@ -180,7 +180,7 @@ func definedBy(c *helmchart.Chart, texts ...string) map[schema.GroupKind]bool {
 		}
 		parsed, err := parseObjects(text)
 		if err != nil {
-			continue // reported where the text is used
+			continue // reported when the text is used
 		}
 		for _, u := range parsed {
 			if u.GetKind() != "CustomResourceDefinition" {

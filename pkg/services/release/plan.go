@@ -97,7 +97,7 @@ func (j *job) changesOfKinds() ([]Change, error) {
 	for _, crd := range j.request.Chart.CRDObjects() {
 		parsed, err := parseObjects(string(crd.File.Data))
 		if err != nil {
-			continue // the install says so
+			continue // the install shows it
 		}
 		for _, u := range parsed {
 			if _, err := j.mapper.RESTMapping(definedKind(u)); meta.IsNoMatchError(err) {

@@ -340,7 +340,7 @@ type servicePage struct {
 	s    *status.Service
 	pods []Pod
 	err  error
-	seen [3]int // of the status that they were asked for
+	seen [3]int // the status for which they were requested
 	wait bool
 }
 

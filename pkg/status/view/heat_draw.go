@@ -60,7 +60,7 @@ func (p *heatPage) draw(d *desk, w, h int) []string {
 		return []string{"  " + d.p.Faint.Text(text)}
 	}
 	name, room := min(p.name, nameMax), max(h-explained, 1)
-	for p.pitch = 2; p.pitch > 0; p.pitch-- { // cells stand apart where all machines fit
+	for p.pitch = 2; p.pitch > 0; p.pitch-- { // cells have gaps if all machines fit
 		p.block = 1 + name + 1 + p.pitch*p.gpus + 3
 		p.beside = max((w+2)/p.block, 1) // the last one needs no room behind it
 		if len(p.machines) <= p.beside*room && p.block <= w+2 {

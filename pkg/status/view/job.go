@@ -26,7 +26,7 @@ type jobPage struct {
 	gone   bool
 	detail *job.Detail
 	err    error
-	asked  *status.Job // what the tasks were asked for last
+	asked  *status.Job // the state for which the tasks were last requested
 	wait   bool
 }
 

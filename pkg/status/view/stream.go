@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	keptLines = 20_000 // of a text that comes
+	keptLines = 20_000 // of a growing text
 	lineMax   = 4096   // bytes of a line
 	drawEvery = 40 * time.Millisecond
 )

@@ -50,7 +50,7 @@ type Model struct {
 	choice        int
 	ask           *question
 	notice        *notice
-	leaving       bool        // asked to quit while something is being done
+	leaving       bool        // the user wants to quit while an action is running
 	works         int         // that are being done
 	background    []*textPage // those of them whose page was left
 	spinning      bool        // a tick of the spinner is on its way

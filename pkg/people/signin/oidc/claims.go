@@ -90,7 +90,7 @@ func (c *Claims) fill(id *signin.Identity, all map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("%w: the claim %s is no list of groups", ErrRefused, c.Groups)
 	}
-	id.Groups = groups // without the claim the person is in none
+	id.Groups = groups // without the claim the person isn't in a group
 	return nil
 }
 
