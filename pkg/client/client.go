@@ -135,7 +135,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Host is where the server is.
+// Host returns the server's host.
 func (s *Server) Host() string { return s.base.Host }
 
 // question is one request.

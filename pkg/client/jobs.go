@@ -146,7 +146,7 @@ func (c *Jobs) Why(ctx context.Context, j *job.Job) (*job.Why, error) {
 	return out, nil
 }
 
-// Events are those of a job and its pods, the latest last. note says what could not be asked.
+// Events returns the events of a job and its pods, the latest last. note names sources that could not be read.
 func (c *Jobs) Events(ctx context.Context, j *job.Job) (list []fapi.Event, note, err error) {
 	out := &api.Events{}
 	if err := c.ask(ctx, get(one(j, "/events"), nil), out); err != nil {

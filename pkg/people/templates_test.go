@@ -17,7 +17,7 @@ import (
 const jobFile = "protocolVersion: 2\nname: train\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: \"busybox:1\"}]\n" +
 	"taskRoles:\n  worker: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}, commands: [\"echo hello\"]}\n"
 
-// templates are those of a cluster, none at first.
+// templates deletes all templates of the cluster, and returns its store.
 func (c *cluster) templates() *template.Store {
 	c.t.Helper()
 	require.NoError(c.t, c.api.Resource(v1.Templates).DeleteCollection(c.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))

@@ -68,7 +68,7 @@ func (r *run) planOne(ctx context.Context, s *catalogue.Service) (release.Plan, 
 	return p, nil
 }
 
-// plannedRevision is that of the Secret; a Secret that would change has a new one.
+// plannedRevision returns the revision of the Secret; a Secret that would change gets a new one.
 func plannedRevision(change *release.Change, have *corev1.Secret) string {
 	if change != nil {
 		return "(new)"

@@ -27,12 +27,12 @@ type Desired struct {
 	Config *config.Cluster
 	// Files are those of the cluster's copy; nil if the configuration is from a folder.
 	Files map[string][]byte
-	// Revision is that of the cluster's copy.
+	// Revision is the revision of the cluster's copy.
 	Revision  store.Revision
 	Catalogue *catalogue.Catalogue
 	// Notes are reported at the start of a run.
 	Notes []Note
-	// Mistakes are those of the configuration: the services can be looked at and stopped, not started or described.
+	// Mistakes are mistakes in the configuration: the services can be inspected and stopped, but not started or described.
 	Mistakes error
 	// unstartable is the reason why no service can be started, though all can be inspected and stopped.
 	unstartable error

@@ -160,7 +160,7 @@ func (p *Platform) check(ctx context.Context, snap *snapshot, order []string, se
 	return out, nil
 }
 
-// lostConfigMaps are those of each release that are gone.
+// lostConfigMaps returns the missing ConfigMaps of each release.
 func (p *Platform) lostConfigMaps(ctx context.Context, releases []ready.Request) ([][]string, error) {
 	there := map[string]map[string]bool{} // by namespace
 	out := make([][]string, len(releases))

@@ -18,7 +18,7 @@ type Cluster struct {
 	Name       string `json:"name"`
 	Server     string `json:"server"` // https://10.0.0.1:6443
 	Kubernetes string `json:"kubernetes,omitempty"`
-	// At is when this was put together.
+	// At is when the model was made.
 	At      time.Time `json:"at"`
 	Verdict Verdict   `json:"verdict"`
 	// Sources say how old each part is, in a fixed order.
@@ -32,7 +32,7 @@ type Cluster struct {
 	Counts          Counts           `json:"counts"`
 }
 
-// MaxEvents is how many events a Cluster has at most.
+// MaxEvents is the maximum number of events of a Cluster.
 const MaxEvents = 500
 
 // Levels of a verdict, of a problem and of an alert, from best to worst.
@@ -43,7 +43,7 @@ const (
 	LevelCritical = "critical"
 )
 
-// Verdict is whether a cluster is healthy, and if not, why.
+// Verdict says whether a cluster is healthy, and if not, why.
 type Verdict struct {
 	Level string `json:"level"`
 	// Problems are the worst first; of the same kind of trouble on many machines there is one.

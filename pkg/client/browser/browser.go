@@ -95,7 +95,7 @@ func SignIn(ctx context.Context, s *client.Server, open func(ctx context.Context
 	}
 }
 
-// over is why nothing more is waited for.
+// over returns why to stop waiting.
 func over(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return hint.Errorf("try again; where there is no browser: paictl login --device", "no one signed in within %s", patience)

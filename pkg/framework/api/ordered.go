@@ -81,19 +81,19 @@ type OrderedQuery struct {
 	Order      string // "" is OrderSubmitted
 	Descending bool
 	Offset     int
-	// Limit is how many jobs come at most, up to MaxOrdered; 0: none.
+	// Limit is the maximum number of jobs in a response, up to MaxOrdered; 0: no jobs.
 	Limit int
-	// Count asks for how many there are in all.
+	// Count requests the total number of jobs.
 	Count bool
 }
 
-// MaxOrdered is how many jobs one answer has at most.
+// MaxOrdered is the maximum number of jobs in a response.
 const MaxOrdered = 5000
 
 // OrderedPage is a part of an ordered list.
 type OrderedPage struct {
 	Items []Job `json:"items"`
-	// Total is how many jobs the question selects, where it asked for that.
+	// Total is how many jobs the query selects, if it has Count.
 	Total *int `json:"total,omitempty"`
 }
 

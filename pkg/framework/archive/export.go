@@ -17,7 +17,7 @@ var (
 	ErrExporting = errors.New("the archive is being exported already")
 )
 
-// exportSuffix is that of a copy that is being written for an export.
+// exportSuffix is the suffix of a copy that is being written for an export.
 const exportSuffix = ".export"
 
 // Export implements Store.

@@ -22,7 +22,7 @@ import (
 var ErrImporting = errors.New("another import is running")
 
 const (
-	// importSuffix is that of a file that is being imported.
+	// importSuffix is the suffix of a file that is being imported.
 	importSuffix = ".import"
 	// importJobs is how many jobs share one transaction, each with all that it had, and importTasks how many attempts of tasks they may
 	// have together.

@@ -150,7 +150,7 @@ func indexOf(q *api.JobQuery) string {
 const isLatest = `NOT EXISTS (SELECT 1 FROM jobs later WHERE later.framework = jobs.framework
 	AND (later.submitted, later.uid) > (jobs.submitted, jobs.uid))`
 
-// conditions are those of a list, without its states.
+// conditions returns the conditions of a list, without its states.
 func conditions(q api.JobQuery) (where []string, args []any, err error) {
 	add := func(condition string, values ...any) { where, args = append(where, condition), append(args, values...) }
 	if q.User != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Delivery is how the runtime comes into a pod.
+// Delivery is the way in which a pod gets the runtime.
 type Delivery string
 
 // The ways. An init container that copies the program works everywhere; but the kubelet notices its

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are those of the controller; docs/job-controller.md lists them.
+// metrics are the controller's metrics; docs/job-controller.md lists them.
 type metrics struct {
 	jobs      *prometheus.GaugeVec
 	info      *prometheus.GaugeVec

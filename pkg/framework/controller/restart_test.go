@@ -290,7 +290,7 @@ func TestStatesOfTasksThatAreLostAreFoundAgainInThePods(t *testing.T) {
 	}
 }
 
-// uids are those of all pods by name.
+// uids returns the UIDs of all pods by name.
 func (w *cluster) uids() map[string]string {
 	pods := &corev1.PodList{}
 	require.NoError(w.t, w.c.List(w.t.Context(), pods, client.InNamespace(w.namespace)))

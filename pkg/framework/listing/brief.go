@@ -53,7 +53,7 @@ func NewBrief(f *v1.Framework) *Brief {
 	return b
 }
 
-// Title is how a person names the job: user/name.
+// Title returns the job's name for people: user/name.
 func (b *Brief) Title() string { return b.Job.User + "/" + b.Job.Name }
 
 // Row is the job as one row of a list of jobs that live.

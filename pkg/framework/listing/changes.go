@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// Seen is how far the objects of jobs are known: the versions of Frameworks and of pods, as the API server counts them.
+// Seen holds the versions of Frameworks and of pods up to which objects are known, as the API server counts them.
 type Seen struct{ Frameworks, Pods uint64 }
 
 // Max returns the later versions of both.

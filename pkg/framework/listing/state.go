@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Phase is where a job is on its way, in one word.
+// Phase is the state of a job in one word.
 type Phase string
 
 // The phases, in the order in which they are passed; Means says what they are.
@@ -90,12 +90,12 @@ func (p Phase) Verb() string {
 	return "is " + string(p)
 }
 
-// State is where a job is on its way.
+// State is the state of a job.
 type State struct {
 	Phase Phase
 	// Position in the queue of its virtual cluster, from 1; only of queued jobs.
 	Position int
-	// RetryAt is when the next attempt begins; only of jobs that wait for it.
+	// RetryAt is when the next attempt begins, for jobs that wait for it.
 	RetryAt *time.Time
 	// Removed: someone has deleted the job; only of jobs that had finished.
 	Removed bool

@@ -55,16 +55,16 @@ type ConfigMap struct {
 	Fresh    bool // made by this process and not in its cache yet
 }
 
-// Pods are those of the Framework. A pod that is missing here is gone for certain.
+// Pods are the pods of the Framework. A pod that is missing here is certainly gone.
 type Pods struct {
 	ByName map[string]*corev1.Pod
-	// Fresh are those that this process made, which its cache doesn't have yet.
+	// Fresh are the pods that this process made and that aren't in its cache yet.
 	Fresh map[string]bool
-	// Deleted are those whose deletion the API has accepted.
+	// Deleted are the pods whose deletion the API has accepted.
 	Deleted map[types.UID]bool
-	// Forced are those that were deleted by force.
+	// Forced are the pods that were deleted by force.
 	Forced map[types.UID]bool
-	// Refused are those that the API will never make as they are.
+	// Refused are the pods that the API refuses permanently.
 	Refused map[string]Refusal
 	// Last is how pods that are gone were seen last: one that ends and is removed at once may never be
 	// in ByName like that. It may be nil.
@@ -130,7 +130,7 @@ type Result struct {
 	// Decisive: some of that can't be found out again from the pods and the ConfigMap, so it has to be
 	// written down before anything is done. The rest may wait for the next write.
 	Decisive bool
-	// Tasks are those that changed.
+	// Tasks are the changed tasks.
 	Tasks []Task
 	// NewAttempt: the status begins another attempt. Decided: the attempt's outcome was decided.
 	NewAttempt, Decided bool

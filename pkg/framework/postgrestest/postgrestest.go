@@ -175,7 +175,7 @@ func program(name string) string {
 	return "/" + slices.MaxFunc(found, func(a, b string) int { return release(a) - release(b) })
 }
 
-// account is who runs it: PostgreSQL refuses to be root. Nil is who we are.
+// account returns the user that runs the server, because PostgreSQL refuses to run as root; nil means the current user.
 func account() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

@@ -1,4 +1,4 @@
 package server
 
-// OrderedQuery is how a question is understood.
+// OrderedQuery exports orderedQuery.
 var OrderedQuery = orderedQuery

@@ -20,7 +20,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// PerChunk is how many tasks one ConfigMap holds. Frameworks of no more have theirs in the status.
+// PerChunk is how many tasks one ConfigMap holds. Smaller Frameworks have their tasks in the status.
 const PerChunk = 100
 
 // LabelPart marks the ConfigMaps of tasks; its value is PartTasks.
@@ -36,7 +36,7 @@ const (
 	generationKey = "generation" // in data: how often the chunk was written, in decimal
 )
 
-// Name is that of one chunk.
+// Name returns the name of the ConfigMap of a chunk.
 func Name(framework string, k int32) string {
 	return framework + "-tasks-" + strconv.Itoa(int(k))
 }

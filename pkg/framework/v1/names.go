@@ -105,10 +105,10 @@ func ObjectName(user, job string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ConfigMapName is that of a Framework's attempt.
+// ConfigMapName returns the name of the ConfigMap of a Framework's attempt.
 func ConfigMapName(framework string) string { return framework + "-attempt" }
 
-// PodName is that of a task; the same for all its attempts, so that no two can exist.
+// PodName returns the name of a task's pod. It is the same for all attempts, so that two can't exist at a time.
 func PodName(framework, role string, index int32) string {
 	return framework + "-" + role + "-" + strconv.Itoa(int(index))
 }

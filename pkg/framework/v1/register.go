@@ -6,14 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is that of the Framework, as FrameworkController named it.
+// GroupVersion is the group and version of the Framework, as in FrameworkController.
 var GroupVersion = schema.GroupVersion{Group: "frameworkcontroller.microsoft.com", Version: "v1"}
 
 // The names of the resource.
 const (
 	Kind   = "Framework"
 	Plural = "frameworks"
-	// CRDName is that of the custom resource definition.
+	// CRDName is the name of the custom resource definition.
 	CRDName = Plural + ".frameworkcontroller.microsoft.com"
 )
 

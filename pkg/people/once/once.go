@@ -57,7 +57,7 @@ type Thing struct {
 // keyExpires is the key of the Secret with the end of the code.
 const keyExpires = "expires"
 
-// Store is where they are kept.
+// Store stores Things.
 type Store struct {
 	core kubernetes.Interface
 	now  func() time.Time
@@ -119,7 +119,7 @@ func (s *Store) Get(ctx context.Context, kind Kind, id string) (*Thing, error) {
 	return t, nil
 }
 
-// values are those that were put.
+// values returns the values that were put.
 func values(of *corev1.Secret) map[string]string {
 	out := map[string]string{}
 	for k, v := range of.Data {

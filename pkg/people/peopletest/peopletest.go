@@ -86,7 +86,7 @@ func (a *API) put(resource string, u *unstructured.Unstructured) *unstructured.U
 	return u
 }
 
-// Config is how clients reach the API: without a network.
+// Config returns a client configuration that reaches the API without a network.
 func (a *API) Config() *rest.Config {
 	return &rest.Config{Host: "http://api.invalid", Transport: a, QPS: -1}
 }

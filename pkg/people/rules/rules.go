@@ -25,7 +25,7 @@ const (
 // Scopes returns all scopes.
 func Scopes() []Scope { return []Scope{ScopeRead, ScopeSubmit, ScopeAdmin, ScopeSecrets} }
 
-// DefaultScopes are those of an application token that is made without any.
+// DefaultScopes returns the scopes of an application token that is made without scopes.
 func DefaultScopes() []Scope { return []Scope{ScopeRead, ScopeSubmit} }
 
 // ParseScopes reads names of scopes.

@@ -9,7 +9,7 @@ const (
 	PageMonitoringWrite = "monitoring-write"
 )
 
-// table is the one list of rules. Application tokens pass where the last two columns say so.
+// table is the list of all rules. The last two columns say which application tokens are allowed.
 var table = []Rule{
 	{ID: "open", Who: Open},
 

@@ -76,7 +76,7 @@ type Verified struct {
 	Ended <-chan struct{}
 }
 
-// Claims are those of all our tokens.
+// Claims are the claims of all our tokens.
 type Claims struct {
 	Username    string `json:"username"`
 	Application bool   `json:"application"`

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is that of User, Group and Template.
+// GroupVersion is the group and version of User, Group and Template.
 var GroupVersion = schema.GroupVersion{Group: "paictl.openpai.org", Version: "v1"}
 
 // The kinds.

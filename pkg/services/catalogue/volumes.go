@@ -24,7 +24,7 @@ type LocalVolume struct {
 	Path                      string
 	// Node is the machine that has the folder, or will have it.
 	Node string
-	// Machines are those on which the service's placement allows pods.
+	// Machines are the machines that the service's placement allows.
 	Machines []string
 	// Owner is the user and group that own it.
 	Owner int64

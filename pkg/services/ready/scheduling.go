@@ -131,7 +131,7 @@ func claimNames(p *corev1.Pod) []string {
 	return out
 }
 
-// wantedLabels are those that a pod's node must have: "pai-worker in (true)".
+// wantedLabels returns the labels that a pod's node must have: "pai-worker in (true)".
 func wantedLabels(p *corev1.Pod) string { return wanted(p.Spec.NodeSelector, p.Spec.Affinity) }
 
 func wanted(selector map[string]string, affinity *corev1.Affinity) string {

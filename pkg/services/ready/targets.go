@@ -32,7 +32,7 @@ type target struct {
 	passing bool
 }
 
-// String is how problems name it: "deployment/grafana".
+// String returns the name for problems: "deployment/grafana".
 func (t target) String() string { return object(t.kind, t.name) }
 
 func object(kind, name string) string { return strings.ToLower(kind) + "/" + name }

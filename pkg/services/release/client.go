@@ -22,7 +22,7 @@ type client struct {
 	back bool
 	// left are definitions, by name, that stay as they are.
 	left map[string]bool
-	// undeleted is why objects could not be deleted: Helm only logs it.
+	// undeleted has the errors of objects that could not be deleted: Helm only logs them.
 	undeleted []error
 }
 

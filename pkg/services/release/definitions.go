@@ -99,7 +99,7 @@ func (v survey) othersDefinition(live *unstructured.Unstructured) bool {
 	return other
 }
 
-// definitionsInFolder are those of the chart's crds folder.
+// definitionsInFolder returns the definitions of the chart's crds folder.
 func (j *job) definitionsInFolder() (manifest, error) {
 	var out manifest
 	for _, crd := range j.request.Chart.CRDObjects() {

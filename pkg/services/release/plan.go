@@ -155,7 +155,7 @@ func diffObjects(i id, before, after *unstructured.Unstructured) (string, error)
 	})
 }
 
-// lines are those of a text that ends with a line break, each with its own.
+// lines splits a text that ends with a line break; each line keeps its line break.
 func lines(text string) []string {
 	all := strings.SplitAfter(text, "\n")
 	return all[:len(all)-1]

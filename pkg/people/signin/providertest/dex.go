@@ -45,7 +45,7 @@ type Issuer struct {
 	log     *bytes.Buffer
 }
 
-// dex is where "sh hack/dex.sh" has built it.
+// dex returns the program that "sh hack/dex.sh" has built.
 func dex(t testing.TB) string {
 	t.Helper()
 	tier.More(t, "Dex")

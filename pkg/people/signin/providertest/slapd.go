@@ -238,7 +238,7 @@ func (d *Directory) Remove(uid string) {
 	d.Do(func(c *ldap.Conn) error { return c.Del(ldap.NewDelRequest(PersonDN(uid), nil)) })
 }
 
-// Host is where the providers listen: loopback, or an address that a test's hosts reach.
+// Host is the address of the providers: loopback, or an address that a test's hosts can reach.
 var Host = "127.0.0.1"
 
 // Free returns an address at Host without a listener.
