@@ -252,9 +252,9 @@ func (i *importer) logs(ctx context.Context) error {
 	})
 }
 
-// same adds the holds of the other archive whose jobs are already in the hours here. Then each of those hours includes them: the other
-// archive has summed up only jobs that finished days before, and knows who else held GPUs at that time. It doesn't know later outcomes, such
-// as a failure.
+// same sums up, in the other archive, the holds of jobs that are already in the hours here. Then the other archive's hours are complete,
+// so that hours can compare the sums: it has summed up only jobs that finished days before, and knows who else held GPUs at that time. It
+// doesn't know later outcomes, such as a failure.
 func (i *importer) same(ctx context.Context) error {
 	jobs, err := i.from.column(ctx, "SELECT DISTINCT uid FROM gpu_holds WHERE NOT EXISTS (SELECT 1 FROM gpu_folded WHERE gpu_folded.uid = gpu_holds.uid)")
 	if err != nil {
