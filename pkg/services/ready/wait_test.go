@@ -3,6 +3,8 @@ package ready
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,8 +29,17 @@ const grafana = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: grafana
 type patient struct {
 	*testing.T
 	client *fake.Clientset
-	seen   []State
 	result chan outcome
+
+	mu   sync.Mutex
+	seen []State
+}
+
+// told returns the states that were reported so far.
+func (p *patient) told() []State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.seen)
 }
 
 type outcome struct {
@@ -40,7 +51,11 @@ type outcome struct {
 func wait(t *testing.T, ctx context.Context, o WaitOptions, objects ...runtime.Object) *patient {
 	t.Helper()
 	p := &patient{T: t, client: fake.NewClientset(objects...), result: make(chan outcome, 1)}
-	o.OnChange = func(s State) { p.seen = append(p.seen, s) }
+	o.OnChange = func(s State) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.seen = append(p.seen, s)
+	}
 	began := time.Now()
 	go func() {
 		state, err := New(p.client).Wait(ctx, ns, grafana, o)
@@ -66,8 +81,8 @@ func TestAWaitEndsWhenThePodsAreReady(t *testing.T) {
 		d.Status.AvailableReplicas = 0
 		p := wait(t, t.Context(), WaitOptions{Timeout: time.Minute}, d, r, one, node("a", corev1.ConditionTrue))
 		p.settled()
-		require.Len(t, p.seen, 1)
-		assert.False(t, p.seen[0].Ready)
+		require.Len(t, p.told(), 1)
+		assert.False(t, p.told()[0].Ready)
 
 		_, err := p.client.CoreV1().Pods(ns).Update(t.Context(), pod("p", r, kindReplicaSet), metav1.UpdateOptions{})
 		require.NoError(t, err)
@@ -77,7 +92,7 @@ func TestAWaitEndsWhenThePodsAreReady(t *testing.T) {
 		require.NoError(t, got.err)
 		assert.True(t, got.state.Ready)
 		assert.Equal(t, 1, got.state.ReadyPods)
-		assert.True(t, p.seen[len(p.seen)-1].Ready)
+		assert.True(t, p.told()[len(p.told())-1].Ready)
 	})
 }
 
@@ -95,7 +110,7 @@ func TestAWaitEndsEarlyWhenAFinalProblemStays(t *testing.T) {
 		assert.Contains(t, hint.Of(got.err), "image.repository")
 		assert.GreaterOrEqual(t, got.after, 10*time.Second)
 		assert.Less(t, got.after, 13*time.Second)
-		assert.Len(t, p.seen, 1, "the problem is told at once, and once")
+		assert.Len(t, p.told(), 1, "the problem is told at once, and once")
 	})
 }
 
@@ -109,13 +124,13 @@ func TestAProblemThatIsOverInAMomentIsNotTold(t *testing.T) {
 				p := wait(t, t.Context(), WaitOptions{Timeout: time.Minute, Grace: time.Hour, Calm: 5 * time.Second}, d, r, bad, node("a", corev1.ConditionTrue))
 				time.Sleep(3500 * time.Millisecond)
 				synctest.Wait()
-				require.Len(t, p.seen, 1)
-				assert.Empty(t, p.seen[0].Problems)
+				require.Len(t, p.told(), 1)
+				assert.Empty(t, p.told()[0].Problems)
 				if !ends {
 					time.Sleep(3 * time.Second)
 					synctest.Wait()
-					require.Len(t, p.seen, 2)
-					assert.Len(t, p.seen[1].Problems, 1)
+					require.Len(t, p.told(), 2)
+					assert.Len(t, p.told()[1].Problems, 1)
 					assert.ErrorContains(t, p.end().err, "invalid image name", "the error has it, too")
 					return
 				}
@@ -124,7 +139,7 @@ func TestAProblemThatIsOverInAMomentIsNotTold(t *testing.T) {
 				d.Status.AvailableReplicas = 1
 				p.update(d)
 				require.NoError(t, p.end().err)
-				for _, s := range p.seen {
+				for _, s := range p.told() {
 					assert.Empty(t, s.Problems)
 				}
 			})
