@@ -155,7 +155,7 @@ func ask(t *testing.T, method, url, password string, body string) (int, string, 
 func until(t *testing.T, what string, done func() error) {
 	t.Helper()
 	last := errors.New("not asked yet")
-	require.Eventually(t, func() bool { last = done(); return last == nil }, time.Minute, 100*time.Millisecond, "%s", what)
+	require.Eventually(t, func() bool { last = done(); return last == nil }, 5*time.Minute, 100*time.Millisecond, "%s", what)
 	require.NoError(t, last)
 }
 
