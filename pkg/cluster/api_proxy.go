@@ -109,7 +109,7 @@ func (s *Spec) kubeletServer(n *Node) string {
 	return s.endpoint()
 }
 
-// moves returns the change that brings a member's kubelet to the API's address of now.
+// moves returns the change that points a member's kubelet at the current address of the API.
 func (s *Spec) moves(n *Node, w *world) []Change {
 	a := w.of(n, phaseJoin)
 	has, due := strings.TrimPrefix(a.Value("kubelet-server"), "https://"), a.Value("kubelet-moves") == "yes"
@@ -146,8 +146,8 @@ func (w *world) addressMoves() bool {
 	return has != "" && has != w.spec.endpoint()
 }
 
-// withoutProxy refuses to bring kube-proxy and the pods' network to the machines' own addresses while a node runs that has none: it
-// was set aside in this run, or can't be reached, and its services would freeze.
+// withoutProxy refuses to point kube-proxy and the pods' network at the machines' own addresses while a node runs that doesn't have
+// such an address yet: the node was set aside in this run or can't be reached, and its services would freeze.
 func (r *run) withoutProxy() error {
 	w := r.planned.world
 	if !w.addressMoves() || !r.spec.local() {

@@ -176,7 +176,7 @@ func TestAKubeletThatDoesNotReachTheNewAddressGoesBack(t *testing.T) {
 	assert.Contains(t, o.err.Error(), "w1")
 	assert.Equal(t, localAPI+" -", l.api("w1"))
 	assert.Equal(t, localAPI+" -", l.api("w2"), "the later ones are left as they are")
-	o = l.up(t.Context()) // also when it is tried again
+	o = l.up(t.Context()) // a retry leaves them as well
 	require.ErrorAs(t, o.err, new(*PartialError), "%s", l.story(o))
 	assert.Equal(t, localAPI+" -", l.api("w2"))
 	l.host("w1").remove("/.fake/fail/reach-10.9.0.100:443")

@@ -92,10 +92,10 @@ func (p *apiVIP) diff(n *Node, w *world) ([]Change, error) {
 	return []Change{{Action: "run", Target: vipProgram, Detail: detail}}, nil
 }
 
-// appliedVIP is what the cluster has of a virtual address.
+// appliedVIP holds the state of the virtual address in the cluster.
 type appliedVIP struct{ hash, address string }
 
-// vip says what the cluster has, by the leader.
+// vip returns the cluster's state of the virtual address, as the leader reported it.
 func (w *world) vip() (appliedVIP, bool) {
 	if w.founding() {
 		return appliedVIP{}, false
@@ -129,7 +129,7 @@ func (p *apiVIP) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 	return p.reached(ctx, r, cmp.Or(vipHolder(a), n.Hostname))
 }
 
-// reached asks a machine that doesn't have the address: that its holder reaches it says nothing of the network.
+// reached asks a machine that doesn't have the address. If only the holder reaches it, the network may still drop it.
 func (p *apiVIP) reached(ctx context.Context, r *run, holder string) error {
 	workers := slices.DeleteFunc(slices.Clone(r.spec.Nodes), func(n *Node) bool { return n.ControlPlane })
 	for _, n := range r.alive(slices.Concat(r.spec.ControlPlane(), workers)) {
@@ -141,7 +141,7 @@ func (p *apiVIP) reached(ctx context.Context, r *run, holder string) error {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			continue // its own phases tell of it
+			continue // the phases of n report the error
 		}
 		a, err := answer.Parse(res.Stdout)
 		if err != nil {
@@ -158,10 +158,11 @@ func (p *apiVIP) reached(ctx context.Context, r *run, holder string) error {
 	return nil
 }
 
-// vipHolder is the node that holds the lease, by an answer; "" where none does.
+// vipHolder returns the node that holds the lease according to an answer, or "" if the lease has no holder.
 func vipHolder(a answer.Answer) string { return unquoted(a.Value("vip-holder")) }
 
-// vipSeen reports whether the API answers at its virtual address, by what the masters say: one that isn't the holder, where one was asked.
+// vipSeen reports whether the API answers at its virtual address according to the masters. It prefers the result of a master that isn't
+// the holder, if one was asked.
 func (s *Spec) vipSeen(holder string, says func(*Node) answer.Answer) bool {
 	byHolder, asked := false, false
 	for _, n := range s.ControlPlane() {
@@ -205,7 +206,7 @@ func (r *run) vipAnswers(ctx context.Context) (bool, error) {
 	return r.spec.vipSeen(holder, func(n *Node) answer.Answer { return said[n] }), nil
 }
 
-// manifest is what is applied, and the hash by which it is known.
+// manifest returns the manifest to apply, and the hash that identifies it.
 func (p *apiVIP) manifest() (manifest []byte, sum string, err error) {
 	image, err := p.spec.image(vipProgram)
 	if err != nil {
@@ -221,7 +222,7 @@ func (w *world) claimed() []preflight.Finding {
 		return nil
 	}
 	const remedy = "set api-vip in kubernetes-configuration.yaml to a free address of the masters' network"
-	by := map[string][]string{} // who answers, the masters that saw it
+	by := map[string][]string{} // the MAC address that answers, and the masters that saw it
 	var out []preflight.Finding
 	for _, n := range w.spec.ControlPlane() {
 		a := w.of(n, phaseAPIVIP)

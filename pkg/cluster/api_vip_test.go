@@ -224,7 +224,7 @@ func TestStatusTellsWhoHasTheVirtualAddress(t *testing.T) {
 	}{
 		{holder + yes, holder + yes, true},
 		{holder + yes, holder + no, true},
-		{holder + no, holder + yes, false}, // who has it reaches it in any case
+		{holder + no, holder + yes, false}, // the holder reaches its own address in any case
 		{holder, holder + yes, true},       // no other was asked
 		{holder, holder, false},
 	} {

@@ -19,9 +19,9 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// approver has the cluster sign the certificates of kubelets' own servers: a program on the masters approves what they request, by what the cluster was
-// told of its machines. It comes before the kubelets' settings, so that no kubelet of a cluster that exists waits for it; a new cluster gets it as soon as
-// there is an API, by the phase init.
+// approver has the cluster sign the serving certificates of kubelets. A program on the masters approves their requests if they match the machines
+// that were registered with the cluster. The phase comes before the kubelets' settings, so that no kubelet of an existing cluster waits for it. In a
+// new cluster, the phase init installs the program as soon as the API runs.
 type approver struct{ spec *Spec }
 
 const (
@@ -144,7 +144,7 @@ func readMachines(a answer.Answer) map[string]string {
 	return out
 }
 
-// approverManifest is what is applied, and the hash by which it is known.
+// approverManifest returns the manifest to apply, and the hash that identifies it.
 func (s *Spec) approverManifest() (manifest []byte, sum string, err error) {
 	image, err := s.image(approverProgram)
 	if err != nil {
@@ -189,7 +189,7 @@ func (w *world) settleCertificates() {
 	case !w.healthy(w.leader): // of a silent API only this is known
 		s.selfSigned, s.unverified = !verifies, !verifies
 	default:
-		// Where API servers verify, the approver is missing by mistake, or didn't show in time: what verifies stays.
+		// If API servers verify, the approver is missing by mistake or wasn't found in time: they keep verifying.
 		s.selfSigned = !there && !verifies && !moves
 		s.unverified = !verifies && (s.selfSigned || !moves)
 	}

@@ -250,7 +250,7 @@ func TestTheApproverHasTheRightsThatItNeeds(t *testing.T) {
 	made, err := node.Create(t.Context(), nodeRequest(t, "w1", "10.9.0.4"), metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		now, err := node.Get(t.Context(), made.Name, metav1.GetOptions{}) // kubelets may read what became of it
+		now, err := node.Get(t.Context(), made.Name, metav1.GetOptions{}) // kubelets may read the result
 		return err == nil && len(now.Status.Conditions) == 1 && now.Status.Conditions[0].Type == certv1.CertificateApproved
 	}, 30*time.Second, 50*time.Millisecond)
 	cancel()
@@ -281,7 +281,7 @@ func create(t *testing.T, config *rest.Config, doc []byte) {
 	require.NoError(t, err, "%s", doc)
 }
 
-// nodeRequest is what a kubelet asks for.
+// nodeRequest returns the certificate request that a kubelet makes.
 func nodeRequest(t *testing.T, node, address string) *certv1.CertificateSigningRequest {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -43,22 +43,23 @@ var authorityNames = []string{kubernetesCA, "etcd/ca", "front-proxy-ca"}
 func authorityCert(name string) string { return path.Join(pkiDir, name+".crt") }
 func authorityKey(name string) string  { return path.Join(pkiDir, name+".key") }
 
-// caStep is how far a rotation of authorities has come.
+// caStep is a step in the rotation of authorities.
 type caStep int
 
 const (
-	caOld    caStep = iota // no one knows the new one
-	caTrust                // who has come here trusts both
-	caSign                 // and has certificates of the new one
-	caForget               // and trusts the new one alone
+	caOld    caStep = iota // no machine knows the new authority
+	caTrust                // machines at this step trust both authorities
+	caSign                 // they also have certificates of the new authority
+	caForget               // they trust only the new authority
 )
 
 func (s caStep) phase() string { return []string{"", phaseTrust, phaseSign, phaseForget}[s] }
 
-// RotateAuthorities replaces the certificate authorities of a cluster: of Kubernetes, of etcd and of the API's extensions. All machines first
-// trust the new ones beside the old ones, then get certificates of the new ones for the keys that they have, and then trust the old ones no longer. Masters follow
-// one after the other. A certificate of the new authority by the old one goes with the API servers', so that programs which know only the old one go on
-// until they start again. What the machines have tells how far an earlier run has come. With Options.DryRun it returns what it would do.
+// RotateAuthorities replaces the certificate authorities of a cluster: those of Kubernetes, of etcd and of the API's extensions. All machines first
+// trust the new authorities beside the old ones. They then get certificates of the new authorities for their existing keys, and at last stop trusting
+// the old ones. Masters follow one after the other. The API servers send a certificate of the new authority that the old one signed, so that programs
+// that know only the old one keep working until they restart. RotateAuthorities reads from the machines how far an earlier run got. With
+// Options.DryRun it returns the changes that it would make.
 func RotateAuthorities(ctx context.Context, s *Spec, o Options, how AuthorityOptions) ([]Change, error) {
 	r := newRun(s, o)
 	defer r.close()
@@ -94,11 +95,11 @@ func RotateAuthorities(ctx context.Context, s *Spec, o Options, how AuthorityOpt
 
 // AuthorityOptions say what RotateAuthorities does with machines that it can't reach.
 type AuthorityOptions struct {
-	// Leave goes on without them.
+	// Leave leaves them out and continues.
 	Leave bool
 	// CatchUp brings them the authorities that the masters have, and makes no new ones.
 	CatchUp bool
-	// Wait is how long an API server is waited for that isn't ready; 0 is as long as a restart on the machine may take.
+	// Wait is how long to wait for an API server that isn't ready; 0 means as long as a restart on the machine may take.
 	Wait time.Duration
 }
 
@@ -109,7 +110,7 @@ type caRotation struct {
 	masters  []*Node // members, by address
 	workers  []*Node
 	machines map[*Node]*caMachine
-	old      map[string]*x509.Certificate // nil where machines catch up
+	old      map[string]*x509.Certificate // nil if machines only catch up
 	next     map[string]*pki.Authority
 	keys     map[string]secret.String // of the new ones, as PEM
 	cross    *x509.Certificate
@@ -209,7 +210,7 @@ func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 	return answer.Parse(res.Stdout)
 }
 
-// begin finds the new authorities, or makes them, and returns the step to go on with.
+// begin finds the new authorities or makes them, and returns the step at which to continue.
 func (k *caRotation) begin(ctx context.Context) (caStep, error) {
 	var from *Node
 	for _, n := range k.masters {
@@ -282,7 +283,7 @@ func (*caRotation) whole(m *caMachine) bool {
 	return ok
 }
 
-// resume goes on with the authorities that an interrupted run has made.
+// resume continues with the authorities that an interrupted run made.
 func (k *caRotation) resume(ctx context.Context, from *Node) (caStep, error) {
 	keys, err := k.secrets(ctx, from)
 	if err != nil {
@@ -383,7 +384,8 @@ func (k *caRotation) bring(ctx context.Context, step caStep) error {
 	return err
 }
 
-// change takes one machine to a step. What it has is read right before: a kubelet, or the daily renewal, may have got other certificates and keys.
+// change takes one machine to a step. It reads the state of the machine right before: a kubelet, or the daily renewal, may have replaced
+// certificates and keys.
 func (k *caRotation) change(ctx context.Context, n *Node, step caStep) error {
 	if err := k.look(ctx, n); err != nil {
 		return err
@@ -404,7 +406,7 @@ func (k *caRotation) change(ctx context.Context, n *Node, step caStep) error {
 		if len(edits) > 0 {
 			var b strings.Builder
 			if n.ControlPlane {
-				b.WriteString(certificatesScript + "c_restore\n") // a renewal that was cut off goes by the authority of before
+				b.WriteString(certificatesScript + "c_restore\n") // an interrupted renewal follows the previous authority
 			}
 			b.WriteString("a_due " + strings.Join(holders(n), " ") + "\n")
 			for _, e := range edits {
@@ -439,7 +441,7 @@ func (k *caRotation) othersReady(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// awaitAPI waits until the API server of a master is ready: where a run was killed, its restarts go on.
+// awaitAPI waits until the API server of a master is ready: the restarts that a killed run began may still be running.
 func (k *caRotation) awaitAPI(ctx context.Context, n *Node) error {
 	limit := cmp.Or(k.how.Wait, readyLimit)
 	for end, told := k.opts.Clock().Add(limit), false; ; told = true {
@@ -456,7 +458,7 @@ func (k *caRotation) awaitAPI(ctx context.Context, n *Node) error {
 	}
 }
 
-// holders are what has read certificates on a machine.
+// holders returns the programs on a machine that have read certificates.
 func holders(n *Node) []string {
 	if n.ControlPlane {
 		return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", kubeletComponent}
@@ -466,7 +468,7 @@ func holders(n *Node) []string {
 
 const kubeletComponent = "kubelet"
 
-// restart restarts what has read other certificates than are there now, and waits for each.
+// restart restarts the programs whose certificates were replaced after they read them, and waits for each.
 func (k *caRotation) restart(ctx context.Context, n *Node, step caStep) ([]Change, error) {
 	var done []Change
 	if n.ControlPlane {
@@ -500,7 +502,7 @@ func (k *caRotation) follows(n *Node) bool {
 	}
 	certs := m.pems[kubeletCert]
 	if conf := m.confs[kubeletConf]; len(conf.cert) > 0 {
-		certs, _ = pki.Parse(conf.cert) // what can't be read is none
+		certs, _ = pki.Parse(conf.cert) // a certificate that can't be parsed counts as missing
 	}
 	return len(certs) > 0 && pki.Signed(k.next[kubernetesCA].Cert, certs[0])
 }
@@ -532,8 +534,8 @@ func (k *caRotation) refuseLeft(ctx context.Context) error {
 	return hint.Errorf("run the same command again once it answers, or take it out of the cluster: paictl node remove "+left[0]+"; to go on without it: --leave-behind", "%s", message)
 }
 
-// unpublish has the API servers tell extensions of the new authorities alone. Each adds what it trusts to what is there, one that
-// restarted early also what it trusted before, so it is looked at again.
+// unpublish has the API servers announce only the new authorities to extensions. Each API server adds the authorities that it
+// trusts to the existing ones. One that restarted early also adds the ones that it trusted before, so unpublish checks again.
 func (k *caRotation) unpublish(ctx context.Context) error {
 	leader := k.masters[0]
 	for try := 0; ; try++ {
@@ -547,7 +549,7 @@ func (k *caRotation) unpublish(ctx context.Context) error {
 		}
 		old := false
 		for _, row := range a.All("published") {
-			certs, _ := pki.Parse(decoded(strings.Join(row, ""))) // nothing there yet is nothing old
+			certs, _ := pki.Parse(decoded(strings.Join(row, ""))) // an empty answer has no old certificates
 			for _, was := range k.old {
 				old = old || slices.ContainsFunc(certs, was.Equal)
 			}
@@ -578,7 +580,7 @@ func (*caRotation) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// end restarts what has read the old authority in the cluster's own pods, and takes away what a rotation needs.
+// end restarts the cluster's own pods that have read the old authority, and removes the files that a rotation needs.
 func (k *caRotation) end(ctx context.Context) error {
 	leader := k.masters[0]
 	if k.old != nil {
@@ -598,7 +600,7 @@ func (k *caRotation) end(ctx context.Context) error {
 	return nil
 }
 
-// rotating returns a member on which a rotation of authorities was interrupted, nil where there is none.
+// rotating returns a member on which a rotation of authorities was interrupted, or nil if every rotation is complete.
 func (w *world) rotating() *Node {
 	for _, n := range w.members() {
 		if w.of(n, phaseInit).Value("rotating") == "yes" {
@@ -612,7 +614,7 @@ func errRotating(n *Node) error {
 	return hint.Errorf("run paictl cluster certs rotate-ca, which goes on with it", "a rotation of the cluster's authorities was interrupted, as %s says", n.Hostname)
 }
 
-// plan tells what a run would do, beginning with a step.
+// plan reports the changes that a run would make from the given step on.
 func (k *caRotation) plan(step caStep) {
 	for ; step <= caForget; step++ {
 		for _, n := range append(slices.Clone(k.masters), k.workers...) {

@@ -45,7 +45,7 @@ func (k *caRotation) edits(n *Node, m *caMachine, step caStep) ([]caEdit, error)
 		if have != nil && !bytes.Equal(pki.Encode(have...), want) {
 			file(authorityCert(name), "644", want)
 		}
-		if !n.ControlPlane || k.old == nil || step < caSign { // no worker has a key, whatever lies there
+		if !n.ControlPlane || k.old == nil || step < caSign { // a worker never gets a key, even if a file exists at that path
 			continue
 		}
 		if sum := sha256.Sum256([]byte(k.keys[name].Reveal())); m.keys[authorityKey(name)] != hex.EncodeToString(sum[:]) {
@@ -59,7 +59,7 @@ func (k *caRotation) edits(n *Node, m *caMachine, step caStep) ([]caEdit, error)
 	return append(out, more...), err
 }
 
-// leaves are the changes of what is signed by authorities, and of kubeconfigs.
+// leaves returns the changes of the certificates that the authorities sign, and of kubeconfigs.
 func (k *caRotation) leaves(n *Node, m *caMachine, step caStep) ([]caEdit, error) {
 	var out []caEdit
 	for _, p := range slices.Sorted(maps.Keys(m.certs)) {
@@ -112,8 +112,8 @@ func (k *caRotation) ours(ca []byte) bool {
 	return false
 }
 
-// again returns a certificate signed by the new authority where the old one has signed it, nil where it stays as it is. That of a server goes
-// with the new authority's own by the old one.
+// again returns a certificate signed by the new authority if the old one signed it, or nil if it stays as it is. A server certificate is
+// followed by the new authority's certificate that the old authority signed.
 func (k *caRotation) again(n *Node, have []*x509.Certificate, step caStep) ([]byte, error) {
 	if step < caSign || have[0].IsCA || !n.ControlPlane && !kubelets(n, have[0]) {
 		return nil, nil
@@ -130,7 +130,7 @@ func (k *caRotation) again(n *Node, have []*x509.Certificate, step caStep) ([]by
 		case k.old != nil && !pki.Signed(k.old[name], have[0]):
 			continue
 		case k.old == nil && (n.ControlPlane || !bytes.Equal(have[0].RawIssuer, next.Cert.RawSubject)):
-			continue // of a machine that was left behind, only its kubelet's: no one has the authority any more that has signed it
+			continue // of a machine that was left behind, only its kubelet's certificate counts: the authority that signed it no longer exists
 		}
 		c, err := next.Certify(have[0], k.opts.Clock())
 		if err != nil {
@@ -144,7 +144,8 @@ func (k *caRotation) again(n *Node, have []*x509.Certificate, step caStep) ([]by
 	return nil, nil
 }
 
-// kubelets reports whether a certificate is one that a machine's kubelet may have. Who rules the machine can put any other in its place, to have it signed.
+// kubelets reports whether a certificate is one that a machine's kubelet may have. An attacker with root on the machine could put any other
+// certificate in its place to have it signed.
 func kubelets(n *Node, c *x509.Certificate) bool {
 	const uses = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
 	for _, use := range c.ExtKeyUsage {

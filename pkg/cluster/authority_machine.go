@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/pki"
 )
 
-// caMachine is what a machine has.
+// caMachine holds the certificates and keys that a machine reported.
 type caMachine struct {
 	certs  map[string][]*x509.Certificate // by path
 	pems   map[string][]*x509.Certificate // the kubelet's, in files with their keys
@@ -27,14 +27,14 @@ type caMachine struct {
 // caConf is a kubeconfig.
 type caConf struct{ ca, cert []byte }
 
-// machine is what a machine had when it was asked last, nil where it is no member.
+// machine returns the last known state of a machine, or nil if it isn't a member.
 func (k *caRotation) machine(n *Node) *caMachine {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.machines[n]
 }
 
-// look asks one machine what it has.
+// look reads the state of one machine.
 func (k *caRotation) look(ctx context.Context, n *Node) error {
 	res, err := k.run.read(ctx, n, "authority", "read", authorityScript+"a_read\n")
 	if err != nil {
@@ -50,7 +50,8 @@ func (k *caRotation) look(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// parseMachine reads what a machine says. Who rules a worker makes it say anything, so only what concerns its kubelet counts there.
+// parseMachine parses the answer of a machine. An attacker with root on a worker can forge its answer, so only the certificates of
+// that worker's kubelet count there.
 func parseMachine(n *Node, said []byte) (*caMachine, error) {
 	a, err := answer.Parse(said)
 	if err != nil || a.Value("member") != "yes" {

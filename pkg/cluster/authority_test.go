@@ -82,7 +82,7 @@ func withAuthorities(t testing.TB, masters, workers int) *caLab {
 	return l
 }
 
-// certify gives a machine what kubeadm and the kubelet give it.
+// certify gives a machine the files that kubeadm and the kubelet write.
 func (l *caLab) certify(n *Node, files map[string][]byte) {
 	l.t.Helper()
 	h := l.host(n.Hostname)
@@ -91,7 +91,7 @@ func (l *caLab) certify(n *Node, files map[string][]byte) {
 		signer, text := newKeyPEM(l.t)
 		return pki.Encode(issue(l.t, c, signer, l.old[by])), text
 	}
-	require.NoError(l.t, os.RemoveAll(h.root+"/var/lib/kubelet/pki")) // what the fake kubelet has is none
+	require.NoError(l.t, os.RemoveAll(h.root+"/var/lib/kubelet/pki")) // the fake kubelet's files aren't certificates
 	ca := base64.StdEncoding.EncodeToString(files[authorityCert(kubernetesCA)])
 	cert, key := leaf(kubernetesCA, &x509.Certificate{Subject: pkix.Name{CommonName: "system:node:" + n.Hostname, Organization: []string{"system:nodes"}}}, x509.ExtKeyUsageClientAuth)
 	h.write("/var/lib/kubelet/pki/kubelet-client-1.pem", string(cert)+string(key))
@@ -101,7 +101,7 @@ func (l *caLab) certify(n *Node, files map[string][]byte) {
 	if !n.ControlPlane {
 		return
 	}
-	for _, pattern := range []string{"/*.crt", "/etcd/*.crt"} { // those of the fake kubeadm are none
+	for _, pattern := range []string{"/*.crt", "/etcd/*.crt"} { // the fake kubeadm's files aren't certificates
 		there, err := filepath.Glob(h.root + pkiDir + pattern)
 		require.NoError(l.t, err)
 		for _, f := range there {
@@ -124,7 +124,7 @@ func (l *caLab) certify(n *Node, files map[string][]byte) {
 	h.write(adminKubeconfig, h.read(adminKubeconfig)+"    certificate-authority-data: "+ca+"\n    client-certificate-data: "+base64.StdEncoding.EncodeToString(cert)+
 		"\n    client-key-data: "+base64.StdEncoding.EncodeToString(key)+"\n")
 	h.write(kcmManifest, h.read(kcmManifest)+"    - --cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt\n")
-	// The real one restarts what is due and waits for each.
+	// The real script restarts the components that are due, and waits for each.
 	h.write(renewScript, `d=$PAICTL_ROOT/var/lib/paictl/certificates/due
 for f in "$d"/*; do
 	[ -f "$f" ] || continue
@@ -170,7 +170,7 @@ func (l *caLab) parse(host, path, field string) []*x509.Certificate {
 	return certs
 }
 
-// settled checks that all machines have the same new authorities alone, and what these have signed for the keys of before.
+// settled checks that all machines have only the same new authorities, and that these signed the certificates of the existing keys.
 func (l *caLab) settled(hosts ...string) {
 	l.t.Helper()
 	isNew := func(name string, c *x509.Certificate) *x509.Certificate {
@@ -304,7 +304,7 @@ func TestARotationOfAuthoritiesWaitsForAllNodes(t *testing.T) {
 	l.settled("m1", "w1")
 	assert.Equal(t, files, l.host("w2").read(authorityCert(kubernetesCA)))
 
-	// It comes back. What its kubelet may not have isn't signed for it, and it gets no authority's key.
+	// It comes back. A certificate that its kubelet may not have isn't signed, and the machine gets no authority's key.
 	w2 := l.host("w2")
 	w2.server = sshtest.NewServer(t, sshtest.Config{Name: "w2", Handler: w2})
 	good := w2.read("/var/lib/kubelet/pki/kubelet-client-1.pem")
@@ -354,7 +354,7 @@ func TestAWorkerGetsNoKeyOfAnAuthority(t *testing.T) {
 	assert.NotContains(t, l.host("m1").read("/etc/kubernetes/other.conf"), "LS0t")
 }
 
-// Where a run was killed, what it has begun on a master goes on: an API server is about to come back.
+// After a run was killed, the restart that it began on a master may still be running: an API server is about to come back.
 func TestARotationOfAuthoritiesWaitsForAPIServersThatRestart(t *testing.T) {
 	for _, restarts := range []string{"m1", "m2"} {
 		t.Run(restarts, func(t *testing.T) {

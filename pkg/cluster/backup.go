@@ -28,15 +28,15 @@ const (
 	PartKeys = backup.PartKeys
 )
 
-// The cluster's notes of what was done for all of its machines are a ConfigMap. BackupNote is the key of the time of its last backup, RFC 3339.
+// The ConfigMap NotesName holds notes on work done for the whole cluster. BackupNote is the key of the time of its last backup, in RFC 3339.
 const (
 	NotesNamespace = backup.NotesNamespace
 	NotesName      = backup.NotesName
 	BackupNote     = backup.Note
 )
 
-// BackUp adds what a machine of the control plane has to a backup: etcd's database, and the keys that can't be made again. It changes
-// nothing there, and works while any member of etcd answers.
+// BackUp adds the data of a control plane machine to a backup: etcd's database, and the keys that can't be made again. It changes
+// nothing on the machine, and works while any member of etcd answers.
 func BackUp(ctx context.Context, s *Spec, o Options, w *backup.Writer) error {
 	o.DryRun = true
 	r := newRun(s, o)
@@ -111,7 +111,7 @@ func (r *run) snapshot(ctx context.Context, n *Node, use func(*backup.Snapshot) 
 	if err != nil {
 		cancel(err)
 	}
-	_ = in.CloseWithError(errors.Join(err, io.ErrClosedPipe)) // whatever follows the database
+	_ = in.CloseWithError(errors.Join(err, io.ErrClosedPipe)) // closes it for the output that follows the database
 	if failed := <-ran; err != nil && failed != nil && !errors.Is(failed, err) && !errors.Is(failed, io.ErrClosedPipe) {
 		return failed // it is the cause
 	}

@@ -36,7 +36,7 @@ func (l *lab) serveSnapshot(db []byte, sum [32]byte) {
 	require.NoError(l.t, os.WriteFile(filepath.Join(l.cluster, "snapshot"), []byte(text), 0o600))
 }
 
-// hasKeys gives each machine of the control plane what kubeadm makes there and the stub doesn't.
+// hasKeys writes the keys that kubeadm makes, and the stub doesn't, to each machine of the control plane.
 func (l *lab) hasKeys() {
 	for _, h := range l.hosts {
 		if strings.HasPrefix(h.name, "m") {

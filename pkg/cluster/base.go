@@ -51,7 +51,7 @@ func (p *base) resources() resources {
 	for _, k := range slices.Sorted(maps.Keys(sysctls)) {
 		fmt.Fprintf(&set, "%s = %s\n", k, sysctls[k])
 	}
-	// By address: another order in layout.yaml is no change.
+	// Sorted by address, so that another order in layout.yaml doesn't change the file.
 	for _, n := range slices.SortedFunc(slices.Values(p.spec.Nodes), byAddress) {
 		fmt.Fprintf(&hosts, "%s %s\n", n.HostIP, n.Hostname)
 	}

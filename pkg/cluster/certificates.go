@@ -36,7 +36,7 @@ var renewCertificatesBoot []byte
 //go:embed files/paictl-certificates-kubelet.conf
 var renewCertificatesKubelet []byte
 
-// renewProgram is what a machine runs without paictl.
+// renewProgram returns the script that renews certificates on a machine without paictl.
 func renewProgram() []byte {
 	return []byte(`#!/bin/sh
 # Written by paictl.
@@ -51,7 +51,7 @@ R=${PAICTL_ROOT:-}
 ` + certificatesScript + "\n" + renewCertificates)
 }
 
-// renewal is what renews certificates on a control plane machine.
+// renewal returns the resources that renew certificates on a control plane machine.
 func renewal() resources {
 	return resources{
 		files: []file{
@@ -61,15 +61,15 @@ func renewal() resources {
 			{path: renewKubelet, mode: 0o644, body: renewCertificatesKubelet},
 			{path: renewTimer, mode: 0o644, body: renewCertificatesTimer},
 		},
-		// Where one changes, the timer's restart has systemd read it.
+		// If one of the files changes, the restart of the timer has systemd read it.
 		units: []unit{{name: "paictl-certificates.timer", reads: []string{renewTimer, renewUnit, renewBoot, renewKubelet}}},
 	}
 }
 
 const restoreRenewal = "/etc/kubernetes"
 
-// restorations is the change that puts back what a renewal of certificates that was cut off
-// has left, which comes before all else: without it the control plane may be down for good.
+// restorations returns the change that puts back the files that an interrupted renewal of
+// certificates left. It comes before all other changes: without it the control plane may stay down.
 func restorations(a answer.Answer) []Change {
 	left := a.All("aside")
 	if len(left) == 0 {

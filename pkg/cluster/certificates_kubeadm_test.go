@@ -22,8 +22,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// realMaster has the certificates that a bundle's kubeadm makes. kubeadm knows no root but
-// the machine's, so each command has an /etc of its own, in which kubernetes is this one's.
+// realMaster has the certificates that a bundle's kubeadm makes. kubeadm always works on the
+// machine's root, so each command gets a separate /etc in which kubernetes is the folder of the test.
 type realMaster struct {
 	t             *testing.T
 	root, kubeadm string
@@ -70,7 +70,7 @@ func (m *realMaster) read(path string) []byte {
 	return b
 }
 
-// must runs a command with the machine's /etc, but for kubernetes, and returns what it says.
+// must runs a command with the machine's /etc, except for kubernetes, and returns its output.
 func (m *realMaster) must(command string) string {
 	m.t.Helper()
 	cmd := exec.CommandContext(m.t.Context(), "unshare", "--mount", "sh", "-euc", `

@@ -134,7 +134,7 @@ func (m *master) exists(path string) bool {
 	return err == nil
 }
 
-// settle lets the kubelet start what doesn't run.
+// settle lets the kubelet start the components that don't run.
 func (m *master) settle() {
 	m.t.Helper()
 	out, err := m.command("", m.stubs+"/renew/bin/sleep").CombinedOutput()
@@ -155,8 +155,7 @@ func (m *master) command(breaks string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// renew runs the program and returns what it was heard to say on its standard error, and
-// whether it was content.
+// renew runs the program and returns its standard error, and whether it succeeded.
 func (m *master) renew(args ...string) (said string, ok bool) {
 	m.t.Helper()
 	cmd := m.command("", append([]string{m.program}, args...)...)
@@ -167,7 +166,7 @@ func (m *master) renew(args ...string) (said string, ok bool) {
 	return stderr.String(), err == nil
 }
 
-// calls returns what was renewed and ended since the last call.
+// calls returns the renewals and restarts since the last call.
 func (m *master) calls() []string {
 	m.t.Helper()
 	out := strings.FieldsFunc(m.read("/.fake/calls"), func(r rune) bool { return r == '\n' })
@@ -178,8 +177,8 @@ func (m *master) calls() []string {
 	return out
 }
 
-// assertWhole checks that no certificate was lost, that nothing half done is left, and that
-// each component runs with the certificates that are there.
+// assertWhole checks that no certificate was lost, that no unfinished work is left, and that each
+// component runs with the current certificates.
 func (m *master) assertWhole() {
 	m.t.Helper()
 	for _, c := range components {
@@ -378,10 +377,10 @@ func TestAMachineThatIsNoMasterIsLeftAlone(t *testing.T) {
 	assert.False(t, m.exists("/var/lib/paictl"))
 }
 
-// TestARenewalThatIsKilledAnywhereIsFinishedByTheNextStart kills the program with all that it
-// has started at one point after the other. Then the kubelet goes on, or, at every third of
-// them, the machine starts again as well. For time's sake it takes every second point, and with
-// PAICTL_TEST_CRASH=all each, both ways.
+// TestARenewalThatIsKilledAnywhereIsFinishedByTheNextStart kills the program and all its children
+// at one point after the other. Then the kubelet continues; at every third point the machine also
+// restarts. To save time, the test takes every second point; with PAICTL_TEST_CRASH=all it takes
+// each point, both with and without a restart.
 func TestARenewalThatIsKilledAnywhereIsFinishedByTheNextStart(t *testing.T) {
 	tier.More(t, "a kill at each point of a renewal")
 	t.Parallel()

@@ -13,8 +13,8 @@ import (
 
 const phaseCerts = "certs"
 
-// RenewCertificates renews the certificates of the control plane that expire within so many days, on one master after the other, and
-// restarts what holds them; those of the machines of Options.Limit where it names some. It stops at the first master on which that fails.
+// RenewCertificates renews the certificates of the control plane that expire within the given number of days, on one master after the other, and
+// restarts the components that use them. If Options.Limit names machines, only those are renewed. It stops at the first master on which that fails.
 func RenewCertificates(ctx context.Context, s *Spec, o Options, days int) error {
 	r := newRun(s, o)
 	defer r.close()
@@ -49,7 +49,7 @@ func RenewCertificates(ctx context.Context, s *Spec, o Options, days int) error 
 	return r.summary("cluster certs renew", masters, nil)
 }
 
-// renew runs on one master what its timer runs daily. That takes the machine's lock by itself.
+// renew runs the command of the daily timer on one master. The command takes the machine's lock itself.
 func (r *run) renew(ctx context.Context, n *Node, days int) ([]Change, error) {
 	res, err := r.exec(ctx, n, ssh.Script{Name: "certs/renew", Mutates: true, Timeout: r.opts.StepTimeout, Body: preludeScript + fmt.Sprintf(`
 f=$R%s

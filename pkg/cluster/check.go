@@ -54,7 +54,7 @@ func (n *Node) checked() *preflight.Node {
 	return &preflight.Node{Machine: n.Machine, ControlPlane: n.ControlPlane, AddAs: n.asArgument()}
 }
 
-// phasesTell adds to a host what only the phases can read of their answers.
+// phasesTell adds the facts to a host that only the phases can read from their answers.
 func (s *Spec) phasesTell(h *preflight.Host, n *Node, sections map[string]answer.Answer) {
 	for _, row := range sections[phaseKubelet].All("kubernetes") {
 		if len(row) > 1 {
@@ -85,7 +85,7 @@ const unpacked = 5
 // have tens of thousands.
 const filesOfImage = 1000
 
-// brings is the room that the bundle's files will take on a node. What is there is not counted again.
+// brings returns the room that the bundle's files will take on a node. It doesn't count files that are already present.
 func (s *Spec) brings(n *Node, sections map[string]answer.Answer, state *driverState) []preflight.Room {
 	have := installed(sections)
 	sum := func(kind string, there func(bundle.Artifact) bool) (bytes, files int64) {
@@ -104,7 +104,7 @@ func (s *Spec) brings(n *Node, sections map[string]answer.Answer, state *driverS
 	programs, newPrograms := sum(bundle.KindBinary, byHash)
 	plugins, newPlugins := sum(bundle.KindCNIPlugin, byHash)
 	var packages int64
-	// What can't be read is told where it is used.
+	// Errors in this state are reported by the phase that uses it.
 	c, _ := (&nvidiaDriver{spec: s}).brings(state)
 	for _, a := range c.Artifacts() {
 		packages += a.Size

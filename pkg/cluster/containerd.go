@@ -138,8 +138,8 @@ func (p *containerd) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 	if store := p.spec.checked(nil).Store(); store != paths.Containerd {
 		res.setup += "own_tree " + shell.Quote(store) + "\n"
 	}
-	// An image that was imported into another containerd's store is not there any more;
-	// the store itself stays, so only its answer counts (phase images).
+	// An image that was imported into another containerd's store is missing now. The store itself
+	// stays, so only the store's answer counts (phase images).
 	return r.applyResources(ctx, n, phaseContainerd, res, cs)
 }
 
@@ -155,9 +155,9 @@ done
 `
 }
 
-// merge returns a with b's values over it: maps are merged key by key, lists of named things
-// (kubeadm's extraArgs and extraVolumes) name by name, all else is replaced; nothing and an
-// empty list of named things take nothing away. Neither is changed.
+// merge returns a with b's values over it: maps are merged key by key, lists of named items
+// (kubeadm's extraArgs and extraVolumes) name by name, and all other values are replaced. A nil
+// value and an empty list of named items remove nothing. merge changes neither map.
 func merge(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range a {
@@ -173,7 +173,7 @@ func merge(a, b map[string]any) map[string]any {
 		case aok && bok:
 			out[k] = merge(am, bm)
 		case an != nil && bn != nil:
-			// A name may stand in b's list more than once: some flags repeat.
+			// A name may occur in b's list more than once: some flags repeat.
 			kept := slices.DeleteFunc(slices.Clone(out[k].([]any)), func(x any) bool {
 				return bn[x.(map[string]any)["name"].(string)]
 			})
@@ -185,7 +185,7 @@ func merge(a, b map[string]any) map[string]any {
 	return out
 }
 
-// namesIn returns the names in a list of named things, nil where v is something else.
+// namesIn returns the names in a list of named items, or nil if v is another value.
 func namesIn(v any) map[string]bool {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {

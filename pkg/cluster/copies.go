@@ -13,16 +13,16 @@ import (
 const (
 	// ownCopies is how many copies of a file paictl sends itself while machines can get it from each other.
 	ownCopies = 3
-	// sendsAtOnce is less than the machines that may receive files at a time: the rest is for machines that are about to take part.
+	// sendsAtOnce is below the number of machines that may receive files at a time: the rest is for machines that are about to take part.
 	sendsAtOnce = 4
-	// servesAtOnce is how many files a machine sends at a time, and getsAtOnce how many it gets.
+	// servesAtOnce is how many files a machine sends at a time, and getsAtOnce how many it receives.
 	servesAtOnce, getsAtOnce = 2, 2
-	// enoughFailures is how many others a machine tries in vain before it gets its files from paictl, and how many machines that
-	// reach no one it takes until none is to try.
+	// enoughFailures is how many other machines may fail a machine before it gets its files from paictl. It is also how many
+	// machines must fail to reach any other before transfers between machines are switched off.
 	enoughFailures = 3
 )
 
-// copies decides who gives which file to whom. It moves none itself.
+// copies decides which machine sends which file to which. It transfers no file itself.
 type copies struct {
 	// pick returns a number below n.
 	pick func(n int) int
@@ -31,21 +31,21 @@ type copies struct {
 	changed  chan struct{} // closed, and replaced, whenever a waiting machine may find something
 	files    map[string]*spread
 	machines map[string]*sharer
-	sending  int       // what counts against sendsAtOnce
-	sendings []*sharer // all that get something from paictl, those released included
-	// passed says that at least one file went from machine to machine. Until then cut are those that reached no other, and closed those
-	// that weren't reached.
+	sending  int       // the sendings that count against sendsAtOnce
+	sendings []*sharer // all machines that get a file from paictl, including released ones
+	// passed is true after at least one file went from machine to machine. Until then cut holds the machines that reached no other, and
+	// closed the machines that weren't reached.
 	passed      bool
 	cut, closed map[string]bool
 	off         bool
-	// proven is when a machine last had taken something as fast as it must.
+	// proven is when a machine last took data fast enough.
 	proven time.Time
 }
 
-// spread is how far a file, by its SHA-256, has come.
+// spread counts the copies of one file, keyed by its SHA-256.
 type spread struct {
 	holders           []*sharer
-	sent              int // copies by paictl, those on the way included
+	sent              int // copies sent by paictl, including those on the way
 	sending, fetching int // on the way, by paictl and from others
 }
 
@@ -54,21 +54,21 @@ type sharer struct {
 	name  string
 	ready peer.Ready
 	gone  bool
-	alone bool // gets everything from paictl
+	alone bool // gets all its files from paictl
 	busy  int  // files that it sends now
-	gave  int  // files that others have from it
-	// left are those from which it wants nothing more. wrongFor are those who got wrong content from it, vainFor those who got nothing.
+	gave  int  // files that other machines got from it
+	// left holds the machines from which it takes no more files; wrongFor those that got wrong content from it, vainFor those that got no file.
 	left, wrongFor, vainFor map[string]bool
-	mixed                   map[string]bool // files that were, with what was there from before
-	slow                    bool            // took too slowly what paictl sent
-	getting                 *sending        // what comes from paictl; nil for nothing
+	mixed                   map[string]bool // files that arrived mixed with older content
+	slow                    bool            // took data from paictl too slowly
+	getting                 *sending        // the file that paictl is sending; nil if none is on the way
 }
 
 // sending is a file that paictl sends to a machine.
 type sending struct {
 	sum      string
-	slow     bool      // when it was looked at last
-	fast     time.Time // when it was last seen to be fast enough
+	slow     bool      // whether it was slow at the last check
+	fast     time.Time // when it was last fast enough
 	released bool      // so slow that it no longer counts
 }
 
@@ -97,14 +97,14 @@ func (c *copies) file(sum string) *spread {
 	return s
 }
 
-// join takes a machine in that serves.
+// join adds a machine that serves files.
 func (c *copies) join(name string, ready peer.Ready) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.machines[name] = &sharer{name: name, ready: ready, left: map[string]bool{}, wrongFor: map[string]bool{}, vainFor: map[string]bool{}, mixed: map[string]bool{}}
 }
 
-// leave says that a machine serves no longer.
+// leave records that a machine no longer serves files.
 func (c *copies) leave(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,8 +136,8 @@ func (c *copies) aloneLocked(name string) bool {
 	return c.off || m == nil || m.alone
 }
 
-// next says what a machine gets next of the files that it wants, and from whom. Where it has to wait, wait is closed when it may look again.
-// Files that few have come first, so that all are soon on many machines.
+// next returns the file that a machine gets next, and its sender. If the machine has to wait, wait is closed when it may call next again.
+// The rarest files come first, so that each file is soon on many machines.
 func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wait <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +150,7 @@ func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wa
 		c.file(t.file.SHA256).fetching++
 		return t, true, nil
 	}
-	// One to each, so that one that takes bytes slowly doesn't hold up the others.
+	// One file to each machine, so that a slow machine doesn't hold up the others.
 	if m.getting != nil {
 		return transfer{}, false, c.changed
 	}
@@ -168,13 +168,13 @@ func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wa
 	return transfer{}, false, c.changed
 }
 
-// stuck reports whether all places are taken by machines that take too slowly what is sent. Then one more sending shows whether that is for these machines or
-// for the way out of here, which all share.
+// stuck reports whether slow machines take all places. Then one more sending shows whether the cause is these machines or paictl's
+// own uplink, which all share.
 func (c *copies) stuck() bool {
 	return c.sending >= sendsAtOnce && !slices.ContainsFunc(c.sendings, func(m *sharer) bool { return !m.getting.released && !m.getting.slow })
 }
 
-// slowOnes is how many of a file's copies are on their way to machines that take them too slowly, those released left out.
+// slowOnes returns how many copies of a file are on their way to slow machines, without the released ones.
 func (c *copies) slowOnes(sum string) (n int) {
 	for _, m := range c.sendings {
 		if g := m.getting; g.sum == sum && g.slow && !g.released {
@@ -199,7 +199,7 @@ func (c *copies) fromOthers(m *sharer, wants []ssh.Missing) (t transfer, ok bool
 	return t, ok
 }
 
-// holder returns one that sends nothing now, else one that can send more, nil for none.
+// holder returns a holder that is sending nothing, otherwise one that can send more, or nil.
 func (c *copies) holder(m *sharer, s *spread) *sharer {
 	if len(s.holders) == 0 {
 		return nil
@@ -219,8 +219,8 @@ func (c *copies) holder(m *sharer, s *spread) *sharer {
 	return second
 }
 
-// fromHere finds a file that paictl is to send: the one with the fewest copies. Beyond its own copies, and to a slow machine, paictl sends only what it gets
-// from no one else. For a trial, copies that come too slowly don't count as long as no machine has the file.
+// fromHere returns the file that paictl should send: the one with the fewest copies. Beyond ownCopies, and to a slow machine, paictl sends only files
+// that the machine can't get from another. In a trial, slow copies don't count as long as no machine has the file.
 func (c *copies) fromHere(m *sharer, wants []ssh.Missing, trial bool) (best ssh.Missing, ok bool) {
 	fewest := 0
 	for _, f := range wants {
@@ -240,7 +240,7 @@ func (c *copies) fromHere(m *sharer, wants []ssh.Missing, trial bool) (best ssh.
 	return best, ok
 }
 
-// sent says how paictl's own sending has ended; shared, that the machine now serves the file.
+// sent records how a sending by paictl ended; shared means that the machine now serves the file.
 func (c *copies) sent(name string, t transfer, ok, shared bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,9 +266,9 @@ func (c *copies) sent(name string, t transfer, ok, shared bool) {
 	c.wake()
 }
 
-// look says how a machine takes what paictl sends. It reports whether the sending was released, because it is too slow: it goes on, but other machines get its
-// place. This takes another sending that is fast enough at the same time, within recent. Else the way out of here, which all share, may be what is slow, or be down
-// for a while, and more copies would make it slower. For the same reason no more are released at a time than may be sent.
+// look records how fast a machine takes the file that paictl sends. It reports whether the sending was released for being too slow: it continues, but
+// another machine gets its place. A release requires another sending that was fast enough within recent. Otherwise paictl's own uplink, which all
+// share, may be slow or briefly down, and more copies would make it slower. For the same reason at most sendsAtOnce sendings are released at a time.
 func (c *copies) look(name string, t transfer, slow, fast bool, now time.Time, recent time.Duration) (released bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -281,7 +281,7 @@ func (c *copies) look(name string, t transfer, slow, fast bool, now time.Time, r
 	}
 	if m.getting.slow != slow {
 		m.getting.slow = slow
-		c.wake() // it may be the last that was not
+		c.wake() // this may have been the last sending that wasn't slow
 	}
 	late := 0
 	other := now.Sub(c.proven) <= recent
@@ -303,7 +303,7 @@ func (c *copies) look(name string, t transfer, slow, fast bool, now time.Time, r
 	return true
 }
 
-// prove says that a machine has taken something fast enough.
+// prove records that a machine took data fast enough.
 func (c *copies) prove(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -316,17 +316,17 @@ func (c *copies) hold(name string, s *spread) {
 	}
 }
 
-// verdict is what follows from a file that did not come.
+// verdict is the consequence of a file that didn't arrive.
 type verdict int
 
 const (
 	goOn    verdict = iota
-	dropped         // no one gets anything more from that machine
+	dropped         // that machine sends no more files
 	apart           // the machine reaches too few others: it gets the rest from paictl
 	offAll          // no machine reaches another: all get the rest from paictl
 )
 
-// fetched says how a transfer between machines has ended; failure is "" where the file has come.
+// fetched records how a transfer between machines ended; failure is "" if the file arrived.
 func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared bool) verdict {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -344,7 +344,7 @@ func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared b
 		}
 		return goOn
 	case failure == peer.Mixed && m != nil:
-		// What was there from before is removed then, so it can't be mixed again.
+		// The receiver then removes its older content, so the file can't be mixed again.
 		if m.mixed[t.file.SHA256] {
 			m.alone = true
 			return apart
@@ -352,7 +352,7 @@ func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared b
 		m.mixed[t.file.SHA256] = true
 		return goOn
 	case failure == peer.Disk || t.from.gone || m == nil:
-		return goOn // it says nothing of the other machine
+		return goOn // the failure has another cause than the sending machine
 	}
 	m.left[t.from.name] = true
 	if failure == peer.Wrong {
@@ -362,12 +362,12 @@ func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared b
 	}
 	if failure == peer.Unreachable && !c.passed {
 		c.cut[name], c.closed[t.from.name] = true, true
-		if len(c.cut) >= enoughFailures && len(c.closed) > 1 { // a single one may be closed for itself
+		if len(c.cut) >= enoughFailures && len(c.closed) > 1 { // a single one may have its own firewall
 			c.off = true
 			return offAll
 		}
 	}
-	// One machine's word isn't enough: it may be the one that lies. But who never gave anything is no loss.
+	// One machine's report isn't enough: it may be false. But a machine that never sent a file can be dropped without harm.
 	if len(t.from.wrongFor) > 1 || len(t.from.vainFor) >= enoughFailures && t.from.gave == 0 {
 		c.drop(t.from)
 		if failure != peer.Wrong && !c.passed {
@@ -382,7 +382,7 @@ func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared b
 	return goOn
 }
 
-// setAlone takes a machine for one that can no longer take part, for a reason of its own.
+// setAlone marks a machine that can no longer take part for a local reason.
 func (c *copies) setAlone(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,7 +30,7 @@ func sharing(n int) *copies {
 	return c
 }
 
-// mustNext is a transfer that has to be there.
+// mustNext returns the next transfer, and fails the test if the machine has to wait.
 func mustNext(t *testing.T, c *copies, name string, wants ...ssh.Missing) transfer {
 	t.Helper()
 	got, ok, _ := c.next(name, wants)
@@ -64,7 +64,7 @@ func TestPaictlSendsAtMostThreeCopiesAndAFewAtATime(t *testing.T) {
 	require.NotNil(t, got.from)
 	assert.Equal(t, "w1", got.from.name)
 
-	// One that failed counts for nothing.
+	// A failed sending doesn't count.
 	c.sent("w2", own[1], false, false)
 	assert.Equal(t, "w1", mustNext(t, c, "w5", f).from.name, "a machine sends two at a time")
 	assert.Nil(t, mustNext(t, c, "w6", f).from)
@@ -250,7 +250,7 @@ func TestWhoTakesNoPartGetsEverythingFromHere(t *testing.T) {
 	assert.True(t, sharing(1).alone("w2"))
 }
 
-// simulate lets machines get files in steps of one transfer, and counts what paictl sends. Whoever is bad gives nothing, or wrong content.
+// simulate lets machines get files in steps of one transfer, and counts the files that paictl sends. A bad machine sends no file or wrong content.
 func simulate(t *testing.T, machines, count int, bad map[string]peer.Failure) (own map[string]int, rounds int) {
 	t.Helper()
 	c := sharing(machines)
@@ -333,7 +333,7 @@ func TestBadMachinesKeepNoOneWaiting(t *testing.T) {
 			}
 			assert.Less(t, rounds, 60)
 			if failure == peer.Unreachable {
-				return // three that reach no one are taken for a firewall
+				return // three machines that reach no other count as a firewall
 			}
 			assert.Less(t, total, 60*10/2, "%v", own)
 		})

@@ -20,9 +20,9 @@ type Copy struct {
 
 const phaseCopy = "copy"
 
-// tellCopy warns at the end of a run where the cluster's copy is not what the machines were made to be:
-// no one who edits the layout should forget that services follow the copy. A cluster to which nothing was
-// ever pushed has no services, and is not reminded. What can't be compared is no failure of the run.
+// tellCopy warns at the end of a run if the cluster's copy of the configuration differs from the one applied
+// to the machines: services follow the copy, which is easy to forget after an edit of the layout. A cluster
+// that never got a push has no services and gets no reminder. If the comparison fails, the run doesn't.
 func (r *run) tellCopy(ctx context.Context) {
 	c, n := r.opts.Copy, r.leader
 	if c == nil || n == nil || r.host(n) == nil || r.isAside(n) {
@@ -41,7 +41,7 @@ func (r *run) tellCopy(ctx context.Context) {
 		Hint:    c.Push})
 }
 
-// copyScript prints the ConfigMap, or nothing: also where the API doesn't answer.
+// copyScript prints the ConfigMap. It prints nothing if the ConfigMap is missing or the API doesn't answer.
 func copyScript(c *Copy) string {
 	return fmt.Sprintf("self get configmap -n %s %s --ignore-not-found --request-timeout=10s -o json || :\n", shell.Quote(c.Namespace), shell.Quote(c.Name))
 }

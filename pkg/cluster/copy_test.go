@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// compares returns a copy that answers as it is told, and what it was asked for.
+// compares returns a copy that gives the answer in its arguments, and the list of texts that it compared.
 func compares(files []string, err error) (*Copy, *[]string) {
 	asked := &[]string{}
 	return &Copy{Namespace: "pai-system", Name: "pai-configuration", Push: "paictl config push -p conf",

@@ -19,27 +19,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// story is a run that a test cuts off somewhere, and what must be true after it was run again.
+// story is a run that a test interrupts somewhere, and the state that the next run must reach.
 type story struct {
-	lab *lab // where it happens, made as far as the run wants it
+	lab *lab // the lab, prepared up to the point where the run starts
 	// run makes one run, as a new process of paictl.
 	run func() *outcome
-	// between is called when the run that was cut off is over. Without it the next one comes at once: what the dead
-	// paictl has started may still be at work.
+	// between is called after the interrupted run ended. Without it the next run starts at once, while commands of
+	// the dead paictl may still be running.
 	between func()
-	// check looks at what the last run left. The crash is nil for a run that nothing disturbed, which comes first.
+	// check inspects the result of the last run. The crash is nil for the undisturbed run, which comes first.
 	check func(c *crash, last *outcome)
-	// mayFail says that check judges how the next run ends.
+	// mayFail means that check judges how the next run ends.
 	mayFail bool
 }
 
-// cutOff lets a story be cut off, and run again to its end: paictl ends before, during or after one of its commands, or
-// the power fails at a point inside of what they run. Each time begin makes the story in a lab of its own.
+// cutOff interrupts a story and runs it again to its end. Either paictl dies before, during or after one of its commands, or
+// the power fails at a point inside a command. For each interruption begin makes the story in a new lab.
 //
-// The usual run takes so many commands and points, of as many kinds as there are. Which they are follows from the test's own
-// program: they are others when the code has changed, and the same when the test is repeated. In the gate they are always the
-// same. PAICTL_TEST_CRASH=NUMBER
-// takes those of a number, and PAICTL_TEST_CRASH=all takes all commands, and up to mostPoints points, for hours.
+// The usual run takes the given number of commands and points, of as many kinds as possible. The choice follows from the test's own
+// program: it changes with the code, and stays when the test is repeated. In the gate it is always the same. PAICTL_TEST_CRASH=NUMBER
+// takes the choice of a number, and PAICTL_TEST_CRASH=all takes all commands, and up to mostPoints points, for hours.
 func cutOff(t *testing.T, commands, points int, begin func(t *testing.T) story) {
 	t.Helper()
 	clean := begin(t)
@@ -180,7 +179,7 @@ var program = sync.OnceValues(func() (uint32, error) {
 	return binary.BigEndian.Uint32(h.Sum(nil)), err
 })
 
-// sampleSeed returns what a test draws its sample by, and whether it takes all instead.
+// sampleSeed returns the seed of a test's sample, and whether the test takes all points instead.
 func sampleSeed(t *testing.T) (seed uint32, all bool) {
 	t.Helper()
 	v := os.Getenv("PAICTL_TEST_CRASH")
@@ -227,10 +226,10 @@ var (
 	function = regexp.MustCompile(`^\s*([a-z]+_[a-z_]+)`)
 )
 
-// kindUpload is what has no script.
+// kindUpload is the kind of a command that runs no script.
 const kindUpload = "upload"
 
-// kind is what a command does: the phase of a script that changes something, else the last function that it calls.
+// kind returns the kind of a command: the phase of a script that changes something, otherwise the last function that it calls.
 func (h *listened) kind() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

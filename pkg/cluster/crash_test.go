@@ -24,7 +24,7 @@ type moment string
 const (
 	beforeCommand moment = "before"
 	duringCommand moment = "during" // the command has come, and runs or is about to
-	afterCommand  moment = "after"  // it has ended; paictl never hears of it
+	afterCommand  moment = "after"  // it has ended, but paictl never gets the result
 )
 
 // countOnly is a point that no run comes to.
@@ -33,9 +33,9 @@ const countOnly = 1 << 30
 // crash ends paictl as kill -9 does: all its connections at once, and it never comes back.
 type crash struct {
 	lab    *lab
-	at     int    // the command, counted over all hosts; 0 for none
+	at     int    // the command, counted over all hosts; 0 for no command
 	when   moment //
-	breaks int    // or: the power fails at that point inside the stubs; 0 for none
+	breaks int    // or: the power fails at that point inside the stubs; 0 for no point
 
 	once     sync.Once
 	mu       sync.Mutex
@@ -134,8 +134,8 @@ func (c *crash) pointKinds() []string {
 	return strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' })
 }
 
-// cutting cuts when something has been read and nothing more is there: when the whole
-// script has come, or the first packets of an upload.
+// cutting closes the connection once it has read all available input: the whole script, or the
+// first packets of an upload.
 type cutting struct {
 	r   io.Reader
 	cut func()
@@ -151,7 +151,7 @@ func (c *cutting) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestEveryCrashHealsByTheNextRun cuts "cluster up" off. The next run must come to the state of one that no one disturbed.
+// TestEveryCrashHealsByTheNextRun interrupts "cluster up". The next run must reach the state of an undisturbed run.
 func TestEveryCrashHealsByTheNextRun(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(*lab){

@@ -23,11 +23,10 @@ var downScript string
 
 const phaseDown = "down"
 
-// Down makes the machines what they were before paictl: it ends the cluster's pods and
-// programs, removes what these wrote, and undoes what paictl's own record on each machine
-// lists, last things first. It needs neither a bundle nor a cluster that works. Machines
-// that can't be reached are set aside and named in a *PartialError. With PurgeData the
-// folder of the services' data goes too.
+// Down restores the machines to their state before paictl: it ends the cluster's pods and programs,
+// removes the files that these wrote, and undoes the changes in paictl's record on each machine, in
+// reverse order. It needs neither a bundle nor a working cluster. Machines that can't be reached are set
+// aside and named in a *PartialError. With purgeData it also removes the data folder of the services.
 func Down(ctx context.Context, s *Spec, o Options, purgeData bool) ([]Change, error) {
 	r := newRun(s, o)
 	defer r.close()
@@ -73,7 +72,7 @@ func Down(ctx context.Context, s *Spec, o Options, purgeData bool) ([]Change, er
 	return all, r.summary("cluster down", nodes, all)
 }
 
-// undo is what the script needs to know beside the record on the host.
+// undo holds the settings that the script needs beside the record on the host.
 type undo struct{ etcdDir, podCIDR, dataDir string }
 
 func newUndo(s *Spec, purgeData bool) (*undo, error) {
@@ -118,7 +117,7 @@ func (u *undo) script(runID, mode string) string {
 		shell.Quote(runID), phaseDown, shell.Quote(strings.TrimSuffix(u.etcdDir, "/")), shell.Quote(u.podCIDR), shell.Quote(strings.TrimSuffix(u.dataDir, "/")), mode)
 }
 
-// list asks every host what there is to undo.
+// list asks every host for the changes to undo.
 func (u *undo) list(ctx context.Context, r *run, nodes []*Node) (map[*Node][]Change, error) {
 	var mu sync.Mutex
 	found := map[*Node][]Change{}
@@ -188,8 +187,8 @@ func (u *undo) host(ctx context.Context, r *run, n *Node, planned int) error {
 	return nil
 }
 
-// run runs the script on one host and returns what it undid, also where it failed. What the
-// script could not undo and left is reported as warnings.
+// run runs the script on one host and returns the changes that it undid, even if it failed. Changes
+// that the script could not undo become warnings.
 func (u *undo) run(ctx context.Context, r *run, n *Node) ([]Change, error) {
 	res, err := r.exec(ctx, n, ssh.Script{Name: "down/run", Mutates: true, Timeout: r.opts.StepTimeout, Body: u.script(r.id, "run")})
 	done := undoChanges(n, res.Stdout)
@@ -204,9 +203,9 @@ func (u *undo) run(ctx context.Context, r *run, n *Node) ([]Change, error) {
 	return done, nil
 }
 
-// reach dials hosts for work that must also go on without some of them: those that don't
-// answer are set aside, those of the control plane too. One that answers and refuses us
-// is a mistake to be repaired before anything is changed.
+// reach dials hosts for work that must also continue without some of them: hosts that don't answer
+// are set aside, including those of the control plane. A host that answers and refuses the login is
+// a mistake to repair before anything is changed.
 func (r *run) reach(ctx context.Context, nodes []*Node) error {
 	errs := r.each(ctx, nodes, r.dial)
 	var findings []preflight.Finding
@@ -243,8 +242,8 @@ func (r *run) setAsideAll(ctx context.Context, phase string, errs map[*Node]erro
 	return nil
 }
 
-// lockIfReached takes the cluster's lock. Without a machine of the control plane there is none to
-// take, and the machines' own locks must do.
+// lockIfReached takes the cluster's lock. If no machine of the control plane answers, it can't take
+// the lock, and the machines' own locks must do.
 func (r *run) lockIfReached(ctx context.Context) (context.Context, func(), error) {
 	masters := r.spec.ControlPlane()
 	if len(r.alive(masters)) == 0 {
@@ -255,8 +254,8 @@ func (r *run) lockIfReached(ctx context.Context) (context.Context, func(), error
 	return r.lock(ctx)
 }
 
-// removeLock deletes the lock's file while it is still held; it is the last trace of paictl on
-// a machine of the control plane. Where that fails, the file goes with the next restart.
+// removeLock deletes the lock's file while it is still held; it is the last trace of paictl on a
+// machine of the control plane. If that fails, the next restart removes the file.
 func (r *run) removeLock(ctx context.Context, nodes []*Node) {
 	var masters []*Node
 	for _, n := range r.alive(nodes) {

@@ -54,8 +54,8 @@ func (l *lab) down(ctx context.Context, purge bool, edit ...func(*Options, *ssh.
 	return &outcome{changes: cs, err: err, events: events.events, trips: counter}
 }
 
-// machines is the state of the machines alone. What the stubs of containerd keep beside its
-// folder, and of the programs that were called, is not the machine's.
+// machines returns the state of the machines alone. It leaves out the files that the stubs keep
+// beside containerd's folder and for the programs that were called.
 func (l *lab) machines() string {
 	var out []string
 	for _, line := range l.state() {

@@ -20,13 +20,13 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// nvidiaDriver sees to NVIDIA's driver on machines with its GPUs: by default it leaves it alone; with the policy
-// install it installs it from packages. What it decides is pkg/gpudriver's.
+// nvidiaDriver manages NVIDIA's driver on machines with NVIDIA GPUs: by default it leaves the driver alone; with
+// the policy install it installs the driver from packages. pkg/gpudriver makes its decisions.
 type nvidiaDriver struct{ spec *Spec }
 
 const (
 	phaseDriver = "nvidia-driver"
-	// driverTarget is the change that a rollout is for.
+	// driverTarget is the target of the change that a rollout makes.
 	driverTarget     = "NVIDIA driver"
 	moduleTarget     = "module nvidia"
 	nouveauFile      = "/etc/modprobe.d/paictl-nvidia.conf"
@@ -41,7 +41,7 @@ const (
 	nouveauTarget    = "module nouveau"
 	actionUndo       = "undo"
 	broughtTarget    = "packages that were brought for the driver"
-	// driverRepository is where a bundle's packages lie on a machine until the driver is in place.
+	// driverRepository is the folder of a bundle's packages on a machine until the driver works.
 	driverRepository = stateDir + "/driver-repository"
 )
 
@@ -51,17 +51,18 @@ var driverDetectScript string
 //go:embed scripts/driver.sh
 var driverScript string
 
-// driver is what the configuration says about the driver.
+// driver returns the driver's settings in the configuration.
 func (s *Spec) driver() config.GPUDriver {
 	return s.Config.Kubernetes.Kubernetes.GPUDriver.WithDefaults()
 }
 
 func (*nvidiaDriver) name() string { return phaseDriver }
 
-// applies: an installation that was cut off is undone also where the configuration wants none any more.
+// applies is always true: an interrupted installation is undone even if the configuration no longer asks for a driver.
 func (*nvidiaDriver) applies(*Node) bool { return true }
 
-// wanted: where the layout has no GPUs, or simulated ones, whatever is in the machine isn't used.
+// wanted reports whether a node should have the driver. If the layout has no GPUs for the node, or simulated ones, its
+// real GPUs aren't used.
 func (p *nvidiaDriver) wanted(n *Node) bool {
 	gpu := p.spec.Config.Layout.MachineSKU[n.SKU].GPU
 	return gpu != nil && !gpu.Simulated && p.spec.driver().Policy != config.GPUDriverNone
@@ -108,7 +109,7 @@ func (p *nvidiaDriver) detect(n *Node) (string, error) {
 	}
 	body := repairScript + driverDetectScript + p.spec.aptProxy()
 	if d.Policy == config.GPUDriverInstall {
-		// Only where the driver is, or will be, ours do these count.
+		// These count only if the driver is, or will be, installed by paictl.
 		body += p.files(false, false).detect() + p.units(true).detect()
 	}
 	if d.Source == config.GPUSourceBundle {
@@ -117,7 +118,7 @@ func (p *nvidiaDriver) detect(n *Node) (string, error) {
 	return body + fmt.Sprintf("d_driver %s %s %s %s\n", shell.Quote(d.Policy), shell.Quote(d.Version), shell.Quote(d.Module), shell.QuoteAll(gpudriver.Names(d.Source))), nil
 }
 
-// want is what the operator asks for.
+// want returns the driver that the configuration asks for.
 func (p *nvidiaDriver) want() gpudriver.Want {
 	d := p.spec.driver()
 	return gpudriver.Want{Version: d.Version, Module: d.Module, Source: d.Source}
@@ -128,8 +129,8 @@ func (p *nvidiaDriver) bundled() bool {
 	return p.spec.Bundle != nil && p.spec.driver().Source == config.GPUSourceBundle
 }
 
-// brings are the bundle's packages that the change of a driver takes. What the machine has now may have to be put back:
-// of what paictl has installed the files are there.
+// brings returns the bundle's packages that the change of a driver takes. The change may have to put the present
+// packages back: for packages that paictl installed, their files are kept on the machine.
 func (p *nvidiaDriver) brings(s *driverState) (driver.Choice, error) {
 	if !p.bundled() || s == nil || s.refused() || len(s.missing()) == 0 {
 		return driver.Choice{}, nil
@@ -162,7 +163,7 @@ func (p *nvidiaDriver) bring(ctx context.Context, r *run, n *Node, s *driverStat
 	return r.upload(ctx, n, phaseDriver, files)
 }
 
-// driverMachine is what a machine answered, as the decision wants it.
+// driverMachine converts a machine's answer to the input of gpudriver.Decide.
 func driverMachine(f layout.Facts, a answer.Answer) gpudriver.Machine {
 	m := gpudriver.Machine{
 		System: f.OS(), Kernel: f.Kernel, Arch: f.Arch, NVSwitches: len(f.NVSwitches), NVLink5: f.NVLink5(),
@@ -202,15 +203,15 @@ func programsOf(rows [][]string) []string {
 	return out
 }
 
-// state is what a node's driver is and shall be.
+// driverState holds the present and the wanted state of a node's driver.
 type driverState struct {
 	machine  gpudriver.Machine
 	plan     gpudriver.Plan
 	findings []gpudriver.Finding
 	answer   answer.Answer
-	// ours says that paictl has installed packages of it.
+	// ours means that paictl installed packages of the driver.
 	ours bool
-	// rdma: the machine has network cards that could reach its GPUs.
+	// rdma means that the machine has network cards that could reach its GPUs.
 	rdma bool
 }
 
@@ -238,7 +239,7 @@ func (s *driverState) refused() bool {
 	return slices.ContainsFunc(s.findings, func(f gpudriver.Finding) bool { return !f.Warning })
 }
 
-// missing are the plan's packages that are not there, or in another version.
+// missing returns the plan's packages that are absent, or installed in another version.
 func (s *driverState) missing() []gpudriver.Package {
 	return slices.DeleteFunc(slices.Clone(s.plan.Packages), func(x gpudriver.Package) bool {
 		have := s.machine.Installed[x.Name]
@@ -267,10 +268,10 @@ func (p *nvidiaDriver) diff(n *Node, w *world) ([]Change, error) {
 	}
 	facts, err := layout.ParseFacts(f.sections["facts"].Raw)
 	if err != nil {
-		return nil, nil //nolint:nilerr // preflight has told of it
+		return nil, nil //nolint:nilerr // preflight has reported the error
 	}
 	s := p.look(facts, w.of(n, phaseDriver))
-	if s == nil { // its GPUs were taken out
+	if s == nil { // its GPUs were removed
 		return undoing(w.of(n, phaseDriver)), nil
 	}
 	return p.changes(s), nil
@@ -320,7 +321,7 @@ func (p *nvidiaDriver) changes(s *driverState) []Change {
 	return append(out, p.units(s.machine.NVSwitches > 0).diffUnits(s.answer, false)...)
 }
 
-// undoing is what is left to do where no driver is to be installed.
+// undoing returns the remaining changes on a node that should have no driver.
 func undoing(a answer.Answer) (out []Change) {
 	if _, brought := a.Row("brought"); brought {
 		out = append(out, Change{Action: "delete", Target: broughtTarget})
@@ -331,7 +332,7 @@ func undoing(a answer.Answer) (out []Change) {
 	return out
 }
 
-// action names what is done to the driver's release.
+// action returns the verb for the change of the driver's release.
 func (s *driverState) action() string {
 	have := s.machine.Userland
 	if have == "" {
@@ -390,8 +391,8 @@ func (p *nvidiaDriver) apply(ctx context.Context, r *run, n *Node, cs []Change) 
 	return err
 }
 
-// script is the shell that makes the changes: what was cut off first, then the files, since the packages make the image
-// from which the machine boots, then packages, kernel modules and services.
+// script returns the shell code that makes the changes. It first finishes interrupted work, then writes the files, since
+// the packages build the image from which the machine boots, and then changes packages, kernel modules and services.
 func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 	todo := map[string]bool{}
 	for _, c := range cs {
@@ -404,7 +405,7 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 		asked += x.Name + " "
 	}
 	fmt.Fprintf(&b, "RELEASE=%s\nASKED=%s\n", shell.Quote(s.plan.Release), shell.Quote(asked))
-	if s.plan.Release == "" { // none is wanted
+	if s.plan.Release == "" { // the node should have no driver
 		b.WriteString("p_driver_undo\n")
 		return b.String()
 	}
@@ -412,7 +413,7 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 		b.WriteString("p_driver_dpkg\n")
 	}
 	b.WriteString(p.files(s.rdma, s.machine.NVLink5).script(cs))
-	// Also where all seems to be there: what was cut off may have to be taken back first.
+	// This also applies if all packages seem to be installed: an interrupted change may have to be undone first.
 	if again := todo[cutOffTarget] && len(s.plan.Packages) > 0 && !p.bundled(); todo[driverTarget] || again {
 		specs := make([]string, 0, len(s.plan.Packages))
 		for _, x := range s.plan.Packages {

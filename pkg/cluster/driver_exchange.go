@@ -11,13 +11,13 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// batch takes machines out of service, exchanges their drivers, and puts back those where it works.
+// batch drains machines, exchanges their drivers, and uncordons the machines whose driver works.
 func (u *driverUpgrade) batch(ctx context.Context, w *world, batch []*Node) {
 	u.eachAside(ctx, batch, phaseDrain, func(ctx context.Context, n *Node) error {
 		err := u.tell(ctx, n, phaseDrain, func(ctx context.Context, n *Node) ([]Change, error) {
 			return u.drain(ctx, n, u.opts.Force, u.opts.DrainTimeout)
 		})
-		if err != nil && !isCancel(ctx, err) && !u.marked[n.Hostname] { // nothing is changed on the machine, and it goes on working
+		if err != nil && !isCancel(ctx, err) && !u.marked[n.Hostname] { // nothing was changed on the machine, and it keeps working
 			if _, back := u.uncordon(ctx, n); back != nil {
 				return errors.Join(err, back)
 			}
@@ -48,7 +48,7 @@ func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*Node, phase stri
 	}
 }
 
-// exchange brings the drivers of drained machines to what the configuration says. Those for which it reports so are restarted in between.
+// exchange changes the drivers of drained machines as the configuration asks. In between it restarts the machines for which restarts returns true.
 func (u *driverUpgrade) exchange(ctx context.Context, w *world, nodes []*Node, restarts func(*Node, error) bool) {
 	p, failed := u.planFor(ctx, w, u.alive(nodes))
 	var again []*Node
@@ -72,7 +72,7 @@ func (u *driverUpgrade) exchange(ctx context.Context, w *world, nodes []*Node, r
 	u.exchange(ctx, w, again, nil)
 }
 
-// stepAll exchanges the drivers of machines, all at once, and returns what failed on which.
+// stepAll exchanges the drivers of machines, all at once, and returns the errors by machine.
 func (u *driverUpgrade) stepAll(ctx context.Context, p *plan, nodes []*Node) map[*Node]error {
 	pr := newProgress(p, nodes)
 	errs := make([]error, len(nodes))

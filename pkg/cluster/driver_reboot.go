@@ -16,13 +16,13 @@ const (
 	// rebootLimit is how long a machine may take to start: servers with much memory test it for a quarter of an hour.
 	rebootLimit = 30 * time.Minute
 	rebootLook  = 3 * time.Second
-	// needReboot begins what scripts/driver.sh says where only a restart of the machine helps.
+	// needReboot is the start of the error that scripts/driver.sh reports if only a restart of the machine helps.
 	needReboot = "a reboot is needed"
 )
 
 func needsReboot(err error) bool { return err != nil && strings.Contains(err.Error(), needReboot) }
 
-// bootScript says which start of a machine this is. A container has its host's boot_id, and a first process of its own.
+// bootScript prints values that change with each start of a machine. A container has its host's boot_id, but a separate first process.
 const bootScript = "cat /proc/sys/kernel/random/boot_id\nawk '{ print $22 }' /proc/1/stat\n"
 
 // reboot restarts a machine, and waits until it answers again.

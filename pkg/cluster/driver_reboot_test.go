@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// restarting is a machine that is told to restart.
+// restarting is a machine that gets a restart command.
 type restarting struct {
 	ssh.Host
 	closed bool

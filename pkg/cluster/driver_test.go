@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// debianDriver is what a repository has: two releases of a branch, each package with what it depends on.
+// debianDriver lists the contents of a repository: two releases of a branch, each package with its dependencies.
 const debianDriver = `nvidia-kernel-dkms 535.261.03-1
 nvidia-kernel-dkms 535.247.01-1
 nvidia-smi 535.261.03-1 libnvidia-cfg1
@@ -666,7 +666,7 @@ func TestAGPUThatTheDriverDoesntSeeIsTold(t *testing.T) {
 func TestWithTheRepositoryAwayNoPackageChanges(t *testing.T) {
 	t.Parallel()
 	l, h := gpuLab(t)
-	h.write("/.fake/fail/repository", "") // its lists are there from before
+	h.write("/.fake/fail/repository", "") // the machine still has the repository's lists
 	l.driverFails("can't be had: E: Failed to fetch")
 	assert.Empty(t, h.packages())
 	h.remove("/.fake/fail/repository")
@@ -695,8 +695,8 @@ func (l *lab) bundled(h *fakeHost, releases ...string) {
 	require.NoError(l.t, err)
 	l.bundle, err = bundle.Open(l.bundle.Dir())
 	require.NoError(l.t, err)
-	// What apt remembers from days with a network: one package that the bundle lacks, in its cache, and a driver that
-	// isn't to be had any more.
+	// apt remembers packages from when the machine had a network: one package in its cache that isn't in the bundle,
+	// and a driver that is no longer available.
 	h.write("/.fake/repository", "nvidia-modprobe 535.161.07-1~deb12u1\nnvidia-smi 535.274.02-1\nlibnvidia-ml1 535.274.02-1\nlibcuda1 535.274.02-1\nnvidia-kernel-dkms 535.274.02-1\n")
 	h.write("/var/cache/apt/archives/nvidia-modprobe_535.161.07-1~deb12u1_amd64.deb", "its files\n")
 	h.write("/.fake/fail/repository", "")
@@ -751,7 +751,7 @@ func TestABundleWithoutTheDriverSaysWhatToAdd(t *testing.T) {
 	assert.Contains(t, l.story(o), "neither the bundle nor apt on the machine has packages of the driver 535.274.02")
 	assert.Contains(t, l.story(o), "paictl bundle add-driver DIR --system debian12")
 
-	// What the driver's packages need and no one has, apt finds out, before anything changes.
+	// If the driver needs a package that neither the bundle nor the machine has, apt reports it before anything changes.
 	_, err := driver.Remove(driver.Removal{Bundle: l.bundle.Dir(), Names: []string{"libnvidia-cfg1"}})
 	require.NoError(t, err)
 	l.bundle, err = bundle.Open(l.bundle.Dir())
@@ -815,7 +815,7 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 	}
 }
 
-// bringsPackages is a run that brings the packages of a driver to a machine that has none.
+// bringsPackages is a run that copies the packages of a driver to a machine without them.
 func bringsPackages(t *testing.T) (story, *fakeHost) {
 	t.Helper()
 	l, h := gpuLab(t)
@@ -833,7 +833,7 @@ func bringsPackages(t *testing.T) (story, *fakeHost) {
 	}, h
 }
 
-// TestBringingPackagesMayBeCutOffAnywhere does it also inside of what apt and dpkg do.
+// TestBringingPackagesMayBeCutOffAnywhere also interrupts the steps inside apt and dpkg.
 func TestBringingPackagesMayBeCutOffAnywhere(t *testing.T) {
 	t.Parallel()
 	cutOff(t, 4, 8, func(t *testing.T) story {

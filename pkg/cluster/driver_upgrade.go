@@ -21,20 +21,20 @@ import (
 type DriverOptions struct {
 	// AtOnce is how many machines are out of service at once; 1 where zero.
 	AtOnce int
-	// DrainTimeout is how long pods of a machine may take to leave; 5 min where zero.
+	// DrainTimeout is how long pods of a machine may take to leave; zero means 5 minutes.
 	DrainTimeout time.Duration
-	// Force deletes pods where a disruption budget or a missing owner forbids to evict them.
+	// Force deletes pods even if a disruption budget or a missing owner forbids their eviction.
 	Force bool
-	// Reboot restarts machines where the new module can't be loaded otherwise.
+	// Reboot restarts machines that can't load the new module otherwise.
 	Reboot bool
-	// Begin is called once no machine speaks against the change, and before anything is changed; may be nil. Its error ends the run.
+	// Begin is called before anything is changed, once no machine objects to the change; it may be nil. Its error ends the run.
 	Begin func() error
 }
 
 // phaseReboot restarts a machine.
 const phaseReboot = "reboot"
 
-// driverMark is on nodes that were cordoned for the exchange of their driver, and by no one else.
+// driverMark is the annotation of nodes that were cordoned only for the exchange of their driver.
 const driverMark = "paictl.openpai.org/driver-upgrade"
 
 // driverUpgrade is one run.
@@ -44,8 +44,8 @@ type driverUpgrade struct {
 	driver *nvidiaDriver
 }
 
-// UpgradeDriver brings the driver of the machines of Options.Limit, all with GPUs where it is empty, to what the configuration says. Machines whose
-// driver is so are left alone. It stops at the first machine that fails; each run goes on where the last one ended.
+// UpgradeDriver changes the driver of the machines in Options.Limit as the configuration asks; without a limit, of all machines with GPUs. It leaves
+// machines alone whose driver is already as configured. It stops at the first machine that fails; each run continues where the last one ended.
 func UpgradeDriver(ctx context.Context, s *Spec, o Options, d DriverOptions) ([]Change, error) {
 	if d.AtOnce <= 0 {
 		d.AtOnce = 1
@@ -127,8 +127,8 @@ func (u *driverUpgrade) nodes() ([]*Node, error) {
 	return out, nil
 }
 
-// due finds the machines whose driver has to be exchanged, or completed, and what that is. Programs that use GPUs now are no obstacle: they have to
-// leave. Anything else that is one on any machine ends the run before anything is changed.
+// due returns the machines whose driver has to be exchanged or completed, and the changes. Programs that use GPUs now don't count as obstacles: the
+// drain removes them. Any other obstacle on any machine ends the run before anything is changed.
 func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due []*Node, changes []Change, err error) {
 	if err := u.readMarks(ctx); err != nil {
 		return nil, nil, err
@@ -178,7 +178,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due [
 	return due, changes, nil
 }
 
-// look reads what a machine's driver is and shall be. Drained, no program uses its GPUs.
+// look returns the present and the wanted state of a machine's driver. On a drained machine, no program uses the GPUs.
 func (u *driverUpgrade) look(w *world, n *Node, drained bool) (*driverState, error) {
 	facts, err := layout.ParseFacts(w.facts[n.Hostname].sections["facts"].Raw)
 	if err != nil {
@@ -195,7 +195,7 @@ func (u *driverUpgrade) look(w *world, n *Node, drained bool) (*driverState, err
 	return s, nil
 }
 
-// driverFindings are what keeps a machine from having its driver.
+// driverFindings returns the findings that keep a machine from getting its driver.
 func driverFindings(n *Node, s *driverState) (out []preflight.Finding) {
 	for _, f := range s.findings {
 		if !f.Warning {
@@ -205,13 +205,13 @@ func driverFindings(n *Node, s *driverState) (out []preflight.Finding) {
 	return out
 }
 
-// all works on a few machines after the other. What it doesn't come to is as it was.
+// all works on a few machines after the other. It leaves the machines that it doesn't reach unchanged.
 func (u *driverUpgrade) all(ctx context.Context, w *world, nodes, due []*Node) error {
 	for _, n := range nodes {
 		if !u.marked[n.Hostname] || slices.Contains(due, n) || u.isAside(n) {
 			continue
 		}
-		// Cut off between the exchange and here, or stopped by what was seen then.
+		// The earlier run was interrupted between the exchange and this point, or stopped by a finding.
 		err := u.verify(ctx, n, u.driver)
 		phase := phaseDriver
 		if err == nil {
@@ -242,7 +242,7 @@ func (u *driverUpgrade) all(ctx context.Context, w *world, nodes, due []*Node) e
 	return nil
 }
 
-// holdBack leaves the machines as they are to which the run doesn't come, since one has failed.
+// holdBack sets aside the machines that the run hasn't reached, since one has failed. It leaves them unchanged.
 func (u *driverUpgrade) holdBack(due, batch []*Node, failed *Node) {
 	for _, n := range due {
 		if n != failed && !slices.Contains(batch, n) && !u.isDone(n) {

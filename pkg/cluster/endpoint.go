@@ -15,10 +15,11 @@ import (
 //go:embed scripts/endpoint.sh
 var endpointScript string
 
-// anotherCluster asks, before a cluster is made, whether one answers at the address that its API is
-// to have: that of a load balancer which leads to the masters of another cluster. The machines
-// that join would find that one. The checks have tried the address already; only where something
-// took the connection more is asked, through the machine on which the cluster would be made.
+// anotherCluster checks, before a cluster is made, whether another cluster answers at the address
+// of the new API: that address may belong to a load balancer which leads to the masters of another
+// cluster. The machines that join would reach that cluster. The checks have tried the address
+// already; only if something accepted the connection, anotherCluster asks for more, through the
+// machine on which the cluster would be made.
 func (r *run) anotherCluster(ctx context.Context, w *world) ([]preflight.Finding, error) {
 	host, port, err := net.SplitHostPort(r.spec.endpoint())
 	if err != nil {
@@ -29,7 +30,7 @@ func (r *run) anotherCluster(ctx context.Context, w *world) ([]preflight.Finding
 	}
 	for _, n := range r.spec.ControlPlane() {
 		if _, left := w.of(n, phaseJoin).Row("left"); left {
-			return nil, nil // what answers may be what an attempt has left there
+			return nil, nil // an earlier attempt may have left the API that answers
 		}
 	}
 	if w.of(w.leader, phasePreflight).Value("reach", r.spec.endpoint()) != "open" {

@@ -26,10 +26,9 @@ type Options struct {
 	Sink   Sink
 	// Clock is time.Now in the program.
 	Clock func() time.Time
-	// Command is what the operator typed, without --limit; the summary's retry is made from it.
+	// Command is the operator's command line without --limit; the summary's retry is made from it.
 	Command string
-	// Retry makes the command that goes on with some hosts, for commands that take no --limit;
-	// may be nil.
+	// Retry makes the command that continues with some hosts, for commands that take no --limit; may be nil.
 	Retry func(hosts []string) string
 	// Owner names the run in the cluster's lock: user@host, pid.
 	Owner string
@@ -40,9 +39,10 @@ type Options struct {
 	Limit  []string
 	// Recreate takes all machines out of their cluster before a new one is made.
 	Recreate bool
-	// Restore makes the cluster of a backup's parts; nil: of nothing.
+	// Restore makes the cluster from a backup's parts; nil makes an empty cluster.
 	Restore *Restore
-	// FromMember is the machine whose etcd continues alone, before the others join it; "" for none. Force takes one with less data than another.
+	// FromMember is the machine whose etcd continues alone, before the others join it; "" means no such machine. Force accepts one
+	// with less data than another.
 	FromMember string
 	Force      bool
 	// Fix lets preflight make the safe repairs.
@@ -50,15 +50,15 @@ type Options struct {
 	// Parallel is how many hosts are worked on at once; the Dialer limits how many of them
 	// receive files.
 	Parallel int
-	// NoPeers sends every file from here, also where machines could get it from each other.
+	// NoPeers sends every file from the machine of paictl, even if machines could get it from each other.
 	NoPeers bool
-	// Patience is how long machines wait for each other, and paictl for them, where they pass files on. Zero values mean the usual.
+	// Patience is how long machines wait for each other, and paictl for them, when they pass files on. Zero values mean the defaults.
 	Patience peer.Patience
 	// StepTimeout limits one script on one host.
 	StepTimeout time.Duration
 	// RoundTrips returns how many round trips a host needed so far; may be nil.
 	RoundTrips func(host string) int
-	// Copy is compared with the folder at the end of a run; nil where no one asks for it.
+	// Copy is compared with the folder at the end of a run; nil skips the comparison.
 	Copy *Copy
 }
 
@@ -79,7 +79,7 @@ type run struct {
 	slots   chan struct{} // hosts being worked on
 	started time.Time
 	planned *plan // what is being applied
-	// returnsFindings says that the caller gets the findings, so that warnings are no events as well.
+	// returnsFindings means that the caller gets the findings, so that warnings aren't also emitted as events.
 	returnsFindings bool
 
 	mu      sync.Mutex
@@ -132,7 +132,7 @@ func (r *run) close() {
 	}
 }
 
-// closePeers ends what machines serve to each other.
+// closePeers stops the machines from serving files to each other.
 func (r *run) closePeers() {
 	if r.peers != nil {
 		r.peers.close()
@@ -149,7 +149,7 @@ func leftAlone(err error) bool {
 	return is
 }
 
-// setAside records that a host failed; the others go on without it.
+// setAside records that a host failed; the others continue without it.
 func (r *run) setAside(n *Node, phase string, err error) {
 	f := Failed{Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err), Untouched: leftAlone(err)}
 	r.mu.Lock()
@@ -188,7 +188,7 @@ func (r *run) selected() ([]*Node, error) {
 	return out, nil
 }
 
-// limit returns the host names of --limit, nil where there is none.
+// limit returns the host names of --limit, or nil without a limit.
 func (r *run) limit() map[string]bool {
 	if len(r.opts.Limit) == 0 {
 		return nil
@@ -209,8 +209,8 @@ func (r *run) reached(nodes []*Node) []*Node {
 	return append(out, nodes...)
 }
 
-// each works on all nodes at once, as many as there are slots, and returns what failed
-// on which node. One node's failure does not stop the others.
+// each works on all nodes at once, as many as there are slots, and returns the errors by node. One
+// node's failure does not stop the others.
 func (r *run) each(ctx context.Context, nodes []*Node, do func(context.Context, *Node) error) map[*Node]error {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -292,8 +292,8 @@ func (r *run) summary(command string, nodes []*Node, planned []Change) error {
 	return nil
 }
 
-// retry returns the command that goes on with the hosts that failed. It never reaches
-// further than the command that failed: a limited run's retry is limited.
+// retry returns the command that continues with the hosts that failed. It never reaches further
+// than the command that failed: a limited run's retry is limited.
 func (r *run) retry(failed []Failed, hosts int) string {
 	limited := r.limit()
 	outside := func(f Failed) bool { return limited != nil && !limited[f.Host] }

@@ -22,8 +22,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// quickHost answers scripts as a host does whose every step goes well, without a shell:
-// what is measured is paictl.
+// quickHost answers scripts as a host on which every step succeeds, without a shell, so that the
+// test measures only paictl.
 type quickHost struct {
 	name, ticket, nodes string
 	broken              string // a section of detect that breaks off
@@ -47,7 +47,7 @@ func (h quickHost) Exec(_ context.Context, e *sshtest.Exec) int {
 	case held:
 		_, _ = io.WriteString(e.Stdout, "held\n")
 		_, _ = io.Copy(io.Discard, e.Stdin)
-	case strings.HasPrefix(body, "manifest="): // an upload: all files are there
+	case strings.HasPrefix(body, "manifest="): // an upload: all files are present
 		_, _ = io.WriteString(e.Stdout, "root \n")
 	case strings.Contains(body, "d_journal\n)"):
 		_, _ = fmt.Fprintf(e.Stdout, "@@ facts\npaictl-facts\t1\nhostname\t%s\nmachine-id\t%s\nuid\t0\narch\tx86_64\nend\tok\n@@ preflight\nend\tok\n", h.name, h.name)

@@ -28,7 +28,7 @@ func lines(cs []Change) string {
 	return b.String()
 }
 
-// at returns the place of a phase's event in a run, -1 where it is not.
+// at returns the index of a phase's event in a run, or -1 if it is missing.
 func (o *outcome) at(kind, host, phase string) int {
 	return slices.IndexFunc(o.events, func(e Event) bool { return e.Kind == kind && e.Host == host && e.Phase == phase })
 }
@@ -90,7 +90,7 @@ func TestUpMakesAClusterAndTheSecondUpChangesNothing(t *testing.T) {
 	assert.Equal(t, state, l.bytes(), "not a byte differs but the lock's")
 }
 
-// recordingGate lets everything pass and remembers what changes hosts.
+// recordingGate lets everything pass and records the scripts that change hosts.
 type recordingGate struct {
 	mu       sync.Mutex
 	mutating []string
@@ -229,7 +229,7 @@ func TestTheLossOfTheLockEndsTheRun(t *testing.T) {
 	l.mustUp()
 }
 
-// hook hears of each event before the sink does.
+// hook gets each event before the sink does.
 type hook struct {
 	next Sink
 	on   func(Event)

@@ -49,8 +49,8 @@ func (v *etcdView) has(n *Node) bool {
 	return v != nil && slices.ContainsFunc(v.members, func(m etcdMember) bool { return m.is(n) })
 }
 
-// lookAtEtcd asks the leader's etcd for its members. A nil view: it didn't answer, so nothing is
-// known.
+// lookAtEtcd asks the leader's etcd for its members. A nil view means that etcd didn't answer, or
+// that its list isn't this cluster's.
 func (r *run) lookAtEtcd(ctx context.Context, leader *Node) (*etcdView, error) {
 	res, err := r.read(ctx, leader, phaseInit, "etcd", etcdScript+"e_members\n")
 	if err != nil {
@@ -62,12 +62,12 @@ func (r *run) lookAtEtcd(ctx context.Context, leader *Node) (*etcdView, error) {
 	}
 	v := readMembers(a)
 	if !v.has(leader) {
-		return nil, nil // whatever that list is, it is not this cluster's
+		return nil, nil // the list belongs to another cluster
 	}
 	return v, nil
 }
 
-// readMembers reads what e_members printed, nil where etcd didn't answer.
+// readMembers parses the output of e_members. It returns nil if etcd didn't answer.
 func readMembers(a answer.Answer) *etcdView {
 	list, answered := a.Row("members")
 	if !answered || len(list) == 0 {
@@ -76,7 +76,7 @@ func readMembers(a answer.Answer) *etcdView {
 	var said struct {
 		Members []etcdMember `json:"members"`
 	}
-	_ = json.Unmarshal(decoded(list[0]), &said) // what can't be read has no member
+	_ = json.Unmarshal(decoded(list[0]), &said) // a list that can't be parsed has no member
 	return &etcdView{members: said.Members, quorum: a.Value("quorum") == "yes"}
 }
 

@@ -132,7 +132,7 @@ func TestAMasterOnWhichEtcdCountsIsNotReset(t *testing.T) {
 			assert.NotContains(t, err.Error(), "is gone")
 
 			l.host("m3").server = sshtest.NewServer(t, sshtest.Config{Name: "m3", Handler: l.host("m3")})
-			l.host("m1").write("/.fake/fail/etcd", "") // whoever can't be asked has not said that it may go
+			l.host("m1").write("/.fake/fail/etcd", "") // without an answer it is unknown whether the member may go
 			require.ErrorContains(t, l.refused(), "m2: the machine was a member of the cluster")
 			l.host("m1").remove("/.fake/fail/etcd")
 			m2.write(file, before)
@@ -157,7 +157,7 @@ func TestWhatEtcdKeepsIsNotCleared(t *testing.T) {
 	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
 	l.made()
 	m2 := l.host("m2")
-	m2.remove(paths.Member) // as of a join that was cut off before its end
+	m2.remove(paths.Member) // as if a join had been interrupted before its end
 	var journal []string
 	for line := range strings.Lines(m2.read(stateDir + "/journal")) {
 		if !strings.HasSuffix(line, "\tchange\tmember\n") {
@@ -230,7 +230,7 @@ func TestALearnerHasNoVote(t *testing.T) {
 	assert.NotEmpty(t, w.withoutQuorum())
 }
 
-// What up repairs may be what brings the quorum back, so it is not refused.
+// The run may bring the quorum back by its repairs, so it is not refused.
 func TestARunThatMayBringTheQuorumBackGoesOn(t *testing.T) {
 	s := preflightSpec(t, 0)
 	for _, name := range []string{"m2", "m3"} {

@@ -4,23 +4,23 @@ import "time"
 
 // Kinds of events.
 const (
-	EventRunStarted   = "run-started"   // Message: what runs; Hosts and Phases are set
+	EventRunStarted   = "run-started"   // Message: the command; Hosts and Phases are set
 	EventPhaseStarted = "phase-started" // on a host
 	EventProgress     = "progress"      // Message, Done/Total in bytes or steps
 	EventChanged      = "changed"       // Change is set: it was applied
 	EventPlanned      = "planned"       // Change is set: a dry run or a plan would apply it
-	EventPhaseDone    = "phase-done"    // Changes counts what was applied
+	EventPhaseDone    = "phase-done"    // Changes counts the applied changes
 	EventPhaseSkipped = "phase-skipped" // nothing to do for that host
 	EventPhaseFailed  = "phase-failed"  // Error and Hint are set
 	EventHostSetAside = "host-set-aside"
 	EventHostDone     = "host-done"
 	EventWarning      = "warning"
-	EventNote         = "note"     // Message: what the run is about to do, or does, of no host in particular
+	EventNote         = "note"     // Message: a step of the run that concerns no particular host
 	EventRunDone      = "run-done" // Summary is set
 )
 
-// Event is one line of a run's story. All that a person sees of a run, plain lines, JSON
-// lines or the live table, is a rendering of the same stream. No field holds a secret.
+// Event is one step of a run. Plain lines, JSON lines and the live table all render the same stream
+// of events. No field holds a secret.
 type Event struct {
 	Time    time.Time `json:"time"`
 	Kind    string    `json:"kind"`
@@ -48,11 +48,11 @@ type Summary struct {
 	Changed int      `json:"changed"` // hosts with at least one change
 	Changes int      `json:"changes"` // changes applied, or planned in a dry run
 	Failed  []Failed `json:"failed,omitempty"`
-	// Retry is the command that goes on with the hosts that failed.
+	// Retry is the command that continues with the hosts that failed.
 	Retry string `json:"retry,omitempty"`
 	// RoundTrips is the largest number of round trips that one host needed, beyond the dial.
 	RoundTrips int `json:"roundTrips"`
-	// Traffic is nil where no file was brought to a machine.
+	// Traffic is nil if no file was sent to a machine.
 	Traffic *Traffic      `json:"traffic,omitempty"`
 	Elapsed time.Duration `json:"elapsed"`
 }
@@ -76,7 +76,7 @@ type Change struct {
 	// Target is the file, unit, module, kernel setting, image or command.
 	Target string `json:"target"`
 	Detail string `json:"detail,omitempty"`
-	// Diff is a unified diff of a text file. Files that hold secrets have none.
+	// Diff is a unified diff of a text file. Files with secrets have no diff.
 	Diff string `json:"diff,omitempty"`
 }
 

@@ -7,10 +7,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
-// facts are what one detect script found on a node: the answers of each phase.
+// facts holds the answers of each phase to one detect script on a node.
 type facts struct {
 	sections map[string]answer.Answer
-	// asked and answered frame the round trip by the operator's clock.
+	// asked and answered are when the round trip began and ended, by the operator's clock.
 	asked, answered time.Time
 }
 

@@ -19,10 +19,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
-// state lists every file of all machines and of the cluster: mode, path and what stands for
-// its content. Two clusters that are in the same state have the same list, however they
-// came to it: what differs by nature (times, tokens, keys, a cluster's serial number) is
-// left out or masked, and the lines of paictl's own records are sorted.
+// state lists every file of all machines and of the cluster: its mode, its path and a summary of
+// its content. Two clusters in the same state have the same list, however they reached it. Values
+// that always differ (times, tokens, keys, a cluster's serial number) are left out or masked, and
+// the lines of paictl's own records are sorted.
 func (l *lab) state() []string {
 	l.t.Helper()
 	var out []string
@@ -78,14 +78,14 @@ func (l *lab) tree(root, name string) []string {
 	return out
 }
 
-// ignored are paths that say how a state was reached, not which it is.
+// ignored reports whether a path shows how a state was reached, and not the state itself.
 func ignored(path string) bool {
 	if strings.HasSuffix(path, "/podcidr") {
-		return true // each joining takes the next
+		return true // each join takes the next one
 	}
 	for _, p := range []string{
 		"/.fake/calls", "/hits", "/points", "/tokens", "/certificate-key", "/ca", "/subnets", clusterLock,
-		// Stamps spare a hash, no more; what is being written beside a record counts for nothing.
+		// Stamps only save a hash, and a half-written record doesn't count.
 		stateDir + "/stamps", stateDir + "/images.new",
 	} {
 		if path == p || strings.HasPrefix(path, p+"/") {
@@ -95,7 +95,7 @@ func ignored(path string) bool {
 	return false
 }
 
-// content stands for what a file holds.
+// content returns a summary of a file's content.
 func (l *lab) content(path string, b []byte) string {
 	switch path {
 	case stateDir + "/journal", stateDir + "/sums":

@@ -25,9 +25,9 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// lab is a room of fake machines and what paictl shall make of them. Each machine is an SSH
-// server in this process; what it is sent runs under /bin/sh, with the stubs of testdata in
-// place of every program that would reach the real machine.
+// lab is a room of fake machines and the configuration that paictl applies to them. Each machine is
+// an SSH server in this process; it runs the scripts that it gets under /bin/sh, with the stubs of
+// testdata in place of every program that would reach the real machine.
 type lab struct {
 	t       testing.TB
 	dir     string
@@ -36,13 +36,13 @@ type lab struct {
 	bundle  *bundle.Bundle
 	hosts   []*fakeHost
 	path    []string
-	// crash is what happens to paictl; machines read it while tests change it.
+	// crash decides when paictl dies; machines read it while tests change it.
 	crash atomic.Pointer[crash]
 
-	commands atomic.Int64 // that all hosts were sent, since the last reset
+	commands atomic.Int64 // commands that all hosts got since the last reset
 }
 
-// fakeHost is one machine: its file system lies below root.
+// fakeHost is one machine. Its file system is below root.
 type fakeHost struct {
 	lab      *lab
 	name, ip string
@@ -104,7 +104,7 @@ func newLab(t testing.TB, masters, workers int) *lab {
 		quick += fmt.Sprintf("  - {hostip: %s, hostname: %s, roles: [%s]}\n", h.ip, name, role)
 	}
 	l.conf = configure(t, dir, quick)
-	l.conf.Kubernetes.Kubernetes.APIEndpoint = "" // tests say by load-balance-ip where it isn't what it is by itself
+	l.conf.Kubernetes.Kubernetes.APIEndpoint = "" // tests set load-balance-ip if they need another address than the default
 	t.Cleanup(l.checkRefused)
 	return l
 }
@@ -146,7 +146,7 @@ func (l *lab) host(name string) *fakeHost {
 	return nil
 }
 
-// spec is what the lab's configuration means; targets lead to the fake machines.
+// spec returns the Spec of the lab's configuration, with the fake machines as targets.
 func (l *lab) spec() *Spec {
 	l.t.Helper()
 	s, err := NewSpec(l.conf, l.bundle)
@@ -179,7 +179,7 @@ type sink struct{ events []Event }
 
 func (s *sink) Emit(e Event) { s.events = append(s.events, e) }
 
-// up runs "cluster up" as a new process of paictl would: with connections of its own.
+// up runs "cluster up" as a new process of paictl would, with new connections.
 func (l *lab) up(ctx context.Context, edit ...func(*Options, *ssh.Options)) *outcome {
 	l.t.Helper()
 	so := sshtest.Options(l.t, l.servers()...)
@@ -210,17 +210,17 @@ func (l *lab) mustUp() *outcome {
 	return o
 }
 
-// madeLab is what machines and cluster have after the up of a made lab, as an archive.
+// madeLab holds the state of machines and cluster after the up of a made lab, as an archive.
 type madeLab struct {
 	mu      sync.Mutex
 	archive []byte // nil until one was made
 }
 
-// madeLabs are those of all tests, by what they are made of.
+// madeLabs are the archives of all tests, by configuration and state before the run.
 var madeLabs sync.Map
 
-// made is mustUp for tests that begin behind it. Labs with the same configuration and the same
-// machines share one such run: the others get a copy of what it left.
+// made is mustUp for tests that begin after it. Labs with the same configuration and the same
+// machines share one such run: the others get a copy of its result.
 func (l *lab) made() {
 	l.t.Helper()
 	conf, err := json.Marshal([]any{l.conf.Layout, l.conf.Kubernetes})
@@ -254,7 +254,7 @@ func (l *lab) tar(in io.Reader, args ...string) []byte {
 	return out
 }
 
-// story tells what hosts were set aside for.
+// story returns the errors for which hosts were set aside.
 func (l *lab) story(o *outcome) string {
 	var b strings.Builder
 	for _, e := range o.events {
@@ -273,7 +273,7 @@ func (l *lab) servers() []*sshtest.Server {
 	return out
 }
 
-// rest waits until nothing runs on any machine, not even what a paictl that died has started.
+// rest waits until every command on every machine has ended, including those of a paictl that died.
 func (l *lab) rest() {
 	for _, h := range l.hosts {
 		h.server.Wait()
@@ -285,7 +285,7 @@ func (h *fakeHost) Exec(ctx context.Context, e *sshtest.Exec) int {
 	n := int(h.lab.commands.Add(1))
 	shell := sshtest.Shell{Root: h.root, Path: h.lab.path, Env: []string{
 		"FAKE_CLUSTER=" + h.lab.cluster, "FAKE_STUBS=" + h.lab.path[0],
-		// What pam_env makes of a machine's /etc/environment. The stubs refuse to see any of it.
+		// The variables that pam_env makes from a machine's /etc/environment. The stubs fail if they see any of them.
 		"http_proxy=" + machineProxy, "https_proxy=" + machineProxy, "all_proxy=" + machineProxy, "no_proxy=localhost",
 		"HTTP_PROXY=" + machineProxy, "HTTPS_PROXY=" + machineProxy, "ALL_PROXY=" + machineProxy, "NO_PROXY=localhost",
 	}}
@@ -301,7 +301,7 @@ func (h *fakeHost) Exec(ctx context.Context, e *sshtest.Exec) int {
 // machineProxy is the proxy that each machine gives to its users.
 const machineProxy = "http://10.9.255.1:3128"
 
-// install writes what a fresh Debian has, as far as paictl looks at it.
+// install writes the files of a fresh Debian that paictl reads.
 func (h *fakeHost) install() {
 	for path, text := range map[string]string{
 		"/etc/hosts":                        "127.0.0.1 localhost\n",
@@ -361,7 +361,7 @@ func (h *fakeHost) write(path, text string) {
 	require.NoError(h.lab.t, os.WriteFile(h.root+path, []byte(text), 0o644))
 }
 
-// read returns a file of the machine, "" where it is missing.
+// read returns a file of the machine, or "" if it is missing.
 func (h *fakeHost) read(path string) string {
 	b, err := os.ReadFile(h.root + path)
 	if !os.IsNotExist(err) {
@@ -375,7 +375,7 @@ func (h *fakeHost) remove(path string) {
 	require.NoError(h.lab.t, os.RemoveAll(h.root+path))
 }
 
-// calls returns what the machine's programs were told to do since the last forget.
+// calls returns the commands that the machine's programs got since the last forget.
 func (h *fakeHost) calls() []string {
 	return strings.FieldsFunc(h.read("/.fake/calls"), func(r rune) bool { return r == '\n' })
 }

@@ -4,16 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// warnNotReady names the machines that are NotReady though nothing is to be changed in what
-// makes a node Ready. That is no change for a plan to list, and no reason to be silent either.
-// Without a network plugin of paictl's own a node may be NotReady by intention.
+// warnNotReady names the machines that are NotReady although the run doesn't change anything that
+// makes a node Ready. A plan has no change to list for that, but the operator should know it.
+// Without paictl's own network plugin a node may be NotReady on purpose.
 func (r *run) warnNotReady(p *plan, nodes []*Node) {
 	if r.spec.Config.Kubernetes.Kubernetes.NetworkPlugin != flannelPlugin {
 		return
 	}
 	known, err := p.world.nodes()
 	if err != nil {
-		return // the plan has failed of it before
+		return // the plan has already failed for this error
 	}
 	for _, n := range r.alive(nodes) {
 		node, ok := known[n.Hostname]
@@ -32,7 +32,7 @@ func (r *run) warnNotReady(p *plan, nodes []*Node) {
 	}
 }
 
-// mends reports whether the run changes on a machine what its node needs to be Ready.
+// It reports whether the run changes something that a machine's node needs to be Ready.
 func (p *plan) mends(n *Node) bool {
 	for _, ph := range []string{phaseContainerd, phaseKubelet, phaseInit, phaseNetwork} {
 		if len(p.of(n, ph)) > 0 {

@@ -9,13 +9,13 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// statusFollows stands between what a script of HearFrom printed and the machine's status.
+// statusFollows separates the output of a script of HearFrom from the machine's status.
 const statusFollows = "\n@@ paictl status\n"
 
-// HearFrom asks every machine once, for what the script that more returns prints and for its status, and hands each answer
-// to heard as soon as it is there: nothing of it is kept, so that answers may be large. Calls of heard may be concurrent. A
-// machine that breaks off has an error beside what it said so far. The script runs without "set -e"
-// and changes nothing. The status is of all that answered.
+// HearFrom asks every machine once for the output of the script that more returns, and for its status. It passes each
+// output to heard as soon as it arrives and doesn't keep it, so that outputs may be large. Calls of heard may be
+// concurrent. If the answer of a machine breaks off, heard gets the error with the output so far. The script runs without
+// "set -e" and changes nothing. The status covers all machines that answered.
 func HearFrom(ctx context.Context, s *Spec, o Options, more func(*Node) string, heard func(n *Node, said []byte, err error)) (*Status, error) {
 	o.DryRun = true
 	r := newRun(s, o)
@@ -49,7 +49,7 @@ func (r *run) hearFrom(ctx context.Context, n *Node, more string) (said, status 
 	}
 	body := preludeScript + statusScript + "(\nset +e\n" + more + "\n) || :\nprintf '" + `\n@@ paictl status\n` + "'\n" + statusCall(r.spec, n, false)
 	res, err := r.exec(ctx, n, ssh.Script{Name: "hear", Timeout: r.opts.StepTimeout, Body: body})
-	// The last one: what the machine said may hold any text.
+	// The last separator counts: the script's output may contain the same text.
 	if i := bytes.LastIndex(res.Stdout, []byte(statusFollows)); i >= 0 {
 		return res.Stdout[:i], bytes.Clone(res.Stdout[i+len(statusFollows):]), err
 	}

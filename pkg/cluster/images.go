@@ -19,7 +19,7 @@ type images struct{ spec *Spec }
 const (
 	phaseImages      = "images"
 	upstreamRegistry = "registry.k8s.io"
-	// kubeStateMetrics lies in the same registry and is no part of Kubernetes: its chart names it.
+	// kubeStateMetrics is in the same registry but isn't part of Kubernetes: its chart names it.
 	kubeStateMetrics = "kube-state-metrics/"
 )
 
@@ -28,9 +28,9 @@ func (*images) applies(*Node) bool        { return true }
 func (*images) waits(*Node, *plan) []step { return nil }
 func (*images) verify(*Node) string       { return "" }
 
-// imageRef returns the name that nodes use for one of the bundle's images. Kubernetes' own
-// have kubernetes.docker-registry in place of upstream's registry, paictl's own have
-// cluster.docker-registry, as the charts ask for them.
+// imageRef returns the name that nodes use for one of the bundle's images. Kubernetes' images have
+// kubernetes.docker-registry in place of upstream's registry, and paictl's images have
+// cluster.docker-registry, as the charts expect.
 func (s *Spec) imageRef(ref string) string {
 	if name, ok := strings.CutPrefix(ref, bundle.OwnRegistry+"/"); ok {
 		own := s.Config.Services.Cluster.DockerRegistry
@@ -57,8 +57,7 @@ func (p *images) diff(n *Node, w *world) ([]Change, error) {
 	return out, nil
 }
 
-// present reports whether the image that was imported from this very file is still what the
-// name stands for.
+// present reports whether the image that was imported from this very file is still the one under its name.
 func (p *images) present(a answer.Answer, img bundle.Artifact) bool {
 	ref := p.spec.imageRef(img.Image)
 	imported, ok := a.Row("imported", ref)

@@ -39,13 +39,13 @@ func (p *initialise) waits(n *Node, pl *plan) []step {
 		return nil
 	}
 	var out []step
-	// Where the API's address moves to the machines' own, kube-proxy and the pods' network use it at once, everywhere.
+	// If the API's address moves to the machines' own, kube-proxy and the pods' network use it at once on all machines.
 	if pl.world.addressMoves() && p.spec.local() {
 		for _, m := range p.spec.Nodes {
 			out = append(out, step{host: m.Hostname, phase: phaseAPIProxy})
 		}
 	}
-	if pl.world.beginsToVerify(n) { // kubelets have their certificates before anyone wants to see them
+	if pl.world.beginsToVerify(n) { // kubelets need their certificates before API servers verify them
 		for _, m := range p.spec.Nodes {
 			out = append(out, step{host: m.Hostname, phase: phaseKubelet})
 		}
@@ -224,7 +224,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 	return r.founded(n, out.Stdout)
 }
 
-// keepVIP is shell by which certificates go on naming a virtual address that is about to change: the API is used at it until the new one is set.
+// keepVIP returns shell code that keeps a virtual address in the certificates that is about to change: it stays in use until the new one is set.
 func (p *initialise) keepVIP(w *world) string {
 	has, _ := w.vip()
 	if vip := p.spec.Config.Kubernetes.Kubernetes.APIVIP; vip == "" || has.address == "" || has.address == vip {
@@ -233,13 +233,13 @@ func (p *initialise) keepVIP(w *world) string {
 	return "k_keep " + shell.Quote(has.address) + "\n"
 }
 
-// clear is shell that takes away what an attempt that was cut off has left.
+// clear returns shell code that removes the remains of an interrupted attempt.
 func (s *Spec) clear() string {
 	return fmt.Sprintf("ETCD_DIR=%s\nk_clear\n", shell.Quote(strings.TrimSuffix(s.etcdData(), "/")))
 }
 
-// verify waits for the API server, first the machine's own and then the one at the address that
-// all machines use: what follows needs it.
+// verify waits for the API server, first at the machine's own address and then at the address that
+// all machines use: the next phases need it.
 func (p *initialise) verify(n *Node) string {
 	return kubeadmScript + selfAPI(p.spec, n) + fmt.Sprintf(`
 [ -f "$KUBECONFIG" ] && [ -f "$S/member" ] || exit 0

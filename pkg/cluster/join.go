@@ -84,7 +84,7 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 	case !w.member(n):
 	case a.Value("ca") != w.of(w.leader, phaseJoin).Value("ca"):
 		why = "it belongs to an earlier cluster"
-	case !w.healthy(w.leader): // of a silent API nothing can be said; init tells
+	case !w.healthy(w.leader): // the state of a silent API is unknown; init reports it
 		return nil, nil
 	case !known:
 		why = unknownNode
@@ -178,12 +178,12 @@ func (r *run) isExpelled(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// forget removes what the cluster still has of the machine. The node's object: kubeadm refuses a
-// machine whose name belongs to a node that is Ready, and it stays so for a while after its
-// kubelet has ended. The kubelet ends first, for one that is just starting would register the
-// node again. And etcd's member, of which the data went with the machine's disk: a new one
-// under its identity would break the others. That is first: where etcd can't do without the member,
-// it says so before anything on the machine is lost.
+// forget removes the cluster's remains of the machine. One is the node's object: kubeadm refuses a
+// machine whose name belongs to a Ready node, and the node stays Ready for a while after its
+// kubelet ended. The kubelet ends first, since a starting kubelet would register the node again.
+// The other is etcd's member, whose data went with the machine's disk: a new member under its
+// identity would break the others. The member goes first: if etcd can't do without it, etcd refuses
+// before anything on the machine is lost.
 func (p *join) forget(ctx context.Context, r *run, n *Node, node bool) error {
 	if !node && !n.ControlPlane {
 		return nil
@@ -213,22 +213,22 @@ func (p *join) verify(n *Node) string {
 	return waitReady(n) + p.spec.serving(n)
 }
 
-// ticket is what a machine needs to join. Machines share one until it is halfway to its end.
+// ticket holds the values that a machine needs to join. Machines share one until half of its life is over.
 type ticket struct {
 	made           time.Time
 	issuer         string // the API server of the machine that made it
 	token          secret.String
 	caHash         string
 	barred         map[string]bool // machines that are kept out, since they were removed while they were off
-	certificateKey secret.String   // only where further control plane machines join
+	certificateKey secret.String   // only set if further control plane machines join
 	encryption     secret.String   // the key file for secrets at rest, likewise
 }
 
-// ticketLife is how long a ticket is handed out: half of its token's hour, so that a machine
+// ticketLife is how long machines get the same ticket: half of its token's hour, so that a machine
 // has the other half to use it.
 const ticketLife = 30 * time.Minute
 
-// joinTicket asks the leader for a ticket, and again when the one at hand grows old.
+// joinTicket asks the leader for a ticket, and for a new one when the present one grows old.
 func (r *run) joinTicket(ctx context.Context) (*ticket, error) {
 	r.joinMu.Lock()
 	defer r.joinMu.Unlock()

@@ -29,8 +29,8 @@ func (s *Spec) kubeadmConfig(n *Node) ([]byte, error) {
 	return yamlDocuments(append(docs, s.kubeletSettings())...)
 }
 
-// controlPlaneHash stands for what the control plane and kube-proxy run with. The kubelet's
-// settings are not in it: they reach each machine by the phase kubelet.
+// controlPlaneHash returns a hash of the settings of the control plane and kube-proxy. It leaves
+// out the kubelet's settings: they reach each machine by the phase kubelet.
 func (s *Spec) controlPlaneHash(n *Node) (string, error) {
 	docs, err := s.controlPlaneDocuments(n)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Spec) controlPlaneHash(n *Node) (string, error) {
 	return hash(b), err
 }
 
-// storedHash stands for what the cluster itself keeps of the settings, for all machines.
+// storedHash returns a hash of the settings that the cluster itself stores, for all machines.
 func (s *Spec) storedHash() (string, error) {
 	cluster, err := s.clusterConfiguration()
 	if err != nil {
@@ -82,13 +82,13 @@ func (s *Spec) controlPlaneDocuments(n *Node) ([]map[string]any, error) {
 		"kind":             "InitConfiguration",
 		"localAPIEndpoint": map[string]any{"advertiseAddress": n.HostIP, "bindPort": k.APIServerPort},
 		"nodeRegistration": s.nodeRegistration(n),
-		// The token that kubeadm insists on is never used: joins get one of their own.
+		// kubeadm insists on a token, but this one is never used: each join gets a token from the leader.
 		"bootstrapTokens": []any{map[string]any{"ttl": "1m0s", "usages": []any{"signing", "authentication"}, "groups": []any{"system:bootstrappers:kubeadm:default-node-token"}}},
 	}
 	return []map[string]any{initial, cluster, s.kubeProxy()}, nil
 }
 
-// clusterConfiguration is what all control plane machines have in common.
+// clusterConfiguration returns the settings that all control plane machines share.
 func (s *Spec) clusterConfiguration() (map[string]any, error) {
 	k := s.Config.Kubernetes.Kubernetes
 	refs := map[string]string{}
@@ -145,7 +145,7 @@ func (s *Spec) apiServer() map[string]any {
 	if vip := s.Config.Kubernetes.Kubernetes.APIVIP; vip != "" {
 		sans = append(sans, vip)
 	}
-	// Machines with a proxy go on using it while the API's address moves to another one.
+	// Machines with a proxy keep using it while the API's address moves to another one.
 	if host, _, err := net.SplitHostPort(config.LocalAPI()); err == nil {
 		sans = append(sans, host)
 	}
@@ -184,7 +184,7 @@ func (s *Spec) nodeRegistration(n *Node) map[string]any {
 	}
 }
 
-// joinConfig renders what "kubeadm join" reads. It holds the ticket's secrets.
+// joinConfig renders the configuration for "kubeadm join". It holds the ticket's secrets.
 func (s *Spec) joinConfig(n *Node, t *ticket) ([]byte, error) {
 	conf := map[string]any{
 		"apiVersion":       kubeadmAPI,
@@ -197,8 +197,8 @@ func (s *Spec) joinConfig(n *Node, t *ticket) ([]byte, error) {
 		}},
 	}
 	if n.ControlPlane {
-		// kubeadm gives a new member of etcd two minutes to start and catch up, which slow or busy machines exceed. What it leaves then,
-		// a learner, keeps further masters out.
+		// kubeadm gives a new member of etcd two minutes to start and catch up, which slow or busy machines exceed. It then leaves a
+		// learner behind, which keeps further masters out.
 		conf["timeouts"] = map[string]any{"etcdAPICall": "5m0s"}
 		conf["controlPlane"] = map[string]any{
 			"certificateKey":   t.certificateKey.Reveal(),
@@ -208,8 +208,8 @@ func (s *Spec) joinConfig(n *Node, t *ticket) ([]byte, error) {
 	return yamlDocuments(conf)
 }
 
-// discovery is where a machine that joins finds the cluster: at the API's address, unless that
-// is its own, where nothing answers yet.
+// discovery returns the address at which a joining machine finds the cluster: the API's address,
+// unless that is the machine's own, at which no API answers yet.
 func (s *Spec) discovery(n *Node, t *ticket) string {
 	if s.endpoint() == s.ownEndpoint(n) {
 		return t.issuer
@@ -269,7 +269,7 @@ func yamlDocuments(docs ...map[string]any) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("render %v: %w", d["kind"], err)
 		}
-		// kubeadm takes what stands before a first separator for a document.
+		// kubeadm would take text before a first separator for a document.
 		if i > 0 {
 			b.WriteString("---\n")
 		}

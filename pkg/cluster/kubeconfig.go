@@ -19,9 +19,9 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Kubeconfig fetches the administrator's kubeconfig from a machine of the control plane, a
-// healthy one where there is one, and names its entries after the cluster: cluster and context
-// NAME, user NAME-admin. It holds a private key. It is for people: its address is the API's virtual one, where that answers.
+// Kubeconfig fetches the administrator's kubeconfig from a machine of the control plane, if possible a healthy one, and
+// names its entries after the cluster: cluster and context NAME, user NAME-admin. It holds a private key. It is for people:
+// its address is the API's virtual one, if that answers.
 func Kubeconfig(ctx context.Context, s *Spec, o Options) (*api.Config, error) {
 	r := newRun(s, o)
 	defer r.close()
@@ -40,7 +40,7 @@ func Kubeconfig(ctx context.Context, s *Spec, o Options) (*api.Config, error) {
 	})
 }
 
-// MasterKubeconfig is Kubeconfig for paictl itself: it leads to a master, which is ready where one is, also while the API's virtual address doesn't work.
+// MasterKubeconfig is Kubeconfig for paictl itself: it points at a master, if possible a ready one, even if the API's virtual address doesn't work.
 func MasterKubeconfig(ctx context.Context, s *Spec, o Options) (*api.Config, error) {
 	r := newRun(s, o)
 	defer r.close()
@@ -79,7 +79,7 @@ func noClusterYet(n *Node) error {
 }
 
 // reachLeader dials all machines of the control plane and chooses one that is a member of the
-// cluster, a healthy one where there is one.
+// cluster, if possible a healthy one.
 func (r *run) reachLeader(ctx context.Context) (*Node, error) {
 	masters := r.spec.ControlPlane()
 	errs := r.each(ctx, masters, r.dial)
@@ -115,8 +115,8 @@ func serverIn(raw []byte) string {
 	return ""
 }
 
-// reachedBy returns the API's address for who is outside of the cluster: the configured one, unless that is a master's and the
-// members' kubeconfigs name another master. Where each machine has an address of its own it is that of n, a master that answers.
+// reachedBy returns the API's address for clients outside the cluster: the configured one, unless that is a master's and the
+// members' kubeconfigs name another master. If each machine uses its own address, it returns that of n, a master that answers.
 func (s *Spec) reachedBy(n *Node, server string) string {
 	if s.local() {
 		return "https://" + s.ownEndpoint(n)
@@ -128,8 +128,7 @@ func (s *Spec) reachedBy(n *Node, server string) string {
 	return "https://" + s.configuredEndpoint()
 }
 
-// renameKubeconfig takes the current context of a kubeconfig, with its cluster and user,
-// under names of our own.
+// renameKubeconfig renames the current context of a kubeconfig, with its cluster and user, to paictl's names.
 func renameKubeconfig(raw []byte, name, server string) (*api.Config, error) {
 	c, err := clientcmd.Load(raw)
 	if err != nil {
@@ -148,14 +147,14 @@ func renameKubeconfig(raw []byte, name, server string) (*api.Config, error) {
 	return out, nil
 }
 
-// MergeResult says what became of a kubeconfig file.
+// MergeResult describes the change to a kubeconfig file.
 type MergeResult struct {
 	File    string `json:"file"`
 	Context string `json:"context"`
-	// Created is set where there was no file, Replaced where it had entries of these names.
+	// Created means that the file is new; Replaced means that it had entries of these names.
 	Created  bool `json:"created"`
 	Replaced bool `json:"replaced"`
-	// Current is the file's current context afterwards; "" where it has none.
+	// Current is the file's current context afterwards, or "" if the file has no current context.
 	Current string `json:"current"`
 }
 
@@ -217,7 +216,7 @@ func writePrivate(file string, b []byte) error {
 	return f.CloseAtomicallyReplace()
 }
 
-// readKubeconfig returns the file behind links and what is in it, nil where there is none.
+// readKubeconfig resolves links and returns the file's real path and its contents, or nil if the file is missing.
 func readKubeconfig(file string) (string, *api.Config, error) {
 	target, err := filepath.EvalSymlinks(file)
 	if errors.Is(err, fs.ErrNotExist) {

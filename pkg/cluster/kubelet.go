@@ -30,7 +30,7 @@ const (
 	machineResolvConf = "/run/paictl-resolv.conf"
 	resolvScript      = "/usr/local/libexec/paictl/kubelet-resolv-conf"
 	resolvDropIn      = "/etc/systemd/system/kubelet.service.d/10-paictl-resolv-conf.conf"
-	// servingCertificate is what clients of the kubelet verify.
+	// servingCertificate is the certificate that clients of the kubelet verify.
 	servingCertificate = "certificate of the kubelet's server"
 )
 
@@ -44,7 +44,7 @@ func (*kubelet) name() string        { return phaseKubelet }
 func (*kubelet) applies(*Node) bool  { return true }
 func (*kubelet) verify(*Node) string { return "" } // apply does, on members
 
-// waits: a member's kubelet may be about to request a certificate, which the approver has to know of.
+// waits: a member's kubelet may be about to request a certificate; the approver must know the machine first.
 func (p *kubelet) waits(n *Node, pl *plan) []step {
 	out := p.spec.rollout(n, pl, phaseKubelet, kubeletName)
 	if leader := pl.world.leader; leader != n && len(pl.of(leader, phaseApprover)) > 0 && p.spec.stays(n, pl.world) {
@@ -84,7 +84,7 @@ func (p *kubelet) resources(n *Node) (resources, error) {
 			file{path: resolvDropIn, mode: 0o644, body: []byte("# Written by paictl.\n[Service]\nExecStartPre=" + resolvScript + " " + k.DNSDomain + "\n")})
 		res.units[0].reads = append(res.units[0].reads, resolvScript, resolvDropIn)
 	}
-	if p.spec.upgrading { // what the new release wants in the settings that kubeadm wrote when the machine joined
+	if p.spec.upgrading { // updates the settings that kubeadm wrote at the join for the new release
 		res.between = "kubeadm upgrade node phase kubelet-config >&2\nkubeadm upgrade node phase post-upgrade >&2\n"
 	}
 	return res, nil
@@ -102,12 +102,12 @@ func (s *Spec) kubeletSettings() map[string]any {
 		"kind":               "KubeletConfiguration",
 		"rotateCertificates": true,
 		"seccompDefault":     true, // pods that don't say have the runtime's own profile
-		// What log-manager has not read yet must outlive a fast writer: the kubelet keeps five files, and
-		// looks every three seconds instead of ten, so that one doesn't fill the disk meanwhile.
+		// Lines that log-manager hasn't read yet must outlive a fast writer: the kubelet keeps five files, and
+		// checks every three seconds instead of ten, so that a writer doesn't fill the disk between checks.
 		"containerLogMaxSize":         "32Mi",
 		"containerLogMonitorInterval": "3s",
-		// All pods together get a machine less this, so that a job without a limit of its own can't take the
-		// memory of the kubelet, containerd and sshd. What the scheduler gives out is less by it, too.
+		// All pods together get the machine's resources less these, so that a job without a limit can't take
+		// the memory of the kubelet, containerd and sshd. The scheduler also sees only the rest.
 		"systemReserved": map[string]any{"cpu": "100m", "memory": "256Mi", "pid": "1000"},
 		"kubeReserved":   map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi", "pid": "1000"},
 		// A pod that starts processes without end can't keep others from it. Eight GPUs, each with dozens of loaders of a hundred threads,
@@ -138,8 +138,8 @@ func (p *kubelet) detect(n *Node) (string, error) {
 	return res.detect() + version + "d_looping kubelet.service\n" + servingScript + "d_serving\n", nil
 }
 
-// wanted returns the resources of a machine. Where it is a member and stays one the kubelet
-// shall run; else "kubeadm init" or "kubeadm join" starts it.
+// wanted returns the resources of a machine. If the machine is a member and stays one, its kubelet
+// must run; otherwise "kubeadm init" or "kubeadm join" starts it.
 func (p *kubelet) wanted(n *Node, w *world) (resources, error) {
 	res, err := p.resources(n)
 	if err == nil && p.spec.stays(n, w) {
@@ -155,7 +155,7 @@ func (p *kubelet) diff(n *Node, w *world) ([]Change, error) {
 	}
 	a := w.of(n, phaseKubelet)
 	cs := res.diff(a)
-	// Also where an earlier run has set it up, and the certificate didn't come.
+	// This also applies if an earlier run set the kubelet up, and the certificate didn't arrive.
 	if !p.spec.selfSigned && a.Value("serving") != "yes" && p.spec.stays(n, w) && w.healthy(w.leader) {
 		cs = append(cs, Change{Action: "request", Target: servingCertificate, Detail: "signed by the cluster"})
 	}
@@ -192,8 +192,8 @@ func (p *kubelet) apply(ctx context.Context, r *run, n *Node, cs []Change) error
 //go:embed scripts/kubelet.sh
 var kubeletScript string
 
-// staysUp is shell that waits until the kubelet, which has just started, stays up and says that
-// its node is Ready. Without a network plugin of paictl's own no one knows whether it can be.
+// staysUp returns shell code that waits until the kubelet, which has just started, stays up and reports
+// its node as Ready. Without paictl's own network plugin it can't know whether the node can become Ready.
 func (p *kubelet) staysUp(n *Node) string {
 	wait := 0
 	if p.spec.Config.Kubernetes.Kubernetes.NetworkPlugin == flannelPlugin {

@@ -35,7 +35,7 @@ func (p *labels) waits(n *Node, _ *plan) []step {
 	return out
 }
 
-// relabel is what one node's labels and taints lack, and have too much.
+// relabel holds the difference between a node's labels and taints and the wanted ones.
 type relabel struct {
 	nodelabels.Difference
 	untouched bool
@@ -85,7 +85,7 @@ func (p *labels) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 	for _, c := range cs {
 		todo[c.Target] = true
 	}
-	// The nodes as they are now: those that joined in this run were not there before.
+	// It reads the nodes again, to include those that joined in this run.
 	res, err := r.read(ctx, n, phaseLabels, "read", selfAPI(p.spec, n)+detectScript+"d_nodes\n")
 	if err != nil {
 		return err
@@ -112,8 +112,8 @@ func (p *labels) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 	return err
 }
 
-// relabelScript runs the commands, each for all nodes that need it. The annotations come
-// last: while they are old, a run that follows one that was cut off finds the work undone.
+// relabelScript runs the commands, each for all nodes that need it. The annotations come last:
+// while they are old, a run after an interrupted one finds the work unfinished.
 func relabelScript(groups map[string][]string) string {
 	var b strings.Builder
 	for _, wanted := range []string{"label", "taint", "annotate"} {
@@ -126,7 +126,7 @@ func relabelScript(groups map[string][]string) string {
 	return b.String()
 }
 
-// commands returns kubectl's verb and what follows the names of the nodes.
+// commands returns the kubectl commands without the names of the nodes: verb and arguments.
 func (x relabel) commands() []string {
 	var out []string
 	words := func(add, drop []string) string {

@@ -14,9 +14,9 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// The leader of a run is the machine of the control plane through which it does what concerns
-// the whole cluster: tickets to join, labels, the network's manifest. Any healthy member will
-// do, so no machine is special, and the order of layout.yaml means nothing.
+// The leader of a run is the machine of the control plane through which the run does the work for
+// the whole cluster: tickets to join, labels, the network's manifest. Any healthy member can be the
+// leader, so no machine is special, and the order of layout.yaml doesn't matter.
 
 // member reports whether a machine answered that it belongs to a cluster that paictl made.
 func (w *world) member(n *Node) bool {
@@ -46,8 +46,7 @@ func (w *world) controlPlane() []*Node {
 	return out
 }
 
-// elect chooses the leader, or where there is no cluster yet, the machine on which it will be
-// made.
+// elect chooses the leader. Without a cluster, that is the machine on which the cluster will be made.
 func (w *world) elect() {
 	members := w.members()
 	if len(members) == 0 {
@@ -82,8 +81,8 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// reachedAt returns the API's address for the members, HOST:PORT, where it isn't the configured one yet: the configuration names that of
-// a master which is about to join, or an upgrade is under way, which moves nothing. "" otherwise.
+// reachedAt returns the API's address for the members as HOST:PORT if it isn't the configured one yet: either the configuration names
+// the address of a master which is about to join, or an upgrade is under way, which doesn't move the address. Otherwise it returns "".
 func (w *world) reachedAt() string {
 	configured, _, _ := net.SplitHostPort(w.spec.configuredEndpoint())
 	now := strings.TrimPrefix(w.of(w.leader, phaseJoin).Value("server"), "https://")
@@ -96,8 +95,8 @@ func (w *world) reachedAt() string {
 	return ""
 }
 
-// founder returns the machine on which the cluster is made: one where an attempt was cut off, or
-// the one with the lowest address.
+// founder returns the machine on which the cluster is made: one with an interrupted attempt, or the
+// one with the lowest address.
 func (w *world) founder() *Node {
 	return slices.MinFunc(w.spec.ControlPlane(), func(a, b *Node) int {
 		_, leftA := w.of(a, phaseJoin).Row("left")
@@ -106,7 +105,7 @@ func (w *world) founder() *Node {
 	})
 }
 
-// againstFounding are the signs of a cluster that is there already, or was.
+// againstFounding returns the signs of a cluster that exists already, or did.
 func (w *world) againstFounding() []preflight.Finding {
 	var out []preflight.Finding
 	for _, n := range w.spec.ControlPlane() {
@@ -183,9 +182,9 @@ func (r *run) lookBeyond(ctx context.Context, w *world) error {
 	return ctx.Err()
 }
 
-// findLeader chooses the leader where no survey is made: a control plane machine that is a member
-// and whose API server answers, or else any member. None is nil: then there is no cluster, as
-// far as the machines that answered know. Machines in without are not chosen.
+// findLeader chooses the leader for a run without a survey: a control plane machine that is a
+// member and whose API server answers, or otherwise any member. It returns nil if no machine that
+// answered is a member of a cluster. It doesn't choose machines in without.
 func (r *run) findLeader(ctx context.Context, without []*Node) (*Node, error) {
 	machines := slices.DeleteFunc(r.alive(r.spec.ControlPlane()), func(n *Node) bool { return slices.Contains(without, n) })
 	said := make(chan leaderAnswer, len(machines))

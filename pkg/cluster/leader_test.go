@@ -251,7 +251,7 @@ func TestAChangeOfAnotherComponentRestartsNoEtcd(t *testing.T) {
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
-// What an earlier run wrote, the pods run with already: it is not waited for as if it were new.
+// The pods already run with the settings that an earlier run wrote, so the run doesn't wait for them again.
 func TestSettingsThatCameUpBeforeARunWasCutOffStay(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 0)

@@ -85,8 +85,8 @@ func (r *run) lock(ctx context.Context) (context.Context, func(), error) {
 	watched, cancel := context.WithCancelCause(ctx)
 	released := make(chan struct{})
 	go func() {
-		// Another run takes the lock on all machines that answer it, so one held session
-		// refuses it; a majority is what it can't miss.
+		// Another run takes the lock on all machines that it reaches, so one held session is enough
+		// to refuse it; it can't miss a majority.
 		need := min(len(held), len(r.spec.ControlPlane())/2+1)
 		lost := make(chan string, len(held))
 		for i, s := range held {

@@ -15,27 +15,27 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Look is what all machines answered to one question each, which changes nothing.
+// Look holds the answers of all machines to one read-only question each.
 type Look struct {
 	Status   *Status
-	Machines map[string]*Looked // by host name, those that were asked
-	// Preflight are what preflight's checks find on members.
+	Machines map[string]*Looked // by host name, only machines that were asked
+	// Preflight holds the findings of preflight's checks on members.
 	Preflight []preflight.Finding
 }
 
-// Looked is what one machine answered.
+// Looked is the answer of one machine.
 type Looked struct {
-	// Err says why it could not be asked, or why its answer can't be read; nothing else is set then.
+	// Err is the error if the machine could not be asked, or if its answer can't be read; the other fields are empty then.
 	Err error
-	// Asked and Answered frame the round trip by the operator's clock.
+	// Asked and Answered are when the round trip began and ended, by the operator's clock.
 	Asked, Answered time.Time
 	Facts           layout.Facts
 	// Settings are the changes that "cluster up" would make to the operating system: kernel settings and
 	// modules, now and at the next boot, names of machines, swap, time.
 	Settings []Change
-	// API is up or down, as a master finds its own API server; "" elsewhere. APIMessage says why it is down.
+	// API is up or down on a master, according to its own API server, and "" elsewhere. APIMessage is the error if it is down.
 	API, APIMessage string
-	// Etcd is what etcd on this machine says of its members, nil where there is none or it doesn't answer.
+	// Etcd is the list of members from the etcd on this machine, or nil if the machine has no etcd or it doesn't answer.
 	Etcd *EtcdView
 	// Broken are the parts of the question that broke off on the machine, with their exit status: facts, base, more, etcd, status.
 	Broken map[string]string
@@ -61,9 +61,8 @@ type EtcdMember struct {
 	Learner  bool
 }
 
-// LookAt asks every machine once for what its status is, what it is, how it differs from what the
-// configuration says of its operating system, and what the script that more returns prints. Machines that
-// don't answer are part of the answer.
+// LookAt asks every machine once for its status, its facts, the differences between its operating system and the
+// configuration, and the output of the script that more returns. Machines that don't answer are part of the result.
 func LookAt(ctx context.Context, s *Spec, o Options, more func(*Node) string) (*Look, error) {
 	o.DryRun = true
 	r := newRun(s, o)
@@ -96,7 +95,7 @@ func LookAt(ctx context.Context, s *Spec, o Options, more func(*Node) string) (*
 	return out, nil
 }
 
-// check runs preflight's checks on members. Whoever is none yet is examined when it is to join.
+// check runs preflight's checks on members. Other machines are checked when they join.
 func (l *Look) check(s *Spec) []preflight.Finding {
 	c := s.checked(nil)
 	var hosts []*preflight.Host
@@ -146,7 +145,7 @@ func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer
 		}
 	}
 	world := &world{spec: r.spec, facts: map[string]*facts{n.Hostname: {sections: sections}}}
-	if out.Broken[phaseBase] == "" { // else all would seem to be missing
+	if out.Broken[phaseBase] == "" { // otherwise all settings would seem to be missing
 		if out.Settings, err = (&base{spec: r.spec}).diff(n, world); err != nil {
 			return nil, answer.Answer{}, err
 		}
@@ -187,7 +186,7 @@ func readEtcd(a answer.Answer) *EtcdView {
 	return out
 }
 
-// Repair makes the changes that LookAt found on machines, by host name, and returns what failed where.
+// Repair makes the changes that LookAt found on machines, by host name, and returns the errors by host name.
 func Repair(ctx context.Context, s *Spec, o Options, changes map[string][]Change) map[string]error {
 	p := &base{spec: s}
 	return onMachines(ctx, s, o, changes, func(ctx context.Context, r *run, n *Node) error {
@@ -195,8 +194,8 @@ func Repair(ctx context.Context, s *Spec, o Options, changes map[string][]Change
 	})
 }
 
-// RunOn runs a script that changes them on machines, by host name, under the lock that each of them has for such
-// scripts, and returns what failed where. name stands in the machine's journal.
+// RunOn runs scripts that change machines, by host name. Each script runs under its machine's lock for such
+// scripts. RunOn returns the errors by host name. The machine's journal records name.
 func RunOn(ctx context.Context, s *Spec, o Options, name string, scripts map[string]string) map[string]error {
 	return onMachines(ctx, s, o, scripts, func(ctx context.Context, r *run, n *Node) error {
 		_, err := r.script(ctx, n, name, "fix", scripts[n.Hostname])

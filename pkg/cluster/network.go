@@ -93,7 +93,7 @@ func (p *network) resources(n *Node) (resources, error) {
 	return res, nil
 }
 
-// metadata keeps pods from the cloud's metadata service. Where it is open the unit stays, and opens it.
+// metadata keeps pods from the cloud's metadata service. If the configuration opens the service, the unit stays and opens it.
 func (p *network) metadata() resources {
 	start := podMetadataService
 	if p.spec.Config.Kubernetes.Kubernetes.MetadataAddress == config.MetadataOpen {
@@ -105,7 +105,7 @@ func (p *network) metadata() resources {
 	}
 }
 
-// manifest returns what is applied to the cluster.
+// manifest returns the manifest to apply to the cluster.
 func (p *network) manifest() ([]byte, error) {
 	k := p.spec.Config.Kubernetes.Kubernetes
 	if p.plugin() != flannelPlugin {
@@ -182,7 +182,7 @@ k_remember network %s
 note change "network plugin"
 `, networkFile, sum)
 	}
-	// In a restored cluster flannel may have written its file before the unit that watches it was there.
+	// In a restored cluster flannel may have written its file before the unit that watches it was installed.
 	started := "\n[ ! -f \"$R/run/flannel/subnet.env\" ] || systemctl start paictl-cni.service\n"
 	out, err := r.script(ctx, n, phaseNetwork, "apply", res.script(cs)+started+repair)
 	if err != nil {

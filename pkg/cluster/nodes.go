@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/nodelabels"
 )
 
-// readNodes reads what the script's d_nodes printed: of each node only what paictl looks at,
-// since a whole node, with its images and managed fields, takes some 30 kB.
+// readNodes parses the output of the script's d_nodes. Of each node it holds only the fields that
+// paictl reads, since a whole node, with its images and managed fields, takes some 30 kB.
 func readNodes(a answer.Answer) (map[string]corev1.Node, error) {
 	out := map[string]corev1.Node{}
 	for _, f := range a.All("node") {
@@ -42,8 +42,8 @@ func readNodes(a answer.Answer) (map[string]corev1.Node, error) {
 	return out, nil
 }
 
-// unquoted reads a field in Go's quotes; one that a node doesn't have, or that is no such text, is
-// empty: a node made by hand must keep no one from working.
+// unquoted parses a field in Go's quotes. A field that a node doesn't have, or that isn't quoted
+// text, is empty: a node made by hand must not break the run.
 func unquoted(s string) string {
 	out, err := strconv.Unquote(s)
 	if err != nil {

@@ -169,7 +169,7 @@ func TestALineThatIsDownForAWhileReleasesNone(t *testing.T) {
 	assert.LessOrEqual(t, l.most, sendsAtOnce+1)
 }
 
-// Some machines take nothing after some bytes, or next to nothing: the first ones, to which paictl sends first, and more of them where one of the first is well.
+// Some machines stall after some bytes, or almost stall: the first ones, to which paictl sends first, or more of them if one of the first is fast.
 func TestMachinesThatTakeTooSlowlyHoldNoOthersUp(t *testing.T) {
 	for _, c := range []struct{ from, to int }{{0, 1}, {0, 2}, {0, 3}, {0, sendsAtOnce}, {1, 6}, {1, 12}, {3, 40}} {
 		for _, part := range []float64{0, 0.02} {

@@ -39,7 +39,7 @@ const (
 	fewMachines = ownCopies + 1
 	// worthSharing is how many bytes a machine must lack before it gets the program, which takes a third of that.
 	worthSharing = 8 << 20
-	// servesFor ends a machine's serving at the latest, where the end of the connection isn't noticed.
+	// servesFor ends the serving of a machine at the latest, even if it doesn't notice the end of the connection.
 	servesFor = 2 * time.Hour
 	phasePeer = "peer"
 )
@@ -47,16 +47,16 @@ const (
 //go:embed scripts/peer.sh
 var peerScript string
 
-// peers is the part of a run in which machines pass files on to each other. Only files of the bundle travel so.
+// peers is the part of a run in which machines pass files on to each other. They pass on only files of the bundle.
 type peers struct {
 	r      *run
 	copies *copies
 	token  string
-	sums   []string // what may be asked for
-	// program is pai-peer, and packed is what is sent of it.
+	sums   []string // hashes of the files that machines may request
+	// program is pai-peer, and packed is its compressed form, which is sent.
 	program bundle.Artifact
 	packed  []byte
-	// patience is that of machines with each other, and of paictl with them.
+	// patience limits how long machines wait for each other, and paictl for them.
 	patience peer.Patience
 
 	mu       sync.Mutex
@@ -65,16 +65,16 @@ type peers struct {
 	warned   map[string]bool
 }
 
-// Traffic counts what a run has brought to its machines, in bytes.
+// Traffic counts the bytes that a run has sent to its machines.
 type Traffic struct {
 	// Sent went from the operator's machine, Passed from machine to machine.
 	Sent   int64 `json:"sent"`
 	Passed int64 `json:"passed"`
 }
 
-// carrier is a phase that brings files of the bundle to a machine.
+// carrier is a phase that copies files of the bundle to a machine.
 type carrier interface {
-	// carries returns those that changes need.
+	// carries returns the files that changes need.
 	carries(n *Node, w *world, cs []Change) []bundle.Artifact
 }
 
@@ -86,7 +86,7 @@ func sources(as []artifact) []bundle.Artifact {
 	return out
 }
 
-// share lets the machines of a plan pass files on to each other, where enough of them need enough, and says what is about to travel.
+// share lets the machines of a plan pass files on to each other, if enough of them need enough, and emits how much will be sent.
 func (r *run) share(p *plan, nodes []*Node) error {
 	if r.opts.NoPeers || r.peers != nil || r.spec.Bundle == nil {
 		return nil
@@ -119,7 +119,7 @@ func (r *run) share(p *plan, nodes []*Node) error {
 	return nil
 }
 
-// cargo returns how many machines get files that are worth sharing, how many bytes that are, and how many of them are sent from here.
+// cargo returns how many machines get files that are worth sharing, the total size of these files, and how much of it paictl sends itself.
 func (r *run) cargo(p *plan, nodes []*Node) (many int, all, own int64) {
 	times := map[string]int{}
 	for _, n := range nodes {
@@ -152,7 +152,7 @@ func (r *run) cargo(p *plan, nodes []*Node) (many int, all, own int64) {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// pack compresses the program: it is what every machine gets from here.
+// pack compresses the program: paictl sends it to every machine itself.
 func pack(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -167,7 +167,7 @@ func pack(file string) ([]byte, error) {
 	if _, err := io.Copy(z, f); err != nil {
 		return nil, err
 	}
-	err = z.Close() // which writes the end
+	err = z.Close() // it writes the end
 	return out.Bytes(), err
 }
 
@@ -179,7 +179,7 @@ func (p *peers) close() {
 	p.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, s := range sessions {
-		wg.Go(func() { _ = s.Close() }) // who lost the connection has ended by itself
+		wg.Go(func() { _ = s.Close() }) // a machine that lost the connection has ended its session itself
 	}
 	wg.Wait()
 }
@@ -190,7 +190,7 @@ func (p *peers) brings(f ssh.File) bool {
 	return listed
 }
 
-// bring gets files to a machine, from others where they have them.
+// bring copies files to a machine, from other machines that have them if possible.
 func (p *peers) bring(ctx context.Context, n *Node, phase string, files []ssh.File) error {
 	if size(files) < worthSharing || !slices.ContainsFunc(files, p.brings) {
 		return p.r.send(ctx, n, phase, files)
@@ -214,7 +214,7 @@ func (p *peers) bring(ctx context.Context, n *Node, phase string, files []ssh.Fi
 			return err
 		}
 	}
-	for _, f := range b.wants { // what it has to get from here
+	for _, f := range b.wants { // the files that it has to get from paictl
 		own = append(own, f.File)
 	}
 	return p.r.send(ctx, n, phase, own)
@@ -228,7 +228,7 @@ func size(files []ssh.File) int64 {
 	return n
 }
 
-// join makes a machine take part, once, and reports whether it does. Where it can't, it gets its files from here, and a warning says why.
+// join makes a machine take part, once, and reports whether it does. If it can't, it gets its files from paictl, and a warning gives the reason.
 func (p *peers) join(ctx context.Context, n *Node) bool {
 	p.mu.Lock()
 	once := p.joining[n]
@@ -245,7 +245,7 @@ func (p *peers) join(ctx context.Context, n *Node) bool {
 	return !p.copies.alone(n.Hostname)
 }
 
-// warn tells of each kind of trouble once: where it is everywhere, a line for each machine would say no more.
+// warn emits a warning once per kind of trouble: if all machines have it, a line for each would add nothing new.
 func (p *peers) warn(kind string, n *Node, message, remedy string) {
 	p.mu.Lock()
 	known := p.warned[kind]
@@ -280,7 +280,7 @@ func (p *peers) start(ctx context.Context, n *Node) error {
 	}
 	var ready peer.Ready
 	err = json.Unmarshal([]byte(s.FirstLine()), &ready)
-	// It names its port. At another address it would have the others knock elsewhere.
+	// The machine names its port. With another address it could make the others connect elsewhere.
 	at, addressErr := netip.ParseAddrPort(ready.Address)
 	if err != nil || addressErr != nil || at.Addr().String() != n.HostIP {
 		_ = s.Close()
@@ -297,10 +297,10 @@ func (p *peers) start(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// enoughProof is what a machine must take before its speed says anything, in bytes.
+// enoughProof is how many bytes a machine must take before its speed counts.
 const enoughProof = 1 << 20
 
-// prove notes whether a machine took what was sent as fast as machines have to.
+// prove records whether a machine took its data at the required rate.
 func (p *peers) prove(sent int64, began time.Time) {
 	now := p.r.opts.Clock()
 	if sent >= enoughProof && float64(sent) >= float64(p.patience.Rate)*now.Sub(began).Seconds() {
@@ -308,10 +308,10 @@ func (p *peers) prove(sent int64, began time.Time) {
 	}
 }
 
-// folder is what machines serve from in this run.
+// folder is the folder from which machines serve files in this run.
 func (p *peers) folder() string { return path.Join(stateDir, "peer-"+p.r.id) }
 
-// body is a script whose last command gets what to do as JSON by fd 3: no argument, since these are seen by others.
+// body returns a script whose last command gets its input as JSON on fd 3. It isn't an argument, since other users can see arguments.
 func (p *peers) body(command string, what any) (string, error) {
 	b, err := json.Marshal(what)
 	if err != nil {
@@ -320,7 +320,7 @@ func (p *peers) body(command string, what any) (string, error) {
 	return preludeScript + peerScript + command + " 3<<'PAICTL_DATA'\n" + string(b) + "\nPAICTL_DATA\n", nil
 }
 
-// bringing is what a machine gets in one phase.
+// bringing holds the files that a machine gets in one phase.
 type bringing struct {
 	p     *peers
 	n     *Node
@@ -328,12 +328,12 @@ type bringing struct {
 	total int64
 
 	mu    sync.Mutex
-	wants []ssh.Missing // neither there nor on the way
+	wants []ssh.Missing // neither present nor on the way
 	done  int64
 	told  int64
 }
 
-// all gets the files. What it leaves in wants, the machine has to get from here.
+// all gets the files from other machines. The machine has to get the files that remain in wants from paictl.
 func (b *bringing) all(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for range getsAtOnce {
@@ -387,7 +387,7 @@ func (b *bringing) want(f ssh.Missing) {
 	b.wants = append(b.wants, f)
 }
 
-// send gets a file to the machine from here.
+// send copies a file to the machine from paictl.
 func (b *bringing) send(ctx context.Context, t transfer) error {
 	r := b.p.r
 	began := r.opts.Clock()
@@ -405,14 +405,14 @@ func (b *bringing) send(ctx context.Context, t transfer) error {
 		b.p.prove(res.Bytes, began)
 		share := fmt.Sprintf("pp_share %s %s %s\n", shell.Quote(r.id), t.file.SHA256, shell.Quote(t.file.Path))
 		res, shareErr := r.host(b.n).Run(ctx, ssh.Script{Name: phasePeer + "/share", Mutates: true, Body: preludeScript + peerScript + share})
-		shared = shareErr == nil && res.ExitCode == 0 // else others get it from elsewhere
+		shared = shareErr == nil && res.ExitCode == 0 // otherwise others get the file elsewhere
 	}
 	b.p.copies.sent(b.n.Hostname, t, err == nil, shared)
 	return err
 }
 
-// watch has other machines wait no longer for one that takes a file too slowly, or not at all: it keeps one of the few places of what is sent from here. took is
-// called with what it has taken, and end when it is over.
+// watch keeps other machines from waiting for one that takes a file too slowly, or not at all, and so blocks one of the few places for files that
+// paictl sends. The caller calls took with the number of bytes sent so far, and end when the sending is over.
 func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int64), end func()) {
 	now, w := b.p.r.opts.Clock, newPace(b.p.patience, began)
 	var mu sync.Mutex
@@ -446,7 +446,7 @@ func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int
 	}, func() { close(done) }
 }
 
-// fetch gets a file to the machine from another one. The error is one for which the machine is set aside.
+// fetch copies a file to the machine from another one. It returns only errors for which the machine is set aside.
 func (b *bringing) fetch(ctx context.Context, t transfer) error {
 	p, from := b.p, t.from.name
 	said := &words{got: func(n int64) { b.progress("from "+from, n) }}
@@ -460,7 +460,7 @@ func (b *bringing) fetch(ctx context.Context, t transfer) error {
 		err = fmt.Errorf("%s on %s said nothing of how it ended", peerProgram, b.n.Hostname)
 	}
 	if err != nil {
-		// The machine itself is at fault: it can do without the program.
+		// The fault is in the machine itself, and it can do without the program.
 		p.copies.fetched(b.n.Hostname, t, peer.Disk, false)
 		p.copies.setAlone(b.n.Hostname)
 		b.want(t.file)
@@ -482,7 +482,7 @@ func (b *bringing) fetch(ctx context.Context, t transfer) error {
 	return nil
 }
 
-// judge tells what follows from a failure.
+// judge warns of the consequences of a failure.
 func (b *bringing) judge(t transfer, w peer.Word, v verdict) {
 	p, from := b.p, t.from.name
 	if w.Failure == peer.Wrong {
@@ -518,7 +518,7 @@ func (b *bringing) command(ctx context.Context, t transfer, said *words) error {
 	return err
 }
 
-// progress counts bytes that have come, or are to come again where they are fewer than none.
+// progress counts bytes that have arrived. A negative n takes back bytes that must be sent again.
 func (b *bringing) progress(what string, n int64) {
 	b.mu.Lock()
 	b.done += n
@@ -533,7 +533,7 @@ func (b *bringing) progress(what string, n int64) {
 	}
 }
 
-// words reads what a fetching machine says, line by line.
+// words parses the output of a fetching machine, line by line.
 type words struct {
 	got  func(n int64)
 	buf  []byte
@@ -541,7 +541,7 @@ type words struct {
 	sum  int64
 }
 
-// longestWord bounds a line, in bytes: machines may say anything.
+// longestWord limits the length of a line in bytes: a machine may print anything.
 const longestWord = 64 << 10
 
 func (w *words) Write(b []byte) (int, error) {

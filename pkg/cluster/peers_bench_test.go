@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// lightLab is a sandbox of hosts with nothing but sshd, which get files of a real bundle.
+// lightLab is a sandbox of hosts that run only sshd, and get files of a real bundle.
 type lightLab struct {
 	t    testing.TB
 	spec *Spec
@@ -46,7 +46,7 @@ func newLightLab(t testing.TB, hosts int) *lightLab {
 	return &lightLab{t: t, spec: spec}
 }
 
-// limit limits what each host sends and gets, and, where own isn't empty, what paictl's machine sends, such as 100mbit.
+// limit limits the rate of each host, and, if own isn't empty, the rate of paictl's machine, such as 100mbit.
 func (l *lightLab) limit(each, own string) {
 	l.t.Helper()
 	limit := func(dev, rate string) {
@@ -183,7 +183,7 @@ func BenchmarkCopies(b *testing.B) {
 	}
 }
 
-// Real hosts with real networks between them: a firewall, and what the port gives to those without a right.
+// The test uses real hosts with real networks between them: a firewall, and requests to the port without permission.
 func TestFilesGoBetweenRealHosts(t *testing.T) {
 	tier.Hosts(t, "sandbox hosts")
 	l := newLightLab(t, 6)

@@ -46,8 +46,8 @@ var realPeer = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(file)
 })
 
-// newSharingLab makes machines with addresses of their own on this machine's loopback, and a bundle whose programs are large enough to be
-// passed on by program, the real pai-peer where it is nil.
+// newSharingLab makes machines with separate addresses on this machine's loopback, and a bundle whose programs are large enough to be
+// passed on. The machines run program, or the real pai-peer if program is nil.
 func newSharingLab(t *testing.T, machines int, program []byte) *lab {
 	t.Helper()
 	if program == nil {
@@ -145,7 +145,7 @@ func onEvent(do func(Event)) func(*Options, *ssh.Options) {
 	return func(o *Options, _ *ssh.Options) { o.Sink = heard{o.Sink, do} }
 }
 
-// warnings are what the run has warned of.
+// warnings returns the warnings of the run.
 func (o *outcome) warnings() string {
 	var b strings.Builder
 	for _, e := range o.events {
@@ -162,7 +162,7 @@ func from(e Event) (string, bool) {
 	return name, ok && e.Kind == EventProgress
 }
 
-// complete asserts that all machines have what the bundle has.
+// complete asserts that all machines have the bundle's files.
 func (l *lab) complete() {
 	l.t.Helper()
 	for _, name := range []string{"containerd", "runc", "kubelet", "kubectl"} {
@@ -174,7 +174,7 @@ func (l *lab) complete() {
 	}
 }
 
-// shareable is what paictl would send of the long files to one machine.
+// shareable returns the size of the long files that paictl would send to one machine.
 func (l *lab) shareable() int64 {
 	var n int64
 	for _, name := range []string{"containerd", "runc", "kubelet", "kubectl"} {
@@ -300,7 +300,7 @@ func TestABundleWithoutTheProgramIsSentAsBefore(t *testing.T) {
 	assert.Contains(t, o.warnings(), "the bundle has no pai-peer: all files are sent from here to each machine -> make the bundle again with this paictl: paictl bundle build")
 }
 
-// kill -9, in the middle of what a machine sends.
+// kill -9, in the middle of a transfer.
 func TestAMachineThatDiesWhileItServesIsReplaced(t *testing.T) {
 	l := newSharingLab(t, 6, nil)
 	var once sync.Once
@@ -321,7 +321,7 @@ func TestAMachineThatDiesWhileItServesIsReplaced(t *testing.T) {
 	assert.Positive(t, o.summary().Traffic.Passed)
 }
 
-// spoil replaces what a machine serves, not what it has itself.
+// spoil replaces the files that a machine serves, but not the ones that it uses itself.
 func (h *fakeHost) spoil() {
 	shared, err := filepath.Glob(h.root + stateDir + "/peer-*/[0-9a-f]*")
 	require.NoError(h.lab.t, err)
@@ -349,7 +349,7 @@ func TestWrongContentIsThrownAwayAndComesFromAnother(t *testing.T) {
 	assert.Contains(t, o.warnings(), "check the disk and memory of w1")
 }
 
-// spoiler spoils what a machine serves as soon as it does.
+// spoiler spoils the files that a machine serves as soon as it serves them.
 type spoiler struct {
 	h    *fakeHost
 	next ssh.Tracer
@@ -362,7 +362,7 @@ func (s spoiler) Trace(e ssh.Event) {
 	s.next.Trace(e)
 }
 
-// A firewall between the machines: what they say is what the real program says, at a port where no one listens.
+// The test simulates a firewall between the machines: the real program reports its errors from a closed port.
 func TestWhereMachinesDoNotReachEachOtherEverythingComesFromHere(t *testing.T) {
 	program, err := realPeer()
 	require.NoError(t, err)
@@ -393,7 +393,7 @@ func TestAMachineWhereTheProgramDoesNotRunGetsItsFilesFromHere(t *testing.T) {
 	assert.Contains(t, o.warnings(), "required file not found")
 }
 
-// One that names another address has no one knock there.
+// A machine that names another address gets no connections there.
 func TestAMachineThatNamesAnotherAddressTakesNoPart(t *testing.T) {
 	l := newSharingLab(t, 4, []byte("#!/bin/sh\necho '{\"address\":\"127.0.0.1:22\",\"certificate\":\"\"}'\ncat >/dev/null\n"))
 	o := l.mustUp()
@@ -421,7 +421,7 @@ func TestARunThatIsCancelledClosesAllPortsAndTheNextGoesOn(t *testing.T) {
 	l.complete()
 }
 
-// The operator's machine vanishes: no one closes anything in order.
+// The operator's machine vanishes without closing its connections.
 func TestAPaictlThatDiesLeavesNoPortOpen(t *testing.T) {
 	l := newSharingLab(t, 6, nil)
 	c := &crash{lab: l}
@@ -443,7 +443,7 @@ func TestAPaictlThatDiesLeavesNoPortOpen(t *testing.T) {
 	l.complete()
 }
 
-// Four of seven machines stop in the middle of what paictl sends them first: as many as it sends to at a time.
+// Four of seven machines stop in the middle of the first files from paictl: as many as it sends to at a time.
 func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 	l := newSharingLab(t, 7, nil)
 	const tooSlowly = "it takes too slowly what is sent from here: other machines don't wait for it"
@@ -474,7 +474,7 @@ func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 	}
 	done := make(chan struct{})
 	var whole, warned atomic.Bool
-	go func() { // the run can't end before the others go on
+	go func() { // the run can't end before the others continue
 		for {
 			select {
 			case <-done:

@@ -15,38 +15,37 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// phase is one step that makes a node what the configuration says. Detect and verify
-// only read; diff is pure; apply makes exactly the changes that diff named, and is safe to
-// repeat after being cut off anywhere.
+// phase is one step that makes a node match the configuration. Detect and verify only read; diff is pure;
+// apply makes exactly the changes that diff named, and can be repeated after an interruption at any point.
 type phase interface {
 	// name is the phase's name in --phases, events and the journal.
 	name() string
 	// applies reports whether the phase concerns the node.
 	applies(n *Node) bool
-	// detect returns shell that prints the node's state, for answer.
+	// detect returns shell code that prints the node's state, for answer.
 	detect(n *Node) (string, error)
-	// diff compares the node with the configuration. All nodes' facts are at hand.
+	// diff compares the node with the configuration. It has all nodes' facts.
 	diff(n *Node, w *world) ([]Change, error)
 	apply(ctx context.Context, r *run, n *Node, cs []Change) error
-	// verify returns shell that exits with status 0 once the node is what apply promised,
-	// and else prints why not; "" where apply itself has seen it.
+	// verify returns shell code that exits with status 0 once the node has the state that apply
+	// promised, and otherwise prints the reason; it returns "" if apply itself has checked it.
 	verify(n *Node) string
-	// waits names the steps that must have ended before this phase's apply may begin. The plan
-	// tells what the run is about to change, and what it found.
+	// waits names the steps that must end before this phase's apply may begin. The plan has the
+	// changes of the run and the state that it found.
 	waits(n *Node, pl *plan) []step
 }
 
 // step is a phase on a node.
 type step struct {
 	host, phase string
-	// must says that the step has to have succeeded; otherwise its end is enough.
+	// must means that the step has to succeed; otherwise it only has to end.
 	must bool
-	// rolls says that the step makes the same change as the waiting one: where it fails, the
-	// waiting machine is left as it is. That its machine was set aside before says nothing.
+	// rolls means that the step makes the same change as the waiting one: if it fails, the waiting
+	// machine is left unchanged. An earlier failure of that machine doesn't count.
 	rolls bool
 }
 
-// world is what detection found on all nodes.
+// world holds the state that detection found on all nodes.
 type world struct {
 	spec  *Spec
 	facts map[string]*facts // by host name
@@ -54,19 +53,18 @@ type world struct {
 	limit map[string]bool
 	// leader is the control plane machine through which cluster-wide work is done.
 	leader *Node
-	// forgotten says that the machines are taken for no members: a dry run of making the
-	// cluster again.
+	// forgotten means that the machines don't count as members: in a dry run of making the cluster again.
 	forgotten bool
-	// mayFound says that the phases of this run would make a cluster where there is none.
+	// mayFound means that the phases of this run would make a cluster if none exists.
 	mayFound bool
-	// whole says that the run takes all machines through all phases.
+	// whole means that the run takes all machines through all phases.
 	whole bool
-	// outside holds the machines outside of --limit that are members of a cluster; it is
-	// filled only where this run would make one.
+	// outside holds the machines outside of --limit that are members of a cluster; it is filled
+	// only if this run would make one.
 	outside map[string]bool
-	// etcd is what the leader's etcd says, nil where no one had to ask it or it didn't answer.
+	// etcd is the view of the leader's etcd, or nil if the run didn't need it or etcd didn't answer.
 	etcd *etcdView
-	// findings are what speaks against working on the cluster at all.
+	// findings are the reasons not to work on the cluster at all.
 	findings []preflight.Finding
 
 	nodesOnce sync.Once
@@ -103,7 +101,7 @@ func PhaseNames() []string {
 	return out
 }
 
-// CheckPhases reports a name that is no phase of "cluster up".
+// CheckPhases returns an error if a name isn't a phase of "cluster up".
 func CheckPhases(names []string) error {
 	all := PhaseNames()
 	for _, name := range names {
@@ -176,7 +174,7 @@ func scriptError(n *Node, name string, res ssh.Result) error {
 	return hint.Errorf(remedy, "%s on %s: exit status %d: %s", name, n.Hostname, res.ExitCode, said)
 }
 
-// applyResources stages the uploads, runs the script, and tells of each change.
+// applyResources stages the uploads, and runs the script of the changes.
 func (r *run) applyResources(ctx context.Context, n *Node, phase string, res resources, cs []Change) error {
 	if err := r.stage(ctx, n, phase, res.uploads(cs)); err != nil {
 		return err

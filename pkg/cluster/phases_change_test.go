@@ -15,9 +15,9 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// TestUpMakesExactlyTheChangesThatADifferenceCallsFor changes one thing after the other, in
-// the configuration or on a host, and wants the next up to answer with these changes and
-// no others, so that also nothing is left of what the one before it had to do.
+// TestUpMakesExactlyTheChangesThatADifferenceCallsFor changes one thing after the other, in the
+// configuration or on a host, and expects the next up to make exactly these changes. So it also
+// finds changes that the up before left unfinished.
 func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)
@@ -79,7 +79,7 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 			name:  "a setting of the kubelet",
 			later: true,
 			do:    func() { k.Extra.Kubelet = map[string]any{"maxPods": 200} },
-			// kubeadm's file follows, for machines to come; the control plane goes on undisturbed.
+			// kubeadm's file follows, for future machines; the control plane keeps running undisturbed.
 			want: []string{
 				"m1 kubelet update /etc/paictl/kubelet.conf.d/10-paictl.conf", "m1 kubelet restart kubelet.service its files change",
 				"m1 init update /etc/paictl/kubeadm.yaml", "w1 kubelet update /etc/paictl/kubelet.conf.d/10-paictl.conf", "w1 kubelet restart kubelet.service its files change",

@@ -67,8 +67,8 @@ func TestAFailureOnAHostIsToldWithItsCauseAndARemedy(t *testing.T) {
 	}
 }
 
-// TestWhatWasCutOffRightAfterItsEffectIsStillFinished ends a program after it has changed the
-// host: nothing differs any more, and yet something is left to do or to be remembered.
+// TestWhatWasCutOffRightAfterItsEffectIsStillFinished ends a program after it has changed the host:
+// the state is already as wanted, but a further step or a record is still due.
 func TestWhatWasCutOffRightAfterItsEffectIsStillFinished(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, program, file, want string }{

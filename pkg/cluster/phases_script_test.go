@@ -46,7 +46,7 @@ func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
 	changed.host("w1").remove(paths.Member)
 	changed.mustUp()
 	collect(changed)
-	for _, p := range upPhases(three.spec()) { // also where no host called for it
+	for _, p := range upPhases(three.spec()) { // even if no host needed it
 		for _, n := range three.spec().Nodes {
 			bodies[preludeScript+p.verify(n)] = true
 		}

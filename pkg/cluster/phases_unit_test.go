@@ -52,7 +52,7 @@ func TestLabelsAndTaintsOfANode(t *testing.T) {
 		labels map[string]string
 		taints []string
 		have   corev1.Node
-		want   []string // commands; none where nothing differs
+		want   []string // commands; empty if the node is as wanted
 	}{
 		{"a new node gets everything", map[string]string{"a": "1", "b": ""}, []string{"k=v:NoSchedule"}, corev1.Node{},
 			[]string{"label --overwrite 'a=1' 'b='", "taint --overwrite 'k=v:NoSchedule'", "annotate --overwrite 'paictl.openpai.org/owned=a,b,k=v:NoSchedule'"}},

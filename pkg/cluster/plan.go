@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// plan is what a run would change: by node and phase.
+// plan holds the changes that a run would make, by node and phase.
 type plan struct {
 	world  *world
 	phases []phase
@@ -57,7 +57,7 @@ func (p *plan) changes(nodes []*Node) []Change {
 	return out
 }
 
-// progress tells which steps of a run have ended, and how.
+// progress records which steps of a run have ended, and how.
 type progress struct {
 	mu   sync.Mutex
 	done map[step]chan struct{}
@@ -110,11 +110,11 @@ func (pr *progress) wait(ctx context.Context, s step) error {
 	return nil
 }
 
-// errSetAside stands at the steps that a machine doesn't come to, since an earlier one failed.
+// errSetAside is the result of the steps that a machine doesn't reach, since an earlier one failed.
 var errSetAside = errors.New("set aside")
 
-// applyAll takes each node through its phases. A node waits for others only where a phase
-// says so; a node that fails is set aside and the others go on.
+// applyAll takes each node through its phases. A node waits for others only if a phase requires it;
+// a node that fails is set aside and the others continue.
 func (r *run) applyAll(ctx context.Context, p *plan, nodes []*Node) error {
 	if err := r.share(p, nodes); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (r *run) step(ctx context.Context, p *plan, pr *progress, n *Node, ph phase
 		if err := ph.apply(ctx, r, n, cs); err != nil {
 			return err
 		}
-		// What was put on a master that etcd doesn't know works when it has joined again, not before.
+		// Settings on a master that etcd doesn't know take effect only after it has joined again.
 		if !p.world.expelled(n) || ph.name() == phaseJoin {
 			if err := r.verify(ctx, n, ph); err != nil {
 				return err

@@ -9,10 +9,9 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// A node has the same subnet for its pods as long as its object lives in the cluster. When that
-// is deleted and made again the subnet is another one, and the machine is not told: the bridge
-// cni0 keeps its address, and the CNI plugin refuses to start a pod on it. The node is Ready all
-// the same.
+// A node keeps the same subnet for its pods as long as its object is in the cluster. When the object
+// is deleted and made again, it gets another subnet, but the machine isn't notified: the bridge cni0
+// keeps its address, and the CNI plugin refuses to start a pod on it. The node is Ready regardless.
 
 const (
 	podBridge  = "interface cni0"
@@ -26,7 +25,7 @@ func differs(address, subnet string) bool {
 	return errA == nil && errS == nil && a.Masked() != s.Masked()
 }
 
-// podSubnet returns the node's subnet, as the API has it; where that is silent, as flannel has it.
+// podSubnet returns the node's subnet according to the API or, if the API doesn't have it, according to flannel.
 func (p *network) podSubnet(n *Node, w *world) (string, error) {
 	nodes, err := w.nodes()
 	if err != nil {
@@ -39,7 +38,7 @@ func (p *network) podSubnet(n *Node, w *world) (string, error) {
 	return given, nil
 }
 
-// podNetwork reads what a machine said of its pods' network.
+// podNetwork returns a machine's answer about its pods' network.
 func podNetwork(a answer.Answer) (flannel, bridge string) {
 	row, _ := a.Row("podnet")
 	if len(row) < 2 {
@@ -48,8 +47,8 @@ func podNetwork(a answer.Answer) (flannel, bridge string) {
 	return row[1], row[0]
 }
 
-// diffPods compares the pods' bridge, and what flannel was given, with the node's subnet. A
-// machine that is about to join is cleaned before.
+// diffPods compares the pods' bridge and flannel's subnet with the node's subnet. A machine that is
+// about to join is cleaned before.
 func (p *network) diffPods(n *Node, w *world) ([]Change, error) {
 	if p.plugin() != flannelPlugin || !p.spec.stays(n, w) {
 		return nil, nil

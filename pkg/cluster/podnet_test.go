@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// podNet gives a machine what flannel and the CNI plugins make there: the bridge with an
+// podNet gives a machine the state that flannel and the CNI plugins make: the bridge with an
 // address, flannel's file with a subnet, a pod with an address and its end of the bridge.
 func (h *fakeHost) podNet(bridge, subnet, pod string) {
 	h.write("/.fake/links/cni0", bridge+"\n")

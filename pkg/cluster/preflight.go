@@ -21,9 +21,8 @@ const (
 //go:embed scripts/repair.sh
 var repairScript string
 
-// preflight checks all hosts before anything is changed on any of them. One error anywhere
-// stops the run. With --fix it first repairs what is safe to repair, and looks again; the
-// world that it returns is the one that was seen last.
+// preflight checks all hosts before anything is changed on any of them. One error anywhere stops the run.
+// With --fix it first makes the safe repairs, and checks again; it returns the last world that it surveyed.
 func (r *run) preflight(ctx context.Context, w *world, nodes []*Node) (*world, error) {
 	start := r.opts.Clock()
 	findings := r.check(w, nodes)
@@ -85,7 +84,7 @@ func (r *run) repaired() bool {
 	return len(r.changes) > 0
 }
 
-// remedyOf is the remedy for a run that was refused: the finding's own where there is one.
+// remedyOf returns the remedy for a run that was refused: the finding's own if it is the only one.
 func remedyOf(errs []preflight.Finding) string {
 	if len(errs) == 1 {
 		return errs[0].Remedy
@@ -102,8 +101,8 @@ func remedyOf(errs []preflight.Finding) string {
 	return "each failed check above names its remedy; afterwards run the same command again"
 }
 
-// fix repairs what the findings offer to repair, one script per host, and returns how many
-// repairs each host got. A repair that fails leaves its finding standing.
+// fix makes the repairs that the findings offer, one script per host, and returns how many repairs
+// each host got. If a repair fails, its finding remains.
 func (r *run) fix(ctx context.Context, nodes []*Node, findings []preflight.Finding) (map[string]int, error) {
 	todo := map[string][]preflight.Finding{}
 	for _, f := range findings {

@@ -46,7 +46,7 @@ func TestMembersOfARunningClusterYieldNoFindings(t *testing.T) {
 	assert.Empty(t, examine(t, s, nil, func(ms map[string]*machine) {
 		for _, n := range s.Nodes {
 			m := memberMachine(s, n)
-			// What would keep a new machine out is no reason to complain about a member.
+			// These would keep a new machine out, but must not raise findings about a member.
 			m.fact("memory-kib", "200000")
 			m.fact("cpus", "0")
 			m.fact("os-release", "ID=almalinux", true)
@@ -386,9 +386,9 @@ func TestAMachineWithAnotherCertificateAuthorityBelongsToAnotherCluster(t *testi
 	assert.Contains(t, got[0].Remedy, "if it was off while this cluster's authorities were replaced: paictl cluster certs rotate-ca --catch-up; else remove it from that cluster first")
 }
 
-// What a machine without paictl's record holds may be all that there is of the cluster.
+// A machine without paictl's record may hold the last copy of the cluster's data.
 func TestAMemberThatLostPaictlsRecordIsNotToldToWipeItself(t *testing.T) {
-	// without makes the machines members, and takes the record of some away.
+	// without makes the machines members, and removes the record of some.
 	made := []string{kubeadmConf}
 	without := func(s *Spec, names ...string) []preflight.Finding {
 		return examine(t, s, nil, func(ms map[string]*machine) {

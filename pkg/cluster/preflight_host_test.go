@@ -69,7 +69,7 @@ func preflightSpec(t testing.TB, workers int) *Spec {
 	return s
 }
 
-// machine is what a made-up host answers to the detect script.
+// machine holds the answers of a made-up host to the detect script.
 type machine struct {
 	facts, probe, journal, images []string
 	asked, answered               time.Time
@@ -166,7 +166,7 @@ func dropLines(lines []string, begin string) []string {
 	return out
 }
 
-// answer is what the detect script would print.
+// answer returns the output of the detect script on this machine.
 func (m *machine) answer() string {
 	var b strings.Builder
 	for _, s := range []struct {

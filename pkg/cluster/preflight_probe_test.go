@@ -114,8 +114,8 @@ func TestTheProbeAnswersOnAFreshHost(t *testing.T) {
 func TestTheProbeTellsWhatIsMissing(t *testing.T) {
 	f := newFakeRoot(t)
 	s := preflightSpec(t, 1)
-	// A PATH with what the probe itself needs, without losetup and iptables. The prelude adds
-	// the system's folders, so only an unknown program is sure to be missing.
+	// A PATH with the programs that the probe itself needs, without losetup and iptables. The
+	// prelude adds the system's folders, so only an unknown program is sure to be missing.
 	body := strings.Replace(preflight.Probe(s.checked(nil), s.Nodes[1].checked()), "losetup", "paictl-no-such-program", 1)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
 	cmd.Env = []string{"PATH=" + f.bin + ":" + os.Getenv("PATH"), "PAICTL_ROOT=" + f.root}
@@ -129,8 +129,8 @@ func TestTheProbeNamesWhoHoldsAPort(t *testing.T) {
 	f := newFakeRoot(t)
 	s := preflightSpec(t, 1)
 	line := "   0: %s %s %s 00000000:00000000 00:00000000 00000000     0        0 %d 1 0 100 0 0 10 0\n"
-	// 6443 listens (0A); 10250 on the IPv6 table, no one knows whose; 2379 is only an outgoing
-	// connection; 80 is none of our business.
+	// 6443 listens (0A); 10250 in the IPv6 table has no known owner; 2379 is only an outgoing
+	// connection; 80 isn't one of the cluster's ports.
 	f.file("/proc/net/tcp", "  sl  header\n"+
 		fmt.Sprintf(line, "00000000:192B", "00000000:0000", "0A", 4711)+
 		fmt.Sprintf(line, "0100007F:094B", "0100007F:1F90", "01", 4712)+

@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// fleet is the machines of a spec as SSH servers in this process, each answering the
-// detect script with what its machine says.
+// fleet holds the machines of a spec as SSH servers in this process. Each answers the detect script
+// with the output of its machine.
 type fleet struct {
 	spec     *Spec
 	dialer   ssh.Dialer
@@ -27,7 +27,7 @@ type fleet struct {
 	mu       sync.Mutex
 	machines map[string]*machine
 	fixes    map[string][]string // scripts that changed something, by host
-	repair   func(m *machine)    // what a repair does
+	repair   func(m *machine)    // the effect of a repair
 }
 
 func newFleet(t testing.TB, s *Spec) *fleet {

@@ -8,12 +8,12 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// containerdEnv is what containerd's unit reads beside itself. The unit's own Environment= would
-// show the proxy's password to everyone on the machine.
+// containerdEnv is the environment file of containerd's unit. The unit's own Environment= would
+// show the proxy's password to every user on the machine.
 const containerdEnv = confDir + "/containerd.env"
 
-// containerdEnvironment is the file containerdEnv. Without a proxy it is there anyway, so
-// that taking a proxy away is a change like any other.
+// containerdEnvironment returns the file containerdEnv. The file exists even without a proxy, so
+// that removing a proxy is a change like any other.
 func (s *Spec) containerdEnvironment() []byte {
 	var b strings.Builder
 	b.WriteString("# Written by paictl; change proxy in kubernetes-configuration.yaml instead.\n")
@@ -39,8 +39,8 @@ func (s *Spec) aptProxy() string {
 	return fmt.Sprintf("APT_HTTP_PROXY=%s APT_HTTPS_PROXY=%s APT_NO_PROXY=%s\n", shell.Quote(p.HTTP.Reveal()), shell.Quote(p.HTTPS.Reveal()), shell.Quote(s.noProxy()))
 }
 
-// noProxy is what never goes through a proxy: the cluster's own addresses and names, and what
-// the operator adds.
+// noProxy returns the addresses that bypass the proxy: the cluster's own addresses and names, and
+// the ones that the operator adds.
 func (s *Spec) noProxy() string {
 	k := s.Config.Kubernetes.Kubernetes
 	out := []string{"localhost", "127.0.0.0/8", "kubernetes.default", ".svc", "." + k.DNSDomain, k.ServiceClusterIPRange, k.PodCIDR}

@@ -23,10 +23,10 @@ const (
 	recoverTarget = "etcd --force-new-cluster"
 )
 
-// Recovery says what happens to a cluster without a quorum of etcd if one member continues alone. Revisions are etcd's.
+// Recovery describes the effect on a cluster without a quorum of etcd if one member continues alone. Revisions are etcd's.
 type Recovery struct {
 	Member string `json:"member"`
-	// Revision is how far the member's data goes, 0 where its etcd doesn't say.
+	// Revision is the last revision of the member's data, or 0 if its etcd doesn't report it.
 	Revision int64            `json:"revision,omitempty"`
 	Others   []RecoveryMember `json:"others"`
 }
@@ -34,7 +34,7 @@ type Recovery struct {
 // RecoveryMember is another machine of the control plane.
 type RecoveryMember struct {
 	Host string `json:"host"`
-	// State is "silent" where the machine doesn't answer, "empty" where it has no data of etcd, "data" where it has.
+	// State is "silent" if the machine doesn't answer, "empty" if it has no data of etcd, and otherwise "data".
 	State    string `json:"state"`
 	Revision int64  `json:"revision,omitempty"`
 }
@@ -63,7 +63,7 @@ func (v Recovery) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// WhatRecovers asks the machines what Options.FromMember would do. It changes nothing, and emits no events.
+// WhatRecovers asks the machines for the effect of Options.FromMember. It changes nothing, and emits no events.
 func WhatRecovers(ctx context.Context, s *Spec, o Options) (Recovery, error) {
 	o.DryRun, o.Sink = true, silent{}
 	r := newRun(s, o)
@@ -125,7 +125,7 @@ func (r *run) recovery(ctx context.Context, w *world) (Recovery, error) {
 	if views[n] != nil {
 		out.Revision = views[n].revision
 	}
-	// Those that have their data may just be starting: without a quorum etcd answers no one at first.
+	// Members with their data may just be starting: without a quorum etcd answers no requests at first.
 	if voters := len(out.Others) + 1; begun == nil && 2*have > voters && !r.opts.Force {
 		return out, hint.Errorf("see why etcd doesn't run on them (journalctl -u kubelet, /var/log/pods), or wait if they have just started; only if it can never run again: --force",
 			"%d of %d masters have their data: etcd can have a quorum", have, voters)
@@ -139,7 +139,7 @@ func (r *run) recovery(ctx context.Context, w *world) (Recovery, error) {
 	return out, nil
 }
 
-// hasQuorum is why nothing is to be recovered: m says that etcd has a quorum.
+// hasQuorum returns the reason not to recover: m reports that etcd has a quorum.
 func (r *run) hasQuorum(w *world, m, begun *Node) error {
 	switch {
 	case begun == nil:
@@ -153,7 +153,7 @@ func (r *run) hasQuorum(w *world, m, begun *Node) error {
 		"etcd has a quorum again, says %s: there is nothing to recover", m.Hostname)
 }
 
-// otherMembers are the other masters of the layout, and members of etcd that aren't in it.
+// otherMembers returns the other masters of the layout, and members of etcd that aren't in it.
 func (r *run) otherMembers(w *world, n *Node, views map[*Node]*etcdStatus) []RecoveryMember {
 	out := []RecoveryMember{}
 	for _, m := range r.spec.ControlPlane() {
@@ -181,7 +181,7 @@ func (r *run) otherMembers(w *world, n *Node, views map[*Node]*etcdStatus) []Rec
 	return out
 }
 
-// recovering returns the machine on which a recovery was interrupted, nil where there is none.
+// recovering returns the machine on which a recovery was interrupted, or nil.
 func (w *world) recovering() *Node {
 	for _, n := range w.spec.ControlPlane() {
 		if w.of(n, phaseInit).Value("recovering") == "yes" {
@@ -191,7 +191,7 @@ func (w *world) recovering() *Node {
 	return nil
 }
 
-// etcdStatus is what one member says of itself, also without a quorum.
+// etcdStatus is a member's report on itself, which it gives even without a quorum.
 type etcdStatus struct {
 	view     *etcdView
 	revision int64
@@ -213,12 +213,12 @@ func (r *run) etcdStatus(ctx context.Context, n *Node) (*etcdStatus, error) {
 		} `json:"header"`
 	}
 	if json.Unmarshal(decoded(a.Value("etcdstatus")), &said) == nil {
-		out.revision, _ = strconv.ParseInt(said.Header.Revision, 10, 64) // one that says none is taken for one that says nothing
+		out.revision, _ = strconv.ParseInt(said.Header.Revision, 10, 64) // a missing revision counts like a missing answer
 	}
 	return out, nil
 }
 
-// recoverEtcd makes a member of etcd the only one, and looks at the machines again. The others join by what follows.
+// recoverEtcd makes a member of etcd the only one, and reads the machines' state again. The others join in the next phases.
 func (r *run) recoverEtcd(ctx context.Context, w *world, nodes []*Node) (*world, []Change, error) {
 	if _, err := r.recovery(ctx, w); err != nil {
 		return nil, nil, err
@@ -247,7 +247,7 @@ func (s *Spec) etcdFolder() string {
 	return fmt.Sprintf("ETCD_DIR=%s\n", shell.Quote(strings.TrimSuffix(s.etcdData(), "/")))
 }
 
-// UndoRecovery takes a recovery back that was interrupted or failed: the member's data and its etcd are what they were.
+// UndoRecovery undoes a recovery that was interrupted or failed: it restores the member's data and its etcd.
 func UndoRecovery(ctx context.Context, s *Spec, o Options) error {
 	r := newRun(s, o)
 	defer r.close()

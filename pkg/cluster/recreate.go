@@ -15,13 +15,13 @@ import (
 
 const phaseReset = "reset"
 
-// Loss is what is gone when a cluster is made again.
+// Loss lists the members and objects that are lost when a cluster is made again.
 type Loss struct {
 	// Members are the machines that belong to the cluster, by host name.
 	Members []string `json:"members"`
-	// API is up where the cluster could be asked for its objects, else down.
+	// API is up if the cluster could be asked for its objects, otherwise down.
 	API string `json:"api"`
-	// Objects are how many of each kind there are, the most telling kinds only.
+	// Objects counts the objects of the most telling kinds.
 	Objects []KindCount `json:"objects,omitempty"`
 }
 
@@ -44,8 +44,7 @@ func (l Loss) String() string {
 		"All pods are stopped. The folders with the services' data stay on the machines.", members, strings.Join(counts, ", "))
 }
 
-// WhatIsLost asks the machines what Options.Recreate would delete. It changes nothing, and emits
-// no events.
+// WhatIsLost asks the machines for the loss that Options.Recreate would cause. It changes nothing, and emits no events.
 func WhatIsLost(ctx context.Context, s *Spec, o Options) (Loss, error) {
 	o.DryRun, o.Sink = true, silent{}
 	r := newRun(s, o)
@@ -64,7 +63,7 @@ type silent struct{}
 
 func (silent) Emit(Event) {}
 
-// loss asks the leader for what the cluster holds.
+// loss asks the leader for the objects in the cluster.
 func (r *run) loss(ctx context.Context, w *world) (Loss, error) {
 	l := Loss{API: "down", Members: []string{}}
 	for _, n := range r.spec.Nodes {
@@ -130,7 +129,7 @@ func (r *run) resetAll(ctx context.Context, w *world, nodes []*Node) (*world, []
 	}
 	for _, n := range r.spec.ControlPlane() {
 		if errs[n] != nil {
-			// A second cluster beside what is left of the first would be worse than none.
+			// A second cluster beside the remains of the first would be worse than no cluster.
 			return nil, nil, fmt.Errorf("reset %s: %w", n.Hostname, errs[n])
 		}
 	}
@@ -138,7 +137,7 @@ func (r *run) resetAll(ctx context.Context, w *world, nodes []*Node) (*world, []
 	return again, changes, err
 }
 
-// resets returns the machines that belong to a cluster, or did, and what is done there.
+// resets returns the machines that belong to a cluster, or did, and the changes to make there.
 func (w *world) resets() ([]Change, []*Node) {
 	changes, nodes := []Change{}, []*Node(nil)
 	for _, n := range w.spec.Nodes {
@@ -155,8 +154,8 @@ func resetChange(n *Node) Change {
 	return Change{Host: n.Hostname, Phase: phaseReset, Action: "run", Target: "kubeadm reset", Detail: "it leaves its cluster"}
 }
 
-// reset takes one machine out of its cluster, whatever state that is in: etcd's other members
-// are going, too, so they aren't asked.
+// reset removes one machine from its cluster in any state of the cluster. It doesn't ask etcd's
+// other members, since they are removed, too.
 func (r *run) reset(ctx context.Context, n *Node) error {
 	start := r.opts.Clock()
 	r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: phaseReset, Changes: 1})

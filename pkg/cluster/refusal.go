@@ -6,12 +6,12 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
-// PreflightError says that checks failed, and what had been changed before, mostly nothing.
+// PreflightError reports that checks failed, and which changes the run had made before, in most cases none.
 type PreflightError struct {
 	Findings []preflight.Finding
-	// Repaired says that --fix has repaired something before.
+	// Repaired means that --fix repaired something before.
 	Repaired bool
-	// Reset says that "cluster recreate" has taken machines out of their cluster before.
+	// Reset means that "cluster recreate" removed machines from their cluster before.
 	Reset bool
 }
 

@@ -82,8 +82,7 @@ func RemoveNodes(ctx context.Context, s *Spec, o Options, ro RemoveOptions) erro
 	return r.summary("node remove", nodes, nil)
 }
 
-// Removable returns the nodes of those host names or addresses, and refuses what would end
-// the cluster.
+// Removable returns the nodes of the given host names or addresses. It refuses a removal that would end the cluster.
 func Removable(s *Spec, names []string) ([]*Node, error) {
 	var nodes []*Node
 	for _, name := range names {
@@ -129,8 +128,8 @@ func (r *run) keepsAddress(nodes []*Node) error {
 	return nil
 }
 
-// noLeader refuses to go on where the cluster can't be asked, although there may be one. Without
-// a cluster the machines are only given back.
+// noLeader refuses to continue if the cluster can't be asked although it may exist. Without a
+// cluster, the run only undoes paictl's changes on the machines.
 func (r *run) noLeader(nodes []*Node) error {
 	if r.leader != nil {
 		return nil
@@ -187,7 +186,7 @@ type removal struct {
 	opts RemoveOptions
 	undo *undo
 	dead map[*Node]error
-	// cluster reports whether there is one; without it only the machines are given back.
+	// cluster reports whether a cluster exists; without one only paictl's changes on the machines are undone.
 	cluster bool
 }
 
@@ -281,7 +280,7 @@ func (m *removal) node(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// tell does a step that is no phase of "cluster up", and tells of it.
+// tell runs a step that isn't a phase of "cluster up", and emits its events.
 func (r *run) tell(ctx context.Context, n *Node, phase string, do func(context.Context, *Node) ([]Change, error)) error {
 	start := r.opts.Clock()
 	r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: phase})
@@ -315,7 +314,8 @@ func (m *removal) drain(ctx context.Context, n *Node) ([]Change, error) {
 	return m.evict(ctx, n, force, m.opts.DrainTimeout)
 }
 
-// evict cordons a node and moves its pods away. With force 1 no disruption budget is asked; with 2 no one waits for their end.
+// evict cordons a node and evicts its pods. With force 1 it deletes them instead, without regard to disruption budgets; with 2 it also
+// doesn't wait for them to end.
 func (r *run) evict(ctx context.Context, n *Node, force int, limit time.Duration) ([]Change, error) {
 	a, err := r.onLeader(ctx, "remove/drain", fmt.Sprintf("NODE=%s FORCE=%d SECONDS_MAX=%d\nr_drain\n", shell.Quote(n.Hostname), force, int(limit.Seconds())), limit+2*time.Minute)
 	if err != nil {
@@ -341,7 +341,7 @@ func (m *removal) member(ctx context.Context, n *Node) ([]Change, error) {
 	return nil, nil
 }
 
-// giveBack undoes on the machine what paictl did.
+// giveBack undoes paictl's changes on the machine.
 func (m *removal) giveBack(ctx context.Context, n *Node) ([]Change, error) {
 	found, err := m.undo.ask(ctx, m.run, n)
 	if err != nil || len(found) == 0 {

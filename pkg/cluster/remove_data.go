@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Data is a volume whose data lies in a folder of one machine.
+// Data is a volume whose data is in a folder of one machine.
 type Data struct {
 	Host, Volume, Folder string
-	// Of is the service that keeps its data there, else the claim, as namespace/name; else "".
+	// Of is the service that keeps its data there, otherwise the claim as namespace/name, or "".
 	Of string
 }
 
@@ -26,10 +26,10 @@ func (d Data) String() string {
 	return fmt.Sprintf("%s%s on %s (volume %s)", of, d.Folder, d.Host, d.Volume)
 }
 
-// labelService stands on volumes that paictl made for a service.
+// labelService is a label of volumes that paictl made for a service.
 const labelService = "paictl.openpai.org/service"
 
-// DataOn asks the cluster which volumes lie on the machines of those host names or addresses.
+// DataOn asks the cluster which volumes are on the machines with the given host names or addresses.
 // RemoveNodes leaves them there. It changes nothing, and emits no events.
 func DataOn(ctx context.Context, s *Spec, o Options, names []string) ([]Data, error) {
 	nodes, err := Removable(s, names)
@@ -39,7 +39,7 @@ func DataOn(ctx context.Context, s *Spec, o Options, names []string) ([]Data, er
 	o.DryRun, o.Sink = true, silent{}
 	r := newRun(s, o)
 	defer r.close()
-	r.each(ctx, s.ControlPlane(), r.dial) // any that answers will do
+	r.each(ctx, s.ControlPlane(), r.dial) // one that answers is enough
 	leader, err := r.findLeader(ctx, nodes)
 	if err != nil {
 		return nil, err

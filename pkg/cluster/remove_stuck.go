@@ -17,7 +17,7 @@ import (
 // blockersShown bounds the list of pods in one message.
 const blockersShown = 5
 
-// stuckError names the pods that did not leave a node, and what holds each of them.
+// stuckError names the pods that did not leave a node, and the reason for each of them.
 func stuckError(n *Node, limit time.Duration, said []string, pods, budgets []byte) error {
 	var list corev1.PodList
 	var pdbs policyv1.PodDisruptionBudgetList

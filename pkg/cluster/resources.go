@@ -59,8 +59,7 @@ type artifact struct {
 type unit struct {
 	name  string
 	reads []string
-	// later says that something else starts it; paictl enables it, and restarts it only
-	// where it runs.
+	// later means that another program starts it; paictl enables it, and restarts it only if it runs.
 	later bool
 }
 
@@ -103,7 +102,7 @@ func (r resources) detect() string {
 	return b.String()
 }
 
-// diff compares what a host answered with what is wanted.
+// diff compares a host's answer with the wanted resources.
 func (r resources) diff(a answer.Answer) []Change {
 	var out []Change
 	add := func(c Change) { out = append(out, c) }
@@ -188,11 +187,11 @@ func (r resources) diffUnits(a answer.Answer, written bool) []Change {
 			active = activating
 		}
 		switch {
-		case enabled != "enabled" && enabled != "static": // what starts a static one is said elsewhere, as by udev
+		case enabled != "enabled" && enabled != "static": // a static unit is started by another program, such as udev
 			out = append(out, Change{Action: "enable", Target: u.name})
 		case active != "active" && u.later:
-			// Not running, it needs no restart; but systemd has to read its file again, and the
-			// stamp must say that it will start from what is there.
+			// It doesn't run, so it needs no restart; but systemd has to read its file again, and
+			// the stamp must record that it will start from the current files.
 			if !fresh || written && r.touches(u, a) {
 				out = append(out, Change{Action: "enable", Target: u.name, Detail: "its files change before it starts"})
 			}

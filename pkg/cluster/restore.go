@@ -27,16 +27,16 @@ import (
 //go:embed scripts/restore.sh
 var restoreScript string
 
-// restoreDir is where what is restored lies on the machine that founds the cluster, until it does.
+// restoreDir is the folder of the parts to restore on the machine that founds the cluster, until it has done so.
 const restoreDir = "/var/lib/paictl/restore"
 
-// mostKeys bounds what is read of PartKeys, in bytes.
+// mostKeys limits how many bytes of PartKeys are read.
 const mostKeys = 16 << 20
 
-// keyFiles are all that a backup of keys may have: the archive is unpacked by root.
+// keyFiles are the only files that a backup of keys may have: root unpacks the archive.
 var keyFiles = backup.KeyFiles()
 
-// CheckKeys reports what is missing in a backup of keys, what doesn't belong there, and what doesn't belong together.
+// CheckKeys returns an error if files are missing in a backup of keys, don't belong there, or don't match each other.
 func CheckKeys(r io.Reader) error {
 	text, err := readKeys(r)
 	if err != nil {
@@ -79,25 +79,26 @@ func readKeys(r io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// Restore is what a new cluster is made of: parts of a backup.
+// Restore holds the parts of a backup from which a new cluster is made.
 type Restore struct {
 	Keys, Etcd RestoreFile
-	// History is the history of jobs; nil: it isn't put on a machine. Left says why, where the backup has one.
+	// History is the history of jobs; nil if it isn't put on a machine. Left is the reason for that if the backup has a history.
 	History *RestoreHistory
 	Left    string
-	// Founded is called when there is a cluster, with why the history of jobs isn't in place; "" says that it is, or that there is none. nil: no one asks.
+	// Founded is called when the cluster exists. Its argument is the reason why the history of jobs isn't in place; it is "" if the history is in
+	// place, or if the backup doesn't contain one. Founded may be nil.
 	Founded func(left string)
 }
 
-// RestoreHistory is the history of jobs, and where the job controller will look for it: a folder of the machine Node, which is Owner's. It comes there
-// if that machine founds the cluster, has room for it and no other one, and before the controller may begin.
+// RestoreHistory is the history of jobs, and its destination for the job controller: a folder of the machine Node, owned by Owner. It is put there if
+// that machine founds the cluster, has room for it and has no other history, and before the controller may begin.
 type RestoreHistory struct {
 	RestoreFile
 	Node, Folder string
 	Owner        int64
 }
 
-// What a machine tells of the history of jobs.
+// States of the history of jobs that a machine reports.
 const (
 	historyNone   = "none"
 	historyPlaced = "placed"
@@ -105,7 +106,7 @@ const (
 	historyNoRoom = "room"
 )
 
-// restoreReserve is what a disk must have left with a history of jobs on it, in bytes: the machine needs room for images and logs as well.
+// restoreReserve is how many bytes a disk must have left beside a history of jobs: the machine needs room for images and logs as well.
 const restoreReserve = 1 << 30
 
 func (r *Restore) historyOn(n *Node) *RestoreHistory {
@@ -147,8 +148,8 @@ func (f RestoreFile) oneCertificateEach() (RestoreFile, error) {
 	}}, nil
 }
 
-// refuseRestore refuses a restore that may neither begin nor go on, and any other run where one was interrupted too early. Machines that
-// belong to a cluster are only those of the same restore, which was interrupted at its end.
+// refuseRestore refuses a restore that may neither begin nor continue, and any other run if a restore was interrupted too early. Members
+// of a cluster may only be those of the same restore, interrupted near its end.
 func (r *run) refuseRestore(w *world) error {
 	masters, members := r.spec.ControlPlane(), w.members()
 	unfinished := slices.DeleteFunc(slices.Clone(masters), func(n *Node) bool { return !isRestoring(w.of(n, phaseInit)) })
@@ -213,7 +214,7 @@ func (r *run) uploadRestore(ctx context.Context, n *Node) (history string, err e
 	return history, r.upload(ctx, n, phaseInit, files)
 }
 
-// roomForHistory looks whether the history of jobs is needed on a machine, and fits. Where it doesn't, the cluster can be restored nevertheless.
+// roomForHistory checks whether a machine needs the history of jobs and has room for it. If it has no room, the cluster can still be restored.
 func (r *run) roomForHistory(ctx context.Context, n *Node, h *RestoreHistory) (string, error) {
 	res, err := r.read(ctx, n, phaseInit, "room", restoreScript+fmt.Sprintf("ETCD_DIR=%s\nr_room %s %d %s\n",
 		shell.Quote(strings.TrimSuffix(r.spec.etcdData(), "/")), shell.Quote(h.Folder), h.Size, shell.Quote(h.SHA256)))
@@ -249,7 +250,7 @@ func (r *Restore) tooFull(a answer.Answer) (string, error) {
 	brought := func(name string, of RestoreFile) int64 {
 		size, err := strconv.ParseInt(a.Value("brought", name), 10, 64)
 		if err != nil {
-			return of.Size // nothing is there yet
+			return of.Size // no part of the file is present yet
 		}
 		return max(0, of.Size-size)
 	}
@@ -276,7 +277,7 @@ func (r *Restore) tooFull(a answer.Answer) (string, error) {
 	return "", nil
 }
 
-// restore is shell that comes between clear and "kubeadm init", and what follows that. history is what uploadRestore returned.
+// restore returns the shell code between clear and "kubeadm init", and the code after "kubeadm init". history is the result of uploadRestore.
 func (p *initialise) restore(n *Node, from *Restore, history string) (before, after string, err error) {
 	image, err := p.spec.image("etcd")
 	if err != nil {
@@ -293,7 +294,7 @@ func (p *initialise) restore(n *Node, from *Restore, history string) (before, af
 	return before, p.spec.forget(n), nil
 }
 
-// founded ends a restore on the machine that has founded the cluster, and tells what that says of the history of jobs.
+// founded ends a restore on the machine that founded the cluster, and reports that machine's state of the history of jobs.
 func (r *run) founded(n *Node, stdout []byte) error {
 	a, err := answer.Parse(stdout)
 	if err != nil {
@@ -324,7 +325,7 @@ func (r *run) warnOfHistory(n *Node, left string) {
 		Hint: "put it back when the services run: paictl cluster restore FILE --history"})
 }
 
-// left says why the history of jobs isn't in place, as a machine that founded a cluster tells it; "" where it is.
+// left returns the reason why the history of jobs isn't in place, according to the machine that founded a cluster; "" if it is in place.
 func (h *RestoreHistory) left(n *Node, state string) string {
 	switch {
 	case state == historyPlaced:
@@ -339,7 +340,7 @@ func (h *RestoreHistory) left(n *Node, state string) string {
 	return n.Hostname + " doesn't say what has become of it"
 }
 
-// forget is the shell that ends a restore.
+// forget returns the shell code that ends a restore.
 func (s *Spec) forget(n *Node) string {
 	names := make([]string, 0, len(s.Nodes))
 	for _, m := range s.Nodes {
@@ -351,7 +352,7 @@ func (s *Spec) forget(n *Node) string {
 // isRestoring reports whether a restore on a machine has not come to its end.
 func isRestoring(a answer.Answer) bool { return a.Value("restoring") != "" }
 
-// host is an address as it stands in a URL.
+// host returns an address in the form for a URL.
 func host(ip string) string {
 	if strings.Contains(ip, ":") {
 		return "[" + ip + "]"

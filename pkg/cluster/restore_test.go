@@ -105,7 +105,7 @@ func TestARestorePutsTheHistoryOfJobsWhereTheControllerLooks(t *testing.T) {
 	}
 }
 
-// What was told is kept, for the run that ends the restore.
+// The machine keeps the state of the history, for the run that ends the restore.
 func TestAHistoryThatWasNotPutInPlaceIsToldByTheRunThatEndsTheRestore(t *testing.T) {
 	for by, c := range map[string]struct{ there, left string }{
 		"restore": {"what it has had", "m1 has another one already, which stays"}, "up": {"what it has had", "m1 has another one already, which stays"},
@@ -140,7 +140,7 @@ func TestAHistoryThatWasNotPutInPlaceIsToldByTheRunThatEndsTheRestore(t *testing
 	}
 }
 
-// TestWhatLiesBesideTheHistoryOfJobsDoesNotComeBack has a real log of SQLite of a former life, which SQLite would put into any file that it lies beside.
+// TestWhatLiesBesideTheHistoryOfJobsDoesNotComeBack has a real SQLite log from earlier. SQLite would replay it into any database file beside it.
 func TestWhatLiesBesideTheHistoryOfJobsDoesNotComeBack(t *testing.T) {
 	const folder = "/data/jobs"
 	l, from := newLab(t, 1, 0), saved(t)
@@ -265,7 +265,7 @@ func restoring(from *Restore) func(*Options, *ssh.Options) {
 	return func(o *Options, _ *ssh.Options) { o.Restore = from }
 }
 
-// checkRestored looks for what a restore leaves, and what it doesn't.
+// checkRestored checks that a restore left the right files, and removed its own.
 func (l *lab) checkRestored() {
 	l.t.Helper()
 	m1 := l.host("m1")
@@ -311,7 +311,7 @@ func TestARestoreThatFailedIsFinishedByTheNext(t *testing.T) {
 	for fails, c := range map[string]struct {
 		text string
 		says string
-		// isFounded: there is a cluster already, so that "up" may go on as well.
+		// isFounded means that a cluster exists already, so that "up" may continue as well.
 		isFounded bool
 	}{
 		"etcdutl":      {"", "snapshot missing hash", false},

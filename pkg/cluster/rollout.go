@@ -8,14 +8,13 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// A new setting, unit or program of the kubelet or of containerd may be one with which it does
-// not run. On machines that are members already, and have pods to lose, it therefore rolls out:
-// to one machine, and when that works to two, four and so on, up to a tenth of the workers at
-// once; then to the masters, one by one (first to them while no API answers). Where it fails in
-// one wave, the later ones are left as they are. Machines that are yet to join have nothing to
-// lose and don't wait.
+// A new setting, unit or program may keep the kubelet or containerd from running. On machines that
+// are members already, and have pods to lose, it therefore rolls out: to one machine, and when that
+// works to two, four and so on, up to a tenth of the workers at once; then to the masters, one by
+// one (first to them while no API answers). If it fails in one wave, the later machines are left
+// unchanged. Machines that are yet to join have no pods to lose and don't wait.
 
-// heldBack says that a machine was left as it is, since the same change has failed elsewhere.
+// heldBack is the error of a machine that was left unchanged, since the same change failed elsewhere.
 type heldBack struct{ phase, host string }
 
 func (*heldBack) leftAlone() {}
@@ -70,9 +69,9 @@ func (p *plan) waves(s *Spec, phase, unit string) [][]*Node {
 	return p.rolls[phase]
 }
 
-// waves returns the members whose unit starts from other files than before, in the order in
-// which they are changed. One that only has to be started again tries nothing new; beside such a
-// change it counts, for it may be the one on which the last run has failed.
+// waves returns the members whose unit starts from other files than before, in the order in which
+// they are changed. A unit that only has to be started again tries no new files. Beside such a
+// change it still counts, since the last run may have failed on it.
 func (s *Spec) waves(pl *plan, phase, unit string) [][]*Node {
 	var workers, masters []*Node
 	fresh := false

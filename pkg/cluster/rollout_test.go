@@ -16,7 +16,7 @@ import (
 const badMaxPods = "the kubelet does not stay up: failed to merge kubelet configs: failed to unmarshal merged JSON into kubelet configuration: " +
 	"json: cannot unmarshal string into Go struct field KubeletConfiguration.maxPods of type int32"
 
-// failures returns what the hosts of a run were set aside for, by host.
+// failures returns the errors for which the hosts of a run were set aside, by host.
 func failures(t *testing.T, o *outcome, exit int) map[string]Failed {
 	t.Helper()
 	partial, ok := errors.AsType[*PartialError](o.err)
@@ -29,8 +29,8 @@ func failures(t *testing.T, o *outcome, exit int) map[string]Failed {
 	return out
 }
 
-// TestAKubeletThatDoesNotRunOnAMemberIsStarted: whatever ended it, "up" starts it and sees that
-// it stays up.
+// TestAKubeletThatDoesNotRunOnAMemberIsStarted: "up" starts a kubelet that ended for any reason,
+// and checks that it stays up.
 func TestAKubeletThatDoesNotRunOnAMemberIsStarted(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 2)
@@ -66,8 +66,8 @@ func TestAKubeletThatDoesNotRunOnAMemberIsStarted(t *testing.T) {
 	})
 }
 
-// TestABadSettingOfTheKubeletBreaksOneMachine: the same one each time, whose cause is told; the
-// others keep their settings, and a good setting brings all of them there.
+// TestABadSettingOfTheKubeletBreaksOneMachine: each run breaks the same machine and reports the
+// cause; the others keep their settings, and a good setting reaches all of them.
 func TestABadSettingOfTheKubeletBreaksOneMachine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 3)
@@ -101,7 +101,7 @@ func TestABadSettingOfTheKubeletBreaksOneMachine(t *testing.T) {
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
-// TestABadSettingOfContainerdBreaksOneMachine: its own first words are the cause that is told.
+// TestABadSettingOfContainerdBreaksOneMachine: the error quotes containerd's first message as the cause.
 func TestABadSettingOfContainerdBreaksOneMachine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 2)
@@ -119,7 +119,7 @@ func TestABadSettingOfContainerdBreaksOneMachine(t *testing.T) {
 	l.mustUp()
 }
 
-// TestAMachineThatFailedElsewhereHoldsNobodyBack: of the kubelet's settings that says nothing.
+// TestAMachineThatFailedElsewhereHoldsNobodyBack: the failure has no relation to the kubelet's settings.
 func TestAMachineThatFailedElsewhereHoldsNobodyBack(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 2)

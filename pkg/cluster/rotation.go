@@ -15,17 +15,17 @@ import (
 
 const phaseUncordon = "uncordon"
 
-// rotation takes machines of a cluster that works out of service, a few at a time, and puts them back. A mark, an annotation, says which nodes it
-// has cordoned and no one else, so that the next run puts back those of one that was interrupted.
+// rotation takes machines of a working cluster out of service, a few at a time, and puts them back. A mark, an annotation, identifies the nodes
+// that only this command has cordoned, so that the next run puts back those of an interrupted one.
 type rotation struct {
 	*run
 	// name begins the names of its scripts.
 	name, mark string
-	// marked are the nodes that an earlier run has cordoned.
+	// marked holds the nodes that an earlier run cordoned.
 	marked map[string]bool
-	// cordoned are nodes that someone else has cordoned: they stay so.
+	// cordoned holds nodes that someone else cordoned: they stay cordoned.
 	cordoned map[string]bool
-	// out are machines that this run has taken out of service, restarted those whose kubelets have to report again.
+	// out holds machines that this run has cordoned, restarted those whose kubelets have to report again.
 	out, restarted map[string]bool
 }
 
@@ -49,10 +49,10 @@ func (u *rotation) readMarks(ctx context.Context) error {
 	}
 	for _, row := range a.All("cordoned") {
 		mark, _ := a.Row("marked", row[0])
-		if len(mark) > 0 { // whoever may write to the node may write what he likes
+		if len(mark) > 0 { // a user with write access to the node may have put any text there
 			mark[0] = strings.Trim(mark[0], `"`)
 		}
-		// A mark on a node that works, or that someone else has cordoned since, means nothing.
+		// The mark doesn't count on a node that works, or that someone else has cordoned since.
 		ours := len(mark) > 0 && (mark[0] == "now" || len(row) < 2 || row[1] == "" || mark[0] == row[1])
 		u.marked[row[0]], u.cordoned[row[0]] = ours, !ours
 	}
@@ -91,7 +91,7 @@ func (u *rotation) cordon(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// drain cordons a node and has its pods leave; with force also where a budget or a missing owner forbids to evict them.
+// drain cordons a node and evicts its pods. With force it also deletes pods that a disruption budget or a missing owner protects.
 func (u *rotation) drain(ctx context.Context, n *Node, force bool, limit time.Duration) ([]Change, error) {
 	if err := u.cordon(ctx, n); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (u *rotation) drain(ctx context.Context, n *Node, force bool, limit time.Du
 	return u.evict(ctx, n, how, limit)
 }
 
-// uncordon puts a node back into service that this command has taken out, once it is Ready.
+// uncordon puts a node that this command cordoned back into service, once it is Ready.
 func (u *rotation) uncordon(ctx context.Context, n *Node) ([]Change, error) {
 	fresh := 0
 	u.mu.Lock()

@@ -12,10 +12,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
-// What speaks against a run because a master, or etcd's data, might be lost by it.
+// Reasons to refuse a run because it could lose a master or etcd's data.
 
-// counted speaks against a run that would reset a machine on which etcd counts because a file is
-// missing there. A majority may depend on it.
+// counted refuses a run that would reset a machine because a file is missing there, although etcd
+// counts on it. A majority may depend on it.
 func (w *world) counted() []preflight.Finding {
 	var out []preflight.Finding
 	for _, n := range w.spec.ControlPlane() {
@@ -48,8 +48,8 @@ func (n *Node) asArgument() string {
 	return fmt.Sprintf("%s=%s --role %s", n.Hostname, n.HostIP, role)
 }
 
-// apart speaks against a run where a master whose API server answers is none of the leader's nodes. It
-// works, and whatever the reason, it is not the machine to be reset.
+// apart refuses a run if a master whose API server answers isn't one of the leader's nodes. The master
+// works, so it must not be reset, regardless of the reason.
 func (w *world) apart() ([]preflight.Finding, error) {
 	nodes, err := w.living()
 	if err != nil || nodes == nil {
@@ -80,8 +80,7 @@ func (w *world) apart() ([]preflight.Finding, error) {
 	return out, nil
 }
 
-// leftBehind speaks against making a cluster again while a master that is not in layout.yaml goes on as
-// the old one.
+// leftBehind refuses to make a cluster again while a master that is not in layout.yaml would continue as the old one.
 func (w *world) leftBehind() ([]preflight.Finding, error) {
 	nodes, err := w.living()
 	if err != nil {
@@ -102,7 +101,7 @@ func (w *world) leftBehind() ([]preflight.Finding, error) {
 	return out, nil
 }
 
-// living returns the nodes of a cluster that there is and whose API answers, else nil.
+// living returns the nodes of an existing cluster whose API answers, otherwise nil.
 func (w *world) living() (map[string]corev1.Node, error) {
 	if w.leader == nil || w.founding() || !w.healthy(w.leader) {
 		return nil, nil
@@ -110,10 +109,9 @@ func (w *world) living() (map[string]corev1.Node, error) {
 	return w.nodes()
 }
 
-// withoutQuorum speaks against a run where etcd has lost its majority for good, as far as the
-// machines that answered know: no machine can join, and nothing can be changed in the cluster.
-// Where enough of etcd's members have their data the run goes on, for it may be what brings them
-// back.
+// withoutQuorum refuses a run if etcd has permanently lost its majority, according to the machines
+// that answered: no machine can join, and the cluster can't be changed. If enough of etcd's members
+// have their data, the run continues, since it may bring them back.
 func (w *world) withoutQuorum() []preflight.Finding {
 	if w.etcd == nil || w.etcd.quorum {
 		return nil

@@ -55,9 +55,9 @@ const (
 	keyAlone                  // it has no other
 )
 
-// RotateSecrets replaces the key by which API servers encrypt Secrets in etcd: all masters get the new key, then all write by it, then all
-// Secrets are written again, and the old keys go. No API server restarts. The masters' files tell how far an earlier run has come.
-// With Options.DryRun it returns what it would do.
+// RotateSecrets replaces the key with which API servers encrypt Secrets in etcd: all masters get the new key, then all write with it, then
+// all Secrets are written again, and the old keys are removed. No API server restarts. RotateSecrets reads from the masters' files how far
+// an earlier run got. With Options.DryRun it returns the changes that it would make.
 func RotateSecrets(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	r := newRun(s, o)
 	defer r.close()
@@ -106,7 +106,7 @@ type keyRotation struct {
 	planned []Change                // of a dry run
 }
 
-// read learns which keys the masters have, and refuses what a rotation can't go on from.
+// read reads which keys the masters have, and refuses a state from which a rotation can't continue.
 func (k *keyRotation) read(ctx context.Context) error {
 	var mu sync.Mutex
 	var strangers, fixed []string
@@ -152,7 +152,7 @@ func (k *keyRotation) script(body string, n *Node) string {
 	return selfAPI(k.spec, n) + "NODE=" + shell.Quote(n.Hostname) + "\n" + secretsScript + body
 }
 
-// rotate goes on from what the masters have.
+// rotate continues from the present state of the masters.
 func (k *keyRotation) rotate(ctx context.Context) error {
 	state, keys, err := furthest(k.files)
 	if err != nil {
@@ -189,7 +189,7 @@ func (k *keyRotation) rotate(ctx context.Context) error {
 	return nil
 }
 
-// phase is what brings all masters into a state.
+// phase returns the name of the phase that takes all masters to a state.
 func (s keyState) phase() string {
 	switch s {
 	case keyReads:
@@ -205,7 +205,7 @@ func (k *keyRotation) same(keys []restKey) bool {
 	return !slices.ContainsFunc(k.masters, func(n *Node) bool { return !slices.Equal(k.files[n], keys) })
 }
 
-// plan tells what a run would do.
+// plan reports the changes that a run would make.
 func (k *keyRotation) plan(state keyState, keys []restKey) {
 	say := func(n *Node, phase, target, detail string) {
 		c := Change{Host: n.Hostname, Phase: phase, Action: "update", Target: target, Detail: detail}
@@ -283,8 +283,8 @@ func (k *keyRotation) rewrite(ctx context.Context, key restKey) error {
 	})
 }
 
-// furthest returns the keys of the master where a rotation has come furthest, and how far. Masters are at most one step apart; what
-// paictl can't have written is an error.
+// furthest returns the keys of the master on which a rotation got furthest, and its state. Masters are at most one step apart. It
+// returns an error for keys that paictl can't have written.
 func furthest(files map[*Node][]restKey) (keyState, []restKey, error) {
 	var newest restKey
 	for _, keys := range files {

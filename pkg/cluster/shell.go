@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// Where paictl keeps what it knows on a host. All paths in scripts stand behind $R,
+// The folder of paictl's state on a host, and the host's lock. All paths in scripts begin with $R,
 // which is empty on real hosts and a folder in tests.
 const (
 	stateDir = paths.State
@@ -26,8 +26,8 @@ var detectScript string
 //go:embed scripts/apply.sh
 var applyScript string
 
-// detectProgram is a read-only script: functions, then one section per phase. A section
-// runs in a subshell of its own, so that none can spoil the others.
+// detectProgram returns a read-only script: functions, then one section per phase. Each section
+// runs in its own subshell, so that it can't disturb the others.
 func detectProgram(sections []section) string {
 	var b strings.Builder
 	b.WriteString(preludeScript)

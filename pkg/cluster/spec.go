@@ -12,34 +12,33 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Spec is what a cluster shall be: the configuration, resolved per node, and the bundle
-// that its programs come from. A run settles the API's address once, after it has looked at
-// the machines; the rest does not change.
+// Spec describes the wanted cluster: the configuration, resolved per node, and the bundle of its programs.
+// A run settles the API's address once, after it has read the machines' state; the rest does not change.
 type Spec struct {
 	Config *config.Cluster
 	Bundle *bundle.Bundle
 	Nodes  []*Node
-	// reached is the address at which the members of a running cluster reach the API, HOST:PORT, where it
-	// isn't the configured one; "" otherwise.
+	// reached is the address at which the members of a running cluster reach the API, HOST:PORT, if it
+	// isn't the configured one; otherwise "".
 	reached string
-	// selfSigned says that kubelets sign the certificates of their servers themselves, and unverified that API servers don't verify them: the cluster is an
-	// older one that this run doesn't move, or the operator wants it so.
+	// selfSigned means that kubelets sign their serving certificates themselves, and unverified that API servers don't verify these: the cluster is
+	// an older one that this run doesn't change, or the configuration asks for it.
 	selfSigned, unverified bool
-	// upgrading says that members may run another release than the bundle's, to which they are brought.
+	// upgrading means that members may run another release than the bundle's, and are upgraded to it.
 	upgrading bool
-	// back says that the bundle's may be an earlier patch release than theirs.
+	// back means that the bundle's release may be an earlier patch release than theirs.
 	back bool
 }
 
 // labelWorker is on the machines on which jobs run, as OpenPAI names it.
 const labelWorker = "pai-worker"
 
-// Node is one machine of the cluster, with what its roles mean for it.
+// Node is one machine of the cluster, with the settings that follow from its roles.
 type Node struct {
 	layout.Machine
 	Target       ssh.Target
 	ControlPlane bool
-	// Worker: jobs run there. On the one machine of a small cluster they do beside the control plane.
+	// Worker means that jobs run there. On the only machine of a small cluster they run beside the control plane.
 	Worker bool
 	Labels map[string]string
 	Taints []string
@@ -66,8 +65,7 @@ func NewSpec(c *config.Cluster, b *bundle.Bundle) (*Spec, error) {
 	return s, nil
 }
 
-// ControlPlane returns the nodes that run the control plane, by address: their order in
-// layout.yaml means nothing.
+// ControlPlane returns the nodes that run the control plane, by address: their order in layout.yaml doesn't matter.
 func (s *Spec) ControlPlane() []*Node {
 	var out []*Node
 	for _, n := range s.Nodes {
@@ -79,7 +77,7 @@ func (s *Spec) ControlPlane() []*Node {
 	return out
 }
 
-// master returns the control plane node with that address, nil where there is none.
+// master returns the control plane node with the given address, or nil.
 func (s *Spec) master(address string) *Node {
 	for _, n := range s.ControlPlane() {
 		if n.HostIP == address {
@@ -144,7 +142,7 @@ func (s *Spec) configuredEndpoint() string {
 	return s.Config.Endpoint()
 }
 
-// local reports whether each machine reaches the API by a proxy of its own.
+// local reports whether each machine reaches the API through its own proxy.
 func (s *Spec) local() bool { return s.endpoint() == config.LocalAPI() }
 
 // ownEndpoint is the address of a control plane machine's own API server.

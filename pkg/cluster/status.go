@@ -24,32 +24,32 @@ import (
 //go:embed scripts/status.sh
 var statusScript string
 
-// Status is what a cluster's machines and its API say of it.
+// Status is the state of a cluster according to its machines and its API.
 type Status struct {
 	Cluster    string `json:"cluster"`
 	ClusterID  string `json:"clusterId"`
 	Endpoint   string `json:"endpoint"`
 	Kubernetes string `json:"kubernetes"` // the version that the configuration wants
-	// API is up, down, absent where no machine has a control plane yet, or unknown where the
-	// machines of the control plane could not be asked.
+	// API is up, down, absent if no machine has a control plane yet, or unknown if the machines of
+	// the control plane could not be asked.
 	API        string            `json:"api"`
 	APIMessage string            `json:"apiMessage,omitempty"`
 	Lock       *LockOwner        `json:"lock,omitempty"`
 	Machines   []MachineStatus   `json:"machines"`
 	Components []ComponentStatus `json:"components"`
-	// VIP is the API's virtual address; absent where the configuration has none.
+	// VIP is the API's virtual address; absent if the configuration has no such address.
 	VIP *VIPStatus `json:"vip,omitempty"`
 	// Knocks are machines that were removed and try to come back.
 	Knocks []Knock `json:"knocks,omitempty"`
-	// Certificates in the order of their expiry, the first to expire first.
+	// Certificates are sorted by their expiry, the first to expire first.
 	Certificates []Certificate `json:"certificates"`
 	// Renewal reports whether expiring certificates are renewed without a person.
 	Renewal Renewal `json:"renewal"`
-	// Pending is how many changes "cluster up" would make; absent where no one asked.
+	// Pending is how many changes "cluster up" would make; absent if they weren't counted.
 	Pending *int `json:"pendingChanges,omitempty"`
 }
 
-// LockOwner is who works on the cluster right now.
+// LockOwner is the user and process that holds the cluster's lock.
 type LockOwner struct {
 	Owner string `json:"owner"` // user@host, pid
 	Since string `json:"since"` // RFC 3339
@@ -60,7 +60,7 @@ const (
 	StateReady       = "Ready"
 	StateNotReady    = "NotReady"
 	StateUnreachable = "Unreachable" // by SSH
-	StateOutside     = "Outside"     // not in the cluster, or not any more
+	StateOutside     = "Outside"     // not in the cluster, or no longer
 	StateUnlisted    = "Unlisted"    // a node of the cluster that is not in layout.yaml
 	StateUnknown     = "Unknown"     // the API didn't answer
 )
@@ -72,9 +72,9 @@ type MachineStatus struct {
 	Roles   []string `json:"roles"`
 	SKU     string   `json:"sku"`
 	State   string   `json:"state"`
-	// Message says why a machine isn't ready or reachable, or why no pod can start on it.
+	// Message is the reason why a machine isn't ready or reachable, or why no pod can start on it.
 	Message string `json:"message,omitempty"`
-	// Hint says what to do about it.
+	// Hint is the remedy.
 	Hint     string `json:"hint,omitempty"`
 	Cordoned bool   `json:"cordoned,omitempty"`
 	// Pressure lists the node conditions that are true and should not be: DiskPressure …
@@ -84,11 +84,11 @@ type MachineStatus struct {
 	Kernel     string         `json:"kernel,omitempty"`
 }
 
-// VIPStatus is the API's virtual address, and the node that holds its lease; "" where none does, or the API didn't answer.
+// VIPStatus is the API's virtual address, and the node that holds its lease; "" if the lease has no holder, or the API didn't answer.
 type VIPStatus struct {
 	Address string `json:"address"`
 	Holder  string `json:"holder"`
-	// Answers reports whether the API answers at it, to a master that isn't the holder where one was asked.
+	// Answers reports whether the API answers at the address, if possible to a master that isn't the holder.
 	Answers bool `json:"answers"`
 }
 
@@ -108,15 +108,15 @@ type ComponentStatus struct {
 	Message  string `json:"message,omitempty"`
 }
 
-// Renewal of certificates. Off names the machines where it is off.
+// Renewal is the renewal of certificates. Off names the machines that don't renew theirs.
 type Renewal struct {
 	Kubelet      bool     `json:"kubelet"`
 	ControlPlane bool     `json:"controlPlane"`
 	Off          []string `json:"off,omitempty"`
 }
 
-// GetStatus asks every machine once, in one round trip, and changes nothing. Machines that
-// don't answer are part of the answer, and also in a *PartialError.
+// GetStatus asks every machine once, in one round trip, and changes nothing. Machines that don't
+// answer are part of the result, and also in a *PartialError.
 func GetStatus(ctx context.Context, s *Spec, o Options) (*Status, error) {
 	return getStatus(ctx, s, o, false)
 }
@@ -218,14 +218,14 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map
 		st.addRenewal(n, answers[n])
 	}
 	st.addKnocks(s, answers, now)
-	if len(nodes) == len(s.Nodes) { // --limit asks for none of them
+	if len(nodes) == len(s.Nodes) { // with --limit the other nodes aren't known
 		st.addUnlisted(s, api)
 	}
 	slices.SortStableFunc(st.Certificates, func(a, b Certificate) int { return a.Expires.Compare(b.Expires) })
 	return st
 }
 
-// chooseAPI takes the answer of the first API server that is up, and says which machine's it is; the first master's where none is.
+// chooseAPI takes the answer of the first API server that is up, and returns its machine; if none is up, the first master's.
 func (st *Status) chooseAPI(s *Spec, answers map[*Node]answer.Answer, errs map[*Node]error) (*Node, answer.Answer) {
 	for _, n := range s.ControlPlane() {
 		if err := errs[n]; err != nil && st.API == "absent" {
@@ -247,7 +247,7 @@ func (st *Status) chooseAPI(s *Spec, answers map[*Node]answer.Answer, errs map[*
 	return s.ControlPlane()[0], answer.Answer{}
 }
 
-// machineStatus joins what a machine says of itself with what the API says of it.
+// machineStatus joins a machine's answer with the API's view of the machine.
 func machineStatus(n *Node, a answer.Answer, err error, api answer.Answer, apiState string) MachineStatus {
 	m := MachineStatus{Host: n.Hostname, Address: n.HostIP, Roles: n.Roles, SKU: n.SKU, Kernel: a.Value("kernel")}
 	m.Kubelet, m.Containerd = programStatus(a, "kubelet"), programStatus(a, "containerd")
@@ -270,7 +270,7 @@ func machineStatus(n *Node, a answer.Answer, err error, api answer.Answer, apiSt
 		if _, bridge := podNetwork(a); differs(bridge, node[4]) {
 			m.Message = fmt.Sprintf("no pod starts: cni0 has %s, the node's subnet is %s; cluster up repairs it", bridge, node[4])
 		} else {
-			m.Message = strings.ReplaceAll(strings.Join(unquotedAll(node[7]), "\n"), "\n", "; ") // each of its GPUs on a line
+			m.Message = strings.ReplaceAll(strings.Join(unquotedAll(node[7]), "\n"), "\n", "; ") // each of its GPUs is on its own line
 		}
 	case known:
 		m.State, m.Message = StateNotReady, cmp.Or(unquoted(node[3]), node[3])
@@ -287,7 +287,7 @@ func machineStatus(n *Node, a answer.Answer, err error, api answer.Answer, apiSt
 	return m
 }
 
-// readConditions notes a node's pressures and returns the status of its condition Ready.
+// readConditions records a node's pressures and returns the status of its condition Ready.
 func (m *MachineStatus) readConditions(list string) (ready string) {
 	for _, c := range strings.Split(list, ";") {
 		kind, state, _ := strings.Cut(c, "=")
@@ -302,7 +302,7 @@ func (m *MachineStatus) readConditions(list string) (ready string) {
 	return ready
 }
 
-// addUnlisted adds the nodes that the layout does not have: joined by hand, or taken out of layout.yaml
+// addUnlisted adds the nodes that the layout does not have: joined by hand, or removed from layout.yaml
 // by hand. No command of paictl works on them.
 func (st *Status) addUnlisted(s *Spec, api answer.Answer) {
 	var out []MachineStatus
@@ -330,8 +330,8 @@ func (st *Status) addUnlisted(s *Spec, api answer.Answer) {
 	st.Machines = append(st.Machines, out...)
 }
 
-// nodeAddress returns a node's first IPv4 address; the layout has no others. Kubelets write them, so that any
-// text may stand there.
+// nodeAddress returns a node's first IPv4 address; the layout has no others. Kubelets write the addresses, so
+// they may hold any text.
 func nodeAddress(list string) string {
 	for _, quoted := range strings.Split(list, ";") {
 		if ip, err := netip.ParseAddr(unquoted(quoted)); err == nil && ip.Is4() {
@@ -404,7 +404,7 @@ type Knock struct {
 	Last time.Time `json:"last"`
 }
 
-// knockedFor is how long one that no longer tries is shown.
+// knockedFor is how long a machine is shown after its last try.
 const knockedFor = 24 * time.Hour
 
 func (st *Status) addKnocks(s *Spec, answers map[*Node]answer.Answer, now time.Time) {

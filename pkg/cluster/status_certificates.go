@@ -62,6 +62,6 @@ func newCertificate(host, name string, data []byte, now time.Time) Certificate {
 	left := x.NotAfter.Sub(now)
 	c.Subject, c.Issuer, c.CA, c.Expires = x.Subject.CommonName, x.Issuer.CommonName, x.IsCA, x.NotAfter.UTC()
 	c.Days, c.Expired, c.left = int(left.Hours()/24), left < 0, left
-	c.SelfSigned = name == CertificateKubeletServer && strings.Contains(c.Issuer, "-ca@") // an authority of its own, NAME-ca@TIME
+	c.SelfSigned = name == CertificateKubeletServer && strings.Contains(c.Issuer, "-ca@") // the kubelet's own authority, NAME-ca@TIME
 	return c
 }

@@ -251,7 +251,7 @@ func TestStatusSaysWhichGPUsAreSick(t *testing.T) {
 	assert.Empty(t, well.Message)
 }
 
-// nodeRows is what kubectl prints for these nodes with the script's template.
+// nodeRows returns kubectl's output for these nodes with the script's template.
 func nodeRows(t *testing.T, nodes string) string {
 	t.Helper()
 	_, after, found := strings.Cut(statusScript, "get nodes -o go-template='")

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Up makes the machines what the configuration says and returns the changes that it made,
-// or in a dry run would make. Hosts that fail are set aside and named in a *PartialError.
+// Up makes the machines match the configuration and returns the changes that it made, or in a dry
+// run would make. Hosts that fail are set aside and named in a *PartialError.
 func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	r := newRun(s, o)
 	defer r.close()
@@ -41,7 +41,7 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		var unlock func()
 		held, release, err := r.lock(ctx)
 		if errors.Is(err, ssh.ErrSudo) {
-			// No one may become root there; the other machines' answers belong to the same
+			// paictl can't become root there. The other machines' answers belong to the same
 			// report, and asking them changes nothing.
 			if _, err := r.survey(ctx, r.reached(nodes)); err != nil {
 				return nil, err
@@ -172,9 +172,9 @@ func (r *run) scope() ([]*Node, []phase, error) {
 }
 
 // connect dials all hosts. A machine that doesn't answer is set aside, unless no machine of the
-// control plane does; so is a worker that refuses us while most others don't: one changed key
-// among a thousand keeps no one from working. Where many refuse, or a master does, that is a
-// mistake to be repaired before anything is changed anywhere.
+// control plane answers. A worker that refuses the login while most others accept it is also set
+// aside: one changed key among a thousand must not stop the run. If many refuse, or a master does,
+// that is a mistake to repair before anything is changed on any machine.
 func (r *run) connect(ctx context.Context, nodes []*Node) error {
 	var findings []preflight.Finding
 	errs := r.each(ctx, nodes, r.dial)

@@ -12,15 +12,15 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// An upgrade brings a cluster that works to another release: first the images to all machines, then the static pods of the masters, one
-// machine after the other, then what the cluster keeps of its settings, with CoreDNS and kube-proxy, and then the programs of each machine, which
-// is out of service meanwhile. No kubelet and no kube-proxy is ever newer than an API server, as Kubernetes wants it. Each step looks first
-// whether it is done, so that the next run goes on where one was interrupted.
+// An upgrade brings a working cluster to another release: first the images on all machines, then the static pods of the masters, one machine
+// after the other, then the cluster's own copy of its settings, with CoreDNS and kube-proxy, and then the programs of each machine, which is out
+// of service during that step. No kubelet and no kube-proxy is ever newer than an API server, as Kubernetes requires. Each step first checks
+// whether it is done, so that the next run continues an interrupted one.
 
 //go:embed scripts/upgrade.sh
 var upgradeScript string
 
-// JobPolicy says what is done with jobs on a machine that is upgraded.
+// JobPolicy is the way to treat jobs on a machine that is upgraded.
 type JobPolicy string
 
 // Policies for jobs.
@@ -30,36 +30,36 @@ const (
 	JobsStop    JobPolicy = "stop"    // they are stopped
 )
 
-// JobPolicies are all of them.
+// JobPolicies lists all policies.
 func JobPolicies() []string { return []string{string(JobsWait), string(JobsRequeue), string(JobsStop)} }
 
-// UpgradeOptions are those of Upgrade.
+// UpgradeOptions are the options of Upgrade.
 type UpgradeOptions struct {
-	// AtOnce is how many workers are out of service at once; 1 where zero. Masters go one by one.
+	// AtOnce is how many workers are out of service at once; zero means 1. Masters go one by one.
 	AtOnce int
-	// Jobs is JobsWait where empty.
+	// Jobs is the policy for jobs; "" means JobsWait.
 	Jobs JobPolicy
-	// MaxWait is how long JobsWait waits on one machine; zero: as long as it takes.
+	// MaxWait is how long JobsWait waits on one machine; zero means without limit.
 	MaxWait time.Duration
-	// DrainTimeout is how long pods of a machine may take to leave; 5 min where zero.
+	// DrainTimeout is how long pods of a machine may take to leave; zero means 5 minutes.
 	DrainTimeout time.Duration
-	// Force deletes pods where a disruption budget or a missing owner forbids to evict them.
+	// Force deletes pods even if a disruption budget or a missing owner forbids their eviction.
 	Force bool
-	// MaxFailures is how many workers may fail before the others are left as they are; 1 where zero.
+	// MaxFailures is how many workers may fail before the others are left unchanged; zero means 1.
 	MaxFailures int
-	// MaxBackupAge is how old the cluster's last backup may be; zero: no one asks.
+	// MaxBackupAge is how old the cluster's last backup may be; zero skips the check.
 	MaxBackupAge time.Duration
-	// RemovedAPIs goes on although someone uses APIs that the new release doesn't have.
+	// RemovedAPIs continues although clients use APIs that the new release doesn't have.
 	RemovedAPIs bool
-	// Back brings members back that run a later patch release than the bundle's. Without it they are refused.
+	// Back downgrades members that run a later patch release than the bundle's. Without it they are refused.
 	Back bool
-	// Begin is called once nothing speaks against the upgrade, and before anything is changed; may be nil. Its error ends the run.
+	// Begin is called before anything is changed, once all checks have passed; it may be nil. Its error ends the run.
 	Begin func() error
 
-	look time.Duration // how often JobsWait looks; jobsLook where zero
+	look time.Duration // how often JobsWait checks; zero means jobsLook
 }
 
-// upgradeMark is on nodes that were cordoned for an upgrade, and by no one else.
+// upgradeMark is the annotation of nodes that only an upgrade has cordoned.
 const upgradeMark = "paictl.openpai.org/upgrade"
 
 // phaseUpgrade begins the names of the scripts of an upgrade.
@@ -68,13 +68,13 @@ const phaseUpgrade = "upgrade"
 type upgrade struct {
 	rotation
 	opts UpgradeOptions
-	// notReady are machines whose nodes weren't when the run began: they come last, and no one waits for their tasks.
+	// notReady holds machines whose nodes weren't Ready when the run began: they come last, and the run doesn't wait for their tasks.
 	notReady map[string]bool
-	// putBack are machines that were out of service and are again in service as they were.
+	// putBack holds machines that were out of service and are in service again, unchanged.
 	putBack map[string]bool
 }
 
-// Upgrade brings all machines to the release of the spec's bundle. Changes are those of the plan.
+// Upgrade brings all machines to the release of the spec's bundle. It returns the changes of the plan.
 func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Change, error) {
 	up.AtOnce, up.MaxFailures = max(up.AtOnce, 1), max(up.MaxFailures, 1)
 	if up.DrainTimeout <= 0 {
@@ -151,22 +151,22 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 	return changes, u.summary("cluster upgrade", nodes, changes)
 }
 
-// phasesOfPrograms are those that are done while a machine is out of service.
+// phasesOfPrograms returns the phases that run while a machine is out of service.
 func (u *upgrade) phasesOfPrograms() []phase {
 	return []phase{&containerd{spec: u.spec}, &kubelet{spec: u.spec}}
 }
 
-// phasesAfter disturb nothing that runs.
+// phasesAfter returns phases that don't disturb running programs.
 func (u *upgrade) phasesAfter() []phase {
 	return []phase{&base{spec: u.spec}, &apiProxy{spec: u.spec}, &approver{spec: u.spec}, &network{spec: u.spec}, &labels{spec: u.spec}, &apiVIP{spec: u.spec}}
 }
 
-// members are the machines that answer and belong to the cluster. Others are for "cluster up".
+// members returns the machines that answer and belong to the cluster. "cluster up" handles the others.
 func (u *upgrade) members(w *world) []*Node {
 	return slices.DeleteFunc(u.alive(u.spec.Nodes), func(n *Node) bool { return !w.member(n) })
 }
 
-// changesOf is the plan: what is done where, in the order in which it is.
+// changesOf returns the changes of the plan, in the order in which the run makes them.
 func (u *upgrade) changesOf(w *world) ([]Change, error) {
 	var out []Change
 	members := u.members(w)
@@ -202,7 +202,7 @@ func (u *upgrade) changesOf(w *world) ([]Change, error) {
 	return out, nil
 }
 
-// due are the machines whose programs change, or that an earlier run has left out of service: those first. Last are those that don't work.
+// due returns the machines whose programs change, or that an earlier run left out of service: the latter first. Machines that don't work come last.
 func (u *upgrade) due(w *world, p *plan) (masters, workers []*Node) {
 	for _, n := range u.members(w) {
 		if len(p.of(n, phaseContainerd))+len(p.of(n, phaseKubelet)) == 0 && !u.marked[n.Hostname] {
@@ -222,8 +222,8 @@ func (u *upgrade) due(w *world, p *plan) (masters, workers []*Node) {
 	return masters, workers
 }
 
-// all makes the changes. A worker that fails keeps no other from its upgrade, up to MaxFailures; a master does, and so does any machine that doesn't get
-// its images: kube-proxy is about to change on all of them.
+// all makes the changes. Up to MaxFailures, a failed worker doesn't stop the others; a failed master does, and so does any machine that doesn't get
+// its images, since kube-proxy is about to change on all of them.
 func (u *upgrade) all(ctx context.Context, w *world) error {
 	members := u.members(w)
 	if err := u.through(ctx, w, members, nil, &images{spec: u.spec}); err != nil {
@@ -261,7 +261,7 @@ func (u *upgrade) all(ctx context.Context, w *world) error {
 	return nil
 }
 
-// again looks at all machines as they are now. A worker that can't be looked at is set aside.
+// again reads the present state of all machines. It sets a worker aside whose state it can't read.
 func (u *upgrade) again(ctx context.Context) (*world, error) {
 	for {
 		w, err := u.survey(ctx, u.alive(u.spec.Nodes))
@@ -285,8 +285,8 @@ func (u *upgrade) again(ctx context.Context) (*world, error) {
 	}
 }
 
-// through takes machines through phases, all at once where the phases let them, and sets aside those that fail. Changes that keep doesn't want
-// are left for later; nil wants all.
+// through takes machines through phases, all at once as far as the phases allow, and sets aside the ones that fail. It leaves changes that
+// keep rejects for later; a nil keep accepts all.
 func (u *upgrade) through(ctx context.Context, w *world, nodes []*Node, keep func(Change) bool, phases ...phase) error {
 	nodes = u.alive(nodes)
 	p, err := u.plan(w, nodes, phases)
@@ -339,14 +339,14 @@ func (u *upgrade) heldBy(nodes []*Node, phase string) bool {
 	return true
 }
 
-// holdBack leaves machines as they are, since another has failed.
+// holdBack leaves machines unchanged, since another has failed.
 func (u *upgrade) holdBack(nodes []*Node, phase string, failed *Node) {
 	for _, n := range nodes {
 		u.setAside(n, phase, hint.Wrap(&notReached{failed: failed.Hostname}, "repair "+failed.Hostname+" and run the same command again"))
 	}
 }
 
-// notReached says that an upgrade stopped before it came to a machine.
+// notReached is the error of a machine that a stopped upgrade didn't reach.
 type notReached struct{ failed string }
 
 func (*notReached) leftAlone() {}

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
-// settled looks at the machines. What doesn't work gets two minutes: the API server that an interrupted run has restarted is about to come up, and the
-// kubelet of its machine reports to that one alone.
+// settled surveys the machines. It gives broken parts two minutes: the API server that an interrupted run restarted is about to come up, and the
+// kubelet of its machine reports only to that one.
 func (u *upgrade) settled(ctx context.Context) (*world, error) {
 	told := false
 	for end := time.Now().Add(settleLimit); ; {
@@ -39,7 +39,7 @@ func (u *upgrade) settled(ctx context.Context) (*world, error) {
 	}
 }
 
-// unsettled is a member that doesn't work, and what of it; nil where all do.
+// unsettled returns a member that doesn't work, and the reason; nil if all work.
 func (u *upgrade) unsettled(w *world) (*Node, string, error) {
 	if w.founding() {
 		return nil, "", nil
@@ -66,7 +66,7 @@ const (
 	settleLook  = 5 * time.Second
 )
 
-// unfit are findings about the cluster as a whole: where part of it doesn't work, what an upgrade restarts may be what holds it up.
+// unfit returns findings about the cluster as a whole: if part of it doesn't work, an upgrade may restart the very part that keeps it running.
 func (u *upgrade) unfit(ctx context.Context, w *world) ([]preflight.Finding, error) {
 	var out []preflight.Finding
 	fail := func(n *Node, check, remedy, format string, args ...any) {
@@ -112,7 +112,7 @@ func (u *upgrade) unfit(ctx context.Context, w *world) ([]preflight.Finding, err
 			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "the machine isn't in the cluster, so this run leaves it alone", Hint: "paictl cluster up adds it afterwards"})
 		}
 	}
-	if !w.healthy(u.leader) { // it is the only one; what it keeps of the cluster can't be read
+	if !w.healthy(u.leader) { // it is the only one, and its stored settings can't be read
 		return out, nil
 	}
 	if err := u.unfitNodes(w, fail); err != nil {
@@ -128,7 +128,7 @@ func (u *upgrade) unfit(ctx context.Context, w *world) ([]preflight.Finding, err
 // failure adds a finding that ends the run.
 type failure func(n *Node, check, remedy, format string, args ...any)
 
-// unfitNodes looks at what the cluster says of its nodes, those of machines that don't answer among them.
+// unfitNodes checks the cluster's view of its nodes, including those of machines that don't answer.
 func (u *upgrade) unfitNodes(w *world, fail failure) error {
 	nodes, err := w.nodes()
 	if err != nil {
@@ -154,8 +154,8 @@ func (u *upgrade) unfitNodes(w *world, fail failure) error {
 	return nil
 }
 
-// olderParts refuses an etcd of an earlier minor release, which can't read what the later one wrote, and an earlier CoreDNS, for which
-// kubeadm has no way back.
+// olderParts refuses an etcd of an earlier minor release, which can't read the data of the later one, and an earlier CoreDNS, to which
+// kubeadm can't go back.
 func (u *upgrade) olderParts(ctx context.Context, w *world, fail failure) error {
 	ref, err := u.spec.image("etcd")
 	if err != nil {
@@ -183,7 +183,7 @@ func (u *upgrade) olderParts(ctx context.Context, w *world, fail failure) error 
 	return nil
 }
 
-// parseTag reads the version in an image's tag, such as 3.6.8-0; nil where there is none.
+// parseTag parses the version in an image's tag, such as 3.6.8-0; nil if the tag has no version.
 func parseTag(tag string) *utilversion.Version {
 	v, err := utilversion.ParseGeneric(tag)
 	if err != nil {
@@ -198,7 +198,8 @@ func isReady(n corev1.Node) bool {
 	})
 }
 
-// oldBackup refuses where the cluster has no backup of late: what etcd's data becomes in a newer release no older one may be able to read.
+// oldBackup refuses an upgrade without a recent backup of the cluster: an older release may be unable to read the data that a
+// newer one has written to etcd.
 func (u *upgrade) oldBackup(w *world, fail failure) {
 	if u.opts.MaxBackupAge <= 0 {
 		return
@@ -216,7 +217,7 @@ func (u *upgrade) oldBackup(w *world, fail failure) {
 	}
 }
 
-// removedAPIs refuses where someone uses an API that the new release doesn't have.
+// removedAPIs refuses an upgrade if clients use an API that the new release doesn't have.
 func (u *upgrade) removedAPIs(ctx context.Context, fail failure) error {
 	to, err := utilversion.ParseSemantic(u.spec.Bundle.Manifest().Kubernetes)
 	if err != nil {

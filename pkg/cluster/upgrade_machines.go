@@ -16,11 +16,11 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// jobsLook is how often an upgrade looks whether a machine's jobs have ended.
+// jobsLook is how often an upgrade checks for the end of a machine's jobs.
 const jobsLook = 10 * time.Second
 
-// machines upgrades the programs of all machines: the masters one by one, then some workers at once, those first that have no jobs. It reports whether
-// the run came to all of them.
+// machines upgrades the programs of all machines: the masters one by one, then some workers at once, first those without jobs. It reports whether the
+// run reached all of them.
 func (u *upgrade) machines(ctx context.Context, w *world) (complete bool, err error) {
 	p, err := u.plan(w, u.members(w), u.phasesOfPrograms())
 	if err != nil {
@@ -61,7 +61,7 @@ func (u *upgrade) machines(ctx context.Context, w *world) (complete bool, err er
 	return true, nil
 }
 
-// upgradeQueue are the workers whose turn is yet to come, and those that failed, which may be less than most.
+// upgradeQueue holds the workers that are still waiting, and those that failed, which may be fewer than most.
 type upgradeQueue struct {
 	mu              sync.Mutex
 	waiting, broken []*Node
@@ -74,7 +74,7 @@ func (q *upgradeQueue) failed(n *Node) {
 	q.broken = append(q.broken, n)
 }
 
-// full returns the first worker that has failed once too many have, else nil.
+// full returns the first failed worker once too many have failed, otherwise nil.
 func (q *upgradeQueue) full() *Node {
 	if q == nil {
 		return nil
@@ -87,8 +87,8 @@ func (q *upgradeQueue) full() *Node {
 	return q.broken[0]
 }
 
-// next takes the worker whose turn it is: one that is out of service already, else one without jobs, else the first. Nil: there is none, or too many
-// have failed.
+// next takes the next worker: one that is out of service already, otherwise one without jobs, otherwise the first. It returns nil if no worker is
+// waiting, or too many have failed.
 func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *Node {
 	busy, err := u.busy(ctx, "")
 	q.mu.Lock()
@@ -97,7 +97,7 @@ func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *Node {
 		return nil
 	}
 	i := 0
-	if err == nil && !u.marked[q.waiting[0].Hostname] { // without an answer the order is that of the layout
+	if err == nil && !u.marked[q.waiting[0].Hostname] { // without an answer it follows the order of the layout
 		i = max(0, slices.IndexFunc(q.waiting, func(n *Node) bool { return len(busy[n.Hostname]) == 0 && !u.notReady[n.Hostname] }))
 	}
 	n := q.waiting[i]
@@ -105,7 +105,7 @@ func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *Node {
 	return n
 }
 
-// isUntouched reports whether a machine that was set aside is as it was.
+// isUntouched reports whether a machine that was set aside is unchanged.
 func (u *upgrade) isUntouched(n *Node) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -128,7 +128,7 @@ func (u *upgrade) machine(ctx context.Context, p *plan, n *Node, q *upgradeQueue
 			u.setOut(n, false)
 			err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+"; the machine stays cordoned until this command succeeds; to use it as it is: kubectl uncordon "+n.Hostname, "; "))
 		}
-		if phase == phaseDrain || phase == phaseUncordon { // this was reported by the step itself
+		if phase == phaseDrain || phase == phaseUncordon { // the step itself has reported it
 			u.setAside(n, phase, err)
 			return
 		}
@@ -157,8 +157,8 @@ func (u *upgrade) machine(ctx context.Context, p *plan, n *Node, q *upgradeQueue
 	}
 }
 
-// backAgain puts a machine back into service that didn't become empty: nothing has changed on it. One that an earlier run left out of service may be changed
-// in part, unless it was only waited for.
+// backAgain puts a machine that didn't become empty back into service: nothing has changed on it. A machine that an earlier run left out of service
+// may be partly changed, unless this run was only waiting for it.
 func (u *upgrade) backAgain(ctx context.Context, n *Node, err error) error {
 	waited := leftAlone(err) || errors.As(err, new(*stoppedWaiting))
 	if u.marked[n.Hostname] && !waited || isCancel(ctx, err) && !waited {
@@ -175,10 +175,10 @@ func (u *upgrade) backAgain(ctx context.Context, n *Node, err error) error {
 	return hint.Wrap(err, strings.TrimSuffix(hint.Of(err), "; to keep the node: kubectl uncordon "+n.Hostname))
 }
 
-// patience is how long the API may be away, as when the machine that serves it restarts, before an upgrade that waits for something gives up.
+// patience is how long the API may be away before an upgrade that waits for something gives up, such as when the machine that serves it restarts.
 const patience = 5 * time.Minute
 
-// uncordonPatiently is uncordon, also where the API is away for a moment.
+// uncordonPatiently is uncordon, but tolerates an API that is away for a moment.
 func (u *upgrade) uncordonPatiently(ctx context.Context, n *Node) ([]Change, error) {
 	for end := time.Now().Add(patience); ; {
 		cs, err := u.uncordon(ctx, n)
@@ -193,7 +193,7 @@ func (u *upgrade) uncordonPatiently(ctx context.Context, n *Node) ([]Change, err
 	}
 }
 
-// empty takes a machine out of service, and has its jobs leave as the policy says, and then its pods.
+// empty takes a machine out of service, removes its jobs according to the policy, and then evicts its pods.
 func (u *upgrade) empty(ctx context.Context, n *Node, q *upgradeQueue) ([]Change, error) {
 	if err := u.cordon(ctx, n); err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func (u *upgrade) empty(ctx context.Context, n *Node, q *upgradeQueue) ([]Change
 	var stopped []Change
 	switch u.opts.Jobs {
 	case JobsWait:
-		if !u.notReady[n.Hostname] { // a dead kubelet tells of no task's end
+		if !u.notReady[n.Hostname] { // a dead kubelet doesn't report the end of tasks
 			if err := u.waitForJobs(ctx, n, q); err != nil {
 				return nil, err
 			}
@@ -220,7 +220,7 @@ func (u *upgrade) empty(ctx context.Context, n *Node, q *upgradeQueue) ([]Change
 	return append(stopped, cs...), err
 }
 
-// waitForJobs waits until no job has tasks on a machine. Where that takes too long, the machine is left as it is.
+// waitForJobs waits until no job has tasks on a machine. If that takes too long, the machine is left unchanged.
 func (u *upgrade) waitForJobs(ctx context.Context, n *Node, q *upgradeQueue) error {
 	var limit <-chan time.Time
 	if u.opts.MaxWait > 0 {
@@ -259,12 +259,12 @@ func (u *upgrade) waitForJobs(ctx context.Context, n *Node, q *upgradeQueue) err
 	}
 }
 
-// stoppedWaiting is what ended the wait for a machine's jobs, on which nothing has changed by then.
+// stoppedWaiting is the error that ended the wait for a machine's jobs; the machine is still unchanged then.
 type stoppedWaiting struct{ error }
 
 func (e *stoppedWaiting) Unwrap() error { return e.error }
 
-// stillBusy says that jobs haven't ended in time, and that nothing was changed on their machine.
+// stillBusy is the error of a machine whose jobs didn't end in time; the machine is unchanged.
 type stillBusy struct {
 	limit time.Duration
 	jobs  string
@@ -286,7 +286,7 @@ func someOf(jobs []string) string {
 	return text
 }
 
-// busy are the machines with tasks that haven't ended, each with the jobs to which they belong; of one machine alone where a name is given.
+// busy returns the machines with unfinished tasks, each with the jobs of these tasks. If host isn't "", it returns only that machine.
 func (u *upgrade) busy(ctx context.Context, host string) (map[string]map[string]bool, error) {
 	res, err := u.exec(ctx, u.leader, ssh.Script{Name: phaseUpgrade + "/jobs", Timeout: 2 * time.Minute,
 		Body: preludeScript + selfAPI(u.spec, u.leader) + upgradeScript + "NODE=" + shell.Quote(host) + "\ng_busy\n"})

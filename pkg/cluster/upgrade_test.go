@@ -337,7 +337,7 @@ func TestAnUpgradeThatIsKilledIsCompletedByTheNext(t *testing.T) {
 		return story{
 			lab: l, run: func() *outcome { return l.upgrade(t.Context(), UpgradeOptions{}) }, between: l.rest,
 			check: func(c *crash, _ *outcome) {
-				// On a node that is in service the mark means nothing: it stays where the run ended between the two.
+				// The mark has no meaning on a node in service: it stays if the run ended between the two steps.
 				state := oldMark.ReplaceAllString(strings.Join(l.state(), "\n"), "")
 				if c == nil {
 					want = state

@@ -1,5 +1,5 @@
-// Package answer reads what scripts print on hosts: a line protocol, in sections.
-// In: a script's output. Out: its lines by what they are about.
+// Package answer parses the output of scripts on hosts: a line protocol that is divided into sections. In: a script's output. Out: its lines, grouped
+// by their first field.
 package answer
 
 import (
@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Answer holds the lines that one section printed: fields separated by tabs, the first
-// of which says what the line is about.
+// Answer holds the lines that one section printed. Each line is a list of fields separated by tabs;
+// the first field names the subject of the line.
 type Answer struct {
 	Rows [][]string
-	// Raw is the same as text.
+	// Raw holds the same lines as text.
 	Raw []byte
-	// Failed is the exit status of the section where it broke off, else "".
+	// Failed is the exit status of the section if it broke off, otherwise "".
 	Failed string
 }
 

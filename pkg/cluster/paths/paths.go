@@ -3,11 +3,11 @@
 package paths
 
 const (
-	// State is the folder of what paictl knows of a host.
+	// State is the folder of paictl's state on a host.
 	State = "/var/lib/paictl"
 	// Conf is the folder of the files that paictl gives to Kubernetes' programs.
 	Conf = "/etc/paictl"
-	// Member is there on machines that paictl has taken into a cluster.
+	// Member exists on machines that paictl has added to a cluster.
 	Member = State + "/member"
 	// Kubeadm is the configuration that paictl gives to kubeadm on the control plane.
 	Kubeadm = Conf + "/kubeadm.yaml"
@@ -15,10 +15,10 @@ const (
 	Bin = "/usr/local/bin"
 	// Containerd is the folder of images and containers, unless extra.containerd.root names another one.
 	Containerd = "/var/lib/containerd"
-	// CNIBin is that of the plugins of the pod network.
+	// CNIBin is the folder of the plugins of the pod network.
 	CNIBin = "/opt/cni/bin"
-	// Sysctl sorts behind what distributions and images bring: systemd-sysctl reads all files
-	// in the order of their names, whatever folder they lie in, and the last word counts.
-	// 99-sysctl.conf leads to /etc/sysctl.conf, where hardened images switch forwarding off.
+	// Sysctl sorts behind the files of distributions and images: systemd-sysctl reads all files in
+	// the order of their names, regardless of their folder, and the last value counts.
+	// 99-sysctl.conf points at /etc/sysctl.conf, in which hardened images switch forwarding off.
 	Sysctl = "/etc/sysctl.d/99-zz-paictl.conf"
 )

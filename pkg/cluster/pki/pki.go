@@ -33,7 +33,7 @@ type Authority struct {
 	Key  crypto.Signer
 }
 
-// Load reads an authority. The certificate is the first of its PEM. Errors hold nothing of the key.
+// Load reads an authority. The certificate is the first of its PEM. Errors don't contain the key.
 func Load(cert, key []byte) (*Authority, error) {
 	certs, err := Parse(cert)
 	if err != nil {
@@ -52,7 +52,7 @@ func Load(cert, key []byte) (*Authority, error) {
 	return &Authority{certs[0], signer}, nil
 }
 
-// Own returns the first certificate of a PEM that belongs to a key. Errors hold nothing of the key.
+// Own returns the first certificate of a PEM that belongs to a key. Errors don't contain the key.
 func Own(certs, key []byte) (*x509.Certificate, error) {
 	all, err := Parse(certs)
 	if err != nil {
@@ -170,10 +170,10 @@ func sameKind(public any) (crypto.Signer, error) {
 	return nil, fmt.Errorf("keys of kind %T are not known", public)
 }
 
-// Cross certifies a successor by this authority: who trusts only this one accepts what the successor has signed, given that certificate.
+// Cross certifies a successor by this authority. With that certificate, a program that trusts only this authority accepts the successor's signatures.
 func (a *Authority) Cross(successor *Authority, now time.Time) (*x509.Certificate, error) {
 	t := template(successor.Cert, now, a.Cert.NotAfter.Sub(now))
-	// Both have the same name. Without the second one OpenSSL takes the certificate for one that has signed itself.
+	// Both have the same name. Without the second key ID, OpenSSL would take the certificate for a self-signed one.
 	t.SubjectKeyId, t.AuthorityKeyId = successor.Cert.SubjectKeyId, a.Cert.SubjectKeyId
 	return sign(t, successor.Cert.PublicKey, a)
 }

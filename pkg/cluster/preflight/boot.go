@@ -18,8 +18,8 @@ func checkEtcHosts(s *Host) []Finding {
 		"echo 'manage_etc_hosts: false' >/etc/cloud/cloud.cfg.d/99-zz-etc-hosts.cfg")}
 }
 
-// checkSysctl warns of files that win over paictl's when the machine boots: what "cluster up" sets
-// now would be lost then.
+// checkSysctl warns of files that win over paictl's when the machine boots: the values that
+// "cluster up" sets now would be lost then.
 func checkSysctl(s *Host) []Finding {
 	var out []Finding
 	for _, x := range s.Later {

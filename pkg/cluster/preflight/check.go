@@ -4,13 +4,13 @@ import "fmt"
 
 // Check is one of the checks.
 type Check struct {
-	// ID is its name. What it finds is of that name, or of a narrower one.
+	// ID is the name of the check. Its findings have that name, or a narrower one.
 	ID string
-	// Looks says what is looked at.
+	// Looks describes the subject of the check.
 	Looks string
-	// Joining checks ask whether a machine is fit to join; a member is not asked again.
+	// Joining checks test whether a machine is fit to join; members skip them.
 	Joining bool
-	// Host examines one host, All all that answered together; one of them is set.
+	// Host checks one host, All checks all hosts that answered together; one of them is set.
 	Host func(*Host) []Finding
 	All  func([]*Host) []Finding
 }

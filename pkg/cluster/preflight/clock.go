@@ -15,8 +15,8 @@ const (
 	maxLead = 5 * time.Minute
 )
 
-// reading says how far a host's clock is ahead of the operator's. It lies between least and
-// most: the host read its clock at some time between the question and the answer.
+// reading is how far a host's clock is ahead of the operator's: between least and most, since the
+// host read its clock at some time between the question and the answer.
 type reading struct {
 	of          *Host
 	least, most time.Duration
@@ -24,8 +24,8 @@ type reading struct {
 
 func (r reading) middle() time.Duration { return (r.least + r.most) / 2 }
 
-// ahead returns by how much r is ahead of o at the least, negative where it is behind, and
-// zero where the readings are too uncertain to tell.
+// ahead returns by how much r is ahead of o at the least, a negative value if it is behind, and 0
+// if the readings are too uncertain.
 func (r reading) ahead(o reading) time.Duration {
 	switch {
 	case r.least > o.most:

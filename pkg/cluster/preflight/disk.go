@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/paths"
 )
 
-// Room that a node needs beside what is brought to it: logs, the kubelet's own, the writable
-// layers of the first pods; and etcd's database with its snapshots. Bytes.
+// Room in bytes that a node needs beside the copied files: logs, the kubelet's files, the writable
+// layers of the first pods; and etcd's database with its snapshots.
 const (
 	nodeReserve = 2 << 30
 	etcdReserve = 1 << 30
@@ -24,7 +24,7 @@ type Room struct {
 	Inodes int64 // of files and folders
 }
 
-// demands are a node's needs for room. What is already there is not counted again.
+// demands returns a node's needs for room. It doesn't count files that are already present.
 func (s *Host) demands() []Room {
 	out := []Room{{"/etc", etcReserve, 100}}
 	if !s.Joined {
@@ -36,7 +36,7 @@ func (s *Host) demands() []Room {
 	return append(out, s.Brings...)
 }
 
-// volume is a file system, and what is asked of it.
+// volume is a file system, and the room that it must have.
 type volume struct {
 	point      string
 	need, free int64 // bytes
@@ -82,7 +82,7 @@ func (s *Host) volumes() []*volume {
 	return out
 }
 
-// checkDisk compares what is needed with what is free.
+// checkDisk compares the needed room with the free room.
 func checkDisk(s *Host) []Finding {
 	var out []Finding
 	for _, v := range s.volumes() {

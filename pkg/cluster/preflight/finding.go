@@ -11,14 +11,14 @@ const (
 	SeverityWarning = "warning"
 )
 
-// Finding is what a preflight check says about a host, or about all of them.
+// Finding is the result of a preflight check about a host, or about all of them.
 type Finding struct {
 	Host     string `json:"host,omitempty"`
 	Check    string `json:"check"` // stable name: os, sudo, clock, port …
 	Severity string `json:"severity"`
 	Message  string `json:"message"`
 	Remedy   string `json:"remedy,omitempty"`
-	// Fix is shell that repairs it safely, for --fix; empty where a person must decide.
+	// Fix is shell code that repairs it safely, for --fix; empty if a person must decide.
 	Fix string `json:"-"`
 	// Fixable reports whether --fix would repair it.
 	Fixable bool `json:"fixable,omitempty"`
@@ -30,8 +30,8 @@ func (f Finding) fixable(shell string) Finding {
 	return f
 }
 
-// Sort orders by host as in the layout, errors first, then by check and message.
-// What concerns all hosts stands before the first of them.
+// Sort orders by host as in the layout, errors first, then by check and message. Findings about all
+// hosts come before the first host.
 func (c *Cluster) Sort(fs []Finding) {
 	place := map[string]int{}
 	for i, n := range c.Nodes {

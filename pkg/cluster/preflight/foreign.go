@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/paths"
 )
 
-// foreign lists traces of a Kubernetes that paictl did not install; none on a host where
-// phases of paictl have worked, for they began on a clean one.
+// foreign lists traces of a Kubernetes that paictl did not install. It returns none for a host on
+// which phases of paictl have worked: they began on a clean one.
 func (s *Host) foreign() []string {
 	if s.Touched {
 		return nil
@@ -39,9 +39,9 @@ func (s *Host) wipe() string {
 	return first + "; find -H /etc/cni/net.d /etc/kubernetes /var/lib/kubelet " + etcdPath(s.Cluster) + " -xdev -mindepth 1 -delete"
 }
 
-// unrecorded is the finding about a machine that is a member of this very cluster, or may be its
-// control plane, and has lost paictl's record: what it holds is not to be thrown away. Nothing else
-// that speaks against a new machine is of use there.
+// unrecorded returns the finding about a machine that is a member of this very cluster, or may be
+// its control plane, and has lost paictl's record: its data must be kept. The other checks of a new
+// machine don't apply there.
 func (s *Host) unrecorded() []Finding {
 	if s.Touched {
 		return nil
@@ -137,8 +137,8 @@ func checkOwner(s *Host) []Finding {
 	return nil
 }
 
-// checkRuntime: paictl brings a containerd of its own, whose place another one must not
-// hold. Other runtimes can stay, but share the machine's memory and fire wall.
+// checkRuntime fails if another containerd runs, since paictl installs one in its place. Other
+// runtimes can stay, but share the machine's memory and firewall.
 func checkRuntime(s *Host) []Finding {
 	if s.Touched {
 		return nil

@@ -14,7 +14,7 @@ func checkGPU(s *Host) []Finding {
 		return nil
 	}
 	var out []Finding
-	// Of machines whose GPUs are in the layout checkDriver tells.
+	// checkDriver reports on machines whose GPUs are in the layout.
 	if nvidia := len(s.Facts.NVIDIADevices()); want == nil && nvidia > 0 && s.Facts.Driver == "" && s.Facts.DriverError == "" && s.Cluster.Kubernetes.GPUDriver.WithDefaults().Policy != config.GPUDriverNone {
 		out = append(out, s.warn("gpu-driver", fmt.Sprintf("%s in a machine whose SKU %s has none, but no driver: jobs can't use them", plural.Of(nvidia, "NVIDIA GPU"), s.SKU),
 			"add gpu to its SKU in layout.yaml (config generate finds it) so that paictl manages the driver, or set gpu-driver: {policy: none} in kubernetes-configuration.yaml"))
@@ -30,7 +30,7 @@ func checkGPU(s *Host) []Finding {
 	return out
 }
 
-// checkDriver tells what keeps a machine from having its driver, before anything is touched anywhere.
+// checkDriver reports the obstacles to a machine's driver, before anything is changed on any machine.
 func checkDriver(s *Host) []Finding {
 	d := s.Driver
 	if d == nil {

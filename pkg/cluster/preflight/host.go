@@ -1,6 +1,6 @@
-// Package preflight checks whether machines are fit for a cluster, and members still are.
-// In: what the cluster is to be, and what its machines answered to Probe and to layout's discovery.
-// Out: findings with remedies. It is pure: the same answers give the same findings in the same order.
+// Package preflight checks whether machines are fit for a cluster, and whether members still are. In:
+// the wanted cluster, and the answers of its machines to Probe and to layout's discovery. Out:
+// findings with remedies. It is pure: the same answers give the same findings in the same order.
 package preflight
 
 import (
@@ -16,25 +16,24 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// Section is the name of the section in which a script has the Probe, and of what changes by a
-// repair in a machine's journal.
+// Section is the name of the section in which a script has the Probe, and of a repair's changes in a machine's journal.
 const Section = "preflight"
 
-// Cluster is what the machines are, or shall become, a part of.
+// Cluster describes the cluster that the machines belong to, or are to join.
 type Cluster struct {
 	Nodes      []*Node // in the order of the layout
 	Kubernetes *config.KubernetesSpec
 	SKUs       map[string]layout.SKU
-	// Bundle is what will be installed; nil where nothing is.
+	// Bundle is the bundle to install; nil if the run installs nothing.
 	Bundle *bundle.Bundle
 	// Endpoint is the API's address, HOST:PORT.
 	Endpoint string
-	// Leader is the healthy machine of the control plane that speaks for the cluster, or the one on
-	// which it would be made; nil where there is none.
+	// Leader is the healthy machine of the control plane that answers for the cluster, or the one
+	// on which it would be made; nil if there is no such machine.
 	Leader *Node
-	// Upgrading says that members are brought to the bundle's release, as far as Kubernetes allows it.
+	// Upgrading means that members are upgraded to the bundle's release, as far as Kubernetes allows it.
 	Upgrading bool
-	// Back says that the bundle's release may be an earlier patch release than theirs.
+	// Back means that the bundle's release may be an earlier patch release than theirs.
 	Back bool
 	// Sysctls are the kernel settings that the cluster needs.
 	Sysctls map[string]string
@@ -55,36 +54,35 @@ func (c *Cluster) controlPlane() []*Node {
 	return out
 }
 
-// Host is a machine under examination: what it is meant to be and what it answered.
+// Host is a machine under examination: its place in the layout and its answers.
 type Host struct {
 	*Node
 	Cluster *Cluster
-	// Selected says that the run is about this host; those of the control plane also answer
-	// where it is not.
+	// Selected means that the run is about this host; hosts of the control plane also answer without being selected.
 	Selected bool
 
 	Facts layout.Facts
 	Probe answer.Answer
-	// Asked and Answered frame the round trip by the operator's clock.
+	// Asked and Answered are when the round trip began and ended, by the operator's clock.
 	Asked, Answered time.Time
-	// Touched says that phases of paictl have worked here before: what they left must not
-	// be held against the host. Joined says that it is a member of a cluster by them.
+	// Touched means that phases of paictl have worked here before: the checks must ignore their
+	// traces. Joined means that these made it a member of a cluster.
 	Touched, Joined bool
 
-	// Programs are Kubernetes' own on the host.
+	// Programs are the host's Kubernetes programs.
 	Programs []Program
-	// Later are kernel settings of files that win over paictl's when the machine boots.
+	// Later holds kernel settings in files that win over paictl's when the machine boots.
 	Later []Setting
-	// Brings is the room that is taken by what will be brought to the host.
+	// Brings is the room that the run's files will take on the host.
 	Brings []Room
-	// Driver is what is known of NVIDIA's driver; nil where none is wanted.
+	// Driver holds the findings about NVIDIA's driver; nil if the host should have no driver.
 	Driver *Driver
 
 	others []*Host          // all hosts that answered, this one included
 	at     map[string]*Host // the same, by address in the layout
 }
 
-// Program is one of Kubernetes', with its release such as v1.36.3.
+// Program is one of Kubernetes' programs, with its release such as v1.36.3.
 type Program struct{ Name, Version string }
 
 // KubeletName is the name of the kubelet among a host's programs.
@@ -93,12 +91,12 @@ const KubeletName = "kubelet"
 // Setting is a kernel setting in a file.
 type Setting struct{ Name, Value, File string }
 
-// Driver is what keeps a machine from having its driver, and what else there is to say of it.
+// Driver holds the obstacles to a machine's driver, and the warnings about it.
 type Driver struct{ Findings []gpudriver.Finding }
 
-// Read makes a host of the sections that its machine answered: "facts" of layout's discovery,
-// Section, and "journal" of what paictl has done there. A host whose answer cannot be read is nil,
-// and the finding says so.
+// Read makes a host from the sections of its machine's answer: "facts" of layout's discovery,
+// Section, and "journal", paictl's record of its work there. If the answer can't be read, it
+// returns a nil host and a finding with the reason.
 func Read(c *Cluster, n *Node, sections map[string]answer.Answer) (*Host, *Finding) {
 	s := &Host{Node: n, Cluster: c, Probe: sections[Section], Selected: true}
 	var err error

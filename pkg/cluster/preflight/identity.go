@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// checkHostname: the machine has to call itself what the layout calls it, because names
-// appear in certificates, node objects and logs alike. A fully qualified name will do.
+// checkHostname fails if the machine's host name isn't the one in the layout, because names appear
+// in certificates, node objects and logs alike. A fully qualified name will do.
 func checkHostname(s *Host) []Finding {
 	have, want := s.Facts.Hostname, s.Hostname
 	if sameName(have, want) || s.namesake() != nil {
@@ -21,7 +21,7 @@ func checkHostname(s *Host) []Finding {
 	if !isLabel(strings.SplitN(have, ".", 2)[0]) {
 		f.Remedy = fmt.Sprintf("on the machine: hostnamectl set-hostname %s (%s is not a valid name, see RFC 1123)", want, have)
 	}
-	// A name that an installer left is no one's choice; nothing can depend on it.
+	// An installer left this name, so no program can depend on it.
 	if slices.Contains([]string{"localhost", "localhost.localdomain", "debian", "ubuntu", "(none)"}, have) && !s.Touched {
 		f.Remedy = "on the machine: hostnamectl set-hostname " + want
 		f = f.fixable("p_hostname " + shell.Quote(want))
@@ -113,7 +113,7 @@ func sameMachine(a, b *Host) bool {
 // checkUnique looks for machines that are the same one, are clones, or share a name. Each
 // cause is reported once, of the host that is to be changed.
 func checkUnique(all []*Host) []Finding {
-	// A host that only came along for its answers is in no one's way: it goes first.
+	// A host that isn't selected can't conflict with another: it comes first.
 	order := slices.Clone(all)
 	slices.SortStableFunc(order, func(a, b *Host) int { return boolInt(a.Selected) - boolInt(b.Selected) })
 	var out []Finding

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// checkPorts: what the cluster listens on has to be free, or held by the program that
-// belongs there.
+// checkPorts fails if a port of the cluster's programs is neither free nor held by its own program.
 func checkPorts(s *Host) []Finding {
 	want := map[int]Port{}
 	for _, l := range Ports(s.Cluster, s.Node) {
@@ -72,7 +71,7 @@ func checkReach(s *Host) []Finding {
 	return out
 }
 
-// checkNetworks: pods and services need addresses that mean nothing else to the machine.
+// checkNetworks fails if the addresses of pods or services already have a meaning on the machine.
 func checkNetworks(s *Host) []Finding {
 	k := s.Cluster.Kubernetes
 	var out []Finding
@@ -82,7 +81,7 @@ func checkNetworks(s *Host) []Finding {
 		for cidr := range strings.SplitSeq(c.cidrs, ",") {
 			p, err := netip.ParsePrefix(strings.TrimSpace(cidr))
 			if err != nil {
-				continue // config validate's business
+				continue // config validate reports this
 			}
 			if what := s.clash(p.Masked()); what != "" {
 				out = append(out, s.fail("network", fmt.Sprintf("%s %s overlaps %s", c.field, p, what),
@@ -93,8 +92,8 @@ func checkNetworks(s *Host) []Finding {
 	return out
 }
 
-// clash says what of the machine lies in the network p, or around it on a local link; ""
-// where nothing does. Routes of our own CNI plugin don't count.
+// clash names the address or route of the machine in the network p, or around it on a local link;
+// it returns "" if they don't overlap. Routes of paictl's CNI plugin don't count.
 func (s *Host) clash(p netip.Prefix) string {
 	ours := func(dev string) bool {
 		return s.Touched && (dev == "cni0" || strings.HasPrefix(dev, "flannel") || strings.HasPrefix(dev, "veth") || strings.HasPrefix(dev, "kube-"))
@@ -112,8 +111,8 @@ func (s *Host) clash(p netip.Prefix) string {
 		if ip, perr := netip.ParseAddr(row[0]); err != nil && perr == nil {
 			q, err = ip.Prefix(ip.BitLen())
 		}
-		// A wider route loses against the pods' own; only one inside of p leads astray. A
-		// route of our own to another node's pods is one of those, after the first up.
+		// A wider route loses against the pods' own; only one inside p is a conflict. After the
+		// first up, a node has such routes to other nodes' pods.
 		if err == nil && q.Bits() >= p.Bits() && p.Contains(q.Addr()) && !s.Touched {
 			return fmt.Sprintf("the machine's route to %s (%s)", q, row[1])
 		}
@@ -121,7 +120,7 @@ func (s *Host) clash(p netip.Prefix) string {
 	return ""
 }
 
-// checkSecurity warns of what stands between pods without paictl changing it.
+// checkSecurity warns of firewalls between pods that paictl doesn't change.
 func checkSecurity(s *Host) []Finding {
 	var out []Finding
 	k := s.Cluster.Kubernetes

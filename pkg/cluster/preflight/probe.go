@@ -17,14 +17,14 @@ import (
 //go:embed scripts/probe.sh
 var probeScript string
 
-// Port is a port that a program of ours listens on.
+// Port is a port on which one of paictl's programs listens.
 type Port struct {
 	Number  int
 	Program string // as the kernel names it: 15 characters at most
 	Purpose string
 }
 
-// Ports are the ports that have to be free on a node, or held by what belongs there.
+// Ports returns the ports that have to be free on a node, or held by their own programs.
 func Ports(c *Cluster, n *Node) []Port {
 	out := []Port{
 		{10250, "kubelet", "the kubelet"},
@@ -49,8 +49,8 @@ func Ports(c *Cluster, n *Node) []Port {
 // the Debian package that has it.
 type program struct{ command, debian string }
 
-// programs are those that a host must have. Those of kubeadm and the kubelet are what
-// kubeadm 1.36 itself checks (losetup, mount, cp) and what its unit files call.
+// programs returns the programs that a host must have. kubeadm 1.36 checks some of them itself
+// (losetup, mount, cp); the unit files of kubeadm and the kubelet call others.
 func programs() []program {
 	return []program{
 		{"awk", "mawk"}, {"base64", "coreutils"}, {"cp", "coreutils"}, {"df", "coreutils"},
@@ -104,7 +104,7 @@ func etcdPath(c *Cluster) string {
 	return "/var/lib/etcd"
 }
 
-// kubernetesFiles tell of a Kubernetes on the machine, whoever made it.
+// kubernetesFiles returns paths that exist only on a machine with a Kubernetes, including other installers'.
 func kubernetesFiles(c *Cluster) []string {
 	return []string{
 		"/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/bootstrap-kubelet.conf",
@@ -114,7 +114,7 @@ func kubernetesFiles(c *Cluster) []string {
 	}
 }
 
-// reachTargets are what a machine must be able to open a connection to before it joins:
+// reachTargets returns the addresses to which a machine must be able to connect before it joins:
 // the API on every other control plane machine, and from there etcd's peers.
 func reachTargets(c *Cluster, n *Node) []string {
 	var out []string
@@ -134,8 +134,8 @@ func reachTargets(c *Cluster, n *Node) []string {
 	return out
 }
 
-// Probe returns the read-only shell that asks a host what the facts leave open. It is the section
-// Section of a script, whose answer is Host.Probe.
+// Probe returns the read-only shell code that asks a host for the state that the facts don't cover.
+// It is the section Section of a script, and its answer is Host.Probe.
 func Probe(c *Cluster, n *Node) string {
 	var ports, commands []string
 	for _, l := range Ports(c, n) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// checkOS: Debian from 11 and Ubuntu from 20.04 are what paictl is tested on.
+// checkOS warns of untested systems: paictl is tested on Debian from 11 and Ubuntu from 20.04.
 func checkOS(s *Host) []Finding {
 	oldest := map[string]float64{"debian": 11, "ubuntu": 20.04}
 	name := s.Facts.OSName
@@ -27,7 +27,7 @@ func checkOS(s *Host) []Finding {
 		"upgrade the system, or remove the machine from layout.yaml")}
 }
 
-// checkKernel: kube-proxy's nftables mode wants 5.13, else 5.4 is the oldest kernel. Of the
+// checkKernel: kube-proxy's nftables mode needs 5.13, otherwise 5.4 is the oldest kernel. Of the
 // 5.x kernels kubeadm's system verification knows only 5.4, 5.10 and 5.15.
 func checkKernel(s *Host) []Finding {
 	major, minor, ok := kernelVersion(s.Facts.Kernel)
@@ -146,7 +146,7 @@ func checkCPUs(s *Host) []Finding {
 		"give the machine a second processor, or add NumCPU to extra.kubeadm-ignore-preflight-errors in kubernetes-configuration.yaml")}
 }
 
-// checkSwap only tells: the base phase switches swap off.
+// checkSwap only warns: the base phase switches swap off.
 func checkSwap(s *Host) []Finding {
 	fails, set := s.Cluster.Kubernetes.Extra.Kubelet["failSwapOn"].(bool)
 	if s.Facts.SwapKiB == 0 || set && !fails {
@@ -156,7 +156,7 @@ func checkSwap(s *Host) []Finding {
 		"nothing to do; to keep it, set extra.kubelet.failSwapOn: false in kubernetes-configuration.yaml")}
 }
 
-// checkModules fails only where the kernel itself says that it has no such module.
+// checkModules fails only if the kernel itself reports that it has no such module.
 func checkModules(s *Host) []Finding {
 	var absent []string
 	for _, row := range s.Probe.All("module") {
@@ -177,7 +177,7 @@ func checkModules(s *Host) []Finding {
 	return []Finding{s.fail("modules", fmt.Sprintf("kernel %s has no module %s", s.Facts.Kernel, strings.Join(absent, ", ")), remedy)}
 }
 
-// checkCgroup: the kubelet refuses cgroup v1 since 1.35, unless it is told not to.
+// checkCgroup: since 1.35 the kubelet refuses cgroup v1, unless its settings allow it.
 func checkCgroup(s *Host) []Finding {
 	v1 := s.Facts.Cgroup == "v1" || s.Facts.Cgroup == "hybrid"
 	k := s.Cluster.Kubernetes

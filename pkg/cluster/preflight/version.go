@@ -9,9 +9,8 @@ import (
 // oldestKubelet is how many minor releases a kubelet may be behind its API server.
 const oldestKubelet = 3
 
-// checkVersions refuses to bring members of a cluster to another Kubernetes than they run: that
-// takes an order of its own, masters one by one, then machines that are drained. Of an upgrade it refuses what
-// Kubernetes doesn't support.
+// checkVersions refuses to change the Kubernetes version of members in a plain run: an upgrade needs a fixed order,
+// masters one by one, then drained machines. In an upgrade it refuses the steps that Kubernetes doesn't support.
 func checkVersions(all []*Host) []Finding {
 	var out []Finding
 	for _, s := range all {
@@ -39,7 +38,7 @@ func checkVersions(all []*Host) []Finding {
 	return out
 }
 
-// later reports whether a program's release is later than the bundle's. One that can't be read is none.
+// later reports whether a program's release is later than the bundle's. It returns false for a release that can't be parsed.
 func later(program, bundle string) bool {
 	a, err := version.ParseSemantic(program)
 	if err != nil {
@@ -49,8 +48,8 @@ func later(program, bundle string) bool {
 	return err == nil && b.LessThan(a)
 }
 
-// otherVersion is a version that the machine's kubelet or API server has instead of the
-// bundle's, "" where there is none. One that can't be read is none: what is broken is repaired.
+// otherVersion returns the version of the machine's kubelet or API server if it differs from the
+// bundle's, otherwise "". It ignores versions that can't be parsed: a broken program is repaired.
 func (s *Host) otherVersion(bundle string) string {
 	want, err := version.ParseSemantic(bundle)
 	if err != nil {
