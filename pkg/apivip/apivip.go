@@ -1,8 +1,8 @@
 // Package apivip gives one of the masters the virtual address of the Kubernetes API: the one that holds a lease, and whose own API server is ready.
-// In: a lease of the cluster, the API server of this machine. Out: an address on one of the machine's interfaces, and ARP packets that tell of it.
+// In: a lease of the cluster, the API server of this machine. Out: an address on one of the machine's interfaces, and ARP packets that announce it.
 //
-// Each of these programs talks to the API server of its own machine alone, so that a master whose API server doesn't work loses the address. The kernel
-// gets it with a lifetime of seconds, which is renewed: it ends also where this program was killed or stands still.
+// Each of these programs uses only the API server of its own machine, so that a master whose API server doesn't work loses the address. The kernel
+// gets the address with a lifetime of seconds, which the program renews: the address expires even if the program was killed or hangs.
 package apivip
 
 import (
@@ -24,19 +24,19 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Name is the program's, its pods' and the lease's, in namespace Namespace. The lease's holder is the node that has the address.
+// Name is the name of the program, of its pods and of the lease, in namespace Namespace. The lease's holder is the node that has the address.
 const (
 	Name      = "pai-api-vip"
 	Namespace = "kube-system"
 )
 
-// timing is what the fail-over takes: another master takes the address at most lease + 2.2 × retry after the last renewal.
+// timing holds the times that determine a fail-over: another master takes the address at most lease + 2.2 × retry after the last renewal.
 type timing struct {
 	lease, renew, retry time.Duration // of the lease: renew is how long its holder has the address without a renewal
-	tick                time.Duration // between two looks at the address
-	lifetime            time.Duration // that the kernel gets, in whole seconds
-	check               time.Duration // between two questions to the API server, and how long one may take
-	failures            int           // questions in a row without an answer, after which the API server isn't ready
+	tick                time.Duration // between two checks of the address
+	lifetime            time.Duration // of the address in the kernel, in whole seconds
+	check               time.Duration // between two requests to the API server, and how long one may take
+	failures            int           // unanswered requests in a row after which the API server counts as not ready
 }
 
 var usual = timing{
@@ -73,7 +73,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// An answer that comes later is of no use: the lease would have passed to another.
+	// A later answer would be of no use: the lease would have passed to another machine.
 	config.UserAgent, config.Timeout = Name, usual.renew
 	client, err := coordclient.NewForConfig(config)
 	if err != nil {
@@ -95,7 +95,8 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	return k.run(ctx)
 }
 
-// readiness asks the API server of this machine whether it is ready. Its certificate must name the virtual address: clients would refuse it there.
+// readiness returns a function that asks the API server of this machine whether it is ready. The server's certificate must name the virtual
+// address, since clients check it.
 func readiness(config *rest.Config, vip netip.Addr) (func(context.Context) error, error) {
 	config = rest.CopyConfig(config)
 	config.ServerName = vip.String()
@@ -115,12 +116,12 @@ func clientConfig(kubeconfig string) (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", kubeconfig)
 }
 
-// elector takes part in the election once.
+// elector returns an elector that takes part in the election once.
 func (k *keeper) elector() (*leaderelection.LeaderElector, error) {
 	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: Name, Lock: k.lock, ReleaseOnCancel: true,
 		LeaseDuration: k.timing.lease, RenewDeadline: k.timing.renew, RetryPeriod: k.timing.retry,
-		// Whether the address may be held is what the lock says: callbacks come after a release that may take long.
+		// The lock decides whether the machine may hold the address: callbacks may come late after a release.
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}},
 	})
 }

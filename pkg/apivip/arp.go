@@ -81,7 +81,7 @@ func (s *arpSocket) send(p packet) error {
 	return nil
 }
 
-// receive waits for the next packet; ok says whether there was one that could be read.
+// receive waits for the next packet; ok reports whether a readable one arrived.
 func (s *arpSocket) receive(wait time.Duration) (p packet, ok bool, err error) {
 	poll := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(poll, max(1, int(wait/time.Millisecond)))

@@ -12,13 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ethernet is the interface of the machine whose network has the address in it.
+// ethernet is the interface of the machine whose network contains the address.
 type ethernet struct {
 	address, own netip.Addr
 	lifetime     time.Duration
 }
 
-// device finds the interface: that of the machine's own address, where the virtual one is in its network, else another one that has such a network.
+// device returns the interface of the machine's own address if the virtual address is in its network, otherwise another
+// interface with such a network.
 func (e *ethernet) device() (netlink.Link, error) {
 	all, err := netlink.AddrList(nil, netlink.FAMILY_V4)
 	if err != nil {
@@ -41,7 +42,7 @@ func (e *ethernet) device() (netlink.Link, error) {
 	return l, nil
 }
 
-// choose returns the number of an interface; 0 where none fits.
+// choose returns the index of an interface, or 0 if none has a matching network.
 func choose(all []netlink.Addr, vip, own netip.Addr) int {
 	found := 0
 	for _, a := range all {
@@ -60,7 +61,8 @@ func choose(all []netlink.Addr, vip, own netip.Addr) int {
 	return found
 }
 
-// The address stands alone, so that it brings no route, and is no source of the machine's own connections.
+// netlink returns the address with the mask /32, so that it brings no route, and isn't used as the source of the
+// machine's own connections.
 func (e *ethernet) netlink() *netlink.Addr {
 	return &netlink.Addr{IPNet: &net.IPNet{IP: e.address.AsSlice(), Mask: net.CIDRMask(32, 32)}}
 }
@@ -79,8 +81,8 @@ func (e *ethernet) put() error {
 	return nil
 }
 
-// remove looks at all interfaces: the address may be at another one than it would be put at now. Only what was set with a lifetime is taken away, and
-// not an address that a person gave the machine.
+// remove checks all interfaces: the address may be on another one than it would get now. It removes only an address with a lifetime, and leaves one
+// that a person gave the machine.
 func (e *ethernet) remove() error {
 	all, err := netlink.AddrList(nil, netlink.FAMILY_V4)
 	if err != nil {
@@ -101,7 +103,7 @@ func (e *ethernet) remove() error {
 	return nil
 }
 
-// announce sends both forms of a gratuitous ARP: switches and hosts differ in which one they believe.
+// announce sends both forms of a gratuitous ARP: switches and hosts differ in the form that they accept.
 func (e *ethernet) announce() error {
 	l, err := e.device()
 	if err != nil {
@@ -124,13 +126,13 @@ func (e *ethernet) announce() error {
 	return nil
 }
 
-// How often and how long another machine is asked for.
+// The number of probes for another machine, and the wait after each.
 const (
 	probes    = 3
 	probeWait = 150 * time.Millisecond
 )
 
-// other probes as RFC 5227 has it: the sender's address is 0.0.0.0, so that no machine takes the question for a claim.
+// other probes according to RFC 5227: the sender's address is 0.0.0.0, so that no machine takes the probe for a claim.
 func (e *ethernet) other(ctx context.Context) (string, error) {
 	l, err := e.device()
 	if err != nil {

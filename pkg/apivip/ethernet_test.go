@@ -47,7 +47,7 @@ func TestTheInterfaceIsTheOneWhoseNetworkHasTheAddress(t *testing.T) {
 	}{
 		{"10.0.0.9", "10.0.0.5", 3},
 		{"10.0.0.9", "10.0.0.6", 4},
-		{"10.0.0.9", "192.168.1.5", 3}, // a network beside that of the machine's own address
+		{"10.0.0.9", "192.168.1.5", 3}, // a network other than that of the machine's own address
 		{"192.168.1.9", "10.0.0.5", 2},
 		{"10.1.0.1", "10.0.0.5", 0},
 		{"10.2.0.1", "10.0.0.5", 0},
@@ -56,11 +56,12 @@ func TestTheInterfaceIsTheOneWhoseNetworkHasTheAddress(t *testing.T) {
 	}
 }
 
-// twoMachines makes two network namespaces with a cable between them, 10.99.0.1 and 10.99.0.2, and returns what runs a function in one of them.
+// twoMachines makes two network namespaces with a cable between them, 10.99.0.1 and 10.99.0.2. Each function that it returns runs
+// its argument in one of them.
 func twoMachines(t *testing.T) [2]func(func()) {
 	t.Helper()
 	tier.More(t, "network namespaces")
-	runtime.LockOSThread() // never unlocked: the thread ends with the test, whatever its namespace
+	runtime.LockOSThread() // never unlocked: the thread ends with the test, in any namespace
 	home, err := netns.Get()
 	require.NoError(t, err)
 	var spaces [2]netns.NsHandle
@@ -151,7 +152,7 @@ func TestTheAddressOnARealNetwork(t *testing.T) {
 		require.NoError(t, first.put())
 	})
 	in[1](func() {
-		// No one renews it, as if the program had been killed.
+		// The address isn't renewed, as if the program had been killed.
 		until(t, func() bool { return other(second) == "" })
 	})
 	in[0](func() {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// link is where the address is put.
+// link is the interface to which the address is added.
 type link interface {
 	// put gives the machine the address, or extends its lifetime.
 	put() error
-	// remove takes it away; it is no error where the machine doesn't have it.
+	// remove removes the address; it doesn't fail if the machine doesn't have it.
 	remove() error
-	// announce tells the machines of the network that the address is here.
+	// announce announces to the machines of the network that this machine has the address.
 	announce() error
-	// other asks the network for another machine that answers at the address, and returns its hardware address; "" where there is none.
+	// other asks the network for another machine that answers at the address, and returns its hardware address, or "" if no other machine answers.
 	other(ctx context.Context) (string, error)
 }
 
@@ -29,13 +29,13 @@ type keeper struct {
 	log    *slog.Logger
 
 	isReady  atomic.Bool
-	has      bool // the address is here
+	has      bool // this machine has the address
 	since    int  // ticks since then
 	conflict string
-	failing  time.Time // since when the lease is here, and the address can't be; zero where it can
+	failing  time.Time // since when this machine has had the lease but not the address; zero if it has both
 }
 
-// Ticks at which the address is announced, and at which another claim on it is looked for. The first announcements may be lost.
+// Ticks between two announcements of the address, and between two searches for another claim on it. The first announcements may be lost.
 const (
 	announceOften = 4
 	announceEvery = 10
@@ -55,14 +55,14 @@ func (k *keeper) run(ctx context.Context) error {
 		}
 		if k.gaveUp() {
 			k.log.WarnContext(ctx, "this machine gave up the lease, and stays out of the election for a while: it can't have the address")
-			pause(ctx, 2*k.timing.lease) // another one, if there is one, has the lease by then
+			pause(ctx, 2*k.timing.lease) // by then another machine has the lease, if another one exists
 		}
 		k.failing = time.Time{}
 	}
 	return nil
 }
 
-// watch asks the API server of this machine again and again whether it is ready.
+// watch repeatedly asks the API server of this machine whether it is ready.
 func (k *keeper) watch(ctx context.Context) {
 	failed, told := k.timing.failures, false
 	for ctx.Err() == nil {
@@ -81,7 +81,7 @@ func (k *keeper) watch(ctx context.Context) {
 				break
 			}
 			k.isReady.Store(false)
-			if !told { // also of a server that never was ready
+			if !told { // this also warns of a server that never was ready
 				told = true
 				k.log.WarnContext(ctx, "the API server of this machine is not ready", "err", err)
 			}
@@ -97,8 +97,8 @@ func (k *keeper) untilReady(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// term takes part in the election until the API server isn't ready, the lease is lost, the address can't be set, or ctx ends. The address goes before
-// the lease does.
+// term takes part in the election until the API server isn't ready, the lease is lost, the address can't be set, or ctx ends. It drops the address
+// before it releases the lease.
 func (k *keeper) term(ctx context.Context) error {
 	e, err := k.elector()
 	if err != nil {
@@ -126,20 +126,20 @@ func (k *keeper) term(ctx context.Context) error {
 	return nil
 }
 
-// gaveUp reports whether this machine had the lease without the address for too long. That is as long as an address may stay at a master that stands still:
-// until then it is no fault of this machine that another one answers.
+// gaveUp reports whether this machine had the lease without the address for too long. The limit is how long a hanging master may keep the address:
+// until then another machine may answer without any fault of this one.
 func (k *keeper) gaveUp() bool {
 	return !k.failing.IsZero() && time.Since(k.failing) > k.timing.lifetime
 }
 
-// failed says when the address could not be had first.
+// failed records when the address first could not be set.
 func (k *keeper) failed() {
 	if k.failing.IsZero() {
 		k.failing = time.Now()
 	}
 }
 
-// look brings the address to where the lease says.
+// look adds or removes the address according to the lease.
 func (k *keeper) look(ctx context.Context) {
 	if !k.lock.holds(k.timing.renew) {
 		k.drop(ctx)
@@ -173,7 +173,7 @@ func (k *keeper) look(ctx context.Context) {
 	k.since++
 }
 
-// claimed reports whether another machine answers at the address: one that is not ours, or a master that had it and stands still.
+// claimed reports whether another machine answers at the address: a foreign one, or a master that had it and hangs.
 func (k *keeper) claimed(ctx context.Context) bool {
 	mac, err := k.link.other(ctx)
 	if err != nil {
@@ -187,7 +187,7 @@ func (k *keeper) claimed(ctx context.Context) bool {
 	return mac != ""
 }
 
-// drop takes the address away. Where that fails the kernel does, within its lifetime.
+// drop removes the address. If that fails, the kernel removes it within its lifetime.
 func (k *keeper) drop(ctx context.Context) {
 	if !k.has {
 		return

@@ -19,14 +19,14 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lease is the one in the cluster. Like the API server it refuses who writes without having read the last version.
+// lease is the lease in the cluster. Like the API server it refuses a write by a client that hasn't read the last version.
 type lease struct {
 	mu      sync.Mutex
 	record  resourcelock.LeaderElectionRecord
 	version int
 }
 
-// access is one machine's view of the lease; down is its API server without power.
+// access is one machine's view of the lease; down means that its API server doesn't answer.
 type access struct {
 	*lease
 	node string
@@ -78,7 +78,7 @@ func (a *access) check(context.Context) error {
 	return nil
 }
 
-// segment is a network; it says when two machines had the address at once.
+// segment is a network; it records whether two machines had the address at once.
 type segment struct {
 	mu      sync.Mutex
 	holders map[string]bool
@@ -189,7 +189,7 @@ func has(t *testing.T, s *segment, node string, within time.Duration) {
 	require.Eventually(t, func() bool { return s.holder() == node }, within, 5*time.Millisecond, "%q has the address", node)
 }
 
-// keeps says that a node has the address all the time.
+// keeps checks that a node has the address all the time.
 func keeps(t *testing.T, s *segment, node string, during time.Duration, why string) {
 	t.Helper()
 	assert.Never(t, func() bool { return s.holder() != node }, during, 5*time.Millisecond, why)
@@ -280,7 +280,7 @@ func TestAHolderThatCannotHaveTheAddressLeavesItToAnother(t *testing.T) {
 	has(t, s, "a", 5*quick.lease)
 }
 
-// What claims it is a master that stands still: its kernel ends the address after the lifetime.
+// A hanging master claims the address: its kernel drops it after the lifetime.
 func TestAnAddressThatEndsSoonIsWaitedFor(t *testing.T) {
 	l, s := &lease{}, newSegment()
 	s.foreign = "02:00:00:00:00:99"
@@ -317,12 +317,12 @@ func TestAnAddressThatCouldNotBeRemovedIsNotTakenByAnother(t *testing.T) {
 	a.down.Store(true)
 	keeps(t, s, "a", 2*quick.lease, "the kernel still answers for it")
 	a.stuck.Store(false)
-	_ = a.remove()                // what the kernel does at the end of the lifetime
+	_ = a.remove()                // as the kernel does at the end of the lifetime
 	has(t, s, "b", 4*quick.lease) // it may stay out of the election just now
 	assert.False(t, s.wasTwice())
 }
 
-// A machine that stood still, as a virtual one that moves to another host, reads afterwards that another one has the lease.
+// A paused machine, such as a virtual one that moves to another host, reads afterwards that another machine has the lease.
 func TestALeaseOfAnotherIsNeitherHeldNorGivenUp(t *testing.T) {
 	l := &lease{}
 	of := func(node string) *lock { return &lock{Interface: &access{lease: l, node: node}} }

@@ -9,18 +9,18 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lock is the lease, and since when this machine has it for certain.
+// lock is the lease, with the time since which this machine certainly has it.
 type lock struct {
 	resourcelock.Interface
 	mu      sync.Mutex
-	renewed time.Time // when the last renewal that succeeded was begun; zero where the lease was given up, or is another one's
-	mine    bool      // what was read or written last says that this machine has it
+	renewed time.Time // when the last successful renewal began; zero if the lease was given up, or another machine has it
+	mine    bool      // according to the last record read or written, this machine has the lease
 }
 
-// errOthers says that a lease isn't given up, since another one has it.
+// errOthers is the error for giving up a lease that another machine has.
 var errOthers = errors.New("another one has the lease")
 
-// Get reads the lease. A machine that stood still may read that another one has it by now.
+// Get reads the lease. After a pause, this machine may read that another one has it.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	r, raw, err := l.Interface.Get(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	return l.wrote(r, func() error { return l.Interface.Create(ctx, r) })
 }
 
-// Update writes the lease. client-go gives one up by what it knew before, though it has read the record of another one since.
+// Update writes the lease. client-go gives up a lease by its old state, even if it has since read that another machine has the lease.
 func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity == "" && !l.isMine() {
 		return errOthers
@@ -67,7 +67,7 @@ func (l *lock) isMine() bool {
 	return l.mine
 }
 
-// holds reports whether a renewal within the time says that the lease is this machine's: no other one can have taken it since.
+// holds reports whether a renewal within the given time proves that this machine has the lease: no other machine can have taken it since.
 func (l *lock) holds(within time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

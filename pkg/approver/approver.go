@@ -33,15 +33,16 @@ import (
 
 const (
 	workers = 4
-	// startLimit is how long the first list of requests may take. Who can't get one ends, so that the pod shows it.
+	// startLimit is how long the first list of requests may take. A program that can't get the list exits, so that the
+	// pod shows the failure.
 	startLimit = time.Minute
-	// lookAgain is how often a request of an unknown machine is looked at: "cluster up" may have made the machine known.
+	// lookAgain is how often a request of an unknown machine is checked: "cluster up" may have made the machine known.
 	lookAgain = 5 * time.Second
-	// requests a second: a cluster of a thousand machines asks at once when it is made.
+	// qps and burst limit the requests per second: the thousand machines of a new cluster all ask at once.
 	qps, burst = 50, 100
 )
 
-// reason is the condition's, of approvals and denials.
+// reason is the reason in the conditions of approvals and denials.
 const reason = "PaictlRule"
 
 // Run decides requests until ctx ends.
@@ -66,10 +67,10 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	return a.run(ctx)
 }
 
-// largest is that of a request that is looked at, in bytes. A kubelet's has about 500.
+// largest is the size of the largest request that is read, in bytes. A kubelet's request has about 500.
 const largest = 16 << 10
 
-// slim drops what a request is not decided by. One that is too large loses its content, and is denied for that.
+// slim drops the fields of a request that the decision doesn't need. A request that is too large loses its content, and is denied for that.
 func slim(o any) (any, error) {
 	csr, ok := o.(*certv1.CertificateSigningRequest)
 	if !ok {
@@ -100,7 +101,7 @@ type approver struct {
 	queue workqueue.TypedRateLimitingInterface[string]
 
 	mu      sync.Mutex
-	unknown map[string]bool // nodes of which was told that no one knows them
+	unknown map[string]bool // nodes that were already logged as unknown
 }
 
 func newApprover(config *rest.Config, log *slog.Logger) (*approver, error) {
@@ -126,7 +127,7 @@ func (a *approver) run(ctx context.Context) error {
 	defer cancel()
 	ours := fields.OneTermEqualSelector("spec.signerName", certv1.KubeletServingSignerName)
 	informer := cache.NewSharedIndexInformer(cache.NewListWatchFromClient(a.lists, "certificatesigningrequests", "", ours), &certv1.CertificateSigningRequest{}, 0, nil)
-	// Any node may make requests, and fill them with what it likes: only what is decided by is kept.
+	// Any node may make requests with any content: the store keeps only the fields that the decision needs.
 	if err := informer.SetTransform(slim); err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (a *approver) run(ctx context.Context) error {
 	return nil
 }
 
-// next decides one request, and reports whether there are more to come.
+// next decides one request. It reports false when no more will come.
 func (a *approver) next(ctx context.Context) bool {
 	name, shutdown := a.queue.Get()
 	if shutdown {
@@ -174,7 +175,7 @@ func (a *approver) next(ctx context.Context) bool {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		if !apierrors.IsConflict(err) { // another one was faster; the next event says how it decided
+		if !apierrors.IsConflict(err) { // another program was faster; the next event has its decision
 			a.log.ErrorContext(ctx, "a request waits", "request", name, "err", err)
 		}
 		a.queue.AddRateLimited(name)
@@ -186,7 +187,8 @@ func (a *approver) next(ctx context.Context) bool {
 	return true
 }
 
-// decide writes the decision about a request, unless there is one. It reports whether the request has to wait for its machine to become known.
+// decide writes the decision about a request, unless it is already decided. It reports whether the request has to wait for
+// its machine to become known.
 func (a *approver) decide(ctx context.Context, name string) (wait bool, err error) {
 	o, exists, err := a.store.GetByKey(name)
 	if err != nil || !exists {
@@ -228,7 +230,7 @@ func (a *approver) decide(ctx context.Context, name string) (wait bool, err erro
 	return false, nil
 }
 
-// addresses are those of a machine, nil where it is not known.
+// addresses returns the addresses of a machine, or nil if the machine isn't known.
 func (a *approver) addresses(ctx context.Context, node string) ([]netip.Addr, error) {
 	list, err := a.configMaps.Get(ctx, machines.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -248,7 +250,7 @@ func (a *approver) addresses(ctx context.Context, node string) ([]netip.Addr, er
 	return out, nil
 }
 
-// tellUnknown says once that a node waits until it is known.
+// tellUnknown logs once that a node waits until it is known.
 func (a *approver) tellUnknown(ctx context.Context, node string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

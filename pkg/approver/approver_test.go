@@ -48,7 +48,7 @@ func newCluster(t *testing.T, of *kube.Cluster) *cluster {
 	return c
 }
 
-// machines makes the ConfigMap what is given, and removes it for nil.
+// machines replaces the content of the ConfigMap, and removes it for nil.
 func (c *cluster) machines(data map[string]string) {
 	c.t.Helper()
 	api, ctx := c.api.CoreV1().ConfigMaps(machines.Namespace), context.WithoutCancel(c.t.Context())
@@ -61,7 +61,7 @@ func (c *cluster) machines(data map[string]string) {
 	}
 }
 
-// ask makes a request by the credentials of its node, and returns its name.
+// ask makes a request with the credentials of its node, and returns its name.
 func (c *cluster) ask(a *asked) string {
 	c.t.Helper()
 	who := rest.CopyConfig(c.admin)
@@ -95,7 +95,7 @@ func (c *cluster) decided(name string) certv1.CertificateSigningRequestCondition
 	return csr.Status.Conditions[0]
 }
 
-// log is what a program says, read while it runs.
+// log holds the output of a program, and can be read while it runs.
 type log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -113,7 +113,7 @@ func (l *log) String() string {
 	return l.b.String()
 }
 
-// start runs an approver until the test, or what it returns, ends it.
+// start runs an approver until the test ends or stop is called.
 func (c *cluster) start(config *rest.Config) (said *log, stop func()) {
 	c.t.Helper()
 	said = &log{}
@@ -190,7 +190,7 @@ func TestSeveralApproversDecideEachRequestOnce(t *testing.T) {
 	var names []string
 	for i := range 12 {
 		names = append(names, c.ask(good(t, "w1", "10.0.0.2")))
-		if i%4 == 3 && len(stops) > 1 { // one dies in between
+		if i%4 == 3 && len(stops) > 1 { // one program dies in between
 			stops[0]()
 			stops = stops[1:]
 		}
@@ -200,7 +200,7 @@ func TestSeveralApproversDecideEachRequestOnce(t *testing.T) {
 	}
 }
 
-// cuttable is a transport whose watches can be cut, and kept away.
+// cuttable is a transport that can cut watches, and refuse new ones.
 type cuttable struct {
 	next http.RoundTripper
 
@@ -258,7 +258,7 @@ func TestAnApproverWithoutAnAPIServerEndsWithItsRun(t *testing.T) {
 	require.NoError(t, Run(t.Context(), []string{"--help"}, io.Discard))
 }
 
-// The controller manager of a cluster signs what is approved, and only that.
+// The controller manager of a cluster signs only approved requests.
 func TestApprovedRequestsAreSignedForTheServer(t *testing.T) {
 	tier.More(t, "five programs for one test")
 	c := newCluster(t, kubetest.StartNodes(t))

@@ -14,12 +14,12 @@ import (
 	certv1 "k8s.io/api/certificates/v1"
 )
 
-// decision is what becomes of a request.
+// decision is the result of a request.
 type decision int
 
 const (
-	ignored decision = iota // it is not for this program
-	pending                 // nothing is known of the machine yet
+	ignored decision = iota // the request isn't for this program
+	pending                 // the machine isn't known yet
 	approved
 	denied
 )
@@ -27,7 +27,7 @@ const (
 // verdict is a decision with its reason, which the kubelet's log and "kubectl get csr" show.
 type verdict struct {
 	decision decision
-	node     string // "" where the request names none
+	node     string // "" if the request names no node
 	message  string
 }
 
@@ -38,8 +38,8 @@ const (
 
 var subjectAlternativeName = asn1.ObjectIdentifier{2, 5, 29, 17}
 
-// judge applies the rule: a machine gets a certificate for its own name and the addresses that addresses gives it, as a server, and for nothing
-// else. addresses is asked last, with the node's name; it returns nil for a node that it doesn't know.
+// judge applies the rule: a machine gets only a server certificate, for its own name and the addresses that addresses returns. It calls
+// addresses last, with the node's name; addresses returns nil for an unknown node.
 func judge(csr *certv1.CertificateSigningRequest, addresses func(node string) ([]netip.Addr, error)) (verdict, error) {
 	if csr.Spec.SignerName != certv1.KubeletServingSignerName {
 		return verdict{}, nil
@@ -74,7 +74,7 @@ func judge(csr *certv1.CertificateSigningRequest, addresses func(node string) ([
 	return v, nil
 }
 
-// parse reads the one request in PEM, and has its signature prove that the requester has the key.
+// parse parses the single request in PEM, and checks its signature, which proves that the requester has the key.
 func parse(data []byte) (*x509.CertificateRequest, error) {
 	block, rest := pem.Decode(data)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
@@ -93,7 +93,7 @@ func parse(data []byte) (*x509.CertificateRequest, error) {
 	return req, nil
 }
 
-// checkSubject wants the requester's own name, the group of nodes, and nothing else.
+// checkSubject requires the requester's own name and the group of nodes, and refuses all other names.
 func checkSubject(req *x509.CertificateRequest, username string) error {
 	if req.Subject.CommonName != username {
 		return fmt.Errorf("common name %q: only the requester's, %q, is allowed", req.Subject.CommonName, username)
@@ -121,7 +121,7 @@ func checkUsages(usages []certv1.KeyUsage) error {
 	return nil
 }
 
-// checkContent refuses all that a kubelet doesn't ask for: being an authority, and names of kinds that can't be checked.
+// checkContent refuses content that a kubelet doesn't ask for: the rights of an authority, and names of kinds that can't be checked.
 func checkContent(req *x509.CertificateRequest) error {
 	seen := false
 	for _, e := range req.Extensions {
@@ -129,7 +129,7 @@ func checkContent(req *x509.CertificateRequest) error {
 			return fmt.Errorf("extension %s: only alternative names are allowed, once", e.Id)
 		}
 		seen = true
-		// Go's parser passes over kinds of names that it doesn't know.
+		// Go's parser ignores names of kinds that it doesn't know.
 		var names []asn1.RawValue
 		if rest, err := asn1.Unmarshal(e.Value, &names); err != nil || len(rest) > 0 {
 			return errors.New("the alternative names can't be read")

@@ -30,7 +30,7 @@ type asked struct {
 	spoil func([]byte) []byte
 }
 
-// good is what the kubelet of w1 was seen to ask for.
+// good is the request of the kubelet of w1, as a real kubelet makes it.
 func good(t testing.TB, node, address string) *asked {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -66,7 +66,7 @@ func known(node string) ([]netip.Addr, error) {
 	}[node], nil
 }
 
-// names are alternative names, each with its kind, as they stand in the extension.
+// names are alternative names, each with its kind, in the form of the extension.
 func names(t testing.TB, list ...asn1.RawValue) pkix.Extension {
 	t.Helper()
 	value, err := asn1.Marshal(list)

@@ -17,30 +17,30 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Access is how registries are reached: over TLS with a certificate that this machine trusts. Plain
-// HTTP is only for registries on this machine.
+// Access is the way to reach registries: over TLS with a certificate that this machine trusts.
+// Plain HTTP is only allowed for registries on this machine.
 type Access struct {
-	// Host is the registry that Username and Password are for; others get the login that
-	// docker or podman has for them.
+	// Host is the registry that Username and Password are for; other registries get the login that
+	// docker or podman stores for them.
 	Host     string
 	Username string
 	Password secret.String
-	// Insecure accepts any certificate of a registry on this machine, and only there.
+	// Insecure accepts any certificate, but only of a registry on this machine.
 	Insecure bool
-	// Keychain is that of docker and podman where nil.
+	// Keychain holds the logins; nil means those of docker and podman.
 	Keychain authn.Keychain
-	// Transport is http.DefaultTransport where nil.
+	// Transport makes the requests; nil means http.DefaultTransport.
 	Transport *http.Transport
 }
 
-// errPlain is a request that would have gone out without TLS.
+// errPlain is the error of a request that would have been sent without TLS.
 var errPlain = errors.New("plain HTTP is only used for registries on this machine")
 
-// guard refuses plain HTTP to other machines, whatever the registry client thinks of private
-// addresses, and whereto a registry sends it for a token.
+// guard refuses plain HTTP to other machines, even if the registry client would allow it for
+// private addresses, or a registry redirects it for a token.
 type guard struct{ http.RoundTripper }
 
-// RoundTrip passes a request on if it may go out as it is.
+// RoundTrip sends a request if it is allowed.
 func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != "https" && !loopback(r.URL.Hostname()) {
 		return nil, errPlain
@@ -102,8 +102,8 @@ func (a Access) ours(registry string) bool {
 	return err == nil && own.RegistryStr() == registry
 }
 
-// explain adds what to do about a registry that refuses. Its words hold no password: the client
-// sends them in headers, which errors don't show.
+// explain adds the remedy for a registry that refuses. The error holds no password: the client
+// sends it in headers, which errors don't show.
 func (a Access) explain(err error, target string) error {
 	host := target
 	if ref, perr := name.ParseReference(target); perr == nil {

@@ -1,7 +1,7 @@
 // Package image builds paictl's own programs as OCI images, and pushes a bundle's images to
 // registries.
-// In: the source that is part of paictl, a bundle, where the configuration says that images are.
-// Out: a folder of images, and what a registry has of them.
+// In: the source that is part of paictl, a bundle, the places of images in the configuration.
+// Out: a folder of images, and the state of a registry's images.
 package image
 
 import (
@@ -22,7 +22,7 @@ import (
 // Own is one of paictl's own images.
 type Own struct {
 	Name string
-	Ref  string // by which nodes know the bundle's copy
+	Ref  string // the name of the bundle's copy on nodes
 }
 
 // Owned lists paictl's own images.
@@ -34,21 +34,20 @@ func Owned() []Own {
 	return out
 }
 
-// Names of paictl's own images.
+// Names returns the names of paictl's own images.
 func Names() []string { return paictl.Programs() }
 
-// Destination says where images go.
+// Destination is the place to which images are pushed.
 type Destination struct {
-	// Registry is a host with a path or without, for paictl's own images: docker.io/openpai.
+	// Registry is a host with an optional path, for paictl's own images: docker.io/openpai.
 	Registry string
-	// Tag is what they are tagged there.
+	// Tag is the tag of paictl's images there.
 	Tag string
-	// Mirror is a host with a path or without, under which upstream images keep their names; ""
-	// where there is none.
+	// Mirror is a host with an optional path, under which upstream images keep their names; "" means no mirror.
 	Mirror string
 }
 
-// Item is an image and where it goes.
+// Item is an image and its destination.
 type Item struct {
 	bundle.Artifact
 	Own bool
@@ -56,8 +55,7 @@ type Item struct {
 	Target string
 }
 
-// Plan chooses what to push: the named images; without names, paictl's own, and with all
-// those of upstream, too.
+// Plan chooses the images to push: the named ones; without names, paictl's own, and if all is set also upstream's.
 func Plan(b *bundle.Bundle, d Destination, names []string, all bool) ([]Item, error) {
 	var out []Item
 	for _, a := range b.List(bundle.KindImage) {
@@ -90,7 +88,7 @@ func missing(b *bundle.Bundle, image string) error {
 	return hint.Errorf("paictl image list shows the names", "%s contains no image %s", b.Dir(), image)
 }
 
-// Target is the reference of an image at its destination.
+// Target returns the reference of an image at its destination.
 func (d Destination) Target(a bundle.Artifact, own bool) (string, error) {
 	switch {
 	case own && d.Registry != "":
@@ -104,7 +102,7 @@ func (d Destination) Target(a bundle.Artifact, own bool) (string, error) {
 		"no registry is named for %s, which is upstream's", a.Image)
 }
 
-// Mirrored is an image's name in a mirror, which takes the place of the registry's host:
+// Mirrored returns an image's name in a mirror, which replaces the registry's host:
 // quay.io/prometheus/prometheus:v3 becomes MIRROR/prometheus/prometheus:v3. The charts do the same
 // with global.imageRegistry.
 func Mirrored(mirror, ref string) (string, error) {

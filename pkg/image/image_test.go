@@ -22,7 +22,7 @@ const upstreamRef = "quay.io/prometheus/prometheus:v3.15.0"
 // newBundle makes a bundle of paictl's own images and one of upstream, each with one file.
 func newBundle(t *testing.T) *bundle.Bundle {
 	t.Helper()
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // where it is remembered which files were hashed
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // the folder of the cache of hashed files
 	dir := t.TempDir()
 	w, err := bundle.Create(dir, &bundle.Manifest{Kubernetes: "v1.36.3", Arch: "amd64", Origin: bundle.OriginBuild})
 	require.NoError(t, err)

@@ -15,45 +15,45 @@ import (
 	"github.com/openpai/paictl/pkg/bundle/oci"
 )
 
-// State says what a registry has under an image's name.
+// State is the state of an image's name in a registry.
 type State string
 
-// What a registry can have.
+// States of an image's name in a registry.
 const (
-	Present State = "present" // this very image
-	Missing State = "missing" // nothing
-	Other   State = "other"   // another image under the same name
-	Pushed  State = "pushed"  // this image, as of now
+	Present State = "present" // the registry has this very image
+	Missing State = "missing" // the registry has no image of that name
+	Other   State = "other"   // the registry has another image of the same name
+	Pushed  State = "pushed"  // the image was sent now
 )
 
-// Result is what was found, and done, for an image.
+// Result is the result of a push, or of a look, for one image.
 type Result struct {
 	Item
 	State State
-	// Found is the digest that the registry has; "" where it has none.
+	// Found is the digest of the registry's image; "" if it has no image of that name.
 	Found string
 }
 
-// Event is one step of a push: an image begins, goes on, or is ready.
+// Event is one step of a push: an image begins, makes progress, or is done.
 type Event struct {
 	Item        Item
-	N, Total    int   // which image of how many
+	N, Total    int   // the number of the image, and how many images there are
 	Sent, Bytes int64 // of this image
 	State       State // "" while it is being sent
 }
 
-// Pusher brings images to registries.
+// Pusher sends images to registries.
 type Pusher struct {
-	// Access is how registries are reached.
+	// Access is the way to reach registries.
 	Access Access
-	// Progress gets every step, from one goroutine at a time; nil for none.
+	// Progress gets every step, from one goroutine at a time; may be nil.
 	Progress func(Event)
-	// DryRun asks registries what they have and sends nothing.
+	// DryRun asks registries for their images and sends nothing.
 	DryRun bool
 }
 
-// Push sends what registries lack. Nothing is sent for an image that is there by its digest.
-// The first failure ends it; what was sent stays, and a further push goes on behind it.
+// Push sends the images that registries don't have yet. It skips an image that a registry has with the
+// same digest. The first failure ends it; the sent images stay, and a further push continues after them.
 func (p Pusher) Push(ctx context.Context, b *bundle.Bundle, items []Item) ([]Result, error) {
 	var artifacts []bundle.Artifact
 	for _, i := range items {
@@ -116,13 +116,13 @@ func (p Pusher) send(ctx context.Context, img v1.Image, e Event) error {
 			}
 		}
 	}()
-	// Write closes the channel, also when it fails.
+	// Write closes the channel, even if it fails.
 	err = remote.Write(ref, img, append(options, remote.WithProgress(updates))...)
 	<-done
 	return err
 }
 
-// Look asks a registry what it has under an image's name.
+// Look asks a registry for the image under an item's name.
 func (a Access) Look(ctx context.Context, item Item) (Result, error) {
 	r := Result{Item: item, State: Missing}
 	ref, options, err := a.open(ctx, item.Target)
@@ -143,7 +143,7 @@ func (a Access) Look(ctx context.Context, item Item) (Result, error) {
 	return r, nil
 }
 
-// open reads a reference and how to get at its registry.
+// open returns the parsed reference of an image, and the options to reach its registry.
 func (a Access) open(ctx context.Context, target string) (name.Reference, []remote.Option, error) {
 	ref, err := name.ParseReference(target, name.StrictValidation)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 
 const password = "open-sesame"
 
-// store is a registry on this machine, with or without a login, that notes what it is asked.
+// store is a registry on this machine, with or without a login, that records the requests.
 type store struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -59,7 +59,7 @@ func newStore(t *testing.T, locked, tls bool) *store {
 
 func (s *store) host() string { return s.Listener.Addr().String() }
 
-// changes returns the requests that write, since the last call.
+// changes returns the requests since the last call that write.
 func (s *store) changes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *store) changes() []string {
 	return out
 }
 
-// anonymous knows no login, whatever the machine has that runs the test.
+// anonymous has no logins, even if the machine of the test has some.
 type anonymous struct{}
 
 func (anonymous) Resolve(authn.Resource) (authn.Authenticator, error) { return authn.Anonymous, nil }
@@ -88,7 +88,7 @@ func plan(t *testing.T, b *bundle.Bundle, s *store, all bool) []Item {
 	return items
 }
 
-// ownImages is how many there are.
+// ownImages is the number of paictl's own images.
 var ownImages = len(Names())
 
 func states(results []Result) []State {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// recentKept bounds the lines below the table, and the warnings kept for the end.
+// recentKept limits the lines below the table, and the warnings kept for the end.
 const recentKept = 50
 
 type cellState int
@@ -33,8 +33,8 @@ type row struct {
 	state   cellState
 	started time.Time
 	took    time.Duration // once it is over
-	word    string        // what it is at: starting, ready, stopped ...
-	reason  string        // why it failed or is not ready, or how it became so
+	word    string        // its present state: starting, ready, stopped ...
+	reason  string        // why it failed, isn't ready, or became ready
 
 	pods, ready int
 
@@ -44,42 +44,42 @@ type row struct {
 	over    bool
 }
 
-// note is a line below the table. The last lines of a container that crashed are shown at the end: a release
-// that is taken back takes its pods with it.
+// note is a line below the table. The last lines of a crashed container are shown at the end: a release that
+// is reverted removes its pods.
 type note struct {
 	state cellState // failed for failures, skipped for warnings, done for changes
 	text  string
 	log   []string
 }
 
-// failure is why a row failed, for the end.
+// failure is the reason why a row failed, for the end.
 type failure struct{ name, phase, err, hint string }
 
-// outcome is how a run ended: its figures, what failed, what waits for that, and the command that goes on.
+// outcome is the result of a run: its figures, its failures, the rows that wait for these, and the command that continues.
 type outcome struct {
 	figures string
-	blame   string // the line above what failed
+	blame   string // the line above the failures
 	failed  []failure
 	waiting []string
 	retry   string
 }
 
-// drawing is what differs between the pictures of one kind of run and of another.
+// drawing is the part of a picture that depends on the kind of run.
 type drawing interface {
-	// figures are what the title counts.
+	// figures returns the counts for the title.
 	figures(b *board) []string
 	// table draws rows, which are all or some of the board's.
 	table(s screen, b *board, rows []*row) []string
 }
 
-// board is what the live table shows, built from nothing but events.
+// board is the content of the live table, built only from events.
 type board struct {
 	kind    drawing
-	noun    string // what a row is
+	noun    string // the word for a row
 	title   string
 	started time.Time
 	ended   time.Time
-	phases  []string // the columns of runs that have any
+	phases  []string // the columns, in runs that have phases
 	rows    []*row
 	byName  map[string]*row
 	notes   []note
@@ -87,14 +87,14 @@ type board struct {
 	failed  []failure
 	changes int // of no phase in particular
 	planned bool
-	ending  *outcome // nil while the run goes on
+	ending  *outcome // nil while the run is active
 }
 
 func newBoard(kind drawing, noun string) *board {
 	return &board{kind: kind, noun: noun, byName: map[string]*row{}}
 }
 
-// note tells something below the table; warnings are told again at the end.
+// note adds a line below the table; warnings are shown again at the end.
 func (b *board) note(s cellState, text string, log ...string) {
 	n := note{s, line(text), log}
 	b.notes = append(b.notes, n)
@@ -106,7 +106,7 @@ func (b *board) note(s cellState, text string, log ...string) {
 	}
 }
 
-// row returns the row of a host or service, made if an event names one that the start did not.
+// row returns the row of a host or service. It adds the row if the start event didn't name it.
 func (b *board) row(name string) *row {
 	if r, ok := b.byName[name]; ok {
 		return r
@@ -117,7 +117,7 @@ func (b *board) row(name string) *row {
 	return r
 }
 
-// phase returns the column of a phase, made if needed.
+// phase returns the index of a phase's column. It adds the column if needed.
 func (b *board) phase(name string) int {
 	if i := slices.Index(b.phases, name); i >= 0 {
 		return i
@@ -129,7 +129,7 @@ func (b *board) phase(name string) int {
 	return len(b.phases) - 1
 }
 
-// allChanges counts what was applied, or planned, on all rows.
+// allChanges counts the applied, or planned, changes of all rows.
 func (b *board) allChanges() int {
 	n := b.changes
 	for _, r := range b.rows {
@@ -140,8 +140,7 @@ func (b *board) allChanges() int {
 	return n
 }
 
-// untold returns the failures that the summary does not name: those that refused a run
-// before it began, for one.
+// untold returns the failures that the summary does not name, such as those that refused a run before it began.
 func (b *board) untold() []failure {
 	if b.ending == nil {
 		return b.failed
@@ -163,7 +162,7 @@ func tallyRows(rows []*row) map[cellState]int {
 	return n
 }
 
-// pick returns at most n rows: all in their order, or the ones that need an eye first.
+// pick returns at most n rows: all in their order, or first the ones that need attention.
 func pick(rows []*row, n int) []*row {
 	if len(rows) <= n {
 		return rows

@@ -17,7 +17,7 @@ func newHosts() hosts { return hosts{newBoard(grid{}, "host")} }
 
 func (b hosts) picture() *board { return b.board }
 
-// apply takes one event in.
+// apply updates the board from one event.
 func (b hosts) apply(e cluster.Event) {
 	switch e.Kind {
 	case cluster.EventRunStarted:
@@ -33,7 +33,7 @@ func (b hosts) apply(e cluster.Event) {
 	}
 	if e.Host == "" {
 		if e.Kind == cluster.EventPhaseFailed {
-			b.blame(e) // of no host in particular: all of them
+			b.blame(e) // it concerns all hosts
 		}
 		return
 	}
@@ -49,7 +49,7 @@ func (b hosts) apply(e cluster.Event) {
 	r.state = hostState(r)
 }
 
-// hostState sums a host up: failed, running, done or pending.
+// hostState returns the state of a host as a whole: failed, running, done or pending.
 func hostState(r *row) cellState {
 	switch {
 	case r.aside:
@@ -72,7 +72,7 @@ func (b hosts) start(e cluster.Event) {
 	}
 }
 
-// setAside marks a host as lost. Its phase may be none of the table, such as the dial.
+// setAside marks a host as lost. Its phase may not be in the table, such as the dial.
 func (b hosts) setAside(r *row, e cluster.Event) {
 	r.aside = true
 	if i := slices.Index(b.phases, e.Phase); i >= 0 {
@@ -84,7 +84,7 @@ func (b hosts) setAside(r *row, e cluster.Event) {
 	}
 }
 
-// blame tells of a failure below the table, and keeps it for the end.
+// blame shows a failure below the table, and keeps it for the end.
 func (b hosts) blame(e cluster.Event) {
 	b.failed = append(b.failed, failure{e.Host, e.Phase, e.Error, e.Hint})
 	b.tell(failed, e, e.Error+arrow(e.Hint))
@@ -117,14 +117,14 @@ func (b hosts) applyPhase(r *row, i int, e cluster.Event) {
 	}
 }
 
-// leave forgets the current phase if it is i; another one may run beside it.
+// leave clears the current phase if it is i; another one may run at the same time.
 func (r *row) leave(i int) {
 	if r.current == i {
 		r.current = -1
 	}
 }
 
-// tell is a note that says where.
+// tell adds a note that names host and phase.
 func (b hosts) tell(s cellState, e cluster.Event, text string) {
 	where := e.Host
 	if e.Phase != "" {
@@ -153,15 +153,15 @@ func hostsEnding(s *cluster.Summary) *outcome {
 	return end
 }
 
-// Plain writes one line per event of a run on machines that a person wants to read in a log. Steps that found
-// nothing to do are left out: a second run prints its header and its summary.
+// Plain writes one line for each event of a run on machines that a person wants to read in a log. It leaves
+// out steps without changes: a second run prints its header and its summary.
 type Plain struct {
 	*log
 	told    map[[2]string]time.Time // host, phase: time of the last line
-	causes  map[string]bool         // hosts whose failure has been told
-	changes map[string]int          // per host, of the phases that are done
+	causes  map[string]bool         // hosts whose failure was printed
+	changes map[string]int          // per host, in completed phases
 	applied map[[2]string]int       // host, phase: changes so far
-	planned map[[2]string]int       // host, phase: changes that a dry run found
+	planned map[[2]string]int       // host, phase: changes in a dry run
 }
 
 // NewPlain returns a renderer that writes lines to w.
@@ -239,7 +239,7 @@ func (r *Plain) failed(e cluster.Event) {
 	r.hint(e.Hint)
 }
 
-// say writes one line about a host's phase, or about the run where the event names neither.
+// say writes one line about a host's phase, or about the run if the event names neither.
 func (r *Plain) say(e cluster.Event, text string) {
 	r.told[[2]string{e.Host, e.Phase}] = e.Time
 	r.line(text, e.Host, e.Phase)
@@ -268,7 +268,7 @@ func progressText(e cluster.Event) string {
 	}
 }
 
-// describe is a change in one line, without its host and phase.
+// describe returns a change in one line, without its host and phase.
 func describe(c *cluster.Change) string {
 	s := mark(c.Action) + " " + c.Action + " " + c.Target
 	if c.Detail != "" {
@@ -279,7 +279,7 @@ func describe(c *cluster.Change) string {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// totals are the figures of a run that has ended.
+// totals returns the figures of a run that has ended.
 func totals(of string, changed, changes int, dry bool, took time.Duration) string {
 	did, n := fmt.Sprintf("%d changed", changed), plural.Of(changes, "change")
 	if dry {

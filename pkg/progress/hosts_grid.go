@@ -129,8 +129,8 @@ func (s screen) cell(c cell, w int) string {
 	return sign + " " + tui.Pad(text, w-2)
 }
 
-// doing is what a host is at: the running step with its amount, or why it failed. With
-// named set the phase comes first, for tables that have no column per phase.
+// doing returns a host's current step with its amount, or the reason of its failure. If named is
+// set, the phase comes first, for tables without columns for phases.
 func (s screen) doing(b *board, r *row, w int, named bool) string {
 	if r.state == failed {
 		return s.p.Bad.Text(ansi.Truncate(r.reason, w, "…"))
@@ -149,7 +149,7 @@ func (s screen) doing(b *board, r *row, w int, named bool) string {
 	return ansi.Truncate(text, w, "…")
 }
 
-// rest says in one line what the rows are that are not shown.
+// rest summarizes in one line the rows that are not shown.
 func rest(b *board, shown []*row) string {
 	n, seen := tallyRows(b.rows), tallyRows(shown)
 	names := []struct {

@@ -19,27 +19,27 @@ import (
 // frameEvery is the time between two frames; events in between are drawn together.
 const frameEvery = 100 * time.Millisecond
 
-// LiveOptions say where the live table is drawn.
+// LiveOptions are the options of a live table.
 type LiveOptions struct {
-	In     io.Reader // the keyboard; anything but a terminal is not read
+	In     io.Reader // the keyboard; only read if it is a terminal
 	Out    io.Writer // the terminal
 	Colour bool
-	// Interrupt is called for each Ctrl-C, which a terminal in raw mode doesn't turn into a
-	// signal. nil sends this process os.Interrupt: the first ends main's context, the
-	// second, sent when the terminal is restored, ends the program.
+	// Interrupt is called for each Ctrl-C, which a terminal in raw mode doesn't turn into a signal.
+	// If it is nil, this process gets os.Interrupt: the first ends main's context, the second, sent
+	// when the terminal is restored, ends the program.
 	Interrupt func()
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
-// Live draws hosts × phases on a terminal while the run goes on, and leaves the final
-// table with the summary behind. Emit never waits for the screen.
+// Live draws hosts × phases on a terminal during the run, and leaves the final table with the
+// summary behind. Emit never waits for the screen.
 type Live struct{ *live[cluster.Event] }
 
 // live is a live table of any kind of events.
 type live[E any] struct {
 	opts    LiveOptions
-	lines   func() sinkOf[E] // what takes over when the screen is gone before the run is
+	lines   func() sinkOf[E] // makes the sink that replaces a screen which ends before the run
 	program *tea.Program
 	unwatch func() bool
 	closing chan struct{}
@@ -56,8 +56,8 @@ type live[E any] struct {
 // sinkOf takes events.
 type sinkOf[E any] interface{ Emit(e E) }
 
-// NewLive takes the terminal until Close. When ctx ends, the table says that the run is
-// finishing its steps and goes on showing them.
+// NewLive uses the terminal until Close. When ctx ends, the table shows that the run is finishing
+// its steps, and keeps showing them.
 func NewLive(ctx context.Context, opts LiveOptions) *Live {
 	return &Live{newLive(ctx, opts, reader[cluster.Event](newHosts()), func() sinkOf[cluster.Event] { return NewPlain(opts.Out, opts.Colour) })}
 }
@@ -85,7 +85,7 @@ func newLive[E any](ctx context.Context, opts LiveOptions, run reader[E], lines 
 	return l
 }
 
-// Emit takes an event in.
+// Emit adds an event.
 func (l *live[E]) Emit(e E) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +96,7 @@ func (l *live[E]) Emit(e E) {
 	l.queue = append(l.queue, e)
 }
 
-// Close draws what is left, gives the terminal back and prints the final table.
+// Close draws the remaining events, restores the terminal and prints the final table.
 func (l *live[E]) Close() error {
 	l.once.Do(func() {
 		l.unwatch()
@@ -109,8 +109,8 @@ func (l *live[E]) Close() error {
 	return l.err
 }
 
-// run draws until the run is over. A screen that ends early, for a second Ctrl-C or a
-// terminal that can't be drawn on, is followed by plain lines.
+// run draws until the run is over. If the screen ends early, after a second Ctrl-C or on a terminal
+// that can't be drawn on, plain lines follow.
 func (l *live[E]) run() {
 	defer close(l.ended)
 	end, err := l.program.Run()
@@ -148,7 +148,7 @@ func (l *live[E]) nextFrame() tea.Msg {
 	return frame[E]{now: l.opts.Now(), events: events, closed: closed}
 }
 
-// keyboard returns in when it is a terminal, else nil: then Ctrl-C is an ordinary signal.
+// keyboard returns in if it is a terminal, otherwise nil: then Ctrl-C is an ordinary signal.
 func keyboard(in io.Reader) io.Reader {
 	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f

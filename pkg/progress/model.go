@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/tui"
 )
 
-// reader is what a run has become so far: a board, and how its events are read into it.
+// reader holds the present state of a run as a board, and applies events to it.
 type reader[E any] interface {
 	apply(e E)
 	picture() *board
@@ -19,14 +19,14 @@ const (
 	footerStopping = "finishing the running steps… (Ctrl-C again stops at once)"
 )
 
-// model is the one tea.Model of a live table. Update does no I/O: events and the time come
-// in as messages, and what must be done goes out as commands.
+// model is the one tea.Model of a live table. Update does no I/O: events and the time arrive as
+// messages, and side effects are returned as commands.
 type model[E any] struct {
 	run           reader[E]
 	p             tui.Palette
 	width, height int
 	now           time.Time
-	stopping      bool // asked to stop; steps that run are finished
+	stopping      bool // asked to stop; running steps are finished
 	aborted       bool // asked a second time
 	over          bool
 
@@ -41,7 +41,7 @@ type frame[E any] struct {
 	closed bool
 }
 
-// stoppingMsg says that the run was asked to stop by other means than the keyboard.
+// stoppingMsg reports that the run was asked to stop by other means than the keyboard.
 type stoppingMsg struct{}
 
 // Init implements tea.Model.
@@ -82,7 +82,7 @@ func (m model[E]) key(k tea.KeyMsg) (tea.Model, tea.Cmd) {
 	return m, m.interrupt
 }
 
-// View implements tea.Model. The last frame is empty: what stays is printed afterwards,
+// View implements tea.Model. The last frame is empty: the lasting output is printed afterwards,
 // since a frame can't be higher than the screen.
 func (m model[E]) View() string {
 	if m.over {

@@ -9,10 +9,10 @@ import (
 	"github.com/openpai/paictl/pkg/tui"
 )
 
-// progressEvery limits the lines that tell how far a long step is.
+// progressEvery limits the lines about the progress of a long step.
 const progressEvery = 10 * time.Second
 
-// log writes the lines of a run, whatever its events are.
+// log writes the lines of a run with any kind of events.
 type log struct {
 	w    *errWriter
 	p    tui.Palette
@@ -26,7 +26,7 @@ func newLog(w io.Writer, colour bool) *log {
 // Close returns the first write error.
 func (r *log) Close() error { return r.w.err }
 
-// align makes room for the names that will stand before lines.
+// align makes room for the names before lines.
 func (r *log) align(places ...[]string) {
 	r.wide = make([]int, len(places))
 	for i, names := range places {
@@ -36,12 +36,12 @@ func (r *log) align(places ...[]string) {
 	}
 }
 
-// start is the first line of a run.
+// start writes the first line of a run.
 func (r *log) start(title string, figures ...string) {
 	fmt.Fprintf(r.w, "%s: %s\n", r.p.Bold.Text(line(title)), strings.Join(figures, ", "))
 }
 
-// line writes text, after the names of what it is about.
+// line writes text, after the names of its subject.
 func (r *log) line(text string, where ...string) {
 	for i, name := range where {
 		if name == "" {
@@ -62,8 +62,8 @@ func (r *log) hint(text string) {
 	}
 }
 
-// errWriter keeps the first error, so that a renderer can go on without checking each
-// line: a run doesn't stop because no one listens.
+// errWriter keeps the first error, so that a renderer can continue without checking each line: a
+// run doesn't stop if its output can't be written.
 type errWriter struct {
 	w   io.Writer
 	err error

@@ -14,9 +14,9 @@ import (
 // namesShown bounds the list of hosts that share one plan; -o json has them all.
 const namesShown = 8
 
-// WritePlan prints changes as a person reads them: by host and phase, with + for what is
-// added, ~ for what is changed, - for what is removed, and diffs below. Hosts that need
-// the same changes are printed once, so that a plan for many machines stays readable.
+// WritePlan prints changes for a person: by host and phase, with + for additions, ~ for changes, -
+// for removals, and diffs below. Hosts that need the same changes are printed once, so that a plan
+// for many machines stays readable.
 func WritePlan(w io.Writer, changes []cluster.Change) error {
 	out := &errWriter{w: w}
 	if len(changes) == 0 {

@@ -20,7 +20,7 @@ func newReleases() releases { return releases{newBoard(states{}, "service")} }
 
 func (b releases) picture() *board { return b.board }
 
-// apply takes one event in.
+// apply updates the board from one event.
 func (b releases) apply(e services.Event) {
 	switch e.Kind {
 	case services.EventRunStarted:
@@ -42,7 +42,7 @@ func (b releases) apply(e services.Event) {
 	}
 }
 
-// service is a service's row: it waits until something else is told.
+// service returns a service's row, which waits until an event changes it.
 func (b releases) service(name string) *row {
 	r := b.row(name)
 	if r.word == "" {
@@ -76,7 +76,7 @@ func (b releases) applyTo(r *row, e services.Event) {
 	case services.EventReady:
 		r.end(done, "ready", e.Elapsed, readyReason(e))
 	case services.EventStopped:
-		r.end(done, line(e.Action), e.Elapsed, "") // nothing is waited for any more
+		r.end(done, line(e.Action), e.Elapsed, "") // the run no longer waits for it
 		b.changes++
 	case services.EventFailed:
 		r.end(failed, "failed", e.Elapsed, line(e.Error))
@@ -89,7 +89,7 @@ func (b releases) applyTo(r *row, e services.Event) {
 	}
 }
 
-// progress takes in how many pods are ready, and why others are not.
+// progress updates how many pods are ready, and why others are not.
 func (r *row) progress(e services.Event) {
 	if e.Message != "" {
 		r.reason = line(e.Message)
@@ -107,7 +107,7 @@ func (r *row) end(s cellState, word string, took time.Duration, reason string) {
 	r.state, r.word, r.took, r.reason = s, word, took, reason
 }
 
-// readyReason says what was done, where that isn't plain from the state.
+// readyReason returns the change to a service, if the state doesn't show it.
 func readyReason(e services.Event) string {
 	switch {
 	case e.Message != "":
@@ -138,7 +138,7 @@ const (
 	timeCols  = 6
 )
 
-// states draws a service in a line: its state, its pods, its time, and why.
+// states draws a service in a line: its state, its pods, its time, and the reason.
 type states struct{}
 
 func (states) figures(b *board) []string {
@@ -235,7 +235,7 @@ func (r servicePlain) problem(e services.Event) {
 	r.hint(e.Problem.Hint)
 }
 
-// problemText is a problem in one line.
+// problemText returns a problem in one line.
 func problemText(p ready.Problem) string {
 	return line(p.Text())
 }
@@ -250,7 +250,7 @@ func planned(p *release.Plan) string {
 	return plural.Of(len(p.Changes), "change") + " planned"
 }
 
-// readyText says how a service became ready.
+// readyText describes how a service became ready.
 func readyText(e services.Event) string {
 	switch {
 	case e.Message != "":

@@ -8,8 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/tui"
 )
 
-// writeEnding prints how a run ended: the figures, what failed with its causes, what waits for that, and the
-// command that goes on.
+// writeEnding prints the result of a run: the figures, the failures with their causes, the services that
+// wait for these, and the command that continues.
 func writeEnding(w io.Writer, e *outcome, p tui.Palette) {
 	if e == nil {
 		return
@@ -28,7 +28,7 @@ func writeEnding(w io.Writer, e *outcome, p tui.Palette) {
 	}
 }
 
-// failedShown bounds the causes that are printed; -o json has them all.
+// failedShown limits the causes that are printed; -o json has them all.
 const failedShown = 100
 
 // writeFailed prints failures with their remedies, indented.

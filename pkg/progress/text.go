@@ -7,11 +7,11 @@ import (
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
-// stepsBelow separates the two meanings of an event's Total: a smaller one counts
-// steps, since a transfer of so few bytes is over before anyone looks.
+// stepsBelow separates the two meanings of an event's Total: a smaller one counts steps, since a
+// transfer of so few bytes is over at once.
 const stepsBelow = 1000
 
-// duration writes d as a person says it: "0.4 s", "38 s", "2 min 05 s", "1 h 02 min".
+// duration formats d for a person: "0.4 s", "38 s", "2 min 05 s", "1 h 02 min".
 func duration(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -28,7 +28,7 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// amount writes how far a step is: "12/310 MB" for bytes, "3/12" for steps, "" if unknown.
+// amount formats the progress of a step: "12/310 MB" for bytes, "3/12" for steps, "" if unknown.
 func amount(done, total int64) string {
 	switch {
 	case total <= 0:
@@ -50,12 +50,12 @@ func amount(done, total int64) string {
 	return fmt.Sprintf("%.*f/%.*f %s", digits, float64(done)/unit, digits, float64(total)/unit, name)
 }
 
-// percent is "38%"; total must be positive.
+// percent formats "38%"; total must be positive.
 func percent(done, total int64) string {
 	return fmt.Sprintf("%d%%", min(max(done, 0), total)*100/total)
 }
 
-// mark is the sign before a change: + adds, - removes, ~ changes what is there.
+// mark returns the sign before a change: + adds, - removes, ~ changes something.
 func mark(action string) string {
 	switch action {
 	case "create", "load", "import", "enable":
@@ -67,7 +67,7 @@ func mark(action string) string {
 	}
 }
 
-// What hosts answer ends up here, so escape sequences must not reach the screen.
+// line makes the answers of hosts safe: escape sequences must not reach the screen.
 func line(s string) string { return terminal.Line(s) }
 
 func lines(s string) []string { return terminal.Lines(s) }

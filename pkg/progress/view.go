@@ -22,7 +22,7 @@ type screen struct {
 	p             tui.Palette
 }
 
-// frame is the picture while the run goes on: at most height-1 lines of width columns.
+// frame returns the picture during the run: at most height-1 lines of width columns.
 func (s screen) frame(b *board, footer string) string {
 	if b.title == "" && len(b.rows) == 0 {
 		return ""
@@ -49,8 +49,8 @@ func (s screen) cut(lines []string) {
 	}
 }
 
-// share divides the height between rows and recent lines. Rows come first; when they
-// don't fit, a few recent lines are kept so that one sees that something moves.
+// share divides the height between rows and recent lines. Rows come first; if they don't fit, a few
+// recent lines are kept to show that the run makes progress.
 func (s screen) share(count, notes int) (rows, recent int) {
 	room := s.height - 1 - 5 // title, two blanks, header, footer
 	if room < 1 {
@@ -80,7 +80,7 @@ func (s screen) title(b *board) string {
 	return s.p.Bold.Text(b.title) + "  " + strings.Join(parts, " · ")
 }
 
-// names is the width of the column of names.
+// names returns the width of the column of names.
 func (s screen) names(title string, rows []*row) int {
 	w := tui.Width(title)
 	for _, r := range rows {
@@ -115,7 +115,7 @@ func (s screen) note(n note) string {
 	}
 }
 
-// final is what stays on the screen after the run.
+// final returns the output that stays on the screen after the run.
 func (s screen) final(b *board) string {
 	if b.title == "" && len(b.rows) == 0 {
 		return ""
@@ -126,7 +126,7 @@ func (s screen) final(b *board) string {
 		out = append(out, "")
 	}
 	for _, n := range b.warned {
-		out = append(out, s.note(n)) // not cut: the terminal wraps what must be read
+		out = append(out, s.note(n)) // not cut: the terminal wraps long warnings
 		for _, l := range n.log {
 			out = append(out, "    | "+line(l))
 		}

@@ -1,8 +1,8 @@
-// Package machines is how a cluster is told which addresses its machines have.
-// In: names and addresses of the layout. Out: the data of a ConfigMap, and what is read back from it.
+// Package machines describes the addresses of a cluster's machines in a ConfigMap of the cluster.
+// In: names and addresses of the layout. Out: the data of the ConfigMap, and its parsed content.
 //
-// "cluster up" writes it and pai-csr-approver reads it. What a Node object says of its addresses is written by the
-// node itself, and proves nothing.
+// "cluster up" writes it and pai-csr-approver reads it. The addresses in a Node object are written by the
+// node itself, and prove nothing.
 package machines
 
 import (
@@ -18,10 +18,10 @@ const (
 	Name      = "paictl-machines"
 )
 
-// Value is what stands at a machine's key.
+// Value returns the text for a machine's key.
 func Value(addresses ...string) string { return strings.Join(addresses, ",") }
 
-// Addresses reads a value back.
+// Addresses parses such a value.
 func Addresses(value string) ([]netip.Addr, error) {
 	var out []netip.Addr
 	for _, text := range strings.Split(value, ",") {
@@ -34,7 +34,7 @@ func Addresses(value string) ([]netip.Addr, error) {
 	return out, nil
 }
 
-// Difference says in a few words how what is wanted differs from what is there; "" where it doesn't.
+// Difference summarizes in a few words how the present content differs from the wanted one; "" if it doesn't.
 func Difference(want, have map[string]string) string {
 	var added, gone, changed []string
 	for name, w := range want {

@@ -1,5 +1,5 @@
-// Package answer parses the output of scripts on hosts: a line protocol that is divided into sections. In: a script's output. Out: its lines, grouped
-// by their first field.
+// Package answer parses the output of scripts on hosts: a line protocol in sections.
+// In: a script's output. Out: its lines, grouped by their first field.
 package answer
 
 import (

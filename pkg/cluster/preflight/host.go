@@ -1,6 +1,6 @@
-// Package preflight checks whether machines are fit for a cluster, and whether members still are. In:
-// the wanted cluster, and the answers of its machines to Probe and to layout's discovery. Out:
-// findings with remedies. It is pure: the same answers give the same findings in the same order.
+// Package preflight checks whether machines are fit for a cluster, and whether members still are.
+// In: the wanted cluster, and the answers of its machines to Probe and to layout's discovery.
+// Out: findings with remedies. It is pure: the same answers give the same findings in the same order.
 package preflight
 
 import (
