@@ -1,7 +1,7 @@
 // Package apivip gives one of the masters the virtual address of the Kubernetes API: the one that holds a lease, and whose own API server is ready.
 // In: a lease of the cluster, the API server of this machine. Out: an address on one of the machine's interfaces, and ARP packets that announce it.
 //
-// Each of these programs uses only the API server of its own machine, so that a master whose API server doesn't work loses the address. The kernel
+// Each of these programs uses only the local API server, so that a master whose API server doesn't work loses the address. The kernel
 // gets the address with a lifetime of seconds, which the program renews: the address expires even if the program was killed or hangs.
 package apivip
 

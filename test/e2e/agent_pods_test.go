@@ -24,7 +24,7 @@ func TestTheAgentHandsOutGPUsToOrdinaryPods(t *testing.T) {
 	j := &jobs{&gpus{services: a.services}}
 	path := filepath.Join(a.cluster, "layout.yaml")
 	before := read(t, path)
-	// Not in a clean-up: connections end with the test.
+	// Not in a cleanup: connections end with the test.
 	defer func() {
 		require.NoError(t, os.WriteFile(path, []byte(before), 0o600))
 		a.kubectl("delete pods,resourceclaims -l test=agent --timeout=180s --grace-period=1 --ignore-not-found")
@@ -96,7 +96,7 @@ func TestTheAgentHandsOutGPUsToOrdinaryPods(t *testing.T) {
 	})
 }
 
-// fillWithJobs begins with one GPU for pods that is free.
+// fillWithJobs begins with one free GPU for pods.
 func (a *agents) fillWithJobs(t *testing.T, j *jobs) {
 	task := func(name string, gpus, instances int) string {
 		return jobFile(t, fmt.Sprintf(`protocolVersion: 2
@@ -138,7 +138,7 @@ taskRoles:
 	j.ended(t, "whole", "stopped", "")
 }
 
-// submitOrdinary makes a pod whose containers c0, c1, … ask for a GPU each, as any pod does, and print which they see.
+// submitOrdinary makes a pod whose containers c0, c1, … request a GPU each, as in any pod, and print the ones that they see.
 func (a *agents) submitOrdinary(name, scheduler string, containers int) {
 	a.t.Helper()
 	var all strings.Builder
@@ -161,7 +161,7 @@ spec:
 `, name, scheduler, all.String()))
 }
 
-// seesIn waits for what a container prints.
+// seesIn waits for a container's output.
 func (a *agents) seesIn(pod, container string) (files []string) {
 	a.t.Helper()
 	eventually(a.t, 2*time.Minute, pod+" runs", func() bool {
@@ -171,7 +171,7 @@ func (a *agents) seesIn(pod, container string) (files []string) {
 	return files
 }
 
-// waitsOrdinary waits until a pod is told that there is no GPU for it.
+// waitsOrdinary waits until a pod's condition reports that no GPU is free for it.
 func (a *agents) waitsOrdinary(name string) {
 	a.t.Helper()
 	eventually(a.t, time.Minute, name+" waits", func() bool {

@@ -20,9 +20,9 @@ import (
 	"github.com/openpai/paictl/test/nvml"
 )
 
-// realGPUs gives a machine the files of a driver and of two GPUs, of which its layout knows. No module of NVIDIA's is in the kernel: who may
-// open a device file hears that there is no device (ENXIO), who may not that it isn't permitted (EPERM). All else is real: containerd, the
-// kubelet, NVIDIA's nvidia-ctk in the agent's image and its hook, which runc runs.
+// realGPUs gives a machine the files of a driver and of two GPUs, which are in its layout. The kernel has no module of NVIDIA's: opening a
+// permitted device file fails because there is no device (ENXIO), opening another one because it isn't permitted (EPERM). The rest is real:
+// containerd, the kubelet, NVIDIA's nvidia-ctk in the agent's image and its hook, which runc runs.
 func (a *agents) realGPUs(t *testing.T, worker string) {
 	root := t.TempDir()
 	nvml.Install(t, root, nvml.Driver)
@@ -50,7 +50,7 @@ chmod 755 /usr/sbin/modprobe`)
 	a.ofSKU(t, worker, "real", map[string]any{"type": "NVIDIA-A100-SXM4-80GB", "count": 2})
 }
 
-// ofSKU gives a machine a SKU of its own, with these GPUs, until the test ends.
+// ofSKU gives a machine a separate SKU with these GPUs, until the test ends.
 func (a *agents) ofSKU(t *testing.T, worker, name string, gpu map[string]any) {
 	path := filepath.Join(a.cluster, "layout.yaml")
 	before := read(t, path)
@@ -69,12 +69,12 @@ func (a *agents) ofSKU(t *testing.T, worker, name string, gpu map[string]any) {
 	require.NoError(t, os.WriteFile(path, []byte(encode(t, layout)), 0o600))
 }
 
-// splitGPUs has the eight GPUs of a machine, which it pretends to have, split into two instances each.
+// splitGPUs splits the eight simulated GPUs of a machine into two instances each.
 func (a *agents) splitGPUs(t *testing.T, worker string) {
 	a.ofSKU(t, worker, "split", map[string]any{"type": "NVIDIA-A100-SXM4-80GB", "count": 8, "simulated": true, "mig": "3g.40gb"})
 }
 
-// instance is a pod with one instance of the first GPU, which prints the device files that it has. %s are its name, class and node.
+// instance is a pod with one instance of the first GPU, which prints its device files. %s are its name, class and node.
 const instance = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -133,7 +133,7 @@ func encode(t testing.TB, v any) string {
 	return string(b)
 }
 
-// cuda is a pod that says which device files it has, what opening those of both GPUs says, and whether the driver's library is found and answers.
+// cuda is a pod that prints its device files, the results of opening those of both GPUs, and whether the driver's library is found and answers.
 const cuda = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -176,7 +176,7 @@ spec:
 // containersUseADriver is a part of TestTheAgentHandsOutGPUs.
 func (a *agents) containersUseADriver(t *testing.T) {
 	worker := a.names[2]
-	a.apply(fmt.Sprintf(deviceClass, claim.Class)) // also where this part runs alone
+	a.apply(fmt.Sprintf(deviceClass, claim.Class)) // for a run of this part alone
 	a.realGPUs(t, worker)
 	a.splitGPUs(t, a.names[3])
 	a.push()
@@ -190,7 +190,7 @@ func (a *agents) containersUseADriver(t *testing.T) {
 	a.apply(fmt.Sprintf(cuda, claim.Class, worker))
 	saw := a.sees("cuda")
 	device := a.kubectl(`get resourceclaim cuda -o jsonpath='{.status.allocation.devices.results[0].device}'`)
-	// The library says that the first GPU's file is the second.
+	// The library reports the second GPU's file for the first GPU.
 	own, of := "nvidia1", []string{"EPERM", "ENXIO"}
 	if device == "gpu-1" {
 		own, of = "nvidia0", []string{"ENXIO", "EPERM"}
@@ -206,7 +206,7 @@ func (a *agents) containersUseADriver(t *testing.T) {
 	a.kubectl("delete resourceclaim cuda")
 }
 
-// nextKernel shows a kernel that an upgrade has installed, and which has no module of the driver until someone builds it.
+// nextKernel shows a kernel that an upgrade has installed, without a module of the driver until the test builds one.
 func (a *agents) nextKernel(t *testing.T, worker string) {
 	r := run(t, "node", "list", "-p", a.cluster)
 	t.Logf("%s", r)
@@ -218,7 +218,7 @@ func (a *agents) nextKernel(t *testing.T, worker string) {
 	})
 }
 
-// resets has the agent reset a GPU with the machine's own nvidia-smi, which here writes down what it is asked.
+// resets has the agent reset a GPU with the machine's own nvidia-smi, which here records its arguments.
 func (a *agents) resets(t *testing.T, worker string) {
 	a.on(worker, `cat >/usr/bin/nvidia-smi <<'END'
 #!/bin/sh

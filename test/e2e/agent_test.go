@@ -15,13 +15,13 @@ import (
 )
 
 // TestTheAgentHandsOutGPUs runs the agent beside real kubelets, on machines that pretend to have eight GPUs each. Kubernetes' own scheduler
-// gives them out.
+// allocates them.
 func TestTheAgentHandsOutGPUs(t *testing.T) {
 	a := &agents{services: sharedServices(t)}
 	a.push()
 	a.start(0, "-n", "agent")
 	a.worker = a.names[1]
-	// Not in a clean-up: connections end with the test.
+	// Not in a cleanup: connections end with the test.
 	defer func() {
 		a.kubectl("delete pods,resourceclaims,deviceclasses -l test=agent --timeout=180s --grace-period=1 --ignore-not-found")
 	}()
@@ -41,7 +41,7 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 		a.apply(fmt.Sprintf(deviceClass, claim.Class))
 		a.apply(fmt.Sprintf(slow, claim.Class, a.worker))
 		a.sees("slow")
-		// The kubelet ends it with its own grace period; a deletion by force after that doesn't shorten it.
+		// The kubelet ends the pod with its own grace period; a later forced deletion doesn't shorten it.
 		a.kubectl("delete pod slow --wait=false")
 		eventually(t, time.Minute, "the kubelet has begun to end it", func() bool {
 			return strings.Contains(a.kubectl("get events --field-selector involvedObject.name=slow,reason=Killing -o name"), "event")
@@ -143,7 +143,7 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 		a.kubectl("-n pai-system rollout status daemonset/agent --timeout=120s")
 		assert.Equal(t, before, a.containers())
 		free := a.sees("a")
-		a.kubectl("delete pod a --grace-period=1 --timeout=120s") // the agent that ends it isn't the one that began it
+		a.kubectl("delete pod a --grace-period=1 --timeout=120s") // the agent that ends it isn't the one that started it
 		assert.Subset(t, free, a.sees("waits"), "it has what the other had")
 	})
 	t.Run("containers use a driver by NVIDIA's own hook", a.containersUseADriver)
@@ -161,11 +161,11 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 // agents are those of the shared cluster.
 type agents struct {
 	*services
-	worker string // where pods run
+	worker string // the node on which pods run
 }
 
 // deviceClass is a class whose claims kube-scheduler fills with GPUs. The scheduler's chart, which isn't started here, makes the
-// class of its own claims so that it matches nothing.
+// class of its claims so that it matches no device.
 const deviceClass = `
 apiVersion: resource.k8s.io/v1
 kind: DeviceClass
@@ -173,7 +173,7 @@ metadata: {name: %s, labels: {test: agent}}
 spec: {selectors: [{cel: {expression: "device.driver == 'gpu.paictl.openpai.org'"}}]}
 `
 
-// thief is a pod that passes the scheduler; its claim isn't allocated yet. %s is its node.
+// thief is a pod that bypasses the scheduler; its claim isn't allocated yet. %s is its node.
 const thief = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -190,7 +190,7 @@ spec:
   resourceClaims: [{name: gpus, resourceClaimName: thief}]
 `
 
-// slow is a pod with all GPUs of a machine that takes long to end.
+// slow is a pod that holds all GPUs of a machine and takes long to end.
 const slow = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -218,7 +218,7 @@ func (a *agents) apply(text string) {
 	a.on(a.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl apply -f - 2>&1 <<'END'\n"+text+"\nEND\n")
 }
 
-// submit makes a pod that prints which GPUs it sees whenever it is started.
+// submit makes a pod that prints the GPUs that it sees whenever it is started.
 func (a *agents) submit(name string, gpus int, env string) {
 	a.t.Helper()
 	a.submitOf(claim.Class, name, gpus, env)
@@ -254,7 +254,7 @@ spec:
 `, name, a.worker, env, resources, claims))
 }
 
-// sees waits for what a pod prints: the device files of GPUs that it has.
+// sees waits for a pod's output: its device files of GPUs.
 func (a *agents) sees(name string) (files []string) {
 	a.t.Helper()
 	eventually(a.t, 2*time.Minute, name+" runs", func() bool {
@@ -264,7 +264,7 @@ func (a *agents) sees(name string) (files []string) {
 	return files
 }
 
-// refused waits for the agent to say why a pod doesn't get its GPUs, and takes the pod and its claim away.
+// refused waits for the agent's reason why a pod doesn't get its GPUs, and deletes the pod and its claim.
 func (a *agents) refused(name, why string) {
 	a.t.Helper()
 	eventually(a.t, time.Minute, "the agent refuses the claim of "+name, func() bool {
@@ -280,13 +280,13 @@ func (a *agents) agentOf(node string) string {
 	return a.kubectl("-n pai-system get pods -l app.kubernetes.io/name=agent --field-selector spec.nodeName=" + node + " -o jsonpath='{.items[0].metadata.name}'")
 }
 
-// published are the devices of a node.
+// published returns the devices of a node.
 func (a *agents) published(node string) []string {
 	a.t.Helper()
 	return strings.Fields(a.kubectl("get resourceslices --field-selector spec.nodeName=" + node + " -o jsonpath='{.items[*].spec.devices[*].name}'"))
 }
 
-// containers tell whether one was started again.
+// containers returns the containers' IDs, which show whether one was started again.
 func (a *agents) containers() string {
 	a.t.Helper()
 	out := a.kubectl(`get pods a b -o jsonpath='{range .items[*]}{.status.containerStatuses[0].containerID} {end}'`)

@@ -12,12 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestAClusterIsRestoredOntoAnotherMachine saves a cluster, takes its machine away, and makes the cluster again on one with another name and address. A job
-// that ended is in its history then, and one that ran begins again, with its code.
+// TestAClusterIsRestoredOntoAnotherMachine saves a cluster, removes its machine, and makes the cluster again on one with another name and address. A
+// completed job is then in its history, and a job that was running begins again, with its code.
 func TestAClusterIsRestoredOntoAnotherMachine(t *testing.T) {
 	l := newServices(t, "e2eb", 1)
 	runsJobs := []string{"-n", "scheduler", "-n", "storage", "-n", "job-controller"}
-	l.set("scheduler", map[string]any{"enabled": true}) // it is off where there are no GPUs
+	l.set("scheduler", map[string]any{"enabled": true}) // it is off by default without GPUs
 	l.push()
 	l.start(0, runsJobs...)
 	before := &jobs{&gpus{services: l}}

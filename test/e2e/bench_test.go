@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// BenchmarkClusterUp brings three fresh hosts up with paictl and with a script that does the
-// same by hand; the two figures stand side by side.
+// BenchmarkClusterUp compares the time to bring three fresh hosts up with paictl and with a script
+// that does the same by hand.
 func BenchmarkClusterUp(b *testing.B) {
 	b.Run("paictl", func(b *testing.B) {
 		for range b.N {
@@ -46,8 +46,8 @@ func BenchmarkClusterUp(b *testing.B) {
 	})
 }
 
-// BenchmarkFacts50LightHosts asks 50 hosts for all their hardware facts, and, as the measure,
-// runs "true" on each by a bare SSH exec: dial and authentication are part of both.
+// BenchmarkFacts50LightHosts asks 50 hosts for all their hardware facts, and, for comparison, runs
+// "true" on each by a bare SSH exec: dial and authentication are part of both.
 func BenchmarkFacts50LightHosts(b *testing.B) {
 	l := newLab(b, "e2ef", 50, "--light")
 	q, _, err := config.LoadQuickStart(filepath.Join(l.dir, "quick-start.yaml"))

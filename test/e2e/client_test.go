@@ -9,21 +9,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// client writes to the API and reads what it wrote, about once a second, on a machine and at the address that its kubelet uses.
+// client writes to the API and reads it back, about once a second, on a machine and at the address that its kubelet uses.
 type client struct {
 	t    testing.TB
 	lab  *lab
 	host string
-	mark int // lines of its log before what is looked at
+	mark int // lines of its log to skip
 }
 
-// client starts one on a host that has no administrator's kubeconfig of its own.
+// client starts a client on a host that has no administrator's kubeconfig.
 func (l *lab) client(host int) *client {
 	l.t.Helper()
 	return l.clientWith(host, l.on(l.names[0], "cat /etc/kubernetes/admin.conf"))
 }
 
-// clientWith starts one with a kubeconfig.
+// clientWith starts a client with a kubeconfig.
 func (l *lab) clientWith(host int, conf string) *client {
 	l.t.Helper()
 	c := &client{t: l.t, lab: l, host: l.names[host]}
@@ -47,7 +47,7 @@ setsid sh /root/client.sh </dev/null >/dev/null 2>&1 &
 	return c
 }
 
-// begins forgets what was, once the client has succeeded again.
+// begins skips the earlier log, once the client has succeeded again.
 func (c *client) begins() {
 	c.t.Helper()
 	c.mark = len(c.successes())
@@ -75,7 +75,7 @@ func (c *client) ends() {
 	c.lab.on(c.host, "rm -f /root/client.run /root/client.conf")
 }
 
-// successes are the times at which it read what it had written, in seconds.
+// successes returns the times at which it read its written value, in seconds.
 func (c *client) successes() []float64 {
 	c.t.Helper()
 	var out []float64

@@ -13,9 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClusterComesUpAndWorks is the main road: a quick-start file, one command, pods that
-// reach each other; then the same command changes nothing; then nodes come and go; then the
-// hosts are as they were.
+// TestClusterComesUpAndWorks follows the main use: a quick-start file, one command, and pods that reach each
+// other. The same command then changes nothing, nodes join and leave, and at last the hosts are restored.
 func TestClusterComesUpAndWorks(t *testing.T) {
 	l := newLab(t, "e2ea", 3)
 	l.generate()
@@ -77,7 +76,7 @@ func TestClusterComesUpAndWorks(t *testing.T) {
 	})
 }
 
-// isReady waits until that many nodes are Ready and all system pods run.
+// isReady waits until the given number of nodes is Ready and all system pods run.
 func (l *lab) isReady(nodes int) {
 	l.t.Helper()
 	eventually(l.t, 2*time.Minute, "all nodes are Ready", func() bool {
@@ -114,7 +113,7 @@ func (l *lab) podsReachEachOther() {
 	l.kubectl("delete namespace paictl-demo --wait")
 }
 
-// snapshot says what a host has that a cluster could leave behind.
+// snapshot lists the traces that a cluster could leave on a host.
 func (l *lab) snapshot(host string) string {
 	l.t.Helper()
 	return l.on(host, `
@@ -143,7 +142,7 @@ func (l *lab) snapshots() map[string]string {
 	return out
 }
 
-// same compares two snapshots of a host and shows only what differs.
+// same compares two snapshots of a host and shows only their differences.
 func same(t testing.TB, host, before, after string) {
 	t.Helper()
 	d, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
@@ -151,7 +150,7 @@ func same(t testing.TB, host, before, after string) {
 	})
 	require.NoError(t, err)
 	if lines := strings.SplitAfter(d, "\n"); len(lines) > 60 {
-		d = strings.Join(lines[:60], "") // enough to see what it is about
+		d = strings.Join(lines[:60], "") // enough to see the cause
 	}
 	assert.Empty(t, d, "%s is not as it was", host)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// report is what "doctor -o json" prints.
+// report is the output of "doctor -o json".
 type report struct {
 	Verdict string
 	Counts  struct{ OK, Skipped, Warning, Problem int }
@@ -39,7 +39,7 @@ func (r *report) found(check string) (out []string) {
 	return out
 }
 
-// sick is a cluster and its doctor.
+// sick is a cluster with its doctor.
 type sick struct{ *services }
 
 // ask runs the doctor and expects an exit code.
@@ -52,14 +52,14 @@ func (s *sick) ask(t *testing.T, code int, flags ...string) *report {
 	return out
 }
 
-// ofHosts are all findings but those of the disk of the machine that the hosts share, which may be nearly full.
+// ofHosts returns all findings but those of the disk of the machine that the hosts share, which may be nearly full.
 func (r *report) ofHosts() []string {
 	return slices.DeleteFunc(r.found(""), func(f string) bool {
 		return strings.HasPrefix(f, "disk-space: ") && (strings.Contains(f, ": / is full") || strings.Contains(f, ": /var is full"))
 	})
 }
 
-// finds expects one finding of a check about what begins with where, with a message and a remedy.
+// finds expects one finding of a check whose place begins with where, with a message and a remedy.
 func (s *sick) finds(t *testing.T, r *report, check, where, message, remedy string) {
 	t.Helper()
 	all := r.found(check)
@@ -70,7 +70,7 @@ func (s *sick) finds(t *testing.T, r *report, check, where, message, remedy stri
 	assert.True(t, ok, "%s of %q with %q and %q is not among %s", check, where, message, remedy, strings.Join(r.found(""), "\n"))
 }
 
-// well waits until the doctor finds nothing any more: what was repaired takes a moment.
+// well waits until the doctor has no more findings: repairs take a moment.
 func (s *sick) well(t *testing.T, flags ...string) *report {
 	t.Helper()
 	var last *report
@@ -87,7 +87,7 @@ func (s *sick) well(t *testing.T, flags ...string) *report {
 	return last
 }
 
-// TestDoctor breaks one thing after the other on a cluster that is well, and has the doctor find each.
+// TestDoctor breaks one thing after the other on a healthy cluster, and has the doctor find each.
 func TestDoctor(t *testing.T) {
 	s := &sick{&services{lab: newLab(t, "e2ed", 3)}}
 	edit(t, filepath.Join(s.dir, "quick-start.yaml"), "gpu: none", "gpu: simulate")
@@ -98,7 +98,7 @@ func TestDoctor(t *testing.T) {
 	master, first, second := s.names[0], s.names[1], s.names[2]
 
 	t.Run("a healthy cluster has nothing, and jobs run", func(t *testing.T) {
-		r := s.well(t, "--end-to-end", "--skip", "alerts-firing") // which the load of the machine below can make
+		r := s.well(t, "--end-to-end", "--skip", "alerts-firing") // the load of the machine below can raise alerts
 		assert.GreaterOrEqual(t, r.Counts.OK, 45, "most checks have something to look at")
 		for _, c := range r.Checks {
 			if slices.Contains([]string{"hello-jobs", "gang-job", "dns", "pod-network", "service-network", "scheduler-hardware", "agent-running", "etcd-health"}, c.ID) {
@@ -117,7 +117,7 @@ func TestDoctor(t *testing.T) {
 	t.Run("on a cluster that paictl did not install the API is looked at beside the folder", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "existing")
 		ok(t, "config", "generate", "--from-kubeconfig", s.kubeconfig, "-o", dir)
-		// What was pushed is the folder of the cluster that paictl did install.
+		// The pushed folder is that of the cluster that paictl did install.
 		r := run(t, "doctor", "-p", dir, "--kubeconfig", s.kubeconfig, "--skip", "configuration,alerts-firing")
 		assert.Equal(t, 0, r.code, "%s", r)
 		assert.Contains(t, r.stdout, "connect to its machines")
@@ -144,10 +144,10 @@ func TestDoctor(t *testing.T) {
 		s.clean(t)
 	})
 
-	// What is broken together is found in one run, and costs one.
+	// One run finds all these faults together, which saves time.
 	t.Run("faults of machines", func(t *testing.T) {
 		s.on(first, "systemctl stop kubelet")
-		// Not on the path of the pods: what is full is what is looked at.
+		// Not on the path of the pods: the doctor checks the full file system itself.
 		s.on(second, "mkdir -p /datastorage && mount -t tmpfs -o size=8m tmpfs /datastorage && head -c 8200000 /dev/zero >/datastorage/full")
 		s.on(second, "mkdir -p /mnt/shared && echo 'files.invalid:/shared /mnt/shared nfs defaults,nofail 0 0' >>/etc/fstab")
 		s.on(second, `printf '#!/bin/sh\nfor a; do case $a in -*) ;; +*%%s*) f=1 ;; esac; done\n[ -z "${f:-}" ] || set -- -d +5min "$@"\nexec /bin/date "$@"\n' >/usr/local/bin/date && chmod +x /usr/local/bin/date`)
@@ -180,7 +180,7 @@ func TestDoctor(t *testing.T) {
 				!strings.Contains(s.kubectl("-n kube-system get pods -o name -l k8s-app=kube-dns"), "pod/") &&
 				strings.Contains(s.kubectl("-n pai-system get pods --no-headers -l app.kubernetes.io/name=node-exporter"), "Pull")
 		})
-		// A machine that tells of two GPUs less than its cells have; without its agent no one corrects it.
+		// The machine reports two GPUs fewer than its cells have; without its agent this isn't corrected.
 		s.kubectl("annotate --overwrite node " + first + ` paictl.openpai.org/gpus='{"devices":[{"index":0,"healthy":true},{"index":1,"healthy":true},{"index":2,"healthy":true},{"index":3,"healthy":true},{"index":4,"healthy":true},{"index":5,"healthy":true}]}'`)
 		r := s.ask(t, 2)
 		s.finds(t, r, "image-pulls", "pai-system/node-exporter", "no-such-image", "paictl image push")
@@ -224,13 +224,13 @@ func TestDoctor(t *testing.T) {
 	})
 }
 
-// clean waits until nothing of a doctor is there: Kubernetes takes a moment to remove a namespace.
+// clean waits until the doctor's objects are gone: Kubernetes takes a moment to remove a namespace.
 func (s *sick) clean(t *testing.T) {
 	t.Helper()
 	eventually(t, time.Minute, "the doctor's pods are gone", func() bool { return s.onlyNamespace() == "" })
 }
 
-// onlyNamespace is the doctor's.
+// onlyNamespace returns the doctor's namespace.
 func (s *sick) onlyNamespace() string {
 	for name := range strings.FieldsSeq(s.kubectl("get namespaces -o name")) {
 		if strings.Contains(name, "paictl-doctor") {
@@ -240,13 +240,13 @@ func (s *sick) onlyNamespace() string {
 	return ""
 }
 
-// expiring puts a certificate in the place of one, that ends in three days.
+// expiring replaces a certificate with one that ends in three days.
 const expiring = `p=/etc/kubernetes/pki; cp $p/apiserver-kubelet-client.crt /root/kept.crt
 openssl req -new -key $p/apiserver-kubelet-client.key -subj /O=system:masters/CN=kube-apiserver-kubelet-client |
 	openssl x509 -req -CA $p/ca.crt -CAkey $p/ca.key -CAcreateserial -days 3 -out $p/apiserver-kubelet-client.crt 2>/dev/null
 rm -f $p/ca.srl`
 
-// TestDoctorMissesAMember takes one of three masters' etcd away: first the program, then the member.
+// TestDoctorMissesAMember removes one of three masters' etcd: first the program, then the member.
 func TestDoctorMissesAMember(t *testing.T) {
 	s := &sick{&services{lab: newLab(t, "e2edm", 3)}}
 	s.masters(s.balance(3), 0, 1, 2)

@@ -13,27 +13,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// driverHost is a host with GPUs as far as files go (see testdata/driver-machine.sh: no kernel module is ever loaded),
-// and real apt and dpkg.
+// driverHost is a host whose files describe GPUs (see testdata/driver-machine.sh: no kernel module is ever loaded), with real apt and dpkg.
 type driverHost struct {
 	*lab
 	t    *testing.T
 	host string
 }
 
-// packages are all that dpkg knows, with versions and holds.
+// packages returns all packages in dpkg's database, with versions and holds.
 func (d *driverHost) packages() string {
 	d.t.Helper()
 	return d.on(d.host, `dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\n'`)
 }
 
-// driver is the release of the loaded module, and what dpkg says of the userland.
+// driver returns the release of the loaded module, and dpkg's state of the userland.
 func (d *driverHost) driver() string {
 	d.t.Helper()
 	return d.on(d.host, `sed -n 's/.*x86_64  \([0-9.]*\) .*/\1/p' /proc/driver/nvidia/version 2>/dev/null; dpkg-query -W -f '${Version} ${db:Status-Abbrev}' nvidia-driver-cuda 2>/dev/null || true`)
 }
 
-// wants writes what is asked for into the configuration.
+// wants writes the driver's settings into the configuration.
 func (d *driverHost) wants(settings string) {
 	d.t.Helper()
 	file := filepath.Join(d.cluster, "kubernetes-configuration.yaml")
@@ -42,7 +41,7 @@ func (d *driverHost) wants(settings string) {
 	require.NoError(d.t, os.WriteFile(file, []byte(text), 0o600))
 }
 
-// phase runs the driver's phase alone.
+// phase runs only the driver's phase.
 func (d *driverHost) phase(code int, more ...string) (summary, string) {
 	d.t.Helper()
 	r := run(d.t, append([]string{"cluster", "up", "-p", d.cluster, "-o", "json", "--phases", "nvidia-driver"}, more...)...)
@@ -50,7 +49,7 @@ func (d *driverHost) phase(code int, more ...string) (summary, string) {
 	return lastSummary(d.t, r.stdout), r.stdout + r.stderr
 }
 
-// newDriverHost makes one, with a repository in NVIDIA's layout or Debian's own.
+// newDriverHost makes a host with a repository in NVIDIA's or Debian's layout.
 func newDriverHost(t *testing.T, name string, scripts ...string) *driverHost {
 	t.Helper()
 	d := &driverHost{lab: newLab(t, name, 1), t: t}
@@ -66,8 +65,8 @@ func newDriverHost(t *testing.T, name string, scripts ...string) *driverHost {
 
 const nvidia570 = "{policy: install, source: nvidia, version: 570.133.20}"
 
-// TestDriverPackages takes the packages of a driver through their life, and through what goes wrong with them. Packages and
-// dpkg are real, what they hold is not, and no kernel module is loaded.
+// TestDriverPackages installs, changes and removes the packages of a driver, and tests the failures. Packages and dpkg are
+// real, but the packages' contents are not, and no kernel module is loaded.
 func TestDriverPackages(t *testing.T) {
 	d := newDriverHost(t, "e2edrv", "driver-repository.sh")
 	before := d.packages()
@@ -176,7 +175,7 @@ func TestDriverPackages(t *testing.T) {
 		d.on(d.host, "rm /fake/module-busy")
 	})
 	step("upgrade to another branch, whose fabric manager has another name", func() {
-		// The agent's program looks at the GPUs. In apt's cache lie a file for another architecture, and one that a full disk has cut off.
+		// The agent's program uses the GPUs. apt's cache has a file for another architecture, and one that a full disk has truncated.
 		d.on(d.host, `cp /bin/sleep /tmp/pai-nvml; nohup /tmp/pai-nvml 1000 >/dev/null 2>&1 </dev/null &
 cd /var/cache/apt/archives; echo x >libcuda1_580.65.06-1_i386.deb; head -c 300 /srv/nvidia/nvidia-smi_580.65.06-1_amd64.deb >nvidia-smi_580.65.06-1_amd64.deb`)
 		d.phase(0)
@@ -194,7 +193,7 @@ cd /var/cache/apt/archives; echo x >libcuda1_580.65.06-1_i386.deb; head -c 300 /
 	})
 	step("an installation that was cut off is completed", func() {
 		d.wants(nvidia570)
-		// What a killed run leaves: packages unpacked and not configured, and the list of what was there.
+		// A killed run leaves unpacked packages that aren't configured, and the list of the packages before the change.
 		d.on(d.host, "awk '$4 ~ /package/ || 1' /dev/null; printf 'nvidia-smi 570.172.08-1 hold\\nlibnvidia-ml1 570.172.08-1 hold\\n' >/var/lib/paictl/driver-change; dpkg --force-depends --unpack /srv/nvidia/libnvidia-ml1_570.133.20-1_amd64.deb /srv/nvidia/nvidia-smi_570.133.20-1_amd64.deb >/dev/null 2>&1")
 		s, _ := d.phase(0)
 		assert.NotZero(t, s.Changes)
@@ -217,8 +216,8 @@ cd /var/cache/apt/archives; echo x >libcuda1_580.65.06-1_i386.deb; head -c 300 /
 	})
 }
 
-// TestDriverFromDebian installs Debian's real packages, as far as they go: there are no headers of the host's kernel, and where
-// a folder stands for them DKMS can't build.
+// TestDriverFromDebian installs Debian's real packages as far as possible: the headers of the host's kernel are missing, and
+// with an empty folder in their place DKMS can't build.
 func TestDriverFromDebian(t *testing.T) {
 	d := newDriverHost(t, "e2edeb")
 	d.on(d.host, "rm -r /fake/pci/0000:05:00.0") // Debian has no fabric manager
@@ -230,7 +229,7 @@ func TestDriverFromDebian(t *testing.T) {
 	_, out = d.phase(4)
 	assert.Contains(t, out, "the headers of its running kernel are not available: linux-headers-")
 
-	// Where a build is tried it fails, and all is taken away again.
+	// If a build is tried, it fails, and all packages are removed again.
 	d.on(d.host, "mkdir -p /lib/modules/$(uname -r)/build/include")
 	s, out := d.phase(1)
 	require.Len(t, s.Failed, 1, out)
@@ -243,7 +242,7 @@ func TestDriverFromDebian(t *testing.T) {
 	assert.Regexp(t, `^nvidia-driver/apply on e2edeb-1: exit status 1: the driver 535\.[0-9.]+ can't be installed: Error! Bad return status for module build on kernel: .*; its packages were taken away again`, s.Failed[0].Error)
 	assert.Equal(t, before, d.packages())
 
-	// Where DKMS finds that there is nothing to build with, it lets the installation go on; the module isn't there then.
+	// If DKMS finds no headers, it doesn't fail the installation; the module is missing then.
 	d.on(d.host, "rmdir /lib/modules/$(uname -r)/build/include")
 	s, out = d.phase(1)
 	require.Len(t, s.Failed, 1, out)
@@ -259,12 +258,12 @@ func TestDriverFromDebian(t *testing.T) {
 	assert.Empty(t, d.on(d.host, "dpkg --audit; ls /etc/nvidia /usr/lib/nvidia 2>/dev/null || true; find /etc/modprobe.d -name '*nvidia*'"))
 }
 
-// TestDriverFromTheBundle installs a driver on a machine that reaches no repository, from packages that were put into a bundle.
+// TestDriverFromTheBundle installs a driver on a machine that reaches no repository, from packages that were added to a bundle.
 func TestDriverFromTheBundle(t *testing.T) {
 	d := newDriverHost(t, "e2eair", "driver-repository.sh")
 	own, debs := filepath.Join(d.dir, "bundle"), filepath.Join(d.dir, "debs")
 	manifest := read(t, filepath.Join(bundle, "manifest.yaml"))
-	// Of the bundle only the manifest is written again, as another inode.
+	// Only the bundle's manifest is rewritten, as another inode.
 	out, err := exec.CommandContext(t.Context(), "cp", "-al", bundle, own).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.NoError(t, os.RemoveAll(filepath.Join(own, ".work")))
@@ -273,7 +272,7 @@ func TestDriverFromTheBundle(t *testing.T) {
 	cmd.Stdin = strings.NewReader(d.on(d.host, "tar -c -C /srv/nvidia . | base64"))
 	out, err = cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	// No one listens there.
+	// This port is closed.
 	d.on(d.host, "rm -r /srv/nvidia /etc/apt/sources.list.d/nvidia.list; echo 'deb http://127.0.0.1:9/debian bookworm main' >/etc/apt/sources.list.d/away.list")
 	before, lists := d.packages(), d.on(d.host, "find /var/lib/apt/lists /etc/apt | sort")
 	from := []string{"--bundle", own}
@@ -318,7 +317,7 @@ func TestDriverFromTheBundle(t *testing.T) {
 	assert.Equal(t, manifest, read(t, filepath.Join(bundle, "manifest.yaml")), "the bundle of the tests is as it was")
 }
 
-// TestDriverUpgrade exchanges drivers on a cluster that works: real kubeadm, kubelets, drains, apt and dpkg; what the packages hold is not real, and no
+// TestDriverUpgrade exchanges drivers on a working cluster: kubeadm, kubelets, drains, apt and dpkg are real; the packages' contents are not, and no
 // kernel module is loaded (testdata/driver-machine.sh).
 func TestDriverUpgrade(t *testing.T) {
 	d := &driverHost{lab: newLab(t, "e2eupg", 2), t: t}
@@ -362,7 +361,7 @@ func TestDriverUpgrade(t *testing.T) {
 	assert.Contains(t, plan, "install NVIDIA driver")
 	assert.Equal(t, before, work(), "nothing was changed")
 
-	// The first driver, on a machine whose GPUs nouveau doesn't give up: only a restart helps.
+	// The first driver, on a machine whose GPUs nouveau doesn't release: only a restart helps.
 	d.on(d.host, "mkdir /sys/module/nouveau; touch /fake/nouveau-busy")
 	assert.Contains(t, upgrade(1, "--yes"), "a reboot is needed: the kernel's own driver nouveau is in use")
 	assert.Regexp(t, "^true 20[0-9-]+T", state(), "cordoned, and since when")
@@ -375,7 +374,7 @@ func TestDriverUpgrade(t *testing.T) {
 	assert.Contains(t, upgrade(0, "--yes"), "0 changes")
 	assert.Equal(t, first, work(), "a second run changes nothing")
 
-	// Another release, which is written down.
+	// Another release, which the upgrade writes to the configuration.
 	upgrade(0, "--yes", "--to", "570.172.08")
 	assert.Equal(t, "570.172.08\n570.172.08-1 hi", d.driver())
 	assert.Contains(t, read(t, filepath.Join(d.cluster, "kubernetes-configuration.yaml")), `version: "570.172.08"`)
@@ -383,7 +382,7 @@ func TestDriverUpgrade(t *testing.T) {
 	second := work()
 	assert.NotEqual(t, first, second)
 
-	// The old module can't be unloaded: something has it that no one sees, until the machine restarts.
+	// The old module can't be unloaded: a hidden user holds it until the machine restarts.
 	d.on(d.host, "touch /fake/module-busy")
 	assert.Contains(t, upgrade(1, "--yes", "--to", "570.133.20"), "a reboot is needed: the kernel module 570.172.08 is in use")
 	assert.Equal(t, "570.172.08\n570.172.08-1 hi", d.driver())
@@ -392,7 +391,7 @@ func TestDriverUpgrade(t *testing.T) {
 	upgrade(0, "--yes", "--to", "570.172.08")
 	assert.Equal(t, inService, state())
 
-	// What was seen not to work isn't put back by the next run.
+	// The next run doesn't uncordon a machine whose driver was seen to fail.
 	d.on(d.host, "cp -r /fake/pci/0000:0a:00.0 /fake/pci/0000:0b:00.0; touch /fake/broken-570.133.20")
 	upgrade(1, "--yes", "--to", "570.133.20")
 	d.on(d.host, "rm /fake/broken-570.133.20")
@@ -404,7 +403,7 @@ func TestDriverUpgrade(t *testing.T) {
 	upgrade(0, "--yes", "--to", "570.172.08")
 	assert.Equal(t, inService, state())
 
-	// One whose packages break: what was there is back, and the machine waits for someone to look at it.
+	// If packages break, the earlier ones are restored, and the machine stays cordoned until an operator checks it.
 	d.on(d.host, "touch /fake/broken-580.65.06")
 	assert.Contains(t, upgrade(1, "--yes", "--to", "580.65.06"), "what was there before is back")
 	assert.Equal(t, "570.172.08\n570.172.08-1 hi", d.driver())

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRunsThatEndEarlyAreContinued cuts runs off on the same hosts, one after the other: by another run that
-// would begin meanwhile, by SIGKILL at random moments, by a worker that loses its power. The last run must make
-// the cluster as if nothing had happened.
+// TestRunsThatEndEarlyAreContinued interrupts runs on the same hosts, one after the other: by a second run at
+// the same time, by SIGKILL at random moments, by a worker that loses its power. The last run must make the
+// cluster as if there had been no interruption.
 func TestRunsThatEndEarlyAreContinued(t *testing.T) {
 	l := newLab(t, "e2ek", 3)
 	l.generate()
@@ -39,7 +39,7 @@ func TestRunsThatEndEarlyAreContinued(t *testing.T) {
 		seed := uint64(time.Now().UnixNano())
 		t.Logf("seed %d", seed)
 		random := rand.New(rand.NewPCG(seed, 0))
-		for range 4 { // together shorter than what a run has to do
+		for range 4 { // together shorter than a whole run
 			cmd, out := l.start()
 			after := time.Duration(500+random.IntN(5500)) * time.Millisecond
 			timer := time.NewTimer(after)
@@ -81,7 +81,7 @@ func TestRunsThatEndEarlyAreContinued(t *testing.T) {
 	l.podsReachEachOther()
 }
 
-// jsonLines keeps the lines of a mixed output that are events.
+// jsonLines returns the lines of a mixed output that are events.
 func jsonLines(s string) string {
 	var b strings.Builder
 	for line := range strings.Lines(s) {

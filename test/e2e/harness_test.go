@@ -22,7 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// paictl is the program under test, bundle the folder with what it installs, work what ends with the run.
+// paictl is the program under test, bundle the folder of the programs that it installs, work the folder that is removed
+// at the end of the run.
 var paictl, bundle, work string
 
 func TestMain(m *testing.M) {
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("skip: sandbox hosts are tested with PAICTL_E2E=1 as root (make test-hosts does it)")
 		os.Exit(0)
 	}
-	// Tests wait for room among the hosts, which by default as few might do as there are cores.
+	// Tests wait for room for their hosts; by default Go would run only as many tests as there are cores.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "32"); err != nil {
 		fmt.Println(err)
@@ -43,11 +44,12 @@ func TestMain(m *testing.M) {
 // live are the folders of sandboxes that end with their tests.
 var live sync.Map
 
-// removeHostsOnSignal removes the hosts of tests that run if this process is to end, or its parent has been killed: cleanups of tests don't run then.
+// removeHostsOnSignal removes the hosts of running tests if this process gets a signal to end, or its parent is killed: the
+// tests' cleanups don't run then.
 func removeHostsOnSignal() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGTERM), 0, 0, 0) // without it only a killed parent leaves hosts
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGTERM), 0, 0, 0) // if this fails, hosts remain only after a kill of the parent
 	go func() {
 		<-signals
 		var all sync.WaitGroup
@@ -64,12 +66,12 @@ func removeHostsOnSignal() {
 	}()
 }
 
-// room is for the hosts of all tests that run at the same time, which mostly wait: for machines to come up,
-// or to be missed. A full host takes up to 1 GiB of memory. Where processors are slow, kubeadm's limits of time are
-// kept only with one cluster at a time: PAICTL_TEST_HOSTS.
+// room limits the hosts of all tests that run at the same time. The tests mostly wait for machines to come up, or
+// to be missed. A full host takes up to 1 GiB of memory. On slow processors, kubeadm stays within its time limits
+// only with one cluster at a time: PAICTL_TEST_HOSTS.
 var room = semaphore.NewWeighted(int64(setting("PAICTL_TEST_HOSTS", 8)))
 
-// setting returns a variable's number, or otherwise where it isn't set.
+// setting returns a variable's number, or otherwise if it isn't set.
 func setting(name string, otherwise int) int {
 	n, err := strconv.Atoi(os.Getenv(name))
 	if err != nil {
@@ -78,14 +80,14 @@ func setting(name string, otherwise int) int {
 	return n
 }
 
-// enter waits until there is room for hosts, and leaves the room when the test ends.
+// enter waits until the hosts fit, and releases their place when the test ends.
 func enter(t testing.TB, hosts int) {
 	t.Helper()
 	require.NoError(t, room.Acquire(t.Context(), int64(hosts)))
 	t.Cleanup(func() { room.Release(int64(hosts)) })
 }
 
-// besides lets a test run beside others.
+// besides lets a test run in parallel with others.
 func besides(t testing.TB) {
 	if t, ok := t.(*testing.T); ok {
 		t.Parallel()
@@ -112,7 +114,7 @@ func setUp(m *testing.M) int {
 	return m.Run()
 }
 
-// result is what a command printed and how it ended.
+// result holds a command's output and its exit code.
 type result struct {
 	stdout, stderr string
 	code           int
@@ -122,7 +124,7 @@ func (r result) String() string {
 	return fmt.Sprintf("exit code %d\nstdout:\n%s\nstderr:\n%s", r.code, r.stdout, r.stderr)
 }
 
-// command prepares paictl with an environment of its own.
+// command prepares paictl with a separate environment.
 func command(ctx context.Context, t testing.TB, args ...string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, paictl, args...)
@@ -155,14 +157,14 @@ func ok(t testing.TB, args ...string) result {
 // lab is a sandbox of full hosts and the configuration made for them.
 type lab struct {
 	t        testing.TB
-	dir      string // the sandbox's
-	cluster  string // the configuration's
+	dir      string // the sandbox's folder
+	cluster  string // the configuration's folder
 	names    []string
 	machines *hosts
 }
 
-// newLab makes hosts beside those of other tests; they are gone when the test ends. With PAICTL_E2E_DIR they stay there, and the
-// next run of the test goes on with them: end them with "paictl sandbox down --dir DIR/NAME/sandbox".
+// newLab makes hosts beside those of other tests; they are gone when the test ends. With PAICTL_E2E_DIR they stay, and the next
+// run of the test continues with them; "paictl sandbox down --dir DIR/NAME/sandbox" ends them.
 func newLab(t testing.TB, name string, hosts int, flags ...string) *lab {
 	t.Helper()
 	besides(t)
@@ -179,7 +181,7 @@ func newLab(t testing.TB, name string, hosts int, flags ...string) *lab {
 	return l
 }
 
-// kept is the folder of a lab that outlives the run, "" where it doesn't.
+// kept returns the folder of a lab that outlives the run, or "" if it doesn't.
 func kept(name string) string {
 	if dir := os.Getenv("PAICTL_E2E_DIR"); dir != "" {
 		return filepath.Join(dir, name)
@@ -199,16 +201,16 @@ func labIn(t testing.TB, base string) *lab {
 	return l
 }
 
-// destroy ends the hosts; a second time it does nothing.
+// destroy ends the hosts; a second call has no effect.
 func (l *lab) destroy() {
 	l.t.Helper()
-	// At clean-up the test's own context has ended.
+	// In a cleanup the test's own context has ended.
 	out, err := exec.Command(paictl, "sandbox", "down", "--dir", l.dir).CombinedOutput()
 	require.NoError(l.t, err, "sandbox down: %s", out)
 	live.Delete(l.dir)
 }
 
-// hosts makes the sandbox have that many hosts.
+// hosts changes the sandbox's number of hosts.
 func (l *lab) hosts(name string, n int, flags ...string) {
 	l.t.Helper()
 	ok(l.t, append([]string{"sandbox", "up", "--dir", l.dir, "--name", name, "--hosts", fmt.Sprint(n)}, flags...)...)
@@ -224,7 +226,7 @@ func (l *lab) generate() {
 	ok(l.t, "config", "generate", "-f", "-i", filepath.Join(l.dir, "quick-start.yaml"), "-o", l.cluster)
 }
 
-// on runs a command on a host and returns what it printed.
+// on runs a command on a host and returns its output.
 func (l *lab) on(host string, script string) string {
 	l.t.Helper()
 	out, err := l.try(host, script)
@@ -273,7 +275,7 @@ func lastSummary(t testing.TB, events string) summary {
 	return s
 }
 
-// output is what a command has printed so far.
+// output holds the output of a command so far.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -291,7 +293,7 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// start runs "cluster up" in the background, in a process group of its own.
+// start runs "cluster up" in the background, in a separate process group.
 func (l *lab) start(flags ...string) (*exec.Cmd, *output) {
 	l.t.Helper()
 	cmd, _, _ := command(l.t.Context(), l.t, append([]string{"cluster", "up", "-p", l.cluster, "-o", "json"}, flags...)...)
@@ -302,11 +304,11 @@ func (l *lab) start(flags ...string) (*exec.Cmd, *output) {
 	return cmd, out
 }
 
-// patience is how many times as long as alone on the machine something may take, beside other work.
+// patience is the factor by which work may take longer beside other tests than alone on the machine.
 const patience = 4
 
-// eventually asks until the answer is yes, more and more seldom: others want the cores, too. The limit is that of a machine
-// with nothing else to do.
+// eventually repeats a check until it succeeds, at growing intervals: others need the cores, too. The limit is meant for a
+// machine without other work.
 func eventually(t testing.TB, limit time.Duration, what string, yes func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(patience * limit)

@@ -17,20 +17,19 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// hosts are the machines of a lab, and one connection to each that is kept: to make one costs more than most of
-// what is asked.
+// hosts holds the machines of a lab, and one open connection to each: to connect costs more than most of the commands.
 type hosts struct {
-	dir string // the sandbox's
+	dir string // the sandbox's folder
 
 	mu        sync.Mutex
 	addresses map[string]string
 	clients   map[string]*ssh.Client
 }
 
-// answersWithin is how long a host may take to begin with what it is asked for: one that is off says nothing.
+// answersWithin is how long a host may take to start a command: a host that is off doesn't answer.
 const answersWithin = 20 * time.Second
 
-// address returns a host's.
+// address returns a host's address.
 func (h *hosts) address(t testing.TB, name string) string {
 	t.Helper()
 	h.mu.Lock()
@@ -47,7 +46,7 @@ func (h *hosts) address(t testing.TB, name string) string {
 	return h.addresses[name]
 }
 
-// run gives a script to a host's shell, and returns what that printed.
+// run runs a script in a host's shell, and returns its output.
 func (h *hosts) run(t testing.TB, name, script string) (string, error) {
 	t.Helper()
 	address := h.address(t, name)
@@ -68,7 +67,7 @@ func (h *hosts) run(t testing.TB, name, script string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// watched returns with an error when a host does not answer any more, or the test's time is over, before over is closed.
+// watched returns an error if a host stops answering, or the test's time is over, before over is closed.
 func watched(ctx context.Context, client *ssh.Client, over <-chan struct{}) error {
 	tick := time.NewTicker(answersWithin)
 	defer tick.Stop()
@@ -89,7 +88,7 @@ func watched(ctx context.Context, client *ssh.Client, over <-chan struct{}) erro
 	}
 }
 
-// within gives up on what doesn't answer.
+// within limits the wait for an answer.
 func within(ask func() error) error {
 	answer := make(chan error, 1)
 	go func() { answer <- ask() }()
@@ -103,7 +102,7 @@ func within(ask func() error) error {
 	}
 }
 
-// session opens one on the connection that is kept, else on a new one: the host may have been started again.
+// session opens a session on the kept connection, or on a new one if that fails: the host may have been started again.
 func (h *hosts) session(name, address string) (*ssh.Session, *ssh.Client, error) {
 	h.mu.Lock()
 	client := h.clients[name]
@@ -113,7 +112,7 @@ func (h *hosts) session(name, address string) (*ssh.Session, *ssh.Client, error)
 		if err == nil {
 			return session, client, nil
 		}
-		if full := (*ssh.OpenChannelError)(nil); !errors.As(err, &full) { // else sshd wants no more of them on one connection
+		if full := (*ssh.OpenChannelError)(nil); !errors.As(err, &full) { // otherwise sshd allows no more sessions on one connection
 			h.forget(name, client)
 		}
 	}
@@ -162,7 +161,7 @@ func (h *hosts) dial(address string) (*ssh.Client, error) {
 	})
 }
 
-// forget ends a connection.
+// forget closes a connection.
 func (h *hosts) forget(name string, client *ssh.Client) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -23,8 +23,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// reachable is a job of two tasks that people come to: a web server, and an SSH server whose barrier lets
-// the commands begin only when each task has logged in to the other.
+// reachable is a job of two tasks that people connect to: a web server, and an SSH server whose barrier
+// lets the commands begin only when each task has logged in to the other.
 const reachable = `
 protocolVersion: 2
 name: reachable
@@ -45,7 +45,7 @@ extras:
       parameters: {jobssh: true, sshbarrier: true, sshbarrierTimeout: 2, userssh: {type: custom, value: %q}}
 `
 
-// isReachable comes to tasks of a job in every way that there is, through a real kubelet.
+// isReachable connects to tasks of a job in every possible way, through a real kubelet.
 func (j *jobs) isReachable(t *testing.T) {
 	const name = "reachable"
 	signer := newSigner(t)
@@ -59,7 +59,7 @@ func (j *jobs) isReachable(t *testing.T) {
 	t.Run("a port of each task", func(t *testing.T) {
 		for task := range 2 {
 			at := j.forwards(t, name, "0:http", "--task", fmt.Sprint(task))
-			for range 3 { // each a connection of its own
+			for range 3 { // each on a new connection
 				res, err := http.Get("http://" + at + "/")
 				require.NoError(t, err)
 				body, err := io.ReadAll(res.Body)
@@ -98,11 +98,12 @@ func (j *jobs) hasAShell(t *testing.T, name string) {
 				seen <- strings.TrimSpace(line)
 			}
 			if err != nil {
-				return // the end of a terminal is an error
+				return // reading from a closed terminal returns an error
 			}
 		}
 	}()
-	// expect types a line, again every so often where that is given, and waits for another. What is typed is echoed, so it must not be in it.
+	// expectBy types a line, repeatedly if again is set, and waits for another. The terminal echoes the typed line, so it must not
+	// contain the expected text.
 	expectBy := func(typed, want string, again time.Duration) {
 		t.Helper()
 		_, err := tty.WriteString(typed)
@@ -136,13 +137,13 @@ func (j *jobs) hasAShell(t *testing.T, name string) {
 	expect("stty size | tr ' ' x\n", "33x121")
 	require.NoError(t, pty.Setsize(tty, &pty.Winsize{Rows: 44, Cols: 99}))
 	expect("until stty size | tr ' ' x | grep 44x9''9; do sleep 0.1; done\n", "44x99")
-	// What is typed before a program reads is thrown away with Ctrl-C: it has to be running, with
-	// the terminal its own, which is not yet so while bash starts it.
+	// Ctrl-C discards lines that were typed before a program reads: the program has to be running
+	// and own the terminal, which it doesn't while bash starts it.
 	expect("sh -c 'echo begun=$((100+1)); sleep 1000'\n", "begun=101")
-	// Its echo isn't waited for: the kernel throws away what bash writes before it has handled the key.
+	// The test doesn't wait for the echo: the kernel discards bash's output from before it has handled the key.
 	_, err = tty.WriteString("\x03")
 	require.NoError(t, err)
-	// What is typed before bash reads again may be thrown away as well.
+	// Lines typed before bash reads again may be discarded as well.
 	expectBy("echo status=$((1000+$?))\n", "status=1130", 5*time.Second)
 	_, err = tty.WriteString("exit 7\n")
 	require.NoError(t, err)
@@ -154,7 +155,7 @@ func (j *jobs) hasAShell(t *testing.T, name string) {
 	assert.Equal(t, 7, exit.ExitCode())
 }
 
-// takesFiles copies a folder in, looks at it there, and copies it back.
+// takesFiles copies a folder in, checks it there, and copies it back.
 func (j *jobs) takesFiles(t *testing.T, name string) {
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in")
@@ -170,12 +171,12 @@ func (j *jobs) takesFiles(t *testing.T, name string) {
 	back, err := os.ReadFile(filepath.Join(out, "deep", "large"))
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(large, back), "20 MB come back as they were")
-	// Only the task that was named has it.
+	// Only the named task has it.
 	r := run(t, j.job("cp", name+":/tmp/copied", filepath.Join(dir, "none"), "--task", "0")...)
 	assert.Equal(t, 1, r.code)
 	assert.Contains(t, r.stderr, "/tmp/copied")
 	assert.NoDirExists(t, filepath.Join(dir, "none"))
-	// A pipe through exec, as tar users know it.
+	// A pipe through exec, as users of tar do it.
 	cmd, stdout, stderr := command(t.Context(), t, j.job("exec", name, "--task", "0", "-i", "--", "sh", "-c", "wc -c; echo to stderr >&2; exit 3")...)
 	cmd.Stdin = bytes.NewReader(large)
 	require.Error(t, cmd.Run())
@@ -184,10 +185,10 @@ func (j *jobs) takesFiles(t *testing.T, name string) {
 	assert.Equal(t, "to stderr", strings.TrimSpace(stderr.String()))
 }
 
-// forwards runs "job port-forward" until the test ends, and returns where it listens.
+// forwards runs "job port-forward" until the test ends, and returns the address on which it listens.
 func (j *jobs) forwards(t *testing.T, name, port string, flags ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // until it is told to leave
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // until it gets the signal to end
 	cmd, _, stderr := command(ctx, t, j.job("port-forward", append([]string{name, port}, flags...)...)...)
 	cmd.Stdout = nil
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// failuresAreExplained breaks things. The last one takes a machine away.
+// failuresAreExplained causes failures. The last one removes a machine.
 func (j *jobs) failuresAreExplained(t *testing.T) {
 	t.Run("no such virtual cluster", func(t *testing.T) {
 		r := j.refused(t, jobFile(t, read(t, example(t, "hello"))+"defaults: {virtualCluster: nowhere}\n"))
@@ -107,7 +107,7 @@ func (j *jobs) failuresAreExplained(t *testing.T) {
 	t.Run("its machine is lost", j.losesItsMachine)
 }
 
-// noticing is a job that fails once it is told that its GPU is sick.
+// noticing is a job that fails once it reads that its GPU is sick.
 const noticing = `protocolVersion: 2
 name: %s
 type: job
@@ -120,7 +120,7 @@ taskRoles:
     commands: ["until grep -q reason /run/paictl/gpus/gpus.json; do sleep 0.5; done", "echo CUDA error; exit 1"]
 `
 
-// losesItsGPU breaks the GPU of a job, which is tried again with another one.
+// losesItsGPU breaks the GPU of a job; the job's retry gets another one.
 func (j *jobs) losesItsGPU(t *testing.T) {
 	const name = "noticing"
 	j.forget(t, name)
@@ -149,7 +149,7 @@ func (j *jobs) losesItsGPU(t *testing.T) {
 	assert.NotEqual(t, node+" "+index, again.Spec.NodeName+" "+device(&again))
 	assert.Zero(t, f.Status.RetryPolicyStatus.AccountableRetriedCount, "the machine is at fault")
 
-	// No gang gets it, and who needs it hears why.
+	// No gang gets it, and a job that needs it reports the reason.
 	j.forget(t, "waits")
 	j.submit(t, example(t, "waits", "instances: 2", "instances: 4"))
 	j.is(t, "waits", "queued")
@@ -166,7 +166,7 @@ func (j *jobs) losesItsGPU(t *testing.T) {
 	j.forget(t, name)
 }
 
-// hoarder is a job that writes 200 MiB where it may write 64.
+// hoarder is a job that writes 200 MiB although its limit is 64.
 const hoarder = `protocolVersion: 2
 name: %s
 type: job
@@ -180,7 +180,7 @@ taskRoles:
     commands: ["head -c 200M /dev/zero > /tmp/file", "sleep 600"]
 `
 
-// missesItsSecret takes the commands away from a job that waits.
+// missesItsSecret deletes the Secret with the commands of a waiting job.
 func (j *jobs) missesItsSecret(t *testing.T) {
 	const name = "no-secret"
 	j.forget(t, "gpu")
@@ -201,7 +201,7 @@ func (j *jobs) missesItsSecret(t *testing.T) {
 }
 
 // losesItsMachine unplugs the machine of a running job. Kubernetes waits for it to come back, and "why"
-// says so; once an administrator has said that it won't, the job goes on elsewhere.
+// reports that; once an administrator marks the machine as lost, the job continues elsewhere.
 func (j *jobs) losesItsMachine(t *testing.T) {
 	name := j.sleeps(t, "lost")
 	pod := j.podsOf(t, name)[0]
@@ -244,7 +244,7 @@ func (j *jobs) runsAgain(t *testing.T, name, pod string) {
 	t.Log(j.why(t, name))
 }
 
-// refused submits a file that must be refused, and checks that nothing is left of it.
+// refused submits a file that must be refused, and checks that the file leaves no objects.
 func (j *jobs) refused(t *testing.T, path string) result {
 	t.Helper()
 	before := j.kubectl("-n pai-jobs get frameworks,secrets -o name")

@@ -29,7 +29,7 @@ func BenchmarkJobStart(b *testing.B) {
 
 // startsSoon measures the time from the call of "job submit" to the first line of the user's program, and
 // the same for a bare pod with that program, one after the other. Both are timed by the container's log,
-// whose clock is this machine's. The figures are printed, not asserted: they are those of the machine.
+// whose clock is this machine's. The figures are printed, not asserted, since they depend on the machine.
 func (j *jobs) startsSoon(t testing.TB, rounds int) {
 	var jobs, pods []time.Duration
 	for i := range rounds {
@@ -87,13 +87,13 @@ func (j *jobs) copiesItsRuntime(t *testing.T) {
 	}
 }
 
-// bareOf is a pod like that of a job, as one would write it by hand: the same image, resources and
-// scheduler, and the program itself as its command.
+// bareOf returns a pod like that of a job, as a user would write it by hand: the same image,
+// resources and scheduler, and the program itself as its command.
 func bareOf(of *corev1.Pod) *corev1.Pod {
 	p := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: "bare-" + of.Name, Namespace: of.Namespace,
-			Labels: map[string]string{v1.LabelVC: of.Labels[v1.LabelVC]}, Annotations: map[string]string{}}, // who pays only the controller may say
+			Labels: map[string]string{v1.LabelVC: of.Labels[v1.LabelVC]}, Annotations: map[string]string{}}, // only the controller may set the account that pays
 		Spec: corev1.PodSpec{SchedulerName: of.Spec.SchedulerName, RestartPolicy: corev1.RestartPolicyNever,
 			NodeSelector: of.Spec.NodeSelector, Affinity: of.Spec.Affinity, Tolerations: of.Spec.Tolerations},
 	}
@@ -107,7 +107,7 @@ func bareOf(of *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// firstLine is when a pod printed its first line.
+// firstLine returns when a pod printed its first line.
 func (j *jobs) firstLine(t testing.TB, pod string) time.Time {
 	t.Helper()
 	line, _, _ := strings.Cut(j.kubectl("-n pai-jobs logs --timestamps -c app "+pod), " ")

@@ -16,7 +16,7 @@ import (
 )
 
 // TestJobs runs every example of examples/jobs in real containers, on four machines that pretend to have
-// eight GPUs each, and then what goes wrong with jobs: each ends in a state and a sentence.
+// eight GPUs each, and then causes the failures of jobs: each ends in a state and a sentence.
 func TestJobs(t *testing.T) {
 	j := newJobs(t)
 	t.Run("examples", j.examplesEndAsTheySay)
@@ -84,7 +84,7 @@ func (j *jobs) examplesEndAsTheySay(t *testing.T) {
 		{"secrets", j.keepsItsSecret},
 		{"storage", func(t *testing.T, name string) {
 			var lines [2]int
-			// The second asks for what the cluster has for everyone, which is the same.
+			// The second job asks for the storage that the cluster offers to all users, which is the same.
 			for i, file := range []string{example(t, name), example(t, name, "storages:\n    - name: team\n      mountPath: /data\n", "storages: []\n", "/data", "/mnt/team")} {
 				j.submit(t, file)
 				j.ended(t, name, "succeeded", "Succeeded")
@@ -127,7 +127,7 @@ func (j *jobs) usesAMachineOfGPUs(t *testing.T, name string) {
 }
 
 // seeTheirGPUsAndNoOthers runs tasks with some of the GPUs of their machines: with their share for the processors that they take, at least
-// as many as they ask for. What each sees is taken from inside its container.
+// as many as they request. It reads the GPUs of each task inside its container.
 func (j *jobs) seeTheirGPUsAndNoOthers(t *testing.T) {
 	const name = "shares"
 	j.forget(t, name)
@@ -177,11 +177,11 @@ taskRoles:
 	assert.Len(t, reserved(), 3, "a claim for each task with GPUs")
 	ok(t, j.job("stop", name)...)
 	j.ended(t, name, "stopped", "")
-	// Ended tasks keep their pods for some time, but not their GPUs.
+	// Completed tasks keep their pods for some time, but not their GPUs.
 	eventually(t, time.Minute, "the claims are given back", func() bool { return len(reserved()) == 0 })
 }
 
-// waitsForGPUs begins while gpu has one of the four machines, and ends it.
+// waitsForGPUs begins while the job gpu has one of the four machines, and ends it.
 func (j *jobs) waitsForGPUs(t *testing.T, name string) {
 	j.submit(t, example(t, name, "instances: 2", "instances: 4"))
 	j.is(t, name, "queued")
@@ -200,7 +200,7 @@ func (j *jobs) waitsForGPUs(t *testing.T, name string) {
 	}
 }
 
-// givesWay takes all GPUs without a guarantee; a job that has one takes back what it needs.
+// givesWay takes all GPUs without a guarantee; a job with a guarantee takes back the ones that it needs.
 func (j *jobs) givesWay(t *testing.T, name string) {
 	j.forget(t, "gpu")
 	j.submit(t, example(t, name, "instances: 2", "instances: 4"))
@@ -300,7 +300,7 @@ func newJobs(t testing.TB) *jobs {
 	return &jobs{g}
 }
 
-// example is the path of an example, or of a copy in which texts are replaced.
+// example returns the path of an example, or of a copy with replaced texts.
 func example(t testing.TB, name string, replace ...string) string {
 	t.Helper()
 	path := filepath.Join("../../examples/jobs", name+".yaml")
@@ -314,7 +314,7 @@ func example(t testing.TB, name string, replace ...string) string {
 	return changed
 }
 
-// jobFile is a job file with this text.
+// jobFile writes a job file with the given text.
 func jobFile(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "job.yaml")
@@ -322,24 +322,24 @@ func jobFile(t testing.TB, text string) string {
 	return path
 }
 
-// job is a command on ann's jobs.
+// job returns a command on ann's jobs.
 func (j *jobs) job(verb string, args ...string) []string {
 	return append(j.args("job", verb, "--user", "ann"), args...)
 }
 
 func (j *jobs) submit(t testing.TB, file string, flags ...string) {
 	t.Helper()
-	// The history keeps the names of jobs that are gone.
+	// The history keeps the names of deleted jobs.
 	ok(t, j.job("submit", append([]string{file, "--replace"}, flags...)...)...)
 }
 
-// forget deletes a job that an earlier run of the test has left.
+// forget deletes a job that an earlier run of the test left.
 func (j *jobs) forget(t testing.TB, name string) {
 	t.Helper()
 	_ = run(t, j.job("delete", name, "--yes")...)
 }
 
-// ended waits for the end of a job and checks how it ended; phrase "" is any.
+// ended waits for the end of a job and checks its result; phrase "" accepts any.
 func (j *jobs) ended(t testing.TB, name, state, phrase string) *v1.Framework {
 	t.Helper()
 	_ = run(t, j.job("wait", name, "--timeout", "5m")...)
@@ -366,7 +366,7 @@ func (j *jobs) is(t testing.TB, name, state string) {
 	})
 }
 
-// state is what "job get" says in one word.
+// state returns the state in "job get", in one word.
 func (j *jobs) state(t testing.TB, name string) string {
 	t.Helper()
 	var job struct{ State string }
@@ -374,14 +374,14 @@ func (j *jobs) state(t testing.TB, name string) string {
 	return job.State
 }
 
-// why is what "job why" prints.
+// why returns the output of "job why".
 func (j *jobs) why(t testing.TB, name string) string {
 	t.Helper()
 	r := run(t, j.job("why", name)...)
 	return r.stdout + r.stderr
 }
 
-// log is what all tasks of a job have printed.
+// log returns the output of all tasks of a job.
 func (j *jobs) log(t testing.TB, name string) string {
 	t.Helper()
 	return run(t, j.job("logs", name)...).stdout

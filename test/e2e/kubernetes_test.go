@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// TestKubernetesIsUpgraded brings three masters and a worker to the next patch release, which is this one under another name, while a client
-// writes through the API and a task runs. The run is killed five times.
+// TestKubernetesIsUpgraded upgrades three masters and a worker to the next patch release, which is the present one under another name, while
+// a client writes through the API and a task runs. The run is killed five times.
 func TestKubernetesIsUpgraded(t *testing.T) {
 	next := stamped(t)
 	l := threeMasters(t, "e2eu")
@@ -35,7 +35,7 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 	plan := ok(t, append(upgrade[:len(upgrade)-1:len(upgrade)-1], "--dry-run")...).stdout
 	assert.Contains(t, plan, "drain node "+l.names[3])
 
-	// A task, for the upgrade one of the job "train", that ends by itself.
+	// A pod that counts as a task of the job "train" for the upgrade, and that ends by itself.
 	worker := l.names[3]
 	pod := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"task","namespace":"pai-jobs","labels":{"FC_FRAMEWORK_NAME":"train"}},"spec":{"nodeName":%q,"restartPolicy":"Never",`+
 		`"containers":[{"name":"app","image":%q}]}}`, worker, strings.TrimSpace(l.on(worker, "ctr -n k8s.io images ls -q 2>/dev/null | grep /pause: | head -n 1")))
@@ -71,7 +71,7 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 		text, _ := l.try(l.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl get node "+worker+" -o jsonpath={.spec.unschedulable}")
 		return text == "true"
 	})
-	time.Sleep(15 * time.Second) // what it would do to the task without waiting
+	time.Sleep(15 * time.Second) // long enough to disturb the task if it didn't wait
 	assert.Equal(t, "Running", of(".status.phase"))
 	l.kubectl(`-n pai-jobs patch pod task -p '{"spec":{"activeDeadlineSeconds":1}}'`)
 	require.NoError(t, cmd.Wait(), "%s", out)
@@ -98,7 +98,7 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 	assert.NotContains(t, r.stderr, "drain")
 }
 
-// nextPatch is the release of the stamped bundle.
+// nextPatch returns the release of the stamped bundle.
 func nextPatch(t testing.TB) string {
 	t.Helper()
 	v, err := utilversion.ParseSemantic(version.Kubernetes)
@@ -106,8 +106,8 @@ func nextPatch(t testing.TB) string {
 	return fmt.Sprintf("v%d.%d.%d", v.Major(), v.Minor(), v.Patch()+1)
 }
 
-// stamped is a bundle beside the tests' own, whose Kubernetes is compiled from the same source and says that it is the next patch release. It shows the work of
-// an upgrade, not what a release changes. What is there already is used again.
+// stamped makes a bundle beside the tests' own, with Kubernetes compiled from the same source under the version of the next patch release. It shows
+// the work of an upgrade, not the changes of a release. It reuses existing files.
 func stamped(t testing.TB) string {
 	t.Helper()
 	dir := strings.TrimRight(bundle, "/") + "-" + nextPatch(t)
@@ -125,7 +125,7 @@ func stamped(t testing.TB) string {
 	return dir
 }
 
-// linkFiles makes a folder with the same files, without their bytes.
+// linkFiles makes a folder with hard links to the same files.
 func linkFiles(t testing.TB, from, to string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {

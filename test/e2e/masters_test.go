@@ -13,9 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoMasterIsSpecial runs three real masters, of which each machine finds one by itself, and takes each of them
-// away: its disk is replaced, it is removed and comes back, and its certificates are renewed. What was stored
-// before is there after each step.
+// TestNoMasterIsSpecial runs three real masters; each machine finds one of them by itself. Each master in turn loses its
+// disk, is removed and added again, and gets new certificates. The object that was stored before exists after each step.
 func TestNoMasterIsSpecial(t *testing.T) {
 	l := threeMasters(t, "e2em")
 
@@ -82,7 +81,7 @@ func TestNoMasterIsSpecial(t *testing.T) {
 	})
 	t.Run("each master can be removed, and comes back", func(t *testing.T) {
 		for i := range 3 {
-			if i == 1 { // it is off, and comes back with its old disk, for a member
+			if i == 1 { // it is off, and comes back with its old disk, which still makes it a member
 				ok(t, "sandbox", "stop", "--dir", l.dir, "--unplug", l.names[i])
 			}
 			ok(t, "node", "remove", l.names[i], "-p", l.cluster, "--yes")
@@ -158,7 +157,7 @@ func TestMastersGetNewSettings(t *testing.T) {
 	})
 }
 
-// threeMasters makes a cluster of three masters and a worker, with an object that keeps looks for.
+// threeMasters makes a cluster of three masters and a worker, with the object for which keeps looks.
 func threeMasters(t testing.TB, name string) *lab {
 	t.Helper()
 	l := newLab(t, name, 4)
@@ -169,7 +168,7 @@ func threeMasters(t testing.TB, name string) *lab {
 	return l
 }
 
-// TestMastersAreReplacedAndRecovered loses one master for good, and then two of three.
+// TestMastersAreReplacedAndRecovered loses one master permanently, and then two of three.
 func TestMastersAreReplacedAndRecovered(t *testing.T) {
 	l := threeMasters(t, "e2er")
 	t.Run("a machine that was removed while it was off stays out when it comes back", func(t *testing.T) {
@@ -216,8 +215,8 @@ func TestMastersAreReplacedAndRecovered(t *testing.T) {
 	})
 }
 
-// TestAMasterListedAboveTheOthersJoinsThem grows a cluster of one master, and its address of the API:
-// the new one stands above it in layout.yaml and has the lower address.
+// TestAMasterListedAboveTheOthersJoinsThem adds a master to a cluster with one master, which has the
+// API's address: the new one is listed above it in layout.yaml and has the lower address.
 func TestAMasterListedAboveTheOthersJoinsThem(t *testing.T) {
 	l := newLab(t, "e2en", 2)
 	l.masters("", 1)
@@ -239,7 +238,7 @@ func TestAMasterListedAboveTheOthersJoinsThem(t *testing.T) {
 	assert.Zero(t, l.up(0).Changes)
 }
 
-// withoutMachine takes a machine out of the text of a layout.
+// withoutMachine removes a machine from the text of a layout.
 func withoutMachine(t testing.TB, text, name string) string {
 	t.Helper()
 	var out []string
@@ -257,7 +256,7 @@ func withoutMachine(t testing.TB, text, name string) string {
 	return strings.Join(out, "")
 }
 
-// masters makes the configuration, with those hosts as masters behind the balancer; "" is none.
+// masters makes the configuration, with those hosts as masters behind the balancer; "" means without one.
 func (l *lab) masters(balancer string, hosts ...int) {
 	l.t.Helper()
 	quick := filepath.Join(filepath.Dir(l.cluster), "quick-start.yaml")
@@ -275,7 +274,7 @@ func (l *lab) masters(balancer string, hosts ...int) {
 
 func (l *lab) conf() string { return filepath.Join(l.cluster, "kubernetes-configuration.yaml") }
 
-// replaceDisk pulls a host's plug and starts it with an empty disk.
+// replaceDisk unplugs a host and starts it with an empty disk.
 func (l *lab) replaceDisk(i int) {
 	l.t.Helper()
 	ok(l.t, "sandbox", "stop", "--dir", l.dir, "--unplug", l.names[i])
@@ -288,8 +287,8 @@ func (l *lab) from(i int, args string) string {
 	return l.on(l.names[i], fmt.Sprintf("KUBECONFIG=/etc/kubernetes/admin.conf kubectl --server=https://%s:6443 %s 2>&1", l.address(i), args))
 }
 
-// keeps sees that the object made first is there, by a master's own API server, and that etcd has
-// three started members.
+// keeps checks, through a master's own API server, that the object made first still exists, and
+// that etcd has three started members.
 func (l *lab) keeps(i int) {
 	l.t.Helper()
 	eventually(l.t, 2*time.Minute, "the API server of "+l.names[i]+" has what was stored", func() bool {
@@ -304,7 +303,7 @@ func (l *lab) keeps(i int) {
 	}
 }
 
-// etcd lists etcd's members as one of them knows them. The API has its pod a moment after it runs.
+// etcd returns the list of etcd's members according to one of them. The API has its pod a moment after it runs.
 func (l *lab) etcd(i int) []string {
 	l.t.Helper()
 	var out string

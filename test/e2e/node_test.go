@@ -15,8 +15,8 @@ import (
 func (l *lab) lostNode(t *testing.T) {
 	worker := l.names[1]
 	l.on(l.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl apply -f - <<'EOM'\n"+read(t, "../../examples/demo/netcheck.yaml")+"EOM\n")
-	// podsRun waits until the worker's pod answers at an address of the node's subnet, asked from
-	// the other machine: its route has followed.
+	// podsRun waits until the worker's pod answers at an address of the node's subnet when the
+	// other machine asks it: its route has followed.
 	podsRun := func(but string) string {
 		t.Helper()
 		subnet := ""
@@ -34,8 +34,8 @@ func (l *lab) lostNode(t *testing.T) {
 	}
 	subnet := podsRun("")
 
-	// The node's object goes, and its kubelet registers it again at once: flannel and the pods
-	// go on with what they had.
+	// The node's object is deleted, and its kubelet registers it again at once: flannel and the
+	// pods keep their earlier subnet.
 	l.kubectl("delete node " + worker)
 	l.on(worker, "systemctl restart kubelet")
 	eventually(t, time.Minute, "the node is back", func() bool {
@@ -49,7 +49,7 @@ func (l *lab) lostNode(t *testing.T) {
 	assert.Contains(t, r.stdout+r.stderr, "were stopped and start again: 1")
 	subnet = podsRun(subnet)
 
-	// The node's object goes for good: the machine joins again.
+	// The node's object is deleted permanently: the machine joins again.
 	l.kubectl("delete node " + worker)
 	l.up(0)
 	podsRun(subnet)
@@ -61,7 +61,7 @@ func (l *lab) lostNode(t *testing.T) {
 	assert.Equal(t, 1, l.up(0).Changes)
 	assert.Equal(t, "active", l.on(worker, "systemctl is-active kubelet"))
 
-	// Its kubelet does not take a setting; the other machines are left as they are.
+	// Its kubelet rejects a setting; the other machines are left unchanged.
 	file := filepath.Join(l.cluster, "kubernetes-configuration.yaml")
 	good, err := os.ReadFile(file)
 	require.NoError(t, err)

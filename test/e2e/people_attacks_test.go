@@ -17,13 +17,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/attacks"
 )
 
-// mark stands in ada's job alone.
+// mark occurs only in ada's job.
 const mark = "only-its-owner-reads-this-7391"
 
-// siege is what attacks on the cluster's server need: ada has a job that ben may not know of.
+// siege holds the state for attacks on the cluster's server: ada has a job that ben may not see.
 type siege struct {
 	server string            // https://HOST
-	homes  map[string]string // of ada and ben, who are signed in there at the cluster "lab"
+	homes  map[string]string // of ada and ben, who are signed in at the cluster "lab"
 	// as runs paictl for one of them, asOperator with the cluster's kubeconfig.
 	as         func(who string, args ...string) result
 	asOperator func(args ...string) string
@@ -59,7 +59,7 @@ func (th *siege) getsNothing(t *testing.T) {
 	}
 }
 
-// world has their tokens, and such that are good for nothing.
+// world returns their tokens, and worthless ones.
 func (th *siege) world(t *testing.T) *attacks.World {
 	t.Helper()
 	signedIn := map[string]*login.Cluster{}

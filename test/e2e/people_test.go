@@ -64,13 +64,13 @@ func (j *jobs) shareIt(t *testing.T) {
 		assert.NotZero(t, r.code, args)
 		assert.Contains(t, r.stderr, `user ada has no job "hello"`, args)
 	}
-	ok(t, j.args("job", "get", "hello", "--user", "ada")...) // as the operator sees it
+	ok(t, j.args("job", "get", "hello", "--user", "ada")...) // as the operator
 
 	t.Run("attacks", (&siege{server[1], homes, as, asOperator}).getsNothing)
 
 	asOperator("user", "disable", "ada")
 	eventually(t, 30*time.Second, "ada's session is over", func() bool { return as("ada", "job", "list").code != 0 })
-	for _, home := range homes { // what a session leaves is for its owner alone
+	for _, home := range homes { // only its owner may read a session's file
 		info, err := os.Stat(home + "/paictl/clusters.yaml")
 		require.NoError(t, err)
 		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())

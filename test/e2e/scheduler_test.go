@@ -14,8 +14,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// TestTheSchedulerSharesGPUsBetweenTwoTeams is the main road of the scheduler, on four machines that
-// pretend to have eight GPUs each: vision owns three of them, nlp one.
+// TestTheSchedulerSharesGPUsBetweenTwoTeams follows the main use of the scheduler, on four machines
+// that pretend to have eight GPUs each: vision owns three of them, nlp one.
 func TestTheSchedulerSharesGPUsBetweenTwoTeams(t *testing.T) {
 	g := newGPUs(t)
 	g.divide(3, 1)
@@ -84,7 +84,7 @@ func (g *gpus) survivesADeadMachine(t *testing.T) {
 	eventually(t, 3*time.Minute, "Kubernetes misses the machine", func() bool {
 		return strings.Contains(g.kubectl("get nodes --no-headers "+dead), "NotReady")
 	})
-	// As a controller of jobs does once it knows that the machine won't come back by itself.
+	// As a job controller does once it knows that the machine won't come back by itself.
 	g.kubectl("-n pai-jobs delete pods -l job=big --force --grace-period=0")
 	eventually(t, time.Minute, "its cell is bad", func() bool {
 		v := g.virtualCluster("vision")
@@ -221,10 +221,10 @@ func (g *gpus) remove(name string) {
 	g.kubectl("-n pai-jobs delete pods -l job=" + name)
 }
 
-// pod is what matters of a pod of a gang.
+// pod holds the relevant fields of a pod of a gang.
 type pod struct{ Name, Gang, Node, Phase, Devices string }
 
-// pods are those that aren't being deleted; of one gang, where it is named.
+// pods returns the pods that aren't being deleted; if gang isn't "", only those of the gang.
 func (g *gpus) pods(gang string) []pod {
 	g.t.Helper()
 	var list struct {
@@ -247,7 +247,7 @@ func (g *gpus) pods(gang string) []pod {
 	return out
 }
 
-// gangs are the names of those that have pods.
+// gangs returns the names of the gangs that have pods.
 func (g *gpus) gangs() []string {
 	var out []string
 	for _, p := range g.pods("") {
@@ -257,7 +257,7 @@ func (g *gpus) gangs() []string {
 	return slices.Compact(out)
 }
 
-// runs waits until all pods of a gang run, and checks that no GPU has two users. Where they don't, it says what is known of them.
+// runs waits until all pods of a gang run, and checks that no GPU has two users. If they don't run, it logs their state.
 func (g *gpus) runs(gang string, n int) {
 	g.t.Helper()
 	started := false
@@ -290,7 +290,7 @@ func (g *gpus) runs(gang string, n int) {
 	}
 }
 
-// waits waits until a gang has been told to wait, and checks that it has no machine.
+// waits waits until a gang has the event that it waits, and checks that it has no machine.
 func (g *gpus) waits(gang string) {
 	g.t.Helper()
 	eventually(g.t, time.Minute, gang+" waits", func() bool { return strings.Contains(g.events(gang+"-0"), "WaitingForCells") })
@@ -299,15 +299,15 @@ func (g *gpus) waits(gang string) {
 	}
 }
 
-// events are the words of a pod's events, with their reasons.
+// events returns the texts of a pod's events, with their reasons.
 func (g *gpus) events(name string) string {
 	return g.kubectl("-n pai-jobs get events --field-selector involvedObject.name=" + name + ` -o jsonpath='{range .items[*]}{.reason}: {.message}{"\n"}{end}'`)
 }
 
-// api asks the scheduler, "" where it doesn't answer.
+// api sends a request to the scheduler, and returns "" if it doesn't answer.
 func (g *gpus) api(path string) string { return string(g.ask("scheduler:9096", path)) }
 
-// virtualCluster is a line of "vc list".
+// virtualCluster returns a line of "vc list".
 func (g *gpus) virtualCluster(name string) (out struct{ Guaranteed, Used, Opportunistic, Free, Bad int }) {
 	g.t.Helper()
 	r := ok(g.t, g.args("vc", "list", "-o", "json")...)
@@ -330,7 +330,7 @@ func (g *gpus) virtualCluster(name string) (out struct{ Guaranteed, Used, Opport
 	return out
 }
 
-// schedulerPods are the pods with the restarts of their containers.
+// schedulerPods returns the pods with the restarts of their containers.
 func (g *gpus) schedulerPods() string {
 	return g.kubectl(`-n pai-system get pods -l app.kubernetes.io/name=scheduler -o jsonpath='{range .items[*]}{.metadata.uid} {.status.containerStatuses[*].restartCount}{"\n"}{end}'`)
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkServices measures the services' commands on a cluster of three hosts. The start of
-// all services stands beside the plain helm client, which installs the same charts with the
-// same values, all at once.
+// BenchmarkServices measures the services' commands on a cluster of three hosts. It compares the start of
+// all services with the plain helm client, which installs the same charts with the same values, all at once.
 func BenchmarkServices(b *testing.B) {
 	s := newServices(b, "e2ev", 3)
 	s.push()
@@ -65,7 +64,7 @@ func BenchmarkServices(b *testing.B) {
 	})
 }
 
-// values writes what each service is given into a folder, a file per service.
+// values writes the values of each service into a folder, a file per service.
 func (s *services) values() string {
 	s.t.Helper()
 	dir := s.t.TempDir()

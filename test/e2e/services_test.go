@@ -23,12 +23,11 @@ import (
 // testAlert is a rule that fires at once, pushed in the middle of the test.
 const testAlert = `{e2e: {groups: [{name: e2e, rules: [{alert: MadeToFire, expr: vector(1), labels: {severity: info}}]}]}}`
 
-// mailPassword is a secret of a section; it must show up in one Secret and nowhere else.
+// mailPassword is a secret of a section; it must occur in only one Secret.
 const mailPassword = "e2e-Mail-Password-7391"
 
-// TestServicesStartStopAndKeepTheirData is the main road of the services: push, start,
-// metrics of every node, an alert that arrives, a change that touches one release, stop and
-// start with the data still there, delete.
+// TestServicesStartStopAndKeepTheirData follows the main use of the services: push, start, metrics of every
+// node, an alert that arrives, a change that touches one release, stop and start with the data kept, delete.
 func TestServicesStartStopAndKeepTheirData(t *testing.T) {
 	s := sharedServices(t)
 	s.set("alert-manager", map[string]any{"receivers": map[string]any{"email": map[string]any{
@@ -71,7 +70,7 @@ func TestServicesStartStopAndKeepTheirData(t *testing.T) {
 	t.Run("a GPU that breaks is an alert at Alertmanager", func(t *testing.T) {
 		ok(t, "sandbox", "fault", "gpu", "--dir", s.dir, s.names[1], "3", "xid=79")
 		eventually(t, 3*time.Minute, "the alert is at Alertmanager", func() bool { return slices.Contains(s.alerts(), "GpuXidFatal") })
-		// Prometheus tells Alertmanager before it keeps the series.
+		// Prometheus sends the alert to Alertmanager before it stores the series.
 		for _, series := range []string{`ALERTS{alertname="GpuXidFatal",alertstate="firing"}`, "pai_gpu_unhealthy == 1"} {
 			eventually(t, time.Minute, series, func() bool {
 				found := fmt.Sprint(s.query(series, time.Time{}))
@@ -124,11 +123,11 @@ func TestServicesStartStopAndKeepTheirData(t *testing.T) {
 	})
 }
 
-// longWait is longer than any cause takes to show, whatever else the machine does.
+// longWait is longer than any cause takes to show, even on a busy machine.
 const longWait = 8 * time.Minute
 
-// TestServicesThatFailSayWhy breaks one thing after the other; each is told by its own
-// reason long before the time is over.
+// TestServicesThatFailSayWhy breaks one thing after the other; each is reported with its own reason
+// long before the time is over.
 func TestServicesThatFailSayWhy(t *testing.T) {
 	s := sharedServices(t)
 	s.push()
@@ -208,13 +207,13 @@ func TestServicesThatFailSayWhy(t *testing.T) {
 	})
 }
 
-// services is a lab whose cluster is up, with a kubeconfig of its own.
+// services is a lab whose cluster is up, with a separate kubeconfig.
 type services struct {
 	*lab
 	kubeconfig string
 }
 
-// newServices makes one of the test's own.
+// newServices makes a lab for one test alone.
 func newServices(t testing.TB, name string, hosts int) *services {
 	t.Helper()
 	s := &services{lab: newLab(t, name, hosts)}
@@ -235,7 +234,7 @@ func (s *services) bringUp() {
 	require.NoError(s.t, cmd.Run(), errOut)
 }
 
-// args adds what chooses the cluster.
+// args adds the flag that chooses the cluster.
 func (s *services) args(args ...string) []string {
 	return append(args, "--kubeconfig", s.kubeconfig)
 }
@@ -268,7 +267,7 @@ func (s *services) start(code int, flags ...string) servicesSummary {
 	return s.run(code, "start", flags...)
 }
 
-// allReady asks the status of all services that are enabled. What has begun to work may miss a probe on busy cores.
+// allReady checks the status of all enabled services. A service that just became ready may miss a probe on busy cores.
 func (s *services) allReady() {
 	s.t.Helper()
 	var r result
@@ -287,7 +286,7 @@ func (s *services) allReady() {
 	}
 }
 
-// revisions are Helm's, by release.
+// revisions returns Helm's revisions, by release.
 func (s *services) revisions() map[string]int {
 	s.t.Helper()
 	out := s.kubectl(`-n pai-system get secrets -l owner=helm,status=deployed -o jsonpath='{range .items[*]}{.metadata.labels.name}={.metadata.labels.version} {end}'`)
@@ -301,9 +300,8 @@ func (s *services) revisions() map[string]int {
 	return revisions
 }
 
-// asking gets a page of a service with the password of metrics, which the API server's proxy would take away,
-// and with the token of what jobs are told of.
-// What hosts have for it is bash.
+// asking requests a page of a service with the password of metrics, which the API server's proxy would
+// remove, and with the job controller's token. It uses bash, which all hosts have.
 const asking = `export KUBECONFIG=/etc/kubernetes/admin.conf
 bash <<'END'
 set -eu
@@ -318,13 +316,13 @@ echo "$answer"
 test "$status" = 200
 END`
 
-// ask gets a page of a service, with the password.
+// ask requests a page of a service, with the password.
 func (s *services) ask(service, path string) []byte {
 	name, port, _ := strings.Cut(service, ":")
 	return s.askAt("service "+name+" -o 'jsonpath={.spec.clusterIP}'", port, path)
 }
 
-// askPod gets a page of a pod, with the password.
+// askPod requests a page of a pod, with the password.
 func (s *services) askPod(pod, port, path string) []byte {
 	return s.askAt("pod "+pod+" -o 'jsonpath={.status.podIP}'", port, path)
 }
@@ -338,18 +336,18 @@ func (s *services) askAt(address, port, path string) []byte {
 	return []byte(out)
 }
 
-// query asks Prometheus, now or for a time that has passed.
+// query sends a query to Prometheus, for now or for a time in the past.
 func (s *services) query(promql string, at time.Time) []any {
 	path := "/api/v1/query?query=" + url.QueryEscape(promql)
 	if !at.IsZero() {
 		path += "&time=" + strconv.FormatInt(at.Unix(), 10)
 	}
 	var answer struct{ Data struct{ Result []any } }
-	_ = json.Unmarshal(s.ask("prometheus:9090", path), &answer) // nothing is an answer too
+	_ = json.Unmarshal(s.ask("prometheus:9090", path), &answer) // an empty answer counts, too
 	return answer.Data.Result
 }
 
-// alerts are the names of those that Alertmanager has.
+// alerts returns the names of the alerts at Alertmanager.
 func (s *services) alerts() []string {
 	var all []struct{ Labels map[string]string }
 	_ = json.Unmarshal(s.ask("alert-manager:9093", "/api/v2/alerts"), &all)
@@ -360,7 +358,7 @@ func (s *services) alerts() []string {
 	return names
 }
 
-// secretsStayHidden looks for the password in all that others can read.
+// secretsStayHidden looks for the password in everything that others can read.
 func (s *services) secretsStayHidden(t *testing.T) {
 	holders := s.kubectl(`get secrets -A -o json`)
 	var list struct {
@@ -393,7 +391,7 @@ func (s *services) secretsStayHidden(t *testing.T) {
 	}
 }
 
-// copy returns a folder like the cluster's, for a change that is taken back.
+// copy returns a copy of the cluster's folder, for a change that is reverted.
 func (s *services) copy() string {
 	s.t.Helper()
 	dir := filepath.Join(s.t.TempDir(), "copy"+strconv.Itoa(rand.IntN(1_000_000)))
@@ -401,7 +399,7 @@ func (s *services) copy() string {
 	return dir
 }
 
-// set gives a section of services-configuration.yaml further values.
+// set adds values to a section of services-configuration.yaml.
 func (s *services) set(service string, values map[string]any) {
 	s.t.Helper()
 	setSection(s.t, s.cluster, service, values)

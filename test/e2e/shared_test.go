@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shared is the cluster of the tests of what runs on one, which use it one after the other: a master, and four
-// workers that pretend to have eight GPUs each. To make it takes as long as many a test. It ends with the last
-// of them.
+// shared is the cluster for the tests that need a running one; they use it one after the other. It has a
+// master, and four workers that pretend to have eight GPUs each. It takes as long to make as many of the tests
+// take. It ends with the last of them.
 var (
 	shared     *services
 	sharedTurn = newTurns("TestJobs", "TestTheSchedulerSharesGPUsBetweenTwoTeams", "TestTheAgentHandsOutGPUs")
@@ -28,11 +28,11 @@ const (
 	asGenerated = "services-configuration.yaml.generated"
 )
 
-// sharedServices waits its turn, and returns the shared cluster without services, jobs and their data. After a test that has failed
-// the next gets a new one.
+// sharedServices waits its turn, and returns the shared cluster without services, jobs and their data. After a failed test the next
+// one gets a new cluster.
 func sharedServices(t testing.TB) *services {
 	t.Helper()
-	sharedLeft.Add(1) // all of them are counted before the first goes on: it is parallel
+	sharedLeft.Add(1) // all of them are counted before the first continues: it is parallel
 	sharedTurn.enter(t.Name())
 	besides(t)
 	sharedTurn.take(t.Name())
@@ -54,7 +54,7 @@ func sharedServices(t testing.TB) *services {
 	}
 	s := &services{lab: labIn(t, base)}
 	require.NoError(t, room.Acquire(t.Context(), sharedHosts))
-	shared = s // from here on there is something to end
+	shared = s // from here on there is a cluster to end
 	s.hosts(sharedName, sharedHosts)
 	edit(t, filepath.Join(s.dir, "quick-start.yaml"), "gpu: none", "gpu: simulate")
 	s.bringUp()
@@ -63,11 +63,11 @@ func sharedServices(t testing.TB) *services {
 	return s
 }
 
-// empty takes away all that a test can have left, but for the history of the configuration.
+// empty removes everything that a test can have left, except for the history of the configuration.
 func (s *services) empty() {
 	s.t.Helper()
 	s.isReady(len(s.names)) // a machine may be on its way back
-	// A Framework goes when its controller has let it go.
+	// A Framework is gone only after its controller has removed its finalizer.
 	s.kubectl("-n pai-jobs delete frameworks --all --timeout=120s --ignore-not-found || true")
 	s.kubectl("-n pai-jobs delete pods --all --grace-period=1 --timeout=120s")
 	file := filepath.Join(s.cluster, "services-configuration.yaml")
@@ -93,8 +93,8 @@ func endShared() {
 	shared = nil
 }
 
-// turns lets tests go one after the other: first those that it names, in that order, and then the others as they came. A run whose time is
-// limited has the most important ones then.
+// turns lets tests run one after the other: first the ones that it names, in that order, and then the others in the order of their
+// arrival. So a run with a time limit has run the most important tests.
 type turns struct {
 	first   []string
 	mu      sync.Mutex
@@ -109,14 +109,14 @@ func newTurns(first ...string) *turns {
 	return q
 }
 
-// enter says that a test is going to take a turn.
+// enter announces that a test will take a turn.
 func (q *turns) enter(name string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = append(q.waiting, name)
 }
 
-// take waits for the turn of a test that has entered.
+// take waits for the turn of an announced test.
 func (q *turns) take(name string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -22,8 +22,8 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// sitesOwn lets people sign in by a site's own providers: a directory, and an issuer of OpenID Connect with that directory behind it, which run outside
-// of the cluster.
+// sitesOwn lets people sign in with a site's own providers: a directory, and an issuer of OpenID Connect with that directory behind it,
+// which run outside the cluster.
 type sitesOwn struct {
 	*jobs
 	t           *testing.T
@@ -34,8 +34,8 @@ type sitesOwn struct {
 	homes       map[string]string
 }
 
-// signInByProviders: kim by a browser on her machine and by a code, lee by the password of the directory. A group of the directory lets both use a virtual
-// cluster, as long as they are in it there.
+// signInByProviders: kim signs in with a browser on her machine and with a code, lee with the password of the directory. A group of the directory
+// lets both use a virtual cluster, as long as they are members of the group.
 func (j *jobs) signInByProviders(t *testing.T) {
 	o := j.providers(t)
 	defer j.run(0, "stop", "-n", "rest-server")
@@ -74,7 +74,7 @@ func (j *jobs) providers(t *testing.T) *sitesOwn {
 	master, err := netip.ParseAddr(j.address(0))
 	require.NoError(t, err)
 	gateway := master.As4()
-	gateway[3] = 1 // of the sandbox's network: this machine
+	gateway[3] = 1 // this machine in the sandbox's network
 	providertest.Host = netip.AddrFrom4(gateway).String()
 	o := &sitesOwn{jobs: j, t: t, server: "https://" + master.String(), homes: map[string]string{"kim": t.TempDir(), "lee": t.TempDir()}, directory: providertest.Slapd(t)}
 	o.issuer = providertest.Dex(t, o.directory, o.server+"/api/v3/signin/oidc/dex/return")
@@ -92,7 +92,7 @@ func (j *jobs) providers(t *testing.T) *sitesOwn {
 	return o
 }
 
-// as runs paictl as a person on a machine of their own, on which program opens addresses where one is given.
+// as runs paictl as a person on a separate machine.
 func (o *sitesOwn) as(who, stdin string, args ...string) result {
 	o.t.Helper()
 	cmd, out, said := command(o.t.Context(), o.t, args...)
@@ -115,7 +115,7 @@ func (o *sitesOwn) login(who, stdin string, flags ...string) {
 	require.Equal(o.t, 0, r.code, "%s: %s", who, r)
 }
 
-// authority is the PEM of the server's authority, as a person's paictl keeps it.
+// authority returns the PEM of the server's authority, as a person's paictl stores it.
 func (o *sitesOwn) authority(who string) string {
 	o.t.Helper()
 	var kept struct {
@@ -134,7 +134,7 @@ func (o *sitesOwn) whoami(who string) (out api.WhoAmI) {
 	return out
 }
 
-// background begins a sign-in that waits for a browser, at a terminal.
+// background starts a sign-in at a terminal that waits for a browser.
 func (o *sitesOwn) background(env []string, flags ...string) (said *output, end func()) {
 	o.t.Helper()
 	cmd, _, _ := command(o.t.Context(), o.t, append([]string{"login", o.server, "--name", "lab", "--fingerprint", o.fingerprint}, flags...)...)
@@ -147,7 +147,7 @@ func (o *sitesOwn) background(env []string, flags ...string) (said *output, end 
 	return said, func() { require.NoError(o.t, cmd.Wait(), "%s", said) }
 }
 
-// post sends what a page of the server sends, and returns the answer.
+// post sends a request as a page of the server does, and returns the answer.
 func (o *sitesOwn) post(b *providertest.Browser, path string, body any) map[string]any {
 	o.t.Helper()
 	text, err := json.Marshal(body)
@@ -172,7 +172,7 @@ var (
 	approval  = regexp.MustCompile(`data-approval="([^"]+)"`)
 )
 
-// byCode signs kim in with a code that is typed into a browser elsewhere.
+// byCode signs kim in with a code that is entered in a browser elsewhere.
 func (o *sitesOwn) byCode(b *providertest.Browser) {
 	o.t.Helper()
 	said, end := o.background(nil, "--device")
@@ -186,7 +186,7 @@ func (o *sitesOwn) byCode(b *providertest.Browser) {
 	end()
 }
 
-// byBrowser signs kim in by a browser that paictl opens.
+// byBrowser signs kim in with a browser that paictl opens.
 func (o *sitesOwn) byBrowser(b *providertest.Browser) {
 	o.t.Helper()
 	bin, opened := o.t.TempDir(), filepath.Join(o.t.TempDir(), "address")

@@ -28,7 +28,7 @@ func tutorial(t *testing.T, name, dir string, env ...string) (*page.Session, []p
 }
 
 // The tutorials of the newcomer and of the researcher are for one cluster, that of "make demo". It runs before the parallel tests, since
-// "make demo" brings the bundle up to date, under another version where the checkout has changed: they use the same one.
+// "make demo" updates the bundle, under another version if the checkout has changed: they use the same bundle.
 func TestTheTutorialsOfNewcomersAndResearchersCanBeFollowed(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(sandbox.DefaultDir, "sandbox.json")); err == nil {
 		t.Skip("skipped: there is a sandbox in " + sandbox.DefaultDir + " already, which this test would end")
@@ -49,9 +49,9 @@ func TestTheTutorialsOfNewcomersAndResearchersCanBeFollowed(t *testing.T) {
 	require.NoError(t, newcomer.Play(steps[down:], t.Logf))
 }
 
-// The operator's machines have the addresses of the tutorial.
+// The operator's machines have the addresses in the tutorial.
 func TestTheTutorialOfOperatorsCanBeFollowed(t *testing.T) {
-	const hosts = 4 // of which the tutorial adds one
+	const hosts = 4 // the tutorial adds one of them
 	lab := newLab(t, "gpu", hosts-1, "--subnet", "10.0.0.0/24")
 	operator, steps := tutorial(t, "operator", t.TempDir(), "SANDBOX="+lab.dir)
 	require.NoError(t, operator.Play(steps, t.Logf))

@@ -13,7 +13,7 @@ import (
 )
 
 // TestJobsSurviveAnUpgrade brings a cluster up with an older version, PAICTL_UPGRADE_FROM=DIR of hack/former.sh (its bin/paictl and
-// bundle), and lets this one take it over while jobs run and wait. PAICTL_UPGRADE_FROM isn't set where there is no history of git.
+// bundle), and lets the present version take it over while jobs run and wait. PAICTL_UPGRADE_FROM isn't set without a git history.
 func TestJobsSurviveAnUpgrade(t *testing.T) {
 	former := os.Getenv("PAICTL_UPGRADE_FROM")
 	if former == "" {
@@ -30,18 +30,18 @@ func TestJobsSurviveAnUpgrade(t *testing.T) {
 	}
 	j.submit(t, jobFile(t, fmt.Sprintf(sleeper, "half", 1, 4)))
 	j.is(t, "half", "running")
-	// In the order in which they came, though the names have another one.
+	// In the order of submission, which differs from the order of the names.
 	for _, name := range []string{"waits-z", "waits-a"} {
 		j.submit(t, jobFile(t, fmt.Sprintf(sleeper, name, 1, 8)))
 		j.is(t, name, "queued")
-		submitted := time.Now() // Kubernetes knows seconds
+		submitted := time.Now() // Kubernetes' times have whole seconds
 		eventually(t, time.Minute, "a second has passed", func() bool { return time.Since(submitted) > time.Second })
 	}
 	before, starts := j.pods(""), j.starts()
 	require.Len(t, before, 6)
 
 	paictl, bundle = newer, newBundle
-	// As the newer one says where it was built with a version.
+	// As the newer version reports it if it was built with a version.
 	file := filepath.Join(j.cluster, "services-configuration.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(read(t, file), ownTag(t, filepath.Join(former, "bundle")), ownTag(t, bundle))), 0o600))
 	begun := time.Now()
@@ -58,7 +58,7 @@ func TestJobsSurviveAnUpgrade(t *testing.T) {
 	z, a := strings.Index(queue, "waits-z"), strings.Index(queue, "waits-a")
 	assert.True(t, z > 0 && z < a, "those that wait have their places: %s", queue)
 
-	// What is submitted now goes beside what runs, and gets no GPU of it.
+	// A job submitted now runs beside the running ones, on other GPUs.
 	j.submit(t, jobFile(t, fmt.Sprintf(sleeper, "small", 1, 4)))
 	j.is(t, "small", "running")
 	users := map[string]string{}
@@ -94,7 +94,7 @@ func ownTag(t testing.TB, bundle string) string {
 	return tag
 }
 
-// starts are the containers of jobs' pods with the times at which they have started.
+// starts returns the start times of the containers of jobs' pods.
 func (j *jobs) starts() string {
 	j.t.Helper()
 	return j.kubectl(`-n pai-jobs get pods -o jsonpath='{range .items[*]}{.metadata.uid} {range .status.containerStatuses[*]}{.name} {.restartCount} {.state.running.startedAt} {end}{"\n"}{end}'`)

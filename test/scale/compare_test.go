@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// way is one way to have the same tasks run.
+// way is one way to run the same tasks.
 type way struct {
 	name   string
 	submit func(w *jobsWorld, name string, tasks int) error
@@ -35,9 +35,9 @@ func ways() []way {
 	}
 }
 
-// BenchmarkJobs measures what a task costs, in processor time of each program and memory of the API server: jobs of 1 to 8 tasks by paictl, as
-// Indexed Jobs of Kubernetes, and as pods that no one looks after. Each way has a control plane of its own, one after the other. What a
-// program uses while nothing happens is taken off. PAICTL_SCALE_JOBS is how many jobs there are, and PAICTL_SCALE_WAY one way alone.
+// BenchmarkJobs measures the cost of a task, in processor time of each program and memory of the API server: jobs of 1 to 8 tasks by paictl,
+// as Indexed Jobs of Kubernetes, and as pods without a controller. Each way has a separate control plane, one after the other. The processor
+// time of idle programs is subtracted. PAICTL_SCALE_JOBS is the number of jobs, and PAICTL_SCALE_WAY limits the run to one way.
 // PAICTL_SCALE_CONTROLLER_QPS lets kube-controller-manager make Indexed Jobs' pods faster than its usual 20 requests a second.
 func BenchmarkJobs(b *testing.B) {
 	n := number(b, "PAICTL_SCALE_JOBS", 100)
@@ -48,7 +48,7 @@ func BenchmarkJobs(b *testing.B) {
 	eachWay(b, sizes)
 }
 
-// BenchmarkOneJob measures the same of one job with PAICTL_SCALE_TASKS tasks: what a task costs is to depend little on how many there are.
+// BenchmarkOneJob measures the same for one job with PAICTL_SCALE_TASKS tasks: the cost of a task should depend little on their number.
 func BenchmarkOneJob(b *testing.B) {
 	eachWay(b, []int{number(b, "PAICTL_SCALE_TASKS", 120)})
 }
@@ -67,12 +67,12 @@ func eachWay(b *testing.B, sizes []int) {
 }
 
 // BenchmarkSubmissions measures how fast PAICTL_SCALE_JOBS jobs of 1 to 8 tasks are accepted, eight at a time, and the processor time of
-// one. No controller runs, which would have them run on the same processors.
+// one. No controller runs, since it would run the jobs on the same processors.
 func BenchmarkSubmissions(b *testing.B) {
 	n := number(b, "PAICTL_SCALE_JOBS", 100)
 	for range b.N {
 		w := newJobs(b)
-		time.Sleep(5 * time.Second) // what its start has begun
+		time.Sleep(5 * time.Second) // until the work of their start is done
 		idle := idle(15 * time.Second)
 		before, start := usage(), time.Now()
 		require.NoError(b, w.submitAll(n))
@@ -103,7 +103,7 @@ func BenchmarkLiveJobs(b *testing.B) {
 		require.NoError(b, w.submitAll(n))
 		b.ReportMetric(float64(n)/time.Since(start).Seconds(), "submissions/s")
 		require.NoError(b, w.waitRunning(tasks, time.After(limit(tasks))), "%s", w.controller.text())
-		time.Sleep(5 * time.Second) // what the last has begun
+		time.Sleep(5 * time.Second) // until the work of the last one is done
 		b.ReportMetric(float64(w.memory()), "peak-MiB")
 		b.ReportMetric(float64(none), "empty-MiB")
 		w.kill()
@@ -115,12 +115,12 @@ func BenchmarkLiveJobs(b *testing.B) {
 	}
 }
 
-// ofTasks are the programs whose work is reported by name; the rest of what runs is that of this test.
+// ofTasks are the programs whose work is reported by name; the other programs belong to this test.
 var ofTasks = map[string]string{
 	"kube-apiserver": "apiserver", "etcd": "etcd", "pai-controller": "controller", "kube-controller-manager": "kube-controllers", "kwok": "kwok",
 }
 
-// measure runs jobs of so many tasks each in one way, and removes them.
+// measure runs jobs with the given numbers of tasks in one way, and removes them.
 func (w *jobsWorld) measure(b *testing.B, way way, sizes []int) {
 	b.Helper()
 	w.start()
@@ -128,7 +128,7 @@ func (w *jobsWorld) measure(b *testing.B, way way, sizes []int) {
 	for _, size := range sizes {
 		tasks += size
 	}
-	time.Sleep(5 * time.Second) // what their start has begun
+	time.Sleep(5 * time.Second) // until the work of their start is done
 	idle := idle(15 * time.Second)
 	report := func(what string, before times, start time.Time) {
 		took, used, total := time.Since(start).Seconds(), usage(), 0.0
@@ -164,7 +164,7 @@ func (w *jobsWorld) measure(b *testing.B, way way, sizes []int) {
 	b.Logf("%d tasks of %d jobs: calls of the API: %s", tasks, n, made)
 	requests, before, start = w.requests(), usage(), time.Now()
 	require.NoError(b, way.remove(w))
-	for left := 1; left > 0; time.Sleep(2 * time.Second) { // after the last, what follows
+	for left := 1; left > 0; time.Sleep(2 * time.Second) { // also waits for the work that follows the last one
 		pods, err := w.c.Client.CoreV1().Pods(kube.JobNamespace).List(b.Context(), metav1.ListOptions{Limit: 1})
 		require.NoError(b, err)
 		left = len(pods.Items)
@@ -173,7 +173,7 @@ func (w *jobsWorld) measure(b *testing.B, way way, sizes []int) {
 	b.Logf("and to remove them: %s", w.requests().since(requests))
 }
 
-// requests are all that the API server has answered, but those that wait.
+// requests returns the counts of the requests that the API server has answered, without watches and requests for leases and nodes.
 func (w *jobsWorld) requests() calls {
 	return w.callsThat(func(verb, resource, _ string) bool {
 		return resource != "" && verb != "WATCH" && resource != "leases" && resource != "nodes"
@@ -198,7 +198,7 @@ func (w *jobsWorld) removeFrameworks() error {
 	return err
 }
 
-// indexedPod is what a user of Kubernetes writes for the same task: no runtime, its program alone.
+// indexedPod returns the pod that a user of Kubernetes writes for the same task: only its program, without the runtime.
 func indexedPod(node string) corev1.PodTemplateSpec {
 	limits := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("128Mi")}
 	return corev1.PodTemplateSpec{
@@ -210,7 +210,7 @@ func indexedPod(node string) corev1.PodTemplateSpec {
 	}
 }
 
-// submitIndexed makes a Job of Kubernetes with a Service, by which its tasks find each other.
+// submitIndexed makes a Job of Kubernetes with a Service through which its tasks find each other.
 func (w *jobsWorld) submitIndexed(name string, tasks int) error {
 	ctx := w.t.Context()
 	n, mode := int32(tasks), batchv1.IndexedCompletion
@@ -271,7 +271,7 @@ func (w *jobsWorld) submitPods(name string, tasks int) error {
 	return nil
 }
 
-// endedPods is only asked once all have run.
+// endedPods is only called once all have run.
 func (*jobsWorld) endedPods() (int, error) { return 1 << 30, nil }
 
 func (w *jobsWorld) removePods() error {
@@ -286,7 +286,7 @@ func (w *jobsWorld) removePods() error {
 	return err
 }
 
-// node spreads jobs over the nodes.
+// node distributes jobs over the nodes.
 func (*jobsWorld) node(name string, tasks int) string {
 	return fmt.Sprintf("n-%d", 1+len(name)*tasks%16)
 }
@@ -302,7 +302,7 @@ func most(name string) int64 {
 	return out
 }
 
-// peak is the most memory that a process has used, in MiB; 0 where that can't be told.
+// peak is the most memory that a process has used, in MiB; 0 if it can't be read.
 func peak(pid int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -310,7 +310,7 @@ func peak(pid int) int64 {
 	}
 	for line := range strings.Lines(string(data)) {
 		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64) // 0 where it is none
+			kib, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64) // 0 if it isn't a number
 			return kib >> 10
 		}
 	}

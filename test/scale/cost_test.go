@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
-// peerDriver publishes GPUs that Kubernetes' own scheduler gives out, as an agent of another maker would.
+// peerDriver publishes GPUs that Kubernetes' own scheduler allocates, as another vendor's agent would.
 const peerDriver = "peer.example.org"
 
 // Programs whose processor time is measured.
@@ -26,11 +26,11 @@ const (
 	ownScheduler   = "pai-scheduler"
 )
 
-// variant is one way for the same pods to get to the same nodes.
+// variant is one way to place the same pods on the same nodes.
 type variant struct {
 	name      string
 	scheduler string // which of the programs decides
-	claims    bool   // its pods have them
+	claims    bool   // its pods have claims
 	change    func(g *schedulertest.Gang, p *corev1.Pod)
 }
 
@@ -59,10 +59,9 @@ func variants() []variant {
 	}
 }
 
-// BenchmarkPods measures the processor time of a pod, of each program: from its creation until it runs, and until it and its claim
-// are gone. The same pods go to the same nodes, one way after the other, and both schedulers are there all the time. What a
-// program uses while nothing happens is taken off. PAICTL_SCALE_PODS is how many pods there are at most, and
-// PAICTL_SCALE_RUNNING how many others run already.
+// BenchmarkPods measures the processor time of a pod, of each program: from its creation until it runs, and until it and its claim are
+// gone. The same pods go to the same nodes, one way after the other, while both schedulers run. The processor time of idle programs is
+// subtracted. PAICTL_SCALE_PODS is the largest number of pods, and PAICTL_SCALE_RUNNING is how many other pods run already.
 func BenchmarkPods(b *testing.B) {
 	w := newWorld(b, size(b, 16))
 	w.publishPeers()
@@ -71,7 +70,7 @@ func BenchmarkPods(b *testing.B) {
 	leads(b, p)
 	list := some(gangs(w.nodes), number(b, "PAICTL_SCALE_PODS", 1200))
 	pods, _ := count(list)
-	time.Sleep(10 * time.Second) // what their start has begun
+	time.Sleep(10 * time.Second) // until the work of their start is done
 	idle := idle(20 * time.Second)
 	for _, v := range variants() {
 		b.Run(v.name, func(b *testing.B) {
@@ -82,7 +81,7 @@ func BenchmarkPods(b *testing.B) {
 	}
 }
 
-// some takes gangs from all over a list, of at most n pods.
+// some takes gangs from all parts of a list, with at most n pods.
 func some(list []*schedulertest.Gang, n int) []*schedulertest.Gang {
 	all, _ := count(list)
 	var out []*schedulertest.Gang
@@ -98,7 +97,7 @@ func some(list []*schedulertest.Gang, n int) []*schedulertest.Gang {
 
 func templateOf(gpus int) string { return fmt.Sprintf("gpus-%d", gpus) }
 
-// publishPeers gives each node eight devices of another driver, and makes what pods ask for them with.
+// publishPeers gives each node eight devices of another driver, and makes the objects through which pods request them.
 func (w *world) publishPeers() {
 	w.t.Helper()
 	api := w.c.Client.ResourceV1()
@@ -137,7 +136,7 @@ func (w *world) publishPeers() {
 	require.NoError(w.t, g.Wait())
 }
 
-// fill makes pods that run without having been scheduled, in a namespace of their own.
+// fill makes pods that run without having been scheduled, in a separate namespace.
 func (w *world) fill(pods int) {
 	w.t.Helper()
 	if pods == 0 {
@@ -166,7 +165,7 @@ func (w *world) fill(pods int) {
 	})
 }
 
-// idle is what each program uses in a second in which nothing happens.
+// idle returns the processor time that each program uses in an idle second.
 func idle(long time.Duration) times {
 	before, start := usage(), time.Now()
 	time.Sleep(long)
@@ -226,7 +225,7 @@ func (w *world) measure(b *testing.B, v variant, list []*schedulertest.Gang, pod
 	report("end", before, start)
 }
 
-// phase returns an error unless so many pods are in a phase.
+// phase returns an error unless the given number of pods is in a phase.
 func (w *world) phase(want corev1.PodPhase, pods int) error {
 	n := 0
 	for _, obj := range w.pods.GetStore().List() {
@@ -240,7 +239,7 @@ func (w *world) phase(want corev1.PodPhase, pods int) error {
 	return nil
 }
 
-// noClaims returns an error while there are claims, where pods had some.
+// noClaims returns an error while claims exist, if pods had some.
 func (w *world) noClaims(ctx context.Context, had bool) error {
 	if !had {
 		return nil
@@ -250,7 +249,7 @@ func (w *world) noClaims(ctx context.Context, had bool) error {
 		err = fmt.Errorf("the claim %s is there", left.Items[0].Name)
 	}
 	if err != nil {
-		time.Sleep(time.Second) // asking costs the API server, too
+		time.Sleep(time.Second) // the check itself costs the API server time, too
 	}
 	return err
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters has etcd answer after 200 ms, kills the leader, and takes the API server away for longer than
-// a lease lasts, with gangs coming all the time. GPUs are those on claims.
+// TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters has etcd answer after 200 ms, kills the leader, and stops the API server for longer than a
+// lease lasts, while gangs arrive all the time. It counts the GPUs in claims.
 func TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters(t *testing.T) {
 	tier.More(t, "etcd, an API server and controllers")
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--uts", "--map-root-user", "hostname", "x").CombinedOutput(); err != nil {
@@ -38,7 +38,7 @@ func TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters(t *testing.T) {
 		return schedulertest.Start(t, w.c, schedulertest.Options{Name: name, Namespace: namespace, Elect: true, Restart: true, QPS: 1000})
 	}
 	done := 0
-	// come makes gangs, and waits until they are bound. It returns when the first was.
+	// come makes gangs, and waits until they are bound. It returns when the first one was bound.
 	come := func(part []*schedulertest.Gang) time.Duration {
 		created, began := make(chan error, 1), time.Now()
 		go func() { created <- w.create(t.Context(), part) }()
@@ -61,7 +61,7 @@ func TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters(t *testing.T) {
 	t.Logf("and the leader was killed: after %.1f s", come(parts[1]).Seconds())
 	leads(t, heir)
 	fast()
-	start("third") // a leader that has lost its lease ends, and the other leads meanwhile
+	start("third") // a leader that has lost its lease ends, and the other one leads until then
 
 	const away = 15 * time.Second
 	back := w.away("kube-apiserver")
@@ -77,17 +77,17 @@ func TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters(t *testing.T) {
 	require.Equal(t, gpus, used)
 }
 
-// away stops a program of the control plane until the function is called that it returns.
+// away stops a program of the control plane until the caller calls the returned function.
 func (w *world) away(program string) (back func()) {
 	w.t.Helper()
 	pid := w.pid(program)
-	signal := func(s syscall.Signal) { _ = syscall.Kill(pid, s) } // where it has ended, the test fails anyway
+	signal := func(s syscall.Signal) { _ = syscall.Kill(pid, s) } // if the process has ended, the test fails anyway
 	signal(syscall.SIGSTOP)
 	w.t.Cleanup(func() { signal(syscall.SIGCONT) })
 	return func() { signal(syscall.SIGCONT) }
 }
 
-// slow makes a program of the control plane take longer to answer, until the function is called that it returns.
+// slow makes a program of the control plane take longer to answer, until the caller calls the returned function.
 func (w *world) slow(program string, by time.Duration) (fast func()) {
 	w.t.Helper()
 	pid := w.pid(program)
@@ -110,7 +110,7 @@ func (w *world) slow(program string, by time.Duration) (fast func()) {
 	return fast
 }
 
-// pid is that of a program of the control plane, which this process has started.
+// pid returns the process ID of a program of the control plane, which this process has started.
 func (w *world) pid(program string) int {
 	w.t.Helper()
 	entries, err := os.ReadDir("/proc")

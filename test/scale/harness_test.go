@@ -29,7 +29,7 @@ import (
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
-// namespace has the scheduler's configuration and all pods.
+// namespace holds the scheduler's configuration and all pods.
 const namespace = "scale"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// size returns how many nodes there are: what the environment says, or few.
+// size returns the number of nodes from the environment, or few.
 func size(t testing.TB, few int) int {
 	t.Helper()
 	text := os.Getenv("PAICTL_SCALE_NODES")
@@ -75,8 +75,8 @@ func newWorld(t testing.TB, nodes int) *world {
 	return w
 }
 
-// controllers leaves out those of Endpoints. No one looks up a service here, and they look at all pods of the
-// namespace for each that changes: with 20,000 pods they would be most of what is measured.
+// controllers leaves out the controllers of Endpoints. No test uses a service here, and these controllers read
+// all pods of the namespace for each change of a pod: with 20,000 pods they would dominate the measured time.
 const controllers = "*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller"
 
 // serve starts a control plane with simulated nodes; it ends with the test.
@@ -104,13 +104,13 @@ func serve(t testing.TB, nodes int) *kube.Cluster {
 	require.NoError(t, err)
 	c, err := kube.Open(kube.Options{Kubeconfig: s.Kubeconfig()})
 	require.NoError(t, err)
-	c.Config.QPS = -1 // as fast as the API server takes pods
+	c.Config.QPS = -1 // as fast as the API server accepts pods
 	c.Client, err = kubernetes.NewForConfig(c.Config)
 	require.NoError(t, err)
 	return c
 }
 
-// watch notes when each pod is bound.
+// watch records when each pod is bound.
 func (w *world) watch() {
 	factory := informers.NewSharedInformerFactoryWithOptions(w.c.Client, 0, informers.WithNamespace(namespace))
 	w.pods = factory.Core().V1().Pods().Informer()
@@ -152,7 +152,7 @@ func (w *world) waitBound(n int, limit time.Duration) {
 	}
 }
 
-// configuration is racks of 32 nodes of 8 GPUs, fewer in a small cluster, a quarter for each virtual cluster.
+// configuration returns racks of 32 nodes of 8 GPUs, fewer in a small cluster, a quarter for each virtual cluster.
 func configuration(nodes int) string {
 	rack := min(32, nodes/4)
 	var b strings.Builder
@@ -220,7 +220,7 @@ func (w *world) create(ctx context.Context, list []*schedulertest.Gang) error {
 	return g.Wait()
 }
 
-// check fails unless exactly the pods of the gangs are there, all bound, each to GPUs of its own.
+// check fails unless exactly the pods of the gangs exist, all bound, and each to separate GPUs.
 func (w *world) check(list []*schedulertest.Gang) {
 	w.t.Helper()
 	have, err := w.c.Client.CoreV1().Pods(namespace).List(w.t.Context(), metav1.ListOptions{})
@@ -235,14 +235,14 @@ func (w *world) check(list []*schedulertest.Gang) {
 	require.NoError(w.t, schedulertest.DoubleUse(have.Items))
 }
 
-// times is what programs have used of the processors, in seconds, by their names.
+// times holds the processor time of programs, in seconds, by their names.
 type times map[string]float64
 
 // program is this process, or one that it started.
 type program struct {
 	name    string
 	pid     int
-	seconds float64 // of the processors that it has used
+	seconds float64 // processor time that it has used
 }
 
 // programs returns this process and those that it started.
@@ -273,7 +273,7 @@ func programs() (out []program) {
 	return out
 }
 
-// usage is what programs have used so far.
+// usage returns the processor time that programs have used so far.
 func usage() times {
 	out := times{}
 	for _, p := range programs() {
@@ -282,7 +282,7 @@ func usage() times {
 	return out
 }
 
-// stat reads /proc/PID/stat, whose second field is a name in brackets.
+// stat parses /proc/PID/stat, whose second field is a name in brackets.
 func stat(pid int) (name string, parent int, seconds float64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -310,7 +310,7 @@ func stat(pid int) (name string, parent int, seconds float64, err error) {
 	return string(text[open+1 : end]), parent, seconds, nil
 }
 
-// since is what was used between two looks, largest first, as text.
+// since returns the processor time used between two calls of usage as text, largest first.
 func (t times) since(before times) string {
 	type used struct {
 		name    string
@@ -328,11 +328,11 @@ func (t times) since(before times) string {
 	return strings.Join(parts, ", ")
 }
 
-// metric reads one number of a text in Prometheus' format; name includes the labels.
+// metric returns one number of a text in Prometheus' format; name includes the labels.
 func metric(text, name string) float64 {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, name+" "); ok {
-			v, _ := strconv.ParseFloat(strings.TrimSpace(rest), 64) // 0 where it is none
+			v, _ := strconv.ParseFloat(strings.TrimSpace(rest), 64) // 0 if it isn't a number
 			return v
 		}
 	}

@@ -26,19 +26,19 @@ import (
 type controller struct {
 	cmd   *exec.Cmd
 	url   string
-	tasks string // where tasks ask
+	tasks string // the address that tasks ask
 	ended chan struct{}
 
 	output written
 }
 
-// text is the end of what it has logged.
+// text returns the end of its log.
 func (c *controller) text() string {
 	b := c.output.bytes()
 	return string(b[max(0, len(b)-4000):])
 }
 
-// written is what a program has written; it may be read meanwhile.
+// written holds the output of a program; it may be read while the program runs.
 type written struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -68,7 +68,7 @@ func (w *jobsWorld) start() {
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	require.NoError(w.t, clientcmd.WriteToFile(w.c.Raw, kubeconfig))
 	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), program, "--kubeconfig="+kubeconfig, "--database="+w.archive, "--listen="+cmp.Or(w.host, "127.0.0.1")+":0", "--code-listen=127.0.0.1:0", "--leader-election=false")
-	// Its own setting is measured, and not the one that compiles faster.
+	// The controller's own setting is measured, not the one that compiles faster.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOGC=") })
 	// It ends with this process, too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -102,17 +102,17 @@ func (w *jobsWorld) start() {
 // kill ends the controller without notice.
 func (w *jobsWorld) kill() {
 	w.peak = max(w.peak, w.controller.memory())
-	_ = w.controller.cmd.Process.Signal(syscall.SIGKILL) // it may have ended by itself, which its successor shows
+	_ = w.controller.cmd.Process.Signal(syscall.SIGKILL) // it may have ended by itself; its successor's log shows that
 	<-w.controller.ended
 }
 
-// memory is the most that any of the controllers has used, in MiB.
+// memory returns the most memory that any of the controllers has used, in MiB.
 func (w *jobsWorld) memory() int64 { return max(w.peak, w.controller.memory()) }
 
-// memory is the most that the process has used, in MiB.
+// memory returns the most memory that the process has used, in MiB.
 func (c *controller) memory() int64 { return peak(c.cmd.Process.Pid) }
 
-// address is one where it says that it listens, "" before.
+// address returns an address on which it listens, according to its log, or "" before.
 func (c *controller) address(key string) string {
 	_, rest, found := strings.Cut(string(c.output.bytes()), " "+key+"=")
 	address, _, whole := strings.Cut(rest, " ")

@@ -40,7 +40,7 @@ import (
 // simulatedRun is how long a simulated pod runs before it succeeds.
 const simulatedRun = "paictl.openpai.org/simulated-run"
 
-// number returns what a variable of the environment says, or few.
+// number returns the number in an environment variable, or few.
 func number(t testing.TB, variable string, few int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -53,7 +53,7 @@ func number(t testing.TB, variable string, few int) int {
 }
 
 // TestJobsSubmittedAsFastAsAcceptedAllFinish submits jobs of 1 to 8 tasks, PAICTL_SCALE_JOBS of them, while the
-// controller is killed ten times. Every task runs once, and all is in the archive.
+// controller is killed ten times. Every task runs once, and the archive has all of them.
 func TestJobsSubmittedAsFastAsAcceptedAllFinish(t *testing.T) {
 	tier.More(t, "etcd, an API server and controllers")
 	n := number(t, "PAICTL_SCALE_JOBS", 30)
@@ -89,7 +89,7 @@ func (w *jobsWorld) run(n, kills int) {
 	w.archived(n, tasks)
 }
 
-// TestOneJobOfManyTasks is one Framework of PAICTL_SCALE_TASKS tasks, with the controller killed meanwhile.
+// TestOneJobOfManyTasks runs one Framework of PAICTL_SCALE_TASKS tasks, and kills the controller during the run.
 func TestOneJobOfManyTasks(t *testing.T) {
 	tier.More(t, "etcd, an API server and controllers")
 	tasks := number(t, "PAICTL_SCALE_TASKS", 120)
@@ -106,8 +106,8 @@ func TestOneJobOfManyTasks(t *testing.T) {
 	w.archived(1, tasks)
 }
 
-// TestJobsThatHaveEndedCostNothing has PAICTL_SCALE_FRAMEWORKS of them lie about until their time is over,
-// while another comes and the controller is started again.
+// TestJobsThatHaveEndedCostNothing keeps PAICTL_SCALE_FRAMEWORKS completed jobs until their time is over,
+// while another job arrives and the controller is started again.
 func TestJobsThatHaveEndedCostNothing(t *testing.T) {
 	tier.More(t, "etcd, an API server and controllers")
 	n := number(t, "PAICTL_SCALE_FRAMEWORKS", 100)
@@ -129,7 +129,7 @@ func TestJobsThatHaveEndedCostNothing(t *testing.T) {
 	assert.Less(t, calls.total(), 40, "those that have ended are left alone")
 }
 
-// copies makes Frameworks that have ended as one of ann's did, from a number up to another.
+// copies makes completed Frameworks like one of ann's, with numbers in a range.
 func (w *jobsWorld) copies(name string, first, end int) {
 	w.t.Helper()
 	model, err := w.client.Frameworks.Get(w.t.Context(), v1.ObjectName("ann", name))
@@ -202,7 +202,7 @@ type jobsWorld struct {
 	c          *kube.Cluster
 	client     *job.Client
 	archive    string // the controller's database
-	host       string // address that it listens on; the loopback one where it is empty
+	host       string // the address on which it listens; empty means the loopback address
 	runs       string // how long tasks run
 	controller *controller
 	peak       int64 // MiB of ended controllers
@@ -225,7 +225,7 @@ func newJobs(t testing.TB) *jobsWorld {
 	return w
 }
 
-// watch notes pods that run and that succeed.
+// watch records pods that run and that succeed.
 func (w *jobsWorld) watch() {
 	factory := informers.NewSharedInformerFactoryWithOptions(w.c.Client, 0, informers.WithNamespace(kube.JobNamespace))
 	pods := factory.Core().V1().Pods().Informer()
@@ -263,7 +263,7 @@ func (w *jobsWorld) waitRan(n int, end <-chan time.Time) error {
 	return w.waitCount(n, end, "have run", func() int { return len(w.ran) })
 }
 
-// waitCount waits until what has been noted comes to n.
+// waitCount waits until a recorded count reaches n.
 func (w *jobsWorld) waitCount(n int, end <-chan time.Time, what string, count func() int) error {
 	return w.wait(end, func() error {
 		w.mu.Lock()
@@ -275,8 +275,8 @@ func (w *jobsWorld) waitCount(n int, end <-chan time.Time, what string, count fu
 	})
 }
 
-// waitEnded waits until all jobs have ended, whatever their results. Only then are Frameworks read:
-// thousands of them, again and again, would slow down what is measured.
+// waitEnded waits until all jobs have completed, with any result. It reads Frameworks only after
+// all tasks ran: repeated reads of thousands of them would slow down the measured programs.
 func (w *jobsWorld) waitEnded(jobs, tasks int) {
 	w.t.Helper()
 	end := time.After(limit(tasks))
@@ -301,7 +301,7 @@ func (w *jobsWorld) waitEnded(jobs, tasks int) {
 	}
 }
 
-// wait asks until there is no error, or the time is over.
+// wait repeats a check until it returns no error, or the time is over.
 func (w *jobsWorld) wait(end <-chan time.Time, ask func() error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -331,8 +331,8 @@ func (w *jobsWorld) submitAll(n int) error {
 	return g.Wait()
 }
 
-// submit makes a job as "paictl job submit" does. Its pods name their node: the scheduler has tests of its
-// own, and would be what these measure.
+// submit makes a job as "paictl job submit" does. Its pods name their node: the scheduler has its own
+// tests, and would dominate the measurements here.
 func (w *jobsWorld) submit(name string, tasks int) error {
 	text := fmt.Sprintf(`{protocolVersion: 2, type: job, name: %s, prerequisites: [{type: dockerimage, name: i, uri: none}],
 taskRoles: {worker: {instances: %d, dockerImage: i, commands: ["true"], resourcePerInstance: {cpu: 1, memoryMB: 128, gpu: 0}}}}`, name, tasks)
@@ -353,7 +353,7 @@ taskRoles: {worker: {instances: %d, dockerImage: i, commands: ["true"], resource
 	return err
 }
 
-// killed kills the controller that many times while tasks end, and starts it again.
+// killed kills the controller the given number of times while tasks complete, and starts it again.
 func (w *jobsWorld) killed(times, tasks int) {
 	w.t.Helper()
 	end := time.After(limit(tasks))
@@ -364,7 +364,7 @@ func (w *jobsWorld) killed(times, tasks int) {
 	}
 }
 
-// eachTaskOnce fails unless that many tasks have run, each in one pod alone.
+// eachTaskOnce fails unless the given number of tasks ran, each in only one pod.
 func (w *jobsWorld) eachTaskOnce(tasks int) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -397,7 +397,7 @@ func (w *jobsWorld) archived(jobs, tasks int) {
 	for _, name := range []string{"job-0", "job-7", "large"} {
 		var d api.JobDetail
 		if w.get("/v1/jobs/"+v1.ObjectName("ann", name), &d) != http.StatusOK {
-			continue // of the other test
+			continue // it belongs to the other test
 		}
 		require.Len(w.t, d.Attempts, 1, name)
 		assert.Len(w.t, d.Attempts[0].Tasks, d.Tasks, name)
@@ -407,7 +407,7 @@ func (w *jobsWorld) archived(jobs, tasks int) {
 	}
 }
 
-// get reads the controller's API.
+// get sends a request to the controller's API.
 func (w *jobsWorld) get(path string, into any) (status int) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.controller.url+path, nil)
@@ -424,7 +424,7 @@ func (w *jobsWorld) get(path string, into any) (status int) {
 	return resp.StatusCode
 }
 
-// watchPeers sends how long after the last task's address a task of a job was told them all.
+// watchPeers sends the time between the last task's address and the moment when a task of the job gets all addresses.
 func (w *jobsWorld) watchPeers(framework string, tasks int) <-chan time.Duration {
 	w.t.Helper()
 	out := make(chan time.Duration, 1)
@@ -479,14 +479,14 @@ func (w *jobsWorld) handle(ctx context.Context, i cache.SharedIndexInformer, not
 	require.True(w.t, cache.WaitForCacheSync(ctx.Done(), i.HasSynced))
 }
 
-// calls are requests that the API server has answered, by what was done to what.
+// calls counts requests that the API server has answered, by verb and resource.
 type calls map[string]int
 
-// calls counts what is the controller's doing: pods are created and deleted by no one else, and what
-// submissions, simulated kubelets and the control plane itself do is left out.
+// calls counts the controller's requests: only the controller creates and deletes pods. It leaves
+// out the requests of submissions, simulated kubelets and the control plane itself.
 func (w *jobsWorld) calls() calls { return w.callsThat(ofController) }
 
-// callsThat counts some of all requests.
+// callsThat counts the requests that a function selects.
 func (w *jobsWorld) callsThat(counts func(verb, resource, sub string) bool) calls {
 	w.t.Helper()
 	text, err := w.c.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(w.t.Context())
@@ -548,7 +548,7 @@ func (c calls) total() (n int) {
 	return n
 }
 
-// String lists them, most first.
+// String lists the counts, largest first.
 func (c calls) String() string {
 	keys := slices.SortedFunc(maps.Keys(c), func(a, b string) int { return c[b] - c[a] })
 	var parts []string
@@ -558,7 +558,7 @@ func (c calls) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// installJobs makes what the chart job-controller would: the namespaces and the kind of object.
+// installJobs makes the objects of the chart job-controller: the namespaces and the custom resource.
 func installJobs(t testing.TB, c *kube.Cluster) {
 	t.Helper()
 	kubetest.PriorityClasses(t, c)
@@ -576,7 +576,7 @@ func installJobs(t testing.TB, c *kube.Cluster) {
 	err = c.Client.Discovery().RESTClient().Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").
 		SetHeader("Content-Type", "application/yaml").Body(data).Do(t.Context()).Error()
 	require.NoError(t, err)
-	// It serves them a moment later.
+	// The API server serves it a moment later.
 	path := "/apis/" + v1.GroupVersion.String() + "/namespaces/" + kube.JobNamespace + "/frameworks"
 	require.Eventually(t, func() bool {
 		return c.Client.Discovery().RESTClient().Get().AbsPath(path).Param("limit", "1").Do(t.Context()).Error() == nil

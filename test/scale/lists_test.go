@@ -24,14 +24,14 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// archived makes rows of n jobs that ended before, of a hundred users, faster than the archive does.
+// archived makes rows of n completed jobs of a hundred users, faster than the archive does.
 const archived = `INSERT INTO jobs (framework, uid, user_name, name, vc, priority, state, phrase, code, gpus, tasks, retries, submitted, started, completed, keywords, code_sha256)
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 SELECT 'f' || i, 'u' || i, 'user' || (i %% 100), 'experiment-' || i, 'default', '', 'succeeded', '', 0, 8, 1, 0, i * 1000000, i * 1000000, i * 1000000, 'user' || (i %% 100), '' FROM n`
 
-// BenchmarkJobList measures the processor time of "paictl job list" and of what it asks, for a page of 50 jobs: with few jobs, then
-// with PAICTL_SCALE_FRAMEWORKS that live and PAICTL_SCALE_ARCHIVED that the archive has. PAICTL_SCALE_BEFORE names another paictl,
-// which is measured beside it.
+// BenchmarkJobList measures the processor time of "paictl job list", and of the programs that it asks, for a page of 50 jobs: with
+// few jobs, then with PAICTL_SCALE_FRAMEWORKS live jobs and PAICTL_SCALE_ARCHIVED jobs in the archive. PAICTL_SCALE_BEFORE names
+// another paictl, which is measured beside it.
 func BenchmarkJobList(b *testing.B) {
 	live, ended := number(b, "PAICTL_SCALE_FRAMEWORKS", 200), number(b, "PAICTL_SCALE_ARCHIVED", 1000)
 	programs := paictls(b)
@@ -74,7 +74,7 @@ func (w *jobsWorld) fill(n int) {
 	}
 }
 
-// outside is an address of this machine that an endpoint of a service may have.
+// outside returns an address of this machine that an endpoint of a service may have.
 func outside(t testing.TB) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
@@ -88,8 +88,8 @@ func outside(t testing.TB) string {
 	return ""
 }
 
-// serves makes the controller the service that paictl asks for. The API server passes questions on to the addresses of pods alone, so
-// there is one that says it had the controller's.
+// serves makes the controller the service that paictl asks for. The API server forwards requests only to the addresses of pods, so
+// serves makes a pod with the controller's address.
 func (w *jobsWorld) serves() {
 	w.t.Helper()
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(w.controller.url, "http://"))
@@ -97,7 +97,7 @@ func (w *jobsWorld) serves() {
 	n, err := strconv.ParseInt(port, 10, 32)
 	require.NoError(w.t, err)
 	ctx, core, now, meta := w.t.Context(), w.c.Client.CoreV1(), int64(0), metav1.ObjectMeta{Name: api.Service}
-	// Those of a controller before.
+	// Delete the objects of an earlier controller.
 	_ = core.Services(kube.SystemNamespace).Delete(ctx, api.Service, metav1.DeleteOptions{})
 	_ = core.Endpoints(kube.SystemNamespace).Delete(ctx, api.Service, metav1.DeleteOptions{})
 	_ = core.Pods(kube.SystemNamespace).Delete(ctx, api.Service, metav1.DeleteOptions{GracePeriodSeconds: &now})
@@ -116,7 +116,7 @@ func (w *jobsWorld) serves() {
 	require.NoError(w.t, err)
 }
 
-// paictls are the programs that are measured, by what their figures are called besides.
+// paictls returns the programs to measure, by the suffix of their figures' names.
 func paictls(b *testing.B) map[string]string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "paictl")
@@ -131,12 +131,12 @@ func paictls(b *testing.B) map[string]string {
 	return all
 }
 
-// lists runs the command again and again, by each paictl.
+// lists runs the command repeatedly, with each paictl.
 func (w *jobsWorld) lists(b *testing.B, name string, programs map[string]string) {
 	b.Helper()
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
 	require.NoError(b, clientcmd.WriteToFile(w.c.Raw, kubeconfig))
-	time.Sleep(10 * time.Second) // what their start has begun
+	time.Sleep(10 * time.Second) // until the work of their start is done
 	start, idle := time.Now(), usage()
 	time.Sleep(10 * time.Second)
 	for program, s := range usage() {
@@ -144,7 +144,7 @@ func (w *jobsWorld) lists(b *testing.B, name string, programs map[string]string)
 	}
 	for label, program := range programs {
 		b.Run(name+label, func(b *testing.B) {
-			w.list(b, program, kubeconfig) // with its connections and caches
+			w.list(b, program, kubeconfig) // the first run fills connections and caches
 			before, start, own := usage(), time.Now(), time.Duration(0)
 			n := 0
 			for b.Loop() {
@@ -169,6 +169,6 @@ func (w *jobsWorld) list(b *testing.B, program, kubeconfig string) time.Duration
 	out, err := cmd.CombinedOutput()
 	require.NoError(b, err, "%s", out)
 	require.NotContains(b, string(out[:min(len(out), 200)]), "not shown", "the controller answers")
-	require.Equal(b, 52, strings.Count(string(out), "\n")) // a header, 50 jobs, and that there are more
+	require.Equal(b, 52, strings.Count(string(out), "\n")) // a header, 50 jobs, and a line about further ones
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }

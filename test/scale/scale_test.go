@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// perSecond is how many pods a slow machine binds at least, for limits of time.
+// perSecond is the least number of pods that a slow machine binds per second, for time limits.
 const perSecond = 10
 
 func limit(pods int) time.Duration { return 2*time.Minute + time.Duration(pods/perSecond)*time.Second }

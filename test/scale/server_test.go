@@ -31,12 +31,12 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// ofPerson is how many streams each person has open: as many as one token may have.
+// ofPerson is how many streams each person has open: the limit of one token.
 const ofPerson = 20
 
-// BenchmarkServer measures pai-server as a process while people have PAICTL_SCALE_STREAMS streams of events open, each over a connection of
-// its own, and ask for PAICTL_SCALE_RATE lists of 100 jobs a second, for PAICTL_SCALE_SECONDS: with PAICTL_SCALE_FRAMEWORKS jobs that live,
-// PAICTL_SCALE_ARCHIVED that the archive has, and PAICTL_SCALE_CHANGES changes a second. The clients share the machine.
+// BenchmarkServer measures pai-server as a process while people have PAICTL_SCALE_STREAMS streams of events open, each over a separate
+// connection, and request PAICTL_SCALE_RATE lists of 100 jobs a second, for PAICTL_SCALE_SECONDS: with PAICTL_SCALE_FRAMEWORKS live jobs,
+// PAICTL_SCALE_ARCHIVED jobs in the archive, and PAICTL_SCALE_CHANGES changes a second. The clients share the machine.
 func BenchmarkServer(b *testing.B) {
 	live, ended := number(b, "PAICTL_SCALE_FRAMEWORKS", 200), number(b, "PAICTL_SCALE_ARCHIVED", 1000)
 	streams, rate, seconds := number(b, "PAICTL_SCALE_STREAMS", 40), number(b, "PAICTL_SCALE_RATE", 20), number(b, "PAICTL_SCALE_SECONDS", 5)
@@ -77,7 +77,7 @@ func BenchmarkServer(b *testing.B) {
 	require.GreaterOrEqual(b, told.Load(), int64(changed*streams*9/10), "each stream is told")
 }
 
-// served is the server, and the tokens of people who see all jobs.
+// served is the server, with the tokens of people who see all jobs.
 type served struct {
 	*servertest.Program
 	tokens []string
@@ -130,7 +130,7 @@ func (s *served) deep(b *testing.B) string {
 	return cursor
 }
 
-// measure prints how long a page takes that is asked for n times.
+// measure prints how long a page takes that is requested n times.
 func (s *served) measure(b *testing.B, name string, n int, path string) {
 	b.Helper()
 	var times []time.Duration
@@ -159,7 +159,7 @@ func ms(times []time.Duration, percent int) float64 {
 
 var resident = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
-// memory is what the process has resident, in MB.
+// memory returns the resident memory of the process, in MB.
 func (s *served) memory(b *testing.B) int {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Pid()))
@@ -171,12 +171,12 @@ func (s *served) memory(b *testing.B) int {
 	return n / 1000
 }
 
-// watch opens streams, and counts the jobs that they tell after their lists.
+// watch opens streams, and counts the jobs that they send after their lists.
 func (s *served) watch(b *testing.B, n int) *atomic.Int64 {
 	b.Helper()
 	told := &atomic.Int64{}
 	var open sync.WaitGroup
-	slots := make(chan struct{}, 20) // so many begin at a time
+	slots := make(chan struct{}, 20) // the limit of streams that begin at a time
 	for i := range n {
 		open.Add(1)
 		go func() {
@@ -193,7 +193,7 @@ func (s *served) watch(b *testing.B, n int) *atomic.Int64 {
 	return told
 }
 
-// single has a connection of its own for each request, by HTTP/1.1.
+// single uses a new connection for each request, with HTTP/1.1.
 func (s *served) single() *http.Client {
 	own := s.Client.Transport.(*http.Transport).Clone()
 	own.ForceAttemptHTTP2, own.DisableKeepAlives = false, true
@@ -233,7 +233,7 @@ func (s *served) stream(ctx context.Context, token string, told *atomic.Int64, r
 	return lines.Err()
 }
 
-// changing changes jobs so many times a second, until the function that it returns is called, which says how many it has changed.
+// changing changes jobs at a rate, until the caller calls the returned function, which returns the number of changes.
 func (w *jobsWorld) changing(b *testing.B, perSecond int) (stop func() int) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
@@ -260,13 +260,13 @@ func (w *jobsWorld) changing(b *testing.B, perSecond int) (stop func() int) {
 	return func() int {
 		cancel()
 		n := <-ended
-		time.Sleep(2 * time.Second) // what was changed last is told
+		time.Sleep(2 * time.Second) // until the last changes have arrived
 		return n
 	}
 }
 
-// load asks for lists at a rate, whatever answers take, and returns how long they took from when they were due. late are those that began
-// a tenth of a second too late, since this process had no time; half is the memory in the middle.
+// load requests lists at a rate that doesn't depend on the answers, and returns their times, counted from when each was due. late is the
+// number of requests that began a tenth of a second too late, since this process had no time; half is the memory in the middle.
 func (s *served) load(b *testing.B, rate int, d time.Duration) (times []time.Duration, late, half int) {
 	b.Helper()
 	var mu sync.Mutex

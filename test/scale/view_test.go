@@ -24,10 +24,9 @@ const (
 	viewMeasured     = 30 * time.Second
 )
 
-// BenchmarkView measures the interactive view on a terminal of 200 by 60, beside k9s where PAICTL_SCALE_K9S names its program: processor
-// time in percent of one core while nothing changes and with 20 changes a second, and memory. PAICTL_SCALE_JOBS jobs of 1 to 8
-// tasks run. Every other change is one of a job's state, the others of how often a pod was restarted; k9s, which shows pods, gets
-// those alone.
+// BenchmarkView measures the interactive view on a terminal of 200 by 60, beside k9s if PAICTL_SCALE_K9S names its program: processor
+// time in percent of one core while nothing changes and with 20 changes a second, and memory. PAICTL_SCALE_JOBS jobs of 1 to 8 tasks
+// run. Every other change is to a job's state, the others to a pod's restart count; k9s, which shows pods, gets only the latter.
 func BenchmarkView(b *testing.B) {
 	n := number(b, "PAICTL_SCALE_JOBS", 100)
 	w := newJobs(b)
@@ -39,8 +38,8 @@ func BenchmarkView(b *testing.B) {
 	}
 	require.NoError(b, w.submitAll(n))
 	require.NoError(b, w.waitRunning(tasks, time.After(limit(tasks))), "%s", w.controller.text())
-	time.Sleep(5 * time.Second) // what the last has begun
-	w.kill()                    // it would put right what is changed
+	time.Sleep(5 * time.Second) // until the work of the last one is done
+	w.kill()                    // the controller would revert the changes
 	pods, err := w.c.Client.CoreV1().Pods(kube.JobNamespace).List(b.Context(), metav1.ListOptions{})
 	require.NoError(b, err)
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
@@ -54,7 +53,7 @@ func BenchmarkView(b *testing.B) {
 	}
 	changePod := func() error {
 		p := pods.Items[i%len(pods.Items)]
-		p.ResourceVersion = "" // whatever it is by now
+		p.ResourceVersion = "" // any version
 		statuses := p.Status.ContainerStatuses
 		for k := range statuses {
 			statuses[k].RestartCount++
@@ -94,7 +93,7 @@ func BenchmarkView(b *testing.B) {
 				time.Sleep(5 * time.Second)
 				_, err = io.WriteString(terminal, v.keys)
 				require.NoError(b, err)
-				time.Sleep(15 * time.Second) // what its start has begun
+				time.Sleep(15 * time.Second) // until the work of its start is done
 				core := func(each func() error) (percent, kib float64) {
 					start, before, sent := time.Now(), secondsOf(b, cmd), screen.size()
 					for tick := time.NewTicker(time.Second / changesPerSecond); time.Since(start) < viewMeasured; <-tick.C {
@@ -123,7 +122,7 @@ func BenchmarkView(b *testing.B) {
 	}
 }
 
-// secondsOf is the processor time that a running program has used.
+// secondsOf returns the processor time that a running program has used.
 func secondsOf(b *testing.B, cmd *exec.Cmd) float64 {
 	b.Helper()
 	_, _, seconds, err := stat(cmd.Process.Pid)
