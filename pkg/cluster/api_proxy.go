@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// apiProxy gives each machine an address of the API that outlives any master: a program that passes connections on to a master
-// which is ready. It is a service and no pod, since the kubelet needs the API before it runs pods.
+// apiProxy gives each machine an address of the API that outlives any master: a program that forwards connections to a ready
+// master. It is a service and not a pod, since the kubelet needs the API before it runs pods.
 type apiProxy struct{ spec *Spec }
 
 const (
@@ -56,7 +56,7 @@ func (p *apiProxy) resources(n *Node) (resources, error) {
 			{path: apiServers, mode: 0o644, body: []byte(servers.String())},
 			{path: proxyService, mode: 0o644, body: []byte(unitFile)},
 		},
-		// It reads the list of servers itself, so that no connection breaks when a master comes or goes.
+		// The program reads the list of servers itself, so that connections don't break when a master is added or removed.
 		units: []unit{{name: proxyUnit, reads: []string{proxyService, path.Join(binDir, proxyProgram)}}},
 	}, nil
 }
@@ -68,7 +68,7 @@ func (p *apiProxy) detect(n *Node) (string, error) {
 
 func (p *apiProxy) diff(n *Node, w *world) ([]Change, error) {
 	a := w.of(n, phaseAPIProxy)
-	// One that is there stays, and is kept up to date: pods of the machine may use it for a while after the API's address has moved.
+	// An installed proxy stays, and is kept up to date: pods of the machine may use it for a while after the API's address has moved.
 	if !p.spec.local() && a.Value("gone", proxyService) != "there" {
 		return nil, nil
 	}
@@ -77,7 +77,7 @@ func (p *apiProxy) diff(n *Node, w *world) ([]Change, error) {
 }
 
 func (p *apiProxy) carries(n *Node, _ *world, cs []Change) []bundle.Artifact {
-	res, _ := p.resources(n) // diff has had it, without an error
+	res, _ := p.resources(n) // diff has called it before, without an error
 	return sources(res.uploads(cs))
 }
 
@@ -101,7 +101,8 @@ done
 `, host, port, proxyProgram)
 }
 
-// kubeletServer is the address at which a member's kubelet shall reach the API. One on a master asks its own API server, as kubeadm wants it.
+// kubeletServer returns the address at which a member's kubelet must reach the API. A kubelet on a master uses its own API
+// server, as kubeadm requires.
 func (s *Spec) kubeletServer(n *Node) string {
 	if n.ControlPlane {
 		return s.ownEndpoint(n)
@@ -123,12 +124,12 @@ func (s *Spec) moves(n *Node, w *world) []Change {
 	return []Change{{Action: "restart", Target: kubeletName, Detail: detail}}
 }
 
-// isMove reports whether changes of the phase join are those of moves.
+// isMove reports whether changes of the phase join move a kubelet to another address.
 func isMove(cs []Change) bool {
 	return slices.ContainsFunc(cs, func(c Change) bool { return c.Target == kubeletName })
 }
 
-// move is shell that makes that change.
+// move returns the shell code that makes this change.
 func (p *join) move(n *Node) string {
 	wait := 0
 	if p.spec.Config.Kubernetes.Kubernetes.NetworkPlugin == flannelPlugin {
@@ -137,7 +138,7 @@ func (p *join) move(n *Node) string {
 	return nodeReady(n) + kubeletScript + kubeadmScript + fmt.Sprintf("k_move %s %d\n", shell.Quote("https://"+p.spec.kubeletServer(n)), wait)
 }
 
-// addressMoves reports whether this run brings the whole cluster to another address of the API.
+// addressMoves reports whether this run moves the whole cluster to another address of the API.
 func (w *world) addressMoves() bool {
 	if w.leader == nil || w.founding() {
 		return false
@@ -167,7 +168,7 @@ func (r *run) withoutProxy() error {
 	return nil
 }
 
-// refuseMove refuses to move the API's address where part of the machines would be left without one: all of them have to be in the run,
+// refuseMove refuses to move the API's address if some of the machines would be left without one: all of them have to be in the run,
 // and each member must reach the new address.
 func (r *run) refuseMove(ctx context.Context, w *world) error {
 	whole := len(r.opts.Limit)+len(r.opts.Phases) == 0
@@ -188,7 +189,7 @@ func (r *run) refuseMove(ctx context.Context, w *world) error {
 	var mu sync.Mutex
 	var without []string
 	errs := r.each(ctx, members, func(ctx context.Context, n *Node) error {
-		// By the cluster's own authority, and a name that every API server has: the new one comes later.
+		// It verifies with the cluster's own authority and a name that every API server has: the certificates get the new name later.
 		res, err := r.read(ctx, n, phaseInit, "endpoint", fmt.Sprintf(
 			"if kubectl --kubeconfig=/dev/null --server=%s --certificate-authority=\"$R/etc/kubernetes/pki/ca.crt\" --tls-server-name=kubernetes --request-timeout=10s get --raw /readyz >/dev/null 2>&1; then echo reached; fi\n",
 			shell.Quote("https://"+r.spec.endpoint())))

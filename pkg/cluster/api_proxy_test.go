@@ -32,7 +32,7 @@ func (l *lab) api(name string) string {
 	return strings.Join(out, " ")
 }
 
-// discovery is the address that the cluster gives to machines which join.
+// discovery returns the address that the cluster gives to joining machines.
 func (l *lab) discovery() string {
 	b, err := os.ReadFile(l.cluster + "/objects/cluster-info")
 	require.NoError(l.t, err)
@@ -70,7 +70,7 @@ func TestTheAPIsAddressMovesAsTheMastersBecomeMoreAndFewer(t *testing.T) {
 	all := l.conf.Layout.MachineList
 	l.conf.Layout.MachineList = slices.Concat(all[:1], all[3:])
 	k := &l.conf.Kubernetes.Kubernetes
-	k.APIEndpoint, k.LoadBalanceIP = "", "10.9.0.1" // as it is generated for one master
+	k.APIEndpoint, k.LoadBalanceIP = "", "10.9.0.1" // as config generate writes it for one master
 	l.made()
 	assert.Equal(t, "https://10.9.0.1:6443 -", l.api("w1"))
 	assert.False(t, l.has("w1", proxyService), "one master has an address of its own")

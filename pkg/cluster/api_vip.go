@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// apiVIP gives the API a virtual address for people and programs outside of the cluster: a program on each master, of which the holder of a lease sets it.
-// It comes last, when the masters have joined, and their certificates name the address.
+// apiVIP gives the API a virtual address for people and programs outside the cluster. A program runs on each master, and the holder of a lease sets
+// the address. The phase comes last, when the masters have joined and their certificates name the address.
 type apiVIP struct{ spec *Spec }
 
 const (
@@ -33,14 +33,14 @@ var vipScript string
 
 func (*apiVIP) name() string         { return phaseAPIVIP }
 func (*apiVIP) applies(n *Node) bool { return n.ControlPlane }
-func (*apiVIP) verify(*Node) string  { return "" } // apply does
+func (*apiVIP) verify(*Node) string  { return "" } // apply checks it
 func (p *apiVIP) address() string    { return p.spec.Config.Kubernetes.Kubernetes.APIVIP }
 func (p *apiVIP) port() int          { return p.spec.Config.Kubernetes.Kubernetes.APIServerPort }
 func (p *apiVIP) call(f string) string {
 	return fmt.Sprintf("%s %s %d\n", f, shell.Quote(p.address()), p.port())
 }
 
-// waits: until each master has its image, its certificate and its labels.
+// waits for the image, the certificate and the labels of each master.
 func (p *apiVIP) waits(n *Node, _ *plan) []step {
 	out := []step{{host: n.Hostname, phase: phaseInit, must: true}, {host: n.Hostname, phase: phaseLabels}}
 	for _, m := range p.spec.ControlPlane() {
@@ -58,8 +58,8 @@ func (p *apiVIP) diff(n *Node, w *world) ([]Change, error) {
 		return nil, nil
 	}
 	has, there := w.vip()
-	// As with the kubelets' certificates, a run on all machines and phases moves the cluster, and an upgrade moves nothing: part of the masters may have no
-	// certificate for another address yet, or not the image.
+	// As with the kubelets' certificates, only a run on all machines and phases moves the cluster, and an upgrade doesn't: some masters may not have
+	// a certificate for another address yet, or not the image.
 	moves := w.whole && !p.spec.upgrading
 	if !moves && has.address != p.address() {
 		return nil, nil
@@ -179,7 +179,7 @@ func (s *Spec) vipSeen(holder string, says func(*Node) answer.Answer) bool {
 	return byHolder && !asked
 }
 
-// vipAnswers asks the masters that are connected.
+// vipAnswers asks the connected masters.
 func (r *run) vipAnswers(ctx context.Context) (bool, error) {
 	p := &apiVIP{spec: r.spec}
 	var mu sync.Mutex
@@ -215,7 +215,7 @@ func (p *apiVIP) manifest() (manifest []byte, sum string, err error) {
 	return hashed(vipProgram, vipTemplate, map[string]string{"Image": p.spec.imageRef(image), "APIPort": strconv.Itoa(p.port()), "Address": p.address()})
 }
 
-// claimed are findings that speak against a virtual address which the cluster doesn't have yet: it must be free.
+// claimed returns findings against a virtual address that the cluster doesn't have yet: it must be free.
 func (w *world) claimed() []preflight.Finding {
 	vip := w.spec.Config.Kubernetes.Kubernetes.APIVIP
 	if has, _ := w.vip(); vip == "" || has.address == vip || !w.founding() && !w.healthy(w.leader) {
@@ -236,7 +236,7 @@ func (w *world) claimed() []preflight.Finding {
 			by[mac] = append(by[mac], n.Hostname)
 		}
 	}
-	if len(out) > 0 { // the others have seen that machine
+	if len(out) > 0 { // the other masters have seen the same machine
 		return out
 	}
 	for mac, seen := range by {

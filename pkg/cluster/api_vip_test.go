@@ -120,7 +120,7 @@ func TestAVirtualAddressThatAnswersIsRefusedBeforeAnythingChanges(t *testing.T) 
 
 		l.host("m2").remove("/.fake/own-address")
 		l.mustUp()
-		// Once it is the cluster's, a master answers at it.
+		// Once the cluster has the address, a master answers at it.
 		l.host("m1").write("/.fake/arp", mac+"\n")
 		assert.Empty(t, lines(l.mustUp().changes))
 	}
@@ -178,7 +178,7 @@ func TestAVirtualAddressAtWhichTheAPIDoesNotAnswerIsTold(t *testing.T) {
 	f := failures(t, l.up(t.Context()), 1)["m1"]
 	assert.Contains(t, f.Error, `the API does not answer at its virtual address 10.9.0.77: time=2026-11-27T18:00:00Z level=ERROR msg="another machine of the network has the address"`)
 	assert.Contains(t, f.Hint, "kubectl -n kube-system describe daemonset pai-api-vip")
-	f = failures(t, l.up(t.Context()), 1)["m1"] // it is still so
+	f = failures(t, l.up(t.Context()), 1)["m1"] // the failure persists
 	assert.Contains(t, f.Error, "the API does not answer at its virtual address")
 	l.host("m1").remove("/.fake/fail/api-vip")
 	assert.Empty(t, lines(l.mustUp().changes))
@@ -241,7 +241,7 @@ func TestAKubeconfigNamesAMasterWhileTheVirtualAddressDoesNotAnswer(t *testing.T
 	l.vip("10.9.0.77")
 	l.mustUp()
 	for _, m := range []string{"m1", "m2"} {
-		_, authority, _ := strings.Cut(l.host(m).read("/etc/kubernetes/admin.conf"), "# ca ") // by which the lab's API knows its own
+		_, authority, _ := strings.Cut(l.host(m).read("/etc/kubernetes/admin.conf"), "# ca ") // the lab's API checks the authority
 		l.host(m).write("/etc/kubernetes/admin.conf", strings.ReplaceAll(adminConf, "10.0.0.1:6443", "127.0.0.1:6444")+"# ca "+authority)
 	}
 	var warned []string

@@ -29,7 +29,7 @@ const (
 	approverProgram = "pai-csr-approver"
 	runApprover     = approverProgram
 	setMachines     = "configmap " + machines.Name
-	// clusterCA is the authority by which API servers verify kubelets, as kubeadm lays it down.
+	// clusterCA is the path of the authority with which API servers verify kubelets; kubeadm writes it.
 	clusterCA = "/etc/kubernetes/pki/ca.crt"
 )
 
@@ -45,7 +45,7 @@ var servingScript string
 func (*approver) name() string         { return phaseApprover }
 func (*approver) applies(n *Node) bool { return n.ControlPlane }
 
-// waits: its pods run on any of the masters, which need its image.
+// waits for the image on all masters: the program's pods may run on any of them.
 func (p *approver) waits(_ *Node, pl *plan) []step {
 	var out []step
 	for _, m := range pl.world.controlPlane() {
@@ -93,9 +93,9 @@ func (p *approver) apply(ctx context.Context, r *run, n *Node, cs []Change) erro
 	return err
 }
 
-func (*approver) verify(*Node) string { return "" } // apply does
+func (*approver) verify(*Node) string { return "" } // apply checks it
 
-// approve is shell that makes the changes in the cluster, the addresses first: a request is judged by them.
+// approve returns shell code that makes the changes in the cluster, the addresses first: requests are judged by them.
 func (s *Spec) approve(cs []Change) (string, error) {
 	var b strings.Builder
 	for _, c := range cs {
@@ -117,7 +117,7 @@ func (s *Spec) approve(cs []Change) (string, error) {
 	return b.String(), nil
 }
 
-// addresses are those of the layout's machines, by node.
+// addresses returns the addresses of the layout's machines, by node.
 func (s *Spec) addresses() map[string]string {
 	out := map[string]string{}
 	for _, n := range s.Nodes {
@@ -174,19 +174,20 @@ func hashed(name, text string, values map[string]string) (manifest []byte, sum s
 	return manifest, values["Hash"], nil
 }
 
-// settleCertificates says, once the leader is known, whether kubelets have their certificates from the cluster, and whether API servers verify them. A new cluster
-// begins that way; one that exists is moved by a run on all machines and phases, and until then stays as it is. An upgrade moves nothing.
+// settleCertificates decides, once the leader is known, whether kubelets get their certificates from the cluster, and whether API servers verify
+// them. In a new cluster both are true. A run on all machines and phases changes an existing cluster, which stays unchanged until then. An
+// upgrade doesn't change it.
 func (w *world) settleCertificates() {
 	s, a := w.spec, w.of(w.leader, phaseApprover)
 	_, there := a.Row("approver")
 	verifies := slices.ContainsFunc(w.members(), func(n *Node) bool { return w.of(n, phaseApprover).Value("verifies") == "yes" })
 	moves := w.whole && !s.upgrading
 	switch {
-	case s.Config.Kubernetes.Kubernetes.Extra.Kubelet["serverTLSBootstrap"] == false: // the operator wants it so
+	case s.Config.Kubernetes.Kubernetes.Extra.Kubelet["serverTLSBootstrap"] == false: // the configuration asks for it
 		s.selfSigned, s.unverified = true, true
 	case w.founding():
 		s.selfSigned, s.unverified = false, false
-	case !w.healthy(w.leader): // of a silent API only this is known
+	case !w.healthy(w.leader): // this is all that is known of a silent API
 		s.selfSigned, s.unverified = !verifies, !verifies
 	default:
 		// If API servers verify, the approver is missing by mistake or wasn't found in time: they keep verifying.
@@ -195,12 +196,12 @@ func (w *world) settleCertificates() {
 	}
 }
 
-// beginsToVerify reports whether the API server of a master is about to verify kubelets, and doesn't so far.
+// beginsToVerify reports whether the API server of a master is about to start verifying kubelets.
 func (w *world) beginsToVerify(n *Node) bool {
 	return !w.spec.unverified && w.member(n) && w.of(n, phaseApprover).Value("verifies") != "yes"
 }
 
-// warnUnverified names the nodes that run, and whose kubelets can't be verified once the API server begins to.
+// warnUnverified names the running nodes whose kubelets can't be verified once the API server starts to verify.
 func (r *run) warnUnverified(n *Node) {
 	w := r.planned.world
 	nodes, err := w.nodes()
@@ -233,7 +234,7 @@ func (s *Spec) kubeletPort() int {
 	return 10250
 }
 
-// serving is shell that waits for the certificate of a member's kubelet; "" where it signs that itself.
+// serving returns shell code that waits for the certificate of a member's kubelet; "" if the kubelet signs it itself.
 func (s *Spec) serving(n *Node) string {
 	if s.selfSigned {
 		return ""

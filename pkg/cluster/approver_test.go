@@ -36,7 +36,7 @@ import (
 
 const servingFile = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 
-// olderLab is a cluster that was made when kubelets signed their certificates themselves.
+// olderLab is a cluster that was made when kubelets still signed their certificates themselves.
 func olderLab(t *testing.T, masters, workers int) *lab {
 	t.Helper()
 	l := newLab(t, masters, workers)
@@ -207,7 +207,7 @@ func TestWhetherKubeletsAreVerifiedIsSettledByWhatTheMastersSay(t *testing.T) {
 	}
 }
 
-// TestTheApproverHasTheRightsThatItNeeds runs it on a real API server, as the account and with the roles of its manifest.
+// TestTheApproverHasTheRightsThatItNeeds runs the approver on a real API server, with the account and the roles of its manifest.
 func TestTheApproverHasTheRightsThatItNeeds(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, 1)

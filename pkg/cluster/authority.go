@@ -29,7 +29,7 @@ const (
 	signerFile   = pkiDir + "/ca-signing.crt"
 	kubernetesCA = "ca"
 	restartLimit = 30 * time.Minute
-	// readyLimit is how long the program that restarts components waits for one, and some more.
+	// readyLimit is how long the program that restarts components waits for one of them, with a margin.
 	readyLimit = 7 * time.Minute
 	readyPause = 5 * time.Second
 )
@@ -37,7 +37,7 @@ const (
 //go:embed scripts/authority.sh
 var authorityScript string
 
-// authorityNames are those that kubeadm makes, by their files' paths.
+// authorityNames are the names of kubeadm's authorities, by the paths of their files.
 var authorityNames = []string{kubernetesCA, "etcd/ca", "front-proxy-ca"}
 
 func authorityCert(name string) string { return path.Join(pkiDir, name+".crt") }
@@ -93,11 +93,11 @@ func RotateAuthorities(ctx context.Context, s *Spec, o Options, how AuthorityOpt
 	return k.planned, r.summary("cluster certs rotate-ca", s.Nodes, k.planned)
 }
 
-// AuthorityOptions say what RotateAuthorities does with machines that it can't reach.
+// AuthorityOptions determine how RotateAuthorities treats machines that it can't reach.
 type AuthorityOptions struct {
 	// Leave leaves them out and continues.
 	Leave bool
-	// CatchUp brings them the authorities that the masters have, and makes no new ones.
+	// CatchUp gives them the authorities that the masters have, and makes no new ones.
 	CatchUp bool
 	// Wait is how long to wait for an API server that isn't ready; 0 means as long as a restart on the machine may take.
 	Wait time.Duration
@@ -177,7 +177,7 @@ func (k *caRotation) read(ctx context.Context) error {
 	return nil
 }
 
-// refuse refuses a rotation that would leave a part of the control plane out, or certificates that don't hold yet.
+// refuse refuses a rotation that would leave out a part of the control plane, or make certificates that aren't valid yet.
 func (k *caRotation) refuse(ctx context.Context) error {
 	for _, n := range append(slices.Clone(k.masters), k.workers...) {
 		if behind := k.opts.Clock().Sub(k.machine(n).clock); behind > skew {
@@ -197,7 +197,7 @@ func (k *caRotation) refuse(ctx context.Context) error {
 	return nil
 }
 
-// nodes asks the cluster for its own.
+// nodes asks the cluster for its nodes.
 func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 	leader := k.masters[0]
 	if err := k.awaitAPI(ctx, leader); err != nil {
@@ -274,7 +274,7 @@ func (k *caRotation) begin(ctx context.Context) (caStep, error) {
 
 func stored(name, kind string) string { return path.Join(rotationDir, name+kind) }
 
-// whole reports whether a master has all that a rotation needs.
+// whole reports whether a master has all files that a rotation needs.
 func (*caRotation) whole(m *caMachine) bool {
 	ok := len(m.certs[stored("cross", ".crt")]) == 1
 	for _, name := range authorityNames {
@@ -313,7 +313,7 @@ func (k *caRotation) resume(ctx context.Context, from *Node) (caStep, error) {
 	return step, nil
 }
 
-// bundle is an authority's file in a step.
+// bundle returns the content of an authority's file in a step.
 func (k *caRotation) bundle(name string, step caStep) []byte {
 	next := k.next[name].Cert
 	switch {
@@ -327,7 +327,7 @@ func (k *caRotation) bundle(name string, step caStep) []byte {
 	return pki.Encode(k.old[name])
 }
 
-// secrets reads a master's keys of authorities.
+// secrets reads the authorities' keys from a master.
 func (k *caRotation) secrets(ctx context.Context, n *Node) (map[string]secret.String, error) {
 	res, err := k.run.read(ctx, n, "authority", "keys", authorityScript+"a_keys\n")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // caEdit changes one file.
 type caEdit struct{ path, detail, shell string }
 
-// edits are the changes that take a machine to a step, in their order.
+// edits returns the changes that take a machine to a step, in their order.
 func (k *caRotation) edits(n *Node, m *caMachine, step caStep) ([]caEdit, error) {
 	var out []caEdit
 	file := func(to, mode string, data []byte) {
@@ -86,13 +86,13 @@ func (k *caRotation) leaves(n *Node, m *caMachine, step caStep) ([]caEdit, error
 	for _, p := range slices.Sorted(maps.Keys(m.confs)) {
 		conf, want := m.confs[p], k.bundle(kubernetesCA, step)
 		var chain []byte
-		if certs, err := pki.Parse(conf.cert); err == nil { // the kubelet's names a file instead
+		if certs, err := pki.Parse(conf.cert); err == nil { // the kubelet's kubeconfig names a file instead
 			if chain, err = k.again(n, certs, step); err != nil {
 				return nil, err
 			}
 		}
 		if !k.ours(conf.ca) && (k.old != nil || p != kubeletConf) {
-			continue // another server's
+			continue // it belongs to another server
 		}
 		if chain != nil || !bytes.Equal(conf.ca, want) {
 			out = append(out, caEdit{p, "", fmt.Sprintf("a_conf %s %s %s %s\n", shell.Quote(p), shell.Quote(m.sums[p]),

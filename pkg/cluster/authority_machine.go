@@ -15,10 +15,10 @@ import (
 // caMachine holds the certificates and keys that a machine reported.
 type caMachine struct {
 	certs  map[string][]*x509.Certificate // by path
-	pems   map[string][]*x509.Certificate // the kubelet's, in files with their keys
+	pems   map[string][]*x509.Certificate // the kubelet's certificates, in files with their keys
 	confs  map[string]caConf
 	keys   map[string]string // checksums of authorities' keys
-	sums   map[string]string // of the other files
+	sums   map[string]string // checksums of the other files
 	signer string
 	due    []string
 	clock  time.Time

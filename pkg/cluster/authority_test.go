@@ -32,7 +32,7 @@ const (
 	kcmManifest = "/etc/kubernetes/manifests/kube-controller-manager.yaml"
 )
 
-// caLab is a lab whose machines have certificates that can be verified, as kubeadm makes them.
+// caLab is a lab whose machines have verifiable certificates, as kubeadm makes them.
 type caLab struct {
 	*lab
 	old map[string]*pki.Authority
@@ -47,7 +47,7 @@ func newKeyPEM(t testing.TB) (crypto.Signer, []byte) {
 	return key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
 }
 
-// issue makes a certificate; by nil is its own.
+// issue makes a certificate; it is self-signed if by is nil.
 func issue(t testing.TB, c *x509.Certificate, key crypto.Signer, by *pki.Authority) *x509.Certificate {
 	t.Helper()
 	c.SerialNumber, c.NotBefore, c.NotAfter, c.BasicConstraintsValid = big.NewInt(7), time.Now().Add(-time.Hour), time.Now().AddDate(1, 0, 0), true
@@ -224,7 +224,7 @@ func (l *caLab) settled(hosts ...string) {
 	}
 }
 
-// pair checks that a key in PEM is that of a certificate.
+// pair checks that a key in PEM belongs to a certificate.
 func (l *caLab) pair(c *x509.Certificate, data []byte) {
 	l.t.Helper()
 	for {

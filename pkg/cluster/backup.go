@@ -19,7 +19,7 @@ import (
 //go:embed scripts/backup.sh
 var backupScript string
 
-// snapshotTimeout bounds the reading of etcd's database.
+// snapshotTimeout limits the time to read etcd's database.
 const snapshotTimeout = 2 * time.Hour
 
 // Names of the parts of a backup that come from a machine.
@@ -84,7 +84,7 @@ func BackUp(ctx context.Context, s *Spec, o Options, w *backup.Writer) error {
 	return nil
 }
 
-// snapshot passes etcd's database on while it is read.
+// snapshot passes etcd's database on while reading it.
 func (r *run) snapshot(ctx context.Context, n *Node, use func(*backup.Snapshot) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -94,7 +94,7 @@ func (r *run) snapshot(ctx context.Context, n *Node, use func(*backup.Snapshot) 
 		_, err := r.exec(ctx, n, ssh.Script{
 			Name: "backup/etcd", Timeout: snapshotTimeout, Body: preludeScript + etcdScript + backupScript + "b_etcd\n", Stdout: out,
 		})
-		_ = out.CloseWithError(err) // never fails; without an error it is the end
+		_ = out.CloseWithError(err) // it never fails; without an error the database is complete
 		ran <- err
 	}()
 	err := func() error {

@@ -163,7 +163,7 @@ func TestABackupThatCannotBeMadeSaysWhy(t *testing.T) {
 	}
 }
 
-// cutSnapshot lets the stream end early.
+// cutSnapshot makes the stream end early.
 func (l *lab) cutSnapshot() {
 	l.t.Helper()
 	file := filepath.Join(l.cluster, "snapshot")

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// journal returns recorded lines of containerd v2.4.2 or kubelet v1.36.3, which had no API server: of their start, of a store on an overlay, and
-// of an etcd with an unknown flag.
+// journal returns recorded lines of containerd v2.4.2 or kubelet v1.36.3 without an API server: from their start, with a store on an overlay,
+// and with an etcd that got an unknown flag.
 func journal(t *testing.T, names ...string) (text string) {
 	t.Helper()
 	for _, name := range names {
@@ -61,13 +61,13 @@ exit 1`)
 	f.file(pod+"0.log", "2026-11-28T18:00:01Z stderr F ready\n")
 	require.EqualError(t, run("k_init '' hash"), "init/apply on : exit status 1: error execution phase wait-control-plane: context deadline exceeded")
 
-	// A component that starts and ends says why itself; the newest log is of the container that has just started.
+	// A component that starts and exits logs the cause itself; the newest log belongs to the container that has just started.
 	f.file(pod+"0.log", "2026-11-28T18:00:01Z stderr F starting\n2026-11-28T18:00:02Z stderr F walpb: crc mismatch\n2026-11-28T18:00:02Z stderr F \n")
 	f.file(pod+"1.log", "2026-11-28T18:00:09Z stderr F starting\n")
 	require.NoError(t, os.Chtimes(f.root+pod+"0.log", preflightNow, preflightNow))
 	require.ErrorContains(t, run("k_init '' hash"), "context deadline exceeded; etcd: walpb: crc mismatch")
 
-	// While the kubelet waits with the next start, it keeps only the log of the last container.
+	// While the kubelet delays the next start, it keeps only the log of the last container.
 	f.file("/journal.kubelet.service", journal(t, "kubelet", "kubelet-crash"))
 	require.NoError(t, os.Rename(f.root+pod+"0.log", f.root+pod+"3.log"))
 	require.NoError(t, os.Remove(f.root+pod+"1.log"))

@@ -14,7 +14,7 @@ const (
 	renewUnit   = "/etc/systemd/system/paictl-certificates.service"
 	renewTimer  = "/etc/systemd/system/paictl-certificates.timer"
 	renewBoot   = "/etc/systemd/system/paictl-certificates-boot.service"
-	// renewKubelet makes the kubelet start after renewBoot.
+	// renewKubelet makes the kubelet wait for renewBoot.
 	renewKubelet = "/etc/systemd/system/kubelet.service.d/10-paictl-certificates.conf"
 )
 

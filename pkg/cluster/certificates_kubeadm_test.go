@@ -106,7 +106,7 @@ func (m *realMaster) pki(name string) *x509.Certificate {
 	return m.pair(m.read("/etc/kubernetes/pki/"+name+".crt"), m.read("/etc/kubernetes/pki/"+name+".key"))
 }
 
-// expire replaces a certificate by one for the same key that expired an hour ago.
+// expire replaces a certificate with one for the same key that expired an hour ago.
 func (m *realMaster) expire(key []byte, subject pkix.Name) []byte {
 	m.t.Helper()
 	k := "/etc/kubernetes/pki/ca"

@@ -74,7 +74,7 @@ var components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "
 
 const kubeletCertificate = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
-// files are the key and the certificate of that name.
+// files returns the paths of the key and the certificate of the given name.
 func files(name string) []string {
 	const k = "/etc/kubernetes/"
 	switch n, etcd := strings.CutPrefix(name, "etcd-"); {
@@ -87,7 +87,7 @@ func files(name string) []string {
 	}
 }
 
-// expires makes a certificate, 300 days ago, with so many seconds left.
+// expires makes a certificate from 300 days ago with the given number of seconds left.
 func (m *master) expires(name string, left int) {
 	m.t.Helper()
 	paths := files(name)
@@ -102,7 +102,7 @@ func (m *master) expires(name string, left int) {
 	}
 }
 
-// made says how many days ago a file was written.
+// made sets how many days ago a file was written.
 func (m *master) made(path string, days int) {
 	m.t.Helper()
 	then := time.Now().Add(-time.Duration(days) * 24 * time.Hour)
@@ -636,8 +636,7 @@ func TestTheStubOfKubeadmAnswersAsTheRealOne(t *testing.T) {
 	}
 }
 
-// TestUpPutsBackWhatARenewalHasLeft: the machine would be a member forever whose control
-// plane does not run.
+// TestUpPutsBackWhatARenewalHasLeft: otherwise the machine would stay a member whose control plane does not run.
 func TestUpPutsBackWhatARenewalHasLeft(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 0)

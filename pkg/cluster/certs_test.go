@@ -80,7 +80,7 @@ func TestWhatIsLeftOfACertificateIsSaidInMinutesOnItsLastDay(t *testing.T) {
 	assert.Equal(t, "3 days", (&Certificate{Days: 3}).Left())
 }
 
-// signedBy is a certificate in PEM whose issuer has that name.
+// signedBy returns a certificate in PEM whose issuer has the given name.
 func signedBy(t *testing.T, name, issuer string, end time.Time) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -8,8 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
-// check examines the nodes that answered, each for itself and all together. It is pure:
-// the same answers give the same findings in the same order.
+// check checks the nodes that answered, each by itself and all together. It is pure: the same
+// answers give the same findings in the same order.
 func (r *run) check(w *world, nodes []*Node) []preflight.Finding {
 	c := r.spec.checked(w.leader)
 	var hosts []*preflight.Host
@@ -34,7 +34,7 @@ func (r *run) check(w *world, nodes []*Node) []preflight.Finding {
 	return findings
 }
 
-// checked is the cluster as the checks know it, with its nodes in the order of s.Nodes.
+// checked returns the cluster in the form for the checks, with its nodes in the order of s.Nodes.
 func (s *Spec) checked(leader *Node) *preflight.Cluster {
 	c := &preflight.Cluster{
 		Kubernetes: &s.Config.Kubernetes.Kubernetes, SKUs: s.Config.Layout.MachineSKU, Bundle: s.Bundle,
@@ -81,8 +81,8 @@ func (s *Spec) phasesTell(h *preflight.Host, n *Node, sections map[string]answer
 // containerd's store, and their files. Measured: 833 MB for archives of 163.
 const unpacked = 5
 
-// filesOfImage bounds how many files an image of the bundle has: the largest has 913, most have fewer than 20. Images of jobs, which come later,
-// have tens of thousands.
+// filesOfImage limits how many files an image of the bundle has: the largest has 913, most have fewer than 20. Images of jobs, which are pulled
+// later, have tens of thousands.
 const filesOfImage = 1000
 
 // brings returns the room that the bundle's files will take on a node. It doesn't count files that are already present.
@@ -109,7 +109,7 @@ func (s *Spec) brings(n *Node, sections map[string]answer.Answer, state *driverS
 	for _, a := range c.Artifacts() {
 		packages += a.Size
 	}
-	// Uploads wait in paictl's folder; a program is there twice until it is moved.
+	// Uploads wait in paictl's folder; a program exists twice until it is moved.
 	return []preflight.Room{
 		{Path: binDir, Bytes: programs, Inodes: newPrograms},
 		{Path: cniBinDir, Bytes: plugins, Inodes: newPlugins},

@@ -76,8 +76,7 @@ func (p *containerd) resources(n *Node) (resources, error) {
 	}, nil
 }
 
-// config renders config.toml (version 3, containerd 2.x), the operator's extra settings
-// merged over ours.
+// config renders config.toml (version 3, containerd 2.x), with the operator's extra settings merged over paictl's.
 func (p *containerd) config() ([]byte, error) {
 	pause, err := p.spec.image("pause")
 	if err != nil {
@@ -126,7 +125,7 @@ func (p *containerd) diff(n *Node, w *world) ([]Change, error) {
 }
 
 func (p *containerd) carries(n *Node, _ *world, cs []Change) []bundle.Artifact {
-	res, _ := p.resources(n) // diff has had it, without an error
+	res, _ := p.resources(n) // diff has called it before, without an error
 	return sources(res.uploads(cs))
 }
 

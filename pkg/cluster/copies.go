@@ -28,7 +28,7 @@ type copies struct {
 	pick func(n int) int
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed, and replaced, whenever a waiting machine may find something
+	changed  chan struct{} // closed and replaced whenever a waiting machine may find a file
 	files    map[string]*spread
 	machines map[string]*sharer
 	sending  int       // the sendings that count against sendsAtOnce
@@ -46,7 +46,7 @@ type copies struct {
 type spread struct {
 	holders           []*sharer
 	sent              int // copies sent by paictl, including those on the way
-	sending, fetching int // on the way, by paictl and from others
+	sending, fetching int // on the way, from paictl and from other machines
 }
 
 // sharer is a machine that takes part.
@@ -82,7 +82,7 @@ func newCopies(pick func(n int) int) *copies {
 	return &copies{pick: pick, changed: make(chan struct{}), files: map[string]*spread{}, machines: map[string]*sharer{}, cut: map[string]bool{}, closed: map[string]bool{}}
 }
 
-// wake lets all waiting machines look again. The caller holds mu.
+// wake lets all waiting machines try again. The caller holds mu.
 func (c *copies) wake() {
 	close(c.changed)
 	c.changed = make(chan struct{})
@@ -124,7 +124,7 @@ func (c *copies) drop(m *sharer) {
 	c.wake()
 }
 
-// alone reports whether a machine gets its files from paictl like a machine without others.
+// alone reports whether a machine gets all its files from paictl.
 func (c *copies) alone(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -371,7 +371,7 @@ func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared b
 	if len(t.from.wrongFor) > 1 || len(t.from.vainFor) >= enoughFailures && t.from.gave == 0 {
 		c.drop(t.from)
 		if failure != peer.Wrong && !c.passed {
-			return goOn // a firewall between all of them may yet turn out to be the reason
+			return goOn // the cause may still be a firewall between all of them
 		}
 		return dropped
 	}

@@ -14,14 +14,14 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// first is a pick without chance.
+// first is a pick that always returns the first.
 func first(int) int { return 0 }
 
 func missing(sum string, size int64) ssh.Missing {
 	return ssh.Missing{File: ssh.File{Path: "/" + sum, SHA256: sum, Size: size}}
 }
 
-// sharing are copies with machines w1, w2 … that take part.
+// sharing returns copies with machines w1, w2 … that take part.
 func sharing(n int) *copies {
 	c := newCopies(first)
 	for i := range n {

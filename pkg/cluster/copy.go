@@ -14,7 +14,7 @@ type Copy struct {
 	Namespace, Name string
 	// Compare returns the copy's revision and the files of the folder that differ from it.
 	Compare func(configMap []byte) (revision int, files []string, err error)
-	// Push is the command that brings the folder there.
+	// Push is the command that pushes the folder to the cluster.
 	Push string
 }
 

@@ -64,13 +64,13 @@ func cutOff(t *testing.T, commands, points int, begin func(t *testing.T) story) 
 			last := s.cut(c)
 			if !c.happened() {
 				require.NoError(t, last.err, "%s", s.lab.story(last))
-				s.check(c, last) // this run had fewer of them
+				s.check(c, last) // this run had fewer commands or points
 				return
 			}
 			if s.between != nil {
 				s.between()
 			}
-			// Only the lock is waited for, which the machine gives up when it sees the connection end.
+			// It waits only for the lock, which the machine releases when it sees the connection end.
 			last = s.run()
 			for isLocked(last.err) {
 				last = s.run()
@@ -83,7 +83,7 @@ func cutOff(t *testing.T, commands, points int, begin func(t *testing.T) story) 
 	}
 }
 
-// cut lets c happen to one run.
+// cut applies c to one run.
 func (s story) cut(c *crash) *outcome {
 	c.lab = s.lab
 	s.lab.crash.Store(c)
@@ -96,7 +96,7 @@ func (s story) cut(c *crash) *outcome {
 	return o
 }
 
-// cut is a crash that is to come.
+// cut is a planned crash.
 type cut struct {
 	name   string
 	at     int
@@ -114,7 +114,7 @@ func cutInside(kinds []string, i int) cut {
 	return cut{name: fmt.Sprintf("power off at point %d, %s", i+1, kinds[i]), breaks: i + 1}
 }
 
-// mostPoints is up to how many points are taken of each story by PAICTL_TEST_CRASH=all.
+// mostPoints limits how many points PAICTL_TEST_CRASH=all takes from each story.
 const mostPoints = 700
 
 func allCuts(commands, points []string, seed uint32) []cut {
@@ -131,7 +131,7 @@ func allCuts(commands, points []string, seed uint32) []cut {
 	return out
 }
 
-// sampleOf returns so many of the commands and points, each of another kind.
+// sampleOf returns the given numbers of commands and points, each of another kind.
 func sampleOf(commands, points []string, ofCommands, ofPoints int, seed uint32) []cut {
 	var out []cut
 	for n, i := range amongKinds(commands, ofCommands, seed) {
@@ -143,8 +143,8 @@ func sampleOf(commands, points []string, ofCommands, ofPoints int, seed uint32) 
 	return out
 }
 
-// amongKinds returns n places: their kinds lie evenly among all kinds, and the seed says which come first, and which of
-// the places of a kind it is.
+// amongKinds returns n places. Their kinds are spread evenly among all kinds; the seed chooses the first kinds, and the
+// place among those of a kind.
 func amongKinds(kinds []string, n int, seed uint32) []int {
 	var order []string
 	places := map[string][]int{}
@@ -163,7 +163,7 @@ func amongKinds(kinds []string, n int, seed uint32) []int {
 	return slices.Compact(out)
 }
 
-// program stands for the test's own program, and with it for all code that it tests.
+// program returns a number for the test's own program, and so for all code that it tests.
 var program = sync.OnceValues(func() (uint32, error) {
 	name, err := os.Executable()
 	if err != nil {
@@ -198,7 +198,7 @@ func sampleSeed(t *testing.T) (seed uint32, all bool) {
 	return seed ^ name.Sum32(), v == "all"
 }
 
-// allCrashes reports whether the tests that cut paictl off leave no moment out, which takes long.
+// allCrashes reports whether the tests that interrupt paictl try all moments, which takes long.
 func allCrashes() bool { return os.Getenv("PAICTL_TEST_CRASH") == "all" }
 
 func isLocked(err error) bool {
@@ -206,7 +206,7 @@ func isLocked(err error) bool {
 	return is
 }
 
-// listened is a reader that keeps a copy of what was read.
+// listened is a reader that keeps a copy of the data.
 type listened struct {
 	r    io.Reader
 	mu   sync.Mutex

@@ -18,16 +18,16 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// moment says when a crash comes, relative to one remote command.
+// moment is when a crash happens, relative to one remote command.
 type moment string
 
 const (
 	beforeCommand moment = "before"
-	duringCommand moment = "during" // the command has come, and runs or is about to
+	duringCommand moment = "during" // the command has arrived, and runs or is about to
 	afterCommand  moment = "after"  // it has ended, but paictl never gets the result
 )
 
-// countOnly is a point that no run comes to.
+// countOnly is a point that no run reaches.
 const countOnly = 1 << 30
 
 // crash ends paictl as kill -9 does: all its connections at once, and it never comes back.
@@ -40,7 +40,7 @@ type crash struct {
 	once     sync.Once
 	mu       sync.Mutex
 	dead     bool
-	commands map[int]string // kinds of those that came, where they are counted
+	commands map[int]string // kinds of the commands so far, if they are counted
 }
 
 func (c *crash) happened() bool {
@@ -60,7 +60,7 @@ func (c *crash) dial(ctx context.Context, network, address string) (net.Conn, er
 }
 
 func (c *crash) now() {
-	c.once.Do(func() { // others who come wait for its end
+	c.once.Do(func() { // later callers wait for its end
 		c.mu.Lock()
 		c.dead = true
 		c.mu.Unlock()
@@ -120,7 +120,7 @@ func (c *crash) commandKinds() []string {
 	defer c.mu.Unlock()
 	out := make([]string, c.lab.commands.Load())
 	for i := range out {
-		out[i] = "held" // it hasn't ended yet, as the one that holds the lock
+		out[i] = "held" // it hasn't ended yet, like the one that holds the lock
 		if kind, ended := c.commands[i+1]; ended {
 			out[i] = kind
 		}
@@ -128,7 +128,7 @@ func (c *crash) commandKinds() []string {
 	return out
 }
 
-// pointKinds returns the programs that the points are in, in their order.
+// pointKinds returns the programs that contain the points, in their order.
 func (c *crash) pointKinds() []string {
 	b, _ := os.ReadFile(c.lab.cluster + "/points")
 	return strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' })
@@ -188,7 +188,7 @@ func TestEveryCrashHealsByTheNextRun(t *testing.T) {
 	}
 }
 
-// changeMuch makes a cluster, and then changes what leads to work in every phase.
+// changeMuch makes a cluster, and then makes changes that lead to work in every phase.
 func changeMuch(l *lab) {
 	l.host("w1").write("/proc/sys/vm/swappiness", "60\n")
 	l.host("m1").write("/proc/sys/vm/swappiness", "60\n")

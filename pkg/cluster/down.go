@@ -106,8 +106,8 @@ func erasable(field, p string) error {
 	return nil
 }
 
-// script renders the program for one mode, list or run. It takes the host's lock like every
-// mutating script, where it mutates.
+// script renders the program for one mode, list or run. In mode run it takes the host's lock, like
+// every mutating script.
 func (u *undo) script(runID, mode string) string {
 	head := preludeScript
 	if mode == "run" {
@@ -142,7 +142,7 @@ func (u *undo) ask(ctx context.Context, r *run, n *Node) ([]Change, error) {
 	return undoChanges(n, res.Stdout), nil
 }
 
-// undoChanges reads the script's lines: undo, action, target, detail.
+// undoChanges parses the script's lines: undo, action, target, detail.
 func undoChanges(n *Node, out []byte) []Change {
 	var cs []Change
 	a, _ := answer.Parse(out) // a line is a path and a few words
@@ -155,7 +155,7 @@ func undoChanges(n *Node, out []byte) []Change {
 	return cs
 }
 
-// apply undoes it on all hosts at once.
+// apply undoes the changes on all hosts at once.
 func (u *undo) apply(ctx context.Context, r *run, nodes []*Node, found map[*Node][]Change) error {
 	errs := r.each(ctx, r.alive(nodes), func(ctx context.Context, n *Node) error {
 		if len(found[n]) == 0 {
@@ -168,7 +168,7 @@ func (u *undo) apply(ctx context.Context, r *run, nodes []*Node, found map[*Node
 	return r.setAsideAll(ctx, phaseDown, errs)
 }
 
-// host undoes everything on one host.
+// host undoes all changes on one host.
 func (u *undo) host(ctx context.Context, r *run, n *Node, planned int) error {
 	start := r.opts.Clock()
 	r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: phaseDown, Changes: planned})
@@ -229,8 +229,7 @@ func (r *run) reach(ctx context.Context, nodes []*Node) error {
 	return nil
 }
 
-// setAsideAll sets aside the hosts on which something failed; the error is one of
-// cancellation.
+// setAsideAll sets aside the hosts that failed; it returns an error only if the run was cancelled.
 func (r *run) setAsideAll(ctx context.Context, phase string, errs map[*Node]error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

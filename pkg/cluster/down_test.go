@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// newWholeLab is a lab whose machines have the folders that every system has.
+// newWholeLab makes a lab whose machines have the folders that every system has.
 func newWholeLab(t testing.TB, masters, workers int) *lab {
 	t.Helper()
 	l := newLab(t, masters, workers)
@@ -326,7 +326,7 @@ func sound(t *testing.T, body string) {
 	}
 }
 
-// Folders of the cluster's programs may be disks of the operator's, links to some, or have something in them.
+// Folders of the cluster's programs may be the operator's disks, links to disks, or not empty.
 func TestDownLeavesTheFoldersOfTheOperatorAsTheyWere(t *testing.T) {
 	t.Parallel()
 	l := newWholeLab(t, 1, 1)

@@ -68,15 +68,15 @@ func (p *nvidiaDriver) wanted(n *Node) bool {
 	return gpu != nil && !gpu.Simulated && p.spec.driver().Policy != config.GPUDriverNone
 }
 
-// waits: a driver that breaks shall break one member's GPUs, not all.
+// waits for the earlier waves: a broken driver must not break the GPUs of more than one member.
 func (p *nvidiaDriver) waits(n *Node, pl *plan) []step {
 	return p.spec.rollout(n, pl, phaseDriver, driverTarget)
 }
 
-// files are settings of the kernel and of the persistence daemon, which Ubuntu's package starts without
-// persistence: with it the driver stays initialised while no program uses a GPU. nvidia-uvm is otherwise loaded by the first
-// program with CUDA outside of a container, and there may never be one. nvidia-peermem lets network cards with RDMA reach GPUs' memory; it can be loaded where
-// Mellanox' own driver is, and the rest works without.
+// files returns settings of the kernel and of the persistence daemon, which Ubuntu's package starts without persistence: with it the driver stays
+// initialised while no program uses a GPU. Without these settings, nvidia-uvm is loaded only by the first program with CUDA outside a container, and
+// there may never be one. nvidia-peermem lets network cards with RDMA reach GPUs' memory; it can be loaded only with Mellanox' own driver, and the
+// rest works without it.
 func (*nvidiaDriver) files(rdma, nvlink5 bool) resources {
 	settings := "# Written by paictl: NVIDIA's driver needs the GPUs for itself.\nblacklist nouveau\noptions nouveau modeset=0\n"
 	if rdma {
@@ -146,7 +146,7 @@ func (p *nvidiaDriver) brings(s *driverState) (driver.Choice, error) {
 	return stock.Choose(s.plan.Release, s.plan.Packages, old), nil
 }
 
-// bring uploads them, with an index for apt.
+// bring uploads the packages, with an index for apt.
 func (p *nvidiaDriver) bring(ctx context.Context, r *run, n *Node, s *driverState) error {
 	c, err := p.brings(s)
 	if err != nil {
@@ -215,7 +215,7 @@ type driverState struct {
 	rdma bool
 }
 
-// look reads a node's answers. A node without GPUs of NVIDIA has no state.
+// look parses a node's answers. A node without NVIDIA GPUs has no state.
 func (p *nvidiaDriver) look(f layout.Facts, a answer.Answer) *driverState {
 	if len(f.NVIDIADevices()) == 0 {
 		return nil

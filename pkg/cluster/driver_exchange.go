@@ -39,7 +39,7 @@ func (u *driverUpgrade) batch(ctx context.Context, w *world, batch []*Node) {
 	}
 }
 
-// eachAside works on those machines that haven't failed yet.
+// eachAside calls do for the machines that haven't failed yet, and sets aside those that fail.
 func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*Node, phase string, do func(context.Context, *Node) error) {
 	for n, err := range u.each(ctx, u.alive(nodes), do) {
 		if !isCancel(ctx, err) {
@@ -105,12 +105,12 @@ func (u *driverUpgrade) fail(ctx context.Context, n *Node, phase string, err err
 		err = hint.Wrap(err, "restart this machine of the control plane yourself, then run the same command again")
 	}
 	err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+"; the machine stays cordoned until this command succeeds; to use it as it is: kubectl uncordon "+n.Hostname, "; "))
-	u.setOut(n, false) // it is said
+	u.setOut(n, false) // the hint says it
 	u.emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
 	u.setAside(n, phase, err)
 }
 
-// planFor asks drained machines again, and says what is to be done there.
+// planFor reads the state of drained machines again, and returns the changes to make.
 func (u *driverUpgrade) planFor(ctx context.Context, w *world, nodes []*Node) (*plan, map[*Node]error) {
 	now := &world{spec: w.spec, facts: maps.Clone(w.facts), limit: w.limit, leader: w.leader}
 	p := &plan{world: now, phases: []phase{u.driver}, todo: map[string]map[string][]Change{}}

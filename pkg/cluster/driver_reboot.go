@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// readyAgain is how long a node may take to be Ready after its machine's start; scripts/remove.sh has it, too.
+	// readyAgain is how long a node may take to be Ready after its machine's start; scripts/remove.sh has the same limit.
 	readyAgain = 5 * time.Minute
 	// rebootLimit is how long a machine may take to start: servers with much memory test it for a quarter of an hour.
 	rebootLimit = 30 * time.Minute
@@ -57,7 +57,7 @@ func (u *driverUpgrade) reboot(ctx context.Context, n *Node) ([]Change, error) {
 	}
 }
 
-// disconnect closes the connection to a machine, whose other end goes away.
+// disconnect closes the connection to a machine that is about to restart.
 func (u *driverUpgrade) disconnect(n *Node) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -75,7 +75,7 @@ func (u *driverUpgrade) isBack(ctx context.Context, n *Node, before string) (boo
 	}
 	res, err := h.Run(ctx, ssh.Script{Name: phaseReboot + "/look", Timeout: 30 * time.Second, Body: preludeScript + bootScript})
 	if err != nil || res.ExitCode != 0 || string(res.Stdout) == before {
-		_ = h.Close() // it is asked again
+		_ = h.Close() // the next attempt asks again
 		return false, err
 	}
 	u.mu.Lock()

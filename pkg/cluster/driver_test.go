@@ -39,7 +39,7 @@ nvidia-modprobe 535.161.07-1~deb12u1
 linux-headers-6.1.0-fake 6.1.140-1
 `
 
-// gpus gives a machine two H100, and apt a repository of drivers; the layout knows of them.
+// gpus gives a machine two H100 that the layout lists, and apt a repository of drivers.
 func (h *fakeHost) gpus() {
 	for _, address := range []string{"0000:07:00.0", "0000:0a:00.0"} {
 		for file, v := range map[string]string{"vendor": "0x10de", "device": "0x2330", "class": "0x030200"} {
@@ -57,7 +57,7 @@ func (h *fakeHost) gpus() {
 	}
 }
 
-// gpuLab is a lab whose worker has GPUs, and shall have a driver.
+// gpuLab is a lab whose worker has GPUs, and should get a driver.
 func gpuLab(t *testing.T) (*lab, *fakeHost) {
 	t.Helper()
 	l := newLab(t, 1, 1)
@@ -85,7 +85,7 @@ func (l *lab) driverFails(says ...string) {
 	}
 }
 
-// packages are a machine's, as "name version letters".
+// packages returns a machine's packages as "name version letters".
 func (h *fakeHost) packages() []string {
 	files, err := filepath.Glob(h.root + "/.fake/dpkg/*")
 	require.NoError(h.lab.t, err)
@@ -417,7 +417,7 @@ func TestADriverThatSomeoneElseInstalledComesBack(t *testing.T) {
 		}
 		return out
 	}
-	marked := []string{"libcuda1", "libnvidia-cfg1", "libnvidia-ml1"} // came along with something
+	marked := []string{"libcuda1", "libnvidia-cfg1", "libnvidia-ml1"} // they came as dependencies
 	for _, name := range marked {
 		h.write("/.fake/auto/"+name, "")
 	}
@@ -460,7 +460,7 @@ func TestGPUsOfVirtualMachinesAreNotTheDrivers(t *testing.T) {
 	require.NoError(t, l.driverUp().err)
 }
 
-// apt itself says which version it would take.
+// apt itself reports which version it would take.
 func TestAReleaseIsPreferredBehindAnEpochToo(t *testing.T) {
 	tier.More(t, "apt")
 	for _, p := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
@@ -506,7 +506,7 @@ func TestTheModuleInUseIsFoundBeforeItsPackagesChange(t *testing.T) {
 	assert.ErrorAs(t, o.err, new(*PreflightError))
 	assert.Contains(t, l.story(o), "GPUs are in use, so the driver can't change from 535.247.01 to 535.261.03: python3 (pid 700)")
 	h.remove("/proc/700")
-	h.write("/.fake/fail/rmmod-nvidia", "") // by something that has no file open
+	h.write("/.fake/fail/rmmod-nvidia", "") // by a process without an open file
 	l.driverFails("the kernel module 535.247.01 is in use", "no package was changed")
 	assert.Contains(t, h.packages(), "nvidia-smi 535.247.01-1 hi")
 	assert.FileExists(t, h.root+"/.fake/units/nvidia-persistenced.service.active", "what was stopped for it is started again")
@@ -528,7 +528,7 @@ func TestWhileAnotherInstallsPackagesGPUsWork(t *testing.T) {
 	assert.Contains(t, h.loaded(), "535.261.03")
 }
 
-// As Ubuntu's are: the packages of 570 need those of 580, and hold nothing.
+// As in Ubuntu: the packages of 570 need those of 580, and are empty themselves.
 func TestABranchThatIsAnotherUnderItsNameIsRefused(t *testing.T) {
 	t.Parallel()
 	l, h := gpuLab(t)
@@ -552,7 +552,7 @@ func TestWhereTheModuleDoesntLoad(t *testing.T) {
 	assert.Equal(t, []string{"load " + moduleTarget, "enable " + persistenceUnit}, actions(o.changes))
 }
 
-// Containers can't load it: without it no program in one can use CUDA.
+// Containers can't load the module: without it no program in a container can use CUDA.
 func TestTheModuleOfUnifiedMemoryIsLoadedToo(t *testing.T) {
 	t.Parallel()
 	l, h := gpuLab(t)
@@ -674,7 +674,7 @@ func TestWithTheRepositoryAwayNoPackageChanges(t *testing.T) {
 	assert.Equal(t, wholeDriver, h.packages())
 }
 
-// bundled puts packages into the lab's bundle, of which the worker's driver is to come, and takes the network away.
+// bundled puts the worker's driver packages into the lab's bundle, and cuts the machine off the network.
 func (l *lab) bundled(h *fakeHost, releases ...string) {
 	l.t.Helper()
 	dir := l.t.TempDir()
@@ -705,7 +705,7 @@ func (l *lab) bundled(h *fakeHost, releases ...string) {
 	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle})
 }
 
-// folder is the folder on a machine into which packages are brought.
+// folder returns the folder on a machine to which packages are copied.
 func (h *fakeHost) folder() string { return h.root + driverRepository }
 
 func TestADriverIsInstalledFromTheBundleWithoutANetwork(t *testing.T) {

@@ -14,12 +14,12 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// A driver can be exchanged only while no program uses a GPU. On a cluster that works, UpgradeDriver therefore takes a few machines at a time
+// A driver can be exchanged only while no program uses a GPU. On a working cluster, UpgradeDriver therefore takes a few machines at a time
 // out of service, exchanges their drivers, and puts them back.
 
-// DriverOptions are those of UpgradeDriver.
+// DriverOptions are the options of UpgradeDriver.
 type DriverOptions struct {
-	// AtOnce is how many machines are out of service at once; 1 where zero.
+	// AtOnce is how many machines are out of service at once; zero means 1.
 	AtOnce int
 	// DrainTimeout is how long pods of a machine may take to leave; zero means 5 minutes.
 	DrainTimeout time.Duration
@@ -106,7 +106,7 @@ func (u *driverUpgrade) phases() []string {
 	return []string{phasePreflight, phaseDrain, phaseDriver, phaseReboot, phaseUncordon}
 }
 
-// nodes are the machines with GPUs of NVIDIA whose driver is paictl's to install.
+// nodes returns the machines with NVIDIA GPUs whose driver paictl installs.
 func (u *driverUpgrade) nodes() ([]*Node, error) {
 	if policy := u.spec.driver().Policy; policy != config.GPUDriverInstall {
 		return nil, hint.Errorf("set gpu-driver: {policy: install} in kubernetes-configuration.yaml, or upgrade the driver yourself",
@@ -173,7 +173,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due [
 	if len(findings) > 0 {
 		return nil, nil, u.refuse(findings)
 	}
-	// First the machine where the last run has stopped: it is out of service already.
+	// First the machine on which the last run stopped: it is out of service already.
 	slices.SortStableFunc(due, func(a, b *Node) int { return compareBool(u.marked[b.Hostname], u.marked[a.Hostname]) })
 	return due, changes, nil
 }

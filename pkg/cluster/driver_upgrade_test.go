@@ -35,7 +35,7 @@ func (l *lab) upgradeDriver(ctx context.Context, d DriverOptions, edit ...func(*
 	return &outcome{changes: cs, err: err, events: events.events}
 }
 
-// driversLab is a cluster with workers that have a driver, of which the configuration wants another release by now.
+// driversLab is a cluster with workers that have a driver, while the configuration asks for another release.
 func driversLab(t *testing.T, workers int) *lab {
 	t.Helper()
 	l := newLab(t, 1, workers)
@@ -51,7 +51,7 @@ func driversLab(t *testing.T, workers int) *lab {
 	return l
 }
 
-// onNodes are the commands that change nodes, in their order.
+// onNodes returns the commands that change nodes, in their order.
 func (l *lab) onNodes() []string {
 	var out []string
 	for _, c := range l.host("m1").calls() {
@@ -243,7 +243,7 @@ func TestAMachineThatAnEarlierRunHasLeftIsNamedWhereOthersAreGiven(t *testing.T)
 	assert.NotContains(t, l.warnings(o), "an earlier run")
 }
 
-// A mark is of the cordon that it was written for, and of no later one.
+// A mark belongs to the cordon for which it was written, not to a later one.
 func TestALaterCordonOfSomebodyElsesStays(t *testing.T) {
 	t.Parallel()
 	l := driversLab(t, 1)
@@ -264,7 +264,7 @@ func TestAMachineThatIsNotReadyEndsARunWithItsName(t *testing.T) {
 	t.Parallel()
 	l := driversLab(t, 3)
 	require.NoError(t, os.WriteFile(l.dir+"/cluster/nodes/w1/notready", nil, 0o600))
-	for range 2 { // the second finds nothing to exchange there
+	for range 2 { // the second run finds no driver to exchange
 		o := l.upgradeDriver(t.Context(), DriverOptions{})
 		var partial *PartialError
 		require.ErrorAs(t, o.err, &partial)
@@ -312,7 +312,7 @@ func TestAMachineWhoseKubeletDoesntReportStaysOut(t *testing.T) {
 		})
 	})
 	require.Error(t, o.err)
-	l.host("w1").remove("/.fake/units/kubelet.service.active") // its node is Ready for a while yet
+	l.host("w1").remove("/.fake/units/kubelet.service.active") // its node stays Ready for a while
 	o = l.upgradeDriver(t.Context(), DriverOptions{})
 	require.Error(t, o.err)
 	assert.Contains(t, l.story(o), "the kubelet of w1 doesn't report")

@@ -33,7 +33,7 @@ func TestALoadBalancerThatIsReadyBeforeTheClusterKeepsNoOneFromMakingIt(t *testi
 	l := newLab(t, 1, 1)
 	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
 	m1 := l.host("m1")
-	m1.write("/.fake/answers/10.9.0.100:6443", "") // it has no machine to lead to
+	m1.write("/.fake/answers/10.9.0.100:6443", "") // it has no backend
 	m1.write("/.fake/fail/kubeadm-init", "the power fails")
 	o := l.up(t.Context())
 	require.ErrorContains(t, o.err, "m1")

@@ -24,7 +24,7 @@ import (
 type Options struct {
 	Dialer ssh.Dialer
 	Sink   Sink
-	// Clock is time.Now in the program.
+	// Clock is time.Now in production.
 	Clock func() time.Time
 	// Command is the operator's command line without --limit; the summary's retry is made from it.
 	Command string
@@ -37,7 +37,7 @@ type Options struct {
 	// Phases limits a run to some phases and Limit to some hosts; empty means all.
 	Phases []string
 	Limit  []string
-	// Recreate takes all machines out of their cluster before a new one is made.
+	// Recreate removes all machines from their cluster before a new one is made.
 	Recreate bool
 	// Restore makes the cluster from a backup's parts; nil makes an empty cluster.
 	Restore *Restore
@@ -92,9 +92,9 @@ type run struct {
 	ticket *ticket
 	// leader is the control plane machine through which cluster-wide work is done.
 	leader *Node
-	// servers are the API's address by the masters' own kubeconfigs, where findLeader asked.
+	// servers holds the API's address in the masters' own kubeconfigs, as far as findLeader asked.
 	servers map[*Node]string
-	// peers is nil while machines get all their files from here. sent and passed count bytes of files.
+	// peers is nil while machines get all their files from paictl. sent and passed count bytes of files.
 	peers        *peers
 	sent, passed atomic.Int64
 }
@@ -128,7 +128,7 @@ func (r *run) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, h := range r.hosts {
-		_ = h.Close() // the run is over; there is no one to tell
+		_ = h.Close() // the run is over, so the error has no reader
 	}
 }
 
@@ -140,7 +140,7 @@ func (r *run) closePeers() {
 	}
 }
 
-// leftAlone reports whether a machine is as it was, although it isn't what it should be.
+// leftAlone reports whether an error means that a machine was left unchanged although it needs changes.
 func leftAlone(err error) bool {
 	_, is := errors.AsType[interface {
 		error
@@ -202,8 +202,8 @@ func (r *run) limit() map[string]bool {
 	return out
 }
 
-// reached returns the selected nodes and, always, all of the control plane: whether there is a
-// cluster, and who may lead a run, only all of them together know.
+// reached returns the selected nodes and always all of the control plane: only all masters together
+// know whether a cluster exists, and which of them may lead a run.
 func (r *run) reached(nodes []*Node) []*Node {
 	out := slices.DeleteFunc(r.spec.ControlPlane(), func(n *Node) bool { return slices.Contains(nodes, n) })
 	return append(out, nodes...)
@@ -252,7 +252,7 @@ func (r *run) dial(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// summary closes the run's story and returns the error that sets the exit code.
+// summary emits the summary and returns the error that sets the exit code.
 func (r *run) summary(command string, nodes []*Node, planned []Change) error {
 	s := Summary{Command: command, DryRun: r.opts.DryRun, Hosts: len(nodes), Elapsed: r.opts.Clock().Sub(r.started)}
 	r.mu.Lock()
@@ -319,7 +319,7 @@ func failedHosts(fs []Failed) []string {
 
 func joinHosts(fs []Failed) string { return strings.Join(failedHosts(fs), ",") }
 
-// PartialError says that some hosts were set aside and the others are done.
+// PartialError reports that some hosts were set aside and the others are done.
 type PartialError struct {
 	Failed []Failed
 	Hosts  int
@@ -330,7 +330,7 @@ func (e *PartialError) Error() string {
 	return fmt.Sprintf("%d of %d hosts failed: %s", len(e.Failed), e.Hosts, joinHosts(e.Failed))
 }
 
-// ExitCode is 3: partial; 1 when no host is left. One that was only held back is as it was.
+// ExitCode is 3 for a partial failure, and 1 if all hosts failed. A host that was only held back is unchanged.
 func (e *PartialError) ExitCode() int {
 	if len(e.Failed) >= e.Hosts && !slices.ContainsFunc(e.Failed, func(f Failed) bool { return f.Untouched }) {
 		return 1
@@ -346,7 +346,7 @@ func (r *run) uploadFile(path string, a bundle.Artifact) ssh.File {
 	}
 }
 
-// isCancel reports whether a run ended because someone asked for it.
+// isCancel reports whether a run was cancelled.
 func isCancel(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, context.Canceled)
 }

@@ -29,7 +29,7 @@ type quickHost struct {
 	broken              string // a section of detect that breaks off
 	applied             *atomic.Int64
 	fault               sshtest.Fault
-	// fails answers in the place of the usual answer; nil, or not its script, leaves it at that.
+	// fails may answer in place of the usual answer; it is nil, or returns false for scripts of no interest.
 	fails  func(body string, e *sshtest.Exec) (code int, answered bool)
 	bundle *bundle.Bundle
 }
@@ -66,8 +66,7 @@ func (h quickHost) Exec(_ context.Context, e *sshtest.Exec) int {
 	return 0
 }
 
-// quickCluster is a specification of n machines, the first of which is the master, and how
-// to reach them.
+// quickCluster returns the Spec of n machines, the first of which is the master, and a dialer for them.
 func quickCluster(t testing.TB, n int, edit func(*quickHost)) (*Spec, ssh.Options, *atomic.Int64) {
 	t.Helper()
 	s := testSpec(t, 1, n-1)
@@ -126,8 +125,8 @@ func TestTwoHundredMachinesAtOnce(t *testing.T) {
 		}
 	}
 	assert.Equal(t, n, done)
-	// base, containerd, kubelet, images and network on each, join on all but one; init,
-	// token and labels on that one.
+	// The script counts: base, containerd, kubelet, images and network on each machine, join on all
+	// but one; init, token and labels on that one.
 	assert.Equal(t, int64(6*n+2), applied.Load())
 	trips := o.trips.Hosts()
 	assert.Equal(t, trips["w1"].RoundTrips, trips[fmt.Sprintf("w%d", n-1)].RoundTrips)
@@ -135,14 +134,14 @@ func TestTwoHundredMachinesAtOnce(t *testing.T) {
 	assert.Equal(t, 1, trips["w1"].Dials)
 }
 
-// trouble is a way in which a machine fails, and what a run says of it.
+// trouble is a way in which a machine fails, with the error that a run reports.
 type trouble struct {
 	name, phase, says string
 	host              func(*quickHost)
 	node              func(n *Node, so *ssh.Options)
 }
 
-// inPhase answers a phase's script that changes something.
+// inPhase answers a mutating script of a phase.
 func inPhase(phase string, code int, says string) func(*quickHost) {
 	begins := regexp.MustCompile(`(?m)^begin \S+ '?` + phase + `'?$`)
 	return func(h *quickHost) {
@@ -202,7 +201,7 @@ func kubeletOf(t *testing.T, h *quickHost) bundle.Artifact {
 	return a
 }
 
-// Three of a hundred fail, in ten ways: these are named, with the cause, and all others are done.
+// Three of a hundred fail, in ten ways: the run names them with the cause, and completes all others.
 func TestOfAThousandMachinesTheThirtyThatFailAreNamed(t *testing.T) {
 	n, each := 1000, 3
 	if testing.Short() {
@@ -210,7 +209,7 @@ func TestOfAThousandMachinesTheThirtyThatFailAreNamed(t *testing.T) {
 	}
 	kinds := troubles(t)
 	of := func(i int) *trouble { // the i-th machine's
-		// Spread over all: the master is the first.
+		// The failures are spread over all machines: the master is the first.
 		step := n / (each * len(kinds))
 		if k := i - 7; k >= 0 && k%step == 0 && k/step < each*len(kinds) {
 			return &kinds[k/step%len(kinds)]

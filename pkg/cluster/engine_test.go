@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// lines renders changes one a line, without their diffs.
+// lines formats each change in one line, without its diff.
 func lines(cs []Change) string {
 	var b strings.Builder
 	for _, c := range cs {
@@ -187,7 +187,7 @@ func TestAHostThatIsOffIsSetAsideAndJoinsLater(t *testing.T) {
 	assert.Empty(t, unified("state", []byte(strings.Join(l.state(), "\n")), []byte(strings.Join(whole.state(), "\n"))))
 }
 
-// nodes are the cluster's, by name.
+// nodes returns the cluster's nodes, by name.
 func (l *lab) nodes() []string {
 	ds, err := os.ReadDir(l.cluster + "/nodes")
 	require.NoError(l.t, err)
@@ -267,7 +267,7 @@ func TestASecondRunIsToldWhoHoldsTheLock(t *testing.T) {
 	assert.NotEmpty(t, hint.Of(second.err))
 	assert.Equal(t, 1, second.trips.Host("m1").RoundTrips, "it asks for the lock and for nothing else")
 
-	// As after kill -9 of the first: its connections end, and with them the lock.
+	// As after kill -9 of the first run: its connections end, and the lock with them.
 	for _, h := range l.hosts {
 		h.server.Drop()
 		h.server.Wait()

@@ -14,23 +14,23 @@ import (
 //go:embed scripts/etcd.sh
 var etcdScript string
 
-// etcdView is etcd as one of its members sees it.
+// etcdView is the state of etcd according to one of its members.
 type etcdView struct {
 	members []etcdMember
-	// quorum reports whether a majority of the members agreed on the list. Without one it is what the
-	// member that was asked knew last.
+	// quorum reports whether a majority of the members agreed on the list. Otherwise the list is the
+	// last one that the member knew.
 	quorum bool
 }
 
-// etcdMember is one of etcd's members. One that was added and has not started yet has no name, and a
-// learner has no vote.
+// etcdMember is one of etcd's members. A member that was added and has not started yet has no name,
+// and a learner has no vote.
 type etcdMember struct {
 	Name     string   `json:"name"`
 	PeerURLs []string `json:"peerURLs"`
 	Learner  bool     `json:"isLearner"`
 }
 
-// is reports whether the member is that of a machine.
+// is reports whether the member belongs to a machine.
 func (m etcdMember) is(n *Node) bool {
 	return m.Name == n.Hostname || slices.ContainsFunc(m.PeerURLs, func(s string) bool {
 		u, err := url.Parse(s)
@@ -80,23 +80,22 @@ func readMembers(a answer.Answer) *etcdView {
 	return &etcdView{members: said.Members, quorum: a.Value("quorum") == "yes"}
 }
 
-// etcdMatters reports whether etcd has to be asked by itself: a member of the cluster whose API
-// server doesn't answer may be none for etcd, or may have an etcd without a quorum; and one that has
-// lost its marks may be one for etcd.
+// etcdMatters reports whether the run has to ask etcd itself: if the API server of a member doesn't
+// answer, the machine may not be a member of etcd, or its etcd may have no quorum; and a machine
+// that lost its marks may be a member of etcd.
 func (w *world) etcdMatters() bool {
 	return w.leader != nil && !w.founding() && slices.ContainsFunc(w.spec.ControlPlane(), func(n *Node) bool {
 		return w.member(n) && !w.healthy(n) || w.unmarked(n)
 	})
 }
 
-// unmarked reports whether a machine was a member and has etcd's data, but not what makes it a member
-// for paictl.
+// unmarked reports whether a machine was a member and has etcd's data, but lost the files that mark a member for paictl.
 func (w *world) unmarked(n *Node) bool {
 	a := w.of(n, phaseJoin)
 	return n.ControlPlane && !w.forgotten && !w.member(n) && a.Value("once") == "yes" && a.Value("etcd") == "there"
 }
 
-// expelled reports whether a master holds itself for a member, and etcd does not: it was removed
+// expelled reports whether a master considers itself a member, but etcd does not: it was removed
 // while it was off, and came back with its old disk. Its kubelet registers its node again, but its
 // etcd ends at once, and its API server with it.
 func (w *world) expelled(n *Node) bool {

@@ -109,7 +109,7 @@ func TestWithoutAQuorumNothingIsChanged(t *testing.T) {
 	require.ErrorContains(t, l.refused(), "the data of m1 is gone; no answer from m3")
 }
 
-// A master that lost a file by which it is known has etcd's data still, and a majority may need it.
+// A master that lost one of its marks still has etcd's data, and a majority may need it.
 func TestAMasterOnWhichEtcdCountsIsNotReset(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"/etc/kubernetes/kubelet.conf", paths.Member} {
@@ -150,7 +150,7 @@ func TestAMasterOnWhichEtcdCountsIsNotReset(t *testing.T) {
 	})
 }
 
-// etcd keeps a member without which too few would run; then nothing on the machine is lost.
+// etcd keeps a member if too few would run without it; the machine's data is kept then.
 func TestWhatEtcdKeepsIsNotCleared(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, 1)

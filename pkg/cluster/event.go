@@ -40,7 +40,7 @@ type Event struct {
 	Summary *Summary      `json:"summary,omitempty"`
 }
 
-// Summary closes a run.
+// Summary is the content of a run's last event.
 type Summary struct {
 	Command string   `json:"command"`
 	DryRun  bool     `json:"dryRun,omitempty"`
@@ -63,7 +63,7 @@ type Failed struct {
 	Phase string `json:"phase"`
 	Error string `json:"error"`
 	Hint  string `json:"hint,omitempty"`
-	// Untouched says that the host was left as it is, since the same change failed on another, or something there has to end first.
+	// Untouched means that the host was left unchanged, since the same change failed on another, or something there has to end first.
 	Untouched bool `json:"untouched,omitempty"`
 }
 

@@ -16,7 +16,7 @@ type facts struct {
 
 func encoded(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
 
-// decoded returns a field that travelled as base64.
+// decoded returns the content of a base64 field.
 func decoded(s string) []byte {
 	b, err := base64.StdEncoding.DecodeString(s)
 	if err != nil {

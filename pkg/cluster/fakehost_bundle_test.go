@@ -22,13 +22,13 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// newBundle makes a bundle of small files that stand for programs and images.
+// newBundle makes a bundle of small files in place of programs and images.
 func newBundle(t testing.TB) *bundle.Bundle {
 	t.Helper()
 	return newBundleOf(t, version.Kubernetes, "")
 }
 
-// newBundleOf is one of a release of Kubernetes. Bundles of another build have other files.
+// newBundleOf makes a bundle with a release of Kubernetes. Bundles of another build have other files.
 func newBundleOf(t testing.TB, release, build string) *bundle.Bundle {
 	t.Helper()
 	dir := t.TempDir()
@@ -81,8 +81,8 @@ func newBundleOf(t testing.TB, release, build string) *bundle.Bundle {
 	return b
 }
 
-// makeAuthorities makes real certificates for the clusters that "kubeadm init" may make in
-// a test: each init takes the next one, as the real one makes a new authority.
+// makeAuthorities makes real certificates for the clusters that "kubeadm init" may make in a test:
+// each init takes the next one, as the real kubeadm makes a new authority.
 func makeAuthorities(t testing.TB, dir string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o755))

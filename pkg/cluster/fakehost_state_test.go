@@ -32,7 +32,7 @@ func (l *lab) state() []string {
 	return append(out, l.tree(l.cluster, "cluster")...)
 }
 
-// tree lists one machine.
+// tree lists the files of one machine.
 func (h *fakeHost) tree(name string) []string { return h.lab.tree(h.root, name) }
 
 var (
@@ -173,7 +173,7 @@ func assertNoRunIsLeft(t *testing.T) {
 	assert.Empty(t, running(), "a goroutine that nobody ends")
 }
 
-// sectionsOf reads an answer that is known to be readable.
+// sectionsOf parses an answer that must be valid.
 func sectionsOf(out []byte) map[string]answer.Answer {
 	sections, err := answer.Sections(out)
 	if err != nil {

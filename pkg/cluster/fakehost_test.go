@@ -48,7 +48,7 @@ type fakeHost struct {
 	name, ip string
 	root     string
 	server   *sshtest.Server
-	// taking is called before the machine writes some bytes of a file that is uploaded.
+	// taking is called before the machine writes some bytes of an uploaded file.
 	taking func(offset int64)
 }
 
@@ -119,8 +119,8 @@ func configure(t testing.TB, dir, quick string) *config.Cluster {
 	return g.Cluster
 }
 
-// refusing makes a folder of programs that no script may call on a fake host: they would
-// reach the machine that runs the tests.
+// refusing makes a folder of programs that no script may call on a fake host: they would change the
+// machine that runs the tests.
 func refusing(t testing.TB, dir string) string {
 	t.Helper()
 	stub, err := filepath.Abs("testdata/stubs/refuse")
@@ -157,7 +157,7 @@ func (l *lab) spec() *Spec {
 	return s
 }
 
-// outcome is all that one run showed.
+// outcome holds the results of one run.
 type outcome struct {
 	changes []Change
 	err     error
@@ -165,7 +165,7 @@ type outcome struct {
 	trips   *ssh.Counter
 }
 
-// summary returns the run's last word.
+// summary returns the summary of the run.
 func (o *outcome) summary() Summary {
 	for _, e := range o.events {
 		if e.Kind == EventRunDone {
@@ -231,7 +231,7 @@ func (l *lab) made() {
 	}
 	found, _ := madeLabs.LoadOrStore(string(conf)+strings.Join(l.state(), "\n"), &madeLab{})
 	m := found.(*madeLab)
-	m.mu.Lock() // others that want the same wait for the first
+	m.mu.Lock() // other tests with the same key wait for the first
 	defer m.mu.Unlock()
 	if m.archive != nil {
 		for _, f := range folders {
@@ -298,7 +298,7 @@ func (h *fakeHost) Exec(ctx context.Context, e *sshtest.Exec) int {
 	return shell.Exec(ctx, e)
 }
 
-// machineProxy is the proxy that each machine gives to its users.
+// machineProxy is the proxy that each machine sets for its users.
 const machineProxy = "http://10.9.255.1:3128"
 
 // install writes the files of a fresh Debian that paictl reads.

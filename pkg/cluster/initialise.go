@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// initialise makes a cluster by "kubeadm init" on one control plane machine, and brings a changed
-// configuration to the control plane of a cluster that exists: to one machine after the other.
+// initialise makes a cluster with "kubeadm init" on one control plane machine, and applies a changed
+// configuration to the control plane of an existing cluster, to one machine after the other.
 type initialise struct{ spec *Spec }
 
 const (
@@ -32,8 +32,7 @@ var auditPolicy []byte
 func (*initialise) name() string         { return phaseInit }
 func (*initialise) applies(n *Node) bool { return n.ControlPlane }
 
-// waits puts the machines whose settings change in a row: the next one begins when the one
-// before it is healthy again.
+// waits orders the machines whose settings change: the next one begins when the one before it is healthy again.
 func (p *initialise) waits(n *Node, pl *plan) []step {
 	if !reconfigures(pl, n) {
 		return nil
@@ -134,14 +133,14 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	// An API server that is silent is asked again by the run that finds it.
+	// A silent API server is asked again by a later run that reaches it.
 	if n == w.leader && a.Value("api") == "up" && a.Value("stored") != strconv.Quote(stored) {
 		cs = append(cs, Change{Action: "run", Target: runUpload, Detail: "the cluster's copy of the settings, CoreDNS and kube-proxy"})
 	}
 	return cs, nil
 }
 
-// sameData refuses to send etcd to another folder: it would begin there with nothing.
+// sameData refuses to point etcd at another folder: it would begin there without data.
 func (p *initialise) sameData(n *Node, a answer.Answer) error {
 	have, want := a.Value("etcd-data"), strings.TrimSuffix(p.spec.etcdData(), "/")
 	if have == "" || have == want {
@@ -258,7 +257,7 @@ done
 `, shell.Quote(p.spec.endpoint()), shell.Quote(p.spec.endpointRemedy()))
 }
 
-// endpointRemedy says where to look if the API doesn't answer at the address of all machines.
+// endpointRemedy is the remedy if the API doesn't answer at the address of all machines.
 func (s *Spec) endpointRemedy() string {
 	if s.local() {
 		return "see journalctl -u " + proxyProgram + " on the host"

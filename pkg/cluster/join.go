@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// join takes machines into the cluster that the leader is a member of: workers at once, control
-// plane machines one after the other, since each becomes an etcd member.
+// join adds machines to the cluster of the leader: workers at once, control plane machines one
+// after the other, since each becomes an etcd member.
 type join struct{ spec *Spec }
 
 const phaseJoin = "join"
@@ -26,12 +26,12 @@ const phaseJoin = "join"
 func (*join) name() string       { return phaseJoin }
 func (*join) applies(*Node) bool { return true }
 
-// waits: etcd's members change one at a time, and not while one of them restarts.
+// waits ensures that etcd's members change one at a time, and not while one of them restarts.
 func (p *join) waits(n *Node, pl *plan) []step {
 	out := []step{{host: pl.world.leader.Hostname, phase: phaseInit, must: true}}
 	if isMove(pl.of(n, phaseJoin)) {
 		for _, m := range pl.world.controlPlane() {
-			if reconfigures(pl, m) { // its certificate gets the name
+			if reconfigures(pl, m) { // its certificate gets the new name
 				out = append(out, step{host: m.Hostname, phase: phaseInit})
 			}
 		}
@@ -100,8 +100,8 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 	return append(out, Change{Action: "run", Target: runJoin, Detail: why}), nil
 }
 
-// nodes returns the cluster's nodes by name, as the leader's API server had them when it was
-// asked. The answer is long in a large cluster, so it is read once.
+// nodes returns the cluster's nodes by name, according to the leader's API server at the time of
+// the survey. The answer is long in a large cluster, so it is parsed once.
 func (w *world) nodes() (map[string]corev1.Node, error) {
 	w.nodesOnce.Do(func() { w.nodesRead, w.nodesErr = readNodes(w.of(w.leader, phaseInit)) })
 	return w.nodesRead, w.nodesErr
@@ -155,8 +155,7 @@ func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
 	return err
 }
 
-// isUnknown asks for the node by its name, before a machine that runs as a member is reset for
-// not being in a list.
+// isUnknown asks for the node by its name, before a machine that runs as a member is reset because it is not in a list.
 func (p *join) isUnknown(ctx context.Context, r *run, n *Node) error {
 	_, err := r.read(ctx, r.leader, phaseJoin, "look", selfAPI(p.spec, r.leader)+fmt.Sprintf(`
 said=$(self get node %s --request-timeout=30s -o name 2>&1) && { echo "the cluster knows the node after all: nothing was done on its machine -> run the same command again" >&2; exit 1; }
@@ -165,8 +164,7 @@ case $said in *NotFound*) ;; *) printf '%%s\n' "$said" >&2; exit 1 ;; esac
 	return err
 }
 
-// isExpelled asks etcd again, before a machine that runs as a member is reset for not being in its
-// list.
+// isExpelled asks etcd again, before a machine that runs as a member is reset because it isn't in etcd's list.
 func (r *run) isExpelled(ctx context.Context, n *Node) error {
 	v, err := r.lookAtEtcd(ctx, r.leader)
 	if err != nil {
@@ -268,8 +266,8 @@ func (r *run) joinTicket(ctx context.Context) (*ticket, error) {
 	return t, nil
 }
 
-// publicKeyHash is how a joining machine recognises the cluster: kubeadm's hash of the
-// authority's public key (DER, SubjectPublicKeyInfo).
+// publicKeyHash returns the hash by which a joining machine recognises the cluster: kubeadm's hash
+// of the authority's public key (DER, SubjectPublicKeyInfo).
 func publicKeyHash(ca []byte) (string, error) {
 	block, _ := pem.Decode(ca)
 	if block == nil {

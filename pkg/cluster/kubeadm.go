@@ -50,7 +50,7 @@ func (s *Spec) storedHash() (string, error) {
 	return hash(b), err
 }
 
-// etcdData is the folder of etcd's data on control plane machines.
+// etcdData returns the folder of etcd's data on control plane machines.
 func (s *Spec) etcdData() string {
 	k := s.Config.Kubernetes.Kubernetes
 	etcd, _ := k.Extra.Kubeadm["etcd"].(map[string]any)
@@ -122,7 +122,7 @@ func (s *Spec) clusterConfiguration() (map[string]any, error) {
 	}
 	ours := conf["apiServer"].(map[string]any)["certSANs"].([]any)
 	merged := merge(conf, k.Extra.Kubeadm)
-	// Further names are added: without ours the machines don't trust their own API.
+	// The operator's names are added: without paictl's names the machines don't trust their own API.
 	if api, ok := merged["apiServer"].(map[string]any); ok {
 		theirs, _ := api["certSANs"].([]any)
 		api["certSANs"] = unique(slices.Concat(ours, theirs))
@@ -172,7 +172,7 @@ func (s *Spec) apiServer() map[string]any {
 	}
 }
 
-// nodeRegistration is how a machine presents itself. Taints come from the layout's roles,
+// nodeRegistration returns a machine's registration settings. Taints come from the layout's roles,
 // in the phase labels; here an empty list keeps kubeadm from adding its own.
 func (s *Spec) nodeRegistration(n *Node) map[string]any {
 	return map[string]any{
@@ -217,8 +217,8 @@ func (s *Spec) discovery(n *Node, t *ticket) string {
 	return s.endpoint()
 }
 
-// ignoredChecks are kubeadm's own checks that must not stop it: those that the operator
-// names, and those against which the operator's kubelet settings have decided.
+// ignoredChecks returns kubeadm's own checks that must not stop it: those that the operator names,
+// and those that contradict the operator's kubelet settings.
 func (s *Spec) ignoredChecks() string {
 	extra := s.Config.Kubernetes.Kubernetes.Extra
 	out := slices.Clone(extra.KubeadmIgnorePreflight)
@@ -231,7 +231,7 @@ func (s *Spec) ignoredChecks() string {
 	return strings.Join(slices.Compact(out), ",")
 }
 
-// args renders name, value, name, value… as kubeadm v1beta4 wants flags.
+// args renders name, value, name, value… in the form of flags for kubeadm v1beta4.
 func args(pairs ...string) []any {
 	var out []any
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -47,7 +47,7 @@ func MasterKubeconfig(ctx context.Context, s *Spec, o Options) (*api.Config, err
 	return r.kubeconfig(ctx, func(n *Node, server string) (string, error) { return s.reachedBy(n, server), nil })
 }
 
-// kubeconfig fetches one. address chooses the API's, by the master that it is from and the one that is in it.
+// kubeconfig fetches the kubeconfig of a master. address chooses the API's address from that master and the address in the file.
 func (r *run) kubeconfig(ctx context.Context, address func(n *Node, server string) (string, error)) (*api.Config, error) {
 	n, err := r.reachLeader(ctx)
 	if err != nil {
@@ -158,10 +158,10 @@ type MergeResult struct {
 	Current string `json:"current"`
 }
 
-// MergeKubeconfig puts the entries of add into a kubeconfig file, by name: a cluster, user or
-// context of that name is replaced as a whole, so that no old authority or key survives, and
-// all others stay. The current context changes only with use. The file is written at once,
-// with mode 0600; where it is a link, the link stays.
+// MergeKubeconfig adds the entries of add to a kubeconfig file, by name: a cluster, user or context
+// of that name is replaced as a whole, so that no old authority or key survives, and all others
+// stay. The current context changes only with use. The file is replaced atomically, with mode 0600;
+// if it is a link, the link stays.
 func MergeKubeconfig(file string, add *api.Config, use bool) (MergeResult, error) {
 	res := MergeResult{File: file, Context: add.CurrentContext}
 	target, old, err := readKubeconfig(file)
@@ -180,7 +180,7 @@ func MergeKubeconfig(file string, add *api.Config, use bool) (MergeResult, error
 		old.AuthInfos[name] = u
 	}
 	for name, c := range add.Contexts {
-		// The operator's choice of a namespace is not ours to forget.
+		// Keep the namespace that the operator has chosen.
 		if had := old.Contexts[name]; had != nil && c.Namespace == "" && had.Cluster == c.Cluster {
 			c.Namespace = had.Namespace
 		}
@@ -203,7 +203,7 @@ func MergeKubeconfig(file string, add *api.Config, use bool) (MergeResult, error
 	return res, nil
 }
 
-// writePrivate replaces a file at once. A file that others may read does not stay so.
+// writePrivate replaces a file atomically. The new file is readable only by its owner.
 func writePrivate(file string, b []byte) error {
 	f, err := renameio.NewPendingFile(file, renameio.WithStaticPermissions(0o600))
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 	kubeletUnit   = "/etc/systemd/system/kubelet.service"
 	kubeletDropIn = confDir + "/kubelet.conf.d/10-paictl.conf"
 	resolvConf    = confDir + "/resolv.conf"
-	// A machine's own settings, if the configuration names no name servers.
+	// The machine's own settings, used if the configuration names no name servers.
 	machineResolvConf = "/run/paictl-resolv.conf"
 	resolvScript      = "/usr/local/libexec/paictl/kubelet-resolv-conf"
 	resolvDropIn      = "/etc/systemd/system/kubelet.service.d/10-paictl-resolv-conf.conf"
@@ -42,7 +42,7 @@ var kubeletResolvConf []byte
 
 func (*kubelet) name() string        { return phaseKubelet }
 func (*kubelet) applies(*Node) bool  { return true }
-func (*kubelet) verify(*Node) string { return "" } // apply does, on members
+func (*kubelet) verify(*Node) string { return "" } // apply checks it on members
 
 // waits: a member's kubelet may be about to request a certificate; the approver must know the machine first.
 func (p *kubelet) waits(n *Node, pl *plan) []step {
@@ -101,7 +101,7 @@ func (s *Spec) kubeletSettings() map[string]any {
 		"apiVersion":         "kubelet.config.k8s.io/v1beta1",
 		"kind":               "KubeletConfiguration",
 		"rotateCertificates": true,
-		"seccompDefault":     true, // pods that don't say have the runtime's own profile
+		"seccompDefault":     true, // pods without a profile get the runtime's own
 		// Lines that log-manager hasn't read yet must outlive a fast writer: the kubelet keeps five files, and
 		// checks every three seconds instead of ten, so that a writer doesn't fill the disk between checks.
 		"containerLogMaxSize":         "32Mi",
@@ -110,8 +110,8 @@ func (s *Spec) kubeletSettings() map[string]any {
 		// the memory of the kubelet, containerd and sshd. The scheduler also sees only the rest.
 		"systemReserved": map[string]any{"cpu": "100m", "memory": "256Mi", "pid": "1000"},
 		"kubeReserved":   map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi", "pid": "1000"},
-		// A pod that starts processes without end can't keep others from it. Eight GPUs, each with dozens of loaders of a hundred threads,
-		// need less.
+		// A pod that starts endless processes can't keep others from starting theirs. Eight GPUs, each with dozens of loaders of a
+		// hundred threads, need less.
 		"podPidsLimit": podPIDs,
 	}
 	if !s.selfSigned {
@@ -163,7 +163,7 @@ func (p *kubelet) diff(n *Node, w *world) ([]Change, error) {
 }
 
 func (p *kubelet) carries(n *Node, w *world, cs []Change) []bundle.Artifact {
-	res, _ := p.wanted(n, w) // diff has had it, without an error
+	res, _ := p.wanted(n, w) // diff has called it before, without an error
 	return sources(res.uploads(cs))
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/nodelabels"
 )
 
-// labels brings the labels and taints of the layout's roles to the cluster's nodes. The leader
+// labels applies the labels and taints of the layout's roles to the cluster's nodes. The leader
 // sets them, for all nodes, once they have joined.
 type labels struct{ spec *Spec }
 
@@ -24,7 +24,7 @@ func (*labels) name() string                 { return phaseLabels }
 func (*labels) applies(n *Node) bool         { return n.ControlPlane }
 func (*labels) detect(*Node) (string, error) { return ":\n", nil }
 
-// verify waits for the certificate of the machine on which the cluster was made. The others have waited when they joined.
+// verify waits for the certificate of the machine on which the cluster was made. The others waited when they joined.
 func (p *labels) verify(n *Node) string { return p.spec.serving(n) }
 
 func (p *labels) waits(n *Node, _ *plan) []step {
@@ -41,7 +41,7 @@ type relabel struct {
 	untouched bool
 }
 
-// compare says what has to be done on a node. An unknown node has nothing yet.
+// compare returns the changes to make on a node. An unknown node has no labels yet.
 func (p *labels) compare(want *Node, have corev1.Node) relabel {
 	d := nodelabels.Compare(want.Labels, want.Taints, nodelabels.Of(&have))
 	return relabel{Difference: d, untouched: d.Empty()}
@@ -55,11 +55,11 @@ func (p *labels) diff(n *Node, w *world) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	silent := !w.founding() && !w.healthy(w.leader) // nothing is known of the nodes that there are
+	silent := !w.founding() && !w.healthy(w.leader) // the present nodes are unknown
 	var out []Change
 	for _, o := range p.spec.Nodes {
 		if _, known := nodes[o.Hostname]; !w.concerns(o) || !known && w.facts[o.Hostname] == nil {
-			continue // not meant, or neither in the cluster nor about to join in this run
+			continue // not selected, or neither in the cluster nor about to join in this run
 		}
 		have := nodes[o.Hostname]
 		again, err := (&join{spec: p.spec}).diff(o, w)

@@ -34,8 +34,8 @@ func (w *world) healthy(n *Node) bool { return w.of(n, phaseInit).Value("api") =
 // founding reports whether this run makes the cluster, on the leader.
 func (w *world) founding() bool { return w.leader != nil && !w.member(w.leader) }
 
-// controlPlane returns the control plane machines, the leader first, the others by address. In
-// this order their settings change and they join.
+// controlPlane returns the control plane machines, the leader first, the others by address. They
+// join and change their settings in this order.
 func (w *world) controlPlane() []*Node {
 	out := []*Node{w.leader}
 	for _, n := range w.spec.ControlPlane() {
@@ -127,7 +127,7 @@ func (w *world) againstFounding() []preflight.Finding {
 	return append(out, w.orphans()...)
 }
 
-// orphans finds machines that belong to a cluster of which no control plane machine is left.
+// orphans finds machines that belong to a cluster without any control plane machine.
 func (w *world) orphans() []preflight.Finding {
 	var names []string
 	for _, n := range w.spec.Nodes {
@@ -152,8 +152,8 @@ func membersText(names []string) string {
 	return fmt.Sprintf("the machine and %d others are members", len(names)-1)
 }
 
-// lookBeyond asks the machines outside of --limit whether they belong to a cluster, before one
-// is made. Those that don't answer can't be asked.
+// lookBeyond asks the machines outside of --limit whether they belong to a cluster, before one is
+// made. It skips those that don't answer.
 func (r *run) lookBeyond(ctx context.Context, w *world) error {
 	var rest []*Node
 	for _, n := range r.spec.Nodes {
@@ -225,8 +225,8 @@ type leaderAnswer struct {
 	server, state string
 }
 
-// selfAPI is shell by which a control plane machine asks its own API server: a load balancer in
-// front of all may be away, or lead to another one.
+// selfAPI returns shell code with which a control plane machine asks its own API server: a load
+// balancer in front of all may be down, or lead to another one.
 func selfAPI(s *Spec, n *Node) string {
 	return fmt.Sprintf("\nself() { kubectl --server=%s \"$@\"; }\n",
 		shell.Quote("https://"+s.ownEndpoint(n)))

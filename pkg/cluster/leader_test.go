@@ -39,7 +39,7 @@ func (l *lab) kept() bool {
 	return err == nil
 }
 
-// members are etcd's.
+// members returns etcd's members.
 func (l *lab) members() []string {
 	l.t.Helper()
 	entries, err := os.ReadDir(filepath.Join(l.cluster, "members"))
@@ -51,8 +51,8 @@ func (l *lab) members() []string {
 	return out
 }
 
-// The stub of kubeadm ends a test that makes a cluster while another machine is a member of one,
-// and a machine that comes back under its old identity in etcd.
+// The stub of kubeadm fails a test that makes a cluster while another machine is a member of one,
+// or in which a machine comes back under its old identity in etcd.
 func TestAMasterThatLostItsDiskJoinsTheClusterThatIsThere(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, 1)
@@ -80,7 +80,7 @@ func TestAMasterListedAboveTheOthersJoinsThem(t *testing.T) {
 	l.made()
 	l.keep()
 	l.conf.Layout.MachineList = machines
-	k.LoadBalanceIP = "10.9.0.1" // as the defaults fill it in
+	k.LoadBalanceIP = "10.9.0.1" // with the value of the defaults
 	o := l.mustUp()
 	assert.NotContains(t, lines(o.changes), "run kubeadm init v")
 	assert.True(t, l.kept())
@@ -108,7 +108,7 @@ func TestTheOrderOfTheLayoutMeansNothing(t *testing.T) {
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
-// refused runs an up that has to be refused with nothing changed, and returns why.
+// refused runs an up that has to be refused without changes, and returns its error.
 func (l *lab) refused(edit ...func(*Options, *ssh.Options)) error {
 	l.t.Helper()
 	before := l.bytes()
@@ -266,7 +266,7 @@ func TestSettingsThatCameUpBeforeARunWasCutOffStay(t *testing.T) {
 	l.mustUp()
 	want := m1.read("/etc/kubernetes/manifests/kube-scheduler.yaml")
 	require.NotEqual(t, want, old["kube-scheduler"])
-	// As a power failure leaves it after the scheduler came up, and before that was noted.
+	// The state after a power failure between the start of the scheduler and its record.
 	for c, text := range old {
 		m1.write(stateDir+"/manifests/"+c+".yaml", text)
 		m1.write(stateDir+"/manifests/"+c+".hash", hash([]byte(text))[:32])
@@ -410,7 +410,7 @@ func TestWhatAReconfigurationThatWasCutOffLeftIsMendedByTheSettingsOfNow(t *test
 	l.made()
 	m1 := l.host("m1")
 	good := m1.read("/etc/kubernetes/manifests/kube-apiserver.yaml")
-	// The power failed after a bad manifest was written; the operator then took the setting back.
+	// The power failed after a bad manifest was written; the operator then reverted the setting.
 	m1.write(stateDir+"/manifests/kube-apiserver.yaml", good)
 	m1.write("/etc/kubernetes/manifests/kube-apiserver.yaml", "bad")
 	m1.write("/.fake/fail/api", "")

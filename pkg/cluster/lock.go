@@ -12,15 +12,15 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// clusterLock is the file that a run holds locked, on each machine of the control plane that
-// answers: two runs that don't see the same machines still meet on one of them.
+// clusterLock is the file that a run locks on each machine of the control plane that answers: two
+// runs that reach different machines still meet on one of them.
 const clusterLock = "/run/paictl.lock"
 
-// ErrLockLost says that the session that held the cluster's lock has ended. The run stops,
+// ErrLockLost is the error of a run whose session with the cluster's lock has ended. The run stops,
 // because another one may now begin.
 var ErrLockLost = errors.New("the session that held the cluster's lock was lost")
 
-// LockedError says that another run works on the cluster.
+// LockedError reports that another run works on the cluster.
 type LockedError struct {
 	Host  string
 	Owner string // user@host, pid
@@ -34,8 +34,8 @@ func (e *LockedError) Error() string {
 // ExitCode is 5: locked.
 func (e *LockedError) ExitCode() int { return 5 }
 
-// lockScript locks the file for as long as its standard input stays open. The lock is
-// flock's, so it dies with the session, however that ends: nothing can go stale.
+// lockScript locks the file for as long as its standard input stays open. The lock is flock's, so
+// it ends with the session in any case and can't go stale.
 func lockScript(owner string, since time.Time) string {
 	return preludeScript + fmt.Sprintf(`
 owner=%s
@@ -59,14 +59,14 @@ rm -f "$f"
 `, shell.Quote(owner+"\t"+since.UTC().Format(time.RFC3339)), clusterLock)
 }
 
-// lock takes the cluster's lock on all machines of the control plane that answer, by address.
-// The returned context ends when the lock is lost: when too few of the sessions are left to keep
-// every other run out.
+// lock takes the cluster's lock on all machines of the control plane that answer, by address. The
+// returned context ends when the lock is lost, that is when too few of the sessions are left to
+// keep every other run out.
 func (r *run) lock(ctx context.Context) (context.Context, func(), error) {
 	var held []ssh.Session
 	release := func() {
 		for _, s := range held {
-			_ = s.Close() // the lock goes with the session, however that ends
+			_ = s.Close() // the lock ends with the session in any case
 		}
 	}
 	machines := r.alive(r.spec.ControlPlane())

@@ -25,7 +25,7 @@ func (h *holding) Close() error                                          { close
 
 func TestARunEndsOnceItsLocksKeepNoOtherOut(t *testing.T) {
 	for _, c := range []struct{ masters, answer, most int }{
-		{1, 1, 0}, {3, 3, 1}, {5, 5, 2}, {3, 2, 0}, {5, 4, 1}, {5, 2, 0}, // most: how many locks may be lost
+		{1, 1, 0}, {3, 3, 1}, {5, 5, 2}, {3, 2, 0}, {5, 4, 1}, {5, 2, 0}, // the number of locks that may be lost
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := preflightSpec(t, c.masters-1)

@@ -37,24 +37,24 @@ type Looked struct {
 	API, APIMessage string
 	// Etcd is the list of members from the etcd on this machine, or nil if the machine has no etcd or it doesn't answer.
 	Etcd *EtcdView
-	// Broken are the parts of the question that broke off on the machine, with their exit status: facts, base, more, etcd, status.
+	// Broken holds the sections of the script that broke off on the machine, with their exit status: facts, base, more, etcd, status.
 	Broken map[string]string
-	// More are the lines, in fields, that the caller's script printed.
+	// More holds the lines that the caller's script printed, split into fields.
 	More [][]string
 
 	sections map[string]answer.Answer
 }
 
-// EtcdView is etcd as one of its members sees it.
+// EtcdView is the state of etcd according to one of its members.
 type EtcdView struct {
 	Members []EtcdMember
-	// Quorum reports whether a majority of them agrees.
+	// Quorum reports whether a majority of the members agrees.
 	Quorum bool
-	// Status is the answer of the member's own status, as JSON; Alarms that of the alarms that are on.
+	// Status is the member's own status as JSON; Alarms holds the active alarms.
 	Status, Alarms []byte
 }
 
-// EtcdMember is one member. One that was added and has not started yet has no name.
+// EtcdMember is one member. A member that was added and has not started yet has no name.
 type EtcdMember struct {
 	Name     string
 	PeerURLs []string
@@ -162,7 +162,7 @@ func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer
 }
 
 func lookProgram(s *Spec, n *Node, settings, more string) string {
-	// The facts have the clock in them, so they come first.
+	// The facts include the clock, so they come first.
 	sections := []section{{"facts", layout.DiscoverScript()}, {phasePreflight, preflight.Probe(s.checked(nil), n.checked())}, {"journal", "d_journal"}, {phaseBase, settings}, {"more", "set +e\n" + more}}
 	var etcd string
 	if n.ControlPlane {

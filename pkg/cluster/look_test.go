@@ -52,7 +52,7 @@ func TestWhatWasFoundIsRepaired(t *testing.T) {
 	found := look.Machines["w1"].Settings
 	require.NotEmpty(t, found)
 
-	// The gate of a run that only reads holds here too.
+	// The read-only gate applies here too.
 	refused := Repair(t.Context(), l.spec(), o, map[string][]Change{"w1": found})
 	require.ErrorContains(t, refused["w1"], "dry run")
 	assert.NoFileExists(t, l.host("w1").root+sysctlFile)
@@ -82,7 +82,7 @@ func TestTheLooksScriptsAreSound(t *testing.T) {
 	}
 }
 
-// writing are the options of a run that may change machines.
+// writing returns the options of a run that may change machines.
 func (l *lab) writing() Options {
 	client := ssh.NewClient(sshtest.Options(l.t, l.servers()...))
 	l.t.Cleanup(func() { _ = client.Close() })

@@ -18,8 +18,8 @@ import (
 )
 
 // network connects the pods: flannel as a DaemonSet and, on each machine, a unit that turns
-// the subnet flannel was given into the configuration of the standard CNI plugins. With
-// network-plugin "none" the operator brings another; with a path that manifest is applied.
+// flannel's subnet into the configuration of the standard CNI plugins. With network-plugin "none"
+// the operator installs another plugin; with a path paictl applies that manifest.
 type network struct{ spec *Spec }
 
 const (
@@ -199,8 +199,8 @@ note change "network plugin"
 	return nil
 }
 
-// verify waits until a control plane machine that is a member is Ready, which says that the
-// network works there. The others are waited for when they join.
+// verify waits until a control plane machine that is a member is Ready, which means that the
+// network works there. For the others the phase join waits.
 func (p *network) verify(n *Node) string {
 	if !n.ControlPlane || p.plugin() != flannelPlugin {
 		return ""
@@ -208,9 +208,9 @@ func (p *network) verify(n *Node) string {
 	return "[ -f \"$S/member\" ] || exit 0\n" + waitReady(n)
 }
 
-// nodeReady is shell: a function that prints whether the node that it runs on is Ready, and
-// why not, asking with the kubelet's own credentials; and one that ends the script when it
-// wasn't for too long.
+// nodeReady returns shell code with two functions: one prints whether its own node is Ready, and
+// the reason if not, using the kubelet's own credentials; the other ends the script if the node
+// wasn't Ready for too long.
 func nodeReady(n *Node) string {
 	return fmt.Sprintf(`
 node=%s
@@ -225,7 +225,7 @@ never_ready() {
 `, shell.Quote(n.Hostname))
 }
 
-// waitReady is shell that waits until the node that it runs on is Ready.
+// waitReady returns shell code that waits until its own node is Ready.
 func waitReady(n *Node) string {
 	return nodeReady(n) + `
 i=0

@@ -52,7 +52,7 @@ func unquoted(s string) string {
 	return out
 }
 
-// unquotedAll reads a list of quoted texts, each with a semicolon after it.
+// unquotedAll parses a list of quoted texts, each followed by a semicolon.
 func unquotedAll(list string) (out []string) {
 	for {
 		quoted, err := strconv.QuotedPrefix(list)
@@ -64,7 +64,7 @@ func unquotedAll(list string) (out []string) {
 	}
 }
 
-// readTaint reads key=value:Effect.
+// readTaint parses key=value:Effect.
 func readTaint(s string) corev1.Taint {
 	key, effect, _ := strings.Cut(s, ":")
 	key, value, _ := strings.Cut(key, "=")

@@ -19,7 +19,7 @@ const (
 	mb    = 1_000_000
 )
 
-// line is a simulation of machines that get files from paictl over one line, and from each other in one step. A step is a look at all sendings.
+// line simulates machines that get files from paictl over one line, and from each other in one step. In each step all sendings are checked.
 type line struct {
 	t       *testing.T
 	copies  *copies
@@ -27,7 +27,7 @@ type line struct {
 	wants   map[string][]ssh.Missing
 	sending map[string]*sendingOf
 	now     time.Time
-	// rate is how many bytes a second n sendings have together.
+	// rate returns how many bytes a second n sendings get together.
 	rate func(step, n int) float64
 	// part is how much of its share of the line a machine takes.
 	part func(name string) float64
@@ -54,7 +54,7 @@ func newLine(t *testing.T, machines int, sizes ...int64) *line {
 	return l
 }
 
-// step begins all transfers that may begin, and lets some time pass.
+// step starts all possible transfers, and lets some time pass.
 func (l *line) step() {
 	patience := peer.Patience{}.WithDefaults()
 	fetching := map[string]transfer{}
@@ -108,7 +108,7 @@ func (l *line) step() {
 	l.steps++
 }
 
-// whole is how many machines have everything.
+// whole returns how many machines have all their files.
 func (l *line) whole() (n int) {
 	for _, name := range l.names {
 		if len(l.wants[name]) == 0 && l.sending[name] == nil {
@@ -142,7 +142,7 @@ func TestASlowLineThatAllShareGetsNoMoreToSend(t *testing.T) {
 	}
 }
 
-// On a real line not all have the same share of it, and it changes.
+// On a real line the machines' shares differ, and change.
 func TestAnUnevenSlowLineGetsFewMoreToSend(t *testing.T) {
 	for seed := range uint64(20) {
 		chance := rand.New(rand.NewPCG(seed, 1))

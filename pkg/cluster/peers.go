@@ -35,9 +35,9 @@ import (
 
 const (
 	peerProgram = "pai-peer"
-	// fewMachines is the number below which paictl sends everything itself: it sends ownCopies in any case.
+	// fewMachines is the number below which paictl sends all files itself: it sends ownCopies in any case.
 	fewMachines = ownCopies + 1
-	// worthSharing is how many bytes a machine must lack before it gets the program, which takes a third of that.
+	// worthSharing is how many bytes a machine must be missing before it gets the program, whose size is a third of that.
 	worthSharing = 8 << 20
 	// servesFor ends the serving of a machine at the latest, even if it doesn't notice the end of the connection.
 	servesFor = 2 * time.Hour
@@ -167,7 +167,7 @@ func pack(file string) ([]byte, error) {
 	if _, err := io.Copy(z, f); err != nil {
 		return nil, err
 	}
-	err = z.Close() // it writes the end
+	err = z.Close() // it writes the remaining data
 	return out.Bytes(), err
 }
 
@@ -184,7 +184,7 @@ func (p *peers) close() {
 	wg.Wait()
 }
 
-// brings reports whether files may come from other machines.
+// brings reports whether a file may come from other machines.
 func (p *peers) brings(f ssh.File) bool {
 	_, listed := slices.BinarySearch(p.sums, f.SHA256)
 	return listed

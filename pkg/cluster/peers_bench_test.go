@@ -27,7 +27,7 @@ type lightLab struct {
 	spec *Spec
 }
 
-// newLightLab makes hosts. As root on Linux, with PAICTL_E2E=1 and a bundle in PAICTL_BUNDLE.
+// newLightLab makes hosts. It needs root on Linux, PAICTL_E2E=1 and a bundle in PAICTL_BUNDLE.
 func newLightLab(t testing.TB, hosts int) *lightLab {
 	t.Helper()
 	if os.Getenv("PAICTL_E2E") == "" || os.Getenv("PAICTL_BUNDLE") == "" {
@@ -82,7 +82,7 @@ func (l *lightLab) all(script string) {
 	}
 }
 
-// connected is a run with connections to all hosts.
+// connected returns a run with connections to all hosts.
 func (l *lightLab) connected(o Options) (*run, *sink) {
 	l.t.Helper()
 	events := &sink{}
@@ -99,7 +99,7 @@ func (l *lightLab) connected(o Options) (*run, *sink) {
 	return r, events
 }
 
-// bring gets the files of phases to all hosts, as fresh ones get them, without the phases' other work.
+// bring copies the files of phases to all hosts, as to fresh ones, without the phases' other work.
 func (l *lightLab) bring(ctx context.Context, r *run, phases ...phase) map[*Node]error {
 	l.t.Helper()
 	p, err := r.plan(&world{spec: l.spec, facts: map[string]*facts{}, outside: map[string]bool{}}, l.spec.Nodes, phases)
@@ -119,7 +119,7 @@ func (l *lightLab) bring(ctx context.Context, r *run, phases ...phase) map[*Node
 	})
 }
 
-// complete asserts that each host has the files of phases, by the host's own word.
+// complete asserts that each host has the files of phases, according to the host itself.
 func (l *lightLab) complete(phases ...phase) {
 	l.t.Helper()
 	for _, n := range l.spec.Nodes {
@@ -139,7 +139,7 @@ func (l *lightLab) complete(phases ...phase) {
 	}
 }
 
-// BenchmarkCopies brings files of the real bundle to hosts whose networks have limits: from machine to machine, and all from here.
+// BenchmarkCopies copies files of the real bundle to hosts with limited networks: from machine to machine, and all from paictl.
 func BenchmarkCopies(b *testing.B) {
 	for _, tt := range []struct {
 		hosts     int

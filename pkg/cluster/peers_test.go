@@ -30,7 +30,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// realPeer is pai-peer, built once.
+// realPeer returns pai-peer, built once.
 var realPeer = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "pai-peer-")
 	if err != nil {
@@ -77,7 +77,7 @@ func newSharingLab(t *testing.T, machines int, program []byte) *lab {
 	return l
 }
 
-// sharingBundle adds the program, and makes others long.
+// sharingBundle adds the program to the bundle, and makes other programs long.
 func sharingBundle(t *testing.T, b *bundle.Bundle, program []byte) *bundle.Bundle {
 	t.Helper()
 	m := b.Manifest()
@@ -104,7 +104,7 @@ func sharingBundle(t *testing.T, b *bundle.Bundle, program []byte) *bundle.Bundl
 	return out
 }
 
-// serving are the processes that serve a machine's files now.
+// serving returns the IDs of the processes that serve a machine's files now.
 func (h *fakeHost) serving() []int {
 	var out []int
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -130,7 +130,7 @@ func (h *fakeHost) listening() bool {
 	return err == nil
 }
 
-// heard calls do for each event, and passes it on.
+// heard calls do for each event, and forwards the event.
 type heard struct {
 	next Sink
 	do   func(Event)
@@ -156,7 +156,7 @@ func (o *outcome) warnings() string {
 	return b.String()
 }
 
-// from is the machine that an event says bytes come from.
+// from returns the machine from which bytes come according to an event.
 func from(e Event) (string, bool) {
 	name, ok := strings.CutPrefix(e.Message, "from ")
 	return name, ok && e.Kind == EventProgress

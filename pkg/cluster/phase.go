@@ -84,7 +84,7 @@ func (w *world) of(n *Node, phase string) answer.Answer {
 	return f.sections[phase]
 }
 
-// upPhases are the phases of "cluster up", in order.
+// upPhases returns the phases of "cluster up", in order.
 func upPhases(s *Spec) []phase {
 	return []phase{
 		&base{spec: s}, &nvidiaDriver{spec: s}, &containerd{spec: s}, &images{spec: s}, &approver{spec: s}, &kubelet{spec: s},
@@ -92,7 +92,7 @@ func upPhases(s *Spec) []phase {
 	}
 }
 
-// PhaseNames are the phases of "cluster up" in order, preflight included.
+// PhaseNames returns the phases of "cluster up" in order, including preflight.
 func PhaseNames() []string {
 	out := []string{"preflight"}
 	for _, p := range upPhases(&Spec{}) {
@@ -142,7 +142,7 @@ func (r *run) exec(ctx context.Context, n *Node, s ssh.Script) (ssh.Result, erro
 	return res, nil
 }
 
-// scriptError turns a script's failure into one line: its last line of output, and its lines of causes.
+// scriptError turns a script's failure into one line: its last line of output, and its lines about causes.
 func scriptError(n *Node, name string, res ssh.Result) error {
 	var causes []string
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(res.Stderr)), "\n"), func(l string) bool {
@@ -157,7 +157,7 @@ func scriptError(n *Node, name string, res ssh.Result) error {
 		last = lines[len(lines)-1]
 	}
 	for _, l := range lines {
-		// kubeadm says what went wrong in lines like these, and then how to get help.
+		// kubeadm reports the error in lines like these, and then how to get help.
 		if strings.Contains(l, "[ERROR ") || strings.HasPrefix(l, "error:") || strings.HasPrefix(l, "error execution phase") {
 			last = l
 			break
@@ -183,7 +183,7 @@ func (r *run) applyResources(ctx context.Context, n *Node, phase string, res res
 	return err
 }
 
-// stage uploads artifacts to where p_artifact expects them.
+// stage uploads artifacts to the paths that p_artifact expects.
 func (r *run) stage(ctx context.Context, n *Node, phase string, as []artifact) error {
 	files := make([]ssh.File, 0, len(as))
 	for _, a := range as {
@@ -192,7 +192,7 @@ func (r *run) stage(ctx context.Context, n *Node, phase string, as []artifact) e
 	return r.upload(ctx, n, phase, files)
 }
 
-// upload brings files to a node, those of the bundle by way of other machines where that is less work for this one.
+// upload copies files to a node. Files of the bundle come from other machines if that is less work for this one.
 func (r *run) upload(ctx context.Context, n *Node, phase string, files []ssh.File) error {
 	if r.peers != nil {
 		return r.peers.bring(ctx, n, phase, files)
@@ -200,14 +200,14 @@ func (r *run) upload(ctx context.Context, n *Node, phase string, files []ssh.Fil
 	return r.send(ctx, n, phase, files)
 }
 
-// send brings files to a node from here.
+// send copies files to a node from this machine.
 func (r *run) send(ctx context.Context, n *Node, phase string, files []ssh.File) error {
 	if len(files) == 0 {
 		return nil
 	}
 	var told int64
 	res, err := r.host(n).Upload(ctx, files, func(sent, total int64) {
-		// A hundred steps are enough for any bar; a chunk each would be thousands of lines.
+		// A hundred steps are enough for any progress bar; one per chunk would be thousands of lines.
 		if sent < total && sent-told < total/100 {
 			return
 		}
@@ -218,7 +218,7 @@ func (r *run) send(ctx context.Context, n *Node, phase string, files []ssh.File)
 	return err
 }
 
-// lastLine returns the last thing that a script said.
+// lastLine returns the last line of a script's output.
 func lastLine(out []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	return lines[len(lines)-1]

@@ -19,8 +19,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// TestEveryScriptThatIsSentIsPOSIXShell collects all that hosts are sent while clusters of
-// several shapes are made, changed and repaired, and has it parsed twice.
+// TestEveryScriptThatIsSentIsPOSIXShell collects all scripts that hosts get while clusters of
+// several shapes are made, changed and repaired, and has them parsed twice.
 func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
 	t.Parallel()
 	bodies := map[string]bool{}
@@ -66,7 +66,7 @@ func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
 	}
 }
 
-// FuzzDataSurvivesTheShell sends words and documents through /bin/sh and wants them back.
+// FuzzDataSurvivesTheShell sends words and documents through /bin/sh and expects them back.
 func FuzzDataSurvivesTheShell(f *testing.F) {
 	for _, s := range []string{"", "plain", "it's", `a\nb`, "$(reboot) `x` ${y}", "line\nPAICTL_DATA\nline\n", "\t\x01\xff\xfe", strings.Repeat("x'", 200)} {
 		f.Add([]byte(s))
@@ -140,7 +140,7 @@ func FuzzParseFactsTakesAnything(f *testing.F) {
 	})
 }
 
-// TestASettingOfTheKernelIsReadWhole: it is said once, and a shell that reads byte by byte gets one digit.
+// TestASettingOfTheKernelIsReadWhole: the kernel returns the value in one read, and a shell that reads byte by byte gets one digit.
 func TestASettingOfTheKernelIsReadWhole(t *testing.T) {
 	tier.More(t, "the kernel's settings")
 	for key, file := range map[string]string{"vm.max_map_count": "/proc/sys/vm/max_map_count", "net.ipv4.tcp_rmem": "/proc/sys/net/ipv4/tcp_rmem"} {

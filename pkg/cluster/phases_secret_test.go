@@ -19,8 +19,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// TestNoSecretLeavesItsPlace brings up a cluster with a password that is hard to quote and
-// looks for it, and for the secrets that the run makes, wherever someone else could read.
+// TestNoSecretLeavesItsPlace brings up a cluster with a password that is hard to quote, and looks
+// for it, and for the secrets that the run makes, in all places that others could read.
 func TestNoSecretLeavesItsPlace(t *testing.T) {
 	t.Parallel()
 	const password = `pä'ss"w\ord# $(x) %s 日本`
@@ -31,7 +31,7 @@ func TestNoSecretLeavesItsPlace(t *testing.T) {
 		})
 	}
 	l.conf.Layout.SSH.Password = secret.String(password)
-	l.host("w1").write("/.fake/fail/kubeadm-join", "timed out\n") // errors tell much
+	l.host("w1").write("/.fake/fail/kubeadm-join", "timed out\n") // errors quote much
 	var log bytes.Buffer
 	var o *outcome
 	traced := func(o *Options, so *ssh.Options) {

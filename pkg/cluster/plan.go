@@ -20,8 +20,8 @@ type plan struct {
 	rolls map[string][][]*Node // by phase, the waves of its rollout
 }
 
-// plan compares every node with the configuration. A node that is only reached, not meant,
-// gets no changes but those that it makes for others.
+// plan compares every node with the configuration. A node that is reached but not selected gets
+// only the changes that it makes for others.
 func (r *run) plan(w *world, nodes []*Node, phases []phase) (*plan, error) {
 	p := &plan{world: w, phases: phases, todo: map[string]map[string][]Change{}}
 	for _, n := range r.alive(nodes) {
@@ -43,7 +43,7 @@ func (r *run) plan(w *world, nodes []*Node, phases []phase) (*plan, error) {
 	return p, nil
 }
 
-// of returns what is to be done on a node in a phase.
+// of returns the changes of a node in a phase.
 func (p *plan) of(n *Node, phase string) []Change { return p.todo[n.Hostname][phase] }
 
 // changes lists all changes in the order of nodes and phases.
@@ -82,8 +82,8 @@ func (pr *progress) end(host, phase string, err error) {
 	close(pr.done[s])
 }
 
-// wait blocks until a step has ended. A step outside the run (--limit, --phases) counts
-// as ended well: its host was left as it is.
+// wait blocks until a step has ended. A step outside the run (--limit, --phases) counts as
+// successful: its host was left unchanged.
 func (pr *progress) wait(ctx context.Context, s step) error {
 	key := step{host: s.host, phase: s.phase}
 	ch, ok := pr.done[key]

@@ -68,7 +68,7 @@ func (p *network) diffPods(n *Node, w *world) ([]Change, error) {
 	return cs, nil
 }
 
-// repairPods is the shell for these changes.
+// repairPods returns the shell code for these changes.
 func (p *network) repairPods(n *Node, w *world, cs []Change) (string, error) {
 	has := func(target string) bool {
 		return slices.ContainsFunc(cs, func(c Change) bool { return c.Target == target })

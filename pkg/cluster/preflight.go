@@ -14,7 +14,7 @@ import (
 
 const (
 	phasePreflight = preflight.Section
-	// checkUnchecked is the check of a finding that says that a host could not be checked.
+	// checkUnchecked is the check of a finding about a host that could not be checked.
 	checkUnchecked = "connect"
 )
 
@@ -61,8 +61,8 @@ func (r *run) preflight(ctx context.Context, w *world, nodes []*Node) (*world, e
 	return w, nil
 }
 
-// refuse ends a run before it has changed anything: each error becomes an event, and all
-// findings travel in a *PreflightError.
+// refuse ends a run before it has changed anything: each error becomes an event, and a
+// *PreflightError holds all findings.
 func (r *run) refuse(findings []preflight.Finding) error {
 	findings = slices.Clone(findings)
 	r.spec.checked(nil).Sort(findings)

@@ -14,7 +14,7 @@ func TestAFileThatWinsAtTheNextBootIsNamed(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)
 	w1 := l.host("w1")
-	// Read before ours, hidden, commented out, or saying the same: none of them matters.
+	// Files that are read before paictl's, are hidden, commented out, or have the same value: none of them matters.
 	w1.write("/etc/sysctl.d/99-sysctl.conf", "net.ipv4.ip_forward = 0\n")
 	w1.write("/usr/lib/sysctl.d/99-zzz-vendor.conf", "net.ipv4.ip_forward = 0\n")
 	w1.write("/etc/sysctl.d/99-zzz-vendor.conf", "# net.ipv4.ip_forward = 0\n;net.ipv4.ip_forward=0\n")

@@ -57,7 +57,7 @@ func TestMembersOfARunningClusterYieldNoFindings(t *testing.T) {
 	}))
 }
 
-// checkCase is one machine that is not as it should be, and the one finding about it.
+// checkCase is one machine with a fault, and the one finding about it.
 type checkCase struct {
 	name     string
 	host     string // w1 unless set
@@ -67,7 +67,7 @@ type checkCase struct {
 	check    string
 	message  string // part of it
 	remedy   string // part of it
-	fix      string // "" where a person must decide
+	fix      string // "" if a person must decide
 }
 
 func (c checkCase) run(t *testing.T) {

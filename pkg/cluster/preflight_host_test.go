@@ -76,7 +76,7 @@ type machine struct {
 	member, driver                []string
 }
 
-// fitMachine has everything that preflight wants of a node that is new to the cluster.
+// fitMachine returns a machine that passes all checks of a new node.
 func fitMachine(n *Node) *machine {
 	m := &machine{
 		asked: preflightNow, answered: preflightNow.Add(200 * time.Millisecond),
@@ -102,7 +102,7 @@ func fitMachine(n *Node) *machine {
 	return m
 }
 
-// memberMachine is one that "cluster up" has finished.
+// memberMachine returns a machine on which "cluster up" has finished.
 func memberMachine(s *Spec, n *Node) *machine {
 	m := fitMachine(n)
 	for _, phase := range []string{"base", "containerd", "kubelet", "images", "join"} {
@@ -138,10 +138,10 @@ func (m *machine) say(fields ...string) {
 	m.probe = append(m.probe[:last:last], strings.Join(fields, "\t"), m.probe[last])
 }
 
-// unsay removes the answers of the probe that begin so.
+// unsay removes the probe's answers that begin with the given text.
 func (m *machine) unsay(fields ...string) { m.probe = dropLines(m.probe, strings.Join(fields, "\t")) }
 
-// fact replaces a fact, or adds another one of its kind.
+// fact replaces a fact, or adds a further one of its kind.
 func (m *machine) fact(key, value string, another ...bool) {
 	if len(another) == 0 {
 		m.facts = dropLines(m.facts, key)
@@ -150,7 +150,7 @@ func (m *machine) fact(key, value string, another ...bool) {
 	m.facts = append(m.facts[:last:last], key+"\t"+value, m.facts[last])
 }
 
-// disk says how much is free on the file system of a folder, in MiB.
+// disk sets the free space on the file system of a folder, in MiB.
 func (m *machine) disk(path, point, device string, mib int) {
 	m.unsay("fs", path)
 	m.say("fs", path, point, fmt.Sprint(mib<<10), device)

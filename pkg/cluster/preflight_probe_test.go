@@ -36,7 +36,7 @@ func TestTheProbeAndTheRepairsArePOSIXShell(t *testing.T) {
 	}
 }
 
-// fakeRoot is a folder that stands for a host, with stubs of programs before the PATH.
+// fakeRoot is a folder in place of a host, with stubs of programs in front of the PATH.
 type fakeRoot struct {
 	t    *testing.T
 	root string

@@ -202,7 +202,7 @@ func BenchmarkPreflight1000(b *testing.B) {
 }
 
 func TestTheDetectScriptStaysSmall(t *testing.T) {
-	// It travels to each host in each run; a megabyte would be felt on a thousand.
+	// The script travels to each host in each run; a megabyte would be noticeable with a thousand.
 	s := preflightSpec(t, 1)
 	assert.Less(t, len(preflight.Probe(s.checked(nil), s.Nodes[0].checked())), 12<<10)
 	assert.NotContains(t, preflight.Probe(s.checked(nil), s.Nodes[0].checked()), "\r")

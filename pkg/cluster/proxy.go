@@ -30,7 +30,7 @@ func (s *Spec) containerdEnvironment() []byte {
 	return []byte(b.String())
 }
 
-// aptProxy is shell that sets the variables of the function apt.
+// aptProxy returns shell code that sets the variables of the function apt.
 func (s *Spec) aptProxy() string {
 	p := s.Config.Kubernetes.Kubernetes.Proxy
 	if !p.HTTP.IsSet() && !p.HTTPS.IsSet() {

@@ -78,7 +78,7 @@ func WhatRecovers(ctx context.Context, s *Spec, o Options) (Recovery, error) {
 	return r.recovery(ctx, w)
 }
 
-// recovery refuses a recovery that must not begin, and says what it would do.
+// recovery refuses a recovery that must not begin, and otherwise returns its effect.
 func (r *run) recovery(ctx context.Context, w *world) (Recovery, error) {
 	out := Recovery{}
 	if len(r.opts.Limit)+len(r.opts.Phases) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// lost makes a cluster of three masters, of which two lose their disks.
+// lost makes a cluster of three masters, two of which lose their disks.
 func lost(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t, 3, 1)
@@ -67,7 +67,7 @@ func TestOneMemberOfEtcdGoesOnAlone(t *testing.T) {
 	require.ErrorContains(t, err, "etcd has a quorum, says m1: there is nothing to recover")
 }
 
-// refusedUp is the error of an up that etcd's missing quorum stops.
+// refusedUp returns the error of an up that etcd's missing quorum stops.
 func (l *lab) refusedUp() error {
 	l.t.Helper()
 	o := l.up(l.t.Context())
@@ -151,7 +151,7 @@ func TestARecoveryThatIsCutOffIsFinishedByTheSameCommand(t *testing.T) {
 	cutOff(t, 3, 3, func(t *testing.T) story {
 		l := lost(t)
 		return story{lab: l, run: func() *outcome { return l.recover("m3") }, check: func(c *crash, again *outcome) {
-			if again.err != nil { // etcd was whole again, and up does the rest
+			if again.err != nil { // etcd was whole again, and up completes the rest
 				require.ErrorContains(t, again.err, "etcd has a quorum")
 				l.mustUp()
 			}

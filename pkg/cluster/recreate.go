@@ -97,8 +97,8 @@ done
 	return l, nil
 }
 
-// resetAll takes all machines out of their cluster, and looks at them again. In a dry run it
-// only says what it would do, and returns the world as it would be.
+// resetAll removes all machines from their cluster, and surveys them again. In a dry run it only
+// reports what it would change, and returns the world as it would be.
 func (r *run) resetAll(ctx context.Context, w *world, nodes []*Node) (*world, []Change, error) {
 	if len(r.opts.Limit)+len(r.opts.Phases) > 0 {
 		return nil, nil, hint.Errorf("remove --limit and --phases", "recreate works only on the whole cluster")

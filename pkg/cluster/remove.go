@@ -27,22 +27,21 @@ const (
 	phaseDelete = "delete"
 )
 
-// RemoveOptions are those of RemoveNodes.
+// RemoveOptions are the options of RemoveNodes.
 type RemoveOptions struct {
-	// Force deletes pods where a disruption budget or a missing owner forbids to evict
-	// them, and removes nodes whose machine refuses the login.
+	// Force deletes pods even if a disruption budget or a missing owner forbids their eviction, and
+	// removes nodes whose machine refuses the login.
 	Force bool
-	// DrainTimeout is how long pods of a node may take to leave; 5 min where zero.
+	// DrainTimeout is how long pods of a node may take to leave; zero means 5 minutes.
 	DrainTimeout time.Duration
-	// Removed is called for each node that has left, while the cluster's lock is held, one
-	// call at a time.
+	// Removed is called for each node that has left, one call at a time, while the run holds the cluster's lock.
 	Removed func(*Node) error
 }
 
-// RemoveNodes takes the machines of Options.Limit out of the cluster: it drains the nodes,
-// takes control plane machines out of etcd, gives the machines back as they were, and
-// deletes the nodes. A machine that doesn't answer leaves the cluster anyway. Each
-// step looks first whether it is done, so that an interrupted run is simply repeated.
+// RemoveNodes removes the machines of Options.Limit from the cluster: it drains the nodes, removes
+// control plane machines from etcd, undoes paictl's changes on the machines, and deletes the nodes.
+// A machine that doesn't answer is removed anyway. Each step first checks whether it is done, so
+// that an interrupted run can simply be repeated.
 func RemoveNodes(ctx context.Context, s *Spec, o Options, ro RemoveOptions) error {
 	r := newRun(s, o)
 	defer r.close()
@@ -108,7 +107,7 @@ func Removable(s *Spec, names []string) ([]*Node, error) {
 	return nodes, nil
 }
 
-// keepsAddress refuses to remove the machine at whose address all others use the API.
+// keepsAddress refuses to remove the machine whose address all others use for the API.
 func (r *run) keepsAddress(nodes []*Node) error {
 	k := r.spec.Config.Kubernetes.Kubernetes
 	for _, n := range nodes {
@@ -143,9 +142,8 @@ func (r *run) noLeader(nodes []*Node) error {
 	return nil
 }
 
-// reachForRemoval dials the machines of the control plane, of which one that stays must answer,
-// and those that are to be removed. It returns those of them that can't be worked on, with the
-// reason.
+// reachForRemoval dials the machines to remove and those of the control plane, of which at least one
+// that stays must answer. It returns the machines to remove that can't be worked on, with the reason.
 func (r *run) reachForRemoval(ctx context.Context, nodes []*Node, force bool) (map[*Node]error, error) {
 	all := r.reached(nodes)
 	dead := map[*Node]error{}
@@ -175,12 +173,12 @@ func (r *run) reachForRemoval(ctx context.Context, nodes []*Node, force bool) (m
 	return dead, nil
 }
 
-// removedMachines keeps machines out that were removed while they were off.
+// removedMachines is a policy that keeps machines out which were removed while they were off.
 //
 //go:embed files/removed-machines.yaml
 var removedMachines []byte
 
-// removal is the work on a few nodes.
+// removal removes a few nodes.
 type removal struct {
 	*run
 	opts RemoveOptions
@@ -190,8 +188,8 @@ type removal struct {
 	cluster bool
 }
 
-// all removes the nodes one after the other: pods that leave one must not be sent to the
-// next, and etcd must not lose two members at once.
+// all removes the nodes one after the other: pods from one node must not be moved to the next, and
+// etcd must not lose two members at once.
 func (m *removal) all(ctx context.Context, nodes []*Node) error {
 	m.cluster = m.leader != nil
 	if m.cluster {
@@ -210,7 +208,7 @@ func (m *removal) all(ctx context.Context, nodes []*Node) error {
 	return nil
 }
 
-// phaseError keeps in which phase a node failed.
+// phaseError records the phase in which a node failed.
 type phaseError struct {
 	phase string
 	error
@@ -302,7 +300,7 @@ func (r *run) tell(ctx context.Context, n *Node, phase string, do func(context.C
 	return nil
 }
 
-// drain moves the pods away. From a dead machine they can only be deleted.
+// drain evicts the pods. On a dead machine they can only be deleted.
 func (m *removal) drain(ctx context.Context, n *Node) ([]Change, error) {
 	force := 0
 	switch {
@@ -353,7 +351,7 @@ func (m *removal) giveBack(ctx context.Context, n *Node) ([]Change, error) {
 func (m *removal) delete(ctx context.Context, n *Node) ([]Change, error) {
 	body := fmt.Sprintf("NODE=%s\n", shell.Quote(n.Hostname))
 	var done []Change
-	if m.dead[n] != nil { // first, or it could make its node again in between
+	if m.dead[n] != nil { // it comes first, or the kubelet could register its node again
 		body += heredoc("r_bar", removedMachines)
 		done = append(done, Change{Action: "refuse", Target: "credentials of " + n.Hostname, Detail: "until it is added again"})
 	}

@@ -87,7 +87,7 @@ func userOf(pv *corev1.PersistentVolume) string {
 	return ""
 }
 
-// liesOn reports whether a volume can be used only on one node, and that is this one.
+// liesOn reports whether a volume can be used only on the given node.
 func liesOn(pv *corev1.PersistentVolume, node string) bool {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return false

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// blockersShown bounds the list of pods in one message.
+// blockersShown limits the list of pods in one message.
 const blockersShown = 5
 
 // stuckError names the pods that did not leave a node, and the reason for each of them.
@@ -57,7 +57,7 @@ func staysOnDrain(p *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// holder says why a pod can't leave.
+// holder returns the reason why a pod can't leave.
 func holder(p *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string {
 	if metav1.GetControllerOf(p) == nil {
 		return " (no controller would start it elsewhere)"

@@ -16,24 +16,24 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// resources are the plain things that a phase wants on a node: paictl detects, compares
-// and applies them in the same way for every phase.
+// resources are the common resources that a phase needs on a node: paictl detects, compares and
+// applies them in the same way for every phase.
 type resources struct {
 	modules   []module
 	sysctls   map[string]string
 	files     []file
-	gone      []string // files of earlier releases of paictl that are to go
+	gone      []string // files of earlier releases of paictl to remove
 	blocks    []block
 	artifacts []artifact
 	units     []unit
-	// setup is shell that runs before, and after that follows, when anything changes; between, after the files and before the units.
+	// setup is shell code that runs first, between runs after the files and before the units, and after runs last, if anything changes.
 	setup, between, after string
 }
 
-// module is a kernel module. Probe is a path that exists where the kernel has it built in.
+// module is a kernel module. probe is a path that exists if the kernel has it built in.
 type module struct{ name, probe string }
 
-// file is a text file that paictl owns whole.
+// file is a text file that paictl owns as a whole.
 type file struct {
 	path   string
 	mode   uint32
@@ -54,8 +54,8 @@ type artifact struct {
 	src  bundle.Artifact
 }
 
-// unit is a systemd unit that shall be enabled and running. It is restarted when one of
-// the files that it reads has changed.
+// unit is a systemd unit that should be enabled and running. It is restarted when one of the files
+// that it reads has changed.
 type unit struct {
 	name  string
 	reads []string
@@ -63,7 +63,7 @@ type unit struct {
 	later bool
 }
 
-// detect returns the shell that asks a host for the state of the resources.
+// detect returns the shell code that asks a host for the state of the resources.
 func (r resources) detect() string {
 	var b strings.Builder
 	for _, m := range r.modules {
@@ -171,8 +171,7 @@ func (x artifact) diff(a answer.Answer) (Change, bool) {
 	return Change{Action: "update", Target: x.path, Detail: x.src.Name + " " + x.src.Version}, true
 }
 
-// activating is systemd's word for a unit that is about to start, such as one whose program
-// ends as soon as it has begun.
+// activating is systemd's word for a unit that is about to start, such as one whose program exits again and again.
 const activating = "activating"
 
 func (r resources) diffUnits(a answer.Answer, written bool) []Change {
@@ -223,7 +222,7 @@ func (r resources) touches(u unit, a answer.Answer) bool {
 	return false
 }
 
-// script returns the shell that makes the changes.
+// script returns the shell code that makes the changes.
 func (r resources) script(cs []Change) string {
 	todo := map[string]bool{}
 	for _, c := range cs {
@@ -275,7 +274,7 @@ func (r resources) script(cs []Change) string {
 	return b.String()
 }
 
-// uploads returns the artifacts among the changes: they are staged before the script.
+// uploads returns the artifacts among the changes, which are staged before the script runs.
 func (r resources) uploads(cs []Change) []artifact {
 	var out []artifact
 	for _, x := range r.artifacts {
@@ -286,7 +285,7 @@ func (r resources) uploads(cs []Change) []artifact {
 	return out
 }
 
-// staged is where an upload waits until a script takes it into place.
+// staged returns the path at which an upload waits until a script moves it into place.
 func staged(a bundle.Artifact) string { return path.Join(stateDir, "staging", a.SHA256) }
 
 func hash(b []byte) string {

@@ -67,7 +67,7 @@ func CheckKeys(r io.Reader) error {
 	return nil
 }
 
-// readKeys reads PartKeys, and no more than that has by far.
+// readKeys reads PartKeys, and refuses one of an implausible size.
 func readKeys(r io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, mostKeys+1))
 	if err != nil {
@@ -127,8 +127,8 @@ func (f RestoreFile) upload(name string) ssh.File {
 	return ssh.File{Path: restoreDir + "/" + name, Mode: 0o600, SHA256: f.SHA256, Size: f.Size, Open: f.Open}
 }
 
-// oneCertificateEach is PartKeys in which each authority has the certificate of its key alone. It is made here: not every machine has a program
-// that could tell which one that is.
+// oneCertificateEach returns PartKeys with only the certificate that belongs to each authority's key. It is made here, since not every machine
+// has a program that could find it.
 func (f RestoreFile) oneCertificateEach() (RestoreFile, error) {
 	in, err := f.Open()
 	if err != nil {
@@ -185,7 +185,7 @@ func (r *run) refuseRestore(w *world) error {
 		sentence(names, "is a machine", "are machines"))
 }
 
-// sentence is "a is one" or "a, b are many".
+// sentence returns "a is one" or "a, b are many".
 func sentence(names []string, one, many string) string {
 	verb := many
 	if len(names) == 1 {
@@ -194,8 +194,7 @@ func sentence(names []string, one, many string) string {
 	return strings.Join(names, ", ") + " " + verb
 }
 
-// uploadRestore brings the parts of the backup to the machine that founds the cluster. It returns what is to be done there with the history of jobs, or
-// what has become of it.
+// uploadRestore copies the parts of the backup to the machine that founds the cluster. It returns the state of the history of jobs on that machine.
 func (r *run) uploadRestore(ctx context.Context, n *Node) (history string, err error) {
 	from := r.opts.Restore
 	keys, err := from.Keys.oneCertificateEach()
@@ -245,7 +244,7 @@ func (r *run) roomForHistory(ctx context.Context, n *Node, h *RestoreHistory) (s
 	return historyNoRoom, nil
 }
 
-// tooFull says which disk hasn't the room for the parts of a backup that come there, the history of jobs among them; "" where all have.
+// tooFull describes a disk without enough room for the parts of a backup that are copied there, including the history of jobs; "" if all have enough.
 func (r *Restore) tooFull(a answer.Answer) (string, error) {
 	brought := func(name string, of RestoreFile) int64 {
 		size, err := strconv.ParseInt(a.Value("brought", name), 10, 64)
@@ -349,7 +348,7 @@ func (s *Spec) forget(n *Node) string {
 	return fmt.Sprintf("r_forget %s %s\n", shell.Quote(n.Hostname), shell.Quote(strings.Join(names, " ")))
 }
 
-// isRestoring reports whether a restore on a machine has not come to its end.
+// isRestoring reports whether a restore on a machine is unfinished.
 func isRestoring(a answer.Answer) bool { return a.Value("restoring") != "" }
 
 // host returns an address in the form for a URL.
@@ -360,7 +359,7 @@ func host(ip string) string {
 	return ip
 }
 
-// ignoredWith are ignoredChecks and another one.
+// ignoredWith returns ignoredChecks and a further one.
 func (s *Spec) ignoredWith(check string) string {
 	all := append(strings.Split(s.ignoredChecks(), ","), check)
 	return strings.Join(slices.DeleteFunc(all, func(c string) bool { return c == "" }), ",")

@@ -28,7 +28,7 @@ func restoreFile(content []byte) RestoreFile {
 	}}
 }
 
-// saved is a backup of a cluster of the machines old-1 and w1.
+// saved returns a backup of a cluster with the machines old-1 and w1.
 func saved(t *testing.T) *Restore {
 	t.Helper()
 	return savedAs(t, map[string]string{
@@ -37,7 +37,7 @@ func saved(t *testing.T) *Restore {
 	})
 }
 
-// savedAs has these keys.
+// savedAs returns such a backup with the given keys.
 func savedAs(t *testing.T, keys map[string]string) *Restore {
 	t.Helper()
 	var out bytes.Buffer
@@ -195,7 +195,7 @@ func TestWhatLiesBesideTheHistoryOfJobsDoesNotComeBack(t *testing.T) {
 	assert.Equal(t, "saved", jobs(l.host("m1").root+folder+"/archive.db"))
 }
 
-// TestFoldersOfVolumesAreMadeAgain has the Jobs of the backup, which are done, and machines of the same names with new disks.
+// TestFoldersOfVolumesAreMadeAgain has the completed Jobs of the backup, and machines of the same names with new disks.
 func TestFoldersOfVolumesAreMadeAgain(t *testing.T) {
 	for name, masters := range map[string]int{"one master": 1, "three masters": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -211,8 +211,8 @@ func TestFoldersOfVolumesAreMadeAgain(t *testing.T) {
 	}
 }
 
-// TestABackupOfTheMiddleOfARotationIsRestored has both keys of Secrets, and both certificates of an authority. Its key is that of the first, or
-// where the rotation was killed between the certificates and the key, that of the second.
+// TestABackupOfTheMiddleOfARotationIsRestored has both keys of Secrets, and both certificates of an authority. The key belongs to the first one
+// or, if the rotation was killed between the certificates and the key, to the second.
 func TestABackupOfTheMiddleOfARotationIsRestored(t *testing.T) {
 	one, other := withAuthorities(t, 1, 0), withAuthorities(t, 1, 0)
 	first, second := string(pki.Encode(one.old[kubernetesCA].Cert)), string(pki.Encode(other.old[kubernetesCA].Cert))
@@ -354,7 +354,7 @@ func TestARestoreThatFailedIsFinishedByTheNext(t *testing.T) {
 	}
 }
 
-// TestARestoredClusterIsAnotherOneBeforeAnythingIsDeleted has machines of the cluster that was, which can't be deleted yet.
+// TestARestoredClusterIsAnotherOneBeforeAnythingIsDeleted has machines of the former cluster, which can't be deleted yet.
 func TestARestoredClusterIsAnotherOneBeforeAnythingIsDeleted(t *testing.T) {
 	t.Parallel()
 	l, from := newLab(t, 1, 1), saved(t)
@@ -390,7 +390,7 @@ func TestARestoreThatIsInterruptedIsFinishedByTheNext(t *testing.T) {
 			check: func(c *crash, again *outcome) {
 				if again.err != nil {
 					require.True(t, l.isMember("m1"), "%s", l.story(again))
-					require.ErrorContains(t, again.err, "of a cluster that runs") // only others hadn't joined
+					require.ErrorContains(t, again.err, "of a cluster that runs") // only the other machines hadn't joined
 					l.mustUp()
 				}
 				l.checkRestored()

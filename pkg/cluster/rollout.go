@@ -38,8 +38,8 @@ func (s *Spec) stays(n *Node, w *world) bool {
 	return err == nil && (len(again) == 0 || isMove(again))
 }
 
-// rollout returns the steps of a phase that a machine waits for: those of the wave before its
-// own. The unit is the one whose restart the waves are for.
+// rollout returns the steps of a phase for which a machine waits: those of the wave before its own.
+// unit is the one whose restart the waves protect.
 func (s *Spec) rollout(n *Node, pl *plan, phase, unit string) []step {
 	var before []*Node
 	for _, wave := range pl.waves(s, phase, unit) {
@@ -104,7 +104,7 @@ func (s *Spec) waves(pl *plan, phase, unit string) [][]*Node {
 		last = append(last, []*Node{m})
 	}
 	if !pl.world.healthy(pl.world.leader) {
-		// No worker becomes Ready before the control plane is back, which may take this very change.
+		// Workers don't become Ready before the control plane is back, which may need this very change.
 		return append(last, out...)
 	}
 	return append(out, last...)

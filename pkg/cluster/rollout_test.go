@@ -157,7 +157,7 @@ func TestANodeThatIsNotReadyWithoutADifferenceIsWarnedOf(t *testing.T) {
 	assert.Empty(t, warnings(l.mustUp()), "without a network plugin it can't be Ready")
 }
 
-// TestTheWavesOfARollout looks at the order only: no machine is behind the spec.
+// TestTheWavesOfARollout checks only the order: the spec has no machines behind it.
 func TestTheWavesOfARollout(t *testing.T) {
 	for _, c := range []struct {
 		name             string

@@ -19,7 +19,7 @@ const phaseUncordon = "uncordon"
 // that only this command has cordoned, so that the next run puts back those of an interrupted one.
 type rotation struct {
 	*run
-	// name begins the names of its scripts.
+	// name is the prefix of its scripts' names.
 	name, mark string
 	// marked holds the nodes that an earlier run cordoned.
 	marked map[string]bool
@@ -33,7 +33,7 @@ func newRotation(r *run, name, mark string) rotation {
 	return rotation{run: r, name: name, mark: mark, marked: map[string]bool{}, cordoned: map[string]bool{}, out: map[string]bool{}, restarted: map[string]bool{}}
 }
 
-// readMarks learns which nodes an earlier run has cordoned.
+// readMarks reads which nodes an earlier run cordoned.
 func (u *rotation) readMarks(ctx context.Context) error {
 	res, err := u.exec(ctx, u.leader, ssh.Script{Name: u.name + "/marks", Timeout: time.Minute,
 		Body: preludeScript + selfAPI(u.spec, u.leader) + fmt.Sprintf("self get nodes -o go-template='%s'\n",
@@ -59,7 +59,8 @@ func (u *rotation) readMarks(ctx context.Context) error {
 	return nil
 }
 
-// tellLeft names machines that an earlier run has left out of service, and that this one isn't for. The command puts one back.
+// tellLeft warns of machines that an earlier run left out of service and that this run doesn't include. command returns the
+// command that puts one back.
 func (u *rotation) tellLeft(nodes []*Node, command func(host string) string) {
 	for _, name := range slices.Sorted(maps.Keys(u.marked)) {
 		if u.marked[name] && !slices.ContainsFunc(nodes, func(n *Node) bool { return n.Hostname == name }) {
@@ -69,7 +70,7 @@ func (u *rotation) tellLeft(nodes []*Node, command func(host string) string) {
 	}
 }
 
-// isOut reports whether this run has taken a machine out of service, and not put it back.
+// isOut reports whether this run has taken a machine out of service and not put it back yet.
 func (u *rotation) isOut(n *Node) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -82,7 +83,7 @@ func (u *rotation) setOut(n *Node, is bool) {
 	u.out[n.Hostname] = is
 }
 
-// cordon takes a node out of service. The mark comes first: a node that was cordoned by someone else stays so.
+// cordon takes a node out of service. The mark comes first: a node that someone else cordoned stays cordoned.
 func (u *rotation) cordon(ctx context.Context, n *Node) error {
 	if _, err := u.onLeader(ctx, u.name+"/mark", fmt.Sprintf("NODE=%s MARK=%s\nr_mark\n", shell.Quote(n.Hostname), u.mark), time.Minute); err != nil {
 		return err

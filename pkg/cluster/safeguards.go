@@ -36,7 +36,7 @@ const (
 	markAgain = "put the file back (on the host: kubeadm init phase kubeconfig kubelet --config " + kubeadmConf + ", touch " + paths.Member + ")"
 )
 
-// asArgument returns the machine as "node add" takes it, with its roles.
+// asArgument returns the machine as an argument of "node add", with its roles.
 func (n *Node) asArgument() string {
 	role := "worker"
 	if n.ControlPlane {

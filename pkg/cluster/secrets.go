@@ -33,7 +33,7 @@ const (
 	phaseRewrite   = "rewrite"
 	phaseOldKey    = "old-key"
 	rewriteTimeout = 30 * time.Minute
-	keyBytes       = 32 // what secretbox takes
+	keyBytes       = 32 // the length of a secretbox key
 )
 
 //go:embed scripts/secrets.sh
@@ -45,14 +45,14 @@ type restKey struct {
 	secret secret.String // base64
 }
 
-// keyState is how far a rotation has come on one master, or on all.
+// keyState is the state of a rotation on one master, or on all.
 type keyState int
 
 const (
 	keyAbsent keyState = iota // the master doesn't have the new key
-	keyReads                  // it reads by the new key, and writes by the old one
-	keyWrites                 // it writes by the new key
-	keyAlone                  // it has no other
+	keyReads                  // it reads with the new key, and writes with the old one
+	keyWrites                 // it writes with the new key
+	keyAlone                  // it has only the new key
 )
 
 // RotateSecrets replaces the key with which API servers encrypt Secrets in etcd: all masters get the new key, then all write with it, then
@@ -102,8 +102,8 @@ type keyRotation struct {
 	*run
 	masters []*Node
 	files   map[*Node][]restKey
-	written map[*Node]secret.String // what the files are, byte by byte
-	planned []Change                // of a dry run
+	written map[*Node]secret.String // the content of the files
+	planned []Change                // in a dry run
 }
 
 // read reads which keys the masters have, and refuses a state from which a rotation can't continue.
@@ -158,7 +158,7 @@ func (k *keyRotation) rotate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if state == keyAlone && k.same(keys) { // the last rotation has ended
+	if state == keyAlone && k.same(keys) { // the last rotation is complete
 		fresh, err := newKey(keys)
 		if err != nil {
 			return err
@@ -226,7 +226,7 @@ func (k *keyRotation) plan(state keyState, keys []restKey) {
 	}
 }
 
-// give brings a list of keys to all masters, and waits until their API servers work by it.
+// give writes a list of keys to all masters, and waits until their API servers use it.
 func (k *keyRotation) give(ctx context.Context, phase string, keys []restKey) error {
 	data, err := renderKeys(keys)
 	if err != nil {
@@ -265,7 +265,7 @@ func reads(others []restKey) string {
 	return ", reads by " + strings.Join(names, ", ") + ", too"
 }
 
-// rewrite has all Secrets encrypted by a key, and makes sure of it in etcd.
+// rewrite has all Secrets encrypted with a key, and checks the result in etcd.
 func (k *keyRotation) rewrite(ctx context.Context, key restKey) error {
 	return k.tell(ctx, k.masters[0], phaseRewrite, func(ctx context.Context, n *Node) ([]Change, error) {
 		res, err := k.exec(ctx, n, ssh.Script{
@@ -320,7 +320,7 @@ func furthest(files map[*Node][]restKey) (keyState, []restKey, error) {
 	return state, keys, nil
 }
 
-// precedes reports whether a master has the keys of the one that is furthest, or those of the step before.
+// precedes reports whether a master has the keys of the furthest one, or those of the step before.
 func precedes(have []restKey, is keyState, furthest []restKey, state keyState) bool {
 	if slices.Equal(have, furthest) {
 		return true
@@ -333,12 +333,12 @@ func precedes(have []restKey, is keyState, furthest []restKey, state keyState) b
 	case state == keyWrites:
 		return slices.Equal(have, append(slices.Clone(furthest[1:]), furthest[0]))
 	}
-	return have[0] == furthest[0] // it has others besides
+	return have[0] == furthest[0] // it has further keys
 }
 
 var keyName = regexp.MustCompile(`^paictl-([1-9][0-9]{0,8})$`)
 
-// keyNumber is the one in a key's name, which parseKeys has checked.
+// keyNumber returns the number in a key's name, which parseKeys has checked.
 func keyNumber(k restKey) int {
 	n, _ := strconv.Atoi(strings.TrimPrefix(k.name, "paictl-"))
 	return n
@@ -353,13 +353,13 @@ func newKey(after []restKey) (restKey, error) {
 	return restKey{fmt.Sprintf("paictl-%d", keyNumber(last)+1), secret.String(base64.StdEncoding.EncodeToString(data))}, nil
 }
 
-// parseKeys reads a file of keys as paictl writes it. An error names no key.
+// parseKeys parses a file of keys as paictl writes it. Errors don't contain a key.
 func parseKeys(data []byte) ([]restKey, error) {
 	changed := hint.Errorf("rotate the keys by hand, as Kubernetes documents it under \"Encrypting Confidential Data at Rest\"",
 		"%s is not as paictl writes it: Secrets by secretbox with keys paictl-NUMBER, then identity", encryptionFile)
 	conf := apiserverv1.EncryptionConfiguration{}
 	if err := yaml.UnmarshalStrict(data, &conf); err != nil {
-		return nil, changed // the error may hold a part of it
+		return nil, changed // the error may contain a part of the key
 	}
 	if len(conf.Resources) != 1 || !slices.Equal(conf.Resources[0].Resources, []string{"secrets"}) || len(conf.Resources[0].Providers) != 2 {
 		return nil, changed
@@ -379,7 +379,7 @@ func parseKeys(data []byte) ([]restKey, error) {
 	return out, nil
 }
 
-// renderKeys writes the file of keys. The first encrypts, all decrypt.
+// renderKeys returns the file of keys. The first key encrypts, all decrypt.
 func renderKeys(keys []restKey) (secret.String, error) {
 	box := &apiserverv1.SecretboxConfiguration{}
 	for _, key := range keys {

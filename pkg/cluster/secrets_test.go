@@ -46,7 +46,7 @@ func (l *lab) rotateSecrets(edit ...func(*Options)) *outcome {
 
 var keysOf = regexp.MustCompile(`name: (\S+)\s+secret: (\S+)`)
 
-// keyNames are the names of the keys on a machine.
+// keyNames returns the names of the keys on a machine.
 func (l *lab) keyNames(host string) string {
 	var out []string
 	for _, m := range keysOf.FindAllStringSubmatch(l.host(host).read(encryptionFile), -1) {
@@ -55,7 +55,7 @@ func (l *lab) keyNames(host string) string {
 	return strings.Join(out, " ")
 }
 
-// rotated checks that all Secrets have the key, and no master another one.
+// rotated checks that all Secrets use the key, and that no master has another one.
 func (l *lab) rotated(key string) {
 	l.t.Helper()
 	secrets, err := os.ReadFile(l.cluster + "/secrets")
@@ -99,14 +99,14 @@ func TestTheKeyOfSecretsIsRotated(t *testing.T) {
 	l.rotated("paictl-3")
 }
 
-// TestARotationOfTheKeyThatWasCutOffGoesOn has paictl or the masters' power end at points of a rotation. No Secret may become unreadable.
+// TestARotationOfTheKeyThatWasCutOffGoesOn has paictl die, or the masters' power fail, at points of a rotation. No Secret may become unreadable.
 func TestARotationOfTheKeyThatWasCutOffGoesOn(t *testing.T) {
 	t.Parallel()
 	cutOff(t, 3, 3, func(t *testing.T) story {
 		l := withSecrets(t, 2)
 		return story{lab: l, run: func() *outcome { return l.rotateSecrets() }, check: func(*crash, *outcome) {
 			key := l.keyNames("m1")
-			assert.Contains(t, []string{"paictl-2", "paictl-3"}, key) // the first run may have come to its end
+			assert.Contains(t, []string{"paictl-2", "paictl-3"}, key) // the first run may have completed
 			l.rotated(key)
 		}}
 	})

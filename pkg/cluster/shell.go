@@ -36,11 +36,11 @@ func detectProgram(sections []section) string {
 	return b.String()
 }
 
-// lanes is how many sections of a question a machine works on at a time: most of their time is that of programs that start.
+// lanes is how many sections of a script a machine runs at a time: most of their time is spent on starting programs.
 const lanes = 4
 
-// atATime is a script that runs sections in lanes. A pipe keeps the output of a lane until the lanes beside it are done, so that
-// no section's lines come between those of another.
+// atATime returns a script that runs sections in lanes. A pipe holds the output of a lane until the lanes beside it are done, so
+// that the lines of sections don't mix.
 func atATime(sections []section) string {
 	of := make([]strings.Builder, min(lanes, max(1, len(sections))))
 	for i, s := range sections {
@@ -53,16 +53,15 @@ func atATime(sections []section) string {
 	return script
 }
 
-// applyProgram is a mutating script of one phase: it holds the host's lock and writes
-// the journal.
+// applyProgram returns a mutating script of one phase: it holds the host's lock and writes the journal.
 func applyProgram(runID, phase, body string) string {
 	return fmt.Sprintf("%s%sbegin %s %s\n%s\nfinish\n", preludeScript, applyScript, shell.Quote(runID), shell.Quote(phase), body)
 }
 
 type section struct{ name, body string }
 
-// heredoc feeds data to a command as base64, 76 columns a line, so that any bytes
-// survive and no line of data can end the document.
+// heredoc feeds data to a command as base64, 76 columns a line, so that any bytes survive and no
+// line of data can end the here-document.
 func heredoc(command string, data []byte) string {
 	enc := base64.StdEncoding.EncodeToString(data)
 	var b strings.Builder

@@ -30,7 +30,7 @@ type Spec struct {
 	back bool
 }
 
-// labelWorker is on the machines on which jobs run, as OpenPAI names it.
+// labelWorker is a label of the machines on which jobs run, with OpenPAI's name.
 const labelWorker = "pai-worker"
 
 // Node is one machine of the cluster, with the settings that follow from its roles.
@@ -87,7 +87,7 @@ func (s *Spec) master(address string) *Node {
 	return nil
 }
 
-// Node returns the node of that host name or address.
+// Node returns the node with the given host name or address.
 func (s *Spec) Node(name string) (*Node, error) {
 	for _, n := range s.Nodes {
 		if n.Hostname == name || n.HostIP == name {
@@ -101,7 +101,7 @@ func unknown(name string) error {
 	return hint.Errorf("paictl node list -p DIR shows the machines of the layout", "%s is not a machine of the layout", name)
 }
 
-// CheckLimit reports a name of --limit that no machine has. It needs no bundle, as a Spec does.
+// CheckLimit returns an error for a name in --limit that no machine has. Unlike a Spec, it needs no bundle.
 func CheckLimit(l *layout.Layout, names []string) error {
 	for _, name := range names {
 		if !l.Has(name) {
@@ -123,7 +123,7 @@ func (s *Spec) artifacts(n *Node, kind string) []bundle.Artifact {
 	return out
 }
 
-// image returns the reference by which nodes know one of the bundle's images.
+// image returns the name that nodes use for one of the bundle's images.
 func (s *Spec) image(name string) (string, error) {
 	a, ok := s.Bundle.Lookup(bundle.KindImage, name)
 	if !ok {
@@ -132,12 +132,12 @@ func (s *Spec) image(name string) (string, error) {
 	return a.Image, nil
 }
 
-// endpoint is the API server's address for all nodes.
+// endpoint returns the API server's address for all nodes.
 func (s *Spec) endpoint() string {
 	return cmp.Or(s.reached, s.configuredEndpoint())
 }
 
-// configuredEndpoint is the API server's address by the configuration alone.
+// configuredEndpoint returns the API server's address according to the configuration alone.
 func (s *Spec) configuredEndpoint() string {
 	return s.Config.Endpoint()
 }
@@ -145,7 +145,7 @@ func (s *Spec) configuredEndpoint() string {
 // local reports whether each machine reaches the API through its own proxy.
 func (s *Spec) local() bool { return s.endpoint() == config.LocalAPI() }
 
-// ownEndpoint is the address of a control plane machine's own API server.
+// ownEndpoint returns the address of a control plane machine's own API server.
 func (s *Spec) ownEndpoint(n *Node) string { return s.atPort(n.HostIP) }
 
 func (s *Spec) atPort(host string) string {

@@ -121,7 +121,7 @@ func GetStatus(ctx context.Context, s *Spec, o Options) (*Status, error) {
 	return getStatus(ctx, s, o, false)
 }
 
-// ListMachines returns the machines of GetStatus, and asks each for much less.
+// ListMachines returns the machines of GetStatus, but asks each of them for much less.
 func ListMachines(ctx context.Context, s *Spec, o Options) ([]MachineStatus, error) {
 	st, err := getStatus(ctx, s, o, true)
 	if st == nil {
@@ -175,7 +175,8 @@ func (r *run) askStatus(ctx context.Context, nodes []*Node, brief bool) (map[*No
 	return answers, errs
 }
 
-// statusCall calls the script that asks for a machine's status; brief leaves out what MachineStatus doesn't have.
+// statusCall returns the call of the script that asks for a machine's status; brief leaves out the values that
+// MachineStatus doesn't have.
 func statusCall(s *Spec, n *Node, brief bool) string {
 	number := map[bool]int{true: 1}
 	k := s.Config.Kubernetes.Kubernetes
@@ -352,7 +353,7 @@ func programStatus(a answer.Answer, name string) *ProgramStatus {
 // known fills in a version that the machine wasn't asked for.
 func (p *ProgramStatus) known(version string) {
 	if p != nil && p.Version == "-" {
-		p.Version = strings.TrimSuffix(version, "v") // the API knows no version
+		p.Version = strings.TrimSuffix(version, "v") // the API doesn't have the version
 	}
 }
 
@@ -400,7 +401,7 @@ func (st *Status) addRenewal(n *Node, a answer.Answer) {
 // Knock is a machine that was removed from the cluster while it was off, and tries to be its node again.
 type Knock struct {
 	Host string `json:"host"`
-	// Last is when it tried last.
+	// Last is the time of the last try.
 	Last time.Time `json:"last"`
 }
 
@@ -421,7 +422,7 @@ func (st *Status) addKnocks(s *Spec, answers map[*Node]answer.Answer, now time.T
 		}
 	}
 	for _, host := range slices.Sorted(maps.Keys(last)) {
-		if !slices.ContainsFunc(s.Nodes, func(n *Node) bool { return n.Hostname == host }) { // it is wanted again
+		if !slices.ContainsFunc(s.Nodes, func(n *Node) bool { return n.Hostname == host }) { // it is in the layout again
 			st.Knocks = append(st.Knocks, Knock{Host: host, Last: last[host]})
 		}
 	}

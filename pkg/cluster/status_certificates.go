@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// Names of the certificates of a kubelet: by which it logs in, and what it shows to those who log in there.
+// Names of the certificates of a kubelet: its client certificate and its serving certificate.
 const (
 	CertificateKubelet       = "kubelet"
 	CertificateKubeletServer = "kubelet-server"
@@ -22,19 +22,19 @@ type Certificate struct {
 	Subject string `json:"subject,omitempty"`
 	// Issuer is the common name of the authority that signed it.
 	Issuer string `json:"issuer,omitempty"`
-	// SelfSigned says of a kubelet's server that the kubelet itself signed it, so that no one can verify it.
+	// SelfSigned means that the kubelet itself signed its serving certificate, so that it can't be verified.
 	SelfSigned bool      `json:"selfSigned,omitempty"`
 	CA         bool      `json:"ca,omitempty"`
 	Expires    time.Time `json:"expires"`
-	// Days left, rounded down; negative where it has expired.
+	// Days left, rounded down; negative if it has expired.
 	Days    int  `json:"days"`
 	Expired bool `json:"expired,omitempty"`
 	left    time.Duration
-	// Error says why the file could not be read as a certificate.
+	// Error is the reason if the file could not be read as a certificate.
 	Error string `json:"error,omitempty"`
 }
 
-// Left says for people how long it is still valid: in days, or in hours or minutes on its last day.
+// Left returns for people how long it is still valid: in days, or in hours or minutes on its last day.
 func (c *Certificate) Left() string {
 	switch {
 	case c.Expired:

@@ -29,7 +29,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// options are those of a run that only reads.
+// options returns the options of a read-only run.
 func (l *lab) options() Options {
 	so := sshtest.Options(l.t, l.servers()...)
 	so.Gate = ssh.DryRunGate{}
@@ -43,7 +43,7 @@ func (l *lab) options() Options {
 	}
 }
 
-// certificate makes one that ends at a time, in PEM, with its key behind it.
+// certificate makes a certificate with the given end, in PEM, followed by its key.
 func certificate(t *testing.T, name string, end time.Time) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -102,7 +102,7 @@ func TestStatusAsksEachMachineOnceAndReadsCertificatesWithoutTheirKeys(t *testin
 
 	machines, err := ListMachines(t.Context(), l.spec(), o)
 	require.NoError(t, err)
-	for i := range machines { // this API knows no versions
+	for i := range machines { // this API doesn't have the versions
 		for _, p := range []*ProgramStatus{machines[i].Kubelet, machines[i].Containerd, st.Machines[i].Kubelet, st.Machines[i].Containerd} {
 			if p != nil {
 				p.Version = ""
@@ -162,7 +162,7 @@ func TestStatusNamesWhoHoldsTheLock(t *testing.T) {
 	assert.NotEmpty(t, st.Lock.Since)
 }
 
-// The lines are those of a real cluster's first machine.
+// The lines come from a real cluster's first machine.
 func TestStatusJoinsWhatMachinesAndAPISay(t *testing.T) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "status-m1.txt"))
 	require.NoError(t, err)
@@ -198,7 +198,7 @@ func TestStatusJoinsWhatMachinesAndAPISay(t *testing.T) {
 	assert.True(t, st.Renewal.ControlPlane)
 }
 
-// The conditions, addresses and labels are a kubelet's to write.
+// The kubelet may write any conditions, addresses and labels.
 func TestStatusNamesNodesThatTheLayoutDoesNotList(t *testing.T) {
 	s := preflightSpec(t, 1)
 	api := sectionsOf([]byte("@@ status\nmember\tyes\napi\tup\t\n" + nodeRows(t, `{"items": [
@@ -276,7 +276,7 @@ func TestStatusKnowsADownAPIFromNone(t *testing.T) {
 	assert.Equal(t, StateUnknown, st.Machines[1].State)
 }
 
-// Each kubectl waits for another one to have started, so that none of them may wait for the end of another.
+// Each kubectl waits until another one has started, so that none of them may wait for the end of another.
 func TestStatusAsksTheAPIAllItsQuestionsAtATime(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{"bin", "etc/kubernetes"} {

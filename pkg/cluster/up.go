@@ -91,7 +91,7 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		nodes = append([]*Node{r.leader}, nodes...) // it sets the labels of the nodes under --limit
 	}
 	r.warnNotReady(p, nodes)
-	changes := append([]Change{}, reset...) // none are not nil, which is a run that came to no plan
+	changes := append([]Change{}, reset...) // not nil even without changes; nil means that the run reached no plan
 	changes = append(changes, p.changes(nodes)...)
 	if !o.DryRun {
 		if err := r.applyAll(ctx, p, nodes); err != nil {
@@ -136,7 +136,7 @@ func Preflight(ctx context.Context, s *Spec, o Options) ([]preflight.Finding, er
 	return append(r.check(w, nodes), r.unchecked(nodes)...), r.summary("cluster preflight", nodes, nil)
 }
 
-// unchecked are findings about the hosts that were set aside.
+// unchecked returns findings about the hosts that were set aside.
 func (r *run) unchecked(nodes []*Node) []preflight.Finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,7 +199,7 @@ func (r *run) connect(ctx context.Context, nodes []*Node) error {
 }
 
 // refusedAlone reports whether a machine refused the login or showed another key than the known one,
-// while most of the others didn't. No connection is made to such a machine.
+// while most of the others didn't. The run makes no connection to such a machine.
 func refusedAlone(err error, failed, of int) bool {
 	return 2*failed < of && (errors.Is(err, ssh.ErrAuth) || errors.Is(err, ssh.ErrHostKey))
 }
@@ -246,7 +246,7 @@ func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 		w.findings = append(w.againstFounding(), another...)
 	}
 	if w.etcdMatters() {
-		w.etcd, _ = r.lookAtEtcd(ctx, w.leader) // without an answer nothing is known, and nothing follows
+		w.etcd, _ = r.lookAtEtcd(ctx, w.leader) // without an answer etcd's state stays unknown
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -261,7 +261,7 @@ func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 	return w, nil
 }
 
-// ask runs the detect script of all phases on one node.
+// ask runs the detect scripts of all phases on one node.
 func (r *run) ask(ctx context.Context, n *Node) (*facts, error) {
 	sections := []section{
 		{"facts", layout.DiscoverScript()},

@@ -25,8 +25,8 @@ type JobPolicy string
 
 // Policies for jobs.
 const (
-	JobsWait    JobPolicy = "wait"    // the machine is upgraded when they have ended
-	JobsRequeue JobPolicy = "requeue" // their tasks are evicted and begin again elsewhere
+	JobsWait    JobPolicy = "wait"    // the machine is upgraded after they have completed
+	JobsRequeue JobPolicy = "requeue" // their tasks are evicted and start again elsewhere
 	JobsStop    JobPolicy = "stop"    // they are stopped
 )
 
@@ -62,7 +62,7 @@ type UpgradeOptions struct {
 // upgradeMark is the annotation of nodes that only an upgrade has cordoned.
 const upgradeMark = "paictl.openpai.org/upgrade"
 
-// phaseUpgrade begins the names of the scripts of an upgrade.
+// phaseUpgrade is the prefix of the names of an upgrade's scripts.
 const phaseUpgrade = "upgrade"
 
 type upgrade struct {

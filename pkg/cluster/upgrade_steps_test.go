@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// newSteps is an upgrade of a master and two workers, which are members and note their scripts.
+// newSteps returns an upgrade of a master and two workers, which are members and record their scripts.
 func newSteps(t *testing.T) (u *upgrade, w *world, hosts map[string]*noting) {
 	t.Helper()
 	s := preflightSpec(t, 2)
@@ -90,10 +90,10 @@ func TestAWorkerWithoutJobsIsTheNext(t *testing.T) {
 	assert.Nil(t, u.next(t.Context(), q))
 }
 
-// noting is a machine that notes the scripts that it is sent.
+// noting is a machine that records the scripts that it gets.
 type noting struct {
 	ssh.Host
-	says  string // what each prints
+	says  string // the output of each
 	full  error  // of uploads
 	names []string
 	body  string // of the last

@@ -42,7 +42,7 @@ func (l *lab) upgrade(ctx context.Context, up UpgradeOptions, edit ...func(*Opti
 	return &outcome{changes: cs, err: err, events: events.events}
 }
 
-// upgradeLab is a cluster whose configuration and bundle have the next minor release by now.
+// upgradeLab is a cluster whose configuration and bundle now have the next minor release.
 func upgradeLab(t *testing.T, masters, workers int) *lab {
 	t.Helper()
 	l := newLab(t, masters, workers)
@@ -204,7 +204,7 @@ func TestAPatchReleaseCanBeTakenBack(t *testing.T) {
 	l.release(earlier, "")
 	before := l.bytes()
 	o := l.upgrade(t.Context(), UpgradeOptions{})
-	var refused *PreflightError // an operator with an old folder would take the whole cluster back
+	var refused *PreflightError // an operator with an old folder would downgrade the whole cluster
 	require.ErrorAs(t, o.err, &refused)
 	assert.Contains(t, refused.Findings[0].Message, "the bundle "+earlier+": the cluster would go back to an earlier release")
 	assert.Contains(t, refused.Findings[0].Remedy, "--to "+earlier)

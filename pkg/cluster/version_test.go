@@ -26,7 +26,7 @@ func TestAConfigurationOfAnotherKubernetesThanTheBundlesIsRefused(t *testing.T) 
 	require.NoError(t, err, "what installs nothing needs no bundle")
 }
 
-// release makes the lab one of another bundle.
+// release switches the lab to another bundle.
 func (l *lab) release(kubernetes, build string) {
 	l.bundle = newBundleOf(l.t, kubernetes, build)
 	l.conf.Kubernetes.Kubernetes.Version = kubernetes

@@ -19,8 +19,8 @@ type Answer struct {
 	Failed string
 }
 
-// maxLine bounds one line of an answer, in bytes. The longest are images' and files'
-// content; a node of the cluster takes some hundred bytes.
+// maxLine limits one line of an answer, in bytes. The longest lines hold the content of images and
+// files; a node of the cluster takes some hundred bytes.
 const maxLine = 1 << 26
 
 // Sections splits the output of a script into its sections, by name.
@@ -62,8 +62,7 @@ func Parse(out []byte) (Answer, error) {
 	return sections["answer"], err
 }
 
-// Row returns the fields after those given of the first line that begins with them, and
-// whether there is one.
+// Row returns the fields after the given ones in the first line that begins with them, and whether such a line exists.
 func (a Answer) Row(prefix ...string) ([]string, bool) {
 next:
 	for _, r := range a.Rows {
@@ -80,7 +79,7 @@ next:
 	return nil, false
 }
 
-// Value returns the field after those given, or "".
+// Value returns the field after the given ones, or "".
 func (a Answer) Value(prefix ...string) string {
 	r, ok := a.Row(prefix...)
 	if !ok || len(r) == 0 {

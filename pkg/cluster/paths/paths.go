@@ -1,4 +1,4 @@
-// Package paths says where on a host the things lie that paictl keeps there and looks for.
+// Package paths holds the paths of the files on a host that paictl keeps there or looks for.
 // In: nothing. Out: names of files and folders, as they are on real hosts.
 package paths
 

@@ -1,5 +1,5 @@
-// Package pki makes a certificate authority that takes the place of another one.
-// In: certificates and keys in PEM, as kubeadm writes them. Out: the same kinds of PEM. Nothing here reads or writes a file.
+// Package pki makes a certificate authority that replaces another one.
+// In: certificates and keys in PEM, as kubeadm writes them. Out: the same kinds of PEM. The package doesn't read or write files.
 package pki
 
 import (
@@ -21,9 +21,9 @@ import (
 const (
 	certificateBlock = "CERTIFICATE"
 	leastRSA         = 2048
-	// before is how long before now a certificate begins, for machines whose clocks are behind.
+	// before is how long before now a certificate becomes valid, for machines whose clocks are behind.
 	before = time.Hour
-	// leaf is how long another's certificate lives at most, as kubeadm's do.
+	// leaf is the longest life of a signed certificate, as with kubeadm.
 	leaf = 366 * 24 * time.Hour
 )
 
@@ -97,7 +97,7 @@ func isOf(c *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(c.PublicKey)
 }
 
-// Parse reads certificates. There is at least one.
+// Parse parses certificates. Without an error it returns at least one.
 func Parse(data []byte) ([]*x509.Certificate, error) {
 	var out []*x509.Certificate
 	for {
@@ -125,7 +125,7 @@ func Parse(data []byte) ([]*x509.Certificate, error) {
 func Encode(certs ...*x509.Certificate) []byte {
 	var b bytes.Buffer
 	for _, c := range certs {
-		_ = pem.Encode(&b, &pem.Block{Type: certificateBlock, Bytes: c.Raw}) // a buffer takes all
+		_ = pem.Encode(&b, &pem.Block{Type: certificateBlock, Bytes: c.Raw}) // writing to a buffer doesn't fail
 	}
 	return b.Bytes()
 }
@@ -139,7 +139,7 @@ func (a *Authority) EncodeKey() ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// Successor makes an authority of the same name, kind of key and length of life, which begins now.
+// Successor makes an authority with the same name, kind of key and life span, which begins now.
 func (a *Authority) Successor(now time.Time) (*Authority, error) {
 	key, err := sameKind(a.Cert.PublicKey)
 	if err != nil {
@@ -178,7 +178,7 @@ func (a *Authority) Cross(successor *Authority, now time.Time) (*x509.Certificat
 	return sign(t, successor.Cert.PublicKey, a)
 }
 
-// Certify signs another's certificate again: the same key, names and uses, for as long as it was made for at first, a year at most.
+// Certify signs another authority's certificate again: with the same key, names and uses, and its original life span, but a year at most.
 func (a *Authority) Certify(c *x509.Certificate, now time.Time) (*x509.Certificate, error) {
 	return sign(template(c, now, min(c.NotAfter.Sub(c.NotBefore), leaf, a.Cert.NotAfter.Sub(now))), c.PublicKey, a)
 }
@@ -188,7 +188,7 @@ func Signed(by, c *x509.Certificate) bool {
 	return bytes.Equal(c.RawIssuer, by.RawSubject) && c.CheckSignatureFrom(by) == nil
 }
 
-// Same reports whether two certificates are of the same name and key.
+// Same reports whether two certificates have the same name and key.
 func Same(a, b *x509.Certificate) bool {
 	return bytes.Equal(a.RawSubject, b.RawSubject) && bytes.Equal(a.RawSubjectPublicKeyInfo, b.RawSubjectPublicKeyInfo)
 }

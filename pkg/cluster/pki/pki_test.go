@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// made is an authority as kubeadm makes it, a year ago.
+// made returns an authority as kubeadm makes it, a year old.
 func made(t *testing.T, key crypto.Signer, now time.Time) *Authority {
 	t.Helper()
 	template := &x509.Certificate{
@@ -88,7 +88,7 @@ func TestASuccessorIsTrustedByThoseWhoTrustTheOldAuthority(t *testing.T) {
 	}
 }
 
-// openssl has OpenSSL verify a certificate: it builds chains otherwise than Go.
+// openssl has OpenSSL verify a certificate: it builds chains in another way than Go.
 func openssl(t *testing.T, root, between, leaf []byte) {
 	t.Helper()
 	program := runnable.Need(t, "openssl")

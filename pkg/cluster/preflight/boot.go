@@ -6,8 +6,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/paths"
 )
 
-// checkEtcHosts warns of a cloud-init that writes /etc/hosts again at each boot: the block with
-// the machines' names is gone then, until the next "cluster up".
+// checkEtcHosts warns of a cloud-init that rewrites /etc/hosts at each boot: the block with the
+// machines' names is missing then, until the next "cluster up".
 func checkEtcHosts(s *Host) []Finding {
 	row, ok := s.Probe.Row("etc-hosts")
 	if !ok || len(row) < 2 || row[0] != "true" && row[0] != "True" && row[0] != "template" {

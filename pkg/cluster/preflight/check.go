@@ -15,7 +15,7 @@ type Check struct {
 	All  func([]*Host) []Finding
 }
 
-// Checks are all of them.
+// Checks returns all checks.
 func Checks() []Check {
 	return []Check{
 		{ID: "os", Looks: "the distribution and its release", Joining: true, Host: checkOS},
@@ -56,7 +56,7 @@ func Checks() []Check {
 	}
 }
 
-// Run examines hosts, each for itself and all together. The findings are in the order of Sort.
+// Run checks hosts, each by itself and all together. The findings are in the order of Sort.
 func Run(c *Cluster, hosts []*Host) []Finding {
 	at := map[string]*Host{}
 	for _, s := range hosts {
@@ -87,7 +87,7 @@ func Run(c *Cluster, hosts []*Host) []Finding {
 	return findings
 }
 
-// mib renders a size for people: MiB below 10 GiB, GiB above.
+// mib formats a size for people: MiB below 10 GiB, GiB above.
 func mib(bytes int64) string {
 	const gib = 1 << 30
 	if bytes < 10*gib {

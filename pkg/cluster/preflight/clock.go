@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxSkew is how far a machine's clock may be from the others'. Etcd, leases and
-	// tokens suffer beyond it; k0sctl draws the same line.
+	// maxSkew is the largest difference between a machine's clock and the others'. Beyond it, etcd,
+	// leases and tokens fail; k0sctl uses the same limit.
 	maxSkew = 30 * time.Second
 	// maxLead is how far the operator's clock may lag behind: kubeadm dates its
 	// certificates back by five minutes.
@@ -36,8 +36,8 @@ func (r reading) ahead(o reading) time.Duration {
 	return 0
 }
 
-// checkClocks compares each clock with the median of all. A slow answer widens a reading
-// and so never makes a finding by itself.
+// checkClocks compares each clock with the median of all. A slow answer widens a reading and so
+// never causes a finding by itself.
 func checkClocks(all []*Host) []Finding {
 	var rs []reading
 	for _, s := range all {
@@ -71,8 +71,8 @@ func checkClocks(all []*Host) []Finding {
 	return out
 }
 
-// median returns the reading in the middle. Of two in the middle it is the one that is
-// nearer to the operator's clock, so that of two machines one is right.
+// median returns the reading in the middle. Of two in the middle it returns the one nearer to the
+// operator's clock, so that of two machines one is right.
 func median(rs []reading) reading {
 	rs = slices.Clone(rs)
 	slices.SortStableFunc(rs, func(a, b reading) int { return int(max(-1, min(1, a.middle()-b.middle()))) })

@@ -17,7 +17,7 @@ const (
 	etcReserve  = 64 << 20
 )
 
-// Room is a demand for room in a folder.
+// Room is the room that is needed in a folder.
 type Room struct {
 	Path   string
 	Bytes  int64
@@ -99,7 +99,7 @@ func checkDisk(s *Host) []Finding {
 	return out
 }
 
-// checkLinks: no folder can be made in the place of a link whose disk isn't mounted.
+// checkLinks fails for a dangling link, such as one to a disk that isn't mounted: no folder can be made in its place.
 func checkLinks(s *Host) []Finding {
 	var out []Finding
 	for _, row := range s.Probe.All("dangling") {
@@ -111,8 +111,8 @@ func checkLinks(s *Host) []Finding {
 	return out
 }
 
-// checkOverlay: containers start from overlays of their image's layers, and some file systems can't carry them: another
-// overlay, NFS, XFS without ftype.
+// checkOverlay: containers start from overlays of their image's layers, and some file systems don't support them:
+// another overlay, NFS, XFS without ftype.
 func checkOverlay(s *Host) []Finding {
 	row, ok := s.Probe.Row("overlay")
 	if !ok || len(row) < 3 || s.Cluster.snapshotter() != "overlayfs" || s.Probe.Value("module", "overlay") == "absent" {

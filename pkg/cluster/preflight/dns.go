@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// checkDNS names those of the machine's DNS settings that pods don't get. Only with an empty cluster-dns do they get any.
+// checkDNS names the machine's DNS settings that pods don't get. Pods get any of them only if cluster-dns is empty.
 func checkDNS(s *Host) []Finding {
 	k := s.Cluster.Kubernetes
 	if _, own := k.Extra.Kubelet["resolvConf"]; own || len(k.ClusterDNS) > 0 {

@@ -24,7 +24,7 @@ type Finding struct {
 	Fixable bool `json:"fixable,omitempty"`
 }
 
-// fixable adds shell that repairs the finding.
+// fixable adds shell code that repairs the finding.
 func (f Finding) fixable(shell string) Finding {
 	f.Fix, f.Fixable = shell, true
 	return f

@@ -72,7 +72,7 @@ func (s *Host) unrecorded() []Finding {
 	return []Finding{s.fail("kubernetes", message, remedy)}
 }
 
-// holdsControlPlane reports whether a control plane made by kubeadm is on the machine.
+// holdsControlPlane reports whether the machine has a control plane made by kubeadm.
 func (s *Host) holdsControlPlane() bool {
 	return s.has("/etc/kubernetes/manifests/kube-apiserver.yaml") || s.has("/etc/kubernetes/pki/ca.key")
 }

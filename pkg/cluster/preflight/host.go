@@ -78,7 +78,7 @@ type Host struct {
 	// Driver holds the findings about NVIDIA's driver; nil if the host should have no driver.
 	Driver *Driver
 
-	others []*Host          // all hosts that answered, this one included
+	others []*Host          // all hosts that answered, including this one
 	at     map[string]*Host // the same, by address in the layout
 }
 
@@ -142,7 +142,7 @@ func (s *Host) ignored(kubeadmCheck string) bool {
 	return slices.ContainsFunc(list, func(x string) bool { return strings.EqualFold(x, kubeadmCheck) || strings.EqualFold(x, "all") })
 }
 
-// container reports whether the machine is one whose kernel and clock belong to another.
+// container reports whether the machine shares its kernel and clock with another machine.
 func (s *Host) container() bool { return s.Facts.Container != "" }
 
 func (s *Host) fail(check, message, remedy string) Finding {

@@ -33,7 +33,7 @@ func sameName(have, want string) bool {
 	return have == want || strings.HasPrefix(have, want+".")
 }
 
-// namesake returns another host that rightly has the name that this one calls itself.
+// namesake returns another host to which the name of this one belongs.
 func (s *Host) namesake() *Host {
 	if sameName(s.Facts.Hostname, s.Hostname) {
 		return nil
@@ -46,8 +46,7 @@ func (s *Host) namesake() *Host {
 	return nil
 }
 
-// isLabel reports whether s is a host name's label by RFC 1123, in lower case as Kubernetes
-// wants it.
+// isLabel reports whether s is a label of a host name according to RFC 1123, in lower case as Kubernetes requires.
 func isLabel(s string) bool {
 	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
 		return false
@@ -57,7 +56,7 @@ func isLabel(s string) bool {
 
 // checkAddress: the kubelet registers the node under hostip, so an interface must have it.
 func checkAddress(s *Host) []Finding {
-	if len(s.Facts.Addresses) == 0 { // without "ip" nothing is known
+	if len(s.Facts.Addresses) == 0 { // without "ip" the addresses are unknown
 		return nil
 	}
 	var out []Finding
@@ -90,7 +89,7 @@ func bareAddress(cidr string) string {
 	return ip
 }
 
-// checkMachineID: systemd, the kubelet and DHCP clients want one.
+// checkMachineID: systemd, the kubelet and DHCP clients need one.
 func checkMachineID(s *Host) []Finding {
 	if s.Facts.MachineID != "" && s.Facts.MachineID != "uninitialized" {
 		return nil
@@ -110,8 +109,8 @@ func sameMachine(a, b *Host) bool {
 		a.Facts.Hostname == b.Facts.Hostname
 }
 
-// checkUnique looks for machines that are the same one, are clones, or share a name. Each
-// cause is reported once, of the host that is to be changed.
+// checkUnique looks for entries for the same machine, for clones, and for shared names. Each cause
+// is reported once, for the host that should be changed.
 func checkUnique(all []*Host) []Finding {
 	// A host that isn't selected can't conflict with another: it comes first.
 	order := slices.Clone(all)

@@ -27,7 +27,7 @@ func checkPorts(s *Host) []Finding {
 		pid, program := row[1], row[2]
 		switch {
 		case s.Touched && (program == l.Program || program == ""):
-			continue // ours
+			continue // it is the cluster's own
 		case program == l.Program && len(s.foreign()) > 0:
 			continue // another Kubernetes, which checkKubernetes reports
 		}
@@ -42,8 +42,8 @@ func checkPorts(s *Host) []Finding {
 	return out
 }
 
-// checkReach: every machine opens connections to the control plane. Silence is a fire wall
-// or a missing route; a refusal is not, for the API comes to life only later.
+// checkReach: every machine opens connections to the control plane. Silence means a firewall or a
+// missing route; a refusal doesn't, since the API starts only later.
 func checkReach(s *Host) []Finding {
 	var out []Finding
 	for _, row := range s.Probe.All("reach") {
@@ -63,7 +63,7 @@ func checkReach(s *Host) []Finding {
 			continue
 		}
 		n := s.Cluster.Nodes[to]
-		// One that did not answer us either is set aside, and no reason to stop.
+		// A machine that did not answer paictl either is set aside, and doesn't stop the run.
 		if slices.ContainsFunc(s.others, func(o *Host) bool { return o.Node == n }) {
 			out = append(out, s.fail("reach", fmt.Sprintf("cannot reach %s (%s): %s", n.Hostname, target, why), remedy))
 		}

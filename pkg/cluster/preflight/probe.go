@@ -45,8 +45,8 @@ func Ports(c *Cluster, n *Node) []Port {
 	)
 }
 
-// program is a command that paictl's scripts, kubeadm or the kubelet call on a host, and
-// the Debian package that has it.
+// program is a command that paictl's scripts, kubeadm or the kubelet call on a host, and the Debian
+// package that contains it.
 type program struct{ command, debian string }
 
 // programs returns the programs that a host must have. kubeadm 1.36 checks some of them itself
@@ -61,7 +61,7 @@ func programs() []program {
 	}
 }
 
-// kernelModules are those that the cluster's traffic and containers need on a node.
+// kernelModules are the modules that the cluster's traffic and containers need on a node.
 func kernelModules(c *Cluster) []string {
 	out := []string{"overlay", "br_netfilter", "nf_tables"}
 	if c.Kubernetes.NetworkPlugin == "flannel" {
@@ -70,7 +70,7 @@ func kernelModules(c *Cluster) []string {
 	return out
 }
 
-// Folders are those in which a node's disk space is used, see disk.go.
+// Folders returns the folders that use a node's disk space, see disk.go.
 func Folders(c *Cluster, n *Node) []string {
 	out := []string{"/etc", "/etc/kubernetes", "/etc/cni/net.d", paths.Bin, paths.CNIBin, paths.State, c.Store(), "/var/lib/kubelet", "/var/log"}
 	if n.ControlPlane {
@@ -79,7 +79,7 @@ func Folders(c *Cluster, n *Node) []string {
 	return out
 }
 
-// Store is the folder of containerd's images and containers.
+// Store returns the folder of containerd's images and containers.
 func (c *Cluster) Store() string {
 	if p, _ := c.Kubernetes.Extra.Containerd["root"].(string); p != "" {
 		return path.Clean(p)
@@ -87,7 +87,7 @@ func (c *Cluster) Store() string {
 	return paths.Containerd
 }
 
-// snapshotter is the part of containerd that puts an image's layers together.
+// snapshotter returns the part of containerd that puts an image's layers together.
 func (c *Cluster) snapshotter() string {
 	plugins, _ := c.Kubernetes.Extra.Containerd["plugins"].(map[string]any)
 	images, _ := plugins["io.containerd.cri.v1.images"].(map[string]any)

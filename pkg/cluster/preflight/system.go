@@ -205,7 +205,7 @@ func checkCgroup(s *Host) []Finding {
 		"remove cgroup_disable from the kernel's command line (a Raspberry Pi needs cgroup_enable=memory) and reboot")}
 }
 
-// checkTimeSource: a cluster whose clocks drift apart breaks later than at its birth.
+// checkTimeSource: a cluster whose clocks drift apart breaks only some time after it was made.
 func checkTimeSource(s *Host) []Finding {
 	if s.container() || s.Facts.TimeSource != "" || s.Facts.TimeSynced == "yes" {
 		return nil

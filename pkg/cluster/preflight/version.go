@@ -71,12 +71,12 @@ func otherwise(runs, bundle string) string {
 	return fmt.Sprintf("to bring the cluster to %s: paictl cluster upgrade; else use the bundle of %s (--bundle)", bundle, runs)
 }
 
-// Skew says why a program's release can't become the bundle's in one upgrade, and what to do instead; nothing where it can.
+// Skew returns the reason why a program's release can't become the bundle's in one upgrade, and the remedy; "" if it can.
 // https://kubernetes.io/releases/version-skew-policy/
 func Skew(p Program, bundle string) (why, remedy string) {
 	from, err := version.ParseSemantic(p.Version)
 	if err != nil {
-		return "", "" // what is broken is repaired
+		return "", "" // a broken program is repaired
 	}
 	to, err := version.ParseSemantic(bundle)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// CheckVIP is the check of the API's virtual address, here and by the engine, which knows whether it is free.
+// CheckVIP is the check of the API's virtual address, here and in the engine, which knows whether it is free.
 const CheckVIP = "api-vip"
 
-// checkVIP: one of a master's networks has the address in it, since machines find it by ARP, and it is one that a machine can have there.
+// checkVIP fails unless one of a master's networks contains the address, since machines find it by ARP, and a machine can have it there.
 func checkVIP(s *Host) []Finding {
 	vip, err := netip.ParseAddr(s.Cluster.Kubernetes.APIVIP)
-	if err != nil || !s.ControlPlane { // none, or config validate's business
+	if err != nil || !s.ControlPlane { // not set, or reported by config validate
 		return nil
 	}
 	var have []string
@@ -36,7 +36,7 @@ func checkVIP(s *Host) []Finding {
 		"set api-vip in kubernetes-configuration.yaml to a free address of a network that all masters have; where their networks differ, use a load balancer (api-endpoint: HOST:PORT)")}
 }
 
-// reserved says what an address is that no machine of its network can have; "" for others.
+// reserved describes an address that no machine of its network can have; "" for other addresses.
 func reserved(network netip.Prefix, a netip.Addr) string {
 	if a == network.Masked().Addr() {
 		return "the network's own address"

@@ -1,15 +1,15 @@
 // Package shell writes POSIX shell for scripts that run on hosts.
-// In: any text. Out: words that a shell takes as they are.
+// In: any text. Out: words that a shell takes literally.
 package shell
 
 import "strings"
 
-// Quote makes s one word.
+// Quote quotes s as one word.
 func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// QuoteAll makes each of ss one word.
+// QuoteAll quotes each of ss as one word.
 func QuoteAll(ss []string) string {
 	out := make([]string, len(ss))
 	for i, s := range ss {
