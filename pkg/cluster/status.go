@@ -219,7 +219,7 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map
 		st.addRenewal(n, answers[n])
 	}
 	st.addKnocks(s, answers, now)
-	if len(nodes) == len(s.Nodes) { // with --limit the other nodes aren't known
+	if len(nodes) == len(s.Nodes) { // --limit excludes unlisted nodes
 		st.addUnlisted(s, api)
 	}
 	slices.SortStableFunc(st.Certificates, func(a, b Certificate) int { return a.Expires.Compare(b.Expires) })
