@@ -9,13 +9,14 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// Alert is one that fires, with the job that it is about as clients name it: USER~NAME.
+// Alert is an alert that fires. If it is about a job, its label job_name is USER~NAME, as clients name jobs.
 type Alert = alerts.Alert
 
-// labelUsername is what OpenPAI's clients call whose job an alert is about.
+// labelUsername is the label in which OpenPAI's clients expect the owner of the job.
 const labelUsername = "username"
 
-// Alerts are those that fire: all for administrators and who is granted the page alerts; for others those about jobs that they see.
+// Alerts returns the alerts that fire. Administrators and users who are granted the page alerts see all of them; others see those
+// about jobs that they can see.
 func (d *Desk) Alerts(ctx context.Context) ([]Alert, error) {
 	if err := rules.Class("alert.read", &d.caller.Subject); err != nil {
 		return nil, err

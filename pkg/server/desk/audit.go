@@ -7,15 +7,15 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// Refused writes to the audit that the caller may not do what a rule is about, whatever the thing; who only looks, and who is a stranger, is not
-// noted.
+// Refused records in the audit that a rule refuses the caller a change, on any object. It doesn't record refused reads, or
+// refusals of guests.
 func (d *Desk) Refused(ctx context.Context, rule, route string, err error) {
 	if r, _ := rules.Find(rule); r.Changes() && !d.caller.Guest() {
 		_ = d.audited(ctx, rule, rules.Thing{Kind: r.Kind}, map[string]string{"route": route}, err)
 	}
 }
 
-// Audited reads a page of the audit, the latest first. Who is no administrator sees what they did themselves.
+// Audited returns a page of the audit, the latest records first. Users who aren't administrators see only their own actions.
 func (d *Desk) Audited(ctx context.Context, q audit.Query) (*audit.Page, error) {
 	if !d.caller.Grants.Administrator && q.Actor == "" {
 		q.Actor = d.caller.Name

@@ -9,12 +9,12 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// UserChange is what is changed of a person. What is nil or unset stays.
+// UserChange holds changes to a person. Fields that are nil or unset change nothing.
 type UserChange struct {
 	Spec func(*v1.UserSpec) error
-	// Extension are keys of what clients store with the person; null takes one away.
+	// Extension holds keys that clients store with the person; a null value removes a key.
 	Extension people.Extension
-	// Password is a new one; whoever sets their own shows the Old one.
+	// Password is the new password. People who change their own must also give the Old one.
 	Password, Old secret.String
 }
 

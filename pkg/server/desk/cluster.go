@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// VirtualClusters are those that are granted to the caller.
+// VirtualClusters returns the virtual clusters that are granted to the caller.
 func (d *Desk) VirtualClusters(ctx context.Context) (*schedulerapi.VirtualClusters, error) {
 	if err := rules.Class("vc.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -30,12 +30,13 @@ func (d *Desk) VirtualClusters(ctx context.Context) (*schedulerapi.VirtualCluste
 	return &out, nil
 }
 
-// NoVC says that there is no such virtual cluster, in OpenPAI's words; the same for one that isn't granted.
+// NoVC returns the error for a virtual cluster that doesn't exist, in OpenPAI's words. One that isn't granted gets the same
+// error.
 func NoVC(name string) error {
 	return &wire.Error{Status: http.StatusNotFound, Code: "NoVirtualClusterError", Message: "Virtual cluster " + wire.Shown(name) + " is not found."}
 }
 
-// Machines are the machines for jobs, with the GPUs of each that are used, and not by whom.
+// Machines returns the machines for jobs, with their used GPUs, but not with the users of these.
 func (d *Desk) Machines(ctx context.Context) (*schedulerapi.Nodes, error) {
 	if err := rules.Class("vc.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -43,7 +44,8 @@ func (d *Desk) Machines(ctx context.Context) (*schedulerapi.Nodes, error) {
 	return d.shop.Jobs.Scheduler.Nodes(ctx)
 }
 
-// Shares is what goes with one leaf of each type, a GPU or a CPU cell: of all types, or of those that a virtual cluster owns.
+// Shares returns the resources that come with one leaf of each type, a GPU or a CPU cell: of all types, or of those that a
+// virtual cluster owns.
 func (d *Desk) Shares(ctx context.Context, vc string) (map[string]job.Share, error) {
 	if err := rules.Class("sku.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -58,10 +60,10 @@ func (d *Desk) Shares(ctx context.Context, vc string) (map[string]job.Share, err
 	return f.Shares(vc), nil
 }
 
-// factsFor is how long facts of the cluster count for people who look at them: what a submission must know is read each time.
+// factsFor is how long facts of the cluster are cached for people who look at them. Each submission reads them again.
 const factsFor = 15 * time.Second
 
-// facts are what the cluster offers, read once for many who ask.
+// facts caches the facts of the cluster, so that many callers need only one read.
 type facts struct {
 	mu   sync.Mutex
 	have *job.Facts

@@ -13,10 +13,10 @@ import (
 // checksum is a SHA-256 in hex.
 var checksum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// errNoCode is of code that the caller hasn't sent, whoever else has.
+// errNoCode is the error for code that the caller hasn't sent, even if another user has.
 var errNoCode = &wire.Error{Status: http.StatusNotFound, Code: "NoCodeError", Message: "the code is not there: send it first"}
 
-// HasCode returns an error where the caller hasn't sent that code.
+// HasCode returns an error if the caller hasn't sent that code.
 func (d *Desk) HasCode(ctx context.Context, sha256 string) error {
 	if err := rules.Decide("code.head", &d.caller.Subject, rules.Thing{Kind: rules.KindCode, Owner: d.caller.Name}); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (d *Desk) sent(ctx context.Context, sha256 string) error {
 	return err
 }
 
-// PutCode keeps code of the caller, of a size in bytes. What is there already of someone else must be sent as a whole, too.
+// PutCode stores code of the caller; size is in bytes. Code that another user has already sent must be sent as a whole, too.
 func (d *Desk) PutCode(ctx context.Context, sha256 string, size int64, body io.Reader) error {
 	if err := rules.Decide("code.put", &d.caller.Subject, rules.Thing{Kind: rules.KindCode, Owner: d.caller.Name}); err != nil {
 		return err

@@ -1,6 +1,7 @@
-// Package desk is what one person may do, with the token of one request.
-// In: a subject, and the libraries of people, tokens and jobs. Out: methods that decide by pkg/people/rules first, then act; those that
-// change something write it to the audit, also when they refuse. Handlers have nothing else, so none can forget to ask.
+// Package desk has the operations that one person may do, with the token of one request.
+// In: a subject, and the libraries of people, tokens and jobs. Out: methods that decide by pkg/people/rules first, then act;
+// those that change something write it to the audit, also when they refuse. Handlers have no other access, so none can skip the
+// rules.
 package desk
 
 import (
@@ -40,7 +41,7 @@ type Lister interface {
 	Await(ctx context.Context, framework string, changed func(listing.Row) bool)
 	// Gone waits until a job's Framework is gone, or the context ends.
 	Gone(ctx context.Context, j *job.Job) (bool, error)
-	// Watch and Resume read what changes; see live.Live.
+	// Watch and Resume read changes of jobs; see live.Live.
 	Watch() (*live.Watch, error)
 	Resume(ctx context.Context, place string) (*live.Watch, error)
 }
@@ -50,7 +51,7 @@ type Audit interface {
 	Write(ctx context.Context, r audit.Record)
 }
 
-// Shop has what all desks of a process share.
+// Shop holds the state that all desks of a process share.
 type Shop struct {
 	People *people.Directory
 	Tokens *token.Service
@@ -66,17 +67,17 @@ type Shop struct {
 	Templates *template.Store
 	// Most bounds the unfinished jobs of one person.
 	Most Most
-	// LogMemory bounds what is held of jobs' logs.
+	// LogMemory bounds the memory for jobs' logs.
 	LogMemory *logs.Memory
-	// PasswordSignIn: people sign in with a password.
+	// PasswordSignIn allows people to sign in with a password.
 	PasswordSignIn bool
 
 	facts facts
 	// Issuers are those of OpenID Connect, by name.
 	Issuers map[string]Issuer
-	// Once keeps codes of sign-ins that are under way.
+	// Once stores the codes of sign-ins that are under way.
 	Once *once.Store
-	// At is the address by which issuers send browsers back, https://HOST; pages of other addresses send people there first.
+	// At is the address to which issuers redirect browsers, https://HOST. Pages at other addresses send people there first.
 	At string
 	// ReturnPages are the addresses of pages that get a token in their address.
 	ReturnPages []string
@@ -92,40 +93,41 @@ type Origin struct {
 	Address string
 }
 
-// Caller is who sent a request; the zero Caller is a guest.
+// Caller is the sender of a request; the zero Caller is a guest.
 type Caller struct {
 	rules.Subject
 	person *people.Person
 	claims token.Claims
-	via    string // provider by whose word the session began
+	via    string // provider that vouched for the person when the session began
 	ended  <-chan struct{}
-	text   string // the token itself, which logout ends
-	log    *Log   // where a link leads to that came instead of a token
+	text   string // the token itself, which a logout revokes
+	log    *Log   // the log of a link that came instead of a token
 }
 
-// Ended is closed when the caller's token is no longer good for anything; nil of a guest.
+// Ended returns a channel that is closed when the caller's token is no longer valid; nil for a guest.
 func (c *Caller) Ended() <-chan struct{} { return c.ended }
 
-// Desk is what one caller may do.
+// Desk has the operations of one caller.
 type Desk struct {
 	shop   *Shop
 	caller Caller
 	origin Origin
 }
 
-// For is the desk of a caller.
+// For returns the desk of a caller.
 func (s *Shop) For(c Caller, o Origin) *Desk { return &Desk{s, c, o} }
 
-// Name is the caller's; "" of a guest.
+// Name returns the caller's name, or "" for a guest.
 func (d *Desk) Name() string { return d.caller.Name }
 
-// Administrator reports whether the caller is one.
+// Administrator reports whether the caller is an administrator.
 func (d *Desk) Administrator() bool { return d.caller.Grants.Administrator }
 
-// ErrToken is of a token that isn't valid, whatever is wrong with it.
+// ErrToken is the error for a token that isn't valid, for any reason.
 var ErrToken = errors.New("your token is invalid")
 
-// Caller reads an Authorization header. Basic has an application token of that very user as its password.
+// Caller returns the caller that an Authorization header identifies. With the scheme Basic, the password is an application token
+// of the named user.
 func (s *Shop) Caller(ctx context.Context, header string) (Caller, error) {
 	scheme, text, _ := strings.Cut(strings.TrimSpace(header), " ")
 	text = strings.TrimSpace(text)
@@ -155,13 +157,13 @@ func (s *Shop) Caller(ctx context.Context, header string) (Caller, error) {
 	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, via: v.Via, ended: v.Ended, text: text}, nil
 }
 
-// audited writes what was done, and returns err as it is. It is for what changes something, and for sign-ins.
+// audited records an action in the audit, and returns err unchanged. It is for changes, and for sign-ins.
 func (d *Desk) audited(ctx context.Context, rule string, t rules.Thing, detail map[string]string, err error) error {
 	r, _ := rules.Find(rule)
 	return d.auditedAs(ctx, string(r.Verb), t, detail, err)
 }
 
-// auditedAs is audited with another verb than a rule's.
+// auditedAs is audited with a verb other than the rule's.
 func (d *Desk) auditedAs(ctx context.Context, verb string, t rules.Thing, detail map[string]string, err error) error {
 	record := audit.Record{
 		ID: rand.Text(), Time: d.shop.now(), Request: d.origin.Request, Address: d.origin.Address,

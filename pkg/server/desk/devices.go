@@ -22,16 +22,16 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Device is a sign-in of a program without a browser: it waits with Code, and its person types User into a browser.
+// Device is a sign-in of a program without a browser: the program waits with Code, and its user types User into a browser.
 type Device struct {
 	Code     secret.String
 	User     string
-	At       string // address of the page, "" where the server doesn't know its own
+	At       string // address of the page; "" if the server doesn't know its own
 	Life     time.Duration
 	Interval time.Duration
 }
 
-// letters are those of a user code: no vowels, so that no words come out, and none that looks like another.
+// letters are the letters of user codes: no vowels, so that codes don't form words, and no letters that look alike.
 const letters = "BCDFGHJKLMNPQRSTVWXZ"
 
 const (
@@ -40,7 +40,7 @@ const (
 	deviceTries    = 4
 )
 
-// NewDevice begins a sign-in of a program without a browser, as RFC 8628 has it.
+// NewDevice begins a sign-in of a program without a browser, as RFC 8628 specifies.
 func (d *Desk) NewDevice(ctx context.Context, client string) (*Device, error) {
 	var err error
 	for range deviceTries {
@@ -57,19 +57,19 @@ func (d *Desk) NewDevice(ctx context.Context, client string) (*Device, error) {
 		if err == nil {
 			return &Device{Code: secret.String(code), User: string(user[:4]) + "-" + string(user[4:]), At: d.shop.At, Life: deviceTime, Interval: deviceInterval}, nil
 		}
-		if !errors.Is(err, once.ErrChanged) { // else another has that code
+		if !errors.Is(err, once.ErrChanged) { // on ErrChanged, another sign-in has that code
 			return nil, err
 		}
 	}
 	return nil, err
 }
 
-// unanswered reports whether no one has let a program in yet, or refused it.
+// unanswered reports whether a person has neither allowed nor refused a program yet.
 func unanswered(values map[string]string) bool {
 	return values[valueUser] == "" && values[valueDenied] == ""
 }
 
-// deviceID is what a user code is kept under, however a person types it.
+// deviceID returns the id under which a user code is stored. Lower case, spaces and hyphens in the typed code don't matter.
 func deviceID(user string) string {
 	return once.ID("device " + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' {
@@ -82,15 +82,15 @@ func deviceID(user string) string {
 	}, user))
 }
 
-// Waiting is a program that waits for a person's word. Approval is what the person's browser says it with: it is in no cookie.
+// Waiting is a program that waits for a person's approval. The person's browser answers with Approval, which is in no cookie.
 type Waiting struct {
-	Name            string // the person's
+	Name            string // of the person
 	Client, Address string
 	Began           time.Time
 	Approval        secret.String
 }
 
-// approval is what is sealed in an Approval.
+// approval is the content that an Approval seals.
 type approval struct {
 	Device string            `json:"device"` // id
 	Name   string            `json:"name"`
@@ -99,13 +99,14 @@ type approval struct {
 }
 
 const (
-	// approvalFor keeps approvals from being opened as something else.
+	// approvalFor is the purpose of the seal, so that other sealed texts aren't accepted as approvals.
 	approvalFor = "paictl approval of a program"
-	// approvalTime is how long a person may look at who waits.
+	// approvalTime is how long a person may take to answer.
 	approvalTime = 5 * time.Minute
 )
 
-// waits tells a person who has just signed in which program waits with a user code. Wrong codes are throttled as wrong passwords are.
+// waits returns the program that waits with a user code, to a person who has just signed in. Wrong codes are throttled like wrong
+// passwords.
 func (d *Desk) waits(ctx context.Context, p *people.Person, user string) (*Waiting, error) {
 	t, err := d.device(ctx, p.Name, user)
 	if err != nil {
@@ -129,7 +130,7 @@ func waiting(t *once.Thing) *Waiting {
 	return &Waiting{Client: t.Values[valueClient], Address: t.Values[valueAddress], Began: began}
 }
 
-// device finds what waits with a user code.
+// device finds the sign-in that waits with a user code.
 func (d *Desk) device(ctx context.Context, name, user string) (*once.Thing, error) {
 	var t *once.Thing
 	err := d.shop.SignIn.Guess("device:"+name, once.ErrNone, func() (err error) {
@@ -139,7 +140,7 @@ func (d *Desk) device(ctx context.Context, name, user string) (*once.Thing, erro
 	return t, err
 }
 
-// open finds a program that waits, and has no answer yet.
+// open finds a sign-in that waits and has no answer yet.
 func (d *Desk) open(ctx context.Context, id string) (*once.Thing, error) {
 	t, err := d.shop.Once.Get(ctx, once.Device, id)
 	if err == nil && !unanswered(t.Values) {
@@ -148,7 +149,7 @@ func (d *Desk) open(ctx context.Context, id string) (*once.Thing, error) {
 	return t, err
 }
 
-// Approve lets a program in that waits, or refuses it, by what a person's browser was given when they signed in for it.
+// Approve allows or refuses a program that waits. sealed is the Approval that the person's browser got when they signed in.
 func (d *Desk) Approve(ctx context.Context, sealed secret.String, allow bool) error {
 	text, err := d.shop.Tokens.Unseal(ctx, approvalFor, sealed.Reveal())
 	if errors.Is(err, token.ErrInvalid) {
@@ -165,7 +166,7 @@ func (d *Desk) Approve(ctx context.Context, sealed secret.String, allow bool) er
 	return d.answer(ctx, a.Name, t, a.Values, allow, err)
 }
 
-// Waits tells the caller, who is signed in elsewhere, which program waits with a user code.
+// Waits returns the program that waits with a user code, to a caller who is signed in elsewhere.
 func (d *Desk) Waits(ctx context.Context, user string) (*Waiting, error) {
 	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
 		return nil, err
@@ -177,14 +178,15 @@ func (d *Desk) Waits(ctx context.Context, user string) (*Waiting, error) {
 	return waiting(t), nil
 }
 
-// errSession is the refusal of a caller that doesn't show the refresh token of its session.
+// errSession refuses a caller that doesn't show the refresh token of its session.
 var errSession = &wire.Error{
 	Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "A program is signed in only with the refresh token of your session, not with an access token alone.",
 	Remedy: "run paictl token approve CODE where you ran paictl login, with a current paictl; or open the page /device in a browser",
 }
 
-// LetIn lets a program that waits with a user code in as the caller, who is signed in elsewhere, or refuses it. For that, the caller shows the
-// refresh token of its session: the program's session lasts much longer than an access token.
+// LetIn allows a program that waits with a user code to sign in as the caller, who is signed in elsewhere, or refuses it. To
+// allow it, the caller must show the refresh token of their session, because the program's session lasts much longer than an
+// access token.
 func (d *Desk) LetIn(ctx context.Context, user string, allow bool, session secret.String) error {
 	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
 		return err
@@ -207,7 +209,7 @@ func (d *Desk) LetIn(ctx context.Context, user string, allow bool, session secre
 	return d.answer(ctx, d.caller.Name, t, valuesOf(&own), allow, err)
 }
 
-// answer writes a person's word to what waits.
+// answer stores a person's answer in a sign-in that waits.
 func (d *Desk) answer(ctx context.Context, name string, t *once.Thing, values map[string]string, allow bool, err error) error {
 	detail := map[string]string{"way": "device", "allowed": strconv.FormatBool(allow)}
 	if err == nil {
@@ -222,7 +224,7 @@ func (d *Desk) answer(ctx context.Context, name string, t *once.Thing, values ma
 	return d.auditedAs(ctx, "sign-in-program", rules.Thing{Kind: rules.KindToken, Owner: name}, detail, err)
 }
 
-// grantError is why a program that waits gets no session, in the words of RFC 8628.
+// grantError is the reason why a program that waits gets no session, in the terms of RFC 8628.
 type grantError struct{ code, text string }
 
 func (e *grantError) Error() string { return e.text }
@@ -235,7 +237,7 @@ var (
 	ErrExpired = &grantError{"expired_token", "the code is not valid, was used, or has expired"}
 )
 
-// GrantError is an error of a grant in the words of RFC 6749 and RFC 8628.
+// GrantError returns the error code of a grant, as RFC 6749 and RFC 8628 define them.
 func GrantError(err error) string {
 	if e, ok := errors.AsType[*grantError](err); ok {
 		return e.code
@@ -243,7 +245,7 @@ func GrantError(err error) string {
 	return "invalid_grant"
 }
 
-// Await gives a program without a browser its session, once its person has let it in.
+// Await returns the session of a program without a browser, if a person has allowed it.
 func (d *Desk) Await(ctx context.Context, code secret.String, client string) (*token.Pair, error) {
 	id, _, ok := strings.Cut(code.Reveal(), ".")
 	if !ok || len(code.Reveal()) > maxState {

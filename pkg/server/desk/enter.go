@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Targets are the tasks of the job that run.
+// Targets returns the running tasks of the job.
 func (j *Job) Targets(ctx context.Context) ([]*job.Target, error) {
 	if err := j.decide("job.enter"); err != nil {
 		return nil, err
@@ -26,18 +26,18 @@ func (j *Job) Targets(ctx context.Context) ([]*job.Target, error) {
 	return j.desk.shop.Jobs.Targets(ctx, j.job)
 }
 
-// Exec is what a command in a task is asked with.
+// Exec describes a command to run in a task.
 type Exec struct {
 	Command            []string
 	TTY                bool
 	Stdin, Stdout, Err bool
 }
 
-// maxCommand bounds what a command line has in all, in bytes.
+// maxCommand bounds the length of a command line, in bytes.
 const maxCommand = 64 << 10
 
-// Exec passes an upgraded connection on to a command in a task. What is asked of the API server is made here: of the request only how it speaks
-// goes along. It returns when the connection ends.
+// Exec proxies an upgraded connection to a command in a task. It writes the request to the API server itself; only headers of the
+// protocol come from the client. It returns when the connection ends.
 func (j *Job) Exec(ctx context.Context, role string, index int32, e Exec, w http.ResponseWriter, r *http.Request) error {
 	size := 0
 	for _, c := range e.Command {
@@ -55,7 +55,7 @@ func (j *Job) Exec(ctx context.Context, role string, index int32, e Exec, w http
 	return j.enter(ctx, role, index, "exec", q, w, r)
 }
 
-// Forward passes an upgraded connection on to ports of a task.
+// Forward proxies an upgraded connection to ports of a task.
 func (j *Job) Forward(ctx context.Context, role string, index int32, w http.ResponseWriter, r *http.Request) error {
 	return j.enter(ctx, role, index, "portforward", url.Values{}, w, r)
 }
@@ -89,10 +89,11 @@ func (j *Job) enter(ctx context.Context, role string, index int32, way string, q
 	return nil
 }
 
-// guardEvery is how often it is decided again whether a connection may go on; also whenever people change.
+// guardEvery is how often the grants of an open connection are checked again. They are also checked when people change.
 const guardEvery = 5 * time.Second
 
-// guard calls end once the caller may no longer do what a connection does: it outlives grants. It returns when the context ends.
+// guard calls end when a rule no longer allows the connection, because connections outlive grants. It returns when the context
+// ends.
 func (j *Job) guard(ctx context.Context, rule string, end func()) {
 	changed, stop := j.desk.shop.People.Changed()
 	defer stop()
@@ -112,7 +113,7 @@ func (j *Job) guard(ctx context.Context, rule string, end func()) {
 	}
 }
 
-// entered is an answer whose connection, once it is taken over, is closed when a context ends.
+// entered is a response whose hijacked connection is closed when a context ends.
 type entered struct {
 	http.ResponseWriter
 	until context.Context
@@ -121,7 +122,7 @@ type entered struct {
 // Unwrap is for http.ResponseController.
 func (e *entered) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 
-// Hijack takes the connection over.
+// Hijack implements http.Hijacker.
 func (e *entered) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(e.ResponseWriter).Hijack()
 	if err == nil {
@@ -130,7 +131,7 @@ func (e *entered) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
-// target finds the task by the job's own list of its pods, by the role's name as the person or the Framework writes it.
+// target finds a task in the job's own list of its pods. role is the role's name in the job file or in the Framework.
 func (j *Job) target(ctx context.Context, role string, index int32) (*job.Target, error) {
 	all, err := j.desk.shop.Jobs.Targets(ctx, j.job)
 	if err != nil {
@@ -144,7 +145,7 @@ func (j *Job) target(ctx context.Context, role string, index int32) (*job.Target
 	return job.PickOf(j.job, all, role, index)
 }
 
-// upgrades refuses a request that isn't an upgrade to one of the two protocols that kubelets speak.
+// upgrades returns an error unless a request is an upgrade to one of the two protocols of kubelets.
 func upgrades(r *http.Request) error {
 	if r.ProtoMajor != 1 || !strings.EqualFold(strings.TrimSpace(r.Header.Get("Connection")), "upgrade") {
 		return wire.Bad("this operation needs an upgrade of the connection, over HTTP/1.1")
@@ -156,10 +157,10 @@ func upgrades(r *http.Request) error {
 	return wire.Bad("the connection can be upgraded to websocket or to SPDY/3.1")
 }
 
-// passed are the headers that go along. Each says how the two ends speak, and nothing of who does.
+// passed are the headers that are forwarded. They describe the protocol, and don't identify the client.
 var passed = []string{"Upgrade", "X-Stream-Protocol-Version", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions"}
 
-// clean is the request as the API server gets it.
+// clean returns the request for the API server.
 func clean(ctx context.Context, r *http.Request, to *url.URL) *http.Request {
 	out := (&http.Request{Method: r.Method, URL: to, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: to.Host, Header: http.Header{}, Body: http.NoBody}).WithContext(ctx)
 	for _, name := range passed {
@@ -170,7 +171,7 @@ func clean(ctx context.Context, r *http.Request, to *url.URL) *http.Request {
 	out.Header.Set("Connection", "Upgrade")
 	for _, line := range r.Header.Values("Sec-Websocket-Protocol") {
 		for one := range strings.SplitSeq(line, ",") {
-			// A browser would carry a token in there: it is no way in, and goes no further.
+			// A browser would send a token in this header. It isn't accepted as a sign-in, and isn't forwarded.
 			if one = strings.TrimSpace(one); one != "" && !strings.HasPrefix(one, "base64url.bearer.") {
 				out.Header.Add("Sec-Websocket-Protocol", one)
 			}
@@ -179,10 +180,10 @@ func clean(ctx context.Context, r *http.Request, to *url.URL) *http.Request {
 	return out
 }
 
-// upstream is what passes a connection on to a pod, and its address.
+// upstream returns a handler that proxies a connection to a pod, and the address.
 func (s *Shop) upstream(t *job.Target, way string, q url.Values) (http.Handler, *url.URL, error) {
 	config := rest.CopyConfig(s.Jobs.Config)
-	config.WrapTransport = nil // it bounds how long an answer takes: this one lasts
+	config.WrapTransport = nil // it bounds the time of a request, and this connection lasts
 	config.NextProtos = []string{"http/1.1"}
 	settings, err := config.TransportConfig()
 	if err != nil {
@@ -212,7 +213,7 @@ func (s *Shop) upstream(t *job.Target, way string, q url.Values) (http.Handler, 
 	return h, to, nil
 }
 
-// responder answers where the API server can't be reached.
+// responder answers if the API server can't be reached.
 type responder struct{ shop *Shop }
 
 // Error implements proxy.ErrorResponder.
@@ -220,7 +221,7 @@ func (responder) Error(w http.ResponseWriter, r *http.Request, err error) {
 	wire.Fail(w, r, &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: "the task can't be reached: " + reason(err)})
 }
 
-// reason is an error without addresses of the cluster's inside.
+// reason describes an error without internal addresses of the cluster.
 func reason(err error) string {
 	if strings.Contains(err.Error(), "refused") {
 		return "the connection was refused"
@@ -228,7 +229,7 @@ func reason(err error) string {
 	return "the connection was lost"
 }
 
-// Index reads the index of a task.
+// Index parses the index of a task.
 func Index(text string) (int32, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {

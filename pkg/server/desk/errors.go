@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Codes of OpenPAI that only errors below have.
+// Codes of OpenPAI that only this package uses.
 const (
 	codeNoJob       = "NoJobError"
 	codeNoJobConfig = "NoJobConfigError"
@@ -45,10 +45,10 @@ const (
 	codeNotImplemented = "NotImplementedError"
 )
 
-// retryAfter is when what passes by itself may have passed.
+// retryAfter is when a client should retry after a temporary error.
 const retryAfter = 2 * time.Second
 
-// Meaning is what an error means to who asked. It is the one place that says so. What is nowhere below is the server's own trouble: its
+// Meaning converts an error to the answer for the client. All errors are mapped here. An error that isn't listed is internal: its
 // text stays in the log.
 func Meaning(err error) *wire.Error {
 	e := meaning(err)
@@ -58,7 +58,7 @@ func Meaning(err error) *wire.Error {
 	return e
 }
 
-// told are findings for clients that show the message alone.
+// told returns findings as text, for clients that show only the message.
 func told(findings strictyaml.Findings) string {
 	var out []string
 	for _, f := range findings.Errors() {
@@ -128,7 +128,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return made(http.StatusBadRequest, wire.CodeParameters)
 	case errors.As(err, &limit):
 		return made(http.StatusForbidden, codeQuota)
-	// Before what isn't found: where the history doesn't answer, no one knows whether there is such a job.
+	// Unavailable comes before not found: if the history doesn't answer, it isn't known whether the job exists.
 	case errors.Is(err, alerts.ErrNone):
 		return &wire.Error{Status: http.StatusNotImplemented, Code: codeNotImplemented, Message: "which alerts fire isn't known: the server has no Alertmanager to ask",
 			Remedy: "an operator names one in the section rest-server of services-configuration.yaml: alerts.url"}
@@ -149,7 +149,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 	case errors.Is(err, people.ErrInvalid):
 		return made(http.StatusBadRequest, wire.CodeParameters)
 	}
-	// What has a remedy is for who asked, but for what the API server refuses to the server itself.
+	// An error with a remedy is for the caller, unless the API server refused a request of the server itself.
 	if _, told := errors.AsType[*hint.Error](err); told && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
 		return made(http.StatusBadRequest, wire.CodeParameters)
 	}

@@ -12,14 +12,15 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Group is a group as far as the caller sees it: Whole is what it grants, Members are told to who may ask for them.
+// Group is a group as the caller may see it. Whole reports whether they may see its grants; Members is empty if they may not list
+// them.
 type Group struct {
 	*v1.Group
 	Whole   bool
 	Members []string
 }
 
-// Members are who is in a group; none of one that isn't there.
+// Members returns the members of a group; none if the group doesn't exist.
 func (d *Desk) Members(group string) ([]*people.Person, error) {
 	if err := rules.Class("group.members", &d.caller.Subject); err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ func (d *Desk) Members(group string) ([]*people.Person, error) {
 	return out, nil
 }
 
-// Groups are all groups, by name.
+// Groups returns all groups, by name.
 func (d *Desk) Groups() ([]Group, error) {
 	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func (d *Desk) Groups() ([]Group, error) {
 	return out, nil
 }
 
-// Group is one of them.
+// Group returns a group.
 func (d *Desk) Group(name string) (*Group, error) {
 	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (d *Desk) shown(g *v1.Group) Group {
 	return out
 }
 
-// AdministratorGroup names a group that makes its members administrators.
+// AdministratorGroup returns the name of a group that makes its members administrators.
 func (d *Desk) AdministratorGroup() (string, error) {
 	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
 		return "", err
@@ -74,7 +75,7 @@ func (d *Desk) AdministratorGroup() (string, error) {
 	return d.shop.People.AdministratorGroup()
 }
 
-// PutGroup makes a group, where was is nil, or makes it another one.
+// PutGroup creates a group if was is nil, and otherwise replaces it. It returns ErrChanged if the group is no longer as in was.
 func (d *Desk) PutGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec) (*Group, error) {
 	var made *v1.Group
 	err := d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: now.Name}, nil, func(ctx context.Context) (err error) {
@@ -114,7 +115,7 @@ func (d *Desk) putGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec
 	return d.shop.People.PutGroup(ctx, next)
 }
 
-// grantsExist refuses names that a group newly grants and that the cluster doesn't have.
+// grantsExist returns an error for names that a group newly grants and that the cluster doesn't have.
 func (d *Desk) grantsExist(ctx context.Context, was, now *v1.GroupSpec) error {
 	if !people.Grants(was, now) {
 		return nil
@@ -138,7 +139,7 @@ func sameGroup(a, b *v1.GroupSpec) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// DeleteGroup deletes a group and takes its members out of it.
+// DeleteGroup deletes a group and removes its members from it.
 func (d *Desk) DeleteGroup(ctx context.Context, name string) error {
 	return d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: name}, map[string]string{"change": "delete"}, func(ctx context.Context) error {
 		if err := rules.Class("group.manage", &d.caller.Subject); err != nil {
@@ -148,7 +149,7 @@ func (d *Desk) DeleteGroup(ctx context.Context, name string) error {
 	})
 }
 
-// NewGroup makes a group, which must not be there.
+// NewGroup creates a group, which must not exist.
 func (d *Desk) NewGroup(ctx context.Context, name string, change func(*v1.GroupSpec) error) (*Group, error) {
 	made, err := d.changeGroup(ctx, name, true, change)
 	if errors.Is(err, people.ErrExists) {
@@ -157,7 +158,7 @@ func (d *Desk) NewGroup(ctx context.Context, name string, change func(*v1.GroupS
 	return made, err
 }
 
-// ChangeGroup changes a group that is there. change may be called more than once.
+// ChangeGroup changes an existing group. change may be called more than once.
 func (d *Desk) ChangeGroup(ctx context.Context, name string, change func(*v1.GroupSpec) error) (*Group, error) {
 	return d.changeGroup(ctx, name, false, change)
 }

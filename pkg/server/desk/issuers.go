@@ -22,11 +22,11 @@ import (
 type Issuer interface {
 	Begin() (address string, ask oidc.Ask, err error)
 	Finish(ctx context.Context, back url.Values, ask oidc.Ask) (*signin.Identity, error)
-	// Title is what people read on its button.
+	// Title is the label of the issuer's button.
 	Title() string
 }
 
-// Ways are how people sign in.
+// Ways are the ways to sign in.
 type Ways struct {
 	Password bool
 	Issuers  []IssuerWay
@@ -34,10 +34,10 @@ type Ways struct {
 	At string
 }
 
-// IssuerWay is an issuer as people choose it.
+// IssuerWay is an issuer that people can choose.
 type IssuerWay struct{ Name, Title string }
 
-// Ways tells how people sign in.
+// Ways returns the ways to sign in.
 func (d *Desk) Ways() Ways {
 	w := Ways{Password: d.shop.PasswordSignIn || d.shop.SignIn.Providers(), Issuers: []IssuerWay{}, At: d.shop.At}
 	for name, i := range d.shop.Issuers {
@@ -47,13 +47,15 @@ func (d *Desk) Ways() Ways {
 	return w
 }
 
-// Goal is what a browser signs in for: a session of its own, and a path of this server to go to; a page of
-// the settings that gets the token in its address, as OpenPAI's portal wants it; a program on its machine; or a program that waits with a code.
+// Goal is the purpose of a browser's sign-in: the browser's own session, and a path of this server to open; a page of the
+// settings that gets the token in its address, as OpenPAI's portal expects; a program on its machine; or a program that waits
+// with a code.
 //
-// A program is never let in by the cookie of a session: what other services' pages run behind the door could use that, too.
+// The cookie of a session never signs in a program, because pages of other services that run behind the door could use the
+// cookie, too.
 type Goal struct {
 	To string `json:"to,omitempty"`
-	// Page is that of a client; From is what it wants to get back.
+	// Page is the address of a client's page; From is a value that the page gets back.
 	Page    string   `json:"page,omitempty"`
 	From    string   `json:"from,omitempty"`
 	Program *Program `json:"program,omitempty"`
@@ -75,10 +77,10 @@ func (s *Shop) check(g Goal) error {
 	return nil
 }
 
-// Away is a browser on its way to an issuer. What is sealed it keeps, under a name, until it comes back.
+// Away describes a redirect of a browser to an issuer. The browser stores Sealed under Name until it comes back.
 type Away struct{ Address, Name, Sealed string }
 
-// asked is what is sealed.
+// asked is the content that Away seals.
 type asked struct {
 	Issuer string    `json:"issuer"`
 	Ask    oidc.Ask  `json:"ask"`
@@ -87,13 +89,13 @@ type asked struct {
 }
 
 const (
-	// sealedFor keeps what browsers keep from being opened as something else.
+	// sealedFor is the purpose of the seal, so that other sealed texts aren't accepted.
 	sealedFor = "paictl sign-in at an issuer"
 	// AwayTime is how long a person may take at an issuer.
 	AwayTime = 10 * time.Minute
 )
 
-// ToIssuer sends a browser to an issuer.
+// ToIssuer redirects a browser to an issuer.
 func (d *Desk) ToIssuer(ctx context.Context, name string, g Goal) (*Away, error) {
 	issuer := d.shop.Issuers[name]
 	if issuer == nil {
@@ -117,7 +119,8 @@ func (d *Desk) ToIssuer(ctx context.Context, name string, g Goal) (*Away, error)
 	return &Away{address, awayName(ask.State), sealed}, nil
 }
 
-// awayName tells apart what several tabs of a browser keep.
+// awayName returns a name from the state of a sign-in, so that several tabs of a browser use different ones; "" if the state is
+// malformed.
 func awayName(state string) string {
 	if len(state) < awayLetters || strings.ContainsFunc(state, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '2' || r > '7') }) {
 		return ""
@@ -127,18 +130,18 @@ func awayName(state string) string {
 
 const awayLetters = 8
 
-// AwayName is the name under which a browser has kept what it comes back with; "" where there is none.
+// AwayName returns the name under which the browser stored the sign-in that it comes back from, or "" if the state is malformed.
 func AwayName(back url.Values) string { return awayName(back.Get("state")) }
 
-// Arrival is a person who has signed in for a goal: a token, the address of a program on the browser's machine, or a program that waits.
+// Arrival is the result of a sign-in: a token, the address of a program on the browser's machine, or a program that waits.
 type Arrival struct {
 	*SignedIn
 	Address string
 	Waiting *Waiting
 }
 
-// FromIssuer lets in whom an issuer vouches for. sealed is what the browser kept. The goal is known where the browser's own question is answered,
-// also with an error.
+// FromIssuer signs in a person whom an issuer vouches for. sealed is the value that the browser stored. If it is valid, the goal
+// is returned even with an error.
 func (d *Desk) FromIssuer(ctx context.Context, name string, back url.Values, sealed, client string) (*Arrival, Goal, error) {
 	issuer := d.shop.Issuers[name]
 	text, err := d.shop.Tokens.Unseal(ctx, sealedFor, sealed)
@@ -163,7 +166,7 @@ func (d *Desk) FromIssuer(ctx context.Context, name string, back url.Values, sea
 	return got, a.Goal, err
 }
 
-// SignInFor lets in who shows a password, for a program.
+// SignInFor signs in a person with a password, for a program.
 func (d *Desk) SignInFor(ctx context.Context, name string, password secret.String, g Goal, client string) (*Arrival, error) {
 	if err := d.shop.check(g); err != nil {
 		return nil, err
@@ -178,7 +181,7 @@ func (d *Desk) SignInFor(ctx context.Context, name string, password secret.Strin
 	return d.arrive(ctx, p, g, client)
 }
 
-// arrive gives a person who has just signed in what that was for.
+// arrive returns the result of a sign-in for a goal.
 func (d *Desk) arrive(ctx context.Context, p *people.Person, g Goal, client string) (*Arrival, error) {
 	switch {
 	case g.Program != nil:
@@ -195,7 +198,7 @@ func (d *Desk) arrive(ctx context.Context, p *people.Person, g Goal, client stri
 	return &Arrival{SignedIn: &SignedIn{p.Name, p.Grants.Administrator, made.Token, made.Record.Expires}}, nil
 }
 
-// vouched is the person of what a browser brought back.
+// vouched returns the person whom the issuer vouches for, after the browser came back.
 func (d *Desk) vouched(ctx context.Context, issuer Issuer, back url.Values, ask oidc.Ask) (*people.Person, error) {
 	if err := d.shop.People.Fresh(); err != nil {
 		return nil, err
@@ -211,7 +214,7 @@ func (d *Desk) vouched(ctx context.Context, issuer Issuer, back url.Values, ask 
 	return p, err
 }
 
-// noteIssuer writes a sign-in by an issuer to the audit, and returns err as it is.
+// noteIssuer records a sign-in by an issuer in the audit, and returns err unchanged.
 func (d *Desk) noteIssuer(ctx context.Context, name string, p *people.Person, err error) error {
 	thing := rules.Thing{Kind: rules.KindToken}
 	if err == nil {

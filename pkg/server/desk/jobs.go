@@ -17,26 +17,27 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Job is a job that a caller may look at. Each of its methods decides by its own rule: whatever it was found for, it can't be
-// used for more.
+// Job is a job that a caller may look at. Each of its methods decides by its own rule, so a job that was found for one use can't
+// be used for more.
 type Job struct {
 	desk  *Desk
 	job   *job.Job
 	thing rules.Thing
 }
 
-// NoJob says that there is no such job, in OpenPAI's words. It is the same for one that isn't there and one that the caller must not
-// learn about.
+// NoJob returns the error for a job that doesn't exist, in OpenPAI's words. A job that the caller must not know of gets the same
+// error.
 func NoJob(user, name string) error {
 	return &wire.Error{Status: http.StatusNotFound, Code: codeNoJob, Message: fmt.Sprintf("Job %s~%s is not found.", wire.Shown(user), wire.Shown(name)), Remedy: "see the names of jobs with: paictl job list"}
 }
 
-// Job finds the job of exactly that user and name. A rule decides on what was found, never on what was asked for.
+// Job finds the job of exactly that user and name. The rule decides on the job that was found, never on the names in the request.
 func (d *Desk) Job(ctx context.Context, rule, user, name string) (*Job, error) {
 	if err := rules.Class(rule, &d.caller.Subject); err != nil {
 		return nil, err
 	}
-	// Whoever can see no job but their own gets the answer without a question, so that its time tells nothing.
+	// Callers who can see only their own jobs get the answer without a lookup, so that its duration doesn't reveal whether the
+	// job exists.
 	if v := rules.Visible(&d.caller.Subject); !v.All && len(v.VCs) == 0 && user != v.User {
 		return nil, d.refused(ctx, rule, rules.Thing{Kind: rules.KindJob, Owner: wire.Shown(user), Name: wire.Shown(name)}, NoJob(user, name))
 	}
@@ -56,7 +57,7 @@ func (d *Desk) Job(ctx context.Context, rule, user, name string) (*Job, error) {
 	return j, nil
 }
 
-// refused writes to the audit who wanted to change a job, or to go into it, and may not. Who only looks is not noted.
+// refused records in the audit that the caller may not change a job or enter it. It doesn't record reads.
 func (d *Desk) refused(ctx context.Context, rule string, t rules.Thing, err error) error {
 	switch rule {
 	case "job.read", "job.config", "job.logs":
@@ -65,7 +66,7 @@ func (d *Desk) refused(ctx context.Context, rule string, t rules.Thing, err erro
 	return d.audited(ctx, rule, t, nil, err)
 }
 
-// decide decides by a rule. What is hidden is not found.
+// decide decides by a rule. It reports a hidden job as not found.
 func (j *Job) decide(rule string) error {
 	err := rules.Decide(rule, &j.desk.caller.Subject, j.thing)
 	if err == rules.ErrHidden { //nolint:errorlint // it is returned as it is
@@ -74,13 +75,13 @@ func (j *Job) decide(rule string) error {
 	return err
 }
 
-// User is whose job it is.
+// User returns the name of the job's owner.
 func (j *Job) User() string { return j.thing.Owner }
 
-// Name is the job's.
+// Name returns the name of the job.
 func (j *Job) Name() string { return j.thing.Name }
 
-// Object is the name of its Framework.
+// Object returns the name of the job's Framework.
 func (j *Job) Object() string { return j.job.Object }
 
 // Jobs lists the jobs that the caller sees.
@@ -92,7 +93,7 @@ func (d *Desk) Jobs(ctx context.Context, f listing.Filter) (*listing.Page, error
 	return d.shop.Live.List(ctx, f)
 }
 
-// Ordered lists the jobs that the caller sees in any order.
+// Ordered lists the jobs that the caller sees, in the order of the filter.
 func (d *Desk) Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error) {
 	if err := rules.Class("jobs.list", &d.caller.Subject); err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func (d *Desk) Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedP
 	return d.shop.Live.Ordered(ctx, f)
 }
 
-// visible is the filter of lists. It is never nil, which would be all jobs.
+// visible returns the filter of lists. It is never nil, because nil selects all jobs.
 func (d *Desk) visible() *listing.Visibility { return visibleTo(&d.caller.Subject) }
 
 func visibleTo(s *rules.Subject) *listing.Visibility {
@@ -109,7 +110,7 @@ func visibleTo(s *rules.Subject) *listing.Visibility {
 	return &listing.Visibility{All: v.All, User: v.User, VCs: v.VCs}
 }
 
-// Detail reads all about the job.
+// Detail returns all details of the job.
 func (j *Job) Detail(ctx context.Context) (*job.Detail, error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (j *Job) Detail(ctx context.Context) (*job.Detail, error) {
 	return d, nil
 }
 
-// told takes out of a job what the caller may not know.
+// told removes from a job the parts that the caller may not know.
 func (j *Job) told(d *job.Detail) {
 	d.Message = job.NameOf(j.desk.nameOf).Told(d.Message)
 	for i := range d.After {
@@ -136,7 +137,7 @@ func (j *Job) told(d *job.Detail) {
 	}
 }
 
-// Config is the job file, secrets masked.
+// Config returns the job file, with masked secrets.
 func (j *Job) Config(ctx context.Context) (string, error) {
 	if err := j.decide("job.config"); err != nil {
 		return "", err
@@ -151,7 +152,7 @@ func (j *Job) Config(ctx context.Context) (string, error) {
 	return d.Config, nil
 }
 
-// Why explains the job. Names of jobs that the caller doesn't see are not in it.
+// Why explains the job. It leaves out names of jobs that the caller doesn't see.
 func (j *Job) Why(ctx context.Context) (*job.Why, error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, err
@@ -159,7 +160,7 @@ func (j *Job) Why(ctx context.Context) (*job.Why, error) {
 	return j.desk.shop.Jobs.WhyFor(ctx, j.job, j.desk.nameOf)
 }
 
-// nameOf is how another job is called to the caller; "" where they don't see it.
+// nameOf returns the name of another job, or "" if the caller doesn't see that job.
 func (d *Desk) nameOf(user, name string) string {
 	vc, known := d.shop.Live.Where(user, name)
 	if !known && user != d.caller.Name && !d.caller.Grants.Administrator || known && !rules.Visible(&d.caller.Subject).Fits(user, vc) {
@@ -168,7 +169,7 @@ func (d *Desk) nameOf(user, name string) string {
 	return user + "/" + name
 }
 
-// Events are the job's, the latest last; note is why some are missing.
+// Events returns the job's events, the latest last; note says why some are missing.
 func (j *Job) Events(ctx context.Context) (list []fapi.Event, note, err error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, nil, err
@@ -180,7 +181,7 @@ func (j *Job) Events(ctx context.Context) (list []fapi.Event, note, err error) {
 	return list, note, err
 }
 
-// change decides by a rule, acts, and writes what came of it to the audit.
+// change decides by a rule, acts, and records the result in the audit.
 func (j *Job) change(ctx context.Context, rule string, detail map[string]string, act func(context.Context) error) error {
 	return j.desk.did(ctx, rule, j.thing, detail, func(ctx context.Context) error {
 		if err := j.decide(rule); err != nil {
@@ -190,7 +191,7 @@ func (j *Job) change(ctx context.Context, rule string, detail map[string]string,
 	})
 }
 
-// Stop asks for the job's end.
+// Stop requests the end of the job.
 func (j *Job) Stop(ctx context.Context) (before job.Phase, err error) {
 	err = j.changeIf(ctx, !j.job.Ended() && !j.job.Stopping(), "job.stop", func(ctx context.Context) (err error) {
 		before, err = j.desk.shop.Jobs.Stop(ctx, j.job)
@@ -199,8 +200,8 @@ func (j *Job) Stop(ctx context.Context) (before job.Phase, err error) {
 	return before, err
 }
 
-// changeIf is change. If nothing is to be changed, and the caller may change it, the audit gets no record: requests without an effect would
-// push out the records of others.
+// changeIf is like change. But if the caller may make the change and it has no effect, the audit gets no record, because requests
+// without an effect would push out the records of others.
 func (j *Job) changeIf(ctx context.Context, changes bool, rule string, act func(context.Context) error) error {
 	if !changes && j.decide(rule) == nil {
 		return act(ctx)
@@ -208,7 +209,7 @@ func (j *Job) changeIf(ctx context.Context, changes bool, rule string, act func(
 	return j.change(ctx, rule, nil, act)
 }
 
-// Retry runs the job again, as it was submitted. What is granted today must still allow that.
+// Retry runs the job again, as it was submitted. The owner's current grants must still allow that.
 func (j *Job) Retry(ctx context.Context) (before job.Phase, err error) {
 	err = j.change(ctx, "job.retry", nil, func(ctx context.Context) (err error) {
 		person, owner, err := j.desk.shop.ownerOf(j.thing.Owner)
@@ -230,16 +231,17 @@ func (j *Job) Retry(ctx context.Context) (before job.Phase, err error) {
 	return before, err
 }
 
-// allow decides whether a job may use today what it was submitted with.
+// allow returns a function that decides whether the owner's current grants allow the resources of a job.
 func allow(owner *rules.Subject) func(job.Use) error {
 	return func(u job.Use) error { return rules.Submit(owner, submission(u, u.VirtualCluster)) }
 }
 
-// Scale changes how many tasks a role has, and returns how many it had. To grow, what is granted today must still allow what the job uses.
+// Scale changes the number of tasks of a role, and returns the previous number. To increase it, the owner's current grants must
+// still allow the job's resources.
 func (j *Job) Scale(ctx context.Context, role string, tasks int) (before int, err error) {
 	err = j.change(ctx, "job.scale", map[string]string{"tasks": strconv.Itoa(tasks)}, func(ctx context.Context) (err error) {
 		_, owner, err := j.desk.shop.ownerOf(j.thing.Owner)
-		none := err // of who is gone the job may become smaller
+		none := err // if the owner is gone, the job may still become smaller
 		var more added
 		defer more.done()
 		before, err = j.desk.shop.Jobs.Scale(ctx, j.job, role, tasks, job.ScaleOptions{Allow: func(u job.Use) error {
@@ -260,8 +262,8 @@ func (j *Job) Scale(ctx context.Context, role string, tasks int) (before int, er
 	return before, err
 }
 
-// Remove asks for the removal of the job's Framework; the history keeps it. One that is gone stays as it is. What is in the audit is that it was
-// asked for: that can't be taken back, whether its end is waited for or not.
+// Remove requests the removal of the job's Framework; the history keeps the job. It does nothing if the Framework is already
+// gone. The audit records the request itself, because it can't be undone, whether or not the caller waits for its end.
 func (j *Job) Remove(ctx context.Context) (before job.Phase, err error) {
 	before = j.job.State
 	err = j.changeIf(ctx, j.job.Live, "job.delete", func(ctx context.Context) error {
@@ -273,7 +275,8 @@ func (j *Job) Remove(ctx context.Context) (before job.Phase, err error) {
 	return before, err
 }
 
-// Gone waits until the job, whose removal was asked for, is gone, so that its name is free, or the context ends: then it isn't.
+// Gone waits until the job, whose removal was requested, is gone, so that its name is free. It returns false if the context ends
+// first.
 func (j *Job) Gone(ctx context.Context) (bool, error) {
 	if !j.job.Live {
 		return true, nil
@@ -281,12 +284,12 @@ func (j *Job) Gone(ctx context.Context) (bool, error) {
 	return j.desk.shop.Live.Gone(ctx, j.job)
 }
 
-// Forget removes all jobs of that name that have ended from the history, and says how many.
+// Forget removes all finished jobs of that name from the history, and returns their number.
 func (j *Job) Forget(ctx context.Context) (jobs int, err error) {
 	err = j.change(ctx, "job.forget", nil, func(ctx context.Context) (err error) {
 		jobs, err = j.desk.shop.Jobs.History.Delete(ctx, j.job.Object)
 		if apierrors.IsNotFound(err) {
-			return nil // there may be none
+			return nil // the history has no finished job of that name
 		}
 		return err
 	})

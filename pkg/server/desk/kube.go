@@ -19,12 +19,12 @@ import (
 // KubeQuery selects objects of Kubernetes.
 type KubeQuery struct {
 	Namespace, LabelSelector, FieldSelector string
-	// Limit is how many at most, and 0 is all; Continue is where an earlier list ended.
+	// Limit is the maximum number of objects; 0 means all. Continue is where an earlier list ended.
 	Limit    int
 	Continue string
 }
 
-// maxObjects is how many objects are in memory for one answer: a pod takes some ten kilobytes.
+// maxObjects bounds the objects in memory for one answer: a pod takes some ten kilobytes.
 const maxObjects = 1000
 
 func (q *KubeQuery) options() (o metav1.ListOptions, err error) {
@@ -47,7 +47,7 @@ func (q *KubeQuery) options() (o metav1.ListOptions, err error) {
 	return o, nil
 }
 
-// pages reads a list in parts, and calls each with every one: a single one where the query has a limit.
+// pages reads a list in parts, and calls each with every part. With a limit in the query, it reads a single part.
 func pages[List interface{ GetContinue() string }](q *KubeQuery, read func(metav1.ListOptions) (List, error), each func(List) error) error {
 	o, err := q.options()
 	if err != nil {
@@ -70,7 +70,7 @@ func pages[List interface{ GetContinue() string }](q *KubeQuery, read func(metav
 	}
 }
 
-// KubeNodes are Kubernetes' nodes, for administrators, in parts.
+// KubeNodes reads Kubernetes' nodes in parts, for administrators.
 func (d *Desk) KubeNodes(ctx context.Context, q KubeQuery, each func(*corev1.NodeList) error) error {
 	if err := rules.Class("kube.read", &d.caller.Subject); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (d *Desk) KubeNodes(ctx context.Context, q KubeQuery, each func(*corev1.Nod
 	})
 }
 
-// KubePods are Kubernetes' pods, for administrators, in parts and without the environment of their containers.
+// KubePods reads Kubernetes' pods in parts, for administrators, without the environment of their containers.
 func (d *Desk) KubePods(ctx context.Context, q KubeQuery, each func(*corev1.PodList) error) error {
 	if err := rules.Class("kube.read", &d.caller.Subject); err != nil {
 		return err
@@ -108,7 +108,7 @@ func plainPods(list *corev1.PodList) {
 		plainMeta(&p.ObjectMeta)
 		for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 			for k := range containers {
-				containers[k].Env = nil // others write secrets into it
+				containers[k].Env = nil // it may hold secrets
 			}
 		}
 		for k := range p.Spec.EphemeralContainers {
@@ -117,13 +117,13 @@ func plainPods(list *corev1.PodList) {
 	}
 }
 
-// plainMeta takes out what repeats the rest of the object, environment included.
+// plainMeta removes metadata that repeats the rest of the object, including the environment.
 func plainMeta(m *metav1.ObjectMeta) {
 	m.ManagedFields = nil
 	delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
 }
 
-// kubeError is an error of a list: whose fault it is.
+// kubeError turns errors that the query caused into answers for the client.
 func kubeError(err error) error {
 	switch {
 	case apierrors.IsBadRequest(err):

@@ -10,18 +10,18 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// lasts is how long a change goes on after its client has left.
+// lasts is how long a change continues after its client has left.
 const lasts = 30 * time.Second
 
-// did acts, and writes what came of it to the audit. A client that leaves meanwhile neither leaves a change half made, nor the audit with
-// a failure of something that was done.
+// did acts, and records the result in the audit. If the client leaves while it acts, the change isn't left half done, and the
+// audit doesn't record a failure of a change that was made.
 func (d *Desk) did(ctx context.Context, rule string, t rules.Thing, detail map[string]string, act func(context.Context) error) error {
 	ctx, cancel := lasting(ctx)
 	defer cancel()
 	return d.audited(ctx, rule, t, detail, act(ctx))
 }
 
-// lasting is a context that ends some time after the one of a request.
+// lasting returns a context that ends some time after the context of a request.
 func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -39,14 +39,14 @@ func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// keep stops a job that was made while its owner was removed or disabled. Who removes a person looks for their jobs once the API server knows
-// that they may make no more; a job that comes later than that is found here.
+// keep stops a job that was created while its owner was removed or disabled. The removal of a person stops the jobs that exist
+// after the API server has recorded it; keep finds jobs that are created later.
 func (s *Shop) keep(ctx context.Context, owner *people.Person, name string) error {
 	if owner == nil {
 		return nil
 	}
 	if err := s.People.Remains(ctx, owner); !errors.Is(err, people.ErrNoUser) {
-		return nil // the job is there, and nothing says that it must not be
+		return nil // the job exists, and its owner isn't known to be gone
 	}
 	made, err := s.Jobs.ResolveExact(ctx, owner.Name, name)
 	if err == nil {

@@ -18,34 +18,35 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Log is one log of one attempt of a task. It stands in links, whose length is bounded: its names there are short.
+// Log names one log of one attempt of a task. Links contain it, and the length of a link is bounded, so its JSON names are short.
 type Log struct {
 	User        string `json:"u"`
 	Name        string `json:"n"`
-	UID         string `json:"i"` // of the job: another one may have had its name
+	UID         string `json:"i"` // of the job, because another job may have had its name
 	Attempt     int32  `json:"a"`
 	Role        string `json:"r"` // in the Framework
 	Index       int32  `json:"x"`
 	TaskAttempt int32  `json:"t"`
 	Stream      string `json:"s,omitempty"` // stdout or stderr; "" is both
-	Tail        bool   `json:"e,omitempty"` // its end alone
+	Tail        bool   `json:"e,omitempty"` // only its end
 }
 
 const (
-	// linkLife is how long a link to a log leads there.
+	// linkLife is how long a link to a log is valid.
 	linkLife = 10 * time.Minute
-	// tailBytes is how much of a log its end is, as clients write above it; tailLines bounds what is read for it.
+	// tailBytes is the size of the end of a log, as clients state it above the text; tailLines bounds the lines that are read for
+	// it.
 	tailBytes = 16 << 10
 	tailLines = 4096
 )
 
-// NoLog says that an attempt of a task has no log.
+// NoLog returns the error for an attempt of a task that has no log.
 func NoLog(why string) error {
 	return &wire.Error{Status: http.StatusNotFound, Code: "NoTaskLogError", Message: why}
 }
 
-// TaskLogs are those that an attempt of a task has, by the names that clients know: "all", and where the streams are kept apart "stdout" and "stderr".
-// Where they aren't, "stdout" is all. It is in the detail of a job that the caller has read.
+// TaskLogs returns the logs of an attempt of a task, by the names that clients know: "all", and "stdout" and "stderr" if the
+// streams are stored separately. Otherwise "stdout" has both. t is a task in d, which the caller has read.
 func (j *Job) TaskLogs(ctx context.Context, d *job.Detail, attempt int32, t *job.Task) (map[string]Log, error) {
 	if err := j.decide("job.logs"); err != nil {
 		return nil, err
@@ -65,7 +66,8 @@ func (j *Job) TaskLogs(ctx context.Context, d *job.Detail, attempt int32, t *job
 	return out, nil
 }
 
-// LogLink is a text that leads to a log without a token, for some minutes, as long as the token of the request is good and the job may be seen.
+// LogLink returns a text that gives access to a log without a token, for some minutes, as long as the token of the request is
+// valid and the caller may see the job.
 func (j *Job) LogLink(ctx context.Context, l Log) (secret.String, error) {
 	if err := j.decide("job.logs"); err != nil {
 		return "", err
@@ -73,10 +75,11 @@ func (j *Job) LogLink(ctx context.Context, l Log) (secret.String, error) {
 	return j.desk.shop.Tokens.Link(ctx, j.desk.caller.claims, l, linkLife)
 }
 
-// ErrLink is of a link that leads nowhere, whatever is wrong with it. Clients get another one when they see 403.
+// ErrLink is the error for a link that isn't valid, for any reason. Clients request a new one when they see 403.
 var ErrLink = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "The link is not valid, or no longer.", Remedy: "list the logs of the task again: the list has new links"}
 
-// Follow is who a link was made for. They may do what their token may, and a route that takes links has one use for them.
+// Follow returns the caller for whom a link was made, with the rights of their token. A route that takes links has only one use
+// for them.
 func (s *Shop) Follow(ctx context.Context, text string) (Caller, error) {
 	l := &Log{}
 	v, err := s.Tokens.Follow(ctx, text, l)
@@ -89,7 +92,7 @@ func (s *Shop) Follow(ctx context.Context, text string) (Caller, error) {
 	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, ended: v.Ended, log: l}, nil
 }
 
-// LinkedLog is the log that the caller's link leads to.
+// LinkedLog returns the log that the caller's link leads to.
 func (d *Desk) LinkedLog(ctx context.Context) (*Job, *Log, error) {
 	l := d.caller.log
 	if l == nil {
@@ -105,7 +108,7 @@ func (d *Desk) LinkedLog(ctx context.Context) (*Job, *Log, error) {
 	return j, l, nil
 }
 
-// LogText hands over a log as it is, line by line. note is called for what is missing of it.
+// LogText passes a log to give unchanged, line by line. It calls note with the reason if a part is missing.
 func (j *Job) LogText(ctx context.Context, l *Log, follow bool, note func(string), give func([]byte) error) error {
 	begun := false
 	var end *tail
@@ -135,7 +138,7 @@ func (j *Job) LogText(ctx context.Context, l *Log, follow bool, note func(string
 	return err
 }
 
-// missing is why a log can't be had of which nothing came.
+// missing returns the error for a log of which nothing could be read.
 func missing(ctx context.Context, err error) error {
 	if _, told := errors.AsType[*wire.Error](err); told || ctx.Err() != nil || job.IsUnavailable(err) || errors.Is(err, rules.ErrForbidden) || errors.Is(err, rules.ErrGuest) {
 		return err
@@ -158,7 +161,7 @@ func (t *tail) last() []byte {
 	return t.b.Bytes()
 }
 
-// ExitRules say what exit codes mean; nil where the caller may not look at the job.
+// ExitRules returns the meanings of exit codes, or nil if the caller may not look at the job.
 func (j *Job) ExitRules(ctx context.Context) *exits.Set {
 	if j.decide("job.read") != nil {
 		return nil

@@ -24,7 +24,8 @@ func (j *Job) Brief() (*job.Job, error) {
 	return &out, nil
 }
 
-// Follow calls seen with what the job is at, now and whenever it may have changed, until seen returns false, or the caller may no longer see it.
+// Follow calls seen with the state of the job, now and whenever it may have changed, until seen returns false or the caller may
+// no longer see the job.
 func (j *Job) Follow(ctx context.Context, seen func(*job.Detail) (more bool), problem func(error)) error {
 	var refused error
 	err := j.decide("job.read")
@@ -44,12 +45,12 @@ func (j *Job) Follow(ctx context.Context, seen func(*job.Detail) (more bool), pr
 	return err
 }
 
-// Still decides again whether the caller may look at the job: streams outlive grants.
+// Still decides again whether the caller may look at the job, because streams outlive grants.
 func (j *Job) Still() error { return j.still("job.read") }
 
 func (j *Job) still(rule string) error {
 	if err := j.desk.shop.People.Fresh(); err != nil {
-		return nil //nolint:nilerr // what isn't known ends no stream
+		return nil //nolint:nilerr // a stream continues if the grants aren't known
 	}
 	subject, err := j.desk.now()
 	if err != nil {
@@ -61,7 +62,7 @@ func (j *Job) still(rule string) error {
 	return nil
 }
 
-// now is the caller with what is granted at this moment.
+// now returns the caller with their current grants.
 func (d *Desk) now() (*rules.Subject, error) {
 	p, err := d.shop.People.Person(d.caller.Name)
 	if err != nil || p.Disabled || d.caller.person != nil && p.UID != d.caller.person.UID {
@@ -71,7 +72,7 @@ func (d *Desk) now() (*rules.Subject, error) {
 	return &subject, nil
 }
 
-// Logs hands over lines of the job's logs.
+// Logs passes lines of the job's logs to give.
 func (j *Job) Logs(ctx context.Context, o logs.Options, give func(logs.Line) error) error {
 	if err := j.decide("job.logs"); err != nil {
 		return err
@@ -80,7 +81,7 @@ func (j *Job) Logs(ctx context.Context, o logs.Options, give func(logs.Line) err
 	return logs.Lines(ctx, j.desk.shop.Jobs, j.job, o, give)
 }
 
-// Top measures what the tasks use; problems are machines that don't answer.
+// Top measures the resources that the tasks use; problems are errors of machines that don't answer.
 func (j *Job) Top(ctx context.Context) (list []usage.Task, problems []error, err error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, nil, err
@@ -88,7 +89,7 @@ func (j *Job) Top(ctx context.Context) (list []usage.Task, problems []error, err
 	return usage.Of(ctx, j.desk.shop.Jobs, j.job)
 }
 
-// Pods are those of the job's tasks.
+// Pods returns the pods of the job's tasks.
 func (j *Job) Pods(ctx context.Context) ([]job.TaskPod, error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func (j *Job) Pods(ctx context.Context) ([]job.TaskPod, error) {
 	return j.desk.shop.Jobs.TaskPods(ctx, j.job)
 }
 
-// RoleName is how the job file calls a role that the Framework calls so.
+// RoleName returns the name in the job file of a role of the Framework.
 func (j *Job) RoleName(object string) string {
 	for i := range j.job.Roles {
 		if j.job.Roles[i].Object == object {
@@ -114,7 +115,8 @@ func (j *Job) FreeName(ctx context.Context) (string, error) {
 	return j.desk.shop.Jobs.FreeName(ctx, j.job, j.desk.caller.Name)
 }
 
-// Waiting is the queue of a virtual cluster that is granted to the caller. Names of jobs that the caller doesn't see are not in it.
+// Waiting returns the queue of a virtual cluster that is granted to the caller. It leaves out names of jobs that the caller
+// doesn't see.
 func (d *Desk) Waiting(ctx context.Context, vc string, limit int) (*job.WaitingList, error) {
 	if vc == "" && !d.caller.Grants.Administrator {
 		return nil, wire.Bad("name the virtual cluster: only an administrator sees the queues of all")
@@ -129,7 +131,7 @@ func (d *Desk) Waiting(ctx context.Context, vc string, limit int) (*job.WaitingL
 	return d.shop.Jobs.WaitingFor(ctx, vc, limit, d.nameOf)
 }
 
-// Usage sums up GPU time: the caller's own, or that of a virtual cluster without names.
+// Usage sums GPU time: the caller's own, or that of a virtual cluster, without the names of its users.
 func (d *Desk) Usage(ctx context.Context, q fapi.UsageQuery) (*job.Usage, error) {
 	if !d.caller.Grants.Administrator {
 		if q.User == "" && q.VirtualCluster == "" {
@@ -147,7 +149,7 @@ func (d *Desk) Usage(ctx context.Context, q fapi.UsageQuery) (*job.Usage, error)
 	return d.shop.Jobs.Usage(ctx, q)
 }
 
-// Images are those that all machines for jobs hold.
+// Images returns the images that all machines for jobs hold.
 func (d *Desk) Images(ctx context.Context) ([]string, error) {
 	if err := rules.Class("job.submit", &d.caller.Subject); err != nil {
 		return nil, err
@@ -155,7 +157,7 @@ func (d *Desk) Images(ctx context.Context) ([]string, error) {
 	return d.shop.Jobs.Images(ctx)
 }
 
-// Offer is what a job of the caller may ask of the cluster.
+// Offer returns the SKUs of the cluster, and whether jobs can bring code.
 func (d *Desk) Offer(ctx context.Context) (*job.Offer, error) {
 	if err := rules.Class("job.submit", &d.caller.Subject); err != nil {
 		return nil, err

@@ -11,10 +11,10 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// rememberTime bounds how long an answer waits until it is remembered.
+// rememberTime bounds how long a request waits until its answer is stored.
 const rememberTime = 5 * time.Second
 
-// once makes a job, and gives the answer of the first time to a submission that is sent again with its key.
+// once submits a job. If a submission is repeated with its key, it returns the first answer.
 func (p *Prepared) once(ctx context.Context, o SubmitOptions, submit func() (job.Outcome, error)) (job.Outcome, error) {
 	person, keys := p.desk.caller.person, p.desk.shop.Keys
 	if o.Key == "" || person == nil {
@@ -36,14 +36,14 @@ func (p *Prepared) once(ctx context.Context, o SubmitOptions, submit func() (job
 	defer cancel()
 	switch {
 	case err == nil:
-		_ = keys.Done(after, claim, string(outcome)) // if that fails, the job itself says that it is of this key
+		_ = keys.Done(after, claim, string(outcome)) // if that fails, the job itself records the key
 	case Meaning(err).Status < http.StatusInternalServerError:
 		_ = keys.Forget(after, claim) // if that fails, the key is taken until it is forgotten
 	}
 	return outcome, err
 }
 
-// digest is of all that a submission says.
+// digest returns a hash of all fields of a submission.
 func (p *Prepared) digest(o SubmitOptions) (sum [sha256.Size]byte, err error) {
 	code := ""
 	if p.request.Code != nil {

@@ -6,12 +6,13 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// MaySee decides whether the caller is shown a page of another service.
+// MaySee decides whether the caller may see a page of another service.
 func (d *Desk) MaySee(page string) error {
 	return rules.Decide("page.monitoring", &d.caller.Subject, rules.Thing{Kind: rules.KindPage, Page: page})
 }
 
-// ChangeBehind decides whether the caller may change something in another service, and lets it be done. what is the request, for the audit.
+// ChangeBehind decides whether the caller may change something in another service, and calls do if so. The audit gets the name
+// of the request in what.
 func (d *Desk) ChangeBehind(ctx context.Context, page, what string, do func() error) error {
 	thing := rules.Thing{Kind: rules.KindPage, Name: what, Page: rules.PageMonitoringWrite}
 	err := d.MaySee(page)
@@ -24,7 +25,7 @@ func (d *Desk) ChangeBehind(ctx context.Context, page, what string, do func() er
 	return d.audited(ctx, "page.monitoring.write", thing, nil, err)
 }
 
-// SignInBehind lets who may see a page sign in to the service that it is of. Which of the service's people that is, the service knows.
+// SignInBehind calls do to sign in a caller who may see a page to the page's service, which chooses the user.
 func (d *Desk) SignInBehind(ctx context.Context, page, what string, do func() error) error {
 	err := d.MaySee(page)
 	if err == nil {
@@ -33,7 +34,7 @@ func (d *Desk) SignInBehind(ctx context.Context, page, what string, do func() er
 	return d.auditedAs(ctx, "sign-in", rules.Thing{Kind: rules.KindPage, Name: what}, nil, err)
 }
 
-// RefusedBehind writes to the audit that the caller asked another service for what no one gets through the door.
+// RefusedBehind records in the audit that the caller sent another service a request that the door doesn't allow.
 func (d *Desk) RefusedBehind(ctx context.Context, what string, err error) error {
 	return d.audited(ctx, "page.monitoring.write", rules.Thing{Kind: rules.KindPage, Name: what}, nil, err)
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Me is who the caller is, and what their token may.
+// Me describes the caller and the rights of their token.
 type Me struct {
 	Name, Email, DisplayName string
 	Groups                   []string
 	Grants                   rules.Grants
 	Token                    rules.Token
 	Expires                  *time.Time
-	// Claims are the token's, as OpenPAI's clients read them.
+	// Claims are the claims of the token, as OpenPAI's clients read them.
 	Claims token.Claims
 }
 
-// WhoAmI tells the caller who they are.
+// WhoAmI returns the caller's name, groups, grants and token.
 func (d *Desk) WhoAmI() (*Me, error) {
 	if err := rules.Class("token.check", &d.caller.Subject); err != nil {
 		return nil, err
@@ -44,7 +44,8 @@ func (d *Desk) WhoAmI() (*Me, error) {
 // existingTime limits how long an answer about a person waits for the names that exist.
 const existingTime = 3 * time.Second
 
-// Existing returns a function that leaves out of grants the virtual clusters and storages that don't exist. If the cluster can't tell, all stay.
+// Existing returns a function that removes virtual clusters and storages that don't exist from grants. If the cluster doesn't
+// answer, it keeps all.
 func (d *Desk) Existing(ctx context.Context) func(rules.Grants) rules.Grants {
 	known := sync.OnceValue(func() *people.Known {
 		ctx, cancel := context.WithTimeout(ctx, existingTime)
@@ -63,7 +64,7 @@ func (d *Desk) Existing(ctx context.Context) func(rules.Grants) rules.Grants {
 	}
 }
 
-// SignedIn is a person who has just shown their password, and a token for them.
+// SignedIn is a person who has just signed in, and a token for them.
 type SignedIn struct {
 	Name          string
 	Administrator bool
@@ -71,13 +72,13 @@ type SignedIn struct {
 	Expires       time.Time
 }
 
-// Bounds of how long a token of a sign-in lasts, as OpenPAI has them.
+// Limits of the lifetime of a token of a sign-in, as in OpenPAI.
 const (
 	MinLife = time.Minute
 	MaxLife = 7 * 24 * time.Hour
 )
 
-// SignIn checks a password and makes a token as browsers and OpenPAI's clients keep it. life is 0 for the default.
+// SignIn checks a password and creates a token of the kind that browsers and OpenPAI's clients store. life is 0 for the default.
 func (d *Desk) SignIn(ctx context.Context, name string, password secret.String, life time.Duration, client string) (*SignedIn, error) {
 	p, err := d.admit(ctx, name, password)
 	if err != nil {
@@ -93,7 +94,7 @@ func (d *Desk) SignIn(ctx context.Context, name string, password secret.String, 
 	return &SignedIn{p.Name, p.Grants.Administrator, made.Token, made.Record.Expires}, nil
 }
 
-// admit checks a password and writes to the audit who came in, or which name was tried.
+// admit checks a password, and records in the audit who signed in, or which name was tried.
 func (d *Desk) admit(ctx context.Context, name string, password secret.String) (*people.Person, error) {
 	if !d.Ways().Password {
 		return nil, &rules.ForbiddenError{Why: "this cluster has no sign-in by password"}
@@ -107,7 +108,7 @@ func (d *Desk) admit(ctx context.Context, name string, password secret.String) (
 		thing.Owner = p.Name
 		d.caller.Subject, d.caller.person = p.Subject(rules.Token{}), p
 	}
-	// A person who typed the password into the field of the name must not find it in the audit.
+	// The audit must not contain a password that a person typed into the field of the name.
 	detail := map[string]string{"way": "password"}
 	if err == nil && p.Via != "" {
 		detail["provider"] = p.Via
@@ -123,7 +124,7 @@ func (d *Desk) admit(ctx context.Context, name string, password secret.String) (
 // maxName is the length of the longest name.
 const maxName = 63
 
-// Session checks a password and begins a session, as paictl has it.
+// Session checks a password and begins a session of the kind that paictl uses.
 func (d *Desk) Session(ctx context.Context, name string, password secret.String, client string) (*token.Pair, error) {
 	p, err := d.admit(ctx, name, password)
 	if err != nil {
@@ -132,7 +133,7 @@ func (d *Desk) Session(ctx context.Context, name string, password secret.String,
 	return d.shop.Tokens.Session(ctx, p, token.New{Client: client, Address: d.origin.Address})
 }
 
-// Refresh gives the next tokens of a session.
+// Refresh returns the next tokens of a session.
 func (d *Desk) Refresh(ctx context.Context, refresh secret.String, client string) (*token.Pair, error) {
 	pair, err := d.shop.Tokens.Refresh(ctx, refresh, token.New{Client: client, Address: d.origin.Address})
 	if reused, ok := errors.AsType[*token.ReusedError](err); ok {
@@ -141,7 +142,7 @@ func (d *Desk) Refresh(ctx context.Context, refresh secret.String, client string
 	return pair, err
 }
 
-// EndSession ends the session of a refresh token. Of one that isn't known nothing is said, as RFC 7009 has it.
+// EndSession ends the session of a refresh token. It returns no error for an unknown token, as RFC 7009 requires.
 func (d *Desk) EndSession(ctx context.Context, refresh secret.String) error {
 	err := d.shop.Tokens.RevokeRefresh(ctx, refresh)
 	if errors.Is(err, token.ErrNone) || errors.Is(err, token.ErrInvalid) {
@@ -150,7 +151,7 @@ func (d *Desk) EndSession(ctx context.Context, refresh secret.String) error {
 	return d.auditedAs(ctx, "sign-out", rules.Thing{Kind: rules.KindToken}, nil, err)
 }
 
-// Logout ends the token that came with the request.
+// Logout revokes the token that came with the request.
 func (d *Desk) Logout(ctx context.Context) error {
 	if err := rules.Class("token.own", &d.caller.Subject); err != nil {
 		return err
@@ -159,7 +160,7 @@ func (d *Desk) Logout(ctx context.Context) error {
 	return d.auditedAs(ctx, "sign-out", rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}, nil, err)
 }
 
-// Tokens are the records of the caller's tokens, newest first.
+// Tokens returns the records of the caller's tokens, newest first.
 func (d *Desk) Tokens() ([]token.Record, error) {
 	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
 		return nil, err
@@ -167,7 +168,7 @@ func (d *Desk) Tokens() ([]token.Record, error) {
 	return d.shop.Tokens.Of(d.caller.Name), nil
 }
 
-// TokensOf are the records of another person's tokens, or of all people's where name is empty.
+// TokensOf returns the records of another person's tokens, or of all people's if name is empty.
 func (d *Desk) TokensOf(name string) ([]token.Record, error) {
 	if err := rules.Class("token.manage", &d.caller.Subject); err != nil {
 		return nil, err
@@ -175,10 +176,10 @@ func (d *Desk) TokensOf(name string) ([]token.Record, error) {
 	return d.shop.Tokens.Of(name), nil
 }
 
-// Handle names a token and is good for nothing but its revocation.
+// Handle returns a name of a token that can only be used to revoke it.
 func Handle(r token.Record) string { return token.Handle(r) }
 
-// NewToken is what an application token is made with.
+// NewToken describes an application token to create.
 type NewToken struct {
 	Label  string
 	Scopes []string
@@ -186,7 +187,7 @@ type NewToken struct {
 	Client string
 }
 
-// NewToken makes an application token for the caller. It is shown once.
+// NewToken creates an application token for the caller. It is shown once.
 func (d *Desk) NewToken(ctx context.Context, n NewToken) (*token.Issued, error) {
 	thing := rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}
 	if err := rules.Decide("token.own", &d.caller.Subject, thing); err != nil {
@@ -208,7 +209,8 @@ func (d *Desk) NewToken(ctx context.Context, n NewToken) (*token.Issued, error) 
 
 const maxLabel = 200
 
-// Revoke ends a token of the caller: by the token, by its handle, or by its id. Administrators end others' too.
+// Revoke revokes a token of the caller, by the token, by its handle, or by its id. Administrators can also revoke tokens of
+// others.
 func (d *Desk) Revoke(ctx context.Context, text string) error {
 	if err := rules.Class("token.own", &d.caller.Subject); err != nil {
 		return err
@@ -225,10 +227,10 @@ func (d *Desk) Revoke(ctx context.Context, text string) error {
 	return d.auditedAs(ctx, "revoke", rules.Thing{Kind: rules.KindToken, Name: id}, nil, err)
 }
 
-// SignInBusy reports whether an error is of too many sign-ins.
+// SignInBusy reports whether an error says that too many sign-ins are under way.
 func SignInBusy(err error) bool { return errors.Is(err, signin.ErrBusy) }
 
-// First makes the first administrator, by the one-time code that "paictl service start" printed.
+// First creates the first administrator, with the one-time code that "paictl service start" printed.
 func (d *Desk) First(ctx context.Context, code secret.String, name string, password secret.String) (string, error) {
 	p, err := d.shop.People.UseFirst(ctx, code, people.NewUser{Name: name, Password: password})
 	thing := rules.Thing{Kind: rules.KindUser}

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// polls knows when programs that wait asked last.
+// polls records when programs that wait asked last.
 type polls struct {
 	mu   sync.Mutex
 	last map[string]time.Time
 }
 
-// tooSoon is a little less than the interval that programs are told: the clocks and ways of both aren't exact.
+// tooSoon is a little less than the interval that programs get, because clocks and transmission times vary.
 const tooSoon = deviceInterval - time.Second
 
 // fast reports whether a program asks again too soon.

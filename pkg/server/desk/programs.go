@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Values of what is kept of a sign-in of a program that is under way.
+// Keys of the values that are stored for a sign-in of a program.
 const (
 	valueUser      = "uid"
 	valueSessions  = "sessions"
@@ -37,7 +37,7 @@ const (
 	valueBegan     = "began"
 )
 
-// How long codes are good, and how many there are at a time.
+// Lifetimes of codes, and limits of their number.
 const (
 	codeTime    = time.Minute
 	deviceTime  = 10 * time.Minute
@@ -46,7 +46,7 @@ const (
 	mostNetwork = 50
 )
 
-// Program is a program on the machine of a browser that wants to sign in there, as RFC 8252 has it.
+// Program is a program on the browser's machine that wants to sign in there, as RFC 8252 describes.
 type Program struct {
 	Redirect  string `json:"redirect"`
 	State     string `json:"state"`
@@ -54,16 +54,17 @@ type Program struct {
 	Client    string `json:"client"`
 }
 
-// challenge is what S256 of PKCE makes.
+// challenge is the format of a PKCE challenge of method S256.
 var challenge = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 
-// maxState is how long the state may be that a program gets back.
+// maxState bounds the length of the state that a program gets back.
 const maxState = 512
 
-// maxPage is how long the address of a program may be.
+// maxPage bounds the length of a program's address.
 const maxPage = 1024
 
-// loopback reports whether an address is one of the browser's own machine, where RFC 8252 lets programs wait. A name could be another machine's.
+// loopback reports whether an address is on the browser's own machine, where RFC 8252 lets programs wait. It accepts no names,
+// which could lead to another machine.
 func loopback(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || len(address) > maxPage || u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" || strings.ContainsAny(address, "\\\r\n\t ") {
@@ -73,7 +74,7 @@ func loopback(address string) bool {
 	return err == nil && port > 0 && port < 1<<16 && (u.Hostname() == "127.0.0.1" || u.Hostname() == "::1")
 }
 
-// check refuses programs that a session must not be given to.
+// check returns an error for programs that must not get a session.
 func (p *Program) check() error {
 	switch {
 	case !loopback(p.Redirect):
@@ -86,8 +87,8 @@ func (p *Program) check() error {
 	return nil
 }
 
-// signInProgram gives a program that waits at a loopback address a session of a person: it returns the address that the browser goes to, with a
-// code that is good for one use and a minute.
+// signInProgram signs in a program that waits at a loopback address. It returns the address for the browser, with a code that is
+// valid for one use and one minute.
 func (d *Desk) signInProgram(ctx context.Context, of *people.Person, p *Program) (address string, err error) {
 	code := rand.Text() + rand.Text()
 	values := valuesOf(of)
@@ -105,12 +106,12 @@ func (d *Desk) signInProgram(ctx context.Context, of *people.Person, p *Program)
 	return u.String(), nil
 }
 
-// valuesOf is what is kept of a person, for a session that begins later.
+// valuesOf returns the values that are stored about a person, for a session that begins later.
 func valuesOf(p *people.Person) map[string]string {
 	return map[string]string{valueUser: string(p.UID), valueSessions: strconv.FormatInt(p.Sessions, 10), valueVia: p.Via}
 }
 
-// begin begins a session of a person that valuesOf kept, unless their sessions have ended since.
+// begin begins a session of the person in valuesOf's values, unless their sessions have ended since.
 func (d *Desk) begin(ctx context.Context, t *once.Thing, client string) (*token.Pair, error) {
 	p, err := d.shop.People.ByUID(types.UID(t.Values[valueUser]))
 	sessions, wrong := strconv.ParseInt(t.Values[valueSessions], 10, 64)
@@ -122,7 +123,8 @@ func (d *Desk) begin(ctx context.Context, t *once.Thing, client string) (*token.
 	return d.shop.Tokens.Session(ctx, &signed, token.New{Client: client, Address: d.origin.Address})
 }
 
-// Redeem gives a program its session for the code that the browser brought. Whoever shows it wrongly has used it up.
+// Redeem returns a program's session for the code that the browser brought. An attempt with a wrong verifier or redirect uses up
+// the code.
 func (d *Desk) Redeem(ctx context.Context, code secret.String, verifier, redirect, client string) (*token.Pair, error) {
 	if err := d.shop.People.Fresh(); err != nil {
 		return nil, err

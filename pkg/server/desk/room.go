@@ -11,14 +11,15 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Most is how many unfinished jobs one person may have, and how many tasks these may have; zero is without a bound. All jobs share one namespace,
-// and the API server and the controller hold each task in memory.
+// Most limits the unfinished jobs of one person, and their tasks; zero means no limit. All jobs share one namespace, and the API
+// server and the controller hold each task in memory.
 type Most struct{ Jobs, Tasks int }
 
-// awaitTime bounds how long a change waits to be seen in lists.
+// awaitTime bounds how long a change waits until lists show it.
 const awaitTime = 2 * time.Second
 
-// room counts the jobs and tasks of requests that are under way, until lists have them. Requests to other servers don't count.
+// room counts the jobs and tasks of requests that are under way, until lists have them. It doesn't count requests to other
+// servers.
 type room struct {
 	mu     sync.Mutex
 	adding map[string]Most // by person
@@ -31,7 +32,7 @@ type added struct {
 	more Most
 }
 
-// add returns an error if a person would have too much with more jobs and tasks. Otherwise they count, until done.
+// add returns an error if more jobs and tasks would exceed a person's limit. Otherwise it counts them until done.
 func (a *added) add(s *Shop, user string, more Most) error {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
@@ -54,7 +55,7 @@ func (a *added) add(s *Shop, user string, more Most) error {
 	return nil
 }
 
-// done ends the count.
+// done stops counting them.
 func (a *added) done() {
 	if a.shop == nil {
 		return

@@ -10,12 +10,12 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Storage is one that a caller may look at.
+// Storage is a storage that a caller may look at.
 type Storage struct {
 	job.Storage
-	// Default: jobs get it that ask for their user's default storages.
+	// Default reports whether jobs that request their user's default storages get it.
 	Default bool
-	// Credentials are only there where they were asked for and allowed; Note says why there are none.
+	// Credentials are set only if they were requested and are allowed; Note says why they aren't.
 	Credentials map[string]string
 	Note        string
 }
@@ -24,7 +24,7 @@ func storage(name string) rules.Thing {
 	return rules.Thing{Kind: rules.KindStorage, Name: name, Storage: name}
 }
 
-// Storages are those that are granted to the caller, by name; with all, an administrator sees each.
+// Storages returns the storages that are granted to the caller, by name; with all, an administrator gets every storage.
 func (d *Desk) Storages(ctx context.Context, all bool) ([]Storage, error) {
 	rule := "storage.list"
 	if all {
@@ -46,7 +46,7 @@ func (d *Desk) Storages(ctx context.Context, all bool) ([]Storage, error) {
 	return out, nil
 }
 
-// Storage is one of them. secrets asks for its credentials; a token that was made to read them gets them unasked.
+// Storage returns one storage. secrets requests its credentials; a token that was made to read them gets them without a request.
 func (d *Desk) Storage(ctx context.Context, name string, secrets bool) (*Storage, error) {
 	if err := rules.Decide("storage.list", &d.caller.Subject, storage(name)); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (d *Desk) Storage(ctx context.Context, name string, secrets bool) (*Storage
 	return out, nil
 }
 
-// credentials are those of a storage. They open the whole share for writing: who is let to a part of it, or may only read it, has to do so in
-// jobs. An administrator who asks gets them.
+// credentials returns the credentials of a storage. They allow to write the whole share, so users who may only read it, or use a
+// part of it, must do so in jobs. An administrator who asks gets them.
 func (d *Desk) credentials(ctx context.Context, s *job.Storage, asked bool) (found map[string]string, note string, err error) {
 	if !asked || !d.caller.Grants.Administrator {
 		switch {
@@ -85,7 +85,7 @@ func (d *Desk) credentials(ctx context.Context, s *job.Storage, asked bool) (fou
 	return d.shop.Jobs.Credentials(ctx, s)
 }
 
-// defaultStorages are the first ones of each of the caller's groups.
+// defaultStorages returns the first storage of each of the caller's groups.
 func (d *Desk) defaultStorages() map[string]bool {
 	out := map[string]bool{}
 	for _, name := range d.caller.Groups {

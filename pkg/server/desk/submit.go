@@ -16,16 +16,16 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Request is a job file that the caller wants to submit. Whose job it becomes is not in it.
+// Request is a job file that the caller wants to submit. It doesn't name the job's owner.
 type Request struct {
-	// File is how findings call the file.
+	// File is the name of the file in findings.
 	File, Text string
-	// Group is one of the caller's, for its quota; "": the first of them that grants the virtual cluster.
+	// Group is one of the caller's groups, whose quota the job counts to; "" means the first that grants the virtual cluster.
 	Group string
 	Code  *job.Code
 }
 
-// Prepared is a job that the caller may submit. It can't be made outside of this package.
+// Prepared is a job that the caller may submit. Only this package can create one.
 type Prepared struct {
 	desk     *Desk
 	prepared *job.Prepared
@@ -33,15 +33,15 @@ type Prepared struct {
 	thing    rules.Thing
 	// Findings are warnings.
 	Findings strictyaml.Findings
-	// CodeURL is where tasks fetch code; "" where the cluster takes none.
+	// CodeURL is where tasks fetch code; "" if the cluster doesn't take code.
 	CodeURL string
 }
 
-// Summary is what the job asks for.
+// Summary returns the job's name and the resources that it requests.
 func (p *Prepared) Summary() job.Summary { return p.prepared.Summary }
 
-// Prepare reads a job file and makes its objects, from facts that are complete: what can't be known is not allowed. Then it decides on what
-// was made, which is what runs. Findings that are errors come as the error.
+// Prepare reads a job file and builds its objects, from complete facts, because it must not allow what it can't know. Then it
+// decides on these objects, which are the ones that run. It returns findings that are errors as the error.
 func (d *Desk) Prepare(ctx context.Context, r Request) (*Prepared, error) {
 	p, err := d.prepare(ctx, r)
 	if err != nil {
@@ -61,7 +61,8 @@ func (d *Desk) prepare(ctx context.Context, r Request) (*Prepared, error) {
 	if len(found.Errors()) > 0 {
 		return nil, found
 	}
-	// The rules decide on what was made below. They decide here, too, so that an error says nothing of a virtual cluster that isn't granted.
+	// The rules decide on the built objects below. They decide here, too, so that an error doesn't reveal a virtual cluster that
+	// isn't granted.
 	if err := rules.Decide("job.submit", &d.caller.Subject, rules.Thing{Kind: rules.KindJob, Owner: d.caller.Name, VC: parsed.VirtualCluster}); err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func (d *Desk) prepare(ctx context.Context, r Request) (*Prepared, error) {
 	}
 	if r.Code != nil {
 		if err := d.sent(ctx, r.Code.SHA256); err != nil {
-			return nil, err // a checksum stands in annotations, which others read
+			return nil, err // annotations, which others can read, contain the checksum
 		}
 	}
 	facts, err := d.shop.Jobs.Facts(ctx)
@@ -97,19 +98,19 @@ func (d *Desk) prepare(ctx context.Context, r Request) (*Prepared, error) {
 		}
 	}
 	if use.User != d.caller.Name {
-		return nil, fmt.Errorf("a job of %s was made for %s", use.User, d.caller.Name) // it can't be
+		return nil, fmt.Errorf("a job of %s was made for %s", use.User, d.caller.Name) // it can't happen
 	}
 	thing := rules.Thing{Kind: rules.KindJob, Owner: use.User, VC: use.VirtualCluster, Name: out.Name}
 	return &Prepared{desk: d, prepared: out, request: r, thing: thing, Findings: found, CodeURL: facts.Configuration.CodeURL}, nil
 }
 
-// submission is what a job takes, for the rules.
+// submission returns the resources of a job, for the rules.
 func submission(u job.Use, vc string) rules.Submission {
 	return rules.Submission{VCs: []string{vc}, Priority: u.Priority, HostNetwork: u.HostNetwork, Storages: u.Storages, Group: u.Group}
 }
 
-// group is the group whose quota a job counts to: one of the caller's that grants the virtual cluster, so that none is chosen for its quota
-// alone.
+// group returns the group whose quota a job counts to: one of the caller's that grants the virtual cluster, so that users can't
+// choose a group only for its quota.
 func (d *Desk) group(asked, vc string) (string, error) {
 	for _, name := range d.caller.Groups {
 		if asked != "" && asked != name {
@@ -117,7 +118,7 @@ func (d *Desk) group(asked, vc string) (string, error) {
 		}
 		g, err := d.shop.People.Group(name)
 		if err != nil {
-			continue // it is gone since
+			continue // it has been removed
 		}
 		grants := slices.ContainsFunc(g.Spec.VirtualClusters, func(v v1.VCGrant) bool { return v.Name == vc })
 		if grants || asked != "" && (g.Spec.AllVirtualClusters || g.Spec.Administrator) {
@@ -133,8 +134,8 @@ func (d *Desk) group(asked, vc string) (string, error) {
 	return "", nil
 }
 
-// own leaves of what the cluster offers what the caller may use: storages that are granted, and the first of each group as the default ones;
-// virtual clusters that are granted.
+// own reduces the facts to storages and virtual clusters that are granted to the caller. The first storage of each of the
+// caller's groups is a default one.
 func (d *Desk) own(f *job.Facts) {
 	defaults := d.defaultStorages()
 	for name, s := range f.Cluster.Storages {
@@ -152,18 +153,18 @@ func (d *Desk) own(f *job.Facts) {
 	}
 }
 
-// SubmitOptions say how a job is submitted.
+// SubmitOptions are the options of a submission.
 type SubmitOptions struct {
 	DryRun, Replace, SkipEnded bool
 	After, Planned             []string
-	// Key is the same where a submission is sent again after its answer was lost.
+	// Key identifies a submission that is sent again because its answer was lost.
 	Key string
 }
 
-// submissionKey is what a client may call a submission.
+// submissionKey is the format of the key of a submission.
 var submissionKey = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
-// Submit makes the job. What it is made after must be jobs that the caller sees.
+// Submit creates the job. The jobs in After must be jobs that the caller sees.
 func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Outcome, err error) {
 	if o.Key != "" && !submissionKey.MatchString(o.Key) {
 		return "", wire.Bad("Idempotency-Key must be 8 to 64 letters, digits, dots, underscores or hyphens")
@@ -178,7 +179,7 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 	var more added
 	defer more.done()
 	submit := func(ctx context.Context) (job.Outcome, error) {
-		// One that hasn't finished is this very job, or keeps its name.
+		// An unfinished job of that name is this very job, or already uses the name.
 		if r, known := p.desk.shop.Live.Row(p.prepared.Framework); !known || !unfinished(r) {
 			if err := more.add(p.desk.shop, p.thing.Owner, Most{1, p.prepared.Tasks}); err != nil {
 				return "", err
@@ -204,7 +205,7 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 	return outcome, err
 }
 
-// maySee returns an error for a job that the caller may not know of.
+// maySee returns an error for a job that the caller must not know of.
 func (d *Desk) maySee(j *job.Job) error {
 	return maySee(&d.caller.Subject, j)
 }
@@ -213,7 +214,8 @@ func maySee(s *rules.Subject, j *job.Job) error {
 	return rules.Decide("job.after", s, rules.Thing{Kind: rules.KindJob, Owner: j.User, VC: j.VirtualCluster(), Name: j.Name})
 }
 
-// ownerOf is a person whose job gets tasks, with all that is granted to them today, for what is decided about the job while another asks.
+// ownerOf returns the owner of a job that gets tasks, with all their current grants, for decisions about a request that another
+// person made.
 func (s *Shop) ownerOf(name string) (*people.Person, *rules.Subject, error) {
 	p, err := s.People.Person(name)
 	if err != nil {

@@ -15,13 +15,14 @@ import (
 // Template is a job template that the caller sees.
 type Template struct{ *v1.Template }
 
-// Bytes is about how much of the memory it takes, and how much without job file and description.
+// Bytes returns about how much memory the template takes, and how much without job file and description.
 func (t *Template) Bytes() (all, brief int) {
 	all, texts := template.Size(&t.Spec)
 	return all, all - texts
 }
 
-// template is a template as a thing. One whose author is gone is for administrators alone, who remove it.
+// template returns a template as a thing of the rules. Only administrators see a template whose author is gone, and can remove
+// it.
 func (d *Desk) template(t *v1.Template) rules.Thing {
 	out := rules.Thing{Kind: rules.KindTemplate, Name: t.Spec.Name, Official: slices.Contains(t.Spec.Categories, v1.CategoryOfficial)}
 	if _, err := d.shop.People.Person(t.Spec.Author); err == nil {
@@ -30,7 +31,7 @@ func (d *Desk) template(t *v1.Template) rules.Thing {
 	return out
 }
 
-// decideTemplate decides by a rule. What the caller must not learn about isn't there.
+// decideTemplate decides by a rule. A template that the caller must not know of gets the error of one that doesn't exist.
 func (d *Desk) decideTemplate(rule string, t *v1.Template) error {
 	err := rules.Decide(rule, &d.caller.Subject, d.template(t))
 	if errors.Is(err, rules.ErrHidden) {
@@ -39,7 +40,7 @@ func (d *Desk) decideTemplate(rule string, t *v1.Template) error {
 	return err
 }
 
-// Templates are those that the caller sees, by author and name.
+// Templates returns the templates that the caller sees, by author and name.
 func (d *Desk) Templates() ([]Template, error) {
 	if err := rules.Class("templates.list", &d.caller.Subject); err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (d *Desk) Templates() ([]Template, error) {
 	return out, nil
 }
 
-// Template is one of them, by its id.
+// Template returns one template, by its id.
 func (d *Desk) Template(id string) (*Template, error) {
 	return d.seenTemplate("template.read", id)
 }
@@ -73,7 +74,7 @@ func (d *Desk) seenTemplate(rule, id string) (*Template, error) {
 		return nil, err
 	}
 	if err := d.decideTemplate(rule, t); errors.Is(err, template.ErrNone) {
-		return nil, err // whose it is, and its name, must not get into the audit, either: who asked reads that
+		return nil, err // the caller can read the audit, so it must not contain the template's author and name, either
 	} else if err != nil {
 		return &Template{t}, err
 	}
@@ -104,7 +105,7 @@ func (d *Desk) addTemplate(ctx context.Context, spec v1.TemplateSpec) (*v1.Templ
 	return d.shop.Templates.AddOf(ctx, d.shop.People, d.caller.person, spec)
 }
 
-// templated is a template, where there was no error.
+// templated wraps a template, unless the error is set.
 func templated(t *v1.Template, err error) (*Template, error) {
 	if err != nil {
 		return nil, err
@@ -112,7 +113,7 @@ func templated(t *v1.Template, err error) (*Template, error) {
 	return &Template{t}, nil
 }
 
-// mayShare decides about groups and the category that a change adds.
+// mayShare decides whether the caller may add the groups and the category that a change adds.
 func (d *Desk) mayShare(was, now *v1.TemplateSpec) error {
 	for _, g := range now.Groups {
 		if slices.Contains(was.Groups, g) {
@@ -131,7 +132,8 @@ func (d *Desk) mayShare(was, now *v1.TemplateSpec) error {
 	return nil
 }
 
-// ChangeTemplate makes a template another one. version is the one that the change begins with; 0 is any. change may be called more than once.
+// ChangeTemplate changes a template. version is the one that the change is based on; 0 is any. change may be called more than
+// once.
 func (d *Desk) ChangeTemplate(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*Template, error) {
 	seen, err := d.seenTemplate("template.change", id)
 	if err != nil {
@@ -140,7 +142,7 @@ func (d *Desk) ChangeTemplate(ctx context.Context, id string, version int64, cha
 	var made *v1.Template
 	err = d.did(ctx, "template.change", d.auditedTemplate(seen, id), nil, func(ctx context.Context) (err error) {
 		made, err = d.shop.Templates.Update(ctx, id, version, func(t *v1.Template) error {
-			if err := d.decideTemplate("template.change", t); err != nil { // on what it is now
+			if err := d.decideTemplate("template.change", t); err != nil { // on its current state
 				return err
 			}
 			was := t.Spec.DeepCopy()
@@ -154,7 +156,7 @@ func (d *Desk) ChangeTemplate(ctx context.Context, id string, version int64, cha
 	return templated(made, err)
 }
 
-// auditedTemplate is a template for the audit, also one that isn't there.
+// auditedTemplate returns a template for the audit, even if it doesn't exist.
 func (d *Desk) auditedTemplate(t *Template, id string) rules.Thing {
 	if t == nil {
 		return rules.Thing{Kind: rules.KindTemplate, Name: wire.Shown(id)}
@@ -173,7 +175,7 @@ func (d *Desk) RemoveTemplate(ctx context.Context, id string) error {
 	})
 }
 
-// StarTemplate notes that the caller likes a template, or no longer does.
+// StarTemplate records whether the caller likes a template.
 func (d *Desk) StarTemplate(ctx context.Context, id string, yes bool) (*Template, error) {
 	if _, err := d.seenTemplate("template.star", id); err != nil {
 		return nil, err
@@ -182,7 +184,8 @@ func (d *Desk) StarTemplate(ctx context.Context, id string, yes bool) (*Template
 	return templated(made, err)
 }
 
-// UseTemplate counts a job that the caller submitted from a template: that template once an hour, and so many templates. More is no error.
+// UseTemplate counts a job that the caller submitted from a template. Each template counts once an hour, and only so many
+// templates count; it ignores more.
 func (d *Desk) UseTemplate(ctx context.Context, id string) error {
 	if _, err := d.seenTemplate("template.star", id); err != nil {
 		return err

@@ -14,13 +14,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Person is a person as far as the caller sees them: where View.Whole is not set, name and e-mail address are all that may be told.
+// Person is a person as the caller may see them. If View.Whole isn't set, the answer may contain only name and e-mail address.
 type Person struct {
 	*people.Person
 	View rules.UserView
 }
 
-// Users are all people, by name.
+// Users returns all people, by name.
 func (d *Desk) Users() ([]Person, error) {
 	if err := rules.Class("user.list", &d.caller.Subject); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (d *Desk) Users() ([]Person, error) {
 	return out, nil
 }
 
-// User is one of them.
+// User returns one person.
 func (d *Desk) User(name string) (*Person, error) {
 	if err := rules.Class("user.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -44,12 +44,12 @@ func (d *Desk) User(name string) (*Person, error) {
 	return &Person{p, rules.ViewUser(&d.caller.Subject, p.Name)}, nil
 }
 
-// person is a person as a thing.
+// person returns a person as a thing of the rules.
 func person(name string) rules.Thing {
 	return rules.Thing{Kind: rules.KindUser, Owner: name, Name: name}
 }
 
-// AddUser adds a person. With check it finds out what is wrong alone.
+// AddUser adds a person. With check, it only validates the request.
 func (d *Desk) AddUser(ctx context.Context, n people.NewUser, check bool) (p *Person, err error) {
 	if err := rules.Class("user.manage", &d.caller.Subject); err != nil {
 		return nil, d.audited(ctx, "user.manage", person(n.Name), map[string]string{"change": "add"}, err)
@@ -68,10 +68,10 @@ func (d *Desk) AddUser(ctx context.Context, n people.NewUser, check bool) (p *Pe
 	return &Person{made, rules.UserView{Whole: true, Extension: true}}, nil
 }
 
-// ErrChanged is of a change that began with something that is another by now.
+// ErrChanged is the error for a change of an object that has changed since the caller read it.
 var ErrChanged = &wire.Error{Status: http.StatusConflict, Code: "ConflictError", Message: "someone else has changed it meanwhile", Remedy: "look at it again, and repeat the change"}
 
-// UpdateUser makes a person another one. Of themselves people change e-mail address, displayed name and public keys.
+// UpdateUser replaces the spec of a person. People may change their own e-mail address, displayed name and public keys.
 func (d *Desk) UpdateUser(ctx context.Context, name string, was, now v1.UserSpec) (*Person, error) {
 	return d.changeUser(ctx, name, func(spec *v1.UserSpec) error {
 		if !reflect.DeepEqual(plain(*spec), plain(was)) {
@@ -97,7 +97,7 @@ func (d *Desk) changeUser(ctx context.Context, name string, change func(*v1.User
 	return &Person{made, rules.ViewUser(&d.caller.Subject, name)}, nil
 }
 
-// ruleOf is the rule of a change of a person: administrators change everyone, others themselves.
+// ruleOf returns the rule for a change of a person: administrators change everyone, others themselves.
 func (d *Desk) ruleOf(name string) string {
 	if !d.caller.Grants.Administrator && d.caller.Name == name {
 		return "user.change.self"
@@ -105,7 +105,7 @@ func (d *Desk) ruleOf(name string) string {
 	return "user.manage"
 }
 
-// within refuses of a change what people may not do to themselves.
+// within returns an error for changes that people may not make to themselves.
 func within(rule string, change func(*v1.UserSpec) error) func(*v1.UserSpec) error {
 	return func(spec *v1.UserSpec) error {
 		allowed := *spec.DeepCopy()
@@ -120,13 +120,13 @@ func within(rule string, change func(*v1.UserSpec) error) func(*v1.UserSpec) err
 	}
 }
 
-// plain makes lists that are empty and lists that aren't there alike.
+// plain makes empty lists and missing lists equal.
 func plain(s v1.UserSpec) v1.UserSpec {
 	s.Groups, s.Identities, s.SSHKeys = append([]string{}, s.Groups...), append([]v1.Identity{}, s.Identities...), append([]v1.SSHKey{}, s.SSHKeys...)
 	return s
 }
 
-// SetPassword sets a person's password, and ends their sessions. Whoever sets their own shows the old one.
+// SetPassword sets a person's password, and ends their sessions. People who set their own password must give the old one.
 func (d *Desk) SetPassword(ctx context.Context, name string, old, password secret.String) error {
 	rule := "user.manage"
 	if d.caller.Name == name {
@@ -149,8 +149,8 @@ func (d *Desk) setPassword(ctx context.Context, rule, name string, old, password
 	return d.shop.People.SetPassword(ctx, name, password)
 }
 
-// showPassword checks the caller's own password of the cluster. One of a directory doesn't do: who gave themselves another way in by it would still get in
-// when the directory knows them no longer.
+// showPassword checks the caller's own password of the cluster. A directory's password isn't enough: a user could set a password
+// with it, and still sign in after the directory has removed them.
 func (d *Desk) showPassword(ctx context.Context, password secret.String) error {
 	if !password.IsSet() {
 		return wire.Bad(`"oldPassword" is required for one's own password`)
@@ -158,7 +158,7 @@ func (d *Desk) showPassword(ctx context.Context, password secret.String) error {
 	return d.shop.SignIn.Own(ctx, d.caller.Name, password, d.origin.Address)
 }
 
-// RemoveUser removes a person with their templates, and stops their jobs. The name stays taken.
+// RemoveUser removes a person and their templates, and stops their jobs. The name stays taken.
 func (d *Desk) RemoveUser(ctx context.Context, name string) error {
 	detail := map[string]string{"change": "remove"}
 	return d.did(ctx, "user.manage", person(name), detail, func(ctx context.Context) error {
@@ -171,7 +171,7 @@ func (d *Desk) RemoveUser(ctx context.Context, name string) error {
 	})
 }
 
-// Extension is what OpenPAI's clients stored with a person, for who may see it.
+// Extension returns the keys that OpenPAI's clients stored with a person, if the caller may see them.
 func (d *Desk) Extension(ctx context.Context, name string) (people.Extension, error) {
 	if err := rules.Class("user.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (d *Desk) Extension(ctx context.Context, name string) (people.Extension, er
 	return d.shop.People.Extension(ctx, name)
 }
 
-// MergeExtension sets keys of what clients store with a person: one's own, or, for administrators, anyone's.
+// MergeExtension sets keys that clients store with a person. Users change their own; administrators change anyone's.
 func (d *Desk) MergeExtension(ctx context.Context, name string, keys people.Extension) error {
 	rule := "user.manage"
 	if d.caller.Name == name {
@@ -197,12 +197,12 @@ func (d *Desk) MergeExtension(ctx context.Context, name string, keys people.Exte
 	})
 }
 
-// Types of the libraries, for handlers, which don't have those.
+// Types of the libraries, for handlers, which don't import those.
 type (
-	// NewUser is a person to be added.
+	// NewUser is a person to add.
 	NewUser = people.NewUser
 	// Tokens are the tokens of a session.
 	Tokens = token.Pair
-	// TokenRecord is what is known of a token.
+	// TokenRecord is the record of a token.
 	TokenRecord = token.Record
 )

@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// Each use that is counted writes a whole template. A person's are counted once for a template in usesTime, and for so many templates.
+// Each use that is counted writes a whole template. So a person's use of a template is counted once in usesTime, for at most
+// maxUses templates.
 const (
 	usesTime = time.Hour
 	maxUses  = 60
 )
 
-// uses knows which templates people have used.
+// uses records which templates people have used.
 type uses struct {
 	mu sync.Mutex
 	by map[string]*used
 }
 
-// used is what one person has used since a moment, by the ids of templates.
+// used holds the ids of the templates that one person has used since a time.
 type used struct {
 	since time.Time
 	ids   map[string]bool

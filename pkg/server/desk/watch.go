@@ -17,43 +17,43 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Why a watch begins with all that the list has.
+// Reasons why a watch begins with the whole list.
 const (
-	// WatchNew: it has just begun.
+	// WatchNew: the watch has just begun.
 	WatchNew = "new"
-	// WatchExpired: what changed since the place where it was to go on isn't known.
+	// WatchExpired: the changes since the place where the watch should continue aren't known.
 	WatchExpired = "expired"
 	// WatchGrants: the caller sees other jobs than before, or the place is one of another filter.
 	WatchGrants = "grants"
 )
 
-// Watcher is told what a watch sees. An error of its methods ends the watch.
+// Watcher receives the results of a watch. An error of its methods ends the watch.
 type Watcher interface {
-	// Weigh waits until a list of so many rows may be read; give is called when they aren't in memory any longer.
+	// Weigh waits until a list of n rows may be read; give is called when the rows are no longer in memory.
 	Weigh(n int) (give func(), err error)
-	// Snapshot is all that the list has. What was told before counts no longer. place is where who has been told so much goes on. It is told by send,
-	// for which no row is needed.
+	// Snapshot receives the whole list, which replaces all earlier rows. A reader that has it continues at place. send sends it,
+	// without the rows.
 	Snapshot(page *listing.Page, why, place string) (send func() error, err error)
-	// Changed is a job of the list that is new or has changed, Left one that the filter no longer selects.
+	// Changed receives a job of the list that is new or has changed, Left one that the filter no longer selects.
 	Changed(c *listing.Change) error
 	Left(c *listing.Change) error
-	// Told ends what belongs together.
+	// Told ends a group of changes. A reader that has them continues at place.
 	Told(place string) error
-	// Problem says that changes can't be heard of for the time being; nil, that they can again.
+	// Problem reports that changes can't be read for now; nil reports that they can be read again.
 	Problem(err error) error
-	// Alive is called every so often.
+	// Alive is called periodically.
 	Alive(place string) error
 }
 
-// snapshotTime bounds how long a list is read.
+// snapshotTime bounds the time to read a list.
 const snapshotTime = 30 * time.Second
 
-// errTooSlow ends the watch of someone who doesn't read.
+// errTooSlow ends the watch of a client that doesn't read.
 var errTooSlow = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "you read too slowly: jobs that went meanwhile have been forgotten",
 	Remedy: "begin again, with a filter that selects fewer jobs", RetryAfter: retryAfter}
 
-// Watch tells what the list of a filter has, and then what changes in it, until the context ends or the caller may no longer watch. At a
-// place that was told before, by this server or another, it tells only what changed since.
+// Watch sends the list of a filter, and then the changes in it, until the context ends or the caller may no longer watch. At a
+// place of an earlier watch, of this server or another, it sends only the changes since.
 func (d *Desk) Watch(ctx context.Context, f listing.Filter, place string, to Watcher) error {
 	if err := rules.Class("jobs.watch", &d.caller.Subject); err != nil {
 		return err
@@ -93,11 +93,11 @@ func (d *Desk) Watch(ctx context.Context, f listing.Filter, place string, to Wat
 	}
 }
 
-// watching is a watch that goes on.
+// watching is the state of a watch.
 type watching struct {
 	desk   *Desk
 	filter listing.Filter
-	// view stands for the filter in places, so that none is gone on at under another one.
+	// view identifies the filter in places, so that a watch doesn't continue at a place of another filter.
 	view   string
 	to     Watcher
 	reader *live.Watch
@@ -110,7 +110,7 @@ func (w *watching) close() {
 	}
 }
 
-// begin goes on at a place, or begins with all.
+// begin continues at a place, or begins with the whole list.
 func (w *watching) begin(ctx context.Context, place string) error {
 	if err := w.desk.shop.People.Fresh(); err != nil {
 		return err
@@ -133,13 +133,13 @@ func (w *watching) begin(ctx context.Context, place string) error {
 	return w.to.Alive(place)
 }
 
-// place is where a watch goes on that has read what this one has, if it sees the same.
+// place returns where a watch continues that has read the same changes and has the same view.
 func (w *watching) place() string { return w.reader.Place() + placeEnd + w.view }
 
-// placeEnd is between where a reader goes on and the view.
+// placeEnd separates the place of the reader from the view.
 const placeEnd = "."
 
-// cutLast cuts a place in these two.
+// cutLast splits a place into these two.
 func cutLast(place string) (at, view string, ok bool) {
 	i := strings.LastIndex(place, placeEnd)
 	if i < 0 {
@@ -148,14 +148,14 @@ func cutLast(place string) (at, view string, ok bool) {
 	return place[:i], place[i+len(placeEnd):], true
 }
 
-// viewOf is short, and another one for each filter. What the caller sees is a part of it.
+// viewOf returns a short text that is different for each filter. The filter includes the jobs that the caller sees.
 func viewOf(f *listing.Filter) string {
-	data, _ := json.Marshal(f) // a filter has nothing that can't be written
+	data, _ := json.Marshal(f) // a filter can always be encoded
 	sum := sha256.Sum256(data)
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
-// snapshot begins with all. What changes while it is read is told again.
+// snapshot begins with the whole list. Changes during the read are sent again.
 func (w *watching) snapshot(ctx context.Context, why string) error {
 	send, err := w.read(ctx, why)
 	if err != nil {
@@ -185,7 +185,7 @@ func (w *watching) read(ctx context.Context, why string) (send func() error, err
 	return w.to.Snapshot(page, why, w.place())
 }
 
-// tell tells what changed. more is closed when there may be more.
+// tell sends the changes. more is closed when more may follow.
 func (w *watching) tell() (more <-chan struct{}, err error) {
 	changes, more, err := w.reader.Next()
 	if errors.Is(err, live.ErrBehind) {
@@ -210,7 +210,7 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 		return nil, err
 	}
 	for _, c := range seen {
-		tell := w.to.Left // it may have been told before
+		tell := w.to.Left // the client may have received it before
 		if w.filter.Fits(&c.Row) {
 			tell = w.to.Changed
 		}
@@ -221,11 +221,11 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 	return more, w.to.Told(w.place())
 }
 
-// check decides again what the caller sees, since streams outlive grants.
+// check decides again which jobs the caller sees, because streams outlive grants.
 func (w *watching) check(ctx context.Context) error {
 	if err := w.desk.shop.People.Fresh(); err != nil {
 		if w.lost {
-			return w.to.Alive("") // what is not known ends no stream
+			return w.to.Alive("") // a stream continues if the grants aren't known
 		}
 		w.lost = true
 		return w.to.Problem(err)
