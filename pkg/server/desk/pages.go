@@ -11,8 +11,8 @@ func (d *Desk) MaySee(page string) error {
 	return rules.Decide("page.monitoring", &d.caller.Subject, rules.Thing{Kind: rules.KindPage, Page: page})
 }
 
-// ChangeBehind decides whether the caller may change something in another service, and calls do if so. The audit gets the name
-// of the request in what.
+// ChangeBehind decides whether the caller may change something in another service, and calls do if so. It records
+// the request in the audit.
 func (d *Desk) ChangeBehind(ctx context.Context, page, what string, do func() error) error {
 	thing := rules.Thing{Kind: rules.KindPage, Name: what, Page: rules.PageMonitoringWrite}
 	err := d.MaySee(page)

@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// keyACLs is the key of a group's extension under which OpenPAI keeps what the group grants. Ours stands in the fields of the Group; other
-// keys below it are kept as they came.
+// keyACLs is the key of a group's extension under which OpenPAI stores the group's grants. This server stores them in fields of
+// the Group, and keeps other keys below it unchanged.
 const keyACLs = "acls"
 
 // Keys below it that grant something.
@@ -26,7 +26,7 @@ const (
 
 type object = map[string]json.RawMessage
 
-// objectOf reads an object; none of what is none.
+// objectOf parses an object. It returns an empty one for any other text.
 func objectOf(text json.RawMessage) object {
 	out := object{}
 	if len(text) > 0 && json.Unmarshal(text, &out) != nil || out == nil {
@@ -35,7 +35,7 @@ func objectOf(text json.RawMessage) object {
 	return out
 }
 
-// extensionOf is a group's extension as OpenPAI's clients read it.
+// extensionOf returns a group's extension as OpenPAI's clients read it.
 func extensionOf(g *v1.GroupSpec) (object, error) {
 	out := object{}
 	if g.Extension != nil {
@@ -57,7 +57,8 @@ func extensionOf(g *v1.GroupSpec) (object, error) {
 	return out, err
 }
 
-// setExtension makes a group what an extension says. A virtual cluster that was granted before keeps what else the grant says.
+// setExtension sets the grants and the extension of a group. The grant of a virtual cluster that was granted before keeps its
+// other fields.
 func setExtension(g *v1.GroupSpec, extension object) error {
 	out := maps.Clone(extension)
 	acls, err := grants(out[keyACLs])
@@ -95,10 +96,10 @@ func setExtension(g *v1.GroupSpec, extension object) error {
 	return nil
 }
 
-// maxGroupExtension is how much clients may store with a group, in bytes.
+// maxGroupExtension bounds the extension that clients may store with a group, in bytes.
 const maxGroupExtension = 64 << 10
 
-// granted are the acls of a group that say something to us, and the rest.
+// granted are the acls of a group that this server knows, and the rest.
 type granted struct {
 	admin         bool
 	vcs, storages []string
@@ -123,7 +124,7 @@ func grants(text json.RawMessage) (g granted, err error) {
 	return g, nil
 }
 
-// once leaves out what is there before.
+// once removes duplicates.
 func once(names []string) []string {
 	var out []string
 	for _, name := range names {
@@ -134,8 +135,8 @@ func once(names []string) []string {
 	return out
 }
 
-// merge sets keys of an extension; null takes one away. Keys of acls are set one by one: who grants a storage, or names none of them, doesn't
-// take a virtual cluster away.
+// merge sets keys of an extension; null removes a key. It sets the keys of acls separately, so that a client that sends only
+// storages doesn't remove virtual clusters.
 func merge(into, change object) {
 	for key, value := range change {
 		var below object
@@ -154,7 +155,7 @@ func merge(into, change object) {
 
 func none(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
 
-// put sets what lies at a path.
+// put sets the value at a path.
 func put(into object, path []string, value json.RawMessage) {
 	key := path[0]
 	if len(path) > 1 {
@@ -165,7 +166,7 @@ func put(into object, path []string, value json.RawMessage) {
 	merge(into, object{key: value})
 }
 
-// externalName is the group of a provider whose members are in a group.
+// externalName returns the name of a provider's group whose members are in a group.
 func externalName(g *v1.GroupSpec) string {
 	if len(g.External) == 0 {
 		return ""
@@ -173,7 +174,7 @@ func externalName(g *v1.GroupSpec) string {
 	return g.External[0].Name
 }
 
-// setExternalName understands PROVIDER/NAME, and the name that is there already.
+// setExternalName accepts PROVIDER/NAME, and the name that the group already has.
 func setExternalName(g *v1.GroupSpec, text string) error {
 	provider, name, whole := strings.Cut(text, "/")
 	switch {

@@ -16,7 +16,7 @@ func alertRoutes() []server.Route {
 	}
 }
 
-// alert is one in the form of Alertmanager's former API.
+// alert is an alert in the form of Alertmanager's former API.
 type alert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
@@ -34,7 +34,7 @@ type alertStatus struct {
 	InhibitedBy []string `json:"inhibitedBy"`
 }
 
-// newAlert has the words that the portal reads without looking whether they are there.
+// newAlert always sets the label and the annotation that the portal reads without a check.
 func newAlert(a *desk.Alert) alert {
 	out := alert{Labels: map[string]string{"severity": ""}, Annotations: map[string]string{"summary": ""}, Starts: a.StartsAt, Ends: a.EndsAt, Generator: a.Generator,
 		Status: alertStatus{a.Status.State, append([]string{}, a.Status.SilencedBy...), append([]string{}, a.Status.InhibitedBy...)}, Receivers: []string{}, Fingerprint: a.Fingerprint}

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// attemptRoutes are an earlier way to ask for attempts of a job.
+// attemptRoutes returns the routes of an earlier way to read attempts of a job.
 func attemptRoutes() []server.Route {
 	return []server.Route{
 		{Method: http.MethodGet, Path: one + "/job-attempts", Rule: "job.read", Serve: listAttempts, Out: reflect.TypeFor[[]jobAttempt](), Summary: "Lists the attempts of a job, the latest first; attempts/{attempt} tells more", Errors: []string{"NoJobError"}},

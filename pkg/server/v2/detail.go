@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// detail is all about one attempt of a job.
+// detail describes one attempt of a job.
 type detail struct {
 	DebugID   string    `json:"debugId"`
 	Name      string    `json:"name"`
@@ -50,7 +50,7 @@ type jobStatus struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// roles are written in the order of the job file: clients take the first as the main one.
+// roles are written in the order of the job file, because clients take the first as the main one.
 type roles []role
 
 type role struct {
@@ -60,7 +60,7 @@ type role struct {
 	Tasks []task `json:"taskStatuses"`
 }
 
-// MarshalJSON writes an object whose keys have an order.
+// MarshalJSON writes an object with the keys in the order of the roles.
 func (r roles) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -102,7 +102,7 @@ func get(c *server.Call) error {
 	return c.JSON(out)
 }
 
-// read finds the job that a path names, and all about it.
+// read finds the job that a path names, and reads its details.
 func read(c *server.Call) (*desk.Job, *job.Detail, error) {
 	j, err := find(c, "job.read")
 	if err != nil {
@@ -112,7 +112,7 @@ func read(c *server.Call) (*desk.Job, *job.Detail, error) {
 	return j, d, err
 }
 
-// number reads one of a path. Those that are too large are of nothing that there is.
+// number parses a number of a path. It refuses numbers beyond 32 bits, because no attempt or task has one.
 func number(name, text string) (int32, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
@@ -121,7 +121,7 @@ func number(name, text string) (int32, error) {
 	return int32(n), nil
 }
 
-// newDetail tells of an attempt of a job; -1 is the latest. What is said of the job itself is that of the latest.
+// newDetail returns the detail of an attempt of a job; -1 is the latest. The fields of the job itself always describe the latest.
 func newDetail(d *job.Detail, attempt int32, meaning meaning) (*detail, error) {
 	at := 0
 	if attempt >= 0 {
@@ -152,7 +152,7 @@ func newDetail(d *job.Detail, attempt int32, meaning meaning) (*detail, error) {
 	return out, nil
 }
 
-// attempt fills in which attempt it is.
+// attempt sets the id and the times of an attempt.
 func (s *jobStatus) attempt(d *job.Detail, a *fapi.Attempt, over bool) {
 	s.AttemptID, s.AppID = a.ID, fmt.Sprintf("%s_%d", d.Framework, a.ID)
 	s.AppCreated, s.AppLaunched, s.AppCompleted = milliseconds(&a.Started), milliseconds(a.Run), milliseconds(a.Completed)
@@ -174,12 +174,12 @@ func (r *roles) add(t task, name string) {
 	i := slices.IndexFunc(*r, func(one role) bool { return one.Status.Name == name })
 	if i < 0 {
 		i = len(*r)
-		*r = append(*r, newRole(name)) // one that was taken away
+		*r = append(*r, newRole(name)) // a role that was removed
 	}
 	(*r)[i].Tasks = append((*r)[i].Tasks, t)
 }
 
-// config gives the job file. Clients parse it as JSON or as YAML, whatever its header says.
+// config returns the job file. Clients parse it as JSON or as YAML, and ignore the header with its type.
 func config(c *server.Call) error {
 	j, err := find(c, "job.config")
 	if err != nil {
@@ -198,7 +198,7 @@ func config(c *server.Call) error {
 	}
 	body, err := json.Marshal(value)
 	if err != nil {
-		return c.Text(text) // keys that JSON hasn't got
+		return c.Text(text) // JSON can't have these keys
 	}
 	return c.Text(string(body))
 }

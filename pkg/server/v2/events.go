@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// event is one of Kubernetes' events. Times are texts, unlike anywhere else.
+// event is an event of Kubernetes. Its times are texts, unlike the other times of this API.
 type event struct {
 	UID       string    `json:"uid"`
 	Framework string    `json:"frameworkName"`
@@ -26,7 +26,7 @@ type event struct {
 	Last      time.Time `json:"lastTimestamp"`
 	Count     int32     `json:"count"`
 	Component string    `json:"sourceComponent"`
-	Host      string    `json:"sourceHost"` // it isn't kept
+	Host      string    `json:"sourceHost"` // it isn't stored
 	Object    string    `json:"object"`
 }
 
@@ -69,7 +69,7 @@ func events(c *server.Call) error {
 	return c.JSON(eventList{n, out})
 }
 
-// eventList is a part of a job's events, and how many there are.
+// eventList is a part of a job's events, and the number of all.
 type eventList struct {
 	Total int     `json:"totalCount"`
 	Data  []event `json:"data"`

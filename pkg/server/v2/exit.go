@@ -10,10 +10,10 @@ import (
 	"github.com/openpai/paictl/pkg/server/desk"
 )
 
-// meaning tells what an exit code means.
+// meaning returns the rule about an exit code.
 type meaning func(code int32) *rules.Rule
 
-// exits reads the rules where something of a job has ended; the administrator may have changed them.
+// exits returns a meaning that reads the rules at its first call, because the administrator may have changed them.
 func exits(c *server.Call, j *desk.Job) meaning {
 	set := (*rules.Set)(nil)
 	return func(code int32) *rules.Rule {
@@ -23,12 +23,13 @@ func exits(c *server.Call, j *desk.Job) meaning {
 			}
 		}
 		rule := set.ByCode(int(code))
-		rule.Pattern = rules.Pattern{} // how it was recognised is no one's question here
+		rule.Pattern = rules.Pattern{} // clients don't need the pattern
 		return &rule
 	}
 }
 
-// exitMessages are what is known of an end beside its code: what the runtime of the task that ended the job left, else what the controller says.
+// exitMessages describe an exit beside its code, by the report of the runtime of the task that caused it, or otherwise by the
+// controller's message.
 type exitMessages struct {
 	Container *string      `json:"container"`
 	Runtime   *runtimeExit `json:"runtime"`
@@ -53,7 +54,7 @@ type exitLogs struct {
 	Platform string `json:"platform,omitempty"`
 }
 
-// end fills in how an attempt ended.
+// end sets the fields of an attempt that has finished.
 func (s *jobStatus) end(d *job.Detail, e *fv1.FrameworkAttemptCompletionStatus, tasks []job.Task, meaning meaning) {
 	kind := string(e.Type.Name)
 	s.ExitCode, s.ExitSpec, s.Diagnostics, s.ExitType, s.Done = &e.Code, meaning(e.Code), &e.Diagnostics, &kind, 1

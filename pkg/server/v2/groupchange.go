@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// groupData is what a client says of a group.
+// groupData is a group in a client's request.
 type groupData struct {
 	Name        string                     `json:"groupname"`
 	Description *string                    `json:"description"`
@@ -19,7 +19,7 @@ type groupData struct {
 	Extension   map[string]json.RawMessage `json:"extension"`
 }
 
-// apply makes a group what a client says. With patch, what it doesn't say stays.
+// apply changes a group as a client requests. With patch, keys of the extension that the request leaves out stay.
 func (g *groupData) apply(spec *v1.GroupSpec, patch bool) error {
 	if g.Description != nil {
 		spec.Description = *g.Description
@@ -59,7 +59,7 @@ func postGroup(ctx context.Context, d *desk.Desk, in *postGroupIn) (*message, er
 	return &message{Message: "group is created successfully"}, err
 }
 
-// putGroupIn is a group in "data", or, as the JavaScript SDK sends it, the bare group.
+// putGroupIn has the group in "data", or, from the JavaScript SDK, in the body itself.
 type putGroupIn struct {
 	Body struct {
 		Patch bool       `json:"patch"`

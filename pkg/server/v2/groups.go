@@ -75,7 +75,7 @@ func getGroup(_ context.Context, d *desk.Desk, in *groupIn) (*group, error) {
 	return &out, err
 }
 
-// member is one of a group, with the word that OpenPAI's alert handler reads.
+// member is a member of a group, with the field that OpenPAI's alert handler reads.
 type member struct {
 	Username string `json:"username"`
 	Admin    bool   `json:"clusterAdmin"`

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/desk"
 )
 
-// info is what the server calls itself. Clients want these four keys, and these two values.
+// info describes the server. Clients expect these four keys, and the values of two of them.
 type info struct {
 	Name         string `json:"name"`
 	Version      string `json:"version"`
@@ -16,7 +16,7 @@ type info struct {
 	AuthnMethod  string `json:"authnMethod"`
 }
 
-// authnInfo says how to sign in.
+// authnInfo describes how to sign in.
 type authnInfo struct {
 	Type   string `json:"authn_type"`
 	URI    string `json:"loginURI"`
@@ -39,7 +39,7 @@ func infoRoutes(version string) []server.Route {
 	}
 }
 
-// authnOf is how people sign in, as far as a client that knows one way can be told: by a password, where there is that.
+// authnOf describes how people sign in, for a client that knows only one way: with a password, if the cluster has passwords.
 func authnOf(d *desk.Desk) *authnInfo {
 	w := d.Ways()
 	a := &authnInfo{Type: "basic", URI: old + "/authn/basic/login", Method: "post", Methods: []string{}}

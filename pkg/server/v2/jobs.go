@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Where a job lies: {job} is USER~NAME.
+// Paths of jobs; {job} is USER~NAME.
 const (
 	one    = prefix + "/jobs/{job}"
 	oneOld = old + "/jobs/{job}"
@@ -73,17 +73,17 @@ type listIn struct {
 const (
 	defaultRows = 5000
 	maxRows     = 50000
-	// leastRows is what a short list counts as: all jobs that live are put in order for it.
+	// leastRows is the number of rows that a short list counts as, because all jobs that live are sorted for it.
 	leastRows = 1000
 )
 
-// orders are the fields that lists are ordered by. What isn't one is ignored: clients send such.
+// orders are the fields that lists are ordered by. Other fields are ignored, because clients send some.
 var orders = map[string]string{
 	"jobName": fapi.OrderName, "submissionTime": fapi.OrderSubmitted, "username": fapi.OrderUser, "vc": fapi.OrderVC, "retries": fapi.OrderRetries,
 	"totalTaskNumber": fapi.OrderTasks, "totalGpuNumber": fapi.OrderGPUs, "state": fapi.OrderState, "completionTime": fapi.OrderCompleted, "jobPriority": fapi.OrderPriority,
 }
 
-// filter is what a list's query selects.
+// filter returns the filter that a list's query describes.
 func (in *listIn) filter() (listing.Filter, error) {
 	f := listing.Filter{Users: in.Users, VirtualClusters: in.VCs, Keyword: in.Keyword, TagsAny: in.Tags, TagsNone: in.NoTags, Priorities: in.Priorities,
 		Offset: in.Offset, Limit: defaultRows, Order: fapi.OrderSubmitted, Descending: true, Count: in.Total == "true"}
@@ -112,7 +112,7 @@ func (in *listIn) filter() (listing.Filter, error) {
 	return f, nil
 }
 
-// total is a list with the number of all jobs that it selects.
+// total is a list with the number of all jobs that its filter selects.
 type total struct {
 	Total int   `json:"totalCount"`
 	Data  []row `json:"data"`

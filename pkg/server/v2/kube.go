@@ -15,7 +15,7 @@ import (
 )
 
 func kubeRoutes() []server.Route {
-	one := server.Limit{Each: 1, Stream: true} // they are large
+	one := server.Limit{Each: 1, Stream: true} // the answers are large
 	return []server.Route{
 		{Method: http.MethodGet, Path: prefix + "/kubernetes/nodes", Aliases: []string{old + "/kubernetes/nodes"}, Rule: "kube.read", Serve: kubeNodes, Limit: one, In: reflect.TypeFor[kubeIn](), Out: kubeList, Media: mediaJSON,
 			Summary: "Lists Kubernetes' nodes; with a limit, metadata.continue says where to go on", Errors: []string{"InvalidParametersError"}},
@@ -32,7 +32,7 @@ type kubeIn struct {
 	Continue      string `query:"continue"`
 }
 
-// kubeList is what Kubernetes' own description describes.
+// kubeList is a list that the documentation of Kubernetes describes.
 var kubeList = reflect.TypeFor[map[string]any]()
 
 func kubeQuery(c *server.Call) (desk.KubeQuery, error) {
@@ -43,8 +43,8 @@ func kubeQuery(c *server.Call) (desk.KubeQuery, error) {
 
 const mediaJSON = "application/json"
 
-// kubeAnswer is a list of Kubernetes that is read in parts: an answer as any other where there is one, else one that is sent as they come, so
-// that clients who know of no parts get all of it.
+// kubeAnswer is a list of Kubernetes that is read in parts. A single part is sent as an ordinary answer. Several parts are sent
+// as they come, so that clients that don't ask for parts get the whole list.
 type kubeAnswer struct {
 	call *server.Call
 	flow *server.Flow // nil until there is more than one part
@@ -72,7 +72,7 @@ func kubePods(c *server.Call) error {
 	}))
 }
 
-// add adds a part, whose objects are items.
+// add adds a part to the answer; items are its objects.
 func add[Item any](a *kubeAnswer, list kubePart, items []Item, alone bool) error {
 	if a.flow == nil && (alone || list.GetContinue() == "") {
 		return a.call.JSON(list)
@@ -98,13 +98,13 @@ func add[Item any](a *kubeAnswer, list kubePart, items []Item, alone bool) error
 	return nil
 }
 
-// kubePart is a list with the words that stand before its objects.
+// kubePart is a list with the fields that are written before its objects.
 type kubePart interface {
 	metav1.ListInterface
 	GetObjectKind() schema.ObjectKind
 }
 
-// end ends the answer. One that has begun, and whose rest can't be read, is cut off.
+// end ends the answer. It aborts an answer that has begun if the rest can't be read.
 func (a *kubeAnswer) end(err error) error {
 	switch {
 	case a.flow == nil, err != nil && !a.flow.Begun():

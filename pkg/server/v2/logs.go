@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/desk"
 )
 
-// Where an attempt of a task lies, and its logs: by role and index, or by the UID of its pod.
+// Paths of an attempt of a task and of its logs: by role and index, or by the UID of its pod.
 const (
 	oneTask   = one + "/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts"
 	logsTask  = oneTask + "/{taskAttempt}/logs"
@@ -36,12 +36,12 @@ func logRoutes() []server.Route {
 
 type logsIn struct {
 	Tail bool `query:"tail-mode"`
-	// SDKTail is how the JS SDK spells it.
+	// SDKTail is the spelling of the JS SDK.
 	SDKTail bool `query:"tailMode"`
 	Follow  bool `query:"follow"`
 }
 
-// taskLogs are the logs of the attempt of a task that a path names.
+// taskLogs returns the logs of the attempt of a task that a path names.
 func taskLogs(c *server.Call) (j *desk.Job, all map[string]desk.Log, in logsIn, err error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, nil, in, err
@@ -69,7 +69,7 @@ func taskLogs(c *server.Call) (j *desk.Job, all map[string]desk.Log, in logsIn, 
 	return j, all, in, err
 }
 
-// taskOf finds the attempt of a task; nil where there is none.
+// taskOf finds the attempt of a task; nil if it doesn't exist.
 func taskOf(c *server.Call, d *job.Detail, attempt int32) (*job.Task, error) {
 	if uid := c.Request.PathValue("pod"); uid != "" {
 		return d.TaskOfPod(attempt, uid), nil
@@ -89,7 +89,7 @@ func taskOf(c *server.Call, d *job.Detail, attempt int32) (*job.Task, error) {
 	return nil, nil
 }
 
-// location is where a log is. The address is that of the portal's host, as in OpenPAI.
+// location has the address of a log on the portal's host, as in OpenPAI.
 type location struct {
 	Name string `json:"name"`
 	URI  string `json:"uri"`
@@ -99,7 +99,7 @@ type locations struct {
 	Locations []location `json:"locations"`
 }
 
-// front is what clients expect before the API on the portal's host.
+// front is the prefix of the API on the portal's host.
 const front = "/rest-server"
 
 func listLogs(c *server.Call) error {
@@ -120,7 +120,7 @@ func listLogs(c *server.Call) error {
 		}
 		out.Locations = append(out.Locations, location{name, front + strings.Replace(linkedLog, "{link}", link.Reveal(), 1)})
 	}
-	c.Writer.Header().Set("Cache-Control", "no-store") // what is in it is good for some minutes
+	c.Writer.Header().Set("Cache-Control", "no-store") // the links expire after some minutes
 	return c.JSON(out)
 }
 
@@ -145,10 +145,10 @@ func readLinked(c *server.Call) error {
 	return sendLog(c, j, l, false)
 }
 
-// lookAgain is how often it is decided again whether a log may go on to be read.
+// lookAgain is how often sendLog decides again whether the caller may read the log.
 const lookAgain = 15 * time.Second
 
-// sendLog sends a log. One whose rest can't be had is cut, so that it isn't taken for the whole.
+// sendLog sends a log. If the rest can't be read, it aborts the answer, so that clients don't take a part for the whole.
 func sendLog(c *server.Call, j *desk.Job, l *desk.Log, follow bool) error {
 	f := c.Flow()
 	if c.Request.Method == http.MethodHead {
@@ -178,7 +178,7 @@ func sendLog(c *server.Call, j *desk.Job, l *desk.Log, follow bool) error {
 	return f.Flush()
 }
 
-// warn says beside an answer what is wrong with it.
+// warn adds a warning to the headers of an answer.
 func warn(c *server.Call, text string) {
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -37,7 +37,7 @@ func manageRoutes() []server.Route {
 	}
 }
 
-// jsonRoute is server.JSON of one handler, with options of its own.
+// jsonRoute is server.JSON of one handler, with additional options.
 func jsonRoute[In, Out any](h func(context.Context, *desk.Desk, *In) (*Out, error), own ...server.Option) func(method, path, rule, summary string, o ...server.Option) server.Route {
 	return func(method, path, rule, summary string, o ...server.Option) server.Route {
 		return server.JSON(method, path, rule, summary, h, slices.Concat(o, own)...)
@@ -93,12 +93,12 @@ func deleteUser(ctx context.Context, d *desk.Desk, in *userIn) (*message, error)
 	return &message{Message: "user is removed successfully"}, d.RemoveUser(ctx, in.User)
 }
 
-// change makes a person another one.
+// change changes a person.
 func change(ctx context.Context, d *desk.Desk, name string, c desk.UserChange) (*message, error) {
 	return &message{Message: "Update user " + name + " successfully"}, d.ChangeUser(ctx, name, c)
 }
 
-// changeSpec changes what stands in the User alone.
+// changeSpec changes only the spec of the User.
 func changeSpec(ctx context.Context, d *desk.Desk, name string, do func(*v1.UserSpec)) (*message, error) {
 	return change(ctx, d, name, desk.UserChange{Spec: func(s *v1.UserSpec) error {
 		do(s)
@@ -153,10 +153,10 @@ func putExtension(ctx context.Context, d *desk.Desk, in *putExtensionIn) (*messa
 	return change(ctx, d, in.User, c)
 }
 
-// keySSHKeys is the key of a person's extension with public keys, which stand in the User.
+// keySSHKeys is the key of a person's extension for public keys, which are stored in the User.
 const keySSHKeys = "sshKeys"
 
-// extend adds keys that clients store with a person to a change. Public keys are no secret, and stand in the User.
+// extend adds keys that clients store with a person to a change. Public keys aren't secret, and are stored in the User.
 func extend(c *desk.UserChange, extension object) error {
 	c.Extension = maps.Clone(extension)
 	text, there := extension[keySSHKeys]
@@ -197,7 +197,7 @@ func putAdmin(ctx context.Context, d *desk.Desk, in *putAdminIn) (*message, erro
 	return change(ctx, d, in.User, desk.UserChange{Spec: func(s *v1.UserSpec) error { return setAdmin(d, s, all, *in.Body.Admin) }})
 }
 
-// setAdmin puts a person into a group that makes administrators, or out of each.
+// setAdmin adds a person to a group that makes administrators, or removes them from all such groups.
 func setAdmin(d *desk.Desk, s *v1.UserSpec, all []desk.Group, admin bool) error {
 	makes := func(name string) bool {
 		return slices.ContainsFunc(all, func(g desk.Group) bool { return g.Spec.Name == name && g.Spec.Administrator })

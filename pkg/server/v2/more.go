@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// removeTime bounds how long the end of a job that is deleted is waited for.
+// removeTime bounds how long a request waits until a deleted job is gone.
 const removeTime = 10 * time.Second
 
 type removeIn struct {
@@ -56,7 +56,7 @@ func remove(c *server.Call) error {
 	return c.JSON(message{Status: http.StatusOK, Message: fmt.Sprintf("Delete job %s~%s successfully.", j.User(), j.Name())})
 }
 
-// submitOld answers clients of years ago, whose files are of another form.
+// submitOld answers very old clients, whose job files have another form.
 func submitOld(*server.Call) error {
 	return &wire.Error{Status: http.StatusGone, Code: "GoneError", Message: "Job files of version 1 are no longer taken.", Remedy: "write one of version 2 (docs/job-protocol.md), and send it to " + prefix + "/jobs"}
 }
@@ -70,7 +70,7 @@ func (in *oneIn) find(ctx context.Context, d *desk.Desk) (*desk.Job, error) {
 	return d.Job(ctx, "job.read", user, name)
 }
 
-// podList are the pods of a job that are there.
+// podList are the pods of a job that exist.
 type podList struct {
 	Items []job.TaskPod `json:"items"`
 }
@@ -92,7 +92,7 @@ func why(ctx context.Context, d *desk.Desk, in *oneIn) (*job.Why, error) {
 	return j.Why(ctx)
 }
 
-// sshInfo is where tasks take SSH. The cluster makes no keys for people: theirs, or those of the job file, open the door.
+// sshInfo says where tasks take SSH. The cluster makes no keys for people: they use their own, or those of the job file.
 type sshInfo struct {
 	Containers []sshContainer `json:"containers"`
 	KeyPair    *struct{}      `json:"keyPair"`

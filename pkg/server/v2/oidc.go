@@ -10,7 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// oidcRoutes sign browsers in for pages of the settings, which get the token in their address, as OpenPAI's portal does.
+// oidcRoutes returns the routes that sign browsers in for pages of the settings, which get the token in their address, as
+// OpenPAI's portal does.
 func oidcRoutes() []server.Route {
 	return []server.Route{
 		{Method: http.MethodGet, Path: prefix + "/authn/oidc/login", Aliases: []string{old + "/authn/oidc/login"}, Rule: "open", Browser: true, Summary: "Shows a browser a link to an issuer of OpenID Connect, which leads to redirect_uri with a token; without redirect_uri, the page on which people sign in", Media: "text/html; charset=utf-8", Errors: []string{wire.CodeNoAPI}, Serve: oidcLogin},
@@ -24,7 +25,8 @@ type oidcLoginIn struct {
 	Provider string `query:"provider"`
 }
 
-// tokenPage asks before a page gets a token: with an issuer's session a browser would go all the way by itself, whoever sent it here.
+// tokenPage asks before a page gets a token: a browser with an issuer's session would complete the sign-in by itself, even from a
+// malicious link.
 var tokenPage = template.Must(template.New("token").Parse(server.SignInHead + `<h1>Sign in</h1><p>The page <b>{{.Page}}</b> asks to be signed in as you. It can then do here what you can.</p>
 <p>Go on only if you have come from there.</p><p><a href="{{.To}}">Sign in with {{.Title}}</a></p></body></html>`))
 
@@ -59,7 +61,7 @@ func oidcLogin(c *server.Call) error {
 
 func oidcLogout(c *server.Call) error { return found(c, server.SignInPath) }
 
-// found sends a browser on.
+// found redirects a browser.
 func found(c *server.Call, to string) error {
 	h := c.Writer.Header()
 	h.Set("Cache-Control", "no-store")

@@ -17,7 +17,7 @@ type row struct {
 	Roles int `json:"totalTaskRoleNumber"`
 }
 
-// progress is what a list and the detail of a job say alike.
+// progress has the fields that lists and details of jobs share.
 type progress struct {
 	Username       string       `json:"username"`
 	State          string       `json:"state"`
@@ -56,7 +56,7 @@ func newProgress(r *listing.Row) progress {
 		ExitCode: r.Code, VirtualCluster: r.VirtualCluster, Priority: r.Priority, Phase: r.State, Position: r.Position,
 	}
 	if out.Launched == nil {
-		out.Launched = out.Completed // of one that never ran
+		out.Launched = out.Completed // for a job that never ran
 	}
 	return out
 }
@@ -76,7 +76,7 @@ func milliseconds(t *time.Time) *int64 {
 	return &n
 }
 
-// The states that clients know. They know no others.
+// The states that clients know. They don't accept others.
 const (
 	waiting   = "WAITING"
 	running   = "RUNNING"
@@ -96,10 +96,10 @@ var words = map[string][]listing.Phase{
 	stopped:   {listing.Stopped, listing.Deleted},
 }
 
-// phasesOf are the phases of a state; none of a word that is no state.
+// phasesOf returns the phases of a state; none if the state is unknown.
 func phasesOf(word string) []listing.Phase { return words[word] }
 
-// word is the state of a phase.
+// word returns the state of a phase.
 func word(p listing.Phase) string {
 	for w, phases := range words {
 		for _, one := range phases {

@@ -21,7 +21,7 @@ func storageRoutes() []server.Route {
 	}
 }
 
-// storage is one that jobs can name.
+// storage is a storage that jobs can name.
 type storage struct {
 	Name     string `json:"name"`
 	Share    bool   `json:"share"` // everyone sees all of it
@@ -60,7 +60,7 @@ func storages(ctx context.Context, d *desk.Desk, in *storagesIn) (*storageList, 
 	return out, nil
 }
 
-// storageDetail is a storage and what lies behind it. Credentials stand in Data, as OpenPAI's clients read them.
+// storageDetail is a storage with its settings. Data also has its credentials, as OpenPAI's clients read them.
 type storageDetail struct {
 	storage
 	Type         string            `json:"type"`

@@ -22,7 +22,8 @@ type container struct {
 	IP        string            `json:"containerIp"`
 	Node      string            `json:"containerNodeName"`
 	Ports     map[string]string `json:"containerPorts"`
-	// GPUs was, long ago, which ones, as bits of a number: clients still read it so, and nothing tells that today.
+	// GPUs is always null. It was once a bit mask of the task's GPUs, and clients still read it as one, but that isn't known
+	// today.
 	GPUs        *int        `json:"containerGpus"`
 	Log         string      `json:"containerLog"`
 	ExitCode    *int32      `json:"containerExitCode"`
@@ -74,7 +75,7 @@ func newContainer(d *job.Detail, attempt int32, t *job.Task, meaning meaning) co
 	}
 	if code, ok := t.Code(); ok {
 		out.ExitCode, out.ExitSpec, out.Diagnostics = &code, meaning(code), &t.Completion.Diagnostics
-		out.Attempt = word(job.EndPhase(code)) // that of a task which is tried again is over, too
+		out.Attempt = word(job.EndPhase(code)) // the attempt of a task that is retried is over, too
 	}
 	if out.Launched == nil {
 		out.Launched = out.Completed
@@ -82,7 +83,7 @@ func newContainer(d *job.Detail, attempt int32, t *job.Task, meaning meaning) co
 	return out
 }
 
-// logsOf is where the logs of an attempt of a task are listed. Clients put their address of the server before it.
+// logsOf returns the path at which the logs of an attempt of a task are listed. Clients prepend the address of the server.
 func logsOf(d *job.Detail, attempt int32, t *job.Task) string {
 	return fmt.Sprintf("%s/jobs/%s~%s/attempts/%d/taskRoles/%s/taskIndex/%d/attempts/%d/logs", prefix, d.User, d.Name, attempt, t.Role, t.Index, t.ID)
 }
@@ -97,7 +98,7 @@ type taskHistory struct {
 	Attempts []container `json:"attempts"`
 }
 
-// named is the task that a path names, by attempt, role and index.
+// named identifies the task that a path names.
 type named struct {
 	attempt int32
 	role    string

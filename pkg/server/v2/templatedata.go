@@ -8,7 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/desk"
 )
 
-// itemData is what a client says of an item. Pages send all that they have read: what the server alone decides is left out of account.
+// itemData is an item in a client's request. Pages send all fields that they have read. Fields that only the server sets are
+// ignored.
 type itemData struct {
 	Name        *string   `json:"name"`
 	Author      *string   `json:"author"`
@@ -23,7 +24,7 @@ type itemData struct {
 	Summary     *string   `json:"summary"`
 	Description *string   `json:"description"`
 	Protocol    *string   `json:"protocol"`
-	// Updated is of the item that a change began with; without it whatever is there is changed.
+	// Updated is the time of the item that a change is based on; without it, the change applies to any version.
 	Updated *time.Time `json:"updatedAt"`
 
 	ID             json.RawMessage `json:"id"`
@@ -37,7 +38,7 @@ type itemData struct {
 	ItemCategories json.RawMessage `json:"ItemCategories"`
 }
 
-// change makes an item what a client says, unless it was changed since that client read it.
+// change changes an item as a client requests, unless it was changed since that client read it.
 func (in *itemData) change(t *v1.Template) error {
 	if in.Updated != nil && !in.Updated.Truncate(time.Millisecond).Equal(t.Updated().Truncate(time.Millisecond)) {
 		return desk.ErrChanged
@@ -45,7 +46,7 @@ func (in *itemData) change(t *v1.Template) error {
 	return in.apply(&t.Spec)
 }
 
-// apply makes a template what a client says. What it doesn't say stays.
+// apply sets the fields of a template that a client sends. Other fields stay.
 func (in *itemData) apply(s *v1.TemplateSpec) error {
 	for from, to := range map[*string]*string{
 		in.Name: &s.Name, in.Author: &s.Author, in.Type: &s.Type, in.DataType: &s.DataType, in.DataURL: &s.DataURL,
@@ -63,7 +64,7 @@ func (in *itemData) apply(s *v1.TemplateSpec) error {
 	return in.share(s)
 }
 
-// share reads whom an item is for. Pages send a list of groups along also where one of the flags is set.
+// share sets who may see an item. Pages send a list of groups even if one of the flags is set.
 func (in *itemData) share(s *v1.TemplateSpec) error {
 	public, private := in.Public != nil && *in.Public, in.Private != nil && *in.Private
 	switch {

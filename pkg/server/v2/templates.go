@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// market is where OpenPAI's marketplace plugin asks.
+	// market is the path that OpenPAI's marketplace plugin requests.
 	market = "/marketplace/api"
-	// templateBytes is how long an item may be: a job file of 200 KiB and a description of 64 KiB, with their line ends escaped.
+	// templateBytes bounds the size of an item: a job file of 200 KiB and a description of 64 KiB, with their line ends escaped.
 	templateBytes = 1 << 20
 )
 
@@ -38,7 +38,7 @@ func templateRoutes() []server.Route {
 	}
 }
 
-// label is a tag or a category. OpenPAI's have ids apart from their names.
+// label is a tag or a category. In OpenPAI, ids and names differ.
 type label struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -79,7 +79,7 @@ type item struct {
 	ItemCategories []label   `json:"ItemCategories"`
 }
 
-// The words of OpenPAI for what is the same of all templates here.
+// Values of OpenPAI that are the same for all templates here.
 const (
 	sourceMarket   = "marketplace"
 	statusApproved = "approved"
@@ -124,7 +124,7 @@ func all(want, have []string) bool {
 	return !slices.ContainsFunc(want, func(one string) bool { return !slices.Contains(have, one) })
 }
 
-// listItems answers with job files, too: it counts as what those take.
+// listItems answers with job files, too, and counts the memory for them.
 func listItems(c *server.Call, in *itemsIn) error {
 	seen, err := c.Desk.Templates()
 	if err != nil {
@@ -153,7 +153,7 @@ func listCategories(c *server.Call, _ *struct{}) error {
 	return listUsed(c, []string{v1.CategoryOfficial}, func(s *v1.TemplateSpec) []string { return s.Categories })
 }
 
-// listUsed answers with the words that templates which the caller sees have, and those that are always there.
+// listUsed answers with the words of templates that the caller sees, and the words in always.
 func listUsed(c *server.Call, always []string, words func(*v1.TemplateSpec) []string) error {
 	seen, err := c.Desk.Templates()
 	if err != nil {
@@ -194,7 +194,7 @@ func getItem(_ context.Context, d *desk.Desk, in *itemIn) (*item, error) {
 	return &out, nil
 }
 
-// made is what a new item is answered with.
+// made is the answer to a new item.
 type made struct {
 	ID string `json:"id"`
 }
@@ -245,5 +245,5 @@ func deleteItem(c *server.Call) error {
 	return c.Text("deleted")
 }
 
-// errBoth is of an item that is both.
+// errBoth is the error for an item that is both.
 var errBoth = wire.Bad(`an item is public or private: set one of "isPublic" and "isPrivate", or neither, and name groups in "groupList"`)

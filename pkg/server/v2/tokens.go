@@ -64,7 +64,8 @@ func logout(ctx context.Context, d *desk.Desk, _ *struct{}) (*message, error) {
 	return &message{Message: "Logout successfully"}, d.Logout(ctx)
 }
 
-// tokenList has texts in the shape of tokens: the portal reads who and until when in them, and sends them back to end them.
+// tokenList has texts in the shape of tokens: the portal reads the user and the expiry in them, and sends them to revoke the
+// tokens.
 type tokenList struct {
 	Tokens []string `json:"tokens"`
 }
@@ -115,7 +116,7 @@ func revoke(ctx context.Context, d *desk.Desk, in *revokeIn) (*message, error) {
 	return &message{Message: "revoke successfully"}, d.Revoke(ctx, in.Token)
 }
 
-// checked is what a token says, and what its person is now.
+// checked has the claims of a token, and whether its person is an administrator now.
 type checked struct {
 	Username    string `json:"username"`
 	Application bool   `json:"application"`

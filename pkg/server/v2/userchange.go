@@ -58,7 +58,7 @@ func putUser(ctx context.Context, d *desk.Desk, in *putUserIn) (*message, error)
 	return change(ctx, d, data.Username, c)
 }
 
-// required refuses a change that names no one, and one of everything that leaves something out.
+// required returns an error for a change without a user name, and for one without patch that leaves out a field.
 func required(patch bool, username string, there map[string]bool) error {
 	if username == "" {
 		return wire.Bad(`"data.username" is required`)

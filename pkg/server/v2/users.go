@@ -22,7 +22,7 @@ func userRoutes() []server.Route {
 	}
 }
 
-// person is a user in OpenPAI's words. What isn't told is empty.
+// person is a user in OpenPAI's words. Fields that the caller may not see are empty.
 type person struct {
 	Username       string                     `json:"username"`
 	Email          string                     `json:"email"`
@@ -52,7 +52,7 @@ func newPerson(p *desk.Person, existing func(rules.Grants) rules.Grants) person 
 	return out
 }
 
-// users leaves out what clients stored with each person: a list would need one read for each.
+// users leaves out the extension of each person, because a list would need one read for each.
 func users(ctx context.Context, d *desk.Desk, _ *struct{}) (*[]person, error) {
 	all, err := d.Users()
 	if err != nil {
@@ -67,7 +67,7 @@ func users(ctx context.Context, d *desk.Desk, _ *struct{}) (*[]person, error) {
 	return &out, nil
 }
 
-// mayUse names all virtual clusters for whoever may use all, as far as they are known. The portal offers these where a job is submitted.
+// mayUse lists all known virtual clusters for a person who may use all. The portal offers these when a job is submitted.
 func (p *person) mayUse(who *desk.Person, all func() []string) {
 	if who.View.Whole && (who.Grants.Administrator || who.Grants.AllVCs) {
 		if names := all(); names != nil {
@@ -76,10 +76,11 @@ func (p *person) mayUse(who *desk.Person, all func() []string) {
 	}
 }
 
-// vcTime is how long the scheduler is waited for where its answer isn't needed.
+// vcTime is how long a request waits for the scheduler if it doesn't need the answer.
 const vcTime = 3 * time.Second
 
-// allVCs asks once, and when it is wanted, for the names of all virtual clusters that the caller may use; nil where the scheduler doesn't answer.
+// allVCs returns a function that reads the names of all virtual clusters that the caller may use, at most once; nil if the
+// scheduler doesn't answer.
 func allVCs(ctx context.Context, d *desk.Desk) func() []string {
 	return sync.OnceValue(func() []string {
 		ctx, cancel := context.WithTimeout(ctx, vcTime)

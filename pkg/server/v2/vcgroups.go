@@ -9,12 +9,12 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// isVC reports whether a group stands for the virtual cluster of its name, as OpenPAI has one for each.
+// isVC reports whether a group stands for the virtual cluster of its name. OpenPAI has such a group for each.
 func isVC(g *v1.GroupSpec) bool {
 	return len(g.VirtualClusters) == 1 && g.VirtualClusters[0].Name == g.Name && !g.Administrator
 }
 
-// checkVCs refuses names of virtual clusters that no group stands for.
+// checkVCs returns an error for names of virtual clusters that no group stands for.
 func checkVCs(all []desk.Group, names []string) error {
 	for _, name := range names {
 		at := slices.IndexFunc(all, func(g desk.Group) bool { return g.Spec.Name == name })
@@ -29,7 +29,7 @@ func checkVCs(all []desk.Group, names []string) error {
 	return nil
 }
 
-// setVCs sets which groups a person is in that stand for a virtual cluster. Other groups stay, as does default.
+// setVCs sets the groups of a person that stand for virtual clusters. Other groups stay, as does default.
 func setVCs(d *desk.Desk, s *v1.UserSpec, all []desk.Group, names []string) error {
 	names, err := besideWord(d, s, all, names, func(g *v1.GroupSpec) bool { return isVC(g) && g.Name != v1.GroupDefault })
 	if err != nil {

@@ -31,28 +31,28 @@ func vcRoutes() []server.Route {
 	}
 }
 
-// vc is a virtual cluster in OpenPAI's words. Capacities are parts of the cluster's GPUs, in per cent.
+// vc is a virtual cluster in OpenPAI's words. Capacities are percentages of the cluster's GPUs.
 type vc struct {
 	Capacity     float64        `json:"capacity"`
 	UsedCapacity float64        `json:"usedCapacity"`
 	MaxCapacity  float64        `json:"maxCapacity"`
 	Dedicated    bool           `json:"dedicated"`
 	Used         resources      `json:"resourcesUsed"`
-	Guaranteed   resources      `json:"resourcesGuaranteed"` // what of it works
+	Guaranteed   resources      `json:"resourcesGuaranteed"` // without the bad ones
 	Total        resources      `json:"resourcesTotal"`
 	SKUs         map[string]sku `json:"skus"`
-	// WaitingGangs are jobs, or parts of them that start together, that wait here.
+	// WaitingGangs counts the jobs that wait here, or parts of them that start together.
 	WaitingGangs int `json:"waitingGangs"`
 }
 
-// sku is what of one type of GPUs or CPU cells a virtual cluster owns.
+// sku counts the GPUs or CPU cells of one type that a virtual cluster owns.
 type sku struct {
 	Used       int `json:"used"`
 	Guaranteed int `json:"guaranteed"`
 	Total      int `json:"total"`
 }
 
-// resources are processors, memory in MB, and GPUs. Clients read both names of two of them.
+// resources are processors, memory in MB, and GPUs. Two of them have two names, because clients read both.
 type resources struct {
 	CPU    int `json:"cpu"`
 	Memory int `json:"memory"`
@@ -75,7 +75,7 @@ func newVC(v *schedulerapi.VirtualCluster, shares map[string]job.Share, gpus int
 	return out
 }
 
-// amount is what goes with some leaves.
+// amount has the processors and the memory that come with some leaves.
 type amount struct{ milliCPU, memoryMB int }
 
 func (a *amount) add(s job.Share, leaves int) {
@@ -115,7 +115,7 @@ type vcsIn struct {
 	Nodes *string `query:"nodes"`
 }
 
-// listVCs has two answers, by a key of the query whose value doesn't count.
+// listVCs has two answers: a key of the query selects one, with any value.
 func listVCs(c *server.Call) error {
 	in := vcsIn{}
 	if err := c.Decode(&in); err != nil {
@@ -179,7 +179,7 @@ func getVC(ctx context.Context, d *desk.Desk, in *vcIn) (*vc, error) {
 	return &one, nil
 }
 
-// skuType is what goes with one GPU, or what a CPU cell is. Memory is in MB.
+// skuType has the resources of one GPU and its share of the machine, or of one CPU cell. Memory is in MB.
 type skuType struct {
 	CPU    float64 `json:"cpu"`
 	Memory int     `json:"memory"`
@@ -200,7 +200,7 @@ func skus(ctx context.Context, d *desk.Desk, in *skusIn) (*map[string]skuType, e
 	}
 	out := map[string]skuType{}
 	for name, s := range shares {
-		cpu := float64(s.MilliCPU / 1000) // whole ones, as forms and job files have them
+		cpu := float64(s.MilliCPU / 1000) // whole processors, as in forms and job files
 		if cpu == 0 {
 			cpu = float64(s.MilliCPU) / 1000
 		}

@@ -9,10 +9,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// codeWord is of a change that a provider's word stands against.
+// codeWord is the code of a change that contradicts the provider of a sign-in.
 const codeWord = "ConflictError"
 
-// stays refuses to take a person out of groups that a provider says they are in: they would stay in them, and keep what these grant.
+// stays returns an error for a change that removes a person from groups in which a provider keeps them: they would stay in them,
+// and keep their grants.
 func stays(d *desk.Desk, name string, all []desk.Group, leaves func(*v1.GroupSpec) bool) error {
 	p, err := d.User(name)
 	if err != nil {
@@ -27,8 +28,9 @@ func stays(d *desk.Desk, name string, all []desk.Group, leaves func(*v1.GroupSpe
 	return nil
 }
 
-// besideWord are those of the groups named in which a person is to be by name. What a provider says is left to the provider: lists that clients
-// read and send back have it, too. Of the groups that a list is of, none may be missing that a provider keeps the person in.
+// besideWord returns the names of groups to which a person is added by name. It leaves out groups in which only a provider keeps
+// them, because clients read lists with these groups and send them back. It returns an error if the names leave out a group, of
+// those that of selects, in which a provider keeps the person.
 func besideWord(d *desk.Desk, s *v1.UserSpec, all []desk.Group, names []string, of func(*v1.GroupSpec) bool) ([]string, error) {
 	if err := stays(d, s.Name, all, func(g *v1.GroupSpec) bool { return of(g) && !slices.Contains(names, g.Name) }); err != nil {
 		return nil, err

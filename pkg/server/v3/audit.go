@@ -40,7 +40,7 @@ func audited(ctx context.Context, d *desk.Desk, in *auditIn) (*audit.Page, error
 	return d.Audited(ctx, q)
 }
 
-// instant reads a time; zero where there is none.
+// instant parses a time; the zero time if the text is empty.
 func instant(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

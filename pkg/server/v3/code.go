@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// codeBytes is how long a packed folder may be.
+	// codeBytes bounds the size of a packed folder.
 	codeBytes = 256 << 20
-	// codeTime bounds how long it may take: 256 MiB at 150 KiB/s.
+	// codeTime bounds the time of its upload: 256 MiB at 150 KiB/s.
 	codeTime = 30 * time.Minute
 )
 

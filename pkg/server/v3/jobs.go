@@ -1,4 +1,4 @@
-// Package v3 is paictl's own API: pkg/job's types, as "-o json" prints them.
+// Package v3 serves paictl's own API, with pkg/job's types, as "-o json" prints them.
 // In: requests of paictl. Out: routes.
 package v3
 
@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// textBytes is how long a request with a job file may be: the longest file with all of it escaped, and options.
+	// textBytes bounds the size of a request with a job file: the longest file with all of it escaped, and options.
 	textBytes = 6*protocol.MaxBytes + 64<<10
-	// removeTime bounds how long a job's end is waited for.
+	// removeTime bounds how long a request waits until a job is gone.
 	removeTime = 10 * time.Minute
-	// waits is how many of a person's requests wait for that. One that waits takes little: the index of jobs wakes it.
+	// waits is how many requests of a person may wait for that. Each takes few resources: the index of jobs wakes it.
 	waits = 16
-	// submissions is how many of them a person has checked at a time.
+	// submissions is how many submissions of a person are checked at a time.
 	submissions = 2
 )
 
-// Routes are all of /api/v3, and those of signing in.
+// Routes returns the routes of /api/v3, and those of sign-ins.
 func Routes(version string) []server.Route {
 	return slices.Concat(jobRoutes(), lookRoutes(), templateRoutes(), codeRoutes(), peopleRoutes(), auditRoutes(), signInRoutes(version), wayRoutes())
 }
@@ -68,10 +68,10 @@ type listIn struct {
 	Cursor  string   `query:"cursor"`
 }
 
-// maxRows is how many rows a page has at most.
+// maxRows bounds the rows of a page.
 const maxRows = 5000
 
-// Rows is how many are asked for at most.
+// Rows returns the maximum number of rows that a list may have.
 func (in *listIn) Rows() int {
 	if in.Limit <= 0 || in.Limit > maxRows {
 		return maxRows
@@ -146,7 +146,7 @@ type submitIn struct {
 	Body  api.Submission `body:"json"`
 }
 
-// submitOut is Checked or Submitted: Outcome is missing in the former.
+// submitOut is Checked, or, with Outcome, Submitted.
 type submitOut struct {
 	api.Checked
 	Outcome job.Outcome `json:"outcome,omitempty"`
@@ -245,7 +245,7 @@ func remove(c *server.Call) error {
 	return c.JSON(api.Changed{Before: before})
 }
 
-// errThere is of a job whose removal takes longer than it is waited for.
+// errThere is the error for a job that isn't gone in time.
 var errThere = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the job is still being deleted", RetryAfter: time.Minute,
 	Remedy: "its tasks may take long to end, or the job controller doesn't run: an operator sees that with paictl service status -n job-controller"}
 

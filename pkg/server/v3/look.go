@@ -66,7 +66,7 @@ func follow(c *server.Call) error {
 	}))
 }
 
-// end sends how a stream has ended, to whoever is still there.
+// end sends the last frame of a stream, if its reader is still connected.
 func end(c *server.Call, l *server.Lines, err error) error {
 	if cause := context.Cause(l.Context()); cause != nil {
 		err = cause
@@ -79,7 +79,7 @@ func end(c *server.Call, l *server.Lines, err error) error {
 	return nil
 }
 
-// problem is an error as a stream ends with it.
+// problem converts an error for the last frame of a stream.
 func problem(c *server.Call, err error) *api.Error {
 	e := desk.Meaning(err)
 	return &api.Error{Code: e.Code, Message: e.Message, Remedy: e.Remedy, Request: c.Writer.Header().Get(api.RequestID)}
@@ -98,7 +98,7 @@ type logsIn struct {
 	Match    string `query:"match"`
 }
 
-// matchBytes is how much of a line is searched: the time for a line grows with its length and with the expression's.
+// matchBytes bounds the part of a line that is searched: the time for a line grows with its length and with the expression's.
 const matchBytes = 4 << 10
 
 func (in *logsIn) options() (logs.Options, error) {
@@ -233,7 +233,7 @@ type enterIn struct {
 	TTY    bool   `query:"tty"`
 }
 
-// execIn describes a request; the words of a command are taken as they are.
+// execIn describes a request for the documentation; exec reads the words of the command unchanged.
 type execIn struct {
 	Command []string `query:"command"`
 	Stdin   bool     `query:"stdin"`

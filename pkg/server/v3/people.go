@@ -217,7 +217,7 @@ type newTokenIn struct {
 	Client string       `header:"User-Agent"`
 }
 
-// longest is how long a token may last that ends, in seconds: a hundred years.
+// longest is the longest lifetime of a token that expires, in seconds: a hundred years.
 const longest = 100 * 365 * 24 * 3600
 
 func newToken(ctx context.Context, d *desk.Desk, in *newTokenIn) (*api.IssuedToken, error) {

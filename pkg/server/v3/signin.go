@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// oldestClient is the oldest paictl that this server understands.
+// oldestClient is the oldest paictl that this server supports.
 const oldestClient = "0.1.0"
 
 func signInRoutes(version string) []server.Route {
@@ -72,7 +72,7 @@ type tokensIn struct {
 	Scope    string        `json:"scope"`
 }
 
-// tokensForm and revokeForm describe requests; they are read as RFC 6749 and RFC 7009 have it.
+// tokensForm and revokeForm describe requests for the documentation; handlers read them as RFC 6749 and RFC 7009 specify.
 type tokensForm struct {
 	Body tokensIn `body:"form"`
 }
@@ -103,7 +103,7 @@ func tokens(c *server.Call) error {
 	return refused(c, "unsupported_grant_type", wire.Bad("grant_type must be password, refresh_token, authorization_code or "+api.GrantDevice+", with what belongs to it"))
 }
 
-// given answers with tokens, or with why there are none.
+// given answers with tokens, or with an error.
 func given(c *server.Call) func(*desk.Tokens, error) error {
 	return func(pair *desk.Tokens, err error) error {
 		if err != nil {
@@ -113,7 +113,7 @@ func given(c *server.Call) func(*desk.Tokens, error) error {
 	}
 }
 
-// notGranted answers for tokens that aren't given. What passes by itself is an answer that tells the client to come again.
+// notGranted answers a request that gets no tokens. If the error is temporary, the client should retry.
 func notGranted(c *server.Call, err error) error {
 	switch e := desk.Meaning(err); e.Status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusInternalServerError:

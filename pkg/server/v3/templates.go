@@ -12,7 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// templateBytes is how long a request with a template may be: a job file of 200 KiB and a description of 64 KiB, with their line ends escaped.
+// templateBytes bounds the size of a request with a template: a job file of 200 KiB and a description of 64 KiB, with their line
+// ends escaped.
 const templateBytes = 1 << 20
 
 func templateRoutes() []server.Route {
@@ -59,7 +60,7 @@ func templates(c *server.Call, in *templatesIn) error {
 	})
 }
 
-// seen is a template as it is answered.
+// seen returns a template for an answer.
 func seen(d *desk.Desk, t *desk.Template, err error) (*api.Template, error) {
 	if err != nil {
 		return nil, err

@@ -51,12 +51,12 @@ func watch(c *server.Call) error {
 		s.Retry(e.RetryAfter)
 	}
 	if s.AddJSON(api.EventEnd, "", problem(c, err)) == nil {
-		_ = s.Flush() // whoever is still there
+		_ = s.Flush() // the reader may still be connected
 	}
 	return nil
 }
 
-// sink writes what a watch tells.
+// sink writes the results of a watch.
 type sink struct {
 	*server.Events
 	call *server.Call

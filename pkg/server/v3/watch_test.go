@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// bounded notes until when each part may take.
+// bounded records the write deadlines.
 type bounded struct {
 	*httptest.ResponseRecorder
 	ends []time.Time
@@ -26,7 +26,7 @@ func (b *bounded) SetWriteDeadline(end time.Time) error {
 	return nil
 }
 
-// What waits for its reader counts against that of others.
+// Data that waits for its reader takes room from other requests.
 func TestAWholeListHasOneTimeToBeRead(t *testing.T) {
 	w := &bounded{ResponseRecorder: httptest.NewRecorder()}
 	call := &server.Call{Writer: w, Request: httptest.NewRequest(http.MethodGet, "/", nil)}

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// wayRoutes are sign-ins by browsers: at issuers, and for programs.
+// wayRoutes returns the routes of sign-ins by browsers: at issuers, and for programs.
 func wayRoutes() []server.Route {
 	const prefix = api.Prefix + "/signin"
 	return []server.Route{
@@ -29,7 +29,7 @@ func wayRoutes() []server.Route {
 	}
 }
 
-// browser is a route that pages of this server ask, with the session of their browser.
+// browser returns a route that pages of this server request, with the session of their browser.
 func browser(method, path, rule, summary string, in, out reflect.Type, serve func(*server.Call) error, codes ...string) server.Route {
 	return server.Route{Method: method, Path: path, Rule: rule, Summary: summary, Browser: true, In: in, Out: out, Errors: append([]string{"IncorrectPasswordError"}, codes...), Serve: serve}
 }
@@ -48,7 +48,7 @@ type toIssuerIn struct {
 	Body   api.Goal `body:"json"`
 }
 
-// goal is what a page signs in for.
+// goal converts the goal of a page's sign-in.
 func goal(g *api.Goal) desk.Goal {
 	out := desk.Goal{To: server.Local(g.To), Device: g.Device}
 	if p := g.Program; p != nil {
@@ -100,16 +100,16 @@ func fromIssuer(c *server.Call) error {
 	return see(c, to, nil)
 }
 
-// agent is what the browser calls itself, for the list of tokens.
+// agent returns the name of the browser, for the list of tokens.
 func agent(c *server.Call) string {
 	name := c.Request.UserAgent()
 	return name[:min(len(name), maxClient)]
 }
 
-// maxClient is how much of a program's name is kept with its token.
+// maxClient bounds the part of a program's name that is stored with its token.
 const maxClient = 64
 
-// see sends a browser on, with more in the query of the address.
+// see redirects a browser, with more in the query of the address.
 func see(c *server.Call, to string, more url.Values) error {
 	u, err := url.Parse(to)
 	if err != nil {
@@ -191,7 +191,7 @@ func waitsForCode(ctx context.Context, d *desk.Desk, in *waitsIn) (*api.Waiting,
 	return shownWaiting(w), nil
 }
 
-// letInBody is api.LetIn, whose session isn't to be shown.
+// letInBody is api.LetIn with a secret session.
 type letInBody struct {
 	Code    string        `json:"code"`
 	Allow   bool          `json:"allow"`

@@ -31,13 +31,13 @@ var approvalPage = template.Must(template.New("approval").Parse(server.SignInHea
 <p>Allow it only if you have started it yourself, just now. Whoever sent you a code wants to be signed in as you.</p>
 <button id="yes">Sign it in</button> <button id="no">Refuse</button></div><p id="said" role="status"></p><script>{{.Script}}</script></body></html>`))
 
-// explain answers a browser with a page that says what went wrong.
+// explain answers a browser with a page about an error.
 func explain(c *server.Call, err error) error {
 	e := desk.Meaning(err)
 	return c.Page(e.Status, failedPage, "", map[string]any{"Message": e.Message, "Remedy": e.Remedy, "SignIn": server.SignInPath})
 }
 
-// askApproval asks a person who has come back from an issuer whether a program may be let in.
+// askApproval asks a person who has come back from an issuer whether a program may sign in.
 func askApproval(c *server.Call, w *desk.Waiting) error {
 	return c.Page(0, approvalPage, approvalScript, map[string]any{"Approval": w.Approval.Reveal(), "Name": w.Name, "Client": w.Client, "Address": w.Address,
 		"Began": w.Began.Format(time.RFC1123), "Script": template.JS(approvalScript)}) //nolint:gosec // it is a constant

@@ -1,5 +1,5 @@
-// Package api has the types of /api/v3, which paictl speaks with the server after "paictl login".
-// In: nothing. Out: what requests and answers look like. Answers about jobs are the types of pkg/job as "-o json" prints them.
+// Package api has the types of /api/v3, which paictl uses after "paictl login".
+// In: nothing. Out: the types of requests and answers. Answers about jobs are the types of pkg/job as "-o json" prints them.
 //
 //	GET    /api/v3/version                          Version
 //	GET    /api/v3/whoami                           WhoAmI
@@ -38,7 +38,7 @@
 //	DELETE /api/v3/templates/{template}             {}
 //	PUT, DELETE /api/v3/templates/{template}/star   Template
 //	POST   /api/v3/templates/{template}/use         {}; counts a job that was submitted from it
-//	HEAD   /api/v3/code/{sha256}                    200 where one has sent it, else 404
+//	HEAD   /api/v3/code/{sha256}                    200 if the caller has sent it, otherwise 404
 //	PUT    /api/v3/code/{sha256}                    a gzipped tar archive; 201
 //	GET    /api/v3/queue?vc=&limit=                 job.WaitingList
 //	GET    /api/v3/usage?user=&vc=&type=&since=&until=&by=   job.Usage
@@ -65,7 +65,7 @@
 //	DELETE /api/v3/tokens/{token}                   {}; by id, token or handle
 //	GET    /api/v3/audit?actor=&object=&owner=&kind=&verb=&outcome=&since=&until=&cursor=&limit=   audit.Page
 //
-// Who asks sends "Authorization: Bearer TOKEN". An answer that is no success is an Error, of /oauth/token an OAuthError.
+// Clients send "Authorization: Bearer TOKEN". The answer to a failed request is an Error, of /oauth/token an OAuthError.
 package api
 
 import (
@@ -96,35 +96,35 @@ const (
 // IdempotencyKey is the header of a submission that is sent again after its answer was lost.
 const IdempotencyKey = "Idempotency-Key"
 
-// RequestID is the header with the name of a request, which the server's log has, too.
+// RequestID is the header with the name of a request, which is also in the server's log.
 const RequestID = "X-Request-Id"
 
-// Error is the body of an answer that is no success. Its code is one of OpenPAI's, such as NoJobError.
+// Error is the body of the answer to a failed request. Its code is one of OpenPAI's, such as NoJobError.
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	// Remedy is what to do about it.
 	Remedy string `json:"remedy,omitempty"`
-	// Findings are what is wrong in a job file.
+	// Findings are the errors in a job file.
 	Findings strictyaml.Findings `json:"findings,omitempty"`
 	// Request is the name of the request in the server's log.
 	Request string `json:"request,omitempty"`
 }
 
-// OAuthError is the body of an answer of TokenPath that is no success, as RFC 6749 names it.
+// OAuthError is the body of TokenPath's answer to a failed request, as RFC 6749 defines it.
 type OAuthError struct {
 	Error       string `json:"error"` // invalid_grant, invalid_request, unsupported_grant_type, temporarily_unavailable, slow_down
 	Description string `json:"error_description,omitempty"`
 }
 
-// Version is what the server calls itself.
+// Version is the version of the server.
 type Version struct {
 	Version string `json:"version"`
-	// OldestClient is the oldest paictl that it understands.
+	// OldestClient is the oldest paictl that the server supports.
 	OldestClient string `json:"oldestClient"`
 }
 
-// Tokens open the server.
+// Tokens are the tokens of a session.
 type Tokens struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"` // Bearer
@@ -132,7 +132,7 @@ type Tokens struct {
 	RefreshToken string `json:"refresh_token,omitempty"`
 }
 
-// WhoAmI is who asks, and what the token may.
+// WhoAmI is the caller, and the rights of the token.
 type WhoAmI struct {
 	Name        string   `json:"name"`
 	Email       string   `json:"email,omitempty"`
@@ -142,7 +142,7 @@ type WhoAmI struct {
 	Token       Token    `json:"token"`
 }
 
-// Grants are what all groups of a person grant together.
+// Grants are the grants of all groups of a person together.
 type Grants struct {
 	Administrator      bool     `json:"administrator,omitempty"`
 	AllVirtualClusters bool     `json:"allVirtualClusters,omitempty"`
@@ -151,17 +151,17 @@ type Grants struct {
 	Pages              []string `json:"pages,omitempty"`
 }
 
-// VC is a virtual cluster that one may use.
+// VC is a virtual cluster that the person may use.
 type VC struct {
 	Name string `json:"name"`
-	// SeeJobs: also those of others.
+	// SeeJobs reports whether the person also sees the jobs of others.
 	SeeJobs bool `json:"seeJobs,omitempty"`
-	// MaxPriority is the highest for one's jobs.
+	// MaxPriority is the highest priority of the person's jobs.
 	MaxPriority string `json:"maxPriority,omitempty"`
 	HostNetwork bool   `json:"hostNetwork,omitempty"`
 }
 
-// Token is what is known of the token that came with a request.
+// Token describes the token that came with a request.
 type Token struct {
 	ID          string     `json:"id"`
 	Application bool       `json:"application,omitempty"`
@@ -169,68 +169,68 @@ type Token struct {
 	Expires     *time.Time `json:"expires,omitempty"`
 }
 
-// Submission is a job file, and how it is submitted. Whose job it is the token says.
+// Submission is a job file, and how it is submitted. The token identifies the job's owner.
 type Submission struct {
-	// File is how findings call the file.
+	// File is the name of the file in findings.
 	File string `json:"file,omitempty"`
 	// Text is the job file, as the person wrote it.
 	Text string `json:"text"`
-	// Group is one of the person's groups, for its quota.
+	// Group is one of the person's groups, whose quota the job counts to.
 	Group string `json:"group,omitempty"`
 	// Code is a folder that was sent before.
 	Code *Code `json:"code,omitempty"`
-	// DryRun lets the API server check the job and keep nothing.
+	// DryRun lets the API server check the job without storing it.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Replace takes the name of a job that has ended.
+	// Replace allows the job to take the name of a finished job.
 	Replace bool `json:"replace,omitempty"`
-	// SkipEnded leaves a job alone whose name one has that has ended.
+	// SkipEnded doesn't submit the job if a finished job has its name.
 	SkipEnded bool `json:"skipEnded,omitempty"`
-	// After are names of jobs to wait for, beside those of the file.
+	// After are names of jobs to wait for, in addition to those of the file.
 	After []string `json:"after,omitempty"`
 	// Planned are jobs that are submitted before, which a dry run doesn't find.
 	Planned []string `json:"planned,omitempty"`
 }
 
-// Code is a folder that goes along: its archive's checksum, and its size in bytes.
+// Code is a folder that is sent with the job: its archive's checksum, and its size in bytes.
 type Code = job.Code
 
-// Checked is what is known of a job file before it is submitted.
+// Checked is the result of a check of a job file.
 type Checked struct {
 	Summary
 	// Findings are warnings.
 	Findings strictyaml.Findings `json:"findings,omitempty"`
-	// CodeURL is where tasks fetch code; "" where the cluster takes none.
+	// CodeURL is where tasks fetch code; "" if the cluster doesn't take code.
 	CodeURL string `json:"codeUrl,omitempty"`
 }
 
-// Summary is what a job is called and what it asks for.
+// Summary has the job's name and the resources that it requests.
 type Summary = job.Summary
 
-// Submitted is what a submission found and did.
+// Submitted is the result of a submission.
 type Submitted struct {
 	Summary
 	Outcome  job.Outcome         `json:"outcome"`
 	Findings strictyaml.Findings `json:"findings,omitempty"`
 }
 
-// Events are a job's, the latest last. Note says what could not be asked.
+// Events are the events of a job, the latest last. Note says which ones could not be read.
 type Events struct {
 	Items []fapi.Event `json:"items"`
 	Note  string       `json:"note,omitempty"`
 }
 
-// Changed is what a job was before it was changed.
+// Changed has the state of a job before it was changed.
 type Changed struct {
 	Before job.Phase `json:"before"`
 }
 
-// Scale is how many tasks a role is to have; Role may be empty where there is one.
+// Scale is the new number of a role's tasks; Role may be empty if the job has one role.
 type Scale struct {
 	Role  string `json:"role,omitempty"`
 	Tasks int    `json:"tasks"`
 }
 
-// Scaled is how many it had.
+// Scaled has the previous number of the role's tasks.
 type Scaled struct {
 	Before int `json:"before"`
 }
@@ -245,20 +245,20 @@ type Forgotten struct {
 	Jobs int `json:"jobs"`
 }
 
-// Frame is one line of a stream. One without anything says that the server is there. A stream that is complete ends with End or Error;
-// where neither came, the connection was lost.
+// Frame is one line of a stream. An empty one says that the server is still connected. A complete stream ends with End or Error;
+// otherwise the connection was lost.
 type Frame struct {
 	Detail *job.Detail `json:"detail,omitempty"`
 	Line   *logs.Line  `json:"line,omitempty"`
 	Note   string      `json:"note,omitempty"`
-	// Problem is what the server can't ask for the time being; Back says that it can again.
+	// Problem is an error that may pass; Back says that it has passed.
 	Problem string `json:"problem,omitempty"`
 	Back    bool   `json:"back,omitempty"`
 	End     bool   `json:"end,omitempty"`
 	Error   *Error `json:"error,omitempty"`
 }
 
-// Top is what the tasks of a job use; Problems are machines that don't answer.
+// Top has the resources that the tasks of a job use; Problems are errors of machines that don't answer.
 type Top struct {
 	Items    []usage.Task `json:"items"`
 	Problems []string     `json:"problems,omitempty"`
@@ -269,12 +269,12 @@ type FreeName struct {
 	Name string `json:"name"`
 }
 
-// Targets are tasks that run.
+// Targets are running tasks.
 type Targets struct {
 	Items []*job.Target `json:"items"`
 }
 
-// Images are those that all machines hold.
+// Images are the images that all machines hold.
 type Images struct {
 	Items []string `json:"items"`
 }

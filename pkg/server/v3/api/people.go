@@ -6,7 +6,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// User is a person. Others than administrators see of others the name and the e-mail address alone.
+// User is a person. Users who aren't administrators see only the name and the e-mail address of others.
 type User struct {
 	Name          string        `json:"name"`
 	Email         string        `json:"email,omitempty"`
@@ -22,7 +22,7 @@ type User struct {
 	SSHKeys       []v1.SSHKey   `json:"sshKeys,omitempty"`
 	Created       time.Time     `json:"created,omitzero"`
 	LastSignIn    *time.Time    `json:"lastSignIn,omitempty"`
-	// Spec is what a change begins with, for those who may make one.
+	// Spec is the spec that a change is based on, for those who may make one.
 	Spec *v1.UserSpec `json:"spec,omitempty"`
 }
 
@@ -31,7 +31,7 @@ type Users struct {
 	Items []User `json:"items"`
 }
 
-// NewUser is a person to be added. Without groups it is in the group default; without a password it can't sign in with one.
+// NewUser is a person to add. Without groups, they are in the group default; without a password, they can't sign in with one.
 type NewUser struct {
 	Name            string        `json:"name"`
 	Email           string        `json:"email,omitempty"`
@@ -40,26 +40,26 @@ type NewUser struct {
 	Identities      []v1.Identity `json:"identities,omitempty"`
 	Password        string        `json:"password,omitempty"`
 	TakeOverHistory bool          `json:"takeOverHistory,omitempty"`
-	// Check finds out what is wrong, and adds no one.
+	// Check only validates the request, and doesn't add the person.
 	Check bool `json:"check,omitempty"`
 }
 
-// UserChange makes a person another one. Was is User.Spec as it was read: where it is another by now, nothing is changed (409).
+// UserChange replaces the spec of a person. Was is User.Spec as it was read. If it has changed since, the request fails (409).
 type UserChange struct {
 	Was  v1.UserSpec `json:"was"`
 	Spec v1.UserSpec `json:"spec"`
 }
 
-// PasswordChange sets a password. Old is needed for one's own.
+// PasswordChange sets a password. People who set their own must send Old.
 type PasswordChange struct {
 	Password string `json:"password"`
 	Old      string `json:"oldPassword,omitempty"`
 }
 
-// Group is a group. Who isn't in it, and is no administrator, sees name and description alone.
+// Group is a group. Only members and administrators see more than name and description.
 type Group struct {
 	v1.GroupSpec
-	// Members are told to administrators.
+	// Members are only set for administrators.
 	Members []string  `json:"members"`
 	Created time.Time `json:"created,omitzero"`
 }
@@ -69,13 +69,13 @@ type Groups struct {
 	Items []Group `json:"items"`
 }
 
-// GroupChange makes a group, where Was is missing, or makes it another one. Was is as in UserChange.
+// GroupChange creates a group if Was is missing, and otherwise replaces its spec. Was is as in UserChange.
 type GroupChange struct {
 	Was  *v1.GroupSpec `json:"was,omitempty"`
 	Spec v1.GroupSpec  `json:"spec"`
 }
 
-// TokenRecord is what is known of a token. It holds none.
+// TokenRecord describes a token, but doesn't contain it.
 type TokenRecord struct {
 	ID      string     `json:"id"`
 	User    string     `json:"user"`
@@ -89,12 +89,12 @@ type TokenRecord struct {
 	Used    *time.Time `json:"used,omitempty"`
 }
 
-// TokenRecords are those of a person, newest first.
+// TokenRecords are records of tokens, newest first.
 type TokenRecords struct {
 	Items []TokenRecord `json:"items"`
 }
 
-// NewToken is what an application token is made with. It lasts until it is revoked where Seconds is 0.
+// NewToken describes an application token to create. If Seconds is 0, it lasts until it is revoked.
 type NewToken struct {
 	Label   string   `json:"label,omitempty"`
 	Scopes  []string `json:"scopes,omitempty"` // none: read and submit

@@ -2,9 +2,9 @@ package api
 
 import "time"
 
-// Ways are how people sign in.
+// Ways are the ways to sign in.
 type Ways struct {
-	// Password: with a user name and a password, also one of a directory.
+	// Password reports whether people can sign in with a user name and a password, also one of a directory.
 	Password bool     `json:"password"`
 	Issuers  []Issuer `json:"issuers"`
 	// At is the address from which browsers go to an issuer.
@@ -17,7 +17,7 @@ type Issuer struct {
 	Title string `json:"title"`
 }
 
-// Go is where a browser goes next.
+// Go is the address to which a browser goes next.
 type Go struct {
 	To string `json:"to"`
 }
@@ -30,7 +30,7 @@ type Program struct {
 	Client    string `json:"client_id,omitempty"`
 }
 
-// Device is a sign-in of a program without a browser, as RFC 8628 has it.
+// Device is a sign-in of a program without a browser, as RFC 8628 specifies.
 type Device struct {
 	DeviceCode string `json:"device_code"`
 	UserCode   string `json:"user_code"`
@@ -41,31 +41,31 @@ type Device struct {
 	Interval             int    `json:"interval"`   // seconds
 }
 
-// Waiting is a program that waits to be let in.
+// Waiting is a program that waits for a person's approval.
 type Waiting struct {
-	// Name is whom it would be signed in as.
+	// Name is the person as whom it would be signed in.
 	Name    string    `json:"name,omitempty"`
 	Client  string    `json:"client"`
 	Address string    `json:"address"`
 	Began   time.Time `json:"began"`
-	// Approval lets it in; it is good for five minutes.
+	// Approval allows it to sign in; it is valid for five minutes.
 	Approval string `json:"approval,omitempty"`
 }
 
-// Goal is what a browser signs in for: a page of this server, a program on its machine, or one that waits with a code.
+// Goal is the purpose of a browser's sign-in: a page of this server, a program on its machine, or one that waits with a code.
 type Goal struct {
 	To      string   `json:"to,omitempty"`
 	Program *Program `json:"program,omitempty"`
 	Device  string   `json:"device,omitempty"`
 }
 
-// Arrival is where a browser goes next, or the program that waits.
+// Arrival is the address to which a browser goes next, or the program that waits.
 type Arrival struct {
 	To      string   `json:"to,omitempty"`
 	Waiting *Waiting `json:"waiting,omitempty"`
 }
 
-// LetIn lets a program in, or refuses it. For that, Session is the refresh token of the caller's session.
+// LetIn allows a program to sign in, or refuses it. To allow it, Session must be the refresh token of the caller's session.
 type LetIn struct {
 	Code    string `json:"code"`
 	Allow   bool   `json:"allow"`

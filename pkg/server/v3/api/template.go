@@ -6,21 +6,21 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Template is a job template. Lists have neither description nor job file.
+// Template is a job template. Lists leave out description and job file.
 type Template struct {
 	ID string `json:"id"`
 	v1.TemplateSpec
-	// Version is another one after each change of what the author says.
+	// Version changes with each change of the spec.
 	Version int64 `json:"version"`
 	Uses    int64 `json:"uses"`
 	Stars   int   `json:"stars"`
-	// Starred: one of the stars is of who asks.
+	// Starred reports whether one of the stars is the caller's.
 	Starred bool      `json:"starred"`
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 }
 
-// NewTemplate is a template as a person sees it.
+// NewTemplate returns a template as a person sees it.
 func NewTemplate(t *v1.Template, person string) *Template {
 	out := &Template{ID: string(t.UID), TemplateSpec: *t.Spec.DeepCopy(), Version: t.Generation, Uses: t.Status.Uses, Stars: len(t.Status.Stars),
 		Created: t.CreationTimestamp.UTC(), Updated: t.Updated().UTC()}
@@ -30,7 +30,7 @@ func NewTemplate(t *v1.Template, person string) *Template {
 	return out
 }
 
-// Brief is the template as lists have it.
+// Brief returns the template as lists have it.
 func (t *Template) Brief() Template {
 	out := *t
 	out.Description, out.Job = "", ""
@@ -42,7 +42,8 @@ type Templates struct {
 	Items []Template `json:"items"`
 }
 
-// TemplateChange makes a template another one. Version is that of the template as it was read: where it is another by now, nothing is changed (409).
+// TemplateChange replaces the spec of a template. Version is the template's version as it was read. If it has changed since, the
+// request fails (409).
 type TemplateChange struct {
 	Version int64           `json:"version"`
 	Spec    v1.TemplateSpec `json:"spec"`
