@@ -1,5 +1,5 @@
-// Package assembly puts a server together: people, tokens, jobs, and the routes that ask them.
-// In: the way to a cluster, and settings. Out: a server, and what has to run beside it.
+// Package assembly assembles a server: people, tokens, jobs, and the routes that use them.
+// In: the connection to a cluster, and settings. Out: a server, and the parts that have to run beside it.
 package assembly
 
 import (
@@ -42,27 +42,28 @@ import (
 // Lease is held by the replica that tends keys and tokens.
 const Lease = "pai-server"
 
-// How long the lease lasts, and how often it is renewed and asked for.
+// Lifetime of the lease, deadline of its renewal, and interval of attempts.
 const (
 	leaseTime = 30 * time.Second
 	renewTime = 20 * time.Second
 	askTime   = 5 * time.Second
 )
 
-// Options say what a server is made of.
+// Options are the parts and settings of a server.
 type Options struct {
-	// Config is the way to the API server.
+	// Config is the configuration of the API server's clients.
 	Config   *rest.Config
 	Settings *settings.Settings
 	// HistoryURL and SchedulerURL are those of job.Options.
 	HistoryURL, SchedulerURL string
-	// AccessFile has the password of the platform's own services, which those behind the door are asked with; "" is none.
+	// AccessFile has the password of the platform's own services, for requests to those behind the door; "" means no password.
 	AccessFile string
-	// Credentials is the folder with secrets of issuers and directories, each a file of its key; "" is none.
+	// Credentials is the folder with secrets of issuers and directories, one file for each key; "" means no secrets.
 	Credentials string
-	// SystemNamespace has the lease, Identity is the name of this replica in it; without one there is no other, and it leads.
+	// SystemNamespace has the lease, and Identity is the name of this replica in it. Without a name, this replica is the only
+	// one, and it leads.
 	SystemNamespace, Identity string
-	// Leading runs while this replica leads, until its context ends; nil is nothing.
+	// Leading runs while this replica leads, until its context ends; it may be nil.
 	Leading func(context.Context)
 	// Audit gets a line of JSON for each record.
 	Audit   io.Writer
@@ -78,7 +79,7 @@ type Assembly struct {
 	Tokens *token.Service
 	SignIn *signin.Service
 	Live   *live.Live
-	// Templates are not waited for: without them all else works.
+	// Ready doesn't wait for Templates, because everything else works without them.
 	Templates *template.Store
 
 	o      Options
@@ -89,7 +90,7 @@ type Assembly struct {
 	once   *once.Store
 }
 
-// New puts a server together. It asks nothing yet.
+// New assembles a server. It doesn't send requests yet.
 func New(o Options) (*Assembly, error) {
 	client, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
@@ -150,7 +151,7 @@ func New(o Options) (*Assembly, error) {
 	}
 	limits := server.Limits{PerMinute: o.Settings.Limits.PerMinute, PerTokenMinute: o.Settings.Limits.PerTokenMinute, ChangesPerHour: o.Settings.Limits.ChangesPerHour, SubmitPerHour: o.Settings.Limits.SubmitPerHour, Streams: o.Settings.Limits.Streams}
 	routes := slices.Concat(v2.Routes(version.Version), v3.Routes(version.Version), pages.Routes(through.Links()))
-	described, err := openapi.Route(version.Version, routes) // but for the door, whose services describe themselves
+	described, err := openapi.Route(version.Version, routes) // without the door, whose services describe themselves
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +162,7 @@ func New(o Options) (*Assembly, error) {
 	return a, nil
 }
 
-// Ready says why the server can't answer; nil where it can.
+// Ready says why the server can't answer; nil if it can.
 func (a *Assembly) Ready() error {
 	if !a.Live.Filled() {
 		return errors.New("waiting for the API server: the jobs have not been read yet")
@@ -169,22 +170,22 @@ func (a *Assembly) Ready() error {
 	return errors.Join(a.People.Fresh(), a.Tokens.Fresh())
 }
 
-// Parts run beside the server until the context ends; where one of them ends before, something is wrong.
+// Parts returns the parts that run beside the server until the context ends. If one of them ends earlier, that is an error.
 func (a *Assembly) Parts() []func(context.Context) error {
 	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Templates.Run, a.Live.Run, a.audit.Run, a.tend}
 }
 
-// tend looks after what one replica does while this one leads.
+// tend runs lead while this replica leads.
 func (a *Assembly) tend(ctx context.Context) error {
 	if a.o.Identity == "" {
 		return a.lead(ctx)
 	}
-	terms := make(chan context.Context) // each while the lease is held
+	terms := make(chan context.Context) // one for each time that the lease is held
 	return Together(ctx, func(ctx context.Context) error { return a.stand(ctx, terms) }, func(ctx context.Context) error {
 		for {
 			select {
 			case held := <-terms:
-				// The next term begins, and the server ends, when this is over: answers of issuers are kept till then.
+				// The next term begins, and the server ends, only after this returns: until then, answers of issuers are stored.
 				if err := a.lead(held); err != nil && held.Err() == nil {
 					a.o.Log.ErrorContext(held, "look after keys, tokens and people", "error", err.Error())
 				}
@@ -195,7 +196,7 @@ func (a *Assembly) tend(ctx context.Context) error {
 	})
 }
 
-// stand stands for election until the context ends, and hands on each term that it wins.
+// stand takes part in elections until the context ends, and sends each term that it wins.
 func (a *Assembly) stand(ctx context.Context, terms chan<- context.Context) error {
 	lock := &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: a.o.SystemNamespace, Name: Lease}, Client: a.client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: a.o.Identity}}
@@ -215,15 +216,15 @@ func (a *Assembly) stand(ctx context.Context, terms chan<- context.Context) erro
 		if err != nil {
 			return fmt.Errorf("stand for election: %w", err)
 		}
-		e.Run(ctx) // it returns when the lease was lost: then it stands again
+		e.Run(ctx) // it returns after the lease was lost; then it takes part again
 	}
 	return nil
 }
 
-// tidyEvery is how often submissions are forgotten that came long ago.
+// tidyEvery is how often old submissions are forgotten.
 const tidyEvery = 10 * time.Minute
 
-// lead does what one replica does for all.
+// lead runs the parts that only one replica runs.
 func (a *Assembly) lead(ctx context.Context) error {
 	parts := []func(context.Context) error{a.Tokens.Tend, a.tidy, a.again.Run, func(ctx context.Context) error {
 		a.once.Tend(ctx, func(err error) {
@@ -237,7 +238,7 @@ func (a *Assembly) lead(ctx context.Context) error {
 	return Together(ctx, parts...)
 }
 
-// tidy forgets submissions that came long ago.
+// tidy forgets old submissions.
 func (a *Assembly) tidy(ctx context.Context) error {
 	for {
 		if err := a.keys.Tidy(ctx); err != nil && ctx.Err() == nil {
@@ -251,7 +252,7 @@ func (a *Assembly) tidy(ctx context.Context) error {
 	}
 }
 
-// Together runs parts; when one ends, the others end, too. The error is the first one's.
+// Together runs parts. When one ends, it ends the others, and returns the error of the first.
 func Together(ctx context.Context, parts ...func(context.Context) error) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()

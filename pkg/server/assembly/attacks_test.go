@@ -17,10 +17,10 @@ import (
 	"github.com/openpai/paictl/pkg/server/attacks"
 )
 
-// mark stands in the job of the owner alone.
+// mark is only in the job of the owner.
 const mark = "only-its-owner-reads-this-7391"
 
-// besieged is a world of attacks on the house.
+// besieged returns a world of attacks on the house.
 func besieged(t *testing.T, h *house) *attacks.World {
 	t.Helper()
 	a := h.as("ann", "POST", "/api/v2/jobs", attacks.File("train", "defaults: {virtualCluster: speech}\nparameters: {mark: "+mark+"}\n"))
@@ -74,7 +74,7 @@ func TestAThiefGetsNothing(t *testing.T) {
 	}
 	t.Logf("%d attempts", len(all)+len(attacks.Frames(w)))
 
-	// Nothing of what they tried has come to be.
+	// None of the attempts had an effect.
 	assert.Equal(t, fv1.ExecutionStart, framework(t, h.cluster, "ann", "train").Spec.ExecutionType)
 	assert.NotContains(t, h.as("ann", "GET", "/api/v2/jobs/ann~train", "").Body, "stolen")
 	client, err := dynamic.NewForConfig(h.cluster.Config)

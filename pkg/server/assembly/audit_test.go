@@ -52,7 +52,7 @@ func TestWhatWasDoneCanBeAskedFor(t *testing.T) {
 	h.Eventually("the refusal is kept", func() bool { return len(read("root", "?object=noted&outcome=refused")) == 2 })
 	assert.Len(t, read("root", "?object=noted&actor=root"), 1, "stops that change nothing leave no record")
 
-	// What is refused before a job is looked for is noted, too, where it would change something.
+	// A refusal before a job is looked up is recorded, too, if the request would change something.
 	p, err := h.People.Person("ann")
 	require.NoError(t, err)
 	made, err := h.Tokens.Application(t.Context(), p, token.New{Label: "ci", Scopes: []rules.Scope{rules.ScopeRead}})
@@ -91,7 +91,7 @@ func TestAJobGrowsOnlyWithWhatIsGrantedToday(t *testing.T) {
 	assert.Equal(t, 200, scale("gwen", 2).Status, "it may become smaller")
 }
 
-// Someone who took a refresh token and used it twice makes the owner's an old one. Its use ends the session, and the audit names the person.
+// A thief who uses a refresh token twice makes the owner's an old one. Its use ends the session, and the audit names the person.
 func TestARefreshTokenThatSomeoneElseUsedEndsTheSessionAndIsInTheAudit(t *testing.T) {
 	h := newHouse(t)
 	grant := func(status int, form string) map[string]any {

@@ -25,8 +25,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// What OpenPAI's clients rely on, as request and answer. Of those that need more than one request each has a test of its own below, by its number;
-// 6 and 21 are in the tests of virtual clusters and groups, 19 in that of replicas.
+// The requests and answers that OpenPAI's clients rely on. Each of those that need more than one request has its own test below,
+// by its number; 6 and 21 are in the tests of virtual clusters and groups, 19 in that of replicas.
 func TestWhatOpenPAIsClientsRelyOn(t *testing.T) {
 	h := newHouse(t)
 	two := strings.Replace(servertest.JobFile("pair", "speech"), "taskRoles: {Worker_1: ", "taskRoles: {b_2: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 1}, commands: [sh]}, A_1: ", 1)
@@ -73,7 +73,7 @@ func TestWhatOpenPAIsClientsRelyOn(t *testing.T) {
 	}
 }
 
-// password is that of all people, as a body of a kind has it.
+// password returns the password of all people, as a body of a media type contains it.
 func password(media string) string {
 	if strings.Contains(media, "urlencoded") {
 		return strings.ReplaceAll(servertest.Password, " ", "+")
@@ -81,7 +81,7 @@ func password(media string) string {
 	return servertest.Password
 }
 
-// asJSON is a job file of servertest as JSON, in the order that it has.
+// asJSON returns a job file of servertest as JSON, in the same order.
 func asJSON(file string) string {
 	r := strings.NewReplacer("{name: i, type: dockerimage, uri: 'busybox:1'}", `{"name":"i","type":"dockerimage","uri":"busybox:1"}`,
 		"{Worker_1: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 1}, commands: ['echo hello']}}",
@@ -97,7 +97,7 @@ func asJSON(file string) string {
 	return "{" + strings.Join(fields, ",") + "}"
 }
 
-// runs makes a job of ann's one whose tasks run, one of each role, as the controller would.
+// runs gives a job of ann running tasks, one of each role, as the controller would.
 func runs(t *testing.T, h *house, name string, objects ...string) {
 	t.Helper()
 	now, state := metav1.Now(), fv1.AttemptRunning
@@ -249,8 +249,9 @@ func TestConformance22PeopleWhoseSecretsHadHexNamesKeepTheirPasswords(t *testing
 	assert.NotContains(t, h.Printed.String(), "old password")
 }
 
-// OpenPAI sent a token to any address. A page gets one only if the settings name it. What waits on the browser's own machine is a program: with its own
-// verifier it gets a code at any port there, and not a token, which other people of that machine could use.
+// OpenPAI sent a token to any address. Here a page gets one only if the settings name it. A program on the browser's own machine
+// gets a code at any port there, which needs the program's verifier, and not a token, which other people of that machine could
+// use.
 func TestConformance25TokensGoToNoForeignHost(t *testing.T) {
 	l := openLab(t, nil)
 	b := l.browser()

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// counted counts what the API server is asked about one job.
+// counted counts the requests to the API server about one job.
 type counted struct {
 	next  http.RoundTripper
 	reads *atomic.Int32
@@ -28,7 +28,7 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// No controller is here: a job that is deleted stays until the test lets it go.
+// No controller runs here: a deleted job stays until the test releases it.
 func TestADeletionIsDoneOnceItIsAskedFor(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)

@@ -7,14 +7,15 @@ import (
 	"github.com/openpai/paictl/pkg/server/door"
 )
 
-// openDoor is the way to other services' pages. Their password is read each time: a Secret that is renewed reaches it while the program runs.
+// openDoor makes the door to other services' pages. It reads their password each time, because a Secret may be renewed while the
+// program runs.
 func openDoor(o Options) (*door.Door, error) {
 	return door.New(door.Options{Services: o.Settings.Door, Password: servicePassword(o), Failed: func(service string, err error) {
 		o.Log.Warn("a service behind the door can't be asked", "service", service, "error", err.Error())
 	}})
 }
 
-// servicePassword reads the password of the platform's own services; nil where they have none.
+// servicePassword returns a function that reads the password of the platform's own services; nil if they have no password.
 func servicePassword(o Options) func() (secret.String, error) {
 	if o.AccessFile == "" {
 		return nil
@@ -25,7 +26,7 @@ func servicePassword(o Options) func() (secret.String, error) {
 	}
 }
 
-// openAlerts is the way to the alerts.
+// openAlerts makes the client for alerts.
 func openAlerts(o Options) (*alerts.Client, error) {
 	at := o.Settings.Alerts
 	ask := alerts.Options{URL: at.URL, Now: o.Now, Failed: func(err error) { o.Log.Warn("Alertmanager can't be asked", "error", err.Error()) }}

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// A browser asks for all that a page needs at once: over HTTP/2 there are dozens of requests.
+// A browser requests all parts of a page at once: dozens of requests over HTTP/2.
 func TestAllOfAPageComesThroughTheDoor(t *testing.T) {
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	var open, most atomic.Int32
@@ -73,7 +73,8 @@ func TestAllOfAPageComesThroughTheDoor(t *testing.T) {
 	assert.LessOrEqual(t, most.Load(), int32(atOnce))
 }
 
-// Pages on which people sign in part from what opened them, unless that says the same of itself: what is behind the door must not.
+// Sign-in pages are separated from the page that opened them, unless that page has the same policy. So pages behind the door must
+// not have it.
 func TestPagesBehindTheDoorDontReachIntoTheServersOwn(t *testing.T) {
 	const policy = "Cross-Origin-Opener-Policy"
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +110,7 @@ func TestPagesBehindTheDoorDontReachIntoTheServersOwn(t *testing.T) {
 	}
 }
 
-// Grafana has people of its own, whom readers of its pages may guess passwords of.
+// Grafana has its own users, and readers of its pages may guess their passwords.
 func TestWhoSignsInToAServiceBehindTheDoorIsInTheAudit(t *testing.T) {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)

@@ -19,7 +19,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// empty takes away what other tests have left: they share one cluster.
+// empty removes the objects of other tests, because all tests share one cluster.
 func empty(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(c.Config)
@@ -54,7 +54,7 @@ func mustParse(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// talk says something to an address and returns what it answers.
+// talk sends a text to an address, and returns the answer.
 func talk(t *testing.T, address, text string) string {
 	t.Helper()
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
@@ -67,7 +67,7 @@ func talk(t *testing.T, address, text string) string {
 	return string(answer)
 }
 
-// plain asks over HTTP/1.1 and returns the status.
+// plain sends a request over HTTP/1.1, and returns the status.
 func (h *house) plain(t *testing.T, method, path, token string, headers ...string) int {
 	t.Helper()
 	own := h.Client.Transport.(*http.Transport).Clone()

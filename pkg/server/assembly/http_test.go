@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// house is a server with people: ann and abe work in speech, where one sees each other's jobs; vic works in vision, where one doesn't, as does
-// vera; root is an administrator.
+// house is a server with people: ann and abe work in speech, whose users see each other's jobs; vic and vera work in vision,
+// whose users don't; root is an administrator.
 type house struct {
 	*servertest.Server
 	cluster *kube.Cluster
@@ -45,7 +45,7 @@ func houseOn(t *testing.T, c *kube.Cluster, o servertest.Options) *house {
 	return h
 }
 
-// person adds one and signs them in.
+// person adds a person, and signs them in.
 func (h *house) person(t *testing.T, name string, groups ...string) {
 	t.Helper()
 	h.Person(name, groups...)
@@ -68,7 +68,7 @@ func TestTwoPeopleInTwoVirtualClusters(t *testing.T) {
 	a = h.Submit(h.tokens["vic"], "see", "vision")
 	require.Equal(t, 202, a.Status, a.Body)
 
-	// The user of a job is who has signed in, whatever the file says.
+	// The user of a job is the caller, even if the file names another one.
 	f := framework(t, h.cluster, "ann", "train")
 	assert.Equal(t, "ann", f.Labels[fv1.LabelUser])
 	assert.Equal(t, "speech", f.Labels[fv1.LabelVC])
@@ -132,7 +132,7 @@ func TestTwoPeopleInTwoVirtualClusters(t *testing.T) {
 		} {
 			a := h.as("vic", ask[0], ask[1], ask[2])
 			assert.Equal(t, 404, a.Status, "%v: %s", ask, a.Body)
-			// Who sees the job and doesn't own it learns that it may not.
+			// A user who sees the job and doesn't own it gets a refusal, not an answer that it doesn't exist.
 			a = h.as("abe", ask[0], ask[1], ask[2])
 			assert.Equal(t, 403, a.Status, "%v: %s", ask, a.Body)
 			assert.Equal(t, 401, h.Ask(ask[0], ask[1], "", ask[2]).Status)
@@ -168,14 +168,14 @@ func TestTwoPeopleInTwoVirtualClusters(t *testing.T) {
 	})
 }
 
-// without is the body without what tells requests apart.
+// without returns the body without the id of the request.
 func without(a *servertest.Answer) string {
 	j := a.JSON()
 	delete(j, "request")
 	return fmt.Sprint(j)
 }
 
-// framework reads one from the API server.
+// framework reads a Framework from the API server.
 func framework(t *testing.T, c *kube.Cluster, user, name string) *fv1.Framework {
 	t.Helper()
 	f := jobtest.Framework(t, c, fv1.ObjectName(user, name))

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// providers are who vouches for people, beside their passwords.
+// providers vouch for people, in addition to the passwords of the cluster.
 type providers struct {
 	passwords []signin.Password
 	checkers  []signin.Checker
@@ -27,7 +27,7 @@ type providers struct {
 	policies  map[string]signin.Policy
 }
 
-// openProviders makes those of the settings. It asks none of them.
+// openProviders makes the providers of the settings. It doesn't send requests.
 func openProviders(o Options) (*providers, error) {
 	p := &providers{issuers: map[string]desk.Issuer{}, policies: map[string]signin.Policy{}}
 	s := o.Settings.SignIn
@@ -90,7 +90,7 @@ func (p *providers) issuer(o Options, name string, c settings.OIDC) error {
 	return nil
 }
 
-// or is what the settings say, also if that is nothing, else the default.
+// or returns the value of the settings, even if it is empty, and otherwise the default.
 func or(said *string, usual string) string {
 	if said == nil {
 		return usual
@@ -98,7 +98,7 @@ func or(said *string, usual string) string {
 	return *said
 }
 
-// credential reads a secret; unset where there is none.
+// credential reads a secret; unset if it doesn't exist.
 func credential(folder, key string) (secret.String, error) {
 	if folder == "" {
 		return "", nil

@@ -74,7 +74,7 @@ func openLab(t *testing.T, change func(*settings.Settings)) *lab {
 	return l
 }
 
-// browser is one that trusts server and issuer.
+// browser returns a browser that trusts server and issuer.
 func (l *lab) browser() *browser { return &browser{l.dex.Browser(string(l.CA())), l} }
 
 type browser struct {
@@ -82,7 +82,7 @@ type browser struct {
 	lab *lab
 }
 
-// ask asks the server as a page of it does.
+// ask sends a request as a page of the server does.
 func (b *browser) ask(method, path, body string) (int, map[string]any) {
 	t := b.lab.t
 	t.Helper()
@@ -100,7 +100,7 @@ func (b *browser) ask(method, path, body string) (int, map[string]any) {
 	return resp.StatusCode, out
 }
 
-// enter signs a person in by the issuer, and returns where the browser goes then.
+// enter signs a person in at the issuer, and returns where the browser goes then.
 func (b *browser) enter(name, to string) string {
 	t := b.lab.t
 	t.Helper()
@@ -122,7 +122,7 @@ func (l *lab) whoami(token string) *api.WhoAmI {
 	return out
 }
 
-// token asks for tokens as a program.
+// token requests tokens as a program.
 func (l *lab) token(form url.Values) (*servertest.Answer, *api.Tokens) {
 	l.t.Helper()
 	a := l.Ask("POST", "/oauth/token", "", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
@@ -150,7 +150,7 @@ func TestABrowserSignsInAtAnIssuer(t *testing.T) {
 	assert.Equal(t, 401, status, "a cookie lets no program in: other services' pages could use it")
 }
 
-// redirect is where a browser arrives that has gone to an issuer for a program.
+// redirect returns the address at which a browser arrives after it has gone to an issuer for a program.
 func (b *browser) redirect(name, goal string) (to, page string) {
 	t := b.lab.t
 	t.Helper()
@@ -335,7 +335,7 @@ func TestClientsOfOpenPAISignInAtAnIssuer(t *testing.T) {
 	assert.Equal(t, 403, a.Status, "there are no passwords here")
 }
 
-// approval is what a page that asks for one holds.
+// approval finds the approval in a page that asks for one.
 var approval = regexp.MustCompile(`data-approval="([^"]+)"`)
 
 func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {
@@ -356,7 +356,7 @@ func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {
 		require.Equal(t, 400, a.Status, a.Body)
 		return a.JSON()["error"].(string), nil
 	}
-	// ask signs in at the issuer for a code, and returns what lets the program in.
+	// ask signs in at the issuer for a code, and returns the approval.
 	ask := func(code string) string {
 		_, page := b.redirect("kim", `{"device":"`+code+`"}`)
 		got := approval.FindStringSubmatch(page)
@@ -398,7 +398,7 @@ func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {
 	says, _ = poll(d.DeviceCode)
 	assert.Equal(t, "access_denied", says)
 
-	d = begin() // who is signed in elsewhere says so there
+	d = begin() // a person who is signed in elsewhere approves there
 	assert.Equal(t, 401, l.Ask("GET", "/api/v3/signin/device?code="+d.UserCode, "", "").Status, "who isn't signed in learns nothing")
 	w := l.Ask("GET", "/api/v3/signin/device?code="+d.UserCode, tokens.AccessToken, "").JSON()
 	assert.Equal(t, "paictl/test", w["client"])
@@ -436,7 +436,7 @@ func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {
 
 	d = begin() // a password is asked for the program alone
 	status, answer := b.ask("POST", "/api/v3/signin/password", `{"username":"amy","password":"`+servertest.Password+`","goal":{"device":"`+d.UserCode+`"}}`)
-	if status == 400 { // amy isn't there without the other tests
+	if status == 400 { // amy doesn't exist if the other tests don't run
 		l.Person("amy", "default")
 		status, answer = b.ask("POST", "/api/v3/signin/password", `{"username":"amy","password":"`+servertest.Password+`","goal":{"device":"`+d.UserCode+`"}}`)
 	}

@@ -34,16 +34,16 @@ func TestTwoServersKnowTheSameTokens(t *testing.T) {
 	assert.Less(t, took, time.Second)
 }
 
-// way is a way to an API server that can be taken away.
+// way is a connection to an API server that can be interrupted.
 type way struct {
 	front *httptest.Server
 	away  atomic.Bool
 }
 
-// apply makes a server take it.
+// apply makes a server use it.
 func (w *way) apply(c *rest.Config) { *c = rest.Config{Host: w.front.URL, QPS: 200, Burst: 400} }
 
-// take ends all connections, and lets no other through.
+// take ends all connections, and refuses new ones.
 func (w *way) take() {
 	w.away.Store(true)
 	w.front.CloseClientConnections()

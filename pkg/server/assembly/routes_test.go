@@ -36,7 +36,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	}
 }
 
-// withDoor are settings with services behind the door that can't be reached.
+// withDoor returns settings with services behind the door that can't be reached.
 func withDoor() *settings.Settings {
 	s := settings.Default()
 	const nowhere = "http://127.0.0.1:1"
@@ -45,7 +45,7 @@ func withDoor() *settings.Settings {
 	return s
 }
 
-// later are rules whose routes are still to come, and those that a desk asks beside a route's own.
+// later are rules that have no routes yet, and those that a desk checks in addition to a route's own.
 var later = []string{
 	"jobs.count", "job.ssh",
 	"token.manage",
@@ -67,7 +67,7 @@ func TestEveryRouteHasARule(t *testing.T) {
 	assert.NotPanics(t, func() { server.New(server.Options{Routes: routes(t)}) }, "two routes meet")
 }
 
-// Who isn't signed in gets nothing but what says how to sign in.
+// Clients that aren't signed in can only find out how to sign in.
 func TestWhatIsOpenIsListedHere(t *testing.T) {
 	var open []string
 	for _, r := range routes(t) {

@@ -61,7 +61,7 @@ func specification(t *testing.T) []rule {
 	return out
 }
 
-// place is how the specification writes a route's path.
+// place returns a route's path as the specification writes it.
 func place(path string) string {
 	return strings.NewReplacer("jobs/{user}/{name}", "jobs/PLACE", "{job}", "JOB").Replace(path)
 }
@@ -164,12 +164,12 @@ func TestRulesTable(t *testing.T) {
 	}
 }
 
-// loose is a job whose tasks don't depend on each other.
+// loose returns the file of a job whose tasks don't depend on each other.
 func loose(name string) string {
 	return servertest.JobFile(name, "speech") + "extras: {gangAllocation: false}\n"
 }
 
-// stopped makes a job one that has ended, as the controller would, so that what follows it ends.
+// stopped makes a job a finished one, as the controller would, so that requests that follow it end.
 func stopped(t *testing.T, h *house, name string) {
 	t.Helper()
 	now, code := metav1.Now(), fv1.CompletionStatus{Code: -210, Phrase: "StopFrameworkRequested", Type: fv1.CompletionType{Name: "Failed", Attributes: []fv1.CompletionTypeAttribute{}}}
@@ -179,7 +179,7 @@ func stopped(t *testing.T, h *house, name string) {
 	})
 }
 
-// letGo takes finalizers off Frameworks that are deleted, as the controller does once they lie in the history.
+// letGo removes the finalizers of deleted Frameworks, as the controller does once they are in the history.
 func (h *house) letGo(t *testing.T) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(h.cluster.Config)

@@ -26,7 +26,7 @@ type scheduler struct {
 	c *kube.Cluster
 }
 
-// quiet is a queue of kube-scheduler that isn't there.
+// quiet is the queue of a kube-scheduler that doesn't run.
 type quiet struct{}
 
 func (quiet) Activate([]*corev1.Pod)     {}

@@ -74,7 +74,7 @@ func newRooms(t *testing.T) *rooms {
 	return &rooms{house: houseOn(t, c, servertest.Options{API: func(config *rest.Config) { *config = rest.Config{Host: front.URL} }}), kubelet: k}
 }
 
-// runs gives a job a pod that runs.
+// runs gives a job a running pod.
 func (r *house) runs(t *testing.T, user, name string) {
 	t.Helper()
 	object := fv1.ObjectName(user, name)
@@ -90,7 +90,7 @@ func (r *house) runs(t *testing.T, user, name string) {
 	require.NoError(t, err)
 }
 
-// config is how client-go asks the server as a person.
+// config returns client-go's configuration for requests to the server as a person.
 func (r *rooms) config(who string) *rest.Config {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.TLS.Certificate().Raw})
 	return &rest.Config{Host: r.URL, BearerToken: r.tokens[who], TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
@@ -132,7 +132,7 @@ func TestAPersonEntersTheirOwnTasks(t *testing.T) {
 			require.ErrorAs(t, r.exec(t, t.Context(), way, "ann", inTrain+"fail", "", io.Discard), &exit)
 			assert.Equal(t, 7, exit.Code)
 
-			// What is asked of the API server is made by the server.
+			// The server builds the request to the API server itself.
 			out.Reset()
 			require.NoError(t, r.exec(t, t.Context(), way, "ann", inTrain+"asked&container=init&pod=other&namespace=kube-system&command=two%20words", "", &out))
 			assert.Equal(t, "command=asked&command=two+words&container=app&stdout=true\n", out.String())
@@ -229,7 +229,7 @@ func TestAPersonEntersTheirOwnTasks(t *testing.T) {
 	assert.NotContains(t, r.Printed.String(), "two+words")
 }
 
-// signal tells when something is written.
+// signal reports when something is written.
 type signal struct{ made chan struct{} }
 
 func (s *signal) Write(p []byte) (int, error) {

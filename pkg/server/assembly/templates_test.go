@@ -89,7 +89,7 @@ func TestTemplatesAreSeenByWhomTheyAreSharedWith(t *testing.T) {
 			assert.Equal(t, status, h.as(who, "PUT", "/api/v3/templates/"+id+"/star", "").Status)
 		}
 	}
-	// Who is refused reads that in the audit, and learns no name from it.
+	// The audit shows refused callers their refusals, and must not show them names.
 	refusals := 0
 	for line := range strings.Lines(h.Printed.String()) {
 		if strings.Contains(line, `"actor":"vic"`) && strings.Contains(line, `"kind":"template"`) {
@@ -99,14 +99,14 @@ func TestTemplatesAreSeenByWhomTheyAreSharedWith(t *testing.T) {
 		}
 	}
 	assert.NotZero(t, refusals)
-	// A grant that is taken away takes the template away.
+	// When a grant is revoked, the template is no longer visible.
 	_, err := h.People.Update(t.Context(), "abe", func(u *v1.UserSpec) error { u.Groups = []string{"vision"}; return nil })
 	require.NoError(t, err)
 	assert.Equal(t, []string{"ann/public"}, h.templates(t, "abe", ""))
 	assert.Equal(t, 404, h.as("abe", "GET", "/api/v3/templates/"+group, "").Status)
 }
 
-// What the marketplace's pages and OpenPAI's page for submissions send and read.
+// The requests and answers of the marketplace's pages and of OpenPAI's page for submissions.
 func TestItemsAreAsTheMarketplaceReadsThem(t *testing.T) {
 	h := newHouse(t)
 	protocol := loose("train") + "secrets: {password: TOP-SECRET}\n"
@@ -134,7 +134,7 @@ func TestItemsAreAsTheMarketplaceReadsThem(t *testing.T) {
 		"categories": []any{"nlp"}, "tags": []any{"bert", "pytorch"}, "summary": "Trains BERT", "description": "# BERT\n<script>alert(1)</script>", "useNumber": 0.0, "starNumber": 0.0, "status": "approved",
 		"ItemTags": []any{map[string]any{"id": "bert", "name": "bert"}, map[string]any{"id": "pytorch", "name": "pytorch"}}, "ItemCategories": []any{map[string]any{"id": "nlp", "name": "nlp"}}}, i)
 
-	// A page sends back all that it has read.
+	// A page sends all that it has read.
 	whole := h.as("ann", "GET", "/marketplace/api/items/"+id, "")
 	assert.Contains(t, whole.Header.Get("Content-Type"), "application/json", "no browser takes a description for a page")
 	again := whole.JSON()
@@ -279,7 +279,7 @@ func TestWhoIsRemovedLeavesNoTemplates(t *testing.T) {
 	assert.Equal(t, 200, h.as("root", "DELETE", "/api/v3/users/leo", "").Status)
 	assert.Equal(t, []string{"ann/late"}, h.templates(t, "vic", ""))
 
-	// One that comes while its author is removed is for administrators alone, who remove it.
+	// If a template is added while its author is removed, only administrators see it, and can remove it.
 	store, err := template.Open(h.cluster.Config, template.Options{})
 	require.NoError(t, err)
 	require.NoError(t, store.Load(t.Context()))

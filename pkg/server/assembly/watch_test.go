@@ -21,7 +21,7 @@ import (
 
 const watchPath = "/api/v3/jobs/watch"
 
-// state is whether an event is of a job in a state.
+// state reports whether an event is about a job in a state.
 func state(w *servertest.Watch, job, state string) func(servertest.Event) bool {
 	return func(e servertest.Event) bool {
 		row := struct{ State string }{}
@@ -89,7 +89,7 @@ func TestAWatchGoesOnAtAnotherServer(t *testing.T) {
 	for _, name := range []string{"stays", "goes"} {
 		require.Equal(t, 202, h.Submit(h.tokens["ann"], name, "speech").Status)
 	}
-	h.runs(t, "ann", "stays") // as long as no pod has changed since pods were listed, all jobs are told again
+	h.runs(t, "ann", "stays") // as long as no pod has changed since pods were listed, all jobs are sent again
 	w := h.Watch(watchPath, h.tokens["ann"], "")
 	w.Snapshot()
 	require.Equal(t, 202, h.Submit(h.tokens["ann"], "later", "speech").Status)

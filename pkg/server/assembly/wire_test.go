@@ -33,7 +33,7 @@ func TestPathsHeadersAndMethods(t *testing.T) {
 	assert.NotContains(t, a.Body, "hunter")
 	assert.NotContains(t, h.Printed.String(), "hunter")
 
-	// Pages of other origins ask before they ask.
+	// Pages of other origins send a preflight request.
 	a = h.Ask("OPTIONS", "/api/v2/jobs/ann~x/executionType", "", "", "Origin", "https://portal.example.org", "Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "authorization,content-type")
 	assert.Equal(t, 204, a.Status)
 	assert.Equal(t, "*", a.Header.Get("Access-Control-Allow-Origin"))
@@ -43,7 +43,7 @@ func TestPathsHeadersAndMethods(t *testing.T) {
 	a = h.Ask("GET", "/api/v2/jobs", "", "")
 	assert.Equal(t, "*", a.Header.Get("Access-Control-Allow-Origin"), "refusals, too: the portal reads them")
 
-	// What hasn't changed isn't sent again; a HEAD has no body.
+	// An unchanged answer isn't sent again; a HEAD has no body.
 	a = h.as("vera", "GET", "/api/v2/jobs", "")
 	tag := a.Header.Get("ETag")
 	require.NotEmpty(t, tag)

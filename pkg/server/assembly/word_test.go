@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// An answer that said otherwise would leave an administrator whom everyone takes for none.
+// Another answer would leave an administrator whom everyone takes for an ordinary user.
 func TestNoOneIsTakenOutOfAGroupThatAProviderKeepsThemIn(t *testing.T) {
 	h := newHouse(t)
 	ask := h.asker(t)

@@ -1,5 +1,7 @@
-// Package attacks has ways to get at another person's jobs, secrets, logs, shells, tokens and pages. Tests try all of them on a server.
-// In: a server over TLS, and two people there. Out: what each attempt was answered, and whether it got what it shouldn't.
+// Package attacks has ways to get at another person's jobs, secrets, logs, shells, tokens and pages. Tests try all of them on a
+// server.
+// In: a server over TLS, and two people there. Out: an error for each attempt that got data that it shouldn't, or an unexpected
+// answer.
 package attacks
 
 import (
@@ -25,36 +27,36 @@ type World struct {
 	// Owner has Job, whose Framework is Object; Own is a job of the Thief.
 	Owner, Job, Object string
 	Thief, Own         string
-	// Reader sees the owner's jobs and may not change them; empty where there is none.
+	// Reader sees the owner's jobs and may not change them; "" if the world has no reader.
 	Reader string
 
-	// Tokens of people who may sign in, and of the owner tokens that are good for nothing. Empty ones aren't tried.
+	// Tokens of people who may sign in, and invalid tokens of the owner. Empty ones aren't tried.
 	OwnerToken, ThiefToken, ReaderToken string
 	Expired, Revoked, Disabled, Refresh string
-	// TokenID is that of a token of the owner.
+	// TokenID is the id of a token of the owner.
 	TokenID string
-	// Marks are in what only the owner may see.
+	// Marks are texts that only the owner may see.
 	Marks []string
 }
 
-// Attack is one attempt: what goes over the connection, and the statuses that refuse it. Several requests may follow each other in it.
+// Attack is one attempt: the bytes that are sent, and the statuses that refuse it. It may have several requests.
 type Attack struct {
 	Name string
 	Raw  string
 	Want []int
-	// Reflected is what no answer may have, beside the world's marks.
+	// Reflected are texts that no answer may have, beside the world's marks.
 	Reflected []string
 }
 
-// All are all attempts over HTTP/1.1. Names are unique.
+// All returns all attempts over HTTP/1.1. Names are unique.
 func All(w *World) []Attack {
 	return slices.Concat(tokens(w), names(w), verbs(w), people(w), headers(w), framing(w), pages(w))
 }
 
-// answerTime bounds an attempt: a server that waits for more of it has refused it as well.
+// answerTime bounds an attempt: a server that waits for more bytes has refused it as well.
 const answerTime = 10 * time.Second
 
-// Try makes an attempt, and returns an error where it got through or where the answer isn't one of those that refuse it.
+// Try makes an attempt. It returns an error if it got through, or if the answer isn't one of those that refuse it.
 func Try(ctx context.Context, w *World, a *Attack) error {
 	said, err := talk(ctx, w, a.Raw)
 	if err != nil {
@@ -73,7 +75,7 @@ func Try(ctx context.Context, w *World, a *Attack) error {
 	return w.kept(text, a.Reflected)
 }
 
-// kept reports what an answer has and shouldn't.
+// kept returns an error if an answer has texts that it shouldn't.
 func (w *World) kept(text string, more []string) error {
 	for _, mark := range append(slices.Clone(w.Marks), more...) {
 		if mark != "" && strings.Contains(text, mark) {
@@ -83,7 +85,7 @@ func (w *World) kept(text string, more []string) error {
 	return nil
 }
 
-// talk sends bytes as they are, and returns all that comes until the connection ends.
+// talk sends bytes as they are, and returns all bytes until the connection ends.
 func talk(ctx context.Context, w *World, raw string) ([]byte, error) {
 	settings := w.TLS.Clone()
 	settings.NextProtos = []string{"http/1.1"}
@@ -93,7 +95,7 @@ func talk(ctx context.Context, w *World, raw string) ([]byte, error) {
 	}
 	defer func() { _ = c.Close() }()
 	_ = c.SetDeadline(time.Now().Add(answerTime))
-	_, _ = io.WriteString(c, raw) // the server may have closed the connection meanwhile
+	_, _ = io.WriteString(c, raw) // the server may have closed the connection already
 	if strings.Contains(raw, upgrading) {
 		return first(c), nil
 	}
@@ -115,7 +117,7 @@ func first(c io.Reader) []byte {
 	return said.Bytes()
 }
 
-// read takes answers apart, and returns them as text with their bodies unpacked.
+// read parses answers, and returns them as text with their bodies unpacked.
 func read(said []byte, method string) (statuses []int, text string) {
 	in, out := bufio.NewReader(bytes.NewReader(said)), &strings.Builder{}
 	for {
@@ -132,12 +134,12 @@ func read(said []byte, method string) (statuses []int, text string) {
 	}
 }
 
-// ask is a request without a body. headers are names and values.
+// ask returns a request without a body. headers are names and values.
 func (w *World) ask(method, target, token string, headers ...string) string {
 	return w.send(method, target, token, "", headers...)
 }
 
-// as is a header Authorization.
+// as returns a header Authorization.
 func as(token string) string {
 	if token == "" {
 		return ""
@@ -145,7 +147,7 @@ func as(token string) string {
 	return "Authorization: Bearer " + token + "\r\n"
 }
 
-// send is a request; it ends the connection, unless it wants to upgrade it.
+// send returns a request; it ends the connection, unless it wants to upgrade it.
 func (w *World) send(method, target, token, body string, headers ...string) string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s %s HTTP/1.1\r\nHost: %s\r\n%s", method, target, w.host(), as(token))
@@ -181,6 +183,6 @@ var (
 	nowhere   = []int{http.StatusBadRequest, http.StatusNotFound}
 )
 
-// detail and place are where the owner's job is, in OpenPAI's words and in ours.
+// detail and place return the path of the owner's job in OpenPAI's API and in ours.
 func (w *World) detail() string { return "/api/v2/jobs/" + w.Owner + "~" + w.Job }
 func (w *World) place() string  { return "/api/v3/jobs/" + w.Owner + "/" + w.Job }

@@ -16,14 +16,14 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Framed is an attempt over HTTP/2: the fields of one request as they are sent, also where no client would send them so.
+// Framed is an attempt over HTTP/2: the fields of one request as they are sent, even if no client would send them so.
 type Framed struct {
 	Name   string
 	Fields []hpack.HeaderField
 	Want   []int // 0: the stream or the connection is ended
 }
 
-// Frames are all attempts over HTTP/2.
+// Frames returns all attempts over HTTP/2.
 func Frames(w *World) []Framed {
 	fields := func(pairs ...string) []hpack.HeaderField {
 		var out []hpack.HeaderField
@@ -96,10 +96,10 @@ func TryFrames(ctx context.Context, w *World, f *Framed) error {
 	return w.kept(text, nil)
 }
 
-// frameBytes is how long a frame may be where nothing else was agreed.
+// frameBytes is the default limit of a frame.
 const frameBytes = 16 << 10
 
-// request sends the fields of one, in as many frames as they need.
+// request sends the fields of a request, in as many frames as they need.
 func request(framer *http2.Framer, fields []hpack.HeaderField) error {
 	block := &bytes.Buffer{}
 	encoder := hpack.NewEncoder(block)
@@ -121,7 +121,7 @@ func request(framer *http2.Framer, fields []hpack.HeaderField) error {
 	return nil
 }
 
-// response reads what comes on the stream, until it ends.
+// response reads the stream until it ends.
 func response(framer *http2.Framer) (status int, text string) {
 	body := &strings.Builder{}
 	for {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// framing are requests that a proxy could read in another way than the server: a second one hides in them. The hidden one asks as the owner, which
-// a proxy would have let no one do; it must not be answered.
+// framing returns requests that a proxy could read in another way than the server: a second one hides in them. The hidden one has
+// the owner's token, and a proxy would have stopped it; it must not be answered.
 func framing(w *World) []Attack {
 	hidden := w.ask("GET", w.detail()+"/config", w.OwnerToken)
 	head := func(lines ...string) string {
@@ -49,7 +49,7 @@ func framing(w *World) []Attack {
 	return out
 }
 
-// pages are attempts at what is behind the door, with and without the thief's token.
+// pages returns attempts at pages behind the door, with and without the thief's token.
 func pages(w *World) []Attack {
 	var out []Attack
 	for _, path := range []string{

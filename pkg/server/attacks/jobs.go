@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// names are names and paths that look like the owner's job, or lead to it.
+// names returns attempts with names and paths that look like the owner's job, or lead to it.
 func names(w *World) []Attack {
 	var out []Attack
 	for _, path := range []string{
@@ -32,7 +32,7 @@ func names(w *World) []Attack {
 	return out
 }
 
-// lookalike has another alphabet's letter in place of a or e, wide the letters of another width.
+// lookalike replaces letters by those of another alphabet that look the same, wide by letters of another width.
 func lookalike(name string) string {
 	return strings.NewReplacer("a", "%d0%b0", "e", "%d0%b5", "o", "%d0%be").Replace(name)
 }
@@ -61,17 +61,17 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// exec is a command in the first task of a job.
+// exec returns the path of a command in the first task of a job.
 func (w *World) exec(user, job string) string {
 	return "/api/v3/jobs/" + user + "/" + job + "/tasks/main/0/exec?command=cat&command=/proc/1/environ&stdout=true"
 }
 
-// upgrade is a WebSocket.
+// upgrade returns a request for a WebSocket.
 func (w *World) upgrade(target, token string, headers ...string) string {
 	return w.ask("GET", target, token, append([]string{"Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}, headers...)...)
 }
 
-// verbs are all that one can do with a job, tried by who doesn't see it and by who only sees it.
+// verbs returns attempts at all operations on a job, by users who don't see it and by users who only see it.
 func verbs(w *World) []Attack {
 	type verb struct{ method, path, body string }
 	changes := []verb{

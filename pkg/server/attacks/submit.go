@@ -2,7 +2,7 @@ package attacks
 
 import "net/http"
 
-// Taken is how the names of jobs begin that attempts would give to others.
+// Taken begins the names of jobs that attempts would give to others.
 const Taken = "taken"
 
 // File is a job file, with lines of more.
@@ -11,7 +11,8 @@ func File(name, more string) string {
 		"taskRoles: {main: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}, commands: ['sleep 1']}}\n" + more
 }
 
-// submissions are jobs that would be another's, or would have what is another's. None may come to be in the owner's name: tests look for that.
+// submissions returns jobs that would belong to others, or would have data of others. The owner must not get any of them: tests
+// look for that.
 func submissions(w *World) []Attack {
 	refused := []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusConflict}
 	var out []Attack
@@ -47,7 +48,7 @@ func submissions(w *World) []Attack {
 	return out
 }
 
-// nested is JSON of so many lists in each other.
+// nested returns JSON of n lists in each other.
 func nested(n int) string {
 	b := make([]byte, 0, 2*n)
 	for range n {

@@ -11,7 +11,7 @@ import (
 
 var raw64 = base64.RawURLEncoding
 
-// tokens are attempts with tokens that are none: all ask for the owner's job.
+// tokens returns attempts with invalid tokens, for the owner's job.
 func tokens(w *World) []Attack {
 	forged := map[string]string{
 		"no token":                            "",
@@ -67,18 +67,18 @@ func tokens(w *World) []Attack {
 	return out
 }
 
-// cutSignature is a token without its signature, and instead of it what is given.
+// cutSignature returns a token with another text in place of its signature.
 func cutSignature(token, instead string) string {
 	i := strings.LastIndex(token, ".")
 	return token[:i] + instead
 }
 
-// swapped has the claims of one token and the signature of another.
+// swapped returns a token with the claims of one and the signature of another.
 func swapped(claims, signature string) string {
 	return cutSignature(claims, signature[strings.LastIndex(signature, "."):])
 }
 
-// renamed is a token with another name in its claims, and its old signature.
+// renamed returns a token with another name in its claims, and its old signature.
 func renamed(token, from, to string) string {
 	parts := strings.Split(token, ".")
 	claims, _ := raw64.DecodeString(parts[1]) // a token of the server's
@@ -86,7 +86,7 @@ func renamed(token, from, to string) string {
 	return strings.Join(parts, ".")
 }
 
-// flipped has one bit of the signature changed.
+// flipped returns a token with one changed bit in its signature.
 func flipped(token string) string {
 	i := strings.LastIndex(token, ".")
 	signature, _ := raw64.DecodeString(token[i+1:]) // a token of the server's
@@ -94,13 +94,13 @@ func flipped(token string) string {
 	return token[:i+1] + raw64.EncodeToString(signature)
 }
 
-// resigned has a token's claims, another header, and a signature as it is given.
+// resigned returns a token with the same claims, another header, and the given signature.
 func resigned(token string, header map[string]any, signature []byte) string {
 	head, _ := json.Marshal(header) // of texts
 	return raw64.EncodeToString(head) + "." + strings.Split(token, ".")[1] + "." + raw64.EncodeToString(signature)
 }
 
-// keyID is that of the key that signed a token.
+// keyID returns the id of the key that signed a token.
 func keyID(token string) string {
 	head, _ := raw64.DecodeString(strings.Split(token, ".")[0]) // a token of the server's
 	var h struct{ Kid string }

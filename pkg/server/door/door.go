@@ -1,6 +1,7 @@
-// Package door lets people who are signed in through to other services' web pages: Prometheus, Alertmanager, Grafana, and what a site adds.
-// In: where the services are, and which page a group grants for each. Out: a route for each, below the service's name. Of a request goes along what
-// such a service needs to know, and nothing by which it could take who asks for someone else.
+// Package door lets people who are signed in through to other services' web pages: Prometheus, Alertmanager, Grafana, and
+// services that a site adds.
+// In: the addresses of the services, and the page that a group grants for each. Out: a route for each, below the service's name.
+// A service gets the parts of a request that it needs, and no headers by which it could take the caller for someone else.
 package door
 
 import (
@@ -26,30 +27,30 @@ import (
 const (
 	// answerTime bounds an answer: Prometheus gives up on a query after two minutes.
 	answerTime = 2*time.Minute + 10*time.Second
-	// bodyBytes is how long a body may be: a silence, or a long query.
+	// bodyBytes bounds the size of a body: a silence, or a long query.
 	bodyBytes = 1 << 20
-	// queries is how many requests a person has under way at one service, and files how many of those that only read a file of its page.
-	// Prometheus evaluates its rules with the same twenty places that queries have.
+	// queries bounds the requests that a person has under way at one service, and files those that only read a file of its page.
+	// Prometheus evaluates its rules in the same twenty places as queries.
 	queries = 12
 	files   = 24
 )
 
-// Options say what is behind the door.
+// Options describe the services behind the door.
 type Options struct {
 	Services map[string]settings.Service
-	// Password reads the password of the platform's own services; nil where they have none.
+	// Password reads the password of the platform's own services; nil if they have no password.
 	Password func() (secret.String, error)
-	// Failed is told what can't be passed on, and of which service.
+	// Failed is called if a request can't be forwarded to a service.
 	Failed func(service string, err error)
 }
 
-// Door is all of it.
+// Door forwards requests to services.
 type Door struct {
 	o        Options
 	services []*service
 }
 
-// service is one that is behind the door.
+// service is a service behind the door.
 type service struct {
 	name     string
 	base     *url.URL
@@ -59,7 +60,7 @@ type service struct {
 	proxy    *httputil.ReverseProxy
 }
 
-// New opens a door. It asks nothing yet.
+// New makes a door. It doesn't send requests yet.
 func New(o Options) (*Door, error) {
 	d := &Door{o: o}
 	for _, name := range slices.Sorted(maps.Keys(o.Services)) {
@@ -78,7 +79,7 @@ func New(o Options) (*Door, error) {
 	return d, nil
 }
 
-// Routes are one for each service. The page that it is decides who gets there.
+// Routes returns a route for each service. The page of a service decides who may use it.
 func (d *Door) Routes() []server.Route {
 	var out []server.Route
 	for _, s := range d.services {
@@ -91,7 +92,7 @@ func (d *Door) Routes() []server.Route {
 	return out
 }
 
-// Links are for the page on which people sign in.
+// Links returns links for the page on which people sign in.
 func (d *Door) Links() []pages.Link {
 	var out []pages.Link
 	for _, s := range d.services {
@@ -109,13 +110,14 @@ func (s *service) title() string {
 	return s.name
 }
 
-// errRefused is of what no one gets through the door, administrators included.
+// errRefused is the error for requests that the door doesn't forward, not even for administrators.
 var errRefused = &rules.ForbiddenError{Why: "this is not let through: use it inside of the cluster"}
 
-// errWorker is of a script that a browser would let answer in place of the server: with headers of its own choice, and after the service is gone.
+// errWorker is the error for a script that a browser would let answer in place of the server: with headers that the script
+// chooses, and after the service is gone.
 var errWorker = &rules.ForbiddenError{Why: "pages behind the sign-in have no service worker"}
 
-// serve decides, and passes on.
+// serve decides on a request, and forwards it.
 func (d *Door) serve(c *server.Call, s *service) error {
 	r := c.Request
 	if err := c.Desk.MaySee(s.page); err != nil {
@@ -146,7 +148,7 @@ func (d *Door) serve(c *server.Call, s *service) error {
 	return nil
 }
 
-// place waits for others of the caller. A page's files don't wait for its queries, which may take minutes.
+// place waits until the caller has fewer requests under way. A page's files don't wait for its queries, which may take minutes.
 func (s *service) place(c *server.Call, path string) error {
 	if s.kind.file(c.Request.Method, path) {
 		return c.Place("file", files)
@@ -154,14 +156,15 @@ func (s *service) place(c *server.Call, path string) error {
 	return c.Place("query", queries)
 }
 
-// pass passes a request on. The page that comes back has no word on what opened it, neither the server's nor the service's: the pages on which people
-// sign in part from it for that reason, and its scripts would reach into them otherwise.
+// pass forwards a request. The answer has no opener policy, neither the server's nor the service's. For that reason, browsers
+// separate sign-in pages from the page that opened them, whose scripts could reach into them otherwise.
 func (s *service) pass(w http.ResponseWriter, r *http.Request) {
 	w.Header().Del(server.OpenerPolicy)
 	s.proxy.ServeHTTP(w, r)
 }
 
-// noted passes on what is in the audit, also where the answer broke off. in is how the desk lets it be done.
+// noted forwards a request that the audit records, even if the answer is interrupted. in is the method of the desk that decides
+// on it.
 func (s *service) noted(c *server.Call, what string, in func(ctx context.Context, page, what string, do func() error) error) error {
 	w := &outcome{ResponseWriter: c.Writer}
 	err := in(c.Context(), s.page, wire.Shown(what), func() error {
@@ -184,7 +187,7 @@ func (s *service) noted(c *server.Call, what string, in func(ctx context.Context
 	return err
 }
 
-// redirect adds the slash without which relative addresses of a page lead elsewhere.
+// redirect adds the slash; without it, relative addresses of a page lead elsewhere.
 func redirect(c *server.Call, s *service) error {
 	to := url.URL{Path: s.prefix() + "/", RawQuery: c.Request.URL.RawQuery}
 	c.Writer.Header().Set("Cache-Control", "no-store")
@@ -193,7 +196,7 @@ func redirect(c *server.Call, s *service) error {
 	return nil
 }
 
-// outcome sees what a service answered, for the audit. The answer has gone out by then.
+// outcome records the status of a service's answer for the audit. The answer has been sent by then.
 type outcome struct {
 	http.ResponseWriter
 	status  int
@@ -218,7 +221,7 @@ func (o *outcome) err() error {
 	return &wire.Error{Status: o.status, Code: wire.CodeUnknown, Message: "the service answered with an error"}
 }
 
-// away answers where a service can't be asked.
+// away answers if a service can't be reached.
 func (d *Door) away(s *service) func(http.ResponseWriter, *http.Request, error) {
 	return func(w http.ResponseWriter, r *http.Request, err error) {
 		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// labelPrefix and labelSuffix stand around a label whose values Prometheus is asked for.
+// labelPrefix and labelSuffix surround a label in the path of a request to Prometheus for its values.
 const (
 	labelPrefix = "/api/v1/label/"
 	labelSuffix = "/values"
 )
 
-// resources are what Grafana's pages ask a data source of Prometheus for, beside queries.
+// resources are the paths that Grafana's pages request from a data source of Prometheus, beside queries.
 var resources = []string{"/api/v1/metadata", "/api/v1/rules", "/api/v1/status/buildinfo", "/suggestions", "/version-detect"}
 
-// closedInGrafana reports whether a path leads past Grafana to a data source, and to something else there than its pages ask for. Grafana passes
-// on any path, and with the password of the data source.
+// closedInGrafana reports whether a path leads past Grafana to a data source, and isn't one that its pages request. Grafana
+// forwards any path, with the password of the data source.
 func closedInGrafana(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
 	case len(parts) > 1 && parts[0] == "apis":
-		return strings.HasSuffix(parts[1], ".datasource.grafana.app") // another way to the same
+		return strings.HasSuffix(parts[1], ".datasource.grafana.app") // another way to the same data source
 	case len(parts) < 2 || parts[0] != "api" || parts[1] != "datasources":
 		return false
 	}
@@ -28,7 +28,7 @@ func closedInGrafana(path string) bool {
 	return at > 0 && !resource("/"+strings.Join(parts[at+1:], "/"))
 }
 
-// resource reports whether a data source may be asked for a path.
+// resource reports whether a path of a data source may be requested.
 func resource(path string) bool {
 	if slices.Contains(resources, path) || slices.Contains(promQueries, path) {
 		return true

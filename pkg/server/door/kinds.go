@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// class is what a request to a service is.
+// class is the class of a request to a service.
 type class uint8
 
 const (
@@ -16,29 +16,31 @@ const (
 	write
 )
 
-// kind says what the requests to a service are. Paths are those of the service itself; one that ends with a slash stands for all below it, too.
-// They are compared without regard to case: what a service takes for the same must not pass because of that.
+// kind describes the requests to a service. Paths are those of the service itself; one that ends with a slash stands for all
+// below it, too. They are compared without regard to case, because a service may ignore it.
 type kind struct {
 	title string
-	// closed are paths that no one gets through the door: they end the service, change its data past its API, or tell of its inside.
+	// closed are paths that the door never forwards: they end the service, change its data past its API, or reveal its internals.
 	closed []string
-	// past, which may be nil, reports whether a path leads past the service to another one, and may not. It comes in lower case.
+	// past, which may be nil, reports whether a path leads past the service to another one, and is refused. It gets the path in
+	// lower case.
 	past func(path string) bool
 	// queries are paths where POST only reads.
 	queries []string
 	// signIns are paths where POST signs in to the service itself.
 	signIns []string
-	// files are paths where GET reads a file of the page, as it does at /: it costs next to nothing.
+	// files are paths where GET reads a file of the page, as it does at /. Such a request is cheap.
 	files []string
-	// writes are paths where something is changed; where others is false, other methods than GET and HEAD are refused elsewhere.
+	// writes are paths at which requests change something. If others is false, other methods than GET and HEAD are refused at
+	// other paths.
 	writes []string
 	others bool
 }
 
-// promQueries are those of Prometheus. It takes GET for them, too.
+// promQueries are the queries of Prometheus. It takes GET for them, too.
 var promQueries = []string{"/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/series", "/api/v1/labels", "/api/v1/format_query", "/api/v1/parse_query"}
 
-// kinds are the services that paictl knows. Of others all that isn't GET or HEAD is a write.
+// kinds are the services that paictl knows. For others, POST, PUT, PATCH and DELETE are writes.
 var kinds = map[string]kind{
 	"prometheus": {
 		title:   "Prometheus",
@@ -59,7 +61,7 @@ var kinds = map[string]kind{
 		signIns: []string{"/login"},
 		queries: []string{"/api/ds/query", "/api/frontend-metrics", "/api/dashboards/calculate-diff"},
 		files:   []string{"/public/", "/d/", "/login"},
-		others:  true, // it knows people itself, and decides what they may
+		others:  true, // it has users, and decides on their rights
 	},
 }
 
@@ -70,7 +72,7 @@ func kindOf(name string) kind {
 	return kind{others: true}
 }
 
-// class tells what a request is. A service could be made to take GET for something else by headers; those don't go along.
+// class returns the class of a request. Headers by which a service could take GET for another method aren't forwarded.
 func (k *kind) class(method, path string) class {
 	in := func(paths []string) bool { return listed(paths, path) }
 	switch {
@@ -93,13 +95,13 @@ func (k *kind) file(method, path string) bool {
 	return (method == http.MethodGet || method == http.MethodHead) && (path == "/" || listed(k.files, path))
 }
 
-// listed reports whether a path is one of a list's, whatever its case.
+// listed reports whether a path is in a list, without regard to case.
 func listed(paths []string, path string) bool {
 	path = strings.ToLower(path)
 	return slices.ContainsFunc(paths, func(p string) bool { return below(path, p) })
 }
 
-// below reports whether a path is one of the list's, with or without a slash at its end.
+// below reports whether a path matches one of a list, with or without a slash at its end.
 func below(path, listed string) bool {
 	whole := strings.TrimSuffix(listed, "/")
 	return strings.TrimSuffix(path, "/") == whole || strings.HasSuffix(listed, "/") && strings.HasPrefix(path, listed)

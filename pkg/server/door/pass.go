@@ -17,12 +17,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// passed are the headers that go along to a service. Each says how a page is wanted, and none who wants it or from where: what isn't here,
-// X-Forwarded-For and all headers by which proxies vouch for people included, stays here.
+// passed are the headers that are forwarded to a service. They describe the answer that a browser wants, and not the caller or
+// their address. Other headers aren't forwarded, including X-Forwarded-For and all headers by which proxies vouch for people.
 var passed = []string{"Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
 	"Range", "User-Agent", "X-Requested-With", "X-Grafana-Org-Id", "X-Grafana-Device-Id", "X-Dashboard-Uid", "X-Panel-Id", "X-Datasource-Uid", "X-Plugin-Id"}
 
-// dropped are headers of answers that stay here: they are about the whole origin, which is the server's, or about who is asked.
+// dropped are headers of answers that aren't forwarded: they are about the whole origin, which is the server's, or about the
+// server that answers.
 var dropped = []string{"Www-Authenticate", "Proxy-Authenticate", "Authentication-Info", "Strict-Transport-Security", "Public-Key-Pins", "Clear-Site-Data", "Alt-Svc",
 	"Service-Worker-Allowed", "Refresh", "Content-Location", "Server", "X-Powered-By", "Nel", "Report-To", "Reporting-Endpoints", "Set-Cookie2",
 	server.OpenerPolicy, "Cross-Origin-Opener-Policy-Report-Only", "X-Request-Id", "X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options"}
@@ -30,22 +31,22 @@ var dropped = []string{"Www-Authenticate", "Proxy-Authenticate", "Authentication
 const (
 	dialTime = 5 * time.Second
 	idleTime = 90 * time.Second
-	// connections bounds how many there are to one service.
+	// connections bounds the connections to one service.
 	connections = 64
 )
 
-// proxy passes requests on to a service.
+// proxy returns a proxy to a service.
 func (d *Door) proxy(s *service) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        func(p *httputil.ProxyRequest) { d.outward(s, p) },
 		ModifyResponse: s.inward,
 		ErrorHandler:   d.away(s),
 		Transport:      &asked{d, s, transport()},
-		ErrorLog:       log.New(io.Discard, "", 0), // of answers that broke off, which the access log has
+		ErrorLog:       log.New(io.Discard, "", 0), // errors of interrupted answers, which the access log has
 	}
 }
 
-// transport goes to a service without any proxy that the environment names: services are inside of the cluster.
+// transport doesn't use proxies of the environment, because services are inside the cluster.
 func transport() *http.Transport {
 	return &http.Transport{
 		DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: answerTime, IdleConnTimeout: idleTime,
@@ -53,7 +54,7 @@ func transport() *http.Transport {
 	}
 }
 
-// asked adds the platform's password, last of all, so that nothing else sees it.
+// asked adds the platform's password last, so that no other code sees it.
 type asked struct {
 	door *Door
 	s    *service
@@ -72,7 +73,7 @@ func (a *asked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(r)
 }
 
-// outward is a request as the service gets it.
+// outward builds the request to the service.
 func (d *Door) outward(s *service, p *httputil.ProxyRequest) {
 	p.Out.URL = s.address(p.In.URL)
 	p.Out.Host = ""
@@ -83,7 +84,7 @@ func (d *Door) outward(s *service, p *httputil.ProxyRequest) {
 		}
 	}
 	if len(h["User-Agent"]) == 0 {
-		h["User-Agent"] = []string{""} // else Go's own
+		h["User-Agent"] = []string{""} // otherwise Go adds its own
 	}
 	for _, c := range p.In.Cookies() {
 		if !ours(c.Name) {
@@ -96,7 +97,7 @@ func (d *Door) outward(s *service, p *httputil.ProxyRequest) {
 	p.Out.Header, p.Out.Trailer = h, nil
 }
 
-// address is a path of ours as the service has it.
+// address converts a path of this server to the service's.
 func (s *service) address(in *url.URL) *url.URL {
 	out := *s.base
 	out.Path = strings.TrimSuffix(s.base.Path, "/") + strings.TrimPrefix(in.Path, s.prefix())
@@ -110,7 +111,7 @@ func ours(name string) bool {
 	return strings.HasPrefix(lower, "__host-") || strings.HasPrefix(lower, "__secure-") || strings.EqualFold(name, server.SessionCookie)
 }
 
-// inward is an answer of the service as a browser gets it.
+// inward changes an answer of the service for a browser.
 func (s *service) inward(r *http.Response) error {
 	if s.password && (r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusProxyAuthRequired) {
 		return errors.New("it refuses the password of the platform's services")
@@ -136,8 +137,8 @@ func (s *service) inward(r *http.Response) error {
 	return nil
 }
 
-// location is where a service sends the browser, below our path for it. Services that know of the path name it already. No service may send a
-// browser to another host.
+// location returns the address to which a service redirects the browser, below this server's path for it. Services that know the
+// path use it already. No service may redirect a browser to another host.
 func (s *service) location(to string, asked *url.URL) (string, error) {
 	elsewhere := &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: s.title() + " sends the browser to another host"}
 	u, err := url.Parse(to)
@@ -145,7 +146,7 @@ func (s *service) location(to string, asked *url.URL) (string, error) {
 		return "", elsewhere
 	}
 	path := asked.ResolveReference(u).Path
-	// A service that was told our address names it, whichever of our names that is: its path tells.
+	// A service that knows this server's address may use any of its names, so only the path is compared.
 	known := below(path, s.prefix()+"/")
 	if u.Host != "" && u.Host != s.base.Host && !known {
 		return "", elsewhere

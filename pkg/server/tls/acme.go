@@ -22,43 +22,45 @@ import (
 const (
 	// acmeTime bounds a request to the authority.
 	acmeTime = 30 * time.Second
-	// acmeEvery is how often it is seen to that there are certificates; after a failure acmeAgain, and twice as long each time. Authorities count failures.
+	// acmeEvery is how often certificates are checked; after a failure it is acmeAgain, and twice as long each time. Authorities
+	// count failures.
 	acmeEvery = time.Hour
 	acmeAgain = time.Minute
-	// acmeLook is how often a replica looks whether another one has got a certificate.
+	// acmeLook is how often a replica checks whether another one has got a certificate.
 	acmeLook = 2 * time.Second
 )
 
-// ACMEOptions say which authority signs, and for which names.
+// ACMEOptions describe the authority, and the names of certificates.
 type ACMEOptions struct {
 	// Directory is the address of the authority; "" is Let's Encrypt.
 	Directory string
-	// Email is told to the authority, which may write to it.
+	// Email is sent to the authority, which may write to it.
 	Email string
-	// Roots are those that the authority's own certificate is checked with; nil is the system's.
+	// Roots verify the authority's own certificate; nil means the system's.
 	Roots *x509.CertPool
 	// Names get a certificate each, and no other name does.
 	Names []string
 	Log   *slog.Logger
 }
 
-// ACME has certificates of a public authority. What the authority gave lies in a Secret that all replicas share, so that each can answer its
-// questions, too.
+// ACME has certificates of a public authority. They are stored in a Secret that all replicas share, so that each replica can
+// answer the authority's challenges, too.
 type ACME struct {
 	o       ACMEOptions
 	manager *autocert.Manager
 	cache   *secretCache
-	opened  chan struct{} // closed when the authority could ask
+	opened  chan struct{} // closed when the authority can connect
 
 	mu     sync.Mutex
 	have   map[string]bool
 	looked map[string]time.Time
 }
 
-// errNoCertificate is of a name that the authority hasn't signed for yet. Another certificate would be worse than none: clients would come to trust it.
+// errNoCertificate is the error for a name that the authority hasn't signed for yet. The server must not show another
+// certificate, because clients would come to trust it.
 var errNoCertificate = errors.New("the authority has not signed a certificate for this name yet")
 
-// NewACME makes the source. It asks for nothing until Tend runs.
+// NewACME makes the source. It doesn't send requests until Tend runs.
 func NewACME(client kubernetes.Interface, o ACMEOptions) *ACME {
 	names := make([]string, len(o.Names))
 	for i, name := range o.Names {
@@ -74,8 +76,8 @@ func NewACME(client kubernetes.Interface, o ACMEOptions) *ACME {
 	return a
 }
 
-// Beside is a source with these certificates for their names, and those of another source for all else: addresses, and names inside of the cluster. It is
-// called once, by who listens then.
+// Beside returns a source that has these certificates for their names, and those of another source for everything else:
+// addresses, and names inside the cluster. The listener calls it once, when it listens.
 func (a *ACME) Beside(other Source) Source {
 	close(a.opened)
 	return &beside{a, other}
@@ -86,7 +88,7 @@ type beside struct {
 	other Source
 }
 
-// GetCertificate implements Source. No client makes it ask the authority.
+// GetCertificate implements Source. Clients can't make it send a request to the authority.
 func (a *beside) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
 	if !slices.Contains(a.o.Names, name) {
@@ -101,26 +103,26 @@ func (a *beside) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 	return a.manager.GetCertificate(greeting(name))
 }
 
-// Protocols are those that connections may speak, beside HTTP: the authority's.
+// Protocols returns the protocols of connections in addition to HTTP: the authority's.
 func (a *ACME) Protocols() []string { return []string{acme.ALPNProto} }
 
-// Answers is a handler for the port without TLS, where an authority asks, too.
+// Answers returns a handler for the port without TLS, which an authority may use, too.
 func (a *ACME) Answers(h http.Handler) http.Handler {
 	answers := a.manager.HTTPHandler(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name, _, err := net.SplitHostPort(r.Host); err == nil && slices.Contains(a.o.Names, strings.ToLower(name)) {
-			r.Host = name // the name alone is compared
+			r.Host = name // only the name is compared
 		}
 		answers.ServeHTTP(w, r)
 	})
 }
 
-// greeting is one for which all replicas have the same kind of certificate, whoever greets.
+// greeting returns a ClientHello for which all replicas choose the same kind of certificate, for any client.
 func greeting(name string) *tls.ClientHelloInfo {
 	return &tls.ClientHelloInfo{ServerName: name, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}, SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256}, SupportedCurves: []tls.CurveID{tls.CurveP256}}
 }
 
-// known reports whether there is a certificate of a name, perhaps one that another replica got.
+// known reports whether a name has a certificate, perhaps one that another replica got.
 func (a *ACME) known(name string) bool {
 	a.mu.Lock()
 	look := !a.have[name] && time.Since(a.looked[name]) > acmeLook
@@ -147,12 +149,13 @@ func (a *ACME) note(name string) {
 	a.have[name] = true
 }
 
-// Tend gets certificates until the context ends. One replica does so; each renews what it has a month before its end, unless another did.
+// Tend gets certificates until the context ends. Only one replica runs it. Each replica renews its certificates a month before
+// they expire, unless another did.
 func (a *ACME) Tend(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-a.opened: // before, each question of the authority would fail, and it counts failures
+	case <-a.opened: // before that, each challenge would fail, and the authority counts failures
 	}
 	pause, said := acmeAgain, map[string]time.Time{}
 	for {
@@ -183,7 +186,7 @@ func (a *ACME) Tend(ctx context.Context) {
 	}
 }
 
-// Roots reads authorities in PEM; nil where there are none.
+// Roots parses authorities in PEM; nil if the text is empty.
 func Roots(text string) (*x509.CertPool, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil

@@ -16,36 +16,37 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ACMESecret has what a public authority gave: the account's key, and for each name a certificate with its key.
+// ACMESecret has the data of a public authority: the account's key, and for each name a certificate with its key.
 const ACMESecret = "web-acme"
 
 const (
-	// readEvery is the time between two readings of the Secret: strangers can ask for what an authority asks for, as often as they like.
+	// readEvery is the time between two reads of the Secret: strangers can send the same requests as an authority, as often as
+	// they like.
 	readEvery = 250 * time.Millisecond
-	// readTime bounds a reading. autocert can't begin with a name while someone waits for one.
+	// readTime bounds a read. While a request waits for one, autocert can't begin with a name.
 	readTime = 2 * time.Second
 )
 
-// secretCache is autocert.Cache in one Secret. Each change is of one key, so that replicas don't undo each other's.
+// secretCache is an autocert.Cache in one Secret. Each change is of one key, so that replicas don't undo each other's changes.
 type secretCache struct {
 	client kubernetes.Interface
 
 	mu   sync.Mutex
-	next *reading // the one that hasn't begun
+	next *reading // the read that hasn't begun
 
-	running sync.Mutex // is held by the one that has
+	running sync.Mutex // held by the read that has begun
 	began   time.Time
 }
 
-// reading is one of the whole Secret, for all who asked before it began. Nothing is remembered: an authority asks as soon as another replica has
-// written what it wants to see.
+// reading is one read of the whole Secret, for all requests that came before it began. Results aren't cached, because an
+// authority sends its request as soon as another replica has written the answer.
 type reading struct {
 	done chan struct{}
 	data map[string][]byte
 	err  error
 }
 
-// keyOf is the key of a name in the Secret. Names have letters that keys may not have; none has three dots.
+// keyOf returns the key of a name in the Secret. Names may have letters that keys may not have; no name has three dots.
 func keyOf(name string) string { return strings.ReplaceAll(name, "+", "...") }
 
 // Get implements autocert.Cache.
@@ -66,7 +67,7 @@ func (c *secretCache) Get(ctx context.Context, name string) ([]byte, error) {
 	return data, nil
 }
 
-// ask joins the next reading.
+// ask joins the next read.
 func (c *secretCache) ask() *reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +78,7 @@ func (c *secretCache) ask() *reading {
 	return c.next
 }
 
-// read reads the Secret when it is time.
+// read reads the Secret, at most once in readEvery.
 func (c *secretCache) read(r *reading) {
 	c.running.Lock()
 	defer c.running.Unlock()
@@ -124,7 +125,7 @@ func (c *secretCache) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// patch sets a key, or takes it away where data is nil.
+// patch sets a key, or removes it if data is nil.
 func (c *secretCache) patch(ctx context.Context, name string, data []byte) error {
 	body, err := json.Marshal(map[string]any{"data": map[string][]byte{keyOf(name): data}})
 	if err != nil {

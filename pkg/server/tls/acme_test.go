@@ -30,10 +30,10 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// pebble is a real authority that speaks ACME, and asks the servers at two ports of this machine, whatever the name.
+// pebble is a real authority that speaks ACME, and connects to the servers at two ports of this machine for any name.
 type pebble struct {
 	directory string
-	roots     *x509.CertPool // of its own server
+	roots     *x509.CertPool // of the authority's API
 	ca        *x509.Certificate
 	management,
 	pem string
@@ -199,7 +199,7 @@ func forgetACME(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// The authority asks a replica that doesn't lead: it knows the answer from the Secret.
+// The authority connects to a replica that doesn't lead, which reads the answer from the Secret.
 func TestAPublicAuthoritySignsForTheNamesOfTheServerAlone(t *testing.T) {
 	client := cluster(t)
 	forgetACME(t, client)
@@ -234,7 +234,7 @@ func TestAPublicAuthoritySignsForTheNamesOfTheServerAlone(t *testing.T) {
 	}
 }
 
-// Where the authority can't reach the port with TLS it asks the one without.
+// If the authority can't reach the port with TLS, it uses the one without.
 func TestAPublicAuthorityMayAskWithoutTLS(t *testing.T) {
 	client := cluster(t)
 	forgetACME(t, client)

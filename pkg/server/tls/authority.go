@@ -1,5 +1,7 @@
-// Package tls is the certificate of the server: of the platform's own authority, of a public one by ACME, or from files that others keep.
-// In: the Secret with the authority, which is made once; names, and the address of an authority; or a folder with a certificate. Out: what crypto/tls asks for at each connection.
+// Package tls has the certificate of the server: of the platform's own authority, of a public one by ACME, or from files that
+// others maintain.
+// In: the Secret with the authority, which is made once; names, and the address of an authority; or a folder with a certificate.
+// Out: the certificates that crypto/tls requests for each connection.
 package tls
 
 import (
@@ -29,14 +31,15 @@ import (
 )
 
 const (
-	// Namespace is where the authority lies. All servers have one, and paictl reads its certificate.
+	// Namespace is the namespace of the authority. All servers share one, and paictl reads its certificate.
 	Namespace = v1.Namespace
-	// Secret is what it lies in.
+	// Secret is the name of its Secret.
 	Secret = "web-ca"
 
-	// authorityLife is how long the authority's certificate holds: clients trust it by hand, so it isn't changed while they use it.
+	// authorityLife is the lifetime of the authority's certificate. Clients trust it by hand, so it isn't changed while they use
+	// it.
 	authorityLife = 20 * 365 * 24 * time.Hour
-	// backdate is how far the clock of a client may be behind.
+	// backdate is how far a client's clock may be behind.
 	backdate = time.Hour
 )
 
@@ -46,7 +49,7 @@ type Authority struct {
 	key         crypto.Signer
 }
 
-// Ensure reads the authority, and makes it where there is none. Several may do so at a time: one of them makes it.
+// Ensure reads the authority, and makes it if it doesn't exist. Several servers may call it at a time: one of them makes it.
 func Ensure(ctx context.Context, client kubernetes.Interface, now time.Time) (*Authority, error) {
 	store := client.CoreV1().Secrets(Namespace)
 	held, err := store.Get(ctx, Secret, metav1.GetOptions{})
@@ -66,7 +69,7 @@ func Ensure(ctx context.Context, client kubernetes.Interface, now time.Time) (*A
 	return readSecret(held)
 }
 
-// Read reads the certificate of the authority; nil where no server has made one.
+// Read reads the certificate of the authority; nil if no server has made one.
 func Read(ctx context.Context, client kubernetes.Interface) (*x509.Certificate, error) {
 	held, err := client.CoreV1().Secrets(Namespace).Get(ctx, Secret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -139,7 +142,7 @@ func readSecret(s *corev1.Secret) (*Authority, error) {
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		// What is wrong with a key isn't told in its own words.
+		// The error isn't passed on, because it is about a private key.
 		return nil, hint.Errorf(remedySecret, "Secret %s/%s: %s can't be read as a key", s.Namespace, s.Name, corev1.TLSPrivateKeyKey)
 	}
 	key, ok := parsed.(crypto.Signer)
@@ -164,7 +167,7 @@ func serial() (*big.Int, error) {
 	return new(big.Int).SetBytes(raw), nil
 }
 
-// Fingerprint is the SHA-256 of a certificate as people compare it: pairs of hex digits with colons.
+// Fingerprint returns the SHA-256 of a certificate as people compare it: pairs of hex digits with colons.
 func Fingerprint(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.Raw)
 	pairs := make([]string, 0, len(sum))
@@ -174,7 +177,7 @@ func Fingerprint(c *x509.Certificate) string {
 	return strings.Join(pairs, ":")
 }
 
-// PEM is a certificate for a file.
+// PEM returns a certificate for a file.
 func PEM(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }

@@ -19,19 +19,20 @@ import (
 )
 
 const (
-	// leafLife is how long a server's certificate holds, and renewBefore how long before its end another one is made.
+	// leafLife is the lifetime of a server's certificate, and renewBefore how long before its end it is replaced.
 	leafLife    = 30 * 24 * time.Hour
 	renewBefore = 10 * 24 * time.Hour
-	// lookEvery is how often files are looked at.
+	// lookEvery is how often files are checked.
 	lookEvery = 10 * time.Second
 )
 
-// Source gives the certificate for a connection.
+// Source returns the certificate for a connection.
 type Source interface {
 	GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
-// Own makes certificates of the platform's authority, and others before they end. Its keys are in memory only: each server has its own.
+// Own makes certificates of the platform's authority, and replaces them before they expire. Its keys are only in memory: each
+// server has its own.
 type Own struct {
 	authority *Authority
 	hosts     []string
@@ -48,7 +49,7 @@ func NewOwn(a *Authority, hosts []string, now func() time.Time) (*Own, error) {
 	return o, err
 }
 
-// GetCertificate implements Source. Whom the client calls doesn't matter: there is one.
+// GetCertificate implements Source. It returns the same certificate for each name.
 func (o *Own) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -62,7 +63,7 @@ func (o *Own) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return o.leaf, nil
 }
 
-// sign makes a certificate. The authority's comes along, so that who compares its fingerprint sees it.
+// sign makes a certificate. The authority's is included, so that people who compare its fingerprint see it.
 func (a *Authority) sign(hosts []string, now time.Time) (*tls.Certificate, error) {
 	if len(hosts) == 0 {
 		return nil, errNoHosts
@@ -97,11 +98,11 @@ func (a *Authority) sign(hosts []string, now time.Time) (*tls.Certificate, error
 	return &tls.Certificate{Certificate: [][]byte{der, a.Certificate.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// Files are a certificate that others keep, in the files tls.crt and tls.key of a folder. They may be replaced at any time.
+// Files are a certificate that others maintain, in the files tls.crt and tls.key of a folder. They may be replaced at any time.
 type Files struct {
 	folder string
 	now    func() time.Time
-	failed func(error) // is told what is wrong with files that came later; the ones before go on
+	failed func(error) // gets errors of newer files; the earlier certificate stays in use
 
 	mu     sync.Mutex
 	have   *tls.Certificate
@@ -109,7 +110,7 @@ type Files struct {
 	stamp  time.Time
 }
 
-// NewFiles reads them for the first time.
+// NewFiles reads the files for the first time.
 func NewFiles(folder string, now func() time.Time, failed func(error)) (*Files, error) {
 	f := &Files{folder: folder, now: now, failed: failed}
 	stamp, err := f.changed()
@@ -136,7 +137,7 @@ func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return f.have, nil
 }
 
-// look reads the files again where they have changed.
+// look reads the files again if they have changed.
 func (f *Files) look() error {
 	stamp, err := f.changed()
 	if err != nil || stamp.Equal(f.stamp) {
@@ -144,13 +145,13 @@ func (f *Files) look() error {
 	}
 	have, err := f.read()
 	if err != nil {
-		return err // of a pair that is being replaced, perhaps
+		return err // perhaps the pair is being replaced
 	}
 	f.have, f.stamp = have, stamp
 	return nil
 }
 
-// changed is when the files changed last.
+// changed returns when the files changed last.
 func (f *Files) changed() (last time.Time, err error) {
 	for _, name := range []string{"tls.crt", "tls.key"} {
 		info, err := os.Stat(filepath.Join(f.folder, name))
@@ -172,7 +173,8 @@ func (f *Files) read() (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// Config is for a listener: TLS 1.2 and later, HTTP/2 and 1.1 and what a source needs, with its certificates.
+// Config returns the configuration of a listener: TLS 1.2 and later, HTTP/2 and 1.1, the protocols that a source needs, and its
+// certificates.
 func Config(s Source) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: s.GetCertificate}
 	if more, ok := s.(interface{ Protocols() []string }); ok {
